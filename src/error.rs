@@ -1,0 +1,114 @@
+//! What can go wrong, in the words of the domain. How an error looks on the wire is decided once, in `http/error.rs`.
+//!
+//! Not here: status codes, envelopes, log lines. Start reading at [`Error`]. Invariant: no variant carries a secret.
+
+/// The result of everything that can fail for a reason a caller may see.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why something was not done.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// No record of this kind has this id. `field` names the member of a body that held the id, if one did.
+    #[error("{kind} with id {id} not found")]
+    NotFound { kind: &'static str, id: String, field: Option<String> },
+    /// A member of a body, a query parameter or a header breaks a rule.
+    #[error("{field}: {reason}")]
+    Invalid { field: String, reason: String, value: String },
+    /// A value that must be unique is taken.
+    #[error("{field}: must be unique, and {value} is taken")]
+    Duplicate { field: String, value: String },
+    /// Something that the request must say is missing, and no single member is to blame.
+    #[error("{0}")]
+    Incomplete(String),
+    /// A body that is no JSON or holds a member of the wrong JSON type.
+    #[error("{0}")]
+    Unparseable(String),
+    /// A `filter` that cannot be read or does not fit the kind.
+    #[error("{0}")]
+    Filter(String),
+    /// A `sort` that cannot be read or does not fit the kind.
+    #[error("{0}")]
+    Sort(String),
+    /// The record cannot be deleted while others refer to it; `by` are ids of those.
+    #[error("{field}: referenced by {by:?}")]
+    Referenced { field: &'static str, by: Vec<String> },
+    /// A request names something that does not exist or does not go together with the rest of it.
+    #[error("{0}")]
+    BadReference(String),
+    /// The record belongs to the system and cannot be deleted.
+    #[error("{0}")]
+    NotDeletable(String),
+    /// The record belongs to the system and cannot be changed.
+    #[error("{0}")]
+    NotUpdatable(String),
+    /// No valid session, or one without the permission. `anonymous`: no token was sent at all.
+    #[error("no session, or not permitted")]
+    Unauthorized { anonymous: bool },
+    /// The credentials were refused; deliberately without a reason.
+    #[error("authentication failed")]
+    InvalidAuth,
+    /// A refusal that has a name of its own on the wire.
+    #[error("{0}")]
+    Refused(Refusal),
+    /// A bounded queue is full. Worth another try after some seconds.
+    #[error("too many requests")]
+    Busy { retry_after: u32 },
+    /// A stored record cannot be read: its checksum or its bytes are wrong.
+    #[error("the stored {kind} {id} is damaged: {reason}")]
+    Damaged { kind: &'static str, id: String, reason: String },
+    /// The file cannot be read or written at the moment.
+    #[error("storage: {0}")]
+    Storage(String),
+    /// A defect of ours. The text goes to the log only.
+    #[error("{0}")]
+    Internal(String),
+}
+
+/// Refusals with a wire code of their own; the text is what a person reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    #[error("the enrollment token is unknown or used up")]
+    InvalidEnrollmentToken,
+    #[error("the enrollment has expired")]
+    EnrollmentExpired,
+    #[error("the enrollment method is not one this controller knows")]
+    InvalidEnrollMethod,
+    #[error("an enrollment of this method is outstanding already")]
+    EnrollmentExists,
+    #[error("the certificate request cannot be processed")]
+    CouldNotProcessCsr,
+    #[error("a certificate request is missing or not usable")]
+    MissingOrInvalidCsr,
+    #[error("the content type is not one this operation takes")]
+    InvalidContentType,
+    #[error("no edge router is available to the identity and the service")]
+    NoEdgeRoutersAvailable,
+    #[error("the text holds no PEM certificate, or more than one")]
+    CouldNotParsePemBlock,
+    #[error("the identity has an authenticator of this method already")]
+    MaxAuthenticatorMethodsReached,
+    #[error("the body is larger than this controller takes")]
+    TooLarge,
+    #[error("no such method on this path")]
+    MethodNotAllowed,
+    #[error("no such path")]
+    UnknownPath,
+    #[error("the request took too long")]
+    Timeout,
+}
+
+impl Error {
+    /// A rule that the member `field` breaks; `value` is shown to the sender, so it must not be a secret.
+    pub fn invalid(field: impl Into<String>, reason: impl Into<String>, value: impl Into<String>) -> Self {
+        Self::Invalid { field: field.into(), reason: reason.into(), value: value.into() }
+    }
+
+    /// The same error, said of a member of the request instead of the path.
+    #[must_use]
+    pub fn in_field(self, name: &str) -> Self {
+        match self {
+            Self::NotFound { kind, id, .. } => Self::NotFound { kind, id, field: Some(name.into()) },
+            other => other,
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! JSON schemas: compiled once, and the first violation told as an error of ours.
+//!
+//! Used for request bodies (`http/`) and for config data (`entity/`). Not here: where schemas come from. Start reading at
+//! [`Checker`]. Invariant: an error never repeats the value of a password.
+
+use jsonschema::{PatternOptions, ValidationError, Validator, error::ValidationErrorKind as Broken};
+use serde_json::Value as Json;
+
+use crate::error::{Error, Result};
+
+/// A regular expression of a schema may compile to this many bytes.
+const PATTERN_BYTES: usize = 1 << 20;
+/// This much of an offending value is repeated to its sender.
+const SHOWN: usize = 200;
+
+/// A compiled JSON schema.
+pub struct Checker(Validator);
+
+impl Checker {
+    /// Compiles a schema that somebody sent: nothing is fetched, patterns are matched in linear time. Draft 7 unless it names another.
+    ///
+    /// # Errors
+    /// Why it is no schema.
+    pub fn foreign(schema: &Json) -> Result<Self, String> {
+        let draft = if schema.get("$schema").is_some() { None } else { Some(jsonschema::Draft::Draft7) };
+        let patterns = PatternOptions::regex().size_limit(PATTERN_BYTES);
+        let mut options = jsonschema::options().offline().with_pattern_options(patterns).should_validate_formats(true);
+        options = options.with_format("idn-hostname", |name: &str| !name.is_empty());
+        if let Some(draft) = draft {
+            options = options.with_draft(draft);
+        }
+        options.build(schema).map(Self).map_err(|e| shortened(&e.masked().to_string()))
+    }
+
+    /// Compiles the schema of a body of ours.
+    ///
+    /// # Errors
+    /// It is no schema, which is a defect.
+    pub fn own(schema: &Json) -> Result<Self> {
+        let built = jsonschema::options().offline().should_validate_formats(false).build(schema);
+        built.map(Self).map_err(|e| Error::Internal(format!("a schema of ours: {e}")))
+    }
+
+    /// Checks a request body.
+    ///
+    /// # Errors
+    /// [`Error::Unparseable`] where a member is of the wrong JSON type, [`Error::Invalid`] with its path otherwise.
+    pub fn check_body(&self, body: &Json) -> Result<()> {
+        self.0.validate(body).map_err(|violation| told(&violation, Of::Body))
+    }
+
+    /// Checks config data; every violation is an [`Error::Invalid`], a missing or unknown member one of `(root)`.
+    ///
+    /// # Errors
+    /// The first violation.
+    pub fn check_data(&self, data: &Json) -> Result<()> {
+        self.0.validate(data).map_err(|violation| told(&violation, Of::Data))
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Of {
+    Body,
+    Data,
+}
+
+/// The words for a violation.
+fn told(violation: &ValidationError<'_>, of: Of) -> Error {
+    let path = dotted(violation.instance_path().as_str());
+    match violation.kind() {
+        Broken::Type { .. } if of == Of::Body => Error::Unparseable(format!("{}: {}", named(path), violation.masked())),
+        Broken::Required { property } if of == Of::Body => {
+            let name = property.as_str().unwrap_or_default();
+            let field = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+            Error::invalid(field, "is required", "")
+        }
+        Broken::OneOfNotValid { context } if of == Of::Body => variant(context, path),
+        _ => {
+            let reason = shortened(&violation.masked().to_string());
+            let value = if path.to_lowercase().ends_with("password") { String::new() } else { shown(violation.instance()) };
+            Error::invalid(named(path), reason, value)
+        }
+    }
+}
+
+/// What is wrong with a body of several forms: the violation within the form that its tag names.
+fn variant(forms: &[Vec<ValidationError<'static>>], path: String) -> Error {
+    let tagged = |form: &&Vec<ValidationError<'static>>| !form.iter().any(|v| matches!(v.kind(), Broken::Constant { .. }));
+    let tag = forms.iter().flatten().find(|v| matches!(v.kind(), Broken::Constant { .. }));
+    if let Some(violation) = forms.iter().find(tagged).and_then(|form| form.first()) {
+        return told(violation, Of::Body);
+    }
+    match tag {
+        Some(tag) if tag.instance().as_str() == Some("") => Error::invalid(dotted(tag.instance_path().as_str()), "must not be blank", ""),
+        Some(tag) => Error::Unparseable(format!("{}: not one of the known kinds", dotted(tag.instance_path().as_str()))),
+        None => Error::Unparseable(format!("{}: fits no known form", named(path))),
+    }
+}
+
+/// A JSON pointer as a path with dots.
+fn dotted(pointer: &str) -> String {
+    pointer.trim_start_matches('/').split('/').map(|part| part.replace("~1", "/").replace("~0", "~")).collect::<Vec<_>>().join(".")
+}
+
+fn named(path: String) -> String {
+    if path.is_empty() { "(root)".into() } else { path }
+}
+
+fn shown(value: &Json) -> String {
+    shortened(&value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(SHOWN).collect()
+}
