@@ -1,0 +1,86 @@
+//! The command line: what can be asked of the program, and how a start that fails says so.
+//!
+//! Not here: what a command does. Each command is a file with its `Arguments` and a function from them to what the rest
+//! of the program understands. To add one: the file, a variant of `Command`, an arm in `act`.
+//! Start with `Command`, then `act`.
+//!
+//! Invariant: a wrong command line ends with status 2 and clap's explanation; every other failure with status 1 and one
+//! line on stderr that begins with `overkeep:`.
+
+use std::ffi::OsString;
+use std::fmt::Display;
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::config::Config;
+use crate::logging;
+
+pub mod run;
+
+/// The controller of a private overlay network in one binary and one file.
+#[derive(Parser)]
+#[command(name = "overkeep", version, arg_required_else_help = true)]
+struct Line {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Run(run::Arguments),
+}
+
+/// Does what this process was asked for. `start` runs a controller until it is told to stop; the log works by then.
+pub fn main<E: Display>(start: impl FnOnce(Config) -> Result<(), E>) -> ExitCode {
+    let environment: Vec<_> = std::env::vars_os().collect();
+    let outcome = act(std::env::args_os(), &environment, |config| {
+        logging::start(&config.log)?;
+        start(config).map_err(|error| error.to_string())
+    });
+    outcome.map_or_else(|failure| failure.report(), |()| ExitCode::SUCCESS)
+}
+
+/// As `main`, for any arguments (the program's name first) and any environment.
+pub fn act<E: Display>(
+    arguments: impl IntoIterator<Item = OsString>,
+    environment: &[(OsString, OsString)],
+    start: impl FnOnce(Config) -> Result<(), E>,
+) -> Result<(), Failure> {
+    match Line::try_parse_from(arguments).map_err(Failure::Usage)?.command {
+        Command::Run(arguments) => start(arguments.config(environment).map_err(Failure::of)?).map_err(Failure::of),
+    }
+}
+
+/// Why a command did not do what it was asked for.
+#[derive(Debug)]
+pub enum Failure {
+    /// clap's answer instead of a command: what is wrong with the line, or the help or version that was asked for.
+    Usage(clap::Error),
+    /// One line.
+    Start(String),
+}
+
+impl Failure {
+    fn of(error: impl Display) -> Failure {
+        Failure::Start(run::one_line(&error.to_string()))
+    }
+
+    /// The exit status: 0 for help and version, 2 for wrong usage, 1 for the rest.
+    pub fn status(&self) -> u8 {
+        match self {
+            Failure::Usage(answer) => u8::try_from(answer.exit_code()).unwrap_or(2),
+            Failure::Start(_) => 1,
+        }
+    }
+
+    /// Prints itself. Nobody may be listening, which is no reason to fail in another way (`eprintln!` would panic).
+    fn report(self) -> ExitCode {
+        let _ = match &self {
+            Failure::Usage(answer) => answer.print(),
+            Failure::Start(line) => writeln!(std::io::stderr(), "overkeep: {line}"),
+        };
+        ExitCode::from(self.status())
+    }
+}

@@ -1,0 +1,354 @@
+//! Time: a moment (`Timestamp`) and where "now" comes from (`Clock`).
+//!
+//! Not here: lengths of time as people write them ("30m"), which are a matter of configuration, and anything periodic.
+//! Start with `Clock`; everything that needs the time is handed one, so that a test can let three years pass in a second.
+//!
+//! Invariant: a `Timestamp` always lies within the years 0000 to 9999, the ones RFC 3339 can write. Whatever would leave
+//! them stops at the edge, so no date from a request, a certificate or the disk can make arithmetic or printing fail.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{self, Deserialize, Deserializer, Visitor};
+use serde::ser::{Serialize, Serializer};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+/// A moment in UTC, to the millisecond.
+///
+/// Text (`Display`, `FromStr`, human-readable serde): RFC 3339 with exactly three digits of fraction and `Z`,
+/// `2024-07-16T13:13:12.000Z`; any offset and fraction is read, what is finer than a millisecond is dropped.
+/// Elsewhere (records on disk): the number of milliseconds since 1970 as an `i64`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(i64);
+
+/// A text that is not a date and time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not an RFC 3339 date and time with an offset, such as 2024-07-16T13:13:12.000Z")]
+pub struct NotATime;
+
+impl Timestamp {
+    /// `0000-01-01T00:00:00.000Z`
+    pub const MIN: Timestamp = Timestamp(-62_167_219_200_000);
+    /// `9999-12-31T23:59:59.999Z`
+    pub const MAX: Timestamp = Timestamp(253_402_300_799_999);
+    /// `0001-01-01T00:00:00.000Z`: what the established controller shows for a time that was never set, and clients know.
+    pub const ZERO_TIME: Timestamp = Timestamp(-62_135_596_800_000);
+
+    /// Milliseconds since 1970.
+    pub const fn from_millis(millis: i64) -> Timestamp {
+        // `clamp` and comparison of the newtype are not const.
+        if millis < Self::MIN.0 {
+            Self::MIN
+        } else if millis > Self::MAX.0 {
+            Self::MAX
+        } else {
+            Timestamp(millis)
+        }
+    }
+
+    /// Seconds since 1970, as a JWT counts.
+    pub const fn from_seconds(seconds: i64) -> Timestamp {
+        Self::from_millis(seconds.saturating_mul(1000))
+    }
+
+    /// Milliseconds since 1970.
+    pub const fn millis(self) -> i64 {
+        self.0
+    }
+
+    /// Whole seconds since 1970, rounded down, as a JWT counts.
+    pub const fn seconds(self) -> i64 {
+        self.0.div_euclid(1000)
+    }
+
+    /// This much later; stops at `MAX`.
+    pub fn plus(self, duration: Duration) -> Timestamp {
+        Self::from_millis(self.0.saturating_add(whole_millis(duration)))
+    }
+
+    /// This much earlier; stops at `MIN`.
+    pub fn minus(self, duration: Duration) -> Timestamp {
+        Self::from_millis(self.0.saturating_sub(whole_millis(duration)))
+    }
+
+    /// So many minutes later, or earlier when negative; stops at the edges.
+    pub const fn plus_minutes(self, minutes: i64) -> Timestamp {
+        Self::from_millis(self.0.saturating_add(minutes.saturating_mul(60_000)))
+    }
+
+    /// As `plus`, but `None` where the result would lie behind `MAX`.
+    pub fn checked_plus(self, duration: Duration) -> Option<Timestamp> {
+        let millis = self.0.checked_add(i64::try_from(duration.as_millis()).ok()?)?;
+        (millis <= Self::MAX.0).then_some(Timestamp(millis))
+    }
+
+    /// How long after `earlier` this is; nothing if it is not after it.
+    pub fn since(self, earlier: Timestamp) -> Duration {
+        Duration::from_millis(self.0.saturating_sub(earlier.0).try_into().unwrap_or(0))
+    }
+}
+
+/// A duration in milliseconds; more than fits an `i64` is more than any `Timestamp` can use.
+fn whole_millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// For certificates, whose builders speak `time`.
+impl From<Timestamp> for OffsetDateTime {
+    fn from(at: Timestamp) -> OffsetDateTime {
+        // Every Timestamp is within the range of OffsetDateTime; the epoch stands for a case that cannot occur.
+        OffsetDateTime::from_unix_timestamp_nanos(i128::from(at.0) * 1_000_000).unwrap_or(OffsetDateTime::UNIX_EPOCH)
+    }
+}
+
+impl From<OffsetDateTime> for Timestamp {
+    fn from(at: OffsetDateTime) -> Timestamp {
+        // Not `to_offset(UTC)`: that panics for a date whose UTC form would leave the range.
+        let millis = at.unix_timestamp_nanos().div_euclid(1_000_000);
+        Self::from_millis(i64::try_from(millis).unwrap_or(if millis < 0 { i64::MIN } else { i64::MAX }))
+    }
+}
+
+impl From<SystemTime> for Timestamp {
+    fn from(at: SystemTime) -> Timestamp {
+        match at.duration_since(SystemTime::UNIX_EPOCH) {
+            Ok(after) => Timestamp(0).plus(after),
+            Err(before) => Timestamp(0).minus(before.duration()),
+        }
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = OffsetDateTime::from(*self);
+        let (year, month, day) = at.to_calendar_date();
+        let (hour, minute, second, milli) = at.to_hms_milli();
+        write!(out, "{year:04}-{:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z", u8::from(month))
+    }
+}
+
+impl fmt::Debug for Timestamp {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, out)
+    }
+}
+
+impl FromStr for Timestamp {
+    type Err = NotATime;
+
+    fn from_str(text: &str) -> Result<Timestamp, NotATime> {
+        OffsetDateTime::parse(text, &Rfc3339).map(Timestamp::from).map_err(|_| NotATime)
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        if to.is_human_readable() { to.collect_str(self) } else { to.serialize_i64(self.0) }
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Timestamp, D::Error> {
+        if from.is_human_readable() { from.deserialize_str(Rfc3339Text) } else { i64::deserialize(from).map(Timestamp::from_millis) }
+    }
+}
+
+/// Reads the text form without taking a copy of it.
+struct Rfc3339Text;
+
+impl Visitor<'_> for Rfc3339Text {
+    type Value = Timestamp;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("an RFC 3339 date and time")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Timestamp, E> {
+        text.parse().map_err(E::custom)
+    }
+}
+
+impl JsonSchema for Timestamp {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        Cow::Borrowed("Timestamp")
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string", "format": "date-time"})
+    }
+}
+
+/// Where "now" comes from. Cheap to clone; clones of a manual clock show the same time.
+#[derive(Clone, Debug)]
+pub struct Clock(Source);
+
+#[derive(Clone, Debug)]
+enum Source {
+    System,
+    Manual(Arc<AtomicI64>),
+}
+
+impl Clock {
+    /// The host's clock.
+    pub fn system() -> Clock {
+        Clock(Source::System)
+    }
+
+    /// A clock that stands still until it is moved.
+    pub fn manual(at: Timestamp) -> Clock {
+        Clock(Source::Manual(Arc::new(AtomicI64::new(at.0))))
+    }
+
+    pub fn now(&self) -> Timestamp {
+        match &self.0 {
+            Source::System => SystemTime::now().into(),
+            Source::Manual(millis) => Timestamp::from_millis(millis.load(Ordering::SeqCst)),
+        }
+    }
+
+    /// Moves a manual clock and all its clones forward. Nobody moves the host's clock: there it does nothing.
+    pub fn advance(&self, duration: Duration) {
+        self.moved(|at| at.plus(duration));
+    }
+
+    /// Puts a manual clock to a moment, backwards too, as hosts' clocks do. On the host's clock it does nothing.
+    pub fn set(&self, to: Timestamp) {
+        self.moved(|_| to);
+    }
+
+    fn moved(&self, step: impl Fn(Timestamp) -> Timestamp) {
+        if let Source::Manual(millis) = &self.0 {
+            // The closure never refuses, so neither does the update.
+            let _ = millis.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |now| Some(step(Timestamp::from_millis(now)).0));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_moment_is_written_with_three_digits_and_z_whatever_offset_it_was_read_with() {
+        for (read, written) in [
+            ("2024-07-16T13:13:12Z", "2024-07-16T13:13:12.000Z"),
+            ("2024-07-16T13:13:12.0009999Z", "2024-07-16T13:13:12.000Z"),
+            ("2024-07-16T15:13:12.5+02:00", "2024-07-16T13:13:12.500Z"),
+            ("2024-02-29T23:59:59.123456789-00:30", "2024-03-01T00:29:59.123Z"),
+            ("1969-12-31T23:59:59.999Z", "1969-12-31T23:59:59.999Z"),
+            ("1969-12-31T23:59:59.9995Z", "1969-12-31T23:59:59.999Z"),
+            ("2024-07-16t13:13:12z", "2024-07-16T13:13:12.000Z"),
+            ("0001-01-01T00:00:00Z", "0001-01-01T00:00:00.000Z"),
+        ] {
+            assert_eq!(at(read).to_string(), written);
+            assert_eq!(at(written), at(read));
+        }
+        assert_eq!(Timestamp::ZERO_TIME.to_string(), "0001-01-01T00:00:00.000Z");
+        assert_eq!(at("2024-07-16T13:13:12.345Z").millis(), 1_721_135_592_345);
+    }
+
+    #[test]
+    fn what_is_no_date_and_time_is_refused() {
+        for text in ["", "2024-07-16", "2024-07-16T13:13:12", "2024-02-30T00:00:00Z", "2024-07-16T25:00:00Z", "tomorrow", "1721135592"] {
+            assert_eq!(text.parse::<Timestamp>(), Err(NotATime), "{text}");
+        }
+    }
+
+    #[test]
+    fn no_date_leaves_the_years_that_can_be_written() {
+        assert_eq!(Timestamp::from_millis(i64::MIN).to_string(), "0000-01-01T00:00:00.000Z");
+        assert_eq!(Timestamp::from_millis(i64::MAX).to_string(), "9999-12-31T23:59:59.999Z");
+        assert_eq!(at("0000-01-01T00:00:00+23:59"), Timestamp::MIN);
+        assert_eq!(at("9999-12-31T23:59:59.999-23:59"), Timestamp::MAX);
+        assert_eq!(Timestamp::MAX.plus(Duration::MAX), Timestamp::MAX);
+        assert_eq!(Timestamp::MIN.minus(Duration::MAX), Timestamp::MIN);
+        assert_eq!(Timestamp::MIN.plus_minutes(i64::MIN), Timestamp::MIN);
+        assert_eq!(Timestamp::MIN.plus_minutes(i64::MAX), Timestamp::MAX);
+        assert_eq!(Timestamp::from_seconds(i64::MAX), Timestamp::MAX);
+        assert_eq!(Timestamp::MAX.checked_plus(Duration::from_millis(1)), None);
+        assert_eq!(Timestamp::MIN.checked_plus(Duration::MAX), None);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn every_number_is_a_moment_that_is_read_back_from_its_text(millis: i64, narrow in -70_000_000_000_000..260_000_000_000_000_i64) {
+            for moment in [millis, narrow].map(Timestamp::from_millis) {
+                proptest::prop_assert_eq!(moment.to_string().parse(), Ok(moment));
+            }
+        }
+
+        #[test]
+        fn no_text_and_no_step_panics(text: String, millis: i64, minutes: i64, seconds: u64) {
+            let _ = text.parse::<Timestamp>();
+            let moment = Timestamp::from_millis(millis);
+            let step = Duration::from_secs(seconds);
+            let _ = (moment.plus(step), moment.minus(step), moment.checked_plus(step), moment.plus_minutes(minutes));
+        }
+    }
+
+    #[test]
+    fn arithmetic_goes_both_ways() {
+        let noon = at("2024-07-16T12:00:00Z");
+        assert_eq!(noon.plus_minutes(-30).to_string(), "2024-07-16T11:30:00.000Z");
+        assert_eq!(noon.plus(Duration::from_millis(1500)).since(noon), Duration::from_millis(1500));
+        assert_eq!(noon.since(noon.plus_minutes(1)), Duration::ZERO);
+        assert_eq!(noon.checked_plus(Duration::from_secs(60)), Some(noon.plus_minutes(1)));
+        assert_eq!(Timestamp::from_millis(-1).seconds(), -1);
+        assert_eq!(Timestamp::from(OffsetDateTime::from(noon)), noon);
+    }
+
+    #[test]
+    fn json_carries_the_text() {
+        let noon = at("2024-07-16T12:00:00Z");
+        assert_eq!(serde_json::to_string(&noon).unwrap(), r#""2024-07-16T12:00:00.000Z""#);
+        assert_eq!(serde_json::from_str::<Timestamp>(r#""2024-07-16T14:00:00+02:00""#).unwrap(), noon);
+        assert!(serde_json::from_str::<Timestamp>("1721131200000").is_err());
+    }
+
+    #[test]
+    fn records_carry_the_number() {
+        let standard = bincode::config::standard();
+        for moment in [Timestamp::MIN, Timestamp::ZERO_TIME, at("2024-07-16T12:00:00Z"), Timestamp::MAX] {
+            let bytes = bincode::serde::encode_to_vec(moment, standard).unwrap();
+            assert_eq!(bytes, bincode::serde::encode_to_vec(moment.millis(), standard).unwrap());
+            assert_eq!(bincode::serde::decode_from_slice::<Timestamp, _>(&bytes, standard).unwrap(), (moment, bytes.len()));
+        }
+    }
+
+    #[test]
+    fn the_schema_says_date_time() {
+        let schema = schemars::schema_for!(Vec<Timestamp>);
+        assert_eq!(schema.as_value().pointer("/items"), Some(&serde_json::json!({"type": "string", "format": "date-time"})));
+    }
+
+    #[test]
+    fn clones_of_a_manual_clock_move_together_and_the_hosts_clock_is_left_alone() {
+        let clock = Clock::manual(Timestamp::ZERO_TIME);
+        let clone = clock.clone();
+        clock.advance(Duration::from_secs(60));
+        assert_eq!(clone.now(), Timestamp::ZERO_TIME.plus_minutes(1));
+        clone.set(Timestamp::MIN);
+        assert_eq!(clock.now(), Timestamp::MIN);
+
+        let system = Clock::system();
+        let before = system.now();
+        system.advance(Duration::from_secs(3600));
+        system.set(Timestamp::MAX);
+        assert!(system.now().since(before) < Duration::from_secs(600));
+        assert!(before > at("2024-01-01T00:00:00Z"));
+    }
+}

@@ -1,0 +1,421 @@
+//! What an operator may rely on: `controller.toml` tells the truth, a mistake is refused with a line that names it, a flag
+//! wins over a variable over the file, and the exit status says which kind of failure it was.
+
+#![allow(clippy::unwrap_used, clippy::panic)] // Clippy knows the test functions, not the functions that help them.
+
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use figment::Figment;
+use figment::providers::{Format as _, Toml};
+use figment::value::Value;
+use overkeep::cli::{self, Failure, run};
+use overkeep::config::{Address, Config, Format, Log, Span};
+use overkeep::logging;
+use tempfile::TempDir;
+
+const DOCUMENTED: &str = include_str!("../../controller.toml");
+
+/// A directory with a configuration file in it.
+struct Place(TempDir);
+
+impl Place {
+    fn with(text: &str) -> Place {
+        let place = Place(tempfile::tempdir().unwrap());
+        std::fs::write(place.file(), text).unwrap();
+        place
+    }
+
+    fn file(&self) -> PathBuf {
+        self.0.path().join("controller.toml")
+    }
+}
+
+/// The configuration a command line and variables lead to, or the failure.
+fn configured(arguments: &[&str], variables: &[(&str, &str)]) -> Result<Config, Failure> {
+    let environment: Vec<(OsString, OsString)> = variables.iter().map(|(name, value)| (name.into(), value.into())).collect();
+    let arguments = ["overkeep", "run"].iter().chain(arguments).map(OsString::from);
+    let mut seen = None;
+    cli::act(arguments, &environment, |config| {
+        seen = Some(config);
+        Ok::<(), Infallible>(())
+    })?;
+    Ok(seen.unwrap())
+}
+
+fn from_file(text: &str) -> Result<Config, Failure> {
+    let place = Place::with(text);
+    configured(&["--config", place.file().to_str().unwrap()], &[])
+}
+
+/// The one line of a refused start.
+fn refusal(outcome: Result<Config, Failure>) -> String {
+    match outcome {
+        Err(Failure::Start(line)) => {
+            assert!(!line.contains('\n'), "{line:?}");
+            line
+        }
+        other => panic!("expected a refused start, got {other:?}"),
+    }
+}
+
+fn assert_names(line: &str, words: &[&str]) {
+    for word in words {
+        assert!(line.contains(word), "{line:?} does not name {word:?}");
+    }
+}
+
+/// Key and documented bounds, as `controller.toml` has them.
+fn documented_bounds() -> Vec<(String, String)> {
+    let (mut section, mut bounds, mut found) = (String::new(), None, Vec::new());
+    for line in DOCUMENTED.lines() {
+        if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+            section = format!("{name}.");
+        } else if let Some(text) = line.strip_prefix("# Bounds: ") {
+            bounds = Some(text.trim_end_matches('.').to_owned());
+        } else if let Some((key, _)) = line.split_once(" = ").filter(|_| !line.starts_with('#')) {
+            found.extend(bounds.take().map(|bounds| (format!("{section}{key}"), bounds)));
+        }
+    }
+    found
+}
+
+#[test]
+fn controller_toml_as_it_stands_changes_nothing() {
+    assert_eq!(from_file(DOCUMENTED).unwrap(), Config::default());
+    assert_eq!(configured(&[], &[]).unwrap(), Config::default());
+}
+
+#[test]
+fn controller_toml_misses_no_key() {
+    let live = Figment::from(Toml::string(DOCUMENTED));
+    for (key, default) in run::keys().unwrap() {
+        if let Value::Empty(..) = default {
+            assert!(DOCUMENTED.contains(&format!("\n# {key} = ")), "{key} has no commented line");
+            let live = DOCUMENTED.replace(&format!("\n# {key} = "), &format!("\n{key} = "));
+            assert_ne!(from_file(&live).unwrap(), Config::default(), "the commented line of {key} sets nothing");
+        } else {
+            assert!(live.find_value(&key).is_ok(), "{key} is missing");
+        }
+    }
+}
+
+#[test]
+fn every_number_and_duration_has_the_bounds_that_controller_toml_states() {
+    let documented = documented_bounds();
+    let measured = |value: &Value| matches!(value, Value::Num(..)) || value.as_str().is_some_and(|text| text.parse::<Span>().is_ok());
+    let keys = run::keys().unwrap().into_iter().filter(|(_, default)| measured(default)).map(|(key, _)| key);
+    assert_eq!(keys.collect::<BTreeSet<_>>(), documented.iter().map(|(key, _)| key.clone()).collect());
+
+    for (key, bounds) in documented {
+        assert_eq!(Config::bounds(&key), Some(bounds.clone()), "{key}");
+        let (least, most) = bounds.split_once(" to ").unwrap();
+        let (below, above) = match least.parse::<i64>() {
+            Ok(least) => ((least - 1).to_string(), (most.parse::<i64>().unwrap() + 1).to_string()),
+            Err(_) => {
+                let millis = |text: &str| text.parse::<Span>().unwrap().duration().as_millis();
+                (format!("{}ms", millis(least) - 1), format!("{}ms", millis(most) + 1))
+            }
+        };
+        let variable = run::variable(&key);
+        for inside in [least, most] {
+            configured(&[], &[(&variable, inside)]).unwrap();
+        }
+        for outside in [&below, &above] {
+            assert_names(&refusal(configured(&[], &[(&variable, outside)])), &[&key, &variable, outside, least, most]);
+        }
+    }
+}
+
+#[test]
+fn every_key_has_a_variable_of_its_own() {
+    let keys = run::keys().unwrap();
+    let variables: BTreeSet<String> = keys.keys().map(|key| run::variable(key)).collect();
+    assert_eq!(variables.len(), keys.len());
+    assert!(variables.contains("OVERKEEP_SESSIONS_SWEEP_BATCH") && variables.contains("OVERKEEP_ADMIN_PASSWORD_FILE"));
+
+    let given = [
+        ("OVERKEEP_DATA", "123"), // a path that looks like a number
+        ("OVERKEEP_ADVERTISE", "Overlay.Example.org:8441"),
+        ("OVERKEEP_LOG_FORMAT", "json"),
+        ("OVERKEEP_HTTP_CORS_ORIGINS", "https://a.example.org, http://localhost:8080"),
+        ("OVERKEEP_SESSIONS_TIMEOUT", "1h"),
+        ("OVERKEEP_PASSWORDS_COST", "10"),
+    ];
+    let config = configured(&[], &given).unwrap();
+    assert_eq!(config.data, Path::new("123"));
+    assert_eq!(config.advertise, Some("overlay.example.org:8441".parse().unwrap()));
+    assert_eq!(config.log.format, Format::Json);
+    assert_eq!(config.http.cors_origins, ["https://a.example.org", "http://localhost:8080"]);
+    assert_eq!(config.sessions.timeout, Span::minutes(60));
+    assert_eq!(config.passwords.cost, 10);
+}
+
+#[test]
+fn a_flag_wins_over_a_variable_over_the_file_over_the_default() {
+    let place = Place::with("data = 'file'\nlisten = '127.0.0.1:1'\n[sessions]\ntimeout = '5m'\nsweep-batch = 7");
+    let file = place.file();
+    let file = ["--config", file.to_str().unwrap()];
+    let variables = [("OVERKEEP_DATA", "variable"), ("OVERKEEP_LISTEN", "127.0.0.1:2"), ("OVERKEEP_SESSIONS_TIMEOUT", "6m")];
+
+    let config = configured(&[file[0], file[1], "--data", "flag"], &variables).unwrap();
+    assert_eq!(config.data, Path::new("flag"));
+    assert_eq!(config.listen, "127.0.0.1:2".parse().unwrap());
+    assert_eq!(config.sessions.timeout, Span::minutes(6));
+    assert_eq!(config.sessions.sweep_batch, 7);
+    assert_eq!(config.sessions.sweep_interval, Config::default().sessions.sweep_interval);
+
+    assert_eq!(configured(&file, &[]).unwrap().data, Path::new("file"));
+    let flags = ["--data", "a", "--listen", "127.0.0.1:3", "--advertise", "b:4", "--admin-password-file", "c"];
+    let other =
+        [("OVERKEEP_DATA", "x"), ("OVERKEEP_LISTEN", "[::1]:9"), ("OVERKEEP_ADVERTISE", "x:9"), ("OVERKEEP_ADMIN_PASSWORD_FILE", "x")];
+    assert_eq!(configured(&flags, &other).unwrap(), configured(&flags, &[]).unwrap());
+}
+
+#[test]
+fn the_file_can_be_named_by_a_variable_and_the_flag_wins() {
+    let (flag, variable) = (Place::with("data = 'flag'"), Place::with("data = 'variable'"));
+    let variable = [("OVERKEEP_CONFIG", variable.file().to_str().unwrap().to_owned())];
+    let variable = variable.each_ref().map(|(name, value)| (*name, value.as_str()));
+    assert_eq!(configured(&[], &variable).unwrap().data, Path::new("variable"));
+    assert_eq!(configured(&["--config", flag.file().to_str().unwrap()], &variable).unwrap().data, Path::new("flag"));
+}
+
+#[test]
+fn a_mistake_in_the_file_is_refused_by_name() {
+    for (text, words) in [
+        ("dta = 'x'", &["dta", "no such key", "data"][..]),
+        ("[sessions]\ntimout = '1m'", &["sessions.timout", "timeout"]),
+        ("[store.more]\nx = 1", &["store.more"]),
+        ("[sesions]\ntimeout = '1m'", &["sesions", "sessions"]),
+        ("sessions = 5", &["sessions", "section"]),
+        ("data = 5", &["data", "5", "text in quotes"]),
+        ("data = ' '", &["data", "blank"]),
+        ("listen = 1280", &["listen", "1280", "ADDRESS:PORT"]),
+        ("listen = 'localhost:1280'", &["listen", "localhost:1280", "127.0.0.1:1280"]),
+        ("listen = '[::]:1280'", &["listen", "advertise"]),
+        ("advertise = 'overlay'", &["advertise", "overlay", "HOST:PORT"]),
+        ("[log]\nlevel = 'infos'", &["log.level", "infos", "info"]),
+        ("[log]\nlevel = 'info,overkeep=loud'", &["log.level", "loud"]),
+        ("[log]\nformat = 'xml'", &["log.format", "xml", "auto, text, json"]),
+        ("[http]\ncors-origins = 'https://a'", &["http.cors-origins", "list"]),
+        ("[http]\ncors-origins = ['https://a/']", &["http.cors-origins", "https://a/"]),
+        ("[http]\ncors-origins = ['*', 'https://a']", &["http.cors-origins", "*"]),
+        ("[http]\nworkers = '4'", &["http.workers", "\"4\"", "whole number"]),
+        ("[http]\nworkers = 1.5", &["http.workers", "1.5", "whole number"]),
+        ("[passwords]\ncost = 300", &["passwords.cost", "300", "10 to 17"]),
+        ("[sessions]\ntimeout = 30", &["sessions.timeout", "30", "unit"]),
+        ("[sessions]\ntimeout = '30 minutes'", &["sessions.timeout", "30 minutes", "90s"]),
+        ("[sessions]\ntimeout = '59s'", &["sessions.timeout", "59s", "1m"]),
+        ("[enrollment]\nidentity-duration = '4m'", &["enrollment.identity-duration", "4m", "5m"]),
+        ("data = 'a'\ndata = 'b'", &["line 2", "data"]),
+        ("data = 'a'\n\n[log\n", &["line 3"]),
+    ] {
+        let line = refusal(from_file(text));
+        assert_names(&line, words);
+        assert_names(&line, &["controller.toml"]);
+    }
+}
+
+#[test]
+fn no_section_takes_an_unknown_key() {
+    let keys = run::keys().unwrap();
+    let sections: BTreeSet<&str> = keys.keys().filter_map(|key| Some(key.split_once('.')?.0)).collect();
+    assert!(sections.len() > 5);
+    for section in sections {
+        assert_names(&refusal(from_file(&format!("[{section}]\nunheard-of = 1"))), &[&format!("{section}.unheard-of"), "no such key"]);
+    }
+}
+
+#[test]
+fn a_mistake_in_a_variable_or_a_flag_is_refused_by_name() {
+    for (variable, value, words) in [
+        ("OVERKEEP_DTA", "x", &["OVERKEEP_DTA", "no such setting"][..]),
+        ("OVERKEEP_LOG__LEVEL", "debug", &["OVERKEEP_LOG__LEVEL", "OVERKEEP_LOG_LEVEL is one"]),
+        ("OVERKEEP_SESSIONS", "1", &["OVERKEEP_SESSIONS"]),
+        ("OVERKEEP_LISTEN", "", &["listen", "OVERKEEP_LISTEN"]),
+        ("OVERKEEP_HTTP_WORKERS", "many", &["http.workers", "OVERKEEP_HTTP_WORKERS", "many", "whole number"]),
+        ("OVERKEEP_HTTP_WORKERS", "-1", &["http.workers", "OVERKEEP_HTTP_WORKERS", "-1", "0 to 256"]),
+        ("OVERKEEP_SESSIONS_TIMEOUT", "30", &["sessions.timeout", "OVERKEEP_SESSIONS_TIMEOUT", "30"]),
+        ("OVERKEEP_CONFIG", "/does/not/exist.toml", &["OVERKEEP_CONFIG", "/does/not/exist.toml"]),
+    ] {
+        assert_names(&refusal(configured(&[], &[(variable, value)])), words);
+    }
+    for (flag, value) in [("--listen", "here"), ("--advertise", "0.0.0.0:1"), ("--data", ""), ("--admin-password-file", " ")] {
+        assert_names(&refusal(configured(&[flag, value], &[])), &[flag, value]);
+    }
+    let missing = refusal(configured(&["--config", "/does/not/exist.toml"], &[]));
+    assert_names(&missing, &["--config", "/does/not/exist.toml", "No such file"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_variable_that_is_not_text_is_refused_by_name() {
+    use std::os::unix::ffi::OsStringExt;
+    let environment = [("OVERKEEP_DATA".into(), OsString::from_vec(vec![0xff, 0xfe]))];
+    let refused = run::Arguments::default().config(&environment).unwrap_err();
+    assert_names(&refused.to_string(), &["data", "OVERKEEP_DATA", "UTF-8"]);
+}
+
+#[test]
+fn the_variables_of_the_tools_around_are_not_ours() {
+    let tools = [
+        ("OVERKEEP_URL", "x"),
+        ("OVERKEEP_USER", "x"),
+        ("OVERKEEP_PASSWORD", "x"),
+        ("OVERKEEP_PID", "1"),
+        ("OVERKEEPER", "x"),
+        ("PATH", "x"),
+    ];
+    assert_eq!(configured(&[], &tools).unwrap(), Config::default());
+}
+
+#[test]
+fn durations_and_addresses_are_written_as_they_are_read() {
+    for (text, millis) in [("500ms", 500), ("90s", 90_000), ("30m", 1_800_000), ("3h", 10_800_000), ("7d", 604_800_000), ("0ms", 0)] {
+        let span: Span = text.parse().unwrap();
+        assert_eq!((span.duration(), span.to_string().as_str()), (Duration::from_millis(millis), text));
+    }
+    assert_eq!("180m".parse::<Span>().unwrap().to_string(), "3h");
+    for text in ["", "s", "30", "-1s", "1.5h", "1h30m", "5 minutes", "99999999999999999999s", "18446744073709551615d", "1M"] {
+        assert!(text.parse::<Span>().is_err(), "{text}");
+    }
+
+    for (text, host, port) in
+        [("a.example.org:1", "a.example.org", 1), ("127.0.0.1:1280", "127.0.0.1", 1280), ("[2001:DB8::1]:443", "2001:db8::1", 443)]
+    {
+        let address: Address = text.parse().unwrap();
+        assert_eq!((address.host(), address.port()), (host, port));
+        assert_eq!(address.to_string().parse(), Ok(address));
+    }
+    for text in [
+        "",
+        ":1",
+        "a",
+        "a:",
+        "a:0",
+        "a:65536",
+        "::1:80",
+        "a b:1",
+        "-a:1",
+        "a..b:1",
+        "1.2.3:1",
+        "https://a:1",
+        "*.a:1",
+        "[::]:1",
+        "127.0.0.1:0",
+    ] {
+        assert!(text.parse::<Address>().is_err(), "{text}");
+    }
+}
+
+#[test]
+fn clients_are_sent_to_what_is_advertised_and_otherwise_to_what_is_listened_on() {
+    let bound = "127.0.0.1:4711".parse().unwrap();
+    assert_eq!(configured(&["--listen", "127.0.0.1:0"], &[]).unwrap().advertised(bound).to_string(), "127.0.0.1:4711");
+    let named = configured(&["--listen", "0.0.0.0:1280", "--advertise", "a.example.org:443"], &[]).unwrap();
+    assert_eq!(named.advertised(bound).to_string(), "a.example.org:443");
+}
+
+#[test]
+fn the_administrators_password_is_the_file_without_its_last_line_end() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("password");
+    let config = Config { admin_password_file: Some(file.clone()), ..Config::default() };
+    assert_eq!(Config::default().admin_password(), Ok(None));
+    assert_names(&config.admin_password().unwrap_err().to_string(), &["admin-password-file", "password", "No such file"]);
+
+    for (text, password) in [("secret", "secret"), ("secret\n", "secret"), ("secret\r\n", "secret"), (" secret \n\n", " secret \n")] {
+        std::fs::write(&file, text).unwrap();
+        assert_eq!(config.admin_password(), Ok(Some(password.into())));
+    }
+    for text in ["", "four", "four\n", &"x".repeat(101)] {
+        std::fs::write(&file, text).unwrap();
+        let reason = config.admin_password().unwrap_err().to_string();
+        assert_names(&reason, &["admin-password-file", "5 to 100"]);
+        assert!(text.is_empty() || !reason.contains(text.trim()), "the refusal shows the password");
+    }
+}
+
+fn program(arguments: &[&str], directory: &Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_overkeep")).args(arguments).env_clear().current_dir(directory).output().unwrap()
+}
+
+#[test]
+fn the_exit_status_is_2_for_wrong_usage_and_1_with_one_line_for_a_refused_start() {
+    let place = Place::with("this is not read, because nobody named it");
+    let status = |arguments: &[&str]| program(arguments, place.0.path()).status.code();
+    assert_eq!(status(&["--version"]), Some(0));
+    assert_eq!(status(&["run", "--help"]), Some(0));
+    for wrong in [&[][..], &["frobnicate"], &["run", "--frobnicate"], &["run", "--data"], &["run", "something"]] {
+        assert_eq!(status(wrong), Some(2), "{wrong:?}");
+    }
+
+    let refused = program(&["run", "--listen", "here"], place.0.path());
+    let line = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(line.starts_with("overkeep: listen (--listen): ") && line.lines().count() == 1, "{line:?}");
+    assert!(refused.stdout.is_empty());
+    assert_eq!(status(&["run", "--config", "controller.toml"]), Some(1));
+}
+
+#[test]
+fn a_start_that_fails_later_says_so_in_one_line_too() {
+    let arguments = ["overkeep", "run"].map(OsString::from);
+    let failure = cli::act(arguments, &[], |_| Err("the port is in use\n  by somebody")).unwrap_err();
+    assert_eq!(failure.status(), 1);
+    assert!(matches!(failure, Failure::Start(line) if line == "the port is in use by somebody"));
+}
+
+/// Keeps what is logged.
+#[derive(Clone, Default)]
+struct Kept(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Kept {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What two events within a request look like.
+fn logged(level: &str, format: Format, terminal: bool) -> String {
+    let kept = Kept::default();
+    let writer = kept.clone();
+    let subscriber = logging::subscriber(&Log { level: level.into(), format }, terminal, move || writer.clone()).unwrap();
+    tracing::subscriber::with_default(subscriber, || {
+        tracing::info_span!("request", request = "r-17").in_scope(|| {
+            tracing::info!(port = 1280, "listening");
+            tracing::debug!("in detail");
+        });
+    });
+    let bytes = kept.0.lock().unwrap().clone();
+    String::from_utf8(bytes).unwrap()
+}
+
+#[test]
+fn the_log_is_text_for_people_and_json_for_machines_and_carries_the_request() {
+    let text = logged("info", Format::Auto, true);
+    assert_names(&text, &["listening", "r-17", "1280"]);
+    assert_eq!(text.lines().count(), 1);
+
+    let json: serde_json::Value = serde_json::from_str(&logged("info", Format::Auto, false)).unwrap();
+    assert_eq!((&json["message"], &json["port"], &json["level"]), (&"listening".into(), &1280.into(), &"INFO".into()));
+    assert_eq!(json["span"]["request"], "r-17");
+
+    assert!(serde_json::from_str::<serde_json::Value>(&logged("info", Format::Json, true)).is_ok());
+    let plain = logged("info", Format::Text, false);
+    assert!(plain.contains("listening") && !plain.contains('\u{1b}') && !plain.starts_with('{'), "{plain:?}");
+
+    assert_eq!(logged("debug", Format::Json, false).lines().count(), 2);
+    assert_eq!(logged("off,overkeep=debug", Format::Json, false), "");
+}
