@@ -1,0 +1,48 @@
+use std::fmt;
+
+/// Why a `filter` or `sort` parameter cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    pub parameter: Parameter,
+    pub message: String,
+    /// The name or piece of text at fault, unless it is the end of the text.
+    pub symbol: Option<String>,
+    /// Counted from 1.
+    pub line: usize,
+    /// In characters, counted from 1.
+    pub column: usize,
+}
+
+/// The parameter a fault was found in. A `sort by` inside a filter is part of the filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parameter {
+    Filter,
+    Sort,
+}
+
+impl Fault {
+    /// A fault at a byte offset of `text`.
+    pub(super) fn at(text: &str, offset: usize, message: impl Into<String>) -> Fault {
+        let before = text.get(..offset).unwrap_or(text);
+        let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        Fault {
+            parameter: Parameter::Filter,
+            message: message.into(),
+            symbol: None,
+            line: 1 + before.matches('\n').count(),
+            column: 1 + before.get(start..).map_or(0, |line| line.chars().count()),
+        }
+    }
+
+    pub(super) fn of(self, symbol: &str) -> Fault {
+        Fault { symbol: Some(symbol.to_owned()).filter(|symbol| !symbol.is_empty()), ..self }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at line {}, column {}", self.message, self.line, self.column)
+    }
+}
+
+impl std::error::Error for Fault {}

@@ -1,0 +1,72 @@
+use std::cmp::Ordering;
+
+use super::{Query, Subject, Symbol, compare};
+
+/// The limit of a list that names none.
+pub const DEFAULT_LIMIT: i64 = 10;
+/// Larger limits are lowered to this.
+pub const MAX_LIMIT: i64 = 500;
+/// Larger offsets are lowered to this.
+pub const MAX_OFFSET: i64 = 100_000;
+/// Sort fields beyond these are checked, then ignored.
+pub const MAX_SORT: usize = 5;
+
+/// The number that asks for no limit, in a filter as in a parameter.
+const UNLIMITED: i64 = -1;
+
+/// A field to sort by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sort {
+    pub symbol: Symbol,
+    pub descending: bool,
+}
+
+/// How two records stand to each other. Ties remain: the caller breaks them by id, ascending.
+pub fn order(sort: &[Sort], a: &dyn Subject, b: &dyn Subject) -> Ordering {
+    let by = |each: &Sort| {
+        let ascending = compare(&a.value(&each.symbol), &b.value(&each.symbol));
+        if each.descending { ascending.reverse() } else { ascending }
+    };
+    sort.iter().map(by).find(|ordering| ordering.is_ne()).unwrap_or(Ordering::Equal)
+}
+
+/// The limit a filter asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// `limit none`
+    None,
+    Count(i64),
+}
+
+/// The part of all matches that is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// `None`: all of them.
+    pub limit: Option<usize>,
+    pub offset: usize,
+}
+
+impl Window {
+    /// Applies the rules of paging. What the filter says wins over the parameters `limit` and `offset`. A list that shows everything
+    /// unless its filter says otherwise (role attributes) passes `Some(-1)` and `None`.
+    pub fn new(filter: &Query, limit: Option<i64>, offset: Option<i64>) -> Window {
+        let limit = match filter.limit {
+            Some(Limit::None) => UNLIMITED,
+            Some(Limit::Count(count)) => count,
+            None => limit.unwrap_or(DEFAULT_LIMIT),
+        };
+        let limit = match limit {
+            UNLIMITED => None,
+            ..=0 => Some(DEFAULT_LIMIT),
+            count => Some(count.min(MAX_LIMIT)),
+        };
+        let offset = filter.skip.or(offset).unwrap_or(0).clamp(0, MAX_OFFSET);
+        // Both were brought into range, so both conversions succeed.
+        Window { limit: limit.and_then(|limit| limit.try_into().ok()), offset: offset.try_into().unwrap_or(0) }
+    }
+
+    /// The limit as `meta.pagination` shows it: the largest number there is for none.
+    pub fn shown_limit(&self) -> i64 {
+        self.limit.and_then(|limit| limit.try_into().ok()).unwrap_or(i64::MAX)
+    }
+}

@@ -1,0 +1,328 @@
+//! Tokens to a query. Each rule of the grammar is a function that reads it from the token ahead.
+//!
+//! Words and names cannot touch, so blanks are demanded only where one side is a literal or a mark.
+
+use std::mem;
+
+use super::{
+    Fault, Limit, MAX_SORT, Query, Sort, Symbol, Type, Value, Vocabulary,
+    check::{Check, Relation},
+    predicate::{Join, Members, Operand, Predicate, Step, Test},
+    token::{Lexeme, Lexer, Token, Word},
+    typing::{self, Operator},
+};
+
+/// In bytes. An `in` with the ids of three of the longest pages fits, and no query costs more than milliseconds to read.
+pub const MAX_LENGTH: usize = 64 * 1024;
+
+/// Parentheses and subqueries within each other. People write three; each level costs stack when read, evaluated and dropped.
+pub const MAX_DEPTH: usize = 50;
+
+pub struct Parser<'t> {
+    text: &'t str,
+    lexer: Lexer<'t>,
+    ahead: Token<'t>,
+    /// Changes within a subquery.
+    words: &'t dyn Vocabulary,
+    depth: usize,
+}
+
+impl<'t> Parser<'t> {
+    pub fn new(text: &'t str, words: &'t dyn Vocabulary) -> Result<Parser<'t>, Fault> {
+        if text.len() > MAX_LENGTH {
+            return Err(Fault::at(text, 0, format!("longer than {MAX_LENGTH} bytes")));
+        }
+        let mut lexer = Lexer::new(text);
+        let ahead = lexer.next()?;
+        Ok(Parser { text, lexer, ahead, words, depth: 0 })
+    }
+
+    /// `[condition] [sort by fields] [skip n] [limit n]`, at least one of them.
+    pub fn query(&mut self) -> Result<Query, Fault> {
+        let conditional = !matches!(self.ahead.lexeme, Lexeme::Word(Word::Sort | Word::Skip | Word::Limit));
+        let predicate = if conditional { self.predicate()? } else { Predicate::default() };
+        let mut sort = Vec::new();
+        if self.clause(Word::Sort)? {
+            self.expect(Word::By, "'by'")?;
+            sort = self.fields()?;
+        }
+        let (skip, limit) = self.page()?;
+        Ok(Query { predicate, sort, skip, limit })
+    }
+
+    /// `name desc, createdAt`; the first [`MAX_SORT`] of them.
+    pub fn fields(&mut self) -> Result<Vec<Sort>, Fault> {
+        let mut fields = vec![self.field()?];
+        while self.skip(&Lexeme::Mark(','))? {
+            fields.push(self.field()?);
+        }
+        fields.truncate(MAX_SORT);
+        Ok(fields)
+    }
+
+    fn field(&mut self) -> Result<Sort, Fault> {
+        let name = self.ahead.clone();
+        let (symbol, kind) = self.symbol()?;
+        if matches!(kind, Type::Any | Type::Set) {
+            return Err(self.fault(&name, format!("cannot sort by '{}'", name.source)));
+        }
+        let descending = self.skip(&Lexeme::Word(Word::Desc))?;
+        if !descending {
+            self.skip(&Lexeme::Word(Word::Asc))?;
+        }
+        Ok(Sort { symbol, descending })
+    }
+
+    /// `[skip n] [limit n]`
+    pub fn page(&mut self) -> Result<(Option<i64>, Option<Limit>), Fault> {
+        let skip = if self.clause(Word::Skip)? { Some(self.integer()?) } else { None };
+        let limit = if !self.clause(Word::Limit)? {
+            None
+        } else if self.skip(&Lexeme::Word(Word::None))? {
+            Some(Limit::None)
+        } else {
+            Some(Limit::Count(self.integer()?))
+        };
+        Ok((skip, limit))
+    }
+
+    pub fn end(&self) -> Result<(), Fault> {
+        if self.ahead.lexeme == Lexeme::End { Ok(()) } else { Err(self.unexpected("the end")) }
+    }
+
+    /// `{not} test {and|or {not} test}`
+    fn predicate(&mut self) -> Result<Predicate, Fault> {
+        let mut steps = Vec::new();
+        loop {
+            let mut negated = false;
+            while self.skip(&Lexeme::Word(Word::Not))? {
+                self.blank()?;
+                negated = !negated;
+            }
+            let test = self.test()?;
+            let join = match self.ahead.lexeme {
+                Lexeme::Word(Word::And) => Join::And,
+                Lexeme::Word(Word::Or) => Join::Or,
+                _ => Join::End,
+            };
+            steps.push(Step { negated, test, join });
+            if join == Join::End {
+                return Ok(Predicate::new(steps));
+            }
+            self.blank()?;
+            self.advance()?;
+            self.blank()?;
+        }
+    }
+
+    fn test(&mut self) -> Result<Test, Fault> {
+        match self.ahead.lexeme {
+            Lexeme::Literal(Value::Bool(value)) => {
+                self.advance()?;
+                Ok(Test::Constant(value))
+            }
+            Lexeme::Mark('(') => {
+                self.advance()?;
+                let group = self.nested(Self::predicate)?;
+                self.mark(')')?;
+                Ok(Test::Group(group))
+            }
+            Lexeme::Word(Word::IsEmpty) => Ok(Test::IsEmpty(self.function(Self::members)?)),
+            Lexeme::Word(Word::AnyOf) => self.function(Self::set).and_then(|set| self.comparison(Operand::AnyOf(set))),
+            Lexeme::Word(Word::AllOf) => self.function(Self::set).and_then(|set| self.comparison(Operand::AllOf(set))),
+            Lexeme::Word(Word::Count) => self.function(Self::members).and_then(|members| self.comparison(Operand::Count(members))),
+            _ => self.plain(),
+        }
+    }
+
+    /// A symbol with a comparison, or a boolean on its own, which is short for `= true`.
+    fn plain(&mut self) -> Result<Test, Fault> {
+        let name = self.ahead.clone();
+        let (symbol, kind) = self.symbol()?;
+        if kind == Type::Set {
+            return Err(self.fault(&name, format!("'{}' is a set and needs anyOf, allOf, count or isEmpty", name.source)));
+        }
+        let operand = Operand::Value(symbol, kind);
+        if matches!(self.ahead.lexeme, Lexeme::Relation(_)) || self.operator_word() {
+            return self.comparison(operand);
+        }
+        let check = typing::check(kind, Operator::Relation(Relation::Equal), vec![Value::Bool(true)]);
+        let check = check.map_err(|_| self.fault(&name, format!("'{}' is not a boolean and needs a comparison", name.source)))?;
+        Ok(Test::Compare(operand, check))
+    }
+
+    fn operator_word(&self) -> bool {
+        matches!(self.ahead.lexeme, Lexeme::Word(Word::Not | Word::In | Word::Between | Word::Contains | Word::IContains))
+    }
+
+    fn comparison(&mut self, operand: Operand) -> Result<Test, Fault> {
+        let (operator, negated) = self.operator()?;
+        let first = self.ahead.clone();
+        let literals = match operator {
+            Operator::In => self.list()?,
+            Operator::Between => self.range()?,
+            _ => vec![self.literal()?],
+        };
+        let check = typing::check(operand.kind(), operator, literals).map_err(|message| self.fault(&first, message))?;
+        Ok(match check {
+            // Asked of every member of a set, and not true of an absent value.
+            Check::Contains(needle) if negated => Test::Compare(operand, Check::Lacks(needle)),
+            // `not in` and `not between` deny the whole: true of an absent value, and of a set if `in` is false of the set.
+            check if negated => Test::Not(Box::new(Test::Compare(operand, check))),
+            check => Test::Compare(operand, check),
+        })
+    }
+
+    /// Whether it is negated, too.
+    fn operator(&mut self) -> Result<(Operator, bool), Fault> {
+        let apart = self.ahead.blanks > 0;
+        let negated = self.skip(&Lexeme::Word(Word::Not))?;
+        let operator = match self.ahead.lexeme {
+            Lexeme::Relation(relation) if !negated => Operator::Relation(relation),
+            Lexeme::Word(Word::In) => Operator::In,
+            Lexeme::Word(Word::Between) => Operator::Between,
+            Lexeme::Word(Word::Contains) => Operator::Contains,
+            Lexeme::Word(Word::IContains) => Operator::IContains,
+            _ => return Err(self.unexpected("an operator")),
+        };
+        if !apart && matches!(operator, Operator::In | Operator::Between) {
+            return Err(self.unexpected("a blank"));
+        }
+        // `not in` is one word to the recorded controller.
+        if negated && operator == Operator::In && self.ahead.blanks != 1 {
+            return Err(self.unexpected("a single blank"));
+        }
+        self.advance()?;
+        if !matches!(operator, Operator::Relation(_)) {
+            self.blank()?;
+        }
+        Ok((operator, negated))
+    }
+
+    /// `[literal, literal]`
+    fn list(&mut self) -> Result<Vec<Value<'static>>, Fault> {
+        self.mark('[')?;
+        let mut literals = vec![self.literal()?];
+        while self.skip(&Lexeme::Mark(','))? {
+            literals.push(self.literal()?);
+        }
+        self.mark(']')?;
+        Ok(literals)
+    }
+
+    /// `literal and literal`
+    fn range(&mut self) -> Result<Vec<Value<'static>>, Fault> {
+        let from = self.literal()?;
+        self.blank()?;
+        self.expect(Word::And, "'and'")?;
+        self.blank()?;
+        Ok(vec![from, self.literal()?])
+    }
+
+    /// A function's argument in parentheses, from the function's name on.
+    fn function<T>(&mut self, argument: fn(&mut Self) -> Result<T, Fault>) -> Result<T, Fault> {
+        self.advance()?;
+        if self.ahead.blanks > 0 {
+            return Err(self.unexpected("'(' right behind the function"));
+        }
+        self.mark('(')?;
+        let argument = argument(self)?;
+        self.mark(')')?;
+        Ok(argument)
+    }
+
+    fn set(&mut self) -> Result<Symbol, Fault> {
+        let name = self.ahead.clone();
+        let (symbol, kind) = self.symbol()?;
+        if kind == Type::Set { Ok(symbol) } else { Err(self.fault(&name, format!("'{}' is not a set", name.source))) }
+    }
+
+    /// `set` or `from set where query`
+    fn members(&mut self) -> Result<Members, Fault> {
+        if !self.skip(&Lexeme::Word(Word::From))? {
+            return Ok(Members { set: self.set()?, matching: None });
+        }
+        let name = self.ahead.clone();
+        let set = self.set()?;
+        let linked = self.words.linked(&set).ok_or_else(|| self.fault(&name, format!("'{}' refers to nothing", name.source)))?;
+        self.expect(Word::Where, "'where'")?;
+        self.blank()?;
+        let outer = mem::replace(&mut self.words, linked);
+        let query = self.nested(Self::query)?;
+        self.words = outer;
+        Ok(Members { set, matching: Some(Box::new(query)) })
+    }
+
+    fn nested<T>(&mut self, rule: fn(&mut Self) -> Result<T, Fault>) -> Result<T, Fault> {
+        if self.depth == MAX_DEPTH {
+            return Err(Fault::at(self.text, self.ahead.start, format!("nested deeper than {MAX_DEPTH} levels")));
+        }
+        self.depth += 1;
+        let read = rule(self)?;
+        self.depth -= 1;
+        Ok(read)
+    }
+
+    fn symbol(&mut self) -> Result<(Symbol, Type), Fault> {
+        let Lexeme::Name(name) = self.ahead.lexeme else { return Err(self.unexpected("a name")) };
+        let resolved = self.words.resolve(name).ok_or_else(|| self.fault(&self.ahead, format!("unknown symbol '{name}'")))?;
+        self.advance()?;
+        Ok(resolved)
+    }
+
+    fn literal(&mut self) -> Result<Value<'static>, Fault> {
+        let Lexeme::Literal(literal) = &self.ahead.lexeme else { return Err(self.unexpected("a value")) };
+        let literal = literal.clone();
+        self.advance()?;
+        Ok(literal)
+    }
+
+    fn integer(&mut self) -> Result<i64, Fault> {
+        self.blank()?;
+        let Lexeme::Literal(Value::Integer(number)) = self.ahead.lexeme else { return Err(self.unexpected("a whole number")) };
+        self.advance()?;
+        Ok(number)
+    }
+
+    /// Whether a clause of the query begins here. Behind anything else it must stand apart.
+    fn clause(&mut self, word: Word) -> Result<bool, Fault> {
+        if self.ahead.lexeme == Lexeme::Word(word) && self.ahead.start > 0 {
+            self.blank()?;
+        }
+        self.skip(&Lexeme::Word(word))
+    }
+
+    fn expect(&mut self, word: Word, wanted: &str) -> Result<(), Fault> {
+        if self.skip(&Lexeme::Word(word))? { Ok(()) } else { Err(self.unexpected(wanted)) }
+    }
+
+    fn mark(&mut self, mark: char) -> Result<(), Fault> {
+        if self.skip(&Lexeme::Mark(mark))? { Ok(()) } else { Err(self.unexpected(&format!("'{mark}'"))) }
+    }
+
+    fn skip(&mut self, lexeme: &Lexeme) -> Result<bool, Fault> {
+        let found = self.ahead.lexeme == *lexeme;
+        if found {
+            self.advance()?;
+        }
+        Ok(found)
+    }
+
+    fn blank(&self) -> Result<(), Fault> {
+        if self.ahead.blanks > 0 { Ok(()) } else { Err(self.unexpected("a blank")) }
+    }
+
+    fn advance(&mut self) -> Result<(), Fault> {
+        self.ahead = self.lexer.next()?;
+        Ok(())
+    }
+
+    fn unexpected(&self, wanted: &str) -> Fault {
+        let found = if self.ahead.lexeme == Lexeme::End { "the end".to_owned() } else { format!("'{}'", self.ahead.source) };
+        self.fault(&self.ahead, format!("expected {wanted}, found {found}"))
+    }
+
+    fn fault(&self, at: &Token, message: String) -> Fault {
+        Fault::at(self.text, at.start, message).of(at.source)
+    }
+}

@@ -1,0 +1,173 @@
+use std::slice;
+
+use super::{
+    Limit, Query, Subject, Symbol, Type, Value,
+    check::{Check, Relation},
+};
+
+/// A condition. `and` and `or` have no precedence: the right side of either takes everything that follows, and so does `not`. An
+/// expression is therefore a flat list, read once from left to right; only parentheses and subqueries nest.
+#[derive(Clone, Debug, Default)]
+pub struct Predicate {
+    steps: Vec<Step>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// Turns the meaning of this test and of all that follow it.
+    pub negated: bool,
+    pub test: Test,
+    pub join: Join,
+}
+
+/// How a test is joined to everything behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Join {
+    And,
+    Or,
+    End,
+}
+
+#[derive(Clone, Debug)]
+pub enum Test {
+    Constant(bool),
+    Compare(Operand, Check),
+    IsEmpty(Members),
+    Not(Box<Test>),
+    Group(Predicate),
+}
+
+/// The left side of a comparison.
+#[derive(Clone, Debug)]
+pub enum Operand {
+    Value(Symbol, Type),
+    AnyOf(Symbol),
+    AllOf(Symbol),
+    Count(Members),
+}
+
+/// The members of a set, or those whose record matches a query.
+#[derive(Clone, Debug)]
+pub struct Members {
+    pub set: Symbol,
+    pub matching: Option<Box<Query>>,
+}
+
+/// A symbol that must have one of these values if the predicate is to hold: an index on it can name the candidates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Anchor<'q> {
+    /// A text, or a set that must hold one of the values.
+    pub symbol: &'q Symbol,
+    /// May repeat.
+    pub values: Vec<&'q str>,
+}
+
+impl Predicate {
+    pub(super) fn new(steps: Vec<Step>) -> Predicate {
+        Predicate { steps }
+    }
+
+    pub fn matches(&self, subject: &dyn Subject) -> bool {
+        let mut negated = false;
+        for step in &self.steps {
+            negated ^= step.negated;
+            let held = step.test.holds(subject);
+            match step.join {
+                Join::And if held => {}
+                Join::Or if !held => {}
+                _ => return held != negated,
+            }
+        }
+        true
+    }
+
+    /// Conditions that must hold and that an index can answer; any one of them is enough to find all matches.
+    pub fn anchors(&self) -> Vec<Anchor<'_>> {
+        let mut anchors = Vec::new();
+        let mut rest = self.steps.as_slice();
+        while let [step, following @ ..] = rest {
+            match (&step.test, step.join) {
+                _ if step.negated => break,
+                (_, Join::Or) => {
+                    anchors.extend(alternatives(rest));
+                    break;
+                }
+                (Test::Group(group), _) => anchors.extend(group.anchors()),
+                (test, _) => anchors.extend(test.anchor()),
+            }
+            rest = following;
+        }
+        anchors
+    }
+}
+
+/// `s = "a" or s = "b" or ...` about one symbol to the very end is one anchor; the web console asks for role attributes so. An
+/// `and` among them only leaves fewer matches.
+fn alternatives(steps: &[Step]) -> Option<Anchor<'_>> {
+    let (first, others) = steps.split_first()?;
+    let mut all = first.test.anchor()?;
+    for step in others {
+        let anchor = step.test.anchor().filter(|anchor| anchor.symbol == all.symbol)?;
+        if step.negated {
+            return None;
+        }
+        all.values.extend(anchor.values);
+    }
+    Some(all)
+}
+
+impl Test {
+    fn holds(&self, subject: &dyn Subject) -> bool {
+        match self {
+            Test::Constant(value) => *value,
+            Test::Compare(Operand::Value(symbol, _), check) => check.holds(&subject.value(symbol)),
+            Test::Compare(Operand::AnyOf(set), check) => members(subject, set).any(|member| check.holds(&member)),
+            Test::Compare(Operand::AllOf(set), check) => members(subject, set).all(|member| check.holds(&member)),
+            Test::Compare(Operand::Count(members), check) => check.holds(&members.count(subject).into()),
+            Test::IsEmpty(members) => members.count(subject) == 0,
+            Test::Not(test) => !test.holds(subject),
+            Test::Group(predicate) => predicate.matches(subject),
+        }
+    }
+
+    fn anchor(&self) -> Option<Anchor<'_>> {
+        // Only text: a number is compared with text after writing it out, which is not how an index holds it.
+        let Test::Compare(Operand::Value(symbol, Type::Text) | Operand::AnyOf(symbol), check) = self else { return None };
+        let literals = match check {
+            Check::Relates(Relation::Equal, literal) => slice::from_ref(literal),
+            Check::Among(values) => values,
+            _ => return None,
+        };
+        let values = literals.iter().map(|literal| if let Value::Text(text) = literal { Some(text.as_ref()) } else { None });
+        Some(Anchor { symbol, values: values.collect::<Option<_>>()? })
+    }
+}
+
+impl Operand {
+    /// The type of what is compared: the members of a set, not the set.
+    pub fn kind(&self) -> Type {
+        match self {
+            Operand::Value(_, kind) => *kind,
+            Operand::AnyOf(_) | Operand::AllOf(_) => Type::Text,
+            Operand::Count(_) => Type::Number,
+        }
+    }
+}
+
+fn members<'a>(subject: &'a dyn Subject, set: &Symbol) -> impl Iterator<Item = Value<'a>> {
+    let members = if let Value::Set(members) = subject.value(set) { members } else { Vec::new() };
+    members.into_iter().map(Value::Text)
+}
+
+impl Members {
+    fn count(&self, subject: &dyn Subject) -> usize {
+        let Some(query) = &self.matching else { return members(subject, &self.set).count() };
+        let mut found = 0_usize;
+        subject.linked(&self.set, &mut |linked| found += usize::from(query.predicate.matches(linked)));
+        let skipped = found.saturating_sub(usize::try_from(query.skip.unwrap_or(0)).unwrap_or(0));
+        match query.limit {
+            Some(Limit::Count(limit)) => skipped.min(usize::try_from(limit).unwrap_or(usize::MAX)),
+            Some(Limit::None) | None => skipped,
+        }
+    }
+}
