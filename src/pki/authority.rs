@@ -1,0 +1,175 @@
+//! The controller's issuing authority: certificates from requests.
+
+use super::der::{self, SEQUENCE};
+use super::{AlternativeNames, Certificate, Csr, Error, KeyedCertificate, Material, Name, PrivateKey, PublicKey, Result};
+use rcgen::{CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyUsagePurpose, SerialNumber, SigningKey, SubjectPublicKeyInfo};
+use ring::rand::{SecureRandom, SystemRandom};
+use std::fmt;
+use time::OffsetDateTime;
+
+/// Issued certificates are valid a little before now, for clocks that are slow.
+const BACKDATE: i64 = 60;
+const SESSION: i64 = 12 * 60 * 60;
+const YEAR: i64 = 365 * 24 * 60 * 60;
+
+/// First and last second in which a certificate is valid, unix time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Validity {
+    pub not_before: i64,
+    pub not_after: i64,
+}
+
+impl Validity {
+    /// From a minute ago for `years` years of 365 days.
+    pub fn years(years: u16, now: i64) -> Self {
+        Self { not_before: now - BACKDATE, not_after: now + i64::from(years) * YEAR }
+    }
+
+    /// From now for exactly 12 hours.
+    pub fn session(now: i64) -> Self {
+        Self { not_before: now, not_after: now + SESSION }
+    }
+}
+
+/// Issues certificates with the intermediate's key, and knows the authorities that others need to verify them.
+pub struct Authority {
+    issuer: Issuer<'static, PrivateKey>,
+    certificate: Certificate,
+    cas: Vec<Certificate>,
+}
+
+impl Authority {
+    /// Opens stored material.
+    ///
+    /// # Errors
+    /// Whatever [`KeyedCertificate::open`] finds; [`Error::NotACa`]; [`Error::Untrusted`] if the root did not sign the intermediate.
+    pub fn open(material: &Material) -> Result<Self> {
+        let root = Certificate::only(&material.root.certificate)?;
+        let signing = KeyedCertificate::open(&material.intermediate)?;
+        let certificate = signing.certificate;
+        if !certificate.may_sign() || !root.may_sign() {
+            return Err(Error::NotACa);
+        }
+        if !certificate.is_signed_by(&root) {
+            return Err(Error::Untrusted);
+        }
+        let issuer = Issuer::from_ca_cert_der(certificate.der(), signing.key)?;
+        Ok(Self { issuer, cas: vec![certificate.clone(), root], certificate })
+    }
+
+    /// The certificate that signs everything issued here.
+    pub fn certificate(&self) -> &Certificate {
+        &self.certificate
+    }
+
+    /// The signing certificate and the root above it: what a client stores to verify whatever is issued here.
+    pub fn cas(&self) -> &[Certificate] {
+        &self.cas
+    }
+
+    /// A certificate for a TLS client: subject and key of the request, and the given alternative names.
+    ///
+    /// # Errors
+    /// [`Error::BadName`] for a name that is not ASCII, [`Error::Expired`] once the authority itself has expired.
+    pub fn issue_client(&self, csr: &Csr, names: &AlternativeNames, validity: Validity) -> Result<Certificate> {
+        self.issue(csr.subject(), csr.public_key(), names, &[ExtendedKeyUsagePurpose::ClientAuth], validity)
+    }
+
+    /// A certificate for a TLS server: subject and key of the request, and the given alternative names.
+    ///
+    /// # Errors
+    /// As [`issue_client`](Self::issue_client).
+    pub fn issue_server(&self, csr: &Csr, names: &AlternativeNames, validity: Validity) -> Result<Certificate> {
+        self.issue(csr.subject(), csr.public_key(), names, &[ExtendedKeyUsagePurpose::ServerAuth], validity)
+    }
+
+    /// A client certificate for one API session: no alternative names, exactly 12 hours.
+    ///
+    /// # Errors
+    /// As [`issue_client`](Self::issue_client).
+    pub fn issue_session(&self, csr: &Csr, now: i64) -> Result<Certificate> {
+        self.issue_client(csr, &AlternativeNames::default(), Validity::session(now))
+    }
+
+    /// The controller's own leaf for a key it already has. It serves TLS and, towards other controllers, is a client too.
+    ///
+    /// # Errors
+    /// [`Error::BadName`] without a host name or address, else as [`issue_client`](Self::issue_client).
+    pub fn issue_own(&self, key: &PrivateKey, hosts: &AlternativeNames, validity: Validity) -> Result<KeyedCertificate> {
+        let subject = Name::of(&hosts.first_host().ok_or(Error::BadName)?);
+        let usages = [ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+        let certificate = self.issue(&subject, &key.public(), hosts, &usages, validity)?;
+        Ok(KeyedCertificate { certificate, key: key.clone() })
+    }
+
+    fn issue(
+        &self,
+        subject: &Name,
+        key: &PublicKey,
+        names: &AlternativeNames,
+        usages: &[ExtendedKeyUsagePurpose],
+        validity: Validity,
+    ) -> Result<Certificate> {
+        // beyond the authority's own end a certificate would promise what nobody can verify
+        let not_after = validity.not_after.min(self.certificate.not_after());
+        if not_after < validity.not_before {
+            return Err(Error::Expired);
+        }
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::NoCa;
+        params.serial_number = Some(serial()?);
+        params.not_before = date(validity.not_before)?;
+        params.not_after = date(not_after)?;
+        params.subject_alt_names = names.to_rcgen()?;
+        params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment, KeyUsagePurpose::DataEncipherment];
+        params.extended_key_usages = usages.to_vec();
+        params.use_authority_key_identifier_extension = true;
+        params.distinguished_name = stand_in(subject);
+        let spki = SubjectPublicKeyInfo::from_der(key.der()).map_err(|_| Error::Unsupported("kind of key"))?;
+        let draft = params.signed_by(&spki, &self.issuer)?;
+        self.with_names(draft.der(), subject)
+    }
+
+    /// Puts the issuer's and the subject's own bytes in the place of what rcgen wrote, and signs again.
+    ///
+    /// rcgen keeps one value per attribute type and encodes it anew, so of two `OU` one would be lost, and an issuer with an
+    /// unusual string type would no longer be found by its name.
+    fn with_names(&self, draft: &[u8], subject: &Name) -> Result<Certificate> {
+        let outer = der::inside(SEQUENCE, draft)?;
+        let [message, algorithm, _] = outer.as_slice() else { return Err(Error::BadDer) };
+        let fields = der::inside(SEQUENCE, message)?;
+        let [version, serial, signed_how, _, dates, _, rest @ ..] = fields.as_slice() else { return Err(Error::BadDer) };
+        let before = [version, serial, signed_how, self.certificate.subject().der(), dates, subject.der()].concat();
+        let message = der::element(SEQUENCE, &[before, rest.concat()].concat());
+        let signature = der::bit_string(&self.issuer.key().sign(&message)?);
+        Certificate::from_der(&der::element(SEQUENCE, &[&message, *algorithm, &signature].concat()))
+    }
+}
+
+impl fmt::Debug for Authority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Authority({})", self.certificate)
+    }
+}
+
+/// What rcgen is told about the subject: only whether it is empty, because then alternative names have to be critical
+/// (RFC 5280 section 4.2.1.6).
+fn stand_in(subject: &Name) -> rcgen::DistinguishedName {
+    let mut name = rcgen::DistinguishedName::new();
+    if !subject.is_empty() {
+        name.push(rcgen::DnType::CommonName, "");
+    }
+    name
+}
+
+/// 128 random bits, positive. rcgen's default is a hash of the key: the same for every certificate of that key.
+pub(super) fn serial() -> Result<SerialNumber> {
+    let mut bytes = [0; 17];
+    let [_, random @ ..] = &mut bytes;
+    SystemRandom::new().fill(random).map_err(|_| Error::Internal("no randomness".into()))?;
+    Ok(SerialNumber::from_slice(&bytes))
+}
+
+pub(super) fn date(seconds: i64) -> Result<OffsetDateTime> {
+    OffsetDateTime::from_unix_timestamp(seconds).map_err(|_| Error::Internal("a date out of range".into()))
+}

@@ -1,0 +1,84 @@
+//! Certificate requests (PKCS#10, RFC 2986).
+
+use super::signature::Signed;
+use super::{AlternativeNames, Error, KeyKind, Name, PublicKey, Result, armor};
+use x509_parser::certification_request::X509CertificationRequest;
+use x509_parser::extensions::ParsedExtension;
+use x509_parser::prelude::FromDer;
+use x509_parser::public_key::PublicKey as Parsed;
+
+/// ring's lower limit, and today's.
+const SHORTEST_RSA_BITS: usize = 2048;
+
+/// A request whose signature has been verified, so that whoever made it holds the private key.
+///
+/// Only these three things of a request are ever looked at. Requested usages, constraints and a CA flag have no way into a
+/// certificate, because they are not in here.
+#[derive(Debug, Clone)]
+pub struct Csr {
+    subject: Name,
+    public_key: PublicKey,
+    names: AlternativeNames,
+}
+
+impl Csr {
+    /// Reads exactly one PEM block. Text in front of it is skipped, white space behind it is fine, the word in the PEM lines
+    /// does not matter.
+    ///
+    /// # Errors
+    /// [`Error::NoPem`], [`Error::Trailing`], [`Error::BadDer`], [`Error::BadSignature`], [`Error::Unsupported`] for key kinds
+    /// and hashes that are not taken (P-521, P-224, secp256k1; SHA-1), [`Error::Csr`] for an RSA key below 2048 bits.
+    pub fn parse(text: &str) -> Result<Self> {
+        let block = armor::only(text)?;
+        let (rest, request) = X509CertificationRequest::from_der(block.contents()).map_err(|_| Error::BadDer)?;
+        if !rest.is_empty() {
+            return Err(Error::BadDer);
+        }
+        let asked = &request.certification_request_info;
+        let public_key = PublicKey::from_der(asked.subject_pki.raw);
+        if public_key.kind()? == KeyKind::Rsa && rsa_bits(&asked.subject_pki) < SHORTEST_RSA_BITS {
+            return Err(Error::Csr("the RSA key is shorter than 2048 bits"));
+        }
+        Signed::read(block.contents())?.verify(&public_key)?;
+        Ok(Self { subject: Name::from_der(asked.subject.as_raw()), public_key, names: names(&request) })
+    }
+
+    /// The requested subject, possibly empty.
+    pub fn subject(&self) -> &Name {
+        &self.subject
+    }
+
+    /// The key that the request was signed with.
+    pub fn public_key(&self) -> &PublicKey {
+        &self.public_key
+    }
+
+    /// The requested alternative names.
+    pub fn names(&self) -> &AlternativeNames {
+        &self.names
+    }
+
+    /// The same request with another common name, for certificates whose name is not the requester's choice.
+    ///
+    /// # Errors
+    /// [`Error::BadDer`] if the subject is not readable.
+    pub fn with_common_name(self, common_name: &str) -> Result<Self> {
+        Ok(Self { subject: self.subject.with_common_name(common_name)?, ..self })
+    }
+}
+
+fn rsa_bits(key: &x509_parser::x509::SubjectPublicKeyInfo<'_>) -> usize {
+    match key.parsed() {
+        Ok(Parsed::RSA(key)) => key.key_size(),
+        _ => 0,
+    }
+}
+
+fn names(request: &X509CertificationRequest<'_>) -> AlternativeNames {
+    let mut extensions = request.requested_extensions().into_iter().flatten();
+    let found = extensions.find_map(|extension| match extension {
+        ParsedExtension::SubjectAlternativeName(names) => Some(AlternativeNames::read(&names.general_names)),
+        _ => None,
+    });
+    found.unwrap_or_default()
+}

@@ -1,0 +1,96 @@
+//! JSON Web Tokens (RFC 7519) on ring: signed with a certificate's key, verified with one. HMAC is not offered, so a public
+//! key can never be mistaken for a shared secret.
+//!
+//! Call [`install`] once before anything else of this file, or of `jsonwebtoken`, is used.
+
+use super::{Error, KeyKind, KeyedCertificate, PublicKey, Result, jwt_provider};
+use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
+use serde::{Serialize, de::DeserializeOwned};
+use std::fmt;
+
+/// Makes ring the one that computes signatures for `jsonwebtoken` in this process. Further calls do nothing.
+pub fn install() {
+    // an error says that a provider is there already
+    let _ = jwt_provider::RING.install_default();
+}
+
+/// Signs tokens with the key of a certificate and names the certificate in `kid`.
+#[derive(Clone)]
+pub struct Signer {
+    header: Header,
+    key: EncodingKey,
+}
+
+impl Signer {
+    /// A signer with the algorithm of the key: RS256, ES256 or ES384. The key id is the certificate's fingerprint.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for Ed25519, which clients do not verify.
+    pub fn new(signing: &KeyedCertificate) -> Result<Self> {
+        let pkcs8 = signing.key().pkcs8();
+        let (algorithm, key) = match signing.certificate().public_key().kind()? {
+            KeyKind::Rsa => (Algorithm::RS256, EncodingKey::from_rsa_der(pkcs8)),
+            KeyKind::P256 => (Algorithm::ES256, EncodingKey::from_ec_der(pkcs8)),
+            KeyKind::P384 => (Algorithm::ES384, EncodingKey::from_ec_der(pkcs8)),
+            KeyKind::Ed25519 => return Err(Error::Unsupported("tokens signed with Ed25519")),
+        };
+        let mut header = Header::new(algorithm);
+        header.kid = Some(signing.certificate().fingerprint());
+        Ok(Self { header, key })
+    }
+
+    /// The compact form of a token with these claims.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] if the claims cannot be written as JSON.
+    pub fn sign(&self, claims: &impl Serialize) -> Result<String> {
+        jsonwebtoken::encode(&self.header, claims, &self.key).map_err(|error| Error::Internal(error.to_string()))
+    }
+}
+
+impl fmt::Debug for Signer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Signer({:?})", self.header.kid)
+    }
+}
+
+/// A public key to verify tokens with, and the algorithms that may be used with it.
+#[derive(Clone)]
+pub struct Verifier {
+    key: DecodingKey,
+    algorithms: &'static [Algorithm],
+}
+
+impl Verifier {
+    /// The verifier for tokens signed with the private half of this key.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`], [`Error::BadDer`].
+    pub fn new(key: &PublicKey) -> Result<Self> {
+        let (_, bytes) = key.parts()?;
+        Ok(match key.kind()? {
+            KeyKind::Rsa => Self { key: DecodingKey::from_rsa_der(bytes), algorithms: jwt_provider::RSA },
+            KeyKind::P256 => Self { key: DecodingKey::from_ec_der(bytes), algorithms: &[Algorithm::ES256] },
+            KeyKind::P384 => Self { key: DecodingKey::from_ec_der(bytes), algorithms: &[Algorithm::ES384] },
+            KeyKind::Ed25519 => Self { key: DecodingKey::from_ed_der(bytes), algorithms: &[Algorithm::EdDSA] },
+        })
+    }
+
+    /// Verifies the signature and reads the claims, **nothing else**: expiry, issuer and audience are the caller's to judge,
+    /// with the caller's clock.
+    ///
+    /// # Errors
+    /// [`Error::Token`].
+    pub fn verify<C: DeserializeOwned>(&self, token: &str) -> Result<C> {
+        let mut rules = Validation { validate_exp: false, validate_aud: false, ..Validation::default() };
+        rules.algorithms = self.algorithms.to_vec();
+        rules.required_spec_claims.clear();
+        jsonwebtoken::decode(token, &self.key, &rules).map(|token| token.claims).map_err(|error| Error::Token(error.to_string()))
+    }
+}
+
+impl fmt::Debug for Verifier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Verifier({:?})", self.algorithms)
+    }
+}

@@ -1,0 +1,136 @@
+//! Private and public keys.
+
+use super::der::{self, SEQUENCE};
+use super::{Error, Result, armor};
+use rcgen::{KeyPair, PublicKeyData, SignatureAlgorithm, SigningKey};
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer, alg_id};
+use std::fmt;
+use std::sync::Arc;
+
+/// The kinds of keys this controller works with. P-521 is missing because ring does not know it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyKind {
+    /// RSA of 2048 to 8192 bits.
+    Rsa,
+    /// Elliptic curve P-256.
+    P256,
+    /// Elliptic curve P-384.
+    P384,
+    /// Ed25519.
+    Ed25519,
+}
+
+/// A private key. Cheap to clone; shows nothing but its kind.
+#[derive(Clone)]
+pub struct PrivateKey(Arc<KeyPair>);
+
+impl PrivateKey {
+    /// A new key from the system's randomness.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for RSA, which ring cannot generate.
+    pub fn generate(kind: KeyKind) -> Result<Self> {
+        let algorithm = match kind {
+            KeyKind::P256 => &rcgen::PKCS_ECDSA_P256_SHA256,
+            KeyKind::P384 => &rcgen::PKCS_ECDSA_P384_SHA384,
+            KeyKind::Ed25519 => &rcgen::PKCS_ED25519,
+            KeyKind::Rsa => return Err(Error::Unsupported("generating an RSA key")),
+        };
+        Ok(Self(Arc::new(KeyPair::generate_for(algorithm)?)))
+    }
+
+    /// Reads one unencrypted PKCS#8 block (`PRIVATE KEY`, RFC 5958).
+    ///
+    /// # Errors
+    /// [`Error::NoPem`], [`Error::Trailing`]; [`Error::BadKey`] for everything else, also for `RSA PRIVATE KEY` and `EC PRIVATE KEY`.
+    pub fn from_pem(text: &str) -> Result<Self> {
+        let block = armor::only(text)?;
+        let pair = KeyPair::try_from(block.contents()).map_err(|_| Error::BadKey)?;
+        Ok(Self(Arc::new(pair)))
+    }
+
+    /// One PKCS#8 block. This text is a secret.
+    pub fn to_pem(&self) -> String {
+        armor::write("PRIVATE KEY", self.0.serialized_der())
+    }
+
+    /// The public half.
+    pub fn public(&self) -> PublicKey {
+        PublicKey(self.0.subject_public_key_info())
+    }
+
+    pub(super) fn pkcs8(&self) -> &[u8] {
+        self.0.serialized_der()
+    }
+
+    pub(super) fn for_rustls(&self) -> PrivateKeyDer<'_> {
+        PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(self.0.serialized_der()))
+    }
+}
+
+/// SHA-256 for P-256 and RSA, SHA-384 for P-384; ECDSA signatures as a DER sequence.
+impl SigningKey for PrivateKey {
+    fn sign(&self, message: &[u8]) -> std::result::Result<Vec<u8>, rcgen::Error> {
+        self.0.sign(message)
+    }
+}
+
+impl PublicKeyData for PrivateKey {
+    fn der_bytes(&self) -> &[u8] {
+        self.0.der_bytes()
+    }
+
+    fn algorithm(&self) -> &'static SignatureAlgorithm {
+        self.0.algorithm()
+    }
+}
+
+impl fmt::Debug for PrivateKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PrivateKey({:?})", self.public().kind().ok())
+    }
+}
+
+/// A public key: the DER of an RFC 5280 `SubjectPublicKeyInfo`. May be of a kind we do not work with; see [`kind`](Self::kind).
+#[derive(Clone, PartialEq, Eq)]
+pub struct PublicKey(Vec<u8>);
+
+impl PublicKey {
+    pub(super) fn from_der(der: &[u8]) -> Self {
+        Self(der.to_vec())
+    }
+
+    /// The DER of the `SubjectPublicKeyInfo`.
+    pub fn der(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// What kind of key it is.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for any other kind (P-521, P-224, secp256k1, DSA, RSA-PSS keys), [`Error::BadDer`].
+    pub fn kind(&self) -> Result<KeyKind> {
+        let known = [
+            (alg_id::RSA_ENCRYPTION, KeyKind::Rsa),
+            (alg_id::ECDSA_P256, KeyKind::P256),
+            (alg_id::ECDSA_P384, KeyKind::P384),
+            (alg_id::ED25519, KeyKind::Ed25519),
+        ];
+        let (algorithm, _) = self.parts()?;
+        known.iter().find(|(id, _)| id.as_ref() == algorithm).map(|(_, kind)| *kind).ok_or(Error::Unsupported("kind of key"))
+    }
+
+    /// Content of the algorithm identifier, and the key proper: the uncompressed point, or a PKCS#1 `RSAPublicKey`.
+    pub(super) fn parts(&self) -> Result<(&[u8], &[u8])> {
+        match der::inside(SEQUENCE, &self.0)?.as_slice() {
+            [algorithm, bits] => Ok((der::content_of(SEQUENCE, algorithm)?, der::bits(bits)?)),
+            _ => Err(Error::BadDer),
+        }
+    }
+}
+
+impl fmt::Debug for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PublicKey({:?})", self.kind().ok())
+    }
+}

@@ -1,0 +1,44 @@
+//! Keys, certificates and what is made of them: issuing from requests, chains and their verification, bundles, tokens signed
+//! with a certificate's key, and the TLS side of the listeners.
+//!
+//! Deliberately not here: who a certificate belongs to, which authority is trusted for what, where keys are stored and how
+//! anything of this looks in an answer. Callers bring the time along (unix seconds); nothing in this room reads a clock.
+//!
+//! Start reading at [`Material::generate`] (what a controller owns) and [`Authority`] (what it does with it); [`Verification`]
+//! is how a certificate is judged that somebody presents, [`tls`] how it gets presented.
+//!
+//! Invariant: no type of this room shows a private key or the text of a certificate in its `Debug` output, and bytes from
+//! outside lead to an [`Error`], never to a panic.
+
+mod alternative_names;
+mod armor;
+mod authority;
+mod certificate;
+mod chain;
+mod csr;
+mod der;
+mod ecdsa;
+mod error;
+mod holdings;
+pub mod jwt;
+mod jwt_provider;
+mod key;
+mod material;
+mod name;
+mod pkcs7;
+mod signature;
+pub mod tls;
+mod verification;
+
+pub use alternative_names::AlternativeNames;
+pub use authority::{Authority, Validity};
+pub use certificate::Certificate;
+pub use chain::{bundle_pem, chain, chain_pem};
+pub use csr::Csr;
+pub use error::{Error, Result};
+pub use holdings::Holdings;
+pub use key::{KeyKind, PrivateKey, PublicKey};
+pub use material::{Credential, KeyedCertificate, Material};
+pub use name::Name;
+pub use pkcs7::{certificates_only, certificates_only_base64};
+pub use verification::{LeafDates, Purpose, Verification};

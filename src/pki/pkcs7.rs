@@ -1,0 +1,45 @@
+//! The certificates-only form of PKCS#7 (RFC 5652 section 5, "degenerate"), in which EST hands out authorities (RFC 7030
+//! section 4.1.3).
+
+use super::Certificate;
+use super::chain::authorities;
+use super::der::{INTEGER, OBJECT_IDENTIFIER, SEQUENCE, SET, element};
+use base64::{Engine, engine::general_purpose::STANDARD};
+
+const DATA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x07, 0x01];
+const SIGNED_DATA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x07, 0x02];
+/// `[0]`, constructed: the content of a ContentInfo, and the certificates of a SignedData.
+const FIRST: u8 = 0xa0;
+/// `[1]`, constructed: the revocation lists of a SignedData.
+const SECOND: u8 = 0xa1;
+const LINE: usize = 64;
+
+/// The authorities among `certificates`, each once, as a DER ContentInfo without content, revocation lists or signers.
+pub fn certificates_only(certificates: &[Certificate]) -> Vec<u8> {
+    let mut ders: Vec<&[u8]> = authorities(certificates).into_iter().map(|authority| authority.der().as_ref()).collect();
+    ders.sort_unstable(); // DER order of a SET OF
+    let signed_data = [
+        element(INTEGER, &[1]),
+        element(SET, &[]),
+        element(SEQUENCE, &element(OBJECT_IDENTIFIER, DATA)),
+        element(FIRST, &ders.concat()),
+        element(SECOND, &[]),
+        element(SET, &[]),
+    ];
+    let content = element(FIRST, &element(SEQUENCE, &signed_data.concat()));
+    element(SEQUENCE, &[element(OBJECT_IDENTIFIER, SIGNED_DATA), content].concat())
+}
+
+/// [`certificates_only`] as the body of an EST answer: base64 in lines of 64 characters, a line feed between two lines and
+/// none behind the last.
+pub fn certificates_only_base64(certificates: &[Certificate]) -> String {
+    let text = STANDARD.encode(certificates_only(certificates));
+    let mut out = String::with_capacity(text.len() + text.len() / LINE);
+    for (at, letter) in text.chars().enumerate() {
+        if at > 0 && at % LINE == 0 {
+            out.push('\n');
+        }
+        out.push(letter);
+    }
+    out
+}

@@ -1,0 +1,62 @@
+//! Verifying a signature under a public key, for requests, certificates and the TLS handshake alike.
+//!
+//! The algorithms are those of webpki on ring: RSA of 2048 to 8192 bits with SHA-256 or longer, ECDSA on P-256 and P-384,
+//! Ed25519. SHA-1, short RSA keys and other curves are refused by not being in that list. x509-parser could verify too, but
+//! takes RSA of 1024 bits with SHA-1.
+
+use super::der::{self, SEQUENCE};
+use super::{Error, PublicKey, Result, ecdsa};
+use rustls::pki_types::SignatureVerificationAlgorithm;
+
+/// ecdsa-with-SHA512 (RFC 5758), the content of its algorithm identifier.
+const ECDSA_WITH_SHA512: &[u8] = &[0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x04];
+
+impl PublicKey {
+    /// Checks a signature as it stands in certificates and requests.
+    ///
+    /// `algorithm` is the whole `AlgorithmIdentifier`, `signature` the content of the bit string.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if key and algorithm are no pair we know, [`Error::BadSignature`], [`Error::BadDer`].
+    pub(super) fn verify(&self, algorithm: &[u8], message: &[u8], signature: &[u8]) -> Result<()> {
+        let wanted = der::content_of(SEQUENCE, algorithm)?;
+        if wanted == ECDSA_WITH_SHA512 {
+            return ecdsa::verify_sha512(self, message, signature);
+        }
+        let candidates = webpki::ALL_VERIFICATION_ALGS.iter().filter(|known| known.signature_alg_id().as_ref() == wanted);
+        self.verify_with(candidates.copied(), message, signature)
+    }
+
+    /// Checks a signature with the first of `candidates` that is meant for a key like this.
+    pub(super) fn verify_with<'a>(
+        &self,
+        candidates: impl IntoIterator<Item = &'a dyn SignatureVerificationAlgorithm>,
+        message: &[u8],
+        signature: &[u8],
+    ) -> Result<()> {
+        let (kind, key) = self.parts()?;
+        let fitting = candidates.into_iter().find(|known| known.public_key_alg_id().as_ref() == kind);
+        let algorithm = fitting.ok_or(Error::Unsupported("signature algorithm"))?;
+        algorithm.verify_signature(key, message, signature).map_err(|_| Error::BadSignature)
+    }
+}
+
+/// The three parts that certificates (RFC 5280) and requests (RFC 2986) are made of.
+pub(super) struct Signed<'a> {
+    pub(super) message: &'a [u8],
+    pub(super) algorithm: &'a [u8],
+    pub(super) signature: &'a [u8],
+}
+
+impl<'a> Signed<'a> {
+    pub(super) fn read(der: &'a [u8]) -> Result<Self> {
+        match der::inside(SEQUENCE, der)?.as_slice() {
+            [message, algorithm, bits] => Ok(Self { message, algorithm, signature: der::bits(bits)? }),
+            _ => Err(Error::BadDer),
+        }
+    }
+
+    pub(super) fn verify(&self, key: &PublicKey) -> Result<()> {
+        key.verify(self.algorithm, self.message, self.signature)
+    }
+}

@@ -1,0 +1,150 @@
+//! Judging a certificate that somebody presents: is there a way from it to an authority that is trusted?
+//!
+//! Two ways lead there. webpki judges everything it can. Our own path takes the leaves that webpki refuses for what they are:
+//! version 1 (`openssl x509 -req` makes them), an authority's own certificate used as a client, and, where the leaf's dates
+//! are to be ignored, an expired one. (Asking webpki about the leaf's last second instead would fail whenever the authority
+//! has been renewed since.) The own path understands less than webpki and therefore refuses more: whatever carries name
+//! constraints or an unknown critical extension has to go the other way.
+
+use super::{Certificate, Error, Result};
+use rustls::pki_types::{CertificateDer, UnixTime};
+use std::cell::Cell;
+use std::time::Duration;
+use webpki::{EndEntityCert, ExtendedKeyUsageValidator, KeyPurposeId, KeyPurposeIdIter, KeyUsage, RequiredEkuNotFoundContext};
+
+/// Presented certificates that are looked at behind the leaf, and authorities in a path below the anchor.
+const LONGEST: usize = 8;
+/// Signatures that may be checked for one answer on the own path; names alone can be made to fit at no cost.
+const SIGNATURES: u32 = 64;
+
+/// What the certificate is presented for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// Extended key usage does not matter.
+    Any,
+    /// To be a TLS client: no extended key usage at all, `clientAuth` or `anyExtendedKeyUsage`.
+    Client,
+}
+
+/// Whether the leaf has to be within its own dates. Those of the authorities above it always count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeafDates {
+    Enforce,
+    Ignore,
+}
+
+/// Everything a judgement depends on, apart from what is presented.
+#[derive(Debug)]
+pub struct Verification<'a, A> {
+    /// Whom we trust: roots or intermediates, anything that holds a certificate. One that is no authority, or outside of its
+    /// dates, is trusted by nobody.
+    pub anchors: &'a [A],
+    /// Intermediates we know ourselves, for clients that present their leaf alone.
+    pub intermediates: &'a [Certificate],
+    /// Unix seconds.
+    pub now: i64,
+    pub purpose: Purpose,
+    pub leaf_dates: LeafDates,
+}
+
+impl<'a, A: AsRef<Certificate>> Verification<'a, A> {
+    /// Which anchor stands above the presented chain, leaf first? With several ways the first one found.
+    ///
+    /// # Errors
+    /// [`Error::Untrusted`], also for an empty chain; [`Error::Expired`] for a leaf outside of dates that count;
+    /// [`Error::WrongUsage`].
+    pub fn anchor_of(&self, presented: &[Certificate]) -> Result<&'a A> {
+        let (leaf, rest) = presented.split_first().ok_or(Error::Untrusted)?;
+        let in_time = leaf.valid_at(self.now);
+        if !in_time && self.leaf_dates == LeafDates::Enforce {
+            return Err(Error::Expired);
+        }
+        let helpers: Vec<&Certificate> = rest.iter().take(LONGEST).chain(self.intermediates).collect();
+        if in_time && leaf.suits_webpki() { self.by_webpki(leaf, &helpers) } else { self.by_own_path(leaf, &helpers) }
+    }
+
+    fn by_webpki(&self, leaf: &Certificate, helpers: &[&Certificate]) -> Result<&'a A> {
+        let usable = |anchor: &&A| anchor.as_ref().may_sign() && anchor.as_ref().valid_at(self.now);
+        let (holders, anchors): (Vec<&'a A>, Vec<_>) = self
+            .anchors
+            .iter()
+            .filter(usable)
+            .filter_map(|anchor| Some((anchor, webpki::anchor_from_trusted_cert(anchor.as_ref().der()).ok()?)))
+            .unzip();
+        let helpers: Vec<CertificateDer<'_>> = helpers.iter().map(|helper| CertificateDer::from(helper.der().as_ref())).collect();
+        let now = UnixTime::since_unix_epoch(Duration::from_secs(u64::try_from(self.now).unwrap_or_default()));
+        let leaf = EndEntityCert::try_from(leaf.der()).map_err(|_| Error::Untrusted)?;
+        let path =
+            leaf.verify_for_usage(webpki::ALL_VERIFICATION_ALGS, &anchors, &helpers, now, self.purpose, None, None).map_err(|refused| {
+                match refused {
+                    webpki::Error::RequiredEkuNotFoundContext(_) => Error::WrongUsage,
+                    _ => Error::Untrusted,
+                }
+            })?;
+        let matched = anchors.iter().position(|anchor| anchor == path.anchor());
+        matched.and_then(|at| holders.get(at).copied()).ok_or(Error::Untrusted)
+    }
+
+    fn by_own_path(&self, leaf: &Certificate, helpers: &[&Certificate]) -> Result<&'a A> {
+        if leaf.is_strict() {
+            return Err(Error::Untrusted);
+        }
+        if !self.suits(leaf) {
+            return Err(Error::WrongUsage);
+        }
+        self.climb(leaf, helpers, 0, &Cell::new(SIGNATURES)).ok_or(Error::Untrusted)
+    }
+
+    /// Depth first: an anchor that signed `certificate`, else an authority that did, and on from there.
+    fn climb(&self, certificate: &Certificate, helpers: &[&Certificate], below: usize, budget: &Cell<u32>) -> Option<&'a A> {
+        let signed = |by: &Certificate| self.may_sign(by, below) && spend(budget, certificate, by) && certificate.is_signed_by(by);
+        if let Some(anchor) = self.anchors.iter().find(|anchor| signed((*anchor).as_ref())) {
+            return Some(anchor);
+        }
+        if below == LONGEST {
+            return None;
+        }
+        helpers.iter().filter(|helper| signed(helper)).find_map(|helper| self.climb(helper, helpers, below + 1, budget))
+    }
+
+    fn may_sign(&self, authority: &Certificate, below: usize) -> bool {
+        let below = u32::try_from(below).unwrap_or(u32::MAX);
+        authority.may_sign_above(below) && authority.valid_at(self.now) && self.suits(authority)
+    }
+
+    fn suits(&self, certificate: &Certificate) -> bool {
+        self.purpose == Purpose::Any || certificate.is_for_clients()
+    }
+}
+
+/// Counts a signature that is about to be checked; false once there have been too many. Names that do not fit are free.
+fn spend(budget: &Cell<u32>, certificate: &Certificate, by: &Certificate) -> bool {
+    if certificate.issuer() != by.subject() {
+        return false;
+    }
+    let left = budget.get();
+    budget.set(left.saturating_sub(1));
+    left > 0
+}
+
+impl ExtendedKeyUsageValidator for Purpose {
+    fn validate(&self, present: KeyPurposeIdIter<'_, '_>) -> std::result::Result<(), webpki::Error> {
+        if *self == Self::Any {
+            return Ok(());
+        }
+        let admitted = [KeyPurposeId::new(&[43, 6, 1, 5, 5, 7, 3, 2]), KeyPurposeId::new(&[85, 29, 37, 0])];
+        let mut others = Vec::new();
+        for purpose in present {
+            let purpose = purpose?;
+            if admitted.contains(&purpose) {
+                return Ok(());
+            }
+            others.push(purpose.to_decoded_oid());
+        }
+        if others.is_empty() {
+            return Ok(());
+        }
+        let refused = RequiredEkuNotFoundContext { required: KeyUsage::client_auth(), present: others };
+        Err(webpki::Error::RequiredEkuNotFoundContext(refused))
+    }
+}

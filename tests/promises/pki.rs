@@ -1,0 +1,687 @@
+//! Keys, requests, certificates, chains, tokens and TLS, held against the `openssl` program wherever a format is shared.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+use overkeep::pki::jwt::{self, Signer, Verifier};
+use overkeep::pki::tls::{ServerLeaf, server_config};
+use overkeep::pki::{
+    AlternativeNames, Authority, Certificate, Csr, Error, KeyKind, KeyedCertificate, LeafDates, Material, PrivateKey, Purpose, Validity,
+    Verification, bundle_pem, certificates_only, certificates_only_base64, chain_pem,
+};
+use proptest::prelude::*;
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+const DAY: i64 = 24 * 60 * 60;
+const YEAR: i64 = 365 * DAY;
+const P256: &[&str] = &["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"];
+const P384: &[&str] = &["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-384"];
+const RSA: &[&str] = &["-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"];
+const ED25519: &[&str] = &["-algorithm", "ED25519"];
+
+fn now() -> i64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs().try_into().unwrap()
+}
+
+fn hosts() -> AlternativeNames {
+    AlternativeNames::of_hosts(["ctrl.test", "127.0.0.1", "[::1]"])
+}
+
+fn material() -> Material {
+    Material::generate(&hosts(), now()).unwrap()
+}
+
+/// A folder in which `openssl` works.
+struct Desk(tempfile::TempDir);
+
+impl Desk {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn put(&self, name: &str, text: impl AsRef<[u8]>) -> String {
+        let path = self.0.path().join(name).display().to_string();
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    fn try_openssl(&self, args: &[&str], input: &[u8]) -> Result<String, String> {
+        let mut command = Command::new("openssl");
+        command.args(args).current_dir(self.0.path()).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input).ok();
+        let done = child.wait_with_output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        if done.status.success() { Ok(text(&done.stdout)) } else { Err(text(&done.stderr)) }
+    }
+
+    fn openssl(&self, args: &[&str], input: impl AsRef<[u8]>) -> String {
+        self.try_openssl(args, input.as_ref()).unwrap_or_else(|error| panic!("openssl {args:?}: {error}"))
+    }
+
+    /// A new key: the PEM text, and the file it is in.
+    fn key(&self, name: &str, kind: &[&str]) -> String {
+        self.put(name, self.openssl(&[&["genpkey"], kind].concat(), ""))
+    }
+
+    fn csr(&self, key: &str, subject: &str, more: &[&str]) -> String {
+        self.openssl(&[&["req", "-new", "-utf8", "-key", key, "-subj", subject], more].concat(), "")
+    }
+
+    /// A certificate without extensions, which makes it one of version 1.
+    fn version_1(&self, csr: &str, ca: &Material) -> Certificate {
+        let (cert, key) = (self.put("v1-ca.pem", &ca.intermediate.certificate), self.put("v1-ca.key", &ca.intermediate.key));
+        let made = self.openssl(&["x509", "-req", "-days", "2", "-CA", &cert, "-CAkey", &key, "-set_serial", "7"], csr);
+        assert!(self.openssl(&["x509", "-noout", "-text"], &made).contains("Version: 1"));
+        Certificate::only(&made).unwrap()
+    }
+
+    fn verifies(&self, leaf: &Certificate, material: &Material, purpose: &str) -> bool {
+        let (root, between) =
+            (self.put("root.pem", &material.root.certificate), self.put("between.pem", &material.intermediate.certificate));
+        let leaf = self.put("leaf.pem", leaf.pem());
+        let args = ["verify", "-x509_strict", "-CAfile", &root, "-untrusted", &between, "-purpose", purpose, &leaf];
+        self.try_openssl(&args, b"").is_ok()
+    }
+
+    fn shows(&self, certificate: &Certificate, args: &[&str]) -> String {
+        self.openssl(&[&["x509", "-noout"], args].concat(), certificate.pem()).trim().to_owned()
+    }
+
+    /// The text of one extension; empty if it is absent.
+    fn extension(&self, certificate: &Certificate, name: &str) -> String {
+        let text = self.try_openssl(&["x509", "-noout", "-ext", name], certificate.pem().as_bytes()).unwrap_or_default();
+        text.lines().skip(1).map(str::trim).collect::<Vec<_>>().join(" ")
+    }
+}
+
+fn client(authority: &Authority, csr: &str, validity: Validity) -> Certificate {
+    authority.issue_client(&Csr::parse(csr).unwrap(), &AlternativeNames::default(), validity).unwrap()
+}
+
+// -- requests ------------------------------------------------------------------------------------------------------------
+
+#[test]
+fn requests_of_every_usual_kind_lead_to_certificates_that_openssl_verifies() {
+    let (desk, material) = (Desk::new(), material());
+    let authority = Authority::open(&material).unwrap();
+    let rsa_3072: &[&str] = &["-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:3072"];
+    for (kind, digests) in
+        [(P256, &["-sha256", "-sha384", "-sha512"][..]), (P384, &["-sha256", "-sha384", "-sha512"]), (RSA, &["-sha256", "-sha512"])]
+            .into_iter()
+            .chain([(rsa_3072, &["-sha384"][..]), (ED25519, &["-sha256"])])
+    {
+        let key = desk.key("k", kind);
+        for digest in digests {
+            let made = client(&authority, &desk.csr(&key, "/O=Kit/CN=one", &[digest]), Validity::years(1, now()));
+            assert!(desk.verifies(&made, &material, "sslclient"), "{kind:?} {digest}");
+            assert_eq!(desk.shows(&made, &["-pubkey"]), desk.openssl(&["pkey", "-in", &key, "-pubout"], "").trim(), "{kind:?} {digest}");
+        }
+    }
+}
+
+#[test]
+fn requests_with_weak_or_unknown_keys_and_hashes_are_refused() {
+    let desk = Desk::new();
+    let curve = |name: &str| {
+        let key = desk.key(name, &["-algorithm", "EC", "-pkeyopt", &format!("ec_paramgen_curve:{name}")]);
+        desk.csr(&key, "/CN=x", &["-sha256"])
+    };
+    for name in ["P-224", "P-521", "secp256k1", "brainpoolP256r1"] {
+        assert_eq!(Csr::parse(&curve(name)).unwrap_err(), Error::Unsupported("kind of key"), "{name}");
+    }
+    let short = desk.key("short", &["-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:1024"]);
+    for digest in ["-sha1", "-sha256"] {
+        assert!(matches!(Csr::parse(&desk.csr(&short, "/CN=x", &[digest])), Err(Error::Csr(_))), "RSA 1024 {digest}");
+    }
+    for (name, kind) in [("ec", P256), ("rsa", RSA)] {
+        let csr = desk.csr(&desk.key(name, kind), "/CN=x", &["-sha1"]);
+        assert_eq!(Csr::parse(&csr).unwrap_err(), Error::Unsupported("signature algorithm"), "SHA-1 with {name}");
+    }
+    let pss = desk.csr(&desk.key("pss", &["-algorithm", "RSA-PSS", "-pkeyopt", "rsa_keygen_bits:2048"]), "/CN=x", &[]);
+    assert!(matches!(Csr::parse(&pss), Err(Error::Unsupported(_))));
+}
+
+#[test]
+fn a_request_is_one_pem_block_whatever_its_label_and_what_stands_in_front() {
+    let desk = Desk::new();
+    let key = desk.key("k", P256);
+    let good = desk.csr(&key, "/O=Kit/CN=good", &[]);
+    let der = pem::parse(&good).unwrap().into_contents();
+    let wrap = |der: &[u8]| pem::encode(&pem::Pem::new("CERTIFICATE REQUEST", der));
+    for accepted in [
+        good.clone(),
+        format!("something in front of it\n{good}"),
+        good.replace('\n', "\r\n"),
+        format!("{good}\n \r\n\t\n"),
+        good.replace("CERTIFICATE REQUEST", "CERTIFICATE"),
+        good.replace("CERTIFICATE REQUEST", "NEW CERTIFICATE REQUEST"),
+    ] {
+        assert_eq!(Csr::parse(&accepted).unwrap().subject().common_name().as_deref(), Some("good"), "{accepted}");
+    }
+    let own = Material::generate(&hosts(), now()).unwrap();
+    for (refused, why) in [
+        (String::new(), Error::NoPem),
+        ("no request at all".into(), Error::NoPem),
+        (good.lines().nth(1).unwrap().into(), Error::NoPem),
+        ("-----BEGIN CERTIFICATE REQUEST-----\n-----END CERTIFICATE REQUEST-----\n".into(), Error::BadDer),
+        (wrap(b"no DER"), Error::BadDer),
+        (wrap(&der[..der.len() - 10]), Error::BadDer),
+        (wrap(&[&der[..], b"trailing"].concat()), Error::BadDer),
+        (format!("{good}{good}"), Error::Trailing),
+        (format!("{good}something behind it"), Error::Trailing),
+        (std::fs::read_to_string(&key).unwrap(), Error::BadDer),
+        (own.root.certificate, Error::BadDer),
+    ] {
+        assert_eq!(Csr::parse(&refused).unwrap_err(), why, "{refused}");
+    }
+}
+
+#[test]
+fn a_request_changed_in_any_byte_is_refused() {
+    let desk = Desk::new();
+    for (kind, digest, step) in
+        [(P256, "-sha256", 1), (P256, "-sha512", 7), (P384, "-sha512", 41), (RSA, "-sha256", 3), (ED25519, "-sha256", 1)]
+    {
+        let good = pem::parse(desk.csr(&desk.key("k", kind), "/CN=good", &[digest])).unwrap().into_contents();
+        for at in (0..good.len()).step_by(step) {
+            let mut bad = good.clone();
+            bad[at] ^= 1 << (at % 8);
+            let text = pem::encode(&pem::Pem::new("CERTIFICATE REQUEST", bad));
+            assert!(Csr::parse(&text).is_err(), "{kind:?} {digest}: byte {at} of {}", good.len());
+        }
+    }
+}
+
+// -- issued certificates -------------------------------------------------------------------------------------------------
+
+#[test]
+fn only_subject_and_key_of_a_request_reach_an_identity_certificate() {
+    let (desk, material) = (Desk::new(), material());
+    let authority = Authority::open(&material).unwrap();
+    let wants = [
+        "-addext",
+        "basicConstraints=critical,CA:TRUE",
+        "-addext",
+        "keyUsage=critical,keyCertSign",
+        "-addext",
+        "extendedKeyUsage=serverAuth",
+        "-addext",
+        "subjectAltName=DNS:evil.test",
+        "-addext",
+        "subjectKeyIdentifier=hash",
+    ];
+    let made = client(&authority, &desk.csr(&desk.key("k", P256), "/CN=x", &wants), Validity::years(1, now()));
+    assert!(!made.is_ca() && made.names().is_empty());
+    let expected = [
+        ("basicConstraints", ""),
+        ("subjectAltName", ""),
+        ("subjectKeyIdentifier", ""),
+        ("extendedKeyUsage", "TLS Web Client Authentication"),
+        ("keyUsage", "Digital Signature, Key Encipherment, Data Encipherment"),
+    ];
+    for (name, value) in expected {
+        assert_eq!(desk.extension(&made, name), value, "{name}");
+    }
+    let signer = desk.extension(authority.certificate(), "subjectKeyIdentifier");
+    assert_eq!(desk.extension(&made, "authorityKeyIdentifier"), signer);
+    assert!(desk.verifies(&made, &material, "sslclient") && !desk.verifies(&made, &material, "sslserver"));
+}
+
+#[test]
+fn a_router_gets_the_names_it_asked_for_on_both_certificates() {
+    let (desk, material) = (Desk::new(), material());
+    let authority = Authority::open(&material).unwrap();
+    let san = "subjectAltName=DNS:router.test,DNS:localhost,IP:127.0.0.1,IP:fe80::1,URI:tls://router.test,email:ops@router.test";
+    let csr = Csr::parse(&desk.csr(&desk.key("k", RSA), "/O=Kit/CN=router", &["-addext", san])).unwrap();
+    let year = Validity::years(1, now());
+    let (client, server) =
+        (authority.issue_client(&csr, csr.names(), year).unwrap(), authority.issue_server(&csr, csr.names(), year).unwrap());
+    for made in [&client, &server] {
+        assert_eq!(made.names(), csr.names());
+        let shown = desk.extension(made, "subjectAltName");
+        for part in ["DNS:router.test", "IP Address:127.0.0.1", "FE80:0:0:0:0:0:0:1", "URI:tls://router.test", "email:ops@router.test"] {
+            assert!(shown.contains(part), "{shown}");
+        }
+    }
+    assert!(desk.verifies(&client, &material, "sslclient") && desk.verifies(&server, &material, "sslserver"));
+    assert_eq!(desk.extension(&server, "extendedKeyUsage"), "TLS Web Server Authentication");
+    assert_ne!(desk.shows(&client, &["-serial"]), desk.shows(&server, &["-serial"]), "same key, different serials");
+
+    let renamed = authority.issue_client(&csr.with_common_name("router-id").unwrap(), client.names(), year).unwrap();
+    assert_eq!(renamed.subject().to_string(), "CN=router-id,O=Kit");
+    let next = authority.issue_client(&Csr::parse(&desk.csr(&desk.key("k2", P256), "/CN=n", &[])).unwrap(), client.names(), year).unwrap();
+    assert_eq!(next.names(), client.names(), "an extension copies the names of the certificate before");
+}
+
+#[test]
+fn subjects_are_issued_byte_for_byte_and_written_as_openssl_writes_them() {
+    let (desk, material) = (Desk::new(), material());
+    let authority = Authority::open(&material).unwrap();
+    let key = desk.key("k", P256);
+    for subject in [
+        "/",
+        "/C=US/ST=NC/L=Charlotte/O=One/OU=Unit/OU=Other/CN=one name",
+        "/O=OpenZiti/DC=https:\\/\\/ctrl.test/CN=id",
+        "/O=Škoda ÄÖ/CN=日本 device",
+        "/CN=a, b+c \"d\" \\\\ <e>;#f/O=#g/OU= h ",
+        "/O=x/CN=first/CN=last",
+        "/emailAddress=a@b.test/CN=with mail",
+    ] {
+        let text = desk.csr(&key, subject, &["-nameopt", "utf8"]);
+        let made = client(&authority, &text, Validity::years(1, now()));
+        assert_eq!(made.subject(), Csr::parse(&text).unwrap().subject());
+        assert!(subject == "/" || desk.verifies(&made, &material, "sslclient"), "{subject}");
+        if !subject.contains("emailAddress") {
+            let shown = desk.shows(&made, &["-subject", "-nameopt", "RFC2253,-esc_msb,utf8"]);
+            assert_eq!(format!("subject={}", made.subject()), shown.replace("subject= ", "subject="));
+        }
+    }
+    let last = client(&authority, &desk.csr(&key, "/CN=first/CN=last", &[]), Validity::years(1, now()));
+    assert_eq!(last.subject().common_name().as_deref(), Some("last"));
+    let empty = Csr::parse(&desk.csr(&key, "/", &["-addext", "subjectAltName=DNS:x.test"])).unwrap();
+    let made = authority.issue_client(&empty, empty.names(), Validity::years(1, now())).unwrap();
+    assert!(made.subject().is_empty() && desk.shows(&made, &["-text"]).contains("Alternative Name: critical"), "RFC 5280 section 4.2.1.6");
+}
+
+#[test]
+fn session_certificates_live_twelve_hours_and_nothing_outlives_its_authority() {
+    let (desk, material, start) = (Desk::new(), material(), now());
+    let authority = Authority::open(&material).unwrap();
+    let csr =
+        Csr::parse(&desk.csr(&desk.key("k", P256), "/O=OpenZiti/OU=ziti-sdk/CN=id-1", &["-addext", "subjectAltName=DNS:x.test"])).unwrap();
+    let session = authority.issue_session(&csr, start).unwrap();
+    assert_eq!((session.not_before(), session.not_after()), (start, start + 12 * 60 * 60));
+    assert!(session.names().is_empty() && session.subject().to_string() == "CN=id-1,OU=ziti-sdk,O=OpenZiti");
+    let end = authority.certificate().not_after();
+    assert_eq!(client_until(&authority, &csr, end - DAY).unwrap().not_after(), end);
+    assert_eq!(client_until(&authority, &csr, end + DAY).unwrap_err(), Error::Expired);
+}
+
+fn client_until(authority: &Authority, csr: &Csr, now: i64) -> overkeep::pki::Result<Certificate> {
+    authority.issue_client(csr, csr.names(), Validity::years(1, now))
+}
+
+// -- what the controller owns --------------------------------------------------------------------------------------------
+
+#[test]
+fn the_first_start_makes_material_that_survives_storage_and_serves() {
+    let (desk, made) = (Desk::new(), material());
+    let back: Material = serde_json::from_str(&serde_json::to_string(&made).unwrap()).unwrap();
+    assert_eq!(back, made);
+    let authority = Authority::open(&back).unwrap();
+    let server = KeyedCertificate::open(&back.server).unwrap();
+    assert!(desk.verifies(server.certificate(), &back, "sslserver"));
+    assert_eq!(desk.extension(server.certificate(), "subjectAltName"), "DNS:ctrl.test, IP Address:127.0.0.1, IP Address:0:0:0:0:0:0:0:1");
+    let [intermediate, root] = authority.cas() else { panic!("two authorities") };
+    assert_eq!((root.public_key().kind(), intermediate.public_key().kind()), (Ok(KeyKind::P384), Ok(KeyKind::P256)));
+    let years = |certificate: &Certificate| (certificate.not_after() - now() + DAY) / YEAR;
+    assert_eq!((years(root), years(intermediate), years(server.certificate())), (30, 10, 1));
+    assert_eq!(desk.extension(intermediate, "basicConstraints"), "CA:TRUE, pathlen:0");
+    assert_eq!(desk.extension(root, "keyUsage"), "Certificate Sign, CRL Sign");
+    assert!(root.is_self_issued() && root.is_signed_by(root) && intermediate.is_signed_by(root) && !root.is_signed_by(intermediate));
+}
+
+#[test]
+fn a_renewed_server_leaf_keeps_its_key() {
+    let (desk, mut material) = (Desk::new(), material());
+    let before = KeyedCertificate::open(&material.server).unwrap();
+    material.server = material.renew_server(&AlternativeNames::of_hosts(["new.test"]), now() + DAY).unwrap();
+    let after = KeyedCertificate::open(&material.server).unwrap();
+    assert_eq!(after.certificate().public_key(), before.certificate().public_key());
+    assert_eq!(after.certificate().names().dns, ["new.test"]);
+    assert_eq!(after.certificate().not_after(), before.certificate().not_after() + DAY);
+    assert_ne!(after.certificate().fingerprint(), before.certificate().fingerprint());
+    assert_eq!(desk.shows(after.certificate(), &["-ext", "extendedKeyUsage"]).matches("Authentication").count(), 2);
+    assert_eq!(material.renew_server(&AlternativeNames::default(), now()).unwrap_err(), Error::BadName);
+    assert_eq!(material.renew_server(&AlternativeNames::of_hosts(["bücher.test"]), now()).unwrap_err(), Error::BadName);
+}
+
+#[test]
+fn material_that_does_not_belong_together_is_refused() {
+    let (made, other) = (material(), material());
+    let open = |change: &dyn Fn(&mut Material)| {
+        let mut changed = made.clone();
+        change(&mut changed);
+        Authority::open(&changed).unwrap_err()
+    };
+    assert_eq!(open(&|m| m.intermediate.key = other.intermediate.key.clone()), Error::KeyMismatch);
+    assert_eq!(open(&|m| m.intermediate = m.server.clone()), Error::NotACa);
+    assert_eq!(open(&|m| m.root = other.root.clone()), Error::Untrusted);
+    assert_eq!(open(&|m| m.intermediate.key.clear()), Error::NoPem);
+    assert_eq!(open(&|m| m.intermediate.certificate = m.intermediate.key.clone()), Error::WrongBlock);
+    let desk = Desk::new();
+    let old = desk.openssl(&["ec", "-in", &desk.key("k", P256)], "");
+    assert_eq!(PrivateKey::from_pem(&old).unwrap_err(), Error::BadKey, "EC PRIVATE KEY is not PKCS#8");
+}
+
+#[test]
+fn nothing_secret_shows_in_debug_output() {
+    let material = material();
+    let (authority, server) = (Authority::open(&material).unwrap(), KeyedCertificate::open(&material.server).unwrap());
+    let leaf = ServerLeaf::new(&server, authority.cas()).unwrap();
+    let signer = Signer::new(&server).unwrap();
+    let shown = format!("{material:?} {authority:?} {server:?} {leaf:?} {signer:?} {:?} {:?}", authority.cas(), server.key());
+    assert!(shown.len() < 800 && !shown.contains("BEGIN"), "{shown}");
+    for text in [&material.server.key, &material.server.certificate, &material.root.key] {
+        assert!(text.lines().all(|line| !shown.contains(line)));
+    }
+}
+
+// -- reading certificates, chains and bundles ------------------------------------------------------------------------------
+
+#[test]
+fn bundles_are_certificates_and_nothing_else() {
+    let (desk, material) = (Desk::new(), material());
+    let (a, b) = (&material.root.certificate, &material.server.certificate);
+    assert_eq!(Certificate::bundle(&format!("{a}\r\n\n{}", b.replace('\n', "\r\n"))).unwrap().len(), 2);
+    assert_eq!(Certificate::bundle(&format!("{a}x{b}")).unwrap_err(), Error::Trailing);
+    assert_eq!(Certificate::bundle(&format!("{a}{}", material.root.key)).unwrap_err(), Error::WrongBlock);
+    assert_eq!(Certificate::bundle("").unwrap_err(), Error::NoPem);
+    assert_eq!(Certificate::only(&format!("{a}{b}")).unwrap_err(), Error::Trailing);
+    let first = Certificate::first(&format!("in front\n{b}{a} behind")).unwrap();
+    assert_eq!(first.pem(), *b);
+    let print = desk.shows(&first, &["-fingerprint", "-sha1"]);
+    assert_eq!(first.fingerprint(), print.rsplit('=').next().unwrap().replace(':', "").to_lowercase());
+    assert_eq!(first.subject().common_name().as_deref(), Some("ctrl.test"));
+    let mut long = first.der().to_vec();
+    long.push(0);
+    assert_eq!(Certificate::from_der(&long).unwrap_err(), Error::BadDer);
+}
+
+#[test]
+fn chains_leave_the_root_out_and_the_bundle_holds_every_authority_once() {
+    let (desk, material) = (Desk::new(), material());
+    let authority = Authority::open(&material).unwrap();
+    let leaf = client(&authority, &desk.csr(&desk.key("k", P256), "/CN=x", &[]), Validity::years(1, now()));
+    let chain = Certificate::bundle(&chain_pem(&leaf, authority.cas())).unwrap();
+    assert_eq!(chain, [leaf.clone(), authority.certificate().clone()]);
+    let all = [authority.cas(), &[leaf], authority.cas()].concat();
+    assert_eq!(Certificate::bundle(&bundle_pem(&all)).unwrap(), authority.cas());
+
+    let body = certificates_only_base64(&all);
+    let (last, lines) = body.split('\n').collect::<Vec<_>>().split_last().map(|(last, lines)| (*last, lines.to_vec())).unwrap();
+    assert!(lines.iter().all(|line| line.len() == 64) && (1..=64).contains(&last.len()));
+    let printed = desk.openssl(&["pkcs7", "-inform", "DER", "-print_certs"], certificates_only(&all));
+    assert_eq!(printed.matches("BEGIN CERTIFICATE").count(), 2);
+    let shape = desk.openssl(&["asn1parse"], format!("-----BEGIN PKCS7-----\n{body}\n-----END PKCS7-----\n"));
+    assert!(shape.contains("pkcs7-signedData") && shape.contains("pkcs7-data"));
+}
+
+// -- verification --------------------------------------------------------------------------------------------------------
+
+struct Case<'a> {
+    anchors: &'a [Certificate],
+    known: &'a [Certificate],
+    now: i64,
+    purpose: Purpose,
+    leaf_dates: LeafDates,
+}
+
+impl Case<'_> {
+    fn judge(&self, presented: &[&Certificate]) -> Result<String, Error> {
+        let Self { anchors, known: intermediates, now, purpose, leaf_dates } = *self;
+        let presented: Vec<Certificate> = presented.iter().map(|certificate| (*certificate).clone()).collect();
+        Verification { anchors, intermediates, now, purpose, leaf_dates }.anchor_of(&presented).map(Certificate::fingerprint)
+    }
+}
+
+#[test]
+fn a_client_is_judged_by_path_dates_and_use() {
+    let (desk, material, other, now) = (Desk::new(), material(), material(), now());
+    let authority = Authority::open(&material).unwrap();
+    let [between, root] = authority.cas() else { panic!("two authorities") };
+    let csr = desk.csr(&desk.key("k", P256), "/CN=x", &[]);
+    let leaf = client(&authority, &csr, Validity::years(1, now));
+    let server = authority.issue_server(&Csr::parse(&csr).unwrap(), &AlternativeNames::default(), Validity::years(1, now)).unwrap();
+    let foreign = client(&Authority::open(&other).unwrap(), &csr, Validity::years(1, now));
+    let anchors = [Certificate::only(&other.root.certificate).unwrap(), root.clone()];
+    let case = |now, purpose, leaf_dates| Case { anchors: &anchors, known: &[], now, purpose, leaf_dates };
+    let any = case(now, Purpose::Any, LeafDates::Enforce);
+    assert_eq!(any.judge(&[&leaf, between]), Ok(root.fingerprint()));
+    assert_eq!(any.judge(&[&leaf]), Err(Error::Untrusted), "nobody knows the intermediate");
+    assert_eq!(Case { known: std::slice::from_ref(between), ..any }.judge(&[&leaf]), Ok(root.fingerprint()));
+    assert_eq!(any.judge(&[&foreign, between]), Err(Error::Untrusted));
+    assert_eq!(any.judge(&[]), Err(Error::Untrusted));
+    assert_eq!(case(now, Purpose::Any, LeafDates::Enforce).judge(&[&server, between]), Ok(root.fingerprint()));
+    assert_eq!(case(now, Purpose::Client, LeafDates::Enforce).judge(&[&server, between]), Err(Error::WrongUsage));
+    assert_eq!(case(now, Purpose::Client, LeafDates::Enforce).judge(&[&leaf, between]), Ok(root.fingerprint()));
+
+    // an intermediate alone may be the anchor; a leaf never, whoever lists it
+    let listed = [between.clone(), server.clone()];
+    let only = Case { anchors: &listed, known: &[], now, purpose: Purpose::Any, leaf_dates: LeafDates::Enforce };
+    assert_eq!(only.judge(&[&leaf]), Ok(between.fingerprint()));
+    assert_eq!(Case { anchors: &listed[1..], ..only }.judge(&[&server]), Err(Error::Untrusted));
+
+    // dates: of the leaf by choice, of the authorities always
+    let later = now + 2 * YEAR;
+    assert_eq!(case(later, Purpose::Any, LeafDates::Enforce).judge(&[&leaf, between]), Err(Error::Expired));
+    assert_eq!(case(later, Purpose::Client, LeafDates::Ignore).judge(&[&leaf, between]), Ok(root.fingerprint()));
+    assert_eq!(case(later, Purpose::Client, LeafDates::Ignore).judge(&[&server, between]), Err(Error::WrongUsage));
+    assert_eq!(case(later, Purpose::Any, LeafDates::Ignore).judge(&[&foreign, between]), Err(Error::Untrusted));
+    assert_eq!(case(now - DAY, Purpose::Any, LeafDates::Enforce).judge(&[&leaf, between]), Err(Error::Expired), "not valid yet");
+    assert_eq!(case(now + 11 * YEAR, Purpose::Any, LeafDates::Ignore).judge(&[&leaf, between]), Err(Error::Untrusted), "intermediate");
+    assert_eq!(Case { now: now + 11 * YEAR, leaf_dates: LeafDates::Ignore, ..only }.judge(&[&leaf]), Err(Error::Untrusted), "anchor");
+}
+
+#[test]
+fn certificates_of_version_1_and_of_authorities_can_be_clients_but_never_authorities() {
+    let (desk, material, now) = (Desk::new(), material(), now());
+    let authority = Authority::open(&material).unwrap();
+    let [between, root] = authority.cas() else { panic!("two authorities") };
+    let csr = desk.csr(&desk.key("k", RSA), "/CN=old", &["-sha256"]);
+    let old = desk.version_1(&csr, &material);
+    let case =
+        Case { anchors: std::slice::from_ref(root), known: &[], now: now + 60, purpose: Purpose::Client, leaf_dates: LeafDates::Enforce };
+    assert_eq!(case.judge(&[&old, between]), Ok(root.fingerprint()));
+    assert_eq!(case.judge(&[between]), Ok(root.fingerprint()), "an authority's certificate as a client");
+    assert_eq!(case.judge(&[&old]), Err(Error::Untrusted));
+    let late = Case { now: now + 3 * DAY, ..case };
+    assert_eq!(late.judge(&[&old, between]), Err(Error::Expired));
+    assert_eq!(Case { leaf_dates: LeafDates::Ignore, ..late }.judge(&[&old, between]), Ok(root.fingerprint()));
+
+    // the same issuer name with another key proves nothing
+    let text = |certificate: &Certificate, args: &[&str]| desk.shows(certificate, args).replace("subject=", "");
+    let name = format!("/{}", text(between, &["-subject", "-nameopt", "RFC2253"]));
+    let fake_key = desk.key("fake", P256);
+    let fake = desk.openssl(&["req", "-x509", "-new", "-key", &fake_key, "-subj", &name, "-days", "9"], "");
+    let forged = Material {
+        intermediate: overkeep::pki::Credential { certificate: fake, key: std::fs::read_to_string(&fake_key).unwrap() },
+        ..material.clone()
+    };
+    let forgery = desk.version_1(&csr, &forged);
+    assert_eq!(forgery.issuer(), between.subject());
+    assert_eq!(case.judge(&[&forgery, between]), Err(Error::Untrusted));
+    assert_eq!(case.judge(&[&forgery, &Certificate::only(&forged.intermediate.certificate).unwrap()]), Err(Error::Untrusted));
+
+    // neither version 1 nor an ordinary leaf signs for others, and a path length is kept
+    let mut below = material.clone();
+    below.intermediate =
+        overkeep::pki::Credential { certificate: old.pem(), key: std::fs::read_to_string(desk.0.path().join("k")).unwrap() };
+    assert_eq!(case.judge(&[&desk.version_1(&csr, &below), &old, between]), Err(Error::Untrusted));
+    below.intermediate = material.server.clone();
+    let server = Certificate::only(&material.server.certificate).unwrap();
+    assert_eq!(case.judge(&[&desk.version_1(&csr, &below), &server, between]), Err(Error::Untrusted));
+    let (sub_key, ca, ca_key) = (desk.key("sub", P256), desk.put("ca", between.pem()), desk.put("ca.key", &material.intermediate.key));
+    let marks = desk.put("ext", "basicConstraints=critical,CA:TRUE\n");
+    let args = ["x509", "-req", "-days", "9", "-CA", &ca, "-CAkey", &ca_key, "-set_serial", "9", "-extfile", &marks];
+    let sub = desk.openssl(&args, desk.csr(&sub_key, "/CN=sub", &[]));
+    below.intermediate = overkeep::pki::Credential { certificate: sub.clone(), key: std::fs::read_to_string(&sub_key).unwrap() };
+    let sub = Certificate::only(&sub).unwrap();
+    let deep = desk.version_1(&csr, &below);
+    assert_eq!(case.judge(&[&deep, &sub, between]), Err(Error::Untrusted), "the intermediate allows none below it");
+    assert_eq!(Case { anchors: std::slice::from_ref(&sub), ..case }.judge(&[&deep]), Ok(sub.fingerprint()));
+}
+
+// -- tokens --------------------------------------------------------------------------------------------------------------
+
+#[test]
+fn tokens_verify_with_the_certificate_and_no_other_way() {
+    jwt::install();
+    jwt::install();
+    let (desk, material) = (Desk::new(), material());
+    let claims = serde_json::json!({"iss": "https://ctrl.test:1280", "jti": "token", "exp": 1, "aud": [""], "ctrls": null});
+    let stranger = Verifier::new(&PrivateKey::generate(KeyKind::P256).unwrap().public()).unwrap();
+    for (kind, algorithm) in [(P256, "ES256"), (P384, "ES384"), (RSA, "RS256")] {
+        let key = desk.key("k", kind);
+        let certificate = desk.openssl(&["req", "-x509", "-new", "-key", &key, "-subj", "/CN=x", "-days", "2"], "");
+        let key = PrivateKey::from_pem(&std::fs::read_to_string(key).unwrap()).unwrap();
+        let signing = KeyedCertificate::new(Certificate::only(&certificate).unwrap(), key).unwrap();
+        let token = Signer::new(&signing).unwrap().sign(&claims).unwrap();
+        let header = jsonwebtoken::decode_header(&token).unwrap();
+        assert_eq!(format!("{:?}", header.alg), algorithm);
+        assert_eq!((header.kid, header.typ), (Some(signing.certificate().fingerprint()), Some("JWT".into())));
+        let verifier = Verifier::new(signing.certificate().public_key()).unwrap();
+        assert_eq!(verifier.verify::<serde_json::Value>(&token).unwrap(), claims);
+        assert!(stranger.verify::<serde_json::Value>(&token).is_err());
+        let [head, body, signature] = token.split('.').collect::<Vec<_>>()[..] else { panic!("three parts") };
+        let other = body.replacen(&body[10..11], if &body[10..11] == "A" { "B" } else { "A" }, 1);
+        let cut = &signature[..signature.len() - 4];
+        for bad in [format!("{head}.{other}.{signature}"), format!("{head}.{body}.{cut}"), format!("{head}.{body}."), String::new()] {
+            assert!(matches!(verifier.verify::<serde_json::Value>(&bad), Err(Error::Token(_))), "{bad}");
+        }
+        // {"alg":"HS256"} and {"alg":"none"}: a public key is no shared secret, and no signature is none
+        for head in ["eyJhbGciOiJIUzI1NiJ9", "eyJhbGciOiJub25lIn0"] {
+            assert!(verifier.verify::<serde_json::Value>(&format!("{head}.{body}.{signature}")).is_err());
+        }
+    }
+    assert!(jsonwebtoken::encode(&jsonwebtoken::Header::default(), &claims, &jsonwebtoken::EncodingKey::from_secret(b"x")).is_err());
+    let other = KeyedCertificate::new(Certificate::only(&material.root.certificate).unwrap(), PrivateKey::generate(KeyKind::P384).unwrap());
+    assert_eq!(other.unwrap_err(), Error::KeyMismatch);
+}
+
+// -- TLS -----------------------------------------------------------------------------------------------------------------
+
+#[derive(Debug)]
+struct Shows(Arc<rustls::sign::CertifiedKey>);
+
+impl rustls::client::ResolvesClientCert for Shows {
+    fn resolve(&self, _: &[&[u8]], _: &[rustls::SignatureScheme]) -> Option<Arc<rustls::sign::CertifiedKey>> {
+        Some(self.0.clone())
+    }
+
+    fn has_certs(&self) -> bool {
+        true
+    }
+}
+
+type Version = &'static rustls::SupportedProtocolVersion;
+
+/// A handshake in memory: fingerprints of what each side saw first of the other, and the protocol they agreed on.
+fn handshake(
+    server: &Arc<rustls::ServerConfig>,
+    root: &str,
+    version: Version,
+    shown: Option<(&Certificate, &str)>,
+) -> Result<[String; 3], String> {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(Certificate::only(root).unwrap().der().clone()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder =
+        rustls::ClientConfig::builder_with_provider(provider).with_protocol_versions(&[version]).unwrap().with_root_certificates(roots);
+    let mut config = match shown {
+        None => builder.with_no_client_auth(),
+        Some((certificate, key)) => {
+            let key = rustls::pki_types::PrivatePkcs8KeyDer::from(pem::parse(key).unwrap().into_contents());
+            let key = rustls::crypto::ring::sign::any_supported_type(&key.into()).unwrap();
+            let shows = rustls::sign::CertifiedKey::new(vec![certificate.der().clone()], key);
+            builder.with_client_cert_resolver(Arc::new(Shows(Arc::new(shows))))
+        }
+    };
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    let mut client = rustls::ClientConnection::new(Arc::new(config), "ctrl.test".try_into().unwrap()).unwrap();
+    let mut server = rustls::ServerConnection::new(server.clone()).unwrap();
+    for _ in 0..8 {
+        let (mut up, mut down) = (Vec::new(), Vec::new());
+        client.write_tls(&mut up).unwrap();
+        server.read_tls(&mut up.as_slice()).unwrap();
+        server.process_new_packets().map_err(|error| error.to_string())?;
+        server.write_tls(&mut down).unwrap();
+        client.read_tls(&mut down.as_slice()).unwrap();
+        client.process_new_packets().map_err(|error| error.to_string())?;
+    }
+    assert!(!client.is_handshaking() && !server.is_handshaking());
+    let print = |seen: Option<&[rustls::pki_types::CertificateDer<'_>]>| {
+        seen.map(|seen| Certificate::from_der(&seen[0]).unwrap().fingerprint()).unwrap_or_default()
+    };
+    let protocol = String::from_utf8_lossy(server.alpn_protocol().unwrap()).into_owned();
+    Ok([print(server.peer_certificates()), print(client.peer_certificates()), protocol])
+}
+
+#[test]
+fn any_certificate_is_let_in_whose_key_the_client_holds() {
+    let (desk, material) = (Desk::new(), material());
+    let authority = Authority::open(&material).unwrap();
+    let own = KeyedCertificate::open(&material.server).unwrap();
+    let leaf = Arc::new(ServerLeaf::new(&own, authority.cas()).unwrap());
+    let config = Arc::new(server_config(leaf.clone()).unwrap());
+    let own = own.certificate().fingerprint();
+    let stranger = std::fs::read_to_string(desk.key("stranger", P256)).unwrap();
+    for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
+        let meet = |shown: Option<(&Certificate, &str)>| handshake(&config, &material.root.certificate, version, shown);
+        assert_eq!(meet(None), Ok([String::new(), own.clone(), "h2".into()]));
+        for kind in [P256, P384, RSA, ED25519] {
+            let file = desk.key("k", kind);
+            let (csr, key) = (desk.csr(&file, "/CN=x", &[]), std::fs::read_to_string(&file).unwrap());
+            let expired = client(&authority, &csr, Validity { not_before: 0, not_after: 1 });
+            let self_signed = Certificate::only(&desk.openssl(&["req", "-x509", "-new", "-key", &file, "-subj", "/CN=x"], "")).unwrap();
+            for shown in [desk.version_1(&csr, &material), expired, self_signed] {
+                assert_eq!(meet(Some((&shown, &key))), Ok([shown.fingerprint(), own.clone(), "h2".into()]), "{kind:?} {version:?}");
+                assert!(meet(Some((&shown, &stranger))).is_err(), "{kind:?} {version:?}: the key is another's");
+            }
+        }
+    }
+    let renewed = KeyedCertificate::open(&material.renew_server(&hosts(), now()).unwrap()).unwrap();
+    leaf.replace(&renewed, authority.cas()).unwrap();
+    let seen = handshake(&config, &material.root.certificate, &rustls::version::TLS13, None).unwrap();
+    assert_eq!(seen[1], renewed.certificate().fingerprint(), "the next handshake shows the new leaf");
+}
+
+// -- anything may come in ------------------------------------------------------------------------------------------------
+
+/// Reads bytes every way there is; only the absence of a panic counts.
+fn read_every_way(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    for text in [text.as_ref(), &pem::encode(&pem::Pem::new("CERTIFICATE", bytes))] {
+        let _ = (Csr::parse(text), Certificate::bundle(text), Certificate::first(text), PrivateKey::from_pem(text));
+    }
+    if let Ok(certificate) = Certificate::from_der(bytes) {
+        let renamed = certificate.subject().with_common_name("x");
+        let _ = (certificate.subject().to_string(), certificate.subject().common_name(), renamed, certificate.is_signed_by(&certificate));
+        let _ = (certificate.public_key().kind(), Verifier::new(certificate.public_key()).map(|verifier| verifier.verify::<String>(&text)));
+        let anchors = [certificate.clone()];
+        let (now, purpose, leaf_dates) = (certificate.not_after(), Purpose::Client, LeafDates::Ignore);
+        let _ = Verification { anchors: &anchors, intermediates: &anchors, now, purpose, leaf_dates }.anchor_of(&anchors);
+    }
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        read_every_way(&bytes);
+    }
+
+    #[test]
+    fn damaged_certificates_and_requests_never_panic(at in any::<prop::sample::Index>(), to in any::<u8>(), cut in any::<prop::sample::Index>()) {
+        jwt::install();
+        for whole in samples() {
+            let mut bytes = whole.clone();
+            let at = at.index(bytes.len());
+            bytes[at] = to;
+            read_every_way(&bytes);
+            bytes.truncate(cut.index(bytes.len()));
+            read_every_way(&bytes);
+        }
+    }
+}
+
+fn samples() -> &'static [Vec<u8>] {
+    static SAMPLES: std::sync::OnceLock<Vec<Vec<u8>>> = std::sync::OnceLock::new();
+    SAMPLES.get_or_init(|| {
+        let (desk, material) = (Desk::new(), material());
+        let csr = desk.csr(&desk.key("k", P384), "/O=x/CN=y", &["-sha384", "-addext", "subjectAltName=DNS:a.test,IP:127.0.0.1"]);
+        let texts = [csr, material.root.certificate, material.server.certificate, material.server.key];
+        texts.iter().map(|text| pem::parse(text).unwrap().into_contents()).collect()
+    })
+}
