@@ -1,0 +1,192 @@
+//! API sessions: one for each log-in.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Authenticator, ConfigType, Entity, EntityRef, ExternalJwtSigner, Facts, FactsExt, Field, Id, Identity, Kind, OnDelete, Record,
+    Reference,
+};
+use crate::{
+    clock::Timestamp,
+    error::Result,
+    query::{Type, Value},
+};
+
+/// A log-in that is still good. No request writes it as such, and nothing prints the token.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct ApiSession {
+    /// Whoever shows it is the identity.
+    pub token: String,
+    pub identity_id: Id<Identity>,
+    /// An authenticator, or `internal`, or `extJwtId:<signer id>`.
+    pub authenticator_id: String,
+    /// Config types of which services show their configs.
+    pub config_types: Vec<Id<ConfigType>>,
+    pub ip_address: String,
+    /// Whether the identity had a second factor when it logged in.
+    pub is_mfa_required: bool,
+    /// Whether it gave a one-time code since.
+    pub is_mfa_complete: bool,
+    pub last_activity_at: Timestamp,
+}
+
+impl fmt::Debug for ApiSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ApiSession").field("identity_id", &self.identity_id).finish_non_exhaustive()
+    }
+}
+
+impl ApiSession {
+    /// The authenticator, if it was made with one.
+    pub fn authenticator(&self) -> Option<&str> {
+        let id = self.authenticator_id.as_str();
+        (!id.is_empty() && id != "internal" && !id.starts_with("extJwtId:")).then_some(id)
+    }
+}
+
+/// An API session as administrators and its owner see it.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "ApiSessionDetail")]
+pub struct View {
+    token: String,
+    identity: EntityRef,
+    identity_id: Id<Identity>,
+    authenticator_id: String,
+    config_types: Vec<Id<ConfigType>>,
+    ip_address: String,
+    is_mfa_required: bool,
+    is_mfa_complete: bool,
+    /// What is outstanding before the session may do anything.
+    pub auth_queries: Vec<AuthQuery>,
+    /// The last activity that is on disk.
+    last_activity_at: Timestamp,
+    /// The last activity of all.
+    pub cached_last_activity_at: Timestamp,
+}
+
+/// Something that a session lacks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "AuthQueryDetail")]
+pub struct AuthQuery {
+    /// `MFA`, a one-time code, or `EXT-JWT`, a token of an external signer.
+    pub type_id: String,
+    pub provider: Provider,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub format: Option<CodeFormat>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub http_method: Option<String>,
+    /// Where to send the code, or where to get the token.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub http_url: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_length: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_length: Option<i64>,
+}
+
+/// Who judges what is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "MfaProviders")]
+pub enum Provider {
+    Ziti,
+    Url,
+}
+
+/// What a code is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "MfaFormats")]
+pub enum CodeFormat {
+    Numeric,
+    Alpha,
+    AlphaNumeric,
+}
+
+impl AuthQuery {
+    /// A one-time code is outstanding.
+    pub fn code() -> Self {
+        Self {
+            type_id: "MFA".into(),
+            provider: Provider::Ziti,
+            format: Some(CodeFormat::AlphaNumeric),
+            http_method: Some("POST".into()),
+            http_url: Some("./authenticate/mfa".into()),
+            min_length: Some(4),
+            max_length: Some(6),
+        }
+    }
+
+    /// A token of an external signer is outstanding, to be had at `url`.
+    pub fn token(url: Option<String>) -> Self {
+        let http_url = url.filter(|url| !url.is_empty());
+        Self {
+            type_id: "EXT-JWT".into(),
+            provider: Provider::Url,
+            format: None,
+            http_method: None,
+            http_url,
+            min_length: None,
+            max_length: None,
+        }
+    }
+
+    /// What a session lacks, if its caller showed no token of a second signer. With such a token: only the first of two kinds.
+    ///
+    /// # Errors
+    /// The identity or its auth policy cannot be read.
+    pub fn outstanding(session: &ApiSession, token_shown: bool, facts: &dyn Facts) -> Result<Vec<Self>> {
+        let identity = facts.get(&session.identity_id)?;
+        let secondary = facts.get(identity.spec.auth_policy())?.spec.secondary;
+        let mut lacking = Vec::new();
+        if (session.is_mfa_required || secondary.require_totp) && !session.is_mfa_complete {
+            lacking.push(Self::code());
+        }
+        if let Some(signer) = secondary.require_ext_jwt_signer.filter(|_| !token_shown) {
+            lacking.push(Self::token(facts.get::<ExternalJwtSigner>(&signer)?.spec.external_auth_url));
+        }
+        Ok(lacking)
+    }
+}
+
+impl Entity for ApiSession {
+    const KIND: Kind = Kind { name: "apiSession", path: "api-sessions" };
+    const FIELDS: &'static [Field<Self>] = &[
+        Field::unique("token", Type::Text, |r| (&r.spec.token).into()),
+        Field::indexed("identity", Type::Text, |r| r.spec.identity_id.as_str().into()),
+        Field::plain("lastActivityAt", Type::Date, |r| Value::Date(r.spec.last_activity_at.millis())),
+        Field::indexed("authenticator", Type::Text, |r| (&r.spec.authenticator_id).into()),
+        Field::plain("ipAddress", Type::Text, |r| (&r.spec.ip_address).into()),
+    ];
+    const REFERENCES: &'static [Reference<Self>] = &[
+        Reference::to::<Identity>("identity", |r| vec![r.spec.identity_id.as_str()], OnDelete::Cascade),
+        Reference::to::<Authenticator>("authenticator", |r| r.spec.authenticator().into_iter().collect(), OnDelete::Cascade),
+    ];
+    const LINKS: &'static [&'static str] = &["sessions"];
+    type State = ();
+    type View = View;
+
+    fn view(record: &Record<Self>, facts: &dyn Facts) -> Result<View> {
+        let auth_queries = AuthQuery::outstanding(&record.spec, false, facts)?;
+        let spec = record.spec.clone();
+        let identity = facts.get(&spec.identity_id)?;
+        Ok(View {
+            token: spec.token,
+            identity: EntityRef::of(&identity, &identity.spec.name),
+            identity_id: spec.identity_id,
+            authenticator_id: spec.authenticator_id,
+            config_types: spec.config_types,
+            ip_address: spec.ip_address,
+            is_mfa_required: spec.is_mfa_required,
+            is_mfa_complete: spec.is_mfa_complete,
+            auth_queries,
+            last_activity_at: spec.last_activity_at,
+            cached_last_activity_at: spec.last_activity_at,
+        })
+    }
+}

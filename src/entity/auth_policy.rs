@@ -1,0 +1,144 @@
+//! Auth policies: by which means an identity may log in, and what it must show besides.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Entity, ExternalJwtSigner, Facts, FactsExt, Field, Id, Kind, OnDelete, Record, Reference};
+use crate::{error::Result, query::Type};
+
+/// No policy allows shorter passwords.
+const SHORTEST_PASSWORD: i64 = 5;
+
+/// How the identities that name it may log in.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct AuthPolicy {
+    pub name: String,
+    pub primary: Primary,
+    pub secondary: Secondary,
+}
+
+/// The means to begin a session with; one of them is enough.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "AuthPolicyPrimary")]
+pub struct Primary {
+    pub cert: Cert,
+    pub ext_jwt: ExtJwt,
+    pub updb: Updb,
+}
+
+/// Client certificates.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "AuthPolicyPrimaryCert")]
+pub struct Cert {
+    pub allowed: bool,
+    /// Whether a certificate counts after its end, too.
+    pub allow_expired_certs: bool,
+}
+
+/// Tokens of external JWT signers.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "AuthPolicyPrimaryExtJwt")]
+pub struct ExtJwt {
+    pub allowed: bool,
+    /// Signers by id; none: every enabled one.
+    pub allowed_signers: Vec<Id<ExternalJwtSigner>>,
+}
+
+/// User name and password.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "AuthPolicyPrimaryUpdb")]
+pub struct Updb {
+    pub allowed: bool,
+    /// At least 5; less counts as 5.
+    pub min_password_length: i64,
+    pub require_special_char: bool,
+    pub require_number_char: bool,
+    /// Whether a password needs both upper and lower case letters.
+    pub require_mixed_case: bool,
+    /// So many wrong passwords in a row lock the identity; 0: never.
+    pub max_attempts: i64,
+    /// How long it stays locked; 0: until it is enabled again.
+    pub lockout_duration_minutes: i64,
+}
+
+/// What a session needs besides before it may do anything.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "AuthPolicySecondary")]
+pub struct Secondary {
+    /// A one-time code.
+    pub require_totp: bool,
+    /// A token of this signer with every request; blank: none.
+    #[serde(default)]
+    pub require_ext_jwt_signer: Option<Id<ExternalJwtSigner>>,
+}
+
+/// An auth policy as clients see it.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "AuthPolicyDetail")]
+pub struct View {
+    name: String,
+    primary: Primary,
+    secondary: Secondary,
+}
+
+impl Entity for AuthPolicy {
+    const KIND: Kind = Kind { name: "authPolicy", path: "auth-policies" };
+    const FIELDS: &'static [Field<Self>] = &[
+        Field::unique("name", Type::Text, |r| (&r.spec.name).into()),
+        Field::plain("primary.cert.allowed", Type::Bool, |r| r.spec.primary.cert.allowed.into()),
+        Field::plain("primary.cert.allowExpiredCerts", Type::Bool, |r| r.spec.primary.cert.allow_expired_certs.into()),
+        Field::plain("primary.updb.allowed", Type::Bool, |r| r.spec.primary.updb.allowed.into()),
+        Field::plain("primary.updb.minPasswordLength", Type::Number, |r| r.spec.primary.updb.min_password_length.into()),
+        Field::plain("primary.updb.requireSpecialChar", Type::Bool, |r| r.spec.primary.updb.require_special_char.into()),
+        Field::plain("primary.updb.requireNumberChar", Type::Bool, |r| r.spec.primary.updb.require_number_char.into()),
+        Field::plain("primary.updb.requireMixedCase", Type::Bool, |r| r.spec.primary.updb.require_mixed_case.into()),
+        Field::plain("primary.updb.maxAttempts", Type::Number, |r| r.spec.primary.updb.max_attempts.into()),
+        Field::plain("primary.extJwt.allowed", Type::Bool, |r| r.spec.primary.ext_jwt.allowed.into()),
+        Field::plain("secondary.requireTotp", Type::Bool, |r| r.spec.secondary.require_totp.into()),
+        Field::plain("secondary.requireExtJwtSigner", Type::Text, |r| {
+            r.spec.secondary.require_ext_jwt_signer.as_ref().map(Id::as_str).into()
+        }),
+    ];
+    const REFERENCES: &'static [Reference<Self>] = &[
+        Reference::to::<ExternalJwtSigner>(
+            "primary.extJwt.allowedSigners",
+            |r| r.spec.primary.ext_jwt.allowed_signers.iter().map(Id::as_str).collect(),
+            OnDelete::Restrict,
+        ),
+        Reference::to::<ExternalJwtSigner>(
+            "secondary.requireExtJwtSigner",
+            |r| r.spec.secondary.require_ext_jwt_signer.iter().map(Id::as_str).collect(),
+            OnDelete::Restrict,
+        ),
+    ];
+    type State = ();
+    type View = View;
+
+    fn tidy(&mut self) {
+        let updb = &mut self.primary.updb;
+        updb.min_password_length = updb.min_password_length.max(SHORTEST_PASSWORD);
+        updb.max_attempts = updb.max_attempts.max(0);
+        updb.lockout_duration_minutes = updb.lockout_duration_minutes.max(0);
+        self.secondary.require_ext_jwt_signer.take_if(|id| id.as_str().trim().is_empty());
+    }
+
+    fn check(&self, facts: &dyn Facts) -> Result<()> {
+        if let Some(id) = &self.secondary.require_ext_jwt_signer {
+            facts.get(id).map_err(|e| e.in_field("secondary.requiredExtJwtSigner"))?;
+        }
+        for (at, id) in self.primary.ext_jwt.allowed_signers.iter().enumerate() {
+            facts.get(id).map_err(|e| e.in_field(&format!("primary.extJwt.allowedExtJwtSigners[{at}]")))?;
+        }
+        Ok(())
+    }
+
+    fn view(record: &Record<Self>, _: &dyn Facts) -> Result<View> {
+        let Self { name, primary, secondary } = record.spec.clone();
+        Ok(View { name, primary, secondary })
+    }
+}

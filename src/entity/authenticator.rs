@@ -1,0 +1,143 @@
+//! Authenticators: what an identity proves itself with.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Ca, Entity, EntityRef, Facts, FactsExt, Field, Id, Identity, Kind, OnDelete, Record, Reference};
+use crate::{error::Result, query::Type};
+
+/// A credential of an identity. No request writes it as such, and nothing prints it.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Authenticator {
+    pub identity_id: Id<Identity>,
+    pub credential: Credential,
+}
+
+/// Where a credential comes from.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct State {
+    /// The CA that issued the certificate, if it was not this controller: with the CA the credential goes.
+    pub ca_id: Option<Id<Ca>>,
+}
+
+/// What is compared with what a caller shows.
+#[derive(Clone, Serialize, Deserialize)]
+pub enum Credential {
+    /// User name and password; of the password only a PHC string of its hash.
+    Updb { username: String, password: String },
+    /// A client certificate, and the one that is to replace it once its holder has confirmed it.
+    Cert { fingerprint: String, pem: String, unverified: Option<Unverified> },
+}
+
+/// A certificate that was issued but not yet confirmed.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Unverified {
+    pub fingerprint: String,
+    pub pem: String,
+}
+
+/// The two kinds of credential.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "AuthenticatorMethod")]
+pub enum Method {
+    Updb,
+    Cert,
+}
+
+impl Method {
+    /// The word on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Updb => "updb",
+            Self::Cert => "cert",
+        }
+    }
+}
+
+impl Credential {
+    /// Which kind it is.
+    pub fn method(&self) -> Method {
+        match self {
+            Self::Updb { .. } => Method::Updb,
+            Self::Cert { .. } => Method::Cert,
+        }
+    }
+
+    /// The user name, of a password.
+    pub fn username(&self) -> Option<&str> {
+        match self {
+            Self::Updb { username, .. } => Some(username),
+            Self::Cert { .. } => None,
+        }
+    }
+
+    /// The fingerprint, of a certificate.
+    pub fn fingerprint(&self) -> Option<&str> {
+        match self {
+            Self::Updb { .. } => None,
+            Self::Cert { fingerprint, .. } => Some(fingerprint),
+        }
+    }
+
+    /// The certificate, if it is one and was kept.
+    pub fn pem(&self) -> Option<&str> {
+        match self {
+            Self::Updb { .. } => None,
+            Self::Cert { pem, .. } => Some(pem).filter(|pem| !pem.is_empty()).map(String::as_str),
+        }
+    }
+}
+
+/// An authenticator as clients see it.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "AuthenticatorDetail")]
+pub struct View {
+    method: Method,
+    identity_id: Id<Identity>,
+    identity: EntityRef,
+    /// Of a password.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    username: Option<String>,
+    /// Of a certificate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cert_pem: Option<String>,
+    /// Of a certificate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fingerprint: Option<String>,
+}
+
+impl Entity for Authenticator {
+    const KIND: Kind = Kind { name: "authenticator", path: "authenticators" };
+    const FIELDS: &'static [Field<Self>] = &[
+        Field::plain("method", Type::Text, |r| r.spec.credential.method().as_str().into()),
+        Field::unique("certFingerprint", Type::Text, |r| r.spec.credential.fingerprint().into()),
+        Field::plain("certPem", Type::Text, |r| r.spec.credential.pem().into()),
+        Field::unique("updbUsername", Type::Text, |r| r.spec.credential.username().into()),
+        Field::indexed("identity", Type::Text, |r| r.spec.identity_id.as_str().into()),
+    ];
+    const REFERENCES: &'static [Reference<Self>] = &[
+        Reference::to::<Identity>("identity", |r| vec![r.spec.identity_id.as_str()], OnDelete::Cascade),
+        Reference::to::<Ca>("ca", |r| r.state.ca_id.iter().map(Id::as_str).collect(), OnDelete::Cascade),
+    ];
+    type State = State;
+    type View = View;
+
+    fn view(record: &Record<Self>, facts: &dyn Facts) -> Result<View> {
+        let Self { identity_id, credential } = &record.spec;
+        let identity = facts.get(identity_id)?;
+        Ok(View {
+            method: credential.method(),
+            identity_id: identity_id.clone(),
+            identity: EntityRef::of(&identity, &identity.spec.name),
+            username: credential.username().map(Into::into),
+            cert_pem: credential.pem().map(Into::into),
+            fingerprint: credential.fingerprint().map(Into::into),
+        })
+    }
+
+    fn links(record: &Record<Self>) -> Vec<(&'static str, String)> {
+        vec![("identities", format!("identities/{}", record.spec.identity_id))]
+    }
+}

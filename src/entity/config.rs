@@ -1,0 +1,62 @@
+//! Configs: settings that services carry for those who use or host them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+
+use super::{ConfigType, Document, Entity, EntityRef, Facts, FactsExt, Field, Id, Kind, OnDelete, Record, Reference};
+use crate::{
+    error::{Error, Result},
+    query::Type,
+    schema::Checker,
+};
+
+/// Settings of one config type.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Config {
+    pub name: String,
+    pub config_type_id: Id<ConfigType>,
+    /// Fits the schema of the config type.
+    #[schemars(with = "Json")]
+    pub data: Document,
+}
+
+/// A config as clients see it.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "ConfigDetail")]
+pub struct View {
+    name: String,
+    config_type: EntityRef,
+    config_type_id: Id<ConfigType>,
+    #[schemars(with = "Json")]
+    data: Document,
+}
+
+impl Entity for Config {
+    const KIND: Kind = Kind { name: "config", path: "configs" };
+    const FIELDS: &'static [Field<Self>] = &[
+        Field::unique("name", Type::Text, |r| (&r.spec.name).into()),
+        Field::indexed("type", Type::Text, |r| r.spec.config_type_id.as_str().into()),
+    ];
+    const REFERENCES: &'static [Reference<Self>] =
+        &[Reference::to::<ConfigType>("type", |r| vec![r.spec.config_type_id.as_str()], OnDelete::Restrict)];
+    const FIXED: &'static [&'static str] = &["configTypeId"];
+    type State = ();
+    type View = View;
+
+    fn check(&self, facts: &dyn Facts) -> Result<()> {
+        let unknown = || Error::invalid("type", "no such config type", self.config_type_id.as_str());
+        let of = facts.find(&self.config_type_id)?.ok_or_else(unknown)?;
+        let Some(schema) = of.spec.schema.filter(|s| !s.0.is_empty()) else { return Ok(()) };
+        let checker = Checker::foreign(&Json::Object(schema.0)).map_err(|reason| Error::invalid("type", reason, of.spec.name))?;
+        checker.check_data(&Json::Object(self.data.0.clone()))
+    }
+
+    fn view(record: &Record<Self>, facts: &dyn Facts) -> Result<View> {
+        let Self { name, config_type_id, data } = record.spec.clone();
+        let of = facts.get(&config_type_id)?;
+        Ok(View { name, config_type: EntityRef::of(&of, &of.spec.name), config_type_id, data })
+    }
+}

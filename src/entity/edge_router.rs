@@ -1,0 +1,171 @@
+//! Edge routers: where identities connect to the network.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Document, Entity, Facts, Field, Kind, Record, Roles, TransitRouter, router_enrollment::RouterEnrollment};
+use crate::{
+    error::{Error, Result},
+    query::Type,
+};
+
+/// A router that identities connect to.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EdgeRouter {
+    /// No other router, edge or transit, has the same.
+    pub name: String,
+    /// Anything its owner wants to find again; set once. Values are no lists or objects.
+    #[serde(default)]
+    pub app_data: Document,
+    /// What it adds to the cost of a path.
+    #[serde(default)]
+    #[schemars(with = "Option<u16>")]
+    pub cost: u16,
+    /// Whether it is told to stay away.
+    #[serde(default)]
+    #[schemars(with = "Option<bool>")]
+    pub disabled: bool,
+    /// Whether it hosts and dials services itself, as the identity with its id and name.
+    #[serde(default)]
+    pub is_tunneler_enabled: bool,
+    /// Whether paths may only begin or end there.
+    #[serde(default)]
+    #[schemars(with = "Option<bool>")]
+    pub no_traversal: bool,
+    /// Names by which policies find the router.
+    #[serde(default)]
+    pub role_attributes: Roles,
+}
+
+/// What only code sets. Both routers have it.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct State {
+    /// Whether it has enrolled.
+    pub is_verified: bool,
+    /// Of the client certificate it connects with.
+    pub fingerprint: Option<String>,
+    pub cert_pem: Option<String>,
+    /// Of the certificate that is to replace it once the router has confirmed it.
+    pub unverified_fingerprint: Option<String>,
+    pub unverified_cert_pem: Option<String>,
+}
+
+/// What everybody who may use an edge router sees of it.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "CommonEdgeRouter")]
+pub struct Common {
+    pub name: String,
+    /// Where it says it can be reached; blank while it is not connected.
+    pub hostname: String,
+    pub is_online: bool,
+    /// Protocol to address: `tls` to `tls://host:port`.
+    pub supported_protocols: BTreeMap<String, String>,
+    /// How far its copy of the data model is.
+    pub sync_status: String,
+    pub cost: u16,
+    pub no_traversal: bool,
+    pub disabled: bool,
+    pub app_data: Document,
+}
+
+/// An edge router as administrators see it.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "EdgeRouterDetail")]
+pub struct View {
+    #[serde(flatten)]
+    common: Common,
+    role_attributes: Roles,
+    is_verified: bool,
+    is_tunneler_enabled: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fingerprint: Option<String>,
+    cert_pem: Option<String>,
+    unverified_fingerprint: Option<String>,
+    unverified_cert_pem: Option<String>,
+    version_info: VersionInfo,
+    #[serde(flatten)]
+    enrollment: RouterEnrollment,
+}
+
+/// What an edge router runs, in its own words.
+#[derive(Default, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct VersionInfo {
+    arch: String,
+    build_date: String,
+    os: String,
+    revision: String,
+    version: String,
+}
+
+impl Common {
+    /// What everybody sees of one router.
+    pub fn of(record: &Record<EdgeRouter>, facts: &dyn Facts) -> Self {
+        let EdgeRouter { name, app_data, cost, disabled, no_traversal, .. } = record.spec.clone();
+        let link = facts.link(record.id.as_str());
+        let is_online = link.is_some();
+        let link = link.unwrap_or_default();
+        let sync_status = if is_online { link.sync_status } else { "SYNC_UNKNOWN".into() };
+        Self {
+            name,
+            hostname: link.hostname,
+            is_online,
+            supported_protocols: link.protocols,
+            sync_status,
+            cost,
+            no_traversal,
+            disabled,
+            app_data,
+        }
+    }
+}
+
+impl Entity for EdgeRouter {
+    const KIND: Kind = Kind { name: "edgeRouter", path: "edge-routers" };
+    const FIELDS: &'static [Field<Self>] = &[
+        Field::unique("name", Type::Text, |r| (&r.spec.name).into()),
+        Field::unique("fingerprint", Type::Text, |r| r.state.fingerprint.as_ref().into()),
+        Field::plain("cost", Type::Number, |r| r.spec.cost.into()),
+        Field::plain("noTraversal", Type::Bool, |r| r.spec.no_traversal.into()),
+        Field::plain("disabled", Type::Bool, |r| r.spec.disabled.into()),
+        Field::indexed("roleAttributes", Type::Set, |r| (&r.spec.role_attributes).into()),
+        Field::plain("isVerified", Type::Bool, |r| r.state.is_verified.into()),
+        Field::plain("isTunnelerEnabled", Type::Bool, |r| r.spec.is_tunneler_enabled.into()),
+        Field::asked("connected", Type::Bool, |r, facts| facts.link(r.id.as_str()).is_some().into()),
+        Field::asked("online", Type::Bool, |r, facts| facts.link(r.id.as_str()).is_some().into()),
+    ];
+    const LINKS: &'static [&'static str] = &["edge-router-policies"];
+    const FIXED: &'static [&'static str] = &["appData"];
+    type State = State;
+    type View = View;
+
+    fn check(&self, facts: &dyn Facts) -> Result<()> {
+        self.role_attributes.check_attributes()?;
+        self.app_data.check_scalars("appData")?;
+        if facts.any(TransitRouter::KIND, "name", &self.name)? {
+            return Err(Error::Duplicate { field: "name".into(), value: self.name.clone() });
+        }
+        Ok(())
+    }
+
+    fn view(record: &Record<Self>, facts: &dyn Facts) -> Result<View> {
+        let State { is_verified, fingerprint, cert_pem, unverified_fingerprint, unverified_cert_pem } = record.state.clone();
+        Ok(View {
+            common: Common::of(record, facts),
+            role_attributes: record.spec.role_attributes.clone(),
+            is_verified,
+            is_tunneler_enabled: record.spec.is_tunneler_enabled,
+            fingerprint,
+            cert_pem,
+            unverified_fingerprint,
+            unverified_cert_pem,
+            version_info: VersionInfo::default(),
+            enrollment: RouterEnrollment::of("edgeRouter", record.id.as_str(), is_verified, facts)?,
+        })
+    }
+}

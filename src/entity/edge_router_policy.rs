@@ -1,0 +1,80 @@
+//! Edge router policies: over which edge routers which identities may connect.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{EdgeRouter, Entity, Facts, Field, Identity, Kind, NamedRole, OnDelete, Record, Reference, Roles, Semantic};
+use crate::{error::Result, query::Type};
+
+/// Lets identities connect over edge routers.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EdgeRouterPolicy {
+    pub name: String,
+    /// How attributes apply in both lists.
+    pub semantic: Semantic,
+    /// Over which: `#attribute`, `@id`, or `#all` alone.
+    #[serde(default)]
+    pub edge_router_roles: Roles,
+    /// Who: `#attribute`, `@id`, or `#all` alone.
+    #[serde(default)]
+    pub identity_roles: Roles,
+}
+
+/// An edge router policy as clients see it.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "EdgeRouterPolicyDetail")]
+pub struct View {
+    name: String,
+    semantic: Semantic,
+    /// Made by the controller for the identity of an edge router; it cannot be changed.
+    is_system: bool,
+    edge_router_roles: Roles,
+    edge_router_roles_display: Vec<NamedRole>,
+    identity_roles: Roles,
+    identity_roles_display: Vec<NamedRole>,
+}
+
+impl Entity for EdgeRouterPolicy {
+    const KIND: Kind = Kind { name: "edgeRouterPolicy", path: "edge-router-policies" };
+    const FIELDS: &'static [Field<Self>] = &[
+        Field::unique("name", Type::Text, |r| (&r.spec.name).into()),
+        Field::plain("semantic", Type::Text, |r| r.spec.semantic.as_str().into()),
+        Field::plain("identityRoles", Type::Set, |r| (&r.spec.identity_roles).into()),
+        Field::plain("edgeRouterRoles", Type::Set, |r| (&r.spec.edge_router_roles).into()),
+    ];
+    const REFERENCES: &'static [Reference<Self>] = &[
+        Reference::to::<Identity>(
+            "identityIds",
+            |r| r.spec.identity_roles.ids().collect(),
+            OnDelete::Clear(|r, id| r.spec.identity_roles.forget(id)),
+        ),
+        Reference::to::<EdgeRouter>(
+            "edgeRouterIds",
+            |r| r.spec.edge_router_roles.ids().collect(),
+            OnDelete::Clear(|r, id| r.spec.edge_router_roles.forget(id)),
+        ),
+    ];
+    const LINKS: &'static [&'static str] = &["edge-routers", "identities"];
+    type State = ();
+    type View = View;
+
+    fn check(&self, facts: &dyn Facts) -> Result<()> {
+        self.edge_router_roles.check_list::<EdgeRouter>("edgeRouterRoles", facts)?;
+        self.identity_roles.check_list::<Identity>("identityRoles", facts)
+    }
+
+    fn view(record: &Record<Self>, facts: &dyn Facts) -> Result<View> {
+        let Self { name, semantic, edge_router_roles, identity_roles } = record.spec.clone();
+        Ok(View {
+            name,
+            semantic,
+            is_system: record.is_system,
+            edge_router_roles_display: edge_router_roles.display::<EdgeRouter>(facts, |r| &r.spec.name)?,
+            identity_roles_display: identity_roles.display::<Identity>(facts, |r| &r.spec.name)?,
+            edge_router_roles,
+            identity_roles,
+        })
+    }
+}

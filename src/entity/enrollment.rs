@@ -1,0 +1,164 @@
+//! Enrollments: one-time tokens with which an identity or a router gets its credential.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Ca, EdgeRouter, Entity, EntityRef, Facts, FactsExt, Field, Id, Identity, Kind, OnDelete, Record, Reference, TransitRouter};
+use crate::{clock::Timestamp, error::Result, query::Type};
+
+/// A one-time token that is outstanding. No request writes it as such, and nothing prints it.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Enrollment {
+    pub method: Method,
+    /// Whoever shows it gets the credential.
+    pub token: String,
+    pub expires_at: Timestamp,
+    /// The token as a signed JWT, which says where to go with it.
+    pub jwt: String,
+    /// Exactly one of the three is set: who gets the credential.
+    pub identity_id: Option<Id<Identity>>,
+    pub edge_router_id: Option<Id<EdgeRouter>>,
+    pub transit_router_id: Option<Id<TransitRouter>>,
+    /// For `ottca`: who must have issued the certificate.
+    pub ca_id: Option<Id<Ca>>,
+    /// For `updb`: the user name that the password is for.
+    pub username: Option<String>,
+}
+
+impl Enrollment {
+    /// One of an identity, as yet without a token.
+    pub fn of_identity(method: Method, id: Id<Identity>) -> Self {
+        Self { identity_id: Some(id), ..Self::blank(method) }
+    }
+
+    /// One of an edge router, as yet without a token.
+    pub fn of_edge_router(id: Id<EdgeRouter>) -> Self {
+        Self { edge_router_id: Some(id), ..Self::blank(Method::ErOtt) }
+    }
+
+    /// One of a transit router, as yet without a token.
+    pub fn of_transit_router(id: Id<TransitRouter>) -> Self {
+        Self { transit_router_id: Some(id), ..Self::blank(Method::TrOtt) }
+    }
+
+    /// The id of whoever gets the credential.
+    pub fn subject(&self) -> &str {
+        let identity = self.identity_id.as_ref().map(Id::as_str);
+        let router = || self.edge_router_id.as_ref().map(Id::as_str).or(self.transit_router_id.as_ref().map(Id::as_str));
+        identity.or_else(router).unwrap_or_default()
+    }
+
+    const fn blank(method: Method) -> Self {
+        Self {
+            method,
+            token: String::new(),
+            expires_at: Timestamp::ZERO_TIME,
+            jwt: String::new(),
+            identity_id: None,
+            edge_router_id: None,
+            transit_router_id: None,
+            ca_id: None,
+            username: None,
+        }
+    }
+}
+
+/// What becomes of the token: a certificate of ours (`ott`), one of a CA's (`ottca`), a password (`updb`), or the certificates of an
+/// edge router (`erott`) or transit router (`trott`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "EnrollmentMethod")]
+pub enum Method {
+    Ott,
+    OttCa,
+    Updb,
+    ErOtt,
+    TrOtt,
+}
+
+impl Method {
+    /// The word on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ott => "ott",
+            Self::OttCa => "ottca",
+            Self::Updb => "updb",
+            Self::ErOtt => "erott",
+            Self::TrOtt => "trott",
+        }
+    }
+}
+
+/// An enrollment as administrators see it.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "EnrollmentDetail")]
+pub struct View {
+    method: Method,
+    token: String,
+    expires_at: Timestamp,
+    jwt: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    identity_id: Option<Id<Identity>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    identity: Option<EntityRef>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    edge_router_id: Option<Id<EdgeRouter>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    edge_router: Option<EntityRef>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    transit_router_id: Option<Id<TransitRouter>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    transit_router: Option<EntityRef>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ca_id: Option<Id<Ca>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    username: Option<String>,
+}
+
+impl Entity for Enrollment {
+    const KIND: Kind = Kind { name: "enrollment", path: "enrollments" };
+    const FIELDS: &'static [Field<Self>] = &[
+        Field::unique("token", Type::Text, |r| (&r.spec.token).into()),
+        Field::indexed("identity", Type::Text, |r| text(&r.spec.identity_id).into()),
+        Field::indexed("edgeRouter", Type::Text, |r| text(&r.spec.edge_router_id).into()),
+        Field::indexed("transitRouter", Type::Text, |r| text(&r.spec.transit_router_id).into()),
+        Field::indexed("caId", Type::Text, |r| text(&r.spec.ca_id).into()),
+    ];
+    const REFERENCES: &'static [Reference<Self>] = &[
+        Reference::to::<Identity>("identity", |r| text(&r.spec.identity_id).into_iter().collect(), OnDelete::Cascade),
+        Reference::to::<EdgeRouter>("edgeRouter", |r| text(&r.spec.edge_router_id).into_iter().collect(), OnDelete::Cascade),
+        Reference::to::<TransitRouter>("transitRouter", |r| text(&r.spec.transit_router_id).into_iter().collect(), OnDelete::Cascade),
+        Reference::to::<Ca>("caId", |r| text(&r.spec.ca_id).into_iter().collect(), OnDelete::Cascade),
+    ];
+    type State = ();
+    type View = View;
+
+    fn view(record: &Record<Self>, facts: &dyn Facts) -> Result<View> {
+        let Self { method, token, expires_at, jwt, identity_id, edge_router_id, transit_router_id, ca_id, username } = record.spec.clone();
+        Ok(View {
+            method,
+            token,
+            expires_at,
+            jwt,
+            identity: named(identity_id.as_ref(), facts, |r| &r.spec.name)?,
+            edge_router: named(edge_router_id.as_ref(), facts, |r| &r.spec.name)?,
+            transit_router: named(transit_router_id.as_ref(), facts, |r| &r.spec.name)?,
+            identity_id,
+            edge_router_id,
+            transit_router_id,
+            ca_id,
+            username,
+        })
+    }
+}
+
+fn text<E>(id: &Option<Id<E>>) -> Option<&str> {
+    id.as_ref().map(Id::as_str)
+}
+
+fn named<E: Entity>(id: Option<&Id<E>>, facts: &dyn Facts, name: fn(&Record<E>) -> &str) -> Result<Option<EntityRef>> {
+    let Some(id) = id else { return Ok(None) };
+    let record = facts.get(id)?;
+    Ok(Some(EntityRef::of(&record, name(&record))))
+}

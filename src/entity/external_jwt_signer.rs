@@ -1,0 +1,153 @@
+//! External JWT signers: who else may say who somebody is.
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Serialize};
+
+use super::{Entity, Facts, Field, Kind, Record};
+use crate::{
+    clock::Timestamp,
+    error::{Error, Result},
+    query::{Type, Value},
+};
+
+/// Somebody whose tokens log in.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ExternalJwtSigner {
+    pub name: String,
+    /// Whether its tokens count.
+    pub enabled: bool,
+    /// The `iss` of its tokens.
+    pub issuer: String,
+    /// What `aud` must hold.
+    #[schemars(schema_with = "nullable")]
+    pub audience: String,
+    /// The certificate whose key signs, as PEM. Either this or `jwksEndpoint`.
+    #[serde(default)]
+    pub cert_pem: Option<String>,
+    /// Where its keys are to be had. Either this or `certPem`.
+    #[serde(default)]
+    #[schemars(extend("format" = "uri"))]
+    pub jwks_endpoint: Option<String>,
+    /// The `kid` of its tokens; blank: the fingerprint of the certificate.
+    #[serde(default)]
+    pub kid: Option<String>,
+    /// The claim that names the identity; blank: `sub`.
+    #[serde(default)]
+    #[schemars(with = "Option<String>")]
+    pub claims_property: String,
+    /// Whether that claim holds the `externalId` of the identity rather than its id.
+    #[serde(default)]
+    #[schemars(with = "Option<bool>")]
+    pub use_external_id: bool,
+    /// Where a person gets a token.
+    #[serde(default)]
+    #[schemars(extend("format" = "url"))]
+    pub external_auth_url: Option<String>,
+}
+
+/// What the certificate says.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct State {
+    pub fingerprint: Option<String>,
+    pub common_name: String,
+    pub not_before: Timestamp,
+    pub not_after: Timestamp,
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self { fingerprint: None, common_name: String::new(), not_before: Timestamp::ZERO_TIME, not_after: Timestamp::ZERO_TIME }
+    }
+}
+
+/// An external JWT signer as administrators see it.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "ExternalJwtSignerDetail")]
+pub struct View {
+    name: String,
+    enabled: bool,
+    issuer: String,
+    audience: String,
+    cert_pem: Option<String>,
+    #[schemars(extend("format" = "uri"))]
+    jwks_endpoint: Option<String>,
+    kid: Option<String>,
+    claims_property: String,
+    use_external_id: bool,
+    #[schemars(extend("format" = "url"))]
+    external_auth_url: Option<String>,
+    common_name: String,
+    fingerprint: Option<String>,
+    /// `0001-01-01T00:00:00.000Z` without a certificate.
+    not_before: Timestamp,
+    /// `0001-01-01T00:00:00.000Z` without a certificate.
+    not_after: Timestamp,
+}
+
+impl Entity for ExternalJwtSigner {
+    const KIND: Kind = Kind { name: "externalJwtSigner", path: "external-jwt-signers" };
+    const FIELDS: &'static [Field<Self>] = &[
+        Field::unique("name", Type::Text, |r| (&r.spec.name).into()),
+        Field::unique("fingerprint", Type::Text, |r| r.state.fingerprint.as_ref().into()),
+        Field::unique("issuer", Type::Text, |r| (&r.spec.issuer).into()),
+        Field::unique("kid", Type::Text, |r| r.spec.kid.as_ref().into()),
+        Field::plain("audience", Type::Text, |r| (&r.spec.audience).into()),
+        Field::plain("certPem", Type::Text, |r| r.spec.cert_pem.as_ref().into()),
+        Field::plain("commonName", Type::Text, |r| (&r.state.common_name).into()),
+        Field::plain("notAfter", Type::Date, |r| Value::Date(r.state.not_after.millis())),
+        Field::plain("notBefore", Type::Date, |r| Value::Date(r.state.not_before.millis())),
+        Field::plain("enabled", Type::Bool, |r| r.spec.enabled.into()),
+        Field::plain("claimsProperty", Type::Text, |r| (&r.spec.claims_property).into()),
+        Field::plain("useExternalId", Type::Bool, |r| r.spec.use_external_id.into()),
+    ];
+    type State = State;
+    type View = View;
+
+    fn tidy(&mut self) {
+        for optional in [&mut self.cert_pem, &mut self.jwks_endpoint, &mut self.kid, &mut self.external_auth_url] {
+            optional.take_if(|text| text.trim().is_empty());
+        }
+        if self.claims_property.trim().is_empty() {
+            self.claims_property = "sub".into();
+        }
+    }
+
+    fn check(&self, _: &dyn Facts) -> Result<()> {
+        match (&self.cert_pem, &self.jwks_endpoint) {
+            (None, None) => return Err(Error::BadReference("either certPem or jwksEndpoint is needed".into())),
+            (Some(_), Some(_)) => return Err(Error::BadReference("certPem and jwksEndpoint exclude each other".into())),
+            _ => {}
+        }
+        match self.jwks_endpoint.as_ref().filter(|url| !url.starts_with("https://") && !url.starts_with("http://")) {
+            Some(bad) => Err(Error::invalid("jwksEndpoint", "must be an http or https URL", bad)),
+            None => Ok(()),
+        }
+    }
+
+    fn view(record: &Record<Self>, _: &dyn Facts) -> Result<View> {
+        let (spec, state) = (record.spec.clone(), record.state.clone());
+        Ok(View {
+            name: spec.name,
+            enabled: spec.enabled,
+            issuer: spec.issuer,
+            audience: spec.audience,
+            cert_pem: spec.cert_pem,
+            jwks_endpoint: spec.jwks_endpoint,
+            kid: spec.kid,
+            claims_property: spec.claims_property,
+            use_external_id: spec.use_external_id,
+            external_auth_url: spec.external_auth_url,
+            common_name: state.common_name,
+            fingerprint: state.fingerprint,
+            not_before: state.not_before,
+            not_after: state.not_after,
+        })
+    }
+}
+
+/// Required, although null may stand there, which counts as missing.
+fn nullable(generator: &mut SchemaGenerator) -> Schema {
+    generator.subschema_for::<Option<String>>()
+}

@@ -1,0 +1,159 @@
+//! Parts of an identity: what its software says of itself, its credentials and its outstanding enrollments.
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::Value as Json;
+
+use super::{Authenticator, Ca, Enrollment, EntityRef, Facts, FactsExt, Id, Record, authenticator::Credential, enrollment::Method};
+use crate::{clock::Timestamp, error::Result};
+
+/// The machine that an identity last logged in from, in its own words.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct EnvInfo {
+    #[schemars(length(max = 255))]
+    pub arch: String,
+    #[schemars(length(max = 255))]
+    pub os: String,
+    #[schemars(length(max = 255))]
+    pub os_release: String,
+    #[schemars(length(max = 255))]
+    pub os_version: String,
+    #[schemars(length(max = 253))]
+    pub hostname: String,
+    #[schemars(length(max = 253))]
+    pub domain: String,
+}
+
+/// The program and library that an identity last logged in with, in its own words.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SdkInfo {
+    /// The SDK for C spells it `appID`.
+    #[serde(alias = "appID")]
+    #[schemars(length(max = 255))]
+    pub app_id: String,
+    #[schemars(length(max = 255))]
+    pub app_version: String,
+    #[schemars(length(max = 255))]
+    pub branch: String,
+    #[schemars(length(max = 255))]
+    pub revision: String,
+    #[schemars(length(max = 255))]
+    pub r#type: String,
+    #[schemars(length(max = 255))]
+    pub version: String,
+}
+
+/// A struct of texts, of which the blank ones stay off the wire.
+pub struct Filled<T>(pub T);
+
+impl<T: Serialize> Serialize for Filled<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut whole = serde_json::to_value(&self.0).map_err(serde::ser::Error::custom)?;
+        if let Json::Object(members) = &mut whole {
+            members.retain(|_, value| value != "");
+        }
+        whole.serialize(serializer)
+    }
+}
+impl<T: JsonSchema> JsonSchema for Filled<T> {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        T::schema_name()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        T::json_schema(generator)
+    }
+}
+
+/// The credentials of an identity, one of each kind at most.
+#[derive(Default, Serialize, JsonSchema)]
+#[schemars(rename = "IdentityAuthenticators")]
+pub struct Credentials {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cert: Option<Certificate>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    updb: Option<Password>,
+}
+
+/// A client certificate.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "IdentityAuthenticatorsCert")]
+struct Certificate {
+    id: Id<Authenticator>,
+    fingerprint: String,
+}
+
+/// User name and password.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "IdentityAuthenticatorsUpdb")]
+struct Password {
+    id: Id<Authenticator>,
+    username: String,
+}
+
+impl Credentials {
+    /// Those of one identity.
+    ///
+    /// # Errors
+    /// One cannot be read.
+    pub fn of(identity: &str, facts: &dyn Facts) -> Result<Self> {
+        let mut own = Self::default();
+        for Record { id, spec, .. } in facts.linked::<Authenticator>("identity", identity)? {
+            match spec.credential {
+                Credential::Cert { fingerprint, .. } => own.cert = Some(Certificate { id, fingerprint }),
+                Credential::Updb { username, .. } => own.updb = Some(Password { id, username }),
+            }
+        }
+        Ok(own)
+    }
+}
+
+/// The outstanding enrollments of an identity, one of each method at most.
+#[derive(Default, Serialize, JsonSchema)]
+#[schemars(rename = "IdentityEnrollments")]
+pub struct Outstanding {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ott: Option<Ticket>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ottca: Option<Ticket>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    updb: Option<Ticket>,
+}
+
+/// One of them.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "IdentityEnrollment")]
+struct Ticket {
+    id: Id<Enrollment>,
+    token: String,
+    jwt: String,
+    expires_at: Timestamp,
+    /// Who must have issued the certificate, with `ottca`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ca: Option<EntityRef>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ca_id: Option<Id<Ca>>,
+}
+
+impl Outstanding {
+    /// Those of one identity.
+    ///
+    /// # Errors
+    /// One cannot be read.
+    pub fn of(identity: &str, facts: &dyn Facts) -> Result<Self> {
+        let mut own = Self::default();
+        for Record { id, spec: Enrollment { method, token, jwt, expires_at, ca_id, .. }, .. } in facts.linked("identity", identity)? {
+            let ca = ca_id.as_ref().map(|id| facts.get(id)).transpose()?.map(|ca| EntityRef::of(&ca, &ca.spec.name));
+            let ticket = Some(Ticket { id, token, jwt, expires_at, ca, ca_id });
+            match method {
+                Method::Ott => own.ott = ticket,
+                Method::OttCa => own.ottca = ticket,
+                Method::Updb => own.updb = ticket,
+                Method::ErOtt | Method::TrOtt => {}
+            }
+        }
+        Ok(own)
+    }
+}

@@ -1,0 +1,31 @@
+//! Identity types: what kind of thing an identity stands for. There are two of them, made at the first start.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Entity, Facts, Field, Kind, Record};
+use crate::{error::Result, query::Type};
+
+/// What an identity stands for.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct IdentityType {
+    pub name: String,
+}
+
+/// An identity type as clients see it.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "IdentityTypeDetail")]
+pub struct View {
+    name: String,
+}
+
+impl Entity for IdentityType {
+    const KIND: Kind = Kind { name: "identityType", path: "identity-types" };
+    const FIELDS: &'static [Field<Self>] = &[Field::unique("name", Type::Text, |r| (&r.spec.name).into())];
+    type State = ();
+    type View = View;
+
+    fn view(record: &Record<Self>, _: &dyn Facts) -> Result<View> {
+        Ok(View { name: record.spec.name.clone() })
+    }
+}

@@ -1,0 +1,94 @@
+//! The contract between a kind and everything that treats all kinds alike.
+
+use std::any::Any;
+
+use schemars::JsonSchema;
+use serde::{Serialize, de::DeserializeOwned};
+
+use super::{Facts, Field, Record, Reference};
+use crate::error::{Error, Result};
+
+/// The names of a kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Kind {
+    /// One of them, in camel case, as it stands in texts, links and the store: `servicePolicy`.
+    pub name: &'static str,
+    /// Many of them, as a path segment: `service-policies`.
+    pub path: &'static str,
+}
+
+/// How a kind's `spec` is written inside its record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Disk {
+    /// bincode.
+    Binary,
+    /// JSON text, for shapes that bincode cannot read back (`tag`, `flatten`).
+    Text,
+}
+
+/// Everything that is true of a kind without knowing who asks or where it is stored.
+///
+/// `Self` is what a request may write (`spec`), [`Entity::State`] what only code may.
+pub trait Entity: Serialize + DeserializeOwned + Clone + Send + Sync + 'static {
+    /// The kind's names.
+    const KIND: Kind;
+    /// Names by which lists are filtered and sorted, the value each has, and which of them are indexed.
+    const FIELDS: &'static [Field<Self>];
+    /// Records of other kinds that this one names, and what their deletion does to it.
+    const REFERENCES: &'static [Reference<Self>] = &[];
+    /// Names of lists below one record, `GET /<path>/{id}/<name>`; they become its `_links`.
+    const LINKS: &'static [&'static str] = &[];
+    /// JSON members that only creation sets: PUT and PATCH keep the stored value.
+    const FIXED: &'static [&'static str] = &[];
+    /// How the spec is stored.
+    const DISK: Disk = Disk::Binary;
+    /// The version of the stored shape. Whoever changes `Self` or `State` takes the next one, keeps the structs as they were and
+    /// reads them in [`Entity::upgrade`].
+    const VERSION: u8 = 1;
+    /// What only code may set.
+    type State: Serialize + DeserializeOwned + Clone + Default + Send + Sync + 'static;
+    /// The kind's own members on the wire.
+    type View: Serialize + JsonSchema + Send + 'static;
+
+    /// Brings a parsed spec into its normal form (blank to default, lower case, ...); runs before `check`.
+    fn tidy(&mut self) {}
+
+    /// Rules beyond the JSON schema.
+    ///
+    /// # Errors
+    /// The first rule that is broken, naming the member.
+    fn check(&self, _facts: &dyn Facts) -> Result<()> {
+        Ok(())
+    }
+
+    /// How a record looks on the wire.
+    ///
+    /// # Errors
+    /// A record it needs cannot be read.
+    fn view(record: &Record<Self>, facts: &dyn Facts) -> Result<Self::View>;
+
+    /// Reads what an older version stored: `old` gives it as the structs of that time, `From` turns these into today's.
+    ///
+    /// # Errors
+    /// The version is not known, or the bytes are no record of it.
+    fn upgrade(version: u8, _old: &mut impl Stored) -> Result<(Self, Self::State)> {
+        Err(Error::Internal(format!("version {version} is not one this release reads")))
+    }
+
+    /// Further `_links` beside `self` and [`Entity::LINKS`]: name and target.
+    fn links(_record: &Record<Self>) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
+}
+
+/// The stored spec and state of one record, as yet unread.
+pub trait Stored {
+    /// Reads them as the structs of one version; once only.
+    ///
+    /// # Errors
+    /// The bytes are no such structs.
+    fn read<S: DeserializeOwned, T: DeserializeOwned>(&mut self, spec: Disk) -> Result<(S, T)>;
+}
+
+/// A record whose kind is known only at run time; always a `Record<E>` of the kind asked for.
+pub type AnyRecord = Box<dyn Any + Send + Sync>;

@@ -1,0 +1,75 @@
+//! Posture checks: what the endpoint of an identity must be like before a service policy grants anything.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use super::posture_demand::Demand;
+use super::{Disk, Entity, Facts, Field, Kind, Record, Roles, VersionRange};
+use crate::{
+    error::{Error, Result},
+    query::{Type, Value},
+};
+
+/// A demand on endpoints. The members beside `name` and `roleAttributes` depend on `typeId`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PostureCheck {
+    pub name: String,
+    /// Names by which policies find the check.
+    #[serde(default)]
+    pub role_attributes: Roles,
+    #[serde(flatten)]
+    pub demand: Demand,
+}
+
+/// A posture check as clients see it.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "PostureCheckDetail")]
+pub struct View {
+    name: String,
+    role_attributes: Roles,
+    /// Always 1.
+    version: i64,
+    #[serde(flatten)]
+    demand: Demand,
+}
+
+impl Entity for PostureCheck {
+    const KIND: Kind = Kind { name: "postureCheck", path: "posture-checks" };
+    const FIELDS: &'static [Field<Self>] = &[
+        Field::unique("name", Type::Text, |r| (&r.spec.name).into()),
+        Field::plain("promptOnUnlock", Type::Bool, |r| match r.spec.demand {
+            Demand::Mfa { prompt_on_unlock, .. } => prompt_on_unlock.into(),
+            _ => Value::Null,
+        }),
+        Field::plain("promptOnWake", Type::Bool, |r| match r.spec.demand {
+            Demand::Mfa { prompt_on_wake, .. } => prompt_on_wake.into(),
+            _ => Value::Null,
+        }),
+        Field::inner("roleAttributes", Type::Set, |r| (&r.spec.role_attributes).into()),
+    ];
+    const DISK: Disk = Disk::Text;
+    type State = ();
+    type View = View;
+
+    fn tidy(&mut self) {
+        self.demand.tidy();
+    }
+
+    fn check(&self, _: &dyn Facts) -> Result<()> {
+        if self.role_attributes.0.contains("") {
+            return Err(Error::invalid("roleAttributes", "must not be blank", ""));
+        }
+        let Demand::Os { operating_systems } = &self.demand else { return Ok(()) };
+        match operating_systems.iter().flat_map(|os| &os.versions).find(|text| VersionRange::parse(text).is_none()) {
+            Some(bad) => Err(Error::invalid("operatingSystems", "is no range of versions", bad)),
+            None => Ok(()),
+        }
+    }
+
+    fn view(record: &Record<Self>, _: &dyn Facts) -> Result<View> {
+        let Self { name, role_attributes, demand } = record.spec.clone();
+        Ok(View { name, role_attributes, version: 1, demand })
+    }
+}

@@ -1,0 +1,39 @@
+//! Posture check types: what can be asked of an endpoint, and on which operating systems. Made at the first start.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Entity, Facts, Field, Kind, OperatingSystem, Record};
+use crate::{error::Result, query::Type};
+
+/// Something that can be asked of an endpoint.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PostureCheckType {
+    pub name: String,
+    /// Where it can be asked.
+    pub operating_systems: Vec<OperatingSystem>,
+}
+
+/// A posture check type as clients see it.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "PostureCheckTypeDetail")]
+pub struct View {
+    name: String,
+    operating_systems: Vec<OperatingSystem>,
+    /// Never set.
+    version: Option<String>,
+}
+
+impl Entity for PostureCheckType {
+    const KIND: Kind = Kind { name: "postureCheckType", path: "posture-check-types" };
+    const FIELDS: &'static [Field<Self>] = &[Field::unique("name", Type::Text, |r| (&r.spec.name).into())];
+    type State = ();
+    type View = View;
+
+    fn view(record: &Record<Self>, _: &dyn Facts) -> Result<View> {
+        let Self { name, operating_systems } = record.spec.clone();
+        Ok(View { name, operating_systems, version: None })
+    }
+}

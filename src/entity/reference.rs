@@ -1,0 +1,47 @@
+//! References: which records of other kinds a record names, and what their deletion does to it.
+
+use super::{Entity, Facts, FactsExt, Id, Kind, Record, Seen, Words};
+use crate::query::{Subject, Vocabulary};
+
+/// What the deletion of a record does to one that refers to it.
+pub enum OnDelete<E: Entity> {
+    /// It is refused.
+    Restrict,
+    /// The referring record goes too.
+    Cascade,
+    /// The id is taken out of the referring record.
+    Clear(fn(&mut Record<E>, &str)),
+}
+
+/// Ids of one other kind in a record of kind `E`.
+pub struct Reference<E: Entity> {
+    /// Under this name the ids are indexed, and errors speak of it.
+    pub field: &'static str,
+    /// The kind that the ids are of.
+    pub kind: Kind,
+    /// The ids in a record. They must exist when it is written.
+    pub ids: for<'r> fn(&'r Record<E>) -> Vec<&'r str>,
+    pub on_delete: OnDelete<E>,
+    pub(super) words: fn() -> &'static dyn Vocabulary,
+    pub(super) visit: Visit,
+}
+
+/// Shows a record with an id, if there is one.
+type Visit = fn(&dyn Facts, &str, &mut dyn FnMut(&dyn Subject));
+
+impl<E: Entity> Reference<E> {
+    /// Ids of kind `T`.
+    pub const fn to<T: Entity>(field: &'static str, ids: for<'r> fn(&'r Record<E>) -> Vec<&'r str>, on_delete: OnDelete<E>) -> Self {
+        Self { field, kind: T::KIND, ids, on_delete, words: words::<T>, visit: visit::<T> }
+    }
+}
+
+fn words<T: Entity>() -> &'static dyn Vocabulary {
+    Words::<T>::WORDS
+}
+
+fn visit<T: Entity>(facts: &dyn Facts, id: &str, see: &mut dyn FnMut(&dyn Subject)) {
+    if let Ok(Some(record)) = facts.find::<T>(&Id::from_text(id)) {
+        see(&Seen { record: &record, facts });
+    }
+}

@@ -1,0 +1,40 @@
+//! The outstanding enrollment of a router, as its detail shows it.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{Enrollment, Facts, FactsExt, Record};
+use crate::{clock::Timestamp, error::Result};
+
+/// What a router enrolls with; nothing once it has.
+#[derive(Default, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RouterEnrollment {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    enrollment_token: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    enrollment_jwt: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    enrollment_created_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    enrollment_expires_at: Option<Timestamp>,
+}
+
+impl RouterEnrollment {
+    /// That of the router which enrollments name in `field`.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn of(field: &'static str, router: &str, is_verified: bool, facts: &dyn Facts) -> Result<Self> {
+        if is_verified {
+            return Ok(Self::default());
+        }
+        let outstanding: Vec<Record<Enrollment>> = facts.linked(field, router)?;
+        Ok(outstanding.into_iter().next().map_or_else(Self::default, |record| Self {
+            enrollment_token: Some(record.spec.token),
+            enrollment_jwt: Some(record.spec.jwt),
+            enrollment_created_at: Some(record.created_at),
+            enrollment_expires_at: Some(record.spec.expires_at),
+        }))
+    }
+}

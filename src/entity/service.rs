@@ -1,0 +1,158 @@
+//! Services: what identities dial and host.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Config, Entity, Facts, FactsExt, Field, Id, Kind, Links, OnDelete, OsType, PolicyType, PostureKind, Record, Reference, Roles, Tags,
+};
+use crate::{
+    clock::Timestamp,
+    error::{Error, Result},
+    query::Type,
+};
+
+/// The ways in which a terminator is chosen; the first is the usual one.
+const STRATEGIES: [&str; 4] = ["smartrouting", "weighted", "random", "sticky"];
+/// Routers count idle time in nanoseconds, 64 bits of them.
+const LONGEST_IDLE_MILLIS: i64 = i64::MAX / 1_000_000;
+
+/// Something that identities dial and others host.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Service {
+    pub name: String,
+    /// Whether both ends encrypt what passes between them. Set once.
+    pub encryption_required: bool,
+    /// How a terminator is chosen: `smartrouting` (the default), `weighted`, `random` or `sticky`.
+    #[serde(default = "smartrouting")]
+    pub terminator_strategy: String,
+    /// A circuit that carries nothing for so many milliseconds is closed; 0: never.
+    #[serde(default)]
+    pub max_idle_time_millis: i64,
+    /// Names by which policies find the service.
+    #[serde(default)]
+    pub role_attributes: Roles,
+    /// Configs by id, at most one of each config type.
+    #[serde(default)]
+    pub configs: Vec<Id<Config>>,
+}
+
+/// A service as clients see it, without what depends on who asks.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "ServiceMembers")]
+pub struct View {
+    name: String,
+    encryption_required: bool,
+    terminator_strategy: String,
+    max_idle_time_millis: i64,
+    role_attributes: Roles,
+    configs: Vec<Id<Config>>,
+}
+
+impl Entity for Service {
+    const KIND: Kind = Kind { name: "service", path: "services" };
+    const FIELDS: &'static [Field<Self>] = &[
+        Field::unique("name", Type::Text, |r| (&r.spec.name).into()),
+        Field::plain("terminatorStrategy", Type::Text, |r| (&r.spec.terminator_strategy).into()),
+        Field::indexed("roleAttributes", Type::Set, |r| (&r.spec.role_attributes).into()),
+        Field::plain("configs", Type::Set, |r| r.spec.configs.iter().map(Id::as_str).collect()),
+    ];
+    const REFERENCES: &'static [Reference<Self>] = &[Reference::to::<Config>(
+        "configs",
+        |r| r.spec.configs.iter().map(Id::as_str).collect(),
+        OnDelete::Clear(|r, id| r.spec.configs.retain(|config| config.as_str() != id)),
+    )];
+    const LINKS: &'static [&'static str] = &["service-edge-router-policies", "service-policies", "terminators", "configs"];
+    const FIXED: &'static [&'static str] = &["encryptionRequired"];
+    type State = ();
+    type View = View;
+
+    fn tidy(&mut self) {
+        if self.terminator_strategy.trim().is_empty() {
+            self.terminator_strategy = smartrouting();
+        }
+    }
+
+    fn check(&self, facts: &dyn Facts) -> Result<()> {
+        self.role_attributes.check_attributes()?;
+        if !STRATEGIES.contains(&self.terminator_strategy.as_str()) {
+            return Err(Error::NotFound { kind: "terminatorStrategy", id: self.terminator_strategy.clone(), field: None });
+        }
+        if !(0..=LONGEST_IDLE_MILLIS).contains(&self.max_idle_time_millis) {
+            let reason = format!("must be between 0 and {LONGEST_IDLE_MILLIS}");
+            return Err(Error::invalid("maxIdleTimeMillis", reason, self.max_idle_time_millis.to_string()));
+        }
+        let mut types = Vec::with_capacity(self.configs.len());
+        for id in &self.configs {
+            let of = facts.get(id)?.spec.config_type_id;
+            if types.contains(&of) {
+                let ids: Vec<&str> = self.configs.iter().map(Id::as_str).collect();
+                return Err(Error::invalid("configs", "at most one config of each type", format!("[{}]", ids.join(" "))));
+            }
+            types.push(of);
+        }
+        Ok(())
+    }
+
+    fn view(record: &Record<Self>, _: &dyn Facts) -> Result<View> {
+        let Self { name, encryption_required, terminator_strategy, max_idle_time_millis, role_attributes, configs } = record.spec.clone();
+        Ok(View { name, encryption_required, terminator_strategy, max_idle_time_millis, role_attributes, configs })
+    }
+}
+
+fn smartrouting() -> String {
+    "smartrouting".into()
+}
+
+/// What one service policy asks of the endpoints of the caller before the service may be used.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PostureQueries {
+    pub policy_id: String,
+    pub policy_type: PolicyType,
+    /// Whether all checks of the policy pass.
+    pub is_passing: bool,
+    pub posture_queries: Vec<PostureQuery>,
+}
+
+impl PostureQueries {
+    /// The answer where there is nothing to check. Clients want one for every right even so.
+    pub fn unchecked(policy_type: PolicyType) -> Self {
+        let policy_id = format!("dummy {} policy: no posture checks defined", policy_type.as_str().to_lowercase());
+        Self { policy_id, policy_type, is_passing: true, posture_queries: Vec::new() }
+    }
+}
+
+/// One posture check, as the endpoint is asked for it.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PostureQuery {
+    #[serde(rename = "_links")]
+    pub links: Links,
+    pub id: String,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+    pub tags: Tags,
+    pub query_type: PostureKind,
+    pub is_passing: bool,
+    /// Seconds for which an answer counts; -1: for ever.
+    pub timeout: i64,
+    /// Seconds for which the last answer still counts; -1: for ever, 0: not any more.
+    pub timeout_remaining: i64,
+    /// The process to report, if the check is about one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub process: Option<ProcessRef>,
+    /// The processes to report, if the check is about several.
+    pub processes: Option<Vec<ProcessRef>>,
+}
+
+/// A process to look for.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "PostureQueryProcess")]
+pub struct ProcessRef {
+    pub os_type: OsType,
+    pub path: String,
+}

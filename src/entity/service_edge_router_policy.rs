@@ -1,0 +1,77 @@
+//! Service edge router policies: over which edge routers which services can be reached.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{EdgeRouter, Entity, Facts, Field, Kind, NamedRole, OnDelete, Record, Reference, Roles, Semantic, Service};
+use crate::{error::Result, query::Type};
+
+/// Makes services reachable over edge routers.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ServiceEdgeRouterPolicy {
+    pub name: String,
+    /// How attributes apply in both lists.
+    pub semantic: Semantic,
+    /// Over which: `#attribute`, `@id`, or `#all` alone.
+    #[serde(default)]
+    pub edge_router_roles: Roles,
+    /// What: `#attribute`, `@id`, or `#all` alone.
+    #[serde(default)]
+    pub service_roles: Roles,
+}
+
+/// A service edge router policy as clients see it.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "ServiceEdgeRouterPolicyDetail")]
+pub struct View {
+    name: String,
+    semantic: Semantic,
+    edge_router_roles: Roles,
+    edge_router_roles_display: Vec<NamedRole>,
+    service_roles: Roles,
+    service_roles_display: Vec<NamedRole>,
+}
+
+impl Entity for ServiceEdgeRouterPolicy {
+    const KIND: Kind = Kind { name: "serviceEdgeRouterPolicy", path: "service-edge-router-policies" };
+    const FIELDS: &'static [Field<Self>] = &[
+        Field::unique("name", Type::Text, |r| (&r.spec.name).into()),
+        Field::plain("semantic", Type::Text, |r| r.spec.semantic.as_str().into()),
+        Field::plain("serviceRoles", Type::Set, |r| (&r.spec.service_roles).into()),
+        Field::plain("edgeRouterRoles", Type::Set, |r| (&r.spec.edge_router_roles).into()),
+    ];
+    const REFERENCES: &'static [Reference<Self>] = &[
+        Reference::to::<Service>(
+            "serviceIds",
+            |r| r.spec.service_roles.ids().collect(),
+            OnDelete::Clear(|r, id| r.spec.service_roles.forget(id)),
+        ),
+        Reference::to::<EdgeRouter>(
+            "edgeRouterIds",
+            |r| r.spec.edge_router_roles.ids().collect(),
+            OnDelete::Clear(|r, id| r.spec.edge_router_roles.forget(id)),
+        ),
+    ];
+    const LINKS: &'static [&'static str] = &["edge-routers", "services"];
+    type State = ();
+    type View = View;
+
+    fn check(&self, facts: &dyn Facts) -> Result<()> {
+        self.edge_router_roles.check_list::<EdgeRouter>("edgeRouterRoles", facts)?;
+        self.service_roles.check_list::<Service>("serviceRoles", facts)
+    }
+
+    fn view(record: &Record<Self>, facts: &dyn Facts) -> Result<View> {
+        let Self { name, semantic, edge_router_roles, service_roles } = record.spec.clone();
+        Ok(View {
+            name,
+            semantic,
+            edge_router_roles_display: edge_router_roles.display::<EdgeRouter>(facts, |r| &r.spec.name)?,
+            service_roles_display: service_roles.display::<Service>(facts, |r| &r.spec.name)?,
+            edge_router_roles,
+            service_roles,
+        })
+    }
+}

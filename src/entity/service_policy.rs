@@ -1,0 +1,106 @@
+//! Service policies: which identities may dial or bind which services, and what their endpoints must be like for it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Entity, Facts, Field, Identity, Kind, NamedRole, OnDelete, PolicyType, PostureCheck, Record, Reference, Roles, Semantic, Service,
+};
+use crate::{
+    error::{Error, Result},
+    query::Type,
+};
+
+/// Grants identities the right to use services, as long as their posture checks pass.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ServicePolicy {
+    pub name: String,
+    /// The right it grants: `Dial` or `Bind`.
+    #[serde(rename = "type")]
+    pub policy_type: PolicyType,
+    /// How attributes apply in all three lists.
+    pub semantic: Semantic,
+    /// Who gets the right: `#attribute`, `@id`, or `#all` alone.
+    #[serde(default)]
+    pub identity_roles: Roles,
+    /// To what: `#attribute`, `@id`, or `#all` alone.
+    #[serde(default)]
+    pub service_roles: Roles,
+    /// What must pass: `#attribute`, `@id`, or `#all` alone. None: nothing.
+    #[serde(default)]
+    pub posture_check_roles: Roles,
+}
+
+/// A service policy as clients see it.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "ServicePolicyDetail")]
+pub struct View {
+    name: String,
+    #[serde(rename = "type")]
+    policy_type: PolicyType,
+    semantic: Semantic,
+    identity_roles: Roles,
+    identity_roles_display: Vec<NamedRole>,
+    service_roles: Roles,
+    service_roles_display: Vec<NamedRole>,
+    posture_check_roles: Roles,
+    posture_check_roles_display: Vec<NamedRole>,
+}
+
+impl Entity for ServicePolicy {
+    const KIND: Kind = Kind { name: "servicePolicy", path: "service-policies" };
+    const FIELDS: &'static [Field<Self>] = &[
+        Field::unique("name", Type::Text, |r| (&r.spec.name).into()),
+        Field::plain("type", Type::Number, |r| r.spec.policy_type.number()),
+        Field::plain("semantic", Type::Text, |r| r.spec.semantic.as_str().into()),
+        Field::plain("identityRoles", Type::Set, |r| (&r.spec.identity_roles).into()),
+        Field::plain("serviceRoles", Type::Set, |r| (&r.spec.service_roles).into()),
+        Field::plain("postureCheckRoles", Type::Set, |r| (&r.spec.posture_check_roles).into()),
+    ];
+    const REFERENCES: &'static [Reference<Self>] = &[
+        Reference::to::<Identity>(
+            "identityIds",
+            |r| r.spec.identity_roles.ids().collect(),
+            OnDelete::Clear(|r, id| r.spec.identity_roles.forget(id)),
+        ),
+        Reference::to::<Service>(
+            "serviceIds",
+            |r| r.spec.service_roles.ids().collect(),
+            OnDelete::Clear(|r, id| r.spec.service_roles.forget(id)),
+        ),
+        Reference::to::<PostureCheck>(
+            "postureCheckIds",
+            |r| r.spec.posture_check_roles.ids().collect(),
+            OnDelete::Clear(|r, id| r.spec.posture_check_roles.forget(id)),
+        ),
+    ];
+    const LINKS: &'static [&'static str] = &["services", "identities", "posture-checks"];
+    type State = ();
+    type View = View;
+
+    fn check(&self, facts: &dyn Facts) -> Result<()> {
+        if self.policy_type == PolicyType::Invalid {
+            return Err(Error::invalid("policyType", "must be Dial or Bind", "Invalid"));
+        }
+        self.identity_roles.check_list::<Identity>("identityRoles", facts)?;
+        self.service_roles.check_list::<Service>("serviceRoles", facts)?;
+        self.posture_check_roles.check_list::<PostureCheck>("postureCheckRoles", facts)
+    }
+
+    fn view(record: &Record<Self>, facts: &dyn Facts) -> Result<View> {
+        let Self { name, policy_type, semantic, identity_roles, service_roles, posture_check_roles } = record.spec.clone();
+        Ok(View {
+            name,
+            policy_type,
+            semantic,
+            identity_roles_display: identity_roles.display::<Identity>(facts, |r| &r.spec.name)?,
+            service_roles_display: service_roles.display::<Service>(facts, |r| &r.spec.name)?,
+            posture_check_roles_display: posture_check_roles.display::<PostureCheck>(facts, |r| &r.spec.name)?,
+            identity_roles,
+            service_roles,
+            posture_check_roles,
+        })
+    }
+}

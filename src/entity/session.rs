@@ -1,0 +1,78 @@
+//! Sessions: the right, shown to an edge router, to dial or host one service.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    ApiSession, Entity, EntityRef, Facts, FactsExt, Field, Id, Identity, Kind, OnDelete, PolicyType, Record, Reference, Service,
+    ServicePolicy,
+};
+use crate::{error::Result, query::Type};
+
+/// The right of one API session to dial or bind one service. No request writes it as such, and nothing prints it.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Session {
+    /// What is shown to the edge router.
+    pub token: String,
+    pub api_session_id: Id<ApiSession>,
+    pub identity_id: Id<Identity>,
+    pub service_id: Id<Service>,
+    pub policy_type: PolicyType,
+    /// The policies whose posture checks passed when the session was made.
+    pub service_policies: Vec<Id<ServicePolicy>>,
+}
+
+impl Session {
+    /// What there is one session of: an API session, a service and a right.
+    pub fn key(api_session: &Id<ApiSession>, service: &Id<Service>, right: PolicyType) -> String {
+        format!("{api_session}/{service}/{}", right.as_str())
+    }
+}
+
+/// A session as clients see it, without the routers to go over, which depend on policies.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "SessionMembers")]
+pub struct View {
+    token: String,
+    #[serde(rename = "type")]
+    policy_type: PolicyType,
+    api_session: EntityRef,
+    api_session_id: Id<ApiSession>,
+    identity_id: Id<Identity>,
+    service: EntityRef,
+    service_id: Id<Service>,
+}
+
+impl Entity for Session {
+    const KIND: Kind = Kind { name: "session", path: "sessions" };
+    const FIELDS: &'static [Field<Self>] = &[
+        Field::unique("token", Type::Text, |r| (&r.spec.token).into()),
+        Field::indexed("apiSession", Type::Text, |r| r.spec.api_session_id.as_str().into()),
+        Field::indexed("service", Type::Text, |r| r.spec.service_id.as_str().into()),
+        Field::plain("type", Type::Text, |r| r.spec.policy_type.as_str().into()),
+        Field::inner_unique("key", Type::Text, |r| Self::key(&r.spec.api_session_id, &r.spec.service_id, r.spec.policy_type).into()),
+    ];
+    const REFERENCES: &'static [Reference<Self>] = &[
+        Reference::to::<ApiSession>("apiSession", |r| vec![r.spec.api_session_id.as_str()], OnDelete::Cascade),
+        Reference::to::<Identity>("identity", |r| vec![r.spec.identity_id.as_str()], OnDelete::Cascade),
+        Reference::to::<Service>("service", |r| vec![r.spec.service_id.as_str()], OnDelete::Cascade),
+    ];
+    const LINKS: &'static [&'static str] = &["route-path"];
+    type State = ();
+    type View = View;
+
+    fn view(record: &Record<Self>, facts: &dyn Facts) -> Result<View> {
+        let Self { token, api_session_id, identity_id, service_id, policy_type, .. } = record.spec.clone();
+        let (api_session, service) = (facts.get(&api_session_id)?, facts.get(&service_id)?);
+        Ok(View {
+            token,
+            policy_type,
+            api_session: EntityRef::of(&api_session, ""),
+            api_session_id,
+            identity_id,
+            service: EntityRef::of(&service, &service.spec.name),
+            service_id,
+        })
+    }
+}

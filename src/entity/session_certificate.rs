@@ -1,0 +1,50 @@
+//! Session certificates: short-lived client certificates, good for edge routers as long as their API session is.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{ApiSession, Entity, Facts, Field, Id, Kind, OnDelete, Record, Reference};
+use crate::{clock::Timestamp, error::Result, query::Type};
+
+/// A certificate that was issued to the holder of an API session. No request writes it as such.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SessionCertificate {
+    pub api_session_id: Id<ApiSession>,
+    /// In the manner of RFC 2253.
+    pub subject: String,
+    pub fingerprint: String,
+    /// As PEM.
+    pub certificate: String,
+    pub valid_from: Timestamp,
+    pub valid_to: Timestamp,
+}
+
+/// A session certificate as its owner sees it.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "CurrentApiSessionCertificateDetail")]
+pub struct View {
+    certificate: String,
+    fingerprint: String,
+    subject: String,
+    valid_from: Timestamp,
+    valid_to: Timestamp,
+}
+
+impl Entity for SessionCertificate {
+    const KIND: Kind = Kind { name: "apiSessionCertificate", path: "current-api-session/certificates" };
+    const FIELDS: &'static [Field<Self>] = &[
+        Field::indexed("apiSession", Type::Text, |r| r.spec.api_session_id.as_str().into()),
+        Field::plain("subject", Type::Text, |r| (&r.spec.subject).into()),
+        Field::indexed("fingerprint", Type::Text, |r| (&r.spec.fingerprint).into()),
+    ];
+    const REFERENCES: &'static [Reference<Self>] =
+        &[Reference::to::<ApiSession>("apiSession", |r| vec![r.spec.api_session_id.as_str()], OnDelete::Cascade)];
+    type State = ();
+    type View = View;
+
+    fn view(record: &Record<Self>, _: &dyn Facts) -> Result<View> {
+        let Self { subject, fingerprint, certificate, valid_from, valid_to, .. } = record.spec.clone();
+        Ok(View { certificate, fingerprint, subject, valid_from, valid_to })
+    }
+}

@@ -1,0 +1,144 @@
+//! Terminators: where, and how dear, a service can be reached.
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    EdgeRouter, Entity, EntityRef, Facts, FactsExt, Field, Id, Kind, OnDelete, Precedence, Record, Reference, Service, TransitRouter,
+};
+use crate::{
+    error::{Error, Result},
+    query::Type,
+};
+
+/// One way to reach a service: an address behind a router. Nothing prints it, for it holds a secret.
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Terminator {
+    /// Where the router connects to, such as `tcp:localhost:80`.
+    pub address: String,
+    /// How the router handles the address; blank: `udp` or `transport`, as the address says.
+    pub binding: String,
+    /// The id of an edge or transit router.
+    pub router: String,
+    /// Set once.
+    pub service: Id<Service>,
+    /// What it adds to the cost of a path.
+    #[serde(default)]
+    pub cost: u16,
+    #[serde(default)]
+    pub precedence: Precedence,
+    /// The name of the instance behind it, which a caller may ask for. Set once.
+    #[serde(default)]
+    pub identity: String,
+    /// What others must know to host under the same instance name, in base64. Set once, never shown.
+    #[serde(default)]
+    #[schemars(extend("format" = "byte"))]
+    pub identity_secret: String,
+}
+
+/// What only code sets.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct State {
+    /// Whether `router` is a transit router.
+    pub is_on_transit_router: bool,
+    /// The identity that hosts it; blank if an administrator made it.
+    pub host_id: String,
+}
+
+/// A terminator as administrators see it.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "TerminatorDetail")]
+pub struct View {
+    address: String,
+    binding: String,
+    router: EntityRef,
+    router_id: String,
+    service: EntityRef,
+    service_id: Id<Service>,
+    cost: u16,
+    /// What load and failures add at present.
+    pub dynamic_cost: u16,
+    precedence: Precedence,
+    identity: String,
+}
+
+impl Terminator {
+    /// The name of its router, and whether that is a transit router.
+    ///
+    /// # Errors
+    /// There is no such router, or it cannot be read.
+    pub fn find_router(&self, facts: &dyn Facts) -> Result<(String, bool)> {
+        if let Some(edge) = facts.find(&Id::<EdgeRouter>::from_text(&self.router))? {
+            return Ok((edge.spec.name, false));
+        }
+        match facts.find(&Id::<TransitRouter>::from_text(&self.router))? {
+            Some(transit) => Ok((transit.spec.name, true)),
+            None => Err(Error::NotFound { kind: "router", id: self.router.clone(), field: None }),
+        }
+    }
+}
+
+impl Entity for Terminator {
+    const KIND: Kind = Kind { name: "terminator", path: "terminators" };
+    const FIELDS: &'static [Field<Self>] = &[
+        Field::plain("binding", Type::Text, |r| (&r.spec.binding).into()),
+        Field::plain("address", Type::Text, |r| (&r.spec.address).into()),
+        Field::plain("instanceId", Type::Text, |r| (&r.spec.identity).into()),
+        Field::plain("hostId", Type::Text, |r| (&r.state.host_id).into()),
+        Field::indexed("service", Type::Text, |r| r.spec.service.as_str().into()),
+        Field::indexed("router", Type::Text, |r| (&r.spec.router).into()),
+        Field::asked("service.name", Type::Text, |r, facts| facts.get(&r.spec.service).ok().map(|s| s.spec.name).into()),
+        Field::asked("router.name", Type::Text, |r, facts| r.spec.find_router(facts).ok().map(|(name, _)| name).into()),
+    ];
+    const REFERENCES: &'static [Reference<Self>] = &[
+        Reference::to::<Service>("service", |r| vec![r.spec.service.as_str()], OnDelete::Cascade),
+        Reference::to::<EdgeRouter>("router", |r| of_kind(r, false), OnDelete::Cascade),
+        Reference::to::<TransitRouter>("router", |r| of_kind(r, true), OnDelete::Cascade),
+    ];
+    const FIXED: &'static [&'static str] = &["service", "identity", "identitySecret"];
+    type State = State;
+    type View = View;
+
+    fn tidy(&mut self) {
+        if self.binding.trim().is_empty() {
+            self.binding = if self.address.starts_with("udp:") { "udp" } else { "transport" }.into();
+        }
+    }
+
+    fn check(&self, facts: &dyn Facts) -> Result<()> {
+        let needed = [("service", self.service.as_str()), ("router", &self.router), ("address", &self.address)];
+        if let Some((name, _)) = needed.iter().find(|(_, text)| text.is_empty()) {
+            return Err(Error::invalid(*name, "must not be blank", ""));
+        }
+        if STANDARD.decode(&self.identity_secret).is_err() {
+            return Err(Error::Unparseable("identitySecret: is no base64".into()));
+        }
+        facts.get(&self.service)?;
+        self.find_router(facts).map(|_| ())
+    }
+
+    fn view(record: &Record<Self>, facts: &dyn Facts) -> Result<View> {
+        let Self { address, binding, router, service, cost, precedence, identity, .. } = record.spec.clone();
+        let (router_name, _) = record.spec.find_router(facts)?;
+        let service = facts.get(&service)?;
+        Ok(View {
+            address,
+            binding,
+            router: EntityRef::new(TransitRouter::KIND, &router, &router_name),
+            router_id: router,
+            service: EntityRef::of(&service, &service.spec.name),
+            service_id: service.id,
+            cost,
+            dynamic_cost: 0,
+            precedence,
+            identity,
+        })
+    }
+}
+
+fn of_kind(record: &Record<Terminator>, transit: bool) -> Vec<&str> {
+    if record.state.is_on_transit_router == transit { vec![&record.spec.router] } else { Vec::new() }
+}

@@ -1,0 +1,287 @@
+//! Types of members that several kinds share. Each is one type on the wire and on disk.
+
+use std::{borrow::Cow, collections::BTreeSet};
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde_json::{Map, Value as Json};
+
+use super::{Entity, Facts, FactsExt, Id, Kind, Record};
+use crate::{
+    error::{Error, Result},
+    query::Value,
+};
+
+/// A JSON object that we keep as it is: application data, config data, a schema.
+///
+/// Order of members is kept. On disk it is JSON text, because bincode cannot read a value of unknown type back.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Document(pub Map<String, Json>);
+
+/// Labels of a record: a map of scalars, `null` on the wire standing for none at all.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Tags(pub Map<String, Json>);
+
+impl Tags {
+    /// The value behind a path such as `owner` or `a.b`.
+    pub fn value(&self, path: &str) -> Value<'_> {
+        match self.0.get(path) {
+            Some(Json::Bool(b)) => (*b).into(),
+            Some(Json::String(text)) => text.into(),
+            Some(Json::Number(n)) => n.as_i64().map_or_else(|| n.as_f64().map_or(Value::Null, Value::Float), Value::Integer),
+            _ => Value::Null,
+        }
+    }
+
+    /// Refuses values that are no scalars.
+    ///
+    /// # Errors
+    /// A value is a list or an object.
+    pub fn check(&self, field: &str) -> Result<()> {
+        scalars(&self.0, field)
+    }
+}
+
+impl Document {
+    /// Refuses values that are no scalars; application data allows nothing else.
+    ///
+    /// # Errors
+    /// A value is a list or an object.
+    pub fn check_scalars(&self, field: &str) -> Result<()> {
+        scalars(&self.0, field)
+    }
+}
+
+fn scalars(map: &Map<String, Json>, field: &str) -> Result<()> {
+    match map.iter().find(|(_, value)| value.is_array() || value.is_object()) {
+        Some((key, value)) => {
+            Err(Error::invalid(format!("{field}.{key}"), "must be a text, a number, a boolean or null", value.to_string()))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Reads and writes a JSON map: as it is in JSON, as text in binary formats. `null` is the empty map.
+macro_rules! json_map {
+    ($name:ident, $schema:tt) => {
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                if serializer.is_human_readable() {
+                    return self.0.serialize(serializer);
+                }
+                serde_json::to_string(&self.0).map_err(serde::ser::Error::custom)?.serialize(serializer)
+            }
+        }
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                if deserializer.is_human_readable() {
+                    return Ok(Self(Option::<Map<String, Json>>::deserialize(deserializer)?.unwrap_or_default()));
+                }
+                serde_json::from_str(&String::deserialize(deserializer)?).map(Self).map_err(de::Error::custom)
+            }
+        }
+        impl JsonSchema for $name {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+            fn inline_schema() -> bool {
+                true
+            }
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!($schema)
+            }
+        }
+    };
+}
+json_map!(Document, { "type": ["object", "null"], "additionalProperties": true });
+json_map!(Tags, { "type": ["object", "null"], "additionalProperties": { "type": ["string", "boolean", "number", "object", "array", "null"] } });
+
+/// A sorted set of texts: role attributes, or the entries of a policy's role list. `null` on the wire is the empty set.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Roles(pub BTreeSet<String>);
+
+impl<'de> Deserialize<'de> for Roles {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        if deserializer.is_human_readable() {
+            return Ok(Self(Option::deserialize(deserializer)?.unwrap_or_default()));
+        }
+        BTreeSet::deserialize(deserializer).map(Self)
+    }
+}
+
+impl JsonSchema for Roles {
+    fn schema_name() -> Cow<'static, str> {
+        "Roles".into()
+    }
+    fn inline_schema() -> bool {
+        true
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": ["array", "null"], "items": { "type": "string" } })
+    }
+}
+
+impl<'a> From<&'a Roles> for Value<'a> {
+    fn from(roles: &'a Roles) -> Self {
+        (&roles.0).into()
+    }
+}
+
+impl Roles {
+    /// Rules for role attributes of identities, services and routers.
+    ///
+    /// # Errors
+    /// One is blank, or starts with a sign that means something in a policy.
+    pub fn check_attributes(&self) -> Result<()> {
+        match self.0.iter().find(|attribute| attribute.is_empty() || attribute.starts_with(['#', '@'])) {
+            Some(bad) => Err(Error::invalid("roleAttributes", "must not be blank or start with # or @", bad)),
+            None => Ok(()),
+        }
+    }
+
+    /// The ids that stand in a policy's role list as `@id`.
+    pub fn ids(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|entry| entry.strip_prefix('@'))
+    }
+
+    /// Takes a record out of a policy's role list.
+    pub fn forget(&mut self, id: &str) {
+        self.0.retain(|entry| entry.strip_prefix('@') != Some(id));
+    }
+
+    /// Rules for one role list of a policy over records of kind `E`; the errors name `field`.
+    ///
+    /// # Errors
+    /// An entry is no `#attribute` or `@id`, `#all` is not alone, or an id does not exist.
+    pub fn check_list<E: Entity>(&self, field: &str, facts: &dyn Facts) -> Result<()> {
+        let shown = |entries: Vec<&str>| format!("[{}]", entries.join(" "));
+        let bad: Vec<&str> = self.0.iter().map(String::as_str).filter(|e| !e.starts_with(['#', '@'])).collect();
+        if !bad.is_empty() {
+            return Err(Error::invalid(field, "role entries must be prefixed with # (an attribute) or @ (an id)", shown(bad)));
+        }
+        if self.0.contains("#all") && self.0.len() > 1 {
+            return Err(Error::invalid(field, "#all must stand alone", shown(self.0.iter().map(String::as_str).collect())));
+        }
+        let mut unknown = Vec::new();
+        for id in self.ids() {
+            if facts.find::<E>(&Id::from_text(id))?.is_none() {
+                unknown.push(id);
+            }
+        }
+        if unknown.is_empty() {
+            Ok(())
+        } else {
+            Err(Error::invalid(field, format!("no {} found with the given ids", E::KIND.path), shown(unknown)))
+        }
+    }
+
+    /// The list with names beside ids, as `...RolesDisplay` shows it. Ids that no longer exist are left out.
+    ///
+    /// # Errors
+    /// A record cannot be read.
+    pub fn display<E: Entity>(&self, facts: &dyn Facts, name: fn(&Record<E>) -> &str) -> Result<Vec<NamedRole>> {
+        let mut named = Vec::with_capacity(self.0.len());
+        for role in &self.0 {
+            let Some(id) = role.strip_prefix('@') else {
+                named.push(NamedRole { role: role.clone(), name: role.clone() });
+                continue;
+            };
+            if let Some(record) = facts.find::<E>(&Id::from_text(id))? {
+                named.push(NamedRole { role: role.clone(), name: format!("@{}", name(&record)) });
+            }
+        }
+        Ok(named)
+    }
+}
+
+/// An entry of a role list and what a person calls it.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct NamedRole {
+    pub name: String,
+    pub role: String,
+}
+
+/// A link, relative to the base path of the interface.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Link {
+    pub href: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub comment: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
+}
+
+impl Link {
+    /// A link to a path below the base path, such as `services/x`.
+    pub fn to(path: impl std::fmt::Display) -> Self {
+        Self { href: format!("./{path}"), comment: None, method: None }
+    }
+}
+
+/// Links by name, in the order they were added.
+#[derive(Debug, Clone, Default)]
+pub struct Links(Vec<(&'static str, Link)>);
+
+impl Links {
+    /// With a link added.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, path: impl std::fmt::Display) -> Self {
+        self.0.push((name, Link::to(path)));
+        self
+    }
+
+    /// The links of a record: itself, the lists below it, and what its kind adds.
+    pub fn of<E: Entity>(record: &Record<E>) -> Self {
+        let path = E::KIND.path;
+        let mut links = Self::default().with("self", format_args!("{path}/{}", record.id));
+        for name in E::LINKS {
+            links = links.with(name, format_args!("{path}/{}/{name}", record.id));
+        }
+        E::links(record).into_iter().fold(links, |links, (name, target)| links.with(name, target))
+    }
+}
+
+impl Serialize for Links {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, link)| (name, link)))
+    }
+}
+impl JsonSchema for Links {
+    fn schema_name() -> Cow<'static, str> {
+        "Links".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let link = generator.subschema_for::<Link>();
+        json_schema!({ "type": "object", "additionalProperties": link })
+    }
+}
+
+/// Another record, named.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "EntityRef")]
+pub struct EntityRef {
+    #[serde(rename = "_links")]
+    pub links: Links,
+    /// The kind, as a path segment.
+    pub entity: &'static str,
+    pub id: String,
+    pub name: String,
+}
+
+impl EntityRef {
+    /// A reference to a record of which only id and name are at hand.
+    pub fn new(kind: Kind, id: &str, name: &str) -> Self {
+        Self {
+            links: Links::default().with("self", format_args!("{}/{id}", kind.path)),
+            entity: kind.path,
+            id: id.into(),
+            name: name.into(),
+        }
+    }
+
+    /// A reference to a record, with all its links.
+    pub fn of<E: Entity>(record: &Record<E>, name: &str) -> Self {
+        Self { links: Links::of(record), entity: E::KIND.path, id: record.id.to_string(), name: name.into() }
+    }
+}

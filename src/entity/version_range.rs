@@ -1,0 +1,187 @@
+//! Versions of operating systems, and ranges of them as posture checks write them.
+
+use std::cmp::Ordering;
+
+/// A version by the rules of semver 2.0.0: three numbers, perhaps a pre-release. Build metadata does not count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Version {
+    numbers: [u64; 3],
+    /// Dot-separated, blank for a release.
+    pre: String,
+}
+
+impl Version {
+    /// Reads exactly three numbers, and what may follow them; anything else is none.
+    pub fn parse(text: &str) -> Option<Self> {
+        let text = text.split_once('+').map_or(text, |(version, _)| version);
+        let (numbers, pre) = text.split_once('-').map_or((text, None), |(numbers, pre)| (numbers, Some(pre)));
+        let mut parts = numbers.split('.').map(number);
+        let numbers = [parts.next()??, parts.next()??, parts.next()??];
+        let named = pre
+            .is_none_or(|pre| pre.split('.').all(|part| !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')));
+        (parts.next().is_none() && named).then(|| Self { numbers, pre: pre.unwrap_or_default().into() })
+    }
+
+    const fn release(numbers: [u64; 3]) -> Self {
+        Self { numbers, pre: String::new() }
+    }
+}
+
+impl Ord for Version {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let pre = match (self.pre.is_empty(), other.pre.is_empty()) {
+            (true, true) => Ordering::Equal,
+            (true, false) => Ordering::Greater,
+            (false, true) => Ordering::Less,
+            // Numbers by value and below names; with one a part of the other, the shorter comes first.
+            (false, false) => ranks(&self.pre).cmp(ranks(&other.pre)),
+        };
+        self.numbers.cmp(&other.numbers).then(pre)
+    }
+}
+impl PartialOrd for Version {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+fn ranks(pre: &str) -> impl Iterator<Item = (bool, u64, &str)> {
+    pre.split('.').map(|part| part.parse().map_or((true, 0, part), |value| (false, value, "")))
+}
+
+fn number(text: &str) -> Option<u64> {
+    let plain = text.bytes().all(|b| b.is_ascii_digit()) && (text.len() == 1 || !text.starts_with('0'));
+    plain.then(|| text.parse().ok()).flatten()
+}
+
+/// Versions such as `>=10.0.0`, `1.2.3`, `1.x`, `>1.0.0 <2.0.0 || >=3.0.0`, `!1.2.3`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VersionRange(Vec<Vec<Bound>>);
+
+/// Versions that are, or are not, within `from` (included) and `below` (excluded, none: no end).
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Bound {
+    from: Edge,
+    below: Option<Edge>,
+    outside: bool,
+}
+
+/// Just before a version, or just behind it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Edge {
+    version: Version,
+    behind: bool,
+}
+
+impl VersionRange {
+    /// Reads a range; none if it is not one.
+    pub fn parse(text: &str) -> Option<Self> {
+        // A sign may stand apart from its version: `>= 1.0.0`.
+        let mut text = text.to_owned();
+        for sign in ['>', '<', '=', '!'] {
+            while let Some(at) = text.find(&format!("{sign} ")) {
+                text.replace_range(at + 1..at + 2, "");
+            }
+        }
+        let either: Option<Vec<Vec<Bound>>> = text.split("||").map(|all| all.split_whitespace().map(Bound::parse).collect()).collect();
+        either.filter(|either| either.iter().all(|all| !all.is_empty())).map(Self)
+    }
+
+    /// Whether a version is in it.
+    pub fn contains(&self, version: &Version) -> bool {
+        self.0.iter().any(|all| all.iter().all(|bound| bound.holds(version)))
+    }
+}
+
+impl Bound {
+    fn parse(text: &str) -> Option<Self> {
+        let digits = text.find(|c: char| c.is_ascii_digit() || c == 'x')?;
+        let (sign, version) = text.split_at(digits);
+        // The versions that the text itself stands for: one, or all of `1.x`.
+        let (from, below) = match Version::parse(version) {
+            Some(version) => (Edge { version: version.clone(), behind: false }, Some(Edge { version, behind: true })),
+            None => wild(version)?,
+        };
+        let start = Edge { version: Version::release([0; 3]), behind: false };
+        // Pre-releases of 0.0.0 lie before everything; nobody means them.
+        let bound = |from, below, outside| Some(Self { from, below, outside });
+        match (sign, below) {
+            ("" | "=" | "==", below) => bound(from, below, false),
+            ("!" | "!=", below) => bound(from, below, true),
+            (">=", _) => bound(from, None, false),
+            ("<", _) => bound(start, Some(from), false),
+            (">", Some(below)) => bound(below, None, false),
+            ("<=", below) => bound(start, below, false),
+            _ => None,
+        }
+    }
+
+    fn holds(&self, version: &Version) -> bool {
+        let inside = self.from.is_before(version) && !self.below.as_ref().is_some_and(|edge| edge.is_before(version));
+        inside != self.outside
+    }
+}
+
+impl Edge {
+    fn is_before(&self, version: &Version) -> bool {
+        if self.behind { self.version < *version } else { self.version <= *version }
+    }
+}
+
+/// The edges of `1.x`, `1.2.x` or `x`.
+fn wild(text: &str) -> Option<(Edge, Option<Edge>)> {
+    let at = |numbers| Edge { version: Version::release(numbers), behind: false };
+    let parts: Vec<&str> = text.split('.').collect();
+    match parts.as_slice() {
+        ["x"] | ["x", "x"] | ["x", "x", "x"] => Some((at([0; 3]), None)),
+        [major, "x"] | [major, "x", "x"] => {
+            let major = number(major)?;
+            Some((at([major, 0, 0]), Some(at([major.checked_add(1)?, 0, 0]))))
+        }
+        [major, minor, "x"] => {
+            let (major, minor) = (number(major)?, number(minor)?);
+            Some((at([major, minor, 0]), Some(at([major, minor.checked_add(1)?, 0]))))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fits(range: &str, version: &str) -> bool {
+        VersionRange::parse(range).unwrap().contains(&Version::parse(version).unwrap())
+    }
+
+    #[test]
+    fn a_version_is_in_a_range_or_not() {
+        for (range, within, without) in [
+            (">=10.0.0", &["10.0.0", "10.0.1-beta", "11.2.3"][..], &["9.9.9", "10.0.0-rc.1"][..]),
+            ("1.2.3", &["1.2.3", "1.2.3+build"], &["1.2.4", "1.2.3-a"]),
+            ("1.x", &["1.0.0", "1.99.99"], &["0.9.9", "2.0.0"]),
+            ("1.2.x", &["1.2.0", "1.2.7"], &["1.3.0"]),
+            (">1.x", &["2.0.0"], &["1.9.9"]),
+            ("<=1.2.x", &["1.2.9", "0.1.0"], &["1.3.0"]),
+            (">1.0.0 <2.0.0 || >= 3.0.0", &["1.0.1", "3.0.0"], &["1.0.0", "2.0.0"]),
+            ("!1.2.3", &["1.2.4"], &["1.2.3"]),
+        ] {
+            within.iter().for_each(|version| assert!(fits(range, version), "{version} in {range}"));
+            without.iter().for_each(|version| assert!(!fits(range, version), "{version} not in {range}"));
+        }
+    }
+
+    #[test]
+    fn what_is_no_version_or_range_is_refused() {
+        ["", "newest", ">=", "1", "1.2", "10.0.1.5", "1.2.3 ||", "~1.2.3", "01.2.3", "1.2.3-", "é"]
+            .iter()
+            .for_each(|text| assert_eq!(VersionRange::parse(text), None, "{text}"));
+        ["10.0", "10.0.1.5", "", "x", "1.2.x"].iter().for_each(|text| assert_eq!(Version::parse(text), None, "{text}"));
+    }
+
+    #[test]
+    fn pre_releases_are_in_order() {
+        let order = ["1.0.0-alpha", "1.0.0-alpha.1", "1.0.0-alpha.beta", "1.0.0-beta.2", "1.0.0-beta.11", "1.0.0-rc.1", "1.0.0"];
+        assert!(order.is_sorted_by_key(|text| Version::parse(text).unwrap()));
+    }
+}
