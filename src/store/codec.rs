@@ -1,0 +1,109 @@
+//! How a record lies on disk: `[version u8][checksum u32, little endian][bincode]`. The one place that knows of bincode.
+//!
+//! The bincode part is header (times, system flag, tags), spec, state, one after the other. The checksum covers the id as well,
+//! so that the bytes of one record under the key of another are damage too.
+
+use bincode::{
+    config::{self, Config},
+    serde::{decode_from_slice, encode_into_std_write},
+};
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::{
+    clock::Timestamp,
+    entity::{Disk, Entity, Id, Record, Stored, Tags},
+    error::{Error, Result},
+};
+
+/// The most that one record may take, in bytes. A length in damaged bytes cannot make us allocate more.
+const LIMIT: usize = 16 << 20;
+
+fn format() -> impl Config {
+    config::standard().with_limit::<LIMIT>()
+}
+
+/// The bytes of a record.
+///
+/// # Errors
+/// It is larger than 16 MiB, or its types cannot be written.
+pub fn encode<E: Entity>(record: &Record<E>) -> Result<Vec<u8>> {
+    let mut bytes = vec![E::VERSION, 0, 0, 0, 0];
+    append(&mut bytes, &(record.created_at, record.updated_at, record.is_system, &record.tags))?;
+    match E::DISK {
+        Disk::Binary => append(&mut bytes, &record.spec)?,
+        Disk::Text => {
+            let text = serde_json::to_string(&record.spec).map_err(|e| Error::Internal(format!("a {}: {e}", E::KIND.name)))?;
+            append(&mut bytes, &text)?;
+        }
+    }
+    append(&mut bytes, &record.state)?;
+    if bytes.len() > LIMIT {
+        return Err(Error::invalid("(root)", format!("is larger than {LIMIT} bytes"), ""));
+    }
+    let sum = checksum(record.id.as_str(), &bytes).to_le_bytes();
+    if let Some(place) = bytes.get_mut(1..5) {
+        place.copy_from_slice(&sum);
+    }
+    Ok(bytes)
+}
+
+fn append(bytes: &mut Vec<u8>, part: &impl Serialize) -> Result<()> {
+    encode_into_std_write(part, bytes, format()).map(|_| ()).map_err(|e| Error::Internal(format!("encoding: {e}")))
+}
+
+/// Reads the bytes of a record. Any bytes at all end in a record or an error.
+///
+/// # Errors
+/// [`Error::Damaged`], naming the record.
+pub fn decode<E: Entity>(id: &str, bytes: &[u8]) -> Result<Record<E>> {
+    read(id, bytes).map_err(|reason| Error::Damaged { kind: E::KIND.name, id: id.into(), reason })
+}
+
+fn read<E: Entity>(id: &str, bytes: &[u8]) -> Result<Record<E>, String> {
+    let Some(([version, sum @ ..], payload)) = bytes.split_first_chunk::<5>() else { return Err("it is cut off".into()) };
+    if checksum(id, bytes) != u32::from_le_bytes(*sum) {
+        return Err("the checksum is wrong".into());
+    }
+    let mut rest = Rest(payload);
+    let (created_at, updated_at, is_system, tags): (Timestamp, Timestamp, bool, Tags) = rest.next()?;
+    let parts = if *version == E::VERSION { Stored::read(&mut rest, E::DISK) } else { E::upgrade(*version, &mut rest) };
+    let (spec, state) = parts.map_err(|e| e.to_string())?;
+    if !rest.0.is_empty() {
+        return Err(format!("{} bytes too many", rest.0.len()));
+    }
+    Ok(Record { id: Id::from_text(id), created_at, updated_at, tags, is_system, spec, state })
+}
+
+/// The part of a record not read yet.
+struct Rest<'b>(&'b [u8]);
+
+impl Rest<'_> {
+    fn next<T: DeserializeOwned>(&mut self) -> Result<T, String> {
+        let (value, read) = decode_from_slice(self.0, format()).map_err(|e| e.to_string())?;
+        self.0 = self.0.get(read..).unwrap_or_default();
+        Ok(value)
+    }
+}
+
+impl Stored for Rest<'_> {
+    fn read<S: DeserializeOwned, T: DeserializeOwned>(&mut self, spec: Disk) -> Result<(S, T)> {
+        let parts = || -> Result<(S, T), String> {
+            let spec = match spec {
+                Disk::Binary => self.next()?,
+                Disk::Text => serde_json::from_str(&self.next::<String>()?).map_err(|e| e.to_string())?,
+            };
+            Ok((spec, self.next()?))
+        };
+        let mut parts = parts;
+        parts().map_err(Error::Internal)
+    }
+}
+
+/// Over everything but the checksum itself.
+fn checksum(id: &str, bytes: &[u8]) -> u32 {
+    let mut sum = crc32fast::Hasher::new();
+    sum.update(id.as_bytes());
+    sum.update(bytes.get(..1).unwrap_or_default());
+    sum.update(bytes.get(5..).unwrap_or_default());
+    sum.finalize()
+}

@@ -1,0 +1,76 @@
+//! What goes with a record: a walk over the index from it to everything that refers to it, first looking, then deleting.
+
+use std::collections::BTreeSet;
+
+use super::{Tx, registry::Rule};
+use crate::{
+    entity::{Facts, Kind},
+    error::{Error, Result},
+};
+
+/// An error names at most this many records that stand in the way.
+const SHOWN: usize = 100;
+
+/// A record: its kind's place in the registry and its id.
+type Node = (usize, String);
+
+/// What a deletion will do.
+#[derive(Default)]
+struct Plan {
+    /// In the order found, and therefore each after one it refers to. A list and not recursion: a chain may be thousands long.
+    doomed: Vec<Node>,
+    known: BTreeSet<Node>,
+    /// Who forgets whom.
+    clear: BTreeSet<(Node, Node)>,
+    /// Who stands in the way, and by which reference.
+    held: Vec<(&'static str, Node)>,
+}
+
+impl Plan {
+    fn doom(&mut self, node: Node) {
+        if self.known.insert(node.clone()) {
+            self.doomed.push(node);
+        }
+    }
+}
+
+/// Deletes a record that exists. Those that refer to it go first.
+pub(super) fn delete(tx: &Tx<'_>, kind: Kind, id: &str) -> Result<()> {
+    let registry = &tx.core.registry;
+    let plan = plan(tx, (registry.place(kind)?, id.to_owned()))?;
+    let mut held = plan.held.iter().filter(|(_, by)| !plan.known.contains(by));
+    if let Some((field, first)) = held.next() {
+        let others = held.filter(|(other, _)| other == field).map(|(_, by)| by);
+        let by = [first].into_iter().chain(others).take(SHOWN).map(|(_, id)| id.clone()).collect();
+        return Err(Error::Referenced { field, by });
+    }
+    for ((from, id), (to, target)) in plan.clear.iter().filter(|(from, _)| !plan.known.contains(from)) {
+        (registry.entry(*from)?.clear)(tx, id, registry.entry(*to)?.kind, target)?;
+    }
+    for (place, id) in plan.doomed.iter().rev() {
+        (registry.entry(*place)?.remove)(tx, id)?;
+    }
+    Ok(())
+}
+
+fn plan(tx: &Tx<'_>, first: Node) -> Result<Plan> {
+    let registry = &tx.core.registry;
+    let mut plan = Plan::default();
+    plan.doom(first);
+    let mut at = 0;
+    while let Some(node) = plan.doomed.get(at).cloned() {
+        at += 1;
+        for (place, edge) in registry.edges_to(registry.entry(node.0)?.kind) {
+            for id in tx.ids(registry.entry(place)?.kind, edge.field, &node.1)? {
+                match edge.rule {
+                    Rule::Cascade => plan.doom((place, id)),
+                    Rule::Clear => {
+                        plan.clear.insert(((place, id), node.clone()));
+                    }
+                    Rule::Restrict => plan.held.push((edge.field, (place, id))),
+                }
+            }
+        }
+    }
+    Ok(plan)
+}

@@ -1,0 +1,38 @@
+//! What a committed transaction changed, told once it is safe on disk.
+
+use std::{any::Any, sync::Arc};
+
+use crate::entity::{Entity, Kind, Record};
+
+/// One record that was created (no `old`), changed, or deleted (no `new`). A transaction that touches a record twice tells it twice.
+#[derive(Clone)]
+pub struct Event {
+    pub kind: Kind,
+    pub id: String,
+    /// The record before, a `Record<E>` of the kind.
+    pub old: Option<Arc<dyn Any + Send + Sync>>,
+    /// The record after, a `Record<E>` of the kind.
+    pub new: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+impl Event {
+    pub(super) fn new<E: Entity>(old: Option<Record<E>>, new: Option<Record<E>>) -> Option<Self> {
+        let id = new.as_ref().or(old.as_ref())?.id.to_string();
+        let shared = |record| Arc::new(record) as Arc<dyn Any + Send + Sync>;
+        Some(Self { kind: E::KIND, id, old: old.map(shared), new: new.map(shared) })
+    }
+
+    /// The record before and after, if the event is about this kind.
+    pub fn of<E: Entity>(&self) -> Option<(Side<'_, E>, Side<'_, E>)> {
+        fn typed<E: Entity>(record: Option<&Arc<dyn Any + Send + Sync>>) -> Option<&Record<E>> {
+            record?.downcast_ref()
+        }
+        (self.kind == E::KIND).then(|| (typed(self.old.as_ref()), typed(self.new.as_ref())))
+    }
+}
+
+/// A record before or after an event.
+pub type Side<'e, E> = Option<&'e Record<E>>;
+
+/// Hears the events of each transaction, in order.
+pub type Listener = Box<dyn Fn(&[Event]) + Send + Sync>;

@@ -1,0 +1,133 @@
+//! The index entries of a record, as a pure function of it, and how they lie in the one index table.
+//!
+//! Key: kind, field, value, id. Kind and field are ours and carry their length in front. The value comes from outside: a zero byte
+//! in it is doubled up as `00 FF`, and `00 00` ends it, so that no value can run into the id, and keys sort by value, then id. Of a
+//! value longer than [`LONGEST`] the key holds the first bytes, `00 01` and a SHA-256 of the whole, and the row holds the whole.
+
+use std::{borrow::Cow, collections::BTreeMap};
+
+use ring::digest::{SHA256, digest};
+
+use crate::{
+    entity::{Entity, Index, Kind, Record},
+    query::Value,
+};
+
+/// Values up to this many bytes stand in the key as they are.
+const LONGEST: usize = 200;
+const ZERO: [u8; 2] = [0, 0xFF];
+const END: [u8; 2] = [0, 0];
+const CUT: [u8; 2] = [0, 1];
+const HASH: usize = 32;
+
+/// One row of the index table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexEntry {
+    pub field: &'static str,
+    pub key: Vec<u8>,
+    /// This much of the key is kind, field and value; the id follows.
+    pub prefix: usize,
+    /// The whole value, if the key does not hold it.
+    pub row: Vec<u8>,
+    /// No two records may have entries with the same prefix.
+    pub unique: bool,
+}
+
+/// The entries that the table holds for a record, in the order of their keys, none twice: a field and a reference of one name
+/// share theirs.
+pub fn entries<E: Entity>(record: &Record<E>) -> Vec<IndexEntry> {
+    let mut found = BTreeMap::new();
+    let mut add = |field: &'static str, value: &[u8], unique: bool| {
+        let mut key = prefix(E::KIND, field, value);
+        let prefix = key.len();
+        key.extend_from_slice(record.id.as_str().as_bytes());
+        let row = if value.len() > LONGEST { value.to_vec() } else { Vec::new() };
+        found.entry(key).or_insert((field, prefix, row, false)).3 |= unique;
+    };
+    for field in E::FIELDS.iter().filter(|field| field.index != Index::None) {
+        let unique = field.index == Index::Unique;
+        match (field.value)(record) {
+            Value::Set(members) => members.iter().for_each(|member| add(field.name, member.as_bytes(), unique)),
+            Value::Text(text) if unique && text.trim().is_empty() => {}
+            value => {
+                if let Some(bytes) = bytes(&value) {
+                    add(field.name, &bytes, unique);
+                }
+            }
+        }
+    }
+    for reference in E::REFERENCES {
+        (reference.ids)(record).into_iter().for_each(|id| add(reference.field, id.as_bytes(), false));
+    }
+    found.into_iter().map(|(key, (field, prefix, row, unique))| IndexEntry { field, key, prefix, row, unique }).collect()
+}
+
+/// A single value as bytes that sort as it does: text as it is, numbers and dates as eight bytes. Nothing for what is not indexed.
+pub fn bytes<'v>(value: &'v Value<'_>) -> Option<Cow<'v, [u8]>> {
+    const SIGN: u64 = 1 << 63;
+    let number = |bits: u64| Some(Cow::Owned(bits.to_be_bytes().to_vec()));
+    match value {
+        Value::Text(text) => Some(Cow::Borrowed(text.as_bytes())),
+        Value::Bool(value) => Some(Cow::Borrowed(if *value { b"true" } else { b"false" })),
+        Value::Integer(value) | Value::Date(value) => number(value.cast_unsigned() ^ SIGN),
+        Value::Float(value) => number(if value.is_sign_negative() { !value.to_bits() } else { value.to_bits() ^ SIGN }),
+        Value::Null | Value::Set(_) => None,
+    }
+}
+
+/// What the keys of a kind's field begin with.
+pub fn field(kind: Kind, field: &str) -> Vec<u8> {
+    let mut key = Vec::with_capacity(96);
+    for name in [kind.name, field] {
+        // Names are ours and short; a longer one would only be cut in its length byte, the same way everywhere.
+        key.push(name.len().to_le_bytes()[0]);
+        key.extend_from_slice(name.as_bytes());
+    }
+    key
+}
+
+/// What the keys of a field's value begin with; the id follows.
+pub fn prefix(kind: Kind, name: &str, value: &[u8]) -> Vec<u8> {
+    let mut key = field(kind, name);
+    for byte in value.iter().take(LONGEST) {
+        if *byte == 0 { key.extend(ZERO) } else { key.push(*byte) }
+    }
+    if value.len() <= LONGEST {
+        key.extend(END);
+    } else {
+        key.extend(CUT);
+        key.extend_from_slice(digest(&SHA256, value).as_ref());
+    }
+    key
+}
+
+/// The key after all those that begin with a prefix.
+pub fn after(prefix: &[u8]) -> Vec<u8> {
+    let mut key = prefix.to_vec();
+    while let Some(last) = key.pop() {
+        if last < 0xFF {
+            key.push(last + 1);
+            break;
+        }
+    }
+    key
+}
+
+/// Takes a row apart: the value, and how long its prefix is. `field` is the length of what [`field`] made.
+/// Nothing if it is no row of ours.
+pub fn value<'r>(field: usize, key: &'r [u8], row: &'r [u8]) -> Option<(Cow<'r, [u8]>, usize)> {
+    let coded = key.get(field..)?;
+    let mut text = Vec::new();
+    let mut at = 0;
+    loop {
+        let zero = at + coded.get(at..)?.iter().position(|byte| *byte == 0)?;
+        text.extend_from_slice(coded.get(at..zero)?);
+        at = zero + 2;
+        match [0, *coded.get(zero + 1)?] {
+            ZERO => text.push(0),
+            END => return Some((Cow::Owned(text), field + at)),
+            CUT => return Some((Cow::Borrowed(row), field + at + HASH)),
+            _ => return None,
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! Records in one file: typed transactions over redb, one writer with group commit, indexes, references, lists.
+//!
+//! Not here: any kind by name (the list of [`Entry`]s is handed in), who may do what, what else happens when a record changes.
+//! Later: integrity check, snapshot and history, all over the same list.
+//!
+//! Start with [`Store::write`] and [`Store::read`], then `tx.rs` and `read.rs` for what a transaction can do, `writer.rs` for how
+//! jobs become durable, `index.rs` and `codec.rs` for what lies on disk.
+//!
+//! Invariant: who is told that a write is done finds it on disk after any crash, and every listener knew of it before. What is not
+//! on disk yet, no reader sees.
+
+mod batch;
+mod codec;
+mod core;
+mod delete;
+mod event;
+mod index;
+mod open;
+mod read;
+mod registry;
+mod select;
+mod tables;
+mod tx;
+mod writer;
+
+use std::{
+    path::Path,
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError, RwLock,
+        atomic::{AtomicBool, Ordering},
+        mpsc::{SyncSender, TrySendError, sync_channel},
+    },
+    thread::JoinHandle,
+};
+
+use arc_swap::ArcSwapOption;
+use redb::{Database, StorageBackend};
+use tokio::sync::{Semaphore, oneshot};
+
+pub use codec::{decode, encode};
+pub use event::{Event, Listener, Side};
+pub use index::{IndexEntry, entries};
+pub use open::OpenError;
+pub use read::Read;
+pub use registry::{Edge, Entry, Rule, Target};
+pub use select::{Page, Plan, Scope};
+pub use tx::Tx;
+
+use self::{
+    core::{Core, closed},
+    registry::Registry,
+    tables::Table,
+    writer::Job,
+};
+use crate::{
+    clock::Clock,
+    entity::RouterLink,
+    error::{Error, Result},
+};
+
+/// Tells the connection of a router by its id.
+pub type Links = dyn Fn(&str) -> Option<RouterLink> + Send + Sync;
+
+/// Seconds after which it is worth asking again, when a queue is full.
+const RETRY_AFTER: u32 = 1;
+/// For each scan that runs, this many may wait.
+const WAITING: usize = 16;
+
+/// How a store works.
+#[derive(Clone)]
+pub struct Options {
+    /// Bytes of the file kept in memory.
+    pub cache_bytes: usize,
+    /// Writes that may wait before callers are sent away.
+    pub queue: usize,
+    /// Writes that share one commit at most.
+    pub group: usize,
+    /// Scans that run at the same time.
+    pub scans: usize,
+    pub clock: Clock,
+    pub links: Arc<Links>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { cache_bytes: 64 << 20, queue: 4096, group: 256, scans: 2, clock: Clock::system(), links: Arc::new(|_| None) }
+    }
+}
+
+/// The store. Clones are the same store; it closes with the last of them, or by [`Store::close`].
+#[derive(Clone)]
+pub struct Store(Arc<Inner>);
+
+struct Inner {
+    core: Arc<Core>,
+    jobs: RwLock<Option<SyncSender<Job>>>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+    scans: Arc<Semaphore>,
+    /// Scans that run or wait.
+    admitted: Arc<Semaphore>,
+    new: bool,
+}
+
+impl Store {
+    /// Opens the file, or makes it, readable for its owner alone. May take some time after a crash.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open(path: &Path, kinds: &'static [Entry], options: Options) -> Result<Self, OpenError> {
+        let database = open::file(path, options.cache_bytes, &names(kinds))?;
+        Self::start(database, path, kinds, options)
+    }
+
+    /// Opens what is on a storage backend, such as a simulated disk.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open_on(backend: impl StorageBackend, kinds: &'static [Entry], options: Options) -> Result<Self, OpenError> {
+        let path = Path::new("the storage backend");
+        let database = open::backend(backend, path, options.cache_bytes, &names(kinds))?;
+        Self::start(database, path, kinds, options)
+    }
+
+    fn start(database: Database, path: &Path, kinds: &'static [Entry], options: Options) -> Result<Self, OpenError> {
+        let core = Arc::new(Core {
+            database: ArcSwapOption::from_pointee(database),
+            registry: Registry::new(kinds),
+            names: names(kinds),
+            clock: options.clock,
+            links: options.links,
+            listeners: RwLock::default(),
+            failure: OnceLock::new(),
+            writing: AtomicBool::new(false),
+        });
+        let content = |table: &Table| *table != Table::Meta && *table != Table::Index;
+        let filled = |read: &Read<'_>| -> Result<u64> { Table::all(kinds).filter(content).map(|table| read.rows.len(table)).sum() };
+        let new = core.read(None, filled).map_err(|e| OpenError::Damaged { path: path.into(), reason: e.to_string() })? == 0;
+        let started = writer::start(core.clone(), options.queue, options.group);
+        let (jobs, writer) = started.map_err(|reason| OpenError::Io { path: path.into(), reason })?;
+        let slots = options.scans.max(1);
+        Ok(Self(Arc::new(Inner {
+            core,
+            jobs: RwLock::new(Some(jobs)),
+            writer: Mutex::new(Some(writer)),
+            scans: Arc::new(Semaphore::new(slots)),
+            admitted: Arc::new(Semaphore::new(slots * (1 + WAITING))),
+            new,
+        })))
+    }
+
+    /// Whether nothing had ever been stored when it was opened; also after a crash before the first write.
+    pub fn is_new(&self) -> bool {
+        self.0.new
+    }
+
+    /// Whether writes are taken.
+    pub fn is_alive(&self) -> bool {
+        self.0.core.writing.load(Ordering::Acquire)
+    }
+
+    /// Runs a job in a write transaction and waits until what it wrote is on disk and every listener knows.
+    ///
+    /// Whoever stops waiting does not stop the job.
+    ///
+    /// # Errors
+    /// The job's own; [`Error::Busy`] if too many wait; [`Error::Storage`] if it could not be made durable, in which case it may
+    /// or may not be there after a restart; [`Error::Internal`] if the job panicked.
+    pub async fn write<T: Send + 'static>(&self, work: impl FnOnce(&Tx<'_>) -> Result<T> + Send + 'static) -> Result<T> {
+        let (reply, answer) = oneshot::channel();
+        self.submit(writer::job(work, move |result| drop(reply.send(result))))?;
+        answer.await.unwrap_or_else(|_| Err(closed()))
+    }
+
+    /// [`Store::write`] for threads that may block. Not for a listener or a job: these run on the thread it would wait for.
+    ///
+    /// # Errors
+    /// As [`Store::write`].
+    pub fn write_blocking<T: Send + 'static>(&self, work: impl FnOnce(&Tx<'_>) -> Result<T> + Send + 'static) -> Result<T> {
+        let (reply, answer) = sync_channel(1);
+        self.submit(writer::job(work, move |result| drop(reply.send(result))))?;
+        answer.recv().unwrap_or_else(|_| Err(closed()))
+    }
+
+    fn submit(&self, job: Job) -> Result<()> {
+        if let Some(refusal) = self.0.core.refusal() {
+            return Err(refusal);
+        }
+        let jobs = self.0.jobs.read().unwrap_or_else(PoisonError::into_inner);
+        jobs.as_ref().ok_or_else(closed)?.try_send(job).map_err(|refused| match refused {
+            TrySendError::Full(_) => Error::Busy { retry_after: RETRY_AFTER },
+            TrySendError::Disconnected(_) => closed(),
+        })
+    }
+
+    /// Asks the store as it is now, on this thread; for a few records. Never waits for the writer.
+    ///
+    /// # Errors
+    /// The question's own, or the file cannot be read.
+    pub fn read<T>(&self, ask: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
+        self.0.core.read(None, ask)
+    }
+
+    /// Asks the store as it is now, on a thread that may block; for many records. Few run at a time, the others wait. When nobody
+    /// waits for the answer any more, it stops.
+    ///
+    /// # Errors
+    /// The question's own; [`Error::Busy`] if too many wait; [`Error::Internal`] if it panicked.
+    pub async fn scan<T: Send + 'static>(&self, ask: impl FnOnce(&Read<'_>) -> Result<T> + Send + 'static) -> Result<T> {
+        let busy = |_| Error::Busy { retry_after: RETRY_AFTER };
+        let admitted = self.0.admitted.clone().try_acquire_owned().map_err(busy)?;
+        let slot = self.0.scans.clone().acquire_owned().await.map_err(|_| closed())?;
+        let core = self.0.core.clone();
+        let waiting = Waiting(Arc::default());
+        let abandoned = waiting.0.clone();
+        let asked = tokio::task::spawn_blocking(move || {
+            let _held = (admitted, slot);
+            core.read(Some(&abandoned), ask)
+        });
+        asked.await.unwrap_or_else(|e| Err(Error::Internal(format!("a scan: {e}"))))
+    }
+
+    /// Has the changes of each transaction told to a listener, in order, on the writer's thread: it must be quick and must not wait for
+    /// a write. Before anything is written, please: what was committed earlier is not told.
+    pub fn subscribe(&self, listener: impl Fn(&[Event]) + Send + Sync + 'static) {
+        self.0.core.listeners.write().unwrap_or_else(PoisonError::into_inner).push(Box::new(listener));
+    }
+
+    /// Finishes the writes that wait, refuses others, and gives the file free once the last read is over. Blocks.
+    pub fn close(&self) {
+        self.0.close();
+    }
+}
+
+impl Inner {
+    fn close(&self) {
+        drop(self.jobs.write().unwrap_or_else(PoisonError::into_inner).take());
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // The last clone may go inside a job, on the writer itself.
+        if let Some(writer) = writer.filter(|writer| writer.thread().id() != std::thread::current().id()) {
+            drop(writer.join());
+        }
+        self.core.database.store(None);
+        // A listener may hold the store itself; dropped outside the lock, for that may bring us here again.
+        let listeners = std::mem::take(&mut *self.core.listeners.write().unwrap_or_else(PoisonError::into_inner));
+        drop(listeners);
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// Tells a scan when its caller is gone.
+struct Waiting(Arc<AtomicBool>);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+fn names(kinds: &[Entry]) -> Vec<String> {
+    Table::all(kinds).map(|table| table.name(kinds)).collect()
+}

@@ -1,0 +1,136 @@
+//! Opening the file: who may, whether it is ours, and what it must contain before anyone uses it.
+//!
+//! A new file is prepared beside its name and renamed when it is whole, so that there never is a half-made one under that name.
+
+use std::{
+    fs::{File, OpenOptions, Permissions},
+    io::{self, Read as _},
+    os::unix::fs::{OpenOptionsExt, PermissionsExt},
+    path::{Path, PathBuf},
+};
+
+use redb::{Database, DatabaseError, ReadableDatabase, StorageBackend, TableDefinition, TableHandle, backends::FileBackend};
+
+/// The layout of tables and keys. Records carry versions of their own.
+const FORMAT: u32 = 1;
+const META: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("meta");
+const FORMAT_KEY: &[u8] = b"format";
+/// The first bytes of every redb file.
+const MAGIC: &[u8] = b"redb\x1A\x0A\xA9\x0D\x0A";
+
+/// Why the store could not be opened. Each is one line that says what to look at.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error("{} is in use by another process", .0.display())]
+    Locked(PathBuf),
+    #[error("cannot create a file in {}: {reason}", .directory.display())]
+    Directory { directory: PathBuf, reason: io::Error },
+    #[error("{} is not a data file of Overkeep", .0.display())]
+    NotOurs(PathBuf),
+    #[error("{} was written by a newer release: it has format {found}, this release reads up to {known}", .path.display())]
+    Newer { path: PathBuf, found: u32, known: u32 },
+    #[error("{} is damaged: {reason}", .path.display())]
+    Damaged { path: PathBuf, reason: String },
+    #[error("{}: {reason}", .path.display())]
+    Io { path: PathBuf, reason: io::Error },
+}
+
+/// Opens the file at a path, or makes it.
+pub fn file(path: &Path, cache: usize, tables: &[String]) -> Result<Database, OpenError> {
+    if !path.try_exists().map_err(|reason| io_error(path, reason))? {
+        return create(path, cache, tables);
+    }
+    let mut file = OpenOptions::new().read(true).write(true).open(path).map_err(|reason| io_error(path, reason))?;
+    let mut magic = Vec::new();
+    file.by_ref().take(MAGIC.len() as u64).read_to_end(&mut magic).map_err(|reason| io_error(path, reason))?;
+    if !magic.is_empty() && magic != MAGIC {
+        return Err(OpenError::NotOurs(path.into()));
+    }
+    backend(FileBackend::new(file).map_err(|e| failed(path, e))?, path, cache, tables)
+}
+
+/// Opens what is on a backend; `path` is its name in errors.
+pub fn backend(backend: impl StorageBackend, path: &Path, cache: usize, tables: &[String]) -> Result<Database, OpenError> {
+    let mut builder = Database::builder();
+    builder.set_cache_size(cache);
+    let name = path.to_owned();
+    builder.set_repair_callback(move |_| tracing::info!(path = %name.display(), "was not closed; checking it"));
+    // Of a damaged file redb may panic.
+    let opened = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| builder.create_with_backend(backend)));
+    let database = opened.map_err(|_| damaged(path, "the database library could not read it"))?.map_err(|e| failed(path, e))?;
+    prepare(&database, path, tables)?;
+    Ok(database)
+}
+
+fn create(path: &Path, cache: usize, tables: &[String]) -> Result<Database, OpenError> {
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let refused = |reason| OpenError::Directory { directory: directory.into(), reason };
+    let mut unfinished = path.as_os_str().to_owned();
+    unfinished.push(".new");
+    let unfinished = PathBuf::from(unfinished);
+    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&unfinished).map_err(refused)?;
+    // Held until we have a name: what another start left half-made may be dropped, what it is making may not.
+    file.try_lock().map_err(|_| OpenError::Locked(path.into()))?;
+    if path.exists() {
+        // Another start was faster; its file is whole and ours is nothing yet.
+        drop(std::fs::remove_file(&unfinished));
+        return Err(OpenError::Locked(path.into()));
+    }
+    file.set_len(0).and_then(|()| file.set_permissions(Permissions::from_mode(0o600))).map_err(refused)?;
+    let own = OpenOptions::new().read(true).write(true).open(&unfinished).map_err(refused)?;
+    file.unlock().map_err(refused)?;
+    let database = backend(FileBackend::new(own).map_err(|e| failed(path, e))?, path, cache, tables)?;
+    std::fs::rename(&unfinished, path).map_err(refused)?;
+    File::open(directory).and_then(|directory| directory.sync_all()).map_err(refused)?;
+    Ok(database)
+}
+
+/// Checks the format and makes the tables that are missing.
+fn prepare(database: &Database, path: &Path, tables: &[String]) -> Result<(), OpenError> {
+    let present =
+        || -> Result<Vec<String>, redb::Error> { Ok(database.begin_read()?.list_tables()?.map(|table| table.name().to_owned()).collect()) };
+    let present = present().map_err(|e| damaged(path, e))?;
+    if !present.is_empty() {
+        let found = format(database).map_err(|e| damaged(path, e))?.ok_or_else(|| OpenError::NotOurs(path.into()))?;
+        if found > FORMAT {
+            return Err(OpenError::Newer { path: path.into(), found, known: FORMAT });
+        }
+    }
+    if tables.iter().all(|table| present.contains(table)) {
+        return Ok(());
+    }
+    let complete = || -> Result<(), redb::Error> {
+        let transaction = database.begin_write()?;
+        for table in tables {
+            transaction.open_table(TableDefinition::<&[u8], &[u8]>::new(table))?;
+        }
+        transaction.open_table(META)?.insert(FORMAT_KEY, FORMAT.to_le_bytes().as_slice())?;
+        Ok(transaction.commit()?)
+    };
+    complete().map_err(|e| OpenError::Io { path: path.into(), reason: io::Error::other(e.to_string()) })
+}
+
+/// The format of a file that has tables; nothing if it is none of ours.
+fn format(database: &Database) -> Result<Option<u32>, redb::Error> {
+    let meta = match database.begin_read()?.open_table(META) {
+        Err(redb::TableError::TableDoesNotExist(_) | redb::TableError::TableTypeMismatch { .. }) => return Ok(None),
+        other => other?,
+    };
+    Ok(meta.get(FORMAT_KEY)?.and_then(|value| value.value().try_into().ok()).map(u32::from_le_bytes))
+}
+
+fn failed(path: &Path, error: DatabaseError) -> OpenError {
+    match error {
+        DatabaseError::DatabaseAlreadyOpen => OpenError::Locked(path.into()),
+        DatabaseError::Storage(redb::StorageError::Io(reason)) => io_error(path, reason),
+        other => damaged(path, other),
+    }
+}
+
+fn damaged(path: &Path, reason: impl ToString) -> OpenError {
+    OpenError::Damaged { path: path.into(), reason: reason.to_string() }
+}
+
+fn io_error(path: &Path, reason: io::Error) -> OpenError {
+    OpenError::Io { path: path.into(), reason }
+}

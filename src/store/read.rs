@@ -1,0 +1,236 @@
+//! What a transaction can be asked; a [`Tx`](super::Tx) can be asked the same.
+
+use std::{
+    cell::RefCell,
+    ops::{Bound, ControlFlow},
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use super::{
+    codec,
+    core::Core,
+    index,
+    tables::{Keys, Rows, Table, Visit},
+};
+use crate::{
+    clock::Timestamp,
+    entity::{AnyRecord, Entity, Facts, Id, Kind, Record, RouterLink},
+    error::{Error, Result},
+    query::Value,
+};
+
+/// The store at one moment. Fields and references are named as in the kind's facts.
+pub struct Read<'t> {
+    pub(super) rows: &'t dyn Rows,
+    pub(super) core: &'t Core,
+    pub(super) now: Timestamp,
+    /// Set when nobody waits for the answer any more.
+    pub(super) abandoned: Option<&'t AtomicBool>,
+}
+
+impl Read<'_> {
+    /// The record whose field has this value; the one with the smallest id, if several may share it.
+    ///
+    /// # Errors
+    /// It is damaged, or the file cannot be read.
+    pub fn find_by<E: Entity>(&self, field: &'static str, value: &str) -> Result<Option<Record<E>>> {
+        let mut first = None;
+        self.visit_ids(E::KIND, field, value.as_bytes(), &mut |id| {
+            first = Some(id.to_owned());
+            Ok(ControlFlow::Break(()))
+        })?;
+        first.map_or(Ok(None), |id| self.load::<E>(&id))
+    }
+
+    /// Whether any record of the kind has this value; none is read.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn any<E: Entity>(&self, field: &'static str, value: &str) -> Result<bool> {
+        let mut any = false;
+        self.visit_ids(E::KIND, field, value.as_bytes(), &mut |_| {
+            any = true;
+            Ok(ControlFlow::Break(()))
+        })?;
+        Ok(any)
+    }
+
+    /// How many records the kind has.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn count<E: Entity>(&self) -> Result<u64> {
+        self.rows.len(Table::Records(self.core.registry.place(E::KIND)?))
+    }
+
+    /// How many records of the kind have this value.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn count_by<E: Entity>(&self, field: &'static str, value: &str) -> Result<u64> {
+        let mut count = 0;
+        self.visit_ids(E::KIND, field, value.as_bytes(), &mut |_| {
+            count += 1;
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(count)
+    }
+
+    /// Shows every record of the kind, by id, one at a time.
+    ///
+    /// # Errors
+    /// One is damaged, the file cannot be read, or the first error of `visit`.
+    pub fn each<E: Entity>(&self, mut visit: impl FnMut(Record<E>) -> Result<()>) -> Result<()> {
+        self.each_while(&mut |record| visit(record).map(ControlFlow::Continue))
+    }
+
+    pub(super) fn each_while<E: Entity>(&self, visit: &mut dyn FnMut(Record<E>) -> Result<ControlFlow<()>>) -> Result<()> {
+        let table = Table::Records(self.core.registry.place(E::KIND)?);
+        let all = (Bound::Unbounded, Bound::Unbounded);
+        self.scan(table, all, &mut |id, bytes| visit(codec::decode::<E>(text(id)?, bytes)?))
+    }
+
+    /// The values that an indexed field has in any record of the kind, ascending, each once.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn values<E: Entity>(&self, field: &'static str) -> Result<Vec<String>> {
+        let start = index::field(E::KIND, field);
+        let end = index::after(&start);
+        let mut values = Vec::new();
+        let mut from = start.clone();
+        loop {
+            let mut next = None;
+            self.scan(Table::Index, (Bound::Included(&from), Bound::Excluded(&end)), &mut |key, row| {
+                let (value, prefix) = index::value(start.len(), key, row).ok_or_else(|| torn(field))?;
+                values.push(text(&value)?.to_owned());
+                next = key.get(..prefix).map(index::after);
+                Ok(ControlFlow::Break(()))
+            })?;
+            let Some(next) = next else { break };
+            from = next;
+        }
+        // Only values of hundreds of bytes that begin alike can be out of order.
+        values.sort_unstable();
+        Ok(values)
+    }
+
+    /// Ids of records whose date, number or text in `field` lies below `bound`, the lowest first, at most `limit` of them.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn ids_below<E: Entity>(&self, field: &'static str, bound: &Value<'_>, limit: usize) -> Result<Vec<Id<E>>> {
+        let start = index::field(E::KIND, field);
+        let Some(end) = index::bytes(bound).map(|value| index::prefix(E::KIND, field, &value)) else { return Ok(Vec::new()) };
+        let mut ids = Vec::new();
+        self.scan(Table::Index, (Bound::Included(&start), Bound::Excluded(&end)), &mut |key, row| {
+            if ids.len() == limit {
+                return Ok(ControlFlow::Break(()));
+            }
+            let (_, prefix) = index::value(start.len(), key, row).ok_or_else(|| torn(field))?;
+            ids.push(Id::from_text(text(key.get(prefix..).unwrap_or_default())?));
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(ids)
+    }
+
+    /// What a room above keeps under a name.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn setting(&self, name: &str) -> Result<Option<Vec<u8>>> {
+        self.bytes(Table::Settings, name.as_bytes())
+    }
+
+    pub(super) fn bytes(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let mut found = None;
+        self.rows.get(table, key, &mut |value| {
+            found = Some(value.to_vec());
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    pub(super) fn load<E: Entity>(&self, id: &str) -> Result<Option<Record<E>>> {
+        let table = Table::Records(self.core.registry.place(E::KIND)?);
+        let mut found = None;
+        self.rows.get(table, id.as_bytes(), &mut |bytes| {
+            found = Some(codec::decode(id, bytes)?);
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    pub(super) fn exists(&self, kind: Kind, id: &str) -> Result<bool> {
+        self.rows.get(Table::Records(self.core.registry.place(kind)?), id.as_bytes(), &mut |_| Ok(()))
+    }
+
+    /// Whether the record has this value, from the index alone.
+    pub(super) fn holds(&self, kind: Kind, field: &str, value: &str, id: &str) -> Result<bool> {
+        let mut key = index::prefix(kind, field, value.as_bytes());
+        key.extend_from_slice(id.as_bytes());
+        self.rows.get(Table::Index, &key, &mut |_| Ok(()))
+    }
+
+    /// Shows the ids of a kind's records that have a value, ascending.
+    pub(super) fn visit_ids(
+        &self,
+        kind: Kind,
+        field: &str,
+        value: &[u8],
+        visit: &mut dyn FnMut(&str) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        let start = index::prefix(kind, field, value);
+        let end = index::after(&start);
+        self.scan(Table::Index, (Bound::Included(&start), Bound::Excluded(&end)), &mut |key, _| {
+            visit(text(key.get(start.len()..).unwrap_or_default())?)
+        })
+    }
+
+    pub(super) fn scan(&self, table: Table, keys: Keys<'_>, visit: Visit<'_>) -> Result<()> {
+        self.rows.scan(table, keys, &mut |key, value| {
+            if self.abandoned.is_some_and(|flag| flag.load(Ordering::Relaxed)) {
+                return Err(Error::Internal("nobody waits for this any more".into()));
+            }
+            visit(key, value)
+        })
+    }
+}
+
+impl Facts for Read<'_> {
+    fn record(&self, kind: Kind, id: &str) -> Result<Option<AnyRecord>> {
+        let place = self.core.registry.place(kind)?;
+        let decode = self.core.registry.entry(place)?.decode;
+        let found = RefCell::new(None);
+        self.rows.get(Table::Records(place), id.as_bytes(), &mut |bytes| {
+            *found.borrow_mut() = Some(decode(id, bytes)?);
+            Ok(())
+        })?;
+        Ok(found.into_inner())
+    }
+
+    fn ids(&self, kind: Kind, field: &'static str, value: &str) -> Result<Vec<String>> {
+        let mut ids = Vec::new();
+        self.visit_ids(kind, field, value.as_bytes(), &mut |id| {
+            ids.push(id.to_owned());
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(ids)
+    }
+
+    fn link(&self, router: &str) -> Option<RouterLink> {
+        (self.core.links)(router)
+    }
+
+    fn now(&self) -> Timestamp {
+        self.now
+    }
+}
+
+pub(super) fn text(bytes: &[u8]) -> Result<&str> {
+    std::str::from_utf8(bytes).map_err(|_| Error::Storage("a key is no text: the file is damaged".into()))
+}
+
+fn torn(field: &str) -> Error {
+    Error::Storage(format!("an index row of {field} is damaged"))
+}

@@ -1,0 +1,123 @@
+//! The kinds, as function pointers: how the store treats all of them alike without naming one.
+
+use super::{
+    Tx, codec,
+    index::{self, IndexEntry},
+};
+use crate::{
+    entity::{AnyRecord, Entity, Facts, FactsExt, Id, Kind, OnDelete, Reference},
+    error::{Error, Result},
+};
+
+/// One kind, seen from the store. Integrity check, repair, snapshot and history go over these too.
+pub struct Entry {
+    pub kind: Kind,
+    /// The references of the kind.
+    pub edges: fn() -> Vec<Edge>,
+    /// Reads a stored record: id and bytes to a `Record<E>`.
+    pub decode: fn(&str, &[u8]) -> Result<AnyRecord>,
+    /// The index entries that belong to a stored record.
+    pub entries: fn(&str, &[u8]) -> Result<Vec<IndexEntry>>,
+    /// What a stored record refers to.
+    pub targets: fn(&str, &[u8]) -> Result<Vec<Target>>,
+    /// Deletes one record and nothing else.
+    pub(super) remove: fn(&Tx<'_>, &str) -> Result<()>,
+    /// Takes an id of a kind out of a record, where its references say [`OnDelete::Clear`].
+    pub(super) clear: fn(&Tx<'_>, &str, Kind, &str) -> Result<()>,
+}
+
+/// One reference of a kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Edge {
+    pub field: &'static str,
+    pub to: Kind,
+    pub rule: Rule,
+}
+
+/// One id that a record refers to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    pub field: &'static str,
+    pub kind: Kind,
+    pub id: String,
+}
+
+/// What the deletion of a record does to one that refers to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rule {
+    Restrict,
+    Cascade,
+    Clear,
+}
+
+impl Entry {
+    /// The entry of a kind.
+    pub const fn of<E: Entity>() -> Self {
+        Self {
+            kind: E::KIND,
+            edges: edges::<E>,
+            decode: |id, bytes| Ok(Box::new(codec::decode::<E>(id, bytes)?)),
+            entries: |id, bytes| Ok(index::entries(&codec::decode::<E>(id, bytes)?)),
+            targets: targets::<E>,
+            remove: |tx, id| tx.remove(&Id::<E>::from_text(id)),
+            clear: clear::<E>,
+        }
+    }
+}
+
+fn edges<E: Entity>() -> Vec<Edge> {
+    let rule = |on_delete: &OnDelete<E>| match on_delete {
+        OnDelete::Restrict => Rule::Restrict,
+        OnDelete::Cascade => Rule::Cascade,
+        OnDelete::Clear(_) => Rule::Clear,
+    };
+    E::REFERENCES.iter().map(|r| Edge { field: r.field, to: r.kind, rule: rule(&r.on_delete) }).collect()
+}
+
+fn targets<E: Entity>(id: &str, bytes: &[u8]) -> Result<Vec<Target>> {
+    let record = codec::decode::<E>(id, bytes)?;
+    let of = |reference: &Reference<E>| {
+        let target = |id: &str| Target { field: reference.field, kind: reference.kind, id: id.into() };
+        (reference.ids)(&record).into_iter().map(target).collect::<Vec<_>>()
+    };
+    Ok(E::REFERENCES.iter().flat_map(of).collect())
+}
+
+fn clear<E: Entity>(tx: &Tx<'_>, id: &str, kind: Kind, target: &str) -> Result<()> {
+    let mut record = tx.get(&Id::<E>::from_text(id))?;
+    for reference in E::REFERENCES.iter().filter(|r| r.kind == kind) {
+        if let OnDelete::Clear(forget) = reference.on_delete {
+            forget(&mut record, target);
+        }
+    }
+    record.updated_at = tx.now();
+    tx.put(record)
+}
+
+/// The list of kinds, and what refers to what.
+pub(super) struct Registry {
+    entries: &'static [Entry],
+    edges: Vec<(usize, Edge)>,
+}
+
+impl Registry {
+    pub(super) fn new(entries: &'static [Entry]) -> Self {
+        let edges = entries.iter().enumerate().flat_map(|(at, entry)| (entry.edges)().into_iter().map(move |edge| (at, edge)));
+        Self { entries, edges: edges.collect() }
+    }
+
+    /// A kind's place in the list.
+    pub(super) fn place(&self, kind: Kind) -> Result<usize> {
+        let found = self.entries.iter().position(|entry| entry.kind.name == kind.name);
+        found.ok_or_else(|| Error::Internal(format!("the store was opened without {}", kind.path)))
+    }
+
+    pub(super) fn entry(&self, place: usize) -> Result<&'static Entry> {
+        self.entries.get(place).ok_or_else(|| Error::Internal("no such kind".into()))
+    }
+
+    /// The references that lead to a kind, with the place of the kind they are of.
+    pub(super) fn edges_to(&self, kind: Kind) -> impl Iterator<Item = (usize, Edge)> + '_ {
+        self.edges.iter().filter(move |(_, edge)| edge.to == kind).copied()
+    }
+}

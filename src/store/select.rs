@@ -1,0 +1,295 @@
+//! Lists: candidates, filter, order, page, total.
+//!
+//! Only the page is kept in memory, and with a sort the keys that lead up to it. Where the filter names an id or the value of an
+//! indexed field, only those records are read.
+
+use std::{
+    borrow::Cow,
+    cell::Cell,
+    cmp::Ordering,
+    collections::{BTreeSet, BinaryHeap},
+    ops::{Bound, ControlFlow},
+};
+
+use super::{Read, codec, read::text, tables::Table};
+use crate::{
+    entity::{Entity, Index, Record, Seen, field_of, is_id},
+    error::Result,
+    query::{Anchor, MAX_SORT, Predicate, Query, Sort, Subject, Symbol, Type, Value, Window, compare},
+};
+
+/// A part of a list.
+#[derive(Clone)]
+pub struct Page<E: Entity> {
+    pub records: Vec<Record<E>>,
+    /// How many match, on this page or not.
+    pub total: u64,
+}
+
+/// Which records a list is of, before its filter.
+pub enum Scope<'a> {
+    /// All of the kind.
+    All,
+    /// Those with these ids, each once; where there is no other order, theirs counts. Ids without a record are left out.
+    Ids(Box<dyn Iterator<Item = &'a str> + 'a>),
+    /// Those whose indexed field or reference has this value.
+    Having { field: &'static str, value: &'a str },
+}
+
+/// Where the candidates come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Plan {
+    /// The filter names ids.
+    Id,
+    /// The filter names values of this field, and the index their records.
+    Field(&'static str),
+    /// The filter is no help: all that is in scope.
+    Scope,
+}
+
+impl Plan {
+    /// The plan for a filter over a kind, and the values to look up.
+    pub fn of<E: Entity>(predicate: &Predicate) -> (Self, Vec<&str>) {
+        let usable = |anchor: Anchor<'_>| {
+            if is_id(anchor.symbol) {
+                return Some((0, Self::Id));
+            }
+            let field = field_of::<E>(anchor.symbol)?;
+            match (field.index, field.of) {
+                // The index leaves blank values of unique fields out.
+                (Index::Unique, Type::Text) if anchor.values.iter().all(|value| !value.trim().is_empty()) => {
+                    Some((1, Self::Field(field.name)))
+                }
+                (Index::Many, Type::Text | Type::Set) => Some((2, Self::Field(field.name))),
+                _ => None,
+            }
+        };
+        let anchors = predicate.anchors().into_iter();
+        let found = anchors.filter_map(|anchor| usable(anchor.clone()).map(|(rank, plan)| (rank, plan, anchor.values)));
+        found.min_by_key(|(rank, ..)| *rank).map_or((Self::Scope, Vec::new()), |(_, plan, values)| (plan, values))
+    }
+}
+
+impl Read<'_> {
+    /// The part `window` of the records in `scope` that match, in the order of `query.sort`, ties and everything else by id.
+    ///
+    /// # Errors
+    /// A record is damaged, or the file cannot be read.
+    pub fn select<E: Entity>(&self, query: &Query, window: Window, scope: Scope<'_>) -> Result<Page<E>> {
+        let sort = query.sort.get(..MAX_SORT).unwrap_or(&query.sort);
+        let everything = always(&query.predicate);
+        let source = self.source::<E>(&query.predicate, scope)?;
+        if everything && sort.is_empty() {
+            return self.cut(source, window);
+        }
+        if sort.is_empty() {
+            let mut page = Page { records: Vec::new(), total: 0 };
+            self.matching::<E>(source, &query.predicate, &mut |record| {
+                if shown(window, page.total) {
+                    page.records.push(record);
+                }
+                page.total += 1;
+                Ok(())
+            })?;
+            return Ok(page);
+        }
+        self.sorted(source, query, sort, window)
+    }
+
+    fn source<'s, E: Entity>(&self, predicate: &Predicate, scope: Scope<'s>) -> Result<Source<'s>> {
+        let named = match Plan::of::<E>(predicate) {
+            (Plan::Scope, _) => None,
+            (Plan::Id, values) => Some(values.into_iter().map(str::to_owned).collect()),
+            (Plan::Field(field), values) => Some(self.ids_of::<E>(field, &values)?),
+        };
+        Ok(match (named, scope) {
+            (None, Scope::All) => Source::Scan,
+            (None, Scope::Ids(ids)) => Source::Ids(Box::new(ids.map(Cow::Borrowed))),
+            (None, Scope::Having { field, value }) => Source::owned(self.ids_of::<E>(field, &[value])?),
+            (Some(named), Scope::All) => Source::owned(named),
+            (Some(named), Scope::Ids(ids)) => Source::Ids(Box::new(ids.filter(move |id| named.contains(*id)).map(Cow::Borrowed))),
+            (Some(mut named), Scope::Having { field, value }) => {
+                let mut held = Ok(());
+                named.retain(|id| {
+                    self.holds(E::KIND, field, value, id).unwrap_or_else(|e| {
+                        held = Err(e);
+                        false
+                    })
+                });
+                held?;
+                Source::owned(named)
+            }
+        })
+    }
+
+    fn ids_of<E: Entity>(&self, field: &str, values: &[&str]) -> Result<BTreeSet<String>> {
+        let mut ids = BTreeSet::new();
+        for value in values {
+            self.visit_ids(E::KIND, field, value.as_bytes(), &mut |id| {
+                ids.insert(id.to_owned());
+                Ok(ControlFlow::Continue(()))
+            })?;
+        }
+        Ok(ids)
+    }
+
+    /// A page when nothing is filtered or sorted: the records before and behind it need not be read.
+    fn cut<E: Entity>(&self, source: Source<'_>, window: Window) -> Result<Page<E>> {
+        let mut page = Page { records: Vec::new(), total: 0 };
+        match source {
+            Source::Ids(ids) => {
+                for id in ids {
+                    if !shown(window, page.total) {
+                        page.total += u64::from(self.exists(E::KIND, &id)?);
+                    } else if let Some(record) = self.load(&id)? {
+                        page.records.push(record);
+                        page.total += 1;
+                    }
+                }
+            }
+            Source::Scan => {
+                let mut at = 0;
+                let table = Table::Records(self.core.registry.place(E::KIND)?);
+                page.total = self.rows.len(table)?;
+                self.scan(table, (Bound::Unbounded, Bound::Unbounded), &mut |id, bytes| {
+                    if shown(window, at) {
+                        page.records.push(codec::decode(text(id)?, bytes)?);
+                    }
+                    at += 1;
+                    Ok(if ended(window, at) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+                })?;
+            }
+        }
+        Ok(page)
+    }
+
+    fn matching<E: Entity>(&self, source: Source<'_>, predicate: &Predicate, visit: &mut dyn FnMut(Record<E>) -> Result<()>) -> Result<()> {
+        let mut see = |record: Record<E>| {
+            if predicate.matches(&Seen { record: &record, facts: self }) {
+                visit(record)?;
+            }
+            Ok(ControlFlow::Continue(()))
+        };
+        match source {
+            Source::Scan => self.each_while(&mut see),
+            Source::Ids(ids) => {
+                for id in ids {
+                    if let Some(record) = self.load(&id)? {
+                        let _: ControlFlow<()> = see(record)?;
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Keeps as many sort keys as lead up to the end of the page, and reads the page's records again by id.
+    fn sorted<E: Entity>(&self, source: Source<'_>, query: &Query, sort: &[Sort], window: Window) -> Result<Page<E>> {
+        let most = window.limit.map_or(usize::MAX, |limit| limit.saturating_add(window.offset));
+        let mut first = BinaryHeap::new();
+        let mut total = 0;
+        self.matching::<E>(source, &query.predicate, &mut |record| {
+            total += 1;
+            let seen = Seen { record: &record, facts: self };
+            if first.len() < most {
+                first.push(Ranked::new(&seen, sort, record.id.as_str()));
+            } else if let Some(mut last) = first.peek_mut()
+                && last.is_after(&seen, record.id.as_str(), sort)
+            {
+                *last = Ranked::new(&seen, sort, record.id.as_str());
+            }
+            Ok(())
+        })?;
+        let ranked = first.into_sorted_vec().into_iter().skip(window.offset);
+        let records = ranked.filter_map(|ranked| self.load(&ranked.id).transpose()).collect::<Result<_>>()?;
+        Ok(Page { records, total })
+    }
+}
+
+/// Ids, or all records of the kind.
+enum Source<'s> {
+    Scan,
+    Ids(Box<dyn Iterator<Item = Cow<'s, str>> + 's>),
+}
+
+impl Source<'_> {
+    fn owned(ids: BTreeSet<String>) -> Self {
+        Self::Ids(Box::new(ids.into_iter().map(Cow::Owned)))
+    }
+}
+
+fn shown(window: Window, at: u64) -> bool {
+    at >= window.offset as u64 && !ended(window, at)
+}
+
+fn ended(window: Window, at: u64) -> bool {
+    window.limit.is_some_and(|limit| at >= (window.offset as u64).saturating_add(limit as u64))
+}
+
+/// Whether a filter lets everything through without looking at it.
+fn always(predicate: &Predicate) -> bool {
+    struct Probe(Cell<bool>);
+    impl Subject for Probe {
+        fn value(&self, _: &Symbol) -> Value<'_> {
+            self.0.set(true);
+            Value::Null
+        }
+        fn linked(&self, _: &Symbol, _: &mut dyn FnMut(&dyn Subject)) {
+            self.0.set(true);
+        }
+    }
+    let probe = Probe(Cell::new(false));
+    predicate.matches(&probe) && !probe.0.get()
+}
+
+/// What a record is sorted by.
+struct Ranked {
+    /// Each with whether it counts downwards.
+    keys: Vec<(Value<'static>, bool)>,
+    id: String,
+}
+
+impl Ranked {
+    fn new(seen: &dyn Subject, sort: &[Sort], id: &str) -> Self {
+        Self { keys: sort.iter().map(|by| (owned(seen.value(&by.symbol)), by.descending)).collect(), id: id.into() }
+    }
+
+    fn is_after(&self, seen: &dyn Subject, id: &str, sort: &[Sort]) -> bool {
+        let keys = self.keys.iter().zip(sort).map(|((own, down), by)| directed(compare(own, &seen.value(&by.symbol)), *down));
+        keys.fold(Ordering::Equal, Ordering::then).then_with(|| self.id.as_str().cmp(id)).is_gt()
+    }
+}
+
+impl Ord for Ranked {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let keys = self.keys.iter().zip(&other.keys).map(|((own, down), (their, _))| directed(compare(own, their), *down));
+        keys.fold(Ordering::Equal, Ordering::then).then_with(|| self.id.cmp(&other.id))
+    }
+}
+impl PartialOrd for Ranked {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl PartialEq for Ranked {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+impl Eq for Ranked {}
+
+fn directed(order: Ordering, down: bool) -> Ordering {
+    if down { order.reverse() } else { order }
+}
+
+fn owned(value: Value<'_>) -> Value<'static> {
+    match value {
+        Value::Null => Value::Null,
+        Value::Bool(value) => Value::Bool(value),
+        Value::Integer(value) => Value::Integer(value),
+        Value::Float(value) => Value::Float(value),
+        Value::Date(value) => Value::Date(value),
+        Value::Text(text) => Value::Text(Cow::Owned(text.into_owned())),
+        Value::Set(members) => Value::Set(members.into_iter().map(|member| Cow::Owned(member.into_owned())).collect()),
+    }
+}

@@ -1,0 +1,263 @@
+//! Rows of bytes in named tables, read or written, over redb. Nothing above this file knows redb's types.
+//!
+//! All jobs of a group share one redb transaction, so that the group costs one commit and nobody sees half of it. A job that fails is
+//! taken back row by row from [`Writing`]'s log. If redb itself stops half-way through a change, its tree may be torn: then the
+//! whole transaction must go, and [`Writing::torn`] says so.
+
+use std::{
+    cell::{Cell, OnceCell, RefCell},
+    ops::{Bound, ControlFlow},
+};
+
+use redb::{ReadOnlyTable, ReadTransaction, ReadableTable, ReadableTableMetadata, Table as RedbTable, TableDefinition, WriteTransaction};
+
+use crate::error::{Error, Result};
+
+type Bytes = &'static [u8];
+/// A range of keys.
+pub type Keys<'k> = (Bound<&'k [u8]>, Bound<&'k [u8]>);
+/// Sees one row; says whether to go on.
+pub type Visit<'v> = &'v mut dyn FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>>;
+
+/// A table of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Table {
+    /// About the file itself: its format.
+    Meta,
+    /// Name to value, for the rooms above.
+    Settings,
+    Index,
+    /// The records of the kind at this place of the registry, by id.
+    Records(usize),
+}
+
+impl Table {
+    pub fn name(self, kinds: &[super::Entry]) -> String {
+        match self {
+            Self::Meta => "meta".into(),
+            Self::Settings => "settings".into(),
+            Self::Index => "index".into(),
+            Self::Records(place) => format!("records.{}", kinds.get(place).map_or("", |entry| entry.kind.name)),
+        }
+    }
+
+    /// All of them.
+    pub fn all(kinds: &[super::Entry]) -> impl Iterator<Item = Self> {
+        [Self::Meta, Self::Settings, Self::Index].into_iter().chain((0..kinds.len()).map(Self::Records))
+    }
+
+    fn slot(self) -> usize {
+        match self {
+            Self::Meta => 0,
+            Self::Settings => 1,
+            Self::Index => 2,
+            Self::Records(place) => 3 + place,
+        }
+    }
+}
+
+/// Tables that can be read.
+pub trait Rows {
+    /// Shows the value of a key, if there is one.
+    fn get(&self, table: Table, key: &[u8], see: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<bool>;
+    /// Shows rows in the order of their keys. Rows that the visitor itself writes may or may not be shown.
+    fn scan(&self, table: Table, keys: Keys<'_>, visit: Visit<'_>) -> Result<()>;
+    fn len(&self, table: Table) -> Result<u64>;
+}
+
+/// Tables that can be written.
+pub trait RowsMut: Rows {
+    fn insert(&self, table: Table, key: &[u8], value: &[u8]) -> Result<()>;
+    fn remove(&self, table: Table, key: &[u8]) -> Result<()>;
+    /// How much was written so far.
+    fn mark(&self) -> usize;
+    /// Takes back what was written since.
+    fn rollback(&self, mark: usize) -> Result<()>;
+}
+
+/// The names of all tables, by slot.
+pub type Names = [String];
+
+fn broken(error: impl Into<redb::Error>) -> Error {
+    Error::Storage(error.into().to_string())
+}
+
+fn definition(names: &Names, table: Table) -> Result<TableDefinition<'_, Bytes, Bytes>> {
+    let name = names.get(table.slot()).ok_or_else(|| Error::Internal("no such table".into()))?;
+    Ok(TableDefinition::new(name))
+}
+
+/// Each table as it was opened on first use: opening it is half the cost of a point read.
+struct Opened<T>(Vec<OnceCell<Box<T>>>);
+
+impl<T> Opened<T> {
+    fn new(names: &Names) -> Self {
+        Self(names.iter().map(|_| OnceCell::new()).collect())
+    }
+
+    fn get(&self, table: Table, open: impl FnOnce() -> Result<T>) -> Result<&T> {
+        let cell = self.0.get(table.slot()).ok_or_else(|| Error::Internal("no such table".into()))?;
+        match cell.get() {
+            Some(open) => Ok(open),
+            None => {
+                let opened = open()?;
+                Ok(cell.get_or_init(|| Box::new(opened)))
+            }
+        }
+    }
+}
+
+/// The tables as they were at one moment.
+pub struct Reading<'n> {
+    transaction: ReadTransaction,
+    names: &'n Names,
+    opened: Opened<ReadOnlyTable<Bytes, Bytes>>,
+}
+
+impl<'n> Reading<'n> {
+    pub fn new(transaction: ReadTransaction, names: &'n Names) -> Self {
+        Self { transaction, names, opened: Opened::new(names) }
+    }
+
+    fn table(&self, table: Table) -> Result<&ReadOnlyTable<Bytes, Bytes>> {
+        self.opened.get(table, || self.transaction.open_table(definition(self.names, table)?).map_err(broken))
+    }
+}
+
+impl Rows for Reading<'_> {
+    fn get(&self, table: Table, key: &[u8], see: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<bool> {
+        let Some(value) = self.table(table)?.get(key).map_err(broken)? else { return Ok(false) };
+        see(value.value()).map(|()| true)
+    }
+
+    fn scan(&self, table: Table, keys: Keys<'_>, visit: Visit<'_>) -> Result<()> {
+        for row in self.table(table)?.range::<&[u8]>(keys).map_err(broken)? {
+            let (key, value) = row.map_err(broken)?;
+            if visit(key.value(), value.value())?.is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn len(&self, table: Table) -> Result<u64> {
+        self.table(table)?.len().map_err(broken)
+    }
+}
+
+type Writable<'t> = RefCell<RedbTable<'t, Bytes, Bytes>>;
+
+/// The tables as the one write transaction sees and changes them.
+pub struct Writing<'t> {
+    transaction: &'t WriteTransaction,
+    names: &'t Names,
+    opened: Opened<Writable<'t>>,
+    log: RefCell<Vec<Undo>>,
+    torn: Cell<bool>,
+}
+
+struct Undo {
+    table: Table,
+    key: Vec<u8>,
+    before: Option<Vec<u8>>,
+}
+
+impl<'t> Writing<'t> {
+    pub fn new(transaction: &'t WriteTransaction, names: &'t Names) -> Self {
+        Self { transaction, names, opened: Opened::new(names), log: RefCell::default(), torn: Cell::new(false) }
+    }
+
+    /// Whether a change stopped half-way, so that nothing of the transaction may be kept.
+    pub fn torn(&self) -> bool {
+        self.torn.get()
+    }
+
+    /// Makes what was written so far final, for the transaction. Says whether that was anything.
+    pub fn keep(&self) -> bool {
+        let written = self.mark() > 0;
+        self.log.borrow_mut().clear();
+        written
+    }
+
+    fn table(&self, table: Table) -> Result<&Writable<'t>> {
+        self.opened.get(table, || self.transaction.open_table(definition(self.names, table)?).map(RefCell::new).map_err(broken))
+    }
+
+    /// Sets or removes a row; gives what was there. Torn until proven whole: also when redb panics.
+    fn change(&self, table: Table, key: &[u8], value: Option<&[u8]>) -> Result<Option<Vec<u8>>> {
+        let mut open = self.table(table)?.borrow_mut();
+        self.torn.set(true);
+        let before = match value {
+            Some(value) => open.insert(key, value),
+            None => open.remove(key),
+        };
+        let before = before.map_err(broken)?.map(|before| before.value().to_vec());
+        self.torn.set(false);
+        Ok(before)
+    }
+
+    fn logged(&self, table: Table, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+        let before = self.change(table, key, value)?;
+        self.log.borrow_mut().push(Undo { table, key: key.to_vec(), before });
+        Ok(())
+    }
+
+    /// Copies some rows, so that the table is free while somebody looks at them.
+    fn some(&self, table: Table, keys: Keys<'_>, count: usize) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
+        let open = self.table(table)?.borrow();
+        let rows = open.range::<&[u8]>(keys).map_err(broken)?.take(count);
+        rows.map(|row| row.map(|(key, value)| (key.value().to_vec(), value.value().to_vec())).map_err(broken)).collect()
+    }
+}
+
+impl Rows for Writing<'_> {
+    fn get(&self, table: Table, key: &[u8], see: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<bool> {
+        let found = {
+            let open = self.table(table)?.borrow();
+            open.get(key).map_err(broken)?.map(|value| value.value().to_vec())
+        };
+        found.map_or(Ok(false), |value| see(&value).map(|()| true))
+    }
+
+    fn scan(&self, table: Table, keys: Keys<'_>, visit: Visit<'_>) -> Result<()> {
+        // Few at first: most scans of a job only look whether there is a row at all.
+        let mut count = 2;
+        let mut rows = self.some(table, keys, count)?;
+        loop {
+            for (key, value) in &rows {
+                if visit(key, value)?.is_break() {
+                    return Ok(());
+                }
+            }
+            let Some((last, _)) = rows.last().filter(|_| rows.len() == count) else { return Ok(()) };
+            count = (count * 4).min(512);
+            rows = self.some(table, (Bound::Excluded(last), keys.1), count)?;
+        }
+    }
+
+    fn len(&self, table: Table) -> Result<u64> {
+        self.table(table)?.borrow().len().map_err(broken)
+    }
+}
+
+impl RowsMut for Writing<'_> {
+    fn insert(&self, table: Table, key: &[u8], value: &[u8]) -> Result<()> {
+        self.logged(table, key, Some(value))
+    }
+
+    fn remove(&self, table: Table, key: &[u8]) -> Result<()> {
+        self.logged(table, key, None)
+    }
+
+    fn mark(&self) -> usize {
+        self.log.borrow().len()
+    }
+
+    fn rollback(&self, mark: usize) -> Result<()> {
+        loop {
+            let last = if self.mark() > mark { self.log.borrow_mut().pop() } else { None };
+            let Some(Undo { table, key, before }) = last else { return Ok(()) };
+            self.change(table, &key, before.as_deref())?;
+        }
+    }
+}

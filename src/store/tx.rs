@@ -1,0 +1,173 @@
+//! A write transaction: one job of the writer.
+
+use std::{
+    cell::RefCell,
+    collections::BTreeSet,
+    ops::{ControlFlow, Deref},
+};
+
+use super::{
+    Event, Read, codec, delete,
+    index::{self, IndexEntry},
+    tables::{RowsMut, Table},
+};
+use crate::{
+    clock::Timestamp,
+    entity::{AnyRecord, Entity, Facts, FactsExt, Id, Kind, Record, RouterLink},
+    error::{Error, Result},
+};
+
+/// An id may have this many bytes.
+const LONGEST_ID: usize = 256;
+
+/// What one job sees and writes: everything it can ask is on [`Read`], with its own writes and those of the jobs before it.
+///
+/// An error that the job returns takes back everything it did. A single call that fails has done nothing, so a job may also go on.
+pub struct Tx<'t> {
+    pub(super) read: Read<'t>,
+    pub(super) rows: &'t dyn RowsMut,
+    pub(super) events: RefCell<Vec<Event>>,
+}
+
+impl<'t> Deref for Tx<'t> {
+    type Target = Read<'t>;
+    fn deref(&self) -> &Read<'t> {
+        &self.read
+    }
+}
+
+impl Tx<'_> {
+    /// Stores a record that does not exist yet. Its times are stored as they are.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for an id that exists, is empty or longer than 256 bytes; [`Error::Duplicate`]; [`Error::NotFound`] with the
+    /// name of the reference, if it refers to nothing.
+    pub fn insert<E: Entity>(&self, record: Record<E>) -> Result<()> {
+        let id = record.id.as_str();
+        if id.is_empty() || id.len() > LONGEST_ID {
+            return Err(Error::invalid("id", format!("must have 1 to {LONGEST_ID} bytes"), ""));
+        }
+        if self.exists(E::KIND, id)? {
+            return Err(Error::Duplicate { field: "id".into(), value: id.into() });
+        }
+        self.whole(|| self.write(None, record))
+    }
+
+    /// Stores a record in place of the one with its id. Its times are stored as they are.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if there is none, else as in [`Tx::insert`].
+    pub fn put<E: Entity>(&self, record: Record<E>) -> Result<()> {
+        let old = self.get(&record.id)?;
+        self.whole(|| self.write(Some(old), record))
+    }
+
+    /// Deletes a record, and does to those that refer to it what their references say.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`]; [`Error::Referenced`] if one that stays does not allow it.
+    pub fn delete<E: Entity>(&self, id: &Id<E>) -> Result<()> {
+        if !self.exists(E::KIND, id.as_str())? {
+            return Err(Error::NotFound { kind: E::KIND.name, id: id.to_string(), field: None });
+        }
+        self.whole(|| delete::delete(self, E::KIND, id.as_str()))
+    }
+
+    /// Keeps something under a name; nothing removes it.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn set_setting(&self, name: &str, value: Option<&[u8]>) -> Result<()> {
+        match value {
+            Some(value) => self.rows.insert(Table::Settings, name.as_bytes(), value),
+            None => self.rows.remove(Table::Settings, name.as_bytes()),
+        }
+    }
+
+    /// Deletes one record, whoever refers to it.
+    pub(super) fn remove<E: Entity>(&self, id: &Id<E>) -> Result<()> {
+        let old = self.get(id)?;
+        for entry in index::entries(&old) {
+            self.rows.remove(Table::Index, &entry.key)?;
+        }
+        self.rows.remove(self.records::<E>()?, id.as_str().as_bytes())?;
+        self.events.borrow_mut().extend(Event::new(Some(old), None));
+        Ok(())
+    }
+
+    fn write<E: Entity>(&self, old: Option<Record<E>>, new: Record<E>) -> Result<()> {
+        self.check_targets(old.as_ref(), &new)?;
+        let before = old.as_ref().map(index::entries).unwrap_or_default();
+        let after = index::entries(&new);
+        let without = |entry: &&IndexEntry, others: &[IndexEntry]| others.binary_search_by(|other| other.key.cmp(&entry.key)).is_err();
+        for entry in before.iter().filter(|entry| without(entry, &after)) {
+            self.rows.remove(Table::Index, &entry.key)?;
+        }
+        for entry in after.iter().filter(|entry| without(entry, &before)) {
+            self.check_unique::<E>(entry)?;
+            self.rows.insert(Table::Index, &entry.key, &entry.row)?;
+        }
+        self.rows.insert(self.records::<E>()?, new.id.as_str().as_bytes(), &codec::encode(&new)?)?;
+        self.events.borrow_mut().extend(Event::new(old, Some(new)));
+        Ok(())
+    }
+
+    /// What a record newly refers to must exist; it may refer to itself.
+    fn check_targets<E: Entity>(&self, old: Option<&Record<E>>, new: &Record<E>) -> Result<()> {
+        for reference in E::REFERENCES {
+            let before: BTreeSet<&str> = old.map(reference.ids).unwrap_or_default().into_iter().collect();
+            for id in (reference.ids)(new).into_iter().filter(|id| !before.contains(id)) {
+                let itself = reference.kind == E::KIND && id == new.id.as_str();
+                if !itself && !self.exists(reference.kind, id)? {
+                    return Err(Error::NotFound { kind: reference.kind.name, id: id.into(), field: Some(reference.field.into()) });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_unique<E: Entity>(&self, entry: &IndexEntry) -> Result<()> {
+        if !entry.unique {
+            return Ok(());
+        }
+        let field = index::field(E::KIND, entry.field).len();
+        let value = index::value(field, &entry.key, &entry.row).map(|(value, _)| value).unwrap_or_default();
+        let mut taken = false;
+        self.visit_ids(E::KIND, entry.field, &value, &mut |_| {
+            taken = true;
+            Ok(ControlFlow::Break(()))
+        })?;
+        let shown = String::from_utf8_lossy(&value).into_owned();
+        if taken { Err(Error::Duplicate { field: entry.field.into(), value: shown }) } else { Ok(()) }
+    }
+
+    fn records<E: Entity>(&self) -> Result<Table> {
+        Ok(Table::Records(self.core.registry.place(E::KIND)?))
+    }
+
+    /// Does all or nothing.
+    fn whole(&self, act: impl FnOnce() -> Result<()>) -> Result<()> {
+        let (mark, told) = (self.rows.mark(), self.events.borrow().len());
+        let done = act();
+        if done.is_err() {
+            self.rows.rollback(mark)?;
+            self.events.borrow_mut().truncate(told);
+        }
+        done
+    }
+}
+
+impl Facts for Tx<'_> {
+    fn record(&self, kind: Kind, id: &str) -> Result<Option<AnyRecord>> {
+        self.read.record(kind, id)
+    }
+    fn ids(&self, kind: Kind, field: &'static str, value: &str) -> Result<Vec<String>> {
+        self.read.ids(kind, field, value)
+    }
+    fn link(&self, router: &str) -> Option<RouterLink> {
+        self.read.link(router)
+    }
+    fn now(&self) -> Timestamp {
+        self.read.now()
+    }
+}

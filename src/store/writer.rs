@@ -1,0 +1,133 @@
+//! The one thread that writes, and its group commit.
+//!
+//! It takes whatever jobs wait, runs them one after the other in one redb transaction, commits that with one fsync, tells the
+//! listeners, then answers the callers. A job that fails or panics is taken back row by row; the others do not notice.
+//! After a failed commit nobody can say what is on disk: everyone in the group is told so, and nothing more is written until a restart.
+
+use std::{
+    any::Any,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc,
+        atomic::Ordering,
+        mpsc::{Receiver, SyncSender, sync_channel},
+    },
+    thread::{Builder, JoinHandle},
+};
+
+use redb::{Durability, WriteTransaction};
+
+use super::{
+    Event, Tx,
+    core::Core,
+    tables::{RowsMut, Writing},
+};
+use crate::error::{Error, Result};
+
+/// What waits in the queue: it is run with a transaction, or refused.
+pub type Job = Box<dyn FnOnce(Result<&Tx<'_>>) -> Outcome + Send>;
+
+/// A job that was run.
+pub struct Outcome {
+    /// Whether what it wrote is to stay.
+    kept: bool,
+    /// Answers the caller, once it is known whether the group is on disk.
+    answer: Answer,
+}
+
+type Answer = Box<dyn FnOnce(Result<()>) + Send>;
+
+/// Makes a job of somebody's work.
+pub fn job<T: Send + 'static>(
+    work: impl FnOnce(&Tx<'_>) -> Result<T> + Send + 'static,
+    reply: impl FnOnce(Result<T>) + Send + 'static,
+) -> Job {
+    Box::new(move |tx| {
+        let result = tx.and_then(|tx| catch_unwind(AssertUnwindSafe(|| work(tx))).unwrap_or_else(|panic| Err(panicked(&*panic))));
+        Outcome { kept: result.is_ok(), answer: Box::new(move |committed| reply(committed.and(result))) }
+    })
+}
+
+fn panicked(panic: &(dyn Any + Send)) -> Error {
+    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    Error::Internal(format!("a write panicked: {}", text.unwrap_or("no message")))
+}
+
+/// Starts the writer. It ends when every sender is gone and the queue is empty.
+pub fn start(core: Arc<Core>, queue: usize, group: usize) -> std::io::Result<(SyncSender<Job>, JoinHandle<()>)> {
+    let (sender, jobs) = sync_channel(queue);
+    core.writing.store(true, Ordering::Release);
+    let thread = Builder::new().name("store writer".into()).spawn(move || {
+        while let Ok(first) = jobs.recv() {
+            let mut group = Group { core: &core, jobs: &jobs, limit: group.max(1), answers: Vec::new(), told: Vec::new() };
+            group.run(first);
+        }
+        core.writing.store(false, Ordering::Release);
+    })?;
+    Ok((sender, thread))
+}
+
+/// The jobs that share a commit.
+struct Group<'w> {
+    core: &'w Core,
+    jobs: &'w Receiver<Job>,
+    limit: usize,
+    answers: Vec<Answer>,
+    /// The events of each job that is kept.
+    told: Vec<Vec<Event>>,
+}
+
+impl Group<'_> {
+    fn run(&mut self, first: Job) {
+        let mut first = Some(first);
+        let refusal = self.core.refusal().map_or(Ok(()), Err);
+        // A panic here is redb's: the transaction is gone, and so is our trust.
+        let committed = refusal.and_then(|()| {
+            catch_unwind(AssertUnwindSafe(|| self.commit(&mut first)))
+                .unwrap_or_else(|panic| Err(panicked(&*panic)))
+                .inspect_err(|e| self.core.fail(e))
+        });
+        match &committed {
+            Ok(()) => self.told.iter().for_each(|events| self.core.publish(events)),
+            Err(e) => self.answers.extend(first.map(|job| job(Err(e.clone())).answer)),
+        }
+        for answer in self.answers.drain(..) {
+            answer(committed.clone());
+        }
+    }
+
+    fn commit(&mut self, first: &mut Option<Job>) -> Result<()> {
+        let database = self.core.database()?;
+        let mut transaction = database.begin_write().map_err(broken)?;
+        transaction.set_durability(Durability::Immediate).map_err(broken)?;
+        if self.fill(&transaction, first)? { transaction.commit().map_err(broken) } else { transaction.abort().map_err(broken) }
+    }
+
+    /// Runs jobs until none waits. Says whether there is anything to commit.
+    fn fill(&mut self, transaction: &WriteTransaction, first: &mut Option<Job>) -> Result<bool> {
+        let rows = Writing::new(transaction, &self.core.names);
+        let mut written = false;
+        while let Some(job) = first.take().or_else(|| self.jobs.try_recv().ok()) {
+            let tx = self.core.job(&rows);
+            let Outcome { kept, answer } = job(Ok(&tx));
+            self.answers.push(answer);
+            if kept && !rows.torn() {
+                written |= rows.keep();
+                self.told.push(tx.events.into_inner());
+            } else {
+                rows.rollback(0)?;
+            }
+            if rows.torn() {
+                return Err(Error::Storage("a change stopped half-way".into()));
+            }
+            if self.answers.len() >= self.limit {
+                break;
+            }
+        }
+        Ok(written)
+    }
+}
+
+fn broken(error: impl Into<redb::Error>) -> Error {
+    Error::Storage(error.into().to_string())
+}

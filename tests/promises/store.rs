@@ -1,0 +1,673 @@
+//! What the store promises to those above it, on kinds made for the purpose.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io,
+    os::unix::fs::PermissionsExt,
+    path::Path,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
+        mpsc::channel,
+    },
+    time::Duration,
+};
+
+use overkeep::{
+    clock::{Clock, Timestamp},
+    entity::{Disk, Entity, Facts, FactsExt, Field, Id, Kind, OnDelete, Record, Reference, Roles, Stored, Words},
+    error::{Error, Result},
+    query::{Query, Type, Value, Window},
+    store::{Entry, OpenError, Options, Page, Plan, Scope, Store, Tx, decode, encode},
+};
+use proptest::{collection::vec, prelude::*};
+use redb::{Database, ReadableDatabase, StorageBackend, TableDefinition, backends::InMemoryBackend};
+use serde::{Deserialize, Serialize};
+use tempfile::TempDir;
+
+/// Something that others refer to.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Team {
+    pub name: String,
+}
+
+impl Entity for Team {
+    const KIND: Kind = Kind { name: "team", path: "teams" };
+    const FIELDS: &'static [Field<Self>] = &[Field::unique("name", Type::Text, |r| (&r.spec.name).into())];
+    type State = ();
+    type View = ();
+    fn view(_: &Record<Self>, _: &dyn Facts) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Something with every sort of field and reference.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Task {
+    pub name: String,
+    pub roles: Roles,
+    pub weight: i64,
+    pub due: Option<i64>,
+    /// Restrict.
+    pub team: Option<Id<Team>>,
+    /// Cascade.
+    pub parent: Option<Id<Task>>,
+    /// Clear.
+    pub after: Vec<Id<Task>>,
+}
+
+impl Entity for Task {
+    const KIND: Kind = Kind { name: "task", path: "tasks" };
+    const FIELDS: &'static [Field<Self>] = &[
+        Field::unique("name", Type::Text, |r| (&r.spec.name).into()),
+        Field::indexed("roles", Type::Set, |r| (&r.spec.roles).into()),
+        Field::plain("weight", Type::Number, |r| r.spec.weight.into()),
+        Field::inner("due", Type::Date, |r| r.spec.due.map_or(Value::Null, Value::Date)),
+    ];
+    const REFERENCES: &'static [Reference<Self>] = &[
+        Reference::to::<Team>("team", |r| r.spec.team.iter().map(Id::as_str).collect(), OnDelete::Restrict),
+        Reference::to::<Task>("parent", |r| r.spec.parent.iter().map(Id::as_str).collect(), OnDelete::Cascade),
+        Reference::to::<Task>(
+            "after",
+            |r| r.spec.after.iter().map(Id::as_str).collect(),
+            OnDelete::Clear(|r, id| r.spec.after.retain(|other| other.as_str() != id)),
+        ),
+    ];
+    type State = u32;
+    type View = ();
+    fn view(_: &Record<Self>, _: &dyn Facts) -> Result<()> {
+        Ok(())
+    }
+}
+
+pub static KINDS: &[Entry] = &[Entry::of::<Team>(), Entry::of::<Task>()];
+
+pub fn task(id: &str) -> Record<Task> {
+    Record::new(Id::from_text(id), Timestamp::from_millis(1_000), Task { name: format!("task {id}"), ..Task::default() })
+}
+
+fn team(id: &str) -> Record<Team> {
+    Record::new(Id::from_text(id), Timestamp::from_millis(1_000), Team { name: format!("team {id}") })
+}
+
+fn open(directory: &TempDir) -> Store {
+    Store::open(&directory.path().join("data"), KINDS, Options::default()).unwrap()
+}
+
+fn fresh() -> Store {
+    Store::open_on(InMemoryBackend::new(), KINDS, Options::default()).unwrap()
+}
+
+fn with_tasks(tasks: Vec<Record<Task>>) -> Store {
+    let store = fresh();
+    store.write_blocking(|tx| tasks.into_iter().try_for_each(|task| tx.insert(task))).unwrap();
+    store
+}
+
+fn all_ids(store: &Store) -> Vec<String> {
+    let mut ids = Vec::new();
+    store
+        .read(|tx| {
+            tx.each::<Task>(|task| {
+                ids.push(task.id.to_string());
+                Ok(())
+            })
+        })
+        .unwrap();
+    ids
+}
+
+/// Queues jobs while the writer is held up, so that they share a group; gives their answers in order.
+fn in_one_group<T: Send + 'static>(store: &Store, jobs: Vec<Box<dyn FnOnce(&Tx<'_>) -> Result<T> + Send>>) -> Vec<Result<T>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let (started, has_started) = channel();
+    let (release, wait) = channel::<()>();
+    let held = store.clone();
+    let holder = std::thread::spawn(move || {
+        held.write_blocking(move |_| {
+            started.send(()).unwrap();
+            wait.recv().unwrap();
+            Ok(())
+        })
+    });
+    has_started.recv().unwrap();
+    let answers = runtime.block_on(async {
+        let local = tokio::task::LocalSet::new();
+        let waiting: Vec<_> = jobs
+            .into_iter()
+            .map(|job| {
+                let store = store.clone();
+                local.spawn_local(async move { store.write(job).await })
+            })
+            .collect();
+        local.spawn_local(async move { release.send(()).unwrap() });
+        local.await;
+        let mut answers = Vec::new();
+        for answer in waiting {
+            answers.push(answer.await.unwrap());
+        }
+        answers
+    });
+    let _ = holder.join().unwrap();
+    answers
+}
+
+/// Asserts that a record has exactly these bytes on disk, and that they are read back. For every kind's own test.
+pub fn golden<E: Entity>(record: &Record<E>, hex: &str) {
+    let bytes = encode(record).unwrap();
+    let shown: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(shown, hex, "the bytes of a {} on disk have changed: take a new VERSION and keep the old struct", E::KIND.name);
+    let again = decode::<E>(record.id.as_str(), &bytes).unwrap();
+    assert_eq!(encode(&again).unwrap(), bytes);
+}
+
+#[test]
+fn a_unique_value_is_taken_once_and_free_again_after_its_record() {
+    let store = with_tasks(vec![task("a")]);
+    let twin = || Record { id: Id::from_text("b"), ..task("a") };
+    let taken = Error::Duplicate { field: "name".into(), value: "task a".into() };
+    assert_eq!(store.write_blocking(move |tx| tx.insert(twin())), Err(taken));
+    store.write_blocking(|tx| tx.put(Record { state: 7, ..task("a") })).unwrap();
+    store.write_blocking(move |tx| tx.delete(&Id::<Task>::from_text("a")).and_then(|()| tx.insert(twin()))).unwrap();
+    assert_eq!(store.read(|tx| tx.find_by::<Task>("name", "task a")).unwrap().unwrap().id.as_str(), "b");
+
+    let unnamed = |id| {
+        let mut task = task(id);
+        task.spec.name = " ".into();
+        task
+    };
+    store.write_blocking(move |tx| tx.insert(unnamed("x")).and_then(|()| tx.insert(unnamed("y")))).unwrap();
+
+    let long = |id, last| {
+        let mut task = task(id);
+        task.spec.name = format!("{}{last}", "n".repeat(3_000));
+        task
+    };
+    store.write_blocking(move |tx| tx.insert(long("l1", 1)).and_then(|()| tx.insert(long("l2", 2)))).unwrap();
+    let refused = store.write_blocking(move |tx| tx.insert(long("l3", 2)));
+    assert!(matches!(refused, Err(Error::Duplicate { value, .. }) if value.len() == 3_001));
+    assert_eq!(store.read(|tx| tx.find_by::<Task>("name", &long("", 1).spec.name)).unwrap().unwrap().id.as_str(), "l1");
+}
+
+#[test]
+fn references_lead_somewhere_and_deletion_follows_them() {
+    let store = fresh();
+    let mut lost = task("t");
+    lost.spec.team = Some(Id::from_text("none"));
+    let refused = store.write_blocking(|tx| tx.insert(lost));
+    assert_eq!(refused, Err(Error::NotFound { kind: "team", id: "none".into(), field: Some("team".into()) }));
+
+    store
+        .write_blocking(|tx| {
+            tx.insert(team("red"))?;
+            tx.insert(Record { spec: Task { team: Some(Id::from_text("red")), ..task("a").spec }, ..task("a") })?;
+            tx.insert(Record { spec: Task { parent: Some(Id::from_text("a")), ..task("b").spec }, ..task("b") })?;
+            tx.insert(Record { spec: Task { parent: Some(Id::from_text("b")), ..task("c").spec }, ..task("c") })?;
+            tx.insert(Record {
+                spec: Task { after: vec![Id::from_text("a"), Id::from_text("c"), Id::from_text("d")], ..task("d").spec },
+                ..task("d")
+            })
+        })
+        .unwrap();
+    let delete_team = || store.write_blocking(|tx| tx.delete(&Id::<Team>::from_text("red")));
+    assert_eq!(delete_team(), Err(Error::Referenced { field: "team", by: vec!["a".into()] }));
+
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let hears = told.clone();
+    store.subscribe(move |events| {
+        hears.lock().unwrap().extend(events.iter().map(|e| (e.id.clone(), e.of::<Task>().is_some_and(|(_, new)| new.is_some()))))
+    });
+    store.write_blocking(|tx| tx.delete(&Id::<Task>::from_text("a"))).unwrap();
+    assert_eq!(all_ids(&store), ["d"]);
+    let d = store.read(|tx| tx.get(&Id::<Task>::from_text("d"))).unwrap();
+    assert_eq!(d.spec.after, [Id::from_text("d")], "only what went is forgotten");
+    let (cleared, deleted): (Vec<_>, Vec<_>) = told.lock().unwrap().iter().cloned().partition(|(_, lives)| *lives);
+    assert!(cleared.iter().all(|(id, _)| id == "d"));
+    assert_eq!(deleted.iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>(), ["c", "b", "a"], "who refers goes first");
+    delete_team().unwrap();
+}
+
+#[test]
+fn cascades_may_be_long_and_may_go_round() {
+    let store = fresh();
+    store
+        .write_blocking(|tx| {
+            for n in 0..5_000 {
+                let mut link = task(&n.to_string());
+                link.spec.parent = (n > 0).then(|| Id::from_text((n - 1).to_string()));
+                tx.insert(link)?;
+            }
+            let mut first = tx.get(&Id::<Task>::from_text("0"))?;
+            first.spec.parent = Some(Id::from_text("4999"));
+            tx.put(first)
+        })
+        .unwrap();
+    store.write_blocking(|tx| tx.delete(&Id::<Task>::from_text("2500"))).unwrap();
+    let left = store.read(|tx| Ok((tx.count::<Task>()?, tx.values::<Task>("name")?, tx.values::<Task>("parent")?))).unwrap();
+    assert_eq!(left, (0, vec![], vec![]));
+}
+
+#[test]
+fn a_failing_or_panicking_job_takes_nobody_with_it() {
+    let store = fresh();
+    let jobs: Vec<Box<dyn FnOnce(&Tx<'_>) -> Result<usize> + Send>> = (0..100_usize)
+        .map(|n| -> Box<dyn FnOnce(&Tx<'_>) -> Result<usize> + Send> {
+            Box::new(move |tx| {
+                tx.insert(task(&format!("{n:03}")))?;
+                match n % 5 {
+                    1 => tx.insert(task("000")).map(|()| n),
+                    2 => panic!("job {n}"),
+                    3 => {
+                        // A refused call has done nothing, and the job may go on.
+                        let mut twin = task(&format!("{n:03} twin"));
+                        twin.spec.name = "task 000".into();
+                        assert!(tx.insert(twin).is_err());
+                        Ok(n)
+                    }
+                    _ => Ok(n),
+                }
+            })
+        })
+        .collect();
+    let answers = in_one_group(&store, jobs);
+    for (n, answer) in answers.iter().enumerate() {
+        match n % 5 {
+            1 => assert!(matches!(answer, Err(Error::Duplicate { .. })), "{answer:?}"),
+            2 => assert_eq!(answer, &Err(Error::Internal(format!("a write panicked: job {n}")))),
+            _ => assert_eq!(answer, &Ok(n)),
+        }
+    }
+    let kept: Vec<String> = (0..100).filter(|n| ![1, 2].contains(&(n % 5))).map(|n| format!("{n:03}")).collect();
+    assert_eq!(all_ids(&store), kept);
+    let names: Vec<String> = kept.iter().map(|id| format!("task {id}")).collect();
+    assert_eq!(store.read(|tx| tx.values::<Task>("name")).unwrap(), names);
+}
+
+/// Memory that knows what was not synced, and refuses to sync when told to.
+#[derive(Debug, Default, Clone)]
+struct Faulty(Arc<(InMemoryBackend, AtomicBool, AtomicBool, AtomicUsize)>);
+
+impl Faulty {
+    fn unsynced(&self) -> bool {
+        self.0.1.load(SeqCst)
+    }
+    fn break_down(&self) {
+        self.0.2.store(true, SeqCst);
+    }
+    fn syncs(&self) -> usize {
+        self.0.3.load(SeqCst)
+    }
+}
+
+impl StorageBackend for Faulty {
+    fn len(&self) -> io::Result<u64> {
+        self.0.0.len()
+    }
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.0.0.read(offset, out)
+    }
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.0.set_len(len)
+    }
+    fn sync_data(&self) -> io::Result<()> {
+        if self.0.2.load(SeqCst) {
+            return Err(io::Error::other("the disk is gone"));
+        }
+        self.0.3.fetch_add(1, SeqCst);
+        self.0.1.store(false, SeqCst);
+        Ok(())
+    }
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.0.1.store(true, SeqCst);
+        self.0.0.write(offset, data)
+    }
+}
+
+#[test]
+fn events_come_in_order_after_the_sync_and_before_the_answer() {
+    let disk = Faulty::default();
+    let store = Store::open_on(disk.clone(), KINDS, Options::default()).unwrap();
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let (listener, seen, on) = (heard.clone(), store.clone(), disk.clone());
+    store.subscribe(move |events| {
+        assert!(!on.unsynced(), "told before it was durable");
+        for event in events {
+            let (old, new) = event.of::<Task>().unwrap();
+            assert!(old.is_none() && seen.read(|tx| tx.find(&new.unwrap().id)).unwrap().is_some());
+            listener.lock().unwrap().push(event.id.clone());
+        }
+    });
+    let before = disk.syncs();
+    let jobs: Vec<Box<dyn FnOnce(&Tx<'_>) -> Result<()> + Send>> = (0..50)
+        .map(|n| -> Box<dyn FnOnce(&Tx<'_>) -> Result<()> + Send> { Box::new(move |tx| tx.insert(task(&format!("{n:02}")))) })
+        .collect();
+    assert!(in_one_group(&store, jobs).iter().all(Result::is_ok));
+    assert_eq!(*heard.lock().unwrap(), all_ids(&store));
+    assert_eq!(disk.syncs() - before, 1, "a group costs one sync");
+    store.write_blocking(|_| Ok(())).unwrap();
+    assert_eq!(disk.syncs() - before, 1, "writing nothing costs none");
+    store.close();
+}
+
+#[test]
+fn when_the_disk_fails_nobody_is_told_otherwise() {
+    let disk = Faulty::default();
+    let store = Store::open_on(disk.clone(), KINDS, Options::default()).unwrap();
+    store.write_blocking(|tx| tx.insert(task("before"))).unwrap();
+    store.subscribe(|_| panic!("nothing was committed"));
+    disk.break_down();
+    let jobs: Vec<Box<dyn FnOnce(&Tx<'_>) -> Result<()> + Send>> =
+        vec![Box::new(|tx| tx.insert(task("one"))), Box::new(|tx| tx.insert(task("before"))), Box::new(|tx| tx.insert(task("two")))];
+    assert!(store.is_alive());
+    for answer in in_one_group(&store, jobs) {
+        assert!(matches!(answer, Err(Error::Storage(_))), "{answer:?}");
+    }
+    assert!(!store.is_alive());
+    assert!(matches!(store.write_blocking(|_| Ok(())), Err(Error::Storage(_))));
+    assert_eq!(all_ids(&store), ["before"]);
+}
+
+#[test]
+fn a_full_queue_sends_writers_away_and_a_closed_store_everyone() {
+    let store = Store::open_on(InMemoryBackend::new(), KINDS, Options { queue: 1, ..Options::default() }).unwrap();
+    let jobs: Vec<Box<dyn FnOnce(&Tx<'_>) -> Result<()> + Send>> = vec![Box::new(|_| Ok(())), Box::new(|_| Ok(()))];
+    let answers = in_one_group(&store, jobs);
+    assert_eq!(answers, [Ok(()), Err(Error::Busy { retry_after: 1 })]);
+    store.close();
+    assert!(!store.is_alive());
+    assert!(matches!(store.write_blocking(|_| Ok(())), Err(Error::Storage(_))));
+    assert!(matches!(store.read(|tx| tx.count::<Task>()), Err(Error::Storage(_))));
+}
+
+#[test]
+fn a_damaged_record_is_an_error_that_names_it() {
+    const RECORDS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("records.task");
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("data");
+    open(&directory).write_blocking(|tx| tx.insert(task("a")).and_then(|()| tx.insert(task("b")))).unwrap();
+    let whole = {
+        let database = Database::open(&path).unwrap();
+        let table = database.begin_read().unwrap().open_table(RECORDS).unwrap();
+        table.get(b"b".as_slice()).unwrap().unwrap().value().to_vec()
+    };
+    for at in 0..whole.len() {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1 << (at % 8);
+        assert!(matches!(decode::<Task>("b", &bytes), Err(Error::Damaged { kind: "task", id, .. }) if id == "b"), "byte {at}");
+        assert!(decode::<Task>("b", &whole[..at]).is_err());
+    }
+    assert!(decode::<Task>("a", &whole).is_err(), "the bytes of one are no other");
+    {
+        let database = Database::open(&path).unwrap();
+        let transaction = database.begin_write().unwrap();
+        transaction.open_table(RECORDS).unwrap().insert(b"b".as_slice(), &whole[..whole.len() - 1]).unwrap();
+        transaction.commit().unwrap();
+    }
+    let store = open(&directory);
+    assert!(!store.is_new());
+    assert!(store.read(|tx| tx.get(&Id::<Task>::from_text("a"))).is_ok());
+    let damaged = |result: Result<()>| assert!(matches!(result, Err(Error::Damaged { id, .. }) if id == "b"));
+    damaged(store.read(|tx| tx.get(&Id::<Task>::from_text("b")).map(drop)));
+    damaged(store.read(|tx| tx.each::<Task>(|_| Ok(()))));
+    damaged(store.write_blocking(|tx| tx.put(task("b"))));
+}
+
+/// As `Team` was stored once.
+#[derive(Serialize, Deserialize, Clone)]
+struct OldTeam {
+    number: u16,
+}
+
+/// As `Team` is stored now, under the same name.
+#[derive(Serialize, Deserialize, Clone)]
+struct NewTeam {
+    name: String,
+}
+
+macro_rules! team_of_version {
+    ($name:ident, $version:literal, $upgrade:item) => {
+        impl Entity for $name {
+            const KIND: Kind = Kind { name: "team", path: "teams" };
+            const FIELDS: &'static [Field<Self>] = &[];
+            const VERSION: u8 = $version;
+            const DISK: Disk = if $version == 1 { Disk::Binary } else { Disk::Text };
+            type State = ();
+            type View = ();
+            fn view(_: &Record<Self>, _: &dyn Facts) -> Result<()> {
+                Ok(())
+            }
+            $upgrade
+        }
+    };
+}
+team_of_version!(OldTeam, 1, fn tidy(&mut self) {});
+team_of_version!(
+    NewTeam,
+    2,
+    fn upgrade(version: u8, old: &mut impl Stored) -> Result<(Self, ())> {
+        if version != 1 {
+            return Err(Error::Internal("unknown version".into()));
+        }
+        let (OldTeam { number }, state) = old.read(Disk::Binary)?;
+        Ok((Self { name: format!("team {number}") }, state))
+    }
+);
+
+#[test]
+fn records_of_older_versions_are_read() {
+    let old = Record::new(Id::from_text("t"), Timestamp::from_millis(5), OldTeam { number: 7 });
+    let new = decode::<NewTeam>("t", &encode(&old).unwrap()).unwrap();
+    assert_eq!((new.spec.name.as_str(), new.created_at.millis()), ("team 7", 5));
+    assert_eq!(decode::<NewTeam>("t", &encode(&new).unwrap()).unwrap().spec.name, "team 7");
+    assert!(matches!(decode::<OldTeam>("t", &encode(&new).unwrap()), Err(Error::Damaged { reason, .. }) if reason.contains("version 2")));
+}
+
+#[test]
+fn the_bytes_on_disk_stay_as_they_are() {
+    let mut record = task("a");
+    record.spec.roles.0.insert("r".into());
+    record.state = 300;
+    golden(&record, "01cab5ac07fbd007fbd00700027b7d067461736b20610101720000000000fb2c01");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn arbitrary_bytes_are_never_a_panic(mut bytes in vec(any::<u8>(), 0..200), seal in any::<bool>()) {
+        if seal && bytes.len() >= 5 {
+            // With the right checksum, so that what is behind it is read.
+            let mut sum = crc32fast::Hasher::new();
+            bytes[0] = 1;
+            [b"x", &bytes[..1], &bytes[5..]].iter().for_each(|part| sum.update(part));
+            bytes[1..5].copy_from_slice(&sum.finalize().to_le_bytes());
+        }
+        let _ = decode::<Task>("x", &bytes);
+    }
+
+    #[test]
+    fn values_from_outside_do_not_run_into_each_other(
+        records in vec(vec(prop_oneof!["[a\u{0}\u{1}\u{ff}]{0,4}", "[ab]{199,202}", "\\PC{0,6}"], 0..4), 1..12),
+    ) {
+        let tasks = records.iter().enumerate().map(|(n, roles)| {
+            // Ids that look like ends of values.
+            let mut task = task(&format!("{}\u{0}{}", ["", "\u{1}", "a"][n % 3], n));
+            task.spec.roles = Roles(roles.iter().cloned().collect());
+            task
+        });
+        let tasks: Vec<_> = tasks.collect();
+        let mut model: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for task in &tasks {
+            task.spec.roles.0.iter().for_each(|role| { model.entry(role).or_default().insert(task.id.as_str()); });
+        }
+        let store = with_tasks(tasks.clone());
+        store.read(|tx| {
+            assert_eq!(tx.values::<Task>("roles")?, model.keys().copied().collect::<Vec<_>>());
+            for (role, ids) in &model {
+                assert_eq!(tx.ids(Task::KIND, "roles", role)?, ids.iter().copied().collect::<Vec<_>>());
+                assert_eq!(tx.count_by::<Task>("roles", role)?, ids.len() as u64);
+            }
+            Ok(())
+        }).unwrap();
+        store.write_blocking(move |tx| tasks.iter().try_for_each(|task| tx.delete(&task.id))).unwrap();
+        assert!(store.read(|tx| tx.values::<Task>("roles")).unwrap().is_empty());
+    }
+
+    #[test]
+    fn lists_are_what_a_naive_list_would_be(
+        specs in vec(("[abc]{0,2}", 0_i64..4, "[xy]{1}"), 0..40),
+        filter in prop_oneof![
+            Just("true"), Just("weight > 1"), Just("name contains \"a\""), Just("anyOf(roles) = \"x\""),
+            Just("id in [\"01\", \"03\", \"zz\", \"03\"]"), Just("anyOf(roles) in [\"x\", \"y\"] and weight = 2"),
+            Just("name = \"b 1\""), Just("name = \"\""),
+        ],
+        sort in prop_oneof![Just(""), Just(" sort by weight"), Just(" sort by weight desc, name desc"), Just(" sort by name")],
+        (offset, limit) in (0_usize..50, proptest::option::of(0_usize..50)),
+        scope in 0..3,
+    ) {
+        let tasks: Vec<Record<Task>> = specs.iter().enumerate().map(|(n, (name, weight, role))| {
+            let mut task = task(&format!("{n:02}"));
+            task.spec.name = if name.is_empty() { String::new() } else { format!("{name} {n}") };
+            task.spec.weight = *weight;
+            task.spec.roles.0.insert(role.clone());
+            task
+        }).collect();
+        let query = Query::parse(&format!("{filter}{sort}"), Words::<Task>::WORDS).unwrap();
+        let store = with_tasks(tasks.clone());
+        let listed = ["02", "03", "05", "20", "77"];
+        let naive_scope = |task: &&Record<Task>| match scope { 0 => true, 1 => listed.contains(&task.id.as_str()), _ => task.spec.roles.0.contains("y") };
+        let scope = match scope { 0 => Scope::All, 1 => Scope::Ids(Box::new(listed.into_iter())), _ => Scope::Having { field: "roles", value: "y" } };
+        store.read(|tx| {
+            let seen = |record| overkeep::entity::Seen { record, facts: tx };
+            let mut naive: Vec<&Record<Task>> = tasks.iter().filter(naive_scope).filter(|task| query.predicate.matches(&seen(task))).collect();
+            naive.sort_by(|a, b| overkeep::query::order(&query.sort, &seen(a), &seen(b)).then_with(|| a.id.cmp(&b.id)));
+            let expected: Vec<_> = naive.iter().skip(offset).take(limit.unwrap_or(usize::MAX)).map(|task| task.id.clone()).collect();
+            let page: Page<Task> = tx.select(&query, Window { limit, offset }, scope)?;
+            assert_eq!(page.records.into_iter().map(|task| task.id).collect::<Vec<_>>(), expected);
+            assert_eq!(page.total, naive.len() as u64);
+            Ok(())
+        }).unwrap();
+    }
+}
+
+#[test]
+fn a_filter_that_an_index_answers_does_not_scan() {
+    let plan = |text: &str| Plan::of::<Task>(&Query::parse(text, Words::<Task>::WORDS).unwrap().predicate).0;
+    assert_eq!(plan("name = \"x\""), Plan::Field("name"));
+    assert_eq!(plan("anyOf(roles) = \"x\" and name in [\"x\", \"y\"]"), Plan::Field("name"));
+    assert_eq!(plan("anyOf(roles) = \"x\" or anyOf(roles) = \"y\""), Plan::Field("roles"));
+    assert_eq!(plan("name = \"x\" and id = \"y\""), Plan::Id);
+    assert_eq!(plan("name = \"\""), Plan::Scope, "blank names are in no index");
+    assert_eq!(plan("name != \"x\""), Plan::Scope);
+    assert_eq!(plan("weight = 3"), Plan::Scope);
+    assert_eq!(plan("name = \"x\" or weight = 3"), Plan::Scope);
+
+    // And what it does not read cannot hurt: every other record here is damaged.
+    const RECORDS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("records.task");
+    let directory = TempDir::new().unwrap();
+    open(&directory).write_blocking(|tx| ["a", "b", "c"].into_iter().try_for_each(|id| tx.insert(task(id)))).unwrap();
+    let database = Database::open(directory.path().join("data")).unwrap();
+    let transaction = database.begin_write().unwrap();
+    ["a", "c"].iter().for_each(|id| drop(transaction.open_table(RECORDS).unwrap().insert(id.as_bytes(), b"?".as_slice()).unwrap()));
+    transaction.commit().unwrap();
+    drop(database);
+    let store = open(&directory);
+    let list = |text: &str| {
+        let query = Query::parse(text, Words::<Task>::WORDS).unwrap();
+        store.read(|tx| tx.select::<Task>(&query, Window::new(&query, None, None), Scope::All)).map(|page| page.total)
+    };
+    assert_eq!(list("name = \"task b\" and weight = 0"), Ok(1));
+    assert_eq!(list("id = \"b\""), Ok(1));
+    assert!(list("weight = 0").is_err());
+}
+
+#[test]
+fn the_file_is_for_its_owner_and_for_one_process() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("data");
+    let store = open(&directory);
+    assert!(store.is_new());
+    assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    let second = |path: &Path| Store::open(path, KINDS, Options::default()).err().unwrap();
+    assert!(matches!(second(&path), OpenError::Locked(_)));
+    assert!(second(&path).to_string().ends_with("data is in use by another process"));
+    drop(store);
+    assert!(open(&directory).is_new(), "nothing was stored yet");
+
+    let nowhere = directory.path().join("none/data");
+    assert!(matches!(second(&nowhere), OpenError::Directory { .. }));
+    for other in [&b"x"[..], b"PK\x03\x04 and more than the first few bytes", &[0; 8192]] {
+        std::fs::write(&path, other).unwrap();
+        assert!(matches!(second(&path), OpenError::NotOurs(_)));
+    }
+    std::fs::remove_file(&path).unwrap();
+    let database = Database::create(&path).unwrap();
+    let transaction = database.begin_write().unwrap();
+    drop(transaction.open_table(TableDefinition::<u64, u64>::new("something")).unwrap());
+    transaction.commit().unwrap();
+    drop(database);
+    assert!(matches!(second(&path), OpenError::NotOurs(_)));
+
+    std::fs::remove_file(&path).unwrap();
+    drop(open(&directory));
+    let database = Database::open(&path).unwrap();
+    let transaction = database.begin_write().unwrap();
+    let meta = TableDefinition::<&[u8], &[u8]>::new("meta");
+    transaction.open_table(meta).unwrap().insert(b"format".as_slice(), 2_u32.to_le_bytes().as_slice()).unwrap();
+    transaction.commit().unwrap();
+    drop(database);
+    assert!(matches!(second(&path), OpenError::Newer { found: 2, known: 1, .. }));
+}
+
+#[test]
+fn a_start_that_was_cut_off_leaves_nothing_in_the_way() {
+    let directory = TempDir::new().unwrap();
+    std::fs::write(directory.path().join("data.new"), b"half a file").unwrap();
+    let store = open(&directory);
+    store.write_blocking(|tx| tx.set_setting("a", Some(b"1"))).unwrap();
+    drop(store);
+    assert_eq!(open(&directory).read(|tx| tx.setting("a")).unwrap(), Some(b"1".to_vec()));
+    assert!(!directory.path().join("data.new").exists());
+}
+
+#[tokio::test]
+async fn expiry_takes_what_is_due_and_nothing_else() {
+    let clock = Clock::manual(Timestamp::from_millis(10_000));
+    let store = Store::open_on(InMemoryBackend::new(), KINDS, Options { clock: clock.clone(), ..Options::default() }).unwrap();
+    let tasks = (-600..600).map(|n| Record { spec: Task { due: Some(n), ..task(&n.to_string()).spec }, ..task(&n.to_string()) });
+    store.in_batches(tasks.collect(), |tx, task| tx.insert(task)).await.unwrap();
+    store.write(|tx| tx.insert(task("never"))).await.unwrap();
+    store
+        .write(|tx| tx.insert(Record { spec: Task { parent: Some(Id::from_text("-5")), ..task("child").spec }, ..task("child") }))
+        .await
+        .unwrap();
+    let groups = Arc::new(AtomicUsize::new(0));
+    let counted = groups.clone();
+    store.subscribe(move |_| {
+        counted.fetch_add(1, SeqCst);
+    });
+    let removed = store.expire::<Task>("due", Timestamp::from_millis(100), |tx, id| tx.delete(id)).await.unwrap();
+    assert_eq!(removed, 700);
+    assert!(groups.load(SeqCst) >= 3, "in steps");
+    let left = store.read(|tx| Ok((tx.count::<Task>()?, tx.ids_below::<Task>("due", &Value::Date(i64::MAX), 1)?))).unwrap();
+    assert_eq!(left, (501, vec![Id::from_text("100")]));
+    assert_eq!(store.expire::<Task>("due", Timestamp::from_millis(200), |_, _| Ok(())).await.unwrap(), 100, "ends all the same");
+}
+
+#[tokio::test]
+async fn a_scan_nobody_waits_for_stops() {
+    let store = with_tasks((0..100).map(|n| task(&format!("{n:03}"))).collect());
+    let seen = Arc::new(AtomicUsize::new(0));
+    let counter = seen.clone();
+    let slow = store.scan(move |tx| {
+        tx.each::<Task>(|_| {
+            counter.fetch_add(1, SeqCst);
+            std::thread::sleep(Duration::from_millis(5));
+            Ok(())
+        })
+    });
+    assert!(tokio::time::timeout(Duration::from_millis(25), slow).await.is_err());
+    assert_eq!(store.scan(|tx| tx.count::<Task>()).await, Ok(100));
+    tokio::time::sleep(Duration::from_millis(30)).await;
+    assert!(seen.load(SeqCst) < 50);
+}
