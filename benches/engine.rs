@@ -1,0 +1,227 @@
+//! The access engine at corpus L: 100,000 identities, 10,000 services, 500 edge routers, 1,000 service policies, 350 router
+//! policies, AnyOf over 8 attributes of shares 1/2 to 1/10, one identity in every policy. Each figure stands beside a floor
+//! of the same run: one pass over a bitmap of 100,000 bits. `cargo bench --bench engine`.
+
+#![allow(clippy::indexing_slicing)] // a bench that panics says so
+
+use overkeep::access::{Engine, Policy, PolicyKind, Right, Semantic, Subject};
+use roaring::RoaringBitmap;
+use std::{
+    fs,
+    hint::black_box,
+    time::{Duration, Instant},
+};
+use {Right::Dial, Semantic::*, Subject::*};
+
+const IDENTITIES: usize = 100_000;
+const SERVICES: usize = 10_000;
+const EDGE_ROUTERS: usize = 500;
+const SHARES: [u64; 8] = [2, 2, 3, 4, 5, 8, 10, 10];
+
+/// Small and the same every time.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % n
+    }
+
+    fn roles(&mut self) -> Vec<String> {
+        (0..SHARES.len()).filter(|n| self.below(SHARES[*n]) == 0).map(|n| format!("role{n}")).collect()
+    }
+
+    /// One to three attributes.
+    fn list(&mut self) -> Vec<String> {
+        (0..=self.below(3)).map(|_| format!("#role{}", self.below(8))).collect()
+    }
+}
+
+type Subjects = Vec<(Subject, String, Vec<String>)>;
+
+struct Corpus {
+    subjects: Subjects,
+    service_policies: Vec<[Vec<String>; 2]>,
+    router_policies: Vec<[Vec<String>; 2]>,
+}
+
+fn identity(n: usize) -> String {
+    format!("identity-{n:06}")
+}
+
+fn service(n: usize) -> String {
+    format!("service-{n:05}")
+}
+
+fn corpus(service_policies: usize, dice: &mut Dice) -> Corpus {
+    let mut subjects = Subjects::new();
+    subjects.extend((0..IDENTITIES).map(|n| (Identity, identity(n), dice.roles())));
+    subjects.extend((0..SERVICES).map(|n| (Service, service(n), dice.roles())));
+    subjects.extend((0..EDGE_ROUTERS).map(|n| (EdgeRouter, format!("router-{n:03}"), dice.roles())));
+    let mut policy = |_| {
+        let mut near = dice.list();
+        near.push(format!("@{}", identity(0)));
+        [near, dice.list()]
+    };
+    Corpus {
+        subjects,
+        service_policies: (0..service_policies).map(&mut policy).collect(),
+        router_policies: (0..350).map(&mut policy).collect(),
+    }
+}
+
+fn load(corpus: &Corpus, semantic: Semantic) -> Engine {
+    let mut engine = Engine::new();
+    for (subject, id, roles) in &corpus.subjects {
+        engine.put_subject(*subject, id, roles, 0);
+    }
+    for (n, [identities, services]) in corpus.service_policies.iter().enumerate() {
+        let policy = Policy::Service { right: Dial, identities, services, posture_checks: &[] };
+        engine.put_policy(&format!("policy-{n:05}"), semantic, policy, 0);
+    }
+    for (n, [identities, edge_routers]) in corpus.router_policies.iter().enumerate() {
+        let policy = if n % 2 == 0 {
+            Policy::EdgeRouter { identities, edge_routers }
+        } else {
+            Policy::ServiceEdgeRouter { services: identities, edge_routers }
+        };
+        engine.put_policy(&format!("router-policy-{n:03}"), semantic, policy, 0);
+    }
+    engine
+}
+
+struct Row {
+    what: String,
+    p50: Duration,
+    p99: Duration,
+}
+
+fn measure(what: &str, runs: usize, mut run: impl FnMut(usize)) -> Row {
+    let mut times: Vec<Duration> = (0..runs)
+        .map(|n| {
+            let start = Instant::now();
+            run(n);
+            start.elapsed()
+        })
+        .collect();
+    times.sort_unstable();
+    Row { what: what.into(), p50: times[runs / 2], p99: times[runs * 99 / 100] }
+}
+
+fn print(rows: &[Row], floor: &Row) {
+    println!("{:<78} {:>11} {:>11} {:>9}", "", "p50", "p99", "x floor");
+    for row in rows.iter().chain([floor]) {
+        let ratio = row.p50.as_secs_f64() / floor.p50.as_secs_f64();
+        println!("{:<78} {:>11.2?} {:>11.2?} {:>9.2}", row.what, row.p50, row.p99, ratio);
+    }
+}
+
+/// Resident memory of this process in KiB (Linux).
+fn resident() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+    line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok()).unwrap_or_default()
+}
+
+fn floor() -> Row {
+    let bitmap: RoaringBitmap = (0..IDENTITIES as u32).filter(|n| n % 2 == 0).collect();
+    measure("floor: one pass over a bitmap of 100,000 bits, half of them set", 200, |_| {
+        black_box(bitmap.iter().fold(0_u32, u32::wrapping_add));
+    })
+}
+
+fn changes(engine: &mut Engine, rows: &mut Vec<Row>) {
+    let (all, thousand, none) = (vec!["#all".to_string()], vec!["#thousand".to_string()], vec![]);
+    for n in 0..1_000 {
+        engine.put_subject(Service, &service(n * 10), &["thousand".into()], 0);
+    }
+    let asks = "  the same, and the busiest identity's services afterwards";
+    for (what, asks) in [("policy change over all identities and 1,000 services", false), (asks, true)] {
+        rows.push(measure(what, 200, |n| {
+            let services = if n % 2 == 0 { &thousand } else { &none };
+            engine.put_policy("wide", AnyOf, Policy::Service { right: Dial, identities: &all, services, posture_checks: &[] }, n as u64);
+            if asks {
+                black_box(engine.rights(&identity(0)));
+            }
+        }));
+    }
+    let roles = |n: usize| [format!("role{}", n % 2), "role5".into()];
+    rows.push(measure("role change of one identity", 2_000, |n| {
+        engine.put_subject(Identity, &identity(n * 13), &roles(n), n as u64);
+    }));
+    rows.push(measure("role change of one service", 2_000, |n| {
+        engine.put_subject(Service, &service(n), &roles(n), n as u64);
+    }));
+    rows.push(measure("a new identity", 2_000, |n| _ = engine.put_subject(Identity, &format!("new-{n}"), &roles(n), n as u64)));
+}
+
+fn lists(engine: &mut Engine, rows: &mut Vec<Row>) {
+    let busy = identity(0);
+    println!("services visible to the identity in every policy: {}", engine.rights(&busy).visible().len());
+    rows.push(measure("rights of an identity of its own class, first time", 200, |n| {
+        engine.put_subject(Service, "bump", &[format!("role{}", n % 8)], n as u64);
+        black_box(engine.rights(&busy));
+    }));
+    rows.push(measure("rights of the 100,000 identities one after the other, none evaluated", 5, |n| {
+        engine.put_subject(Service, "bump", &[format!("role{}", n % 8)], n as u64);
+        (0..IDENTITIES).for_each(|n| _ = black_box(engine.rights(&identity(n))));
+    }));
+    rows.push(measure("rights, repeated", 2_000, |_| _ = black_box(engine.rights(&busy))));
+    for (what, skip) in [("page 500 of its services by id, first", 0), ("page 500 of its services by id, last", 9_000)] {
+        rows.push(measure(what, 500, |_| {
+            let services = engine.services(&busy, Dial);
+            black_box(services.in_order().skip(skip).take(500).map(|(_, id)| id.clone()).collect::<Vec<_>>());
+        }));
+    }
+    rows.push(measure("service-updates, nothing changed", 2_000, |n| _ = black_box(engine.last_change_at(&identity(n), 1))));
+    rows.push(measure("service-updates after a change elsewhere", 2_000, |n| {
+        engine.touch_service(&service(5), n as u64);
+        black_box(engine.last_change_at(&identity(n), 1));
+    }));
+    rows.push(measure("identities that may dial a service", 500, |n| _ = black_box(engine.identities(&service(n), Dial).len())));
+}
+
+fn decisions(engine: &Engine, dice: &mut Dice, what: &str, rows: &mut Vec<Row>) {
+    let pairs: Vec<_> =
+        (0..20_000).map(|_| (identity(dice.below(IDENTITIES as u64) as usize), service(dice.below(SERVICES as u64) as usize))).collect();
+    let mut yes = 0;
+    rows.push(measure(&format!("may dial, {what}"), pairs.len(), |n| {
+        yes += u32::from(black_box(engine.may(&pairs[n].0, &pairs[n].1, Dial)));
+    }));
+    println!("{what}: {yes} of {} may", pairs.len());
+    rows.push(measure(&format!("may not bind, {what}"), pairs.len(), |n| _ = black_box(engine.may(&pairs[n].0, &pairs[n].1, Right::Bind))));
+    rows.push(measure(&format!("routers in common, {what}"), 2_000, |n| {
+        black_box(engine.common_edge_routers(&pairs[n].0, &pairs[n].1).len());
+    }));
+    rows.push(measure(&format!("service policies of an identity, {what}"), 2_000, |n| {
+        black_box(engine.policies(PolicyKind::Service, Identity, &pairs[n].0).len());
+    }));
+}
+
+fn main() {
+    let mut dice = Dice(0x9E37_79B9_7F4A_7C15);
+    let large = corpus(1_000, &mut dice);
+    let before = resident();
+    let mut engine = load(&large, AnyOf);
+    println!("memory of the engine, nobody asked: {:.1} MB", (resident().saturating_sub(before)) as f64 / 1024.0);
+    (0..IDENTITIES).for_each(|n| _ = engine.rights(&identity(n)));
+    println!("memory of the engine, all 100,000 asked: {:.1} MB", (resident().saturating_sub(before)) as f64 / 1024.0);
+    let mut kept = Vec::new();
+    let mut rows = vec![measure("bulk load", 5, |_| kept.push(load(&large, AnyOf)))];
+    drop(kept);
+    decisions(&engine, &mut dice, "1,000 policies AnyOf", &mut rows);
+    lists(&mut engine, &mut rows);
+    changes(&mut engine, &mut rows);
+    let wide = corpus(10_000, &mut dice);
+    for (semantic, what) in [(AnyOf, "10,000 policies AnyOf"), (AllOf, "10,000 policies AllOf")] {
+        let mut engine = load(&wide, semantic);
+        decisions(&engine, &mut dice, what, &mut rows);
+        rows.push(measure(&format!("rights, first time, {what}"), 50, |n| {
+            engine.put_subject(Service, "bump", &[format!("role{}", n % 8)], n as u64);
+            black_box(engine.rights(&identity(n)));
+        }));
+    }
+    print(&rows, &floor());
+}

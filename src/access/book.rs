@@ -1,0 +1,121 @@
+//! All policies of one kind: their rows and their sides.
+
+use super::{
+    Semantic, Subject,
+    names::Names,
+    population::Population,
+    roles::{Because, List},
+    side::Side,
+};
+use roaring::RoaringBitmap;
+
+pub(super) struct Book {
+    names: Names,
+    sides: Vec<(Subject, Side)>,
+}
+
+/// The subjects of all kinds.
+#[derive(Default)]
+pub(super) struct Populations {
+    identities: Population,
+    services: Population,
+    edge_routers: Population,
+    posture_checks: Population,
+}
+
+impl Populations {
+    pub fn of(&self, subject: Subject) -> &Population {
+        match subject {
+            Subject::Identity => &self.identities,
+            Subject::Service => &self.services,
+            Subject::EdgeRouter => &self.edge_routers,
+            Subject::PostureCheck => &self.posture_checks,
+        }
+    }
+
+    pub fn of_mut(&mut self, subject: Subject) -> &mut Population {
+        match subject {
+            Subject::Identity => &mut self.identities,
+            Subject::Service => &mut self.services,
+            Subject::EdgeRouter => &mut self.edge_routers,
+            Subject::PostureCheck => &mut self.posture_checks,
+        }
+    }
+}
+
+impl Book {
+    pub fn new(sides: &[Subject]) -> Book {
+        Book { names: Names::default(), sides: sides.iter().map(|subject| (*subject, Side::default())).collect() }
+    }
+
+    pub fn names(&self) -> &Names {
+        &self.names
+    }
+
+    pub fn side(&self, subject: Subject) -> Option<&Side> {
+        self.sides.iter().find(|(of, _)| *of == subject).map(|(_, side)| side)
+    }
+
+    /// The policy's row, and whether any list says something else now.
+    pub fn put(&mut self, id: &str, semantic: Semantic, lists: &[(Subject, &[String])], all: &mut Populations) -> (u32, bool) {
+        let is_new = self.names.row(id).is_none();
+        let policy = self.names.intern(id);
+        let mut changed = is_new;
+        for (subject, side) in &mut self.sides {
+            let population = all.of_mut(*subject);
+            let entries = lists.iter().find(|(of, _)| of == subject).map_or(&[][..], |(_, entries)| *entries);
+            let list = List::parse(semantic, entries, |name| population.list(name));
+            changed |= side.list(policy) != Some(&list);
+            // Listed first, unlisted second: an attribute that both lists name keeps its row.
+            let before = side.remove(policy);
+            side.put(policy, list, population);
+            unlist(before, population);
+        }
+        (policy, changed)
+    }
+
+    pub fn remove(&mut self, id: &str, all: &mut Populations) -> Option<u32> {
+        let policy = self.names.row(id)?;
+        for (subject, side) in &mut self.sides {
+            unlist(side.remove(policy), all.of_mut(*subject));
+        }
+        self.names.release(policy);
+        Some(policy)
+    }
+
+    /// Policies that match a subject on its side.
+    pub fn of(&self, subject: Subject, row: u32, all: &Populations) -> RoaringBitmap {
+        let of = |side: &Side| all.of(subject).subject(row).map(|(id, roles)| side.of(id, roles));
+        self.side(subject).and_then(of).unwrap_or_default()
+    }
+
+    /// What at least one of the policies matches on the side of `subject`.
+    pub fn members(&self, policies: &RoaringBitmap, subject: Subject, all: &Populations) -> RoaringBitmap {
+        self.side(subject).map(|side| side.members(policies, all.of(subject))).unwrap_or_default()
+    }
+
+    /// Policies that match both subjects, and why on either side: the one evaluator behind allowing, listing and
+    /// explaining. Lazy, so that a yes costs no more than finding the first.
+    pub fn linking<'a>(
+        &'a self,
+        (one, row): (Subject, u32),
+        (other, other_row): (Subject, u32),
+        among: &RoaringBitmap,
+        all: &'a Populations,
+    ) -> impl Iterator<Item = (u32, Because<'a>, Because<'a>)> {
+        let near = self.side(one).zip(all.of(one).subject(row));
+        let far = self.side(other).zip(all.of(other).subject(other_row));
+        near.zip(far).into_iter().flat_map(move |((near, (id, roles)), (far, (other_id, other_roles)))| {
+            let proposed = near.propose(id, roles) & far.propose(other_id, other_roles) & among;
+            proposed
+                .into_iter()
+                .filter_map(move |policy| Some((policy, near.because(policy, id, roles)?, far.because(policy, other_id, other_roles)?)))
+        })
+    }
+}
+
+fn unlist(list: Option<List>, population: &mut Population) {
+    for attribute in list.iter().flat_map(|list| list.attributes()) {
+        population.unlist(*attribute);
+    }
+}

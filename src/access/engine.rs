@@ -1,0 +1,166 @@
+//! What the engine consists of and how it is told what happened. Questions are next door.
+
+use super::{
+    Policy, PolicyKind, Rights, Semantic, Subject,
+    book::{Book, Populations},
+    rights::{Evaluated, Types},
+    watch::Watch,
+};
+use roaring::RoaringBitmap;
+use std::sync::Arc;
+
+/// Who may use what. Single-threaded: the caller keeps it behind one short lock.
+///
+/// Loading is the same calls: subjects before policies, in order of id, is the fast way, any order gives the same state.
+/// Times are milliseconds and only become `lastChangeAt`.
+pub struct Engine {
+    pub(super) all: Populations,
+    pub(super) service_policies: Book,
+    pub(super) edge_router_policies: Book,
+    pub(super) service_edge_router_policies: Book,
+    pub(super) types: Types,
+    evaluated: Evaluated,
+    watch: Watch,
+}
+
+impl Default for Engine {
+    fn default() -> Self {
+        use Subject::{EdgeRouter, Identity, PostureCheck, Service};
+        Engine {
+            all: Populations::default(),
+            service_policies: Book::new(&[Identity, Service, PostureCheck]),
+            edge_router_policies: Book::new(&[Identity, EdgeRouter]),
+            service_edge_router_policies: Book::new(&[Service, EdgeRouter]),
+            types: Types::default(),
+            evaluated: Evaluated::default(),
+            watch: Watch::default(),
+        }
+    }
+}
+
+impl Engine {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A subject was created, or its role attributes may have changed. This and the other changes answer whether anybody's
+    /// right to dial or bind may have changed with it.
+    pub fn put_subject(&mut self, subject: Subject, id: &str, role_attributes: &[String], now: u64) -> bool {
+        let before = self.policies_giving(subject, id);
+        let (row, changed) = self.all.of_mut(subject).put(id, role_attributes);
+        match subject {
+            Subject::Identity if changed => self.watch.roles_changed(row, now),
+            Subject::Identity => {}
+            _ => return changed && self.policies_giving(subject, id) != before && self.rights_changed(now),
+        }
+        changed
+    }
+
+    pub fn remove_subject(&mut self, subject: Subject, id: &str, now: u64) -> bool {
+        let before = self.policies_giving(subject, id);
+        let Some(row) = self.all.of_mut(subject).remove(id) else { return false };
+        self.watch.forget_touch((subject, row));
+        if subject == Subject::Identity {
+            self.watch.forget(row);
+            return true;
+        }
+        !before.is_empty() && self.rights_changed(now)
+    }
+
+    /// A policy was created or may say something else now. One that says the same, under a new name for instance, changes
+    /// nothing.
+    pub fn put_policy(&mut self, id: &str, semantic: Semantic, policy: Policy<'_>, now: u64) -> bool {
+        use Subject::{EdgeRouter, Identity, PostureCheck, Service};
+        match policy {
+            Policy::Service { right, identities, services, posture_checks } => {
+                let lists = [(Identity, identities), (Service, services), (PostureCheck, posture_checks)];
+                let (row, changed) = self.service_policies.put(id, semantic, &lists, &mut self.all);
+                let turned = self.types.set(row, right);
+                (changed || turned) && self.rights_changed(now)
+            }
+            Policy::EdgeRouter { identities, edge_routers } => {
+                let lists = [(Identity, identities), (EdgeRouter, edge_routers)];
+                self.edge_router_policies.put(id, semantic, &lists, &mut self.all);
+                false
+            }
+            Policy::ServiceEdgeRouter { services, edge_routers } => {
+                let lists = [(Service, services), (EdgeRouter, edge_routers)];
+                self.service_edge_router_policies.put(id, semantic, &lists, &mut self.all);
+                false
+            }
+        }
+    }
+
+    pub fn remove_policy(&mut self, kind: PolicyKind, id: &str, now: u64) -> bool {
+        match kind {
+            PolicyKind::Service => {
+                let Some(row) = self.service_policies.remove(id, &mut self.all) else { return false };
+                self.types.clear(row);
+                self.rights_changed(now)
+            }
+            PolicyKind::EdgeRouter => {
+                self.edge_router_policies.remove(id, &mut self.all);
+                false
+            }
+            PolicyKind::ServiceEdgeRouter => {
+                self.service_edge_router_policies.remove(id, &mut self.all);
+                false
+            }
+        }
+    }
+
+    /// A service, or a config of it, looks different to those who may use it.
+    pub fn touch_service(&mut self, id: &str, now: u64) {
+        self.touch(Subject::Service, id, now);
+    }
+
+    /// A posture check asks for something else of those whose rights depend on it.
+    pub fn touch_posture_check(&mut self, id: &str, now: u64) {
+        self.touch(Subject::PostureCheck, id, now);
+    }
+
+    /// Something else that the identity sees changed: a config override, what its endpoint reported.
+    pub fn touch_identity(&mut self, id: &str, now: u64) {
+        if let Some(row) = self.all.of(Subject::Identity).row(id) {
+            self.rights_of(row);
+            self.watch.move_to(row, now);
+        }
+    }
+
+    /// When what the identity can see or do last changed, `otherwise` if that is not known to have happened: the start of
+    /// its API session, or of the controller if later. Every move is later than anything answered for it before.
+    pub fn last_change_at(&mut self, identity: &str, otherwise: u64) -> u64 {
+        let Some(row) = self.all.of(Subject::Identity).row(identity) else { return otherwise };
+        if !self.watch.is_settled(row) {
+            self.rights_of(row);
+        }
+        self.watch.tell(row, otherwise)
+    }
+
+    /// The only way to an identity's rights: whoever sees them is noted as having seen them.
+    pub(super) fn rights_of(&mut self, identity: u32) -> Option<Arc<Rights>> {
+        let rights = self.evaluated.of(identity, &self.service_policies, &self.types, &self.all)?;
+        self.watch.settle(identity, &rights);
+        Some(rights)
+    }
+
+    fn touch(&mut self, subject: Subject, id: &str, now: u64) {
+        if let Some(row) = self.all.of(subject).row(id) {
+            self.watch.touch((subject, row), now);
+        }
+    }
+
+    fn rights_changed(&mut self, now: u64) -> bool {
+        self.evaluated.forget();
+        self.watch.rights_changed(now);
+        true
+    }
+
+    /// Service policies through which a service or posture check is part of others' rights.
+    fn policies_giving(&self, subject: Subject, id: &str) -> RoaringBitmap {
+        match (subject, self.all.of(subject).row(id)) {
+            (Subject::Service | Subject::PostureCheck, Some(row)) => self.service_policies.of(subject, row, &self.all),
+            _ => RoaringBitmap::new(),
+        }
+    }
+}

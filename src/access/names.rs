@@ -1,0 +1,106 @@
+//! Ids and their dense rows, and an answer made of rows.
+
+use roaring::RoaringBitmap;
+use std::{collections::BTreeMap, sync::Arc};
+
+/// Texts and their rows, both ways. A freed row is given to the next text, so that bitmaps stay dense over years: whoever
+/// frees one has first taken it out of every bitmap, and nothing outside the engine holds a row past the engine's lock.
+#[derive(Default)]
+pub(super) struct Names {
+    // Ordered, because lists of thousands are wanted in order of id and a walk is cheaper than a sort.
+    rows: BTreeMap<Arc<str>, u32>,
+    texts: Vec<Option<Arc<str>>>,
+    free: Vec<u32>,
+}
+
+impl Names {
+    pub fn row(&self, text: &str) -> Option<u32> {
+        self.rows.get(text).copied()
+    }
+
+    pub fn text(&self, row: u32) -> Option<&Arc<str>> {
+        self.texts.get(row as usize)?.as_ref()
+    }
+
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub fn in_order(&self) -> impl Iterator<Item = (u32, &Arc<str>)> {
+        self.rows.iter().map(|(text, row)| (*row, text))
+    }
+
+    /// The row of a text, a new one if it has none.
+    pub fn intern(&mut self, text: &str) -> u32 {
+        if let Some(row) = self.row(text) {
+            return row;
+        }
+        let name: Arc<str> = text.into();
+        let row = self.free.pop().unwrap_or(self.texts.len() as u32);
+        at(&mut self.texts, row, |text| *text = Some(name.clone()));
+        self.rows.insert(name, row);
+        row
+    }
+
+    pub fn release(&mut self, row: u32) {
+        if let Some(text) = self.texts.get_mut(row as usize).and_then(Option::take) {
+            self.rows.remove(&text);
+            self.free.push(row);
+        }
+    }
+}
+
+/// Changes the place of a row in a column, made if the column is shorter.
+pub(super) fn at<T: Default>(column: &mut Vec<T>, row: u32, change: impl FnOnce(&mut T)) {
+    let row = row as usize;
+    if column.len() <= row {
+        column.resize_with(row + 1, T::default);
+    }
+    if let Some(place) = column.get_mut(row) {
+        change(place)
+    }
+}
+
+/// Some rows of one kind and the ids they stand for, as long as the engine is borrowed.
+pub struct Named<'a> {
+    names: &'a Names,
+    rows: RoaringBitmap,
+}
+
+impl<'a> Named<'a> {
+    pub(super) fn new(names: &'a Names, rows: RoaringBitmap) -> Self {
+        Named { names, rows }
+    }
+
+    pub fn len(&self) -> usize {
+        self.rows.len() as usize
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    pub fn contains(&self, id: &str) -> bool {
+        self.names.row(id).is_some_and(|row| self.rows.contains(row))
+    }
+
+    pub fn rows(&self) -> &RoaringBitmap {
+        &self.rows
+    }
+
+    /// The ids in no particular order: the cheapest way to have them all.
+    pub fn ids(&self) -> impl Iterator<Item = &'a Arc<str>> {
+        self.rows.iter().filter_map(|row| self.names.text(row))
+    }
+
+    /// Rows and ids in order of id: `skip` and `take` make a page of it, `len` is the total. Many of all are picked out of
+    /// a walk over all, few are sorted.
+    pub fn in_order(&self) -> Box<dyn Iterator<Item = (u32, &'a Arc<str>)> + '_> {
+        if self.len() * 8 >= self.names.len() {
+            return Box::new(self.names.in_order().filter(|(row, _)| self.rows.contains(*row)));
+        }
+        let mut few: Vec<_> = self.rows.iter().filter_map(|row| Some((row, self.names.text(row)?))).collect();
+        few.sort_unstable_by_key(|(_, id)| *id);
+        Box::new(few.into_iter())
+    }
+}

@@ -1,0 +1,150 @@
+//! The subjects of one kind and their role attributes: per attribute the bitmap of those who carry it.
+
+use super::names::{Names, at};
+use roaring::RoaringBitmap;
+use std::{
+    collections::HashSet,
+    hash::{BuildHasher, RandomState},
+    sync::Arc,
+};
+
+#[derive(Default)]
+pub(super) struct Population {
+    names: Names,
+    everyone: RoaringBitmap,
+    // Per row the attributes, sorted.
+    roles: Vec<Option<Arc<[u32]>>>,
+    attributes: Names,
+    carried: Vec<Attribute>,
+    // Identities come by the thousand with the same few attributes: one allocation per combination.
+    combinations: HashSet<Arc<[u32]>>,
+    // Per row a keyed hash of the id, see `fingerprint`.
+    tokens: Vec<u64>,
+    hasher: RandomState,
+}
+
+#[derive(Default)]
+struct Attribute {
+    carriers: RoaringBitmap,
+    /// Role lists that name it. An attribute keeps its row while anybody carries or lists it.
+    listings: usize,
+}
+
+impl Population {
+    pub fn names(&self) -> &Names {
+        &self.names
+    }
+
+    pub fn everyone(&self) -> &RoaringBitmap {
+        &self.everyone
+    }
+
+    pub fn row(&self, id: &str) -> Option<u32> {
+        self.names.row(id)
+    }
+
+    pub fn roles(&self, row: u32) -> Option<&Arc<[u32]>> {
+        self.roles.get(row as usize)?.as_ref()
+    }
+
+    /// Id and roles, which is all that the match rule asks of a subject.
+    pub fn subject(&self, row: u32) -> Option<(&Arc<str>, &[u32])> {
+        Some((self.names.text(row)?, self.roles(row)?))
+    }
+
+    pub fn carriers(&self, attribute: u32) -> Option<&RoaringBitmap> {
+        self.carried.get(attribute as usize).map(|attribute| &attribute.carriers)
+    }
+
+    /// Subjects that carry an attribute, by its name.
+    pub fn carriers_of(&self, name: &str) -> RoaringBitmap {
+        self.attributes.row(name).and_then(|attribute| self.carriers(attribute)).cloned().unwrap_or_default()
+    }
+
+    pub fn attribute_name(&self, attribute: u32) -> Option<&Arc<str>> {
+        self.attributes.text(attribute)
+    }
+
+    /// Attributes that somebody carries, in order.
+    pub fn attributes_in_use(&self) -> impl Iterator<Item = &Arc<str>> {
+        let in_use = |attribute: u32| self.carriers(attribute).is_some_and(|carriers| !carriers.is_empty());
+        self.attributes.in_order().filter(move |(attribute, _)| in_use(*attribute)).map(|(_, name)| name)
+    }
+
+    /// One number for a set of subjects, independent of rows, so that it outlives them. Sums of keyed hashes: two sets
+    /// are confused once in 2^64 times, and nobody outside can search for such a pair.
+    pub fn fingerprint(&self, rows: &RoaringBitmap) -> u64 {
+        rows.iter().filter_map(|row| self.tokens.get(row as usize)).fold(0, |sum, token| sum.wrapping_add(*token))
+    }
+
+    /// The row, and whether anything is different now.
+    pub fn put(&mut self, id: &str, attributes: &[String]) -> (u32, bool) {
+        let row = self.names.intern(id);
+        let is_new = self.everyone.insert(row);
+        let mut after: Vec<u32> = attributes.iter().map(|name| self.attributes.intern(name)).collect();
+        after.sort_unstable();
+        after.dedup();
+        let before = self.roles.get_mut(row as usize).and_then(Option::take).unwrap_or_default();
+        for attribute in after.iter().filter(|attribute| before.binary_search(attribute).is_err()) {
+            at(&mut self.carried, *attribute, |gained| _ = gained.carriers.insert(row));
+        }
+        let same = *before == *after;
+        let after = self.combination(after);
+        at(&mut self.roles, row, |roles| *roles = Some(after.clone()));
+        at(&mut self.tokens, row, |token| *token = self.hasher.hash_one(id));
+        self.drop_roles(row, before, &after);
+        (row, is_new || !same)
+    }
+
+    pub fn remove(&mut self, id: &str) -> Option<u32> {
+        let row = self.names.row(id)?;
+        if let Some(before) = self.roles.get_mut(row as usize).and_then(Option::take) {
+            self.drop_roles(row, before, &[]);
+        }
+        self.everyone.remove(row);
+        self.names.release(row);
+        Some(row)
+    }
+
+    /// The row of an attribute that a role list names, until `unlist`.
+    pub fn list(&mut self, name: &str) -> u32 {
+        let attribute = self.attributes.intern(name);
+        at(&mut self.carried, attribute, |listed| listed.listings += 1);
+        attribute
+    }
+
+    pub fn unlist(&mut self, attribute: u32) {
+        if let Some(listed) = self.carried.get_mut(attribute as usize) {
+            listed.listings = listed.listings.saturating_sub(1);
+        }
+        self.release_if_unused(attribute);
+    }
+
+    fn combination(&mut self, roles: Vec<u32>) -> Arc<[u32]> {
+        if let Some(known) = self.combinations.get(roles.as_slice()) {
+            return known.clone();
+        }
+        let new: Arc<[u32]> = roles.into();
+        self.combinations.insert(new.clone());
+        new
+    }
+
+    fn drop_roles(&mut self, row: u32, before: Arc<[u32]>, after: &[u32]) {
+        for attribute in before.iter().filter(|attribute| after.binary_search(attribute).is_err()) {
+            if let Some(lost) = self.carried.get_mut(*attribute as usize) {
+                lost.carriers.remove(row);
+            }
+            self.release_if_unused(*attribute);
+        }
+        // Two left: this one and the set's own.
+        if Arc::strong_count(&before) == 2 {
+            self.combinations.remove(&before);
+        }
+    }
+
+    fn release_if_unused(&mut self, attribute: u32) {
+        if self.carried.get(attribute as usize).is_some_and(|known| known.listings == 0 && known.carriers.is_empty()) {
+            self.attributes.release(attribute);
+        }
+    }
+}

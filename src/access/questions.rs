@@ -1,0 +1,157 @@
+//! Everything that can be asked. An unknown id is not an error here: it may nothing and nothing is related to it.
+
+use super::{Engine, Named, PolicyKind, Right, Rights, Semantic, Subject, book::Book, roles::Because};
+use Subject::{EdgeRouter, Identity, PostureCheck, Service};
+use roaring::RoaringBitmap;
+use std::sync::Arc;
+
+/// A policy that grants a right, and why it does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Granting {
+    pub policy: Arc<str>,
+    pub identity: Reason,
+    pub service: Reason,
+    /// Ids of all checks that must pass, in order. None: nothing is asked.
+    pub posture_checks: Vec<Arc<str>>,
+}
+
+/// What a role list and a subject have in common.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reason {
+    Id,
+    Everyone,
+    /// All attributes of the list under AllOf, one that was found under AnyOf.
+    Attributes(Vec<Arc<str>>),
+}
+
+impl Engine {
+    pub fn may(&self, identity: &str, service: &str, right: Right) -> bool {
+        let rows = self.row(Identity, identity).zip(self.row(Service, service));
+        rows.is_some_and(|(identity, service)| self.links(identity, service, right).next().is_some())
+    }
+
+    /// The policies that give the identity this right to the service, in order of id.
+    pub fn granting(&self, identity: &str, service: &str, right: Right) -> Vec<Granting> {
+        let rows = self.row(Identity, identity).zip(self.row(Service, service));
+        let links = rows.into_iter().flat_map(|(identity, service)| self.links(identity, service, right));
+        let mut granting: Vec<_> = links.filter_map(|(policy, near, far)| self.grant(policy, near, far)).collect();
+        granting.sort_unstable_by(|one, other| one.policy.cmp(&other.policy));
+        granting
+    }
+
+    /// What the identity may dial and bind, shared and cheap to keep while the lock is let go; the rows are those of
+    /// `subjects(Service, ..)` until the next change.
+    pub fn rights(&mut self, identity: &str) -> Arc<Rights> {
+        self.row(Identity, identity).and_then(|row| self.rights_of(row)).unwrap_or_default()
+    }
+
+    pub fn services(&mut self, identity: &str, right: Right) -> Named<'_> {
+        let rights = self.rights(identity);
+        self.subjects(Service, rights.to(right).clone())
+    }
+
+    /// Identities that have the right to the service.
+    pub fn identities(&self, service: &str, right: Right) -> Named<'_> {
+        let policies = self.policies_matching(PolicyKind::Service, Service, service) & self.types.of(right);
+        self.subjects(Identity, self.service_policies.members(&policies, Identity, &self.all))
+    }
+
+    pub fn edge_routers_of_identity(&self, identity: &str) -> Named<'_> {
+        self.related(PolicyKind::EdgeRouter, Identity, identity, EdgeRouter)
+    }
+
+    pub fn edge_routers_of_service(&self, service: &str) -> Named<'_> {
+        self.related(PolicyKind::ServiceEdgeRouter, Service, service, EdgeRouter)
+    }
+
+    /// Edge routers over which the identity can reach the service.
+    pub fn common_edge_routers(&self, identity: &str, service: &str) -> Named<'_> {
+        let common = self.edge_routers_of_identity(identity).rows() & self.edge_routers_of_service(service).rows();
+        self.subjects(EdgeRouter, common)
+    }
+
+    /// What policies of a kind put beside a subject on their other side: the services of an identity whatever the type, the
+    /// identities of an edge router, the services of an edge router.
+    pub fn related(&self, kind: PolicyKind, from: Subject, id: &str, to: Subject) -> Named<'_> {
+        let policies = self.policies_matching(kind, from, id);
+        self.subjects(to, self.book(kind).members(&policies, to, &self.all))
+    }
+
+    /// Policies of a kind that match a subject.
+    pub fn policies(&self, kind: PolicyKind, subject: Subject, id: &str) -> Named<'_> {
+        Named::new(self.book(kind).names(), self.policies_matching(kind, subject, id))
+    }
+
+    /// What one policy matches on one side.
+    pub fn members(&self, kind: PolicyKind, policy: &str, side: Subject) -> Named<'_> {
+        let book = self.book(kind);
+        let policy: RoaringBitmap = book.names().row(policy).into_iter().collect();
+        self.subjects(side, book.members(&policy, side, &self.all))
+    }
+
+    /// Subjects that a list of `#attribute` and `@id` matches, as in a policy; `#all` is an attribute like any other here.
+    pub fn matching(&self, subject: Subject, semantic: Semantic, roles: &[String]) -> Named<'_> {
+        let population = self.all.of(subject);
+        let carriers = |role: &String| role.strip_prefix('#').map(|name| population.carriers_of(name));
+        let by_attributes = match semantic {
+            Semantic::AllOf => roles.iter().filter_map(carriers).reduce(|all, some| all & some).unwrap_or_default(),
+            Semantic::AnyOf => roles.iter().filter_map(carriers).fold(RoaringBitmap::new(), |all, some| all | some),
+        };
+        let by_id: RoaringBitmap = roles.iter().filter_map(|role| population.row(role.strip_prefix('@')?)).collect();
+        self.subjects(subject, by_attributes | by_id)
+    }
+
+    /// Role attributes that subjects of a kind carry, in order, each once.
+    pub fn role_attributes(&self, subject: Subject) -> impl Iterator<Item = &Arc<str>> {
+        self.all.of(subject).attributes_in_use()
+    }
+
+    /// How many subjects of a kind there are.
+    pub fn count(&self, subject: Subject) -> usize {
+        self.all.of(subject).names().len()
+    }
+
+    pub fn row(&self, subject: Subject, id: &str) -> Option<u32> {
+        self.all.of(subject).row(id)
+    }
+
+    /// Ids for rows of a kind.
+    pub fn subjects(&self, subject: Subject, rows: RoaringBitmap) -> Named<'_> {
+        Named::new(self.all.of(subject).names(), rows)
+    }
+
+    fn links(&self, identity: u32, service: u32, right: Right) -> impl Iterator<Item = (u32, Because<'_>, Because<'_>)> {
+        self.service_policies.linking((Identity, identity), (Service, service), self.types.of(right), &self.all)
+    }
+
+    fn grant(&self, policy: u32, near: Because<'_>, far: Because<'_>) -> Option<Granting> {
+        let checks = self.service_policies.members(&[policy].into(), PostureCheck, &self.all);
+        Some(Granting {
+            policy: self.service_policies.names().text(policy)?.clone(),
+            identity: self.reason(Identity, near),
+            service: self.reason(Service, far),
+            posture_checks: self.subjects(PostureCheck, checks).in_order().map(|(_, id)| id.clone()).collect(),
+        })
+    }
+
+    fn reason(&self, subject: Subject, because: Because<'_>) -> Reason {
+        let name = |attribute: &u32| self.all.of(subject).attribute_name(*attribute).cloned();
+        match because {
+            Because::Id => Reason::Id,
+            Because::Everyone => Reason::Everyone,
+            Because::Attributes(attributes) => Reason::Attributes(attributes.iter().filter_map(name).collect()),
+        }
+    }
+
+    fn policies_matching(&self, kind: PolicyKind, subject: Subject, id: &str) -> RoaringBitmap {
+        self.row(subject, id).map(|row| self.book(kind).of(subject, row, &self.all)).unwrap_or_default()
+    }
+
+    fn book(&self, kind: PolicyKind) -> &Book {
+        match kind {
+            PolicyKind::Service => &self.service_policies,
+            PolicyKind::EdgeRouter => &self.edge_router_policies,
+            PolicyKind::ServiceEdgeRouter => &self.service_edge_router_policies,
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! What an identity may dial and bind, evaluated at once for all identities that are alike.
+
+use super::{
+    Right, Subject,
+    book::{Book, Populations},
+};
+use roaring::RoaringBitmap;
+use std::{
+    collections::{BTreeMap, HashMap},
+    hash::{BuildHasher, RandomState},
+    sync::Arc,
+};
+
+/// The services an identity may dial and bind, as rows of services: good until the engine changes next.
+#[derive(Debug, Default)]
+pub struct Rights {
+    dial: RoaringBitmap,
+    bind: RoaringBitmap,
+    posture_checks: RoaringBitmap,
+    fingerprint: u64,
+}
+
+impl Rights {
+    pub fn to(&self, right: Right) -> &RoaringBitmap {
+        match right {
+            Right::Dial => &self.dial,
+            Right::Bind => &self.bind,
+        }
+    }
+
+    /// Services with either right, which is what a client sees.
+    pub fn visible(&self) -> RoaringBitmap {
+        &self.dial | &self.bind
+    }
+
+    /// Changes when, and only when, what the identity sees or can do does: which services it may dial and bind, each under
+    /// which alternative sets of posture checks. A second policy that grants the same under the same checks changes nothing.
+    pub(super) fn fingerprint(&self) -> u64 {
+        self.fingerprint
+    }
+
+    /// Whether a service, or a posture check of a policy that grants something, is among what the identity sees.
+    pub(super) fn shows(&self, subject: Subject, row: u32) -> bool {
+        match subject {
+            Subject::Service => self.dial.contains(row) || self.bind.contains(row),
+            Subject::PostureCheck => self.posture_checks.contains(row),
+            Subject::Identity | Subject::EdgeRouter => false,
+        }
+    }
+}
+
+/// Which service policies are of which type.
+#[derive(Default)]
+pub(super) struct Types {
+    dial: RoaringBitmap,
+    bind: RoaringBitmap,
+}
+
+impl Types {
+    pub fn of(&self, right: Right) -> &RoaringBitmap {
+        match right {
+            Right::Dial => &self.dial,
+            Right::Bind => &self.bind,
+        }
+    }
+
+    /// Says whether that is news.
+    pub fn set(&mut self, policy: u32, right: Right) -> bool {
+        let (to, from) = match right {
+            Right::Dial => (&mut self.dial, &mut self.bind),
+            Right::Bind => (&mut self.bind, &mut self.dial),
+        };
+        from.remove(policy);
+        to.insert(policy)
+    }
+
+    pub fn clear(&mut self, policy: u32) {
+        self.dial.remove(policy);
+        self.bind.remove(policy);
+    }
+}
+
+/// Identities with the same attributes have the same rights, unless a policy names one of them by id.
+type Class = (Arc<[u32]>, Option<Arc<str>>);
+
+/// More classes than this are not kept: the memory must not grow with the number of identities that ask.
+const CLASSES: usize = 512;
+
+/// Rights already evaluated. Emptied whole by whoever changes anything but an identity: evaluating costs about as much as
+/// finding out which ones would have survived.
+#[derive(Default)]
+pub(super) struct Evaluated {
+    classes: HashMap<Class, Arc<Rights>>,
+    hasher: RandomState,
+}
+
+impl Evaluated {
+    pub fn forget(&mut self) {
+        self.classes.clear();
+    }
+
+    pub fn of(&mut self, identity: u32, policies: &Book, types: &Types, all: &Populations) -> Option<Arc<Rights>> {
+        let population = all.of(Subject::Identity);
+        let id = population.names().text(identity)?;
+        let named = policies.side(Subject::Identity).is_some_and(|side| side.names(id));
+        let class = (population.roles(identity)?.clone(), named.then(|| id.clone()));
+        if let Some(known) = self.classes.get(&class) {
+            return Some(known.clone());
+        }
+        let rights = Arc::new(self.evaluate(identity, policies, types, all));
+        if self.classes.len() >= CLASSES {
+            self.classes.clear();
+        }
+        self.classes.insert(class, rights.clone());
+        Some(rights)
+    }
+
+    fn evaluate(&self, identity: u32, policies: &Book, types: &Types, all: &Populations) -> Rights {
+        let mut rights = Rights::default();
+        for ((right, checks), alike) in alternatives(identity, policies, types, all) {
+            let services = policies.members(&alike, Subject::Service, all);
+            if services.is_empty() {
+                continue;
+            }
+            let checks: RoaringBitmap = checks.into_iter().collect();
+            let under = all.of(Subject::PostureCheck).fingerprint(&checks);
+            let what = all.of(Subject::Service).fingerprint(&services);
+            rights.fingerprint = rights.fingerprint.wrapping_add(self.hasher.hash_one((right, under, what)));
+            rights.posture_checks |= checks;
+            match right {
+                Right::Dial => rights.dial |= services,
+                Right::Bind => rights.bind |= services,
+            }
+        }
+        rights.dial.optimize();
+        rights.bind.optimize();
+        rights
+    }
+}
+
+/// The identity's policies, those of one type under the same posture checks together. Most ask for none: they are set
+/// apart at once.
+fn alternatives(identity: u32, policies: &Book, types: &Types, all: &Populations) -> BTreeMap<(Right, Vec<u32>), RoaringBitmap> {
+    let mine = policies.of(Subject::Identity, identity, all);
+    let asking = policies.side(Subject::PostureCheck).map(|side| side.listing().clone()).unwrap_or_default();
+    let mut alternatives = BTreeMap::<_, RoaringBitmap>::new();
+    for right in [Right::Dial, Right::Bind] {
+        let mine = &mine & types.of(right);
+        for policy in &mine & &asking {
+            let checks = policies.members(&[policy].into(), Subject::PostureCheck, all);
+            alternatives.entry((right, checks.iter().collect())).or_default().insert(policy);
+        }
+        *alternatives.entry((right, Vec::new())).or_default() |= mine - &asking;
+    }
+    alternatives
+}

@@ -1,0 +1,86 @@
+//! A role list of a policy, parsed once, and the rule that says whom it matches.
+
+use super::Semantic;
+use std::{slice, sync::Arc};
+
+/// One side of one policy: `#attribute`s as rows of the population's attributes, `@id`s as texts, because an id may be
+/// listed before, and after, a subject of that id exists.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct List {
+    semantic: Semantic,
+    everyone: bool,
+    ids: Box<[Arc<str>]>,
+    attributes: Box<[u32]>,
+}
+
+/// Why a list matches a subject.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Because<'a> {
+    Id,
+    Everyone,
+    /// All listed attributes under AllOf, the first one found under AnyOf.
+    Attributes(&'a [u32]),
+}
+
+impl List {
+    /// Entries that are neither `#..` nor `@..` say nothing: whether they are admitted at all is the entity's business.
+    pub fn parse(semantic: Semantic, entries: &[String], mut attribute: impl FnMut(&str) -> u32) -> List {
+        let (mut everyone, mut ids, mut attributes) = (false, Vec::new(), Vec::new());
+        for entry in entries {
+            match (entry.as_str(), entry.strip_prefix('#'), entry.strip_prefix('@')) {
+                ("#all", ..) => everyone = true,
+                (_, Some(name), _) => attributes.push(attribute(name)),
+                (_, _, Some(id)) => ids.push(Arc::from(id)),
+                _ => {}
+            }
+        }
+        ids.sort_unstable();
+        ids.dedup();
+        attributes.sort_unstable();
+        attributes.dedup();
+        List { semantic, everyone, ids: ids.into(), attributes: attributes.into() }
+    }
+
+    /// The match rule. `roles` are sorted. Ids and `#all` are alternatives to the attributes under either semantic, and
+    /// an empty list matches nobody, under AllOf too.
+    pub fn because(&self, id: &str, roles: &[u32]) -> Option<Because<'_>> {
+        if self.ids.binary_search_by(|listed| (**listed).cmp(id)).is_ok() {
+            return Some(Because::Id);
+        }
+        if self.everyone {
+            return Some(Because::Everyone);
+        }
+        let has = |attribute: &u32| roles.binary_search(attribute).is_ok();
+        match self.semantic {
+            Semantic::AllOf if self.attributes.is_empty() => None,
+            Semantic::AllOf => self.attributes.iter().all(has).then_some(Because::Attributes(&self.attributes)),
+            Semantic::AnyOf => self.attributes.iter().find(|attribute| has(attribute)).map(|one| Because::Attributes(slice::from_ref(one))),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        !self.everyone && self.ids.is_empty() && self.attributes.is_empty()
+    }
+
+    pub fn everyone(&self) -> bool {
+        self.everyone
+    }
+
+    pub fn ids(&self) -> &[Arc<str>] {
+        &self.ids
+    }
+
+    pub fn attributes(&self) -> &[u32] {
+        &self.attributes
+    }
+
+    /// Attributes of which any one is enough.
+    pub fn any_of(&self) -> &[u32] {
+        if self.semantic == Semantic::AnyOf { &self.attributes } else { &[] }
+    }
+
+    /// Attributes that are needed together.
+    pub fn all_of(&self) -> &[u32] {
+        if self.semantic == Semantic::AllOf { &self.attributes } else { &[] }
+    }
+}
