@@ -1,0 +1,87 @@
+//! Hashing and checking passwords, a bounded number at a time.
+//!
+//! scrypt (RFC 7914) costs tens of milliseconds and 16 MiB by design. It runs on blocking threads of its own, one or two at once,
+//! with a bounded queue in front, so that a flood of logins slows nobody but itself.
+
+use std::sync::Arc;
+
+use scrypt::{
+    Params, Scrypt,
+    password_hash::{PasswordHasher, PasswordVerifier, phc::PasswordHash},
+};
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use crate::error::{Error, Result};
+
+/// Where to come back when the queue is full, in seconds.
+const RETRY: u32 = 2;
+/// Block size and parallelism of scrypt; with N = 2^14 that is 16 MiB.
+const BLOCKS: u32 = 8;
+const LANES: u32 = 1;
+
+/// Hashes and checks passwords. Cheap to clone.
+#[derive(Clone)]
+pub struct Passwords {
+    slots: Arc<Semaphore>,
+    queue: Arc<Semaphore>,
+    scrypt: Scrypt,
+    decoy: Arc<str>,
+}
+
+impl Passwords {
+    /// At most `slots` hashes at once and `queue` waiting; `cost` is log2 of scrypt's N.
+    ///
+    /// # Errors
+    /// The cost is not one of scrypt's, or there is no randomness.
+    pub fn new(slots: usize, queue: usize, cost: u8) -> Result<Self> {
+        let params = Params::new(cost, BLOCKS, LANES).map_err(|e| Error::Internal(format!("the cost of passwords: {e}")))?;
+        let scrypt = Scrypt::new_with_params(params);
+        let decoy = hashed(&scrypt, "nobody has this password")?.into();
+        Ok(Self { slots: Arc::new(Semaphore::new(slots)), queue: Arc::new(Semaphore::new(slots + queue)), scrypt, decoy })
+    }
+
+    /// The text to store for a password, in the PHC string format.
+    ///
+    /// # Errors
+    /// The queue is full.
+    pub async fn hash(&self, password: String) -> Result<String> {
+        let scrypt = self.scrypt;
+        self.queued(move || hashed(&scrypt, &password)).await?
+    }
+
+    /// Whether a password is the one stored. Without a stored one it takes as long and is wrong, so that nobody learns from the time
+    /// which user names exist.
+    ///
+    /// # Errors
+    /// The queue is full.
+    pub async fn verify(&self, password: String, stored: Option<String>) -> Result<bool> {
+        let (scrypt, known) = (self.scrypt, stored.is_some());
+        let text = stored.unwrap_or_else(|| self.decoy.to_string());
+        let fits = self.queued(move || PasswordHash::new(&text).is_ok_and(|hash| scrypt.verify_password(password.as_bytes(), &hash).is_ok()));
+        Ok(fits.await? && known)
+    }
+
+    /// The text to store for a password, at once. For the first start, when nobody is waiting.
+    ///
+    /// # Errors
+    /// There is no randomness.
+    pub fn hash_now(&self, password: &str) -> Result<String> {
+        hashed(&self.scrypt, password)
+    }
+
+    async fn queued<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+        let _place: SemaphorePermit<'_> = self.queue.try_acquire().map_err(|_| Error::Busy { retry_after: RETRY })?;
+        let slot = self.slots.clone().acquire_owned().await.map_err(|e| Error::Internal(e.to_string()))?;
+        let done = tokio::task::spawn_blocking(move || {
+            let result = work();
+            drop(slot);
+            result
+        });
+        done.await.map_err(|e| Error::Internal(format!("a password hash: {e}")))
+    }
+}
+
+fn hashed(scrypt: &Scrypt, password: &str) -> Result<String> {
+    let hash = scrypt.hash_password(password.as_bytes()).map_err(|e| Error::Internal(format!("a password hash: {e}")))?;
+    Ok(hash.to_string())
+}

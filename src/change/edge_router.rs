@@ -1,0 +1,88 @@
+//! Edge routers: the enrollment that comes with one, and the identity and policy of its tunneler.
+
+use super::{Change, Lifecycle, enrollment, lifecycle::short_id};
+use crate::{
+    entity::{EdgeRouter, EdgeRouterPolicy, Enrollment, FactsExt, Id, Identity, IdentityKind, Record, Semantic},
+    error::Result,
+};
+
+impl Lifecycle for EdgeRouter {
+    fn new_id() -> String {
+        short_id()
+    }
+
+    fn created(record: &Record<Self>, change: &Change<'_, '_>) -> Result<()> {
+        enroll(record, change)?;
+        if record.spec.is_tunneler_enabled { add_tunneler(record, change) } else { Ok(()) }
+    }
+
+    fn edited(old: &Record<Self>, new: &mut Record<Self>, change: &Change<'_, '_>) -> Result<()> {
+        match (old.spec.is_tunneler_enabled, new.spec.is_tunneler_enabled) {
+            (false, true) => add_tunneler(new, change),
+            (true, false) => remove_tunneler(old, change),
+            (true, true) if old.spec.name != new.spec.name => rename_tunneler(new, change),
+            _ => Ok(()),
+        }
+    }
+
+    fn deleting(record: &Record<Self>, change: &Change<'_, '_>) -> Result<()> {
+        if record.spec.is_tunneler_enabled { remove_tunneler(record, change) } else { Ok(()) }
+    }
+}
+
+/// Issues the one-time token by which the router gets its certificates.
+fn enroll(router: &Record<EdgeRouter>, change: &Change<'_, '_>) -> Result<()> {
+    let expires_at = change.now().plus(change.surroundings.router_enrollment);
+    let wanted = Enrollment::of_edge_router(router.id.clone());
+    enrollment::issue(wanted, expires_at, change).map(|_| ())
+}
+
+/// Takes a router's certificates away and gives it a new token; the one before is dead.
+///
+/// # Errors
+/// There is no such router.
+pub fn re_enroll(change: &Change<'_, '_>, id: &Id<EdgeRouter>) -> Result<()> {
+    let mut router = change.get(id)?;
+    for outstanding in change.linked::<Enrollment>("edgeRouter", id.as_str())? {
+        change.delete(&outstanding.id)?;
+    }
+    (router.state.is_verified, router.state.fingerprint, router.state.cert_pem) = (false, None, None);
+    enroll(&router, change)?;
+    change.put(router)
+}
+
+/// The identity a router's own tunneler acts as: same id and name, and a policy that lets it use its router.
+fn add_tunneler(router: &Record<EdgeRouter>, change: &Change<'_, '_>) -> Result<()> {
+    let (id, now) = (router.id.as_str(), change.now());
+    let mut identity = Record::new(Id::from_text(id), now, Identity::named(&router.spec.name));
+    identity.state.kind = IdentityKind::Router;
+    change.insert(identity)?;
+    let roles = || std::iter::once(format!("@{id}")).collect();
+    let policy = EdgeRouterPolicy {
+        name: format!("edge-router-{id}-system"),
+        semantic: Semantic::AnyOf,
+        edge_router_roles: crate::entity::Roles(roles()),
+        identity_roles: crate::entity::Roles(roles()),
+    };
+    let mut policy = Record::new(Id::from_text(id), now, policy);
+    policy.is_system = true;
+    // The router may be in the making, so that only the store's rules apply to the policy that names it.
+    change.tx.insert(policy)
+}
+
+fn remove_tunneler(router: &Record<EdgeRouter>, change: &Change<'_, '_>) -> Result<()> {
+    let id = router.id.as_str();
+    if change.find(&Id::<EdgeRouterPolicy>::from_text(id))?.is_some() {
+        change.tx.delete(&Id::<EdgeRouterPolicy>::from_text(id))?;
+    }
+    if change.find(&Id::<Identity>::from_text(id))?.is_some() {
+        change.tx.delete(&Id::<Identity>::from_text(id))?;
+    }
+    Ok(())
+}
+
+fn rename_tunneler(router: &Record<EdgeRouter>, change: &Change<'_, '_>) -> Result<()> {
+    let mut identity = change.get(&Id::<Identity>::from_text(router.id.as_str()))?;
+    identity.spec.name.clone_from(&router.spec.name);
+    change.put(identity)
+}

@@ -1,0 +1,56 @@
+//! Identities: which must not go, what of a router's own identity is fixed, and what disabling ends.
+
+use super::{Change, Lifecycle, lifecycle::short_id};
+use crate::{
+    clock::Timestamp,
+    entity::{ApiSession, FactsExt, Id, Identity, IdentityKind, Record},
+    error::{Error, Result},
+};
+
+impl Lifecycle for Identity {
+    fn new_id() -> String {
+        short_id()
+    }
+
+    fn edited(old: &Record<Self>, new: &mut Record<Self>, _: &Change<'_, '_>) -> Result<()> {
+        let router = old.state.kind == IdentityKind::Router;
+        if router && new.spec.name != old.spec.name {
+            return Err(Error::invalid("name", "follows the name of the router", &new.spec.name));
+        }
+        Ok(())
+    }
+
+    fn deleting(record: &Record<Self>, _: &Change<'_, '_>) -> Result<()> {
+        if record.state.is_default_admin {
+            return Err(Error::NotDeletable("the default administrator cannot be deleted".into()));
+        }
+        if record.state.kind == IdentityKind::Router {
+            return Err(Error::NotDeletable("the identity of a router goes with its router".into()));
+        }
+        Ok(())
+    }
+}
+
+/// Disables an identity until a time, or until it is enabled, and ends every session it has.
+///
+/// # Errors
+/// There is no such identity.
+pub fn disable(change: &Change<'_, '_>, id: &Id<Identity>, until: Option<Timestamp>) -> Result<()> {
+    let mut identity = change.get(id)?;
+    (identity.state.disabled_at, identity.state.disabled_until) = (Some(change.now()), until);
+    change.put(identity)?;
+    for session in change.linked::<ApiSession>("identity", id.as_str())? {
+        change.delete(&session.id)?;
+    }
+    Ok(())
+}
+
+/// Enables an identity.
+///
+/// # Errors
+/// There is no such identity.
+pub fn enable(change: &Change<'_, '_>, id: &Id<Identity>) -> Result<()> {
+    let mut identity = change.get(id)?;
+    (identity.state.disabled_at, identity.state.disabled_until) = (None, None);
+    change.put(identity)
+}

@@ -1,0 +1,183 @@
+//! Every write goes through here: create, edit and delete for any kind, and what else happens then.
+//!
+//! Not here: who asked and whether they may (`http/`), how it is stored (`store/`). Start reading at [`Change`]; what a kind does
+//! beyond being written is in the file of its name, as its [`Lifecycle`]. Invariant: a record that breaks a rule of its kind is
+//! never stored, and everything a change brings about is in the same transaction.
+
+mod config;
+mod credentials;
+mod draft;
+pub mod edge_router;
+pub mod enrollment;
+mod first_start;
+pub mod identity;
+mod lifecycle;
+mod policy;
+mod registry;
+mod service;
+
+use std::{ops::Deref, sync::Arc, time::Duration};
+
+pub use draft::Draft;
+pub use first_start::{Administrator, first_start, material};
+pub use lifecycle::Lifecycle;
+pub use registry::KINDS;
+
+use crate::{
+    clock::Timestamp,
+    entity::{Entity, FactsExt, Id, Record},
+    error::{Error, Result},
+    pki::Holdings,
+    query::Value,
+    store::{Store, Tx},
+};
+
+/// What changes need to know beside the store.
+pub struct Surroundings {
+    /// Signs enrollment tokens.
+    pub holdings: Arc<Holdings>,
+    /// `host:port` under which clients reach this controller.
+    pub address: String,
+    /// How long an identity's one-time token is good for.
+    pub identity_enrollment: Duration,
+    /// How long a router's one-time token is good for.
+    pub router_enrollment: Duration,
+}
+
+impl Surroundings {
+    /// Who issues enrollment tokens: the address clients go to with them.
+    pub fn issuer(&self) -> String {
+        format!("https://{}", self.address)
+    }
+}
+
+/// The way to change anything. Cheap to clone.
+#[derive(Clone)]
+pub struct Changes {
+    store: Store,
+    surroundings: Arc<Surroundings>,
+}
+
+impl Changes {
+    /// Changes on a store.
+    pub fn new(store: Store, surroundings: Surroundings) -> Self {
+        Self { store, surroundings: Arc::new(surroundings) }
+    }
+
+    /// Runs a job in one transaction. When this returns, what it wrote is on disk and visible everywhere.
+    ///
+    /// # Errors
+    /// What the job answers, in which case nothing was written, or [`Error::Busy`] and [`Error::Storage`] of the store.
+    pub async fn run<T: Send + 'static>(&self, job: impl FnOnce(&Change<'_, '_>) -> Result<T> + Send + 'static) -> Result<T> {
+        let surroundings = self.surroundings.clone();
+        self.store.write(move |tx| job(&Change { tx, surroundings: &surroundings })).await
+    }
+
+    /// The same, for callers outside of the request loop.
+    ///
+    /// # Errors
+    /// As in [`Changes::run`].
+    pub fn run_blocking<T: Send + 'static>(&self, job: impl FnOnce(&Change<'_, '_>) -> Result<T> + Send + 'static) -> Result<T> {
+        let surroundings = self.surroundings.clone();
+        self.store.write_blocking(move |tx| job(&Change { tx, surroundings: &surroundings }))
+    }
+}
+
+/// One transaction of changes. Reads go to the transaction itself.
+pub struct Change<'c, 't> {
+    tx: &'c Tx<'t>,
+    surroundings: &'c Surroundings,
+}
+
+impl<'t> Deref for Change<'_, 't> {
+    type Target = Tx<'t>;
+    fn deref(&self) -> &Tx<'t> {
+        self.tx
+    }
+}
+
+impl Change<'_, '_> {
+    /// How long a one-time token of an identity is good for unless its creator says.
+    pub fn identity_enrollment(&self) -> Duration {
+        self.surroundings.identity_enrollment
+    }
+
+    /// The time of the change.
+    pub fn now(&self) -> Timestamp {
+        crate::entity::Facts::now(self.tx)
+    }
+
+    /// Stores what a request asks to create.
+    ///
+    /// # Errors
+    /// A rule of the kind is broken.
+    pub fn create<E: Lifecycle>(&self, draft: Draft<E>) -> Result<Record<E>> {
+        let mut record = Record::new(Id::from_text(E::new_id()), self.now(), draft.spec);
+        record.tags = draft.tags;
+        self.insert(record)
+    }
+
+    /// Stores a new record.
+    ///
+    /// # Errors
+    /// A rule of the kind is broken.
+    pub fn insert<E: Lifecycle>(&self, mut record: Record<E>) -> Result<Record<E>> {
+        record.spec.tidy();
+        self.check(&record)?;
+        E::creating(&mut record, self)?;
+        self.tx.insert(record.clone())?;
+        E::created(&record, self)?;
+        Ok(record)
+    }
+
+    /// Changes what a request may write of a record; `None` from `edit` leaves it as it is.
+    ///
+    /// # Errors
+    /// There is no such record, it belongs to the system, or a rule of the kind is broken.
+    pub fn edit<E: Lifecycle>(&self, id: &Id<E>, edit: impl FnOnce(&Draft<E>) -> Result<Option<Draft<E>>>) -> Result<()> {
+        let old = self.tx.get(id)?;
+        if old.is_system {
+            return Err(Error::NotUpdatable(format!("{} {id} belongs to the system", E::KIND.name)));
+        }
+        let Some(draft) = edit(&Draft { tags: old.tags.clone(), spec: old.spec.clone() })? else { return Ok(()) };
+        let mut new = Record { tags: draft.tags, spec: draft.spec, ..old.clone() };
+        new.spec.tidy();
+        self.check(&new)?;
+        E::edited(&old, &mut new, self)?;
+        self.put(new)
+    }
+
+    /// Stores a record that code changed, and moves its time.
+    ///
+    /// # Errors
+    /// The store refuses it.
+    pub fn put<E: Lifecycle>(&self, mut record: Record<E>) -> Result<()> {
+        record.updated_at = self.now();
+        self.tx.put(record)
+    }
+
+    /// Deletes a record and what goes with it.
+    ///
+    /// # Errors
+    /// There is no such record, it belongs to the system, or others refer to it.
+    pub fn delete<E: Lifecycle>(&self, id: &Id<E>) -> Result<()> {
+        let record = self.tx.get(id)?;
+        if record.is_system {
+            return Err(Error::NotDeletable(format!("{} {id} belongs to the system", E::KIND.name)));
+        }
+        E::deleting(&record, self)?;
+        self.tx.delete(id)
+    }
+
+    /// The rules for every write of a record: those of all kinds, then those of its own.
+    fn check<E: Entity>(&self, record: &Record<E>) -> Result<()> {
+        record.tags.check("tags")?;
+        let name = E::FIELDS.iter().find(|field| field.name == "name").map(|field| (field.value)(record));
+        if let Some(Value::Text(name)) = name
+            && name.is_empty()
+        {
+            return Err(Error::invalid("name", "must not be blank", ""));
+        }
+        record.spec.check(self.tx)
+    }
+}
