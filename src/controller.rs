@@ -1,0 +1,264 @@
+//! The composition root: everything is put together here, started and stopped.
+//!
+//! Start reading at [`start`]. Invariant: a controller that says it runs has its file open, its engine filled and its socket bound.
+
+use std::{
+    fmt,
+    io::{IsTerminal, Write},
+    net::{SocketAddr, TcpListener},
+    path::{Path, PathBuf},
+    sync::{Arc, mpsc},
+    thread::JoinHandle,
+};
+
+use actix_web::{dev::ServerHandle, rt::System};
+use tokio::signal::unix::{SignalKind, signal};
+use uuid::Uuid;
+
+use crate::{
+    access::Access,
+    authentication::{Passwords, Sessions},
+    change::{self, Administrator, Changes, KINDS, Surroundings},
+    clock::Clock,
+    config::Config,
+    error::Error,
+    http::{self, Front, Limits, Listener, Services},
+    network::Network,
+    pki::{self, AlternativeNames, Holdings},
+    store::{self, Store},
+    upkeep::{self, Upkeep},
+};
+
+/// The user name of the administrator that a first start creates.
+const ADMINISTRATOR: &str = "admin";
+
+/// Why a controller did not start; one line for a person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotStarted(String);
+
+impl fmt::Display for NotStarted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl From<Error> for NotStarted {
+    fn from(error: Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl From<pki::Error> for NotStarted {
+    fn from(error: pki::Error) -> Self {
+        Self(format!("keys and certificates: {error}"))
+    }
+}
+
+/// A controller that answers requests. Dropping it stops it.
+pub struct Controller {
+    bound: SocketAddr,
+    advertised: String,
+    generated: Option<String>,
+    store: Store,
+    server: ServerHandle,
+    thread: Option<JoinHandle<std::io::Result<()>>>,
+    upkeep: Option<upkeep::Running>,
+}
+
+impl Controller {
+    /// The address that is listened on, with its real port.
+    pub fn bound(&self) -> SocketAddr {
+        self.bound
+    }
+
+    /// `host:port` under which clients reach it.
+    pub fn advertised(&self) -> &str {
+        &self.advertised
+    }
+
+    /// The administrator's password, if this start made one up.
+    pub fn generated_password(&self) -> Option<&str> {
+        self.generated.as_deref()
+    }
+
+    /// Lets open requests end, then closes the file.
+    pub fn stop(mut self) {
+        self.close();
+    }
+
+    fn close(&mut self) {
+        let Some(thread) = self.thread.take() else { return };
+        let stopping = self.server.stop(true);
+        let helper = std::thread::spawn(move || System::new().block_on(stopping));
+        drop(helper.join());
+        drop(thread.join());
+        drop(self.upkeep.take());
+        self.store.close();
+    }
+}
+
+impl Drop for Controller {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// Starts a controller in this process.
+///
+/// # Errors
+/// The first thing that does not work, in one line.
+pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
+    pki::jwt::install();
+    let socket = TcpListener::bind(config.listen).map_err(|e| NotStarted(format!("listen: {}: {e}", config.listen)))?;
+    let bound = socket.local_addr().map_err(|e| NotStarted(format!("listen: {}: {e}", config.listen)))?;
+    let advertised = config.advertised(bound).to_string();
+    let passwords = Passwords::new(config.passwords.slots, config.passwords.queue, config.passwords.cost)?;
+    let network = Network;
+    let store = open(config, &clock, &network)?;
+    let generated = if store.is_new() { fill(config, &store, &passwords, bound)? } else { None };
+    let holdings = Arc::new(Holdings::open(&change::material(&store)?)?);
+    let tls = pki::tls::server_config(holdings.leaf())?;
+    let access = Access::following(&store, clock.clone())?;
+    let surroundings = Surroundings {
+        holdings: holdings.clone(),
+        address: advertised.clone(),
+        identity_enrollment: config.enrollment.identity_duration.duration(),
+        router_enrollment: config.enrollment.edge_router_duration.duration(),
+    };
+    let changes = Changes::new(store.clone(), surroundings);
+    let sessions = Sessions::new(config.sessions.timeout.duration());
+    let upkeep = Upkeep {
+        store: store.clone(),
+        changes: changes.clone(),
+        sessions: sessions.clone(),
+        clock: clock.clone(),
+        settings: config.sessions.clone(),
+    };
+    let limits = Limits {
+        body: config.http.max_body_bytes,
+        time: config.http.request_timeout.duration(),
+        origins: config.http.cors_origins.clone(),
+    };
+    let services = Arc::new(Services {
+        store: store.clone(),
+        changes,
+        access,
+        holdings,
+        network,
+        sessions,
+        passwords,
+        started: clock.now(),
+        clock,
+        instance: Uuid::new_v4().simple().to_string().chars().take(10).collect(),
+        address: advertised.clone(),
+        limits,
+    });
+    let front = Front::new(services, http::management()?, http::client()?);
+    let listener = Listener {
+        socket,
+        tls,
+        workers: config.http.workers,
+        client_timeout: config.http.client_timeout.duration(),
+        handshake_timeout: config.http.handshake_timeout.duration(),
+        keep_alive: config.http.keep_alive.duration(),
+    };
+    let (server, thread) = listen(front, listener)?;
+    let upkeep = Some(upkeep.start().map_err(|e| NotStarted(format!("upkeep: {e}")))?);
+    Ok(Controller { bound, advertised, generated, store, server, thread: Some(thread), upkeep })
+}
+
+/// Runs the server on a thread of its own; it is there when this returns.
+fn listen(front: Front, listener: Listener) -> Result<(ServerHandle, JoinHandle<std::io::Result<()>>), NotStarted> {
+    let (tell, told) = mpsc::channel();
+    let run = move || {
+        System::new().block_on(async move {
+            let server = http::serve(front, listener)?;
+            drop(tell.send(server.handle()));
+            server.await
+        })
+    };
+    let thread = std::thread::Builder::new().name("server".into()).spawn(run).map_err(|e| NotStarted(format!("server: {e}")))?;
+    match told.recv() {
+        Ok(handle) => Ok((handle, thread)),
+        Err(_) => Err(NotStarted("server: it ended before it began".into())),
+    }
+}
+
+fn open(config: &Config, clock: &Clock, network: &Network) -> Result<Store, NotStarted> {
+    let network = network.clone();
+    let options = store::Options {
+        cache_bytes: config.store.cache_mib << 20,
+        queue: config.store.queue,
+        group: config.store.group,
+        scans: 2,
+        clock: clock.clone(),
+        links: Arc::new(move |router| network.link(router)),
+    };
+    Store::open(&config.data, KINDS, options).map_err(|e| NotStarted(format!("data: {}: {e}", config.data.display())))
+}
+
+/// Fills a new file. Answers the administrator's password if it was made up.
+fn fill(config: &Config, store: &Store, passwords: &Passwords, bound: SocketAddr) -> Result<Option<String>, NotStarted> {
+    let given = config.admin_password().map_err(|e| NotStarted(e.to_string()))?;
+    let generated = given.is_none().then(|| Uuid::new_v4().simple().to_string());
+    let password = passwords.hash_now(given.as_deref().or(generated.as_deref()).unwrap_or_default())?;
+    let advertised = config.advertised(bound);
+    let local = ["localhost", "127.0.0.1", "::1"];
+    let hosts = AlternativeNames::of_hosts(std::iter::once(advertised.host()).chain(local));
+    change::first_start(store, hosts, Administrator { username: ADMINISTRATOR.into(), password })?;
+    Ok(generated)
+}
+
+/// `overkeep run`: starts a controller, says where it is, and stops it on SIGTERM or SIGINT.
+///
+/// # Errors
+/// It does not start.
+pub fn run(config: Config) -> Result<(), NotStarted> {
+    let controller = start(&config, Clock::system())?;
+    announce(&config, &controller)?;
+    System::new().block_on(terminated()).map_err(|e| NotStarted(format!("signals: {e}")))?;
+    tracing::info!("stopping");
+    controller.stop();
+    Ok(())
+}
+
+async fn terminated() -> std::io::Result<()> {
+    let (mut term, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    tokio::select! {
+        _ = term.recv() => {},
+        _ = interrupt.recv() => {},
+    }
+    Ok(())
+}
+
+/// Tells whoever started it where it is, and at the first start how to get in.
+fn announce(config: &Config, controller: &Controller) -> Result<(), NotStarted> {
+    let address = controller.advertised();
+    println!("overkeep listens on {} and is reached at https://{address}", controller.bound());
+    let Some(password) = controller.generated_password() else { return Ok(()) };
+    println!("administrator: {ADMINISTRATOR}");
+    if std::io::stdout().is_terminal() {
+        println!("password: {password}  (shown this once)");
+    } else {
+        let file = password_file(&config.data);
+        keep(&file, password).map_err(|e| NotStarted(format!("the administrator's password: {}: {e}", file.display())))?;
+        println!("password: in {} (delete it once you have it)", file.display());
+    }
+    println!("next: log in with POST https://{address}/edge/management/v1/authenticate?method=password, then create identities, services and policies");
+    Ok(())
+}
+
+/// Beside the data file, with `.admin-password` behind its name.
+fn password_file(data: &Path) -> PathBuf {
+    let mut name = data.file_name().unwrap_or_default().to_os_string();
+    name.push(".admin-password");
+    data.with_file_name(name)
+}
+
+/// Writes a secret to a file that only its owner can read.
+fn keep(file: &Path, secret: &str) -> std::io::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let mut options = std::fs::OpenOptions::new();
+    let mut out = options.write(true).create(true).truncate(true).mode(0o600).open(file)?;
+    writeln!(out, "{secret}")
+}

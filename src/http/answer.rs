@@ -1,0 +1,134 @@
+//! What the functions in the route tables answer: each answer describes itself and turns into a reply.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{
+    envelope::{Empty, Envelope, ListEnvelope, Location, Meta, Pagination},
+    operation::{AnswerShape, JSON, Operation, Schemas},
+};
+use crate::{
+    entity::{Entity, Id},
+    error::{Error, Result},
+};
+
+/// An answer on its way out.
+pub struct Reply {
+    pub status: u16,
+    pub media: &'static str,
+    pub body: Vec<u8>,
+    pub headers: Vec<(&'static str, String)>,
+}
+
+impl Reply {
+    /// A JSON reply.
+    ///
+    /// # Errors
+    /// The value has no JSON form, which is a defect.
+    pub fn json(status: u16, value: &impl Serialize) -> Result<Self> {
+        let body = serde_json::to_vec(value).map_err(|e| Error::Internal(format!("an answer as JSON: {e}")))?;
+        Ok(Self { status, media: JSON, body, headers: Vec::new() })
+    }
+}
+
+/// An answer of a function in a route table.
+pub trait Answer: 'static {
+    /// What it says of the operation.
+    fn describe(operation: &mut Operation, schemas: &mut Schemas);
+
+    /// The reply.
+    ///
+    /// # Errors
+    /// It has no JSON form, which is a defect.
+    fn reply(self) -> Result<Reply>;
+}
+
+fn json_answer<T: JsonSchema>(operation: &mut Operation, schemas: &mut Schemas, status: u16) {
+    operation.answer = Some(AnswerShape { status, content: vec![(JSON, Some(schemas.answer::<T>()))] });
+}
+
+/// Done, with nothing to say.
+pub struct Done;
+
+impl Answer for Done {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        json_answer::<Envelope<Empty>>(operation, schemas, 200);
+    }
+    fn reply(self) -> Result<Reply> {
+        Reply::json(200, &Envelope { data: Empty {}, meta: Meta::default() })
+    }
+}
+
+/// A record was created.
+pub struct Created(Location);
+
+impl Created {
+    /// This one.
+    pub fn new<E: Entity>(id: &Id<E>) -> Self {
+        Self(Location::of(id))
+    }
+}
+
+impl Answer for Created {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        json_answer::<Envelope<Location>>(operation, schemas, 201);
+    }
+    fn reply(self) -> Result<Reply> {
+        Reply::json(201, &Envelope { data: self.0, meta: Meta::default() })
+    }
+}
+
+/// Data, status 200.
+pub struct Shown<T>(pub T);
+
+impl<T: Serialize + JsonSchema + 'static> Answer for Shown<T> {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        json_answer::<Envelope<T>>(operation, schemas, 200);
+    }
+    fn reply(self) -> Result<Reply> {
+        Reply::json(200, &Envelope { data: self.0, meta: Meta::default() })
+    }
+}
+
+/// Data about something new, status 201.
+pub struct Made<T>(pub T);
+
+impl<T: Serialize + JsonSchema + 'static> Answer for Made<T> {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        json_answer::<Envelope<T>>(operation, schemas, 201);
+    }
+    fn reply(self) -> Result<Reply> {
+        Reply::json(201, &Envelope { data: self.0, meta: Meta::default() })
+    }
+}
+
+/// A page of a list.
+pub struct Page<T> {
+    pub data: Vec<T>,
+    pub pagination: Pagination,
+    /// Left out where a list has none.
+    pub fields: Option<Vec<&'static str>>,
+}
+
+impl<T: Serialize + JsonSchema + 'static> Answer for Page<T> {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        json_answer::<ListEnvelope<T>>(operation, schemas, 200);
+    }
+    fn reply(self) -> Result<Reply> {
+        Reply::json(200, &ListEnvelope { data: self.data, meta: Meta::of_list(self.pagination, self.fields) })
+    }
+}
+
+/// An answer with headers added.
+pub struct WithHeaders<A>(pub A, pub Vec<(&'static str, String)>);
+
+impl<A: Answer> Answer for WithHeaders<A> {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        A::describe(operation, schemas);
+    }
+    fn reply(self) -> Result<Reply> {
+        let mut reply = self.0.reply()?;
+        reply.headers.extend(self.1);
+        Ok(reply)
+    }
+}

@@ -1,0 +1,152 @@
+//! What the functions in the route tables take: each argument describes itself and takes its part of the request.
+
+use std::{marker::PhantomData, sync::Arc};
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value as Json};
+
+use super::{
+    body::{self, Incoming},
+    operation::{Operation, Parameter, Place, Schemas},
+};
+use crate::{
+    change::Draft,
+    entity::{Entity, Id},
+    error::{Error, Result},
+};
+
+/// An argument of a function in a route table.
+pub trait Argument: Sized + 'static {
+    /// What it adds to the operation.
+    ///
+    /// # Errors
+    /// A schema of ours is none, which is a defect.
+    fn describe(operation: &mut Operation) -> Result<()>;
+
+    /// Its part of a request.
+    ///
+    /// # Errors
+    /// The request breaks what was described.
+    fn take(incoming: &mut Incoming<'_>) -> Result<Self>;
+}
+
+impl<E: 'static> Argument for Id<E> {
+    fn describe(operation: &mut Operation) -> Result<()> {
+        // The path says the name; the document takes it from there.
+        let schema = serde_json::json!({ "type": "string" });
+        operation.parameters.push(Parameter { name: String::new(), place: Place::Path, required: true, schema });
+        operation.errors.insert(404);
+        Ok(())
+    }
+    fn take(incoming: &mut Incoming<'_>) -> Result<Self> {
+        Ok(Self::from_text(incoming.next_segment()))
+    }
+}
+
+/// Query parameters, read into a flat struct. A list takes every value of its name, anything else the first.
+pub struct Query<T>(pub T);
+
+impl<T: DeserializeOwned + JsonSchema + 'static> Argument for Query<T> {
+    fn describe(operation: &mut Operation) -> Result<()> {
+        operation.parameters_of::<T>(Place::Query);
+        operation.errors.insert(400);
+        Ok(())
+    }
+    fn take(incoming: &mut Incoming<'_>) -> Result<Self> {
+        let values = body::query_values(incoming.query, incoming.parameters)?;
+        serde_json::from_value(Json::Object(values)).map(Query).map_err(|e| Error::invalid("query", e.to_string(), ""))
+    }
+}
+
+/// Request headers, read into a flat struct of texts.
+pub struct Headers<T>(pub T);
+
+impl<T: DeserializeOwned + JsonSchema + 'static> Argument for Headers<T> {
+    fn describe(operation: &mut Operation) -> Result<()> {
+        operation.parameters_of::<T>(Place::Header);
+        Ok(())
+    }
+    fn take(incoming: &mut Incoming<'_>) -> Result<Self> {
+        let mut values = Map::new();
+        for parameter in incoming.parameters.iter().filter(|p| p.place == Place::Header) {
+            if let Some(text) = incoming.header(&parameter.name) {
+                values.insert(parameter.name.clone(), text.into());
+            }
+        }
+        serde_json::from_value(Json::Object(values)).map(Headers).map_err(|e| Error::invalid("header", e.to_string(), ""))
+    }
+}
+
+/// A JSON body.
+pub struct Body<T>(pub T);
+
+impl<T: DeserializeOwned + JsonSchema + 'static> Argument for Body<T> {
+    fn describe(operation: &mut Operation) -> Result<()> {
+        let title = T::schema_name().into_owned();
+        operation.json_body(&body::lower_first(&title), title, Schemas::inline::<T>())
+    }
+    fn take(incoming: &mut Incoming<'_>) -> Result<Self> {
+        body::read(incoming.json()?).map(Body)
+    }
+}
+
+/// A JSON body that may be left out.
+pub struct OptionalBody<T>(pub Option<T>);
+
+impl<T: DeserializeOwned + JsonSchema + 'static> Argument for OptionalBody<T> {
+    fn describe(operation: &mut Operation) -> Result<()> {
+        Body::<T>::describe(operation)?;
+        if let Some(body) = &mut operation.body {
+            body.required = false;
+        }
+        Ok(())
+    }
+    fn take(incoming: &mut Incoming<'_>) -> Result<Self> {
+        if incoming.body.is_empty() { Ok(Self(None)) } else { body::read(incoming.json()?).map(|body| Self(Some(body))) }
+    }
+}
+
+/// The body of a PUT: every member, but for those that only creation sets.
+pub struct Replace<E>(pub Json, PhantomData<E>);
+
+impl<E: Entity + JsonSchema> Argument for Replace<E> {
+    fn describe(operation: &mut Operation) -> Result<()> {
+        let schema = body::replace_schema(Schemas::inline::<Draft<E>>(), E::FIXED);
+        operation.json_body(E::KIND.name, body::title(E::KIND.name, "Replace"), schema)
+    }
+    fn take(incoming: &mut Incoming<'_>) -> Result<Self> {
+        Ok(Self(incoming.json()?, PhantomData))
+    }
+}
+
+/// The body of a PATCH: the members to change.
+pub struct Patch<E> {
+    pub body: Json,
+    /// Says which members merge.
+    pub schema: Arc<Json>,
+    of: PhantomData<E>,
+}
+
+impl<E: Entity + JsonSchema> Argument for Patch<E> {
+    fn describe(operation: &mut Operation) -> Result<()> {
+        let schema = body::patch_schema(Schemas::inline::<Draft<E>>());
+        operation.json_body(E::KIND.name, body::title(E::KIND.name, "Patch"), schema)
+    }
+    fn take(incoming: &mut Incoming<'_>) -> Result<Self> {
+        Ok(Self { body: incoming.json()?, schema: incoming.schema(), of: PhantomData })
+    }
+}
+
+/// The body of a POST that creates a record.
+pub struct Create<E>(pub Draft<E>);
+
+impl<E: Entity + JsonSchema> Argument for Create<E> {
+    fn describe(operation: &mut Operation) -> Result<()> {
+        let schema = Schemas::inline::<Draft<E>>();
+        operation.json_body(E::KIND.name, body::title(E::KIND.name, "Create"), schema)
+    }
+    fn take(incoming: &mut Incoming<'_>) -> Result<Self> {
+        body::read(incoming.json()?).map(Self)
+    }
+}

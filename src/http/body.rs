@@ -1,0 +1,281 @@
+//! Reading requests: JSON bodies against their schema, query strings, and what PUT and PATCH mean.
+
+use std::sync::Arc;
+
+use actix_web::{http::header::HeaderMap, web::Bytes};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Map, Value as Json};
+
+use super::operation::{BodyShape, Parameter, Place};
+use crate::error::{Error, Result};
+
+/// A request on its way into the arguments of a function.
+pub struct Incoming<'r> {
+    /// Values of the path's parameters, in their order.
+    pub segments: Vec<String>,
+    pub query: &'r str,
+    pub headers: &'r HeaderMap,
+    pub body: Bytes,
+    /// What the operation describes.
+    pub parameters: &'r [Parameter],
+    pub shape: Option<&'r BodyShape>,
+}
+
+impl Incoming<'_> {
+    /// The next path parameter.
+    pub fn next_segment(&mut self) -> String {
+        if self.segments.is_empty() { String::new() } else { self.segments.remove(0) }
+    }
+
+    /// A header's text, if it is one.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+
+    /// The schema of the JSON body.
+    pub fn schema(&self) -> Arc<Json> {
+        self.shape.map(|shape| shape.schema.clone()).unwrap_or_default()
+    }
+
+    /// The checked JSON body, without its null members. `null` counts as an empty object.
+    ///
+    /// # Errors
+    /// It is missing, no JSON, or breaks the schema.
+    pub fn json(&self) -> Result<Json> {
+        let Some(shape) = self.shape else { return Ok(Json::Null) };
+        if self.body.is_empty() {
+            return Err(Error::invalid(&shape.name, "a body is required", ""));
+        }
+        let mut json: Json = serde_json::from_slice(&self.body).map_err(|e| Error::Unparseable(e.to_string()))?;
+        if json.is_null() {
+            json = Json::Object(Map::new());
+        }
+        drop_nulls(&mut json, &shape.schema);
+        if let Some(checker) = &shape.checker {
+            checker.check_body(&json)?;
+        }
+        Ok(json)
+    }
+}
+
+/// Takes out members that are null, which mean the same as absent ones. Maps keep theirs.
+fn drop_nulls(json: &mut Json, schema: &Json) {
+    match json {
+        Json::Object(members) if is_described(schema) => {
+            members.retain(|_, member| !member.is_null());
+            for (name, member) in members {
+                if let Some(inner) = member_schema(schema, name) {
+                    drop_nulls(member, inner);
+                }
+            }
+        }
+        Json::Array(items) => {
+            if let Some(inner) = schema.get("items") {
+                items.iter_mut().for_each(|item| drop_nulls(item, inner));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Whether a schema is of an object with members of its own, not of a map.
+fn is_described(schema: &Json) -> bool {
+    schema.get("properties").is_some() || schema.get("oneOf").is_some()
+}
+
+/// Reads checked JSON as a value.
+///
+/// # Errors
+/// What the schema lets pass and the type does not, such as `1.0` for an integer.
+pub fn read<T: DeserializeOwned>(json: Json) -> Result<T> {
+    serde_json::from_value(json).map_err(|e| Error::Unparseable(e.to_string()))
+}
+
+/// Writes a value of ours as JSON.
+///
+/// # Errors
+/// It has no JSON form, which is a defect.
+pub fn write(value: &impl Serialize) -> Result<Json> {
+    serde_json::to_value(value).map_err(|e| Error::Internal(format!("a value of ours as JSON: {e}")))
+}
+
+/// The name of a body in the document: `service` and `Create` make `ServiceCreate`.
+pub fn title(kind: &str, verb: &str) -> String {
+    let mut letters = kind.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect::<String>()).unwrap_or_default() + verb
+}
+
+/// `ServiceCreate` as `serviceCreate`.
+pub fn lower_first(name: &str) -> String {
+    let mut letters = name.chars();
+    letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
+}
+
+/// The schema of a PUT from that of a POST: what only creation sets is not required, and nothing has a default.
+pub fn replace_schema(mut schema: Json, fixed: &[&str]) -> Json {
+    if let Some(required) = schema.get_mut("required").and_then(Json::as_array_mut) {
+        required.retain(|name| !name.as_str().is_some_and(|name| fixed.contains(&name)));
+    }
+    strip(&mut schema, &["default"]);
+    schema
+}
+
+/// The schema of a PATCH from that of a POST: nothing is required, but for the tag that tells forms apart.
+pub fn patch_schema(mut schema: Json) -> Json {
+    strip(&mut schema, &["default"]);
+    optional(&mut schema);
+    schema
+}
+
+fn strip(schema: &mut Json, keywords: &[&str]) {
+    let Some(object) = schema.as_object_mut() else { return };
+    for keyword in keywords {
+        object.shift_remove(*keyword);
+    }
+    members_mut(object).for_each(|member| strip(member, keywords));
+    for form in object.get_mut("oneOf").and_then(Json::as_array_mut).into_iter().flatten() {
+        strip(form, keywords);
+    }
+}
+
+fn optional(schema: &mut Json) {
+    let Some(object) = schema.as_object_mut() else { return };
+    let tags: Vec<Json> = object
+        .get("properties")
+        .and_then(Json::as_object)
+        .into_iter()
+        .flatten()
+        .filter(|(_, member)| member.get("const").is_some())
+        .map(|(name, _)| name.clone().into())
+        .collect();
+    object.shift_remove("required");
+    if !tags.is_empty() {
+        object.insert("required".into(), tags.into());
+    }
+    members_mut(object).for_each(optional);
+    for keyword in ["oneOf", "anyOf"] {
+        for form in object.get_mut(keyword).and_then(Json::as_array_mut).into_iter().flatten() {
+            optional(form);
+        }
+    }
+}
+
+fn members_mut(object: &mut Map<String, Json>) -> impl Iterator<Item = &mut Json> {
+    object.get_mut("properties").and_then(Json::as_object_mut).into_iter().flat_map(|members| members.values_mut())
+}
+
+/// What a PUT makes of a stored draft: the body, with the stored values of members that only creation sets.
+pub fn replaced(stored: &Json, mut body: Json, fixed: &[&str]) -> Json {
+    if let Some(members) = body.as_object_mut() {
+        for name in fixed {
+            if let Some(kept) = stored.get(name) {
+                members.insert((*name).into(), kept.clone());
+            }
+        }
+    }
+    body
+}
+
+/// What a PATCH makes of a stored draft, or `None` where it names nothing. A member that is an object with members of its own
+/// merges, lists and maps are replaced, an empty map changes nothing.
+pub fn patched(stored: Json, body: &Json, schema: &Json, fixed: &[&str]) -> Option<Json> {
+    let (Json::Object(mut merged), Json::Object(members)) = (stored, body) else { return None };
+    let mut named = false;
+    for (name, value) in members.iter().filter(|(name, _)| !fixed.contains(&name.as_str())) {
+        if value.is_null() || is_hollow(value) {
+            continue;
+        }
+        named = true;
+        let described = member_schema(schema, name);
+        let whole = !described.is_some_and(is_described);
+        let before = merged.get(name).cloned().unwrap_or(Json::Null);
+        let after = match described {
+            Some(inner) if !whole && value.is_object() && before.is_object() => patched(before.clone(), value, inner, &[]).unwrap_or(before),
+            _ => value.clone(),
+        };
+        merged.insert(name.clone(), after);
+    }
+    named.then_some(Json::Object(merged))
+}
+
+/// An object without anything in it that is not null.
+fn is_hollow(value: &Json) -> bool {
+    value.as_object().is_some_and(|members| members.values().all(|v| v.is_null() || is_hollow(v)))
+}
+
+fn member_schema<'s>(schema: &'s Json, name: &str) -> Option<&'s Json> {
+    let found = schema.get("properties").and_then(|p| p.get(name));
+    let forms = schema.get("oneOf").and_then(Json::as_array);
+    let found = found.or_else(|| forms?.iter().find_map(|form| form.get("properties")?.get(name)))?;
+    let either = found.get("anyOf").and_then(Json::as_array);
+    Some(either.and_then(|forms| forms.iter().find(|form| form.get("properties").is_some())).unwrap_or(found))
+}
+
+/// The values of a query string, typed as the parameters are described. Blank numbers count as absent.
+///
+/// # Errors
+/// A value is not of its parameter's type.
+pub fn query_values(query: &str, parameters: &[Parameter]) -> Result<Map<String, Json>> {
+    let mut values = Map::new();
+    for (name, text) in pairs(query) {
+        let Some(parameter) = parameters.iter().find(|p| p.place == Place::Query && p.name == name) else { continue };
+        match parameter.schema.get("type").and_then(Json::as_str) {
+            Some("array") => {
+                if let Json::Array(list) = values.entry(name).or_insert_with(|| Json::Array(Vec::new())) {
+                    list.push(text.into());
+                }
+            }
+            _ if values.contains_key(&name) => {}
+            Some("integer") if text.is_empty() => {}
+            Some("integer") => {
+                let number = text.parse::<i64>().map_err(|_| Error::invalid(&name, "must be an integer", &text))?;
+                values.insert(name, number.into());
+            }
+            _ => {
+                values.insert(name, text.into());
+            }
+        }
+    }
+    let missing = parameters.iter().find(|p| p.place == Place::Query && p.required && !values.contains_key(&p.name));
+    if let Some(parameter) = missing {
+        return Err(Error::invalid(&parameter.name, "is required", "[]"));
+    }
+    for (name, value) in &values {
+        let schema = parameters.iter().find(|p| p.place == Place::Query && p.name == *name).map(|p| &p.schema);
+        let allowed = schema.and_then(|s| s.get("enum")).and_then(Json::as_array);
+        if allowed.is_some_and(|allowed| !allowed.contains(value)) {
+            return Err(Error::invalid(name, "is not one of the allowed values", value.as_str().unwrap_or_default()));
+        }
+    }
+    Ok(values)
+}
+
+/// Name and value of each part of a query string, decoded.
+fn pairs(query: &str) -> impl Iterator<Item = (String, String)> + '_ {
+    query.split('&').filter(|part| !part.is_empty()).map(|part| {
+        let (name, value) = part.split_once('=').unwrap_or((part, ""));
+        (decoded(name), decoded(value))
+    })
+}
+
+/// Percent-decodes text of a query string, where `+` is a blank.
+fn decoded(text: &str) -> String {
+    percent_decoded(&text.replace('+', " "))
+}
+
+/// Percent-decodes text; bytes that are no UTF-8 become the replacement character.
+pub fn percent_decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, tail)) = rest.split_first() {
+        let hex = tail.get(..2).filter(|_| *first == b'%').and_then(|two| std::str::from_utf8(two).ok());
+        if let Some(byte) = hex.and_then(|two| u8::from_str_radix(two, 16).ok()) {
+            bytes.push(byte);
+            rest = tail.get(2..).unwrap_or_default();
+        } else {
+            bytes.push(*first);
+            rest = tail;
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}

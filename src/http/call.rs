@@ -1,0 +1,56 @@
+//! What a function in a route table knows about the request that called it.
+
+use std::{net::IpAddr, ops::Deref, sync::Arc};
+
+use rustls::pki_types::CertificateDer;
+
+use super::services::Services;
+use crate::{
+    authentication::Caller,
+    clock::Timestamp,
+    entity::{Identity, Record},
+    error::{Error, Result},
+};
+
+/// Somebody at the other end of a connection.
+#[derive(Debug, Clone)]
+pub struct Peer {
+    /// Where the connection comes from, without port.
+    pub address: Option<IpAddr>,
+    /// The certificates presented in the handshake, leaf first. Possession of the leaf's key is proven, nothing else is.
+    pub certificates: Arc<[CertificateDer<'static>]>,
+}
+
+/// A request as its function sees it: who asks, from where and when, and everything there is to answer with.
+pub struct Call {
+    pub services: Arc<Services>,
+    /// The session that the request carries, if it is one.
+    pub caller: Option<Arc<Caller>>,
+    pub peer: Peer,
+    pub now: Timestamp,
+}
+
+impl Deref for Call {
+    type Target = Services;
+    fn deref(&self) -> &Services {
+        &self.services
+    }
+}
+
+impl Call {
+    /// The caller of an operation that needs a session.
+    ///
+    /// # Errors
+    /// There is none; the permission check of the row makes that impossible.
+    pub fn caller(&self) -> Result<&Arc<Caller>> {
+        self.caller.as_ref().ok_or(Error::Unauthorized { anonymous: true })
+    }
+
+    /// The identity of the caller.
+    ///
+    /// # Errors
+    /// As in [`Call::caller`].
+    pub fn identity(&self) -> Result<&Record<Identity>> {
+        self.caller().map(|caller| &caller.identity)
+    }
+}

@@ -1,0 +1,99 @@
+//! Services as their users see them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    access::Subject,
+    authentication::Caller,
+    clock::Timestamp,
+    entity::{Entity, FactsExt, Id, Record, Service},
+    error::{Error, Result},
+    http::{
+        answer::{Page, Shown},
+        argument::Query,
+        call::Call,
+        common::service::{ServiceDetail, Viewer},
+        verbs::{Listing, RoleFilter, of_ids, page},
+    },
+    store::{Read, Scope},
+};
+
+/// Which services.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ServiceListing {
+    #[serde(flatten)]
+    listing: Listing,
+    #[serde(flatten)]
+    roles: RoleFilter,
+    /// Types of settings to show, by id or name; `all` for every one.
+    #[serde(default)]
+    config_types: Vec<String>,
+}
+
+/// GET /services
+pub async fn list(call: Call, Query(wanted): Query<ServiceListing>) -> Result<Page<ServiceDetail>> {
+    let (access, caller) = (call.access.clone(), call.caller()?.clone());
+    let visible = (!caller.is_admin()).then(|| {
+        access.ask(|engine| {
+            let rows = engine.rights(caller.identity.id.as_str()).visible();
+            engine.subjects(Subject::Service, rows).in_order().map(|(_, id)| id.to_string()).collect::<Vec<_>>()
+        })
+    });
+    call.store
+        .scan(move |tx| {
+            let session_types = || caller.session.spec.config_types.iter().map(ToString::to_string).collect();
+            let types = if wanted.config_types.is_empty() { session_types() } else { wanted.config_types };
+            let viewer = Viewer::new(tx, &access, &caller.identity, &types)?;
+            let by_roles = wanted.roles.ids(&access, Subject::Service)?;
+            let ids = match (visible, by_roles) {
+                (Some(visible), Some(ids)) => Some(ids.into_iter().filter(|id| visible.binary_search(id).is_ok()).collect()),
+                (Some(ids), None) | (None, Some(ids)) => Some(ids),
+                (None, None) => None,
+            };
+            let scope = ids.as_deref().map_or(Scope::All, of_ids);
+            page::<Service, _>(tx, &wanted.listing, scope, |record| viewer.see(record))
+        })
+        .await
+}
+
+/// A service that the caller may see.
+///
+/// # Errors
+/// There is none, or the caller may neither dial nor bind it and is no administrator.
+pub fn visible(call: &Call, caller: &Caller, tx: &Read<'_>, id: &Id<Service>) -> Result<Record<Service>> {
+    let service = tx.get(id)?;
+    let identity = caller.identity.id.as_str();
+    let may = |right| call.access.ask(|engine| engine.may(identity, id.as_str(), right));
+    let seen = caller.is_admin() || [crate::access::Right::Dial, crate::access::Right::Bind].into_iter().any(may);
+    if seen { Ok(service) } else { Err(Error::NotFound { kind: Service::KIND.name, id: id.to_string(), field: None }) }
+}
+
+/// GET /services/{id}
+pub async fn detail(call: Call, id: Id<Service>) -> Result<Shown<ServiceDetail>> {
+    let caller = call.caller()?;
+    call.store.read(|tx| {
+        let service = visible(&call, caller, tx, &id)?;
+        let types: Vec<String> = caller.session.spec.config_types.iter().map(ToString::to_string).collect();
+        Viewer::new(tx, &call.access, &caller.identity, &types)?.see(&service).map(Shown)
+    })
+}
+
+/// When something changed.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "ServiceUpdates")]
+pub struct Updates {
+    last_change_at: Timestamp,
+}
+
+/// GET /current-api-session/service-updates
+pub async fn updates(call: Call) -> Result<Shown<Updates>> {
+    let caller = call.caller()?;
+    let since = caller.session.created_at.max(call.started);
+    let identity = caller.identity.id.as_str();
+    let otherwise = u64::try_from(since.millis()).unwrap_or_default();
+    let at = call.access.ask(|engine| engine.last_change_at(identity, otherwise));
+    Ok(Shown(Updates { last_change_at: Timestamp::from_millis(i64::try_from(at).unwrap_or(i64::MAX)) }))
+}

@@ -1,0 +1,89 @@
+//! POST /sessions: the right to dial or bind a service, made usable.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use uuid::Uuid;
+
+use super::service::visible;
+use crate::{
+    access::Right,
+    change::{Change, Lifecycle},
+    entity::{FactsExt, Id, PolicyType, Record, Service, Session, Tags},
+    error::{Error, Refusal, Result},
+    http::{
+        answer::Made,
+        argument::Body,
+        call::Call,
+        common::session::{View, see},
+        envelope::Detail,
+    },
+};
+
+/// A wish to use a service.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "Session")]
+pub struct NewSession {
+    #[serde(default)]
+    service_id: Id<Service>,
+    /// `Dial` unless set.
+    #[serde(default, rename = "type")]
+    #[schemars(with = "PolicyType")]
+    policy_type: Option<PolicyType>,
+    #[serde(default)]
+    tags: Tags,
+}
+
+/// POST /sessions
+pub async fn create(call: Call, Body(wish): Body<NewSession>) -> Result<Made<Detail<View>>> {
+    let caller = call.caller()?.clone();
+    let wanted = wish.policy_type.unwrap_or(PolicyType::Dial);
+    let right = match wanted {
+        PolicyType::Dial => Right::Dial,
+        PolicyType::Bind => Right::Bind,
+        PolicyType::Invalid => return Err(Error::invalid("type", "must be Dial or Bind", "Invalid")),
+    };
+    let (api_session, service) = (&caller.session.id, &wish.service_id);
+    let key = Session::key(api_session, service, wanted);
+    if let Some(open) = call.store.read(|tx| tx.find_by::<Session>("key", &key))? {
+        return call.store.read(|tx| see(tx, &call.access, &open)).map(Made);
+    }
+    call.store.read(|tx| visible(&call, &caller, tx, service).map(|_| ()))?;
+    let identity = caller.identity.id.as_str();
+    let (policies, routers) = call.access.ask(|engine| {
+        let granting = engine.granting(identity, service.as_str(), right);
+        (granting.into_iter().map(|g| g.policy.to_string()).collect::<Vec<_>>(), engine.common_edge_routers(identity, service.as_str()).len())
+    });
+    if policies.is_empty() {
+        return Err(Error::invalid("ServiceId", "service not found", service.as_str()));
+    }
+    if routers == 0 {
+        return Err(Error::Refused(Refusal::NoEdgeRoutersAvailable));
+    }
+    let session = Session {
+        token: Uuid::new_v4().to_string(),
+        api_session_id: caller.session.id.clone(),
+        identity_id: caller.identity.id.clone(),
+        service_id: wish.service_id,
+        policy_type: wanted,
+        // Only policies that had posture checks to pass are named.
+        service_policies: Vec::new(),
+    };
+    drop(policies);
+    let record = call.changes.run(move |change| open(change, session, wish.tags)).await?;
+    call.store.read(|tx| see(tx, &call.access, &record)).map(Made)
+}
+
+/// Stores the session, or finds the one that another request opened meanwhile.
+fn open(change: &Change<'_, '_>, session: Session, tags: Tags) -> Result<Record<Session>> {
+    let key = Session::key(&session.api_session_id, &session.service_id, session.policy_type);
+    if let Some(open) = change.find_by::<Session>("key", &key)? {
+        return Ok(open);
+    }
+    if change.find(&session.api_session_id)?.is_none() {
+        return Err(Error::Unauthorized { anonymous: false });
+    }
+    let mut record = Record::new(Id::from_text(Session::new_id()), change.now(), session);
+    record.tags = tags;
+    change.insert(record)
+}

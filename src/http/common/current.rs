@@ -1,0 +1,71 @@
+//! What belongs to the caller: the session of the request and its identity.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::{
+    authentication::Caller,
+    clock::Timestamp,
+    entity::{ApiSession, Entity, FactsExt, Identity, Links},
+    error::Result,
+    http::{
+        answer::{Done, Shown},
+        call::Call,
+        envelope::Detail,
+    },
+};
+
+/// The session of a request.
+pub type SessionDetail = Detail<CurrentSession>;
+
+/// The members of the session of a request.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "CurrentApiSessionDetail")]
+pub struct CurrentSession {
+    #[serde(flatten)]
+    of: <ApiSession as Entity>::View,
+    /// When it is over, if nothing is heard from it until then.
+    expires_at: Timestamp,
+    /// How long a session may idle.
+    expiration_seconds: u64,
+}
+
+/// How a caller's session looks.
+///
+/// # Errors
+/// A record it needs cannot be read.
+pub fn current(call: &Call, caller: &Caller) -> Result<SessionDetail> {
+    let session = &caller.session;
+    let timeout = call.sessions.timeout();
+    let active = call.sessions.last_activity(session);
+    let mut of = call.store.read(|tx| ApiSession::view(session, tx))?;
+    of.cached_last_activity_at = active;
+    of.auth_queries.clone_from(&caller.queries);
+    let view = CurrentSession { of, expires_at: active.plus(timeout), expiration_seconds: timeout.as_secs() };
+    Ok(Detail::new(session, view))
+}
+
+/// GET /current-api-session
+pub async fn session(call: Call) -> Result<Shown<SessionDetail>> {
+    let caller = call.caller()?;
+    current(&call, caller).map(Shown)
+}
+
+/// DELETE /current-api-session
+pub async fn end_session(call: Call) -> Result<Done> {
+    let id = call.caller()?.session.id.clone();
+    call.sessions.forget(id.as_str());
+    call.changes.run(move |change| change.delete(&id)).await.map(|()| Done)
+}
+
+/// GET /current-identity
+pub async fn identity(call: Call) -> Result<Shown<Detail<<Identity as Entity>::View>>> {
+    let id = &call.identity()?.id;
+    call.store.read(|tx| {
+        let record = tx.get(id)?;
+        let mut detail = Detail::new(&record, Identity::view(&record, tx)?);
+        detail.links = Links::default().with("self", "current-identity").with("mfa", "current-identity/mfa");
+        Ok(Shown(detail))
+    })
+}

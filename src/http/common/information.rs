@@ -1,0 +1,132 @@
+//! What the controller says of itself to anybody.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::{
+    clock::Timestamp,
+    entity::{Id, Links, Tags},
+    error::{Error, Result},
+    http::{
+        answer::{Answer, Page, Reply, Shown},
+        call::Call,
+        envelope::Pagination,
+        operation::{AnswerShape, Operation, Schemas},
+    },
+};
+
+/// The interfaces and their base paths.
+const INTERFACES: [(&str, &str); 3] =
+    [("edge", "/edge/client/v1"), ("edge-client", "/edge/client/v1"), ("edge-management", "/edge/management/v1")];
+/// The names of the descriptions.
+const SPECS: [&str; 2] = ["edge-client", "edge-management"];
+
+/// What this controller is.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Version {
+    /// By interface and version of it.
+    api_versions: BTreeMap<&'static str, BTreeMap<&'static str, ApiVersion>>,
+    build_date: &'static str,
+    /// Names of what is switched on.
+    capabilities: Vec<&'static str>,
+    revision: &'static str,
+    runtime_version: &'static str,
+    version: String,
+}
+
+/// Where an interface is.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct ApiVersion {
+    api_base_urls: Vec<String>,
+    path: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<String>,
+}
+
+/// GET /version
+pub async fn version(call: Call) -> Result<Shown<Version>> {
+    let interface =
+        |path: &'static str| BTreeMap::from([("v1", ApiVersion { api_base_urls: vec![format!("https://{}{path}", call.address)], path, version: None })]);
+    Ok(Shown(Version {
+        api_versions: INTERFACES.into_iter().map(|(name, path)| (name, interface(path))).collect(),
+        build_date: option_env!("OVERKEEP_BUILD_DATE").unwrap_or("unknown"),
+        capabilities: Vec::new(),
+        revision: option_env!("OVERKEEP_REVISION").unwrap_or("unknown"),
+        runtime_version: concat!("rust ", env!("CARGO_PKG_RUST_VERSION")),
+        version: format!("v{}", env!("CARGO_PKG_VERSION")),
+    }))
+}
+
+/// GET /enumerated-capabilities
+pub async fn capabilities(_: Call) -> Result<Shown<Vec<&'static str>>> {
+    Ok(Shown(vec!["HA_CONTROLLER", "OIDC_AUTH"]))
+}
+
+/// Where a protocol is spoken.
+#[derive(Serialize, JsonSchema)]
+pub struct Protocol {
+    /// `host:port`
+    address: String,
+}
+
+/// GET /protocols
+pub async fn protocols(call: Call) -> Result<Shown<BTreeMap<&'static str, Protocol>>> {
+    Ok(Shown(BTreeMap::from([("https", Protocol { address: call.address.clone() })])))
+}
+
+/// The certificate authorities, base64 of a PKCS#7 structure (RFC 7030 section 4.1.3).
+pub struct CaStore(String);
+
+impl Answer for CaStore {
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        let text = serde_json::json!({ "type": "string" });
+        operation.answer = Some(AnswerShape { status: 200, content: vec![("application/pkcs7-mime", Some(text))] });
+        operation.any_accept = true;
+    }
+    fn reply(self) -> Result<Reply> {
+        let headers = vec![("content-transfer-encoding", "base64".to_owned())];
+        Ok(Reply { status: 200, media: "application/pkcs7-mime", body: self.0.into_bytes(), headers })
+    }
+}
+
+/// GET /.well-known/est/cacerts
+pub async fn ca_store(call: Call) -> Result<CaStore> {
+    Ok(CaStore(call.holdings.bundle_pkcs7().to_owned()))
+}
+
+/// A description of an interface.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "SpecDetail")]
+pub struct Spec {
+    #[serde(rename = "_links")]
+    links: Links,
+    id: &'static str,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+    tags: Tags,
+    name: &'static str,
+}
+
+fn spec_named(name: &'static str) -> Spec {
+    let links = Links::default().with("self", format_args!("specs/{name}")).with("spec", format_args!("specs/{name}/spec"));
+    let at = Timestamp::ZERO_TIME;
+    Spec { links, id: name, created_at: at, updated_at: at, tags: Tags::default(), name }
+}
+
+/// GET /specs
+pub async fn specs(_: Call) -> Result<Page<Spec>> {
+    let count = SPECS.len() as i64;
+    let pagination = Pagination { limit: count, offset: 0, total_count: count };
+    Ok(Page { data: SPECS.into_iter().map(spec_named).collect(), pagination, fields: None })
+}
+
+/// GET /specs/{id}
+pub async fn spec(_: Call, id: Id<Spec>) -> Result<Shown<Spec>> {
+    let known = SPECS.into_iter().find(|name| *name == id.as_str());
+    known.map(|name| Shown(spec_named(name))).ok_or_else(|| Error::NotFound { kind: "spec", id: id.into_text(), field: None })
+}

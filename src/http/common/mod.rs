@@ -1,0 +1,40 @@
+//! Operations that both interfaces have.
+
+pub mod authenticate;
+pub mod current;
+pub mod information;
+pub mod service;
+pub mod session;
+
+use super::route::{Permission::*, Routes};
+
+/// The rows that stand in both tables.
+pub fn routes(routes: Routes) -> Routes {
+    routes
+        .get("/", Open, information::version)
+        .says("What this controller is and where its interfaces are.")
+        .get("/version", Open, information::version)
+        .says("What this controller is and where its interfaces are.")
+        .get("/enumerated-capabilities", Open, information::capabilities)
+        .says("The names of all capabilities that a controller of this line may have.")
+        .get("/.well-known/est/cacerts", Open, information::ca_store)
+        .says("The certificate authorities to trust, as a base64 PKCS#7 structure.")
+        .get("/specs", Open, information::specs)
+        .says("The descriptions of the interfaces.")
+        .get("/specs/{id}", Open, information::spec)
+        .says("One description of an interface.")
+        .post("/authenticate", Open, authenticate::authenticate)
+        .says("Opens an API session.")
+        .get("/current-api-session", Partial, current::session)
+        .says("The session that the request carries.")
+        .delete("/current-api-session", Partial, current::end_session)
+        .says("Ends the session that the request carries.")
+        .get("/current-identity", User, current::identity)
+        .says("The identity of the session that the request carries.")
+        .get("/sessions", User, session::list)
+        .says("The caller's service sessions; for administrators on the management interface everybody's.")
+        .get("/sessions/{id}", User, session::detail)
+        .says("One service session.")
+        .delete("/sessions/{id}", User, session::delete)
+        .says("Ends a service session.")
+}

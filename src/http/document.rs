@@ -1,0 +1,157 @@
+//! The OpenAPI 3.1 document of an interface, made from its rows.
+
+use serde_json::{Map, Value as Json, json};
+
+use super::{
+    envelope::Meta,
+    error::ErrorEnvelope,
+    operation::{Operation, Place, Schemas},
+    route::{Permission, Row},
+};
+
+const SESSION_SCHEME: &str = "ztSession";
+const TOKEN_SCHEME: &str = "oauth2";
+
+/// The document.
+pub fn assemble(name: &str, base: &str, rows: &[Row], mut schemas: Schemas) -> Json {
+    let error = schemas.answer::<ErrorEnvelope>();
+    schemas.answer::<Meta>();
+    let mut bodies = Map::new();
+    let mut paths = Map::<String, Json>::new();
+    for row in rows {
+        let described = operation(row, &error, &mut bodies);
+        let item = paths.entry(row.path.clone()).or_insert_with(|| json!({}));
+        if let Some(item) = item.as_object_mut() {
+            item.insert(row.method.to_lowercase(), described);
+        }
+    }
+    let mut components = schemas.into_components();
+    components.extend(bodies);
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": format!("Overkeep {name}"),
+            "version": "0.26.20",
+            "description": "The controller of a private overlay network: identities, services and the policies that decide who reaches what.",
+            "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" }
+        },
+        "servers": [{ "url": base }],
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "securitySchemes": {
+                SESSION_SCHEME: {
+                    "type": "apiKey", "in": "header", "name": "zt-session",
+                    "description": "The token of an API session, as POST /authenticate answers it."
+                },
+                TOKEN_SCHEME: {
+                    "type": "http", "scheme": "bearer",
+                    "description": "Access tokens of this controller. It issues none at present, so a bearer token alone opens nothing."
+                }
+            }
+        }
+    })
+}
+
+fn operation(row: &Row, error: &Json, bodies: &mut Map<String, Json>) -> Json {
+    let mut described = json!({
+        "operationId": id(row.method, &row.path),
+        "summary": row.summary,
+        "tags": [row.path.split('/').nth(1).filter(|s| !s.is_empty()).unwrap_or("version")],
+        "parameters": parameters(&row.operation, &row.path),
+        "responses": responses(row, error),
+        "security": security(row),
+    });
+    let Some(object) = described.as_object_mut() else { return described };
+    if row.extension {
+        object.insert("x-overkeep-extension".into(), true.into());
+    }
+    if let Some(body) = &row.operation.body {
+        let schema = match &body.title {
+            Some(title) => {
+                bodies.insert(title.clone(), body.schema.as_ref().clone());
+                json!({ "$ref": format!("#/components/schemas/{title}") })
+            }
+            None => body.schema.as_ref().clone(),
+        };
+        let text = json!({ "type": "string" });
+        let content: Map<String, Json> = body
+            .media
+            .iter()
+            .map(|media| ((*media).to_owned(), json!({ "schema": if *media == super::operation::JSON { &schema } else { &text } })))
+            .collect();
+        object.insert("requestBody".into(), json!({ "required": body.required, "content": content }));
+    }
+    described
+}
+
+fn security(row: &Row) -> Json {
+    match row.permission {
+        Permission::Open => json!([]),
+        _ if row.session_only => json!([{ SESSION_SCHEME: [] }]),
+        _ => json!([{ SESSION_SCHEME: [] }, { TOKEN_SCHEME: [] }]),
+    }
+}
+
+fn parameters(operation: &Operation, path: &str) -> Vec<Json> {
+    let mut names = path.split('{').skip(1).filter_map(|part| part.split('}').next());
+    let described = operation.parameters.iter().map(|parameter| {
+        let name = if parameter.place == Place::Path { names.next().unwrap_or_default() } else { &parameter.name };
+        json!({ "name": name, "in": parameter.place.word(), "required": parameter.required, "schema": parameter.schema })
+    });
+    described.collect()
+}
+
+fn responses(row: &Row, error: &Json) -> Json {
+    let mut responses = Map::new();
+    if let Some(answer) = &row.operation.answer {
+        let content: Map<String, Json> = answer
+            .content
+            .iter()
+            .map(|(media, schema)| ((*media).to_owned(), schema.as_ref().map_or_else(|| json!({}), |schema| json!({ "schema": schema }))))
+            .collect();
+        responses.insert(answer.status.to_string(), json!({ "description": "Done.", "content": content }));
+    }
+    let refusal = |text: &str| json!({ "description": text, "content": { "application/json": { "schema": error } } });
+    let mut statuses = row.operation.errors.clone();
+    statuses.extend((row.permission != Permission::Open).then_some(401));
+    statuses.insert(429);
+    for status in statuses {
+        responses.insert(status.to_string(), refusal(meaning(status)));
+    }
+    responses.insert("default".into(), refusal("Any other refusal."));
+    Json::Object(responses)
+}
+
+fn meaning(status: u16) -> &'static str {
+    match status {
+        400 => "The request breaks a rule; the cause names the field.",
+        401 => "No session, an ended one, or one without the permission.",
+        404 => "There is no such record.",
+        409 => "The state of the record does not allow it.",
+        429 => "Too many requests at once; try again after some seconds.",
+        _ => "Refused.",
+    }
+}
+
+/// `GET /services/{id}/configs` as `getServicesIdConfigs`.
+fn id(method: &str, path: &str) -> String {
+    let words = path.split(['/', '-', '{', '}', '.']).filter(|word| !word.is_empty());
+    words.fold(method.to_lowercase(), |id, word| id + &super::body::title(word, ""))
+}
+
+/// A sentence for rows that say nothing of their own.
+pub fn summary(method: &str, path: &str) -> String {
+    let what: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && !part.starts_with('{')).collect();
+    let last = what.last().copied().unwrap_or("version").replace('-', " ");
+    let one = path.ends_with('}');
+    match method {
+        "GET" if one => format!("One of the {last}."),
+        "GET" if what.len() > 1 => format!("The {last} of one of the {}.", what.first().copied().unwrap_or_default().replace('-', " ")),
+        "GET" => format!("The {last}."),
+        "POST" => format!("Adds to the {last}."),
+        "PUT" => format!("Replaces one of the {last}."),
+        "PATCH" => format!("Changes some members of one of the {last}."),
+        _ => format!("Deletes one of the {last}."),
+    }
+}

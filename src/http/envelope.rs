@@ -1,0 +1,124 @@
+//! The shape that every JSON answer has: `data` beside `meta`.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::{
+    clock::Timestamp,
+    entity::{Entity, Facts, Id, Links, Record, Tags},
+    error::Result,
+};
+
+/// The version clients find in every answer's `meta`.
+const VERSION: &str = "0.0.1";
+
+/// What every answer says beside its data.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Meta {
+    api_enrollment_version: &'static str,
+    api_version: &'static str,
+    /// The names that a `filter` and a `sort` of this list may use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Vec<String>>")]
+    pub filterable_fields: Option<Vec<&'static str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pagination: Option<Pagination>,
+}
+
+impl Default for Meta {
+    fn default() -> Self {
+        Self { api_enrollment_version: VERSION, api_version: VERSION, filterable_fields: None, pagination: None }
+    }
+}
+
+impl Meta {
+    /// What a list says.
+    pub fn of_list(pagination: Pagination, fields: Option<Vec<&'static str>>) -> Self {
+        Self { filterable_fields: fields, pagination: Some(pagination), ..Self::default() }
+    }
+}
+
+/// Which part of a list an answer holds.
+#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Pagination {
+    /// The most entries a page may have; 9223372036854775807 stands for no limit.
+    pub limit: i64,
+    /// How many entries were passed over.
+    pub offset: i64,
+    /// How many entries there are on all pages.
+    pub total_count: i64,
+}
+
+/// An answer.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "{T}Envelope")]
+pub struct Envelope<T> {
+    pub data: T,
+    pub meta: Meta,
+}
+
+/// An answer that is a list.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "{T}ListEnvelope")]
+pub struct ListEnvelope<T> {
+    pub data: Vec<T>,
+    pub meta: Meta,
+}
+
+/// Nothing but success.
+#[derive(Serialize, JsonSchema)]
+pub struct Empty {}
+
+/// Where a new record is.
+#[derive(Serialize, JsonSchema)]
+pub struct Location {
+    #[serde(rename = "_links")]
+    pub links: Links,
+    pub id: String,
+}
+
+/// A record on the wire: what every kind has, around the members of its own.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "{V}")]
+pub struct Detail<V> {
+    #[serde(rename = "_links")]
+    pub links: Links,
+    pub id: String,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+    pub tags: Tags,
+    #[serde(flatten)]
+    pub view: V,
+}
+
+impl<V> Detail<V> {
+    /// A record seen in this way.
+    pub fn new<E: Entity>(record: &Record<E>, view: V) -> Self {
+        Self {
+            links: Links::of(record),
+            id: record.id.to_string(),
+            created_at: record.created_at,
+            updated_at: record.updated_at,
+            tags: record.tags.clone(),
+            view,
+        }
+    }
+}
+
+/// The record as its kind shows it.
+///
+/// # Errors
+/// A record it needs cannot be read.
+pub fn detail<E: Entity>(record: &Record<E>, facts: &dyn Facts) -> Result<Detail<E::View>> {
+    Ok(Detail::new(record, E::view(record, facts)?))
+}
+
+impl Location {
+    /// The place of a record of kind `E`.
+    pub fn of<E: Entity>(id: &Id<E>) -> Self {
+        Self { links: Links::default().with("self", format_args!("{}/{id}", E::KIND.path)), id: id.to_string() }
+    }
+}

@@ -1,0 +1,120 @@
+//! How an error of ours looks on the wire: one table, from [`Error`] to status, code and cause.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{
+    answer::Reply,
+    envelope::Meta,
+};
+use crate::error::{Error, Refusal};
+
+/// An answer that is an error.
+#[derive(Serialize, JsonSchema)]
+pub struct ErrorEnvelope {
+    pub error: ApiError,
+    pub meta: Meta,
+}
+
+/// What went wrong.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ApiError {
+    /// A word for programs.
+    pub code: String,
+    /// A sentence for people.
+    pub message: String,
+    /// Under this id the request stands in the log.
+    pub request_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
+}
+
+/// Why.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Cause {
+    /// A member of the request that breaks a rule.
+    Field { field: String, reason: String, value: String },
+    /// Anything else.
+    Other { code: String, message: String },
+}
+
+/// Status, code, and what the cause says.
+struct Face {
+    status: u16,
+    code: &'static str,
+    cause: Option<Cause>,
+}
+
+impl Face {
+    fn new(status: u16, code: &'static str, error: &Error) -> Self {
+        Self { status, code, cause: Some(Cause::Other { code: "UNHANDLED".into(), message: error.to_string() }) }
+    }
+
+    fn field(status: u16, code: &'static str, field: &str, reason: &str, value: &str) -> Self {
+        Self { status, code, cause: Some(Cause::Field { field: field.into(), reason: reason.into(), value: value.into() }) }
+    }
+}
+
+fn face(error: &Error) -> Face {
+    match error {
+        Error::NotFound { field: Some(field), id, .. } => Face::field(404, "NOT_FOUND", field, &error.to_string(), id),
+        Error::NotFound { field: None, .. } => Face::new(404, "NOT_FOUND", error),
+        Error::Invalid { field, reason, value } => Face::field(400, "COULD_NOT_VALIDATE", field, reason, value),
+        Error::Duplicate { field, value } => Face::field(400, "COULD_NOT_VALIDATE", field, "must be unique", value),
+        Error::Incomplete(_) => Face::new(400, "COULD_NOT_VALIDATE", error),
+        Error::Unparseable(_) => Face::new(400, "COULD_NOT_PARSE_BODY", error),
+        Error::Filter(_) => Face::new(400, "INVALID_FILTER", error),
+        Error::Sort(_) => Face::new(400, "INVALID_SORT_IDENTIFIER", error),
+        Error::Referenced { field, by } => {
+            Face::field(409, "CAN_NOT_DELETE_REFERENCED_ENTITY", field, &error.to_string(), &format!("[{}]", by.join(" ")))
+        }
+        Error::BadReference(_) => Face::new(400, "REFERENCED_ENTITY_NOT_FOUND", error),
+        Error::NotDeletable(_) => Face::new(400, "ENTITY_CAN_NOT_BE_DELETED", error),
+        Error::NotUpdatable(_) => Face::new(400, "ENTITY_CAN_NOT_BE_UPDATED", error),
+        Error::Unauthorized { anonymous: true } => Face::new(401, "UNAUTHORIZED", error),
+        Error::Unauthorized { anonymous: false } => Face { status: 401, code: "UNAUTHORIZED", cause: None },
+        Error::InvalidAuth => Face::new(401, "INVALID_AUTH", error),
+        Error::Refused(refusal) => refused(*refusal, error),
+        Error::Busy { .. } => Face::new(429, "SERVER_TOO_MANY_REQUESTS", error),
+        Error::Storage(_) => Face { status: 503, code: "STORAGE_UNAVAILABLE", cause: None },
+        Error::Damaged { .. } | Error::Internal(_) => Face { status: 500, code: "UNHANDLED", cause: None },
+    }
+}
+
+fn refused(refusal: Refusal, error: &Error) -> Face {
+    let (status, code) = match refusal {
+        Refusal::InvalidEnrollmentToken => (400, "INVALID_ENROLLMENT_TOKEN"),
+        Refusal::EnrollmentExpired => (400, "ENROLLMENT_EXPIRED"),
+        Refusal::InvalidEnrollMethod => (400, "INVALID_ENROLL_METHOD"),
+        Refusal::EnrollmentExists => return Face::field(409, "ENROLLMENT_EXISTS", "method", &error.to_string(), ""),
+        Refusal::CouldNotProcessCsr => (400, "COULD_NOT_PROCESS_CSR"),
+        Refusal::MissingOrInvalidCsr => (400, "MISSING_OR_INVALID_CSR"),
+        Refusal::InvalidContentType => (400, "INVALID_CONTENT_TYPE"),
+        Refusal::NoEdgeRoutersAvailable => (400, "NO_EDGE_ROUTERS_AVAILABLE"),
+        Refusal::CouldNotParsePemBlock => (400, "COULD_NOT_PARSE_PEM_BLOCK"),
+        Refusal::MaxAuthenticatorMethodsReached => (409, "MAX_AUTHENTICATOR_METHODS_REACHED"),
+        Refusal::TooLarge => (413, "REQUEST_ENTITY_TOO_LARGE"),
+        Refusal::MethodNotAllowed => (405, "METHOD_NOT_ALLOWED"),
+        Refusal::UnknownPath => (404, "NOT_FOUND"),
+        Refusal::Timeout => (503, "TIMEOUT"),
+    };
+    Face::new(status, code, error)
+}
+
+/// The reply for an error. What nobody outside needs to know goes to the log.
+pub fn reply(error: &Error, request_id: &str) -> Reply {
+    let Face { status, code, cause } = face(error);
+    if status >= 500 {
+        tracing::error!(%error, code, "request failed");
+    }
+    let message = if status == 500 { "an unexpected error; the log has more under the request id".into() } else { error.to_string() };
+    let envelope =
+        ErrorEnvelope { error: ApiError { code: code.into(), message, request_id: request_id.into(), cause }, meta: Meta::default() };
+    let mut reply = Reply::json(status, &envelope).unwrap_or(Reply { status, media: "application/json", body: Vec::new(), headers: Vec::new() });
+    if let Error::Busy { retry_after } = error {
+        reply.headers.push(("retry-after", retry_after.to_string()));
+    }
+    reply
+}

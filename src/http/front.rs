@@ -1,0 +1,212 @@
+//! The front door: every request comes in here, finds its row, and leaves as an answer.
+//!
+//! actix-web does HTTP and TLS; routing is one radix tree behind its default service, because actix tries its own resources one
+//! after the other. The order of judgement is: path, method, session, permission, media types, body.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use actix_web::{HttpRequest, HttpResponse, http::StatusCode, web};
+use futures_util::FutureExt;
+use tracing::Instrument;
+
+use super::{
+    answer::Reply,
+    body::Incoming,
+    call::{Call, Peer},
+    cors,
+    error,
+    operation::JSON,
+    route::{Found, Interface, Permission, Row},
+    services::Services,
+};
+use crate::{
+    authentication::Caller,
+    error::{Error, Refusal, Result},
+};
+
+/// First path segments that are not the client interface's.
+const RESERVED: [&str; 9] = ["edge", ".well-known", "health", "ready", "docs", "overkeep", "metrics", "fabric", "oidc"];
+const SERVER: &str = concat!("overkeep/", env!("CARGO_PKG_VERSION"));
+
+/// Both interfaces, and what they answer with.
+pub struct Front {
+    pub services: Arc<Services>,
+    pub management: Interface,
+    pub client: Interface,
+    requests: AtomicU64,
+}
+
+impl Front {
+    /// A front door for two interfaces.
+    pub fn new(services: Arc<Services>, management: Interface, client: Interface) -> Self {
+        Self { services, management, client, requests: AtomicU64::new(0) }
+    }
+
+    /// The interface that a path belongs to, and the path below its base.
+    fn locate(&self, path: &str) -> Option<(&Interface, String)> {
+        let mut parts = path.split('/').filter(|part| !part.is_empty()).peekable();
+        let below = |parts: &mut dyn Iterator<Item = &str>| parts.fold(String::new(), |path, part| path + "/" + part);
+        let whole = |path: String| if path.is_empty() { "/".to_owned() } else { path };
+        match parts.peek().copied() {
+            Some("edge") => {
+                parts.next();
+                let interface = match (parts.next()?, parts.peek().copied()) {
+                    ("v1", _) => &self.client,
+                    ("client", Some("v1")) => parts.next().map(|_| &self.client)?,
+                    ("management", Some("v1")) => parts.next().map(|_| &self.management)?,
+                    _ => return None,
+                };
+                Some((interface, whole(below(&mut parts))))
+            }
+            Some(".well-known") => Some((&self.client, below(&mut parts))),
+            Some(first) if RESERVED.contains(&first) => None,
+            _ => Some((&self.client, whole(below(&mut parts)))),
+        }
+    }
+
+    fn request_id(&self) -> String {
+        format!("{}-{}", self.services.instance, self.requests.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// Answers any request.
+pub async fn serve(request: HttpRequest, payload: web::Payload, front: web::Data<Front>) -> HttpResponse {
+    let services = &front.services;
+    if request.method() == actix_web::http::Method::OPTIONS {
+        return cors::preflight(&request, &services.limits.origins);
+    }
+    let id = front.request_id();
+    let span = tracing::info_span!("request", id, method = %request.method(), path = request.path());
+    let caller = resolve(&request, services);
+    let known = caller.as_ref().ok().and_then(Option::as_ref).cloned();
+    let work = answer(&request, payload, &front, caller);
+    let guarded = std::panic::AssertUnwindSafe(work).catch_unwind();
+    let outcome = tokio::time::timeout(services.limits.time, guarded.instrument(span.clone())).await;
+    let result = match outcome {
+        Ok(Ok(result)) => result,
+        Ok(Err(_)) => Err(Error::Internal("a panic while answering".into())),
+        Err(_) => Err(Error::Refused(Refusal::Timeout)),
+    };
+    let reply = result.unwrap_or_else(|fault| span.in_scope(|| error::reply(&fault, &id)));
+    span.in_scope(|| tracing::debug!(status = reply.status, bytes = reply.body.len(), "answered"));
+    send(&request, services, reply, known.as_deref())
+}
+
+/// The session behind the request's token. A token that is not one of ours is the same as a wrong one.
+fn resolve(request: &HttpRequest, services: &Services) -> Result<Option<Arc<Caller>>> {
+    let Some(token) = request.headers().get("zt-session") else { return Ok(None) };
+    let Some(token) = token.to_str().ok().filter(|token| !token.is_empty()) else { return Err(Error::Unauthorized { anonymous: false }) };
+    let caller = services.sessions.resolve(&services.store, token, services.clock.now())?;
+    caller.map(|caller| Some(Arc::new(caller))).ok_or(Error::Unauthorized { anonymous: false })
+}
+
+async fn answer(request: &HttpRequest, payload: web::Payload, front: &Front, caller: Result<Option<Arc<Caller>>>) -> Result<Reply> {
+    let path = request.uri().path();
+    if let Some(reply) = health(path, &front.services) {
+        return reply;
+    }
+    let (interface, below) = front.locate(path).ok_or(Error::Refused(Refusal::UnknownPath))?;
+    let (row, segments) = match interface.find(request.method().as_str(), &below) {
+        Found::Row(row, segments) => (row, segments),
+        Found::OtherMethod => return Err(Error::Refused(Refusal::MethodNotAllowed)),
+        Found::Nothing => return Err(Error::Refused(Refusal::UnknownPath)),
+    };
+    let caller = permitted(row, caller)?;
+    acceptable(request, row)?;
+    let body = payload_of(request, payload, row, front.services.limits.body).await?;
+    let shape = row.operation.body.as_ref();
+    let parameters = &row.operation.parameters;
+    let query = request.uri().query().unwrap_or_default();
+    let mut incoming = Incoming { segments, query, headers: request.headers(), body, parameters, shape };
+    let peer = request.conn_data::<Peer>().cloned().unwrap_or(Peer { address: None, certificates: Arc::new([]) });
+    let call = Call { services: front.services.clone(), caller, peer, now: front.services.clock.now() };
+    let mut reply = (row.start)(call, &mut incoming)?.await?;
+    if row.charset && reply.media == JSON {
+        reply.media = "application/json; charset=utf-8";
+    }
+    Ok(reply)
+}
+
+/// The two questions of whoever watches over the process.
+fn health(path: &str, services: &Services) -> Option<Result<Reply>> {
+    let word = |status, word: &str| Some(Reply::json(status, &serde_json::json!({ "status": word })));
+    match path {
+        "/health" => word(200, "alive"),
+        "/ready" if services.store.is_alive() => word(200, "ready"),
+        "/ready" => word(503, "not ready"),
+        _ => None,
+    }
+}
+
+/// The caller, if the row lets them in. On open rows a stale token is as good as none.
+fn permitted(row: &Row, caller: Result<Option<Arc<Caller>>>) -> Result<Option<Arc<Caller>>> {
+    if row.permission == Permission::Open {
+        return Ok(caller.ok().flatten());
+    }
+    let caller = caller?.ok_or(Error::Unauthorized { anonymous: true })?;
+    let held = match (caller.queries.is_empty(), caller.is_admin()) {
+        (false, _) => Permission::Partial,
+        (true, false) => Permission::User,
+        (true, true) => Permission::Admin,
+    };
+    if held < row.permission { Err(Error::Unauthorized { anonymous: false }) } else { Ok(Some(caller)) }
+}
+
+/// Whether the sender takes what the row answers with, and what it sends is what the row takes.
+fn acceptable(request: &HttpRequest, row: &Row) -> Result<()> {
+    let header = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok());
+    let accept = header("accept").map(str::trim).unwrap_or_default();
+    let offered = row.operation.answer.iter().flat_map(|answer| answer.content.iter().map(|(media, _)| *media));
+    let offered: Vec<&str> = offered.chain(std::iter::once(JSON)).collect();
+    if !accept.is_empty() && !row.operation.any_accept && !accept.split(',').any(|range| offered.iter().any(|media| covers(range, media))) {
+        return Err(Error::invalid("Accept", "nothing of this kind is offered", accept));
+    }
+    let Some(shape) = &row.operation.body else { return Ok(()) };
+    if shape.judged_by_function || !has_body(request) {
+        return Ok(());
+    }
+    let sent = header("content-type").unwrap_or_default();
+    let essence = sent.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let known = shape.media.contains(&essence.as_str());
+    if known { Ok(()) } else { Err(Error::invalid("Content-Type", "is not taken here", if sent.is_empty() { "application/octet-stream" } else { sent })) }
+}
+
+/// Whether a media range such as `text/*;q=0.5` covers a media type.
+fn covers(range: &str, media: &str) -> bool {
+    let range = range.split(';').next().unwrap_or_default().trim();
+    let (kind, _) = media.split_once('/').unwrap_or((media, ""));
+    range == "*/*" || range.eq_ignore_ascii_case(media) || range.strip_suffix("/*").is_some_and(|wanted| wanted.eq_ignore_ascii_case(kind))
+}
+
+fn has_body(request: &HttpRequest) -> bool {
+    let length = request.headers().get("content-length").and_then(|value| value.to_str().ok()).and_then(|text| text.parse::<u64>().ok());
+    length.is_some_and(|length| length > 0) || request.headers().contains_key("transfer-encoding")
+}
+
+async fn payload_of(request: &HttpRequest, payload: web::Payload, row: &Row, limit: usize) -> Result<web::Bytes> {
+    if row.operation.body.is_none() || !has_body(request) && request.version() != actix_web::http::Version::HTTP_2 {
+        return Ok(web::Bytes::new());
+    }
+    let refused = |reason: String| Error::Unparseable(reason);
+    let read = payload.to_bytes_limited(limit).await.map_err(|_| Error::Refused(Refusal::TooLarge))?;
+    read.map_err(|e| refused(e.to_string()))
+}
+
+fn send(request: &HttpRequest, services: &Services, reply: Reply, caller: Option<&Caller>) -> HttpResponse {
+    let mut answer = HttpResponse::build(StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR));
+    answer.insert_header(("server", SERVER));
+    answer.insert_header(("ziti-instance-id", services.instance.as_str()));
+    if let Some(caller) = caller {
+        let timeout = services.sessions.timeout();
+        answer.insert_header(("expiration-seconds", timeout.as_secs()));
+        answer.insert_header(("expires-at", services.sessions.last_activity(&caller.session).plus(timeout).to_string()));
+    }
+    cors::mark(request, &services.limits.origins, &mut answer);
+    for (name, value) in reply.headers {
+        answer.insert_header((name, value));
+    }
+    answer.content_type(reply.media).body(reply.body)
+}

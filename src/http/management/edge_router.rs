@@ -1,0 +1,13 @@
+//! What administrators do with edge routers beyond the six verbs.
+
+use crate::{
+    change::edge_router,
+    entity::{EdgeRouter, Id},
+    error::Result,
+    http::{answer::Done, call::Call},
+};
+
+/// POST /edge-routers/{id}/re-enroll
+pub async fn re_enroll(call: Call, id: Id<EdgeRouter>) -> Result<Done> {
+    call.changes.run(move |change| edge_router::re_enroll(change, &id)).await.map(|()| Done)
+}

@@ -1,0 +1,241 @@
+//! What administrators do with identities beyond the six verbs.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    access::Right,
+    change::{self, Draft, enrollment},
+    entity::{Config, EdgeRouter, Enrollment, EntityRef, FactsExt, Id, Identity, Record, Service, enrollment::Method, identity::Override},
+    error::{Error, Result},
+    http::{
+        answer::{Created, Done, Page, Shown},
+        argument::{Body, OptionalBody},
+        call::Call,
+        envelope::Pagination,
+    },
+    store::Read,
+};
+
+/// A new identity.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "Identity")]
+pub struct NewIdentity {
+    #[serde(flatten)]
+    draft: Draft<Identity>,
+    /// How the identity is to get its credential; of several the first counts.
+    #[serde(default)]
+    #[schemars(with = "NewEnrollment")]
+    enrollment: Option<NewEnrollment>,
+}
+
+/// The ways to a credential.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct NewEnrollment {
+    /// By a one-time token, for a certificate of this controller.
+    ott: bool,
+    /// By a one-time token and a certificate of the authority with this id.
+    ottca: String,
+    /// By a one-time token, for a password under this user name.
+    updb: String,
+}
+
+/// POST /identities
+pub async fn create(call: Call, Body(new): Body<NewIdentity>) -> Result<Created> {
+    let wanted = new.enrollment.unwrap_or_default();
+    if !wanted.ott && !wanted.ottca.is_empty() {
+        return Err(Error::NotFound { kind: "ca", id: wanted.ottca, field: Some("caId".into()) });
+    }
+    call.changes
+        .run(move |change| {
+            let identity = change.create(new.draft)?;
+            let method = if wanted.ott { Method::Ott } else { Method::Updb };
+            if wanted.ott || !wanted.updb.is_empty() {
+                let username = (method == Method::Updb).then_some(wanted.updb);
+                let outstanding = Enrollment { username, ..Enrollment::of_identity(method, identity.id.clone()) };
+                enrollment::issue(outstanding, change.now().plus(change.identity_enrollment()), change)?;
+            }
+            Ok(Created::new(&identity.id))
+        })
+        .await
+}
+
+/// How long an identity stays disabled.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Disable {
+    /// Zero or less: until it is enabled again.
+    pub duration_minutes: i64,
+}
+
+/// POST /identities/{id}/disable
+pub async fn disable(call: Call, id: Id<Identity>, Body(how): Body<Disable>) -> Result<Done> {
+    let until = (how.duration_minutes > 0).then(|| call.now.plus_minutes(how.duration_minutes));
+    call.changes.run(move |change| change::identity::disable(change, &id, until)).await.map(|()| Done)
+}
+
+/// POST /identities/{id}/enable
+pub async fn enable(call: Call, id: Id<Identity>) -> Result<Done> {
+    call.changes.run(move |change| change::identity::enable(change, &id)).await.map(|()| Done)
+}
+
+/// Settings that an identity has of its own for a service.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ServiceConfigDetail {
+    config: EntityRef,
+    config_id: Id<Config>,
+    service: EntityRef,
+    service_id: Id<Service>,
+}
+
+/// GET /identities/{id}/service-configs
+pub async fn service_configs(call: Call, id: Id<Identity>) -> Result<Page<ServiceConfigDetail>> {
+    call.store.read(|tx| {
+        let shown = |pair: Override| {
+            let (config, service) = (tx.get(&pair.config)?, tx.get(&pair.service)?);
+            Ok(ServiceConfigDetail {
+                config: EntityRef::of(&config, &config.spec.name),
+                config_id: pair.config,
+                service: EntityRef::of(&service, &service.spec.name),
+                service_id: pair.service,
+            })
+        };
+        let data = tx.get(&id)?.state.service_configs.into_iter().map(shown).collect::<Result<Vec<_>>>()?;
+        let count = data.len() as i64;
+        Ok(Page { data, pagination: Pagination { limit: count, offset: 0, total_count: count }, fields: None })
+    })
+}
+
+/// A config for a service.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ServiceConfigAssign {
+    config_id: Id<Config>,
+    service_id: Id<Service>,
+}
+
+impl ServiceConfigAssign {
+    fn pair(&self) -> Override {
+        Override { service: self.service_id.clone(), config: self.config_id.clone() }
+    }
+}
+
+/// POST /identities/{id}/service-configs
+pub async fn assign_service_configs(call: Call, id: Id<Identity>, Body(pairs): Body<Vec<ServiceConfigAssign>>) -> Result<Done> {
+    call.changes
+        .run(move |change| {
+            let mut identity = change.get(&id)?;
+            let mut named = Vec::new();
+            for pair in &pairs {
+                change.get(&pair.service_id)?;
+                let of = change.get(&pair.config_id)?.spec.config_type_id;
+                let key = (pair.service_id.clone(), of.clone());
+                if named.contains(&key) {
+                    return Err(Error::invalid("configId", "two configs of one type for one service", pair.config_id.as_str()));
+                }
+                named.push(key);
+                replace(change, &mut identity, pair, of.as_str())?;
+            }
+            change.put(identity)
+        })
+        .await
+        .map(|()| Done)
+}
+
+/// One config per type and service: the new one takes the place of an earlier one.
+fn replace(tx: &Read<'_>, identity: &mut Record<Identity>, pair: &ServiceConfigAssign, of: &str) -> Result<()> {
+    let mut kept = Vec::new();
+    for old in std::mem::take(&mut identity.state.service_configs) {
+        let same_type = old.service == pair.service_id && tx.get(&old.config)?.spec.config_type_id.as_str() == of;
+        kept.extend((!same_type).then_some(old));
+    }
+    kept.push(pair.pair());
+    identity.state.service_configs = kept;
+    Ok(())
+}
+
+/// DELETE /identities/{id}/service-configs
+pub async fn remove_service_configs(
+    call: Call,
+    id: Id<Identity>,
+    OptionalBody(pairs): OptionalBody<Vec<ServiceConfigAssign>>,
+) -> Result<Done> {
+    let pairs = pairs.unwrap_or_default();
+    call.changes
+        .run(move |change| {
+            let mut identity = change.get(&id)?;
+            for pair in &pairs {
+                change.get(&pair.service_id)?;
+                change.get(&pair.config_id)?;
+            }
+            let doomed: Vec<Override> = pairs.iter().map(ServiceConfigAssign::pair).collect();
+            identity.state.service_configs.retain(|pair| !doomed.is_empty() && !doomed.contains(pair));
+            change.put(identity)
+        })
+        .await
+        .map(|()| Done)
+}
+
+/// Whether an identity may use a service, and what stands in the way.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PolicyAdvice {
+    identity: EntityRef,
+    identity_id: Id<Identity>,
+    service: EntityRef,
+    service_id: Id<Service>,
+    is_bind_allowed: bool,
+    is_dial_allowed: bool,
+    /// Edge routers the identity may use.
+    identity_router_count: u32,
+    /// Edge routers the service may be reached over.
+    service_router_count: u32,
+    /// Edge routers that are both.
+    common_routers: Vec<AdvisedRouter>,
+}
+
+/// A router that identity and service have in common.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "RouterEntityRef")]
+pub struct AdvisedRouter {
+    #[serde(flatten)]
+    of: EntityRef,
+    is_online: bool,
+}
+
+/// GET /identities/{id}/policy-advice/{serviceId}
+pub async fn policy_advice(call: Call, id: Id<Identity>, service_id: Id<Service>) -> Result<Shown<PolicyAdvice>> {
+    let facts = call.store.clone();
+    facts.read(|tx| {
+        let (identity, service) = (tx.get(&id)?, tx.get(&service_id)?);
+        let asked = call.access.ask(|engine| {
+            let common = engine.common_edge_routers(id.as_str(), service_id.as_str());
+            let ids: Vec<String> = common.in_order().map(|(_, id)| id.to_string()).collect();
+            let may = |right| engine.may(id.as_str(), service_id.as_str(), right);
+            let counts = (engine.edge_routers_of_identity(id.as_str()).len(), engine.edge_routers_of_service(service_id.as_str()).len());
+            (ids, may(Right::Bind), may(Right::Dial), counts)
+        });
+        let (ids, is_bind_allowed, is_dial_allowed, (identity_routers, service_routers)) = asked;
+        let mut common_routers = Vec::with_capacity(ids.len());
+        for id in ids {
+            let router: Record<EdgeRouter> = tx.get(&Id::from_text(id))?;
+            let is_online = crate::entity::Facts::link(tx, router.id.as_str()).is_some();
+            common_routers.push(AdvisedRouter { of: EntityRef::of(&router, &router.spec.name), is_online });
+        }
+        Ok(Shown(PolicyAdvice {
+            identity: EntityRef::of(&identity, &identity.spec.name),
+            identity_id: id.clone(),
+            service: EntityRef::of(&service, &service.spec.name),
+            service_id: service_id.clone(),
+            is_bind_allowed,
+            is_dial_allowed,
+            identity_router_count: identity_routers as u32,
+            service_router_count: service_routers as u32,
+            common_routers,
+        }))
+    })
+}

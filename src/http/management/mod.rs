@@ -1,0 +1,141 @@
+//! The management interface, for administrators.
+
+mod authenticator;
+mod edge_router;
+mod enrollment;
+mod identity;
+mod roles;
+mod service;
+mod summary;
+
+use super::{
+    common,
+    route::{Permission::*, Routes},
+};
+use crate::{
+    entity::{
+        ApiSession, AuthPolicy, Authenticator, Config, ConfigType, EdgeRouter, EdgeRouterPolicy, Enrollment, Identity, IdentityType,
+        PostureCheckType, Service, ServiceEdgeRouterPolicy, ServicePolicy,
+    },
+};
+
+/// The whole table.
+pub fn routes() -> Routes {
+    Routes::new("management", "/edge/management/v1")
+        .mount(common::routes)
+        .get("/summary", Admin, summary::summary)
+        .says("How many records there are of each kind.")
+        // settings
+        .crud::<ConfigType>(Admin)
+        .linked::<ConfigType, Config>(Admin)
+        .crud::<Config>(Admin)
+        // services
+        .get("/services", Admin, service::list)
+        .get("/services/{id}", Admin, service::detail)
+        .create::<Service>(Admin)
+        .edit::<Service>(Admin)
+        .linked::<Service, Config>(Admin)
+        .related::<Service, EdgeRouter>(Admin)
+        .get("/services/{id}/identities", Admin, service::identities)
+        .related::<Service, ServiceEdgeRouterPolicy>(Admin)
+        .related::<Service, ServicePolicy>(Admin)
+        .get("/service-role-attributes", Admin, roles::of_services)
+        // identities
+        .read_by_roles::<Identity>(Admin)
+        .post("/identities", Admin, identity::create)
+        .says("Creates an identity, and the enrollment by which it gets its credential.")
+        .edit::<Identity>(Admin)
+        .post("/identities/{id}/disable", Admin, identity::disable)
+        .says("Shuts an identity out, for some minutes or until it is enabled, and ends its sessions.")
+        .post("/identities/{id}/enable", Admin, identity::enable)
+        .says("Lets a disabled identity in again.")
+        .linked::<Identity, Authenticator>(Admin)
+        .linked::<Identity, Enrollment>(Admin)
+        .related::<Identity, EdgeRouterPolicy>(Admin)
+        .related::<Identity, EdgeRouter>(Admin)
+        .related::<Identity, ServicePolicy>(Admin)
+        .get("/identities/{id}/services", Admin, service::of_identity)
+        .get("/identities/{id}/service-configs", Admin, identity::service_configs)
+        .post("/identities/{id}/service-configs", Admin, identity::assign_service_configs)
+        .says("Gives an identity settings of its own for services.")
+        .delete("/identities/{id}/service-configs", Admin, identity::remove_service_configs)
+        .says("Takes settings of its own from an identity; an empty list takes all.")
+        .get("/identities/{id}/policy-advice/{serviceId}", Admin, identity::policy_advice)
+        .says("Whether an identity may use a service, and over which routers.")
+        .get("/identity-role-attributes", Admin, roles::of_identities)
+        .read::<IdentityType>(Admin)
+        // edge routers
+        .read_by_roles::<EdgeRouter>(Admin)
+        .create::<EdgeRouter>(Admin)
+        .edit::<EdgeRouter>(Admin)
+        .post("/edge-routers/{id}/re-enroll", Admin, edge_router::re_enroll)
+        .says("Takes a router's certificates away and gives it a new enrollment token.")
+        .related::<EdgeRouter, EdgeRouterPolicy>(Admin)
+        .related::<EdgeRouter, Identity>(Admin)
+        .related::<EdgeRouter, ServiceEdgeRouterPolicy>(Admin)
+        .get("/edge-routers/{id}/services", Admin, service::of_edge_router)
+        .get("/edge-router-role-attributes", Admin, roles::of_edge_routers)
+        // policies
+        .crud::<ServicePolicy>(Admin)
+        .related::<ServicePolicy, Identity>(Admin)
+        .get("/service-policies/{id}/services", Admin, service::of_service_policy)
+        .crud::<EdgeRouterPolicy>(Admin)
+        .related::<EdgeRouterPolicy, EdgeRouter>(Admin)
+        .related::<EdgeRouterPolicy, Identity>(Admin)
+        .crud::<ServiceEdgeRouterPolicy>(Admin)
+        .related::<ServiceEdgeRouterPolicy, EdgeRouter>(Admin)
+        .get("/service-edge-router-policies/{id}/services", Admin, service::of_service_edge_router_policy)
+        .read::<PostureCheckType>(Admin)
+        // credentials
+        .list::<ApiSession>(Admin)
+        .with_charset()
+        .detail::<ApiSession>(Admin)
+        .remove::<ApiSession>(Admin)
+        .crud::<AuthPolicy>(Admin)
+        .read::<Authenticator>(Admin)
+        .post("/authenticators", Admin, authenticator::create)
+        .says("Gives an identity a credential without an enrollment.")
+        .remove::<Authenticator>(Admin)
+        .get("/enrollments", Admin, enrollment::list)
+        .detail::<Enrollment>(Admin)
+        .post("/enrollments", Admin, enrollment::create)
+        .says("Gives an identity a further one-time token.")
+        .remove::<Enrollment>(Admin)
+        .post("/enrollments/{id}/refresh", Admin, enrollment::refresh)
+        .says("Gives an enrollment a new token and end; the token before is dead.")
+        .session_only(&SESSION_ONLY)
+}
+
+/// Operations that the contract offers with the first authorization scheme only.
+const SESSION_ONLY: [&str; 30] = [
+    "DELETE /api-sessions/{id}",
+    "POST /authenticators",
+    "GET /authenticators/{id}",
+    "DELETE /authenticators/{id}",
+    "POST /config-types",
+    "GET /config-types/{id}",
+    "PUT /config-types/{id}",
+    "PATCH /config-types/{id}",
+    "DELETE /config-types/{id}",
+    "GET /config-types/{id}/configs",
+    "PUT /edge-routers/{id}",
+    "PATCH /edge-routers/{id}",
+    "DELETE /edge-routers/{id}",
+    "GET /edge-routers/{id}/edge-router-policies",
+    "GET /edge-routers/{id}/identities",
+    "POST /edge-routers/{id}/re-enroll",
+    "GET /edge-routers/{id}/service-edge-router-policies",
+    "GET /edge-routers/{id}/services",
+    "GET /identities/{id}/authenticators",
+    "POST /identities/{id}/disable",
+    "POST /identities/{id}/enable",
+    "GET /identities/{id}/enrollments",
+    "POST /service-policies",
+    "GET /service-policies/{id}",
+    "PUT /service-policies/{id}",
+    "PATCH /service-policies/{id}",
+    "DELETE /service-policies/{id}",
+    "GET /service-policies/{id}/identities",
+    "GET /service-policies/{id}/posture-checks",
+    "GET /service-policies/{id}/services",
+];

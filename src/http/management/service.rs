@@ -1,0 +1,139 @@
+//! Services as administrators list them: as the caller sees each, or below another record.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::{
+    access::{self, Right, Subject},
+    entity::{EdgeRouter, Entity, FactsExt, Id, Identity, Kind, Record, Service, ServiceEdgeRouterPolicy, ServicePolicy},
+    error::{Error, Result},
+    http::{
+        answer::{Page, Shown},
+        argument::Query,
+        call::Call,
+        common::service::{ServiceDetail, Viewer},
+        envelope::{Detail, detail as seen},
+        verbs::{Listing, RoleFilter, of_ids, page},
+    },
+    store::{Read, Scope},
+};
+
+/// Which services, and how they are looked at.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ServiceListing {
+    #[serde(flatten)]
+    listing: Listing,
+    #[serde(flatten)]
+    roles: RoleFilter,
+    /// Types of settings to show, by id or name, separated by commas; `all` for every one.
+    #[serde(default)]
+    config_types: Vec<String>,
+    /// The list as this identity sees it, by id or name.
+    #[serde(default)]
+    as_identity: Option<String>,
+}
+
+/// GET /services
+pub async fn list(call: Call, Query(wanted): Query<ServiceListing>) -> Result<Page<ServiceDetail>> {
+    let (access, caller) = (call.access.clone(), call.caller()?.clone());
+    call.store
+        .scan(move |tx| {
+            let other = wanted.as_identity.as_deref().map(|name| named(tx, name)).transpose()?;
+            let named: Option<Vec<String>> = wanted.config_types.first().map(|list| list.split(',').map(str::to_owned).collect());
+            let session_types = || caller.session.spec.config_types.iter().map(ToString::to_string).collect();
+            let viewer = Viewer::new(tx, &access, other.as_ref().unwrap_or(&caller.identity), &named.unwrap_or_else(session_types))?;
+            let ids = wanted.roles.ids(&access, Subject::Service)?;
+            let scope = ids.as_deref().map_or(Scope::All, of_ids);
+            page::<Service, _>(tx, &wanted.listing, scope, |record| viewer.see(record))
+        })
+        .await
+}
+
+/// An identity by id or name.
+fn named(tx: &Read<'_>, name: &str) -> Result<Record<Identity>> {
+    let by_id = tx.find(&Id::<Identity>::from_text(name))?;
+    let found = if by_id.is_some() { by_id } else { tx.find_by::<Identity>("name", name)? };
+    found.ok_or_else(|| Error::invalid("asIdentity", "no such identity", name))
+}
+
+/// GET /services/{id}
+pub async fn detail(call: Call, id: Id<Service>) -> Result<Shown<ServiceDetail>> {
+    let caller = call.caller()?;
+    call.store.read(|tx| {
+        let types: Vec<String> = caller.session.spec.config_types.iter().map(ToString::to_string).collect();
+        Viewer::new(tx, &call.access, &caller.identity, &types)?.see(&tx.get(&id)?).map(Shown)
+    })
+}
+
+/// Which right a list below a service or an identity is about.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RightListing {
+    #[serde(flatten)]
+    listing: Listing,
+    /// `dial` or `bind`; both unless set.
+    #[serde(default)]
+    policy_type: Option<String>,
+}
+
+impl RightListing {
+    fn rights(&self) -> Result<Vec<Right>> {
+        match self.policy_type.as_deref() {
+            None | Some("") => Ok(vec![Right::Dial, Right::Bind]),
+            Some("dial") => Ok(vec![Right::Dial]),
+            Some("bind") => Ok(vec![Right::Bind]),
+            Some(other) => Err(Error::invalid("policyType", "must be dial or bind", other)),
+        }
+    }
+}
+
+/// A service without what it is for a caller: lists below other records show it so.
+type Plain = Detail<<Service as Entity>::View>;
+
+/// GET /identities/{id}/services
+pub async fn of_identity(call: Call, id: Id<Identity>, Query(wanted): Query<RightListing>) -> Result<Page<Plain>> {
+    let rights = wanted.rights()?;
+    let ids = call.access.ask(|engine| {
+        let rights: Vec<_> = rights.into_iter().map(|right| engine.rights(id.as_str()).to(right).clone()).collect();
+        let rows = rights.into_iter().fold(Default::default(), |all: roaring::RoaringBitmap, some| all | some);
+        engine.subjects(Subject::Service, rows).in_order().map(|(_, id)| id.to_string()).collect::<Vec<_>>()
+    });
+    call.store.scan(move |tx| page::<Service, _>(tx, &wanted.listing, of_ids(&ids), |record| seen(record, tx))).await
+}
+
+/// GET /services/{id}/identities
+pub async fn identities(call: Call, id: Id<Service>, Query(wanted): Query<RightListing>) -> Result<Page<Detail<<Identity as Entity>::View>>> {
+    let rights = wanted.rights()?;
+    let mut ids: Vec<String> = call.access.ask(|engine| {
+        let of = |right| engine.identities(id.as_str(), right).in_order().map(|(_, id)| id.to_string()).collect::<Vec<_>>();
+        rights.into_iter().flat_map(of).collect()
+    });
+    ids.sort_unstable();
+    ids.dedup();
+    call.store.scan(move |tx| page::<Identity, _>(tx, &wanted.listing, of_ids(&ids), |record| seen(record, tx))).await
+}
+
+async fn below(call: Call, kind: Kind, id: String, listing: Listing) -> Result<Page<Plain>> {
+    let ids = access::related(&call.access, kind, &id, Service::KIND);
+    call.store.scan(move |tx| page::<Service, _>(tx, &listing, of_ids(&ids), |record| seen(record, tx))).await
+}
+
+/// GET /edge-routers/{id}/services
+pub async fn of_edge_router(call: Call, id: Id<EdgeRouter>, Query(listing): Query<Listing>) -> Result<Page<Plain>> {
+    below(call, EdgeRouter::KIND, id.into_text(), listing).await
+}
+
+/// GET /service-policies/{id}/services
+pub async fn of_service_policy(call: Call, id: Id<ServicePolicy>, Query(listing): Query<Listing>) -> Result<Page<Plain>> {
+    below(call, ServicePolicy::KIND, id.into_text(), listing).await
+}
+
+/// GET /service-edge-router-policies/{id}/services
+pub async fn of_service_edge_router_policy(
+    call: Call,
+    id: Id<ServiceEdgeRouterPolicy>,
+    Query(listing): Query<Listing>,
+) -> Result<Page<Plain>> {
+    below(call, ServiceEdgeRouterPolicy::KIND, id.into_text(), listing).await
+}

@@ -1,0 +1,51 @@
+//! REST: who asks and how it is answered.
+//!
+//! Here: the route tables of the two interfaces (`management/mod.rs`, `client/mod.rs`: read them first), the types that functions in
+//! them take and answer with (`argument.rs`, `answer.rs`), the verbs that all kinds share (`verbs.rs`), and the front door
+//! (`front.rs`). Not here: rules of kinds, storage, who may use what. Invariant: nothing about an operation is said twice; routing,
+//! documents, validation and permission all come from its row.
+//!
+//! Bodies that are no JSON are arguments like any other (`client/enroll.rs`); half-authenticated callers are `Permission::Partial`;
+//! what a service is for the one who looks is `common/service.rs`, beside what it is by itself in `entity/`.
+
+mod action;
+mod answer;
+mod argument;
+mod body;
+mod call;
+mod client;
+mod common;
+mod cors;
+mod document;
+mod envelope;
+mod error;
+mod front;
+mod management;
+mod operation;
+mod route;
+mod server;
+mod services;
+mod verbs;
+
+pub use front::Front;
+pub use route::{Interface, Permission, Row};
+pub use server::{Listener, serve};
+pub use services::{Limits, Services};
+
+use crate::error::Result;
+
+/// The management interface.
+///
+/// # Errors
+/// A row is wrong in itself, which is a defect.
+pub fn management() -> Result<Interface> {
+    management::routes().finish()
+}
+
+/// The client interface.
+///
+/// # Errors
+/// A row is wrong in itself, which is a defect.
+pub fn client() -> Result<Interface> {
+    client::routes().finish()
+}

@@ -1,0 +1,236 @@
+//! Route tables: rows of method, path, permission and function, and the interface that is made of them.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde_json::Value as Json;
+
+use super::{
+    action::{Action, Pending},
+    body::Incoming,
+    call::Call,
+    document,
+    operation::{Operation, Schemas},
+    verbs,
+};
+use crate::{
+    change::Lifecycle,
+    entity::Entity,
+    error::{Error, Result},
+};
+
+/// Who may call an operation. Each level includes those before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Permission {
+    /// Anybody.
+    Open,
+    /// Any session, also one whose second factor is outstanding.
+    Partial,
+    /// A fully authenticated session.
+    User,
+    /// A fully authenticated session of an administrator.
+    Admin,
+}
+
+type Start = Box<dyn Fn(Call, &mut Incoming<'_>) -> Result<Pending> + Send + Sync>;
+
+/// A row of a route table.
+pub struct Row {
+    pub method: &'static str,
+    pub path: String,
+    pub permission: Permission,
+    pub operation: Operation,
+    /// One sentence for people.
+    pub summary: String,
+    /// JSON answers name their charset, as some lists always did.
+    pub charset: bool,
+    /// The second authorization scheme is not offered here.
+    pub session_only: bool,
+    /// Not part of the contract.
+    pub extension: bool,
+    pub start: Start,
+}
+
+/// A route table while it is written.
+pub struct Routes {
+    name: &'static str,
+    base: &'static str,
+    rows: Vec<Row>,
+    schemas: Schemas,
+    fault: Option<Error>,
+}
+
+impl Routes {
+    /// An empty table for the interface at a base path.
+    pub fn new(name: &'static str, base: &'static str) -> Self {
+        Self { name, base, rows: Vec::new(), schemas: Schemas::default(), fault: None }
+    }
+
+    fn row<Args>(mut self, method: &'static str, path: impl Into<String>, permission: Permission, action: impl Action<Args>) -> Self {
+        let mut operation = Operation::default();
+        if let Err(fault) = describe(&action, &mut operation, &mut self.schemas) {
+            self.fault.get_or_insert(fault);
+        }
+        let path = path.into();
+        let start: Start = Box::new(move |call, incoming| action.start(call, incoming));
+        let summary = document::summary(method, &path);
+        self.rows.push(Row { method, path, permission, operation, summary, charset: false, session_only: false, extension: false, start });
+        self
+    }
+
+    /// A row for GET.
+    pub fn get<Args>(self, path: impl Into<String>, permission: Permission, action: impl Action<Args>) -> Self {
+        self.row("GET", path, permission, action)
+    }
+    /// A row for POST.
+    pub fn post<Args>(self, path: impl Into<String>, permission: Permission, action: impl Action<Args>) -> Self {
+        self.row("POST", path, permission, action)
+    }
+    /// A row for PUT.
+    pub fn put<Args>(self, path: impl Into<String>, permission: Permission, action: impl Action<Args>) -> Self {
+        self.row("PUT", path, permission, action)
+    }
+    /// A row for PATCH.
+    pub fn patch<Args>(self, path: impl Into<String>, permission: Permission, action: impl Action<Args>) -> Self {
+        self.row("PATCH", path, permission, action)
+    }
+    /// A row for DELETE.
+    pub fn delete<Args>(self, path: impl Into<String>, permission: Permission, action: impl Action<Args>) -> Self {
+        self.row("DELETE", path, permission, action)
+    }
+
+    /// All six verbs of a kind.
+    pub fn crud<E: Lifecycle + JsonSchema>(self, permission: Permission) -> Self {
+        self.read::<E>(permission).create::<E>(permission).edit::<E>(permission)
+    }
+    /// List and detail of a kind.
+    pub fn read<E: Entity>(self, permission: Permission) -> Self {
+        self.list::<E>(permission).detail::<E>(permission)
+    }
+    /// List and detail of a kind with role attributes.
+    pub fn read_by_roles<E: Entity>(self, permission: Permission) -> Self {
+        self.get(format!("/{}", E::KIND.path), permission, verbs::list_by_roles::<E>).detail::<E>(permission)
+    }
+    /// The list of a kind.
+    pub fn list<E: Entity>(self, permission: Permission) -> Self {
+        self.get(format!("/{}", E::KIND.path), permission, verbs::list::<E>)
+    }
+    /// One record of a kind.
+    pub fn detail<E: Entity>(self, permission: Permission) -> Self {
+        self.get(format!("/{}/{{id}}", E::KIND.path), permission, verbs::detail::<E>)
+    }
+    /// Creation of a record of a kind.
+    pub fn create<E: Lifecycle + JsonSchema>(self, permission: Permission) -> Self {
+        self.post(format!("/{}", E::KIND.path), permission, verbs::create::<E>)
+    }
+    /// Replacing, patching and deleting records of a kind.
+    pub fn edit<E: Lifecycle + JsonSchema>(self, permission: Permission) -> Self {
+        let path = format!("/{}/{{id}}", E::KIND.path);
+        self.put(path.clone(), permission, verbs::replace::<E>).patch(path, permission, verbs::patch::<E>).remove::<E>(permission)
+    }
+    /// Deleting records of a kind.
+    pub fn remove<E: Lifecycle>(self, permission: Permission) -> Self {
+        self.delete(format!("/{}/{{id}}", E::KIND.path), permission, verbs::delete::<E>)
+    }
+    /// The records of kind `C` that name a record of kind `P`, or that it names.
+    pub fn linked<P: Entity, C: Entity>(self, permission: Permission) -> Self {
+        self.get(format!("/{}/{{id}}/{}", P::KIND.path, C::KIND.path), permission, verbs::linked::<P, C>)
+    }
+    /// The records of kind `C` that policies bring together with a record of kind `P`.
+    pub fn related<P: Entity, C: Entity>(self, permission: Permission) -> Self {
+        self.get(format!("/{}/{{id}}/{}", P::KIND.path, C::KIND.path), permission, verbs::related::<P, C>)
+    }
+
+    /// Rows of another place.
+    pub fn mount(self, more: impl FnOnce(Self) -> Self) -> Self {
+        more(self)
+    }
+
+    /// Says in a sentence what the last row does.
+    pub fn says(mut self, summary: &str) -> Self {
+        if let Some(row) = self.rows.last_mut() {
+            row.summary = summary.into();
+        }
+        self
+    }
+
+    /// The last row's JSON answers name their charset.
+    pub fn with_charset(mut self) -> Self {
+        if let Some(row) = self.rows.last_mut() {
+            row.charset = true;
+        }
+        self
+    }
+
+    /// These operations (`"DELETE /api-sessions/{id}"`) do not offer the second authorization scheme.
+    pub fn session_only(mut self, operations: &[&str]) -> Self {
+        for row in &mut self.rows {
+            row.session_only |= operations.iter().any(|name| name.split_once(' ') == Some((row.method, row.path.as_str())));
+        }
+        self
+    }
+
+    /// The interface with its document.
+    ///
+    /// # Errors
+    /// A row is wrong in itself, or two rows have one path and method: defects of ours.
+    pub fn finish(self) -> Result<Interface> {
+        if let Some(fault) = self.fault {
+            return Err(fault);
+        }
+        let document = document::assemble(self.name, self.base, &self.rows, self.schemas);
+        let (mut paths, mut at) = (Vec::<Vec<Row>>::new(), BTreeMap::<String, usize>::new());
+        for row in self.rows {
+            let index = *at.entry(row.path.clone()).or_insert_with(|| {
+                paths.push(Vec::new());
+                paths.len() - 1
+            });
+            if let Some(rows) = paths.get_mut(index) {
+                rows.push(row);
+            }
+        }
+        let mut tree = matchit::Router::new();
+        for (path, index) in at {
+            tree.insert(path.as_str(), index).map_err(|e| Error::Internal(format!("the route {path}: {e}")))?;
+        }
+        Ok(Interface { name: self.name, base: self.base, document, paths, tree })
+    }
+}
+
+fn describe<Args, A: Action<Args>>(_: &A, operation: &mut Operation, schemas: &mut Schemas) -> Result<()> {
+    A::describe(operation, schemas)
+}
+
+/// A finished route table.
+pub struct Interface {
+    pub name: &'static str,
+    pub base: &'static str,
+    /// The OpenAPI document.
+    pub document: Json,
+    paths: Vec<Vec<Row>>,
+    tree: matchit::Router<usize>,
+}
+
+/// What a path leads to.
+pub enum Found<'i> {
+    Row(&'i Row, Vec<String>),
+    OtherMethod,
+    Nothing,
+}
+
+impl Interface {
+    /// The row for a method and a path below the base.
+    pub fn find(&self, method: &str, path: &str) -> Found<'_> {
+        let Ok(matched) = self.tree.at(path) else { return Found::Nothing };
+        let Some(rows) = self.paths.get(*matched.value) else { return Found::Nothing };
+        match rows.iter().find(|row| row.method == method) {
+            Some(row) => Found::Row(row, matched.params.iter().map(|(_, value)| super::body::percent_decoded(value)).collect()),
+            None => Found::OtherMethod,
+        }
+    }
+
+    /// All rows.
+    pub fn rows(&self) -> impl Iterator<Item = &Row> {
+        self.paths.iter().flatten()
+    }
+}

@@ -1,0 +1,43 @@
+//! What answers are made with. Put together in `controller.rs`.
+
+use std::{sync::Arc, time::Duration};
+
+use crate::{
+    access::Access,
+    authentication::{Passwords, Sessions},
+    change::Changes,
+    clock::Clock,
+    network::Network,
+    pki::Holdings,
+    store::Store,
+};
+
+/// Every service a function in a route table may use.
+pub struct Services {
+    pub store: Store,
+    pub changes: Changes,
+    pub access: Access,
+    pub holdings: Arc<Holdings>,
+    pub network: Network,
+    pub sessions: Sessions,
+    pub passwords: Passwords,
+    pub clock: Clock,
+    /// New at every start; clients read the version again when it changes.
+    pub instance: String,
+    /// `host:port` under which clients reach this controller.
+    pub address: String,
+    /// When this process started.
+    pub started: crate::clock::Timestamp,
+    pub limits: Limits,
+}
+
+/// Bounds on requests.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// Bytes of a body.
+    pub body: usize,
+    /// Time from the request's head to its answer.
+    pub time: Duration,
+    /// Origins whose pages may call; `*` for all.
+    pub origins: Vec<String>,
+}

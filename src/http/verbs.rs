@@ -1,0 +1,189 @@
+//! The mechanical operations, written once for every kind.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{
+    answer::{Created, Done, Page},
+    argument::{Create, Patch, Query, Replace},
+    body,
+    call::Call,
+    envelope::{Detail, Pagination, detail as seen},
+    answer::Shown,
+};
+use crate::{
+    access::{self, Access, Engine, Semantic, Subject},
+    change::Lifecycle,
+    entity::{Entity, FactsExt, Id, Record, Words, filterable},
+    error::{Error, Result},
+    query::{self, Window},
+    store::{Read, Scope},
+};
+
+/// Which part of a list is wanted.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Listing {
+    /// The most entries to answer: 10 unless set, 500 at most.
+    #[serde(default)]
+    pub limit: Option<i64>,
+    /// How many entries to pass over.
+    #[serde(default)]
+    pub offset: Option<i64>,
+    /// Which entries, such as `name contains "web" sort by name limit none`.
+    #[serde(default)]
+    pub filter: Option<String>,
+    /// The order, such as `name desc, createdAt`; one in the filter goes first.
+    #[serde(default)]
+    pub sort: Option<String>,
+}
+
+impl Listing {
+    /// The query over records of kind `E`, and the window of its answer.
+    ///
+    /// # Errors
+    /// Filter or sort cannot be read.
+    pub fn query<E: Entity>(&self) -> Result<(query::Query, Window)> {
+        let text = self.filter.as_deref().unwrap_or_default();
+        let mut query = query::Query::parse(text, Words::<E>::WORDS).map_err(|fault| Error::Filter(fault.to_string()))?;
+        if query.sort.is_empty()
+            && let Some(sort) = self.sort.as_deref().filter(|sort| !sort.trim().is_empty())
+        {
+            query.sort = query::parse_sort(sort, Words::<E>::WORDS).map_err(|fault| Error::Sort(fault.to_string()))?;
+        }
+        let window = Window::new(&query, self.limit, self.offset);
+        Ok((query, window))
+    }
+}
+
+/// Which records, by their role attributes.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RoleFilter {
+    /// `#attribute` or `@id`, repeated.
+    #[serde(default)]
+    pub role_filter: Vec<String>,
+    /// `AllOf` (unless set) or `AnyOf` of the attributes.
+    #[serde(default)]
+    pub role_semantic: Option<String>,
+}
+
+impl RoleFilter {
+    /// The ids that match, ascending, if anything is asked for: by the attributes together, and each id by itself.
+    ///
+    /// # Errors
+    /// An entry is neither `#attribute` nor `@id`, or the semantic is none.
+    pub fn ids(&self, access: &Access, subject: Subject) -> Result<Option<Vec<String>>> {
+        let semantic = match self.role_semantic.as_deref().unwrap_or("AllOf") {
+            word if word.eq_ignore_ascii_case("AllOf") => Semantic::AllOf,
+            word if word.eq_ignore_ascii_case("AnyOf") => Semantic::AnyOf,
+            other => return Err(Error::invalid("roleSemantic", "must be AllOf or AnyOf", other)),
+        };
+        if self.role_filter.is_empty() {
+            return Ok(None);
+        }
+        if let Some(bad) = self.role_filter.iter().find(|role| !role.starts_with(['#', '@'])) {
+            return Err(Error::invalid("roleFilter", "must be #attribute or @id", bad));
+        }
+        let ids = |engine: &mut Engine| engine.matching(subject, semantic, &self.role_filter).in_order().map(|(_, id)| id.to_string()).collect();
+        Ok(Some(access.ask(ids)))
+    }
+}
+
+/// A list by role attributes.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+pub struct RoleListing {
+    #[serde(flatten)]
+    listing: Listing,
+    #[serde(flatten)]
+    roles: RoleFilter,
+}
+
+/// GET /{kind}, for kinds with role attributes
+pub async fn list_by_roles<E: Entity>(call: Call, Query(wanted): Query<RoleListing>) -> Result<Page<Detail<E::View>>> {
+    let ids = match access::subject(E::KIND) {
+        Some(subject) => wanted.roles.ids(&call.access, subject)?,
+        None => None,
+    };
+    let list = move |tx: &Read<'_>| page::<E, _>(tx, &wanted.listing, ids.as_deref().map_or(Scope::All, of_ids), |record| seen(record, tx));
+    call.store.scan(list).await
+}
+
+/// The records of a scope that a listing asks for.
+///
+/// # Errors
+/// Filter or sort cannot be read, or a record.
+pub fn page<E: Entity, V>(tx: &Read<'_>, listing: &Listing, scope: Scope<'_>, view: impl Fn(&Record<E>) -> Result<V>) -> Result<Page<V>> {
+    let (query, window) = listing.query::<E>()?;
+    let found = tx.select::<E>(&query, window, scope)?;
+    let data = found.records.iter().map(view).collect::<Result<Vec<V>>>()?;
+    let pagination = Pagination { limit: window.shown_limit(), offset: window.offset as i64, total_count: found.total as i64 };
+    Ok(Page { data, pagination, fields: Some(filterable::<E>().collect()) })
+}
+
+/// The records with these ids.
+pub fn of_ids(ids: &[String]) -> Scope<'_> {
+    Scope::Ids(Box::new(ids.iter().map(String::as_str)))
+}
+
+/// GET /{kind}
+pub async fn list<E: Entity>(call: Call, Query(listing): Query<Listing>) -> Result<Page<Detail<E::View>>> {
+    call.store.scan(move |tx| page::<E, _>(tx, &listing, Scope::All, |record| seen(record, tx))).await
+}
+
+/// GET /{kind}/{id}
+pub async fn detail<E: Entity>(call: Call, id: Id<E>) -> Result<Shown<Detail<E::View>>> {
+    call.store.read(|tx| seen(&tx.get(&id)?, tx)).map(Shown)
+}
+
+/// POST /{kind}
+pub async fn create<E: Lifecycle + JsonSchema>(call: Call, Create(draft): Create<E>) -> Result<Created> {
+    call.changes.run(move |change| change.create(draft)).await.map(|record| Created::new(&record.id))
+}
+
+/// PUT /{kind}/{id}
+pub async fn replace<E: Lifecycle + JsonSchema>(call: Call, id: Id<E>, body: Replace<E>) -> Result<Done> {
+    let replaced = move |stored: &_| body::read(body::replaced(&body::write(stored)?, body.0, E::FIXED)).map(Some);
+    call.changes.run(move |change| change.edit(&id, replaced)).await.map(|()| Done)
+}
+
+/// PATCH /{kind}/{id}
+pub async fn patch<E: Lifecycle + JsonSchema>(call: Call, id: Id<E>, patch: Patch<E>) -> Result<Done> {
+    let patched = move |stored: &_| {
+        let merged = body::patched(body::write(stored)?, &patch.body, &patch.schema, E::FIXED);
+        merged.map(body::read).transpose()
+    };
+    call.changes.run(move |change| change.edit(&id, patched)).await.map(|()| Done)
+}
+
+/// DELETE /{kind}/{id}
+pub async fn delete<E: Lifecycle>(call: Call, id: Id<E>) -> Result<Done> {
+    call.changes.run(move |change| change.delete(&id)).await.map(|()| Done)
+}
+
+/// GET /{parents}/{id}/{children}: those that name the parent, or that it names. An unknown parent has none.
+pub async fn linked<P: Entity, C: Entity>(call: Call, id: Id<P>, Query(listing): Query<Listing>) -> Result<Page<Detail<C::View>>> {
+    let naming = C::REFERENCES.iter().find(|reference| reference.kind == P::KIND).map(|reference| reference.field);
+    let named = P::REFERENCES.iter().find(|reference| reference.kind == C::KIND);
+    call.store
+        .scan(move |tx| {
+            let ids: Vec<String> = match (naming, named) {
+                (Some(field), _) => {
+                    let scope = Scope::Having { field, value: id.as_str() };
+                    return page::<C, _>(tx, &listing, scope, |record| seen(record, tx));
+                }
+                (None, Some(reference)) => {
+                    tx.find(&id)?.iter().flat_map(|parent| (reference.ids)(parent)).map(str::to_owned).collect()
+                }
+                (None, None) => Vec::new(),
+            };
+            page::<C, _>(tx, &listing, of_ids(&ids), |record| seen(record, tx))
+        })
+        .await
+}
+
+/// GET /{parents}/{id}/{children}: those that policies bring together with the parent.
+pub async fn related<P: Entity, C: Entity>(call: Call, id: Id<P>, Query(listing): Query<Listing>) -> Result<Page<Detail<C::View>>> {
+    let ids = access::related(&call.access, P::KIND, id.as_str(), C::KIND);
+    call.store.scan(move |tx| page::<C, _>(tx, &listing, of_ids(&ids), |record| seen(record, tx))).await
+}
