@@ -2,6 +2,8 @@
 //!
 //! `cargo bench --bench store`; `OVERKEEP_BENCH_DIR` names a directory on the disk to measure.
 
+#![allow(clippy::expect_used, clippy::indexing_slicing)]
+
 use std::{
     collections::BTreeSet,
     fs::OpenOptions,
@@ -67,24 +69,30 @@ fn main() {
 }
 
 fn writes(directory: &Path) {
-    println!("{:<34}{:>12}{:>12}{:>10}{:>14}", "durable writes", "per second", "x floor", "goal", "CPU us each");
-    let floor = (0..3).map(|n| fdatasyncs(&directory.join(format!("floor{n}")))).fold(0.0, f64::max);
-    println!("{:<34}{floor:>12.0}{:>12}", "raw fdatasync of one page, alone", "1.00");
+    println!("{:<22}{:>12}{:>12}{:>10}{:>8}{:>16}", "durable writes", "per second", "fdatasyncs", "x floor", "goal", "CPU us each");
     for (writers, goal) in [(1, "0.40"), (16, ""), (64, "2.50"), (256, "3.00")] {
-        let (rate, cpu) = (0..3)
-            .map(|n| written(&directory.join(format!("w{writers}-{n}")), writers))
-            .fold((0.0, 0.0), |best, this| if this.0 > best.0 { this } else { best });
-        println!("{:<34}{rate:>12.0}{:>12.2}{goal:>10}{cpu:>14.0}", format!("store, {writers} writers"), rate / floor);
+        // In turns, because a disk that others share changes its mind within seconds; the middle one of five.
+        let mut rounds: Vec<(f64, f64, f64, f64)> = (0..5)
+            .map(|n| {
+                let before = fdatasyncs(&directory.join("floor"));
+                let (rate, cpu) = written(&directory.join(format!("{writers}-{n}")), writers);
+                let floor = (before + fdatasyncs(&directory.join("floor"))) / 2.0;
+                (rate / floor, rate, floor, cpu)
+            })
+            .collect();
+        rounds.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let (ratio, rate, floor, cpu) = rounds[2];
+        println!("{:<22}{rate:>12.0}{floor:>12.0}{ratio:>10.2}{goal:>8}{cpu:>16.0}", format!("{writers} at a time"));
     }
     println!();
 }
 
-/// Rewrites of a page in a file of full length, each followed by fdatasync, per second.
+/// Rewrites of a page in a file of full length, one at a time, each followed by fdatasync, per second.
 fn fdatasyncs(path: &Path) -> f64 {
     let file = OpenOptions::new().write(true).create(true).truncate(false).open(path).expect("a file");
     file.write_all_at(&vec![1; 1 << 20], 0).and_then(|()| file.sync_all()).expect("a page");
     let (start, mut count) = (Instant::now(), 0_u64);
-    while start.elapsed() < Duration::from_secs(1) {
+    while start.elapsed() < Duration::from_millis(400) {
         file.write_all_at(&[count as u8; 4096], count % 256 * 4096).and_then(|()| file.sync_data()).expect("a sync");
         count += 1;
     }
@@ -101,7 +109,7 @@ fn written(path: &Path, writers: usize) -> (f64, f64) {
         .map(|_| {
             let (store, next) = (store.clone(), next.clone());
             runtime.spawn(async move {
-                while start.elapsed() < Duration::from_millis(1_500) {
+                while start.elapsed() < Duration::from_millis(1_000) {
                     let record = thing(next.fetch_add(1, Relaxed));
                     store.write(|tx| tx.insert(record)).await.expect("a write");
                 }
@@ -135,10 +143,11 @@ fn reads(directory: &Path) {
     println!("{:<54}{floor:>12.2}{:>12}", "decoding one from memory", "1.0");
     let row = |name: &str, each: f64, units: f64| println!("{name:<54}{each:>12.2}{:>12.1}", each / units / floor);
     row("opening a read", timed(20_000, |_| drop(store.read(|_| Ok(())))), 1.0);
-    row("point read", timed(20_000, |n| drop(black_box(store.read(|tx| tx.get(&thing(n).id))))), 1.0);
+    let ids: Vec<Id<Thing>> = (0..20_000).map(|n| thing(n * 5).id).collect();
+    row("point read", timed(20_000, |n| drop(black_box(store.read(|tx| tx.get(&ids[n as usize]))))), 1.0);
     row(
         "ten of them in one read",
-        timed(5_000, |n| drop(store.read(|tx| (0..10).try_for_each(|k| tx.get(&thing(n + k).id).map(drop))))),
+        timed(5_000, |n| drop(store.read(|tx| ids.iter().skip(n as usize).take(10).try_for_each(|id| tx.get(id).map(drop))))),
         10.0,
     );
     let list = |text: &str| {

@@ -244,7 +244,9 @@ fn announce(config: &Config, controller: &Controller) -> Result<(), NotStarted> 
         keep(&file, password).map_err(|e| NotStarted(format!("the administrator's password: {}: {e}", file.display())))?;
         println!("password: in {} (delete it once you have it)", file.display());
     }
-    println!("next: log in with POST https://{address}/edge/management/v1/authenticate?method=password, then create identities, services and policies");
+    println!(
+        "next: log in with POST https://{address}/edge/management/v1/authenticate?method=password, then create identities, services and policies"
+    );
     Ok(())
 }
 

@@ -6,8 +6,8 @@ use super::{Engine, Policy, PolicyKind, Right, Semantic, Subject};
 use crate::{
     clock::{Clock, Timestamp},
     entity::{
-        self, Config, EdgeRouter, EdgeRouterPolicy, Entity, Identity, Kind, PolicyType, Record, Roles, Service,
-        ServiceEdgeRouterPolicy, ServicePolicy,
+        self, Config, EdgeRouter, EdgeRouterPolicy, Entity, Identity, Kind, PolicyType, Record, Roles, Service, ServiceEdgeRouterPolicy,
+        ServicePolicy,
     },
     error::Result,
     store::{Event, Read, Store},
@@ -122,8 +122,7 @@ fn service_policy(engine: &mut Engine, record: &Record<ServicePolicy>, now: u64)
     let spec = &record.spec;
     let right = if spec.policy_type == PolicyType::Bind { Right::Bind } else { Right::Dial };
     let (identities, services) = (texts(&spec.identity_roles), texts(&spec.service_roles));
-    let policy =
-        Policy::Service { right, identities: &identities, services: &services, posture_checks: &texts(&spec.posture_check_roles) };
+    let policy = Policy::Service { right, identities: &identities, services: &services, posture_checks: &texts(&spec.posture_check_roles) };
     engine.put_policy(record.id.as_str(), semantic(spec.semantic), policy, now);
     Ok(())
 }

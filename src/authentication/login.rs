@@ -7,7 +7,7 @@ use super::Passwords;
 use crate::{
     change::{Change, Changes, Lifecycle},
     clock::Timestamp,
-    entity::{ApiSession, Authenticator, AuthPolicy, ConfigType, Credential, EnvInfo, FactsExt, Id, Identity, Record, SdkInfo},
+    entity::{ApiSession, AuthPolicy, Authenticator, ConfigType, Credential, EnvInfo, FactsExt, Id, Identity, Record, SdkInfo},
     error::{Error, Result},
     pki::{Certificate, Holdings, LeafDates, Purpose, Verification},
     store::{Read, Store},
@@ -56,8 +56,7 @@ pub fn certificate(store: &Store, holdings: &Holdings, now: Timestamp, presented
     let chain: Vec<Certificate> = presented.iter().map_while(|der| Certificate::from_der(der).ok()).collect();
     let leaf = chain.first().ok_or(Error::InvalidAuth)?;
     let cas = holdings.authority().cas();
-    let judge =
-        Verification { anchors: cas, intermediates: cas, now: now.seconds(), purpose: Purpose::Any, leaf_dates: LeafDates::Ignore };
+    let judge = Verification { anchors: cas, intermediates: cas, now: now.seconds(), purpose: Purpose::Any, leaf_dates: LeafDates::Ignore };
     judge.anchor_of(&chain).map_err(|_| Error::InvalidAuth)?;
     store.read(|tx| {
         let authenticator = tx.find_by::<Authenticator>("certFingerprint", &leaf.fingerprint())?.ok_or(Error::InvalidAuth)?;

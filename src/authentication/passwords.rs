@@ -57,7 +57,8 @@ impl Passwords {
     pub async fn verify(&self, password: String, stored: Option<String>) -> Result<bool> {
         let (scrypt, known) = (self.scrypt, stored.is_some());
         let text = stored.unwrap_or_else(|| self.decoy.to_string());
-        let fits = self.queued(move || PasswordHash::new(&text).is_ok_and(|hash| scrypt.verify_password(password.as_bytes(), &hash).is_ok()));
+        let fits =
+            self.queued(move || PasswordHash::new(&text).is_ok_and(|hash| scrypt.verify_password(password.as_bytes(), &hash).is_ok()));
         Ok(fits.await? && known)
     }
 

@@ -44,7 +44,8 @@ pub fn renew(enrollment: &mut Enrollment, expires_at: Timestamp, change: &Change
         aud: [""],
         ctrls: None,
     };
-    enrollment.jwt = change.surroundings.holdings.sign(&claims).map_err(|e| Error::Internal(format!("signing an enrollment token: {e}")))?;
+    enrollment.jwt =
+        change.surroundings.holdings.sign(&claims).map_err(|e| Error::Internal(format!("signing an enrollment token: {e}")))?;
     (enrollment.token, enrollment.expires_at) = (token, expires_at);
     Ok(())
 }

@@ -2,9 +2,9 @@
 
 use crate::{
     entity::{
-        ApiSession, AuthPolicy, Authenticator, Ca, Config, ConfigType, EdgeRouter, EdgeRouterPolicy, Enrollment, ExternalJwtSigner, Identity,
-        IdentityType, Mfa, PostureCheck, PostureCheckType, Service, ServiceEdgeRouterPolicy, ServicePolicy, Session, SessionCertificate,
-        Terminator, TransitRouter,
+        ApiSession, AuthPolicy, Authenticator, Ca, Config, ConfigType, EdgeRouter, EdgeRouterPolicy, Enrollment, ExternalJwtSigner,
+        Identity, IdentityType, Mfa, PostureCheck, PostureCheckType, Service, ServiceEdgeRouterPolicy, ServicePolicy, Session,
+        SessionCertificate, Terminator, TransitRouter,
     },
     store::Entry,
 };

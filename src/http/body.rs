@@ -190,7 +190,9 @@ pub fn patched(stored: Json, body: &Json, schema: &Json, fixed: &[&str]) -> Opti
         let whole = !described.is_some_and(is_described);
         let before = merged.get(name).cloned().unwrap_or(Json::Null);
         let after = match described {
-            Some(inner) if !whole && value.is_object() && before.is_object() => patched(before.clone(), value, inner, &[]).unwrap_or(before),
+            Some(inner) if !whole && value.is_object() && before.is_object() => {
+                patched(before.clone(), value, inner, &[]).unwrap_or(before)
+            }
             _ => value.clone(),
         };
         merged.insert(name.clone(), after);

@@ -3,10 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{
-    answer::Reply,
-    envelope::Meta,
-};
+use super::{answer::Reply, envelope::Meta};
 use crate::error::{Error, Refusal};
 
 /// An answer that is an error.
@@ -112,7 +109,8 @@ pub fn reply(error: &Error, request_id: &str) -> Reply {
     let message = if status == 500 { "an unexpected error; the log has more under the request id".into() } else { error.to_string() };
     let envelope =
         ErrorEnvelope { error: ApiError { code: code.into(), message, request_id: request_id.into(), cause }, meta: Meta::default() };
-    let mut reply = Reply::json(status, &envelope).unwrap_or(Reply { status, media: "application/json", body: Vec::new(), headers: Vec::new() });
+    let mut reply =
+        Reply::json(status, &envelope).unwrap_or(Reply { status, media: "application/json", body: Vec::new(), headers: Vec::new() });
     if let Error::Busy { retry_after } = error {
         reply.headers.push(("retry-after", retry_after.to_string()));
     }

@@ -16,8 +16,7 @@ use super::{
     answer::Reply,
     body::Incoming,
     call::{Call, Peer},
-    cors,
-    error,
+    cors, error,
     operation::JSON,
     route::{Found, Interface, Permission, Row},
     services::Services,
@@ -171,7 +170,11 @@ fn acceptable(request: &HttpRequest, row: &Row) -> Result<()> {
     let sent = header("content-type").unwrap_or_default();
     let essence = sent.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let known = shape.media.contains(&essence.as_str());
-    if known { Ok(()) } else { Err(Error::invalid("Content-Type", "is not taken here", if sent.is_empty() { "application/octet-stream" } else { sent })) }
+    if known {
+        Ok(())
+    } else {
+        Err(Error::invalid("Content-Type", "is not taken here", if sent.is_empty() { "application/octet-stream" } else { sent }))
+    }
 }
 
 /// Whether a media range such as `text/*;q=0.5` covers a media type.

@@ -78,7 +78,8 @@ impl Operation {
     /// Adds the parameters that a flat struct describes.
     pub fn parameters_of<T: JsonSchema>(&mut self, place: Place) {
         let schema = Schemas::inline::<T>();
-        let required: BTreeSet<&str> = schema.get("required").and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str).collect();
+        let required: BTreeSet<&str> =
+            schema.get("required").and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str).collect();
         for (name, schema) in schema.get("properties").and_then(Json::as_object).into_iter().flatten() {
             let schema = without_null(schema.clone());
             self.parameters.push(Parameter { name: name.clone(), place, required: required.contains(name.as_str()), schema });
@@ -91,8 +92,15 @@ impl Operation {
     /// The schema is none, which is a defect.
     pub fn json_body(&mut self, name: &str, title: String, schema: Json) -> Result<()> {
         let checker = Some(Arc::new(Checker::own(&schema)?));
-        self.body =
-            Some(BodyShape { name: name.into(), required: true, media: &[JSON], schema: Arc::new(schema), checker, title: Some(title), judged_by_function: false });
+        self.body = Some(BodyShape {
+            name: name.into(),
+            required: true,
+            media: &[JSON],
+            schema: Arc::new(schema),
+            checker,
+            title: Some(title),
+            judged_by_function: false,
+        });
         self.errors.insert(400);
         Ok(())
     }

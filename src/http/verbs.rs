@@ -4,12 +4,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{
+    answer::Shown,
     answer::{Created, Done, Page},
     argument::{Create, Patch, Query, Replace},
     body,
     call::Call,
     envelope::{Detail, Pagination, detail as seen},
-    answer::Shown,
 };
 use crate::{
     access::{self, Access, Engine, Semantic, Subject},
@@ -85,7 +85,8 @@ impl RoleFilter {
         if let Some(bad) = self.role_filter.iter().find(|role| !role.starts_with(['#', '@'])) {
             return Err(Error::invalid("roleFilter", "must be #attribute or @id", bad));
         }
-        let ids = |engine: &mut Engine| engine.matching(subject, semantic, &self.role_filter).in_order().map(|(_, id)| id.to_string()).collect();
+        let ids =
+            |engine: &mut Engine| engine.matching(subject, semantic, &self.role_filter).in_order().map(|(_, id)| id.to_string()).collect();
         Ok(Some(access.ask(ids)))
     }
 }
@@ -172,9 +173,7 @@ pub async fn linked<P: Entity, C: Entity>(call: Call, id: Id<P>, Query(listing):
                     let scope = Scope::Having { field, value: id.as_str() };
                     return page::<C, _>(tx, &listing, scope, |record| seen(record, tx));
                 }
-                (None, Some(reference)) => {
-                    tx.find(&id)?.iter().flat_map(|parent| (reference.ids)(parent)).map(str::to_owned).collect()
-                }
+                (None, Some(reference)) => tx.find(&id)?.iter().flat_map(|parent| (reference.ids)(parent)).map(str::to_owned).collect(),
                 (None, None) => Vec::new(),
             };
             page::<C, _>(tx, &listing, of_ids(&ids), |record| seen(record, tx))

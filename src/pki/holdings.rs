@@ -6,7 +6,8 @@ use arc_swap::ArcSwap;
 use serde::Serialize;
 
 use super::{
-    Authority, Certificate, KeyedCertificate, Material, Result, bundle_pem, certificates_only_base64, chain_pem, jwt::Signer, tls::ServerLeaf,
+    Authority, Certificate, KeyedCertificate, Material, Result, bundle_pem, certificates_only_base64, chain_pem, jwt::Signer,
+    tls::ServerLeaf,
 };
 
 /// Keys and certificates of a controller, opened.

@@ -1,7 +1,7 @@
 //! Private and public keys.
 
 use super::der::{self, SEQUENCE};
-use super::{Error, Result, armor};
+use super::{Error, Result, armor, rsa};
 use rcgen::{KeyPair, PublicKeyData, SignatureAlgorithm, SigningKey};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer, alg_id};
 use std::fmt;
@@ -28,13 +28,17 @@ impl PrivateKey {
     /// A new key from the system's randomness.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for RSA, which ring cannot generate.
+    /// [`Error::Internal`] if there is no randomness.
     pub fn generate(kind: KeyKind) -> Result<Self> {
         let algorithm = match kind {
             KeyKind::P256 => &rcgen::PKCS_ECDSA_P256_SHA256,
             KeyKind::P384 => &rcgen::PKCS_ECDSA_P384_SHA384,
             KeyKind::Ed25519 => &rcgen::PKCS_ED25519,
-            KeyKind::Rsa => return Err(Error::Unsupported("generating an RSA key")),
+            KeyKind::Rsa => {
+                let pair =
+                    KeyPair::try_from(rsa::generate()?.as_slice()).map_err(|_| Error::Internal("a made RSA key is refused".into()))?;
+                return Ok(Self(Arc::new(pair)));
+            }
         };
         Ok(Self(Arc::new(KeyPair::generate_for(algorithm)?)))
     }

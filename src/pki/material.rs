@@ -34,7 +34,7 @@ pub struct Material {
     pub root: Credential,
     /// Signs everything else, no authorities; P-256, 10 years.
     pub intermediate: Credential,
-    /// The leaf of the listeners, which also signs enrollment tokens; P-256, one year.
+    /// The leaf of the listeners, which also signs enrollment tokens; RSA of 2048 bits, because clients in use verify these with RS256 only; one year.
     pub server: Credential,
 }
 
@@ -54,7 +54,7 @@ impl Material {
         let intermediate = CertifiedIssuer::signed_by(intermediate, PrivateKey::generate(KeyKind::P256)?, &root)?;
         let nothing = Credential { certificate: String::new(), key: String::new() };
         let mut made = Self { root: stored(&root), intermediate: stored(&intermediate), server: nothing };
-        let key = PrivateKey::generate(KeyKind::P256)?;
+        let key = PrivateKey::generate(KeyKind::Rsa)?;
         made.server = Authority::open(&made)?.issue_own(&key, hosts, Validity::years(SERVER_YEARS, now))?.store();
         Ok(made)
     }

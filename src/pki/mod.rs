@@ -26,6 +26,7 @@ mod key;
 mod material;
 mod name;
 mod pkcs7;
+mod rsa;
 mod signature;
 pub mod tls;
 mod verification;

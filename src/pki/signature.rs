@@ -8,6 +8,10 @@ use super::der::{self, SEQUENCE};
 use super::{Error, PublicKey, Result, ecdsa};
 use rustls::pki_types::SignatureVerificationAlgorithm;
 
+/// What the identifiers of ECDSA with SHA-256, SHA-384 and SHA-512 begin with (RFC 5758).
+const ECDSA_WITH_SHA2: &[u8] = &[0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03];
+const NULL: &[u8] = &[0x05, 0x00];
+
 /// ecdsa-with-SHA512 (RFC 5758), the content of its algorithm identifier.
 const ECDSA_WITH_SHA512: &[u8] = &[0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x04];
 
@@ -19,7 +23,7 @@ impl PublicKey {
     /// # Errors
     /// [`Error::Unsupported`] if key and algorithm are no pair we know, [`Error::BadSignature`], [`Error::BadDer`].
     pub(super) fn verify(&self, algorithm: &[u8], message: &[u8], signature: &[u8]) -> Result<()> {
-        let wanted = der::content_of(SEQUENCE, algorithm)?;
+        let wanted = without_null(der::content_of(SEQUENCE, algorithm)?);
         if wanted == ECDSA_WITH_SHA512 {
             return ecdsa::verify_sha512(self, message, signature);
         }
@@ -38,6 +42,14 @@ impl PublicKey {
         let fitting = candidates.into_iter().find(|known| known.public_key_alg_id().as_ref() == kind);
         let algorithm = fitting.ok_or(Error::Unsupported("signature algorithm"))?;
         algorithm.verify_signature(key, message, signature).map_err(|_| Error::BadSignature)
+    }
+}
+
+/// The identifier of an ECDSA algorithm without a NULL behind it: RFC 5758 wants none, but the C library of clients in use writes one.
+fn without_null(identifier: &[u8]) -> &[u8] {
+    match identifier.strip_suffix(NULL) {
+        Some(bare) if bare.starts_with(ECDSA_WITH_SHA2) => bare,
+        _ => identifier,
     }
 }
 

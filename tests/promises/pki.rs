@@ -325,9 +325,10 @@ fn the_first_start_makes_material_that_survives_storage_and_serves() {
 
 #[test]
 fn a_renewed_server_leaf_keeps_its_key() {
-    let (desk, mut material) = (Desk::new(), material());
+    let (desk, at) = (Desk::new(), now());
+    let mut material = Material::generate(&hosts(), at).unwrap();
     let before = KeyedCertificate::open(&material.server).unwrap();
-    material.server = material.renew_server(&AlternativeNames::of_hosts(["new.test"]), now() + DAY).unwrap();
+    material.server = material.renew_server(&AlternativeNames::of_hosts(["new.test"]), at + DAY).unwrap();
     let after = KeyedCertificate::open(&material.server).unwrap();
     assert_eq!(after.certificate().public_key(), before.certificate().public_key());
     assert_eq!(after.certificate().names().dns, ["new.test"]);
@@ -684,4 +685,40 @@ fn samples() -> &'static [Vec<u8>] {
         let texts = [csr, material.root.certificate, material.server.certificate, material.server.key];
         texts.iter().map(|text| pem::parse(text).unwrap().into_contents()).collect()
     })
+}
+
+// What clients in use really send and need.
+
+/// As the C client library writes it: a NULL behind the ECDSA algorithm, an old Netscape extension, an empty key usage.
+const FROM_THE_C_LIBRARY: &str = "-----BEGIN CERTIFICATE REQUEST-----
+MIIBWTCB/QIBADBrMQswCQYDVQQGEwJVUzELMAkGA1UECAwCTlkxETAPBgNVBAoM
+CE9wZW5aaXRpMScwJQYKCZImiZPyLGQBGRYXaHR0cHM6Ly8xMjcuMC4wLjE6MzMx
+NDUxEzARBgNVBAMMCm9seWdpNnNscHUwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNC
+AATK2tt4xNCiM20HbM459LJthyt2++ftlKKCe56TflC/hhC17Ouqqi2YeWiGvZ8l
+sS+fYfvwRkHVpqh1nUXBVlIUoDAwLgYJKoZIhvcNAQkOMSEwHzAKBgNVHQ8EAwMB
+ADARBglghkgBhvhCAQEEBAMCB4AwDAYIKoZIzj0EAwIFAANJADBGAiEAvfk+s5iu
+vJZNq8IDUPEMpIdrAUu32R1S63UWgWC5nWECIQC4ZwKJA8d4+TkJxsAPA5D6TpWl
+JI9FcU3hoUHRVvDL2w==
+-----END CERTIFICATE REQUEST-----
+";
+
+#[test]
+fn a_request_of_the_c_library_is_taken_and_a_changed_one_is_not() {
+    let csr = Csr::parse(FROM_THE_C_LIBRARY).unwrap();
+    assert_eq!(csr.subject().common_name().as_deref(), Some("olygi6slpu"));
+    let changed = FROM_THE_C_LIBRARY.replace("AATK2tt4", "AATK2tt5");
+    assert_ne!(changed, FROM_THE_C_LIBRARY);
+    assert!(Csr::parse(&changed).is_err());
+}
+
+#[test]
+fn the_servers_key_is_rsa_and_sound() {
+    let material = Material::generate(&hosts(), now()).unwrap();
+    let server = KeyedCertificate::open(&material.server).unwrap();
+    assert_eq!(server.certificate().public_key().kind(), Ok(KeyKind::Rsa));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("server.key");
+    std::fs::write(&file, &material.server.key).unwrap();
+    let checked = std::process::Command::new("openssl").args(["pkey", "-check", "-noout", "-in"]).arg(&file).output().unwrap();
+    assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
 }

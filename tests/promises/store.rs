@@ -1,5 +1,7 @@
 //! What the store promises to those above it, on kinds made for the purpose.
 
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)] // a test that panics says so
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     io,
@@ -117,8 +119,10 @@ fn all_ids(store: &Store) -> Vec<String> {
     ids
 }
 
+type Job<T> = Box<dyn FnOnce(&Tx<'_>) -> Result<T> + Send>;
+
 /// Queues jobs while the writer is held up, so that they share a group; gives their answers in order.
-fn in_one_group<T: Send + 'static>(store: &Store, jobs: Vec<Box<dyn FnOnce(&Tx<'_>) -> Result<T> + Send>>) -> Vec<Result<T>> {
+fn in_one_group<T: Send + 'static>(store: &Store, jobs: Vec<Job<T>>) -> Vec<Result<T>> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let (started, has_started) = channel();
     let (release, wait) = channel::<()>();
@@ -250,8 +254,8 @@ fn cascades_may_be_long_and_may_go_round() {
 #[test]
 fn a_failing_or_panicking_job_takes_nobody_with_it() {
     let store = fresh();
-    let jobs: Vec<Box<dyn FnOnce(&Tx<'_>) -> Result<usize> + Send>> = (0..100_usize)
-        .map(|n| -> Box<dyn FnOnce(&Tx<'_>) -> Result<usize> + Send> {
+    let jobs: Vec<Job<usize>> = (0..100_usize)
+        .map(|n| -> Job<usize> {
             Box::new(move |tx| {
                 tx.insert(task(&format!("{n:03}")))?;
                 match n % 5 {
@@ -338,9 +342,7 @@ fn events_come_in_order_after_the_sync_and_before_the_answer() {
         }
     });
     let before = disk.syncs();
-    let jobs: Vec<Box<dyn FnOnce(&Tx<'_>) -> Result<()> + Send>> = (0..50)
-        .map(|n| -> Box<dyn FnOnce(&Tx<'_>) -> Result<()> + Send> { Box::new(move |tx| tx.insert(task(&format!("{n:02}")))) })
-        .collect();
+    let jobs: Vec<Job<()>> = (0..50).map(|n| -> Job<()> { Box::new(move |tx| tx.insert(task(&format!("{n:02}")))) }).collect();
     assert!(in_one_group(&store, jobs).iter().all(Result::is_ok));
     assert_eq!(*heard.lock().unwrap(), all_ids(&store));
     assert_eq!(disk.syncs() - before, 1, "a group costs one sync");
@@ -356,7 +358,7 @@ fn when_the_disk_fails_nobody_is_told_otherwise() {
     store.write_blocking(|tx| tx.insert(task("before"))).unwrap();
     store.subscribe(|_| panic!("nothing was committed"));
     disk.break_down();
-    let jobs: Vec<Box<dyn FnOnce(&Tx<'_>) -> Result<()> + Send>> =
+    let jobs: Vec<Job<()>> =
         vec![Box::new(|tx| tx.insert(task("one"))), Box::new(|tx| tx.insert(task("before"))), Box::new(|tx| tx.insert(task("two")))];
     assert!(store.is_alive());
     for answer in in_one_group(&store, jobs) {
@@ -370,7 +372,7 @@ fn when_the_disk_fails_nobody_is_told_otherwise() {
 #[test]
 fn a_full_queue_sends_writers_away_and_a_closed_store_everyone() {
     let store = Store::open_on(InMemoryBackend::new(), KINDS, Options { queue: 1, ..Options::default() }).unwrap();
-    let jobs: Vec<Box<dyn FnOnce(&Tx<'_>) -> Result<()> + Send>> = vec![Box::new(|_| Ok(())), Box::new(|_| Ok(()))];
+    let jobs: Vec<Job<()>> = vec![Box::new(|_| Ok(())), Box::new(|_| Ok(()))];
     let answers = in_one_group(&store, jobs);
     assert_eq!(answers, [Ok(()), Err(Error::Busy { retry_after: 1 })]);
     store.close();

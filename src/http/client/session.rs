@@ -52,7 +52,10 @@ pub async fn create(call: Call, Body(wish): Body<NewSession>) -> Result<Made<Det
     let identity = caller.identity.id.as_str();
     let (policies, routers) = call.access.ask(|engine| {
         let granting = engine.granting(identity, service.as_str(), right);
-        (granting.into_iter().map(|g| g.policy.to_string()).collect::<Vec<_>>(), engine.common_edge_routers(identity, service.as_str()).len())
+        (
+            granting.into_iter().map(|g| g.policy.to_string()).collect::<Vec<_>>(),
+            engine.common_edge_routers(identity, service.as_str()).len(),
+        )
     });
     if policies.is_empty() {
         return Err(Error::invalid("ServiceId", "service not found", service.as_str()));

@@ -60,7 +60,8 @@ pub async fn authenticate(
     let body = body.unwrap_or_default();
     let principal = match method {
         AuthMethod::Password => {
-            let (Some(username), Some(password)) = (body.username.filter(|u| !u.is_empty()), body.password.filter(|p| !p.is_empty())) else {
+            let (Some(username), Some(password)) = (body.username.filter(|u| !u.is_empty()), body.password.filter(|p| !p.is_empty()))
+            else {
                 return Err(Error::Incomplete("user name and password are required".into()));
             };
             login::password(&call.store, &call.passwords, call.now, &username, password).await?
@@ -69,8 +70,7 @@ pub async fn authenticate(
         AuthMethod::ExtJwt => return Err(Error::InvalidAuth),
     };
     let address = call.peer.address.map(|address| address.to_string()).unwrap_or_default();
-    let surroundings =
-        Surroundings { env_info: body.env_info, sdk_info: body.sdk_info, config_types: body.config_types, address };
+    let surroundings = Surroundings { env_info: body.env_info, sdk_info: body.sdk_info, config_types: body.config_types, address };
     let session = login::open(&call.changes, principal, surroundings).await?;
     let token = session.spec.token.clone();
     let caller = call.store.read(|tx| {

@@ -49,8 +49,9 @@ struct ApiVersion {
 
 /// GET /version
 pub async fn version(call: Call) -> Result<Shown<Version>> {
-    let interface =
-        |path: &'static str| BTreeMap::from([("v1", ApiVersion { api_base_urls: vec![format!("https://{}{path}", call.address)], path, version: None })]);
+    let interface = |path: &'static str| {
+        BTreeMap::from([("v1", ApiVersion { api_base_urls: vec![format!("https://{}{path}", call.address)], path, version: None })])
+    };
     Ok(Shown(Version {
         api_versions: INTERFACES.into_iter().map(|(name, path)| (name, interface(path))).collect(),
         build_date: option_env!("OVERKEEP_BUILD_DATE").unwrap_or("unknown"),

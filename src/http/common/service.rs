@@ -7,9 +7,7 @@ use serde::Serialize;
 
 use crate::{
     access::{Access, Right},
-    entity::{
-        Config, ConfigType, Document, Entity, FactsExt, Id, Identity, PolicyType, PostureQueries, Record, Service,
-    },
+    entity::{Config, ConfigType, Document, Entity, FactsExt, Id, Identity, PolicyType, PostureQueries, Record, Service},
     error::Result,
     http::envelope::Detail,
     store::Read,
@@ -77,7 +75,8 @@ impl<'v> Viewer<'v> {
 
     fn permissions(&self, service: &str) -> Vec<PolicyType> {
         let identity = self.identity.id.as_str();
-        let (bind, dial) = self.access.ask(|engine| (engine.may(identity, service, Right::Bind), engine.may(identity, service, Right::Dial)));
+        let (bind, dial) =
+            self.access.ask(|engine| (engine.may(identity, service, Right::Bind), engine.may(identity, service, Right::Dial)));
         match (bind, dial) {
             (false, false) => vec![PolicyType::Invalid],
             _ => [(bind, PolicyType::Bind), (dial, PolicyType::Dial)].into_iter().filter(|(may, _)| *may).map(|(_, right)| right).collect(),

@@ -7,9 +7,7 @@ use serde::Serialize;
 
 use crate::{
     access::Access,
-    entity::{
-        EdgeRouter, Entity, EntityRef, FactsExt, Id, Record, ServicePolicy, Session, edge_router,
-    },
+    entity::{EdgeRouter, Entity, EntityRef, FactsExt, Id, Record, ServicePolicy, Session, edge_router},
     error::{Error, Result},
     http::{
         answer::{Done, Page, Shown},

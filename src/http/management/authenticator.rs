@@ -7,11 +7,7 @@ use crate::{
     change::{Change, Lifecycle},
     entity::{Authenticator, Credential, FactsExt, Id, Identity, Record},
     error::{Error, Refusal, Result},
-    http::{
-        answer::Created,
-        argument::Body,
-        call::Call,
-    },
+    http::{answer::Created, argument::Body, call::Call},
     pki::{Certificate, LeafDates, Purpose, Verification},
 };
 
@@ -47,7 +43,9 @@ pub async fn create(call: Call, Body(new): Body<AuthenticatorCreate>) -> Result<
 }
 
 async fn updb(call: &Call, new: &AuthenticatorCreate) -> Result<Credential> {
-    let needed = |value: &Option<String>, field: &str| value.clone().filter(|v| !v.is_empty()).ok_or_else(|| Error::invalid(field, "is required", ""));
+    let needed = |value: &Option<String>, field: &str| {
+        value.clone().filter(|v| !v.is_empty()).ok_or_else(|| Error::invalid(field, "is required", ""))
+    };
     let (username, password) = (needed(&new.username, "username")?, needed(&new.password, "password")?);
     call.store.read(|tx| tx.get(&new.identity_id).map(|_| ()))?;
     Ok(Credential::Updb { username, password: call.passwords.hash(password).await? })
@@ -60,9 +58,7 @@ fn cert(call: &Call, new: &AuthenticatorCreate) -> Result<Credential> {
     let cas = call.holdings.authority().cas();
     let now = certificate.not_before();
     let judge = Verification { anchors: cas, intermediates: cas, now, purpose: Purpose::Any, leaf_dates: LeafDates::Ignore };
-    judge
-        .anchor_of(std::slice::from_ref(&certificate))
-        .map_err(|reason| Error::invalid("certPem", reason.to_string(), ""))?;
+    judge.anchor_of(std::slice::from_ref(&certificate)).map_err(|reason| Error::invalid("certPem", reason.to_string(), ""))?;
     Ok(Credential::Cert { fingerprint: certificate.fingerprint(), pem: certificate.pem(), unverified: None })
 }
 

@@ -12,11 +12,9 @@ use super::{
     common,
     route::{Permission::*, Routes},
 };
-use crate::{
-    entity::{
-        ApiSession, AuthPolicy, Authenticator, Config, ConfigType, EdgeRouter, EdgeRouterPolicy, Enrollment, Identity, IdentityType,
-        PostureCheckType, Service, ServiceEdgeRouterPolicy, ServicePolicy,
-    },
+use crate::entity::{
+    ApiSession, AuthPolicy, Authenticator, Config, ConfigType, EdgeRouter, EdgeRouterPolicy, Enrollment, Identity, IdentityType,
+    PostureCheckType, Service, ServiceEdgeRouterPolicy, ServicePolicy,
 };
 
 /// The whole table.

@@ -3,13 +3,7 @@
 use crate::{
     access::Subject,
     error::{Error, Result},
-    http::{
-        answer::Page,
-        argument::Query,
-        call::Call,
-        envelope::Pagination,
-        verbs::Listing,
-    },
+    http::{answer::Page, argument::Query, call::Call, envelope::Pagination, verbs::Listing},
     query::{self, Symbol, Type, Value, Vocabulary, Window},
 };
 

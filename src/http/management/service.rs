@@ -103,7 +103,11 @@ pub async fn of_identity(call: Call, id: Id<Identity>, Query(wanted): Query<Righ
 }
 
 /// GET /services/{id}/identities
-pub async fn identities(call: Call, id: Id<Service>, Query(wanted): Query<RightListing>) -> Result<Page<Detail<<Identity as Entity>::View>>> {
+pub async fn identities(
+    call: Call,
+    id: Id<Service>,
+    Query(wanted): Query<RightListing>,
+) -> Result<Page<Detail<<Identity as Entity>::View>>> {
     let rights = wanted.rights()?;
     let mut ids: Vec<String> = call.access.ask(|engine| {
         let of = |right| engine.identities(id.as_str(), right).in_order().map(|(_, id)| id.to_string()).collect::<Vec<_>>();

@@ -13,7 +13,15 @@ use crate::{
 
 /// Kinds that this controller does not have, or not yet: there are none of them.
 const ABSENT: [&str; 9] = [
-    "apiSessionCertificates", "cas", "controllers", "eventualEvents", "externalJwtSigners", "mfas", "postureChecks", "revocations", "terminators",
+    "apiSessionCertificates",
+    "cas",
+    "controllers",
+    "eventualEvents",
+    "externalJwtSigners",
+    "mfas",
+    "postureChecks",
+    "revocations",
+    "terminators",
 ];
 
 /// GET /summary
