@@ -13,6 +13,9 @@ use crate::{
     store::{Read, Store},
 };
 
+/// The word for every config type.
+const ALL: &str = "all";
+
 /// An identity that proved who it is, and by which authenticator.
 #[derive(Debug, Clone)]
 pub struct Principal {
@@ -113,16 +116,12 @@ fn open_in(change: &Change<'_, '_>, principal: Principal, surroundings: Surround
     change.insert(Record::new(Id::from_text(ApiSession::new_id()), change.now(), session))
 }
 
-/// The ids of config types that are wanted; unknown ones are dropped.
+/// The ids of config types that are wanted; unknown ones are dropped. `all` stays the word it is: it also means types to come.
 fn config_types(change: &Change<'_, '_>, wanted: &[String]) -> Result<Vec<Id<ConfigType>>> {
-    let mut found = Vec::new();
-    if wanted.iter().any(|name| name == "all") {
-        change.each::<ConfigType>(|record| {
-            found.push(record.id);
-            Ok(())
-        })?;
-        return Ok(found);
+    if wanted.iter().any(|name| name == ALL) {
+        return Ok(vec![Id::from_text(ALL)]);
     }
+    let mut found = Vec::new();
     for name in wanted {
         let by_id = change.find(&Id::<ConfigType>::from_text(name.as_str()))?;
         let record = if by_id.is_some() { by_id } else { change.find_by::<ConfigType>("name", name)? };

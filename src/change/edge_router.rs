@@ -2,7 +2,7 @@
 
 use super::{Change, Lifecycle, enrollment, lifecycle::short_id};
 use crate::{
-    entity::{EdgeRouter, EdgeRouterPolicy, Enrollment, FactsExt, Id, Identity, IdentityKind, Record, Semantic},
+    entity::{ClaimedKind, EdgeRouter, EdgeRouterPolicy, Enrollment, FactsExt, Id, Identity, IdentityKind, Record, Semantic},
     error::Result,
 };
 
@@ -56,6 +56,7 @@ fn add_tunneler(router: &Record<EdgeRouter>, change: &Change<'_, '_>) -> Result<
     let (id, now) = (router.id.as_str(), change.now());
     let mut identity = Record::new(Id::from_text(id), now, Identity::named(&router.spec.name));
     identity.state.kind = IdentityKind::Router;
+    identity.spec.claimed_kind = ClaimedKind::Router;
     change.insert(identity)?;
     let roles = || std::iter::once(format!("@{id}")).collect();
     let policy = EdgeRouterPolicy {

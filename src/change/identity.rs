@@ -3,7 +3,7 @@
 use super::{Change, Lifecycle, lifecycle::short_id};
 use crate::{
     clock::Timestamp,
-    entity::{ApiSession, FactsExt, Id, Identity, IdentityKind, Record},
+    entity::{ApiSession, ClaimedKind, FactsExt, Id, Identity, IdentityKind, Record},
     error::{Error, Result},
 };
 
@@ -12,8 +12,19 @@ impl Lifecycle for Identity {
         short_id()
     }
 
+    /// Whatever it is called, it is none of a router: those are made with their router.
+    fn creating(record: &mut Record<Self>, _: &Change<'_, '_>) -> Result<()> {
+        if record.state.kind != IdentityKind::Router {
+            record.spec.claimed_kind = ClaimedKind::Default;
+        }
+        Ok(())
+    }
+
     fn edited(old: &Record<Self>, new: &mut Record<Self>, _: &Change<'_, '_>) -> Result<()> {
-        let router = old.state.kind == IdentityKind::Router;
+        let (router, claimed) = (old.state.kind == IdentityKind::Router, new.spec.claimed_kind);
+        if claimed.kind() != old.state.kind {
+            return Err(Error::invalid("typeId", "cannot be changed", claimed.kind().as_str()));
+        }
         if router && new.spec.name != old.spec.name {
             return Err(Error::invalid("name", "follows the name of the router", &new.spec.name));
         }

@@ -18,7 +18,7 @@ pub struct Config {
     pub name: String,
     pub config_type_id: Id<ConfigType>,
     /// Fits the schema of the config type.
-    #[schemars(with = "Json")]
+    #[schemars(schema_with = "super::value::object")]
     pub data: Document,
 }
 

@@ -16,7 +16,7 @@ pub struct ConfigType {
     pub name: String,
     /// A JSON schema whose root type is `object`; none accepts every object.
     #[serde(default)]
-    #[schemars(with = "Option<serde_json::Value>")]
+    #[schemars(schema_with = "super::value::object")]
     pub schema: Option<Document>,
 }
 

@@ -120,7 +120,8 @@ impl<E: Entity> Subject for Seen<'_, E> {
             1 => Value::Date(record.created_at.millis()),
             2 => Value::Date(record.updated_at.millis()),
             TAGS => symbol.path.as_deref().map_or(Value::Null, |path| record.tags.value(path)),
-            4 => record.is_system.into(),
+            // Never false: saved filters know records that are not the system's as those without a value.
+            4 => record.is_system.then_some(true).into(),
             _ => field_of::<E>(symbol).map_or(Value::Null, |f| f.asked.map_or_else(|| (f.value)(record), |ask| ask(record, self.facts))),
         }
     }

@@ -18,6 +18,11 @@ use crate::{
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Document(pub Map<String, Json>);
 
+/// The schema of a member that must be an object, where anything else is a broken rule of the member and not an unreadable body.
+pub fn object(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "anyOf": [{ "type": "object", "additionalProperties": true }] })
+}
+
 /// Labels of a record: a map of scalars, `null` on the wire standing for none at all.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Tags(pub Map<String, Json>);

@@ -43,7 +43,7 @@ impl Incoming<'_> {
     /// It is missing, no JSON, or breaks the schema.
     pub fn json(&self) -> Result<Json> {
         let Some(shape) = self.shape else { return Ok(Json::Null) };
-        if self.body.is_empty() {
+        if self.body.trim_ascii().is_empty() {
             return Err(Error::invalid(&shape.name, "a body is required", ""));
         }
         let mut json: Json = serde_json::from_slice(&self.body).map_err(|e| Error::Unparseable(e.to_string()))?;
@@ -58,11 +58,11 @@ impl Incoming<'_> {
     }
 }
 
-/// Takes out members that are null, which mean the same as absent ones. Maps keep theirs.
+/// Takes out members that mean the same as absent ones: null, and a blank for an optional choice. Maps keep theirs.
 fn drop_nulls(json: &mut Json, schema: &Json) {
     match json {
         Json::Object(members) if is_described(schema) => {
-            members.retain(|_, member| !member.is_null());
+            members.retain(|name, member| !member.is_null() && !(*member == "" && is_optional_choice(schema, name)));
             for (name, member) in members {
                 if let Some(inner) = member_schema(schema, name) {
                     drop_nulls(member, inner);
@@ -76,6 +76,12 @@ fn drop_nulls(json: &mut Json, schema: &Json) {
         }
         _ => {}
     }
+}
+
+/// Whether a member is one of several words and may be left out.
+fn is_optional_choice(schema: &Json, name: &str) -> bool {
+    let required = schema.get("required").and_then(Json::as_array).is_some_and(|names| names.iter().any(|required| required == name));
+    !required && member_schema(schema, name).is_some_and(|member| member.get("enum").is_some())
 }
 
 /// Whether a schema is of an object with members of its own, not of a map.

@@ -77,5 +77,11 @@ pub async fn authenticate(
         let queries = AuthQuery::outstanding(&session.spec, false, tx)?;
         Ok(Caller { identity: tx.get(&session.spec.identity_id)?, session, queries })
     })?;
-    Ok(WithHeaders(Shown(current(&call, &caller)?), vec![("zt-session", token)]))
+    let timeout = call.sessions.timeout();
+    let headers = vec![
+        ("zt-session", token),
+        ("expiration-seconds", timeout.as_secs().to_string()),
+        ("expires-at", call.now.plus(timeout).to_string()),
+    ];
+    Ok(WithHeaders(Shown(current(&call, &caller)?), headers))
 }

@@ -10,9 +10,10 @@ use crate::{
     error::{Error, Result},
     http::{
         answer::{Created, Done, Page, Shown},
-        argument::{Body, OptionalBody},
+        argument::{Body, OptionalBody, Patch},
         call::Call,
         envelope::Pagination,
+        verbs,
     },
     store::Read,
 };
@@ -60,6 +61,14 @@ pub async fn create(call: Call, Body(new): Body<NewIdentity>) -> Result<Created>
             Ok(Created::new(&identity.id))
         })
         .await
+}
+
+/// PATCH /identities/{id}; a `type` is accepted and means nothing.
+pub async fn patch(call: Call, id: Id<Identity>, mut patch: Patch<Identity>) -> Result<Done> {
+    if let Some(members) = patch.body.as_object_mut() {
+        members.shift_remove("type");
+    }
+    verbs::patch(call, id, patch).await
 }
 
 /// How long an identity stays disabled.

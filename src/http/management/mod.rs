@@ -11,6 +11,7 @@ mod summary;
 use super::{
     common,
     route::{Permission::*, Routes},
+    verbs,
 };
 use crate::entity::{
     ApiSession, AuthPolicy, Authenticator, Config, ConfigType, EdgeRouter, EdgeRouterPolicy, Enrollment, Identity, IdentityType,
@@ -42,7 +43,9 @@ pub fn routes() -> Routes {
         .read_by_roles::<Identity>(Admin)
         .post("/identities", Admin, identity::create)
         .says("Creates an identity, and the enrollment by which it gets its credential.")
-        .edit::<Identity>(Admin)
+        .put("/identities/{id}", Admin, verbs::replace::<Identity>)
+        .patch("/identities/{id}", Admin, identity::patch)
+        .remove::<Identity>(Admin)
         .post("/identities/{id}/disable", Admin, identity::disable)
         .says("Shuts an identity out, for some minutes or until it is enabled, and ends its sessions.")
         .post("/identities/{id}/enable", Admin, identity::enable)
