@@ -41,6 +41,9 @@ pub enum Error {
     /// The record belongs to the system and cannot be changed.
     #[error("{0}")]
     NotUpdatable(String),
+    /// The record is not the one that the sender knows (RFC 9110 section 13.1.1).
+    #[error("the record has changed since it was read")]
+    Changed,
     /// No valid session, or one without the permission. `anonymous`: no token was sent at all.
     #[error("no session, or not permitted")]
     Unauthorized { anonymous: bool },

@@ -44,7 +44,7 @@ pub trait Answer: 'static {
 }
 
 fn json_answer<T: JsonSchema>(operation: &mut Operation, schemas: &mut Schemas, status: u16) {
-    operation.answer = Some(AnswerShape { status, content: vec![(JSON, Some(schemas.answer::<T>()))] });
+    operation.answer = Some(AnswerShape { status, content: vec![(JSON, Some(schemas.answer::<T>()))], tagged: false });
 }
 
 /// Done, with nothing to say.
@@ -87,6 +87,26 @@ impl<T: Serialize + JsonSchema + 'static> Answer for Shown<T> {
     }
     fn reply(self) -> Result<Reply> {
         Reply::json(200, &Envelope { data: self.0, meta: Meta::default() })
+    }
+}
+
+/// A record, with the entity tag by which it can be written back only if nobody else wrote meanwhile.
+pub struct Tagged<T> {
+    pub data: T,
+    pub tag: String,
+}
+
+impl<T: Serialize + JsonSchema + 'static> Answer for Tagged<T> {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        Shown::<T>::describe(operation, schemas);
+        if let Some(answer) = &mut operation.answer {
+            answer.tagged = true;
+        }
+    }
+    fn reply(self) -> Result<Reply> {
+        let mut reply = Shown(self.data).reply()?;
+        reply.headers.push(("etag", self.tag));
+        Ok(reply)
     }
 }
 

@@ -12,8 +12,9 @@ use super::{
 };
 use crate::{
     change::Draft,
-    entity::{Entity, Id},
+    entity::{Entity, FactsExt, Id, Record},
     error::{Error, Result},
+    store::{self, Read},
 };
 
 /// An argument of a function in a route table.
@@ -76,6 +77,43 @@ impl<T: DeserializeOwned + JsonSchema + 'static> Argument for Headers<T> {
         }
         serde_json::from_value(Json::Object(values)).map(Headers).map_err(|e| Error::invalid("header", e.to_string(), ""))
     }
+}
+
+/// What the sender believes the record to be: the entity tags of `If-Match` (RFC 9110 section 13.1.1). Never demanded.
+pub struct IfMatch(pub Option<String>);
+
+impl Argument for IfMatch {
+    fn describe(operation: &mut Operation) -> Result<()> {
+        let schema = serde_json::json!({ "type": "string" });
+        operation.parameters.push(Parameter { name: "If-Match".into(), place: Place::Header, required: false, schema });
+        operation.errors.insert(412);
+        Ok(())
+    }
+    fn take(incoming: &mut Incoming<'_>) -> Result<Self> {
+        Ok(Self(incoming.header("if-match").map(str::to_owned)))
+    }
+}
+
+impl IfMatch {
+    /// Whether the record may be written: nothing was said, or it is what the sender knows.
+    ///
+    /// # Errors
+    /// There is no such record, or it is another by now.
+    pub fn check<E: Entity>(&self, tx: &Read<'_>, id: &Id<E>) -> Result<()> {
+        let Some(wanted) = &self.0 else { return Ok(()) };
+        let tag = entity_tag(&tx.get(id)?)?;
+        let known = wanted.trim() == "*" || wanted.split(',').any(|one| one.trim() == tag);
+        if known { Ok(()) } else { Err(Error::Changed) }
+    }
+}
+
+/// The strong entity tag of a record: when it was changed, and a checksum of what it says.
+///
+/// # Errors
+/// The record cannot be encoded, which is a defect.
+pub fn entity_tag<E: Entity>(record: &Record<E>) -> Result<String> {
+    let sum = crc32fast::hash(&store::encode(record)?);
+    Ok(format!("\"{:x}-{sum:08x}\"", record.updated_at.millis()))
 }
 
 /// A JSON body.

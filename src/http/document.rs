@@ -110,7 +110,12 @@ fn responses(row: &Row, error: &Json) -> Json {
             .iter()
             .map(|(media, schema)| ((*media).to_owned(), schema.as_ref().map_or_else(|| json!({}), |schema| json!({ "schema": schema }))))
             .collect();
-        responses.insert(answer.status.to_string(), json!({ "description": "Done.", "content": content }));
+        let mut response = json!({ "description": "Done.", "content": content });
+        if let (true, Some(response)) = (answer.tagged, response.as_object_mut()) {
+            let tag = json!({ "description": "For `If-Match` of a later write.", "schema": { "type": "string" } });
+            response.insert("headers".into(), json!({ "ETag": tag }));
+        }
+        responses.insert(answer.status.to_string(), response);
     }
     let refusal = |text: &str| json!({ "description": text, "content": { "application/json": { "schema": error } } });
     let mut statuses = row.operation.errors.clone();
@@ -128,6 +133,7 @@ fn meaning(status: u16) -> &'static str {
         400 => "The request breaks a rule; the cause names the field.",
         401 => "No session, an ended one, or one without the permission.",
         404 => "There is no such record.",
+        412 => "The record has changed since it was read; the answer to a GET carries the tag of what it is now.",
         409 => "The state of the record does not allow it.",
         429 => "Too many requests at once; try again after some seconds.",
         _ => "Refused.",

@@ -70,6 +70,7 @@ fn face(error: &Error) -> Face {
         Error::BadReference(_) => Face::new(400, "REFERENCED_ENTITY_NOT_FOUND", error),
         Error::NotDeletable(_) => Face::new(400, "ENTITY_CAN_NOT_BE_DELETED", error),
         Error::NotUpdatable(_) => Face::new(400, "ENTITY_CAN_NOT_BE_UPDATED", error),
+        Error::Changed => Face::new(412, "PRECONDITION_FAILED", error),
         Error::Unauthorized { anonymous: true } => Face::new(401, "UNAUTHORIZED", error),
         Error::Unauthorized { anonymous: false } => Face { status: 401, code: "UNAUTHORIZED", cause: None },
         Error::InvalidAuth => Face::new(401, "INVALID_AUTH", error),

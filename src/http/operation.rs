@@ -61,6 +61,8 @@ pub struct BodyShape {
 pub struct AnswerShape {
     pub status: u16,
     pub content: Vec<(&'static str, Option<Json>)>,
+    /// It carries an `ETag`.
+    pub tagged: bool,
 }
 
 /// Everything that is said of an operation by the types of its function.

@@ -4,9 +4,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{
-    answer::Shown,
-    answer::{Created, Done, Page},
-    argument::{Create, Patch, Query, Replace},
+    answer::{Created, Done, Page, Tagged},
+    argument::{Create, IfMatch, Patch, Query, Replace, entity_tag},
     body,
     call::Call,
     envelope::{Detail, Pagination, detail as seen},
@@ -133,8 +132,11 @@ pub async fn list<E: Entity>(call: Call, Query(listing): Query<Listing>) -> Resu
 }
 
 /// GET /{kind}/{id}
-pub async fn detail<E: Entity>(call: Call, id: Id<E>) -> Result<Shown<Detail<E::View>>> {
-    call.store.read(|tx| seen(&tx.get(&id)?, tx)).map(Shown)
+pub async fn detail<E: Entity>(call: Call, id: Id<E>) -> Result<Tagged<Detail<E::View>>> {
+    call.store.read(|tx| {
+        let record = tx.get(&id)?;
+        Ok(Tagged { data: seen(&record, tx)?, tag: entity_tag(&record)? })
+    })
 }
 
 /// POST /{kind}
@@ -143,23 +145,41 @@ pub async fn create<E: Lifecycle + JsonSchema>(call: Call, Create(draft): Create
 }
 
 /// PUT /{kind}/{id}
-pub async fn replace<E: Lifecycle + JsonSchema>(call: Call, id: Id<E>, body: Replace<E>) -> Result<Done> {
+pub async fn replace<E: Lifecycle + JsonSchema>(call: Call, id: Id<E>, known: IfMatch, body: Replace<E>) -> Result<Done> {
     let replaced = move |stored: &_| body::read(body::replaced(&body::write(stored)?, body.0, E::FIXED)).map(Some);
-    call.changes.run(move |change| change.edit(&id, replaced)).await.map(|()| Done)
+    call.changes
+        .run(move |change| {
+            known.check(change, &id)?;
+            change.edit(&id, replaced)
+        })
+        .await
+        .map(|()| Done)
 }
 
 /// PATCH /{kind}/{id}
-pub async fn patch<E: Lifecycle + JsonSchema>(call: Call, id: Id<E>, patch: Patch<E>) -> Result<Done> {
+pub async fn patch<E: Lifecycle + JsonSchema>(call: Call, id: Id<E>, known: IfMatch, patch: Patch<E>) -> Result<Done> {
     let patched = move |stored: &_| {
         let merged = body::patched(body::write(stored)?, &patch.body, &patch.schema, E::FIXED);
         merged.map(body::read).transpose()
     };
-    call.changes.run(move |change| change.edit(&id, patched)).await.map(|()| Done)
+    call.changes
+        .run(move |change| {
+            known.check(change, &id)?;
+            change.edit(&id, patched)
+        })
+        .await
+        .map(|()| Done)
 }
 
 /// DELETE /{kind}/{id}
-pub async fn delete<E: Lifecycle>(call: Call, id: Id<E>) -> Result<Done> {
-    call.changes.run(move |change| change.delete(&id)).await.map(|()| Done)
+pub async fn delete<E: Lifecycle>(call: Call, id: Id<E>, known: IfMatch) -> Result<Done> {
+    call.changes
+        .run(move |change| {
+            known.check(change, &id)?;
+            change.delete(&id)
+        })
+        .await
+        .map(|()| Done)
 }
 
 /// GET /{parents}/{id}/{children}: those that name the parent, or that it names. An unknown parent has none.

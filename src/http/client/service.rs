@@ -10,8 +10,8 @@ use crate::{
     entity::{Entity, FactsExt, Id, Record, Service},
     error::{Error, Result},
     http::{
-        answer::{Page, Shown},
-        argument::Query,
+        answer::{Page, Shown, Tagged},
+        argument::{Query, entity_tag},
         call::Call,
         common::service::{ServiceDetail, Viewer},
         verbs::{Listing, RoleFilter, of_ids, page},
@@ -71,12 +71,13 @@ pub fn visible(call: &Call, caller: &Caller, tx: &Read<'_>, id: &Id<Service>) ->
 }
 
 /// GET /services/{id}
-pub async fn detail(call: Call, id: Id<Service>) -> Result<Shown<ServiceDetail>> {
+pub async fn detail(call: Call, id: Id<Service>) -> Result<Tagged<ServiceDetail>> {
     let caller = call.caller()?;
     call.store.read(|tx| {
         let service = visible(&call, caller, tx, &id)?;
         let types: Vec<String> = caller.session.spec.config_types.iter().map(ToString::to_string).collect();
-        Viewer::new(tx, &call.access, &caller.identity, &types)?.see(&service).map(Shown)
+        let data = Viewer::new(tx, &call.access, &caller.identity, &types)?.see(&service)?;
+        Ok(Tagged { data, tag: entity_tag(&service)? })
     })
 }
 

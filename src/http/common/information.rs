@@ -85,7 +85,7 @@ pub struct CaStore(String);
 impl Answer for CaStore {
     fn describe(operation: &mut Operation, _: &mut Schemas) {
         let text = serde_json::json!({ "type": "string" });
-        operation.answer = Some(AnswerShape { status: 200, content: vec![("application/pkcs7-mime", Some(text))] });
+        operation.answer = Some(AnswerShape { status: 200, content: vec![("application/pkcs7-mime", Some(text))], tagged: false });
         operation.any_accept = true;
     }
     fn reply(self) -> Result<Reply> {

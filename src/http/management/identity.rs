@@ -10,7 +10,7 @@ use crate::{
     error::{Error, Result},
     http::{
         answer::{Created, Done, Page, Shown},
-        argument::{Body, OptionalBody, Patch},
+        argument::{Body, IfMatch, OptionalBody, Patch},
         call::Call,
         envelope::Pagination,
         verbs,
@@ -64,11 +64,11 @@ pub async fn create(call: Call, Body(new): Body<NewIdentity>) -> Result<Created>
 }
 
 /// PATCH /identities/{id}; a `type` is accepted and means nothing.
-pub async fn patch(call: Call, id: Id<Identity>, mut patch: Patch<Identity>) -> Result<Done> {
+pub async fn patch(call: Call, id: Id<Identity>, known: IfMatch, mut patch: Patch<Identity>) -> Result<Done> {
     if let Some(members) = patch.body.as_object_mut() {
         members.shift_remove("type");
     }
-    verbs::patch(call, id, patch).await
+    verbs::patch(call, id, known, patch).await
 }
 
 /// How long an identity stays disabled.

@@ -8,8 +8,8 @@ use crate::{
     entity::{EdgeRouter, Entity, FactsExt, Id, Identity, Kind, Record, Service, ServiceEdgeRouterPolicy, ServicePolicy},
     error::{Error, Result},
     http::{
-        answer::{Page, Shown},
-        argument::Query,
+        answer::{Page, Tagged},
+        argument::{Query, entity_tag},
         call::Call,
         common::service::{ServiceDetail, Viewer},
         envelope::{Detail, detail as seen},
@@ -58,11 +58,13 @@ fn named(tx: &Read<'_>, name: &str) -> Result<Record<Identity>> {
 }
 
 /// GET /services/{id}
-pub async fn detail(call: Call, id: Id<Service>) -> Result<Shown<ServiceDetail>> {
+pub async fn detail(call: Call, id: Id<Service>) -> Result<Tagged<ServiceDetail>> {
     let caller = call.caller()?;
     call.store.read(|tx| {
         let types: Vec<String> = caller.session.spec.config_types.iter().map(ToString::to_string).collect();
-        Viewer::new(tx, &call.access, &caller.identity, &types)?.see(&tx.get(&id)?).map(Shown)
+        let service = tx.get(&id)?;
+        let data = Viewer::new(tx, &call.access, &caller.identity, &types)?.see(&service)?;
+        Ok(Tagged { data, tag: entity_tag(&service)? })
     })
 }
 
