@@ -117,6 +117,8 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let store = open(config, &clock, &network)?;
     let generated = if store.is_new() { fill(config, &store, &passwords, bound)? } else { None };
     let holdings = Arc::new(Holdings::open(&change::material(&store)?)?);
+    let hosts = hosts(config, bound);
+    change::renew_leaf(&store, &holdings, &hosts, clock.now())?;
     let tls = pki::tls::server_config(holdings.leaf())?;
     let access = Access::following(&store, clock.clone())?;
     let surroundings = Surroundings {
@@ -133,6 +135,8 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         sessions: sessions.clone(),
         clock: clock.clone(),
         settings: config.sessions.clone(),
+        holdings: holdings.clone(),
+        hosts,
     };
     let limits = Limits {
         body: config.http.max_body_bytes,
@@ -202,11 +206,13 @@ fn fill(config: &Config, store: &Store, passwords: &Passwords, bound: SocketAddr
     let given = config.admin_password().map_err(|e| NotStarted(e.to_string()))?;
     let generated = given.is_none().then(|| Uuid::new_v4().simple().to_string());
     let password = passwords.hash_now(given.as_deref().or(generated.as_deref()).unwrap_or_default())?;
-    let advertised = config.advertised(bound);
-    let local = ["localhost", "127.0.0.1", "::1"];
-    let hosts = AlternativeNames::of_hosts(std::iter::once(advertised.host()).chain(local));
-    change::first_start(store, hosts, Administrator { username: ADMINISTRATOR.into(), password })?;
+    change::first_start(store, hosts(config, bound), Administrator { username: ADMINISTRATOR.into(), password })?;
     Ok(generated)
+}
+
+/// The names and addresses that the server certificate must have: where clients are sent, and this host itself.
+fn hosts(config: &Config, bound: SocketAddr) -> AlternativeNames {
+    AlternativeNames::of_hosts([config.advertised(bound).host(), "localhost", "127.0.0.1", "::1"])
 }
 
 /// `overkeep run`: starts a controller, says where it is, and stops it on SIGTERM or SIGINT.

@@ -1,4 +1,4 @@
-//! Periodic work: sessions that idled too long go, and what is only known in memory is written down.
+//! Periodic work: sessions that idled too long go, what is only known in memory is written down, and the server certificate is renewed.
 //!
 //! Invariant: nothing here decides whether a session is over, it only clears away what is.
 
@@ -10,11 +10,12 @@ use std::{
 
 use crate::{
     authentication::Sessions,
-    change::Changes,
+    change::{self, Changes},
     clock::Clock,
     config,
     entity::{ApiSession, FactsExt, Id},
     error::Result,
+    pki::{AlternativeNames, Holdings},
     store::Store,
 };
 
@@ -25,6 +26,9 @@ pub struct Upkeep {
     pub sessions: Sessions,
     pub clock: Clock,
     pub settings: config::Sessions,
+    pub holdings: Arc<Holdings>,
+    /// What the server certificate must name.
+    pub hosts: AlternativeNames,
 }
 
 /// Upkeep that runs until it is stopped.
@@ -53,6 +57,7 @@ impl Upkeep {
                 tell("writing activity", self.write_activity());
             }
             tell("ending idle sessions", self.sweep());
+            tell("renewing the server certificate", self.renew_leaf());
         }
         tell("writing activity", self.write_activity());
     }
@@ -74,6 +79,14 @@ impl Upkeep {
                 Ok(())
             })?;
         }
+    }
+
+    /// Renews the server certificate in time, without a restart.
+    fn renew_leaf(&self) -> Result<()> {
+        if change::renew_leaf(&self.store, &self.holdings, &self.hosts, self.clock.now())? {
+            tracing::info!("renewed the server certificate");
+        }
+        Ok(())
     }
 
     /// Deletes sessions that are over, in batches.

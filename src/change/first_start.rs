@@ -4,7 +4,7 @@ use crate::{
     clock::Timestamp,
     entity::{Authenticator, Credential, Id, Identity, Record, builtin},
     error::{Error, Result},
-    pki::{AlternativeNames, Material},
+    pki::{self, AlternativeNames, Holdings, Material},
     store::{Store, Tx},
 };
 
@@ -26,8 +26,7 @@ pub fn first_start(store: &Store, hosts: AlternativeNames, administrator: Admini
     store.write_blocking(move |tx| {
         let now = crate::entity::Facts::now(tx);
         let material = Material::generate(&hosts, now.seconds()).map_err(|e| Error::Internal(format!("making keys: {e}")))?;
-        let text = serde_json::to_vec(&material).map_err(|e| Error::Internal(format!("storing keys: {e}")))?;
-        tx.set_setting(MATERIAL, Some(&text))?;
+        keep(tx, &material)?;
         builtin::identity_types(now).into_iter().try_for_each(|record| tx.insert(record))?;
         builtin::posture_check_types(now).into_iter().try_for_each(|record| tx.insert(record))?;
         builtin::config_types(now)?.into_iter().try_for_each(|record| tx.insert(record))?;
@@ -46,6 +45,24 @@ fn add(tx: &Tx<'_>, now: Timestamp, administrator: Administrator) -> Result<()> 
     let credential = Credential::Updb { username, password };
     let authenticator = Authenticator { identity_id: Id::from_text(id), credential };
     tx.insert(Record::new(Id::from_text(super::lifecycle::short_id()), now, authenticator))
+}
+
+fn keep(tx: &Tx<'_>, material: &Material) -> Result<()> {
+    let text = serde_json::to_vec(material).map_err(|e| Error::Internal(format!("storing keys: {e}")))?;
+    tx.set_setting(MATERIAL, Some(&text))
+}
+
+/// Renews the leaf that listeners show, if it is time to or it does not name all of `hosts`. It is stored before anybody sees it.
+///
+/// # Errors
+/// The leaf cannot be issued or stored; the old one stays.
+pub fn renew_leaf(store: &Store, holdings: &Holdings, hosts: &AlternativeNames, now: Timestamp) -> Result<bool> {
+    let broken = |e: pki::Error| Error::Internal(format!("renewing the server certificate: {e}"));
+    let Some(next) = holdings.due(hosts, now.seconds()).map_err(broken)? else { return Ok(false) };
+    let stored = next.clone();
+    store.write_blocking(move |tx| keep(tx, &stored))?;
+    holdings.adopt(next).map_err(broken)?;
+    Ok(true)
 }
 
 /// The stored keys and certificates.

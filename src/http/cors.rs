@@ -3,7 +3,7 @@
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder, http::StatusCode};
 
 const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE";
-const HEADERS: [&str; 4] = ["content-type", "accept", "authorization", "zt-session"];
+const HEADERS: [&str; 5] = ["content-type", "accept", "authorization", "if-match", "zt-session"];
 
 fn header<'r>(request: &'r HttpRequest, name: &str) -> Option<&'r str> {
     request.headers().get(name).and_then(|value| value.to_str().ok())
@@ -53,7 +53,10 @@ pub fn mark(request: &HttpRequest, origins: &[String], answer: &mut HttpResponse
     if let Some(origin) = allowed(request, origins) {
         answer.insert_header(("access-control-allow-origin", origin));
         answer.insert_header(("access-control-allow-credentials", "true"));
-        answer.insert_header(("access-control-expose-headers", "zt-session, ziti-instance-id, expiration-seconds, expires-at"));
+        answer.insert_header((
+            "access-control-expose-headers",
+            "zt-session, ziti-instance-id, expiration-seconds, expires-at, etag, retry-after",
+        ));
         answer.insert_header(("vary", "origin"));
     }
 }

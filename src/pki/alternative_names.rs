@@ -20,16 +20,23 @@ pub struct AlternativeNames {
 }
 
 impl AlternativeNames {
-    /// What a server is called: every text that reads as an IP address (IPv6 also in brackets) is one, the others are host names.
+    /// What a server is called: every text that reads as an IP address (IPv6 also in brackets) is one, the others are host names, each once.
     pub fn of_hosts<'a>(hosts: impl IntoIterator<Item = &'a str>) -> Self {
         let mut names = Self::default();
         for host in hosts {
             match host.trim_start_matches('[').trim_end_matches(']').parse() {
+                Ok(address) if names.addresses.contains(&address) => {}
                 Ok(address) => names.addresses.push(address),
+                Err(_) if names.dns.iter().any(|known| known == host) => {}
                 Err(_) => names.dns.push(host.to_owned()),
             }
         }
         names
+    }
+
+    /// Whether every DNS name and address of `hosts` is among these.
+    pub fn cover(&self, hosts: &Self) -> bool {
+        hosts.dns.iter().all(|name| self.dns.contains(name)) && hosts.addresses.iter().all(|address| self.addresses.contains(address))
     }
 
     /// Is there no name of any kind?

@@ -1,17 +1,18 @@
 //! What a running controller holds: its authority, its trust roots and the leaf it shows, ready for use.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 use serde::Serialize;
 
 use super::{
-    Authority, Certificate, KeyedCertificate, Material, Result, bundle_pem, certificates_only_base64, chain_pem, jwt::Signer,
-    tls::ServerLeaf,
+    AlternativeNames, Authority, Certificate, KeyedCertificate, Material, Result, bundle_pem, certificates_only_base64, chain_pem,
+    jwt::Signer, tls::ServerLeaf,
 };
 
 /// Keys and certificates of a controller, opened.
 pub struct Holdings {
+    material: Mutex<Material>,
     authority: Authority,
     signer: ArcSwap<Signer>,
     leaf: Arc<ServerLeaf>,
@@ -29,7 +30,38 @@ impl Holdings {
         let server = KeyedCertificate::open(&material.server)?;
         let leaf = Arc::new(ServerLeaf::new(&server, authority.cas())?);
         let (bundle, store) = (bundle_pem(authority.cas()), certificates_only_base64(authority.cas()));
-        Ok(Self { signer: ArcSwap::from_pointee(Signer::new(&server)?), authority, leaf, bundle, store })
+        let material = Mutex::new(material.clone());
+        Ok(Self { material, signer: ArcSwap::from_pointee(Signer::new(&server)?), authority, leaf, bundle, store })
+    }
+
+    /// What is to be stored, and then [adopted](Self::adopt), because the leaf that listeners show has lived two thirds of its life or
+    /// does not name all of `hosts`. The new leaf keeps the key: clients verify enrollment tokens with whatever leaf is shown.
+    ///
+    /// # Errors
+    /// The leaf cannot be issued.
+    pub fn due(&self, hosts: &AlternativeNames, now: i64) -> Result<Option<Material>> {
+        let material = self.material.lock().unwrap_or_else(PoisonError::into_inner);
+        let leaf = Certificate::only(&material.server.certificate)?;
+        let (life, lived) = (leaf.not_after() - leaf.not_before(), now - leaf.not_before());
+        let young = (0..life / 3 * 2).contains(&lived);
+        if young && leaf.names().cover(hosts) {
+            return Ok(None);
+        }
+        let server = material.renew_server(hosts, now)?;
+        Ok(Some(Material { server, ..material.clone() }))
+    }
+
+    /// Shows and signs with the leaf of `material` from now on. Connections that are open keep what they began with.
+    ///
+    /// # Errors
+    /// It cannot be used; then everything stays as it was.
+    pub fn adopt(&self, material: Material) -> Result<()> {
+        let server = KeyedCertificate::open(&material.server)?;
+        let signer = Signer::new(&server)?;
+        self.leaf.replace(&server, self.authority.cas())?;
+        self.signer.store(Arc::new(signer));
+        *self.material.lock().unwrap_or_else(PoisonError::into_inner) = material;
+        Ok(())
     }
 
     /// The authority that issues.
