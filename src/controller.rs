@@ -22,6 +22,7 @@ use crate::{
     clock::Clock,
     config::Config,
     error::Error,
+    host::{Host, socket},
     http::{self, Front, Limits, Listener, Services},
     network::Network,
     pki::{self, AlternativeNames, Holdings},
@@ -63,6 +64,7 @@ pub struct Controller {
     server: ServerHandle,
     thread: Option<JoinHandle<std::io::Result<()>>>,
     upkeep: Option<upkeep::Running>,
+    commands: Option<socket::Listening>,
 }
 
 impl Controller {
@@ -92,6 +94,7 @@ impl Controller {
         let helper = std::thread::spawn(move || System::new().block_on(stopping));
         drop(helper.join());
         drop(thread.join());
+        drop(self.commands.take());
         drop(self.upkeep.take());
         self.store.close();
     }
@@ -121,13 +124,14 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     change::renew_leaf(&store, &holdings, &hosts, clock.now())?;
     let tls = pki::tls::server_config(holdings.leaf())?;
     let access = Access::following(&store, clock.clone())?;
-    let surroundings = Surroundings {
+    let changes = Changes::new(store.clone(), surroundings(config, holdings.clone(), advertised.clone()));
+    let owner = Host {
+        store: store.clone(),
+        changes: changes.clone(),
+        passwords: passwords.clone(),
         holdings: holdings.clone(),
-        address: advertised.clone(),
-        identity_enrollment: config.enrollment.identity_duration.duration(),
-        router_enrollment: config.enrollment.edge_router_duration.duration(),
+        clock: clock.clone(),
     };
-    let changes = Changes::new(store.clone(), surroundings);
     let sessions = Sessions::new(config.sessions.timeout.duration());
     let upkeep = Upkeep {
         store: store.clone(),
@@ -166,9 +170,34 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         handshake_timeout: config.http.handshake_timeout.duration(),
         keep_alive: config.http.keep_alive.duration(),
     };
+    let commands = socket::beside(&config.data);
+    let commands = socket::listen(owner, commands.clone()).map_err(|e| NotStarted(format!("data: {}: {e}", commands.display())))?;
     let (server, thread) = listen(front, listener)?;
     let upkeep = Some(upkeep.start().map_err(|e| NotStarted(format!("upkeep: {e}")))?);
-    Ok(Controller { bound, advertised, generated, store, server, thread: Some(thread), upkeep })
+    Ok(Controller { bound, advertised, generated, store, server, thread: Some(thread), upkeep, commands: Some(commands) })
+}
+
+fn surroundings(config: &Config, holdings: Arc<Holdings>, address: String) -> Surroundings {
+    Surroundings {
+        holdings,
+        address,
+        identity_enrollment: config.enrollment.identity_duration.duration(),
+        router_enrollment: config.enrollment.edge_router_duration.duration(),
+    }
+}
+
+/// The data file of a controller that does not run, for commands of the owner of the host.
+///
+/// # Errors
+/// The file cannot be opened, or holds no controller.
+pub fn host(config: &Config) -> Result<Host, NotStarted> {
+    pki::jwt::install();
+    let clock = Clock::system();
+    let store = open(config, &clock, &Network)?;
+    let passwords = Passwords::new(config.passwords.slots, config.passwords.queue, config.passwords.cost)?;
+    let holdings = Arc::new(Holdings::open(&change::material(&store)?)?);
+    let changes = Changes::new(store.clone(), surroundings(config, holdings.clone(), String::new()));
+    Ok(Host { store, changes, passwords, holdings, clock })
 }
 
 /// Runs the server on a thread of its own; it is there when this returns.

@@ -17,6 +17,7 @@ use clap::{Parser, Subcommand};
 use crate::config::Config;
 use crate::logging;
 
+mod host;
 pub mod run;
 
 /// The controller of a private overlay network in one binary and one file.
@@ -30,6 +31,8 @@ struct Line {
 #[derive(Subcommand)]
 enum Command {
     Run(run::Arguments),
+    Admin(host::Admin),
+    Pki(host::Pki),
 }
 
 /// Does what this process was asked for. `start` runs a controller until it is told to stop; the log works by then.
@@ -50,7 +53,16 @@ pub fn act<E: Display>(
 ) -> Result<(), Failure> {
     match Line::try_parse_from(arguments).map_err(Failure::Usage)?.command {
         Command::Run(arguments) => start(arguments.config(environment).map_err(Failure::of)?).map_err(Failure::of),
+        Command::Admin(arguments) => print(arguments.act(environment).map_err(Failure::of)?),
+        Command::Pki(arguments) => print(arguments.act(environment).map_err(Failure::of)?),
     }
+}
+
+/// Lines for whoever asked. Nobody may be listening, which is no reason to fail.
+fn print(lines: Vec<String>) -> Result<(), Failure> {
+    let mut out = std::io::stdout();
+    lines.iter().for_each(|line| drop(writeln!(out, "{line}")));
+    Ok(())
 }
 
 /// Why a command did not do what it was asked for.

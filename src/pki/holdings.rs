@@ -69,6 +69,13 @@ impl Holdings {
         &self.authority
     }
 
+    /// Every certificate of the controller, and what it is for.
+    pub fn certificates(&self) -> Vec<(&'static str, Certificate)> {
+        let material = self.material.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = [("root", &material.root), ("intermediate", &material.intermediate), ("server", &material.server)];
+        held.into_iter().filter_map(|(role, held)| Some((role, Certificate::only(&held.certificate).ok()?))).collect()
+    }
+
     /// The leaf that listeners show.
     pub fn leaf(&self) -> Arc<ServerLeaf> {
         self.leaf.clone()

@@ -1,0 +1,117 @@
+//! `overkeep admin` and `overkeep pki`: commands for the owner of the host, done by the controller if it runs, and on its file if not.
+
+use std::{ffi::OsString, path::PathBuf};
+
+use clap::{Args, Subcommand};
+use uuid::Uuid;
+
+use super::run::Sources;
+use crate::{
+    config::Config,
+    controller,
+    host::{Command, socket},
+};
+
+/// Which controller.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Which {
+    /// Read the configuration from this file [env: OVERKEEP_CONFIG; default: none is read]
+    #[arg(long, value_name = "FILE", global = true)]
+    config: Option<PathBuf>,
+    /// The controller's data file [env: OVERKEEP_DATA; default: overkeep.redb]
+    #[arg(long, value_name = "FILE", global = true)]
+    data: Option<String>,
+}
+
+/// Get in again: list administrators, give one a new password, lift a lockout.
+#[derive(Args, Clone, Debug)]
+pub struct Admin {
+    #[command(subcommand)]
+    what: AdminCommand,
+    #[command(flatten)]
+    which: Which,
+}
+
+#[derive(Subcommand, Clone, Debug)]
+enum AdminCommand {
+    /// Show every administrator
+    List,
+    /// Set the password behind a user name, and end the sessions opened with the old one
+    ResetPassword {
+        username: String,
+        /// Read the new password from this file; without it one is made up and shown
+        #[arg(long, value_name = "FILE")]
+        password_file: Option<PathBuf>,
+    },
+    /// Enable the identity behind a user name
+    Unlock { username: String },
+}
+
+/// Look at keys and certificates.
+#[derive(Args, Clone, Debug)]
+pub struct Pki {
+    #[command(subcommand)]
+    what: PkiCommand,
+    #[command(flatten)]
+    which: Which,
+}
+
+#[derive(Subcommand, Clone, Debug)]
+enum PkiCommand {
+    /// Show every certificate of the controller and when it ends
+    Status,
+}
+
+impl Admin {
+    /// Does it, and answers in lines for a person.
+    ///
+    /// # Errors
+    /// One line.
+    pub fn act(self, environment: &[(OsString, OsString)]) -> Result<Vec<String>, String> {
+        let config = self.which.config(environment)?;
+        match self.what {
+            AdminCommand::List => done(&config, Command::ListAdministrators),
+            AdminCommand::Unlock { username } => done(&config, Command::Unlock { username }),
+            AdminCommand::ResetPassword { username, password_file } => {
+                let given = Config { admin_password_file: password_file, ..config.clone() }.admin_password().map_err(|e| e.to_string())?;
+                let password = given.clone().unwrap_or_else(|| Uuid::new_v4().simple().to_string());
+                let mut lines = done(&config, Command::ResetPassword { username, password: password.clone() })?;
+                lines.extend(given.is_none().then(|| format!("password: {password}")));
+                Ok(lines)
+            }
+        }
+    }
+}
+
+impl Pki {
+    /// Does it, and answers in lines for a person.
+    ///
+    /// # Errors
+    /// One line.
+    pub fn act(self, environment: &[(OsString, OsString)]) -> Result<Vec<String>, String> {
+        let config = self.which.config(environment)?;
+        match self.what {
+            PkiCommand::Status => done(&config, Command::ListCertificates),
+        }
+    }
+}
+
+impl Which {
+    fn config(&self, environment: &[(OsString, OsString)]) -> Result<Config, String> {
+        let flags = self.data.clone().map(|data| ("data", data)).into_iter().collect();
+        Sources { file: self.config.clone(), environment, flags }.config().map_err(|refused| refused.to_string())
+    }
+}
+
+fn done(config: &Config, command: Command) -> Result<Vec<String>, String> {
+    if let Some(told) = socket::ask(&socket::beside(&config.data), &command) {
+        return told;
+    }
+    if !config.data.exists() {
+        return Err(format!("data: {}: there is no such file", config.data.display()));
+    }
+    let host = controller::host(config).map_err(|e| e.to_string())?;
+    let told = host.act(command).map_err(|e| e.to_string());
+    host.store.close();
+    told
+}

@@ -1,0 +1,130 @@
+//! What the owner of the host may do without a password: list administrators, give one a new password, let one in again, and see when
+//! certificates end.
+//!
+//! Here: the commands and what they do to a store. [`socket`] carries them to a controller that runs, over a socket beside the data file
+//! that only its owner can open; with no controller running, `cli/` opens the file itself and acts on it. Not here: anything a
+//! request could reach. Start reading at [`Command`]. Invariant: every use is logged, and no password is.
+
+pub mod socket;
+
+use std::{fmt, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    authentication::Passwords,
+    change::{self, Change, Changes},
+    clock::{Clock, Timestamp},
+    entity::{ApiSession, Authenticator, Credential, FactsExt, Id, Identity, Record},
+    error::{Error, Result},
+    pki::Holdings,
+    store::Store,
+};
+
+/// What can be asked.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "command", rename_all = "kebab-case")]
+pub enum Command {
+    ListAdministrators,
+    /// Sets the password behind a user name, ends the sessions that were opened with the old one, and enables the identity.
+    ResetPassword {
+        username: String,
+        password: String,
+    },
+    /// Enables the identity behind a user name.
+    Unlock {
+        username: String,
+    },
+    ListCertificates,
+}
+
+impl fmt::Debug for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ListAdministrators => f.write_str("list administrators"),
+            Self::ResetPassword { username, .. } => write!(f, "reset the password of {username:?}"),
+            Self::Unlock { username } => write!(f, "unlock {username:?}"),
+            Self::ListCertificates => f.write_str("list certificates"),
+        }
+    }
+}
+
+/// A controller's data, for whoever owns its host.
+#[derive(Clone)]
+pub struct Host {
+    pub store: Store,
+    pub changes: Changes,
+    pub passwords: Passwords,
+    pub holdings: Arc<Holdings>,
+    pub clock: Clock,
+}
+
+impl Host {
+    /// Does what is asked, and says so in lines for a person.
+    ///
+    /// # Errors
+    /// There is no such user name, or the store refuses.
+    pub fn act(&self, command: Command) -> Result<Vec<String>> {
+        tracing::warn!(?command, "asked by the owner of the host");
+        match command {
+            Command::ListAdministrators => self.list_administrators(),
+            Command::ResetPassword { username, password } => self.reset_password(&username, &password),
+            Command::Unlock { username } => self.changes.run_blocking(move |change| {
+                let identity = behind(change, &username)?.spec.identity_id;
+                change::identity::enable(change, &identity)?;
+                Ok(vec![format!("{username} is enabled")])
+            }),
+            Command::ListCertificates => {
+                let shown = |(role, certificate): (&str, crate::pki::Certificate)| {
+                    let end = Timestamp::from_seconds(certificate.not_after());
+                    format!("{role}: {}, ends {end}", certificate.subject())
+                };
+                Ok(self.holdings.certificates().into_iter().map(shown).collect())
+            }
+        }
+    }
+
+    fn list_administrators(&self) -> Result<Vec<String>> {
+        let now = self.clock.now();
+        self.store.read(|tx| {
+            let mut administrators = Vec::new();
+            tx.each::<Identity>(|identity| {
+                administrators.extend((identity.spec.is_admin || identity.state.is_default_admin).then_some(identity));
+                Ok(())
+            })?;
+            let mut lines = Vec::with_capacity(administrators.len());
+            for identity in administrators {
+                let credentials = tx.linked::<Authenticator>("identity", identity.id.as_str())?;
+                let users: Vec<&str> = credentials.iter().filter_map(|record| record.spec.credential.username()).collect();
+                let state = if identity.state.is_disabled(now) { "disabled" } else { "enabled" };
+                let users = if users.is_empty() { "no password".into() } else { format!("user name {}", users.join(", ")) };
+                lines.push(format!("{} ({}): {state}, {users}", identity.spec.name, identity.id));
+            }
+            Ok(lines)
+        })
+    }
+
+    fn reset_password(&self, username: &str, password: &str) -> Result<Vec<String>> {
+        let (username, hash) = (username.to_owned(), self.passwords.hash_now(password)?);
+        self.changes.run_blocking(move |change| {
+            let mut authenticator = behind(change, &username)?;
+            let identity = authenticator.spec.identity_id.clone();
+            authenticator.spec.credential = Credential::Updb { username: username.clone(), password: hash };
+            let id = authenticator.id.clone();
+            change.put(authenticator)?;
+            end_sessions(change, &id)?;
+            change::identity::enable(change, &identity)?;
+            Ok(vec![format!("{username} has a new password; its sessions are ended")])
+        })
+    }
+}
+
+/// The authenticator with a user name.
+fn behind(change: &Change<'_, '_>, username: &str) -> Result<Record<Authenticator>> {
+    let found = change.find_by::<Authenticator>("updbUsername", username)?;
+    found.ok_or_else(|| Error::invalid("username", "nobody has this user name", username))
+}
+
+fn end_sessions(change: &Change<'_, '_>, authenticator: &Id<Authenticator>) -> Result<()> {
+    change.linked::<ApiSession>("authenticator", authenticator.as_str())?.iter().try_for_each(|session| change.delete(&session.id))
+}
