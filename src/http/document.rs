@@ -6,7 +6,7 @@ use super::{
     envelope::Meta,
     error::ErrorEnvelope,
     operation::{Operation, Place, Schemas},
-    route::{Permission, Row},
+    row::{Permission, Row},
 };
 
 const SESSION_SCHEME: &str = "ztSession";

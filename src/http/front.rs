@@ -18,7 +18,8 @@ use super::{
     call::{Call, Peer},
     cors, error,
     operation::JSON,
-    route::{Found, Interface, Permission, Row},
+    route::{Found, Interface},
+    row::{Permission, Row},
     services::Services,
 };
 use crate::{

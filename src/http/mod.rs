@@ -23,12 +23,14 @@ mod front;
 mod management;
 mod operation;
 mod route;
+mod row;
 mod server;
 mod services;
 mod verbs;
 
 pub use front::Front;
-pub use route::{Interface, Permission, Row};
+pub use route::Interface;
+pub use row::{Permission, Row};
 pub use server::{Listener, serve};
 pub use services::{Limits, Services};
 

@@ -6,11 +6,10 @@ use schemars::JsonSchema;
 use serde_json::Value as Json;
 
 use super::{
-    action::{Action, Pending},
-    body::Incoming,
-    call::Call,
+    action::Action,
     document,
     operation::{Operation, Schemas},
+    row::{Permission, Row, Start},
     verbs,
 };
 use crate::{
@@ -18,38 +17,6 @@ use crate::{
     entity::Entity,
     error::{Error, Result},
 };
-
-/// Who may call an operation. Each level includes those before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Permission {
-    /// Anybody.
-    Open,
-    /// Any session, also one whose second factor is outstanding.
-    Partial,
-    /// A fully authenticated session.
-    User,
-    /// A fully authenticated session of an administrator.
-    Admin,
-}
-
-type Start = Box<dyn Fn(Call, &mut Incoming<'_>) -> Result<Pending> + Send + Sync>;
-
-/// A row of a route table.
-pub struct Row {
-    pub method: &'static str,
-    pub path: String,
-    pub permission: Permission,
-    pub operation: Operation,
-    /// One sentence for people.
-    pub summary: String,
-    /// JSON answers name their charset, as some lists always did.
-    pub charset: bool,
-    /// The second authorization scheme is not offered here.
-    pub session_only: bool,
-    /// Not part of the contract.
-    pub extension: bool,
-    pub start: Start,
-}
 
 /// A route table while it is written.
 pub struct Routes {

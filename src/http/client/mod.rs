@@ -5,10 +5,7 @@ mod enroll;
 mod service;
 mod session;
 
-use super::{
-    common,
-    route::{Permission::*, Routes},
-};
+use super::{common, route::Routes, row::Permission::*};
 
 /// The whole table.
 pub fn routes() -> Routes {

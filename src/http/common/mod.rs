@@ -6,7 +6,7 @@ pub mod information;
 pub mod service;
 pub mod session;
 
-use super::route::{Permission::*, Routes};
+use super::{route::Routes, row::Permission::*};
 
 /// The rows that stand in both tables.
 pub fn routes(routes: Routes) -> Routes {

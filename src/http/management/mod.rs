@@ -8,11 +8,7 @@ mod roles;
 mod service;
 mod summary;
 
-use super::{
-    common,
-    route::{Permission::*, Routes},
-    verbs,
-};
+use super::{common, route::Routes, row::Permission::*, verbs};
 use crate::entity::{
     ApiSession, AuthPolicy, Authenticator, Config, ConfigType, EdgeRouter, EdgeRouterPolicy, Enrollment, Identity, IdentityType,
     PostureCheckType, Service, ServiceEdgeRouterPolicy, ServicePolicy,

@@ -1,0 +1,37 @@
+//! A row of a route table, and who may call it.
+
+use super::{action::Pending, body::Incoming, call::Call, operation::Operation};
+use crate::error::Result;
+
+/// Who may call an operation. Each level includes those before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Permission {
+    /// Anybody.
+    Open,
+    /// Any session, also one whose second factor is outstanding.
+    Partial,
+    /// A fully authenticated session.
+    User,
+    /// A fully authenticated session of an administrator.
+    Admin,
+}
+
+/// Takes the arguments of a request and starts the row's function.
+pub type Start = Box<dyn Fn(Call, &mut Incoming<'_>) -> Result<Pending> + Send + Sync>;
+
+/// A row of a route table.
+pub struct Row {
+    pub method: &'static str,
+    pub path: String,
+    pub permission: Permission,
+    pub operation: Operation,
+    /// One sentence for people.
+    pub summary: String,
+    /// JSON answers name their charset, as some lists always did.
+    pub charset: bool,
+    /// The second authorization scheme is not offered here.
+    pub session_only: bool,
+    /// Not part of the contract.
+    pub extension: bool,
+    pub start: Start,
+}
