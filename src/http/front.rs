@@ -16,7 +16,7 @@ use super::{
     answer::Reply,
     body::Incoming,
     call::{Call, Peer},
-    cors, error,
+    cors, docs, error,
     operation::JSON,
     route::{Found, Interface},
     row::{Permission, Row},
@@ -105,7 +105,7 @@ fn resolve(request: &HttpRequest, services: &Services) -> Result<Option<Arc<Call
 
 async fn answer(request: &HttpRequest, payload: web::Payload, front: &Front, caller: Result<Option<Arc<Caller>>>) -> Result<Reply> {
     let path = request.uri().path();
-    if let Some(reply) = health(path, &front.services) {
+    if let Some(reply) = plain(request, path, &front.services) {
         return reply;
     }
     let (interface, below) = front.locate(path).ok_or(Error::Refused(Refusal::UnknownPath))?;
@@ -130,14 +130,17 @@ async fn answer(request: &HttpRequest, payload: web::Payload, front: &Front, cal
     Ok(reply)
 }
 
-/// The two questions of whoever watches over the process.
-fn health(path: &str, services: &Services) -> Option<Result<Reply>> {
+/// What is at paths of no interface: the two questions of whoever watches over the process, and the page that shows the documents.
+fn plain(request: &HttpRequest, path: &str, services: &Services) -> Option<Result<Reply>> {
+    if request.method() != actix_web::http::Method::GET {
+        return None;
+    }
     let word = |status, word: &str| Some(Reply::json(status, &serde_json::json!({ "status": word })));
     match path {
         "/health" => word(200, "alive"),
         "/ready" if services.store.is_alive() => word(200, "ready"),
         "/ready" => word(503, "not ready"),
-        _ => None,
+        _ => docs::file(path).map(Ok),
     }
 }
 

@@ -16,6 +16,7 @@ mod call;
 mod client;
 mod common;
 mod cors;
+mod docs;
 mod document;
 mod envelope;
 mod error;
