@@ -130,6 +130,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         changes: changes.clone(),
         passwords: passwords.clone(),
         holdings: holdings.clone(),
+        access: access.clone(),
         clock: clock.clone(),
     };
     let sessions = Sessions::new(config.sessions.timeout.duration());
@@ -197,7 +198,8 @@ pub fn host(config: &Config) -> Result<Host, NotStarted> {
     let passwords = Passwords::new(config.passwords.slots, config.passwords.queue, config.passwords.cost)?;
     let holdings = Arc::new(Holdings::open(&change::material(&store)?)?);
     let changes = Changes::new(store.clone(), surroundings(config, holdings.clone(), String::new()));
-    Ok(Host { store, changes, passwords, holdings, clock })
+    let access = Access::following(&store, clock.clone())?;
+    Ok(Host { access, store, changes, passwords, holdings, clock })
 }
 
 /// Runs the server on a thread of its own; it is there when this returns.

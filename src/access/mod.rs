@@ -23,6 +23,7 @@ mod book;
 mod engine;
 mod feed;
 mod names;
+mod near;
 mod population;
 mod questions;
 mod rights;
@@ -33,6 +34,7 @@ mod watch;
 pub use engine::Engine;
 pub use feed::{Access, related, subject};
 pub use names::Named;
+pub use near::Near;
 pub use questions::{Granting, Reason};
 pub use rights::Rights;
 

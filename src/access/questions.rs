@@ -134,7 +134,7 @@ impl Engine {
         })
     }
 
-    fn reason(&self, subject: Subject, because: Because<'_>) -> Reason {
+    pub(super) fn reason(&self, subject: Subject, because: Because<'_>) -> Reason {
         let name = |attribute: &u32| self.all.of(subject).attribute_name(*attribute).cloned();
         match because {
             Because::Id => Reason::Id,

@@ -1,14 +1,15 @@
-//! `overkeep admin` and `overkeep pki`: commands for the owner of the host, done by the controller if it runs, and on its file if not.
+//! `overkeep admin`, `overkeep explain` and `overkeep pki`: commands for the owner of the host, done by the controller if it runs, and on its file if not.
 
 use std::{ffi::OsString, path::PathBuf};
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use uuid::Uuid;
 
 use super::run::Sources;
 use crate::{
     config::Config,
     controller,
+    entity::PolicyType,
     host::{Command, socket},
 };
 
@@ -45,6 +46,25 @@ enum AdminCommand {
     },
     /// Enable the identity behind a user name
     Unlock { username: String },
+}
+
+/// Why may somebody use a service, or not, and what would change that?
+#[derive(Args, Clone, Debug)]
+pub struct Explain {
+    /// dial or bind
+    right: Right,
+    /// The identity, by id or name
+    identity: String,
+    /// The service, by id or name
+    service: String,
+    #[command(flatten)]
+    which: Which,
+}
+
+#[derive(ValueEnum, Clone, Copy, Debug)]
+enum Right {
+    Dial,
+    Bind,
 }
 
 /// Look at keys and certificates.
@@ -93,6 +113,20 @@ impl Pki {
         match self.what {
             PkiCommand::Status => done(&config, Command::ListCertificates),
         }
+    }
+}
+
+impl Explain {
+    /// Does it, and answers in lines for a person.
+    ///
+    /// # Errors
+    /// One line.
+    pub fn act(self, environment: &[(OsString, OsString)]) -> Result<Vec<String>, String> {
+        let right = match self.right {
+            Right::Dial => PolicyType::Dial,
+            Right::Bind => PolicyType::Bind,
+        };
+        done(&self.which.config(environment)?, Command::Explain { right, identity: self.identity, service: self.service })
     }
 }
 

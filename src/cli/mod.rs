@@ -32,6 +32,7 @@ struct Line {
 enum Command {
     Run(run::Arguments),
     Admin(host::Admin),
+    Explain(host::Explain),
     Pki(host::Pki),
 }
 
@@ -54,6 +55,7 @@ pub fn act<E: Display>(
     match Line::try_parse_from(arguments).map_err(Failure::Usage)?.command {
         Command::Run(arguments) => start(arguments.config(environment).map_err(Failure::of)?).map_err(Failure::of),
         Command::Admin(arguments) => print(arguments.act(environment).map_err(Failure::of)?),
+        Command::Explain(arguments) => print(arguments.act(environment).map_err(Failure::of)?),
         Command::Pki(arguments) => print(arguments.act(environment).map_err(Failure::of)?),
     }
 }

@@ -1,5 +1,5 @@
-//! What the owner of the host may do without a password: list administrators, give one a new password, let one in again, and see when
-//! certificates end.
+//! What the owner of the host may do without a password: list administrators, give one a new password, let one in again, see when
+//! certificates end, and ask why somebody may or may not use a service.
 //!
 //! Here: the commands and what they do to a store. [`socket`] carries them to a controller that runs, over a socket beside the data file
 //! that only its owner can open; with no controller running, `cli/` opens the file itself and acts on it. Not here: anything a
@@ -12,11 +12,13 @@ use std::{fmt, sync::Arc};
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    access::{Access, Right},
     authentication::Passwords,
     change::{self, Change, Changes},
     clock::{Clock, Timestamp},
-    entity::{ApiSession, Authenticator, Credential, FactsExt, Id, Identity, Record},
+    entity::{ApiSession, Authenticator, Credential, FactsExt, Id, Identity, PolicyType, Record},
     error::{Error, Result},
+    explain::{self, Question},
     pki::Holdings,
     store::Store,
 };
@@ -36,6 +38,12 @@ pub enum Command {
         username: String,
     },
     ListCertificates,
+    /// Says why somebody, by id or name, may or may not dial or bind a service, by id or name.
+    Explain {
+        right: PolicyType,
+        identity: String,
+        service: String,
+    },
 }
 
 impl fmt::Debug for Command {
@@ -45,6 +53,7 @@ impl fmt::Debug for Command {
             Self::ResetPassword { username, .. } => write!(f, "reset the password of {username:?}"),
             Self::Unlock { username } => write!(f, "unlock {username:?}"),
             Self::ListCertificates => f.write_str("list certificates"),
+            Self::Explain { right, identity, service } => write!(f, "explain {} {identity:?} {service:?}", right.as_str()),
         }
     }
 }
@@ -56,6 +65,7 @@ pub struct Host {
     pub changes: Changes,
     pub passwords: Passwords,
     pub holdings: Arc<Holdings>,
+    pub access: Access,
     pub clock: Clock,
 }
 
@@ -74,6 +84,7 @@ impl Host {
                 change::identity::enable(change, &identity)?;
                 Ok(vec![format!("{username} is enabled")])
             }),
+            Command::Explain { right, identity, service } => self.explain(right, &identity, &service),
             Command::ListCertificates => {
                 let shown = |(role, certificate): (&str, crate::pki::Certificate)| {
                     let end = Timestamp::from_seconds(certificate.not_after());
@@ -82,6 +93,19 @@ impl Host {
                 Ok(self.holdings.certificates().into_iter().map(shown).collect())
             }
         }
+    }
+
+    fn explain(&self, right: PolicyType, identity: &str, service: &str) -> Result<Vec<String>> {
+        let right = match right {
+            PolicyType::Dial => Right::Dial,
+            PolicyType::Bind => Right::Bind,
+            PolicyType::Invalid => return Err(Error::invalid("type", "must be Dial or Bind", "Invalid")),
+        };
+        self.store.read(|tx| {
+            let (identity, service) = (explain::named(tx, "identity", identity)?, explain::named(tx, "service", service)?);
+            let answer = explain::explain(tx, &Question { identity, service, right, access: &self.access })?;
+            Ok(answer.to_string().lines().map(str::to_owned).collect())
+        })
     }
 
     fn list_administrators(&self) -> Result<Vec<String>> {

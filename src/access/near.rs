@@ -1,0 +1,71 @@
+//! Policies that grant something to all but the one who asks: what they lack is what to change.
+
+use super::{Engine, PolicyKind, Reason, Right, Subject, book::Book, roles::List, side::Side};
+use roaring::RoaringBitmap;
+use std::sync::Arc;
+
+/// A policy that matches one of two subjects, and what would make it match the other as well.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Near {
+    pub policy: Arc<str>,
+    /// The subject that is not matched.
+    pub missing: Subject,
+    /// Why the other one is.
+    pub matched: Reason,
+    /// Role attributes of which any one (each an entry of its own) or which together (one entry) would do. Empty: the policy lists no
+    /// attributes, so that only naming the id in it helps.
+    pub lacking: Vec<Vec<Arc<str>>>,
+}
+
+impl Engine {
+    /// Service policies of a type that match the identity or the service, but not both, in order of id.
+    pub fn nearly(&self, identity: &str, service: &str, right: Right) -> Vec<Near> {
+        self.near(&self.service_policies, (Subject::Identity, identity), (Subject::Service, service), Some(self.types.of(right)))
+    }
+
+    /// Policies of a kind that match one of two subjects, but not both, in order of id.
+    pub fn nearly_related(&self, kind: PolicyKind, one: (Subject, &str), other: (Subject, &str)) -> Vec<Near> {
+        let book = match kind {
+            PolicyKind::Service => &self.service_policies,
+            PolicyKind::EdgeRouter => &self.edge_router_policies,
+            PolicyKind::ServiceEdgeRouter => &self.service_edge_router_policies,
+        };
+        self.near(book, one, other, None)
+    }
+
+    fn near(&self, book: &Book, one: (Subject, &str), other: (Subject, &str), among: Option<&RoaringBitmap>) -> Vec<Near> {
+        let matching = |(subject, id): (Subject, &str)| {
+            let all = self.row(subject, id).map(|row| book.of(subject, row, &self.all)).unwrap_or_default();
+            among.map_or_else(|| all.clone(), |among| &all & among)
+        };
+        let (ones, others) = (matching(one), matching(other));
+        let lacks_other = (&ones - &others).into_iter().filter_map(|policy| self.lacking(book, policy, one, other));
+        let lacks_one = (&others - &ones).into_iter().filter_map(|policy| self.lacking(book, policy, other, one));
+        let mut near: Vec<Near> = lacks_other.chain(lacks_one).collect();
+        near.sort_unstable_by(|a, b| a.policy.cmp(&b.policy));
+        near
+    }
+
+    /// What a policy that matches `there` asks of `missing`.
+    fn lacking(&self, book: &Book, policy: u32, there: (Subject, &str), missing: (Subject, &str)) -> Option<Near> {
+        let subject = |(subject, id)| self.all.of(subject).subject(self.row(subject, id)?);
+        let (id, roles) = subject(there)?;
+        let because = book.side(there.0)?.because(policy, id, roles)?;
+        let list = book.side(missing.0).and_then(|side: &Side| side.list(policy))?;
+        let (_, held) = subject(missing)?;
+        Some(Near {
+            policy: book.names().text(policy)?.clone(),
+            missing: missing.0,
+            matched: self.reason(there.0, because),
+            lacking: self.attributes(missing.0, list, held),
+        })
+    }
+
+    fn attributes(&self, subject: Subject, list: &List, held: &[u32]) -> Vec<Vec<Arc<str>>> {
+        let name = |attribute: &u32| self.all.of(subject).attribute_name(*attribute).cloned();
+        let alternatives = list.any_of().iter().map(|attribute| vec![*attribute]);
+        let together: Vec<u32> = list.all_of().iter().filter(|attribute| held.binary_search(attribute).is_err()).copied().collect();
+        let together = (!together.is_empty()).then_some(together);
+        alternatives.chain(together).map(|attributes| attributes.iter().filter_map(name).collect()).collect()
+    }
+}

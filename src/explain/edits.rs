@@ -1,0 +1,162 @@
+//! Obstacles, and requests that remove them.
+
+use serde_json::json;
+
+use super::{Edit, Obstacle, Question, What, tomorrow, type_of};
+use crate::{
+    access::{Near, Subject},
+    clock::Timestamp,
+    entity::{EdgeRouter, FactsExt, Id, Identity, Record, Roles, ServicePolicy},
+    error::Result,
+    store::Read,
+};
+
+/// More suggestions than this help nobody.
+const MOST: usize = 10;
+
+pub fn disabled(identity: &Record<Identity>) -> Obstacle {
+    let until = identity.state.disabled_until.map_or_else(String::new, |until| format!(" until {until}"));
+    let name = &identity.spec.name;
+    let edit =
+        Edit { method: "POST", path: format!("/identities/{}/enable", identity.id), body: json!({}), text: format!("enable {name}") };
+    Obstacle { what: What::Disabled, text: format!("{name} is disabled{until}"), edits: vec![edit] }
+}
+
+pub fn no_credential(identity: &Record<Identity>, outstanding: Option<Timestamp>, now: Timestamp) -> Obstacle {
+    let name = &identity.spec.name;
+    let text = match outstanding {
+        Some(end) if end > now => format!("{name} has not enrolled yet; the token it was given is good until {end}"),
+        Some(end) => format!("{name} has not enrolled, and the token it was given ended at {end}"),
+        None => format!("{name} has nothing to log in with and was given no enrollment token"),
+    };
+    let edit = Edit {
+        method: "POST",
+        path: "/enrollments".into(),
+        body: json!({ "identityId": identity.id, "method": "ott", "expiresAt": tomorrow(now) }),
+        text: format!("give {name} an enrollment token, and have it enroll"),
+    };
+    Obstacle { what: What::NoCredential, text, edits: if outstanding.is_some() { Vec::new() } else { vec![edit] } }
+}
+
+/// No policy gives the right: what would make one that nearly does, and the policy that is missing.
+///
+/// # Errors
+/// A record cannot be read.
+pub fn no_policy(tx: &Read<'_>, question: &Question<'_>) -> Result<Obstacle> {
+    let (identity, service) = (&question.identity, &question.service);
+    let near = question.access.ask(|engine| engine.nearly(identity.id.as_str(), service.id.as_str(), question.right));
+    let mut edits = Vec::new();
+    for policy in near.iter().take(MOST) {
+        edits.extend(completing(tx, question, policy)?);
+    }
+    edits.sort_by_key(|edit| edit.body.to_string().len());
+    edits.truncate(MOST);
+    let right = type_of(question.right);
+    let verb = right.as_str().to_lowercase();
+    edits.push(Edit {
+        method: "POST",
+        path: "/service-policies".into(),
+        body: json!({
+            "name": format!("{}-{verb}-{}", identity.spec.name, service.spec.name), "type": right, "semantic": "AnyOf",
+            "identityRoles": [format!("@{}", identity.id)], "serviceRoles": [format!("@{}", service.id)]
+        }),
+        text: format!("add a policy that lets {} {verb} {}", identity.spec.name, service.spec.name),
+    });
+    Ok(Obstacle {
+        what: What::NoPolicy,
+        text: format!("no service policy lets {} {verb} {}", identity.spec.name, service.spec.name),
+        edits,
+    })
+}
+
+/// What would make a policy that matches one side match the other too.
+fn completing(tx: &Read<'_>, question: &Question<'_>, near: &Near) -> Result<Vec<Edit>> {
+    let Some(policy) = tx.find::<ServicePolicy>(&Id::from_text(near.policy.as_ref()))? else { return Ok(Vec::new()) };
+    let (path, name, id, held) = match near.missing {
+        Subject::Service => ("services", &question.service.spec.name, question.service.id.as_str(), &question.service.spec.role_attributes),
+        _ => ("identities", &question.identity.spec.name, question.identity.id.as_str(), &question.identity.spec.role_attributes),
+    };
+    if near.lacking.is_empty() {
+        let (member, listed) = match near.missing {
+            Subject::Service => ("serviceRoles", &policy.spec.service_roles),
+            _ => ("identityRoles", &policy.spec.identity_roles),
+        };
+        let edit = Edit {
+            method: "PATCH",
+            path: format!("/service-policies/{}", policy.id),
+            body: json!({ member: with(listed, [format!("@{id}")]) }),
+            text: format!("name {name} in the policy {}", policy.spec.name),
+        };
+        return Ok(vec![edit]);
+    }
+    let adding = |attributes: &Vec<std::sync::Arc<str>>| Edit {
+        method: "PATCH",
+        path: format!("/{path}/{id}"),
+        body: json!({ "roleAttributes": with(held, attributes.iter().map(ToString::to_string)) }),
+        text: format!("give {name} the role {}, for the policy {}", attributes.join(" and "), policy.spec.name),
+    };
+    Ok(near.lacking.iter().map(adding).collect())
+}
+
+fn with(listed: &Roles, more: impl IntoIterator<Item = String>) -> Vec<String> {
+    let mut all: Vec<String> = listed.0.iter().cloned().chain(more).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// Identity and service have no edge router in common: what is missing for one.
+///
+/// # Errors
+/// The store cannot be read.
+pub fn no_router(tx: &Read<'_>, question: &Question<'_>) -> Result<Vec<Obstacle>> {
+    let (identity, service) = (&question.identity, &question.service);
+    let (name, of_identity, of_service) = question.access.ask(|engine| {
+        let reach = engine.edge_routers_of_service(service.id.as_str());
+        let reach: Vec<String> = reach.in_order().map(|(_, id)| format!("@{id}")).collect();
+        (identity.spec.name.clone(), engine.edge_routers_of_identity(identity.id.as_str()).len(), reach)
+    });
+    let mut obstacles = Vec::new();
+    if tx.count::<EdgeRouter>()? == 0 {
+        let edit = Edit {
+            method: "POST",
+            path: "/edge-routers".into(),
+            body: json!({ "name": "edge-router" }),
+            text: "add an edge router".into(),
+        };
+        obstacles.push(Obstacle { what: What::NoEdgeRouter, text: "there is no edge router".into(), edits: vec![edit] });
+    }
+    let for_identity = |routers: &[String], text: String| Edit {
+        method: "POST",
+        path: "/edge-router-policies".into(),
+        body: json!({
+            "name": format!("{name}-edge-routers-of-{}", service.spec.name), "semantic": "AnyOf",
+            "identityRoles": [format!("@{}", identity.id)], "edgeRouterRoles": routers
+        }),
+        text,
+    };
+    if of_service.is_empty() {
+        let edit = Edit {
+            method: "POST",
+            path: "/service-edge-router-policies".into(),
+            body: json!({
+                "name": format!("{}-edge-routers", service.spec.name), "semantic": "AnyOf",
+                "serviceRoles": [format!("@{}", service.id)], "edgeRouterRoles": ["#all"]
+            }),
+            text: format!("let {} be reached over every edge router", service.spec.name),
+        };
+        let text = format!("no policy lets {} be reached over an edge router", service.spec.name);
+        obstacles.push(Obstacle { what: What::ServiceWithoutRouter, text, edits: vec![edit] });
+    }
+    if of_identity == 0 {
+        let edit = for_identity(&["#all".into()], format!("let {name} use every edge router"));
+        let text = format!("no policy lets {name} use an edge router");
+        obstacles.push(Obstacle { what: What::IdentityWithoutRouter, text, edits: vec![edit] });
+    }
+    if of_identity > 0 && !of_service.is_empty() {
+        let edit = for_identity(&of_service, format!("let {name} use the edge routers of {}", service.spec.name));
+        let text = format!("{name} and {} have no edge router in common", service.spec.name);
+        obstacles.push(Obstacle { what: What::NoCommonRouter, text, edits: vec![edit] });
+    }
+    Ok(obstacles)
+}

@@ -1,0 +1,188 @@
+//! Why somebody may or may not use a service: the verdict, what it rests on, and what to change.
+//!
+//! Here: questions to the engine and the store, put together for a person and for programs. Not here: any rule of its own; enforcement
+//! asks the same engine. Start reading at [`explain`], then [`edits`], which turns an obstacle into requests that remove it. Invariant: the
+//! verdict is what POST /sessions would do now, and doing one edit of every obstacle turns a no into a yes.
+
+mod edits;
+mod text;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value as Json;
+
+use crate::{
+    access::{Access, Granting, Reason, Right},
+    clock::Timestamp,
+    entity::{
+        Authenticator, EdgeRouter, Enrollment, Entity, EntityRef, Facts, FactsExt, Id, Identity, PolicyType, Record, Service, ServicePolicy,
+    },
+    error::{Error, Result},
+    store::Read,
+};
+
+/// A question: may this identity dial, or bind, this service?
+pub struct Question<'q> {
+    pub identity: Record<Identity>,
+    pub service: Record<Service>,
+    pub right: Right,
+    pub access: &'q Access,
+}
+
+/// The answer.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Explanation {
+    identity: EntityRef,
+    service: EntityRef,
+    #[serde(rename = "type")]
+    right: PolicyType,
+    /// Whether a session would be opened now.
+    pub verdict: bool,
+    /// The policies that give the right.
+    policies: Vec<Grant>,
+    /// The edge routers that identity and service have in common.
+    routers: Vec<Router>,
+    /// What stands in the way; empty exactly if the verdict is yes.
+    pub obstacles: Vec<Obstacle>,
+}
+
+/// A policy that gives the right, and by what.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Grant {
+    policy: EntityRef,
+    /// What of the identity the policy names, as it stands there: `@id`, `#all`, or role attributes.
+    identity_by: Vec<String>,
+    /// What of the service the policy names.
+    service_by: Vec<String>,
+}
+
+/// An edge router to go over.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "ExplainedRouter")]
+struct Router {
+    id: String,
+    name: String,
+    is_online: bool,
+}
+
+/// Something that stands in the way.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Obstacle {
+    pub what: What,
+    /// The same for a person.
+    pub text: String,
+    /// Requests of which any one removes it, the smallest first.
+    pub edits: Vec<Edit>,
+}
+
+/// The kinds of obstacle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "ObstacleKind")]
+pub enum What {
+    Disabled,
+    NoCredential,
+    NoPolicy,
+    NoEdgeRouter,
+    IdentityWithoutRouter,
+    ServiceWithoutRouter,
+    NoCommonRouter,
+}
+
+/// A request to the management interface.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Edit {
+    pub method: &'static str,
+    /// Below the base path of the management interface.
+    pub path: String,
+    pub body: Json,
+    /// The same for a person.
+    pub text: String,
+}
+
+/// The identity and the service that a question names, by id or name.
+///
+/// # Errors
+/// There is none; the error names the parameter.
+pub fn named<E: Entity>(tx: &Read<'_>, parameter: &str, name: &str) -> Result<Record<E>> {
+    let by_id = tx.find(&Id::<E>::from_text(name))?;
+    let found = if by_id.is_some() { by_id } else { tx.find_by::<E>("name", name)? };
+    found.ok_or_else(|| Error::NotFound { kind: E::KIND.name, id: name.into(), field: Some(parameter.into()) })
+}
+
+/// Answers a question.
+///
+/// # Errors
+/// A record cannot be read.
+pub fn explain(tx: &Read<'_>, question: &Question<'_>) -> Result<Explanation> {
+    let (identity, service) = (question.identity.id.as_str(), question.service.id.as_str());
+    let (granting, common) = question.access.ask(|engine| {
+        let common: Vec<String> = engine.common_edge_routers(identity, service).in_order().map(|(_, id)| id.to_string()).collect();
+        (engine.granting(identity, service, question.right), common)
+    });
+    let policies = granting.iter().filter_map(|grant| shown(tx, question, grant).transpose()).collect::<Result<Vec<_>>>()?;
+    let routers = common.into_iter().filter_map(|id| router(tx, id).transpose()).collect::<Result<Vec<_>>>()?;
+    let mut obstacles = login(tx, &question.identity)?;
+    if policies.is_empty() {
+        obstacles.push(edits::no_policy(tx, question)?);
+    }
+    if routers.is_empty() {
+        obstacles.extend(edits::no_router(tx, question)?);
+    }
+    Ok(Explanation {
+        identity: EntityRef::of(&question.identity, &question.identity.spec.name),
+        service: EntityRef::of(&question.service, &question.service.spec.name),
+        right: type_of(question.right),
+        verdict: obstacles.is_empty(),
+        policies,
+        routers,
+        obstacles,
+    })
+}
+
+fn type_of(right: Right) -> PolicyType {
+    match right {
+        Right::Dial => PolicyType::Dial,
+        Right::Bind => PolicyType::Bind,
+    }
+}
+
+fn shown(tx: &Read<'_>, question: &Question<'_>, grant: &Granting) -> Result<Option<Grant>> {
+    let Some(policy) = tx.find::<ServicePolicy>(&Id::from_text(grant.policy.as_ref()))? else { return Ok(None) };
+    let by = |reason: &Reason, id: &str| match reason {
+        Reason::Id => vec![format!("@{id}")],
+        Reason::Everyone => vec!["#all".into()],
+        Reason::Attributes(attributes) => attributes.iter().map(|attribute| format!("#{attribute}")).collect(),
+    };
+    let (identity_by, service_by) = (by(&grant.identity, question.identity.id.as_str()), by(&grant.service, question.service.id.as_str()));
+    Ok(Some(Grant { policy: EntityRef::of(&policy, &policy.spec.name), identity_by, service_by }))
+}
+
+fn router(tx: &Read<'_>, id: String) -> Result<Option<Router>> {
+    let found = tx.find::<EdgeRouter>(&Id::from_text(id.as_str()))?;
+    Ok(found.map(|router| Router { is_online: tx.link(&id).is_some(), id, name: router.spec.name }))
+}
+
+/// What keeps an identity from logging in at all.
+fn login(tx: &Read<'_>, identity: &Record<Identity>) -> Result<Vec<Obstacle>> {
+    let (id, now) = (identity.id.as_str(), tx.now());
+    let mut obstacles = Vec::new();
+    if identity.state.is_disabled(now) {
+        obstacles.push(edits::disabled(identity));
+    }
+    let has_credential = tx.any::<Authenticator>("identity", id)? || identity.spec.external_id.is_some();
+    if !has_credential {
+        let outstanding = tx.linked::<Enrollment>("identity", id)?.iter().map(|e| e.spec.expires_at).max();
+        obstacles.push(edits::no_credential(identity, outstanding, now));
+    }
+    Ok(obstacles)
+}
+
+/// A day from now, which is how long a suggested enrollment is good for.
+fn tomorrow(now: Timestamp) -> Timestamp {
+    now.plus_minutes(24 * 60)
+}
