@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use crate::{
     access::Access,
-    authentication::{Passwords, Sessions},
+    authentication::{Codes, Passwords, Sessions},
     change::{self, Administrator, Changes, KINDS, Surroundings},
     clock::Clock,
     config::Config,
@@ -143,6 +143,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         holdings: holdings.clone(),
         hosts,
     };
+    let codes = Codes::new(change::seal(&store)?);
     let limits = Limits {
         body: config.http.max_body_bytes,
         time: config.http.request_timeout.duration(),
@@ -156,6 +157,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         network,
         sessions,
         passwords,
+        codes,
         started: clock.now(),
         clock,
         instance: Uuid::new_v4().simple().to_string().chars().take(10).collect(),

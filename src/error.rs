@@ -90,6 +90,12 @@ pub enum Refusal {
     CouldNotParsePemBlock,
     #[error("the identity has an authenticator of this method already")]
     MaxAuthenticatorMethodsReached,
+    #[error("the identity has one-time codes already")]
+    MfaExists,
+    #[error("the identity has no one-time codes")]
+    MfaNotEnrolled,
+    #[error("the code is wrong, or was used")]
+    MfaInvalidToken,
     #[error("the body is larger than this controller takes")]
     TooLarge,
     #[error("no such method on this path")]

@@ -3,9 +3,9 @@
 use rustls::pki_types::CertificateDer;
 use uuid::Uuid;
 
-use super::Passwords;
+use super::{Passwords, mfa};
 use crate::{
-    change::{Change, Changes, Lifecycle},
+    change::{Change, Changes, Lifecycle, identity::disable},
     clock::Timestamp,
     entity::{ApiSession, AuthPolicy, Authenticator, ConfigType, Credential, EnvInfo, FactsExt, Id, Identity, Record, SdkInfo},
     error::{Error, Result},
@@ -34,21 +34,54 @@ pub struct Surroundings {
     pub address: String,
 }
 
-/// Judges a user name and a password.
+/// Judges a user name and a password. So many wrong passwords in a row as the auth policy allows lock the identity out.
 ///
 /// # Errors
 /// [`Error::InvalidAuth`], whatever the reason; [`Error::Busy`].
-pub async fn password(store: &Store, passwords: &Passwords, now: Timestamp, username: &str, password: String) -> Result<Principal> {
+pub async fn password(
+    store: &Store,
+    changes: &Changes,
+    passwords: &Passwords,
+    now: Timestamp,
+    username: &str,
+    password: String,
+) -> Result<Principal> {
     let found = store.read(|tx| tx.find_by::<Authenticator>("updbUsername", username))?;
     let stored = found.as_ref().and_then(|authenticator| match &authenticator.spec.credential {
         Credential::Updb { password, .. } => Some(password.clone()),
         Credential::Cert { .. } => None,
     });
-    if !passwords.verify(password, stored).await? {
-        return Err(Error::InvalidAuth);
-    }
+    let right = passwords.verify(password, stored).await?;
     let authenticator = found.ok_or(Error::InvalidAuth)?;
-    store.read(|tx| principal(tx, &authenticator, now, |policy| policy.spec.primary.updb.allowed))
+    let (principal, updb) = store.read(|tx| {
+        let principal = principal(tx, &authenticator, now, |policy| policy.spec.primary.updb.allowed)?;
+        let identity = tx.get(&principal.identity)?;
+        Ok((principal, tx.get(identity.spec.auth_policy())?.spec.primary.updb))
+    })?;
+    if right {
+        passwords.forgive(&principal.identity);
+        return Ok(principal);
+    }
+    let wrong = passwords.count_wrong(&principal.identity, now);
+    if updb.max_attempts > 0 && wrong >= updb.max_attempts {
+        lock_out(changes, &principal.identity, updb.lockout_duration_minutes).await?;
+        passwords.forgive(&principal.identity);
+    }
+    Err(Error::InvalidAuth)
+}
+
+/// Disables an identity, unless it is disabled already.
+async fn lock_out(changes: &Changes, identity: &Id<Identity>, minutes: i64) -> Result<()> {
+    tracing::warn!(%identity, minutes, "locked out after wrong passwords");
+    let id = identity.clone();
+    let locked = changes.run(move |change| {
+        let now = change.now();
+        match change.find(&id)? {
+            Some(identity) if !identity.state.is_disabled(now) => disable(change, &id, (minutes > 0).then(|| now.plus_minutes(minutes))),
+            _ => Ok(()),
+        }
+    });
+    locked.await
 }
 
 /// Judges the certificates that a connection presented.
@@ -99,6 +132,7 @@ fn open_in(change: &Change<'_, '_>, principal: Principal, surroundings: Surround
     if identity.state.is_disabled(change.now()) {
         return Err(Error::InvalidAuth);
     }
+    let is_mfa_required = mfa::is_enrolled(change, &principal.identity)?;
     let config_types = config_types(change, &surroundings.config_types)?;
     if identity.state.note(surroundings.env_info, surroundings.sdk_info) {
         change.put(identity)?;
@@ -109,7 +143,7 @@ fn open_in(change: &Change<'_, '_>, principal: Principal, surroundings: Surround
         authenticator_id: principal.authenticator,
         config_types,
         ip_address: surroundings.address,
-        is_mfa_required: false,
+        is_mfa_required,
         is_mfa_complete: false,
         last_activity_at: change.now(),
     };

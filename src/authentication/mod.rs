@@ -3,13 +3,17 @@
 //! Not here: how a credential comes into being (`enrollment/`), what a caller may do (`http/route.rs`, `access/`). Start reading at
 //! [`Caller`], then [`login`]. Invariant: a refused login says nothing about why.
 //!
-//! Half-authenticated callers are callers with outstanding [`AuthQuery`]s; a second factor adds a query here and an operation in
-//! `http/`, nothing else changes.
+//! Half-authenticated callers are callers with outstanding [`AuthQuery`]s. What answers them: one-time codes, remembered by the
+//! session (`mfa.rs`, `codes.rs`), and tokens of an external signer, shown with every request (`tokens.rs`).
 
+pub mod codes;
+mod failures;
 pub mod login;
+pub mod mfa;
 mod passwords;
 mod sessions;
 
+pub use codes::Codes;
 pub use passwords::Passwords;
 pub use sessions::Sessions;
 

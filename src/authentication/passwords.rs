@@ -11,7 +11,12 @@ use scrypt::{
 };
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::error::{Error, Result};
+use super::failures::WrongPasswords;
+use crate::{
+    clock::Timestamp,
+    entity::{Id, Identity},
+    error::{Error, Result},
+};
 
 /// Where to come back when the queue is full, in seconds.
 const RETRY: u32 = 2;
@@ -19,9 +24,10 @@ const RETRY: u32 = 2;
 const BLOCKS: u32 = 8;
 const LANES: u32 = 1;
 
-/// Hashes and checks passwords. Cheap to clone.
+/// Hashes and checks passwords, and counts the wrong ones. Cheap to clone.
 #[derive(Clone)]
 pub struct Passwords {
+    wrong: Arc<WrongPasswords>,
     slots: Arc<Semaphore>,
     queue: Arc<Semaphore>,
     scrypt: Scrypt,
@@ -37,7 +43,13 @@ impl Passwords {
         let params = Params::new(cost, BLOCKS, LANES).map_err(|e| Error::Internal(format!("the cost of passwords: {e}")))?;
         let scrypt = Scrypt::new_with_params(params);
         let decoy = hashed(&scrypt, "nobody has this password")?.into();
-        Ok(Self { slots: Arc::new(Semaphore::new(slots)), queue: Arc::new(Semaphore::new(slots + queue)), scrypt, decoy })
+        Ok(Self {
+            wrong: Arc::default(),
+            slots: Arc::new(Semaphore::new(slots)),
+            queue: Arc::new(Semaphore::new(slots + queue)),
+            scrypt,
+            decoy,
+        })
     }
 
     /// The text to store for a password, in the PHC string format.
@@ -60,6 +72,16 @@ impl Passwords {
         let fits =
             self.queued(move || PasswordHash::new(&text).is_ok_and(|hash| scrypt.verify_password(password.as_bytes(), &hash).is_ok()));
         Ok(fits.await? && known)
+    }
+
+    /// One more wrong password of an identity; how many that makes in a row.
+    pub fn count_wrong(&self, identity: &Id<Identity>, now: Timestamp) -> i64 {
+        self.wrong.count(identity.as_str(), now)
+    }
+
+    /// Forgets the wrong passwords of an identity.
+    pub fn forgive(&self, identity: &Id<Identity>) {
+        self.wrong.forget(identity.as_str());
     }
 
     /// The text to store for a password, at once. For the first start, when nobody is waiting.

@@ -4,7 +4,7 @@ use super::{
     Lifecycle,
     lifecycle::{session_id, short_id},
 };
-use crate::entity::{ApiSession, AuthPolicy, Authenticator, Session};
+use crate::entity::{ApiSession, AuthPolicy, Authenticator, Mfa, Session};
 
 impl Lifecycle for AuthPolicy {}
 
@@ -19,6 +19,8 @@ impl Lifecycle for ApiSession {
         session_id()
     }
 }
+
+impl Lifecycle for Mfa {}
 
 impl Lifecycle for Session {
     fn new_id() -> String {

@@ -4,12 +4,15 @@ use crate::{
     clock::Timestamp,
     entity::{Authenticator, Credential, Id, Identity, Record, builtin},
     error::{Error, Result},
-    pki::{self, AlternativeNames, Holdings, Material},
+    pki::{self, AlternativeNames, Holdings, Material, Seal},
     store::{Store, Tx},
 };
 
 /// The setting under which keys and certificates are stored.
 const MATERIAL: &str = "pki";
+
+/// The setting under which the key is stored that seals secrets.
+const SEAL: &str = "seal";
 
 /// The administrator of a new controller.
 pub struct Administrator {
@@ -72,4 +75,20 @@ pub fn renew_leaf(store: &Store, holdings: &Holdings, hosts: &AlternativeNames, 
 pub fn material(store: &Store) -> Result<Material> {
     let text = store.read(|tx| tx.setting(MATERIAL))?.ok_or_else(|| Error::Storage("the file holds no keys".into()))?;
     serde_json::from_slice(&text).map_err(|e| Error::Storage(format!("the stored keys: {e}")))
+}
+
+/// The seal on stored secrets; a file that has no key for it yet gets one.
+///
+/// # Errors
+/// The stored key cannot be read, or there is no randomness.
+pub fn seal(store: &Store) -> Result<Seal> {
+    let key = store.write_blocking(|tx| {
+        if let Some(key) = tx.setting(SEAL)? {
+            return Ok(key);
+        }
+        let key = Seal::new_key().map_err(|e| Error::Internal(format!("making a key: {e}")))?;
+        tx.set_setting(SEAL, Some(&key))?;
+        Ok(key.to_vec())
+    })?;
+    Seal::new(&key).map_err(|e| Error::Storage(format!("the stored key for secrets: {e}")))
 }

@@ -19,7 +19,7 @@ mod service;
 use std::{ops::Deref, sync::Arc, time::Duration};
 
 pub use draft::Draft;
-pub use first_start::{Administrator, first_start, material, renew_leaf};
+pub use first_start::{Administrator, first_start, material, renew_leaf, seal};
 pub use lifecycle::Lifecycle;
 pub use registry::KINDS;
 

@@ -8,7 +8,7 @@ use super::{
     operation::{AnswerShape, JSON, Operation, Schemas},
 };
 use crate::{
-    entity::{Entity, Id},
+    entity::{Entity, Id, Links},
     error::{Error, Result},
 };
 
@@ -66,6 +66,11 @@ impl Created {
     /// This one.
     pub fn new<E: Entity>(id: &Id<E>) -> Self {
         Self(Location::of(id))
+    }
+
+    /// This one, to be found at a path below the base path that does not hold its id.
+    pub fn at<E: Entity>(path: &str, id: &Id<E>) -> Self {
+        Self(Location { links: Links::default().with("self", path), id: id.to_string() })
     }
 }
 

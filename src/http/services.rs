@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use crate::{
     access::Access,
-    authentication::{Passwords, Sessions},
+    authentication::{Codes, Passwords, Sessions},
     change::Changes,
     clock::Clock,
     network::Network,
@@ -21,6 +21,7 @@ pub struct Services {
     pub network: Network,
     pub sessions: Sessions,
     pub passwords: Passwords,
+    pub codes: Codes,
     pub clock: Clock,
     /// New at every start; clients read the version again when it changes.
     pub instance: String,

@@ -1,5 +1,5 @@
 //! Keys, certificates and what is made of them: issuing from requests, chains and their verification, bundles, tokens signed
-//! with a certificate's key, and the TLS side of the listeners.
+//! with a certificate's key, the TLS side of the listeners, and the seal on secrets at rest.
 //!
 //! Deliberately not here: who a certificate belongs to, which authority is trusted for what, where keys are stored and how
 //! anything of this looks in an answer. Callers bring the time along (unix seconds); nothing in this room reads a clock.
@@ -27,6 +27,7 @@ mod material;
 mod name;
 mod pkcs7;
 mod rsa;
+mod seal;
 mod signature;
 pub mod tls;
 mod verification;
@@ -42,4 +43,5 @@ pub use key::{KeyKind, PrivateKey, PublicKey};
 pub use material::{Credential, KeyedCertificate, Material};
 pub use name::Name;
 pub use pkcs7::{certificates_only, certificates_only_base64};
+pub use seal::{Seal, random};
 pub use verification::{LeafDates, Purpose, Verification};

@@ -64,7 +64,7 @@ pub async fn authenticate(
             else {
                 return Err(Error::Incomplete("user name and password are required".into()));
             };
-            login::password(&call.store, &call.passwords, call.now, &username, password).await?
+            login::password(&call.store, &call.changes, &call.passwords, call.now, &username, password).await?
         }
         AuthMethod::Cert => login::certificate(&call.store, &call.holdings, call.now, &call.peer.certificates)?,
         AuthMethod::ExtJwt => return Err(Error::InvalidAuth),

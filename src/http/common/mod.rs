@@ -3,6 +3,8 @@
 pub mod authenticate;
 pub mod current;
 pub mod information;
+pub mod mfa;
+mod qr;
 pub mod service;
 pub mod session;
 
@@ -25,12 +27,28 @@ pub fn routes(routes: Routes) -> Routes {
         .says("One description of an interface.")
         .post("/authenticate", Open, authenticate::authenticate)
         .says("Opens an API session.")
+        .post("/authenticate/mfa", Partial, mfa::authenticate)
+        .says("Completes a session with a one-time code or a recovery code.")
         .get("/current-api-session", Partial, current::session)
         .says("The session that the request carries.")
         .delete("/current-api-session", Partial, current::end_session)
         .says("Ends the session that the request carries.")
         .get("/current-identity", User, current::identity)
         .says("The identity of the session that the request carries.")
+        .get("/current-identity/mfa", Partial, mfa::detail)
+        .says("The caller's one-time codes: whether they are verified, and until then what an app needs to know.")
+        .post("/current-identity/mfa", Partial, mfa::enroll)
+        .says("Sets up one-time codes for the caller.")
+        .delete("/current-identity/mfa", User, mfa::remove)
+        .says("Removes the caller's one-time codes.")
+        .post("/current-identity/mfa/verify", Partial, mfa::verify)
+        .says("Proves that the caller's app makes the right codes; from then on they are asked for.")
+        .get("/current-identity/mfa/qr-code", Partial, mfa::qr_code)
+        .says("What an app needs to know, as a picture.")
+        .get("/current-identity/mfa/recovery-codes", User, mfa::recovery_codes)
+        .says("The recovery codes that are left, for a one-time code.")
+        .post("/current-identity/mfa/recovery-codes", User, mfa::renew_recovery_codes)
+        .says("Makes new recovery codes; the ones before are dead.")
         .get("/sessions", User, session::list)
         .says("The caller's service sessions; for administrators on the management interface everybody's.")
         .get("/sessions/{id}", User, session::detail)

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     access::Right,
+    authentication::mfa,
     change::{self, Draft, enrollment},
     entity::{Config, EdgeRouter, Enrollment, EntityRef, FactsExt, Id, Identity, Record, Service, enrollment::Method, identity::Override},
     error::{Error, Result},
@@ -87,7 +88,18 @@ pub async fn disable(call: Call, id: Id<Identity>, Body(how): Body<Disable>) -> 
 
 /// POST /identities/{id}/enable
 pub async fn enable(call: Call, id: Id<Identity>) -> Result<Done> {
-    call.changes.run(move |change| change::identity::enable(change, &id)).await.map(|()| Done)
+    let identity = id.clone();
+    call.changes.run(move |change| change::identity::enable(change, &identity)).await?;
+    call.passwords.forgive(&id);
+    Ok(Done)
+}
+
+/// DELETE /identities/{id}/mfa
+pub async fn remove_mfa(call: Call, id: Id<Identity>) -> Result<Done> {
+    let identity = id.clone();
+    call.changes.run(move |change| mfa::take_away(change, &identity)).await?;
+    call.codes.forgive(&id);
+    Ok(Done)
 }
 
 /// Settings that an identity has of its own for a service.

@@ -46,6 +46,8 @@ pub fn routes() -> Routes {
         .says("Shuts an identity out, for some minutes or until it is enabled, and ends its sessions.")
         .post("/identities/{id}/enable", Admin, identity::enable)
         .says("Lets a disabled identity in again.")
+        .delete("/identities/{id}/mfa", Admin, identity::remove_mfa)
+        .says("Removes an identity's one-time codes, for somebody who lost them.")
         .linked::<Identity, Authenticator>(Admin)
         .linked::<Identity, Enrollment>(Admin)
         .related::<Identity, EdgeRouterPolicy>(Admin)
@@ -104,7 +106,7 @@ pub fn routes() -> Routes {
 }
 
 /// Operations that the contract offers with the first authorization scheme only.
-const SESSION_ONLY: [&str; 30] = [
+const SESSION_ONLY: [&str; 31] = [
     "DELETE /api-sessions/{id}",
     "POST /authenticators",
     "GET /authenticators/{id}",
@@ -127,6 +129,7 @@ const SESSION_ONLY: [&str; 30] = [
     "POST /identities/{id}/disable",
     "POST /identities/{id}/enable",
     "GET /identities/{id}/enrollments",
+    "DELETE /identities/{id}/mfa",
     "POST /service-policies",
     "GET /service-policies/{id}",
     "PUT /service-policies/{id}",

@@ -1,0 +1,192 @@
+//! One-time codes (TOTP, RFC 6238) and recovery codes: making them, keeping them sealed, judging them.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use totp_rs::{Builder, Secret, Totp};
+
+use super::failures::WrongCodes;
+use crate::{
+    clock::Timestamp,
+    entity::{Id, Identity, Mfa, Record, mfa::Used},
+    error::{Error, Refusal, Result},
+    pki::{self, Seal},
+};
+
+/// Who the codes are for, in the eyes of an authenticator app.
+const ISSUER: &str = "openziti.io";
+/// Length of the shared secret (RFC 4226 section 4 recommends 160 bits).
+const SECRET_BYTES: usize = 20;
+const RECOVERY_CODES: usize = 20;
+const RECOVERY_CODE_LENGTH: usize = 6;
+/// What recovery codes are made of (RFC 4648 section 6).
+const LETTERS: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+/// A code counts so many steps before and after its own.
+const SKEW: u16 = 2;
+
+/// What is kept sealed.
+#[derive(Serialize, Deserialize)]
+struct Secrets {
+    secret: Vec<u8>,
+    recovery_codes: Vec<String>,
+}
+
+/// Which codes will do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Accepted {
+    OneTime,
+    OneTimeOrRecovery,
+}
+
+/// What a code turned out to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Proof {
+    /// The one-time code of this step (half minutes since 1970).
+    Step(u64),
+    /// The recovery code at this place of the list.
+    Recovery(usize),
+}
+
+/// Makes and judges codes. Cheap to clone.
+#[derive(Clone)]
+pub struct Codes {
+    seal: Arc<Seal>,
+    wrong: Arc<WrongCodes>,
+}
+
+impl Codes {
+    /// Codes sealed with the key of this controller.
+    pub fn new(seal: Seal) -> Self {
+        Self { seal: Arc::new(seal), wrong: Arc::default() }
+    }
+
+    /// A second factor for an identity: new secret, new recovery codes, not verified.
+    ///
+    /// # Errors
+    /// There is no randomness.
+    pub fn create(&self, identity: &Id<Identity>) -> Result<Mfa> {
+        let secrets = Secrets { secret: pki::random::<SECRET_BYTES>().map_err(internal)?.to_vec(), recovery_codes: recovery_codes()? };
+        Ok(Mfa { identity_id: identity.clone(), sealed: self.sealed(identity, &secrets)?, is_verified: false })
+    }
+
+    /// New recovery codes instead of the ones there are.
+    ///
+    /// # Errors
+    /// There is no randomness, or the record was sealed with another key.
+    pub fn renew(&self, mfa: &mut Mfa) -> Result<()> {
+        let secrets = Secrets { recovery_codes: recovery_codes()?, ..self.opened(mfa)? };
+        mfa.sealed = self.sealed(&mfa.identity_id, &secrets)?;
+        Ok(())
+    }
+
+    /// The recovery codes.
+    ///
+    /// # Errors
+    /// The record was sealed with another key.
+    pub fn recovery_codes(&self, mfa: &Mfa) -> Result<Vec<String>> {
+        self.opened(mfa).map(|secrets| secrets.recovery_codes)
+    }
+
+    /// What an authenticator app reads: issuer, name and secret.
+    ///
+    /// # Errors
+    /// The record was sealed with another key.
+    pub fn provisioning_url(&self, mfa: &Mfa, name: &str) -> Result<String> {
+        let secret = Secret::from(self.opened(mfa)?.secret).to_base32();
+        Ok(format!("otpauth://totp/{ISSUER}:{}?issuer={ISSUER}&secret={secret}", escaped(name)))
+    }
+
+    /// Judges a code. A one-time code is right only if `fresh` says so of its step; a recovery code that was right is used up.
+    ///
+    /// # Errors
+    /// [`Refusal::MfaInvalidToken`]; [`Error::Busy`] after too many of those.
+    pub fn judge(
+        &self,
+        record: &mut Record<Mfa>,
+        code: &str,
+        accepted: Accepted,
+        now: Timestamp,
+        fresh: impl Fn(u64) -> bool,
+    ) -> Result<Proof> {
+        let wrong = Error::Refused(Refusal::MfaInvalidToken);
+        if code.is_empty() {
+            return Err(wrong);
+        }
+        let mut secrets = self.opened(&record.spec)?;
+        let totp = totp(&secrets)?;
+        let identity = record.spec.identity_id.clone();
+        let proof = self.wrong.judge(identity.as_str(), now, || {
+            let step = totp.check(code, now.seconds().unsigned_abs()).filter(|step| fresh(*step)).map(Proof::Step);
+            let recovery = || secrets.recovery_codes.iter().position(|known| same(known, code)).map(Proof::Recovery);
+            Ok(step.or_else(|| if accepted == Accepted::OneTimeOrRecovery { recovery() } else { None }))
+        })?;
+        if let Some(Proof::Recovery(at)) = proof {
+            secrets.recovery_codes.remove(at);
+            record.spec.sealed = self.sealed(&identity, &secrets)?;
+        }
+        proof.ok_or(wrong)
+    }
+
+    /// Forgets the wrong codes of an identity.
+    pub fn forgive(&self, identity: &Id<Identity>) {
+        self.wrong.forget(identity.as_str());
+    }
+
+    fn sealed(&self, identity: &Id<Identity>, secrets: &Secrets) -> Result<Vec<u8>> {
+        let text = serde_json::to_vec(secrets).map_err(|e| Error::Internal(format!("secrets as text: {e}")))?;
+        self.seal.seal(&context(identity), &text).map_err(internal)
+    }
+
+    fn opened(&self, mfa: &Mfa) -> Result<Secrets> {
+        let damaged = || Error::Damaged { kind: "mfa", id: mfa.identity_id.to_string(), reason: "the seal does not open".into() };
+        let text = self.seal.open(&context(&mfa.identity_id), &mfa.sealed).map_err(|_| damaged())?;
+        serde_json::from_slice(&text).map_err(|_| damaged())
+    }
+}
+
+/// The steps that let a session in and whose codes still count.
+pub fn recent(used: Vec<Used>, now: Timestamp) -> Vec<Used> {
+    let oldest = (now.seconds().unsigned_abs() / 30).saturating_sub(u64::from(SKEW));
+    used.into_iter().filter(|used| used.step >= oldest).collect()
+}
+
+fn context(identity: &Id<Identity>) -> String {
+    format!("mfa {identity}")
+}
+
+fn totp(secrets: &Secrets) -> Result<Totp> {
+    let built = Builder::new().with_secret(Secret::from(secrets.secret.clone())).with_skew(SKEW).build();
+    built.map_err(|e| Error::Internal(format!("a secret for one-time codes: {e}")))
+}
+
+fn recovery_codes() -> Result<Vec<String>> {
+    let mut codes = Vec::with_capacity(RECOVERY_CODES);
+    while codes.len() < RECOVERY_CODES {
+        let random = pki::random::<RECOVERY_CODE_LENGTH>().map_err(internal)?;
+        let code: String = random.iter().filter_map(|byte| LETTERS.get(usize::from(byte % 32))).map(|letter| char::from(*letter)).collect();
+        if !codes.contains(&code) {
+            codes.push(code);
+        }
+    }
+    Ok(codes)
+}
+
+/// Whether two texts are the same, in a time that does not tell where they differ.
+fn same(known: &str, given: &str) -> bool {
+    Secret::from(known.as_bytes()) == Secret::from(given.as_bytes())
+}
+
+fn internal(error: pki::Error) -> Error {
+    Error::Internal(error.to_string())
+}
+
+/// A text for a path of a URL: everything but letters, digits and `-._~` by its bytes (RFC 3986, section 2.1).
+fn escaped(text: &str) -> String {
+    text.bytes().fold(String::new(), |mut url, byte| {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => url.push(char::from(byte)),
+            _ => url.push_str(&format!("%{byte:02X}")),
+        }
+        url
+    })
+}

@@ -1,0 +1,107 @@
+//! Who failed how often of late: wrong codes and wrong passwords, by identity, in bounded memory.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use crate::{
+    clock::Timestamp,
+    error::{Error, Result},
+};
+
+/// At most this many identities are remembered; then the one that has been quiet longest is forgotten.
+const MOST: usize = 50_000;
+
+/// So many wrong codes within so long a time, and the next one is not even looked at.
+const LIMITS: [(usize, Duration); 2] = [(20, Duration::from_secs(5 * 60)), (100, Duration::from_secs(24 * 60 * 60))];
+/// As many as any limit needs.
+const KEPT: usize = 100;
+
+/// Something about each identity that failed, bounded.
+struct Book<V>(HashMap<String, (Timestamp, V)>);
+
+impl<V: Default> Book<V> {
+    /// What is noted of an identity, to be added to.
+    fn note(&mut self, identity: &str, now: Timestamp) -> &mut V {
+        if self.0.len() >= MOST && !self.0.contains_key(identity) {
+            let quiet = self.0.iter().min_by_key(|(_, (at, _))| *at).map(|(identity, _)| identity.clone());
+            quiet.and_then(|quiet| self.0.remove(&quiet));
+        }
+        let entry = self.0.entry(identity.to_owned()).or_insert_with(|| (now, V::default()));
+        entry.0 = now;
+        &mut entry.1
+    }
+}
+
+/// Wrong codes.
+pub struct WrongCodes(Mutex<Book<Vec<Timestamp>>>);
+
+impl Default for WrongCodes {
+    fn default() -> Self {
+        Self(Mutex::new(Book(HashMap::new())))
+    }
+}
+
+impl WrongCodes {
+    /// Judges a code of an identity, unless too many were wrong; a right one makes up for all before. One at a time, so that nobody
+    /// gets more tries by making them at once.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] if it was not even looked at, and what `judge` says.
+    pub fn judge<T>(&self, identity: &str, now: Timestamp, judge: impl FnOnce() -> Result<Option<T>>) -> Result<Option<T>> {
+        let mut book = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(wait) = book.0.get(identity).and_then(|(_, wrong)| wait(wrong, now)) {
+            return Err(Error::Busy { retry_after: u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).max(1) });
+        }
+        let judged = judge()?;
+        if judged.is_some() {
+            book.0.remove(identity);
+        } else {
+            let wrong = book.note(identity, now);
+            wrong.push(now);
+            let surplus = wrong.len().saturating_sub(KEPT);
+            wrong.drain(..surplus);
+        }
+        Ok(judged)
+    }
+
+    /// Forgets an identity.
+    pub fn forget(&self, identity: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).0.remove(identity);
+    }
+}
+
+/// How long it takes until another code is looked at, if that is not now. `wrong`: oldest first.
+fn wait(wrong: &[Timestamp], now: Timestamp) -> Option<Duration> {
+    let over = |(most, within): (usize, Duration)| {
+        let first = wrong.len().checked_sub(most).and_then(|at| wrong.get(at))?;
+        within.checked_sub(now.since(*first)).filter(|left| !left.is_zero())
+    };
+    LIMITS.into_iter().filter_map(over).max()
+}
+
+/// Wrong passwords in a row.
+pub struct WrongPasswords(Mutex<Book<i64>>);
+
+impl Default for WrongPasswords {
+    fn default() -> Self {
+        Self(Mutex::new(Book(HashMap::new())))
+    }
+}
+
+impl WrongPasswords {
+    /// One more; how many that makes.
+    pub fn count(&self, identity: &str, now: Timestamp) -> i64 {
+        let mut book = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = book.note(identity, now);
+        *count += 1;
+        *count
+    }
+
+    /// Forgets an identity.
+    pub fn forget(&self, identity: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).0.remove(identity);
+    }
+}

@@ -1,0 +1,131 @@
+//! The second factor of an identity: set up, verified, asked for at a log-in, removed. Each step is part of a change.
+
+use super::codes::{Accepted, Codes, Proof, recent};
+use crate::{
+    change::{Change, Lifecycle},
+    entity::{ApiSession, Entity, FactsExt, Id, Identity, Mfa, Record, mfa::Used},
+    error::{Error, Refusal, Result},
+    store::Read,
+};
+
+/// The second factor of an identity, verified or not.
+///
+/// # Errors
+/// There is none.
+pub fn of(tx: &Read<'_>, identity: &Id<Identity>) -> Result<Record<Mfa>> {
+    find(tx, identity)?.ok_or_else(|| Error::NotFound { kind: Mfa::KIND.name, id: identity.to_string(), field: None })
+}
+
+/// The second factor of an identity that codes are asked of.
+///
+/// # Errors
+/// There is none.
+pub fn verified(tx: &Read<'_>, identity: &Id<Identity>) -> Result<Record<Mfa>> {
+    of(tx, identity).and_then(|mfa| in_state(mfa, true))
+}
+
+/// Whether an identity has a second factor that codes are asked of.
+///
+/// # Errors
+/// It cannot be read.
+pub fn is_enrolled(tx: &Read<'_>, identity: &Id<Identity>) -> Result<bool> {
+    Ok(find(tx, identity)?.is_some_and(|mfa| mfa.spec.is_verified))
+}
+
+/// The second factor of an identity that is set up but was never used.
+///
+/// # Errors
+/// There is none.
+pub fn unverified(tx: &Read<'_>, identity: &Id<Identity>) -> Result<Record<Mfa>> {
+    of(tx, identity).and_then(|mfa| in_state(mfa, false))
+}
+
+fn find(tx: &Read<'_>, identity: &Id<Identity>) -> Result<Option<Record<Mfa>>> {
+    tx.find_by::<Mfa>("identity", identity.as_str())
+}
+
+fn in_state(mfa: Record<Mfa>, verified: bool) -> Result<Record<Mfa>> {
+    let missing = || Error::NotFound { kind: Mfa::KIND.name, id: mfa.spec.identity_id.to_string(), field: None };
+    if mfa.spec.is_verified == verified { Ok(mfa) } else { Err(missing()) }
+}
+
+/// Sets up a second factor.
+///
+/// # Errors
+/// [`Refusal::MfaExists`].
+pub fn enroll(change: &Change<'_, '_>, codes: &Codes, identity: &Id<Identity>) -> Result<Id<Mfa>> {
+    if find(change, identity)?.is_some() {
+        return Err(Error::Refused(Refusal::MfaExists));
+    }
+    let record = Record::new(Id::from_text(Mfa::new_id()), change.now(), codes.create(identity)?);
+    change.insert(record).map(|record| record.id)
+}
+
+/// Proves with a one-time code that the app has the secret. From now on log-ins ask for codes; this session gave one.
+///
+/// # Errors
+/// [`Refusal::MfaInvalidToken`]; nothing is set up that was not verified before.
+pub fn verify(change: &Change<'_, '_>, codes: &Codes, session: &Record<ApiSession>, code: &str) -> Result<()> {
+    let mut mfa = unverified(change, &session.spec.identity_id)?;
+    codes.judge(&mut mfa, code, Accepted::OneTime, change.now(), |_| true)?;
+    mfa.spec.is_verified = true;
+    change.put(mfa)?;
+    complete(change, &session.id)
+}
+
+/// Completes a session with a one-time code or a recovery code. A one-time code that let one session in lets no other in.
+///
+/// # Errors
+/// [`Refusal::MfaNotEnrolled`], [`Refusal::MfaInvalidToken`].
+pub fn enter(change: &Change<'_, '_>, codes: &Codes, session: &Record<ApiSession>, code: &str) -> Result<()> {
+    let now = change.now();
+    let mfa = find(change, &session.spec.identity_id)?.filter(|mfa| mfa.spec.is_verified);
+    let mut mfa = mfa.ok_or(Error::Refused(Refusal::MfaNotEnrolled))?;
+    let used = recent(std::mem::take(&mut mfa.state.used), now);
+    let fresh = |step| !used.iter().any(|used| used.step == step && used.session != session.id);
+    let proof = codes.judge(&mut mfa, code, Accepted::OneTimeOrRecovery, now, fresh)?;
+    mfa.state.used = used;
+    if let Proof::Step(step) = proof {
+        mfa.state.used.push(Used { step, session: session.id.clone() });
+    }
+    change.put(mfa)?;
+    complete(change, &session.id)
+}
+
+/// Makes new recovery codes.
+///
+/// # Errors
+/// [`Refusal::MfaInvalidToken`]; there is no second factor.
+pub fn renew(change: &Change<'_, '_>, codes: &Codes, identity: &Id<Identity>, code: &str) -> Result<()> {
+    let mut mfa = verified(change, identity)?;
+    codes.judge(&mut mfa, code, Accepted::OneTimeOrRecovery, change.now(), |_| true)?;
+    codes.renew(&mut mfa.spec)?;
+    change.put(mfa)
+}
+
+/// Removes a second factor at its owner's wish, who shows a code unless it was never verified.
+///
+/// # Errors
+/// [`Refusal::MfaInvalidToken`]; there is no second factor.
+pub fn remove(change: &Change<'_, '_>, codes: &Codes, identity: &Id<Identity>, code: &str) -> Result<()> {
+    let mut mfa = of(change, identity)?;
+    if mfa.spec.is_verified {
+        codes.judge(&mut mfa, code, Accepted::OneTimeOrRecovery, change.now(), |_| true)?;
+    }
+    change.delete(&mfa.id)
+}
+
+/// Removes a second factor, if there is one, without a code. Open sessions stay as they are.
+///
+/// # Errors
+/// There is no such identity.
+pub fn take_away(change: &Change<'_, '_>, identity: &Id<Identity>) -> Result<()> {
+    change.get(identity)?;
+    find(change, identity)?.map_or(Ok(()), |mfa| change.delete(&mfa.id))
+}
+
+fn complete(change: &Change<'_, '_>, session: &Id<ApiSession>) -> Result<()> {
+    let mut session = change.find(session)?.ok_or(Error::Unauthorized { anonymous: false })?;
+    (session.spec.is_mfa_required, session.spec.is_mfa_complete) = (true, true);
+    change.put(session)
+}

@@ -1,0 +1,142 @@
+//! The caller's second factor, and the code that completes a session.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::qr::Picture;
+use crate::{
+    authentication::{Codes, codes::Accepted, mfa},
+    change::Change,
+    entity::{ApiSession, Entity, Id, Identity, Links, Mfa, Record, mfa::View},
+    error::Result,
+    http::{
+        answer::{Created, Done, Shown},
+        argument::{Body, Headers, OptionalBody},
+        call::Call,
+        envelope::Detail,
+    },
+};
+
+const PATH: &str = "current-identity/mfa";
+
+/// A code to complete a session with.
+#[derive(Deserialize, JsonSchema)]
+pub struct MfaAuth {
+    /// Six digits of an app, or a recovery code.
+    code: String,
+}
+
+/// A code to prove oneself with once more.
+#[derive(Deserialize, JsonSchema)]
+pub struct MfaValidation {
+    /// Six digits of an app; where it says so, a recovery code.
+    code: String,
+}
+
+/// A code where there is no body.
+#[derive(Deserialize, JsonSchema)]
+pub struct CodeHeader {
+    #[serde(rename = "mfa-validation-code", default)]
+    code: Option<String>,
+}
+
+/// Recovery codes.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "DetailMfaRecoveryCodes")]
+pub struct RecoveryCodes {
+    recovery_codes: Vec<String>,
+}
+
+/// POST /authenticate/mfa
+pub async fn authenticate(call: Call, Body(given): Body<MfaAuth>) -> Result<Done> {
+    pass(&call, given.code, mfa::enter).await
+}
+
+/// POST /current-identity/mfa/verify
+pub async fn verify(call: Call, Body(given): Body<MfaValidation>) -> Result<Done> {
+    pass(&call, given.code, mfa::verify).await
+}
+
+/// A step by which a session passes the second factor with a code.
+type Step = fn(&Change<'_, '_>, &Codes, &Record<ApiSession>, &str) -> Result<()>;
+
+/// The caller's session passes the second factor: every way to do so comes through here.
+async fn pass(call: &Call, code: String, step: Step) -> Result<Done> {
+    let (codes, session) = (call.codes.clone(), call.caller()?.session.clone());
+    call.changes.run(move |change| step(change, &codes, &session, &code)).await?;
+    Ok(Done)
+}
+
+/// POST /current-identity/mfa
+pub async fn enroll(call: Call) -> Result<Created> {
+    let codes = call.codes.clone();
+    let id = change_own(&call, move |change, identity| mfa::enroll(change, &codes, identity)).await?;
+    Ok(Created::at(PATH, &id))
+}
+
+/// GET /current-identity/mfa
+pub async fn detail(call: Call) -> Result<Shown<Detail<View>>> {
+    let identity = call.identity()?;
+    let (record, mut view) = call.store.read(|tx| {
+        let record = mfa::of(tx, &identity.id)?;
+        let view = Mfa::view(&record, tx)?;
+        Ok((record, view))
+    })?;
+    if !record.spec.is_verified {
+        view.provisioning_url = Some(call.codes.provisioning_url(&record.spec, &identity.spec.name)?);
+        view.recovery_codes = Some(call.codes.recovery_codes(&record.spec)?);
+    }
+    Ok(Shown(linked(&record, view)))
+}
+
+/// GET /current-identity/mfa/qr-code
+pub async fn qr_code(call: Call) -> Result<Picture> {
+    let identity = call.identity()?;
+    let record = call.store.read(|tx| mfa::unverified(tx, &identity.id))?;
+    Picture::of(&call.codes.provisioning_url(&record.spec, &identity.spec.name)?, "name")
+}
+
+/// DELETE /current-identity/mfa
+pub async fn remove(call: Call, Headers(header): Headers<CodeHeader>) -> Result<Done> {
+    let (codes, code) = (call.codes.clone(), header.code.unwrap_or_default());
+    change_own(&call, move |change, identity| mfa::remove(change, &codes, identity, &code)).await.map(|()| Done)
+}
+
+/// GET /current-identity/mfa/recovery-codes
+pub async fn recovery_codes(
+    call: Call,
+    OptionalBody(given): OptionalBody<MfaValidation>,
+    Headers(header): Headers<CodeHeader>,
+) -> Result<Shown<Detail<RecoveryCodes>>> {
+    let mut record = call.store.read(|tx| mfa::verified(tx, &call.identity()?.id))?;
+    let code = given.map(|body| body.code).filter(|code| !code.is_empty()).or(header.code).unwrap_or_default();
+    call.codes.judge(&mut record, &code, Accepted::OneTime, call.now, |_| true)?;
+    let recovery_codes = call.codes.recovery_codes(&record.spec)?;
+    Ok(Shown(linked(&record, RecoveryCodes { recovery_codes })))
+}
+
+/// POST /current-identity/mfa/recovery-codes
+pub async fn renew_recovery_codes(call: Call, Body(given): Body<MfaValidation>) -> Result<Done> {
+    let codes = call.codes.clone();
+    change_own(&call, move |change, identity| mfa::renew(change, &codes, identity, &given.code)).await.map(|()| Done)
+}
+
+/// A change to what belongs to the caller's identity.
+async fn change_own<T: Send + 'static>(
+    call: &Call,
+    job: impl FnOnce(&Change<'_, '_>, &Id<Identity>) -> Result<T> + Send + 'static,
+) -> Result<T> {
+    let identity = call.identity()?.id.clone();
+    call.changes.run(move |change| job(change, &identity)).await
+}
+
+fn linked<V>(record: &Record<Mfa>, view: V) -> Detail<V> {
+    let links = Links::default().with("self", PATH).with("current-identity", "current-identity");
+    let links = if record.spec.is_verified {
+        links.with("recovery-codes", format_args!("{PATH}/recovery-codes"))
+    } else {
+        links.with("verify", format_args!("{PATH}/verify")).with("qr", format_args!("{PATH}/qr-code"))
+    };
+    Detail { links, ..Detail::new(record, view) }
+}
