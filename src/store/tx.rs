@@ -103,7 +103,10 @@ impl Tx<'_> {
         for entry in before.iter().filter(|entry| without(entry, &after)) {
             self.rows.remove(Table::Index, &entry.key)?;
         }
-        for entry in after.iter().filter(|entry| without(entry, &before)) {
+        let mut added: Vec<&IndexEntry> = after.iter().filter(|entry| without(entry, &before)).collect();
+        // Of several values that are taken, the one that the kind names first is told.
+        added.sort_by_key(|entry| E::FIELDS.iter().position(|field| field.name == entry.field));
+        for entry in added {
             self.check_unique::<E>(entry)?;
             self.rows.insert(Table::Index, &entry.key, &entry.row)?;
         }
