@@ -11,10 +11,14 @@ use crate::error::{Error, Result};
 /// A regular expression of a schema may compile to this many bytes.
 const PATTERN_BYTES: usize = 1 << 20;
 /// This much of an offending value is repeated to its sender.
-const SHOWN: usize = 200;
+const SHOWN: usize = 400;
 
 /// A compiled JSON schema.
-pub struct Checker(Validator);
+pub struct Checker {
+    validator: Validator,
+    /// What is validated against.
+    schema: Json,
+}
 
 impl Checker {
     /// Compiles a schema that somebody sent: nothing is fetched, patterns are matched in linear time. Draft 7 unless it names another.
@@ -29,7 +33,7 @@ impl Checker {
         if let Some(draft) = draft {
             options = options.with_draft(draft);
         }
-        options.build(schema).map(Self).map_err(|e| shortened(&e.masked().to_string()))
+        options.build(schema).map(|validator| Self { validator, schema: Json::Null }).map_err(|e| shortened(&e.masked().to_string()))
     }
 
     /// Compiles the schema of a body of ours.
@@ -38,7 +42,7 @@ impl Checker {
     /// It is no schema, which is a defect.
     pub fn own(schema: &Json) -> Result<Self> {
         let built = jsonschema::options().offline().should_validate_formats(false).build(schema);
-        built.map(Self).map_err(|e| Error::Internal(format!("a schema of ours: {e}")))
+        built.map(|validator| Self { validator, schema: schema.clone() }).map_err(|e| Error::Internal(format!("a schema of ours: {e}")))
     }
 
     /// Checks a request body.
@@ -46,7 +50,7 @@ impl Checker {
     /// # Errors
     /// [`Error::Unparseable`] where a member is of the wrong JSON type, [`Error::Invalid`] with its path otherwise.
     pub fn check_body(&self, body: &Json) -> Result<()> {
-        self.0.validate(body).map_err(|violation| told(&violation, Of::Body))
+        self.validator.validate(body).map_err(|violation| told(&violation, &self.schema, Of::Body))
     }
 
     /// Checks config data; every violation is an [`Error::Invalid`], a missing or unknown member one of `(root)`.
@@ -54,7 +58,7 @@ impl Checker {
     /// # Errors
     /// The first violation.
     pub fn check_data(&self, data: &Json) -> Result<()> {
-        self.0.validate(data).map_err(|violation| told(&violation, Of::Data))
+        self.validator.validate(data).map_err(|violation| told(&violation, &self.schema, Of::Data))
     }
 }
 
@@ -65,16 +69,17 @@ enum Of {
 }
 
 /// The words for a violation.
-fn told(violation: &ValidationError<'_>, of: Of) -> Error {
+fn told(violation: &ValidationError<'_>, schema: &Json, of: Of) -> Error {
     let path = dotted(violation.instance_path().as_str());
     match violation.kind() {
         Broken::Type { .. } if of == Of::Body => Error::Unparseable(format!("{}: {}", named(path), violation.masked())),
         Broken::Required { property } if of == Of::Body => {
             let name = property.as_str().unwrap_or_default();
             let field = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
-            Error::invalid(field, "is required", "")
+            let value = if is_list(schema, &field) { "[]" } else { "" };
+            Error::invalid(field, "is required", value)
         }
-        Broken::OneOfNotValid { context } if of == Of::Body => variant(context, path),
+        Broken::OneOfNotValid { context } if of == Of::Body => variant(context, schema, path),
         _ => {
             let reason = shortened(&violation.masked().to_string());
             let value = if path.to_lowercase().ends_with("password") { String::new() } else { shown(violation.instance()) };
@@ -84,17 +89,24 @@ fn told(violation: &ValidationError<'_>, of: Of) -> Error {
 }
 
 /// What is wrong with a body of several forms: the violation within the form that its tag names.
-fn variant(forms: &[Vec<ValidationError<'static>>], path: String) -> Error {
+fn variant(forms: &[Vec<ValidationError<'static>>], schema: &Json, path: String) -> Error {
     let tagged = |form: &&Vec<ValidationError<'static>>| !form.iter().any(|v| matches!(v.kind(), Broken::Constant { .. }));
     let tag = forms.iter().flatten().find(|v| matches!(v.kind(), Broken::Constant { .. }));
     if let Some(violation) = forms.iter().find(tagged).and_then(|form| form.first()) {
-        return told(violation, Of::Body);
+        return told(violation, schema, Of::Body);
     }
     match tag {
         Some(tag) if tag.instance().as_str() == Some("") => Error::invalid(dotted(tag.instance_path().as_str()), "must not be blank", ""),
         Some(tag) => Error::Unparseable(format!("{}: not one of the known kinds", dotted(tag.instance_path().as_str()))),
         None => Error::Unparseable(format!("{}: fits no known form", named(path))),
     }
+}
+
+/// Whether the member at a path with dots is a list.
+fn is_list(schema: &Json, path: &str) -> bool {
+    let member = path.split('.').try_fold(schema, |schema, name| schema.get("properties")?.get(name));
+    let of = member.and_then(|member| member.get("type"));
+    of.is_some_and(|of| of == "array" || of.as_array().is_some_and(|several| several.iter().any(|one| one == "array")))
 }
 
 /// A JSON pointer as a path with dots.

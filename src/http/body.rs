@@ -58,11 +58,12 @@ impl Incoming<'_> {
     }
 }
 
-/// Takes out members that mean the same as absent ones: null, and a blank for an optional choice. Maps keep theirs.
+/// Takes out members that mean the same as absent ones: null, and a blank for an optional choice or text of a least length. Maps keep
+/// theirs.
 fn drop_nulls(json: &mut Json, schema: &Json) {
     match json {
         Json::Object(members) if is_described(schema) => {
-            members.retain(|name, member| !member.is_null() && !(*member == "" && is_optional_choice(schema, name)));
+            members.retain(|name, member| !member.is_null() && !(*member == "" && may_be_blank(schema, name)));
             for (name, member) in members {
                 if let Some(inner) = member_schema(schema, name) {
                     drop_nulls(member, inner);
@@ -78,10 +79,10 @@ fn drop_nulls(json: &mut Json, schema: &Json) {
     }
 }
 
-/// Whether a member is one of several words and may be left out.
-fn is_optional_choice(schema: &Json, name: &str) -> bool {
+/// Whether a member may be left out, and is one of several words or has a least length, which no blank has.
+fn may_be_blank(schema: &Json, name: &str) -> bool {
     let required = schema.get("required").and_then(Json::as_array).is_some_and(|names| names.iter().any(|required| required == name));
-    !required && member_schema(schema, name).is_some_and(|member| member.get("enum").is_some())
+    !required && member_schema(schema, name).is_some_and(|member| member.get("enum").is_some() || member.get("minLength").is_some())
 }
 
 /// Whether a schema is of an object with members of its own, not of a map.
