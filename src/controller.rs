@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use crate::{
     access::Access,
-    authentication::{Codes, Passwords, Sessions},
+    authentication::{Codes, Passwords, Sessions, Tokens},
     change::{self, Administrator, Changes, KINDS, Surroundings},
     clock::Clock,
     config::Config,
@@ -158,6 +158,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         sessions,
         passwords,
         codes,
+        tokens: Tokens::default(),
         started: clock.now(),
         clock,
         instance: Uuid::new_v4().simple().to_string().chars().take(10).collect(),

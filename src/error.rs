@@ -90,6 +90,8 @@ pub enum Refusal {
     CouldNotParsePemBlock,
     #[error("the identity has an authenticator of this method already")]
     MaxAuthenticatorMethodsReached,
+    #[error("one PEM certificate is expected")]
+    InvalidCertPem,
     #[error("the identity has one-time codes already")]
     MfaExists,
     #[error("the identity has no one-time codes")]

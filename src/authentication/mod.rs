@@ -8,14 +8,17 @@
 
 pub mod codes;
 mod failures;
+mod key_sets;
 pub mod login;
 pub mod mfa;
 mod passwords;
 mod sessions;
+mod tokens;
 
 pub use codes::Codes;
 pub use passwords::Passwords;
 pub use sessions::Sessions;
+pub use tokens::Tokens;
 
 use crate::entity::{ApiSession, AuthQuery, Identity, Record};
 

@@ -1,12 +1,25 @@
-//! Credentials and sessions: nothing happens with them beyond being written; what ends with them says `entity/` by references.
+//! Credentials, auth policies and sessions: little happens with them beyond being written; what ends with them says `entity/` by
+//! references.
 
 use super::{
-    Lifecycle,
+    Change, Lifecycle,
     lifecycle::{session_id, short_id},
 };
-use crate::entity::{ApiSession, AuthPolicy, Authenticator, Mfa, Session};
+use crate::{
+    entity::{ApiSession, AuthPolicy, Authenticator, Identity, Mfa, Record, Session, identity::DEFAULT_AUTH_POLICY},
+    error::{Error, Result},
+};
 
-impl Lifecycle for AuthPolicy {}
+impl Lifecycle for AuthPolicy {
+    /// The policy of those who name none stays. While identities name it, the store says so.
+    fn deleting(record: &Record<Self>, change: &Change<'_, '_>) -> Result<()> {
+        let default = record.id.as_str() == DEFAULT_AUTH_POLICY;
+        if default && !change.any::<Identity>("authPolicyId", DEFAULT_AUTH_POLICY)? {
+            return Err(Error::NotDeletable("the policy of identities that name none cannot be deleted".into()));
+        }
+        Ok(())
+    }
+}
 
 impl Lifecycle for Authenticator {
     fn new_id() -> String {

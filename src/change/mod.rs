@@ -9,6 +9,7 @@ mod credentials;
 mod draft;
 pub mod edge_router;
 pub mod enrollment;
+mod external_jwt_signer;
 mod first_start;
 pub mod identity;
 mod lifecycle;

@@ -136,6 +136,11 @@ impl AuthQuery {
         }
     }
 
+    /// Whether it is a token of an external signer that is outstanding.
+    pub fn is_token(&self) -> bool {
+        self.provider == Provider::Url
+    }
+
     /// What a session lacks, if its caller showed no token of a second signer. With such a token: only the first of two kinds.
     ///
     /// # Errors

@@ -14,14 +14,14 @@ use crate::{
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExternalJwtSigner {
-    pub name: String,
+    /// What `aud` must hold.
+    #[schemars(schema_with = "nullable")]
+    pub audience: String,
     /// Whether its tokens count.
     pub enabled: bool,
     /// The `iss` of its tokens.
     pub issuer: String,
-    /// What `aud` must hold.
-    #[schemars(schema_with = "nullable")]
-    pub audience: String,
+    pub name: String,
     /// The certificate whose key signs, as PEM. Either this or `jwksEndpoint`.
     #[serde(default)]
     pub cert_pem: Option<String>,

@@ -27,6 +27,8 @@ pub struct Call {
     /// The session that the request carries, if it is one.
     pub caller: Option<Arc<Caller>>,
     pub peer: Peer,
+    /// The bearer token of the request, if it carries exactly one.
+    pub bearer: Option<Arc<str>>,
     pub now: Timestamp,
 }
 

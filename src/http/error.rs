@@ -93,6 +93,7 @@ fn refused(refusal: Refusal, error: &Error) -> Face {
         Refusal::NoEdgeRoutersAvailable => (400, "NO_EDGE_ROUTERS_AVAILABLE"),
         Refusal::CouldNotParsePemBlock => (400, "COULD_NOT_PARSE_PEM_BLOCK"),
         Refusal::MaxAuthenticatorMethodsReached => (409, "MAX_AUTHENTICATOR_METHODS_REACHED"),
+        Refusal::InvalidCertPem => (400, "INVALID_CERT_PEM"),
         Refusal::MfaExists => (409, "MFA_EXISTS"),
         Refusal::MfaNotEnrolled => (409, "MFA_NOT_ENROLLED"),
         Refusal::MfaInvalidToken => (400, "MFA_INVALID_TOKEN"),

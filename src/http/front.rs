@@ -80,9 +80,10 @@ pub async fn serve(request: HttpRequest, payload: web::Payload, front: web::Data
     }
     let id = front.request_id();
     let span = tracing::info_span!("request", id, method = %request.method(), path = request.path());
-    let caller = resolve(&request, services);
+    let bearer = bearer(&request);
+    let caller = resolve(&request, bearer.as_deref(), services).await;
     let known = caller.as_ref().ok().and_then(Option::as_ref).cloned();
-    let work = answer(&request, payload, &front, caller);
+    let work = answer(&request, payload, &front, caller, bearer);
     let guarded = std::panic::AssertUnwindSafe(work).catch_unwind();
     let outcome = tokio::time::timeout(services.limits.time, guarded.instrument(span.clone())).await;
     let result = match outcome {
@@ -95,15 +96,31 @@ pub async fn serve(request: HttpRequest, payload: web::Payload, front: web::Data
     send(&request, services, reply, known.as_deref())
 }
 
-/// The session behind the request's token. A token that is not one of ours is the same as a wrong one.
-fn resolve(request: &HttpRequest, services: &Services) -> Result<Option<Arc<Caller>>> {
-    let Some(token) = request.headers().get("zt-session") else { return Ok(None) };
-    let Some(token) = token.to_str().ok().filter(|token| !token.is_empty()) else { return Err(Error::Unauthorized { anonymous: false }) };
-    let caller = services.sessions.resolve(&services.store, token, services.clock.now())?;
-    caller.map(|caller| Some(Arc::new(caller))).ok_or(Error::Unauthorized { anonymous: false })
+/// The token of the only `Authorization` header (RFC 6750, section 2.1).
+fn bearer(request: &HttpRequest) -> Option<Arc<str>> {
+    let mut headers = request.headers().get_all("authorization");
+    let only = headers.next().filter(|_| headers.next().is_none())?;
+    only.to_str().ok()?.strip_prefix("Bearer ").map(Into::into)
 }
 
-async fn answer(request: &HttpRequest, payload: web::Payload, front: &Front, caller: Result<Option<Arc<Caller>>>) -> Result<Reply> {
+/// The session behind the request's token. A token that is not one of ours is the same as a wrong one.
+async fn resolve(request: &HttpRequest, bearer: Option<&str>, services: &Services) -> Result<Option<Arc<Caller>>> {
+    let Some(token) = request.headers().get("zt-session") else { return Ok(None) };
+    let Some(token) = token.to_str().ok().filter(|token| !token.is_empty()) else { return Err(Error::Unauthorized { anonymous: false }) };
+    let now = services.clock.now();
+    let found = services.sessions.resolve(&services.store, token, now)?;
+    let mut caller = found.ok_or(Error::Unauthorized { anonymous: false })?;
+    services.tokens.satisfy(&services.store, now, bearer, &mut caller).await?;
+    Ok(Some(Arc::new(caller)))
+}
+
+async fn answer(
+    request: &HttpRequest,
+    payload: web::Payload,
+    front: &Front,
+    caller: Result<Option<Arc<Caller>>>,
+    bearer: Option<Arc<str>>,
+) -> Result<Reply> {
     let path = request.uri().path();
     if let Some(reply) = plain(request, path, &front.services) {
         return reply;
@@ -122,7 +139,7 @@ async fn answer(request: &HttpRequest, payload: web::Payload, front: &Front, cal
     let query = request.uri().query().unwrap_or_default();
     let mut incoming = Incoming { segments, query, headers: request.headers(), body, parameters, shape };
     let peer = request.conn_data::<Peer>().cloned().unwrap_or(Peer { address: None, certificates: Arc::new([]) });
-    let call = Call { services: front.services.clone(), caller, peer, now: front.services.clock.now() };
+    let call = Call { services: front.services.clone(), caller, peer, bearer, now: front.services.clock.now() };
     let mut reply = (row.start)(call, &mut incoming)?.await?;
     if row.charset && reply.media == JSON {
         reply.media = "application/json; charset=utf-8";

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use crate::{
     access::Access,
-    authentication::{Codes, Passwords, Sessions},
+    authentication::{Codes, Passwords, Sessions, Tokens},
     change::Changes,
     clock::Clock,
     network::Network,
@@ -22,6 +22,7 @@ pub struct Services {
     pub sessions: Sessions,
     pub passwords: Passwords,
     pub codes: Codes,
+    pub tokens: Tokens,
     pub clock: Clock,
     /// New at every start; clients read the version again when it changes.
     pub instance: String,

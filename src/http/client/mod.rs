@@ -2,6 +2,7 @@
 
 mod edge_router;
 mod enroll;
+mod external_jwt_signer;
 mod service;
 mod session;
 
@@ -15,6 +16,8 @@ pub fn routes() -> Routes {
         .says("The protocols this controller speaks, and where.")
         .post("/enroll", Open, enroll::enroll)
         .says("Redeems a one-time token for a credential.")
+        .get("/external-jwt-signers", Open, external_jwt_signer::list)
+        .says("The external signers whose tokens log in.")
         .get("/current-api-session/service-updates", User, service::updates)
         .says("When that which the caller can see or do last changed.")
         .get("/current-identity/edge-routers", User, edge_router::of_caller)

@@ -67,16 +67,20 @@ pub async fn authenticate(
             login::password(&call.store, &call.changes, &call.passwords, call.now, &username, password).await?
         }
         AuthMethod::Cert => login::certificate(&call.store, &call.holdings, call.now, &call.peer.certificates)?,
-        AuthMethod::ExtJwt => return Err(Error::InvalidAuth),
+        AuthMethod::ExtJwt => {
+            let bearer = call.bearer.as_deref().ok_or(Error::InvalidAuth)?;
+            call.tokens.login(&call.store, call.now, bearer).await?
+        }
     };
     let address = call.peer.address.map(|address| address.to_string()).unwrap_or_default();
     let surroundings = Surroundings { env_info: body.env_info, sdk_info: body.sdk_info, config_types: body.config_types, address };
     let session = login::open(&call.changes, principal, surroundings).await?;
     let token = session.spec.token.clone();
-    let caller = call.store.read(|tx| {
+    let mut caller = call.store.read(|tx| {
         let queries = AuthQuery::outstanding(&session.spec, false, tx)?;
         Ok(Caller { identity: tx.get(&session.spec.identity_id)?, session, queries })
     })?;
+    call.tokens.satisfy(&call.store, call.now, call.bearer.as_deref(), &mut caller).await?;
     let timeout = call.sessions.timeout();
     let headers = vec![
         ("zt-session", token),

@@ -10,8 +10,8 @@ mod summary;
 
 use super::{common, route::Routes, row::Permission::*, verbs};
 use crate::entity::{
-    ApiSession, AuthPolicy, Authenticator, Config, ConfigType, EdgeRouter, EdgeRouterPolicy, Enrollment, Identity, IdentityType,
-    PostureCheckType, Service, ServiceEdgeRouterPolicy, ServicePolicy,
+    ApiSession, AuthPolicy, Authenticator, Config, ConfigType, EdgeRouter, EdgeRouterPolicy, Enrollment, ExternalJwtSigner, Identity,
+    IdentityType, PostureCheckType, Service, ServiceEdgeRouterPolicy, ServicePolicy,
 };
 
 /// The whole table.
@@ -91,6 +91,7 @@ pub fn routes() -> Routes {
         .detail::<ApiSession>(Admin)
         .remove::<ApiSession>(Admin)
         .crud::<AuthPolicy>(Admin)
+        .crud::<ExternalJwtSigner>(Admin)
         .read::<Authenticator>(Admin)
         .post("/authenticators", Admin, authenticator::create)
         .says("Gives an identity a credential without an enrollment.")

@@ -1,0 +1,158 @@
+//! Key sets of external signers: fetched when a key is needed that is not known, kept for a while.
+//!
+//! A fetch runs on a blocking thread, one at a time for each signer, and only those wait for it who showed a token of that signer.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+    time::Duration,
+};
+
+use rustls::crypto::ring;
+use ureq::{
+    Agent,
+    tls::{Certificate, RootCerts, TlsConfig},
+};
+
+use crate::{
+    clock::Timestamp,
+    entity::{ExternalJwtSigner, Record},
+    pki::{KeySet, jwt::Verifier},
+};
+
+/// A fetch may take this long in all.
+const TIME: Duration = Duration::from_secs(3);
+/// A key set may have this many bytes.
+const BYTES: u64 = 256 << 10;
+/// The least time between two fetches of one signer.
+const PAUSE: Duration = Duration::from_secs(1);
+/// The same after one that failed, so that a dead endpoint is not waited for by everybody in turn.
+const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(5);
+/// Older than this, a set is fetched anew behind the back of whoever needs it.
+const FRESH: Duration = Duration::from_secs(60);
+/// Older than this, a set does not count any more: so long a withdrawn key may still work.
+const GOOD: Duration = Duration::from_secs(5 * 60);
+/// Sets of more signers than this are not kept.
+const MOST: usize = 1000;
+
+/// The key sets that were fetched. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct KeySets(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    agent: OnceLock<Agent>,
+    /// By signer id.
+    sources: Mutex<HashMap<String, Arc<Source>>>,
+}
+
+/// The key set of a signer as it was written last.
+struct Source {
+    endpoint: String,
+    written_at: Timestamp,
+    state: Mutex<State>,
+    turn: tokio::sync::Mutex<()>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The set, and when it was fetched.
+    keys: Option<(KeySet, Timestamp)>,
+    /// When a fetch was tried last, and whether it succeeded.
+    tried: Option<(Timestamp, bool)>,
+}
+
+impl KeySets {
+    /// The key that a signer with this endpoint has under this id.
+    pub async fn key(&self, signer: &Record<ExternalJwtSigner>, endpoint: &str, id: &str, now: Timestamp) -> Option<Verifier> {
+        let source = self.source(signer, endpoint);
+        if let Some((key, age)) = source.find(id, now) {
+            if age > FRESH && source.is_due(now) {
+                let (sets, source) = (self.clone(), source.clone());
+                tokio::spawn(async move { sets.fetch(&source, now).await });
+            }
+            return Some(key);
+        }
+        self.fetch(&source, now).await;
+        source.find(id, now).map(|(key, _)| key)
+    }
+
+    /// What is known of a signer; nothing, if it was written since.
+    fn source(&self, signer: &Record<ExternalJwtSigner>, endpoint: &str) -> Arc<Source> {
+        let mut sources = self.0.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = sources.get(signer.id.as_str()).filter(|known| known.endpoint == endpoint && known.written_at == signer.updated_at);
+        if let Some(known) = known {
+            return known.clone();
+        }
+        if sources.len() >= MOST {
+            sources.clear();
+        }
+        let source = Arc::new(Source {
+            endpoint: endpoint.to_owned(),
+            written_at: signer.updated_at,
+            state: Mutex::default(),
+            turn: tokio::sync::Mutex::default(),
+        });
+        sources.insert(signer.id.to_string(), source.clone());
+        source
+    }
+
+    /// Fetches a set, unless that was tried a moment ago.
+    async fn fetch(&self, source: &Source, now: Timestamp) {
+        let _turn = source.turn.lock().await;
+        if !source.is_due(now) {
+            return;
+        }
+        source.with(|state| state.tried = Some((now, false)));
+        let (inner, endpoint) = (self.0.clone(), source.endpoint.clone());
+        let fetched = tokio::task::spawn_blocking(move || get(inner.agent.get_or_init(agent), &endpoint));
+        match fetched.await.unwrap_or_else(|stopped| Err(stopped.to_string())) {
+            Ok(keys) => source.with(|state| *state = State { keys: Some((keys, now)), tried: Some((now, true)) }),
+            Err(reason) => tracing::warn!(endpoint = source.endpoint, reason, "a key set was not to be had"),
+        }
+    }
+}
+
+impl Source {
+    /// A key and the age of the set it is in.
+    fn find(&self, id: &str, now: Timestamp) -> Option<(Verifier, Duration)> {
+        self.with(|state| {
+            let (keys, at) = state.keys.as_ref()?;
+            let age = now.since(*at);
+            keys.get(id).filter(|_| age <= GOOD).map(|key| (key.clone(), age))
+        })
+    }
+
+    fn is_due(&self, now: Timestamp) -> bool {
+        self.with(|state| match state.tried {
+            None => true,
+            Some((at, true)) => now.since(at) >= PAUSE,
+            Some((at, false)) => now.since(at) >= PAUSE_AFTER_FAILURE,
+        })
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&mut State) -> T) -> T {
+        work(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Goes straight to the endpoint, follows nobody elsewhere, and trusts whom the system trusts.
+fn agent() -> Agent {
+    let system = rustls_native_certs::load_native_certs();
+    let roots: Vec<Certificate<'static>> = system.certs.iter().map(|der| Certificate::from_der(der).to_owned()).collect();
+    let tls = TlsConfig::builder()
+        .root_certs(RootCerts::new_with_certs(&roots))
+        .unversioned_rustls_crypto_provider(Arc::new(ring::default_provider()))
+        .build();
+    let config = Agent::config_builder().tls_config(tls).timeout_global(Some(TIME)).max_redirects(0).proxy(None);
+    config.user_agent(concat!("overkeep/", env!("CARGO_PKG_VERSION"))).build().into()
+}
+
+fn get(agent: &Agent, endpoint: &str) -> Result<KeySet, String> {
+    let mut answer = agent.get(endpoint).header("accept", "application/json").call().map_err(|e| e.to_string())?;
+    if answer.status() != 200 {
+        return Err(format!("status {}", answer.status()));
+    }
+    let body = answer.body_mut().with_config().limit(BYTES).read_to_vec().map_err(|e| e.to_string())?;
+    KeySet::read(&body).map_err(|e| e.to_string())
+}

@@ -1,0 +1,114 @@
+//! Tokens of external signers: to log in with, and as a second factor that comes with every request.
+
+use serde_json::{Map, Value as Json};
+
+use super::{Caller, key_sets::KeySets, login::Principal};
+use crate::{
+    clock::Timestamp,
+    entity::{AuthPolicy, ExternalJwtSigner, FactsExt, Id, Identity, Record},
+    error::{Error, Result},
+    pki::{
+        Certificate,
+        jwt::{Claimed, Verifier},
+    },
+    store::{Read, Store},
+};
+
+/// Longer ones are not looked at, in bytes.
+const LONGEST: usize = 16 << 10;
+
+/// Judges tokens. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct Tokens {
+    keys: KeySets,
+}
+
+/// Whom a good token names, and who signed it.
+struct Named {
+    identity: Record<Identity>,
+    policy: Record<AuthPolicy>,
+    signer: Id<ExternalJwtSigner>,
+}
+
+impl Tokens {
+    /// Judges a token as the means to log in with.
+    ///
+    /// # Errors
+    /// [`Error::InvalidAuth`], whatever the reason.
+    pub async fn login(&self, store: &Store, now: Timestamp, token: &str) -> Result<Principal> {
+        let Named { identity, policy, signer } = self.judge(store, now, token).await?.ok_or(Error::InvalidAuth)?;
+        let ext_jwt = &policy.spec.primary.ext_jwt;
+        let listed = ext_jwt.allowed_signers.is_empty() || ext_jwt.allowed_signers.contains(&signer);
+        if identity.state.is_disabled(now) || !ext_jwt.allowed || !listed {
+            return Err(Error::InvalidAuth);
+        }
+        Ok(Principal { identity: identity.id, authenticator: format!("extJwtId:{signer}") })
+    }
+
+    /// Takes the question for a token from a caller who showed the right one: of the signer that the caller's policy wants, about the
+    /// caller's own identity.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn satisfy(&self, store: &Store, now: Timestamp, token: Option<&str>, caller: &mut Caller) -> Result<()> {
+        let Some(token) = token.filter(|_| caller.queries.iter().any(|query| query.is_token())) else { return Ok(()) };
+        let Some(named) = self.judge(store, now, token).await? else { return Ok(()) };
+        let wanted = named.policy.spec.secondary.require_ext_jwt_signer.as_ref() == Some(&named.signer);
+        if wanted && named.identity.id == caller.identity.id {
+            caller.queries.retain(|query| !query.is_token());
+        }
+        Ok(())
+    }
+
+    /// Whom a token names, if it is good: signed with the key it names by the enabled signer it names, in time, for us.
+    async fn judge(&self, store: &Store, now: Timestamp, token: &str) -> Result<Option<Named>> {
+        let Some(claimed) = Some(token).filter(|token| token.len() <= LONGEST).and_then(|token| Claimed::read(token).ok()) else {
+            return Ok(None);
+        };
+        let found = store.read(|tx| tx.find_by::<ExternalJwtSigner>("issuer", &claimed.issuer))?;
+        let Some(signer) = found.filter(|signer| signer.spec.enabled && !claimed.issuer.is_empty()) else { return Ok(None) };
+        let Some(key) = self.key(&signer, &claimed.key, now).await else { return Ok(None) };
+        let Ok(claims) = key.verify::<Map<String, Json>>(token) else { return Ok(None) };
+        match subject(&claims, &signer.spec, now) {
+            Some(subject) => store.read(|tx| named(tx, subject, signer)),
+            None => Ok(None),
+        }
+    }
+
+    /// The key that the token names, if it is the signer's.
+    async fn key(&self, signer: &Record<ExternalJwtSigner>, id: &str, now: Timestamp) -> Option<Verifier> {
+        if let Some(endpoint) = &signer.spec.jwks_endpoint {
+            return self.keys.key(signer, endpoint, id, now).await;
+        }
+        let own = signer.spec.kid.as_deref().or(signer.state.fingerprint.as_deref());
+        let pem = signer.spec.cert_pem.as_deref().filter(|_| own == Some(id))?;
+        Certificate::only(pem).and_then(|certificate| Verifier::new(certificate.public_key())).ok()
+    }
+}
+
+/// Whom the claims of a verified token are about, if they are in time and for us (RFC 7519, section 4.1).
+fn subject<'c>(claims: &'c Map<String, Json>, signer: &ExternalJwtSigner, now: Timestamp) -> Option<&'c str> {
+    let date = |name: &str| claims.get(name).map(|date| date.as_f64().ok_or(()));
+    let now = now.seconds() as f64;
+    let begun = date("nbf").is_none_or(|date| date.is_ok_and(|date| date <= now));
+    let over = date("exp").is_some_and(|date| date.is_ok_and(|date| date <= now) || date.is_err());
+    let for_us = match claims.get("aud") {
+        Some(Json::String(audience)) => *audience == signer.audience,
+        Some(Json::Array(several)) => several.iter().any(|audience| audience.as_str() == Some(&signer.audience)),
+        _ => false,
+    };
+    let subject = claims.get(&signer.claims_property).and_then(Json::as_str);
+    subject.filter(|subject| begun && !over && for_us && !subject.is_empty())
+}
+
+/// The identity behind the claim.
+fn named(tx: &Read<'_>, subject: &str, signer: Record<ExternalJwtSigner>) -> Result<Option<Named>> {
+    let identity = if signer.spec.use_external_id {
+        tx.find_by::<Identity>("externalId", subject)?
+    } else {
+        tx.find(&Id::<Identity>::from_text(subject))?
+    };
+    let Some(identity) = identity else { return Ok(None) };
+    let policy = tx.get(identity.spec.auth_policy())?;
+    Ok(Some(Named { identity, policy, signer: signer.id }))
+}

@@ -1,0 +1,37 @@
+//! External JWT signers: what is shown of the certificate is read from it.
+
+use super::{Change, Lifecycle};
+use crate::{
+    clock::Timestamp,
+    entity::{ExternalJwtSigner, Record, external_jwt_signer::State},
+    error::{Error, Refusal, Result},
+    pki::Certificate,
+};
+
+impl Lifecycle for ExternalJwtSigner {
+    fn creating(record: &mut Record<Self>, _: &Change<'_, '_>) -> Result<()> {
+        describe(record)
+    }
+
+    fn edited(_: &Record<Self>, new: &mut Record<Self>, _: &Change<'_, '_>) -> Result<()> {
+        describe(new)
+    }
+}
+
+/// Reads the certificate, if there is one.
+fn describe(record: &mut Record<ExternalJwtSigner>) -> Result<()> {
+    record.state = match &record.spec.cert_pem {
+        Some(pem) => state(&Certificate::only(pem).map_err(|_| Error::Refused(Refusal::InvalidCertPem))?),
+        None => State::default(),
+    };
+    Ok(())
+}
+
+fn state(certificate: &Certificate) -> State {
+    State {
+        fingerprint: Some(certificate.fingerprint()),
+        common_name: certificate.subject().common_name().unwrap_or_default(),
+        not_before: Timestamp::from_seconds(certificate.not_before()),
+        not_after: Timestamp::from_seconds(certificate.not_after()),
+    }
+}

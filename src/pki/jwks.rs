@@ -1,0 +1,53 @@
+//! Key sets (RFC 7517): the public keys that somebody signs tokens with, by id.
+
+use super::jwt::Verifier;
+use super::{Certificate, Error, Result};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use jsonwebtoken::jwk::{Jwk, PublicKeyUse};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// More keys of one set are not looked at.
+const MOST: usize = 100;
+
+/// Verifiers by key id.
+#[derive(Debug, Default)]
+pub struct KeySet(BTreeMap<String, Verifier>);
+
+impl KeySet {
+    /// Reads a key set. Keys that are not for signatures, have no id or are of a kind we do not work with are left out.
+    ///
+    /// # Errors
+    /// [`Error::Token`] if it is no key set at all.
+    pub fn read(json: &[u8]) -> Result<Self> {
+        #[derive(Deserialize)]
+        struct Keys {
+            keys: Vec<serde_json::Value>,
+        }
+        let read: Keys = serde_json::from_slice(json).map_err(|_| Error::Token("no key set".into()))?;
+        let keys = read.keys.into_iter().take(MOST).filter_map(|key| {
+            let key: Jwk = serde_json::from_value(key).ok()?;
+            let for_signatures = key.common.public_key_use.as_ref().is_none_or(|of| *of == PublicKeyUse::Signature);
+            let id = key.common.key_id.clone().filter(|_| for_signatures)?;
+            verifier(&key).ok().map(|verifier| (id, verifier))
+        });
+        Ok(Self(keys.collect()))
+    }
+
+    /// The verifier for tokens that name this key.
+    pub fn get(&self, id: &str) -> Option<&Verifier> {
+        self.0.get(id)
+    }
+}
+
+/// By the first certificate, where there is one.
+fn verifier(key: &Jwk) -> Result<Verifier> {
+    match key.common.x509_chain.as_ref().and_then(|chain| chain.first()) {
+        Some(text) => {
+            let der = STANDARD.decode(text).map_err(|_| Error::BadDer)?;
+            Verifier::new(Certificate::from_der(&der)?.public_key())
+        }
+        None => Verifier::of_jwk(key),
+    }
+}
