@@ -175,7 +175,7 @@ impl Change<'_, '_> {
         record.tags.check("tags")?;
         let name = E::FIELDS.iter().find(|field| field.name == "name").map(|field| (field.value)(record));
         if let Some(Value::Text(name)) = name
-            && name.is_empty()
+            && name.trim().is_empty()
         {
             return Err(Error::invalid("name", "must not be blank", ""));
         }

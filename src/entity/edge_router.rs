@@ -56,7 +56,7 @@ pub struct State {
 /// What everybody who may use an edge router sees of it.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(rename = "CommonEdgeRouter")]
+#[schemars(rename = "CommonEdgeRouter", inline)]
 pub struct Common {
     pub name: String,
     /// Where it says it can be reached; blank while it is not connected.

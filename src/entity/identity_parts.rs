@@ -62,7 +62,9 @@ impl<T: JsonSchema> JsonSchema for Filled<T> {
         T::schema_name()
     }
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        T::json_schema(generator)
+        let mut schema = T::json_schema(generator);
+        schema.remove("required");
+        schema
     }
 }
 

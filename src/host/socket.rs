@@ -114,9 +114,10 @@ pub fn ask(path: &Path, command: &Command) -> Option<Result<Vec<String>, String>
 impl Drop for Listening {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
-        // Wakes the thread, which then sees that it is over.
-        drop(UnixStream::connect(&self.path));
-        if let Some(thread) = self.thread.take() {
+        // Wakes the thread, which then sees that it is over. If somebody took the socket's name away, nothing can wake it, and waiting
+        // for it would be for ever.
+        let woken = UnixStream::connect(&self.path).is_ok();
+        if let Some(thread) = self.thread.take().filter(|_| woken) {
             drop(thread.join());
         }
         drop(fs::remove_file(&self.path));

@@ -133,7 +133,8 @@ async fn answer(
     };
     let caller = permitted(row, caller)?;
     acceptable(request, row)?;
-    let body = payload_of(request, payload, row, front.services.limits.body).await?;
+    let body = payload_of(payload, row, front.services.limits.body).await?;
+    taken(request, row, &body)?;
     let shape = row.operation.body.as_ref();
     let parameters = &row.operation.parameters;
     let query = request.uri().query().unwrap_or_default();
@@ -175,7 +176,7 @@ fn permitted(row: &Row, caller: Result<Option<Arc<Caller>>>) -> Result<Option<Ar
     if held < row.permission { Err(Error::Unauthorized { anonymous: false }) } else { Ok(Some(caller)) }
 }
 
-/// Whether the sender takes what the row answers with, and what it sends is what the row takes.
+/// Whether the sender takes what the row answers with.
 fn acceptable(request: &HttpRequest, row: &Row) -> Result<()> {
     let header = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok());
     let accept = header("accept").map(str::trim).unwrap_or_default();
@@ -184,11 +185,13 @@ fn acceptable(request: &HttpRequest, row: &Row) -> Result<()> {
     if !accept.is_empty() && !row.operation.any_accept && !accept.split(',').any(|range| offered.iter().any(|media| covers(range, media))) {
         return Err(Error::invalid("Accept", "nothing of this kind is offered", accept));
     }
-    let Some(shape) = &row.operation.body else { return Ok(()) };
-    if shape.judged_by_function || !has_body(request) {
-        return Ok(());
-    }
-    let sent = header("content-type").unwrap_or_default();
+    Ok(())
+}
+
+/// Whether what was sent is what the row takes. Nothing has no type, however a client announces it.
+fn taken(request: &HttpRequest, row: &Row, body: &[u8]) -> Result<()> {
+    let Some(shape) = row.operation.body.as_ref().filter(|shape| !shape.judged_by_function && !body.is_empty()) else { return Ok(()) };
+    let sent = request.headers().get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
     let essence = sent.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let known = shape.media.contains(&essence.as_str());
     if known {
@@ -205,13 +208,8 @@ fn covers(range: &str, media: &str) -> bool {
     range == "*/*" || range.eq_ignore_ascii_case(media) || range.strip_suffix("/*").is_some_and(|wanted| wanted.eq_ignore_ascii_case(kind))
 }
 
-fn has_body(request: &HttpRequest) -> bool {
-    let length = request.headers().get("content-length").and_then(|value| value.to_str().ok()).and_then(|text| text.parse::<u64>().ok());
-    length.is_some_and(|length| length > 0) || request.headers().contains_key("transfer-encoding")
-}
-
-async fn payload_of(request: &HttpRequest, payload: web::Payload, row: &Row, limit: usize) -> Result<web::Bytes> {
-    if row.operation.body.is_none() || !has_body(request) && request.version() != actix_web::http::Version::HTTP_2 {
+async fn payload_of(payload: web::Payload, row: &Row, limit: usize) -> Result<web::Bytes> {
+    if row.operation.body.is_none() {
         return Ok(web::Bytes::new());
     }
     let refused = |reason: String| Error::Unparseable(reason);

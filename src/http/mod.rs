@@ -30,7 +30,7 @@ mod services;
 mod verbs;
 
 pub use front::Front;
-pub use route::Interface;
+pub use route::{Found, Interface};
 pub use row::{Permission, Row};
 pub use server::{Listener, serve};
 pub use services::{Limits, Services};

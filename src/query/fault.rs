@@ -1,3 +1,5 @@
+//! What is wrong with a `filter` or `sort` parameter, with the symbol and the place.
+
 use std::fmt;
 
 /// Why a `filter` or `sort` parameter cannot be used.

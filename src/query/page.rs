@@ -1,3 +1,5 @@
+//! The order of a list, and the part of it that is wanted.
+
 use std::cmp::Ordering;
 
 use super::{Query, Subject, Symbol, compare};

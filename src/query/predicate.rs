@@ -1,3 +1,5 @@
+//! A condition as a tree, and what of it an index could answer.
+
 use std::slice;
 
 use super::{

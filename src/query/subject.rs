@@ -1,3 +1,5 @@
+//! What the language asks of those who use it: which names there are, and which values they have.
+
 use super::{Type, Value};
 
 /// A resolved name: what a [`Subject`] is asked for.

@@ -1,3 +1,5 @@
+//! Values and their types, and how two values compare.
+
 use std::{borrow::Cow, cmp::Ordering, collections::BTreeSet};
 
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};

@@ -1,6 +1,15 @@
 //! What Overkeep promises, in one test binary: a module for each promise.
 
+mod access;
+mod architecture;
 mod configuration;
+mod contract;
+mod crash;
 mod engine;
+mod harness;
 mod pki;
 mod query;
+mod samples;
+mod store;
+mod stories;
+mod verbs;

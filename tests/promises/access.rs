@@ -1,0 +1,147 @@
+//! Every operation lets in exactly whom its row says, and nobody else gets as far as having a body judged.
+
+use overkeep::http::{Permission, Row};
+use serde_json::json;
+
+use crate::harness::{Answer, Base, Caller, House, fresh, interface};
+
+/// No schema takes this, and it is no JSON either.
+const NONSENSE: &str = "{ nonsense";
+
+/// A kind of caller: what it may use, and how to be one.
+struct Kind {
+    name: &'static str,
+    /// None without a session.
+    holds: Option<Permission>,
+    /// The user name to log in with before each request that may end the session.
+    username: Option<String>,
+    wrong_token: bool,
+}
+
+impl Kind {
+    fn caller(&self, house: &House) -> Caller {
+        match &self.username {
+            Some(username) => house.again(username),
+            None if self.wrong_token => house.nobody().with_token("5f0c7f6e-3b1c-4d57-9a20-6b1f0f6f5e11"),
+            None => house.nobody(),
+        }
+    }
+
+    fn admitted(&self, row: &Row) -> bool {
+        row.permission == Permission::Open || self.holds.is_some_and(|holds| holds >= row.permission)
+    }
+}
+
+fn kinds(house: &House) -> Vec<Kind> {
+    let policy = json!({
+        "name": fresh("second-factor"),
+        "primary": {
+            "cert": { "allowed": true, "allowExpiredCerts": true },
+            "extJwt": { "allowed": true, "allowedSigners": [] },
+            "updb": {
+                "allowed": true, "minPasswordLength": 5, "requireSpecialChar": false, "requireNumberChar": false,
+                "requireMixedCase": false, "maxAttempts": 0, "lockoutDurationMinutes": 0
+            }
+        },
+        "secondary": { "requireTotp": true }
+    });
+    let policy = house.admin.post("/auth-policies", policy).expect(201).id();
+    let somebody = |name: &'static str, holds, admin: bool, policy: Option<&str>| {
+        let username = fresh(name);
+        let more = json!({ "isAdmin": admin, "authPolicyId": policy });
+        house.user(&username, more);
+        Kind { name, holds: Some(holds), username: Some(username), wrong_token: false }
+    };
+    vec![
+        Kind { name: "anonymous", holds: None, username: None, wrong_token: false },
+        Kind { name: "wrong token", holds: None, username: None, wrong_token: true },
+        somebody("half-authenticated", Permission::Partial, false, Some(&policy)),
+        somebody("half-authenticated-administrator", Permission::Partial, true, Some(&policy)),
+        somebody("user", Permission::User, false, None),
+        somebody("administrator", Permission::Admin, true, None),
+    ]
+}
+
+/// A path of the row at which nothing is.
+fn path(row: &Row) -> String {
+    row.path.split('/').map(|part| if part.starts_with('{') { "nothing-has-this-id" } else { part }).collect::<Vec<_>>().join("/")
+}
+
+fn sweep(base: Base) {
+    let house = House::start();
+    let kinds = kinds(&house);
+    let mut wrong = Vec::new();
+    for kind in &kinds {
+        let mut caller = kind.caller(&house).at(base);
+        for row in interface(base).rows() {
+            let mut asking = caller.ask(row.method, &path(row));
+            if row.operation.body.is_some() {
+                asking = asking.body("application/json", NONSENSE);
+            }
+            let answer = asking.send();
+            if admitted(&answer) != kind.admitted(row) {
+                wrong.push(format!("{} {} as {}: {} {}", row.method, row.path, kind.name, answer.status, answer.text));
+            }
+            if kind.username.is_some() && row.method == "DELETE" && answer.status == 200 {
+                caller = kind.caller(&house).at(base);
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Whether the operation itself answered. A refused one says nothing but that.
+fn admitted(answer: &Answer) -> bool {
+    answer.code() != "UNAUTHORIZED"
+}
+
+#[test]
+fn management_operations_admit_whom_their_rows_say() {
+    sweep(Base::Management);
+}
+
+#[test]
+fn client_operations_admit_whom_their_rows_say() {
+    sweep(Base::Client);
+}
+
+#[test]
+fn a_bearer_token_alone_opens_nothing() {
+    let house = House::start();
+    for base in [Base::Management, Base::Client] {
+        for row in interface(base).rows().filter(|row| row.permission != Permission::Open) {
+            let answer = house.nobody().at(base).ask(row.method, &path(row)).header("authorization", "Bearer abc.def.ghi").send();
+            answer.refused(401, "UNAUTHORIZED", "");
+        }
+    }
+}
+
+#[test]
+fn open_operations_are_those_that_nobody_could_use_otherwise() {
+    let expected = [
+        "/",
+        "/version",
+        "/enumerated-capabilities",
+        "/.well-known/est/cacerts",
+        "/specs",
+        "/specs/{id}",
+        "/specs/{id}/spec",
+        "/authenticate",
+        "/protocols",
+        "/enroll",
+        "/enroll/ca",
+        "/enroll/ott",
+        "/enroll/ottca",
+        "/enroll/updb",
+        "/enroll/erott",
+        "/enroll/extend/router",
+        "/enroll/jwks",
+        "/external-jwt-signers",
+    ];
+    for base in [Base::Management, Base::Client] {
+        for row in interface(base).rows().filter(|row| row.permission == Permission::Open) {
+            let list = row.path == "/external-jwt-signers" && base == Base::Management;
+            assert!(expected.contains(&row.path.as_str()) && !list, "{base:?}: {} {} is open to all", row.method, row.path);
+        }
+    }
+}

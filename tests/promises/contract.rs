@@ -1,0 +1,162 @@
+//! The two documents in `schema/` say what the route tables do, and are documents that others can read.
+
+use std::{collections::BTreeSet, env, fs, path::Path};
+
+use serde_json::Value as Json;
+
+use crate::harness::{Base, interface};
+
+const BOTH: [(Base, &str); 2] = [(Base::Management, "schema/management.json"), (Base::Client, "schema/client.json")];
+const WRITE: &str = "OVERKEEP_WRITE_SCHEMAS";
+const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
+
+/// Path, method and description of each operation of a document.
+fn operations<'d>(document: &'d Json) -> Vec<(&'d str, &'d str, &'d Json)> {
+    let paths = document["paths"].as_object().unwrap();
+    let of_path = |(path, item): (&'d String, &'d Json)| {
+        item.as_object().unwrap().iter().map(move |(method, described)| (path.as_str(), method.as_str(), described))
+    };
+    paths.iter().flat_map(of_path).collect()
+}
+
+/// Every object in a document, with its place.
+fn each(json: &Json, place: &str, visit: &mut impl FnMut(&str, &serde_json::Map<String, Json>)) {
+    match json {
+        Json::Object(members) => {
+            visit(place, members);
+            members.iter().for_each(|(name, member)| each(member, &format!("{place}/{name}"), visit));
+        }
+        Json::Array(items) => items.iter().enumerate().for_each(|(at, item)| each(item, &format!("{place}/{at}"), visit)),
+        _ => {}
+    }
+}
+
+#[test]
+fn the_documents_in_the_project_are_those_of_the_route_tables() {
+    for (base, file) in BOTH {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
+        let text = serde_json::to_string_pretty(&interface(base).document).unwrap() + "\n";
+        if env::var_os(WRITE).is_some_and(|value| value == "1") {
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, &text).unwrap();
+        }
+        let kept = fs::read_to_string(&path).unwrap_or_default();
+        let line = kept.lines().zip(text.lines()).position(|(kept, made)| kept != made).map_or(0, |line| line + 1);
+        assert!(
+            kept == text,
+            "{file} is out of date (line {line}): run `{WRITE}=1 cargo test --locked --test promises contract` and commit it"
+        );
+    }
+}
+
+#[test]
+fn every_row_is_described_and_everything_described_is_a_row() {
+    for (base, file) in BOTH {
+        let interface = interface(base);
+        let described: BTreeSet<(String, String)> =
+            operations(&interface.document).into_iter().map(|(path, method, _)| (method.to_uppercase(), path.to_owned())).collect();
+        let rows: BTreeSet<(String, String)> = interface.rows().map(|row| (row.method.to_owned(), row.path.clone())).collect();
+        assert_eq!(described, rows, "{file}");
+    }
+}
+
+#[test]
+fn every_operation_has_a_name_of_its_own_and_a_sentence() {
+    for (base, file) in BOTH {
+        let mut names = BTreeSet::new();
+        for (path, method, described) in operations(&interface(base).document) {
+            let name = described["operationId"].as_str().unwrap_or_default();
+            assert!(METHODS.contains(&method), "{file}: {method} {path}");
+            assert!(!name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric()), "{file}: {method} {path}: {name:?}");
+            assert!(names.insert(name), "{file}: {name} twice");
+            let summary = described["summary"].as_str().unwrap_or_default();
+            assert!(summary.len() > 5 && summary.ends_with('.'), "{file}: {method} {path}: {summary:?}");
+        }
+    }
+}
+
+#[test]
+fn path_parameters_are_those_of_the_path() {
+    for (base, file) in BOTH {
+        for (path, method, described) in operations(&interface(base).document) {
+            let named: Vec<&str> = path.split('{').skip(1).map(|part| part.split('}').next().unwrap()).collect();
+            let parameters = described["parameters"].as_array().unwrap();
+            let places: BTreeSet<(&str, &str)> =
+                parameters.iter().map(|p| (p["in"].as_str().unwrap(), p["name"].as_str().unwrap())).collect();
+            assert_eq!(places.len(), parameters.len(), "{file}: {method} {path}: a parameter twice");
+            let described: Vec<&str> = parameters.iter().filter(|p| p["in"] == "path").map(|p| p["name"].as_str().unwrap()).collect();
+            assert_eq!(described, named, "{file}: {method} {path}");
+            for parameter in parameters {
+                assert!(
+                    parameter["schema"].get("type").is_some() || parameter["schema"].get("enum").is_some(),
+                    "{file}: {path}: {parameter}"
+                );
+                assert!(parameter["in"] != "path" || parameter["required"] == true, "{file}: {path}: {parameter}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_answered_and_refused_is_said() {
+    for (base, file) in BOTH {
+        let document = &interface(base).document;
+        let schemes = document["components"]["securitySchemes"].as_object().unwrap();
+        for (path, method, described) in operations(document) {
+            let responses = described["responses"].as_object().unwrap();
+            let at = format!("{file}: {method} {path}");
+            assert_eq!(responses.keys().filter(|status| status.starts_with('2')).count(), 1, "{at}: one way to succeed");
+            assert!(responses.contains_key("default"), "{at}");
+            assert!(responses.values().all(|response| response["description"].is_string()), "{at}");
+            let security = described["security"].as_array().unwrap();
+            assert!(security.iter().flat_map(|s| s.as_object().unwrap().keys()).all(|name| schemes.contains_key(name)), "{at}");
+            assert!(security.is_empty() || responses.contains_key("401"), "{at}: who needs a session is told of 401");
+            assert!(!path.contains('{') || responses.contains_key("404"), "{at}: what has an id may be absent");
+            assert!(described.get("requestBody").is_none() || responses.contains_key("400"), "{at}: a body may be wrong");
+        }
+    }
+}
+
+#[test]
+fn schemas_are_named_for_people_and_refer_to_what_is_there() {
+    for (base, file) in BOTH {
+        let document = &interface(base).document;
+        let schemas = document["components"]["schemas"].as_object().unwrap();
+        let mut used = BTreeSet::new();
+        each(document, "", &mut |place, members| {
+            if let Some(target) = members.get("$ref").and_then(Json::as_str) {
+                let found = target.strip_prefix('#').and_then(|pointer| document.pointer(pointer));
+                assert!(found.is_some(), "{file}{place}: {target} is nothing");
+                used.insert(target.rsplit('/').next().unwrap().to_owned());
+            }
+        });
+        for name in schemas.keys() {
+            assert!(!name.ends_with(|c: char| c.is_ascii_digit()), "{file}: {name}: two types share a name");
+            assert!(name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'), "{file}: {name}");
+            assert!(used.contains(name), "{file}: {name} is used by nothing");
+        }
+    }
+}
+
+#[test]
+fn the_documents_are_openapi_3_1_with_schemas_that_compile() {
+    for (base, file) in BOTH {
+        let document = &interface(base).document;
+        assert_eq!(document["openapi"], "3.1.0");
+        assert!(["title", "version"].iter().all(|member| document["info"][member].is_string()), "{file}");
+        assert_eq!(document["servers"][0]["url"], base.path());
+        for name in document["components"]["schemas"].as_object().unwrap().keys() {
+            let mut whole = serde_json::json!({ "$ref": format!("#/components/schemas/{name}") });
+            whole["components"] = document["components"].clone();
+            jsonschema::draft202012::meta::validate(&document["components"]["schemas"][name])
+                .unwrap_or_else(|e| panic!("{file}: {name}: {e}"));
+            jsonschema::draft202012::options().build(&whole).unwrap_or_else(|e| panic!("{file}: {name}: {e}"));
+        }
+        // Swagger's words that 3.1 no longer knows would be ignored silently.
+        each(document, "", &mut |place, members| {
+            let schema = place.contains("/schema") && !place.ends_with("/properties");
+            let old = ["nullable", "x-nullable", "example", "discriminator"].into_iter().find(|word| members.contains_key(*word));
+            assert!(!schema || old.is_none_or(|word| word == "discriminator"), "{file}{place}: {old:?}");
+        });
+    }
+}

@@ -1,0 +1,85 @@
+//! What came back.
+
+use std::io::Read;
+
+use flate2::read::GzDecoder;
+use serde_json::Value as Json;
+use ureq::http::HeaderMap;
+
+/// An answer, read whole and judged.
+#[derive(Debug)]
+pub struct Answer {
+    /// Method and path, for messages.
+    pub asked: String,
+    pub status: u16,
+    pub headers: HeaderMap,
+    /// Bytes as they came over the wire.
+    pub raw: usize,
+    /// The text, unpacked.
+    pub text: String,
+    /// The text as JSON, null where it is none.
+    pub json: Json,
+}
+
+impl Answer {
+    pub fn new(asked: String, status: u16, headers: HeaderMap, body: Vec<u8>) -> Self {
+        let raw = body.len();
+        let packed = headers.get("content-encoding").is_some_and(|coding| coding == "gzip");
+        let mut text = String::new();
+        if packed {
+            GzDecoder::new(body.as_slice()).read_to_string(&mut text).unwrap();
+        } else {
+            text = String::from_utf8(body).unwrap_or_else(|e| panic!("{asked}: {e}"));
+        }
+        let json = serde_json::from_str(&text).unwrap_or_default();
+        Self { asked, status, headers, raw, text, json }
+    }
+
+    /// Asserts the status.
+    #[track_caller]
+    pub fn expect(self, status: u16) -> Self {
+        assert_eq!(self.status, status, "{}: {}", self.asked, self.text);
+        self
+    }
+
+    /// Asserts a refusal: its status, its code, and the field it blames if that is not blank.
+    #[track_caller]
+    pub fn refused(self, status: u16, code: &str, field: &str) -> Self {
+        let answer = self.expect(status);
+        assert_eq!(answer.code(), code, "{}: {}", answer.asked, answer.text);
+        if !field.is_empty() {
+            assert_eq!(answer.json.pointer("/error/cause/field"), Some(&field.into()), "{}: {}", answer.asked, answer.text);
+        }
+        answer
+    }
+
+    /// The code of an error; blank if it is none.
+    pub fn code(&self) -> &str {
+        self.json.pointer("/error/code").and_then(Json::as_str).unwrap_or_default()
+    }
+
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+
+    pub fn data(&self) -> &Json {
+        &self.json["data"]
+    }
+
+    /// The id of what was created or shown.
+    #[track_caller]
+    pub fn id(&self) -> String {
+        self.data()["id"].as_str().unwrap_or_else(|| panic!("{}: no id in {}", self.asked, self.text)).into()
+    }
+
+    /// A text of a list's entries, in their order.
+    pub fn each(&self, member: &str) -> Vec<&str> {
+        self.data().as_array().unwrap().iter().map(|entry| entry[member].as_str().unwrap_or_default()).collect()
+    }
+
+    /// How many entries there are on all pages of a list.
+    #[track_caller]
+    pub fn total(&self) -> u64 {
+        self.json.pointer("/meta/pagination/totalCount").and_then(Json::as_u64).unwrap_or_else(|| panic!("{}: {}", self.asked, self.text))
+    }
+}

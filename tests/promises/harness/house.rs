@@ -1,0 +1,183 @@
+//! A running controller and what belongs to it.
+
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use overkeep::{
+    clock::Clock,
+    config::Config,
+    controller::{self, Controller},
+};
+use serde_json::{Value as Json, json};
+use tempfile::TempDir;
+use ureq::{
+    Agent,
+    tls::{Certificate, ClientCert, RootCerts, TlsConfig, TlsConfigBuilder},
+};
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+use super::{
+    caller::{Base, Caller},
+    enrolling::Key,
+    fresh,
+};
+
+/// The password of everybody who was made with `House::user`.
+const PASSWORD: &str = "a password of a test";
+
+/// A controller in this process, on a file of its own.
+pub struct House {
+    pub clock: Clock,
+    pub admin: Caller,
+    pub password: String,
+    roots: Arc<Vec<Certificate<'static>>>,
+    _controller: Controller,
+}
+
+impl House {
+    /// With the host's clock and the settings of tests.
+    pub fn start() -> Self {
+        Self::with(Clock::system(), |_| ())
+    }
+
+    /// With a clock that stands still until it is moved.
+    pub fn standing_still() -> Self {
+        Self::with(Clock::manual(Clock::system().now()), |_| ())
+    }
+
+    /// With a clock and settings of its own.
+    pub fn with(clock: Clock, adapt: impl FnOnce(&mut Config)) -> Self {
+        let directory = TempDir::new().unwrap();
+        let mut config =
+            Config { data: directory.path().join("data"), listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), ..Config::default() };
+        config.passwords.cost = 10;
+        config.http.workers = 2;
+        adapt(&mut config);
+        config.check().unwrap();
+        let controller = controller::start(&config, clock.clone()).unwrap_or_else(|e| panic!("{e}"));
+        let url: Arc<str> = format!("https://{}", controller.bound()).into();
+        let password = controller.generated_password().unwrap().to_owned();
+        let roots = Arc::new(authorities(&url));
+        let nobody = Caller { agent: agent(&roots, None), url, base: Base::Management, token: None };
+        let admin = nobody.log_in("admin", &password);
+        // The file stays open without its name, and is gone however the process ends.
+        drop(directory);
+        Self { clock, admin, password, roots, _controller: controller }
+    }
+
+    /// Somebody without a session, at the client interface.
+    pub fn nobody(&self) -> Caller {
+        Caller { token: None, base: Base::Client, ..self.admin.clone() }
+    }
+
+    /// Somebody whose connections show a certificate. `chain` is PEM, the leaf first.
+    pub fn bearer(&self, chain: &str, key: &Key) -> Caller {
+        let certificates: Vec<Certificate<'static>> =
+            blocks(chain).iter().map(|pem| Certificate::from_pem(pem.as_bytes()).unwrap()).collect();
+        let own = ClientCert::new_with_certs(&certificates, key.private());
+        Caller { agent: agent(&self.roots, Some(own)), ..self.nobody() }
+    }
+
+    /// A new identity; `more` goes into its body. Answers the id.
+    pub fn identity(&self, name: &str, more: Json) -> String {
+        let mut body = json!({ "name": name, "type": "Device", "isAdmin": false });
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        self.admin.post("/identities", body).expect(201).id()
+    }
+
+    /// A new identity that is logged in by password, at the client interface, and its id.
+    pub fn user(&self, name: &str, more: Json) -> (String, Caller) {
+        let id = self.identity(name, more);
+        self.give_password(&id, name);
+        (id, self.nobody().log_in(name, PASSWORD))
+    }
+
+    /// Gives an identity the password that all have here.
+    pub fn give_password(&self, identity: &str, username: &str) {
+        let body = json!({ "method": "updb", "identityId": identity, "username": username, "password": PASSWORD });
+        self.admin.post("/authenticators", body).expect(201);
+    }
+
+    /// Logs somebody in who was made with `House::user`.
+    pub fn again(&self, name: &str) -> Caller {
+        self.nobody().log_in(name, PASSWORD)
+    }
+
+    /// A new service. Answers the id.
+    pub fn service(&self, name: &str, more: Json) -> String {
+        let mut body = json!({ "name": name, "encryptionRequired": true });
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        self.admin.post("/services", body).expect(201).id()
+    }
+
+    /// A new service policy, and its id.
+    pub fn service_policy(&self, right: &str, identities: &[&str], services: &[&str]) -> String {
+        let name = fresh("service-policy");
+        let body = json!({ "name": name, "type": right, "semantic": "AnyOf", "identityRoles": identities, "serviceRoles": services });
+        self.admin.post("/service-policies", body).expect(201).id()
+    }
+
+    /// A new edge router over which an identity reaches a service, and its id.
+    pub fn router_between(&self, identity: &str, service: &str) -> String {
+        let id = self.admin.post("/edge-routers", json!({ "name": fresh("router") })).expect(201).id();
+        let policy = |path: &str, member: &str, other: &str| {
+            let roles = |id: &str| json!([format!("@{id}")]);
+            let body = json!({ "name": fresh("router-policy"), "semantic": "AnyOf", "edgeRouterRoles": roles(&id), member: roles(other) });
+            self.admin.post(path, body).expect(201);
+        };
+        policy("/edge-router-policies", "identityRoles", identity);
+        policy("/service-edge-router-policies", "serviceRoles", service);
+        id
+    }
+}
+
+/// Connections of somebody who trusts `roots`.
+fn agent(roots: &Arc<Vec<Certificate<'static>>>, own: Option<ClientCert>) -> Agent {
+    let tls = tls().root_certs(RootCerts::Specific(roots.clone())).client_cert(own);
+    agent_over(tls.build())
+}
+
+fn tls() -> TlsConfigBuilder {
+    TlsConfig::builder().unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+}
+
+fn agent_over(tls: TlsConfig) -> Agent {
+    let config = Agent::config_builder().tls_config(tls).http_status_as_error(false).allow_non_standard_methods(true);
+    config.timeout_global(Some(Duration::from_secs(60))).build().into()
+}
+
+/// The authorities of the controller at `url`, as a client fetches them before it can trust anything.
+fn authorities(url: &Arc<str>) -> Vec<Certificate<'static>> {
+    let anybody = agent_over(tls().disable_verification(true).build());
+    let anybody = Caller { agent: anybody, url: url.clone(), base: Base::Client, token: None };
+    let text: String = anybody.get("/.well-known/est/cacerts").expect(200).text.split_whitespace().collect();
+    let der = STANDARD.decode(text).unwrap();
+    let found: Vec<_> = certificates(&der).iter().map(|der| Certificate::from_der(der).to_owned()).collect();
+    assert!(!found.is_empty(), "no certificate in the answer");
+    found
+}
+
+/// The certificates somewhere in a structure, one behind the other.
+fn certificates(mut der: &[u8]) -> Vec<&[u8]> {
+    let mut found = Vec::new();
+    while !der.is_empty() {
+        match X509Certificate::from_der(der) {
+            Ok((rest, _)) => {
+                found.push(&der[..der.len() - rest.len()]);
+                der = rest;
+            }
+            Err(_) => der = &der[1..],
+        }
+    }
+    found
+}
+
+/// The blocks of a PEM text.
+fn blocks(pem: &str) -> Vec<String> {
+    const END: &str = "-----END CERTIFICATE-----";
+    pem.split_inclusive(END).filter(|block| block.contains(END)).map(str::to_owned).collect()
+}

@@ -1,0 +1,86 @@
+//! Holds every answer against what the interface's document says of its operation: status, media type and the body's schema.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, LazyLock, Mutex},
+};
+
+use jsonschema::Validator;
+use overkeep::http::{self, Found, Interface};
+use serde_json::{Value as Json, json};
+
+use super::{answer::Answer, caller::Base};
+
+/// The route table of an interface.
+pub fn interface(base: Base) -> &'static Interface {
+    static BOTH: LazyLock<[Interface; 2]> = LazyLock::new(|| [http::management().unwrap(), http::client().unwrap()]);
+    &BOTH[usize::from(base == Base::Client)]
+}
+
+/// Panics where an answer is not one that its operation describes.
+#[track_caller]
+pub fn judge(method: &str, path: &str, answer: &Answer) {
+    let Answer { asked, status, text, .. } = answer;
+    if method == "OPTIONS" {
+        return;
+    }
+    assert!(*status < 500 || *status == 503, "{asked}: {status} {text}");
+    assert!(!answer.header("ziti-instance-id").is_empty(), "{asked}: clients need ziti-instance-id on every answer");
+    let Some((base, below)) = located(path) else { return };
+    let media = answer.header("content-type").split(';').next().unwrap();
+    match interface(base).find(method, &below) {
+        Found::Row(row, _) => {
+            let described = interface(base).document.pointer(&format!("/paths/{}/{}/responses", escaped(&row.path), method.to_lowercase()));
+            let responses = described.unwrap_or_else(|| panic!("{asked} is not in the document"));
+            let response = responses.get(status.to_string()).or(responses.get("default").filter(|_| *status >= 400));
+            let response = response.unwrap_or_else(|| panic!("{asked}: status {status} is not in the document: {text}"));
+            let described = response.pointer(&format!("/content/{}", escaped(media)));
+            let described = described.unwrap_or_else(|| panic!("{asked}: {status} as {media:?} is not in the document: {text}"));
+            if media == "application/json" {
+                check(base, &described["schema"], answer);
+            }
+        }
+        Found::OtherMethod | Found::Nothing => {
+            assert!(*status == 404 || *status == 405, "{asked}: {status} {text}");
+            check(base, &json!({ "$ref": "#/components/schemas/ErrorEnvelope" }), answer);
+        }
+    }
+    if *status >= 400 {
+        assert!(answer.json.pointer("/error/requestId").is_some_and(|id| id != ""), "{asked}: {text}");
+    }
+}
+
+/// The interface of a path and what is below its base. Doubled and trailing slashes do not count.
+fn located(path: &str) -> Option<(Base, String)> {
+    let path = path.split('?').next()?;
+    let tidy = path.split('/').filter(|part| !part.is_empty()).fold(String::new(), |path, part| path + "/" + part);
+    let below =
+        |base: Base| tidy.strip_prefix(base.path()).map(|below| (base, if below.is_empty() { "/".into() } else { below.to_owned() }));
+    [Base::Management, Base::Client].into_iter().find_map(below)
+}
+
+/// A text as part of a JSON pointer.
+pub fn escaped(text: &str) -> String {
+    text.replace('~', "~0").replace('/', "~1")
+}
+
+#[track_caller]
+fn check(base: Base, schema: &Json, answer: &Answer) {
+    type Compiled = Mutex<HashMap<String, Arc<Validator>>>;
+    static COMPILED: LazyLock<Compiled> = LazyLock::new(Compiled::default);
+    let key = format!("{base:?} {schema}");
+    let known = COMPILED.lock().unwrap().get(&key).cloned();
+    let validator = known.unwrap_or_else(|| {
+        let made = Arc::new(compiled(base, schema));
+        COMPILED.lock().unwrap().insert(key, made.clone());
+        made
+    });
+    let faults: Vec<String> = validator.iter_errors(&answer.json).map(|fault| format!("{}: {fault}", fault.instance_path())).collect();
+    assert!(faults.is_empty(), "{}: the answer breaks its schema: {faults:#?}\n{}", answer.asked, answer.text);
+}
+
+fn compiled(base: Base, schema: &Json) -> Validator {
+    let mut whole = schema.clone();
+    whole["components"] = interface(base).document["components"].clone();
+    jsonschema::options().with_draft(jsonschema::Draft::Draft202012).should_validate_formats(true).build(&whole).unwrap()
+}

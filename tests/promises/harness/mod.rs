@@ -1,0 +1,33 @@
+//! A controller in this process and callers that speak to it, so that tests read as what people do.
+//!
+//! `House` is a running controller, `Caller` somebody with or without a session, `Answer` what came back. Every answer goes through
+//! `judge.rs` on its way, which holds it against the interface's own document; no test can leave that out.
+
+mod answer;
+mod caller;
+mod enrolling;
+mod house;
+mod judge;
+
+use std::sync::{
+    LazyLock,
+    atomic::{AtomicUsize, Ordering},
+};
+
+pub use answer::Answer;
+pub use caller::{Base, Caller, encoded};
+pub use enrolling::Key;
+pub use house::House;
+pub use judge::interface;
+
+/// The controller of all tests that only look at records of their own.
+pub fn shared() -> &'static House {
+    static SHARED: LazyLock<House> = LazyLock::new(House::start);
+    &SHARED
+}
+
+/// A name that nothing else in this run has.
+pub fn fresh(what: &str) -> String {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    format!("{what}-{}", COUNT.fetch_add(1, Ordering::Relaxed))
+}

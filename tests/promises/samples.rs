@@ -1,0 +1,210 @@
+//! One row for each kind: bodies for the sweeps in `verbs.rs`, and what is special about them.
+
+use serde_json::{Value as Json, json};
+
+use crate::harness::{House, fresh};
+
+/// A kind, by example.
+pub struct Sample {
+    /// The kind's path segment.
+    pub path: &'static str,
+    /// A whole body for POST, with something in every member.
+    pub body: fn(&House, &str) -> Json,
+    /// Another value for every member of a PATCH but the name.
+    pub changes: fn(&House) -> Json,
+    /// Members that only creation sets.
+    pub fixed: &'static [&'static str],
+    /// Members of a body that the detail shows otherwise or not at all.
+    pub unseen: &'static [&'static str],
+    /// Members of the detail that others bring about.
+    pub follows: &'static [&'static str],
+    /// The member that tells the forms of the kind apart.
+    pub tag: Option<&'static str>,
+    /// A second record with the same name is refused because of the name, not of something else that is the same.
+    pub unique_on_create: bool,
+    /// How to filter on fields that are no member of the detail.
+    pub filters: &'static [(&'static str, Filter)],
+}
+
+/// A filter that a record fulfils whose detail this is.
+type Filter = fn(&Json) -> String;
+
+/// What nothing is special about.
+const PLAIN: Sample = Sample {
+    path: "",
+    body: |_, _| Json::Null,
+    changes: |_| Json::Null,
+    fixed: &[],
+    unseen: &[],
+    follows: &[],
+    tag: None,
+    unique_on_create: true,
+    filters: &[],
+};
+
+/// Every kind with six verbs.
+pub const SAMPLES: &[Sample] = &[
+    Sample {
+        path: "config-types",
+        body: |_, name| json!({ "name": name, "schema": { "type": "object", "properties": { "a": { "type": "string" } } }, "tags": { "colour": "red" } }),
+        changes: |_| json!({ "schema": { "type": "object", "required": ["b"] }, "tags": { "size": 7, "flat": true } }),
+        filters: &[("schema", |_| "schema contains \"object\"".into())],
+        ..PLAIN
+    },
+    Sample {
+        path: "configs",
+        body: |house, name| json!({ "name": name, "configTypeId": config_type(house), "data": { "port": 80, "deep": [{ "a": null }] }, "tags": { "colour": "red" } }),
+        changes: |house| json!({ "configTypeId": config_type(house), "data": { "port": 443 }, "tags": { "size": 7 } }),
+        fixed: &["configTypeId"],
+        filters: &[("type", |detail| format!("type = {}", detail["configTypeId"]))],
+        ..PLAIN
+    },
+    Sample {
+        path: "services",
+        body: |house, name| {
+            json!({
+                "name": name, "encryptionRequired": true, "terminatorStrategy": "smartrouting", "maxIdleTimeMillis": 0,
+                "roleAttributes": ["web"], "configs": [config(house)], "tags": { "colour": "red" }
+            })
+        },
+        changes: |house| {
+            json!({
+                "encryptionRequired": false, "terminatorStrategy": "random", "maxIdleTimeMillis": 60_000,
+                "roleAttributes": ["database", "web"], "configs": [config(house)], "tags": { "size": 7 }
+            })
+        },
+        fixed: &["encryptionRequired"],
+        follows: &["config"],
+        ..PLAIN
+    },
+    Sample {
+        path: "identities",
+        body: |house, name| {
+            let service = service(house);
+            json!({
+                "name": name, "type": "Device", "isAdmin": false, "roleAttributes": ["sales"], "authPolicyId": "default",
+                "externalId": fresh("external"), "defaultHostingCost": 5, "defaultHostingPrecedence": "required",
+                "serviceHostingCosts": { service.as_str(): 7 }, "serviceHostingPrecedences": { service.as_str(): "failed" },
+                "appData": { "owner": "it", "floor": 3 }, "tags": { "colour": "red" }
+            })
+        },
+        changes: |house| {
+            let service = service(house);
+            json!({
+                "type": "User", "isAdmin": true, "roleAttributes": ["office", "sales"], "authPolicyId": auth_policy(house),
+                "externalId": fresh("external"), "defaultHostingCost": 6, "defaultHostingPrecedence": "failed",
+                "serviceHostingCosts": { service.as_str(): 9 }, "serviceHostingPrecedences": { service.as_str(): "required" },
+                "appData": { "owner": "hr" }, "tags": { "size": 7 }
+            })
+        },
+        unseen: &["type"],
+        follows: &["authPolicy", "_links"],
+        filters: &[("type", |detail| format!("type = {}", detail["typeId"]))],
+        ..PLAIN
+    },
+    Sample {
+        path: "edge-routers",
+        body: |_, name| {
+            json!({
+                "name": name, "appData": { "rack": "a" }, "cost": 5, "disabled": false, "isTunnelerEnabled": false, "noTraversal": true,
+                "roleAttributes": ["public"], "tags": { "colour": "red" }
+            })
+        },
+        changes: |_| {
+            json!({
+                "appData": { "rack": "b" }, "cost": 9, "disabled": true, "isTunnelerEnabled": true, "noTraversal": false,
+                "roleAttributes": ["edge", "public"], "tags": { "size": 7 }
+            })
+        },
+        fixed: &["appData"],
+        filters: &[
+            ("fingerprint", |_| "fingerprint = null".into()),
+            ("connected", |detail| format!("connected = {}", detail["isOnline"])),
+            ("online", |detail| format!("online = {}", detail["isOnline"])),
+        ],
+        ..PLAIN
+    },
+    Sample {
+        path: "service-policies",
+        body: |_, name| {
+            json!({
+                "name": name, "type": "Dial", "semantic": "AllOf", "identityRoles": ["#sales"], "serviceRoles": ["#web"],
+                "postureCheckRoles": ["#strict"], "tags": { "colour": "red" }
+            })
+        },
+        changes: |house| {
+            json!({
+                "type": "Bind", "semantic": "AnyOf", "identityRoles": ["#office", "#sales"], "serviceRoles": [format!("@{}", service(house))],
+                "postureCheckRoles": ["#lax"], "tags": { "size": 7 }
+            })
+        },
+        follows: &["identityRolesDisplay", "serviceRolesDisplay", "postureCheckRolesDisplay"],
+        filters: &[("type", |detail| format!("type = {}", if detail["type"] == "Dial" { 1 } else { 2 }))],
+        ..PLAIN
+    },
+    Sample {
+        path: "edge-router-policies",
+        body: |_, name| json!({ "name": name, "semantic": "AllOf", "edgeRouterRoles": ["#public"], "identityRoles": ["#sales"], "tags": { "colour": "red" } }),
+        changes: |_| json!({ "semantic": "AnyOf", "edgeRouterRoles": ["#all"], "identityRoles": ["#office", "#sales"], "tags": { "size": 7 } }),
+        follows: &["edgeRouterRolesDisplay", "identityRolesDisplay"],
+        ..PLAIN
+    },
+    Sample {
+        path: "service-edge-router-policies",
+        body: |_, name| json!({ "name": name, "semantic": "AllOf", "edgeRouterRoles": ["#public"], "serviceRoles": ["#web"], "tags": { "colour": "red" } }),
+        changes: |house| json!({ "semantic": "AnyOf", "edgeRouterRoles": ["#all"], "serviceRoles": [format!("@{}", service(house))], "tags": { "size": 7 } }),
+        follows: &["edgeRouterRolesDisplay", "serviceRolesDisplay"],
+        ..PLAIN
+    },
+    Sample {
+        path: "auth-policies",
+        body: |_, name| {
+            json!({
+                "name": name,
+                "primary": {
+                    "cert": { "allowed": true, "allowExpiredCerts": false },
+                    "extJwt": { "allowed": true, "allowedSigners": [] },
+                    "updb": {
+                        "allowed": true, "minPasswordLength": 8, "requireSpecialChar": false, "requireNumberChar": false,
+                        "requireMixedCase": false, "maxAttempts": 3, "lockoutDurationMinutes": 5
+                    }
+                },
+                "secondary": { "requireTotp": false, "requireExtJwtSigner": null },
+                "tags": { "colour": "red" }
+            })
+        },
+        changes: |_| {
+            json!({
+                "primary": {
+                    "cert": { "allowed": false, "allowExpiredCerts": true },
+                    "extJwt": { "allowed": false, "allowedSigners": [] },
+                    "updb": {
+                        "allowed": false, "minPasswordLength": 9, "requireSpecialChar": true, "requireNumberChar": true,
+                        "requireMixedCase": true, "maxAttempts": 4, "lockoutDurationMinutes": 6
+                    }
+                },
+                "secondary": { "requireTotp": true, "requireExtJwtSigner": null },
+                "tags": { "size": 7 }
+            })
+        },
+        ..PLAIN
+    },
+];
+
+fn config_type(house: &House) -> String {
+    house.admin.post("/config-types", json!({ "name": fresh("config-type") })).expect(201).id()
+}
+
+fn config(house: &House) -> String {
+    let body = json!({ "name": fresh("config"), "configTypeId": config_type(house), "data": {} });
+    house.admin.post("/configs", body).expect(201).id()
+}
+
+fn service(house: &House) -> String {
+    house.service(&fresh("service"), json!({}))
+}
+
+fn auth_policy(house: &House) -> String {
+    let sample = SAMPLES.iter().find(|sample| sample.path == "auth-policies").unwrap();
+    house.admin.post("/auth-policies", (sample.body)(house, &fresh("auth-policy"))).expect(201).id()
+}

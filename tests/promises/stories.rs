@@ -1,0 +1,365 @@
+//! Whole ways through the house, as somebody outside goes them.
+
+use std::{thread, time::Duration};
+
+use overkeep::{clock::Clock, config::Span};
+use rcgen::{PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384};
+use serde_json::json;
+
+use crate::harness::{Base, Caller, House, Key, fresh, shared};
+
+fn updated(caller: &Caller) -> String {
+    caller.get("/current-api-session/service-updates").expect(200).data()["lastChangeAt"].as_str().unwrap().into()
+}
+
+#[test]
+fn from_a_token_to_a_session_on_a_service() {
+    let house = shared();
+    let (role, name) = (fresh("role"), fresh("service"));
+    let id = house.identity(&fresh("laptop"), json!({ "roleAttributes": [role], "enrollment": { "ott": true } }));
+    let token = house.token_of(&id);
+    let service = house.service(&name, json!({}));
+    house.service_policy("Dial", &[&format!("#{role}")], &[&format!("@{service}")]);
+
+    let key = Key::of(&PKCS_ECDSA_P384_SHA384);
+    let enroll = |token: &str, request: String| {
+        house.nobody().ask("POST", &format!("/enroll?method=ott&token={token}")).body("application/pkcs10", request).send()
+    };
+    enroll(&token, "no request at all".into()).refused(400, "COULD_NOT_PROCESS_CSR", "");
+    let issued = enroll(&token, key.request()).expect(200);
+    enroll(&token, key.request()).refused(400, "INVALID_ENROLLMENT_TOKEN", "");
+    let shown = house.admin.get(&format!("/identities/{id}")).expect(200);
+    assert!(shown.data()["enrollment"].get("ott").is_none() && shown.data()["authenticators"]["cert"]["fingerprint"].is_string());
+
+    let laptop = house.bearer(issued.data()["cert"].as_str().unwrap(), &key).log_in_by_certificate();
+    assert_eq!(laptop.get("/current-identity").expect(200).id(), id);
+    let services = laptop.get("/services").expect(200);
+    assert_eq!(services.each("name"), [name.as_str()]);
+    assert_eq!(services.data()[0]["permissions"], json!(["Dial"]));
+    assert_eq!(services.data()[0]["postureQueries"][0]["isPassing"], true);
+    assert_eq!(laptop.list("/services", &format!("name = \"{name}\""), "").expect(200).total(), 1);
+
+    let wanted = json!({ "serviceId": service, "type": "Dial" });
+    laptop.post("/sessions", wanted.clone()).refused(400, "NO_EDGE_ROUTERS_AVAILABLE", "");
+    let router = house.router_between(&id, &service);
+    let session = laptop.post("/sessions", wanted.clone()).expect(201);
+    assert_eq!(session.data()["edgeRouters"].as_array().unwrap().iter().filter(|r| r["name"].is_string()).count(), 1, "{}", session.text);
+    assert_eq!(laptop.post("/sessions", wanted).expect(201).id(), session.id(), "one session for one wish");
+    laptop.post("/sessions", json!({ "serviceId": service, "type": "Bind" })).expect(400);
+
+    assert_eq!(laptop.get("/sessions").expect(200).each("id"), [session.id()]);
+    let everybody = house.admin.get(&format!("/sessions/{}", session.id())).expect(200);
+    assert_eq!(everybody.data()["identityId"], id.as_str());
+    house.admin.delete(&format!("/edge-routers/{router}")).expect(200);
+    laptop.delete(&format!("/sessions/{}", session.id())).expect(200);
+    assert_eq!(laptop.get("/sessions").expect(200).total(), 0);
+}
+
+#[test]
+fn a_certificate_of_somebody_else_opens_nothing() {
+    let house = shared();
+    let key = Key::of(&PKCS_ECDSA_P256_SHA256);
+    let stranger = house.bearer(&key.self_signed(), &key);
+    stranger.ask("POST", "/authenticate?method=cert").send().refused(401, "INVALID_AUTH", "");
+    house.nobody().ask("POST", "/authenticate?method=cert").send().refused(401, "INVALID_AUTH", "");
+
+    // The certificate is good and the key is its own, but the identity is gone.
+    let (id, bearer) = house.enrolled("former");
+    bearer.log_in_by_certificate();
+    house.admin.delete(&format!("/identities/{id}")).expect(200);
+    bearer.ask("POST", "/authenticate?method=cert").send().refused(401, "INVALID_AUTH", "");
+}
+
+#[test]
+fn wrong_passwords_and_unknown_names_are_refused_alike() {
+    let house = shared();
+    let name = fresh("somebody");
+    house.user(&name, json!({}));
+    let refused = |name: &str, password: &str| {
+        let body = json!({ "username": name, "password": password });
+        let answer = house.nobody().post("/authenticate?method=password", body).refused(401, "INVALID_AUTH", "");
+        (answer.json["error"]["message"].clone(), answer.json["error"]["cause"].clone())
+    };
+    assert_eq!(refused(&name, "not the password"), refused("nobody-has-this-name", "not the password"));
+}
+
+#[test]
+fn whoever_is_disabled_is_out_at_once_and_comes_back_when_enabled() {
+    let house = House::standing_still();
+    let name = fresh("walter");
+    let (id, walter) = house.user(&name, json!({}));
+    walter.get("/current-identity").expect(200);
+    house.admin.post(&format!("/identities/{id}/disable"), json!({ "durationMinutes": 10 })).expect(200);
+    walter.get("/current-identity").refused(401, "UNAUTHORIZED", "");
+    assert_eq!(house.admin.list("/api-sessions", &format!("identity = \"{id}\""), "").expect(200).total(), 0);
+    let log_in =
+        || house.nobody().post("/authenticate?method=password", json!({ "username": name, "password": "a password of a test" })).status;
+    assert_eq!(log_in(), 401);
+    house.clock.advance(Duration::from_secs(601));
+    assert_eq!(log_in(), 200, "the ten minutes are over");
+    walter.get("/current-identity").expect(401);
+
+    house.admin.post(&format!("/identities/{id}/disable"), json!({ "durationMinutes": 0 })).expect(200);
+    house.clock.advance(Duration::from_secs(1_000_000));
+    let admin = house.admin.at(Base::Management).log_in("admin", &house.password);
+    assert_eq!(log_in(), 401, "until it is enabled");
+    admin.post(&format!("/identities/{id}/enable"), json!({})).expect(200);
+    assert_eq!(log_in(), 200);
+}
+
+#[test]
+fn what_an_identity_had_goes_with_it_in_one_step() {
+    let house = shared();
+    let (id, bearer) = house.enrolled("leaver");
+    house.admin.post("/enrollments", json!({ "identityId": id, "method": "ott", "expiresAt": "2999-01-01T00:00:00Z" })).expect(201);
+    house.give_password(&id, &fresh("leaver"));
+    let service = house.service(&fresh("service"), json!({}));
+    let policy = house.service_policy("Dial", &[&format!("@{id}")], &[&format!("@{service}")]);
+    house.router_between(&id, &service);
+    let leaver = bearer.log_in_by_certificate();
+    let session = leaver.post("/sessions", json!({ "serviceId": service })).expect(201).id();
+    let left = |list: &str| house.admin.list(list, &format!("identity = \"{id}\""), "").expect(200).total();
+    assert_eq!((left("/api-sessions"), left("/authenticators"), left("/enrollments")), (1, 2, 1));
+
+    house.admin.delete(&format!("/identities/{id}")).expect(200);
+    leaver.get("/services").refused(401, "UNAUTHORIZED", "");
+    assert_eq!((left("/api-sessions"), left("/authenticators"), left("/enrollments")), (0, 0, 0));
+    house.admin.get(&format!("/sessions/{session}")).expect(404);
+    assert_eq!(house.admin.get(&format!("/service-policies/{policy}")).expect(200).data()["identityRoles"], json!([]));
+}
+
+#[test]
+fn service_updates_move_when_something_changes_for_the_caller_and_only_then() {
+    let house = House::standing_still();
+    let (role, tag) = (fresh("role"), fresh("tag"));
+    let (_, eva) = house.user(&fresh("eva"), json!({ "roleAttributes": [role] }));
+    let (_, other) = house.user(&fresh("other"), json!({}));
+    let service = house.service(&fresh("service"), json!({ "roleAttributes": [tag] }));
+    let mut known = updated(&eva);
+    let mut step = |what: &str, moves: bool, change: &dyn Fn()| {
+        house.clock.advance(Duration::from_secs(1));
+        let others = updated(&other);
+        change();
+        let now = updated(&eva);
+        assert_eq!(now > known, moves, "{what}: {known} then {now}");
+        assert_eq!(updated(&other), others, "{what}, for somebody who has nothing to do with it");
+        known = now;
+    };
+    let policy = std::cell::RefCell::new(String::new());
+    let seen = |count: u64| assert_eq!(eva.get("/services").expect(200).total(), count);
+    step("an unrelated service", false, &|| drop(house.service(&fresh("service"), json!({}))));
+    step("a policy that grants", true, &|| {
+        *policy.borrow_mut() = house.service_policy("Dial", &[&format!("#{role}")], &[&format!("#{tag}")]);
+        seen(1);
+    });
+    let policy = policy.borrow().clone();
+    step("a policy of others", false, &|| drop(house.service_policy("Dial", &["#nobody-has-it"], &["#all"])));
+    step("a second policy that grants the same", false, &|| {
+        house.service_policy("Dial", &[&format!("#{role}")], &[&format!("@{service}")]);
+        seen(1);
+    });
+    step("the service itself", true, &|| {
+        drop(house.admin.patch(&format!("/services/{service}"), json!({ "tags": { "a": 1 } })).expect(200))
+    });
+    step("the right", true, &|| drop(house.admin.patch(&format!("/service-policies/{policy}"), json!({ "type": "Bind" })).expect(200)));
+    assert_eq!(eva.get("/services").expect(200).data()[0]["permissions"], json!(["Bind", "Dial"]));
+    step("the service gone", true, &|| {
+        house.admin.delete(&format!("/services/{service}")).expect(200);
+        seen(0);
+    });
+}
+
+#[test]
+fn a_service_is_out_of_sight_with_the_last_right_to_it() {
+    let house = shared();
+    let (id, mia) = house.user(&fresh("mia"), json!({}));
+    let service = house.service(&fresh("service"), json!({}));
+    let policy = house.service_policy("Dial", &[&format!("@{id}")], &[&format!("@{service}")]);
+    house.router_between(&id, &service);
+    assert_eq!(mia.get(&format!("/services/{service}")).expect(200).id(), service);
+    house.admin.delete(&format!("/service-policies/{policy}")).expect(200);
+    assert_eq!(mia.get("/services").expect(200).total(), 0);
+    mia.get(&format!("/services/{service}")).refused(404, "NOT_FOUND", "");
+    mia.post("/sessions", json!({ "serviceId": service })).expect(404);
+}
+
+#[test]
+fn an_identity_can_have_settings_of_its_own() {
+    let house = shared();
+    let admin = &house.admin;
+    let type_name = fresh("connect");
+    let of = admin.post("/config-types", json!({ "name": type_name })).expect(201).id();
+    let config = |port: u16| {
+        admin.post("/configs", json!({ "name": fresh("config"), "configTypeId": of, "data": { "port": port } })).expect(201).id()
+    };
+    let (common, own) = (config(80), config(8080));
+    let service = house.service(&fresh("service"), json!({ "configs": [common] }));
+    let (id, ida) = house.user(&fresh("ida"), json!({}));
+    house.service_policy("Dial", &[&format!("@{id}")], &[&format!("@{service}")]);
+    let port = |query: &str| ida.get(&format!("/services{query}")).expect(200).data()[0]["config"][&type_name]["port"].clone();
+    let named = format!("?configTypes={type_name}");
+    assert_eq!((port(&named), port("?configTypes=all"), port("")), (json!(80), json!(80), json!(null)));
+
+    let path = format!("/identities/{id}/service-configs");
+    let pair = json!([{ "serviceId": service, "configId": own }]);
+    admin.post(&path, pair.clone()).expect(200);
+    assert_eq!(port(&named), 8080);
+    assert_eq!(admin.get(&path).expect(200).data()[0]["configId"], own.as_str());
+    admin.ask("DELETE", &path).json(&pair).send().expect(200);
+    assert_eq!(port(&named), 80);
+    admin.post(&path, pair).expect(200);
+    admin.delete(&format!("/configs/{own}")).expect(200);
+    assert_eq!((port(&named), admin.get(&path).expect(200).total()), (json!(80), 0));
+}
+
+#[test]
+fn a_session_lives_as_long_as_it_is_used() {
+    let house = House::standing_still();
+    let (_, tom) = house.user(&fresh("tom"), json!({}));
+    let minutes = |count: u64| house.clock.advance(Duration::from_secs(60 * count));
+    for _ in 0..3 {
+        minutes(29);
+        let answer = tom.get("/current-api-session").expect(200);
+        assert_eq!(answer.header("expiration-seconds"), "1800");
+        assert_eq!(answer.header("expires-at"), answer.data()["expiresAt"]);
+    }
+    minutes(31);
+    tom.get("/current-api-session").refused(401, "UNAUTHORIZED", "");
+    minutes(0);
+    tom.get("/version").expect(200);
+}
+
+#[test]
+fn logging_out_ends_the_session_and_no_other() {
+    let house = shared();
+    let name = fresh("lena");
+    let (_, first) = house.user(&name, json!({}));
+    let second = house.again(&name);
+    first.delete("/current-api-session").expect(200);
+    first.get("/current-api-session").refused(401, "UNAUTHORIZED", "");
+    second.get("/current-api-session").expect(200);
+}
+
+#[test]
+fn a_flood_of_logins_is_turned_away_and_certificates_still_get_in() {
+    let house = House::with(Clock::system(), |config| {
+        (config.passwords.slots, config.passwords.queue, config.passwords.cost) = (1, 1, 14);
+    });
+    let (_, bearer) = house.enrolled("phone");
+    let flood = |_| {
+        let nobody = house.nobody();
+        let body = || json!({ "username": "nobody", "password": "wrong password" });
+        thread::scope(|scope| {
+            let guesses: Vec<_> = (0..12).map(|_| scope.spawn(|| nobody.post("/authenticate?method=password", body()))).collect();
+            bearer.log_in_by_certificate();
+            guesses.into_iter().map(|guess| guess.join().unwrap()).find(|answer| answer.status == 429)
+        })
+    };
+    let busy = (0..50).find_map(flood).expect("twelve at once with room for two");
+    assert_eq!((busy.code(), busy.header("retry-after").parse::<u32>().is_ok()), ("SERVER_TOO_MANY_REQUESTS", true));
+    house.nobody().at(Base::Management).log_in("admin", &house.password);
+}
+
+#[test]
+fn pages_of_allowed_origins_may_call_and_no_others() {
+    let house = House::with(Clock::system(), |config| config.http.cors_origins = vec!["https://console.example.org".into()]);
+    let preflight = |origin: &str, method: &str, headers: &str| {
+        let page = house.nobody().at(Base::Management);
+        let asking = page.ask("OPTIONS", "/services").header("origin", origin).header("access-control-request-method", method);
+        asking.header("access-control-request-headers", headers).send()
+    };
+    let good = preflight("https://console.example.org", "PATCH", "content-type, zt-session").expect(200);
+    assert_eq!(good.header("access-control-allow-origin"), "https://console.example.org");
+    assert!(
+        good.header("access-control-allow-methods").contains("PATCH") && good.header("access-control-allow-headers").contains("zt-session")
+    );
+    preflight("https://evil.example.org", "GET", "").expect(403);
+    preflight("https://console.example.org", "GET", "x-other").expect(403);
+    preflight("https://console.example.org", "TRACE", "").expect(405);
+
+    let called = |origin: &str| house.admin.ask("GET", "/version").header("origin", origin).send().expect(200);
+    assert_eq!(called("https://console.example.org").header("access-control-allow-origin"), "https://console.example.org");
+    assert_eq!(called("https://evil.example.org").header("access-control-allow-origin"), "");
+    let everybody = shared().admin.ask("GET", "/version").header("origin", "https://anywhere.example.org").send().expect(200);
+    assert_eq!(everybody.header("access-control-allow-origin"), "*");
+    assert!(everybody.header("access-control-expose-headers").contains("ziti-instance-id"));
+}
+
+#[test]
+fn paths_have_more_than_one_spelling_and_methods_only_theirs() {
+    let house = shared();
+    for path in ["//version", "//edge/client/v1/version", "//edge/v1/version", "//edge/client/v1//version/", "//edge/management/v1/version"]
+    {
+        assert!(house.nobody().get(path).expect(200).data()["version"].is_string(), "{path}");
+    }
+    for path in ["//nothing", "//edge/other/v1/version", "//edge/management/v2/version", "//metrics", "//oidc/x", "//docs/x"] {
+        house.nobody().get(path).refused(404, "NOT_FOUND", "");
+    }
+    house.admin.ask("POST", "/version").send().refused(405, "METHOD_NOT_ALLOWED", "");
+    house.admin.ask("PUT", "/services").json(&json!({})).send().refused(405, "METHOD_NOT_ALLOWED", "");
+    house.nobody().delete("/protocols").refused(405, "METHOD_NOT_ALLOWED", "");
+    house.nobody().get("//health").expect(200);
+    house.nobody().get("//ready").expect(200);
+}
+
+#[test]
+fn long_answers_are_packed_for_those_who_ask() {
+    let house = shared();
+    (0..20).for_each(|_| drop(house.service(&fresh("packed"), json!({}))));
+    let ask = || house.admin.ask("GET", "/services?filter=name%20contains%20%22packed%22%20sort%20by%20name%20limit%20none");
+    let (plain, packed) = (ask().send().expect(200), ask().header("accept-encoding", "gzip").send().expect(200));
+    assert_eq!((plain.header("content-encoding"), packed.header("content-encoding")), ("", "gzip"));
+    assert!(packed.raw * 3 < plain.raw, "{} bytes of {}", packed.raw, plain.raw);
+    assert_eq!(plain.json, packed.json);
+}
+
+#[test]
+fn a_body_that_is_too_large_or_of_another_kind_is_refused() {
+    let house = House::with(Clock::system(), |config| config.http.max_body_bytes = 16_384);
+    let large = json!({ "name": "x".repeat(20_000), "encryptionRequired": true });
+    house.admin.post("/services", large).refused(413, "REQUEST_ENTITY_TOO_LARGE", "");
+    house.admin.ask("POST", "/services").body("text/plain", "{}").send().refused(400, "COULD_NOT_VALIDATE", "Content-Type");
+    house.admin.ask("GET", "/services").header("accept", "text/html").send().refused(400, "COULD_NOT_VALIDATE", "Accept");
+    house.admin.post("/services", json!({ "name": "fits", "encryptionRequired": true })).expect(201);
+}
+
+#[test]
+fn an_enrollment_is_good_until_its_end_and_once() {
+    let house = House::with(Clock::manual(Clock::system().now()), |config| {
+        config.enrollment.identity_duration = Span::minutes(5);
+        config.sessions.timeout = Span::minutes(60);
+    });
+    let (late, early) = (house.identity(&fresh("late"), json!({ "enrollment": { "ott": true } })), house.enrolled("early").0);
+    let token = house.token_of(&late);
+    house.clock.advance(Duration::from_secs(301));
+    let enroll = |token: &str| {
+        house.nobody().ask("POST", &format!("/enroll?method=ott&token={token}")).body("text/plain", Key::new().request()).send()
+    };
+    enroll(&token).refused(400, "ENROLLMENT_EXPIRED", "");
+
+    let outstanding = house.admin.get(&format!("/identities/{late}/enrollments")).expect(200).each("id")[0].to_owned();
+    let end = house.clock.now().plus_minutes(30).to_string();
+    house.admin.post(&format!("/enrollments/{outstanding}/refresh"), json!({ "expiresAt": end })).expect(200);
+    let renewed = house.token_of(&late);
+    assert_ne!(renewed, token, "the token before is dead");
+    enroll(&token).refused(400, "INVALID_ENROLLMENT_TOKEN", "");
+    enroll(&renewed).expect(200);
+    assert_ne!(late, early);
+}
+
+#[test]
+fn a_user_sees_nothing_of_others() {
+    let house = shared();
+    let (first_id, first) = house.user(&fresh("first"), json!({}));
+    let (_, second) = house.user(&fresh("second"), json!({}));
+    let service = house.service(&fresh("service"), json!({}));
+    house.service_policy("Dial", &[&format!("@{first_id}")], &[&format!("@{service}")]);
+    house.router_between(&first_id, &service);
+    let session = first.post("/sessions", json!({ "serviceId": service })).expect(201).id();
+    second.get(&format!("/sessions/{session}")).refused(404, "NOT_FOUND", "");
+    second.delete(&format!("/sessions/{session}")).refused(404, "NOT_FOUND", "");
+    second.get(&format!("/services/{service}")).refused(404, "NOT_FOUND", "");
+    second.get(&format!("/services/{service}/edge-routers")).refused(404, "NOT_FOUND", "");
+    assert_eq!((second.get("/sessions").expect(200).total(), second.get("/services").expect(200).total()), (0, 0));
+    assert_eq!(first.get("/sessions").expect(200).total(), 1);
+}

@@ -1,0 +1,493 @@
+//! The six verbs do for every kind what they do for any. What differs is one row of `samples.rs` for each kind.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value as Json, json};
+
+use crate::{
+    harness::{Base, Caller, encoded, fresh, interface, shared},
+    samples::{SAMPLES, Sample},
+};
+
+/// Members of every detail that are not the kind's own.
+const FRAME: [&str; 5] = ["_links", "id", "createdAt", "updatedAt", "isSystem"];
+const NOWHERE: &str = "nothing-has-this-id";
+
+fn admin() -> &'static Caller {
+    &shared().admin
+}
+
+/// Something created from a sample.
+struct Made {
+    name: String,
+    body: Json,
+    id: String,
+}
+
+impl Sample {
+    fn make(&self) -> Made {
+        let name = fresh(self.path.trim_end_matches('s'));
+        let body = (self.body)(shared(), &name);
+        let id = admin().post(&self.list(), body.clone()).expect(201).id();
+        Made { name, body, id }
+    }
+
+    fn list(&self) -> String {
+        format!("/{}", self.path)
+    }
+
+    fn one(&self, id: &str) -> String {
+        format!("/{}/{id}", self.path)
+    }
+
+    #[track_caller]
+    fn shown(&self, id: &str) -> Json {
+        admin().get(&self.one(id)).expect(200).data().clone()
+    }
+
+    /// The schema of the body of an operation on one record.
+    fn schema(&self, method: &str) -> &'static Json {
+        let path = if method == "post" { self.list() } else { self.one("{id}") };
+        let document = &interface(Base::Management).document;
+        let operation = &document["paths"][path.as_str()][method];
+        let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
+        schema["$ref"].as_str().map_or(schema, |target| document.pointer(&target[1..]).unwrap())
+    }
+
+    /// A body for PUT with other values everywhere.
+    fn other(&self, name: &str) -> Json {
+        let mut body = (self.body)(shared(), name);
+        merge(&mut body, &(self.changes)(shared()));
+        body
+    }
+}
+
+/// Puts the members of one object into another; objects in both are merged, but for tags and the like, which are whole.
+fn merge(into: &mut Json, from: &Json) {
+    for (name, value) in from.as_object().unwrap() {
+        into[name] = value.clone();
+    }
+}
+
+/// The texts by which a person sees what differs.
+#[track_caller]
+fn same(left: &Json, right: &Json, but: &[&str], at: &str) {
+    let (Json::Object(left), Json::Object(right)) = (left, right) else { panic!("{at}: {left} beside {right}") };
+    for name in left.keys().chain(right.keys()).collect::<BTreeSet<_>>() {
+        assert!(
+            but.contains(&name.as_str()) || left.get(name) == right.get(name),
+            "{at}: {name}: {:?} beside {:?}",
+            left.get(name),
+            right.get(name)
+        );
+    }
+}
+
+/// Asserts that every member of a body is in the detail.
+#[track_caller]
+fn carries(sample: &Sample, detail: &Json, body: &Json, at: &str) {
+    for (name, value) in body.as_object().unwrap() {
+        if sample.unseen.contains(&name.as_str()) {
+            continue;
+        }
+        assert_eq!(detail.get(name), Some(value), "{} {at}: {name}", sample.path);
+    }
+}
+
+#[test]
+fn every_kind_that_can_be_written_has_a_sample() {
+    let rows: BTreeSet<(&str, String)> = interface(Base::Management).rows().map(|row| (row.method, row.path.clone())).collect();
+    let kinds: BTreeSet<&str> = rows
+        .iter()
+        .filter(|(method, path)| {
+            *method == "POST" && rows.contains(&("PATCH", format!("{path}/{{id}}"))) && rows.contains(&("PUT", format!("{path}/{{id}}")))
+        })
+        .filter_map(|(_, path)| path.strip_prefix('/'))
+        .collect();
+    let samples: BTreeSet<&str> = SAMPLES.iter().map(|sample| sample.path).collect();
+    assert_eq!(samples, kinds, "samples.rs beside the route table");
+}
+
+#[test]
+fn what_is_created_is_shown_and_listed() {
+    for sample in SAMPLES {
+        let made = sample.make();
+        let detail = sample.shown(&made.id);
+        carries(sample, &detail, &made.body, "after POST");
+        assert_eq!(detail["_links"]["self"]["href"], format!("./{}/{}", sample.path, made.id));
+        assert_eq!(detail["createdAt"], detail["updatedAt"], "{}", sample.path);
+        let listed = admin().list(&sample.list(), &format!("id = \"{}\"", made.id), "").expect(200);
+        assert_eq!((listed.total(), &listed.data()[0]), (1, &detail), "{}: a list shows what the detail shows", sample.path);
+    }
+}
+
+#[test]
+fn what_a_request_may_leave_out_is_filled_in() {
+    for sample in SAMPLES {
+        let required: Vec<&str> = sample.schema("post")["required"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+        let mut body = (sample.body)(shared(), &fresh("least"));
+        body.as_object_mut().unwrap().retain(|name, _| required.contains(&name.as_str()) || sample.tag == Some(name.as_str()));
+        admin().post(&sample.list(), body.clone()).expect(201);
+        for name in required {
+            let mut less = body.clone();
+            less.as_object_mut().unwrap().shift_remove(name);
+            let answer = admin().post(&sample.list(), less).expect(400);
+            assert!(answer.text.contains(name), "{}: without {name}: {}", sample.path, answer.text);
+        }
+    }
+}
+
+/// The literal of the query language for a scalar.
+fn literal(value: &Json) -> Option<String> {
+    match value {
+        Json::Null => Some("null".into()),
+        Json::Bool(_) | Json::Number(_) => Some(value.to_string()),
+        Json::String(text) => Some(format!("\"{text}\"")),
+        Json::Array(_) | Json::Object(_) => None,
+    }
+}
+
+/// A filter on one field that the record fulfils.
+fn fulfilled(sample: &Sample, field: &str, detail: &Json) -> String {
+    if let Some((_, filter)) = sample.filters.iter().find(|(name, _)| *name == field) {
+        return filter(detail);
+    }
+    if field == "tags" {
+        let (name, value) = detail["tags"].as_object().unwrap().iter().next().unwrap();
+        return format!("tags.{name} = {}", literal(value).unwrap());
+    }
+    if field == "isSystem" {
+        return "isSystem = false".into();
+    }
+    let value = detail.pointer(&format!("/{}", field.replace('.', "/")));
+    let value = value.unwrap_or_else(|| panic!("{}: {field} is no member of {detail}: say in samples.rs how to filter on it", sample.path));
+    match value {
+        Json::Array(values) if values.is_empty() => format!("isEmpty({field})"),
+        Json::Array(values) => format!("anyOf({field}) = {}", literal(&values[0]).unwrap()),
+        Json::String(text) if ["createdAt", "updatedAt"].contains(&field) => format!("{field} = datetime({text})"),
+        other => format!("{field} = {}", literal(other).unwrap()),
+    }
+}
+
+#[test]
+fn a_filter_on_every_field_finds_and_leaves_out() {
+    for sample in SAMPLES {
+        let made = sample.make();
+        let detail = sample.shown(&made.id);
+        let list = admin().list(&sample.list(), "true", "&limit=1").expect(200);
+        let fields: Vec<&str> = list.json["meta"]["filterableFields"].as_array().unwrap().iter().map(|f| f.as_str().unwrap()).collect();
+        assert!(["id", "createdAt", "updatedAt", "tags", "isSystem", "name"].iter().all(|name| fields.contains(name)), "{fields:?}");
+        for field in fields {
+            let filter = fulfilled(sample, field, &detail);
+            let among = |filter: &str| admin().list(&sample.list(), &format!("id = \"{}\" and {filter}", made.id), "").expect(200).total();
+            assert_eq!(among(&filter), 1, "{}: {filter}", sample.path);
+            assert_eq!(among(&format!("(not ({filter}))")), 0, "{}: not {filter}", sample.path);
+        }
+        for unknown in ["nothing = 1", "name.first = \"x\"", "name = 1 and", "anyOf(name) = \"x\" or"] {
+            admin().list(&sample.list(), unknown, "").refused(400, "INVALID_FILTER", "");
+        }
+    }
+}
+
+#[test]
+fn every_scalar_field_sorts_both_ways() {
+    for sample in SAMPLES {
+        let (first, second) = (sample.make(), sample.make());
+        let only = format!("id in [\"{}\", \"{}\"]", first.id, second.id);
+        let list = admin().list(&sample.list(), &only, "").expect(200);
+        for field in list.json["meta"]["filterableFields"].as_array().unwrap().iter().map(|f| f.as_str().unwrap()) {
+            let sorted = |way: &str| admin().list(&sample.list(), &only, &format!("&sort={}", encoded(&format!("{field} {way}"))));
+            let up = sorted("asc");
+            if up.status == 400 {
+                let set = list.data()[0][field].is_array() || field == "tags";
+                assert!(set && up.code() == "INVALID_SORT_IDENTIFIER", "{}: sort={field}: {}", sample.path, up.text);
+                continue;
+            }
+            let (up, down) = (up.expect(200), sorted("desc").expect(200));
+            let (up, mut down) = (up.each("id"), down.each("id"));
+            assert_eq!(up.len(), 2);
+            let place = format!("/{}", field.replace('.', "/"));
+            let value = |id: &str| list.data().as_array().unwrap().iter().find(|one| one["id"] == id).unwrap().pointer(&place).cloned();
+            // Of equal ones the lower id goes first either way; what the detail does not show may be equal or not.
+            let hidden = value(&first.id).is_none() && up != down;
+            if hidden || value(&first.id) != value(&second.id) {
+                down.reverse();
+            }
+            assert_eq!(up, down, "{}: sort={field}", sample.path);
+        }
+        admin().list(&sample.list(), &only, "&sort=nothing").refused(400, "INVALID_SORT_IDENTIFIER", "");
+    }
+}
+
+#[test]
+fn pages_put_together_are_the_list() {
+    for sample in SAMPLES {
+        let made = [sample.make(), sample.make(), sample.make()];
+        let only = format!("name in [{}]", made.iter().map(|m| format!("\"{}\"", m.name)).collect::<Vec<_>>().join(", "));
+        let page = |rest: &str| admin().list(&sample.list(), &only, &format!("&sort=name{rest}")).expect(200);
+        let whole = page("");
+        assert_eq!((whole.total(), whole.each("id").len()), (3, 3), "{}", sample.path);
+        let mut together = Vec::new();
+        for offset in [0, 2, 4] {
+            let part = page(&format!("&limit=2&offset={offset}"));
+            assert_eq!(part.total(), 3);
+            assert_eq!(part.json["meta"]["pagination"], json!({ "limit": 2, "offset": offset, "totalCount": 3 }));
+            together.extend(part.each("id").into_iter().map(str::to_owned));
+        }
+        assert_eq!(together, whole.each("id"), "{}", sample.path);
+        let skipped = admin().list(&sample.list(), &format!("{only} sort by name desc skip 1 limit 1"), "").expect(200);
+        assert_eq!(skipped.each("id"), [whole.each("id")[1]], "{}", sample.path);
+    }
+}
+
+#[test]
+fn put_replaces_what_is_not_fixed() {
+    for sample in SAMPLES {
+        let made = sample.make();
+        let name = fresh("renamed");
+        let mut body = sample.other(&name);
+        admin().put(&sample.one(&made.id), body.clone()).expect(200);
+        let detail = sample.shown(&made.id);
+        for fixed in sample.fixed {
+            body[*fixed] = made.body[*fixed].clone();
+        }
+        carries(sample, &detail, &body, "after PUT");
+        assert_eq!(detail["id"], made.id);
+
+        // What PUT leaves out goes back to what it is when nothing is said.
+        let required = &sample.schema("put")["required"];
+        body.as_object_mut()
+            .unwrap()
+            .retain(|name, _| required.as_array().is_some_and(|r| r.contains(&name.as_str().into())) || sample.tag == Some(name.as_str()));
+        admin().put(&sample.one(&made.id), body).expect(200);
+        assert_eq!(sample.shown(&made.id)["tags"], json!({}), "{}", sample.path);
+    }
+}
+
+/// Each value in `changes`, as a body that changes nothing else. Goes into objects whose members are described.
+fn single(changes: &Json, schema: &Json) -> Vec<Json> {
+    let mut bodies = Vec::new();
+    for (name, value) in changes.as_object().unwrap() {
+        let described = &schema["properties"][name];
+        if described["properties"].is_object() {
+            bodies.extend(single(value, described).into_iter().map(|inner| json!({ name: inner })));
+        } else {
+            bodies.push(json!({ name: value }));
+        }
+    }
+    bodies
+}
+
+/// The names of all members of a schema, those of inner ones with their path.
+fn members(schema: &Json, path: &str) -> Vec<String> {
+    let properties = schema["properties"].as_object();
+    let own = properties.into_iter().flatten().flat_map(|(name, member)| {
+        let place = format!("{path}/{name}");
+        if member["properties"].is_object() { members(member, &place) } else { vec![place] }
+    });
+    own.collect()
+}
+
+/// Puts `patch` over `detail`, into objects that both have if the schema describes their members.
+fn patched(detail: &mut Json, patch: &Json, schema: &Json) {
+    for (name, value) in patch.as_object().unwrap() {
+        let described = &schema["properties"][name];
+        if described["properties"].is_object() { patched(&mut detail[name], value, described) } else { detail[name] = value.clone() }
+    }
+}
+
+#[test]
+fn patch_changes_the_member_it_names_and_no_other() {
+    for sample in SAMPLES {
+        let schema = sample.schema("patch");
+        let mut changes = (sample.changes)(shared());
+        changes["name"] = fresh("patched").into();
+        for place in members(schema, "") {
+            let named = changes.pointer(&place).is_some() || sample.tag.is_some_and(|tag| place == format!("/{tag}"));
+            assert!(named, "{}: samples.rs does not change {place}", sample.path);
+        }
+        let made = sample.make();
+        for mut body in single(&changes, schema) {
+            let member = body.as_object().unwrap().keys().next().unwrap().clone();
+            if let Some(tag) = sample.tag {
+                body[tag] = made.body[tag].clone();
+            }
+            let before = sample.shown(&made.id);
+            admin().patch(&sample.one(&made.id), body.clone()).expect(200);
+            let after = sample.shown(&made.id);
+            let mut expected = before.clone();
+            if !sample.fixed.contains(&member.as_str()) && !sample.unseen.contains(&member.as_str()) {
+                patched(&mut expected, &body, schema);
+                // Nothing and an empty list stand where there is nothing to name yet.
+                let empty = [":null", ":[]"].iter().any(|nothing| body.to_string().contains(nothing));
+                assert!(empty || expected != before, "{}: the sample changes nothing by {body}", sample.path);
+            }
+            let follows: Vec<&str> = sample.follows.iter().copied().chain(["updatedAt"]).filter(|name| *name != member).collect();
+            same(&after, &expected, &follows, &format!("{} after PATCH {body}", sample.path));
+        }
+        let before = sample.shown(&made.id);
+        let empty = sample.tag.map_or(json!({}), |tag| json!({ tag: made.body[tag] }));
+        admin().patch(&sample.one(&made.id), empty).expect(200);
+        same(&sample.shown(&made.id), &before, &["updatedAt"], &format!("{} after an empty PATCH", sample.path));
+    }
+}
+
+#[test]
+fn an_unknown_id_is_not_found_by_any_verb() {
+    for sample in SAMPLES {
+        let body = sample.other(&fresh("never"));
+        let tagged = sample.tag.map_or(json!({ "name": fresh("never") }), |tag| json!({ "name": fresh("never"), tag: body[tag] }));
+        let path = sample.one(NOWHERE);
+        for answer in [admin().get(&path), admin().put(&path, body), admin().patch(&path, tagged), admin().delete(&path)] {
+            answer.refused(404, "NOT_FOUND", "");
+        }
+    }
+}
+
+#[test]
+fn a_name_is_taken_once_and_never_blank() {
+    for sample in SAMPLES {
+        let (made, other) = (sample.make(), sample.make());
+        let with = |name: &str| {
+            let mut body = made.body.clone();
+            body["name"] = name.into();
+            body
+        };
+        let patch = |name: &str| sample.tag.map_or(json!({ "name": name }), |tag| json!({ "name": name, tag: made.body[tag] }));
+        for name in [other.name.as_str(), "", "   "] {
+            if name != other.name || sample.unique_on_create {
+                admin().post(&sample.list(), with(name)).refused(400, "COULD_NOT_VALIDATE", "name");
+            }
+            admin().put(&sample.one(&made.id), with(name)).refused(400, "COULD_NOT_VALIDATE", "name");
+            admin().patch(&sample.one(&made.id), patch(name)).refused(400, "COULD_NOT_VALIDATE", "name");
+        }
+        assert_eq!(sample.shown(&made.id)["name"], made.name.as_str());
+        // Its own name is not taken.
+        admin().put(&sample.one(&made.id), with(&made.name)).expect(200);
+    }
+}
+
+#[test]
+fn what_is_deleted_is_gone_and_its_name_is_free() {
+    for sample in SAMPLES {
+        let made = sample.make();
+        admin().delete(&sample.one(&made.id)).expect(200);
+        for answer in [admin().get(&sample.one(&made.id)), admin().delete(&sample.one(&made.id))] {
+            answer.refused(404, "NOT_FOUND", "");
+        }
+        assert_eq!(admin().list(&sample.list(), &format!("name = \"{}\"", made.name), "").expect(200).total(), 0);
+        let mut again = (sample.body)(shared(), &fresh("again"));
+        again["name"] = made.name.as_str().into();
+        admin().post(&sample.list(), again).expect(201);
+    }
+}
+
+#[test]
+fn records_of_the_system_stay_as_they_are() {
+    let router = admin().post("/edge-routers", json!({ "name": fresh("tunneler"), "isTunnelerEnabled": true })).expect(201).id();
+    let policy = format!("/edge-router-policies/{router}");
+    let before = admin().get(&policy).expect(200).data().clone();
+    assert_eq!(before["isSystem"], true);
+    let body = json!({ "name": fresh("mine"), "semantic": "AnyOf", "edgeRouterRoles": ["#all"], "identityRoles": ["#all"] });
+    admin().put(&policy, body.clone()).refused(400, "ENTITY_CAN_NOT_BE_UPDATED", "");
+    admin().patch(&policy, body).refused(400, "ENTITY_CAN_NOT_BE_UPDATED", "");
+    admin().delete(&policy).refused(400, "ENTITY_CAN_NOT_BE_DELETED", "");
+    assert_eq!(admin().get(&policy).expect(200).data(), &before);
+    admin().delete(&format!("/identities/{router}")).refused(400, "ENTITY_CAN_NOT_BE_DELETED", "");
+    admin().delete(&format!("/edge-routers/{router}")).expect(200);
+    admin().get(&policy).expect(404);
+    admin().get(&format!("/identities/{router}")).expect(404);
+
+    let administrator = admin().list("/identities", "isDefaultAdmin = true", "").expect(200).each("id")[0].to_owned();
+    admin().delete(&format!("/identities/{administrator}")).refused(400, "ENTITY_CAN_NOT_BE_DELETED", "");
+}
+
+/// Values that somebody may send for anything.
+fn oddities() -> Vec<Json> {
+    let long = "x".repeat(70_000);
+    vec![
+        Json::Null,
+        json!(true),
+        json!(0),
+        json!(-1),
+        json!(1.5),
+        json!(1e300),
+        json!(i64::MIN),
+        json!(u64::MAX),
+        json!(""),
+        json!(" "),
+        json!("\u{0}"),
+        json!("#"),
+        json!("@nobody"),
+        json!("\u{202e}\u{1f9ff}"),
+        json!(long),
+        json!([]),
+        json!([null]),
+        json!([1, "a", [], {}]),
+        json!(["#all", "@"]),
+        json!({}),
+        json!({ "": null }),
+        json!({ "a": { "b": [{}] } }),
+    ]
+}
+
+/// A body with `value` at `place`.
+fn body_with(place: &str, value: &Json) -> Json {
+    place.rsplit('/').filter(|name| !name.is_empty()).fold(value.clone(), |inner, name| json!({ name: inner }))
+}
+
+/// Takes a body with one member set to something.
+fn with_member(mut body: Json, place: &str, value: &Json) -> Json {
+    let mut at = &mut body;
+    for name in place.split('/').filter(|name| !name.is_empty()) {
+        at = at.as_object_mut().unwrap().entry(name).or_insert_with(|| Json::Object(Map::new()));
+    }
+    *at = value.clone();
+    body
+}
+
+#[test]
+fn whatever_a_member_is_set_to_the_answer_is_yes_or_no() {
+    for sample in SAMPLES {
+        let made = sample.make();
+        let mut body = (sample.body)(shared(), "");
+        for place in members(sample.schema("post"), "") {
+            for value in oddities() {
+                body["name"] = fresh("odd").into();
+                let created = admin().post(&sample.list(), with_member(body.clone(), &place, &value));
+                assert!([201, 400, 404].contains(&created.status), "{} {place} {value}: {}", sample.path, created.text);
+                if created.status == 201 {
+                    sample.shown(&created.id());
+                    admin().delete(&sample.one(&created.id())).expect(200);
+                }
+                let mut patch = body_with(&place, &value);
+                if let Some(tag) = sample.tag.filter(|tag| place != format!("/{tag}")) {
+                    patch[tag] = made.body[tag].clone();
+                }
+                let patched = admin().patch(&sample.one(&made.id), patch);
+                assert!([200, 400, 404].contains(&patched.status), "{} {place} {value}: {}", sample.path, patched.text);
+            }
+        }
+        sample.shown(&made.id);
+        for body in ["", "null", "[]", "7", "\"x\"", "{", "{\"name\": \"a\"} x", "\u{feff}{}"] {
+            for (method, path) in [("POST", sample.list()), ("PUT", sample.one(&made.id))] {
+                let answer = admin().ask(method, &path).body("application/json", body).send();
+                assert!(answer.status == 400, "{method} {path} {body}: {}", answer.text);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_member_that_is_not_known_is_no_harm_and_does_nothing() {
+    for sample in SAMPLES {
+        let mut body = (sample.body)(shared(), &fresh("more"));
+        body["somethingElse"] = json!({ "x": 1 });
+        for member in FRAME {
+            body[member] = json!("mine");
+        }
+        let id = admin().post(&sample.list(), body).expect(201).id();
+        let detail = sample.shown(&id);
+        assert!(id != "mine" && detail.get("somethingElse").is_none() && detail["createdAt"] != "mine", "{}: {detail}", sample.path);
+    }
+}
