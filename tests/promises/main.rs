@@ -4,3 +4,4 @@ mod configuration;
 mod engine;
 mod pki;
 mod query;
+mod start;
