@@ -5,6 +5,7 @@ pub mod current;
 pub mod information;
 pub mod service;
 pub mod session;
+pub mod texts;
 
 use super::{route::Routes, row::Permission::*};
 
