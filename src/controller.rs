@@ -124,6 +124,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     change::renew_leaf(&store, &holdings, &hosts, clock.now())?;
     let tls = pki::tls::server_config(holdings.leaf())?;
     let access = Access::following(&store, clock.clone())?;
+    let texts = http::Texts::following(&store);
     let changes = Changes::new(store.clone(), surroundings(config, holdings.clone(), advertised.clone()));
     let owner = Host {
         store: store.clone(),
@@ -164,6 +165,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         instance: Uuid::new_v4().simple().to_string().chars().take(10).collect(),
         address: advertised.clone(),
         limits,
+        texts,
     });
     let front = Front::new(services, http::management()?, http::client()?);
     let listener = Listener {

@@ -1,5 +1,7 @@
 //! What the functions in the route tables answer: each answer describes itself and turns into a reply.
 
+use std::marker::PhantomData;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -141,6 +143,32 @@ impl<T: Serialize + JsonSchema + 'static> Answer for Page<T> {
     }
     fn reply(self) -> Result<Reply> {
         Reply::json(200, &ListEnvelope { data: self.data, meta: Meta::of_list(self.pagination, self.fields) })
+    }
+}
+
+/// A page of a list whose entries are JSON already.
+pub struct Joined<T> {
+    /// Entry after entry, each a `T`, with commas between.
+    entries: Vec<u8>,
+    meta: Meta,
+    of: PhantomData<fn() -> T>,
+}
+
+impl<T> Joined<T> {
+    /// These entries.
+    pub fn new(entries: Vec<u8>, pagination: Pagination, fields: Vec<&'static str>) -> Self {
+        Self { entries, meta: Meta::of_list(pagination, Some(fields)), of: PhantomData }
+    }
+}
+
+impl<T: Serialize + JsonSchema + 'static> Answer for Joined<T> {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        Page::<T>::describe(operation, schemas);
+    }
+    fn reply(self) -> Result<Reply> {
+        let meta = serde_json::to_vec(&self.meta).map_err(|e| Error::Internal(format!("an answer as JSON: {e}")))?;
+        let body = [br#"{"data":["#.as_slice(), &self.entries, br#"],"meta":"#, &meta, b"}"].concat();
+        Ok(Reply { status: 200, media: JSON, body, headers: Vec::new() })
     }
 }
 

@@ -7,6 +7,7 @@ use crate::{
     clock::Timestamp,
     entity::{Entity, Facts, Id, Links, Record, Tags},
     error::Result,
+    query::Window,
 };
 
 /// The version clients find in every answer's `meta`.
@@ -49,6 +50,13 @@ pub struct Pagination {
     pub offset: i64,
     /// How many entries there are on all pages.
     pub total_count: i64,
+}
+
+impl Pagination {
+    /// A window on so many entries.
+    pub fn of(window: Window, total: u64) -> Self {
+        Self { limit: window.shown_limit(), offset: window.offset as i64, total_count: total as i64 }
+    }
 }
 
 /// An answer.

@@ -29,6 +29,7 @@ mod server;
 mod services;
 mod verbs;
 
+pub use common::texts::Texts;
 pub use front::Front;
 pub use route::{Found, Interface};
 pub use row::{Permission, Row};

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use super::common::texts::Texts;
 use crate::{
     access::Access,
     authentication::{Codes, Passwords, Sessions, Tokens},
@@ -31,6 +32,8 @@ pub struct Services {
     /// When this process started.
     pub started: crate::clock::Timestamp,
     pub limits: Limits,
+    /// Services as text, for lists.
+    pub texts: Texts,
 }
 
 /// Bounds on requests.

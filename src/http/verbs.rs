@@ -38,6 +38,11 @@ pub struct Listing {
 }
 
 impl Listing {
+    /// Whether it asks for everything in the order of ids, be it in parts.
+    pub fn is_of_all(&self) -> bool {
+        [&self.filter, &self.sort].into_iter().flatten().all(|text| text.trim().is_empty())
+    }
+
     /// The query over records of kind `E`, and the window of its answer.
     ///
     /// # Errors
@@ -114,11 +119,19 @@ pub async fn list_by_roles<E: Entity>(call: Call, Query(wanted): Query<RoleListi
 /// # Errors
 /// Filter or sort cannot be read, or a record.
 pub fn page<E: Entity, V>(tx: &Read<'_>, listing: &Listing, scope: Scope<'_>, view: impl Fn(&Record<E>) -> Result<V>) -> Result<Page<V>> {
+    let (records, pagination) = select::<E>(tx, listing, scope)?;
+    let data = records.iter().map(view).collect::<Result<Vec<V>>>()?;
+    Ok(Page { data, pagination, fields: Some(filterable::<E>().collect()) })
+}
+
+/// As [`page`], the records themselves.
+///
+/// # Errors
+/// As there.
+pub fn select<E: Entity>(tx: &Read<'_>, listing: &Listing, scope: Scope<'_>) -> Result<(Vec<Record<E>>, Pagination)> {
     let (query, window) = listing.query::<E>()?;
     let found = tx.select::<E>(&query, window, scope)?;
-    let data = found.records.iter().map(view).collect::<Result<Vec<V>>>()?;
-    let pagination = Pagination { limit: window.shown_limit(), offset: window.offset as i64, total_count: found.total as i64 };
-    Ok(Page { data, pagination, fields: Some(filterable::<E>().collect()) })
+    Ok((found.records, Pagination::of(window, found.total)))
 }
 
 /// The records with these ids.

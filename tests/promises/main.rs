@@ -10,6 +10,7 @@ mod harness;
 mod pki;
 mod query;
 mod samples;
+mod start;
 mod store;
 mod stories;
 mod verbs;

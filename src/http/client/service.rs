@@ -7,14 +7,15 @@ use crate::{
     access::Subject,
     authentication::Caller,
     clock::Timestamp,
-    entity::{Entity, FactsExt, Id, Record, Service},
+    entity::{Entity, FactsExt, Id, Record, Service, filterable},
     error::{Error, Result},
     http::{
-        answer::{Page, Shown, Tagged},
+        answer::{Joined, Shown, Tagged},
         argument::{Query, entity_tag},
         call::Call,
         common::service::{ServiceDetail, Viewer},
-        verbs::{Listing, RoleFilter, of_ids, page},
+        envelope::Pagination,
+        verbs::{Listing, RoleFilter, of_ids, select},
     },
     store::{Read, Scope},
 };
@@ -33,27 +34,29 @@ pub struct ServiceListing {
 }
 
 /// GET /services
-pub async fn list(call: Call, Query(wanted): Query<ServiceListing>) -> Result<Page<ServiceDetail>> {
-    let (access, caller) = (call.access.clone(), call.caller()?.clone());
-    let visible = (!caller.is_admin()).then(|| {
-        access.ask(|engine| {
-            let rows = engine.rights(caller.identity.id.as_str()).visible();
-            engine.subjects(Subject::Service, rows).in_order().map(|(_, id)| id.to_string()).collect::<Vec<_>>()
-        })
-    });
+pub async fn list(call: Call, Query(wanted): Query<ServiceListing>) -> Result<Joined<ServiceDetail>> {
+    let (access, texts, caller) = (call.access.clone(), call.texts.clone(), call.caller()?.clone());
+    let at = texts.now();
     call.store
         .scan(move |tx| {
             let session_types = || caller.session.spec.config_types.iter().map(ToString::to_string).collect();
             let types = if wanted.config_types.is_empty() { session_types() } else { wanted.config_types };
             let viewer = Viewer::new(tx, &access, &caller.identity, &types)?;
             let by_roles = wanted.roles.ids(&access, Subject::Service)?;
-            let ids = match (visible, by_roles) {
-                (Some(visible), Some(ids)) => Some(ids.into_iter().filter(|id| visible.binary_search(id).is_ok()).collect()),
+            let fields = filterable::<Service>().collect();
+            if !caller.is_admin() && by_roles.is_none() && wanted.listing.is_of_all() {
+                let (_, window) = wanted.listing.query::<Service>()?;
+                let (entries, total) = viewer.see_usable(window, &texts, at)?;
+                return Ok(Joined::new(entries, Pagination::of(window, total), fields));
+            }
+            let usable = (!caller.is_admin()).then(|| viewer.usable());
+            let ids = match (usable, by_roles) {
+                (Some(usable), Some(ids)) => Some(ids.into_iter().filter(|id| usable.binary_search(id).is_ok()).collect()),
                 (Some(ids), None) | (None, Some(ids)) => Some(ids),
                 (None, None) => None,
             };
-            let scope = ids.as_deref().map_or(Scope::All, of_ids);
-            page::<Service, _>(tx, &wanted.listing, scope, |record| viewer.see(record))
+            let (services, pagination) = select::<Service>(tx, &wanted.listing, ids.as_deref().map_or(Scope::All, of_ids))?;
+            Ok(Joined::new(viewer.see_all(&services)?, pagination, fields))
         })
         .await
 }

@@ -7,6 +7,7 @@ pub mod mfa;
 mod qr;
 pub mod service;
 pub mod session;
+pub mod texts;
 
 use super::{route::Routes, row::Permission::*};
 

@@ -1,15 +1,22 @@
 //! Services as somebody sees them: what they may do with each, and the settings it carries for them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    access::{Access, Right},
+    access::{Access, Right, Rights, Subject},
     entity::{Config, ConfigType, Document, Entity, FactsExt, Id, Identity, PolicyType, PostureQueries, Record, Service},
-    error::Result,
-    http::envelope::Detail,
+    error::{Error, Result},
+    http::{
+        common::texts::{Moment, Text, Texts},
+        envelope::Detail,
+    },
+    query::Window,
     store::Read,
 };
 
@@ -18,11 +25,18 @@ pub type ServiceDetail = Detail<SeenService>;
 
 /// What a service is, and what it is for the one who asks.
 #[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
 #[schemars(rename = "ServiceDetail")]
 pub struct SeenService {
     #[serde(flatten)]
     of: <Service as Entity>::View,
+    #[serde(flatten)]
+    usage: Usage,
+}
+
+/// What a service is for the one who asks.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Usage {
     /// Settings by name of config type: those of the service, replaced by those made for the identity alone.
     #[schemars(with = "BTreeMap<String, BTreeMap<String, serde_json::Value>>")]
     config: BTreeMap<String, Document>,
@@ -30,6 +44,25 @@ pub struct SeenService {
     permissions: Vec<PolicyType>,
     /// The posture checks behind each right, by policy.
     posture_queries: Vec<PostureQueries>,
+}
+
+/// Which rights somebody has to a service.
+#[derive(Debug, Clone, Copy)]
+pub struct Held {
+    bind: bool,
+    dial: bool,
+}
+
+impl Held {
+    fn of(rights: &Rights, row: u32) -> Self {
+        Self { bind: rights.to(Right::Bind).contains(row), dial: rights.to(Right::Dial).contains(row) }
+    }
+
+    fn permissions(self) -> Vec<PolicyType> {
+        let held = [(self.bind, PolicyType::Bind), (self.dial, PolicyType::Dial)];
+        let held: Vec<_> = held.into_iter().filter(|(may, _)| *may).map(|(_, right)| right).collect();
+        if held.is_empty() { vec![PolicyType::Invalid] } else { held }
+    }
 }
 
 /// Somebody who looks at services.
@@ -67,30 +100,98 @@ impl<'v> Viewer<'v> {
     /// # Errors
     /// A record cannot be read.
     pub fn see(&self, service: &Record<Service>) -> Result<ServiceDetail> {
-        let permissions = self.permissions(service.id.as_str());
-        let posture_queries = permissions.iter().map(|right| PostureQueries::unchecked(*right)).collect();
-        let view = SeenService { of: Service::view(service, self.tx)?, config: self.config(service)?, permissions, posture_queries };
-        Ok(Detail::new(service, view))
+        let held = self.held(std::slice::from_ref(service)).first().copied().unwrap_or(Held { bind: false, dial: false });
+        let usage = self.usage(&service.id, &service.spec.configs, held)?;
+        Ok(Detail::new(service, SeenService { of: Service::view(service, self.tx)?, usage }))
     }
 
-    fn permissions(&self, service: &str) -> Vec<PolicyType> {
-        let identity = self.identity.id.as_str();
-        let (bind, dial) =
-            self.access.ask(|engine| (engine.may(identity, service, Right::Bind), engine.may(identity, service, Right::Dial)));
-        match (bind, dial) {
-            (false, false) => vec![PolicyType::Invalid],
-            _ => [(bind, PolicyType::Bind), (dial, PolicyType::Dial)].into_iter().filter(|(may, _)| *may).map(|(_, right)| right).collect(),
+    /// How some services look to this viewer, as entries of a list.
+    ///
+    /// # Errors
+    /// A record cannot be read.
+    pub fn see_all(&self, services: &[Record<Service>]) -> Result<Vec<u8>> {
+        let mut entries = Vec::new();
+        for (service, held) in services.iter().zip(self.held(services)) {
+            self.append(&mut entries, &service.id, &Text::of(service, self.tx)?, held)?;
         }
+        Ok(entries)
+    }
+
+    /// Part of what this viewer may use, in order of id, as entries of a list; and how many there are in all. `texts` says
+    /// what services look like, `at` is a moment before the transaction.
+    ///
+    /// # Errors
+    /// A record cannot be read.
+    pub fn see_usable(&self, window: Window, texts: &Texts, at: Moment) -> Result<(Vec<u8>, u64)> {
+        let identity = self.identity.id.as_str();
+        let (part, total) = self.access.ask(|engine| {
+            let rights = engine.rights(identity);
+            let usable = engine.subjects(Subject::Service, rights.visible());
+            let part = usable.in_order().skip(window.offset).take(window.limit.unwrap_or(usize::MAX));
+            (part.map(|(row, id)| (id.clone(), Held::of(&rights, row))).collect::<Vec<_>>(), usable.len())
+        });
+        let known = texts.find(part.iter().map(|(id, _)| &**id));
+        let mut entries = Vec::with_capacity(part.len() * 1024);
+        for ((id, held), known) in part.iter().zip(known) {
+            let id = Id::from_text(&**id);
+            let text = match known {
+                Some(text) => text,
+                None => {
+                    // Deleted a moment ago.
+                    let Some(record) = self.tx.find(&id)? else { continue };
+                    let text = Arc::new(Text::of(&record, self.tx)?);
+                    texts.keep(id.as_str(), text.clone(), at);
+                    text
+                }
+            };
+            self.append(&mut entries, &id, &text, *held)?;
+        }
+        Ok((entries, total as u64))
+    }
+
+    /// The ids of what this viewer may use, in order.
+    pub fn usable(&self) -> Vec<String> {
+        self.access.ask(|engine| {
+            let rows = engine.rights(self.identity.id.as_str()).visible();
+            engine.subjects(Subject::Service, rows).in_order().map(|(_, id)| id.to_string()).collect()
+        })
+    }
+
+    fn append(&self, entries: &mut Vec<u8>, id: &Id<Service>, text: &Text, held: Held) -> Result<()> {
+        if !entries.is_empty() {
+            entries.push(b',');
+        }
+        entries.extend_from_slice(text.open.as_bytes());
+        let usage =
+            serde_json::to_vec(&self.usage(id, &text.configs, held)?).map_err(|e| Error::Internal(format!("a service as JSON: {e}")))?;
+        entries.push(b',');
+        entries.extend_from_slice(usage.get(1..).unwrap_or_default());
+        Ok(())
+    }
+
+    fn held(&self, services: &[Record<Service>]) -> Vec<Held> {
+        let identity = self.identity.id.as_str();
+        self.access.ask(|engine| {
+            let rights = engine.rights(identity);
+            let row = |service: &Record<Service>| engine.row(Subject::Service, service.id.as_str());
+            services.iter().map(|service| row(service).map_or(Held { bind: false, dial: false }, |row| Held::of(&rights, row))).collect()
+        })
+    }
+
+    fn usage(&self, service: &Id<Service>, configs: &[Id<Config>], held: Held) -> Result<Usage> {
+        let permissions = held.permissions();
+        let posture_queries = permissions.iter().map(|right| PostureQueries::unchecked(*right)).collect();
+        Ok(Usage { config: self.config(service, configs)?, permissions, posture_queries })
     }
 
     /// The settings by name of their type.
-    fn config(&self, service: &Record<Service>) -> Result<BTreeMap<String, Document>> {
+    fn config(&self, service: &Id<Service>, configs: &[Id<Config>]) -> Result<BTreeMap<String, Document>> {
         if self.wanted.is_empty() {
             return Ok(BTreeMap::new());
         }
-        let own = self.identity.state.service_configs.iter().filter(|pair| pair.service == service.id).map(|pair| &pair.config);
+        let own = self.identity.state.service_configs.iter().filter(|pair| pair.service == *service).map(|pair| &pair.config);
         let mut chosen = HashMap::new();
-        for id in service.spec.configs.iter().chain(own) {
+        for id in configs.iter().chain(own) {
             let config: Record<Config> = self.tx.get(id)?;
             if let Some(name) = self.wanted.get(config.spec.config_type_id.as_str()) {
                 chosen.insert(name.clone(), config.spec.data);

@@ -1,0 +1,178 @@
+//! The whole way from an empty file to the right to use a service: `cargo run --release --example first_service`.
+//!
+//! A controller starts in this process on a temporary file. From then on everything happens as it would from anywhere: HTTPS
+//! requests, each printed with the essential part of its answer.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing)] // an example that fails says so
+
+use std::sync::Arc;
+
+use overkeep::{clock::Clock, config::Config, controller};
+use rcgen::{CertificateParams, KeyPair};
+use serde_json::{Value, json};
+use ureq::{
+    Agent,
+    http::Request,
+    tls::{Certificate, ClientCert, PrivateKey, TlsConfig, parse_pem},
+};
+
+const MANAGEMENT: &str = "/edge/management/v1";
+const CLIENT: &str = "/edge/client/v1";
+
+fn main() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let data = directory.path().join("overkeep.redb");
+    let config = Config { data, listen: ([127, 0, 0, 1], 0).into(), ..Config::default() };
+    let controller = controller::start(&config, Clock::system()).expect("a controller");
+    let password = controller.generated_password().expect("a new file has a new password");
+    let server = format!("https://{}", controller.advertised());
+    println!("A controller runs at {server}, on an empty file. It made up a password for its administrator.");
+
+    step("The administrator logs in with it. The session token of the answer goes with every request from here on.");
+    let mut admin = Caller::new(&server, None);
+    let session = admin.post(
+        &format!("{MANAGEMENT}/authenticate?method=password"),
+        &json!({ "username": "admin", "password": password }),
+        &["/data/identity/name", "/data/expiresAt"],
+    );
+    admin.token = text(&session, "/data/token");
+
+    step("Somebody is to use a service and somebody is to host it: two identities, each with a one-time enrollment.");
+    let [alice, host] = ["alice", "database-host"].map(|name| identity(&admin, name));
+
+    step("Alice's laptop makes a key, which stays there, and trades the one-time token and a certificate request for a certificate.");
+    let mut alice = enroll(&admin, &server, &alice);
+    let mut host = enroll(&admin, &server, &host);
+
+    step("The service, with a setting for clients: the address that they intercept for it.");
+    let services = service(&admin);
+
+    step("Who may do what is said by policies over role attributes: clients dial databases, hosts bind them.");
+    policies(&admin);
+
+    step("Traffic runs over edge routers. One router, open to everybody, for every service.");
+    router(&admin);
+
+    step("Alice logs in with the certificate of her connection, without a password. So does the host.");
+    for caller in [&mut alice, &mut host] {
+        let session =
+            caller.post(&format!("{CLIENT}/authenticate?method=cert"), &json!({ "configTypes": ["all"] }), &["/data/identity/name"]);
+        caller.token = text(&session, "/data/token");
+    }
+
+    step("She sees the one service that she may dial, and its setting.");
+    alice.get(&format!("{CLIENT}/services"), &["/data/0/name", "/data/0/permissions", "/data/0/config"]);
+
+    step("She opens a session to dial it: what a client library does right before it connects. The host opens one to bind it.");
+    let sessions = format!("{CLIENT}/sessions");
+    alice.post(&sessions, &json!({ "serviceId": services, "type": "Dial" }), &["/data/type", "/data/service/name", "/data/id"]);
+    host.post(&sessions, &json!({ "serviceId": services, "type": "Bind" }), &["/data/type", "/data/service/name", "/data/id"]);
+
+    step("The administrator sees both sessions.");
+    admin.get(&format!("{MANAGEMENT}/sessions"), &["/meta/pagination/totalCount", "/data/0/type", "/data/1/type"]);
+
+    step("Done. Everything is in one file, which goes with this example.");
+    controller.stop();
+}
+
+/// Creates an identity with a one-time enrollment and gives its id.
+fn identity(admin: &Caller, name: &str) -> String {
+    let role = if name == "alice" { "clients" } else { "hosts" };
+    let new = json!({ "name": name, "type": "Device", "isAdmin": false, "roleAttributes": [role], "enrollment": { "ott": true } });
+    text(&admin.post(&format!("{MANAGEMENT}/identities"), &new, &["/data/id"]), "/data/id")
+}
+
+/// Does what the device of an identity does with its token; from now on it connects with its certificate.
+fn enroll(admin: &Caller, server: &str, identity: &str) -> Caller {
+    let shown = admin.get(&format!("{MANAGEMENT}/identities/{identity}"), &["/data/name", "/data/enrollment/ott/expiresAt"]);
+    let token = text(&shown, "/data/enrollment/ott/token");
+    let key = KeyPair::generate().expect("a key");
+    let request = CertificateParams::default().serialize_request(&key).and_then(|request| request.pem()).expect("a request");
+    let issued = Caller::new(server, None).enroll(&token, &request);
+    let chain: Vec<Certificate<'static>> = parse_pem(text(&issued, "/data/cert").as_bytes())
+        .filter_map(|item| if let Ok(ureq::tls::PemItem::Certificate(certificate)) = item { Some(certificate) } else { None })
+        .collect();
+    let key = PrivateKey::from_pem(key.serialize_pem().as_bytes()).expect("a key");
+    Caller::new(server, Some(ClientCert::new_with_certs(&chain, key)))
+}
+
+/// Creates the service and gives its id.
+fn service(admin: &Caller) -> String {
+    let types = admin.get(&format!("{MANAGEMENT}/config-types?filter=name%3D%22intercept.v1%22"), &["/data/0/name"]);
+    let intercept = json!({ "protocols": ["tcp"], "addresses": ["database.internal"], "portRanges": [{ "low": 5432, "high": 5432 }] });
+    let config = json!({ "name": "database address", "configTypeId": text(&types, "/data/0/id"), "data": intercept });
+    let config = text(&admin.post(&format!("{MANAGEMENT}/configs"), &config, &["/data/id"]), "/data/id");
+    let new = json!({ "name": "database", "encryptionRequired": true, "roleAttributes": ["databases"], "configs": [config] });
+    text(&admin.post(&format!("{MANAGEMENT}/services"), &new, &["/data/id"]), "/data/id")
+}
+
+fn policies(admin: &Caller) {
+    for (name, right, who) in [("clients dial", "Dial", "#clients"), ("hosts bind", "Bind", "#hosts")] {
+        let new = json!({ "name": name, "type": right, "semantic": "AnyOf", "identityRoles": [who], "serviceRoles": ["#databases"] });
+        admin.post(&format!("{MANAGEMENT}/service-policies"), &new, &["/data/id"]);
+    }
+}
+
+fn router(admin: &Caller) {
+    admin.post(&format!("{MANAGEMENT}/edge-routers"), &json!({ "name": "router", "roleAttributes": ["public"] }), &["/data/id"]);
+    let people = json!({ "name": "everybody", "semantic": "AnyOf", "identityRoles": ["#all"], "edgeRouterRoles": ["#public"] });
+    admin.post(&format!("{MANAGEMENT}/edge-router-policies"), &people, &["/data/id"]);
+    let things = json!({ "name": "every service", "semantic": "AnyOf", "serviceRoles": ["#all"], "edgeRouterRoles": ["#public"] });
+    admin.post(&format!("{MANAGEMENT}/service-edge-router-policies"), &things, &["/data/id"]);
+}
+
+/// Somebody with a connection, perhaps a certificate, and perhaps a session.
+struct Caller {
+    agent: Agent,
+    server: String,
+    token: String,
+}
+
+impl Caller {
+    fn new(server: &str, certificate: Option<ClientCert>) -> Self {
+        // This example and its controller are one process. Real clients check the controller's certificate against the
+        // authorities that they get with GET /.well-known/est/cacerts.
+        let tls = TlsConfig::builder()
+            .disable_verification(true)
+            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .client_cert(certificate)
+            .build();
+        let agent = Agent::config_builder().tls_config(tls).http_status_as_error(false).proxy(None).build().new_agent();
+        Self { agent, server: server.into(), token: String::new() }
+    }
+
+    fn get(&self, path: &str, essential: &[&str]) -> Value {
+        self.send("GET", path, "application/json", String::new(), essential)
+    }
+
+    fn post(&self, path: &str, body: &Value, essential: &[&str]) -> Value {
+        self.send("POST", path, "application/json", body.to_string(), essential)
+    }
+
+    fn enroll(&self, token: &str, request: &str) -> Value {
+        self.send("POST", &format!("{CLIENT}/enroll?method=ott&token={token}"), "application/x-pem-file", request.into(), &[])
+    }
+
+    /// Sends a request and prints it with the members of the answer that `essential` points at.
+    fn send(&self, method: &str, path: &str, media: &str, body: String, essential: &[&str]) -> Value {
+        println!("  {method} {path}");
+        let mut request = Request::builder().method(method).uri(format!("{}{path}", self.server)).header("content-type", media);
+        if !self.token.is_empty() {
+            request = request.header("zt-session", &self.token);
+        }
+        let mut response = self.agent.run(request.body(body).expect("a request")).expect("an answer");
+        let answer: Value = response.body_mut().read_json().expect("JSON");
+        let shown = essential.iter().filter_map(|at| Some(format!("{} = {}", at.trim_start_matches("/data/"), answer.pointer(at)?)));
+        println!("    {} {}", response.status().as_u16(), shown.collect::<Vec<_>>().join(", "));
+        assert!(response.status().is_success(), "{answer:#}");
+        answer
+    }
+}
+
+fn step(words: &str) {
+    println!("\n{words}");
+}
+
+fn text(answer: &Value, at: &str) -> String {
+    answer.pointer(at).and_then(Value::as_str).expect("a text in the answer").to_owned()
+}

@@ -1,0 +1,254 @@
+//! One command runs it: what a person or a service manager sees of `overkeep run`, with the program itself.
+
+use std::{
+    fs::{self, Permissions},
+    io::{BufRead, BufReader, Read},
+    os::unix::fs::PermissionsExt,
+    path::Path,
+    process::{Child, Command, Output, Stdio},
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use ureq::{Agent, tls::TlsConfig};
+
+/// A running controller and what it has said so far.
+struct Running {
+    process: Child,
+    said: Vec<String>,
+    url: String,
+}
+
+impl Running {
+    /// Starts one on the file `data` in a directory and waits until it answers.
+    fn start(directory: &Path, more: &[&str]) -> Self {
+        let mut process = overkeep(directory, more).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        let first = lines.next().expect("it says where it listens").unwrap();
+        let url = first.split_whitespace().find(|word| word.starts_with("https://")).expect("a URL").to_owned();
+        // The other lines follow at once; the address is the last thing a later start says.
+        let said = if first_start(directory) { lines.take(3).map(Result::unwrap).collect() } else { Vec::new() };
+        Self { process, said: [vec![first], said].concat(), url }
+    }
+
+    fn login(&self, password: &str) -> u16 {
+        login(&self.url, password)
+    }
+
+    /// Asks it to stop, as service managers do; gives the exit status and what it wrote to stderr.
+    fn stop(mut self) -> (Option<i32>, String) {
+        signal(self.process.id());
+        let status = self.process.wait().unwrap().code();
+        let mut log = String::new();
+        self.process.stderr.take().unwrap().read_to_string(&mut log).unwrap();
+        (status, log)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        drop(self.process.kill());
+        drop(self.process.wait());
+    }
+}
+
+fn first_start(directory: &Path) -> bool {
+    !directory.join("was-there").exists()
+}
+
+fn overkeep(directory: &Path, more: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_overkeep"));
+    command.args(["run", "--data", "data", "--listen", "127.0.0.1:0"]).args(more).env_clear().current_dir(directory);
+    command.env("OVERKEEP_PASSWORDS_COST", "10");
+    command
+}
+
+/// A start that ends by itself.
+fn refused(directory: &Path, more: &[&str]) -> Output {
+    let command = overkeep(directory, more).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    command.wait_with_output().unwrap()
+}
+
+fn signal(process: u32) {
+    assert!(Command::new("kill").args(["-TERM", &process.to_string()]).status().unwrap().success());
+}
+
+fn agent() -> Agent {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let tls = TlsConfig::builder().disable_verification(true).unversioned_rustls_crypto_provider(provider).build();
+    Agent::config_builder().tls_config(tls).http_status_as_error(false).proxy(None).build().new_agent()
+}
+
+fn login(url: &str, password: &str) -> u16 {
+    let body = json!({ "username": "admin", "password": password });
+    let asked = agent().post(format!("{url}/edge/management/v1/authenticate?method=password")).send_json(body);
+    asked.unwrap().status().as_u16()
+}
+
+fn get(url: &str, path: &str) -> (u16, Value) {
+    let mut answer = agent().get(format!("{url}{path}")).call().unwrap();
+    (answer.status().as_u16(), answer.body_mut().read_json().unwrap())
+}
+
+fn mode(file: &Path) -> u32 {
+    fs::metadata(file).unwrap().permissions().mode() & 0o777
+}
+
+/// One line on stderr that begins with our name and has all of these words.
+fn assert_refused(output: &Output, words: &[&str]) {
+    let line = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{line}");
+    assert!(line.starts_with("overkeep: ") && line.lines().count() == 1, "{line:?}");
+    assert!(words.iter().all(|word| line.contains(word)), "{line:?} has not all of {words:?}");
+    assert!(output.stdout.is_empty(), "{:?}", String::from_utf8_lossy(&output.stdout));
+}
+
+#[test]
+fn a_first_start_needs_nothing_and_a_later_one_goes_on_with_the_same_file() {
+    let place = TempDir::new().unwrap();
+    let (data, secret) = (place.path().join("data"), place.path().join("data.admin-password"));
+    let running = Running::start(place.path(), &[]);
+    let said = running.said.join("\n");
+    let password = fs::read_to_string(&secret).unwrap().trim_end().to_owned();
+    assert!(["admin", "data.admin-password", "next:"].iter().all(|word| said.contains(word)), "{said}");
+    assert!(!said.contains(&password), "only a terminal is shown the password");
+    assert_eq!((mode(&data), mode(&secret)), (0o600, 0o600));
+    assert_eq!(get(&running.url, "/health"), (200, json!({ "status": "alive" })));
+    assert_eq!(get(&running.url, "/ready"), (200, json!({ "status": "ready" })));
+    assert_eq!((running.login(&password), running.login("wrong-password")), (200, 401));
+    let (status, log) = running.stop();
+    assert_eq!(status, Some(0));
+    assert!(log.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()), "{log}");
+    assert!(!log.contains(&password));
+
+    fs::write(place.path().join("was-there"), "").unwrap();
+    fs::remove_file(&secret).unwrap();
+    let running = Running::start(place.path(), &[]);
+    assert_eq!(running.said.len(), 1);
+    assert_eq!(running.login(&password), 200);
+    assert!(!secret.exists());
+}
+
+#[test]
+fn a_password_that_was_given_is_the_administrators_and_is_not_said() {
+    let place = TempDir::new().unwrap();
+    fs::write(place.path().join("given"), "given-by-hand\n").unwrap();
+    fs::write(place.path().join("was-there"), "").unwrap();
+    let running = Running::start(place.path(), &["--admin-password-file", "given"]);
+    assert_eq!(running.login("given-by-hand"), 200);
+    assert!(!place.path().join("data.admin-password").exists());
+}
+
+#[test]
+fn a_terminal_is_shown_the_password_and_no_file_is_written() {
+    let place = TempDir::new().unwrap();
+    let python = Command::new("python3").args(["-c", "import pty"]).status();
+    if !python.is_ok_and(|status| status.success()) {
+        return println!("skipped: no python3 to make a terminal");
+    }
+    let terminal = "import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)";
+    let mut process = Command::new("python3")
+        .args(["-c", terminal, env!("CARGO_BIN_EXE_overkeep"), "run", "--data", "data", "--listen", "127.0.0.1:0"])
+        .current_dir(place.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
+    // Log lines for people come out of the same terminal.
+    let mut said = String::new();
+    let shown = lines.into_iter().find_map(|line| {
+        said += &line;
+        line.strip_prefix("password: ").map(|rest| rest.split_whitespace().next().unwrap().to_owned())
+    });
+    let url = said.split_whitespace().find(|word| word.starts_with("https://")).map(|url| url.trim_end_matches("administrator:").to_owned());
+    let entered = login(&url.expect("a URL"), &shown.expect("a password"));
+    process.kill().unwrap();
+    process.wait().unwrap();
+    assert_eq!(entered, 200);
+    assert!(!place.path().join("data.admin-password").exists());
+}
+
+#[test]
+fn a_start_that_cannot_be_says_why_in_one_line() {
+    let place = TempDir::new().unwrap();
+    let running = Running::start(place.path(), &[]);
+    let port = running.url.trim_start_matches("https://").to_owned();
+
+    assert_refused(&refused(place.path(), &[]), &["data", "in use by another process"]);
+    assert_refused(&refused(place.path(), &["--data", "other", "--listen", &port]), &["listen", &port, "in use"]);
+    assert!(!place.path().join("other").exists(), "a start that failed leaves a file behind");
+
+    assert_refused(&refused(place.path(), &["--data", "missing/data"]), &["missing", "No such file or directory"]);
+    assert_refused(&refused(place.path(), &["--data", "data/data"]), &["data/data", "Not a directory"]);
+    assert_refused(&refused(place.path(), &["--data", "."]), &["directory"]);
+    fs::write(place.path().join("letter"), "Dear reader").unwrap();
+    assert_refused(&refused(place.path(), &["--data", "letter"]), &["letter", "not a data file"]);
+    assert_eq!(fs::read_to_string(place.path().join("letter")).unwrap(), "Dear reader");
+
+    assert_refused(&refused(place.path(), &["--data", "other", "--admin-password-file", "none"]), &["admin-password-file", "none"]);
+    fs::write(place.path().join("settings"), "[sessions]\ntimout = '5m'").unwrap();
+    assert_refused(&refused(place.path(), &["--config", "settings"]), &["sessions.timout", "settings", "no such key"]);
+    fs::write(place.path().join("settings"), "[sessions]\ntimeout = '5s'").unwrap();
+    assert_refused(&refused(place.path(), &["--config", "settings"]), &["sessions.timeout", "5s", "1m to 365d"]);
+}
+
+#[test]
+fn a_directory_that_may_not_be_written_to_is_named() {
+    let place = TempDir::new().unwrap();
+    let locked = place.path().join("locked");
+    fs::create_dir(&locked).unwrap();
+    fs::set_permissions(&locked, Permissions::from_mode(0o500)).unwrap();
+    if fs::write(locked.join("probe"), "").is_ok() {
+        return println!("skipped: this user may write everywhere");
+    }
+    assert_refused(&refused(place.path(), &["--data", "locked/data"]), &["locked", "Permission denied"]);
+}
+
+#[test]
+fn a_file_that_was_open_to_others_is_closed_to_them() {
+    let place = TempDir::new().unwrap();
+    let data = place.path().join("data");
+    fs::write(&data, "").unwrap();
+    fs::set_permissions(&data, Permissions::from_mode(0o644)).unwrap();
+    let _running = Running::start(place.path(), &[]);
+    assert_eq!(mode(&data), 0o600);
+}
+
+#[test]
+fn wrong_usage_ends_with_status_2_and_help_with_0() {
+    let run = |arguments: &[&str]| Command::new(env!("CARGO_BIN_EXE_overkeep")).args(arguments).output().unwrap();
+    let help = run(&["run", "--help"]);
+    let text = String::from_utf8(help.stdout).unwrap();
+    assert_eq!(help.status.code(), Some(0));
+    for flag in ["--config", "--data", "--listen", "--advertise", "--admin-password-file", "OVERKEEP_"] {
+        assert!(text.contains(flag), "{flag} is missing in {text}");
+    }
+    assert_eq!(run(&["run", "--lsten", "127.0.0.1:0"]).status.code(), Some(2));
+}
+
+#[test]
+fn a_request_that_is_being_answered_when_the_end_is_asked_for_still_gets_its_answer() {
+    let place = TempDir::new().unwrap();
+    fs::write(place.path().join("given"), "given-by-hand").unwrap();
+    fs::write(place.path().join("was-there"), "").unwrap();
+    fs::write(place.path().join("slow"), "[passwords]\ncost = 16").unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_overkeep"));
+    let arguments = ["run", "--config", "slow", "--data", "data", "--listen", "127.0.0.1:0", "--admin-password-file", "given"];
+    let mut process = command.args(arguments).env_clear().current_dir(place.path()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let first = BufReader::new(process.stdout.take().unwrap()).lines().next().unwrap().unwrap();
+    let url = first.split_whitespace().find(|word| word.starts_with("https://")).unwrap().to_owned();
+    let start = Instant::now();
+    login(&url, "given-by-hand");
+    let one = start.elapsed();
+
+    // A login takes that long: a quarter of it later it is under way.
+    let entering = thread::spawn(move || login(&url, "given-by-hand"));
+    thread::sleep((one / 4).max(Duration::from_millis(50)));
+    signal(process.id());
+    assert_eq!(entering.join().unwrap(), 200);
+    assert_eq!(process.wait().unwrap().code(), Some(0));
+}
