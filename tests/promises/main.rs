@@ -7,6 +7,8 @@ mod contract;
 mod crash;
 mod engine;
 mod harness;
+mod host;
+mod lost_updates;
 mod pki;
 mod query;
 mod samples;

@@ -164,7 +164,8 @@ fn a_terminal_is_shown_the_password_and_no_file_is_written() {
         said += &line;
         line.strip_prefix("password: ").map(|rest| rest.split_whitespace().next().unwrap().to_owned())
     });
-    let url = said.split_whitespace().find(|word| word.starts_with("https://")).map(|url| url.trim_end_matches("administrator:").to_owned());
+    let url =
+        said.split_whitespace().find(|word| word.starts_with("https://")).map(|url| url.trim_end_matches("administrator:").to_owned());
     let entered = login(&url.expect("a URL"), &shown.expect("a password"));
     process.kill().unwrap();
     process.wait().unwrap();
@@ -238,7 +239,8 @@ fn a_request_that_is_being_answered_when_the_end_is_asked_for_still_gets_its_ans
     fs::write(place.path().join("slow"), "[passwords]\ncost = 16").unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_overkeep"));
     let arguments = ["run", "--config", "slow", "--data", "data", "--listen", "127.0.0.1:0", "--admin-password-file", "given"];
-    let mut process = command.args(arguments).env_clear().current_dir(place.path()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut process =
+        command.args(arguments).env_clear().current_dir(place.path()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let first = BufReader::new(process.stdout.take().unwrap()).lines().next().unwrap().unwrap();
     let url = first.split_whitespace().find(|word| word.starts_with("https://")).unwrap().to_owned();
     let start = Instant::now();

@@ -1,0 +1,73 @@
+//! The owner of the host gets in again, whether the controller runs or not.
+
+use std::os::unix::fs::PermissionsExt;
+
+use overkeep::{
+    clock::Clock,
+    config::Config,
+    controller,
+    host::{Command, socket},
+};
+use tempfile::TempDir;
+
+fn configuration(directory: &TempDir) -> Config {
+    let mut config = Config { data: directory.path().join("data"), ..Config::default() };
+    config.listen = "127.0.0.1:0".parse().unwrap();
+    config.passwords.cost = 10;
+    config
+}
+
+fn reset(password: &str) -> Command {
+    Command::ResetPassword { username: "admin".into(), password: password.into() }
+}
+
+#[test]
+fn a_lost_password_is_replaced_with_the_controller_running_and_without() {
+    let directory = TempDir::new().unwrap();
+    let config = configuration(&directory);
+    let path = socket::beside(&config.data);
+    assert!(socket::ask(&path, &Command::ListAdministrators).is_none(), "nobody listens yet");
+
+    let running = controller::start(&config, Clock::system()).unwrap();
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    let listed = socket::ask(&path, &Command::ListAdministrators).unwrap().unwrap();
+    assert!(matches!(listed.as_slice(), [one] if one.contains("user name admin") && one.contains("enabled")), "{listed:?}");
+    let told = socket::ask(&path, &reset("another password")).unwrap().unwrap();
+    assert!(told.iter().all(|line| !line.contains("another password")), "{told:?}");
+    let unknown = Command::Unlock { username: "nobody".into() };
+    assert!(socket::ask(&path, &unknown).unwrap().unwrap_err().contains("username"));
+    running.stop();
+    assert!(!path.exists() && socket::ask(&path, &Command::ListAdministrators).is_none());
+
+    let host = controller::host(&config).unwrap();
+    assert!(host.act(reset("a third password")).is_ok());
+    host.store.close();
+    let again = controller::start(&config, Clock::system()).unwrap();
+    assert!(again.generated_password().is_none());
+    let certificates = socket::ask(&path, &Command::ListCertificates).unwrap().unwrap();
+    assert_eq!(certificates.iter().map(|line| line.split(':').next().unwrap()).collect::<Vec<_>>(), ["root", "intermediate", "server"]);
+}
+
+#[test]
+fn a_command_shows_no_password_when_it_is_printed() {
+    assert!(!format!("{:?}", reset("very secret")).contains("very secret"));
+}
+
+#[test]
+fn what_is_no_command_is_refused_and_the_next_one_is_answered() {
+    use std::io::{Read, Write};
+    let directory = TempDir::new().unwrap();
+    let config = configuration(&directory);
+    let _running = controller::start(&config, Clock::system()).unwrap();
+    let path = socket::beside(&config.data);
+    for bytes in [&b"\n"[..], b"{}\n", b"{\"command\":\"format\"}\n", b"\xff\xfe\n", &[b'x'; 70_000]] {
+        let mut stream = std::os::unix::net::UnixStream::connect(&path).unwrap();
+        // The other side may have enough before all is said.
+        drop(stream.write_all(bytes));
+        drop(stream.shutdown(std::net::Shutdown::Write));
+        let mut answer = String::new();
+        drop(stream.read_to_string(&mut answer));
+        assert!(!answer.contains("Done"), "{answer}");
+    }
+    assert!(socket::ask(&path, &Command::ListAdministrators).unwrap().is_ok());
+}
