@@ -40,6 +40,10 @@ pub trait Entity: Serialize + DeserializeOwned + Clone + Send + Sync + 'static {
     const LINKS: &'static [&'static str] = &[];
     /// JSON members that only creation sets: PUT and PATCH keep the stored value.
     const FIXED: &'static [&'static str] = &[];
+    /// JSON members that PUT demands although creation does not.
+    const REQUIRED_ON_REPLACE: &'static [&'static str] = &[];
+    /// Fields that requests know by another name: the field and the member. Errors speak of the member.
+    const MEMBERS: &'static [(&'static str, &'static str)] = &[];
     /// How the spec is stored.
     const DISK: Disk = Disk::Binary;
     /// The version of the stored shape. Whoever changes `Self` or `State` takes the next one, keeps the structs as they were and

@@ -150,7 +150,7 @@ pub struct Replace<E>(pub Json, PhantomData<E>);
 
 impl<E: Entity + JsonSchema> Argument for Replace<E> {
     fn describe(operation: &mut Operation) -> Result<()> {
-        let schema = body::replace_schema(Schemas::inline::<Draft<E>>(), E::FIXED);
+        let schema = body::replace_schema(Schemas::inline::<Draft<E>>(), E::FIXED, E::REQUIRED_ON_REPLACE);
         operation.json_body(E::KIND.name, body::title(E::KIND.name, "Replace"), schema)
     }
     fn take(incoming: &mut Incoming<'_>) -> Result<Self> {

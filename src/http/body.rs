@@ -63,7 +63,7 @@ impl Incoming<'_> {
 fn drop_nulls(json: &mut Json, schema: &Json) {
     match json {
         Json::Object(members) if is_described(schema) => {
-            members.retain(|name, member| !member.is_null() && !(*member == "" && may_be_blank(schema, name)));
+            members.retain(|name, member| !(member.is_null() || *member == "" && may_be_blank(schema, name)));
             for (name, member) in members {
                 if let Some(inner) = member_schema(schema, name) {
                     drop_nulls(member, inner);
@@ -118,10 +118,12 @@ pub fn lower_first(name: &str) -> String {
     letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
 }
 
-/// The schema of a PUT from that of a POST: what only creation sets is not required, and nothing has a default.
-pub fn replace_schema(mut schema: Json, fixed: &[&str]) -> Json {
+/// The schema of a PUT from that of a POST: what only creation sets is not required, what only a PUT demands is, and nothing has a
+/// default.
+pub fn replace_schema(mut schema: Json, fixed: &[&str], demanded: &[&str]) -> Json {
     if let Some(required) = schema.get_mut("required").and_then(Json::as_array_mut) {
         required.retain(|name| !name.as_str().is_some_and(|name| fixed.contains(&name)));
+        required.splice(0..0, demanded.iter().map(|name| Json::from(*name)));
     }
     strip(&mut schema, &["default"]);
     schema

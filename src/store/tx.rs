@@ -141,7 +141,8 @@ impl Tx<'_> {
             Ok(ControlFlow::Break(()))
         })?;
         let shown = String::from_utf8_lossy(&value).into_owned();
-        if taken { Err(Error::Duplicate { field: entry.field.into(), value: shown }) } else { Ok(()) }
+        let member = E::MEMBERS.iter().find(|(field, _)| *field == entry.field).map_or(entry.field, |(_, member)| member);
+        if taken { Err(Error::Duplicate { field: member.into(), value: shown }) } else { Ok(()) }
     }
 
     fn records<E: Entity>(&self) -> Result<Table> {
