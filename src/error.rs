@@ -50,6 +50,9 @@ pub enum Error {
     /// The credentials were refused; deliberately without a reason.
     #[error("authentication failed")]
     InvalidAuth,
+    /// The certificate with this fingerprint belongs to somebody already.
+    #[error("the certificate is in use")]
+    CertificateInUse { fingerprint: String },
     /// A refusal that has a name of its own on the wire.
     #[error("{0}")]
     Refused(Refusal),
@@ -77,9 +80,11 @@ pub enum Refusal {
     #[error("the enrollment method is not one this controller knows")]
     InvalidEnrollMethod,
     #[error("an enrollment of this method is outstanding already")]
-    EnrollmentExists,
+    EnrollmentExists { method: &'static str },
     #[error("the certificate request cannot be processed")]
     CouldNotProcessCsr,
+    #[error("the certificate request is not in the name of the router's id")]
+    RouterCommonName,
     #[error("a certificate request is missing or not usable")]
     MissingOrInvalidCsr,
     #[error("the content type is not one this operation takes")]
@@ -98,6 +103,32 @@ pub enum Refusal {
     MfaNotEnrolled,
     #[error("the code is wrong, or was used")]
     MfaInvalidToken,
+    #[error("an authenticator of this kind, or in this state, cannot be changed so")]
+    CannotUpdateAuthenticator,
+    #[error("the current password is not the one given")]
+    WrongCurrentPassword,
+    #[error("the certificate is not the one that waits to be confirmed")]
+    InvalidClientCert,
+    #[error("no certificate was presented that the certificate authority issued for clients and that is valid now")]
+    CertFailedValidation,
+    #[error("the certificate authority is not verified, or does not take part in this kind of enrollment")]
+    EnrollmentCaNotValid,
+    #[error("there is no certificate authority to enroll with")]
+    EnrollmentNoValidCas,
+    #[error("the certificate does not say who it is for where its authority wants it said")]
+    MissingCertClaim,
+    #[error("the certificate authority is verified already")]
+    CaAlreadyVerified,
+    #[error("the certificate is not one of a certificate authority")]
+    CertificateIsNotCa,
+    #[error("the text holds a PEM block of something else than a certificate")]
+    ExpectedPemCertificate,
+    #[error("the PEM block holds no readable certificate")]
+    CouldNotParseDerBlock,
+    #[error("the common name is not the verification token")]
+    InvalidCommonName,
+    #[error("the certificate does not verify with that of the certificate authority")]
+    CertificateFailedValidation,
     #[error("the body is larger than this controller takes")]
     TooLarge,
     #[error("no such method on this path")]

@@ -4,10 +4,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Entity, ExternalJwtSigner, Facts, FactsExt, Field, Id, Kind, OnDelete, Record, Reference};
-use crate::{error::Result, query::Type};
+use crate::{
+    error::{Error, Result},
+    query::Type,
+};
 
 /// No policy allows shorter passwords.
 const SHORTEST_PASSWORD: i64 = 5;
+/// Whoever logs in may not send a longer one.
+const LONGEST_PASSWORD: usize = 100;
 
 /// How the identities that name it may log in.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -63,6 +68,31 @@ pub struct Updb {
     pub max_attempts: i64,
     /// How long it stays locked; 0: until it is enabled again.
     pub lockout_duration_minutes: i64,
+}
+
+impl Updb {
+    /// Whether a password may be set. Letters and digits are those of any script; whatever else is not blank is special.
+    ///
+    /// # Errors
+    /// The first rule that it breaks. The error does not repeat it.
+    pub fn check_password(&self, password: &str) -> Result<()> {
+        let has = |kind: fn(char) -> bool| password.chars().any(kind);
+        let length = password.chars().count();
+        let shortest = self.min_password_length.max(SHORTEST_PASSWORD);
+        let special = |c: char| !c.is_alphanumeric() && !c.is_whitespace();
+        let rules = [
+            (length <= LONGEST_PASSWORD, format!("must have at most {LONGEST_PASSWORD} characters")),
+            (i64::try_from(length).is_ok_and(|length| length >= shortest), format!("must have at least {shortest} characters")),
+            (
+                !self.require_mixed_case || has(char::is_lowercase) && has(char::is_uppercase),
+                "must have lower and upper case letters".into(),
+            ),
+            (!self.require_number_char || has(char::is_numeric), "must have a digit".into()),
+            (!self.require_special_char || has(special), "must have a special character".into()),
+        ];
+        let broken = rules.into_iter().find(|(kept, _)| !kept);
+        broken.map_or(Ok(()), |(_, reason)| Err(Error::invalid("password", reason, "")))
+    }
 }
 
 /// What a session needs besides before it may do anything.

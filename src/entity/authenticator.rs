@@ -4,7 +4,25 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Ca, Entity, EntityRef, Facts, FactsExt, Field, Id, Identity, Kind, OnDelete, Record, Reference};
-use crate::{error::Result, query::Type};
+use crate::{
+    error::{Error, Result},
+    pki::Certificate,
+    query::{Type, Value},
+};
+
+/// Characters of a user name. Whoever logs in may send no other.
+const USERNAME: std::ops::RangeInclusive<usize> = 4..=100;
+
+/// Rules for user names.
+///
+/// # Errors
+/// It is too short or too long to log in with.
+pub fn check_username(name: &str) -> Result<()> {
+    if USERNAME.contains(&name.chars().count()) {
+        return Ok(());
+    }
+    Err(Error::invalid("username", format!("must have {} to {} characters", USERNAME.start(), USERNAME.end()), name))
+}
 
 /// A credential of an identity. No request writes it as such, and nothing prints it.
 #[derive(Clone, Serialize, Deserialize)]
@@ -56,6 +74,11 @@ impl Method {
 }
 
 impl Credential {
+    /// A certificate.
+    pub fn certificate(of: &Certificate) -> Self {
+        Self::Cert { fingerprint: of.fingerprint(), pem: of.pem(), unverified: None }
+    }
+
     /// Which kind it is.
     pub fn method(&self) -> Method {
         match self {
@@ -116,13 +139,21 @@ impl Entity for Authenticator {
         Field::plain("certPem", Type::Text, |r| r.spec.credential.pem().into()),
         Field::unique("updbUsername", Type::Text, |r| r.spec.credential.username().into()),
         Field::indexed("identity", Type::Text, |r| r.spec.identity_id.as_str().into()),
+        // Known to saved filters, and never told.
+        Field::plain("updbPassword", Type::Text, |_| Value::Null),
+        Field::plain("updbSalt", Type::Text, |_| Value::Null),
     ];
+    const MEMBERS: &'static [(&'static str, &'static str)] = &[("updbUsername", "username")];
     const REFERENCES: &'static [Reference<Self>] = &[
         Reference::to::<Identity>("identity", |r| vec![r.spec.identity_id.as_str()], OnDelete::Cascade),
         Reference::to::<Ca>("ca", |r| r.state.ca_id.iter().map(Id::as_str).collect(), OnDelete::Cascade),
     ];
     type State = State;
     type View = View;
+
+    fn check(&self, _: &dyn Facts) -> Result<()> {
+        self.credential.username().map_or(Ok(()), check_username)
+    }
 
     fn view(record: &Record<Self>, facts: &dyn Facts) -> Result<View> {
         let Self { identity_id, credential } = &record.spec;

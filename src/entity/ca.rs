@@ -1,12 +1,15 @@
 //! Certificate authorities of others, whose certificates enroll and log in identities.
 
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value as Json;
 
-use super::{Entity, Facts, Field, Kind, Record, Roles};
+use super::{
+    Entity, ExternalIdClaim, Facts, Field, Id, Kind, Record, Roles,
+    external_id_claim::{ClaimLocation, ClaimMatcher},
+};
 use crate::{
     error::{Error, Result},
+    pki::{self, Certificate},
     query::Type,
 };
 
@@ -37,51 +40,28 @@ pub struct Ca {
     pub external_id_claim: Option<ExternalIdClaim>,
 }
 
-/// Where in a certificate an external id stands: candidates from `location`, those that `matcher` lets pass, what `parser` makes
-/// of them, and of that the element at `index`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ExternalIdClaim {
-    #[schemars(schema_with = "nullable::<ClaimLocation>")]
-    pub location: ClaimLocation,
-    #[schemars(schema_with = "nullable::<ClaimMatcher>")]
-    pub matcher: ClaimMatcher,
-    #[schemars(schema_with = "nullable::<String>")]
-    pub matcher_criteria: String,
-    #[schemars(schema_with = "nullable::<ClaimParser>")]
-    pub parser: ClaimParser,
-    #[schemars(schema_with = "nullable::<String>")]
-    pub parser_criteria: String,
-    /// Counted from 0.
-    #[schemars(schema_with = "nullable::<i64>")]
-    pub index: i64,
-}
+impl Ca {
+    /// Its certificates. The first is the one that it is known by; each is an authority to verify with.
+    ///
+    /// # Errors
+    /// The text holds something else.
+    pub fn certificates(&self) -> pki::Result<Vec<Certificate>> {
+        Certificate::bundle(&self.cert_pem)
+    }
 
-/// The part of a certificate that holds candidates.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum ClaimLocation {
-    CommonName,
-    SanUri,
-    SanEmail,
-}
-
-/// Which candidates pass. `PREFIX` and `SUFFIX` are cut off.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum ClaimMatcher {
-    All,
-    Prefix,
-    Suffix,
-    Scheme,
-}
-
-/// Whether a candidate counts as one, or as several with a separator in between.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum ClaimParser {
-    None,
-    Split,
+    /// What an identity with this id is called that enrolls by itself with a certificate; `requested` is what it would like to be.
+    pub fn name_for(&self, ca: &Id<Self>, identity: &str, certificate: &Certificate, requested: Option<&str>) -> String {
+        let common_name = certificate.subject().common_name().unwrap_or_default();
+        let filled = [
+            ("[caName]", self.name.as_str()),
+            ("[caId]", ca.as_str()),
+            ("[identityId]", identity),
+            ("[commonName]", common_name.as_str()),
+            ("[requestedName]", requested.unwrap_or(identity)),
+        ];
+        let name = filled.into_iter().fold(self.identity_name_format.clone(), |name, (place, text)| name.replace(place, text));
+        if name.trim().is_empty() { identity.to_owned() } else { name }
+    }
 }
 
 /// What only code sets.
@@ -126,6 +106,7 @@ impl Entity for Ca {
         Field::plain("isAuthEnabled", Type::Bool, |r| r.spec.is_auth_enabled.into()),
     ];
     const FIXED: &'static [&'static str] = &["certPem"];
+    const REQUIRED_ON_REPLACE: &'static [&'static str] = &["identityNameFormat"];
     type State = State;
     type View = View;
 
@@ -172,16 +153,4 @@ impl Entity for Ca {
         let jwt = record.spec.is_auto_ca_enrollment_enabled.then_some("jwt");
         verify.into_iter().chain(jwt).map(|name| (name, format!("cas/{}/{name}", record.id))).collect()
     }
-}
-
-/// The schema of a member that is required although null may stand there, which then counts as missing.
-fn nullable<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
-    let mut schema = T::json_schema(generator);
-    if let Some(of) = schema.remove("type") {
-        schema.insert("type".into(), vec![of, "null".into()].into());
-    }
-    if let Some(Json::Array(words)) = schema.get_mut("enum") {
-        words.push(Json::Null);
-    }
-    schema
 }

@@ -3,7 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Ca, EdgeRouter, Entity, EntityRef, Facts, FactsExt, Field, Id, Identity, Kind, OnDelete, Record, Reference, TransitRouter};
+use super::{
+    Ca, EdgeRouter, Entity, EntityRef, Facts, FactsExt, Field, Id, Identity, Kind, OnDelete, Record, Reference, TransitRouter,
+    authenticator::check_username,
+};
 use crate::{clock::Timestamp, error::Result, query::Type};
 
 /// A one-time token that is outstanding. No request writes it as such, and nothing prints it.
@@ -133,6 +136,10 @@ impl Entity for Enrollment {
     ];
     type State = ();
     type View = View;
+
+    fn check(&self, _: &dyn Facts) -> Result<()> {
+        self.username.as_deref().map_or(Ok(()), check_username)
+    }
 
     fn view(record: &Record<Self>, facts: &dyn Facts) -> Result<View> {
         let Self { method, token, expires_at, jwt, identity_id, edge_router_id, transit_router_id, ca_id, username } = record.spec.clone();

@@ -1,5 +1,7 @@
 //! How an error of ours looks on the wire: one table, from [`Error`] to status, code and cause.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -33,6 +35,11 @@ pub struct ApiError {
 pub enum Cause {
     /// A member of the request that breaks a rule.
     Field { field: String, reason: String, value: String },
+    /// What is in the way.
+    Data { message: String, data: BTreeMap<&'static str, String> },
+    /// A refusal behind the refusal.
+    #[serde(rename_all = "camelCase")]
+    Nested { code: String, message: String, request_id: String },
     /// Anything else.
     Other { code: String, message: String },
 }
@@ -47,6 +54,11 @@ struct Face {
 impl Face {
     fn new(status: u16, code: &'static str, error: &Error) -> Self {
         Self { status, code, cause: Some(Cause::Other { code: "UNHANDLED".into(), message: error.to_string() }) }
+    }
+
+    fn nested(status: u16, code: &'static str, inner: &str, error: &Error) -> Self {
+        let cause = Cause::Nested { code: inner.into(), message: error.to_string(), request_id: String::new() };
+        Self { status, code, cause: Some(cause) }
     }
 
     fn field(status: u16, code: &'static str, field: &str, reason: &str, value: &str) -> Self {
@@ -74,6 +86,10 @@ fn face(error: &Error) -> Face {
         Error::Unauthorized { anonymous: true } => Face::new(401, "UNAUTHORIZED", error),
         Error::Unauthorized { anonymous: false } => Face { status: 401, code: "UNAUTHORIZED", cause: None },
         Error::InvalidAuth => Face::new(401, "INVALID_AUTH", error),
+        Error::CertificateInUse { fingerprint } => {
+            let data = BTreeMap::from([("fingerprint", fingerprint.clone())]);
+            Face { status: 409, code: "CERT_IN_USE", cause: Some(Cause::Data { message: error.to_string(), data }) }
+        }
         Error::Refused(refusal) => refused(*refusal, error),
         Error::Busy { .. } => Face::new(429, "SERVER_TOO_MANY_REQUESTS", error),
         Error::Storage(_) => Face { status: 503, code: "STORAGE_UNAVAILABLE", cause: None },
@@ -86,8 +102,9 @@ fn refused(refusal: Refusal, error: &Error) -> Face {
         Refusal::InvalidEnrollmentToken => (400, "INVALID_ENROLLMENT_TOKEN"),
         Refusal::EnrollmentExpired => (400, "ENROLLMENT_EXPIRED"),
         Refusal::InvalidEnrollMethod => (400, "INVALID_ENROLL_METHOD"),
-        Refusal::EnrollmentExists => return Face::field(409, "ENROLLMENT_EXISTS", "method", &error.to_string(), ""),
+        Refusal::EnrollmentExists { method } => return Face::field(409, "ENROLLMENT_EXISTS", "method", &error.to_string(), method),
         Refusal::CouldNotProcessCsr => (400, "COULD_NOT_PROCESS_CSR"),
+        Refusal::RouterCommonName => return Face::nested(400, "COULD_NOT_PROCESS_CSR", "EDGE_ROUTER_ENROLL_COMMON_NAME_INVALID", error),
         Refusal::MissingOrInvalidCsr => (400, "MISSING_OR_INVALID_CSR"),
         Refusal::InvalidContentType => (400, "INVALID_CONTENT_TYPE"),
         Refusal::NoEdgeRoutersAvailable => (400, "NO_EDGE_ROUTERS_AVAILABLE"),
@@ -97,6 +114,19 @@ fn refused(refusal: Refusal, error: &Error) -> Face {
         Refusal::MfaExists => (409, "MFA_EXISTS"),
         Refusal::MfaNotEnrolled => (409, "MFA_NOT_ENROLLED"),
         Refusal::MfaInvalidToken => (400, "MFA_INVALID_TOKEN"),
+        Refusal::CannotUpdateAuthenticator => (409, "CAN_NOT_UPDATE_AUTHENTICATOR"),
+        Refusal::WrongCurrentPassword => return Face::field(401, "UNAUTHORIZED", "currentPassword", &error.to_string(), ""),
+        Refusal::InvalidClientCert => (400, "INVALID_CLIENT_CERT"),
+        Refusal::CertFailedValidation => (400, "CERT_FAILED_VALIDATION"),
+        Refusal::EnrollmentCaNotValid => (400, "ENROLLMENT_CA_NOT_VALID"),
+        Refusal::EnrollmentNoValidCas => (400, "ENROLLMENT_NO_VALID_CAS"),
+        Refusal::MissingCertClaim => (400, "MISSING_CERT_CLAIM"),
+        Refusal::CaAlreadyVerified => (409, "CA_ALREADY_VERIFIED"),
+        Refusal::CertificateIsNotCa => (400, "CERTIFICATE_IS_NOT_CA"),
+        Refusal::ExpectedPemCertificate => (400, "EXPECTED_PEM_CERTIFICATE"),
+        Refusal::CouldNotParseDerBlock => (400, "COULD_NOT_PARSE_DER_BLOCK"),
+        Refusal::InvalidCommonName => (400, "INVALID_COMMON_NAME"),
+        Refusal::CertificateFailedValidation => (400, "CERTIFICATE_FAILED_VALIDATION"),
         Refusal::TooLarge => (413, "REQUEST_ENTITY_TOO_LARGE"),
         Refusal::MethodNotAllowed => (405, "METHOD_NOT_ALLOWED"),
         Refusal::UnknownPath => (404, "NOT_FOUND"),
@@ -107,7 +137,10 @@ fn refused(refusal: Refusal, error: &Error) -> Face {
 
 /// The reply for an error. What nobody outside needs to know goes to the log.
 pub fn reply(error: &Error, request_id: &str) -> Reply {
-    let Face { status, code, cause } = face(error);
+    let Face { status, code, mut cause } = face(error);
+    if let Some(Cause::Nested { request_id: inner, .. }) = &mut cause {
+        *inner = request_id.to_owned();
+    }
     if status >= 500 {
         tracing::error!(%error, code, "request failed");
     }

@@ -6,8 +6,8 @@ use arc_swap::ArcSwap;
 use serde::Serialize;
 
 use super::{
-    AlternativeNames, Authority, Certificate, KeyedCertificate, Material, Result, bundle_pem, certificates_only_base64, chain_pem,
-    jwt::Signer, tls::ServerLeaf,
+    AlternativeNames, Authority, Certificate, KeyedCertificate, Material, PublicJwk, Result, bundle_pem, certificates_only_base64,
+    chain_pem, jwt::Signer, tls::ServerLeaf,
 };
 
 /// Keys and certificates of a controller, opened.
@@ -87,6 +87,19 @@ impl Holdings {
     /// The claims have no JSON form.
     pub fn sign(&self, claims: &impl Serialize) -> Result<String> {
         self.signer.load().sign(claims)
+    }
+
+    /// A signature of bytes with the same key, base64url without padding. Of bytes that could not be a token's, please.
+    ///
+    /// # Errors
+    /// The key cannot be used.
+    pub fn sign_bytes(&self, message: &[u8]) -> Result<String> {
+        self.signer.load().sign_bytes(message)
+    }
+
+    /// The public half of that key.
+    pub fn public_key(&self) -> PublicJwk {
+        self.signer.load().public_key().clone()
     }
 
     /// An issued certificate and the authorities between it and the root, as PEM.

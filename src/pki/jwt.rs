@@ -3,7 +3,7 @@
 //!
 //! Call [`install`] once before anything else of this file, or of `jsonwebtoken`, is used.
 
-use super::{Error, KeyKind, KeyedCertificate, PublicKey, Result, jwt_provider};
+use super::{Error, KeyKind, KeyedCertificate, PublicJwk, PublicKey, Result, jwt_provider};
 use jsonwebtoken::dangerous::insecure_decode;
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk};
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
@@ -21,6 +21,7 @@ pub fn install() {
 pub struct Signer {
     header: Header,
     key: EncodingKey,
+    public: PublicJwk,
 }
 
 impl Signer {
@@ -38,7 +39,21 @@ impl Signer {
         };
         let mut header = Header::new(algorithm);
         header.kid = Some(signing.certificate().fingerprint());
-        Ok(Self { header, key })
+        let public = PublicJwk::of(signing.certificate(), &format!("{algorithm:?}"))?;
+        Ok(Self { header, key, public })
+    }
+
+    /// The public half of the key.
+    pub fn public_key(&self) -> &PublicJwk {
+        &self.public
+    }
+
+    /// A signature of bytes, base64url without padding. Whoever signs what others chose must set it apart from tokens.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] if the key cannot be used.
+    pub fn sign_bytes(&self, message: &[u8]) -> Result<String> {
+        jsonwebtoken::crypto::sign(message, &self.key, self.header.alg).map_err(|error| Error::Internal(error.to_string()))
     }
 
     /// The compact form of a token with these claims.

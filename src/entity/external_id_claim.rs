@@ -1,0 +1,117 @@
+//! External id claims: where in a certificate of somebody else's authority it says whose it is.
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+
+use crate::pki::Certificate;
+
+/// Where in a certificate an external id stands: candidates from `location`, those that `matcher` lets pass, what `parser` makes
+/// of them, and of that the element at `index`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ExternalIdClaim {
+    #[schemars(schema_with = "nullable::<ClaimLocation>")]
+    pub location: ClaimLocation,
+    #[schemars(schema_with = "nullable::<ClaimMatcher>")]
+    pub matcher: ClaimMatcher,
+    #[schemars(schema_with = "nullable::<String>")]
+    pub matcher_criteria: String,
+    #[schemars(schema_with = "nullable::<ClaimParser>")]
+    pub parser: ClaimParser,
+    #[schemars(schema_with = "nullable::<String>")]
+    pub parser_criteria: String,
+    /// Counted from 0.
+    #[schemars(schema_with = "nullable::<i64>")]
+    pub index: i64,
+}
+
+/// The part of a certificate that holds candidates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum ClaimLocation {
+    CommonName,
+    SanUri,
+    SanEmail,
+}
+
+/// Which candidates pass. `PREFIX` and `SUFFIX` are cut off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum ClaimMatcher {
+    All,
+    Prefix,
+    Suffix,
+    Scheme,
+}
+
+/// Whether a candidate counts as one, or as several with a separator in between.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum ClaimParser {
+    None,
+    Split,
+}
+
+impl ExternalIdClaim {
+    /// What a certificate says there; `None` if it says nothing, or the claim cannot fit any certificate. A certificate without a
+    /// common name has a blank one.
+    pub fn of(&self, certificate: &Certificate) -> Option<String> {
+        let kept = self.candidates(certificate).into_iter().filter_map(|candidate| self.matched(candidate));
+        let at = usize::try_from(self.index).ok()?;
+        match self.parser {
+            ClaimParser::None => kept.into_iter().nth(at),
+            ClaimParser::Split if self.parser_criteria.is_empty() => None,
+            ClaimParser::Split => kept.flat_map(|text| self.parts(&text)).nth(at),
+        }
+    }
+
+    fn candidates(&self, certificate: &Certificate) -> Vec<String> {
+        let names = certificate.names();
+        match self.location {
+            ClaimLocation::CommonName => vec![certificate.subject().common_name().unwrap_or_default()],
+            ClaimLocation::SanUri => names.uris.iter().map(|uri| lower_scheme(uri)).collect(),
+            ClaimLocation::SanEmail => names.emails.clone(),
+        }
+    }
+
+    fn matched(&self, candidate: String) -> Option<String> {
+        let wanted = self.matcher_criteria.as_str();
+        match (self.matcher, self.location) {
+            (ClaimMatcher::All, _) => Some(candidate),
+            _ if wanted.is_empty() => None,
+            (ClaimMatcher::Scheme, ClaimLocation::SanUri) => {
+                let fits = candidate.split_once(':').is_some_and(|(scheme, _)| scheme.eq_ignore_ascii_case(wanted));
+                fits.then_some(candidate)
+            }
+            // Of an address only the scheme can be matched.
+            (_, ClaimLocation::SanUri) | (ClaimMatcher::Scheme, _) => None,
+            (ClaimMatcher::Prefix, _) => candidate.strip_prefix(wanted).map(str::to_owned),
+            (ClaimMatcher::Suffix, _) => candidate.strip_suffix(wanted).map(str::to_owned),
+        }
+    }
+
+    fn parts(&self, text: &str) -> Vec<String> {
+        text.split(self.parser_criteria.as_str()).map(str::to_owned).collect()
+    }
+}
+
+/// RFC 3986 section 3.1: the case of a scheme means nothing, and its normal form is the lower one.
+fn lower_scheme(uri: &str) -> String {
+    match uri.split_once(':') {
+        Some((scheme, rest)) => format!("{}:{rest}", scheme.to_ascii_lowercase()),
+        None => uri.to_owned(),
+    }
+}
+
+/// The schema of a member that is required although null may stand there, which then counts as missing.
+fn nullable<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    let mut schema = T::json_schema(generator);
+    if let Some(of) = schema.remove("type") {
+        schema.insert("type".into(), vec![of, "null".into()].into());
+    }
+    if let Some(Json::Array(words)) = schema.get_mut("enum") {
+        words.push(Json::Null);
+    }
+    schema
+}
