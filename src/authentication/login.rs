@@ -3,16 +3,21 @@
 use rustls::pki_types::CertificateDer;
 use uuid::Uuid;
 
-use super::{Passwords, mfa};
+use super::{
+    Passwords, mfa,
+    trust::{self, Judgement},
+};
 use crate::{
-    change::{Change, Changes, Lifecycle, identity::disable},
+    change::{Change, Changes, Lifecycle, identity::disable, session_certificate},
     clock::Timestamp,
-    entity::{ApiSession, AuthPolicy, Authenticator, ConfigType, Credential, EnvInfo, FactsExt, Id, Identity, Record, SdkInfo},
+    entity::{ApiSession, AuthPolicy, Authenticator, Ca, ConfigType, Credential, EnvInfo, FactsExt, Id, Identity, Record, SdkInfo},
     error::{Error, Result},
-    pki::{Certificate, Holdings, LeafDates, Purpose, Verification},
+    pki::{Certificate, Holdings},
     store::{Read, Store},
 };
 
+/// What sessions name where no authenticator was used.
+const INTERNAL: &str = "internal";
 /// The word for every config type.
 const ALL: &str = "all";
 
@@ -20,8 +25,10 @@ const ALL: &str = "all";
 #[derive(Debug, Clone)]
 pub struct Principal {
     pub identity: Id<Identity>,
-    /// The authenticator's id.
+    /// The authenticator's id, or `internal` where a claim in the certificate of another authority names the identity.
     pub authenticator: String,
+    /// The certificate that was shown, if one was; edge routers take it as long as the session lasts.
+    pub certificate: Option<Certificate>,
 }
 
 /// What a login says of its surroundings.
@@ -91,17 +98,26 @@ async fn lock_out(changes: &Changes, identity: &Id<Identity>, minutes: i64) -> R
 pub fn certificate(store: &Store, holdings: &Holdings, now: Timestamp, presented: &[CertificateDer<'_>]) -> Result<Principal> {
     let chain: Vec<Certificate> = presented.iter().map_while(|der| Certificate::from_der(der).ok()).collect();
     let leaf = chain.first().ok_or(Error::InvalidAuth)?;
-    let cas = holdings.authority().cas();
-    let judge = Verification { anchors: cas, intermediates: cas, now: now.seconds(), purpose: Purpose::Any, leaf_dates: LeafDates::Ignore };
-    judge.anchor_of(&chain).map_err(|_| Error::InvalidAuth)?;
-    store.read(|tx| {
+    let how = Judgement::of_login(now.seconds());
+    let in_time = leaf.valid_at(how.now);
+    let allowed = |policy: &Record<AuthPolicy>| {
+        let cert = &policy.spec.primary.cert;
+        cert.allowed && (in_time || cert.allow_expired_certs)
+    };
+    let found = store.read(|tx| {
+        if !trust::is_ours(holdings, &chain, how) {
+            let usable = |ca: &Record<Ca>| ca.spec.is_auth_enabled && ca.state.is_verified;
+            let ca = trust::authority(tx, &chain, how, usable)?.ok_or(Error::InvalidAuth)?;
+            let claim = ca.spec.external_id_claim.and_then(|claim| claim.of(leaf)).filter(|id| !id.is_empty());
+            if let Some(id) = claim {
+                let identity = tx.find_by::<Identity>("externalId", &id)?.ok_or(Error::InvalidAuth)?;
+                return admitted(tx, identity, INTERNAL.into(), now, allowed);
+            }
+        }
         let authenticator = tx.find_by::<Authenticator>("certFingerprint", &leaf.fingerprint())?.ok_or(Error::InvalidAuth)?;
-        let in_time = leaf.valid_at(now.seconds());
-        principal(tx, &authenticator, now, |policy| {
-            let cert = &policy.spec.primary.cert;
-            cert.allowed && (in_time || cert.allow_expired_certs)
-        })
-    })
+        principal(tx, &authenticator, now, allowed)
+    })?;
+    Ok(Principal { certificate: Some(leaf.clone()), ..found })
 }
 
 /// The identity of an authenticator, if it is not disabled and its policy allows the method.
@@ -112,11 +128,22 @@ fn principal(
     allowed: impl FnOnce(&Record<AuthPolicy>) -> bool,
 ) -> Result<Principal> {
     let identity = tx.find(&authenticator.spec.identity_id)?.ok_or(Error::InvalidAuth)?;
+    admitted(tx, identity, authenticator.id.to_string(), now, allowed)
+}
+
+/// An identity, if it is not disabled and its policy allows the method.
+fn admitted(
+    tx: &Read<'_>,
+    identity: Record<Identity>,
+    authenticator: String,
+    now: Timestamp,
+    allowed: impl FnOnce(&Record<AuthPolicy>) -> bool,
+) -> Result<Principal> {
     let policy = tx.get(identity.spec.auth_policy())?;
     if identity.state.is_disabled(now) || !allowed(&policy) {
         return Err(Error::InvalidAuth);
     }
-    Ok(Principal { identity: identity.id, authenticator: authenticator.id.to_string() })
+    Ok(Principal { identity: identity.id, authenticator, certificate: None })
 }
 
 /// Opens a session for a principal.
@@ -147,7 +174,17 @@ fn open_in(change: &Change<'_, '_>, principal: Principal, surroundings: Surround
         is_mfa_complete: false,
         last_activity_at: change.now(),
     };
-    change.insert(Record::new(Id::from_text(ApiSession::new_id()), change.now(), session))
+    // The credential may have gone since it was judged.
+    if let Some(id) = session.authenticator()
+        && change.find(&Id::<Authenticator>::from_text(id))?.is_none()
+    {
+        return Err(Error::InvalidAuth);
+    }
+    let session = change.insert(Record::new(Id::from_text(ApiSession::new_id()), change.now(), session))?;
+    if let Some(certificate) = principal.certificate {
+        session_certificate::add(change, &session.id, &certificate)?;
+    }
+    Ok(session)
 }
 
 /// The ids of config types that are wanted; unknown ones are dropped. `all` stays the word it is: it also means types to come.

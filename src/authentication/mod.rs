@@ -14,6 +14,7 @@ pub mod mfa;
 mod passwords;
 mod sessions;
 mod tokens;
+pub mod trust;
 
 pub use codes::Codes;
 pub use passwords::Passwords;

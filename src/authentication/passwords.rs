@@ -14,8 +14,9 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use super::failures::WrongPasswords;
 use crate::{
     clock::Timestamp,
-    entity::{Id, Identity},
+    entity::{FactsExt, Id, Identity},
     error::{Error, Result},
+    store::Store,
 };
 
 /// Where to come back when the queue is full, in seconds.
@@ -52,11 +53,17 @@ impl Passwords {
         })
     }
 
-    /// The text to store for a password, in the PHC string format.
+    /// The text to store for a new password of an identity, in the PHC string format. Every password that is set comes through here.
     ///
     /// # Errors
-    /// The queue is full.
-    pub async fn hash(&self, password: String) -> Result<String> {
+    /// There is no such identity, its auth policy does not allow the password, or the queue is full.
+    pub async fn hash_for(&self, store: &Store, identity: &Id<Identity>, password: String) -> Result<String> {
+        let policy = store.read(|tx| tx.get(tx.get(identity)?.spec.auth_policy()))?;
+        policy.spec.primary.updb.check_password(&password)?;
+        self.hash(password).await
+    }
+
+    async fn hash(&self, password: String) -> Result<String> {
         let scrypt = self.scrypt;
         self.queued(move || hashed(&scrypt, &password)).await?
     }

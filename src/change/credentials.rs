@@ -1,12 +1,8 @@
-//! Credentials, auth policies and sessions: little happens with them beyond being written; what ends with them says `entity/` by
-//! references.
+//! Auth policies and sessions: little happens with them beyond being written; what ends with them says `entity/` by references.
 
-use super::{
-    Change, Lifecycle,
-    lifecycle::{session_id, short_id},
-};
+use super::{Change, Lifecycle, lifecycle::session_id};
 use crate::{
-    entity::{ApiSession, AuthPolicy, Authenticator, Identity, Mfa, Record, Session, identity::DEFAULT_AUTH_POLICY},
+    entity::{ApiSession, AuthPolicy, Identity, Mfa, Record, Session, identity::DEFAULT_AUTH_POLICY},
     error::{Error, Result},
 };
 
@@ -18,12 +14,6 @@ impl Lifecycle for AuthPolicy {
             return Err(Error::NotDeletable("the policy of identities that name none cannot be deleted".into()));
         }
         Ok(())
-    }
-}
-
-impl Lifecycle for Authenticator {
-    fn new_id() -> String {
-        short_id()
     }
 }
 

@@ -6,8 +6,8 @@ use uuid::Uuid;
 use super::{Change, Lifecycle, lifecycle::short_id};
 use crate::{
     clock::Timestamp,
-    entity::{Enrollment, Id, Record},
-    error::{Error, Result},
+    entity::{Enrollment, FactsExt, Id, Record},
+    error::{Error, Refusal, Result},
 };
 
 impl Lifecycle for Enrollment {
@@ -57,4 +57,16 @@ pub fn renew(enrollment: &mut Enrollment, expires_at: Timestamp, change: &Change
 pub fn issue(mut enrollment: Enrollment, expires_at: Timestamp, change: &Change<'_, '_>) -> Result<Record<Enrollment>> {
     renew(&mut enrollment, expires_at, change)?;
     change.insert(Record::new(Id::from_text(Enrollment::new_id()), change.now(), enrollment))
+}
+
+/// The same for an identity, which may have one of each method outstanding, expired or not.
+///
+/// # Errors
+/// There is one, or as in [`issue`].
+pub fn issue_once(enrollment: Enrollment, expires_at: Timestamp, change: &Change<'_, '_>) -> Result<Record<Enrollment>> {
+    let others = change.linked::<Enrollment>("identity", enrollment.subject())?;
+    if others.iter().any(|other| other.spec.method == enrollment.method) {
+        return Err(Error::Refused(Refusal::EnrollmentExists { method: enrollment.method.as_str() }));
+    }
+    issue(enrollment, expires_at, change)
 }

@@ -4,6 +4,8 @@
 //! beyond being written is in the file of its name, as its [`Lifecycle`]. Invariant: a record that breaks a rule of its kind is
 //! never stored, and everything a change brings about is in the same transaction.
 
+pub mod authenticator;
+pub mod ca;
 mod config;
 mod credentials;
 mod draft;
@@ -16,6 +18,7 @@ mod lifecycle;
 mod policy;
 mod registry;
 mod service;
+pub mod session_certificate;
 
 use std::{ops::Deref, sync::Arc, time::Duration};
 
@@ -152,7 +155,7 @@ impl Change<'_, '_> {
     ///
     /// # Errors
     /// The store refuses it.
-    pub fn put<E: Lifecycle>(&self, mut record: Record<E>) -> Result<()> {
+    pub fn put<E: Entity>(&self, mut record: Record<E>) -> Result<()> {
         record.updated_at = self.now();
         self.tx.put(record)
     }

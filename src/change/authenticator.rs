@@ -1,0 +1,77 @@
+//! Authenticators: how one comes into being, what of it can change, and how it turns back into an enrollment.
+
+use super::{Change, Lifecycle, enrollment, lifecycle::short_id};
+use crate::{
+    clock::Timestamp,
+    entity::{Authenticator, Ca, Credential, Enrollment, FactsExt, Id, Identity, Record, Tags, enrollment::Method},
+    error::{Error, Refusal, Result},
+};
+
+impl Lifecycle for Authenticator {
+    fn new_id() -> String {
+        short_id()
+    }
+}
+
+/// A credential that an identity is to have.
+pub struct Wanted {
+    pub identity: Id<Identity>,
+    pub credential: Credential,
+    /// The authority of somebody else that issued the certificate.
+    pub ca: Option<Id<Ca>>,
+    pub tags: Tags,
+}
+
+/// Gives an identity a credential.
+///
+/// # Errors
+/// [`Error::CertificateInUse`], [`Error::Duplicate`] for a user name that is taken, or there is no such identity.
+pub fn add(change: &Change<'_, '_>, wanted: Wanted) -> Result<Record<Authenticator>> {
+    if let Some(fingerprint) = wanted.credential.fingerprint()
+        && change.any::<Authenticator>("certFingerprint", fingerprint)?
+    {
+        return Err(Error::CertificateInUse { fingerprint: fingerprint.into() });
+    }
+    let spec = Authenticator { identity_id: wanted.identity, credential: wanted.credential };
+    let mut record = Record::new(Id::from_text(Authenticator::new_id()), change.now(), spec);
+    record.state.ca_id = wanted.ca;
+    record.tags = wanted.tags;
+    change.insert(record)
+}
+
+/// Sets the user name, the password (a PHC string), or both. Sessions that are open go on.
+///
+/// # Errors
+/// There is no such authenticator, it is a certificate, or the user name is taken.
+pub fn set_password(change: &Change<'_, '_>, id: &Id<Authenticator>, name: Option<String>, hash: Option<String>) -> Result<()> {
+    let mut record = change.get(id)?;
+    let Credential::Updb { username, password } = &mut record.spec.credential else {
+        return Err(Error::Refused(Refusal::CannotUpdateAuthenticator));
+    };
+    if name.is_none() && hash.is_none() {
+        return Ok(());
+    }
+    *username = name.unwrap_or_else(|| std::mem::take(username));
+    *password = hash.unwrap_or_else(|| std::mem::take(password));
+    change.put(record)
+}
+
+/// Takes a credential away, ends its sessions, and issues the enrollment by which its identity gets one of the same kind again.
+///
+/// # Errors
+/// There is no such authenticator, the time is past, or such an enrollment is outstanding already.
+pub fn re_enroll(change: &Change<'_, '_>, id: &Id<Authenticator>, expires_at: Timestamp) -> Result<Record<Enrollment>> {
+    let record = change.get(id)?;
+    if expires_at <= change.now() {
+        return Err(Error::BadReference("expiresAt is in the past".into()));
+    }
+    let (identity, username) = (record.spec.identity_id, record.spec.credential.username().map(str::to_owned));
+    let method = match (&username, &record.state.ca_id) {
+        (Some(_), _) => Method::Updb,
+        (None, Some(_)) => Method::OttCa,
+        (None, None) => Method::Ott,
+    };
+    let wanted = Enrollment { username, ca_id: record.state.ca_id, ..Enrollment::of_identity(method, identity) };
+    change.delete(id)?;
+    enrollment::issue_once(wanted, expires_at, change)
+}

@@ -1,0 +1,69 @@
+//! Certificate authorities of others: what is read from the certificate once, and the proof that its owner holds the key.
+
+use super::{Change, Lifecycle, lifecycle::short_id};
+use crate::{
+    entity::{Ca, FactsExt, Id, Record},
+    error::{Error, Refusal, Result},
+    pki::{self, Certificate, LeafDates, Purpose, Verification},
+};
+
+impl Lifecycle for Ca {
+    fn creating(record: &mut Record<Self>, change: &Change<'_, '_>) -> Result<()> {
+        // The text is not repeated: by mistake it may hold a private key.
+        let unreadable = |reason: pki::Error| Error::invalid("certPem", reason.to_string(), "");
+        let certificates = record.spec.certificates().map_err(unreadable)?;
+        let first = certificates.first().filter(|first| first.is_ca()).ok_or(Error::Refused(Refusal::CertificateIsNotCa))?;
+        record.state.fingerprint = first.fingerprint();
+        record.state.verification_token = short_id();
+        if change.any::<Self>("fingerprint", &record.state.fingerprint)? {
+            return Err(Error::Duplicate { field: "certPem".into(), value: record.spec.cert_pem.clone() });
+        }
+        Ok(())
+    }
+}
+
+/// Takes the proof of possession: a certificate whose common name is the verification token, signed with the authority's key.
+///
+/// # Errors
+/// There is no such authority, it is verified already, or the text is no such proof.
+pub fn verify(change: &Change<'_, '_>, id: &Id<Ca>, proof: &str) -> Result<()> {
+    let mut ca = change.get(id)?;
+    if ca.state.is_verified {
+        return Err(Error::Refused(Refusal::CaAlreadyVerified));
+    }
+    let proof = Certificate::first(proof).map_err(|reason| match reason {
+        pki::Error::WrongBlock => Error::Refused(Refusal::ExpectedPemCertificate),
+        pki::Error::BadDer => Error::Refused(Refusal::CouldNotParseDerBlock),
+        _ => Error::Unparseable(reason.to_string()),
+    })?;
+    if proof.subject().common_name().as_deref() != Some(ca.state.verification_token.as_str()) {
+        return Err(Error::Refused(Refusal::InvalidCommonName));
+    }
+    let authority = Certificate::first(&ca.spec.cert_pem).map_err(|e| Error::Internal(format!("the certificate of ca {id}: {e}")))?;
+    let now = change.now().seconds();
+    let (anchors, intermediates) = (&[authority], &[]);
+    let judge = Verification { anchors, intermediates, now, purpose: Purpose::Any, leaf_dates: LeafDates::Enforce };
+    judge.anchor_of(&[proof]).map_err(|_| Error::Refused(Refusal::CertificateFailedValidation))?;
+    ca.state.is_verified = true;
+    change.put(ca)
+}
+
+/// What the token for enrolling with a certificate of an authority says. It is no secret and does not end.
+#[derive(serde::Serialize)]
+struct Claims<'c> {
+    em: &'c str,
+    jti: &'c str,
+    iss: &'c str,
+    sub: &'c str,
+    ctrls: Option<Vec<String>>,
+}
+
+/// The signed text that tells clients where to enroll with a certificate of this authority. `address` is that of the controller.
+///
+/// # Errors
+/// Signing fails.
+pub fn token(ca: &Record<Ca>, holdings: &pki::Holdings, address: &str) -> Result<String> {
+    let (id, issuer) = (ca.id.as_str(), format!("https://{address}/"));
+    let claims = Claims { em: "ca", jti: id, iss: &issuer, sub: id, ctrls: None };
+    holdings.sign(&claims).map_err(|e| Error::Internal(format!("signing an enrollment token: {e}")))
+}
