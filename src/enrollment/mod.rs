@@ -1,30 +1,70 @@
-//! How a key becomes an identity: one-time tokens are redeemed for certificates.
+//! How a key becomes an identity: one-time tokens, and certificates of other authorities, are redeemed for credentials; and how a
+//! certificate of ours is renewed.
 //!
-//! Not here: issuing the tokens (`change/enrollment.rs`), what certificates look like (`pki/`). Start reading at [`redeem`].
-//! Invariant: a refusal leaves the enrollment as it was, a success uses it up, and both the certificate's authenticator and the end of
-//! the enrollment are in one transaction.
-//!
-//! Further methods are further arms of the match in [`redeem`]; each gets a file of its own.
+//! Not here: issuing the tokens (`change/enrollment.rs`), what certificates look like (`pki/`), who trusts whom
+//! (`authentication/trust.rs`). Start reading at [`redeem`]; each method has a file of its name.
+//! Invariant: a refusal leaves the enrollment as it was, a success uses it up, and both the credential and the end of the enrollment
+//! are in one transaction. What costs time (requests, signatures, passwords) is done before it, and what it rests on is looked at
+//! again in it.
 
+mod ca;
+mod erott;
+pub mod extension;
 mod ott;
+mod ottca;
+mod router;
+mod trott;
+mod updb;
+
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::{Map, Value as Json};
+
+pub use ca::enroll as enroll_by_certificate;
+pub use router::extend as extend_router;
 
 use crate::{
+    authentication::Passwords,
     change::{Change, Changes},
-    entity::{Enrollment, Record, enrollment::Method},
+    clock::Timestamp,
+    entity::{Enrollment, Facts, Record, enrollment::Method},
     error::{Error, Refusal, Result},
-    pki::Holdings,
+    pki::{AlternativeNames, Certificate, Csr, Holdings, Validity},
+    store::{Read, Store},
 };
-use std::sync::Arc;
 
-/// What somebody sends to enroll.
-#[derive(Debug, Clone)]
+/// Years that issued certificates are good for.
+const YEARS: u16 = 1;
+
+/// What enrolling is done with.
+pub struct Desk<'d> {
+    pub store: &'d Store,
+    pub changes: &'d Changes,
+    pub holdings: &'d Arc<Holdings>,
+    pub passwords: &'d Passwords,
+    pub now: Timestamp,
+}
+
+/// What somebody hands in to enroll.
+#[derive(Clone)]
+pub enum Offer {
+    Nothing,
+    /// A certificate request in PEM, for most methods.
+    Text(String),
+    /// An object with members such as `password`, `certCsr`, `name`.
+    Object(Map<String, Json>),
+}
+
+/// What somebody shows and hands in to redeem a token.
 pub struct Request {
     pub token: String,
-    /// A certificate request in PEM.
-    pub csr: String,
+    /// The method it must be of; none: whatever it is of.
+    pub method: Option<Method>,
+    pub offer: Offer,
+    /// What the connection presented, leaf first. Possession of the leaf's key is proven, nothing else is.
+    pub chain: Vec<Certificate>,
 }
 
 /// What an enrollment yields.
@@ -38,7 +78,7 @@ pub struct Issued {
     /// The certificate and the authorities between it and the root, PEM.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cert: Option<String>,
-    /// The server certificate of a router, PEM.
+    /// The server certificate of a router and the authorities between it and the root, PEM.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_cert: Option<String>,
 }
@@ -47,20 +87,46 @@ pub struct Issued {
 ///
 /// # Errors
 /// The token is unknown or has expired, or what the method needs is missing or wrong.
-pub async fn redeem(changes: &Changes, holdings: Arc<Holdings>, request: Request) -> Result<Issued> {
-    changes
-        .run(move |change| {
-            let enrollment = outstanding(change, &request.token)?;
-            match enrollment.spec.method {
-                Method::Ott => ott::redeem(change, &holdings, &enrollment, &request.csr),
-                _ => Err(Error::Refused(Refusal::InvalidEnrollMethod)),
-            }
-        })
-        .await
+pub async fn redeem(desk: &Desk<'_>, request: Request) -> Result<Issued> {
+    let enrollment = desk.store.read(|tx| outstanding(tx, &request.token))?;
+    let method = enrollment.spec.method;
+    if request.method.is_some_and(|meant| meant != method) {
+        return Err(unknown());
+    }
+    match method {
+        Method::Ott => ott::redeem(desk, enrollment, &request.offer).await,
+        Method::OttCa => ottca::redeem(desk, enrollment, &request.chain).await,
+        Method::Updb => updb::redeem(desk, enrollment, &request.offer).await,
+        Method::ErOtt => erott::redeem(desk, enrollment, &request.offer).await,
+        Method::TrOtt => trott::redeem(desk, enrollment, &request.offer).await,
+    }
 }
 
-fn outstanding(change: &Change<'_, '_>, token: &str) -> Result<Record<Enrollment>> {
-    let unknown = Error::Refused(Refusal::InvalidEnrollmentToken);
-    let enrollment = change.find_by::<Enrollment>("token", token)?.ok_or(unknown)?;
-    if enrollment.spec.expires_at < change.now() { Err(Error::Refused(Refusal::EnrollmentExpired)) } else { Ok(enrollment) }
+fn unknown() -> Error {
+    Error::Refused(Refusal::InvalidEnrollmentToken)
+}
+
+fn outstanding(tx: &Read<'_>, token: &str) -> Result<Record<Enrollment>> {
+    let enrollment = tx.find_by::<Enrollment>("token", token)?.ok_or_else(unknown)?;
+    if enrollment.spec.expires_at < tx.now() { Err(Error::Refused(Refusal::EnrollmentExpired)) } else { Ok(enrollment) }
+}
+
+/// Uses an enrollment up. It must still be as it was found: somebody else may have been faster.
+fn use_up(change: &Change<'_, '_>, enrollment: &Record<Enrollment>) -> Result<()> {
+    outstanding(change, &enrollment.spec.token)?;
+    change.delete(&enrollment.id)
+}
+
+fn unprocessable() -> Error {
+    Error::Refused(Refusal::CouldNotProcessCsr)
+}
+
+fn parsed(csr: &str) -> Result<Csr> {
+    Csr::parse(csr).map_err(|_| unprocessable())
+}
+
+/// A client certificate with the key and subject of a request.
+fn client_certificate(desk: &Desk<'_>, csr: &Csr, names: &AlternativeNames) -> Result<Certificate> {
+    let validity = Validity::years(YEARS, desk.now.seconds());
+    desk.holdings.authority().issue_client(csr, names, validity).map_err(|_| unprocessable())
 }

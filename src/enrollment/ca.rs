@@ -1,0 +1,92 @@
+//! Method `ca`: whoever holds a certificate of a certain authority of somebody else becomes an identity, without a token.
+
+use serde_json::Value as Json;
+
+use super::{Desk, Offer};
+use crate::{
+    authentication::trust::{self, Judgement},
+    change::{
+        Change, Lifecycle,
+        authenticator::{self, Wanted},
+    },
+    entity::{Ca, Credential, FactsExt, Id, Identity, Record, Tags},
+    error::{Error, Refusal, Result},
+    pki::Certificate,
+    store::Read,
+};
+
+/// Makes an identity for whoever presents a chain, leaf first.
+///
+/// # Errors
+/// No authority stands above the chain, the certificate lacks the claim or is in use, or the body is wrong.
+pub async fn enroll(desk: &Desk<'_>, chain: &[Certificate], offer: &Offer) -> Result<()> {
+    let requested = requested_name(offer)?;
+    let refused = || Error::Refused(Refusal::CertFailedValidation);
+    let found = desk.store.read(|tx| {
+        if tx.count::<Ca>()? == 0 {
+            return Err(Error::Refused(Refusal::EnrollmentNoValidCas));
+        }
+        trust::authority(tx, chain, Judgement::of_enrollment(desk.now.seconds()), takes_part)
+    })?;
+    let (ca, leaf) = found.map(|ca| ca.id).zip(chain.first().cloned()).ok_or_else(refused)?;
+    let work = move |change: &Change<'_, '_>| {
+        let ca = change.find(&ca)?.filter(takes_part).ok_or_else(refused)?;
+        admit(change, &ca, &leaf, requested)
+    };
+    desk.changes.run(work).await
+}
+
+fn takes_part(ca: &Record<Ca>) -> bool {
+    ca.state.is_verified && ca.spec.is_auto_ca_enrollment_enabled
+}
+
+/// The name that the body asks for, if it does.
+fn requested_name(offer: &Offer) -> Result<Option<String>> {
+    let Offer::Object(members) = offer else { return Ok(None) };
+    match members.get("name") {
+        None | Some(Json::Null) => Ok(None),
+        Some(Json::String(name)) => Ok(Some(name.clone()).filter(|name| !name.trim().is_empty())),
+        Some(_) => Err(Error::invalid("name", "must be a text", "")),
+    }
+}
+
+/// Stores the identity. Known by a claim it needs no authenticator.
+fn admit(change: &Change<'_, '_>, ca: &Record<Ca>, leaf: &Certificate, requested: Option<String>) -> Result<()> {
+    let claim = ca.spec.external_id_claim.as_ref().map(|claim| claim.of(leaf).ok_or(Error::Refused(Refusal::MissingCertClaim)));
+    let claim = claim.transpose()?.filter(|id| !id.trim().is_empty());
+    let id = Identity::new_id();
+    let name = ca.spec.name_for(&ca.id, &id, leaf, requested.as_deref());
+    let mut identity = Identity::named(free(change, name)?);
+    identity.role_attributes = ca.spec.identity_roles.clone();
+    identity.external_id.clone_from(&claim);
+    if let Some(external_id) = &claim
+        && change.any::<Identity>("externalId", external_id)?
+    {
+        return Err(Error::CertificateInUse { fingerprint: leaf.fingerprint() });
+    }
+    let identity = change.insert(Record::new(Id::from_text(id), change.now(), identity))?.id;
+    if claim.is_some() {
+        return Ok(());
+    }
+    let wanted = Wanted { identity, credential: Credential::certificate(leaf), ca: Some(ca.id.clone()), tags: Tags::default() };
+    authenticator::add(change, wanted).map(|_| ())
+}
+
+/// The name, or else the name with a number behind it that nobody has. Many devices may share a name, so the number is not looked for
+/// one by one: doubled until it is free, then narrowed down to one whose neighbour is taken.
+fn free(tx: &Read<'_>, name: String) -> Result<String> {
+    let numbered = |number: u32| format!("{name}{number:06}");
+    let taken = |name: &str| tx.any::<Identity>("name", name);
+    if !taken(&name)? {
+        return Ok(name);
+    }
+    let (mut low, mut high) = (0, 1);
+    while taken(&numbered(high))? {
+        (low, high) = (high, high.saturating_mul(2));
+    }
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if taken(&numbered(middle))? { low = middle } else { high = middle }
+    }
+    Ok(numbered(high))
+}

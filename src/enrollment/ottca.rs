@@ -1,0 +1,42 @@
+//! Method `ottca`: a one-time token, and a certificate that a certain authority of somebody else issued.
+
+use super::{Desk, Issued, unknown, use_up};
+use crate::{
+    authentication::trust::{self, Judgement},
+    change::{
+        Change,
+        authenticator::{self, Wanted},
+    },
+    entity::{Ca, Credential, Enrollment, FactsExt, Id, Record, Tags},
+    error::{Error, Refusal, Result},
+    pki::Certificate,
+    store::Read,
+};
+
+/// Stores the presented certificate as an authenticator and uses the enrollment up.
+pub async fn redeem(desk: &Desk<'_>, enrollment: Record<Enrollment>, chain: &[Certificate]) -> Result<Issued> {
+    let identity = enrollment.spec.identity_id.clone().ok_or_else(unknown)?;
+    let id = enrollment.spec.ca_id.clone().ok_or_else(unknown)?;
+    let ca = desk.store.read(|tx| usable(tx, &id))?;
+    let refused = Error::Refused(Refusal::CertFailedValidation);
+    let Some(leaf) = chain.first().filter(|_| trust::above(vec![ca], chain, Judgement::of_enrollment(desk.now.seconds())).is_some()) else {
+        return Err(refused);
+    };
+    let wanted = Wanted { identity, credential: Credential::certificate(leaf), ca: Some(id.clone()), tags: Tags::default() };
+    let work = move |change: &Change<'_, '_>| {
+        use_up(change, &enrollment)?;
+        usable(change, &id)?;
+        authenticator::add(change, wanted)
+    };
+    desk.changes.run(work).await?;
+    Ok(Issued::default())
+}
+
+/// The authority, if its owner has proven to be that and it takes part in this method.
+fn usable(tx: &Read<'_>, id: &Id<Ca>) -> Result<Record<Ca>> {
+    let ca = tx.get(id)?;
+    if ca.state.is_verified && ca.spec.is_ott_ca_enrollment_enabled {
+        return Ok(ca);
+    }
+    Err(Error::Refused(Refusal::EnrollmentCaNotValid))
+}

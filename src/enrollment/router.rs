@@ -1,0 +1,119 @@
+//! What routers of both kinds have in common: they hand in two requests, one for their client certificate and one for their server
+//! certificate, to enroll and again to renew both.
+
+use super::{Desk, Issued, Offer, YEARS, client_certificate, parsed, unprocessable};
+use crate::{
+    change::Change,
+    entity::{EdgeRouter, Entity, FactsExt, Id, Record, TransitRouter, edge_router::State},
+    error::{Error, Refusal, Result},
+    pki::{Certificate, Csr, Validity},
+};
+
+/// The two requests of a router.
+pub struct Requests {
+    pub client: Csr,
+    pub server: Csr,
+}
+
+/// The two certificates of a router.
+pub struct Pair {
+    client: Certificate,
+    server: Certificate,
+}
+
+impl Requests {
+    /// Reads the members `certCsr` and `serverCertCsr`.
+    ///
+    /// # Errors
+    /// [`Refusal::MissingOrInvalidCsr`] where there is no text, [`Refusal::CouldNotProcessCsr`] where it is no request.
+    pub fn of(offer: &Offer) -> Result<Self> {
+        let Offer::Object(members) = offer else { return Err(Error::Refused(Refusal::MissingOrInvalidCsr)) };
+        let text = |name| members.get(name).and_then(|text| text.as_str()).ok_or(Error::Refused(Refusal::MissingOrInvalidCsr));
+        let (client, server) = (text("certCsr")?, text("serverCertCsr")?);
+        Self::parse(client, server)
+    }
+
+    fn parse(client: &str, server: &str) -> Result<Self> {
+        Ok(Self { client: parsed(client)?, server: parsed(server)? })
+    }
+
+    /// For edge routers: the client certificate must be asked for under the router's own id.
+    ///
+    /// # Errors
+    /// [`Refusal::CouldNotProcessCsr`]
+    pub fn of_edge_router(self, id: &str) -> Result<Self> {
+        if self.client.subject().common_name().as_deref() == Some(id) { Ok(self) } else { Err(unprocessable()) }
+    }
+
+    /// For transit routers: the client certificate names the router's id, whatever was asked for.
+    ///
+    /// # Errors
+    /// [`Refusal::CouldNotProcessCsr`] where the subject cannot be read.
+    pub fn of_transit_router(self, id: &str) -> Result<Self> {
+        let client = self.client.with_common_name(id).map_err(|_| unprocessable())?;
+        Ok(Self { client, ..self })
+    }
+
+    /// Issues both certificates, each with the alternative names that its request asks for: routers know best how they are reached.
+    ///
+    /// # Errors
+    /// [`Refusal::CouldNotProcessCsr`] for names that cannot stand in a certificate.
+    pub fn issue(&self, desk: &Desk<'_>) -> Result<Pair> {
+        let validity = Validity::years(YEARS, desk.now.seconds());
+        let server = desk.holdings.authority().issue_server(&self.server, self.server.names(), validity).map_err(|_| unprocessable())?;
+        Ok(Pair { client: client_certificate(desk, &self.client, self.client.names())?, server })
+    }
+}
+
+impl Pair {
+    /// What the router gets.
+    pub fn handed_out(&self, desk: &Desk<'_>) -> Issued {
+        let chain = |leaf| Some(desk.holdings.chain_pem(leaf));
+        Issued { ca: Some(desk.holdings.bundle_pem().to_owned()), cert: chain(&self.client), server_cert: chain(&self.server) }
+    }
+
+    /// What is known of the router from now on; its certificate of before is dead. Of a transit router no certificate is kept.
+    pub fn enter(&self, state: &mut State, keep: bool) {
+        let (fingerprint, cert_pem) = (Some(self.client.fingerprint()), keep.then(|| self.client.pem()));
+        *state = State { is_verified: true, fingerprint, cert_pem, ..State::default() };
+    }
+}
+
+/// Renews both certificates of the router that shows its client certificate. That of before is dead at once.
+///
+/// # Errors
+/// [`Error::Unauthorized`] if it is no router's, [`Refusal::CouldNotProcessCsr`], [`Refusal::RouterCommonName`].
+pub async fn extend(desk: &Desk<'_>, chain: &[Certificate], client: &str, server: &str) -> Result<Issued> {
+    let nobody = Error::Unauthorized { anonymous: false };
+    let fingerprint = chain.first().ok_or(nobody.clone())?.fingerprint();
+    let found = desk.store.read(|tx| {
+        let edge = tx.find_by::<EdgeRouter>("fingerprint", &fingerprint)?.map(|router| router.id);
+        let transit = if edge.is_none() { tx.find_by::<TransitRouter>("fingerprint", &fingerprint)?.map(|router| router.id) } else { None };
+        Ok((edge, transit))
+    })?;
+    let requests = match &found {
+        (Some(id), _) => {
+            let asked = Requests::parse(client, server)?.of_edge_router(id.as_str());
+            asked.map_err(|_| Error::Refused(Refusal::RouterCommonName))?
+        }
+        (_, Some(id)) => Requests::parse(client, server)?.of_transit_router(id.as_str())?,
+        (None, None) => return Err(nobody),
+    };
+    let pair = requests.issue(desk)?;
+    let given = pair.handed_out(desk);
+    let work = move |change: &Change<'_, '_>| match found {
+        (Some(id), _) => renew::<EdgeRouter>(change, &id, &fingerprint, |state| pair.enter(state, true)),
+        (_, Some(id)) => renew::<TransitRouter>(change, &id, &fingerprint, |state| pair.enter(state, false)),
+        (None, None) => Ok(()),
+    };
+    desk.changes.run(work).await?;
+    Ok(given)
+}
+
+/// Enters what is new of a router, if the certificate it showed is still its own.
+fn renew<E: Entity<State = State>>(change: &Change<'_, '_>, id: &Id<E>, shown: &str, enter: impl FnOnce(&mut State)) -> Result<()> {
+    let current = change.find(id)?.filter(|router: &Record<E>| router.state.fingerprint.as_deref() == Some(shown));
+    let mut router = current.ok_or(Error::Unauthorized { anonymous: false })?;
+    enter(&mut router.state);
+    change.put(router)
+}

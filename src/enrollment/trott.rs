@@ -1,0 +1,23 @@
+//! Method `trott`: a one-time token and two requests become the certificates of a transit router.
+
+use super::{Desk, Issued, Offer, router::Requests, unknown, use_up};
+use crate::{
+    change::Change,
+    entity::{Enrollment, FactsExt, Record},
+    error::Result,
+};
+
+/// Issues both certificates, notes the client's at the router and uses the enrollment up.
+pub async fn redeem(desk: &Desk<'_>, enrollment: Record<Enrollment>, offer: &Offer) -> Result<Issued> {
+    let id = enrollment.spec.transit_router_id.clone().ok_or_else(unknown)?;
+    let pair = Requests::of(offer)?.of_transit_router(id.as_str())?.issue(desk)?;
+    let given = pair.handed_out(desk);
+    let work = move |change: &Change<'_, '_>| {
+        use_up(change, &enrollment)?;
+        let mut router = change.get(&id)?;
+        pair.enter(&mut router.state, false);
+        change.put(router)
+    };
+    desk.changes.run(work).await?;
+    Ok(given)
+}

@@ -1,0 +1,32 @@
+//! Method `updb`: a one-time token and a password of one's own choice. The user name is the enrollment's.
+
+use serde_json::Value as Json;
+
+use super::{Desk, Issued, Offer, unknown, use_up};
+use crate::{
+    change::{
+        Change,
+        authenticator::{self, Wanted},
+    },
+    entity::{Credential, Enrollment, Record, Tags},
+    error::{Error, Result},
+};
+
+/// Stores the password as an authenticator and uses the enrollment up.
+pub async fn redeem(desk: &Desk<'_>, enrollment: Record<Enrollment>, offer: &Offer) -> Result<Issued> {
+    let identity = enrollment.spec.identity_id.clone().ok_or_else(unknown)?;
+    let username = enrollment.spec.username.clone().ok_or_else(unknown)?;
+    let given = match offer {
+        Offer::Object(members) => members.get("password").and_then(Json::as_str).filter(|password| !password.is_empty()),
+        Offer::Nothing | Offer::Text(_) => None,
+    };
+    let given = given.ok_or_else(|| Error::invalid("password", "is required, as a text", ""))?;
+    let password = desk.passwords.hash_for(desk.store, &identity, given.to_owned()).await?;
+    let wanted = Wanted { identity, credential: Credential::Updb { username, password }, ca: None, tags: Tags::default() };
+    let work = move |change: &Change<'_, '_>| {
+        use_up(change, &enrollment)?;
+        authenticator::add(change, wanted)
+    };
+    desk.changes.run(work).await?;
+    Ok(Issued::default())
+}
