@@ -14,6 +14,9 @@ use crate::{
     error::{Error, Result},
 };
 
+/// The media type of a signed token (RFC 7519 section 10.3).
+const JWT: &str = "application/jwt";
+
 /// An answer on its way out.
 pub struct Reply {
     pub status: u16,
@@ -126,6 +129,31 @@ impl<T: Serialize + JsonSchema + 'static> Answer for Made<T> {
     }
     fn reply(self) -> Result<Reply> {
         Reply::json(201, &Envelope { data: self.0, meta: Meta::default() })
+    }
+}
+
+/// Data without an envelope around it, status 200.
+pub struct Bare<T>(pub T);
+
+impl<T: Serialize + JsonSchema + 'static> Answer for Bare<T> {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        json_answer::<T>(operation, schemas, 200);
+    }
+    fn reply(self) -> Result<Reply> {
+        Reply::json(200, &self.0)
+    }
+}
+
+/// A signed token, status 200.
+pub struct Token(pub String);
+
+impl Answer for Token {
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        let text = serde_json::json!({ "type": "string" });
+        operation.answer = Some(AnswerShape { status: 200, content: vec![(JWT, Some(text))], tagged: false });
+    }
+    fn reply(self) -> Result<Reply> {
+        Ok(Reply { status: 200, media: JWT, body: self.0.into_bytes(), headers: Vec::new() })
     }
 }
 

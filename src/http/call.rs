@@ -8,8 +8,10 @@ use super::services::Services;
 use crate::{
     authentication::Caller,
     clock::Timestamp,
+    enrollment::Desk,
     entity::{Identity, Record},
     error::{Error, Result},
+    pki::Certificate,
 };
 
 /// Somebody at the other end of a connection.
@@ -46,6 +48,17 @@ impl Call {
     /// There is none; the permission check of the row makes that impossible.
     pub fn caller(&self) -> Result<&Arc<Caller>> {
         self.caller.as_ref().ok_or(Error::Unauthorized { anonymous: true })
+    }
+
+    /// The certificates that the connection presented, leaf first, up to one that cannot be read.
+    pub fn chain(&self) -> Vec<Certificate> {
+        self.peer.certificates.iter().map_while(|der| Certificate::from_der(der).ok()).collect()
+    }
+
+    /// What enrolling is done with.
+    pub fn desk(&self) -> Desk<'_> {
+        let Services { store, changes, holdings, passwords, .. } = &*self.services;
+        Desk { store, changes, holdings, passwords, now: self.now }
     }
 
     /// The identity of the caller.

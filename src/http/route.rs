@@ -129,6 +129,14 @@ impl Routes {
         self
     }
 
+    /// The last row is not part of the contract.
+    pub fn extension(mut self) -> Self {
+        if let Some(row) = self.rows.last_mut() {
+            row.extension = true;
+        }
+        self
+    }
+
     /// These operations (`"DELETE /api-sessions/{id}"`) do not offer the second authorization scheme.
     pub fn session_only(mut self, operations: &[&str]) -> Self {
         for row in &mut self.rows {

@@ -1,4 +1,4 @@
-//! POST /enroll: the one path by which every client redeems its token, whatever it sends.
+//! POST /enroll: the one path by which every client enrolls, whatever it sends.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use serde::Deserialize;
 use uuid::Uuid;
 
 use crate::{
-    enrollment::{self, Issued, Request},
+    enrollment::{self, Issued, Offer, Request},
     error::{Error, Refusal, Result},
     http::{
         answer::{Answer, Reply, Shown},
@@ -28,9 +28,8 @@ pub struct Redeem {
     /// The one-time token.
     #[serde(default)]
     token: Option<String>,
-    /// What clients say the method is; the enrollment knows.
+    /// `ca`: by a certificate alone, without a token. Anything else does not matter, for the enrollment knows its method.
     #[serde(default)]
-    #[allow(dead_code, reason = "part of the interface, and decided by the enrollment")]
     method: Option<String>,
 }
 
@@ -63,6 +62,7 @@ impl Argument for Sent {
             let shown = if sent.is_empty() { "application/octet-stream" } else { sent };
             return Err(Error::invalid("Content-Type", "is not taken here", shown));
         }
+        // Generated clients name no type where they send nothing.
         if !known && !media.is_empty() {
             return Err(Error::Refused(Refusal::InvalidContentType));
         }
@@ -71,13 +71,15 @@ impl Argument for Sent {
 }
 
 impl Sent {
-    /// The certificate request, if that is what was sent.
-    fn csr(&self) -> Result<String> {
-        if self.media == JSON {
-            let json: serde_json::Value = serde_json::from_slice(&self.body).map_err(|e| Error::Unparseable(e.to_string()))?;
-            return if json.is_object() { Ok(String::new()) } else { Err(Error::Unparseable("not an object".into())) };
+    /// What it is that was sent.
+    fn offer(self) -> Result<Offer> {
+        if self.body.is_empty() {
+            return Ok(Offer::Nothing);
         }
-        String::from_utf8(self.body.to_vec()).map_err(|_| Error::Refused(Refusal::CouldNotProcessCsr))
+        if self.media != JSON {
+            return Ok(Offer::Text(String::from_utf8_lossy(&self.body).into_owned()));
+        }
+        serde_json::from_slice(&self.body).map(Offer::Object).map_err(|e| Error::Unparseable(e.to_string()))
     }
 }
 
@@ -90,21 +92,32 @@ impl Answer for Enrolled {
         if let Some(answer) = &mut operation.answer {
             answer.content.push(("application/x-pem-file", Some(serde_json::json!({ "type": "string" }))));
         }
+        operation.any_accept = true;
     }
     fn reply(self) -> Result<Reply> {
         Shown(self.0).reply()
     }
 }
 
+/// The token that was sent; a blank one is none.
+///
+/// # Errors
+/// It is no UUID.
+pub fn well_formed(token: Option<String>) -> Result<Option<String>> {
+    let token = token.filter(|token| !token.is_empty());
+    match token {
+        Some(text) if Uuid::try_parse(&text).is_err() => Err(Error::invalid("token", "must be a UUID", text)),
+        other => Ok(other),
+    }
+}
+
 /// POST /enroll
 pub async fn enroll(call: Call, Query(wanted): Query<Redeem>, sent: Sent) -> Result<Enrolled> {
-    let token = wanted.token.filter(|token| !token.is_empty());
-    if let Some(token) = &token
-        && Uuid::try_parse(token).is_err()
-    {
-        return Err(Error::invalid("token", "must be a UUID", token));
+    let token = well_formed(wanted.token)?;
+    let (offer, chain) = (sent.offer()?, call.chain());
+    if wanted.method.as_deref() == Some("ca") {
+        return enrollment::enroll_by_certificate(&call.desk(), &chain, &offer).await.map(|()| Enrolled(Issued::default()));
     }
-    let csr = sent.csr()?;
     let token = token.ok_or(Error::Refused(Refusal::InvalidEnrollmentToken))?;
-    enrollment::redeem(&call.changes, call.holdings.clone(), Request { token, csr }).await.map(Enrolled)
+    enrollment::redeem(&call.desk(), Request { token, method: None, offer, chain }).await.map(Enrolled)
 }

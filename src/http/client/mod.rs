@@ -2,9 +2,12 @@
 
 mod edge_router;
 mod enroll;
+mod enroll_keys;
+mod enroll_methods;
 mod external_jwt_signer;
 mod service;
 mod session;
+mod session_certificate;
 
 use super::{common, route::Routes, row::Permission::*};
 
@@ -18,6 +21,30 @@ pub fn routes() -> Routes {
         .says("Redeems a one-time token for a credential.")
         .get("/external-jwt-signers", Open, external_jwt_signer::list)
         .says("The external signers whose tokens log in.")
+        .post("/enroll/ott", Open, enroll_methods::ott)
+        .says("Redeems a one-time token for a certificate of this controller.")
+        .post("/enroll/ottca", Open, enroll_methods::ottca)
+        .says("Redeems a one-time token with the certificate of another authority that the connection shows.")
+        .post("/enroll/erott", Open, enroll_methods::erott)
+        .says("Redeems a one-time token for the certificates of an edge router.")
+        .post("/enroll/updb", Open, enroll_methods::updb)
+        .says("Redeems a one-time token for a password.")
+        .post("/enroll/ca", Open, enroll_methods::ca)
+        .says("Makes an identity of whoever shows a certificate of an authority that allows it.")
+        .post("/enroll/extend/router", Open, enroll_methods::extend_router)
+        .says("Renews the certificates of the router whose client certificate the connection shows.")
+        .post("/enroll/challenge", Open, enroll_keys::challenge)
+        .says("Proves that this controller holds the key that its tokens are signed with.")
+        .get("/enroll/jwks", Open, enroll_keys::keys)
+        .says("The public keys that tokens of this controller are signed with.")
+        .get("/current-api-session/certificates", User, session_certificate::list)
+        .says("The certificates of the session.")
+        .post("/current-api-session/certificates", User, session_certificate::create)
+        .says("Issues a certificate that edge routers take as long as the session lasts, for 12 hours at most.")
+        .get("/current-api-session/certificates/{id}", User, session_certificate::detail)
+        .says("One certificate of the session.")
+        .delete("/current-api-session/certificates/{id}", User, session_certificate::delete)
+        .says("Forgets a certificate of the session.")
         .get("/current-api-session/service-updates", User, service::updates)
         .says("When that which the caller can see or do last changed.")
         .get("/current-identity/edge-routers", User, edge_router::of_caller)

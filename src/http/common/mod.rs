@@ -1,6 +1,7 @@
 //! Operations that both interfaces have.
 
 pub mod authenticate;
+pub mod authenticator;
 pub mod current;
 pub mod information;
 pub mod mfa;
@@ -50,6 +51,24 @@ pub fn routes(routes: Routes) -> Routes {
         .says("The recovery codes that are left, for a one-time code.")
         .post("/current-identity/mfa/recovery-codes", User, mfa::renew_recovery_codes)
         .says("Makes new recovery codes; the ones before are dead.")
+        .get("/current-identity/authenticators", User, authenticator::list)
+        .says("The caller's credentials.")
+        .get("/current-identity/authenticators/{id}", User, authenticator::detail)
+        .says("One credential of the caller.")
+        .put("/current-identity/authenticators/{id}", User, authenticator::replace)
+        .says("Sets the caller's user name and password; the current password is asked for.")
+        .patch("/current-identity/authenticators/{id}", User, authenticator::patch)
+        .says("Sets the caller's user name or password; the current password is asked for.")
+        .post("/current-identity/authenticators/{id}/extend", User, authenticator::extend)
+        .says("Renews the certificate that the connection shows; the new one waits to be confirmed.")
+        .post("/current-identity/authenticators/{id}/extend-verify", User, authenticator::confirm)
+        .says("Confirms a renewed certificate: the one before is dead.")
+        .post("/authenticators/{id}/extend", User, authenticator::extend)
+        .says("Renews the certificate that the connection shows; the new one waits to be confirmed.")
+        .extension()
+        .post("/authenticators/{id}/extend-verify", User, authenticator::confirm)
+        .says("Confirms a renewed certificate: the one before is dead.")
+        .extension()
         .get("/sessions", User, session::list)
         .says("The caller's service sessions; for administrators on the management interface everybody's.")
         .get("/sessions/{id}", User, session::detail)

@@ -1,14 +1,23 @@
-//! Credentials that administrators hand out without an enrollment.
+//! Credentials that administrators hand out without an enrollment, change, or take back.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::{
-    change::{Change, Lifecycle},
-    entity::{Authenticator, Credential, FactsExt, Id, Identity, Record},
+    authentication::trust::{self, Judgement},
+    change::{
+        Change,
+        authenticator::{self, Wanted},
+    },
+    clock::Timestamp,
+    entity::{Authenticator, Ca, Credential, FactsExt, Id, Identity, Record, Tags, authenticator::check_username},
     error::{Error, Refusal, Result},
-    http::{answer::Created, argument::Body, call::Call},
-    pki::{Certificate, LeafDates, Purpose, Verification},
+    http::{
+        answer::{Created, Done},
+        argument::{Body, IfMatch},
+        call::Call,
+    },
+    pki::Certificate,
 };
 
 /// A new credential.
@@ -19,27 +28,28 @@ pub struct AuthenticatorCreate {
     /// `updb` for a user name and password, `cert` for a certificate.
     method: String,
     #[serde(default)]
-    #[schemars(with = "String", length(min = 4, max = 100))]
+    #[schemars(with = "String")]
     username: Option<String>,
     #[serde(default)]
-    #[schemars(with = "String", length(min = 5, max = 100))]
+    #[schemars(with = "String")]
     password: Option<String>,
     /// One certificate, PEM.
     #[serde(default)]
     #[schemars(with = "String")]
     cert_pem: Option<String>,
     #[serde(default)]
-    tags: crate::entity::Tags,
+    tags: Tags,
 }
 
 /// POST /authenticators
 pub async fn create(call: Call, Body(new): Body<AuthenticatorCreate>) -> Result<Created> {
-    let credential = match new.method.as_str() {
-        "updb" => updb(&call, &new).await?,
+    let (credential, ca) = match new.method.as_str() {
+        "updb" => (updb(&call, &new).await?, None),
         "cert" => cert(&call, &new)?,
         _ => return Err(Error::invalid("method", "must be updb or cert", new.method)),
     };
-    call.changes.run(move |change| add(change, new.identity_id, credential, new.tags)).await
+    let wanted = Wanted { identity: new.identity_id, credential, ca, tags: new.tags };
+    call.changes.run(move |change| add(change, wanted)).await
 }
 
 async fn updb(call: &Call, new: &AuthenticatorCreate) -> Result<Credential> {
@@ -47,29 +57,94 @@ async fn updb(call: &Call, new: &AuthenticatorCreate) -> Result<Credential> {
         value.clone().filter(|v| !v.is_empty()).ok_or_else(|| Error::invalid(field, "is required", ""))
     };
     let (username, password) = (needed(&new.username, "username")?, needed(&new.password, "password")?);
-    call.store.read(|tx| tx.get(&new.identity_id).map(|_| ()))?;
-    Ok(Credential::Updb { username, password: call.passwords.hash(password).await? })
+    check_username(&username)?;
+    Ok(Credential::Updb { username, password: call.passwords.hash_for(&call.store, &new.identity_id, password).await? })
 }
 
-/// A certificate that stands below an authority we trust, at the time it was issued.
-fn cert(call: &Call, new: &AuthenticatorCreate) -> Result<Credential> {
+/// A certificate that stood below an authority we trust when it was issued, and whose that is unless ours.
+fn cert(call: &Call, new: &AuthenticatorCreate) -> Result<(Credential, Option<Id<Ca>>)> {
     let pem = new.cert_pem.as_deref().filter(|pem| !pem.trim().is_empty()).ok_or_else(|| Error::invalid("certPem", "is required", ""))?;
     let certificate = Certificate::only(pem).map_err(|_| Error::Refused(Refusal::CouldNotParsePemBlock))?;
-    let cas = call.holdings.authority().cas();
-    let now = certificate.not_before();
-    let judge = Verification { anchors: cas, intermediates: cas, now, purpose: Purpose::Any, leaf_dates: LeafDates::Ignore };
-    judge.anchor_of(std::slice::from_ref(&certificate)).map_err(|reason| Error::invalid("certPem", reason.to_string(), ""))?;
-    Ok(Credential::Cert { fingerprint: certificate.fingerprint(), pem: certificate.pem(), unverified: None })
+    let (credential, how) = (Credential::certificate(&certificate), Judgement::of_login(certificate.not_before()));
+    let chain = [certificate];
+    if trust::is_ours(&call.holdings, &chain, how) {
+        return Ok((credential, None));
+    }
+    let ca = call.store.read(|tx| trust::authority(tx, &chain, how, |ca| ca.state.is_verified))?;
+    let ca = ca.ok_or_else(|| Error::invalid("certPem", "is not signed by a trusted authority", ""))?;
+    Ok((credential, Some(ca.id)))
 }
 
-fn add(change: &Change<'_, '_>, identity_id: Id<Identity>, credential: Credential, tags: crate::entity::Tags) -> Result<Created> {
-    change.get(&identity_id)?;
-    let same = |other: &Record<Authenticator>| std::mem::discriminant(&other.spec.credential) == std::mem::discriminant(&credential);
-    if change.linked::<Authenticator>("identity", identity_id.as_str())?.iter().any(same) {
+fn add(change: &Change<'_, '_>, wanted: Wanted) -> Result<Created> {
+    change.get(&wanted.identity)?;
+    let same = |other: &Record<Authenticator>| other.spec.credential.method() == wanted.credential.method();
+    if change.linked::<Authenticator>("identity", wanted.identity.as_str())?.iter().any(same) {
         return Err(Error::Refused(Refusal::MaxAuthenticatorMethodsReached));
     }
-    let spec = Authenticator { identity_id, credential };
-    let mut record = Record::new(Id::from_text(Authenticator::new_id()), change.now(), spec);
-    record.tags = tags;
-    change.insert(record).map(|record| Created::new(&record.id))
+    authenticator::add(change, wanted).map(|record| Created::new(&record.id))
+}
+
+/// A user name and a password in place of those of before.
+#[derive(Deserialize, JsonSchema)]
+pub struct AuthenticatorUpdate {
+    #[schemars(length(min = 4, max = 100))]
+    username: String,
+    #[schemars(length(min = 5, max = 100))]
+    password: String,
+    #[serde(default)]
+    #[allow(dead_code, reason = "part of the interface, and never kept")]
+    tags: Tags,
+}
+
+/// A user name, a password, or both.
+#[derive(Deserialize, JsonSchema)]
+pub struct AuthenticatorPatch {
+    #[serde(default)]
+    #[schemars(length(min = 4, max = 100))]
+    username: Option<String>,
+    #[serde(default)]
+    #[schemars(length(min = 5, max = 100))]
+    password: Option<String>,
+    #[serde(default)]
+    #[allow(dead_code, reason = "part of the interface, and never kept")]
+    tags: Tags,
+}
+
+/// PUT /authenticators/{id}
+pub async fn replace(call: Call, id: Id<Authenticator>, known: IfMatch, Body(new): Body<AuthenticatorUpdate>) -> Result<Done> {
+    set(call, id, known, Some(new.username), Some(new.password)).await
+}
+
+/// PATCH /authenticators/{id}
+pub async fn patch(call: Call, id: Id<Authenticator>, known: IfMatch, Body(new): Body<AuthenticatorPatch>) -> Result<Done> {
+    set(call, id, known, new.username, new.password).await
+}
+
+async fn set(call: Call, id: Id<Authenticator>, known: IfMatch, name: Option<String>, password: Option<String>) -> Result<Done> {
+    let stored = call.store.read(|tx| tx.get(&id))?;
+    if stored.spec.credential.username().is_none() {
+        return Err(Error::Refused(Refusal::CannotUpdateAuthenticator));
+    }
+    let hash = match password {
+        Some(password) => Some(call.passwords.hash_for(&call.store, &stored.spec.identity_id, password).await?),
+        None => None,
+    };
+    let work = move |change: &Change<'_, '_>| {
+        known.check(change, &id)?;
+        authenticator::set_password(change, &id, name, hash)
+    };
+    call.changes.run(work).await.map(|()| Done)
+}
+
+/// When the enrollment is to end.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReEnroll {
+    expires_at: Timestamp,
+}
+
+/// POST /authenticators/{id}/re-enroll
+pub async fn re_enroll(call: Call, id: Id<Authenticator>, Body(how): Body<ReEnroll>) -> Result<Created> {
+    let made = call.changes.run(move |change| authenticator::re_enroll(change, &id, how.expires_at)).await?;
+    Ok(Created::new(&made.id))
 }

@@ -6,21 +6,16 @@ use serde::Deserialize;
 use crate::{
     change::enrollment,
     clock::Timestamp,
-    entity::{Enrollment, Entity, FactsExt, Id, Identity, enrollment::Method},
-    error::{Error, Refusal, Result},
+    entity::{Ca, Enrollment, FactsExt, Id, Identity, Tags, enrollment::Method},
+    error::{Error, Result},
     http::{
-        answer::{Created, Page},
-        argument::{Body, Query},
+        answer::{Created, Shown},
+        argument::Body,
         call::Call,
-        envelope::Detail,
-        verbs::{self, Listing},
+        envelope::Location,
     },
+    store::Read,
 };
-
-/// GET /enrollments; the names of its fields were never told.
-pub async fn list(call: Call, listing: Query<Listing>) -> Result<Page<Detail<<Enrollment as Entity>::View>>> {
-    verbs::list::<Enrollment>(call, listing).await.map(|page| Page { fields: None, ..page })
-}
 
 /// How a credential is to be had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -45,6 +40,8 @@ pub struct EnrollmentCreate {
     /// The user name, for method `updb`.
     #[serde(default)]
     username: Option<String>,
+    #[serde(default)]
+    tags: Tags,
 }
 
 /// POST /enrollments
@@ -52,29 +49,38 @@ pub async fn create(call: Call, Body(new): Body<EnrollmentCreate>) -> Result<Cre
     if new.expires_at <= call.now {
         return Err(Error::BadReference("expiresAt is in the past".into()));
     }
-    let username = new.username.filter(|name| !name.trim().is_empty());
-    let method = match new.method {
-        EnrollmentMethod::Ott => Method::Ott,
-        EnrollmentMethod::Ottca => return Err(Error::BadReference(format!("no certificate authority {}", new.ca_id.unwrap_or_default()))),
-        EnrollmentMethod::Updb if username.is_none() => return Err(Error::BadReference("a user name is required".into())),
-        EnrollmentMethod::Updb => Method::Updb,
-    };
     call.changes
         .run(move |change| {
-            let id = &new.identity_id;
-            if change.find(id)?.is_none() {
-                return Err(Error::BadReference(format!("no identity {id}")));
-            }
-            let others = change.linked::<Enrollment>("identity", id.as_str())?;
-            if others.iter().any(|other| other.spec.method == method) {
-                return Err(Error::Refused(Refusal::EnrollmentExists));
-            }
-            let username = username.filter(|_| method == Method::Updb);
-            let wanted = Enrollment { username, ..Enrollment::of_identity(method, id.clone()) };
-            let made = enrollment::issue(wanted, new.expires_at, change)?;
-            Ok(Created::new(&made.id))
+            let expires_at = new.expires_at;
+            let tags = new.tags.clone();
+            tags.check("tags")?;
+            let mut made = enrollment::issue_once(wanted(change, new)?, expires_at, change)?;
+            made.tags = tags;
+            let id = Created::new(&made.id);
+            change.put(made).map(|()| id)
         })
         .await
+}
+
+/// The enrollment that is asked for, if everything it names is there.
+fn wanted(tx: &Read<'_>, new: EnrollmentCreate) -> Result<Enrollment> {
+    let missing = |what: &str| Error::BadReference(format!("no {what}"));
+    let identity = new.identity_id;
+    if tx.find(&identity)?.is_none() {
+        return Err(missing("such identity"));
+    }
+    match new.method {
+        EnrollmentMethod::Ott => Ok(Enrollment::of_identity(Method::Ott, identity)),
+        EnrollmentMethod::Ottca => {
+            let id: Id<Ca> = new.ca_id.map(Id::from_text).ok_or_else(|| missing("certificate authority is named"))?;
+            tx.find(&id)?.ok_or_else(|| missing("such certificate authority"))?;
+            Ok(Enrollment { ca_id: Some(id), ..Enrollment::of_identity(Method::OttCa, identity) })
+        }
+        EnrollmentMethod::Updb => {
+            let username = new.username.filter(|name| !name.trim().is_empty()).ok_or_else(|| missing("user name is given"))?;
+            Ok(Enrollment { username: Some(username), ..Enrollment::of_identity(Method::Updb, identity) })
+        }
+    }
 }
 
 /// When the enrollment is to end.
@@ -85,7 +91,7 @@ pub struct EnrollmentRefresh {
 }
 
 /// POST /enrollments/{id}/refresh
-pub async fn refresh(call: Call, id: Id<Enrollment>, Body(new): Body<EnrollmentRefresh>) -> Result<crate::http::answer::Done> {
+pub async fn refresh(call: Call, id: Id<Enrollment>, Body(new): Body<EnrollmentRefresh>) -> Result<Shown<Location>> {
     let expires_at = new.expires_at;
     if expires_at <= call.now {
         return Err(Error::invalid("expiresAt", "is in the past", expires_at.to_string()));
@@ -94,8 +100,8 @@ pub async fn refresh(call: Call, id: Id<Enrollment>, Body(new): Body<EnrollmentR
         .run(move |change| {
             let mut record = change.get(&id)?;
             enrollment::renew(&mut record.spec, expires_at, change)?;
-            change.put(record)
+            let place = Location::of(&record.id);
+            change.put(record).map(|()| Shown(place))
         })
         .await
-        .map(|()| crate::http::answer::Done)
 }

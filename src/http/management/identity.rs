@@ -44,22 +44,32 @@ pub struct NewEnrollment {
     updb: String,
 }
 
+impl NewEnrollment {
+    /// The enrollment for an identity, if one is asked for.
+    fn of(self, identity: Id<Identity>) -> Option<Enrollment> {
+        match self {
+            Self { ott: true, .. } => Some(Enrollment::of_identity(Method::Ott, identity)),
+            Self { ottca, .. } if !ottca.is_empty() => {
+                Some(Enrollment { ca_id: Some(Id::from_text(ottca)), ..Enrollment::of_identity(Method::OttCa, identity) })
+            }
+            Self { updb, .. } if !updb.is_empty() => {
+                Some(Enrollment { username: Some(updb), ..Enrollment::of_identity(Method::Updb, identity) })
+            }
+            _ => None,
+        }
+    }
+}
+
 /// POST /identities
 pub async fn create(call: Call, Body(new): Body<NewIdentity>) -> Result<Created> {
-    let wanted = new.enrollment.unwrap_or_default();
-    if !wanted.ott && !wanted.ottca.is_empty() {
-        return Err(Error::NotFound { kind: "ca", id: wanted.ottca, field: Some("caId".into()) });
-    }
+    let asked = new.enrollment.unwrap_or_default();
     call.changes
         .run(move |change| {
-            let identity = change.create(new.draft)?;
-            let method = if wanted.ott { Method::Ott } else { Method::Updb };
-            if wanted.ott || !wanted.updb.is_empty() {
-                let username = (method == Method::Updb).then_some(wanted.updb);
-                let outstanding = Enrollment { username, ..Enrollment::of_identity(method, identity.id.clone()) };
-                enrollment::issue(outstanding, change.now().plus(change.identity_enrollment()), change)?;
+            let id = change.create(new.draft)?.id;
+            if let Some(wanted) = asked.of(id.clone()) {
+                enrollment::issue(wanted, change.now().plus(change.identity_enrollment()), change)?;
             }
-            Ok(Created::new(&identity.id))
+            Ok(Created::new(&id))
         })
         .await
 }

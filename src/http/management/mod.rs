@@ -1,6 +1,7 @@
 //! The management interface, for administrators.
 
 mod authenticator;
+mod ca;
 mod edge_router;
 mod enrollment;
 mod identity;
@@ -10,7 +11,7 @@ mod summary;
 
 use super::{common, route::Routes, row::Permission::*, verbs};
 use crate::entity::{
-    ApiSession, AuthPolicy, Authenticator, Config, ConfigType, EdgeRouter, EdgeRouterPolicy, Enrollment, ExternalJwtSigner, Identity,
+    ApiSession, AuthPolicy, Authenticator, Ca, Config, ConfigType, EdgeRouter, EdgeRouterPolicy, Enrollment, ExternalJwtSigner, Identity,
     IdentityType, PostureCheckType, Service, ServiceEdgeRouterPolicy, ServicePolicy,
 };
 
@@ -95,23 +96,43 @@ pub fn routes() -> Routes {
         .read::<Authenticator>(Admin)
         .post("/authenticators", Admin, authenticator::create)
         .says("Gives an identity a credential without an enrollment.")
+        .put("/authenticators/{id}", Admin, authenticator::replace)
+        .says("Sets the user name and password of an authenticator.")
+        .patch("/authenticators/{id}", Admin, authenticator::patch)
+        .says("Sets the user name or the password of an authenticator.")
         .remove::<Authenticator>(Admin)
-        .get("/enrollments", Admin, enrollment::list)
-        .detail::<Enrollment>(Admin)
+        .post("/authenticators/{id}/re-enroll", Admin, authenticator::re_enroll)
+        .says("Takes a credential away and issues the enrollment by which its identity gets a new one.")
+        .crud::<Ca>(Admin)
+        .post("/cas/{id}/verify", Admin, ca::verify)
+        .says("Takes a certificate with the verification token as its common name as proof that the authority's key is at hand.")
+        .get("/cas/{id}/jwt", Admin, ca::token)
+        .says("The signed token that tells clients where to enroll with a certificate of the authority.")
+        .read::<Enrollment>(Admin)
         .post("/enrollments", Admin, enrollment::create)
         .says("Gives an identity a further one-time token.")
         .remove::<Enrollment>(Admin)
         .post("/enrollments/{id}/refresh", Admin, enrollment::refresh)
         .says("Gives an enrollment a new token and end; the token before is dead.")
-        .session_only(&SESSION_ONLY)
+        .session_only(SESSION_ONLY)
 }
 
 /// Operations that the contract offers with the first authorization scheme only.
-const SESSION_ONLY: [&str; 31] = [
+const SESSION_ONLY: &[&str] = &[
     "DELETE /api-sessions/{id}",
     "POST /authenticators",
     "GET /authenticators/{id}",
+    "PUT /authenticators/{id}",
+    "PATCH /authenticators/{id}",
     "DELETE /authenticators/{id}",
+    "POST /authenticators/{id}/re-enroll",
+    "POST /cas",
+    "GET /cas/{id}",
+    "PUT /cas/{id}",
+    "PATCH /cas/{id}",
+    "DELETE /cas/{id}",
+    "GET /cas/{id}/jwt",
+    "POST /cas/{id}/verify",
     "POST /config-types",
     "GET /config-types/{id}",
     "PUT /config-types/{id}",

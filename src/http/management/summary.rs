@@ -4,34 +4,26 @@ use std::collections::BTreeMap;
 
 use crate::{
     entity::{
-        ApiSession, AuthPolicy, Authenticator, Config, ConfigType, EdgeRouter, EdgeRouterPolicy, Enrollment, Identity, IdentityType,
-        PostureCheckType, Service, ServiceEdgeRouterPolicy, ServicePolicy, Session,
+        ApiSession, AuthPolicy, Authenticator, Ca, Config, ConfigType, EdgeRouter, EdgeRouterPolicy, Enrollment, Identity, IdentityType,
+        PostureCheckType, Service, ServiceEdgeRouterPolicy, ServicePolicy, Session, SessionCertificate,
     },
     error::Result,
     http::{answer::Shown, call::Call},
 };
 
 /// Kinds that this controller does not have, or not yet: there are none of them.
-const ABSENT: [&str; 9] = [
-    "apiSessionCertificates",
-    "cas",
-    "controllers",
-    "eventualEvents",
-    "externalJwtSigners",
-    "mfas",
-    "postureChecks",
-    "revocations",
-    "terminators",
-];
+const ABSENT: [&str; 7] = ["controllers", "eventualEvents", "externalJwtSigners", "mfas", "postureChecks", "revocations", "terminators"];
 
 /// GET /summary
 pub async fn summary(call: Call) -> Result<Shown<BTreeMap<&'static str, i64>>> {
     call.store.read(|tx| {
         let (services, routers) = (tx.count::<Service>()?, tx.count::<EdgeRouter>()?);
         let counts = [
+            ("apiSessionCertificates", tx.count::<SessionCertificate>()?),
             ("apiSessions", tx.count::<ApiSession>()?),
             ("authPolicies", tx.count::<AuthPolicy>()?),
             ("authenticators", tx.count::<Authenticator>()?),
+            ("cas", tx.count::<Ca>()?),
             ("configs", tx.count::<Config>()?),
             ("configTypes", tx.count::<ConfigType>()?),
             ("edgeRouterPolicies", tx.count::<EdgeRouterPolicy>()?),

@@ -1,0 +1,96 @@
+//! Certificates for the length of a session: whoever has a session gets one for a key of theirs, and sees those of their session.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    change::{Change, session_certificate},
+    entity::{ApiSession, Entity, FactsExt, Id, Record, SessionCertificate},
+    error::{Error, Refusal, Result},
+    http::{
+        answer::{Done, Made, Page, Shown},
+        argument::{Body, Query},
+        call::Call,
+        envelope::{Detail, Location, detail as seen},
+        verbs::{Listing, page},
+    },
+    pki::Csr,
+    store::{Read, Scope},
+};
+
+type Seen = Detail<<SessionCertificate as Entity>::View>;
+
+fn session(call: &Call) -> Result<&Id<ApiSession>> {
+    Ok(&call.caller()?.session.id)
+}
+
+/// A certificate of the session; others do not exist for it.
+fn own(tx: &Read<'_>, id: &Id<SessionCertificate>, session: &Id<ApiSession>) -> Result<Record<SessionCertificate>> {
+    let found = tx.find(id)?.filter(|record| record.spec.api_session_id == *session);
+    found.ok_or_else(|| Error::NotFound { kind: SessionCertificate::KIND.name, id: id.to_string(), field: None })
+}
+
+/// GET /current-api-session/certificates
+pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Page<Seen>> {
+    let session = session(&call)?.clone();
+    let list = move |tx: &Read<'_>| {
+        let scope = Scope::Having { field: "apiSession", value: session.as_str() };
+        page::<SessionCertificate, _>(tx, &listing, scope, |record| seen(record, tx))
+    };
+    call.store.scan(list).await
+}
+
+/// GET /current-api-session/certificates/{id}
+pub async fn detail(call: Call, id: Id<SessionCertificate>) -> Result<Shown<Seen>> {
+    let session = session(&call)?;
+    call.store.read(|tx| seen(&own(tx, &id, session)?, tx)).map(Shown)
+}
+
+/// DELETE /current-api-session/certificates/{id}
+pub async fn delete(call: Call, id: Id<SessionCertificate>) -> Result<Done> {
+    let session = session(&call)?.clone();
+    call.changes
+        .run(move |change| {
+            own(change, &id, &session)?;
+            change.delete(&id)
+        })
+        .await
+        .map(|()| Done)
+}
+
+/// A key to certify.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "CurrentApiSessionCertificateCreate")]
+pub struct NewCertificate {
+    /// PEM.
+    csr: String,
+}
+
+/// The certificate, and where it is.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "CurrentApiSessionCertificateCreateResponse")]
+pub struct Certified {
+    #[serde(flatten)]
+    at: Location,
+    /// PEM.
+    certificate: String,
+    /// The authorities to trust, PEM.
+    cas: String,
+}
+
+/// POST /current-api-session/certificates
+pub async fn create(call: Call, Body(wanted): Body<NewCertificate>) -> Result<Made<Certified>> {
+    let session = session(&call)?.clone();
+    let issued = Csr::parse(&wanted.csr).and_then(|csr| call.holdings.authority().issue_session(&csr, call.now.seconds()));
+    let issued = issued.map_err(|_| Error::Refused(Refusal::CouldNotProcessCsr))?;
+    let work = {
+        let issued = issued.clone();
+        move |change: &Change<'_, '_>| {
+            change.find(&session)?.ok_or(Error::Unauthorized { anonymous: false })?;
+            session_certificate::add(change, &session, &issued)
+        }
+    };
+    let record = call.changes.run(work).await?;
+    let cas = call.holdings.bundle_pem().to_owned();
+    Ok(Made(Certified { at: Location::of(&record.id), certificate: issued.pem(), cas }))
+}

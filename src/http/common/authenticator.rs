@@ -1,0 +1,141 @@
+//! The caller's own credentials: seen, passwords changed by who knows the current one, certificates renewed by who holds them.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::{
+    change::authenticator,
+    enrollment::extension::{self, Extended, Holder},
+    entity::{Authenticator, Credential, Entity, FactsExt, Id, Links, Record, Tags},
+    error::{Error, Refusal, Result},
+    http::{
+        answer::{Done, Page, Shown},
+        argument::{Body, Query},
+        call::Call,
+        envelope::Detail,
+        verbs::{Listing, page},
+    },
+    store::{Read, Scope},
+};
+
+/// A credential as its owner sees it.
+pub type Own = Detail<<Authenticator as Entity>::View>;
+
+fn see(tx: &Read<'_>, record: &Record<Authenticator>) -> Result<Own> {
+    let mut detail = Detail::new(record, Authenticator::view(record, tx)?);
+    detail.links = Links::default().with("self", format_args!("current-identity/authenticators/{}", record.id));
+    Ok(detail)
+}
+
+/// A credential of the caller; anybody else's does not exist for them.
+fn own(call: &Call, id: &Id<Authenticator>) -> Result<Record<Authenticator>> {
+    let record = call.store.read(|tx| tx.get(id))?;
+    if record.spec.identity_id == call.identity()?.id {
+        return Ok(record);
+    }
+    Err(Error::NotFound { kind: Authenticator::KIND.name, id: id.to_string(), field: None })
+}
+
+/// GET /current-identity/authenticators
+pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Page<Own>> {
+    let identity = call.identity()?.id.clone();
+    let list = move |tx: &Read<'_>| {
+        let scope = Scope::Having { field: "identity", value: identity.as_str() };
+        page::<Authenticator, _>(tx, &listing, scope, |record| see(tx, record))
+    };
+    call.store.scan(list).await
+}
+
+/// GET /current-identity/authenticators/{id}
+pub async fn detail(call: Call, id: Id<Authenticator>) -> Result<Shown<Own>> {
+    let record = own(&call, &id)?;
+    call.store.read(|tx| see(tx, &record)).map(Shown)
+}
+
+/// A user name and a password in place of those of before.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AuthenticatorUpdateWithCurrent {
+    #[schemars(length(min = 4, max = 100))]
+    username: String,
+    #[schemars(length(min = 5, max = 100))]
+    password: String,
+    #[schemars(length(min = 5, max = 100))]
+    current_password: String,
+    #[serde(default)]
+    #[allow(dead_code, reason = "part of the interface, and never kept")]
+    tags: Tags,
+}
+
+/// A user name, a password, or both.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AuthenticatorPatchWithCurrent {
+    #[serde(default)]
+    #[schemars(length(min = 4, max = 100))]
+    username: Option<String>,
+    #[serde(default)]
+    #[schemars(length(min = 5, max = 100))]
+    password: Option<String>,
+    #[schemars(length(min = 5, max = 100))]
+    current_password: String,
+    #[serde(default)]
+    #[allow(dead_code, reason = "part of the interface, and never kept")]
+    tags: Tags,
+}
+
+/// PUT /current-identity/authenticators/{id}
+pub async fn replace(call: Call, id: Id<Authenticator>, Body(new): Body<AuthenticatorUpdateWithCurrent>) -> Result<Done> {
+    set(call, id, Some(new.username), Some(new.password), new.current_password).await
+}
+
+/// PATCH /current-identity/authenticators/{id}
+pub async fn patch(call: Call, id: Id<Authenticator>, Body(new): Body<AuthenticatorPatchWithCurrent>) -> Result<Done> {
+    set(call, id, new.username, new.password, new.current_password).await
+}
+
+async fn set(call: Call, id: Id<Authenticator>, name: Option<String>, password: Option<String>, current: String) -> Result<Done> {
+    let Record { spec: Authenticator { identity_id, credential }, .. } = own(&call, &id)?;
+    let Credential::Updb { password: stored, .. } = credential else {
+        return Err(Error::Refused(Refusal::CannotUpdateAuthenticator));
+    };
+    if !call.passwords.verify(current, Some(stored)).await? {
+        return Err(Error::Refused(Refusal::WrongCurrentPassword));
+    }
+    let hash = match password {
+        Some(password) => Some(call.passwords.hash_for(&call.store, &identity_id, password).await?),
+        None => None,
+    };
+    call.changes.run(move |change| authenticator::set_password(change, &id, name, hash)).await.map(|()| Done)
+}
+
+fn holder(call: &Call) -> Result<Holder> {
+    let caller = call.caller()?;
+    Ok(Holder { identity: caller.identity.id.clone(), session: caller.session.id.clone() })
+}
+
+/// A new key for a certificate.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct IdentityExtendEnrollmentRequest {
+    /// PEM.
+    client_cert_csr: String,
+}
+
+/// POST /current-identity/authenticators/{id}/extend, POST /authenticators/{id}/extend
+pub async fn extend(call: Call, id: Id<Authenticator>, Body(asked): Body<IdentityExtendEnrollmentRequest>) -> Result<Shown<Extended>> {
+    extension::extend(&call.desk(), holder(&call)?, id, &call.chain(), &asked.client_cert_csr).await.map(Shown)
+}
+
+/// The renewed certificate, as it arrived.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct IdentityExtendValidateEnrollmentRequest {
+    /// PEM; of several the first.
+    client_cert: String,
+}
+
+/// POST /current-identity/authenticators/{id}/extend-verify, POST /authenticators/{id}/extend-verify
+pub async fn confirm(call: Call, id: Id<Authenticator>, Body(shown): Body<IdentityExtendValidateEnrollmentRequest>) -> Result<Done> {
+    extension::confirm(&call.desk(), holder(&call)?, id, shown.client_cert).await.map(|()| Done)
+}

@@ -1,0 +1,63 @@
+//! What administrators do with certificate authorities of others beyond the six verbs.
+
+use std::sync::Arc;
+
+use crate::{
+    change::ca,
+    entity::{Ca, FactsExt, Id},
+    error::{Error, Result},
+    http::{
+        answer::{Done, Token},
+        argument::Argument,
+        body::Incoming,
+        call::Call,
+        operation::{BodyShape, JSON, Operation},
+    },
+};
+
+const PLAIN: &str = "text/plain";
+
+/// A certificate in PEM, as plain text.
+pub struct Proof(String);
+
+impl Argument for Proof {
+    fn describe(operation: &mut Operation) -> Result<()> {
+        operation.body = Some(BodyShape {
+            name: "certificate".into(),
+            required: true,
+            media: &[PLAIN],
+            schema: Arc::new(serde_json::json!({ "type": "string" })),
+            checker: None,
+            title: None,
+            judged_by_function: true,
+        });
+        operation.errors.insert(400);
+        Ok(())
+    }
+    fn take(incoming: &mut Incoming<'_>) -> Result<Self> {
+        let sent = incoming.header("content-type").unwrap_or_default();
+        let media = sent.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        match media.as_str() {
+            PLAIN => {}
+            // Clients that send what they send everywhere are told that it is the body that is wrong.
+            JSON => return Err(Error::Unparseable("a PEM certificate is wanted, as plain text".into())),
+            "" => return Err(Error::invalid("Content-Type", "is not taken here", "application/octet-stream")),
+            _ => return Err(Error::invalid("Content-Type", "is not taken here", sent)),
+        }
+        if incoming.body.is_empty() {
+            return Err(Error::invalid("certificate", "is required", ""));
+        }
+        Ok(Self(String::from_utf8_lossy(&incoming.body).into_owned()))
+    }
+}
+
+/// POST /cas/{id}/verify
+pub async fn verify(call: Call, id: Id<Ca>, Proof(proof): Proof) -> Result<Done> {
+    call.changes.run(move |change| ca::verify(change, &id, &proof)).await.map(|()| Done)
+}
+
+/// GET /cas/{id}/jwt
+pub async fn token(call: Call, id: Id<Ca>) -> Result<Token> {
+    let ca = call.store.read(|tx| tx.get(&id))?;
+    ca::token(&ca, &call.holdings, &call.address).map(Token)
+}
