@@ -5,6 +5,7 @@ mod architecture;
 mod configuration;
 mod contract;
 mod crash;
+mod credentials;
 mod engine;
 mod harness;
 mod host;
