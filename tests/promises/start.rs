@@ -61,7 +61,8 @@ fn first_start(directory: &Path) -> bool {
 
 fn overkeep(directory: &Path, more: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_overkeep"));
-    command.args(["run", "--data", "data", "--listen", "127.0.0.1:0"]).args(more).env_clear().current_dir(directory);
+    // As variables, which flags replace.
+    command.arg("run").args(more).env_clear().current_dir(directory).envs([("OVERKEEP_DATA", "data"), ("OVERKEEP_LISTEN", "127.0.0.1:0")]);
     command.env("OVERKEEP_PASSWORDS_COST", "10");
     command
 }
