@@ -234,7 +234,7 @@ fn open(config: &Config, clock: &Clock, network: &Network) -> Result<Store, NotS
         clock: clock.clone(),
         links: Arc::new(move |router| network.link(router)),
     };
-    Store::open(&config.data, KINDS, options).map_err(|e| NotStarted(format!("data: {}: {e}", config.data.display())))
+    Store::open(&config.data, KINDS, options).map_err(|e| NotStarted(format!("data: {e}")))
 }
 
 /// Fills a new file. Answers the administrator's password if it was made up.

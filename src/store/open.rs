@@ -46,6 +46,8 @@ pub fn file(path: &Path, cache: usize, tables: &[String]) -> Result<Database, Op
     if !magic.is_empty() && magic != MAGIC {
         return Err(OpenError::NotOurs(path.into()));
     }
+    // It holds keys; a copy put back by hand often comes with the rights of any file.
+    file.set_permissions(Permissions::from_mode(0o600)).map_err(|reason| io_error(path, reason))?;
     backend(FileBackend::new(file).map_err(|e| failed(path, e))?, path, cache, tables)
 }
 
