@@ -129,7 +129,8 @@ pub fn replace_schema(mut schema: Json, fixed: &[&str], demanded: &[&str]) -> Js
     schema
 }
 
-/// The schema of a PATCH from that of a POST: nothing is required, but for the tag that tells forms apart.
+/// The schema of a PATCH from that of a POST: nothing is required, but for the tag that tells forms apart, and null leaves a member as it
+/// is.
 pub fn patch_schema(mut schema: Json) -> Json {
     strip(&mut schema, &["default"]);
     optional(&mut schema);
@@ -161,11 +162,37 @@ fn optional(schema: &mut Json) {
     if !tags.is_empty() {
         object.insert("required".into(), tags.into());
     }
-    members_mut(object).for_each(optional);
+    for member in members_mut(object).filter(|member| member.get("const").is_none()) {
+        optional(member);
+        may_be_null(member);
+    }
     for keyword in ["oneOf", "anyOf"] {
         for form in object.get_mut(keyword).and_then(Json::as_array_mut).into_iter().flatten() {
             optional(form);
         }
+    }
+}
+
+/// Lets null pass beside what a schema describes.
+fn may_be_null(schema: &mut Json) {
+    let Some(object) = schema.as_object_mut() else { return };
+    let null = || Json::from("null");
+    match object.get_mut("type") {
+        Some(Json::Array(kinds)) if !kinds.contains(&null()) => kinds.push(null()),
+        Some(Json::Array(_)) => {}
+        Some(kind) => *kind = Json::from(vec![kind.take(), null()]),
+        None => {
+            if let Some(forms) = object.shift_remove("oneOf") {
+                let forms = Json::Object(Map::from_iter([("oneOf".to_owned(), forms)]));
+                object.insert("anyOf".into(), vec![forms].into());
+            }
+            if let Some(forms) = object.get_mut("anyOf").and_then(Json::as_array_mut) {
+                forms.push(Json::Object(Map::from_iter([("type".to_owned(), null())])));
+            }
+        }
+    }
+    if let Some(values) = object.get_mut("enum").and_then(Json::as_array_mut).filter(|values| !values.contains(&Json::Null)) {
+        values.push(Json::Null);
     }
 }
 
@@ -222,7 +249,7 @@ fn member_schema<'s>(schema: &'s Json, name: &str) -> Option<&'s Json> {
     Some(either.and_then(|forms| forms.iter().find(|form| form.get("properties").is_some())).unwrap_or(found))
 }
 
-/// The values of a query string, typed as the parameters are described. Blank numbers count as absent.
+/// The values of a query string, typed as the parameters are described. Blank numbers and blank words of a list count as absent.
 ///
 /// # Errors
 /// A value is not of its parameter's type.
@@ -238,6 +265,7 @@ pub fn query_values(query: &str, parameters: &[Parameter]) -> Result<Map<String,
             }
             _ if values.contains_key(&name) => {}
             Some("integer") if text.is_empty() => {}
+            _ if text.is_empty() && !parameter.required && parameter.schema.get("enum").is_some() => {}
             Some("integer") => {
                 let number = text.parse::<i64>().map_err(|_| Error::invalid(&name, "must be an integer", &text))?;
                 values.insert(name, number.into());

@@ -15,7 +15,7 @@ const FLOORS: [&[&str]; 10] = [
     &["access", "change"],
     &["authentication", "enrollment", "posture"],
     &["http"],
-    &["upkeep"],
+    &["upkeep", "host"],
     &["controller"],
     &["cli"],
 ];

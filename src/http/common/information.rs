@@ -62,9 +62,17 @@ pub async fn version(call: Call) -> Result<Shown<Version>> {
     }))
 }
 
+/// What a controller of this line may be able to do beside everything else.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Capability {
+    HaController,
+    OidcAuth,
+}
+
 /// GET /enumerated-capabilities
-pub async fn capabilities(_: Call) -> Result<Shown<Vec<&'static str>>> {
-    Ok(Shown(vec!["HA_CONTROLLER", "OIDC_AUTH"]))
+pub async fn capabilities(_: Call) -> Result<Shown<Vec<Capability>>> {
+    Ok(Shown(vec![Capability::HaController, Capability::OidcAuth]))
 }
 
 /// Where a protocol is spoken.

@@ -1,11 +1,16 @@
 //! Services as administrators list them: as the caller sees each, or below another record.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     access::{self, Right, Subject},
-    entity::{EdgeRouter, Entity, FactsExt, Id, Identity, Kind, Record, Service, ServiceEdgeRouterPolicy, ServicePolicy},
+    entity::{
+        Document, EdgeRouter, Entity, FactsExt, Id, Identity, Kind, PolicyType, PostureQueries, Record, Service, ServiceEdgeRouterPolicy,
+        ServicePolicy,
+    },
     error::{Error, Result},
     http::{
         answer::{Page, Tagged},
@@ -74,34 +79,59 @@ pub async fn detail(call: Call, id: Id<Service>) -> Result<Tagged<ServiceDetail>
 pub struct RightListing {
     #[serde(flatten)]
     listing: Listing,
-    /// `dial` or `bind`; both unless set.
+    /// Both unless set.
     #[serde(default)]
-    policy_type: Option<String>,
+    #[schemars(with = "WantedRight")]
+    policy_type: Option<WantedRight>,
+}
+
+/// A right by name.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum WantedRight {
+    Dial,
+    Bind,
 }
 
 impl RightListing {
-    fn rights(&self) -> Result<Vec<Right>> {
-        match self.policy_type.as_deref() {
-            None | Some("") => Ok(vec![Right::Dial, Right::Bind]),
-            Some("dial") => Ok(vec![Right::Dial]),
-            Some("bind") => Ok(vec![Right::Bind]),
-            Some(other) => Err(Error::invalid("policyType", "must be dial or bind", other)),
+    fn rights(&self) -> Vec<Right> {
+        match self.policy_type {
+            None => vec![Right::Dial, Right::Bind],
+            Some(WantedRight::Dial) => vec![Right::Dial],
+            Some(WantedRight::Bind) => vec![Right::Bind],
         }
     }
 }
 
-/// A service without what it is for a caller: lists below other records show it so.
-type Plain = Detail<<Service as Entity>::View>;
+/// A service as lists below other records show it: what it is for a caller stays null, because they are about nobody in particular.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "ListedService")]
+pub struct Listed {
+    #[serde(flatten)]
+    of: <Service as Entity>::View,
+    #[schemars(with = "Option<BTreeMap<String, BTreeMap<String, serde_json::Value>>>")]
+    config: Option<BTreeMap<String, Document>>,
+    permissions: Option<Vec<PolicyType>>,
+    posture_queries: Option<Vec<PostureQueries>>,
+}
+
+type Plain = Detail<Listed>;
+
+fn plain(record: &Record<Service>, tx: &Read<'_>) -> Result<Plain> {
+    let of = Service::view(record, tx)?;
+    Ok(Detail::new(record, Listed { of, config: None, permissions: None, posture_queries: None }))
+}
 
 /// GET /identities/{id}/services
 pub async fn of_identity(call: Call, id: Id<Identity>, Query(wanted): Query<RightListing>) -> Result<Page<Plain>> {
-    let rights = wanted.rights()?;
+    let rights = wanted.rights();
     let ids = call.access.ask(|engine| {
         let rights: Vec<_> = rights.into_iter().map(|right| engine.rights(id.as_str()).to(right).clone()).collect();
         let rows = rights.into_iter().fold(Default::default(), |all: roaring::RoaringBitmap, some| all | some);
         engine.subjects(Subject::Service, rows).in_order().map(|(_, id)| id.to_string()).collect::<Vec<_>>()
     });
-    call.store.scan(move |tx| page::<Service, _>(tx, &wanted.listing, of_ids(&ids), |record| seen(record, tx))).await
+    call.store.scan(move |tx| page::<Service, _>(tx, &wanted.listing, of_ids(&ids), |record| plain(record, tx))).await
 }
 
 /// GET /services/{id}/identities
@@ -110,7 +140,7 @@ pub async fn identities(
     id: Id<Service>,
     Query(wanted): Query<RightListing>,
 ) -> Result<Page<Detail<<Identity as Entity>::View>>> {
-    let rights = wanted.rights()?;
+    let rights = wanted.rights();
     let mut ids: Vec<String> = call.access.ask(|engine| {
         let of = |right| engine.identities(id.as_str(), right).in_order().map(|(_, id)| id.to_string()).collect::<Vec<_>>();
         rights.into_iter().flat_map(of).collect()
@@ -122,7 +152,7 @@ pub async fn identities(
 
 async fn below(call: Call, kind: Kind, id: String, listing: Listing) -> Result<Page<Plain>> {
     let ids = access::related(&call.access, kind, &id, Service::KIND);
-    call.store.scan(move |tx| page::<Service, _>(tx, &listing, of_ids(&ids), |record| seen(record, tx))).await
+    call.store.scan(move |tx| page::<Service, _>(tx, &listing, of_ids(&ids), |record| plain(record, tx))).await
 }
 
 /// GET /edge-routers/{id}/services

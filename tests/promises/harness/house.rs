@@ -35,7 +35,9 @@ pub struct House {
     pub admin: Caller,
     pub password: String,
     roots: Arc<Vec<Certificate<'static>>>,
+    // Ends before its directory does.
     _controller: Controller,
+    directory: Option<TempDir>,
 }
 
 impl House {
@@ -64,9 +66,13 @@ impl House {
         let roots = Arc::new(authorities(&url));
         let nobody = Caller { agent: agent(&roots, None), url, base: Base::Management, token: None };
         let admin = nobody.log_in("admin", &password);
-        // The file stays open without its name, and is gone however the process ends.
-        drop(directory);
-        Self { clock, admin, password, roots, _controller: controller }
+        Self { clock, admin, password, roots, _controller: controller, directory: Some(directory) }
+    }
+
+    /// Takes the file's name away: it stays open, and is gone however the process ends.
+    pub fn unnamed(mut self) -> Self {
+        drop(self.directory.take());
+        self
     }
 
     /// Somebody without a session, at the client interface.

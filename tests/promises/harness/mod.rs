@@ -22,7 +22,7 @@ pub use judge::interface;
 
 /// The controller of all tests that only look at records of their own.
 pub fn shared() -> &'static House {
-    static SHARED: LazyLock<House> = LazyLock::new(House::start);
+    static SHARED: LazyLock<House> = LazyLock::new(|| House::start().unnamed());
     &SHARED
 }
 
