@@ -1,5 +1,13 @@
 //! What Overkeep promises, in one test binary: a module for each promise.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that cannot go on fails, in its helpers as well"
+)]
+
 mod access;
 mod architecture;
 mod configuration;

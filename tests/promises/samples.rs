@@ -191,6 +191,9 @@ pub const SAMPLES: &[Sample] = &[
     },
 ];
 
+/// Kinds whose members exclude or demand one another, so that they cannot be changed one by one. They have tests of their own.
+pub const ENTANGLED: [&str; 1] = ["external-jwt-signers"];
+
 fn config_type(house: &House) -> String {
     house.admin.post("/config-types", json!({ "name": fresh("config-type") })).expect(201).id()
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::{
     harness::{Base, Caller, encoded, fresh, interface, shared},
-    samples::{SAMPLES, Sample},
+    samples::{ENTANGLED, SAMPLES, Sample},
 };
 
 /// Members of every detail that are not the kind's own.
@@ -104,7 +104,7 @@ fn every_kind_that_can_be_written_has_a_sample() {
         })
         .filter_map(|(_, path)| path.strip_prefix('/'))
         .collect();
-    let samples: BTreeSet<&str> = SAMPLES.iter().map(|sample| sample.path).collect();
+    let samples: BTreeSet<&str> = SAMPLES.iter().map(|sample| sample.path).chain(ENTANGLED).collect();
     assert_eq!(samples, kinds, "samples.rs beside the route table");
 }
 

@@ -15,7 +15,7 @@ pub struct Answer {
     pub headers: HeaderMap,
     /// Bytes as they came over the wire.
     pub raw: usize,
-    /// The text, unpacked.
+    /// The text, unpacked; of a picture what can be read of it.
     pub text: String,
     /// The text as JSON, null where it is none.
     pub json: Json,
@@ -29,7 +29,7 @@ impl Answer {
         if packed {
             GzDecoder::new(body.as_slice()).read_to_string(&mut text).unwrap();
         } else {
-            text = String::from_utf8(body).unwrap_or_else(|e| panic!("{asked}: {e}"));
+            text = String::from_utf8_lossy(&body).into_owned();
         }
         let json = serde_json::from_str(&text).unwrap_or_default();
         Self { asked, status, headers, raw, text, json }
