@@ -13,7 +13,7 @@ const FLOORS: [&[&str]; 10] = [
     &["entity"],
     &["store", "network"],
     &["access", "change"],
-    &["authentication", "enrollment", "posture"],
+    &["authentication", "enrollment", "maintenance", "posture"],
     &["http"],
     &["upkeep", "host"],
     &["controller"],

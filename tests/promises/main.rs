@@ -10,6 +10,7 @@ mod engine;
 mod harness;
 mod host;
 mod lost_updates;
+mod integrity;
 mod pki;
 mod query;
 mod samples;
