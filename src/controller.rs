@@ -23,7 +23,8 @@ use crate::{
     config::Config,
     error::Error,
     host::{Host, socket},
-    http::{self, Front, Limits, Listener, Services},
+    http::{self, Descriptions, Front, Limits, Listener, Services},
+    maintenance::Maintenance,
     network::Network,
     pki::{self, AlternativeNames, Holdings},
     store::{self, Store},
@@ -61,6 +62,7 @@ pub struct Controller {
     advertised: String,
     generated: Option<String>,
     store: Store,
+    maintenance: Maintenance,
     server: ServerHandle,
     thread: Option<JoinHandle<std::io::Result<()>>>,
     upkeep: Option<upkeep::Running>,
@@ -96,6 +98,7 @@ impl Controller {
         drop(thread.join());
         drop(self.commands.take());
         drop(self.upkeep.take());
+        self.maintenance.stop();
         self.store.close();
     }
 }
@@ -150,12 +153,16 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         time: config.http.request_timeout.duration(),
         origins: config.http.cors_origins.clone(),
     };
+    let (management, client) = (http::management()?, http::client()?);
+    let maintenance = Maintenance::new(store.clone(), clock.clone(), &config.data);
     let services = Arc::new(Services {
         store: store.clone(),
         changes,
         access,
         holdings,
         network,
+        maintenance: maintenance.clone(),
+        descriptions: Descriptions::of(&management, &client),
         sessions,
         passwords,
         codes,
@@ -167,7 +174,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         limits,
         texts,
     });
-    let front = Front::new(services, http::management()?, http::client()?);
+    let front = Front::new(services, management, client);
     let listener = Listener {
         socket,
         tls,
@@ -180,7 +187,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let commands = socket::listen(owner, commands.clone()).map_err(|e| NotStarted(format!("data: {}: {e}", commands.display())))?;
     let (server, thread) = listen(front, listener)?;
     let upkeep = Some(upkeep.start().map_err(|e| NotStarted(format!("upkeep: {e}")))?);
-    Ok(Controller { bound, advertised, generated, store, server, thread: Some(thread), upkeep, commands: Some(commands) })
+    Ok(Controller { bound, advertised, generated, store, maintenance, server, thread: Some(thread), upkeep, commands: Some(commands) })
 }
 
 fn surroundings(config: &Config, holdings: Arc<Holdings>, address: String) -> Surroundings {

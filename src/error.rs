@@ -129,6 +129,10 @@ pub enum Refusal {
     InvalidCommonName,
     #[error("the certificate does not verify with that of the certificate authority")]
     CertificateFailedValidation,
+    #[error("an edge router is changed among the edge routers")]
+    CannotUpdateRouter,
+    #[error("the database is at work already, or was a moment ago")]
+    RateLimited,
     #[error("the body is larger than this controller takes")]
     TooLarge,
     #[error("no such method on this path")]

@@ -35,6 +35,6 @@ pub struct Caller {
 impl Caller {
     /// Whether the identity is an administrator. Counts only once nothing is outstanding.
     pub fn is_admin(&self) -> bool {
-        self.identity.spec.is_admin || self.identity.state.is_default_admin
+        self.identity.is_admin()
     }
 }

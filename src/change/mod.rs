@@ -19,6 +19,8 @@ mod policy;
 mod registry;
 mod service;
 pub mod session_certificate;
+mod terminator;
+mod transit_router;
 
 use std::{ops::Deref, sync::Arc, time::Duration};
 

@@ -2,9 +2,9 @@
 
 use crate::{
     entity::{
-        ApiSession, AuthPolicy, Authenticator, Ca, Config, ConfigType, EdgeRouter, EdgeRouterPolicy, Enrollment, ExternalJwtSigner,
-        Identity, IdentityType, Mfa, PostureCheck, PostureCheckType, Service, ServiceEdgeRouterPolicy, ServicePolicy, Session,
-        SessionCertificate, Terminator, TransitRouter,
+        ApiSession, AuthPolicy, Authenticator, Ca, Config, ConfigType, Controller, EdgeRouter, EdgeRouterPolicy, Enrollment,
+        ExternalJwtSigner, Identity, IdentityType, Mfa, PostureCheck, PostureCheckType, Service, ServiceEdgeRouterPolicy, ServicePolicy,
+        Session, SessionCertificate, Terminator, TransitRouter,
     },
     store::Entry,
 };
@@ -17,6 +17,7 @@ pub static KINDS: &[Entry] = &[
     Entry::of::<Ca>(),
     Entry::of::<Config>(),
     Entry::of::<ConfigType>(),
+    Entry::of::<Controller>(),
     Entry::of::<EdgeRouter>(),
     Entry::of::<EdgeRouterPolicy>(),
     Entry::of::<Enrollment>(),

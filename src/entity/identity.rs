@@ -109,6 +109,13 @@ pub struct View {
     sdk_info: Filled<SdkInfo>,
 }
 
+impl Record<Identity> {
+    /// Whether it may do everything.
+    pub fn is_admin(&self) -> bool {
+        self.spec.is_admin || self.state.is_default_admin
+    }
+}
+
 impl Entity for Identity {
     const KIND: Kind = Kind { name: "identity", path: "identities" };
     const FIELDS: &'static [Field<Self>] = &[

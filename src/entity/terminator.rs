@@ -99,6 +99,7 @@ impl Entity for Terminator {
         Reference::to::<TransitRouter>("router", |r| of_kind(r, true), OnDelete::Cascade),
     ];
     const FIXED: &'static [&'static str] = &["service", "identity", "identitySecret"];
+    const REQUIRED_ON_REPLACE: &'static [&'static str] = &["service"];
     type State = State;
     type View = View;
 

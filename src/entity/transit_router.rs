@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{EdgeRouter, Entity, Facts, Field, Kind, Record, edge_router::State, router_enrollment::RouterEnrollment};
+use super::{EdgeRouter, Entity, Facts, Field, Id, Kind, Record, edge_router::State, router_enrollment::RouterEnrollment};
 use crate::{
     error::{Error, Result},
     query::Type,
@@ -56,6 +56,7 @@ impl Entity for TransitRouter {
         Field::plain("noTraversal", Type::Bool, |r| r.spec.no_traversal.into()),
         Field::plain("disabled", Type::Bool, |r| r.spec.disabled.into()),
     ];
+    const FIXED: &'static [&'static str] = &["cost", "noTraversal", "disabled"];
     type State = State;
     type View = View;
 
@@ -73,16 +74,21 @@ impl Entity for TransitRouter {
     }
 }
 
+impl TransitRouter {
+    /// An edge router as one among the transit routers, for lists and filters over both.
+    pub fn of_edge_router(router: Record<EdgeRouter>) -> Record<Self> {
+        let Record { id, created_at, updated_at, tags, is_system, spec, state } = router;
+        let EdgeRouter { name, cost, no_traversal, disabled, .. } = spec;
+        let spec = Self { name, cost, no_traversal, disabled };
+        Record { id: Id::from_text(id.into_text()), created_at, updated_at, tags, is_system, spec, state }
+    }
+}
+
 impl View {
-    /// An edge router among transit routers.
-    ///
-    /// # Errors
-    /// Its enrollment cannot be read.
-    pub fn of_edge_router(record: &Record<EdgeRouter>, facts: &dyn Facts) -> Result<Self> {
-        let EdgeRouter { name, cost, no_traversal, disabled, .. } = record.spec.clone();
-        let id = record.id.as_str();
-        let enrollment = RouterEnrollment::of("edgeRouter", id, record.state.is_verified, facts)?;
-        Ok(Self::with(&TransitRouter { name, cost, no_traversal, disabled }, &record.state, facts.link(id).is_some(), enrollment))
+    /// An edge router among transit routers. Clients know it as verified here, and its enrollment from its own list alone.
+    pub fn of_edge_router(record: &Record<TransitRouter>, facts: &dyn Facts) -> Self {
+        let state = State { is_verified: true, ..record.state.clone() };
+        Self::with(&record.spec, &state, facts.link(record.id.as_str()).is_some(), RouterEnrollment::default())
     }
 
     fn with(spec: &TransitRouter, state: &State, is_online: bool, enrollment: RouterEnrollment) -> Self {

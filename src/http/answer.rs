@@ -64,6 +64,18 @@ impl Answer for Done {
     }
 }
 
+/// Begun, and going on behind the answer.
+pub struct Begun;
+
+impl Answer for Begun {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        json_answer::<Envelope<Empty>>(operation, schemas, 202);
+    }
+    fn reply(self) -> Result<Reply> {
+        Reply::json(202, &Envelope { data: Empty {}, meta: Meta::default() })
+    }
+}
+
 /// A record was created.
 pub struct Created(Location);
 

@@ -8,6 +8,7 @@ use serde_json::{Map, Value as Json};
 
 use super::{
     body::{self, Incoming},
+    media,
     operation::{Operation, Parameter, Place, Schemas},
 };
 use crate::{
@@ -114,6 +115,26 @@ impl IfMatch {
 pub fn entity_tag<E: Entity>(record: &Record<E>) -> Result<String> {
     let sum = crc32fast::hash(&store::encode(record)?);
     Ok(format!("\"{:x}-{sum:08x}\"", record.updated_at.millis()))
+}
+
+/// The media types that the sender takes.
+pub struct Accept(String);
+
+impl Accept {
+    /// The one of these that the sender likes best; the first, if it does not say. Nothing if it takes none.
+    pub fn best(&self, offered: &[&'static str]) -> Option<&'static str> {
+        let accept = if self.0.trim().is_empty() { "*/*" } else { &self.0 };
+        media::best(accept, offered)
+    }
+}
+
+impl Argument for Accept {
+    fn describe(_: &mut Operation) -> Result<()> {
+        Ok(())
+    }
+    fn take(incoming: &mut Incoming<'_>) -> Result<Self> {
+        Ok(Self(incoming.header("accept").unwrap_or_default().to_owned()))
+    }
 }
 
 /// A JSON body.

@@ -127,6 +127,8 @@ fn refused(refusal: Refusal, error: &Error) -> Face {
         Refusal::CouldNotParseDerBlock => (400, "COULD_NOT_PARSE_DER_BLOCK"),
         Refusal::InvalidCommonName => (400, "INVALID_COMMON_NAME"),
         Refusal::CertificateFailedValidation => (400, "CERTIFICATE_FAILED_VALIDATION"),
+        Refusal::CannotUpdateRouter => (409, "CAN_NOT_UPDATE_ROUTER"),
+        Refusal::RateLimited => (429, "RATE_LIMITED"),
         Refusal::TooLarge => (413, "REQUEST_ENTITY_TOO_LARGE"),
         Refusal::MethodNotAllowed => (405, "METHOD_NOT_ALLOWED"),
         Refusal::UnknownPath => (404, "NOT_FOUND"),

@@ -16,7 +16,7 @@ use super::{
     answer::Reply,
     body::Incoming,
     call::{Call, Peer},
-    cors, docs, error,
+    cors, docs, error, media,
     operation::JSON,
     route::{Found, Interface},
     row::{Permission, Row},
@@ -182,7 +182,10 @@ fn acceptable(request: &HttpRequest, row: &Row) -> Result<()> {
     let accept = header("accept").map(str::trim).unwrap_or_default();
     let offered = row.operation.answer.iter().flat_map(|answer| answer.content.iter().map(|(media, _)| *media));
     let offered: Vec<&str> = offered.chain(std::iter::once(JSON)).collect();
-    if !accept.is_empty() && !row.operation.any_accept && !accept.split(',').any(|range| offered.iter().any(|media| covers(range, media))) {
+    if !accept.is_empty()
+        && !row.operation.any_accept
+        && !accept.split(',').any(|range| offered.iter().any(|media| media::covers(range, media)))
+    {
         return Err(Error::invalid("Accept", "nothing of this kind is offered", accept));
     }
     Ok(())
@@ -199,13 +202,6 @@ fn taken(request: &HttpRequest, row: &Row, body: &[u8]) -> Result<()> {
     } else {
         Err(Error::invalid("Content-Type", "is not taken here", if sent.is_empty() { "application/octet-stream" } else { sent }))
     }
-}
-
-/// Whether a media range such as `text/*;q=0.5` covers a media type.
-fn covers(range: &str, media: &str) -> bool {
-    let range = range.split(';').next().unwrap_or_default().trim();
-    let (kind, _) = media.split_once('/').unwrap_or((media, ""));
-    range == "*/*" || range.eq_ignore_ascii_case(media) || range.strip_suffix("/*").is_some_and(|wanted| wanted.eq_ignore_ascii_case(kind))
 }
 
 async fn payload_of(payload: web::Payload, row: &Row, limit: usize) -> Result<web::Bytes> {

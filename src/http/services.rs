@@ -3,11 +3,13 @@
 use std::{sync::Arc, time::Duration};
 
 use super::common::texts::Texts;
+use super::descriptions::Descriptions;
 use crate::{
     access::Access,
     authentication::{Codes, Passwords, Sessions, Tokens},
     change::Changes,
     clock::Clock,
+    maintenance::Maintenance,
     network::Network,
     pki::Holdings,
     store::Store,
@@ -20,6 +22,8 @@ pub struct Services {
     pub access: Access,
     pub holdings: Arc<Holdings>,
     pub network: Network,
+    pub maintenance: Maintenance,
+    pub descriptions: Descriptions,
     pub sessions: Sessions,
     pub passwords: Passwords,
     pub codes: Codes,

@@ -101,6 +101,21 @@ pub fn prefix(kind: Kind, name: &str, value: &[u8]) -> Vec<u8> {
     key
 }
 
+/// Whose a row is: the names of kind and field, and the id of the record. Nothing if it is no row of ours.
+pub fn parts<'k>(key: &'k [u8], row: &[u8]) -> Option<(&'k str, &'k str, &'k str)> {
+    let (kind, rest) = named(key)?;
+    let (field, rest) = named(rest)?;
+    let (_, prefix) = value(key.len() - rest.len(), key, row)?;
+    Some((kind, field, std::str::from_utf8(key.get(prefix..)?).ok()?))
+}
+
+/// Takes a name with its length in front off a key.
+fn named(key: &[u8]) -> Option<(&str, &[u8])> {
+    let (length, rest) = key.split_first()?;
+    let (name, rest) = rest.split_at_checked(usize::from(*length))?;
+    Some((std::str::from_utf8(name).ok()?, rest))
+}
+
 /// The key after all those that begin with a prefix.
 pub fn after(prefix: &[u8]) -> Vec<u8> {
     let mut key = prefix.to_vec();

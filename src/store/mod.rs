@@ -1,7 +1,7 @@
 //! Records in one file: typed transactions over redb, one writer with group commit, indexes, references, lists.
 //!
 //! Not here: any kind by name (the list of [`Entry`]s is handed in), who may do what, what else happens when a record changes.
-//! Later: integrity check, snapshot and history, all over the same list.
+//! Integrity check and repair (`integrity.rs`) and snapshots (`snapshot.rs`) go over the same list.
 //!
 //! Start with [`Store::write`] and [`Store::read`], then `tx.rs` and `read.rs` for what a transaction can do, `writer.rs` for how
 //! jobs become durable, `index.rs` and `codec.rs` for what lies on disk.
@@ -15,10 +15,12 @@ mod core;
 mod delete;
 mod event;
 mod index;
+mod integrity;
 mod open;
 mod read;
 mod registry;
 mod select;
+mod snapshot;
 mod tables;
 mod tx;
 mod writer;
@@ -40,6 +42,7 @@ use tokio::sync::{Semaphore, oneshot};
 pub use codec::{decode, encode};
 pub use event::{Event, Listener, Side};
 pub use index::{IndexEntry, entries};
+pub use integrity::{Finding, Report, Watch};
 pub use open::OpenError;
 pub use read::Read;
 pub use registry::{Edge, Entry, Rule, Target};

@@ -106,6 +106,11 @@ impl Registry {
         Self { entries, edges: edges.collect() }
     }
 
+    /// The list.
+    pub(super) fn entries(&self) -> &'static [Entry] {
+        self.entries
+    }
+
     /// A kind's place in the list.
     pub(super) fn place(&self, kind: Kind) -> Result<usize> {
         let found = self.entries.iter().position(|entry| entry.kind.name == kind.name);

@@ -96,6 +96,21 @@ impl Read<'_> {
         self.sorted(source, query, sort, window)
     }
 
+    /// The same part of records that somebody brings along, whether or not they are stored as such.
+    pub fn select_from<E: Entity>(&self, records: Vec<Record<E>>, query: &Query, window: Window) -> Page<E> {
+        let sort = query.sort.get(..MAX_SORT).unwrap_or(&query.sort);
+        let ranked = |record: Record<E>| {
+            let seen = Seen { record: &record, facts: self };
+            let rank = query.predicate.matches(&seen).then(|| Ranked::new(&seen, sort, record.id.as_str()));
+            rank.map(|rank| (rank, record))
+        };
+        let mut matching: Vec<(Ranked, Record<E>)> = records.into_iter().filter_map(ranked).collect();
+        matching.sort_by(|(one, _), (other, _)| one.cmp(other));
+        let total = matching.len() as u64;
+        let limit = window.limit.unwrap_or(usize::MAX);
+        Page { records: matching.into_iter().skip(window.offset).take(limit).map(|(_, record)| record).collect(), total }
+    }
+
     fn source<'s, E: Entity>(&self, predicate: &Predicate, scope: Scope<'s>) -> Result<Source<'s>> {
         let named = match Plan::of::<E>(predicate) {
             (Plan::Scope, _) => None,

@@ -150,7 +150,7 @@ impl Tx<'_> {
     }
 
     /// Does all or nothing.
-    fn whole(&self, act: impl FnOnce() -> Result<()>) -> Result<()> {
+    pub(super) fn whole(&self, act: impl FnOnce() -> Result<()>) -> Result<()> {
         let (mark, told) = (self.rows.mark(), self.events.borrow().len());
         let done = act();
         if done.is_err() {

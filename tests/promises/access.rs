@@ -126,6 +126,8 @@ fn open_operations_are_those_that_nobody_could_use_otherwise() {
         "/specs",
         "/specs/{id}",
         "/specs/{id}/spec",
+        "/openapi.json",
+        "/swagger.json",
         "/authenticate",
         "/protocols",
         "/enroll",

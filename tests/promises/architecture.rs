@@ -13,7 +13,7 @@ const FLOORS: [&[&str]; 10] = [
     &["entity"],
     &["store", "network"],
     &["access", "change"],
-    &["authentication", "enrollment", "explain", "posture"],
+    &["authentication", "enrollment", "explain", "maintenance", "posture"],
     &["http"],
     &["upkeep", "host"],
     &["controller"],

@@ -17,6 +17,7 @@ mod credentials;
 mod engine;
 mod harness;
 mod host;
+mod integrity;
 mod lost_updates;
 mod pki;
 mod query;

@@ -12,6 +12,10 @@ pub struct Sample {
     pub body: fn(&House, &str) -> Json,
     /// Another value for every member of a PATCH but the name.
     pub changes: fn(&House) -> Json,
+    /// The field that holds the name that the body was made with; only `name` is unique.
+    pub key: &'static str,
+    /// The path segment that links lead to, if it is another one.
+    pub linked: Option<&'static str>,
     /// Members that only creation sets.
     pub fixed: &'static [&'static str],
     /// Members of a body that the detail shows otherwise or not at all.
@@ -34,12 +38,24 @@ const PLAIN: Sample = Sample {
     path: "",
     body: |_, _| Json::Null,
     changes: |_| Json::Null,
+    key: "name",
+    linked: None,
     fixed: &[],
     unseen: &[],
     follows: &[],
     tag: None,
     unique_on_create: true,
     filters: &[],
+};
+
+/// One kind with two paths.
+const TRANSIT_ROUTER: Sample = Sample {
+    path: "transit-routers",
+    body: |_, name| json!({ "name": name, "cost": 5, "noTraversal": true, "disabled": false }),
+    changes: |_| json!({ "cost": 9, "noTraversal": false, "disabled": true, "tags": { "size": 7 } }),
+    fixed: &["cost", "noTraversal", "disabled"],
+    filters: &[("fingerprint", |_| "fingerprint = null".into()), ("tags", |_| "tags.colour = null".into())],
+    ..PLAIN
 };
 
 /// Every kind with six verbs.
@@ -124,6 +140,34 @@ pub const SAMPLES: &[Sample] = &[
         ],
         ..PLAIN
     },
+    TRANSIT_ROUTER,
+    Sample { path: "routers", linked: Some("transit-routers"), ..TRANSIT_ROUTER },
+    Sample {
+        path: "terminators",
+        body: |house, name| {
+            json!({
+                "service": service(house), "router": router(house), "address": "tcp:localhost:80", "binding": "transport", "cost": 5,
+                "precedence": "required", "identity": name, "identitySecret": "c2VjcmV0", "tags": { "colour": "red" }
+            })
+        },
+        changes: |house| {
+            json!({
+                "service": service(house), "router": router(house), "address": "udp:localhost:53", "binding": "udp", "cost": 9,
+                "precedence": "failed", "identity": "other", "identitySecret": "b3RoZXI=", "tags": { "size": 7 }
+            })
+        },
+        key: "instanceId",
+        fixed: &["service", "identity", "identitySecret"],
+        unseen: &["service", "router", "identitySecret"],
+        follows: &["router", "routerId"],
+        filters: &[
+            ("service", |detail| format!("service = {}", detail["serviceId"])),
+            ("router", |detail| format!("router = {}", detail["routerId"])),
+            ("instanceId", |detail| format!("instanceId = {}", detail["identity"])),
+            ("hostId", |_| "hostId = \"\"".into()),
+        ],
+        ..PLAIN
+    },
     Sample {
         path: "service-policies",
         body: |_, name| {
@@ -205,6 +249,10 @@ fn config(house: &House) -> String {
 
 fn service(house: &House) -> String {
     house.service(&fresh("service"), json!({}))
+}
+
+fn router(house: &House) -> String {
+    house.admin.post("/edge-routers", json!({ "name": fresh("router") })).expect(201).id()
 }
 
 fn auth_policy(house: &House) -> String {

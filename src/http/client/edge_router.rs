@@ -65,7 +65,8 @@ pub async fn of_service(
     Headers(token): Headers<SessionToken>,
 ) -> Result<Shown<ServiceEdgeRouters>> {
     if token.session_token.is_some() {
-        return Err(Error::Unauthorized { anonymous: false });
+        // What cannot be one of ours counts as none.
+        return Err(Error::Unauthorized { anonymous: true });
     }
     let caller = call.caller()?;
     call.store.read(|tx| visible(&call, caller, tx, &id).map(|_| ()))?;

@@ -8,8 +8,10 @@ mod external_jwt_signer;
 mod service;
 mod session;
 mod session_certificate;
+mod terminator;
 
 use super::{common, route::Routes, row::Permission::*};
+use crate::entity::Service;
 
 /// The whole table.
 pub fn routes() -> Routes {
@@ -17,6 +19,12 @@ pub fn routes() -> Routes {
         .mount(common::routes)
         .get("/protocols", Open, common::information::protocols)
         .says("The protocols this controller speaks, and where.")
+        .get("/openapi.json", Open, common::spec::client)
+        .says("This description.")
+        .extension()
+        .get("/swagger.json", Open, common::spec::client)
+        .says("This description, under the name that older clients look for.")
+        .extension()
         .post("/enroll", Open, enroll::enroll)
         .says("Redeems a one-time token for a credential.")
         .get("/external-jwt-signers", Open, external_jwt_signer::list)
@@ -53,6 +61,9 @@ pub fn routes() -> Routes {
         .says("The services the caller may dial or bind; for administrators all.")
         .get("/services/{id}", User, service::detail)
         .says("One service.")
+        .edit::<Service>(Admin)
+        .get("/services/{id}/terminators", User, terminator::of_service)
+        .says("Where a service that the caller may dial or bind is hosted.")
         .get("/services/{id}/edge-routers", User, edge_router::of_service)
         .says("The edge routers over which the caller reaches a service.")
         .post("/sessions", User, session::create)

@@ -6,13 +6,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    clock::Timestamp,
-    entity::{Id, Links, Tags},
-    error::{Error, Result},
+    error::Result,
     http::{
-        answer::{Answer, Page, Reply, Shown},
+        answer::{Answer, Reply, Shown},
         call::Call,
-        envelope::Pagination,
         operation::{AnswerShape, Operation, Schemas},
     },
 };
@@ -20,8 +17,6 @@ use crate::{
 /// The interfaces and their base paths.
 const INTERFACES: [(&str, &str); 3] =
     [("edge", "/edge/client/v1"), ("edge-client", "/edge/client/v1"), ("edge-management", "/edge/management/v1")];
-/// The names of the descriptions.
-const SPECS: [&str; 2] = ["edge-client", "edge-management"];
 
 /// What this controller is.
 #[derive(Serialize, JsonSchema)]
@@ -105,37 +100,4 @@ impl Answer for CaStore {
 /// GET /.well-known/est/cacerts
 pub async fn ca_store(call: Call) -> Result<CaStore> {
     Ok(CaStore(call.holdings.bundle_pkcs7().to_owned()))
-}
-
-/// A description of an interface.
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(rename = "SpecDetail")]
-pub struct Spec {
-    #[serde(rename = "_links")]
-    links: Links,
-    id: &'static str,
-    created_at: Timestamp,
-    updated_at: Timestamp,
-    tags: Tags,
-    name: &'static str,
-}
-
-fn spec_named(name: &'static str) -> Spec {
-    let links = Links::default().with("self", format_args!("specs/{name}")).with("spec", format_args!("specs/{name}/spec"));
-    let at = Timestamp::ZERO_TIME;
-    Spec { links, id: name, created_at: at, updated_at: at, tags: Tags::default(), name }
-}
-
-/// GET /specs
-pub async fn specs(_: Call) -> Result<Page<Spec>> {
-    let count = SPECS.len() as i64;
-    let pagination = Pagination { limit: count, offset: 0, total_count: count };
-    Ok(Page { data: SPECS.into_iter().map(spec_named).collect(), pagination, fields: None })
-}
-
-/// GET /specs/{id}
-pub async fn spec(_: Call, id: Id<Spec>) -> Result<Shown<Spec>> {
-    let known = SPECS.into_iter().find(|name| *name == id.as_str());
-    known.map(|name| Shown(spec_named(name))).ok_or_else(|| Error::NotFound { kind: "spec", id: id.into_text(), field: None })
 }

@@ -8,9 +8,11 @@ pub mod mfa;
 mod qr;
 pub mod service;
 pub mod session;
+pub mod spec;
 pub mod texts;
 
 use super::{route::Routes, row::Permission::*};
+use crate::entity::Controller;
 
 /// The rows that stand in both tables.
 pub fn routes(routes: Routes) -> Routes {
@@ -23,10 +25,14 @@ pub fn routes(routes: Routes) -> Routes {
         .says("The names of all capabilities that a controller of this line may have.")
         .get("/.well-known/est/cacerts", Open, information::ca_store)
         .says("The certificate authorities to trust, as a base64 PKCS#7 structure.")
-        .get("/specs", Open, information::specs)
+        .get("/specs", Open, spec::list)
         .says("The descriptions of the interfaces.")
-        .get("/specs/{id}", Open, information::spec)
+        .get("/specs/{id}", Open, spec::detail)
         .says("One description of an interface.")
+        .get("/specs/{id}/spec", Open, spec::body)
+        .says("The text of a description, as YAML or JSON.")
+        .list::<Controller>(User)
+        .says("The controllers that run together with this one.")
         .post("/authenticate", Open, authenticate::authenticate)
         .says("Opens an API session.")
         .post("/authenticate/mfa", Partial, mfa::authenticate)

@@ -121,6 +121,20 @@ pub async fn detail(call: Call, id: Id<Session>) -> Result<Shown<Detail<FullView
     call.store.read(|tx| see_full(tx, &call.access, &visible(&call, tx, &id)?)).map(Shown)
 }
 
+/// Over which routers a session's traffic goes.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "SessionRoutePathDetail")]
+pub struct RoutePath {
+    /// Ids of routers from one end to the other; empty while there is no traffic.
+    route_path: Vec<String>,
+}
+
+/// GET /sessions/{id}/route-path; no router connects to this controller yet, so that no session has traffic.
+pub async fn route_path(call: Call, id: Id<Session>) -> Result<Shown<RoutePath>> {
+    call.store.read(|tx| visible(&call, tx, &id).map(|_| Shown(RoutePath { route_path: Vec::new() })))
+}
+
 /// DELETE /sessions/{id}
 pub async fn delete(call: Call, id: Id<Session>) -> Result<Done> {
     call.store.read(|tx| visible(&call, tx, &id).map(|_| ()))?;

@@ -2,17 +2,20 @@
 
 mod authenticator;
 mod ca;
+mod database;
 mod edge_router;
 mod enrollment;
 mod identity;
 mod roles;
 mod service;
 mod summary;
+mod trace;
+mod transit_router;
 
 use super::{common, route::Routes, row::Permission::*, verbs};
 use crate::entity::{
     ApiSession, AuthPolicy, Authenticator, Ca, Config, ConfigType, EdgeRouter, EdgeRouterPolicy, Enrollment, ExternalJwtSigner, Identity,
-    IdentityType, PostureCheckType, Service, ServiceEdgeRouterPolicy, ServicePolicy,
+    IdentityType, PostureCheckType, Service, ServiceEdgeRouterPolicy, ServicePolicy, Terminator,
 };
 
 /// The whole table.
@@ -21,6 +24,14 @@ pub fn routes() -> Routes {
         .mount(common::routes)
         .get("/summary", Admin, summary::summary)
         .says("How many records there are of each kind.")
+        .get("/openapi.json", Open, common::spec::management)
+        .says("This description.")
+        .extension()
+        .get("/swagger.json", Open, common::spec::management)
+        .says("This description, under the name that older clients look for.")
+        .extension()
+        .get("/sessions/{id}/route-path", User, common::session::route_path)
+        .says("The routers that a service session's traffic goes over.")
         // settings
         .crud::<ConfigType>(Admin)
         .linked::<ConfigType, Config>(Admin)
@@ -35,7 +46,9 @@ pub fn routes() -> Routes {
         .get("/services/{id}/identities", Admin, service::identities)
         .related::<Service, ServiceEdgeRouterPolicy>(Admin)
         .related::<Service, ServicePolicy>(Admin)
+        .linked::<Service, Terminator>(Admin)
         .get("/service-role-attributes", Admin, roles::of_services)
+        .crud::<Terminator>(Admin)
         // identities
         .read_by_roles::<Identity>(Admin)
         .post("/identities", Admin, identity::create)
@@ -62,6 +75,8 @@ pub fn routes() -> Routes {
         .says("Takes settings of its own from an identity; an empty list takes all.")
         .get("/identities/{id}/policy-advice/{serviceId}", Admin, identity::policy_advice)
         .says("Whether an identity may use a service, and over which routers.")
+        .put("/identities/{id}/trace", Admin, trace::set)
+        .says("Has the traffic of an identity traced for some time.")
         .get("/identity-role-attributes", Admin, roles::of_identities)
         .read::<IdentityType>(Admin)
         // edge routers
@@ -75,6 +90,9 @@ pub fn routes() -> Routes {
         .related::<EdgeRouter, ServiceEdgeRouterPolicy>(Admin)
         .get("/edge-routers/{id}/services", Admin, service::of_edge_router)
         .get("/edge-router-role-attributes", Admin, roles::of_edge_routers)
+        // transit routers, under both of their names
+        .mount(|routes| transit_router::routes(routes, "/routers"))
+        .mount(|routes| transit_router::routes(routes, "/transit-routers"))
         // policies
         .crud::<ServicePolicy>(Admin)
         .related::<ServicePolicy, Identity>(Admin)
@@ -85,7 +103,9 @@ pub fn routes() -> Routes {
         .crud::<ServiceEdgeRouterPolicy>(Admin)
         .related::<ServiceEdgeRouterPolicy, EdgeRouter>(Admin)
         .get("/service-edge-router-policies/{id}/services", Admin, service::of_service_edge_router_policy)
-        .read::<PostureCheckType>(Admin)
+        .list::<PostureCheckType>(Admin)
+        .with_charset()
+        .detail::<PostureCheckType>(Admin)
         // credentials
         .list::<ApiSession>(Admin)
         .with_charset()
@@ -114,6 +134,8 @@ pub fn routes() -> Routes {
         .remove::<Enrollment>(Admin)
         .post("/enrollments/{id}/refresh", Admin, enrollment::refresh)
         .says("Gives an enrollment a new token and end; the token before is dead.")
+        // the file
+        .mount(database::routes)
         .session_only(SESSION_ONLY)
 }
 
@@ -160,4 +182,10 @@ const SESSION_ONLY: &[&str] = &[
     "GET /service-policies/{id}/identities",
     "GET /service-policies/{id}/posture-checks",
     "GET /service-policies/{id}/services",
+    "GET /database/data-integrity-results",
+    "POST /database/fix-data-integrity",
+    "PUT /identities/{id}/trace",
+    "PUT /terminators/{id}",
+    "PATCH /terminators/{id}",
+    "DELETE /terminators/{id}",
 ];

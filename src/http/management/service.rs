@@ -48,7 +48,12 @@ pub async fn list(call: Call, Query(wanted): Query<ServiceListing>) -> Result<Pa
             let named: Option<Vec<String>> = wanted.config_types.first().map(|list| list.split(',').map(str::to_owned).collect());
             let session_types = || caller.session.spec.config_types.iter().map(ToString::to_string).collect();
             let viewer = Viewer::new(tx, &access, other.as_ref().unwrap_or(&caller.identity), &named.unwrap_or_else(session_types))?;
-            let ids = wanted.roles.ids(&access, Subject::Service)?;
+            // Somebody else's list has what that one sees in it, and no more.
+            let usable = other.as_ref().filter(|other| !other.is_admin()).map(|_| viewer.usable());
+            let ids = match (usable, wanted.roles.ids(&access, Subject::Service)?) {
+                (Some(usable), Some(ids)) => Some(ids.into_iter().filter(|id| usable.binary_search(id).is_ok()).collect()),
+                (some, others) => some.or(others),
+            };
             let scope = ids.as_deref().map_or(Scope::All, of_ids);
             page::<Service, _>(tx, &wanted.listing, scope, |record| viewer.see(record))
         })

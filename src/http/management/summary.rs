@@ -4,20 +4,21 @@ use std::collections::BTreeMap;
 
 use crate::{
     entity::{
-        ApiSession, AuthPolicy, Authenticator, Ca, Config, ConfigType, EdgeRouter, EdgeRouterPolicy, Enrollment, Identity, IdentityType,
-        PostureCheckType, Service, ServiceEdgeRouterPolicy, ServicePolicy, Session, SessionCertificate,
+        ApiSession, AuthPolicy, Authenticator, Ca, Config, ConfigType, Controller, EdgeRouter, EdgeRouterPolicy, Enrollment,
+        ExternalJwtSigner, Identity, IdentityType, Mfa, PostureCheck, PostureCheckType, Service, ServiceEdgeRouterPolicy, ServicePolicy,
+        Session, SessionCertificate, Terminator, TransitRouter,
     },
     error::Result,
     http::{answer::Shown, call::Call},
 };
 
-/// Kinds that this controller does not have, or not yet: there are none of them.
-const ABSENT: [&str; 7] = ["controllers", "eventualEvents", "externalJwtSigners", "mfas", "postureChecks", "revocations", "terminators"];
+/// Names that clients know of kinds that this controller does not have: there are none of them.
+const ABSENT: [&str; 2] = ["eventualEvents", "revocations"];
 
 /// GET /summary
 pub async fn summary(call: Call) -> Result<Shown<BTreeMap<&'static str, i64>>> {
     call.store.read(|tx| {
-        let (services, routers) = (tx.count::<Service>()?, tx.count::<EdgeRouter>()?);
+        let (services, edge_routers) = (tx.count::<Service>()?, tx.count::<EdgeRouter>()?);
         let counts = [
             ("apiSessionCertificates", tx.count::<SessionCertificate>()?),
             ("apiSessions", tx.count::<ApiSession>()?),
@@ -26,18 +27,23 @@ pub async fn summary(call: Call) -> Result<Shown<BTreeMap<&'static str, i64>>> {
             ("cas", tx.count::<Ca>()?),
             ("configs", tx.count::<Config>()?),
             ("configTypes", tx.count::<ConfigType>()?),
+            ("controllers", tx.count::<Controller>()?),
             ("edgeRouterPolicies", tx.count::<EdgeRouterPolicy>()?),
             ("enrollments", tx.count::<Enrollment>()?),
+            ("externalJwtSigners", tx.count::<ExternalJwtSigner>()?),
             ("identities", tx.count::<Identity>()?),
             ("identityTypes", tx.count::<IdentityType>()?),
+            ("mfas", tx.count::<Mfa>()?),
+            ("postureChecks", tx.count::<PostureCheck>()?),
             ("postureCheckTypes", tx.count::<PostureCheckType>()?),
-            ("routers", routers),
-            ("routers.edge", routers),
+            ("routers", edge_routers + tx.count::<TransitRouter>()?),
+            ("routers.edge", edge_routers),
             ("serviceEdgeRouterPolicies", tx.count::<ServiceEdgeRouterPolicy>()?),
             ("servicePolicies", tx.count::<ServicePolicy>()?),
             ("services", services),
             ("services.edge", services),
             ("sessions", tx.count::<Session>()?),
+            ("terminators", tx.count::<Terminator>()?),
         ];
         let absent = ABSENT.into_iter().map(|name| (name, 0));
         Ok(Shown(counts.into_iter().chain(absent).map(|(name, count)| (name, i64::try_from(count).unwrap_or(i64::MAX))).collect()))

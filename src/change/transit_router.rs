@@ -1,0 +1,24 @@
+//! Transit routers: the enrollment that comes with one, and what only their creation sets.
+
+use super::{Change, Lifecycle, enrollment, lifecycle::short_id};
+use crate::{
+    entity::{Enrollment, Record, Tags, TransitRouter},
+    error::Result,
+};
+
+impl Lifecycle for TransitRouter {
+    fn new_id() -> String {
+        short_id()
+    }
+
+    /// Creation takes neither `disabled` nor tags, as clients know it; tags can be given afterwards.
+    fn creating(record: &mut Record<Self>, _: &Change<'_, '_>) -> Result<()> {
+        (record.spec.disabled, record.tags) = (false, Tags::default());
+        Ok(())
+    }
+
+    fn created(record: &Record<Self>, change: &Change<'_, '_>) -> Result<()> {
+        let expires_at = change.now().plus(change.surroundings.router_enrollment);
+        enrollment::issue(Enrollment::of_transit_router(record.id.clone()), expires_at, change).map(|_| ())
+    }
+}

@@ -1,0 +1,67 @@
+//! Controllers that run together. One that runs alone, as all do at present, lists none.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Entity, Facts, Field, Kind, Record};
+use crate::{
+    clock::Timestamp,
+    error::Result,
+    query::{Type, Value},
+};
+
+/// A member of a group of controllers. No request writes it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Controller {
+    pub name: String,
+    pub cert_pem: String,
+    pub fingerprint: String,
+    pub is_online: bool,
+    pub last_joined_at: Timestamp,
+    /// Where the other controllers reach it.
+    pub ctrl_address: Option<String>,
+    /// Where clients reach it, by interface.
+    pub api_addresses: BTreeMap<String, Vec<ApiAddress>>,
+}
+
+/// Where an interface of a controller is.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct ApiAddress {
+    url: String,
+    version: String,
+}
+
+/// A controller as clients see it.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "ControllerDetail")]
+pub struct View {
+    name: String,
+    cert_pem: String,
+    fingerprint: String,
+    is_online: bool,
+    last_joined_at: Timestamp,
+    ctrl_address: Option<String>,
+    api_addresses: BTreeMap<String, Vec<ApiAddress>>,
+}
+
+impl Entity for Controller {
+    const KIND: Kind = Kind { name: "controller", path: "controllers" };
+    const FIELDS: &'static [Field<Self>] = &[
+        Field::unique("name", Type::Text, |r| (&r.spec.name).into()),
+        Field::plain("certPem", Type::Text, |r| (&r.spec.cert_pem).into()),
+        Field::unique("fingerprint", Type::Text, |r| (&r.spec.fingerprint).into()),
+        Field::plain("isOnline", Type::Bool, |r| r.spec.is_online.into()),
+        Field::plain("lastJoinedAt", Type::Date, |r| Value::Date(r.spec.last_joined_at.millis())),
+        Field::plain("ctrlAddress", Type::Text, |r| r.spec.ctrl_address.as_ref().into()),
+    ];
+    type State = ();
+    type View = View;
+
+    fn view(record: &Record<Self>, _: &dyn Facts) -> Result<View> {
+        let Self { name, cert_pem, fingerprint, is_online, last_joined_at, ctrl_address, api_addresses } = record.spec.clone();
+        Ok(View { name, cert_pem, fingerprint, is_online, last_joined_at, ctrl_address, api_addresses })
+    }
+}

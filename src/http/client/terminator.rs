@@ -1,0 +1,52 @@
+//! Where services are hosted, as their users see it.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::service::visible;
+use crate::{
+    entity::{EntityRef, FactsExt, Id, Record, Service, Terminator},
+    error::Result,
+    http::{
+        answer::Page,
+        argument::Query,
+        call::Call,
+        envelope::Detail,
+        verbs::{Listing, page},
+    },
+    store::{Read, Scope},
+};
+
+/// A terminator as users of its service see it.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "TerminatorClientDetail")]
+pub struct View {
+    /// The name of the instance behind it, which a caller may ask for.
+    identity: String,
+    router_id: String,
+    service: EntityRef,
+    service_id: Id<Service>,
+}
+
+fn see(tx: &Read<'_>, record: &Record<Terminator>) -> Result<Detail<View>> {
+    let service = tx.get(&record.spec.service)?;
+    let view = View {
+        identity: record.spec.identity.clone(),
+        router_id: record.spec.router.clone(),
+        service: EntityRef::of(&service, &service.spec.name),
+        service_id: service.id,
+    };
+    Ok(Detail::new(record, view))
+}
+
+/// GET /services/{id}/terminators
+pub async fn of_service(call: Call, id: Id<Service>, Query(listing): Query<Listing>) -> Result<Page<Detail<View>>> {
+    let caller = call.caller()?;
+    call.store.read(|tx| visible(&call, caller, tx, &id).map(|_| ()))?;
+    let list = move |tx: &Read<'_>| {
+        let scope = Scope::Having { field: "service", value: id.as_str() };
+        page::<Terminator, _>(tx, &listing, scope, |record| see(tx, record))
+    };
+    call.store.scan(list).await
+}

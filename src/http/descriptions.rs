@@ -1,0 +1,59 @@
+//! The texts of the interfaces' descriptions, written out once when somebody first asks.
+
+use std::sync::OnceLock;
+
+use serde_json::Value as Json;
+
+use super::route::Interface;
+use crate::error::{Error, Result};
+
+/// The descriptions of both interfaces.
+pub struct Descriptions {
+    pub management: Description,
+    pub client: Description,
+}
+
+impl Descriptions {
+    /// Those of two finished interfaces.
+    pub fn of(management: &Interface, client: &Interface) -> Self {
+        Self { management: Description::new(&management.document), client: Description::new(&client.document) }
+    }
+}
+
+/// An OpenAPI document as text.
+pub struct Description {
+    document: Json,
+    json: OnceLock<Vec<u8>>,
+    yaml: OnceLock<Vec<u8>>,
+}
+
+impl Description {
+    fn new(document: &Json) -> Self {
+        Self { document: document.clone(), json: OnceLock::new(), yaml: OnceLock::new() }
+    }
+
+    /// As JSON.
+    ///
+    /// # Errors
+    /// It has no such form, which is a defect.
+    pub fn json(&self) -> Result<&[u8]> {
+        once(&self.json, || serde_json::to_vec(&self.document).map_err(|e| Error::Internal(format!("a description as JSON: {e}"))))
+    }
+
+    /// As YAML.
+    ///
+    /// # Errors
+    /// It has no such form, which is a defect.
+    pub fn yaml(&self) -> Result<&[u8]> {
+        let text = || serde_saphyr::to_string(&self.document).map_err(|e| Error::Internal(format!("a description as YAML: {e}")));
+        once(&self.yaml, || text().map(String::into_bytes))
+    }
+}
+
+fn once(cell: &OnceLock<Vec<u8>>, write: impl FnOnce() -> Result<Vec<u8>>) -> Result<&[u8]> {
+    if let Some(text) = cell.get() {
+        return Ok(text);
+    }
+    let text = write()?;
+    Ok(cell.get_or_init(|| text))
+}

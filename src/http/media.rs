@@ -1,0 +1,33 @@
+//! Media types, as far as the `accept` header speaks of them (RFC 9110 section 12.5.1).
+
+/// Whether a media range such as `text/*;q=0.5` covers a media type.
+pub fn covers(range: &str, media: &str) -> bool {
+    specificity(range, media).is_some()
+}
+
+/// The offered media type that fits an `accept` header best: by weight, then by how exactly it is named, then in the order given.
+pub fn best(accept: &str, offered: &[&'static str]) -> Option<&'static str> {
+    let rank = |media: &str| accept.split(',').filter_map(|range| specificity(range, media).map(|exact| (weight(range), exact))).max();
+    let ranked = offered.iter().rev().filter_map(|media| rank(media).map(|rank| (rank, *media)));
+    ranked.filter(|((weight, _), _)| *weight > 0).max_by_key(|(rank, _)| *rank).map(|(_, media)| media)
+}
+
+/// How exactly a range names a media type that it covers.
+fn specificity(range: &str, media: &str) -> Option<u8> {
+    let range = range.split(';').next().unwrap_or_default().trim();
+    let (kind, _) = media.split_once('/').unwrap_or((media, ""));
+    if range.eq_ignore_ascii_case(media) {
+        Some(2)
+    } else if range.strip_suffix("/*").is_some_and(|wanted| wanted.eq_ignore_ascii_case(kind)) {
+        Some(1)
+    } else {
+        (range == "*/*").then_some(0)
+    }
+}
+
+/// The weight of a range in thousandths; all of them unless it says.
+fn weight(range: &str) -> u16 {
+    let named = range.split(';').skip(1).find_map(|part| part.trim().strip_prefix("q="));
+    let weight = named.map_or(1.0, |text| text.trim().parse::<f32>().unwrap_or(1.0));
+    (weight.clamp(0.0, 1.0) * 1000.0) as u16
+}

@@ -1,0 +1,174 @@
+//! Work on the whole file while the controller runs: copying it, checking it, mending it.
+//!
+//! Not here: how any of that is done (`store/`). Start reading at [`Maintenance`]. Invariants: one check or repair at a time; nothing is
+//! mended before a copy of the file was made.
+
+use std::{
+    ffi::OsStr,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use crate::{
+    clock::{Clock, Timestamp},
+    error::{Error, Refusal, Result},
+    store::{Finding, Report, Store, Watch},
+};
+
+/// So long after a snapshot the next one may be asked for.
+const SNAPSHOT_REST: Duration = Duration::from_secs(60);
+
+/// Looks after the file. Cheap to clone.
+#[derive(Clone)]
+pub struct Maintenance(Arc<Inner>);
+
+struct Inner {
+    store: Store,
+    clock: Clock,
+    data: PathBuf,
+    /// When the last snapshot that succeeded, or the one that is being made, was begun.
+    snapshot: Mutex<Option<Timestamp>>,
+    run: Mutex<Run>,
+}
+
+/// What a run is to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Work {
+    /// Look.
+    Check,
+    /// Make a snapshot, look, and mend what has one right answer.
+    Repair,
+}
+
+/// The last run, or the one that is going on.
+#[derive(Default)]
+struct Run {
+    state: State,
+    watch: Arc<Watch>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// How the last run went, or how far the one that is going on is.
+#[derive(Debug, Clone, Default)]
+pub struct State {
+    pub work: Option<Work>,
+    pub started_at: Option<Timestamp>,
+    /// Nothing while it goes on.
+    pub ended_at: Option<Timestamp>,
+    /// Why it ended before its time.
+    pub error: Option<String>,
+    pub findings: Vec<Finding>,
+    /// There are more than these.
+    pub more: bool,
+    /// How many of how many rows have been looked at.
+    pub progress: (u64, u64),
+}
+
+impl State {
+    /// Whether a run is going on.
+    pub fn is_running(&self) -> bool {
+        self.started_at.is_some() && self.ended_at.is_none()
+    }
+}
+
+impl Maintenance {
+    /// Looks after the store whose file is at `data`. Snapshots are made beside it.
+    pub fn new(store: Store, clock: Clock, data: &Path) -> Self {
+        Self(Arc::new(Inner { store, clock, data: data.into(), snapshot: Mutex::default(), run: Mutex::default() }))
+    }
+
+    /// Copies the file to one of its name and `.snapshot`, in place of the one before. Blocks.
+    ///
+    /// # Errors
+    /// [`Refusal::RateLimited`] less than a minute after the last one was begun; [`Error::Storage`].
+    pub fn snapshot(&self) -> Result<()> {
+        let now = self.0.clock.now();
+        let before = {
+            let mut last = locked(&self.0.snapshot);
+            if last.is_some_and(|last| now.since(last) < SNAPSHOT_REST) {
+                return Err(Error::Refused(Refusal::RateLimited));
+            }
+            last.replace(now)
+        };
+        let made = self.0.store.snapshot(&beside(&self.0.data, ".snapshot"));
+        if made.is_err() {
+            *locked(&self.0.snapshot) = before;
+        }
+        made
+    }
+
+    /// Begins a run on a thread of its own.
+    ///
+    /// # Errors
+    /// [`Refusal::RateLimited`] while one is going on.
+    pub fn begin(&self, work: Work) -> Result<()> {
+        let mut run = locked(&self.0.run);
+        if run.state.is_running() {
+            return Err(Error::Refused(Refusal::RateLimited));
+        }
+        let watch = Arc::new(Watch::default());
+        let (inner, watched) = (self.0.clone(), watch.clone());
+        let thread = thread::Builder::new().name("maintenance".into()).spawn(move || inner.work(work, &watched));
+        let thread = thread.map_err(|e| Error::Internal(format!("maintenance: {e}")))?;
+        let state = State { work: Some(work), started_at: Some(self.0.clock.now()), ..State::default() };
+        *run = Run { state, watch, thread: Some(thread) };
+        Ok(())
+    }
+
+    /// How the last run went, or how far the one that is going on is.
+    pub fn state(&self) -> State {
+        let run = locked(&self.0.run);
+        State { progress: run.watch.progress(), ..run.state.clone() }
+    }
+
+    /// Ends the run that is going on, and waits for it.
+    pub fn stop(&self) {
+        let thread = {
+            let mut run = locked(&self.0.run);
+            run.watch.stop();
+            run.thread.take()
+        };
+        if let Some(thread) = thread {
+            drop(thread.join());
+        }
+    }
+}
+
+impl Inner {
+    fn work(&self, work: Work, watch: &Watch) {
+        let report = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.report(work, watch)));
+        let report = report.unwrap_or_else(|_| Err(Error::Internal("the run panicked".into())));
+        if let Err(error) = &report {
+            tracing::error!(%error, ?work, "maintenance failed");
+        }
+        let mut run = locked(&self.run);
+        run.state.ended_at = Some(self.clock.now());
+        match report {
+            Ok(Report { findings, more }) => (run.state.findings, run.state.more) = (findings, more),
+            Err(error) => run.state.error = Some(error.to_string()),
+        }
+    }
+
+    fn report(&self, work: Work, watch: &Watch) -> Result<Report> {
+        match work {
+            Work::Check => self.store.check(watch),
+            Work::Repair => {
+                self.store.snapshot(&beside(&self.data, ".before-repair"))?;
+                self.store.repair(watch)
+            }
+        }
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A file beside another, with something behind its name.
+fn beside(data: &Path, suffix: &str) -> PathBuf {
+    let mut name = data.file_name().unwrap_or(OsStr::new("overkeep")).to_os_string();
+    name.push(suffix);
+    data.with_file_name(name)
+}

@@ -1,0 +1,423 @@
+//! A file that is damaged on purpose: what is wrong is found, what has one right answer is mended, and a copy is the same as the file.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)] // a test that panics says so
+
+use std::{
+    collections::BTreeMap,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::SeqCst},
+    },
+    time::{Duration, Instant},
+};
+
+use overkeep::{
+    clock::{Clock, Timestamp},
+    entity::{Entity, Facts, FactsExt, Field, Id, Kind, OnDelete, Record, Reference},
+    error::{Error, Refusal, Result},
+    maintenance::{Maintenance, Work},
+    query::Type,
+    store::{Entry, Options, Report, Store, Watch, encode},
+};
+use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, TableHandle};
+use serde::{Deserialize, Serialize};
+use tempfile::TempDir;
+
+/// Something that must not go while crews are named after it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Harbour {
+    name: String,
+}
+
+impl Entity for Harbour {
+    const KIND: Kind = Kind { name: "harbour", path: "harbours" };
+    const FIELDS: &'static [Field<Self>] = &[Field::unique("name", Type::Text, |r| (&r.spec.name).into())];
+    type State = ();
+    type View = ();
+    fn view(_: &Record<Self>, _: &dyn Facts) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Something with every sort of field and reference.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+struct Ship {
+    name: String,
+    flag: String,
+    /// Restrict.
+    home: Option<Id<Harbour>>,
+    /// Cascade.
+    towed_by: Option<Id<Ship>>,
+    /// Clear.
+    escorts: Vec<Id<Ship>>,
+}
+
+impl Entity for Ship {
+    const KIND: Kind = Kind { name: "ship", path: "ships" };
+    const FIELDS: &'static [Field<Self>] =
+        &[Field::unique("name", Type::Text, |r| (&r.spec.name).into()), Field::indexed("flag", Type::Text, |r| (&r.spec.flag).into())];
+    const REFERENCES: &'static [Reference<Self>] = &[
+        Reference::to::<Harbour>("home", |r| r.spec.home.iter().map(Id::as_str).collect(), OnDelete::Restrict),
+        Reference::to::<Ship>("towedBy", |r| r.spec.towed_by.iter().map(Id::as_str).collect(), OnDelete::Cascade),
+        Reference::to::<Ship>(
+            "escorts",
+            |r| r.spec.escorts.iter().map(Id::as_str).collect(),
+            OnDelete::Clear(|r, id| r.spec.escorts.retain(|other| other.as_str() != id)),
+        ),
+    ];
+    type State = ();
+    type View = ();
+    fn view(_: &Record<Self>, _: &dyn Facts) -> Result<()> {
+        Ok(())
+    }
+}
+
+static KINDS: &[Entry] = &[Entry::of::<Harbour>(), Entry::of::<Ship>()];
+
+type Table = TableDefinition<'static, &'static [u8], &'static [u8]>;
+const INDEX: Table = TableDefinition::new("index");
+const SHIPS: Table = TableDefinition::new("records.ship");
+const HARBOURS: Table = TableDefinition::new("records.harbour");
+
+fn ship(id: &str) -> Record<Ship> {
+    let spec = Ship { name: format!("the {id}"), flag: "blue".into(), ..Ship::default() };
+    Record::new(Id::from_text(id), Timestamp::from_millis(1_000), spec)
+}
+
+/// Everything in a file, by table and key.
+type Rows = BTreeMap<String, BTreeMap<Vec<u8>, Vec<u8>>>;
+
+/// A data file that nobody has open.
+struct Closed {
+    _directory: TempDir,
+    path: PathBuf,
+}
+
+impl Closed {
+    /// A file with a harbour, a tug, a barge that it tows, a liner that it escorts, and a ship with a very long flag.
+    fn filled() -> Self {
+        let directory = TempDir::new().unwrap();
+        let closed = Self { path: directory.path().join("data"), _directory: directory };
+        closed.with(|store| {
+            store
+                .write_blocking(|tx| {
+                    let harbour = Harbour { name: "north".into() };
+                    tx.insert(Record::new(Id::from_text("north"), Timestamp::from_millis(1_000), harbour))?;
+                    tx.insert(ship("tug"))?;
+                    let mut barge = ship("barge");
+                    barge.spec.towed_by = Some(Id::from_text("tug"));
+                    tx.insert(barge)?;
+                    let mut liner = ship("liner");
+                    liner.spec.home = Some(Id::from_text("north"));
+                    liner.spec.escorts = vec![Id::from_text("tug"), Id::from_text("barge")];
+                    tx.insert(liner)?;
+                    let mut gaudy = ship("gaudy");
+                    gaudy.spec.flag = "stripes and ".repeat(40);
+                    tx.insert(gaudy)
+                })
+                .unwrap();
+        });
+        closed
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&Store) -> T) -> T {
+        let store = Store::open(&self.path, KINDS, Options::default()).unwrap();
+        let done = act(&store);
+        store.close();
+        done
+    }
+
+    /// Changes a table behind the store's back.
+    fn tamper(&self, table: Table, act: impl FnOnce(&mut redb::Table<'_, &'static [u8], &'static [u8]>)) {
+        let database = Database::open(&self.path).unwrap();
+        let transaction = database.begin_write().unwrap();
+        act(&mut transaction.open_table(table).unwrap());
+        transaction.commit().unwrap();
+    }
+
+    fn lose(&self, table: Table, key: &[u8]) {
+        self.tamper(table, |rows| assert!(rows.remove(key).unwrap().is_some()));
+    }
+
+    fn put(&self, table: Table, key: &[u8], value: &[u8]) {
+        self.tamper(table, |rows| drop(rows.insert(key, value).unwrap()));
+    }
+
+    fn check(&self) -> Report {
+        self.with(|store| store.check(&Watch::default()).unwrap())
+    }
+
+    fn repair(&self) -> Report {
+        self.with(|store| store.repair(&Watch::default()).unwrap())
+    }
+
+    /// Finds that something is wrong, mends it, and finds nothing any more.
+    fn heals(&self) {
+        let found = self.check();
+        assert!(!found.findings.is_empty(), "nothing was found");
+        assert!(found.findings.iter().all(|finding| !finding.fixed), "a check changed something: {found:?}");
+        let mended = self.repair();
+        assert!(!mended.findings.is_empty() && mended.findings.iter().all(|finding| finding.fixed), "{mended:?}");
+        assert_eq!(self.check(), Report::default());
+    }
+
+    fn rows(&self) -> Rows {
+        rows(&self.path)
+    }
+}
+
+fn rows(path: &Path) -> Rows {
+    let database = Database::open(path).unwrap();
+    let transaction = database.begin_read().unwrap();
+    let names: Vec<String> = transaction.list_tables().unwrap().map(|table| table.name().to_owned()).collect();
+    let read = |name: &String| {
+        let table = transaction.open_table(TableDefinition::<&[u8], &[u8]>::new(name)).unwrap();
+        let rows = table.iter().unwrap().map(|row| row.map(|(key, value)| (key.value().to_vec(), value.value().to_vec())).unwrap());
+        (name.clone(), rows.collect())
+    };
+    names.iter().map(read).collect()
+}
+
+fn told(report: &Report) -> Vec<(&str, bool)> {
+    report.findings.iter().map(|finding| (finding.description.as_str(), finding.fixed)).collect()
+}
+
+#[test]
+fn a_sound_file_is_left_as_it_is() {
+    let file = Closed::filled();
+    let before = file.rows();
+    assert_eq!(file.check(), Report::default());
+    assert_eq!(file.repair(), Report::default());
+    assert_eq!(file.rows(), before);
+}
+
+#[test]
+fn every_row_that_the_index_loses_is_found_and_put_back() {
+    let file = Closed::filled();
+    let before = file.rows();
+    assert!(before["index"].len() > 12);
+    for key in before["index"].keys() {
+        file.lose(INDEX, key);
+        file.heals();
+        assert_eq!(file.rows(), before, "after the loss of {:?}", String::from_utf8_lossy(key));
+    }
+    file.tamper(INDEX, |rows| rows.retain(|_, _| false).unwrap());
+    file.heals();
+    assert_eq!(file.rows(), before);
+}
+
+#[test]
+fn rows_that_the_index_should_not_have_go() {
+    let file = Closed::filled();
+    let before = file.rows();
+    let own = before["index"].keys().find(|key| key.ends_with(b"tug") && key.starts_with(b"\x04ship\x04flag")).unwrap().clone();
+    let of_nobody = [&own[..own.len() - 3], b"ghost"].concat();
+    let of_other_value = [b"\x04ship\x04flagred\0\0".as_slice(), b"tug"].concat();
+    let unique_of_nobody = b"\x04ship\x04namethe tug\0\0aardvark".to_vec();
+    for key in [of_nobody, of_other_value, unique_of_nobody, b"\x04ship\x04flag without an end".to_vec(), b"\xFF".to_vec(), Vec::new()] {
+        file.put(INDEX, &key, b"");
+        file.heals();
+        assert_eq!(file.rows(), before, "after a row {:?}", String::from_utf8_lossy(&key));
+    }
+    let (long, _) = before["index"].iter().find(|(_, row)| !row.is_empty()).unwrap();
+    file.put(INDEX, long, b"another value");
+    file.heals();
+    assert_eq!(file.rows(), before);
+}
+
+#[test]
+fn a_record_that_cannot_be_read_is_named_and_harms_nobody_else() {
+    let file = Closed::filled();
+    let before = file.rows();
+    let sound = before["records.ship"][b"tug".as_slice()].clone();
+    for at in 0..sound.len() {
+        let mut bytes = sound.clone();
+        bytes[at] ^= 0x20;
+        file.put(SHIPS, b"tug", &bytes);
+        let report = if at % 16 == 0 { file.repair() } else { file.check() };
+        assert_eq!(report.findings.len(), 1, "byte {at}: {report:?}");
+        assert!(report.findings[0].description.contains("ship tug") && !report.findings[0].fixed, "{report:?}");
+    }
+    file.put(SHIPS, b"tug", &sound);
+    assert_eq!(file.rows(), before);
+}
+
+#[test]
+fn a_reference_to_nothing_counts_as_if_its_target_were_deleted() {
+    let file = Closed::filled();
+    file.lose(SHIPS, b"tug");
+    let found = file.check();
+    let towed = "the ship barge names as towedBy the ship tug, which is not there";
+    let escorted = "the ship liner names as escorts the ship tug, which is not there";
+    assert!(told(&found).contains(&(towed, false)) && told(&found).contains(&(escorted, false)), "{found:?}");
+    file.heals();
+    file.with(|store| {
+        store.read(|tx| {
+            assert!(tx.find(&Id::<Ship>::from_text("barge"))?.is_none(), "it goes with what tows it");
+            assert!(tx.get(&Id::<Ship>::from_text("liner"))?.spec.escorts.is_empty(), "it forgets both");
+            Ok(())
+        })
+    })
+    .unwrap();
+}
+
+#[test]
+fn what_has_no_right_answer_is_told_and_left() {
+    let file = Closed::filled();
+    file.lose(HARBOURS, b"north");
+    file.lose(INDEX, b"\x07harbour\x04namenorth\0\0north");
+    let expected = [("the ship liner names as home the harbour north, which is not there", false)];
+    assert_eq!(told(&file.check()), expected);
+    assert_eq!(told(&file.repair()), expected);
+
+    let file = Closed::filled();
+    let mut twin = ship("twin");
+    twin.spec.name = "the tug".into();
+    file.put(SHIPS, b"twin", &encode(&twin).unwrap());
+    let report = file.repair();
+    assert!(told(&report).contains(&("the ship twin has the same name as tug", false)), "{report:?}");
+    assert!(!format!("{report:?}").contains("the tug"), "a value was told, and some are secrets: {report:?}");
+    file.with(|store| {
+        assert_eq!(store.read(|tx| tx.find_by::<Ship>("name", "the tug")).unwrap().unwrap().id.as_str(), "tug");
+        assert_eq!(store.read(|tx| tx.count_by::<Ship>("flag", "blue")).unwrap(), 4, "the rest of its entries were made");
+    });
+    assert_eq!(told(&file.check()), [("the ship twin has the same name as tug", false)]);
+}
+
+#[test]
+fn a_thousand_findings_are_told_and_all_are_mended() {
+    let file = Closed::filled();
+    file.with(|store| store.write_blocking(|tx| (0..600).try_for_each(|n| tx.insert(ship(&format!("raft {n}"))))).unwrap());
+    let before = file.rows();
+    file.tamper(INDEX, |rows| rows.retain(|key, _| !key.windows(4).any(|part| part == b"raft")).unwrap());
+    let found = file.check();
+    assert_eq!((found.findings.len(), found.more), (1000, true));
+    let mended = file.repair();
+    assert_eq!((mended.findings.len(), mended.more), (1000, true));
+    assert_eq!(file.rows(), before);
+}
+
+#[test]
+fn a_run_tells_how_far_it_is_and_can_be_stopped() {
+    let file = Closed::filled();
+    let watch = Watch::default();
+    file.with(|store| store.check(&watch).unwrap());
+    let (done, total) = watch.progress();
+    assert!(done == total && total > 15, "{done} of {total}");
+    watch.stop();
+    assert!(file.with(|store| store.check(&watch)).is_err());
+    assert!(file.with(|store| store.repair(&watch)).is_err());
+}
+
+#[test]
+fn a_snapshot_is_the_same_file_once_more() {
+    let file = Closed::filled();
+    let copy = file.path.with_extension("copy");
+    std::fs::write(&copy, "something older").unwrap();
+    file.with(|store| store.snapshot(&copy).unwrap());
+    assert_eq!(std::fs::metadata(&copy).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(rows(&copy), file.rows());
+    let reopened = Store::open(&copy, KINDS, Options::default()).unwrap();
+    assert!(!reopened.is_new());
+    assert_eq!(reopened.check(&Watch::default()).unwrap(), Report::default());
+    let left: Vec<String> =
+        std::fs::read_dir(file.path.parent().unwrap()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    assert!(left.iter().all(|name| ["data", "data.copy"].contains(&name.as_str())), "{left:?}");
+}
+
+#[test]
+fn a_snapshot_that_fails_leaves_what_was_there() {
+    let file = Closed::filled();
+    assert!(file.with(|store| store.snapshot(&file.path.with_file_name("no such place").join("copy"))).is_err());
+    let occupied = file.path.with_file_name("occupied");
+    std::fs::create_dir(&occupied).unwrap();
+    std::fs::write(occupied.join("kept"), "").unwrap();
+    assert!(file.with(|store| store.snapshot(&occupied)).is_err());
+    assert!(occupied.join("kept").exists());
+    assert!(!file.path.with_file_name("occupied.unfinished").exists());
+}
+
+#[test]
+fn a_snapshot_is_of_one_moment_and_holds_nobody_up() {
+    let file = Closed::filled();
+    file.with(|store| {
+        let over = Arc::new(AtomicBool::new(false));
+        let (writing, ended) = (store.clone(), over.clone());
+        let writer = std::thread::spawn(move || {
+            let mut pairs = 0;
+            while !ended.load(SeqCst) {
+                let pair = move |side: &str| ship(&format!("{side} {pairs}"));
+                writing.write_blocking(move |tx| tx.insert(pair("left")).and_then(|()| tx.insert(pair("right")))).unwrap();
+                pairs += 1;
+            }
+            pairs
+        });
+        for n in 0..3 {
+            let copy = file.path.with_file_name(format!("copy {n}"));
+            store.snapshot(&copy).unwrap();
+            let ships = rows(&copy).remove("records.ship").unwrap();
+            let sides = |side: &[u8]| ships.keys().filter(|id| id.starts_with(side)).count();
+            assert_eq!(sides(b"left"), sides(b"right"));
+        }
+        over.store(true, SeqCst);
+        assert!(writer.join().unwrap() > 0);
+        assert_eq!(store.check(&Watch::default()).unwrap(), Report::default());
+    });
+}
+
+fn ended(maintenance: &Maintenance) {
+    let begun = Instant::now();
+    while maintenance.state().is_running() {
+        assert!(begun.elapsed() < Duration::from_secs(30), "it does not end");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_repair_copies_the_file_first_and_snapshots_rest_for_a_minute() {
+    let file = Closed::filled();
+    let before = file.rows();
+    let lost = before["index"].keys().next().unwrap();
+    file.lose(INDEX, lost);
+    let broken = file.rows();
+    let clock = Clock::manual(Timestamp::from_millis(1_000_000));
+    file.with(|store| {
+        let maintenance = Maintenance::new(store.clone(), clock.clone(), &file.path);
+        assert!(maintenance.state().started_at.is_none() && !maintenance.state().is_running());
+        maintenance.snapshot().unwrap();
+        let limited = Err(Error::Refused(Refusal::RateLimited));
+        clock.advance(Duration::from_secs(59));
+        assert_eq!(maintenance.snapshot(), limited);
+        maintenance.begin(Work::Repair).unwrap();
+        ended(&maintenance);
+        let state = maintenance.state();
+        assert_eq!((state.work, state.error.clone(), state.findings.len()), (Some(Work::Repair), None, 1), "{state:?}");
+        assert!(state.findings[0].fixed && state.ended_at.is_some());
+        clock.advance(Duration::from_secs(1));
+        maintenance.snapshot().unwrap();
+        maintenance.begin(Work::Check).unwrap();
+        maintenance.stop();
+        assert!(!maintenance.state().is_running());
+    });
+    assert_eq!(rows(&file.path.with_file_name("data.before-repair")), broken);
+    assert_eq!(rows(&file.path.with_file_name("data.snapshot")), before);
+}
+
+#[test]
+fn only_one_run_goes_on_at_a_time() {
+    let file = Closed::filled();
+    file.with(|store| store.write_blocking(|tx| (0..2000).try_for_each(|n| tx.insert(ship(&format!("raft {n}"))))).unwrap());
+    file.with(|store| {
+        let maintenance = Maintenance::new(store.clone(), Clock::system(), &file.path);
+        maintenance.begin(Work::Repair).unwrap();
+        for work in [Work::Check, Work::Repair] {
+            assert_eq!(maintenance.begin(work), Err(Error::Refused(Refusal::RateLimited)));
+        }
+        ended(&maintenance);
+        maintenance.begin(Work::Check).unwrap();
+        ended(&maintenance);
+        assert_eq!(maintenance.state().error, None);
+    });
+}
