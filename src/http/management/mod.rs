@@ -12,7 +12,7 @@ mod summary;
 use super::{common, route::Routes, row::Permission::*, verbs};
 use crate::entity::{
     ApiSession, AuthPolicy, Authenticator, Ca, Config, ConfigType, EdgeRouter, EdgeRouterPolicy, Enrollment, ExternalJwtSigner, Identity,
-    IdentityType, PostureCheckType, Service, ServiceEdgeRouterPolicy, ServicePolicy,
+    IdentityType, PostureCheck, PostureCheckType, Service, ServiceEdgeRouterPolicy, ServicePolicy,
 };
 
 /// The whole table.
@@ -79,13 +79,22 @@ pub fn routes() -> Routes {
         .crud::<ServicePolicy>(Admin)
         .related::<ServicePolicy, Identity>(Admin)
         .get("/service-policies/{id}/services", Admin, service::of_service_policy)
+        .related::<ServicePolicy, PostureCheck>(Admin)
         .crud::<EdgeRouterPolicy>(Admin)
         .related::<EdgeRouterPolicy, EdgeRouter>(Admin)
         .related::<EdgeRouterPolicy, Identity>(Admin)
         .crud::<ServiceEdgeRouterPolicy>(Admin)
         .related::<ServiceEdgeRouterPolicy, EdgeRouter>(Admin)
         .get("/service-edge-router-policies/{id}/services", Admin, service::of_service_edge_router_policy)
-        .read::<PostureCheckType>(Admin)
+        // posture
+        .get("/posture-checks", Admin, verbs::list_by_roles::<PostureCheck>)
+        .with_charset()
+        .detail::<PostureCheck>(Admin)
+        .create::<PostureCheck>(Admin)
+        .edit::<PostureCheck>(Admin)
+        .list::<PostureCheckType>(Admin)
+        .with_charset()
+        .detail::<PostureCheckType>(Admin)
         // credentials
         .list::<ApiSession>(Admin)
         .with_charset()
