@@ -26,8 +26,9 @@ use crate::{
     http::{self, Front, Limits, Listener, Services},
     network::Network,
     pki::{self, AlternativeNames, Holdings},
+    posture::Posture,
     store::{self, Store},
-    upkeep::{self, Upkeep},
+    upkeep::{self, Note, Upkeep},
 };
 
 /// The user name of the administrator that a first start creates.
@@ -125,6 +126,9 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let tls = pki::tls::server_config(holdings.leaf())?;
     let access = Access::following(&store, clock.clone())?;
     let texts = http::Texts::following(&store);
+    let (bell, inbox) = mpsc::channel();
+    let doubts = bell.clone();
+    let posture = Posture::following(&store, access.clone(), move |doubt| drop(doubts.send(Note::Doubt(doubt))));
     let changes = Changes::new(store.clone(), surroundings(config, holdings.clone(), advertised.clone()));
     let owner = Host {
         store: store.clone(),
@@ -139,6 +143,8 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         store: store.clone(),
         changes: changes.clone(),
         sessions: sessions.clone(),
+        access: access.clone(),
+        posture: posture.clone(),
         clock: clock.clone(),
         settings: config.sessions.clone(),
         holdings: holdings.clone(),
@@ -154,6 +160,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         store: store.clone(),
         changes,
         access,
+        posture,
         holdings,
         network,
         sessions,
@@ -179,7 +186,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let commands = socket::beside(&config.data);
     let commands = socket::listen(owner, commands.clone()).map_err(|e| NotStarted(format!("data: {}: {e}", commands.display())))?;
     let (server, thread) = listen(front, listener)?;
-    let upkeep = Some(upkeep.start().map_err(|e| NotStarted(format!("upkeep: {e}")))?);
+    let upkeep = Some(upkeep.start(bell, inbox).map_err(|e| NotStarted(format!("upkeep: {e}")))?);
     Ok(Controller { bound, advertised, generated, store, server, thread: Some(thread), upkeep, commands: Some(commands) })
 }
 

@@ -35,6 +35,12 @@ impl Access {
         Ok(access)
     }
 
+    /// What an identity sees changed by something that is stored nowhere: clients that poll for it read again.
+    pub fn touch_identity(&self, id: &str) {
+        let now = millis(self.clock.now());
+        self.ask(|engine| engine.touch_identity(id, now));
+    }
+
     /// Asks the engine. Others wait meanwhile, so that a question should be short.
     pub fn ask<T>(&self, question: impl FnOnce(&mut Engine) -> T) -> T {
         question(&mut self.engine.lock().unwrap_or_else(PoisonError::into_inner))

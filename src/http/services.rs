@@ -10,6 +10,7 @@ use crate::{
     clock::Clock,
     network::Network,
     pki::Holdings,
+    posture::Posture,
     store::Store,
 };
 
@@ -18,6 +19,7 @@ pub struct Services {
     pub store: Store,
     pub changes: Changes,
     pub access: Access,
+    pub posture: Posture,
     pub holdings: Arc<Holdings>,
     pub network: Network,
     pub sessions: Sessions,

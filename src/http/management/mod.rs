@@ -5,6 +5,7 @@ mod ca;
 mod edge_router;
 mod enrollment;
 mod identity;
+mod posture;
 mod roles;
 mod service;
 mod summary;
@@ -62,6 +63,10 @@ pub fn routes() -> Routes {
         .says("Takes settings of its own from an identity; an empty list takes all.")
         .get("/identities/{id}/policy-advice/{serviceId}", Admin, identity::policy_advice)
         .says("Whether an identity may use a service, and over which routers.")
+        .get("/identities/{id}/posture-data", Admin, posture::data)
+        .says("What the endpoints of an identity said of themselves.")
+        .get("/identities/{id}/failed-service-requests", Admin, posture::failures)
+        .says("The last requests of an identity that posture checks stood in the way of.")
         .get("/identity-role-attributes", Admin, roles::of_identities)
         .read::<IdentityType>(Admin)
         // edge routers
