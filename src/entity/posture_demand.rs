@@ -91,6 +91,7 @@ pub struct OperatingSystem {
 /// A process by its path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-required-always" = true))]
 pub struct Process {
     pub os_type: OsType,
     pub path: String,

@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use super::{
     Evidence, Judged,
-    evidence::Process,
-    judge::{Code, left},
+    evidence::{Presence, Process},
+    judge::{Code, FOREVER, left},
 };
 use crate::{
     clock::Timestamp,
@@ -78,16 +78,51 @@ impl CheckFailure {
     }
 }
 
+impl Criteria {
+    fn of(timeout: i64, presence: &Presence, now: Timestamp) -> Self {
+        let Presence { passed_at, woken_at, unlocked_at } = *presence;
+        let remaining = passed_at.map_or(0, |at| left(timeout, at, now));
+        Self {
+            passed_mfa_at: passed_at,
+            woken_at,
+            unlocked_at,
+            timeout_seconds: timeout,
+            timeout_remaining_seconds: if timeout > 0 { remaining } else { FOREVER },
+        }
+    }
+}
+
 /// What is, and what was demanded.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(tag = "postureCheckType", rename_all = "SCREAMING_SNAKE_CASE", rename_all_fields = "camelCase")]
 enum Why {
-    Os { actual_value: OsFound, expected_value: Vec<OperatingSystem> },
-    Domain { actual_value: String, expected_value: Vec<String> },
-    Mac { actual_value: Vec<String>, expected_value: Vec<String> },
-    Process { actual_value: ProcessFound, expected_value: Wanted },
-    ProcessMulti { actual_value: Vec<ProcessFound>, expected_value: Vec<ProcessMulti>, semantic: Semantic },
-    Mfa { actual_value: CodeFound, expected_value: CodeFound, criteria: Criteria },
+    Os {
+        actual_value: OsFound,
+        #[schemars(length(min = 1))]
+        expected_value: Vec<OperatingSystem>,
+    },
+    Domain {
+        actual_value: String,
+        expected_value: Vec<String>,
+    },
+    Mac {
+        actual_value: Vec<String>,
+        expected_value: Vec<String>,
+    },
+    Process {
+        actual_value: ProcessFound,
+        expected_value: Wanted,
+    },
+    ProcessMulti {
+        actual_value: Vec<ProcessFound>,
+        expected_value: Vec<ProcessMulti>,
+        semantic: Semantic,
+    },
+    Mfa {
+        actual_value: CodeFound,
+        expected_value: CodeFound,
+        criteria: Criteria,
+    },
 }
 
 /// The operating system there is; blank if nothing was said of it.
@@ -124,6 +159,12 @@ struct CodeFound {
     passed_on_unlock: bool,
     passed_on_wake: bool,
     timed_out: bool,
+}
+
+impl CodeFound {
+    fn of(Code { passed, timed_out, since_wake, since_unlock }: Code) -> Self {
+        Self { passed_mfa: passed, passed_on_unlock: since_unlock, passed_on_wake: since_wake, timed_out }
+    }
 }
 
 /// By what a one-time code was judged.
@@ -164,24 +205,12 @@ impl Why {
                 Self::ProcessMulti { actual_value: processes.iter().filter_map(found).collect(), expected_value: processes, semantic }
             }
             Demand::Mfa { timeout_seconds, prompt_on_wake, prompt_on_unlock, .. } => {
-                let presence = evidence.presence;
-                let Code { passed, timed_out, since_wake, since_unlock } = Code::of(demand, &presence, now);
-                let remaining = presence.passed_at.map_or(0, |at| left(timeout_seconds, at, now));
+                let expected_value =
+                    CodeFound { passed_mfa: true, passed_on_unlock: prompt_on_unlock, passed_on_wake: prompt_on_wake, timed_out: false };
                 Self::Mfa {
-                    actual_value: CodeFound { passed_mfa: passed, passed_on_unlock: since_unlock, passed_on_wake: since_wake, timed_out },
-                    expected_value: CodeFound {
-                        passed_mfa: true,
-                        passed_on_unlock: prompt_on_unlock,
-                        passed_on_wake: prompt_on_wake,
-                        timed_out: false,
-                    },
-                    criteria: Criteria {
-                        passed_mfa_at: presence.passed_at,
-                        woken_at: presence.woken_at,
-                        unlocked_at: presence.unlocked_at,
-                        timeout_seconds,
-                        timeout_remaining_seconds: if timeout_seconds > 0 { remaining } else { timeout_seconds },
-                    },
+                    actual_value: CodeFound::of(Code::of(demand, &evidence.presence, now)),
+                    expected_value,
+                    criteria: Criteria::of(timeout_seconds, &evidence.presence, now),
                 }
             }
         }

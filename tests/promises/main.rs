@@ -11,6 +11,7 @@ mod harness;
 mod host;
 mod lost_updates;
 mod pki;
+mod posture;
 mod query;
 mod samples;
 mod start;

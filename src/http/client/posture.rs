@@ -96,14 +96,13 @@ pub fn allowed(call: &Call, caller: &Caller, service: &Record<Service>, wanted: 
         return Ok(Vec::new());
     }
     let evidence = call.evidence()?;
-    let ruling = call.store.read(|tx| match Judge::new(tx, evidence.clone()).rule(&granting)? {
-        Ruling::Passed(policies) => Ok(Ok(policies)),
-        Ruling::Failed(policies) => failure(call, caller, service, wanted, &policies, &evidence, tx).map(|failed| Err((failed, policies))),
-    })?;
-    ruling.or_else(|(failed, policies)| {
-        call.posture.failed(&caller.identity.id, failed)?;
-        Err(Error::InvalidPosture(policies.iter().map(|(policy, checks)| (policy.clone(), failing(checks))).collect()))
-    })
+    let policies = match call.store.read(|tx| Judge::new(tx, evidence.clone()).rule(&granting))? {
+        Ruling::Passed(policies) => return Ok(policies),
+        Ruling::Failed(policies) => policies,
+    };
+    let failed = call.store.read(|tx| failure(call, caller, service, wanted, &policies, &evidence, tx))?;
+    call.posture.failed(&caller.identity.id, failed)?;
+    Err(Error::InvalidPosture(policies.into_iter().map(|(policy, checks)| (policy, failing(&checks))).collect()))
 }
 
 fn failing(checks: &[Judged]) -> Vec<FailedCheck> {
