@@ -27,8 +27,9 @@ use crate::{
     maintenance::Maintenance,
     network::Network,
     pki::{self, AlternativeNames, Holdings},
+    posture::Posture,
     store::{self, Store},
-    upkeep::{self, Upkeep},
+    upkeep::{self, Note, Upkeep},
 };
 
 /// The user name of the administrator that a first start creates.
@@ -128,6 +129,9 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let tls = pki::tls::server_config(holdings.leaf())?;
     let access = Access::following(&store, clock.clone())?;
     let texts = http::Texts::following(&store);
+    let (bell, inbox) = mpsc::channel();
+    let doubts = bell.clone();
+    let posture = Posture::following(&store, access.clone(), move |doubt| drop(doubts.send(Note::Doubt(doubt))));
     let changes = Changes::new(store.clone(), surroundings(config, holdings.clone(), advertised.clone()));
     let owner = Host {
         store: store.clone(),
@@ -142,6 +146,8 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         store: store.clone(),
         changes: changes.clone(),
         sessions: sessions.clone(),
+        access: access.clone(),
+        posture: posture.clone(),
         clock: clock.clone(),
         settings: config.sessions.clone(),
         holdings: holdings.clone(),
@@ -159,6 +165,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         store: store.clone(),
         changes,
         access,
+        posture,
         holdings,
         network,
         maintenance: maintenance.clone(),
@@ -186,7 +193,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let commands = socket::beside(&config.data);
     let commands = socket::listen(owner, commands.clone()).map_err(|e| NotStarted(format!("data: {}: {e}", commands.display())))?;
     let (server, thread) = listen(front, listener)?;
-    let upkeep = Some(upkeep.start().map_err(|e| NotStarted(format!("upkeep: {e}")))?);
+    let upkeep = Some(upkeep.start(bell, inbox).map_err(|e| NotStarted(format!("upkeep: {e}")))?);
     Ok(Controller { bound, advertised, generated, store, maintenance, server, thread: Some(thread), upkeep, commands: Some(commands) })
 }
 

@@ -2,6 +2,8 @@
 //!
 //! Not here: status codes, envelopes, log lines. Start reading at [`Error`]. Invariant: no variant carries a secret.
 
+use std::collections::BTreeMap;
+
 /// The result of everything that can fail for a reason a caller may see.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -53,6 +55,9 @@ pub enum Error {
     /// The certificate with this fingerprint belongs to somebody already.
     #[error("the certificate is in use")]
     CertificateInUse { fingerprint: String },
+    /// No policy that grants the right has all its posture checks passed. By policy: the checks that fail.
+    #[error("the posture checks of no policy that grants this pass")]
+    InvalidPosture(BTreeMap<String, Vec<FailedCheck>>),
     /// A refusal that has a name of its own on the wire.
     #[error("{0}")]
     Refused(Refusal),
@@ -68,6 +73,14 @@ pub enum Error {
     /// A defect of ours. The text goes to the log only.
     #[error("{0}")]
     Internal(String),
+}
+
+/// A posture check that fails.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FailedCheck {
+    pub id: String,
+    /// What kind of thing it demands.
+    pub type_id: &'static str,
 }
 
 /// Refusals with a wire code of their own; the text is what a person reads.

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | the program | [`cli`] → [`controller`] (puts everything together) and [`upkeep`] (periodic work) |
 //! | the interface | [`http`]: route tables, arguments, answers, the front door |
-//! | subjects | [`authentication`] who is calling · [`enrollment`] how a key becomes an identity · [`network`] routers · [`explain`] why somebody may or may not · [`maintenance`] the file as a whole · [`host`] what the owner of the host may do |
+//! | subjects | [`authentication`] who is calling · [`enrollment`] how a key becomes an identity · [`posture`] what endpoints report · [`network`] routers · [`explain`] why somebody may or may not · [`maintenance`] the file as a whole · [`host`] what the owner of the host may do |
 //! | rules | [`change`] every write and what follows from it · [`access`] who may use what |
 //! | records | [`store`] one file, one writer, indexes, lists |
 //! | vocabulary | [`entity`] one file per kind: shapes and facts |
@@ -55,6 +55,7 @@ pub mod logging;
 pub mod maintenance;
 pub mod network;
 pub mod pki;
+pub mod posture;
 pub mod query;
 pub mod schema;
 pub mod store;

@@ -76,13 +76,18 @@ fn told(violation: &ValidationError<'_>, schema: &Json, of: Of) -> Error {
         Broken::Required { property } if of == Of::Body => {
             let name = property.as_str().unwrap_or_default();
             let field = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
-            let value = if is_list(schema, &field) { "[]" } else { "" };
+            let value = if is_list(schema, violation, name) { "[]" } else { "" };
             Error::invalid(field, "is required", value)
         }
         Broken::OneOfNotValid { context } if of == Of::Body => variant(context, schema, path),
         _ => {
             let reason = shortened(&violation.masked().to_string());
-            let value = if path.to_lowercase().ends_with("password") { String::new() } else { shown(violation.instance()) };
+            let unexpected = match violation.kind() {
+                Broken::AdditionalProperties { unexpected } => unexpected.first().and_then(|name| violation.instance().get(name)),
+                _ => None,
+            };
+            let value = unexpected.unwrap_or_else(|| violation.instance());
+            let value = if path.to_lowercase().ends_with("password") { String::new() } else { shown(value) };
             Error::invalid(named(path), reason, value)
         }
     }
@@ -102,10 +107,10 @@ fn variant(forms: &[Vec<ValidationError<'static>>], schema: &Json, path: String)
     }
 }
 
-/// Whether the member at a path with dots is a list.
-fn is_list(schema: &Json, path: &str) -> bool {
-    let member = path.split('.').try_fold(schema, |schema, name| schema.get("properties")?.get(name));
-    let of = member.and_then(|member| member.get("type"));
+/// Whether a member that is missing would be a list, also in one of several forms.
+fn is_list(schema: &Json, violation: &ValidationError<'_>, name: &str) -> bool {
+    let object = violation.schema_path().as_str().trim_end_matches("/required");
+    let of = schema.pointer(&format!("{object}/properties/{name}/type"));
     of.is_some_and(|of| of == "array" || of.as_array().is_some_and(|several| several.iter().any(|one| one == "array")))
 }
 

@@ -1,14 +1,21 @@
-//! Periodic work: sessions that idled too long go, what is only known in memory is written down, and the server certificate is renewed.
+//! Work that nobody waits for: sessions that idled too long or lost their ground go, what is only known in memory is written down, and
+//! the server certificate is renewed.
 //!
+//! Periodic, but for sessions in doubt, which are looked at as soon as a change was committed that may have taken their ground.
 //! Invariant: nothing here decides whether a session is over, it only clears away what is.
 
 use std::{
-    sync::{Arc, Condvar, Mutex, PoisonError},
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        mpsc::{Receiver, RecvTimeoutError, Sender},
+    },
     thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
 
 use crate::{
+    access::Access,
     authentication::Sessions,
     change::{self, Changes},
     clock::Clock,
@@ -16,6 +23,7 @@ use crate::{
     entity::{ApiSession, FactsExt, Id},
     error::Result,
     pki::{AlternativeNames, Holdings},
+    posture::{self, Doubt, Posture},
     store::Store,
 };
 
@@ -24,6 +32,8 @@ pub struct Upkeep {
     pub store: Store,
     pub changes: Changes,
     pub sessions: Sessions,
+    pub access: Access,
+    pub posture: Posture,
     pub clock: Clock,
     pub settings: config::Sessions,
     pub holdings: Arc<Holdings>,
@@ -31,35 +41,70 @@ pub struct Upkeep {
     pub hosts: AlternativeNames,
 }
 
+/// What wakes the thread up between its rounds.
+pub enum Note {
+    /// Sessions may have lost their ground.
+    Doubt(Doubt),
+    Stop,
+}
+
 /// Upkeep that runs until it is stopped.
 pub struct Running {
-    stop: Arc<(Mutex<bool>, Condvar)>,
+    bell: Sender<Note>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Upkeep {
-    /// Starts on a thread of its own.
+    /// Starts on a thread of its own, which reads what comes in from `bell`.
     ///
     /// # Errors
     /// The system gives no thread.
-    pub fn start(self) -> std::io::Result<Running> {
-        let stop = Arc::new((Mutex::new(false), Condvar::new()));
-        let stopped = stop.clone();
-        let thread = thread::Builder::new().name("upkeep".into()).spawn(move || self.run(&stopped))?;
-        Ok(Running { stop, thread: Some(thread) })
+    pub fn start(self, bell: Sender<Note>, inbox: Receiver<Note>) -> std::io::Result<Running> {
+        let thread = thread::Builder::new().name("upkeep".into()).spawn(move || self.run(&inbox))?;
+        Ok(Running { bell, thread: Some(thread) })
     }
 
-    fn run(&self, stop: &(Mutex<bool>, Condvar)) {
-        let mut written = Instant::now();
-        while !waited(stop, self.settings.sweep_interval.duration()) {
+    fn run(&self, inbox: &Receiver<Note>) {
+        let (mut written, mut swept) = (Instant::now(), Instant::now());
+        // A review that failed is made good by one of everything.
+        let mut owed = false;
+        let interval = self.settings.sweep_interval.duration();
+        // What endpoints had reported is lost with a restart, so that sessions which depend on it stand on nothing.
+        let mut doubts = BTreeSet::from([Doubt::Everything]);
+        while waited(inbox, interval.saturating_sub(swept.elapsed()), &mut doubts) {
+            if swept.elapsed() >= interval {
+                swept = Instant::now();
+                tell("ending idle sessions", self.sweep());
+                tell("renewing the server certificate", self.renew_leaf());
+                let again = owed || self.store.read(posture::depends_on_time).unwrap_or(true);
+                doubts.extend(again.then_some(Doubt::Everything));
+            }
+            let reviewed = self.review(&doubts);
+            owed = reviewed.is_err() || (owed && !doubts.contains(&Doubt::Everything));
+            doubts.clear();
+            tell("ending sessions that lost their ground", reviewed);
             if written.elapsed() >= self.settings.activity_interval.duration() {
                 written = Instant::now();
                 tell("writing activity", self.write_activity());
             }
-            tell("ending idle sessions", self.sweep());
-            tell("renewing the server certificate", self.renew_leaf());
         }
         tell("writing activity", self.write_activity());
+    }
+
+    /// Ends the sessions among those in doubt that have no ground any more.
+    fn review(&self, doubts: &BTreeSet<Doubt>) -> Result<()> {
+        let everything = doubts.get(&Doubt::Everything);
+        let one_by_one = doubts.iter().filter(|_| everything.is_none());
+        for doubt in everything.into_iter().chain(one_by_one) {
+            let lapsed = self.store.read(|tx| posture::lapsed(tx, &self.posture, doubt))?;
+            for batch in lapsed.chunks(self.settings.sweep_batch) {
+                let ended = batch.to_vec();
+                self.changes.run_blocking(move |change| posture::end(change, &ended))?;
+                let shut_out: BTreeSet<&str> = batch.iter().filter(|one| one.by_posture).map(|one| one.identity.as_str()).collect();
+                shut_out.into_iter().for_each(|identity| self.access.touch_identity(identity));
+            }
+        }
+        Ok(())
     }
 
     /// Writes when sessions were last active, in batches.
@@ -121,18 +166,26 @@ fn tell(what: &str, result: Result<()>) {
     }
 }
 
-/// Waits, and says whether it is time to stop.
-fn waited((stopped, bell): &(Mutex<bool>, Condvar), time: Duration) -> bool {
-    let guard = stopped.lock().unwrap_or_else(PoisonError::into_inner);
-    let (guard, _) = bell.wait_timeout_while(guard, time, |stopped| !*stopped).unwrap_or_else(PoisonError::into_inner);
-    *guard
+/// Waits for doubts, or for the time to pass, and takes all doubts that are there. Says whether to go on.
+fn waited(inbox: &Receiver<Note>, time: Duration, doubts: &mut BTreeSet<Doubt>) -> bool {
+    let first = if doubts.is_empty() { inbox.recv_timeout(time) } else { Err(RecvTimeoutError::Timeout) };
+    let notes = match first {
+        Err(RecvTimeoutError::Disconnected) => return false,
+        Err(RecvTimeoutError::Timeout) => None,
+        Ok(note) => Some(note),
+    };
+    for note in notes.into_iter().chain(inbox.try_iter()) {
+        match note {
+            Note::Stop => return false,
+            Note::Doubt(doubt) => drop(doubts.insert(doubt)),
+        }
+    }
+    true
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let (stopped, bell) = &*self.stop;
-        *stopped.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        bell.notify_all();
+        drop(self.bell.send(Note::Stop));
         if let Some(thread) = self.thread.take() {
             drop(thread.join());
         }

@@ -6,8 +6,8 @@ use super::{Engine, Policy, PolicyKind, Right, Semantic, Subject};
 use crate::{
     clock::{Clock, Timestamp},
     entity::{
-        self, Config, EdgeRouter, EdgeRouterPolicy, Entity, Identity, Kind, PolicyType, Record, Roles, Service, ServiceEdgeRouterPolicy,
-        ServicePolicy,
+        self, Config, EdgeRouter, EdgeRouterPolicy, Entity, Identity, Kind, PolicyType, PostureCheck, Record, Roles, Service,
+        ServiceEdgeRouterPolicy, ServicePolicy,
     },
     error::Result,
     store::{Event, Read, Store},
@@ -35,6 +35,12 @@ impl Access {
         Ok(access)
     }
 
+    /// What an identity sees changed by something that is stored nowhere: clients that poll for it read again.
+    pub fn touch_identity(&self, id: &str) {
+        let now = millis(self.clock.now());
+        self.ask(|engine| engine.touch_identity(id, now));
+    }
+
     /// Asks the engine. Others wait meanwhile, so that a question should be short.
     pub fn ask<T>(&self, question: impl FnOnce(&mut Engine) -> T) -> T {
         question(&mut self.engine.lock().unwrap_or_else(PoisonError::into_inner))
@@ -49,6 +55,7 @@ impl Access {
                 for (subject, id) in shown {
                     match subject {
                         Subject::Service => engine.touch_service(&id, now),
+                        Subject::PostureCheck => engine.touch_posture_check(&id, now),
                         _ => engine.touch_identity(&id, now),
                     }
                 }
@@ -65,6 +72,7 @@ fn millis(at: Timestamp) -> u64 {
 fn fill(engine: &mut Engine, tx: &Read<'_>) -> Result<()> {
     tx.each::<EdgeRouter>(|r| put(engine, Subject::EdgeRouter, &r, &r.spec.role_attributes, 0))?;
     tx.each::<Service>(|r| put(engine, Subject::Service, &r, &r.spec.role_attributes, 0))?;
+    tx.each::<PostureCheck>(|r| put(engine, Subject::PostureCheck, &r, &r.spec.role_attributes, 0))?;
     tx.each::<Identity>(|r| put(engine, Subject::Identity, &r, &r.spec.role_attributes, 0))?;
     tx.each::<ServicePolicy>(|r| service_policy(engine, &r, 0))?;
     tx.each::<EdgeRouterPolicy>(|r| edge_router_policy(engine, &r, 0))?;
@@ -76,6 +84,7 @@ fn apply(engine: &mut Engine, event: &Event, now: u64) {
     tell::<EdgeRouter>(engine, event, now, Subject::EdgeRouter, |r| &r.spec.role_attributes);
     tell::<Identity>(engine, event, now, Subject::Identity, |r| &r.spec.role_attributes);
     tell::<Service>(engine, event, now, Subject::Service, |r| &r.spec.role_attributes);
+    tell::<PostureCheck>(engine, event, now, Subject::PostureCheck, |r| &r.spec.role_attributes);
     policy::<ServicePolicy>(engine, event, now, PolicyKind::Service, service_policy);
     policy::<EdgeRouterPolicy>(engine, event, now, PolicyKind::EdgeRouter, edge_router_policy);
     policy::<ServiceEdgeRouterPolicy>(engine, event, now, PolicyKind::ServiceEdgeRouter, service_edge_router_policy);
@@ -141,10 +150,13 @@ fn service_edge_router_policy(engine: &mut Engine, record: &Record<ServiceEdgeRo
     Ok(())
 }
 
-/// Whose view a change alters although no right does: that of a service that is seen, or of one identity.
+/// Whose view a change alters although no right does: that of a service or a posture check that is seen, or of one identity.
 fn shown_by(store: &Store, event: &Event) -> Vec<(Subject, String)> {
     if let Some((Some(_), Some(new))) = event.of::<Service>() {
         return vec![(Subject::Service, new.id.to_string())];
+    }
+    if let Some((Some(_), Some(new))) = event.of::<PostureCheck>() {
+        return vec![(Subject::PostureCheck, new.id.to_string())];
     }
     if let Some((Some(old), Some(new))) = event.of::<Identity>() {
         let moved = old.state.service_configs != new.state.service_configs;
@@ -183,7 +195,12 @@ enum Side {
 
 /// What a kind is to the engine, if policies are about it.
 pub fn subject(kind: Kind) -> Option<Subject> {
-    let known = [(Identity::KIND, Subject::Identity), (Service::KIND, Subject::Service), (EdgeRouter::KIND, Subject::EdgeRouter)];
+    let known = [
+        (Identity::KIND, Subject::Identity),
+        (Service::KIND, Subject::Service),
+        (EdgeRouter::KIND, Subject::EdgeRouter),
+        (PostureCheck::KIND, Subject::PostureCheck),
+    ];
     known.into_iter().find(|(of, _)| *of == kind).map(|(_, subject)| subject)
 }
 

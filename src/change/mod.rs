@@ -16,6 +16,7 @@ mod first_start;
 pub mod identity;
 mod lifecycle;
 mod policy;
+mod posture_check;
 mod registry;
 mod service;
 pub mod session_certificate;

@@ -37,15 +37,19 @@ pub enum Demand {
     Mfa {
         /// For so many seconds it counts; -1, or nothing above 0: for ever.
         #[serde(default)]
+        #[schemars(with = "Option<i64>")]
         timeout_seconds: i64,
         /// Whether it must be given anew after the endpoint woke up.
         #[serde(default)]
+        #[schemars(with = "Option<bool>")]
         prompt_on_wake: bool,
         /// Whether it must be given anew after the endpoint was unlocked.
         #[serde(default)]
+        #[schemars(with = "Option<bool>")]
         prompt_on_unlock: bool,
         /// Whether endpoints that are too old to ask for a code are shown no timeout.
         #[serde(default)]
+        #[schemars(with = "Option<bool>")]
         ignore_legacy_endpoints: bool,
     },
 }
@@ -87,6 +91,7 @@ pub struct OperatingSystem {
 /// A process by its path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("x-required-always" = true))]
 pub struct Process {
     pub os_type: OsType,
     pub path: String,
@@ -110,6 +115,34 @@ pub struct ProcessMulti {
     /// SHA-1 of the certificate it is signed with, in hexadecimal digits: one of these; none: any.
     #[serde(default)]
     pub signer_fingerprints: Vec<String>,
+}
+
+impl PostureKind {
+    /// The word on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Os => "OS",
+            Self::Process => "PROCESS",
+            Self::Domain => "DOMAIN",
+            Self::Mac => "MAC",
+            Self::Mfa => "MFA",
+            Self::ProcessMulti => "PROCESS_MULTI",
+        }
+    }
+}
+
+impl OsType {
+    /// The word on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Windows => "Windows",
+            Self::WindowsServer => "WindowsServer",
+            Self::Android => "Android",
+            Self::Ios => "iOS",
+            Self::Linux => "Linux",
+            Self::MacOs => "macOS",
+        }
+    }
 }
 
 impl Demand {
@@ -156,6 +189,7 @@ fn sorted(texts: &mut Vec<String>) {
     texts.dedup();
 }
 
-fn hexadecimal(text: &str) -> String {
+/// The hexadecimal digits of a text, in lower case: as addresses and fingerprints are compared, however they are written.
+pub fn hexadecimal(text: &str) -> String {
     text.chars().filter(char::is_ascii_hexdigit).map(|digit| digit.to_ascii_lowercase()).collect()
 }

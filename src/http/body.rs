@@ -137,6 +137,9 @@ pub fn patch_schema(mut schema: Json) -> Json {
     schema
 }
 
+/// Marks the schema of an object that says what it is about in a PATCH too, although it is merged.
+const REQUIRED_ALWAYS: &str = "x-required-always";
+
 fn strip(schema: &mut Json, keywords: &[&str]) {
     let Some(object) = schema.as_object_mut() else { return };
     for keyword in keywords {
@@ -149,7 +152,7 @@ fn strip(schema: &mut Json, keywords: &[&str]) {
 }
 
 fn optional(schema: &mut Json) {
-    let Some(object) = schema.as_object_mut() else { return };
+    let Some(object) = schema.as_object_mut().filter(|object| !object.contains_key(REQUIRED_ALWAYS)) else { return };
     let tags: Vec<Json> = object
         .get("properties")
         .and_then(Json::as_object)

@@ -12,6 +12,7 @@ use crate::{
     entity::{Identity, Record},
     error::{Error, Result},
     pki::Certificate,
+    posture::Evidence,
 };
 
 /// Somebody at the other end of a connection.
@@ -59,6 +60,16 @@ impl Call {
     pub fn desk(&self) -> Desk<'_> {
         let Services { store, changes, holdings, passwords, .. } = &*self.services;
         Desk { store, changes, holdings, passwords, now: self.now }
+    }
+
+    /// What is known of the caller's endpoint.
+    ///
+    /// # Errors
+    /// As in [`Call::caller`].
+    pub fn evidence(&self) -> Result<Evidence> {
+        let Caller { session, identity, .. } = self.caller()?.as_ref();
+        let known = self.posture.evidence(identity.id.as_str(), Some(session.id.as_str()));
+        Ok(known.seen_by(&identity.state.sdk_info))
     }
 
     /// The identity of the caller.

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{answer::Reply, envelope::Meta};
-use crate::error::{Error, Refusal};
+use crate::error::{self, Error, Refusal};
 
 /// An answer that is an error.
 #[derive(Serialize, JsonSchema)]
@@ -40,8 +40,19 @@ pub enum Cause {
     /// A refusal behind the refusal.
     #[serde(rename_all = "camelCase")]
     Nested { code: String, message: String, request_id: String },
+    /// Posture checks that fail, by policy.
+    Posture { message: String, data: BTreeMap<String, Vec<FailedCheck>> },
     /// Anything else.
     Other { code: String, message: String },
+}
+
+/// A posture check that fails.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FailedCheck {
+    id: String,
+    type_id: &'static str,
+    is_passing: bool,
 }
 
 /// Status, code, and what the cause says.
@@ -59,6 +70,12 @@ impl Face {
     fn nested(status: u16, code: &'static str, inner: &str, error: &Error) -> Self {
         let cause = Cause::Nested { code: inner.into(), message: error.to_string(), request_id: String::new() };
         Self { status, code, cause: Some(cause) }
+    }
+
+    fn posture(failed: &BTreeMap<String, Vec<error::FailedCheck>>, error: &Error) -> Self {
+        let shown = |check: &error::FailedCheck| FailedCheck { id: check.id.clone(), type_id: check.type_id, is_passing: false };
+        let data = failed.iter().map(|(policy, checks)| (policy.clone(), checks.iter().map(shown).collect())).collect();
+        Self { status: 409, code: "INVALID_POSTURE", cause: Some(Cause::Posture { message: error.to_string(), data }) }
     }
 
     fn field(status: u16, code: &'static str, field: &str, reason: &str, value: &str) -> Self {
@@ -90,6 +107,7 @@ fn face(error: &Error) -> Face {
             let data = BTreeMap::from([("fingerprint", fingerprint.clone())]);
             Face { status: 409, code: "CERT_IN_USE", cause: Some(Cause::Data { message: error.to_string(), data }) }
         }
+        Error::InvalidPosture(failed) => Face::posture(failed, error),
         Error::Refused(refusal) => refused(*refusal, error),
         Error::Busy { .. } => Face::new(429, "SERVER_TOO_MANY_REQUESTS", error),
         Error::Storage(_) => Face { status: 503, code: "STORAGE_UNAVAILABLE", cause: None },

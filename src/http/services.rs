@@ -12,6 +12,7 @@ use crate::{
     maintenance::Maintenance,
     network::Network,
     pki::Holdings,
+    posture::Posture,
     store::Store,
 };
 
@@ -20,6 +21,7 @@ pub struct Services {
     pub store: Store,
     pub changes: Changes,
     pub access: Access,
+    pub posture: Posture,
     pub holdings: Arc<Holdings>,
     pub network: Network,
     pub maintenance: Maintenance,

@@ -20,6 +20,7 @@ mod host;
 mod integrity;
 mod lost_updates;
 mod pki;
+mod posture;
 mod query;
 mod samples;
 mod start;

@@ -201,6 +201,23 @@ pub const SAMPLES: &[Sample] = &[
         ..PLAIN
     },
     Sample {
+        path: "posture-checks",
+        body: |_, name| {
+            json!({
+                "typeId": "MFA", "name": name, "roleAttributes": ["laptops"], "timeoutSeconds": 600, "promptOnWake": true,
+                "promptOnUnlock": false, "ignoreLegacyEndpoints": false, "tags": { "colour": "red" }
+            })
+        },
+        changes: |_| {
+            json!({
+                "roleAttributes": ["desktops", "laptops"], "timeoutSeconds": 60, "promptOnWake": false, "promptOnUnlock": true,
+                "ignoreLegacyEndpoints": true, "tags": { "size": 7 }
+            })
+        },
+        tag: Some("typeId"),
+        ..PLAIN
+    },
+    Sample {
         path: "auth-policies",
         body: |_, name| {
             json!({

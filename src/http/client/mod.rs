@@ -5,6 +5,7 @@ mod enroll;
 mod enroll_keys;
 mod enroll_methods;
 mod external_jwt_signer;
+mod posture;
 mod service;
 mod session;
 mod session_certificate;
@@ -66,6 +67,10 @@ pub fn routes() -> Routes {
         .says("Where a service that the caller may dial or bind is hosted.")
         .get("/services/{id}/edge-routers", User, edge_router::of_service)
         .says("The edge routers over which the caller reaches a service.")
+        .post("/posture-response", User, posture::respond)
+        .says("Takes what an endpoint answers to a posture check.")
+        .post("/posture-response-bulk", User, posture::respond_at_once)
+        .says("Takes several answers at once: all of them, or none if one is wrong.")
         .post("/sessions", User, session::create)
         .says("Opens a session to dial or bind a service; the one that is open already, if there is one.")
 }

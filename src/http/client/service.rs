@@ -36,12 +36,12 @@ pub struct ServiceListing {
 /// GET /services
 pub async fn list(call: Call, Query(wanted): Query<ServiceListing>) -> Result<Joined<ServiceDetail>> {
     let (access, texts, caller) = (call.access.clone(), call.texts.clone(), call.caller()?.clone());
-    let at = texts.now();
+    let (at, evidence) = (texts.now(), call.evidence()?);
     call.store
         .scan(move |tx| {
             let session_types = || caller.session.spec.config_types.iter().map(ToString::to_string).collect();
             let types = if wanted.config_types.is_empty() { session_types() } else { wanted.config_types };
-            let viewer = Viewer::new(tx, &access, &caller.identity, &types)?;
+            let viewer = Viewer::new(tx, &access, evidence, &caller.identity, &types)?;
             let by_roles = wanted.roles.ids(&access, Subject::Service)?;
             let fields = filterable::<Service>().collect();
             if !caller.is_admin() && by_roles.is_none() && wanted.listing.is_of_all() {
@@ -79,7 +79,7 @@ pub async fn detail(call: Call, id: Id<Service>) -> Result<Tagged<ServiceDetail>
     call.store.read(|tx| {
         let service = visible(&call, caller, tx, &id)?;
         let types: Vec<String> = caller.session.spec.config_types.iter().map(ToString::to_string).collect();
-        let data = Viewer::new(tx, &call.access, &caller.identity, &types)?.see(&service)?;
+        let data = Viewer::new(tx, &call.access, call.evidence()?, &caller.identity, &types)?.see(&service)?;
         Ok(Tagged { data, tag: entity_tag(&service)? })
     })
 }

@@ -4,9 +4,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use super::service::visible;
+use super::{posture::allowed, service::visible};
 use crate::{
-    access::Right,
     change::{Change, Lifecycle},
     entity::{FactsExt, Id, PolicyType, Record, Service, Session, Tags},
     error::{Error, Refusal, Result},
@@ -38,28 +37,17 @@ pub struct NewSession {
 pub async fn create(call: Call, Body(wish): Body<NewSession>) -> Result<Made<Detail<View>>> {
     let caller = call.caller()?.clone();
     let wanted = wish.policy_type.unwrap_or(PolicyType::Dial);
-    let right = match wanted {
-        PolicyType::Dial => Right::Dial,
-        PolicyType::Bind => Right::Bind,
-        PolicyType::Invalid => return Err(Error::invalid("type", "must be Dial or Bind", "Invalid")),
-    };
+    if wanted == PolicyType::Invalid {
+        return Err(Error::invalid("type", "must be Dial or Bind", "Invalid"));
+    }
     let (api_session, service) = (&caller.session.id, &wish.service_id);
     let key = Session::key(api_session, service, wanted);
     if let Some(open) = call.store.read(|tx| tx.find_by::<Session>("key", &key))? {
         return call.store.read(|tx| see(tx, &call.access, &open)).map(Made);
     }
-    call.store.read(|tx| visible(&call, &caller, tx, service).map(|_| ()))?;
-    let identity = caller.identity.id.as_str();
-    let (policies, routers) = call.access.ask(|engine| {
-        let granting = engine.granting(identity, service.as_str(), right);
-        (
-            granting.into_iter().map(|g| g.policy.to_string()).collect::<Vec<_>>(),
-            engine.common_edge_routers(identity, service.as_str()).len(),
-        )
-    });
-    if policies.is_empty() {
-        return Err(Error::invalid("ServiceId", "service not found", service.as_str()));
-    }
+    let service = call.store.read(|tx| visible(&call, &caller, tx, service))?;
+    let service_policies = allowed(&call, &caller, &service, wanted)?;
+    let routers = call.access.ask(|engine| engine.common_edge_routers(caller.identity.id.as_str(), service.id.as_str()).len());
     if routers == 0 {
         return Err(Error::Refused(Refusal::NoEdgeRoutersAvailable));
     }
@@ -69,10 +57,8 @@ pub async fn create(call: Call, Body(wish): Body<NewSession>) -> Result<Made<Det
         identity_id: caller.identity.id.clone(),
         service_id: wish.service_id,
         policy_type: wanted,
-        // Only policies that had posture checks to pass are named.
-        service_policies: Vec::new(),
+        service_policies,
     };
-    drop(policies);
     let record = call.changes.run(move |change| open(change, session, wish.tags)).await?;
     call.store.read(|tx| see(tx, &call.access, &record)).map(Made)
 }

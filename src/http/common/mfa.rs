@@ -65,6 +65,8 @@ type Step = fn(&Change<'_, '_>, &Codes, &Record<ApiSession>, &str) -> Result<()>
 async fn pass(call: &Call, code: String, step: Step) -> Result<Done> {
     let (codes, session) = (call.codes.clone(), call.caller()?.session.clone());
     call.changes.run(move |change| step(change, &codes, &session, &code)).await?;
+    let session = &call.caller()?.session;
+    call.posture.mfa_passed(&session.id, &session.spec.identity_id, call.now)?;
     Ok(Done)
 }
 

@@ -16,6 +16,7 @@ use crate::{
         common::texts::{Moment, Text, Texts},
         envelope::Detail,
     },
+    posture::{Evidence, Judge},
     query::Window,
     store::Read,
 };
@@ -70,15 +71,19 @@ pub struct Viewer<'v> {
     pub tx: &'v Read<'v>,
     pub access: &'v Access,
     pub identity: &'v Record<Identity>,
+    judge: Judge<'v>,
+    /// Whether there is any posture check in the system.
+    has_checks: bool,
     wanted: BTreeMap<String, String>,
 }
 
 impl<'v> Viewer<'v> {
-    /// A viewer who wants settings of these types, by id or name; `all` for every one, unknown ones count for nothing.
+    /// A viewer of whose endpoint this is known, and who wants settings of these types, by id or name; `all` for every one, unknown
+    /// ones count for nothing.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub fn new(tx: &'v Read<'v>, access: &'v Access, identity: &'v Record<Identity>, types: &[String]) -> Result<Self> {
+    pub fn new(tx: &'v Read<'v>, access: &'v Access, evidence: Evidence, identity: &'v Record<Identity>, types: &[String]) -> Result<Self> {
         let mut wanted = BTreeMap::new();
         if types.iter().any(|name| name == "all") {
             tx.each::<ConfigType>(|record| {
@@ -92,7 +97,8 @@ impl<'v> Viewer<'v> {
                 wanted.extend(found.map(|record| (record.id.to_string(), record.spec.name)));
             }
         }
-        Ok(Self { tx, access, identity, wanted })
+        let has_checks = access.ask(|engine| engine.count(Subject::PostureCheck) > 0);
+        Ok(Self { tx, access, identity, judge: Judge::new(tx, evidence), has_checks, wanted })
     }
 
     /// How a service looks to this viewer.
@@ -180,8 +186,26 @@ impl<'v> Viewer<'v> {
 
     fn usage(&self, service: &Id<Service>, configs: &[Id<Config>], held: Held) -> Result<Usage> {
         let permissions = held.permissions();
-        let posture_queries = permissions.iter().map(|right| PostureQueries::unchecked(*right)).collect();
+        let posture_queries = self.posture_queries(service.as_str(), &permissions)?;
         Ok(Usage { config: self.config(service, configs)?, permissions, posture_queries })
+    }
+
+    /// What each policy asks of endpoints; where no check is to be passed in the whole system, one word for each right.
+    fn posture_queries(&self, service: &str, permissions: &[PolicyType]) -> Result<Vec<PostureQueries>> {
+        let unchecked = || Ok(permissions.iter().map(|right| PostureQueries::unchecked(*right)).collect());
+        if !self.has_checks {
+            return unchecked();
+        }
+        let identity = self.identity.id.as_str();
+        let granting = self.access.ask(|engine| {
+            let rights = [(Right::Bind, PolicyType::Bind), (Right::Dial, PolicyType::Dial)];
+            let of = |(right, word)| engine.granting(identity, service, right).into_iter().map(move |granting| (word, granting));
+            rights.into_iter().flat_map(of).collect::<Vec<_>>()
+        });
+        if granting.is_empty() {
+            return unchecked();
+        }
+        granting.iter().map(|(right, granting)| self.judge.queries(granting, *right)).collect()
     }
 
     /// The settings by name of their type.

@@ -6,6 +6,7 @@ mod database;
 mod edge_router;
 mod enrollment;
 mod identity;
+mod posture;
 mod roles;
 mod service;
 mod summary;
@@ -15,7 +16,7 @@ mod transit_router;
 use super::{common, route::Routes, row::Permission::*, verbs};
 use crate::entity::{
     ApiSession, AuthPolicy, Authenticator, Ca, Config, ConfigType, EdgeRouter, EdgeRouterPolicy, Enrollment, ExternalJwtSigner, Identity,
-    IdentityType, PostureCheckType, Service, ServiceEdgeRouterPolicy, ServicePolicy, Terminator,
+    IdentityType, PostureCheck, PostureCheckType, Service, ServiceEdgeRouterPolicy, ServicePolicy, Terminator,
 };
 
 /// The whole table.
@@ -77,6 +78,10 @@ pub fn routes() -> Routes {
         .says("Whether an identity may use a service, and over which routers.")
         .put("/identities/{id}/trace", Admin, trace::set)
         .says("Has the traffic of an identity traced for some time.")
+        .get("/identities/{id}/posture-data", Admin, posture::data)
+        .says("What the endpoints of an identity said of themselves.")
+        .get("/identities/{id}/failed-service-requests", Admin, posture::failures)
+        .says("The last requests of an identity that posture checks stood in the way of.")
         .get("/identity-role-attributes", Admin, roles::of_identities)
         .read::<IdentityType>(Admin)
         // edge routers
@@ -97,12 +102,19 @@ pub fn routes() -> Routes {
         .crud::<ServicePolicy>(Admin)
         .related::<ServicePolicy, Identity>(Admin)
         .get("/service-policies/{id}/services", Admin, service::of_service_policy)
+        .related::<ServicePolicy, PostureCheck>(Admin)
         .crud::<EdgeRouterPolicy>(Admin)
         .related::<EdgeRouterPolicy, EdgeRouter>(Admin)
         .related::<EdgeRouterPolicy, Identity>(Admin)
         .crud::<ServiceEdgeRouterPolicy>(Admin)
         .related::<ServiceEdgeRouterPolicy, EdgeRouter>(Admin)
         .get("/service-edge-router-policies/{id}/services", Admin, service::of_service_edge_router_policy)
+        // posture
+        .get("/posture-checks", Admin, verbs::list_by_roles::<PostureCheck>)
+        .with_charset()
+        .detail::<PostureCheck>(Admin)
+        .create::<PostureCheck>(Admin)
+        .edit::<PostureCheck>(Admin)
         .list::<PostureCheckType>(Admin)
         .with_charset()
         .detail::<PostureCheckType>(Admin)

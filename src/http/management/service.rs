@@ -41,13 +41,19 @@ pub struct ServiceListing {
 
 /// GET /services
 pub async fn list(call: Call, Query(wanted): Query<ServiceListing>) -> Result<Page<ServiceDetail>> {
-    let (access, caller) = (call.access.clone(), call.caller()?.clone());
+    let (access, posture, caller) = (call.access.clone(), call.posture.clone(), call.caller()?.clone());
+    let own = call.evidence()?;
     call.store
         .scan(move |tx| {
             let other = wanted.as_identity.as_deref().map(|name| named(tx, name)).transpose()?;
             let named: Option<Vec<String>> = wanted.config_types.first().map(|list| list.split(',').map(str::to_owned).collect());
             let session_types = || caller.session.spec.config_types.iter().map(ToString::to_string).collect();
-            let viewer = Viewer::new(tx, &access, other.as_ref().unwrap_or(&caller.identity), &named.unwrap_or_else(session_types))?;
+            let evidence = match &other {
+                Some(identity) => posture.evidence(identity.id.as_str(), None).seen_by(&identity.state.sdk_info),
+                None => own,
+            };
+            let (identity, types) = (other.as_ref().unwrap_or(&caller.identity), named.unwrap_or_else(session_types));
+            let viewer = Viewer::new(tx, &access, evidence, identity, &types)?;
             // Somebody else's list has what that one sees in it, and no more.
             let usable = other.as_ref().filter(|other| !other.is_admin()).map(|_| viewer.usable());
             let ids = match (usable, wanted.roles.ids(&access, Subject::Service)?) {
@@ -73,7 +79,7 @@ pub async fn detail(call: Call, id: Id<Service>) -> Result<Tagged<ServiceDetail>
     call.store.read(|tx| {
         let types: Vec<String> = caller.session.spec.config_types.iter().map(ToString::to_string).collect();
         let service = tx.get(&id)?;
-        let data = Viewer::new(tx, &call.access, &caller.identity, &types)?.see(&service)?;
+        let data = Viewer::new(tx, &call.access, call.evidence()?, &caller.identity, &types)?.see(&service)?;
         Ok(Tagged { data, tag: entity_tag(&service)? })
     })
 }

@@ -1,0 +1,14 @@
+//! Posture checks: what kind of thing one demands is said once.
+
+use super::{Change, Lifecycle};
+use crate::{
+    entity::{PostureCheck, Record},
+    error::{Error, Result},
+};
+
+impl Lifecycle for PostureCheck {
+    fn edited(old: &Record<Self>, new: &mut Record<Self>, _: &Change<'_, '_>) -> Result<()> {
+        let (was, is) = (old.spec.demand.kind(), new.spec.demand.kind());
+        if was == is { Ok(()) } else { Err(Error::invalid("typeId", format!("is {} for ever", was.as_str()), is.as_str())) }
+    }
+}

@@ -1,0 +1,152 @@
+//! What is known of the endpoints of an identity, and what it was refused for it.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::{
+    clock::Timestamp,
+    entity::{ApiSession, FactsExt, Id, Identity, SdkInfo, identity_parts::Filled},
+    error::Result,
+    http::{answer::Shown, call::Call},
+    posture::{Answered, Endpoint, FailedRequest, Presence, Process},
+};
+
+/// What the endpoints of an identity said of themselves since this controller started.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PostureData {
+    mac: Slot<Addresses>,
+    domain: Slot<Domain>,
+    os: Slot<Os>,
+    /// One for each posture check that was answered.
+    processes: Vec<Slot<ProcessFound>>,
+    /// By id of API session.
+    api_session_posture_data: BTreeMap<String, SessionData>,
+}
+
+/// An answer, and which posture check it was given to.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "PostureData{T}")]
+struct Slot<T> {
+    last_updated_at: Option<Timestamp>,
+    posture_check_id: String,
+    /// Always false: nothing that is kept here grows too old.
+    timed_out: bool,
+    #[serde(flatten)]
+    what: T,
+}
+
+impl<T: Default> Slot<T> {
+    fn new<A: Clone>(answer: Option<&Answered<A>>, shown: impl FnOnce(A) -> T) -> Self {
+        let (last_updated_at, check) = answer.map(|answer| (answer.at, answer.check.clone())).unzip();
+        let what = answer.map(|answer| shown(answer.what.clone())).unwrap_or_default();
+        Self { last_updated_at, posture_check_id: check.unwrap_or_default(), timed_out: false, what }
+    }
+}
+
+#[derive(Default, Serialize, JsonSchema)]
+#[schemars(rename = "Mac")]
+struct Addresses {
+    addresses: Option<Vec<String>>,
+}
+
+#[derive(Default, Serialize, JsonSchema)]
+struct Domain {
+    domain: Option<String>,
+}
+
+#[derive(Default, Serialize, JsonSchema)]
+struct Os {
+    #[serde(rename = "type")]
+    os_type: Option<String>,
+    version: Option<String>,
+    build: Option<String>,
+}
+
+#[derive(Default, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "Process")]
+struct ProcessFound {
+    binary_hash: String,
+    is_running: bool,
+    signer_fingerprints: Vec<String>,
+}
+
+/// What belongs to one API session alone.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "ApiSessionPostureData")]
+struct SessionData {
+    mfa: PassedMfa,
+    endpoint_state: EndpointState,
+    sdk_info: Filled<SdkInfo>,
+}
+
+/// Whether and when a one-time code was given.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "PostureDataMfa")]
+struct PassedMfa {
+    api_session_id: String,
+    passed_mfa: bool,
+    passed_at: Option<Timestamp>,
+    /// Whether it was given after the endpoint last woke up; unknown before any.
+    passed_on_wake: Option<bool>,
+    /// Whether it was given after the endpoint was last unlocked; unknown before any.
+    passed_on_unlock: Option<bool>,
+}
+
+/// When something last happened to the endpoint.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "PostureDataEndpointState")]
+struct EndpointState {
+    woken_at: Option<Timestamp>,
+    unlocked_at: Option<Timestamp>,
+}
+
+impl SessionData {
+    fn new(id: &str, presence: Presence, sdk: &SdkInfo) -> Self {
+        let Presence { passed_at, woken_at, unlocked_at } = presence;
+        let since = |event: Option<Timestamp>| passed_at.map(|passed| event.is_none_or(|at| at <= passed));
+        let mfa = PassedMfa {
+            api_session_id: id.to_owned(),
+            passed_mfa: passed_at.is_some(),
+            passed_at,
+            passed_on_wake: since(woken_at),
+            passed_on_unlock: since(unlocked_at),
+        };
+        Self { mfa, endpoint_state: EndpointState { woken_at, unlocked_at }, sdk_info: Filled(sdk.clone()) }
+    }
+}
+
+/// GET /identities/{id}/posture-data. An unknown identity has none.
+pub async fn data(call: Call, id: Id<Identity>) -> Result<Shown<PostureData>> {
+    let endpoint = call.posture.endpoint(id.as_str());
+    let api_session_posture_data = call.store.read(|tx| {
+        let sdk = tx.find(&id)?.map(|identity| identity.state.sdk_info).unwrap_or_default();
+        let sessions = tx.linked::<ApiSession>("identity", id.as_str())?;
+        let shown = sessions.into_iter().map(|session| {
+            let presence = endpoint.sessions.get(session.id.as_str()).copied().unwrap_or_default();
+            (session.id.to_string(), SessionData::new(session.id.as_str(), presence, &sdk))
+        });
+        Ok(shown.collect())
+    })?;
+    let Endpoint { os, domain, addresses, processes, .. } = endpoint.as_ref();
+    let process = |Process { is_running, hash, signers }| ProcessFound { binary_hash: hash, is_running, signer_fingerprints: signers };
+    Ok(Shown(PostureData {
+        mac: Slot::new(addresses.as_ref(), |addresses| Addresses { addresses: Some(addresses) }),
+        domain: Slot::new(domain.as_ref(), |domain| Domain { domain: Some(domain) }),
+        os: Slot::new(os.as_ref(), |os| Os { os_type: Some(os.os_type), version: Some(os.version), build: Some(os.build) }),
+        processes: processes.iter().map(|answer| Slot::new(Some(answer), process)).collect(),
+        api_session_posture_data,
+    }))
+}
+
+/// GET /identities/{id}/failed-service-requests, oldest first. An unknown identity has none.
+pub async fn failures(call: Call, id: Id<Identity>) -> Result<Shown<Vec<FailedRequest>>> {
+    Ok(Shown(call.posture.failures(id.as_str()).iter().map(|failed| failed.as_ref().clone()).collect()))
+}

@@ -1,0 +1,218 @@
+//! Requests for a service that posture checks stood in the way of, as administrators see them.
+
+use std::rc::Rc;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{
+    Evidence, Judged,
+    evidence::{Presence, Process},
+    judge::{Code, FOREVER, left},
+};
+use crate::{
+    clock::Timestamp,
+    entity::{
+        ApiSession, Demand, FactsExt, Id, OperatingSystem, OsType, PolicyType, PostureCheck, Record, Semantic, Service, ServicePolicy,
+        posture_demand::{Process as Wanted, ProcessMulti},
+    },
+    error::Result,
+    store::Read,
+};
+
+/// A request that was refused.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "FailedServiceRequest")]
+pub struct FailedRequest {
+    pub api_session_id: Id<ApiSession>,
+    pub service_id: Id<Service>,
+    pub service_name: String,
+    /// The right that was asked for.
+    pub session_type: PolicyType,
+    pub when: Timestamp,
+    /// Every policy that would have granted it.
+    pub policy_failures: Vec<PolicyFailure>,
+}
+
+/// A policy of which not all checks passed.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PolicyFailure {
+    policy_id: String,
+    policy_name: String,
+    checks: Vec<CheckFailure>,
+}
+
+impl PolicyFailure {
+    /// The checks that failed, of all that were judged for a policy.
+    ///
+    /// # Errors
+    /// The policy cannot be read.
+    pub fn of(policy: &str, judged: &[Judged], evidence: &Evidence, tx: &Read<'_>, now: Timestamp) -> Result<Self> {
+        let record = tx.find(&Id::<ServicePolicy>::from_text(policy))?;
+        let failed = judged.iter().filter(|judged| !judged.verdict.passes);
+        Ok(Self {
+            policy_id: policy.to_owned(),
+            policy_name: record.map(|policy| policy.spec.name).unwrap_or_default(),
+            checks: failed.map(|judged| CheckFailure::of(&judged.check, evidence, now)).collect(),
+        })
+    }
+}
+
+/// A check that failed.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "PostureCheckFailure")]
+pub struct CheckFailure {
+    posture_check_id: String,
+    posture_check_name: String,
+    #[serde(flatten)]
+    why: Why,
+}
+
+impl CheckFailure {
+    fn of(check: &Rc<Record<PostureCheck>>, evidence: &Evidence, now: Timestamp) -> Self {
+        let why = Why::of(&check.spec.demand, check.id.as_str(), evidence, now);
+        Self { posture_check_id: check.id.to_string(), posture_check_name: check.spec.name.clone(), why }
+    }
+}
+
+impl Criteria {
+    fn of(timeout: i64, presence: &Presence, now: Timestamp) -> Self {
+        let Presence { passed_at, woken_at, unlocked_at } = *presence;
+        let remaining = passed_at.map_or(0, |at| left(timeout, at, now));
+        Self {
+            passed_mfa_at: passed_at,
+            woken_at,
+            unlocked_at,
+            timeout_seconds: timeout,
+            timeout_remaining_seconds: if timeout > 0 { remaining } else { FOREVER },
+        }
+    }
+}
+
+/// What is, and what was demanded.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(tag = "postureCheckType", rename_all = "SCREAMING_SNAKE_CASE", rename_all_fields = "camelCase")]
+enum Why {
+    Os {
+        actual_value: OsFound,
+        #[schemars(length(min = 1))]
+        expected_value: Vec<OperatingSystem>,
+    },
+    Domain {
+        actual_value: String,
+        expected_value: Vec<String>,
+    },
+    Mac {
+        actual_value: Vec<String>,
+        expected_value: Vec<String>,
+    },
+    Process {
+        actual_value: ProcessFound,
+        expected_value: Wanted,
+    },
+    ProcessMulti {
+        actual_value: Vec<ProcessFound>,
+        expected_value: Vec<ProcessMulti>,
+        semantic: Semantic,
+    },
+    Mfa {
+        actual_value: CodeFound,
+        expected_value: CodeFound,
+        criteria: Criteria,
+    },
+}
+
+/// The operating system there is; blank if nothing was said of it.
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
+struct OsFound {
+    #[serde(rename = "type")]
+    os_type: String,
+    version: String,
+}
+
+/// The process there is.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct ProcessFound {
+    os_type: OsType,
+    path: String,
+    is_running: bool,
+    hash: String,
+    signer_fingerprints: Vec<String>,
+}
+
+impl ProcessFound {
+    fn new(os_type: OsType, path: &str, process: &Process) -> Self {
+        let Process { is_running, hash, signers } = process.clone();
+        Self { os_type, path: path.to_owned(), is_running, hash, signer_fingerprints: signers }
+    }
+}
+
+/// How a one-time code stands.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct CodeFound {
+    passed_mfa: bool,
+    passed_on_unlock: bool,
+    passed_on_wake: bool,
+    timed_out: bool,
+}
+
+impl CodeFound {
+    fn of(Code { passed, timed_out, since_wake, since_unlock }: Code) -> Self {
+        Self { passed_mfa: passed, passed_on_unlock: since_unlock, passed_on_wake: since_wake, timed_out }
+    }
+}
+
+/// By what a one-time code was judged.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Criteria {
+    passed_mfa_at: Option<Timestamp>,
+    woken_at: Option<Timestamp>,
+    unlocked_at: Option<Timestamp>,
+    timeout_seconds: i64,
+    timeout_remaining_seconds: i64,
+}
+
+impl Why {
+    fn of(demand: &Demand, check: &str, evidence: &Evidence, now: Timestamp) -> Self {
+        let endpoint = &evidence.endpoint;
+        match demand.clone() {
+            Demand::Os { operating_systems } => {
+                let found = endpoint.os.as_ref().map(|os| OsFound { os_type: os.what.os_type.clone(), version: os.what.version.clone() });
+                Self::Os { actual_value: found.unwrap_or_default(), expected_value: operating_systems }
+            }
+            Demand::Domain { domains } => {
+                let found = endpoint.domain.as_ref().map(|domain| domain.what.clone());
+                Self::Domain { actual_value: found.unwrap_or_default(), expected_value: domains }
+            }
+            Demand::Mac { mac_addresses } => {
+                let found = endpoint.addresses.as_ref().map(|addresses| addresses.what.clone());
+                Self::Mac { actual_value: found.unwrap_or_default(), expected_value: mac_addresses }
+            }
+            Demand::Process { process } => {
+                let found = endpoint.process_for(check).cloned().unwrap_or_default();
+                Self::Process { actual_value: ProcessFound::new(process.os_type, &process.path, &found), expected_value: process }
+            }
+            Demand::ProcessMulti { semantic, processes } => {
+                let found = |wanted: &ProcessMulti| {
+                    endpoint.process_at(&wanted.path).map(|seen| ProcessFound::new(wanted.os_type, &wanted.path, seen))
+                };
+                Self::ProcessMulti { actual_value: processes.iter().filter_map(found).collect(), expected_value: processes, semantic }
+            }
+            Demand::Mfa { timeout_seconds, prompt_on_wake, prompt_on_unlock, .. } => {
+                let expected_value =
+                    CodeFound { passed_mfa: true, passed_on_unlock: prompt_on_unlock, passed_on_wake: prompt_on_wake, timed_out: false };
+                Self::Mfa {
+                    actual_value: CodeFound::of(Code::of(demand, &evidence.presence, now)),
+                    expected_value,
+                    criteria: Criteria::of(timeout_seconds, &evidence.presence, now),
+                }
+            }
+        }
+    }
+}

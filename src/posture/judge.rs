@@ -1,0 +1,154 @@
+//! Whether an endpoint is as a posture check demands: pure functions of the demand, of what is known, and of the time.
+
+use super::{
+    Evidence,
+    evidence::{Os, Presence, Process},
+};
+use crate::{
+    clock::Timestamp,
+    entity::{
+        Demand, OperatingSystem, Semantic, Version, VersionRange,
+        posture_demand::{self, ProcessMulti, hexadecimal},
+    },
+};
+
+/// For so many seconds after waking up or being unlocked an endpoint may go on before it must give a code.
+pub const GRACE: i64 = 300;
+/// Stands for seconds that never end.
+pub const FOREVER: i64 = -1;
+
+/// What came out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Verdict {
+    pub passes: bool,
+    /// Seconds for which an answer counts; -1: for ever.
+    pub timeout: i64,
+    /// Seconds for which the last answer still counts; -1: for ever, 0: not any more.
+    pub remaining: i64,
+}
+
+/// Judges one check, which has this id.
+pub fn judge(demand: &Demand, check: &str, evidence: &Evidence, now: Timestamp) -> Verdict {
+    let endpoint = &evidence.endpoint;
+    let passes = match demand {
+        Demand::Os { operating_systems } => endpoint.os.as_ref().is_some_and(|os| runs_one(operating_systems, &os.what)),
+        Demand::Domain { domains } => {
+            endpoint.domain.as_ref().is_some_and(|domain| domains.iter().any(|wanted| same(wanted, &domain.what)))
+        }
+        Demand::Mac { mac_addresses } => {
+            let has = |wanted: &String| endpoint.addresses.as_ref().is_some_and(|addresses| addresses.what.contains(wanted));
+            mac_addresses.iter().any(|wanted| !wanted.is_empty() && has(wanted))
+        }
+        Demand::Process { process } => endpoint.process_for(check).is_some_and(|seen| is_wanted(process, seen)),
+        Demand::ProcessMulti { semantic, processes } => {
+            let mut found = processes.iter().map(|wanted| endpoint.process_at(&wanted.path).is_some_and(|seen| is_one_of(wanted, seen)));
+            match semantic {
+                Semantic::AllOf => found.all(|is| is),
+                Semantic::AnyOf => found.any(|is| is),
+            }
+        }
+        Demand::Mfa { timeout_seconds, .. } => {
+            let state = Code::of(demand, &evidence.presence, now);
+            let remaining = remaining(demand, evidence, now);
+            return Verdict { passes: state.passes(), timeout: *timeout_seconds, remaining };
+        }
+    };
+    Verdict { passes, timeout: FOREVER, remaining: FOREVER }
+}
+
+fn same(one: &str, other: &str) -> bool {
+    one.to_lowercase() == other.to_lowercase()
+}
+
+fn runs_one(wanted: &[OperatingSystem], os: &Os) -> bool {
+    wanted.iter().any(|wanted| {
+        let fits =
+            |version: &Version| wanted.versions.iter().filter_map(|range| VersionRange::parse(range)).any(|range| range.contains(version));
+        same(wanted.os_type.as_str(), &os.os_type) && (wanted.versions.is_empty() || Version::parse(&os.version).as_ref().is_some_and(fits))
+    })
+}
+
+fn is_wanted(wanted: &posture_demand::Process, seen: &Process) -> bool {
+    let signed = wanted.signer_fingerprint.is_empty() || seen.signers.iter().any(|signer| same_digits(&wanted.signer_fingerprint, signer));
+    seen.is_running && signed && has_hash(&wanted.hashes, seen)
+}
+
+fn is_one_of(wanted: &ProcessMulti, seen: &Process) -> bool {
+    let signers = &wanted.signer_fingerprints;
+    let signed = signers.is_empty() || signers.iter().any(|wanted| seen.signers.iter().any(|signer| same_digits(wanted, signer)));
+    seen.is_running && signed && has_hash(&wanted.hashes, seen)
+}
+
+fn has_hash(hashes: &[String], seen: &Process) -> bool {
+    hashes.is_empty() || hashes.iter().any(|hash| same_digits(hash, &seen.hash))
+}
+
+/// Whether a demand, however it is written, is for these digits. One without any digit is for nothing.
+fn same_digits(wanted: &str, digits: &str) -> bool {
+    !digits.is_empty() && hexadecimal(wanted) == digits
+}
+
+/// How a one-time code stands to a check of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Code {
+    pub passed: bool,
+    /// Too old, or never given.
+    pub timed_out: bool,
+    /// Given since the endpoint woke up, as far as that matters.
+    pub since_wake: bool,
+    /// Given since the endpoint was unlocked, as far as that matters.
+    pub since_unlock: bool,
+}
+
+impl Code {
+    /// How it stands; any other demand counts as one for a code without conditions.
+    pub fn of(demand: &Demand, presence: &Presence, now: Timestamp) -> Self {
+        let (timeout, on_wake, on_unlock) = conditions(demand);
+        let age = presence.passed_at.map(|at| now.since(at).as_millis());
+        let timed_out = age.is_none_or(|age| u128::try_from(timeout).is_ok_and(|timeout| timeout > 0 && age > timeout * 1000));
+        let overdue = |event: Option<Timestamp>| {
+            event.is_some_and(|at| presence.passed_at.is_none_or(|passed| at > passed) && left(GRACE, at, now) == 0)
+        };
+        let since = |asked: bool, event| !asked || (presence.passed_at.is_some() && !overdue(event));
+        Self {
+            passed: presence.passed_at.is_some(),
+            timed_out,
+            since_wake: since(on_wake, presence.woken_at),
+            since_unlock: since(on_unlock, presence.unlocked_at),
+        }
+    }
+
+    /// Whether the check passes.
+    pub fn passes(self) -> bool {
+        self.passed && !self.timed_out && self.since_wake && self.since_unlock
+    }
+}
+
+fn conditions(demand: &Demand) -> (i64, bool, bool) {
+    match demand {
+        Demand::Mfa { timeout_seconds, prompt_on_wake, prompt_on_unlock, .. } => (*timeout_seconds, *prompt_on_wake, *prompt_on_unlock),
+        _ => (FOREVER, false, false),
+    }
+}
+
+/// Seconds for which a code still counts, as its client is told.
+fn remaining(demand: &Demand, evidence: &Evidence, now: Timestamp) -> i64 {
+    let (timeout, on_wake, on_unlock) = conditions(demand);
+    let Presence { passed_at, woken_at, unlocked_at } = evidence.presence;
+    let is_spared = matches!(demand, Demand::Mfa { ignore_legacy_endpoints: true, .. }) && !evidence.knows_timeouts;
+    match passed_at {
+        _ if timeout <= 0 => FOREVER,
+        None => 0,
+        Some(_) if is_spared => FOREVER,
+        Some(passed) => {
+            let events = [(on_wake, woken_at), (on_unlock, unlocked_at)];
+            let later = events.into_iter().filter_map(|(asked, at)| at.filter(|at| asked && *at > passed));
+            later.map(|at| left(GRACE, at, now)).fold(left(timeout, passed, now), i64::min)
+        }
+    }
+}
+
+/// What is left of so many seconds; one that has begun is left until it is over.
+pub fn left(seconds: i64, since: Timestamp, now: Timestamp) -> i64 {
+    seconds.saturating_sub(i64::try_from(now.since(since).as_secs()).unwrap_or(i64::MAX)).max(0)
+}

@@ -1,0 +1,145 @@
+//! Sessions whose ground is gone: the right they were opened for is lost, or posture checks stand in its way now.
+
+use std::collections::HashMap;
+
+use super::{Judge, Posture, Ruling};
+use crate::{
+    access::{Granting, Right},
+    change::Change,
+    entity::{Demand, FactsExt, Id, Identity, Mfa, PolicyType, PostureCheck, Record, Service, ServicePolicy, Session},
+    error::Result,
+    store::{Event, Read},
+};
+
+/// Which sessions something may have happened to.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Doubt {
+    /// All of them.
+    Everything,
+    /// Those of an identity.
+    Identity(String),
+    /// Those for a service.
+    Service(String),
+    /// One, which was opened while rights may have changed.
+    Session(String),
+}
+
+impl Doubt {
+    /// What a committed change may have taken from sessions. What can only give is none.
+    pub fn of(event: &Event) -> Option<Self> {
+        if let Some((None, Some(session))) = event.of::<Session>() {
+            return Some(Self::Session(session.id.to_string()));
+        }
+        if let Some((Some(old), Some(new))) = event.of::<Identity>() {
+            return (old.spec.role_attributes != new.spec.role_attributes).then(|| Self::Identity(new.id.to_string()));
+        }
+        if let Some((Some(old), Some(new))) = event.of::<Service>() {
+            return (old.spec.role_attributes != new.spec.role_attributes).then(|| Self::Service(new.id.to_string()));
+        }
+        if let Some((Some(old), new)) = event.of::<ServicePolicy>() {
+            return new.is_none_or(|new| says_other(&old.spec, &new.spec)).then_some(Self::Everything);
+        }
+        if let Some((old, Some(new))) = event.of::<PostureCheck>() {
+            let is_same =
+                |old: &Record<PostureCheck>| old.spec.demand == new.spec.demand && old.spec.role_attributes == new.spec.role_attributes;
+            return (!old.is_some_and(is_same)).then_some(Self::Everything);
+        }
+        match event.of::<Mfa>() {
+            Some((Some(mfa), None)) => Some(Self::Identity(mfa.spec.identity_id.to_string())),
+            _ => None,
+        }
+    }
+}
+
+fn says_other(old: &ServicePolicy, new: &ServicePolicy) -> bool {
+    (old.policy_type, old.semantic) != (new.policy_type, new.semantic)
+        || old.identity_roles != new.identity_roles
+        || old.service_roles != new.service_roles
+        || old.posture_check_roles != new.posture_check_roles
+}
+
+/// A session that is to end.
+#[derive(Debug, Clone)]
+pub struct Lapsed {
+    pub session: Id<Session>,
+    pub identity: Id<Identity>,
+    /// The right is still there, but posture checks stand in its way.
+    pub by_posture: bool,
+}
+
+/// Finds the sessions, of those in doubt, that have no ground any more.
+///
+/// # Errors
+/// A record cannot be read.
+pub fn lapsed(tx: &Read<'_>, posture: &Posture, doubt: &Doubt) -> Result<Vec<Lapsed>> {
+    let mut review = Review { tx, posture, judges: HashMap::new(), lapsed: Vec::new() };
+    match doubt {
+        Doubt::Everything => tx.each::<Session>(|session| review.look(&session))?,
+        Doubt::Identity(id) => tx.linked::<Session>("identity", id)?.iter().try_for_each(|session| review.look(session))?,
+        Doubt::Service(id) => tx.linked::<Session>("service", id)?.iter().try_for_each(|session| review.look(session))?,
+        Doubt::Session(id) => {
+            tx.find(&Id::<Session>::from_text(id.as_str()))?.iter().try_for_each(|session| review.look(session))?;
+        }
+    }
+    Ok(review.lapsed)
+}
+
+/// Whether time alone can make a check fail.
+///
+/// # Errors
+/// A check cannot be read.
+pub fn depends_on_time(tx: &Read<'_>) -> Result<bool> {
+    let mut depends = false;
+    tx.each::<PostureCheck>(|check| {
+        depends |= matches!(check.spec.demand, Demand::Mfa { timeout_seconds, prompt_on_wake, prompt_on_unlock, .. }
+            if timeout_seconds > 0 || prompt_on_wake || prompt_on_unlock);
+        Ok(())
+    })?;
+    Ok(depends)
+}
+
+/// Ends sessions; those that are gone already are.
+///
+/// # Errors
+/// The store refuses.
+pub fn end(change: &Change<'_, '_>, lapsed: &[Lapsed]) -> Result<()> {
+    for Lapsed { session, .. } in lapsed {
+        if change.find(session)?.is_some() {
+            change.delete(session)?;
+        }
+    }
+    Ok(())
+}
+
+struct Review<'r> {
+    tx: &'r Read<'r>,
+    posture: &'r Posture,
+    /// By API session: all its sessions are judged alike.
+    judges: HashMap<String, Judge<'r>>,
+    lapsed: Vec<Lapsed>,
+}
+
+impl Review<'_> {
+    fn look(&mut self, session: &Record<Session>) -> Result<()> {
+        let spec = &session.spec;
+        let right = if spec.policy_type == PolicyType::Bind { Right::Bind } else { Right::Dial };
+        let granting = self.posture.access.ask(|engine| engine.granting(spec.identity_id.as_str(), spec.service_id.as_str(), right));
+        let stands = self.stands(session, &granting)?;
+        if !stands {
+            let by_posture = !granting.is_empty();
+            self.lapsed.push(Lapsed { session: session.id.clone(), identity: spec.identity_id.clone(), by_posture });
+        }
+        Ok(())
+    }
+
+    fn stands(&mut self, session: &Record<Session>, granting: &[Granting]) -> Result<bool> {
+        if granting.is_empty() || granting.iter().any(|policy| policy.posture_checks.is_empty()) {
+            return Ok(!granting.is_empty());
+        }
+        let (identity, api_session) = (session.spec.identity_id.as_str(), session.spec.api_session_id.as_str());
+        let (tx, posture) = (self.tx, self.posture);
+        let judge =
+            self.judges.entry(api_session.to_owned()).or_insert_with(|| Judge::new(tx, posture.evidence(identity, Some(api_session))));
+        Ok(matches!(judge.rule(granting)?, Ruling::Passed(_)))
+    }
+}

@@ -1,0 +1,184 @@
+//! What endpoints report of themselves, and what follows for the rights of their users.
+//!
+//! Here: what is known of each identity's endpoints ([`Endpoint`]), whether that is what a posture check demands (`judge.rs`, pure
+//! functions), the policies of a caller with their checks ([`Judge`]), the requests that failed for it, and which sessions must end
+//! (`lapse.rs`). Not here: what a posture check consists of (`entity/`), who may use what apart from posture (`access/`), when
+//! sessions are looked at (`upkeep.rs`). Start reading at [`Posture`].
+//!
+//! Everything is in memory and gone after a restart: endpoints report again when they reconnect. Invariant: nothing is kept of an
+//! identity or an API session that does not exist, and what one of them can have kept is bounded.
+
+mod evidence;
+mod failure;
+pub mod judge;
+mod lapse;
+mod policies;
+mod response;
+mod waking;
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+pub use evidence::{Answered, Endpoint, Evidence, Os, Presence, Process};
+pub use failure::{FailedRequest, PolicyFailure};
+pub use lapse::{Doubt, Lapsed, depends_on_time, end, lapsed};
+pub use policies::{Judge, Judged, Ruling};
+pub use response::Response;
+pub use waking::{Awaited, awaited};
+
+use crate::{
+    access::Access,
+    clock::Timestamp,
+    entity::{ApiSession, FactsExt, Id, Identity, Mfa},
+    error::Result,
+    store::{Event, Store},
+};
+
+/// So many failed requests are kept for an identity; then the oldest go.
+const MOST_FAILURES: usize = 100;
+
+/// What is known of everybody's endpoints. Cheap to clone.
+#[derive(Clone)]
+pub struct Posture {
+    memory: Arc<Mutex<Memory>>,
+    access: Access,
+    store: Store,
+}
+
+#[derive(Default)]
+struct Memory {
+    endpoints: HashMap<String, Arc<Endpoint>>,
+    failures: HashMap<String, VecDeque<Arc<FailedRequest>>>,
+}
+
+impl Posture {
+    /// Nothing known as yet. Forgets identities and API sessions when they go, and tells `doubtful` whenever a committed change may
+    /// have taken the ground from sessions, with `access` up to date.
+    pub fn following(store: &Store, access: Access, doubtful: impl Fn(Doubt) + Send + Sync + 'static) -> Self {
+        let posture = Self { memory: Arc::default(), access, store: store.clone() };
+        let (memory, access) = (posture.memory.clone(), posture.access.clone());
+        store.subscribe(move |events| {
+            for event in events {
+                hear(&memory, &access, event);
+                Doubt::of(event).into_iter().for_each(&doubtful);
+            }
+        });
+        posture
+    }
+
+    /// Takes what an endpoint answered in an API session, all of it at once.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn take(&self, identity: &Id<Identity>, api_session: &Id<ApiSession>, responses: Vec<Response>, now: Timestamp) -> Result<()> {
+        self.note(identity, api_session, |endpoint| {
+            responses.into_iter().for_each(|response| endpoint.take(api_session.as_str(), response, now));
+        })
+    }
+
+    /// A one-time code was accepted in an API session.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn mfa_passed(&self, api_session: &Id<ApiSession>, identity: &Id<Identity>, now: Timestamp) -> Result<()> {
+        self.note(identity, api_session, |endpoint| {
+            endpoint.sessions.entry(api_session.to_string()).or_default().passed_at = Some(now);
+        })
+    }
+
+    /// What is known, for an API session if there is one.
+    pub fn evidence(&self, identity: &str, api_session: Option<&str>) -> Evidence {
+        let endpoint = self.endpoint(identity);
+        let presence = api_session.and_then(|id| endpoint.sessions.get(id)).copied().unwrap_or_default();
+        Evidence { endpoint, presence, knows_timeouts: false }
+    }
+
+    /// What the endpoints of an identity said.
+    pub fn endpoint(&self, identity: &str) -> Arc<Endpoint> {
+        with(&self.memory, |memory| memory.endpoints.get(identity).cloned().unwrap_or_default())
+    }
+
+    /// Keeps a request that failed.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn failed(&self, identity: &Id<Identity>, request: FailedRequest) -> Result<()> {
+        with(&self.memory, |memory| {
+            let requests = memory.failures.entry(identity.to_string()).or_default();
+            if requests.len() >= MOST_FAILURES {
+                requests.pop_front();
+            }
+            requests.push_back(Arc::new(request));
+        });
+        self.forget_unless_there(identity, None)?;
+        self.access.touch_identity(identity.as_str());
+        Ok(())
+    }
+
+    /// The requests of an identity that failed, oldest first.
+    pub fn failures(&self, identity: &str) -> Vec<Arc<FailedRequest>> {
+        with(&self.memory, |memory| memory.failures.get(identity).into_iter().flatten().cloned().collect())
+    }
+
+    fn note(&self, identity: &Id<Identity>, api_session: &Id<ApiSession>, change: impl FnOnce(&mut Endpoint)) -> Result<()> {
+        with(&self.memory, |memory| change(Arc::make_mut(memory.endpoints.entry(identity.to_string()).or_default())));
+        self.forget_unless_there(identity, Some(api_session))?;
+        self.access.touch_identity(identity.as_str());
+        Ok(())
+    }
+
+    /// Whatever was deleted before something of it was kept is told to nobody again.
+    fn forget_unless_there(&self, identity: &Id<Identity>, api_session: Option<&Id<ApiSession>>) -> Result<()> {
+        let (no_identity, gone) = self.store.read(|tx| {
+            let gone = api_session.map(|id| tx.find(id)).transpose()?.is_some_and(|session| session.is_none());
+            Ok((tx.find(identity)?.is_none(), gone))
+        })?;
+        with(&self.memory, |memory| {
+            if no_identity {
+                memory.forget_identity(identity.as_str());
+            } else if gone && let Some(api_session) = api_session {
+                memory.forget_session(identity.as_str(), api_session.as_str());
+            }
+        });
+        Ok(())
+    }
+}
+
+impl Memory {
+    fn forget_identity(&mut self, identity: &str) {
+        self.endpoints.remove(identity);
+        self.failures.remove(identity);
+    }
+
+    fn forget_session(&mut self, identity: &str, api_session: &str) {
+        if let Some(endpoint) = self.endpoints.get_mut(identity).filter(|endpoint| endpoint.sessions.contains_key(api_session)) {
+            Arc::make_mut(endpoint).sessions.remove(api_session);
+        }
+    }
+
+    /// Whoever removes the second factor of an identity takes the codes given with it.
+    fn forget_codes(&mut self, identity: &str) {
+        if let Some(endpoint) = self.endpoints.get_mut(identity) {
+            Arc::make_mut(endpoint).sessions.values_mut().for_each(|presence| presence.passed_at = None);
+        }
+    }
+}
+
+fn hear(memory: &Mutex<Memory>, access: &Access, event: &Event) {
+    if let Some((Some(identity), None)) = event.of::<Identity>() {
+        with(memory, |memory| memory.forget_identity(identity.id.as_str()));
+    }
+    if let Some((Some(session), None)) = event.of::<ApiSession>() {
+        with(memory, |memory| memory.forget_session(session.spec.identity_id.as_str(), session.id.as_str()));
+    }
+    if let Some((Some(mfa), None)) = event.of::<Mfa>() {
+        with(memory, |memory| memory.forget_codes(mfa.spec.identity_id.as_str()));
+        access.touch_identity(mfa.spec.identity_id.as_str());
+    }
+}
+
+fn with<T>(memory: &Mutex<Memory>, work: impl FnOnce(&mut Memory) -> T) -> T {
+    work(&mut memory.lock().unwrap_or_else(PoisonError::into_inner))
+}

@@ -1,0 +1,133 @@
+//! Service policies with their posture checks, judged for one caller.
+
+use std::{cell::RefCell, collections::HashMap, rc::Rc};
+
+use super::{
+    Evidence,
+    judge::{Verdict, judge},
+};
+use crate::{
+    access::Granting,
+    clock::Timestamp,
+    entity::{
+        Demand, Facts, FactsExt, Id, Links, PolicyType, PostureCheck, PostureQueries, PostureQuery, Record, ServicePolicy,
+        service::ProcessRef,
+    },
+    error::Result,
+};
+
+/// A check and what came out.
+#[derive(Debug, Clone)]
+pub struct Judged {
+    pub check: Rc<Record<PostureCheck>>,
+    pub verdict: Verdict,
+}
+
+/// Judges policies by what is known of one caller. Each check is read and judged once, however many policies name it.
+pub struct Judge<'f> {
+    facts: &'f dyn Facts,
+    evidence: Evidence,
+    now: Timestamp,
+    judged: RefCell<HashMap<String, Option<Judged>>>,
+}
+
+/// What a right comes to.
+pub enum Ruling {
+    /// These policies grant it and all their checks pass.
+    Passed(Vec<Id<ServicePolicy>>),
+    /// Every policy that would grant it, by id, with its checks.
+    Failed(Vec<(String, Vec<Judged>)>),
+}
+
+impl<'f> Judge<'f> {
+    /// At the time of the transaction that tells the facts.
+    pub fn new(facts: &'f dyn Facts, evidence: Evidence) -> Self {
+        Self { facts, evidence, now: facts.now(), judged: RefCell::default() }
+    }
+
+    /// The checks of a policy. One that has gone meanwhile stands in nobody's way.
+    ///
+    /// # Errors
+    /// A check cannot be read.
+    pub fn checks(&self, granting: &Granting) -> Result<Vec<Judged>> {
+        let mut found = Vec::with_capacity(granting.posture_checks.len());
+        for id in &granting.posture_checks {
+            found.extend(self.check(id)?);
+        }
+        Ok(found)
+    }
+
+    /// Whether at least one of the policies that grant a right has all its checks passed.
+    ///
+    /// # Errors
+    /// A check cannot be read.
+    pub fn rule(&self, granting: &[Granting]) -> Result<Ruling> {
+        let (mut passed, mut failed) = (Vec::new(), Vec::new());
+        for policy in granting {
+            let checks = self.checks(policy)?;
+            if passes(&checks) {
+                passed.push(Id::from_text(policy.policy.as_ref()));
+            } else {
+                failed.push((policy.policy.to_string(), checks));
+            }
+        }
+        Ok(if passed.is_empty() { Ruling::Failed(failed) } else { Ruling::Passed(passed) })
+    }
+
+    /// What a policy asks of endpoints, as their users see it.
+    ///
+    /// # Errors
+    /// A check cannot be read.
+    pub fn queries(&self, granting: &Granting, policy_type: PolicyType) -> Result<PostureQueries> {
+        let checks = self.checks(granting)?;
+        let posture_queries = checks.iter().map(|judged| self.query(judged)).collect();
+        Ok(PostureQueries { policy_id: granting.policy.to_string(), policy_type, is_passing: passes(&checks), posture_queries })
+    }
+
+    fn check(&self, id: &str) -> Result<Option<Judged>> {
+        if let Some(known) = self.judged.borrow().get(id) {
+            return Ok(known.clone());
+        }
+        let judged = self.facts.find(&Id::<PostureCheck>::from_text(id))?.map(|check| {
+            let verdict = judge(&check.spec.demand, id, &self.evidence, self.now);
+            Judged { check: Rc::new(check), verdict }
+        });
+        self.judged.borrow_mut().insert(id.to_owned(), judged.clone());
+        Ok(judged)
+    }
+
+    fn query(&self, Judged { check, verdict }: &Judged) -> PostureQuery {
+        let demand = &check.spec.demand;
+        let path = |os_type, path: &String| ProcessRef { os_type, path: path.clone() };
+        PostureQuery {
+            links: Links::of(check),
+            id: check.id.to_string(),
+            created_at: check.created_at,
+            updated_at: self.asked_anew(demand).map_or(check.updated_at, |at| at.max(check.updated_at)),
+            tags: check.tags.clone(),
+            query_type: demand.kind(),
+            is_passing: verdict.passes,
+            timeout: verdict.timeout,
+            timeout_remaining: verdict.remaining,
+            process: match demand {
+                Demand::Process { process } => Some(path(process.os_type, &process.path)),
+                _ => None,
+            },
+            processes: match demand {
+                Demand::ProcessMulti { processes, .. } => Some(processes.iter().map(|p| path(p.os_type, &p.path)).collect()),
+                _ => None,
+            },
+        }
+    }
+
+    /// When something last happened that makes a check of one-time codes ask again: clients take it up when its time moves.
+    fn asked_anew(&self, demand: &Demand) -> Option<Timestamp> {
+        let Demand::Mfa { prompt_on_wake, prompt_on_unlock, .. } = demand else { return None };
+        let presence = self.evidence.presence;
+        presence.woken_at.filter(|_| *prompt_on_wake).max(presence.unlocked_at.filter(|_| *prompt_on_unlock))
+    }
+}
+
+fn passes(checks: &[Judged]) -> bool {
+    checks.iter().all(|judged| judged.verdict.passes)
+}

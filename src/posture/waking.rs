@@ -1,0 +1,79 @@
+//! What an endpoint that just woke up or was unlocked is told: for which services it soon needs a code again.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{
+    Evidence,
+    judge::{GRACE, left},
+};
+use crate::{
+    access::{Access, PolicyKind, Subject},
+    clock::Timestamp,
+    entity::{Demand, FactsExt, Id, PostureCheck, PostureKind, Service},
+    error::Result,
+    store::Read,
+};
+
+/// A service that can be used a little longer without a code.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "PostureResponseService")]
+pub struct Awaited {
+    id: String,
+    name: String,
+    /// What is asked for.
+    posture_query_type: PostureKind,
+    /// Seconds for which a code counts otherwise; -1: for ever.
+    timeout: i64,
+    /// Seconds for which the service can still be used.
+    timeout_remaining: i64,
+}
+
+/// The services of an identity for which an event shortens the time that its last code counts.
+///
+/// # Errors
+/// A record cannot be read.
+pub fn awaited(
+    tx: &Read<'_>,
+    access: &Access,
+    evidence: &Evidence,
+    identity: &str,
+    (woken, unlocked): (bool, bool),
+    now: Timestamp,
+) -> Result<Vec<Awaited>> {
+    let Some(passed) = evidence.presence.passed_at.filter(|_| woken || unlocked) else { return Ok(Vec::new()) };
+    let mut concerned = BTreeMap::new();
+    for (check, services) in by_check(access, identity) {
+        let Some(check) = tx.find(&Id::<PostureCheck>::from_text(check))? else { continue };
+        let Demand::Mfa { timeout_seconds, prompt_on_wake, prompt_on_unlock, .. } = check.spec.demand else { continue };
+        let asks = (woken && prompt_on_wake) || (unlocked && prompt_on_unlock);
+        if asks && (timeout_seconds <= 0 || left(timeout_seconds, passed, now) > GRACE) {
+            concerned.extend(services.into_iter().map(|service| (service, timeout_seconds)));
+        }
+    }
+    let mut awaited = Vec::with_capacity(concerned.len());
+    for (id, timeout) in concerned {
+        if let Some(service) = tx.find(&Id::<Service>::from_text(id.as_str()))? {
+            let (name, posture_query_type) = (service.spec.name, PostureKind::Mfa);
+            awaited.push(Awaited { id, name, posture_query_type, timeout, timeout_remaining: GRACE });
+        }
+    }
+    Ok(awaited)
+}
+
+/// The checks on the way of an identity to its services, and which services each is on the way to.
+fn by_check(access: &Access, identity: &str) -> BTreeMap<String, BTreeSet<String>> {
+    access.ask(|engine| {
+        let mut found = BTreeMap::<String, BTreeSet<String>>::new();
+        for policy in engine.policies(PolicyKind::Service, Subject::Identity, identity).ids() {
+            let services = || engine.members(PolicyKind::Service, policy, Subject::Service);
+            for check in engine.members(PolicyKind::Service, policy, Subject::PostureCheck).ids() {
+                found.entry(check.to_string()).or_default().extend(services().ids().map(|id| id.to_string()));
+            }
+        }
+        found
+    })
+}

@@ -1,0 +1,399 @@
+//! An endpoint passes a posture check exactly when it is as the check demands, and nothing is kept of what does not exist.
+
+#![allow(clippy::unwrap_used)] // a test that panics says so
+
+use std::{
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use overkeep::{
+    access::Access,
+    change::KINDS,
+    clock::{Clock, Timestamp},
+    entity::{ApiSession, Demand, Id, Identity, Mfa, Record, builtin},
+    posture::{
+        Doubt, Endpoint, Evidence, Posture, Presence, Response,
+        judge::{Verdict, judge},
+    },
+    store::{Options, Store},
+};
+use proptest::prelude::*;
+use serde_json::{Value as Json, json};
+use tempfile::TempDir;
+
+use crate::harness::{fresh, shared};
+
+const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
+
+fn demand(json: Json) -> Demand {
+    let mut demand: Demand = serde_json::from_value(json).unwrap();
+    demand.tidy();
+    demand
+}
+
+fn response(json: Json) -> Response {
+    serde_json::from_value(json).unwrap()
+}
+
+fn after(answers: &[Json]) -> Evidence {
+    let mut endpoint = Endpoint::default();
+    answers.iter().for_each(|answer| endpoint.take("session", response(answer.clone()), NOW));
+    Evidence { endpoint: Arc::new(endpoint), ..Evidence::default() }
+}
+
+fn os(of: &str, version: &str) -> Json {
+    json!({ "typeId": "OS", "id": "any", "type": of, "version": version })
+}
+
+fn process(id: &str, path: &str, is_running: bool, hash: &str, signers: &[&str]) -> Json {
+    json!({ "typeId": "PROCESS", "id": id, "path": path, "isRunning": is_running, "hash": hash, "signerFingerprints": signers })
+}
+
+fn check(demand: &Demand, table: &[(bool, Vec<Json>)]) {
+    for (passes, answers) in table {
+        let verdict = judge(demand, "check", &after(answers), NOW);
+        assert_eq!(verdict, Verdict { passes: *passes, timeout: -1, remaining: -1 }, "{demand:?} after {answers:?}");
+    }
+}
+
+#[test]
+fn operating_systems_fit_by_family_and_range() {
+    let wanted = json!({ "typeId": "OS", "operatingSystems": [
+        { "type": "Windows", "versions": [">=10.0.0"] },
+        { "type": "Linux", "versions": [] },
+    ]});
+    check(
+        &demand(wanted),
+        &[
+            (false, vec![]),
+            (true, vec![os("windows", "10.0.19041")]),
+            (true, vec![os("Windows", "10.0.1-beta")]),
+            (false, vec![os("Windows", "10.0")]),
+            (false, vec![os("Windows", "10.0.1.5")]),
+            (true, vec![os("Linux", "rolling")]),
+            (false, vec![os("macOS", "10.0.0")]),
+            // One slot: what was said last counts.
+            (false, vec![os("Linux", "6.1.0"), os("BeOS", "5.0.0")]),
+        ],
+    );
+}
+
+#[test]
+fn domains_and_addresses_are_compared_without_case_and_signs() {
+    let domain = |text: &str| json!({ "typeId": "DOMAIN", "id": "x", "domain": text });
+    let wanted = json!({ "typeId": "DOMAIN", "domains": ["Corp.Example", "lab"] });
+    check(
+        &demand(wanted),
+        &[(false, vec![]), (true, vec![domain("corp.EXAMPLE")]), (false, vec![domain("corp")]), (false, vec![domain("")])],
+    );
+    let addresses = |list: &[&str]| json!({ "typeId": "MAC", "id": "x", "macAddresses": list });
+    let wanted = json!({ "typeId": "MAC", "macAddresses": ["00:1B:44:11:3A:B7", "no digits: xyz"] });
+    check(
+        &demand(wanted),
+        &[(true, vec![addresses(&["ff", "001b.4411.3ab7"])]), (false, vec![addresses(&["ff"])]), (false, vec![addresses(&[])])],
+    );
+    // A text without any digit is no address, on neither side.
+    check(&demand(json!({ "typeId": "MAC", "macAddresses": ["zz"] })), &[(false, vec![addresses(&["zz", ""])])]);
+}
+
+#[test]
+fn a_process_runs_and_is_the_right_one() {
+    let wanted = json!({ "typeId": "PROCESS", "process":
+        { "osType": "Linux", "path": "/bin/guard", "hashes": ["AB:12", "cd34"], "signerFingerprint": "EE:FF" } });
+    check(
+        &demand(wanted),
+        &[
+            (false, vec![]),
+            (true, vec![process("check", "/bin/guard", true, "AB12", &["00", "eeff"])]),
+            (true, vec![process("check", "/elsewhere", true, "cd-34", &["EE FF"])]),
+            (false, vec![process("other", "/bin/guard", true, "ab12", &["eeff"])]),
+            (false, vec![process("check", "/bin/guard", false, "ab12", &["eeff"])]),
+            (false, vec![process("check", "/bin/guard", true, "ab13", &["eeff"])]),
+            (false, vec![process("check", "/bin/guard", true, "ab12", &[])]),
+            (false, vec![process("check", "/bin/guard", true, "ab12", &["eeff"]), process("check", "", false, "", &[])]),
+        ],
+    );
+    let running = json!({ "typeId": "PROCESS", "process": { "osType": "Linux", "path": "/bin/guard" } });
+    check(&demand(running), &[(true, vec![process("check", "", true, "", &[])])]);
+    let absurd = json!({ "typeId": "PROCESS", "process": { "osType": "Linux", "path": "/bin/guard", "hashes": ["zz"] } });
+    check(&demand(absurd), &[(false, vec![process("check", "", true, "", &[])])]);
+}
+
+#[test]
+fn several_processes_are_told_apart_by_path() {
+    let wanted = |semantic: &str| {
+        demand(json!({ "typeId": "PROCESS_MULTI", "semantic": semantic, "processes": [
+            { "osType": "Linux", "path": "/a", "hashes": ["AB"], "signerFingerprints": ["01", "02"] },
+            { "osType": "Linux", "path": "/b" },
+        ]}))
+    };
+    let (a, b) = (process("x", "/a", true, "ab", &["02"]), process("y", "/b", true, "", &[]));
+    check(
+        &wanted("AllOf"),
+        &[
+            (true, vec![a.clone(), b.clone()]),
+            (false, vec![a.clone()]),
+            (false, vec![a.clone(), process("y", "/B", true, "", &[])]),
+            (false, vec![a.clone(), b.clone(), process("x", "/a", true, "", &["02"])]),
+        ],
+    );
+    check(
+        &wanted("AnyOf"),
+        &[(true, vec![b.clone()]), (true, vec![a.clone()]), (false, vec![process("x", "/a", true, "ab", &["03"])]), (false, vec![])],
+    );
+}
+
+fn code(timeout: i64, wake: bool, unlock: bool) -> Demand {
+    demand(json!({ "typeId": "MFA", "timeoutSeconds": timeout, "promptOnWake": wake, "promptOnUnlock": unlock }))
+}
+
+/// Seconds ago each thing happened.
+fn present(passed: Option<i64>, woken: Option<i64>, unlocked: Option<i64>) -> Evidence {
+    let ago = |seconds: Option<i64>| seconds.map(|seconds| NOW.minus(Duration::from_secs(seconds as u64)));
+    let presence = Presence { passed_at: ago(passed), woken_at: ago(woken), unlocked_at: ago(unlocked) };
+    Evidence { presence, ..Evidence::default() }
+}
+
+#[test]
+fn a_code_counts_for_its_time_and_until_the_grace_after_waking_is_over() {
+    let cases = [
+        (code(0, false, false), present(None, None, None), (false, -1)),
+        (code(0, true, true), present(Some(1_000_000), None, None), (true, -1)),
+        (code(600, false, false), present(None, None, None), (false, 0)),
+        (code(600, false, false), present(Some(599), None, None), (true, 1)),
+        (code(600, false, false), present(Some(601), None, None), (false, 0)),
+        (code(600, false, false), present(Some(10), Some(5), Some(5)), (true, 590)),
+        (code(600, true, false), present(Some(10), Some(5), None), (true, 295)),
+        (code(600, true, false), present(Some(500), Some(5), None), (true, 100)),
+        (code(600, true, false), present(Some(500), Some(299), None), (true, 1)),
+        (code(600, true, false), present(Some(500), Some(300), None), (false, 0)),
+        (code(600, true, false), present(Some(500), Some(501), None), (true, 100)),
+        (code(600, false, true), present(Some(500), Some(300), Some(400)), (false, 0)),
+        (code(-1, false, true), present(Some(500), None, Some(400)), (false, -1)),
+    ];
+    for (demand, evidence, (passes, remaining)) in cases {
+        let verdict = judge(&demand, "check", &evidence, NOW);
+        assert_eq!((verdict.passes, verdict.remaining), (passes, remaining), "{demand:?} {evidence:?}");
+    }
+}
+
+#[test]
+fn only_clients_that_understand_timeouts_see_one_that_spares_the_others() {
+    let wanted = demand(json!({ "typeId": "MFA", "timeoutSeconds": 600, "ignoreLegacyEndpoints": true }));
+    let sdk = |of: &str, version: &str| serde_json::from_value(json!({ "type": of, "version": version })).unwrap();
+    let remaining = |evidence: Evidence| judge(&wanted, "check", &evidence, NOW).remaining;
+    let passed = present(Some(100), None, None);
+    assert_eq!(remaining(passed.clone()), -1);
+    assert_eq!(remaining(passed.clone().seen_by(&sdk("ziti-sdk-c", "v0.25.0"))), 500);
+    assert_eq!(remaining(passed.clone().seen_by(&sdk("ziti-sdk-c", "1.2.3"))), 500);
+    assert_eq!(remaining(passed.clone().seen_by(&sdk("ziti-sdk-c", "0.24.9"))), -1);
+    assert_eq!(remaining(passed.seen_by(&sdk("ziti-sdk-golang", "1.0.0"))), -1);
+    // That it counts for ever is only said, not meant.
+    assert!(!judge(&wanted, "check", &present(Some(700), None, None), NOW).passes);
+}
+
+proptest! {
+    /// Whoever is told that time remains gets in, and nobody else does.
+    #[test]
+    fn what_is_told_of_the_time_is_true(
+        timeout in 1i64..2000, wake: bool, unlock: bool,
+        passed in prop::option::of(0i64..2000), woken in prop::option::of(0i64..2000), unlocked in prop::option::of(0i64..2000),
+    ) {
+        let mut evidence = present(passed, woken, unlocked);
+        evidence.knows_timeouts = true;
+        let verdict = judge(&code(timeout, wake, unlock), "check", &evidence, NOW);
+        // In the very second in which the time runs out, either may be seen.
+        let is_last = passed == Some(timeout);
+        prop_assert!(is_last || verdict.passes == (verdict.remaining > 0), "{verdict:?}");
+    }
+}
+
+#[test]
+fn an_endpoint_cannot_fill_the_memory() {
+    let mut endpoint = Endpoint::default();
+    for n in 0..10_000 {
+        endpoint.take("session", response(process(&format!("c{n}"), &format!("/bin/{n}"), true, "", &[])), NOW);
+    }
+    assert!(endpoint.processes.len() <= 256);
+    assert!(endpoint.process_for("c9999").is_some() && endpoint.process_at("/bin/9999").is_some());
+    assert!(endpoint.process_for("c0").is_none() && endpoint.process_at("/bin/0").is_none());
+    let long = "x".repeat(5000);
+    assert!(response(json!({ "typeId": "DOMAIN", "id": "x", "domain": long })).check().is_err());
+    assert!(response(json!({ "typeId": "MAC", "id": "x", "macAddresses": vec!["00"; 300] })).check().is_err());
+}
+
+struct House {
+    store: Store,
+    posture: Posture,
+    doubts: Arc<Mutex<Vec<Doubt>>>,
+    _folder: TempDir,
+}
+
+fn identity() -> Id<Identity> {
+    Id::from_text("ann")
+}
+
+fn session() -> Id<ApiSession> {
+    Id::from_text("session")
+}
+
+fn house() -> House {
+    let folder = TempDir::new().unwrap();
+    let store = Store::open(&folder.path().join("data"), KINDS, Options::default()).unwrap();
+    let access = Access::following(&store, Clock::system()).unwrap();
+    let doubts = Arc::<Mutex<Vec<Doubt>>>::default();
+    let heard = doubts.clone();
+    let posture = Posture::following(&store, access, move |doubt| heard.lock().unwrap().push(doubt));
+    let opened = ApiSession {
+        token: "7b1c6f3e-0000-4000-8000-000000000000".into(),
+        identity_id: identity(),
+        authenticator_id: "internal".into(),
+        config_types: Vec::new(),
+        ip_address: String::new(),
+        is_mfa_required: false,
+        is_mfa_complete: false,
+        last_activity_at: NOW,
+    };
+    store
+        .write_blocking(move |tx| {
+            tx.insert(builtin::auth_policy(NOW))?;
+            tx.insert(Record::new(identity(), NOW, Identity::named("ann")))?;
+            tx.insert(Record::new(session(), NOW, opened))
+        })
+        .unwrap();
+    House { store, posture, doubts, _folder: folder }
+}
+
+impl House {
+    fn answer(&self) {
+        let answers = vec![response(os("Linux", "6.1.0")), response(json!({ "typeId": "ENDPOINT_STATE", "id": "x", "woken": true }))];
+        self.posture.take(&identity(), &session(), answers, NOW).unwrap();
+    }
+}
+
+#[test]
+fn what_goes_is_forgotten() {
+    let house = house();
+    house.answer();
+    house.posture.mfa_passed(&session(), &identity(), NOW).unwrap();
+    let known = house.posture.evidence("ann", Some("session"));
+    assert!(known.endpoint.os.is_some() && known.presence.woken_at.is_some() && known.presence.passed_at.is_some());
+    house.store.write_blocking(|tx| tx.delete(&session())).unwrap();
+    let endpoint = house.posture.endpoint("ann");
+    assert!(endpoint.os.is_some() && endpoint.sessions.is_empty());
+    house.store.write_blocking(|tx| tx.delete(&identity())).unwrap();
+    assert!(house.posture.endpoint("ann").os.is_none());
+}
+
+#[test]
+fn what_arrives_too_late_is_not_kept() {
+    let house = house();
+    house.store.write_blocking(|tx| tx.delete(&session())).unwrap();
+    house.answer();
+    assert!(house.posture.endpoint("ann").sessions.is_empty());
+    house.store.write_blocking(|tx| tx.delete(&identity())).unwrap();
+    house.answer();
+    assert!(house.posture.endpoint("ann").os.is_none());
+}
+
+#[test]
+fn codes_go_with_the_second_factor_that_gave_them() {
+    let house = house();
+    house.posture.mfa_passed(&session(), &identity(), NOW).unwrap();
+    let factor = Mfa { identity_id: identity(), sealed: Vec::new(), is_verified: true };
+    let id = Id::<Mfa>::from_text("factor");
+    let record = Record::new(id.clone(), NOW, factor);
+    house.store.write_blocking(move |tx| tx.insert(record)).unwrap();
+    assert!(house.posture.evidence("ann", Some("session")).presence.passed_at.is_some());
+    house.store.write_blocking(move |tx| tx.delete(&id)).unwrap();
+    assert!(house.posture.evidence("ann", Some("session")).presence.passed_at.is_none());
+    assert_eq!(*house.doubts.lock().unwrap(), [Doubt::Identity("ann".into())], "its sessions are looked at again");
+}
+
+/// A service that its users reach while their endpoint is in the domain `corp`, and the check.
+fn guarded(house: &crate::harness::House, users: &[&str]) -> (String, String) {
+    let (service, role) = (house.service(&fresh("guarded"), json!({})), fresh("domain"));
+    let body = json!({ "typeId": "DOMAIN", "name": fresh("check"), "domains": ["corp"], "roleAttributes": [role] });
+    let check = house.admin.post("/posture-checks", body).expect(201).id();
+    let users: Vec<String> = users.iter().map(|id| format!("@{id}")).collect();
+    let policy = json!({
+        "name": fresh("policy"), "type": "Dial", "semantic": "AnyOf", "identityRoles": users,
+        "serviceRoles": [format!("@{service}")], "postureCheckRoles": [format!("#{role}")]
+    });
+    house.admin.post("/service-policies", policy).expect(201);
+    (service, check)
+}
+
+fn is_in(domain: &str) -> Json {
+    json!({ "typeId": "DOMAIN", "id": "any", "domain": domain })
+}
+
+/// Waits for what happens a moment after a commit.
+fn soon(what: &str, happened: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !happened() {
+        assert!(start.elapsed() < Duration::from_secs(20), "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn an_endpoint_opens_and_closes_the_way_for_its_own_user() {
+    let house = shared();
+    let ((ann_id, ann), (bob_id, bob)) = (house.user(&fresh("ann"), json!({})), house.user(&fresh("bob"), json!({})));
+    let (service, check) = guarded(house, &[&ann_id, &bob_id]);
+    house.router_between(&ann_id, &service);
+    let wanted = json!({ "serviceId": service });
+    let refused = ann.post("/sessions", wanted.clone()).refused(409, "INVALID_POSTURE", "");
+    let failing = refused.json["error"]["cause"]["data"].as_object().unwrap().values().next().unwrap();
+    assert_eq!(failing, &json!([{ "id": check, "typeId": "DOMAIN", "isPassing": false }]));
+    let failures = |id: &str| house.admin.get(&format!("/identities/{id}/failed-service-requests")).expect(200);
+    assert_eq!(failures(&ann_id).data()[0]["policyFailures"][0]["checks"][0]["expectedValue"], json!(["corp"]));
+    assert_eq!(failures(&bob_id).data(), &json!([]));
+
+    let updated = || ann.get("/current-api-session/service-updates").expect(200).data()["lastChangeAt"].clone();
+    let before = updated();
+    ann.post("/posture-response", is_in("corp")).expect(201);
+    assert_ne!(updated(), before, "its clients read again");
+    assert_eq!(ann.get(&format!("/services/{service}")).expect(200).data()["postureQueries"][0]["isPassing"], true);
+    assert_eq!(bob.get(&format!("/services/{service}")).expect(200).data()["postureQueries"][0]["isPassing"], false);
+    let session = ann.post("/sessions", wanted.clone()).expect(201).id();
+    bob.post("/sessions", wanted).refused(409, "INVALID_POSTURE", "");
+
+    let open = || ann.get(&format!("/sessions/{session}")).status == 200;
+    ann.post("/posture-response-bulk", json!([is_in("home"), is_in("corp")])).expect(200);
+    assert!(open(), "answers that come together are judged together");
+    ann.post("/posture-response-bulk", json!([is_in("home"), { "typeId": "MAC", "id": "x" }])).refused(
+        400,
+        "COULD_NOT_VALIDATE",
+        "macAddresses",
+    );
+    assert!(open(), "of a list with a wrong answer nothing is taken");
+    ann.post("/posture-response", is_in("home")).expect(201);
+    assert!(!open());
+}
+
+#[test]
+fn sessions_end_when_a_check_asks_for_more_or_the_last_right_is_gone() {
+    let house = shared();
+    let (id, boss) = house.user(&fresh("boss"), json!({ "isAdmin": true }));
+    let (service, check) = guarded(house, &[&id]);
+    house.router_between(&id, &service);
+    let bind = house.service_policy("Bind", &[&format!("@{id}")], &[&format!("@{service}")]);
+    boss.post("/posture-response", is_in("corp")).expect(201);
+    let opened = |of: &str| boss.post("/sessions", json!({ "serviceId": service, "type": of })).expect(201).id();
+    let (dial, host) = (opened("Dial"), opened("Bind"));
+    let is_open = |session: &str| boss.get(&format!("/sessions/{session}")).status == 200;
+
+    house.admin.patch(&format!("/posture-checks/{check}"), json!({ "typeId": "DOMAIN", "domains": ["other"] })).expect(200);
+    soon("the check asks for another domain", || !is_open(&dial));
+    assert!(is_open(&host), "nothing is asked of those who host");
+    house.admin.patch(&format!("/posture-checks/{check}"), json!({ "typeId": "MAC", "macAddresses": ["00"] })).refused(
+        400,
+        "COULD_NOT_VALIDATE",
+        "typeId",
+    );
+    house.admin.delete(&format!("/service-policies/{bind}")).expect(200);
+    soon("an administrator's right is gone like anybody's", || !is_open(&host));
+}
