@@ -148,6 +148,10 @@ impl Claimed {
             iss: String,
         }
         let read = insecure_decode::<Issuer>(token).map_err(|error| Error::Token(error.to_string()))?;
+        // RFC 7515 section 4.1.11: it demands to be understood in ways that we do not know
+        if read.header.crit.is_some() {
+            return Err(Error::Token("a critical extension".into()));
+        }
         let key = read.header.kid.ok_or_else(|| Error::Token("no key id".into()))?;
         Ok(Self { key, issuer: read.claims.iss })
     }

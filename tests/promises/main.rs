@@ -15,6 +15,7 @@ mod contract;
 mod crash;
 mod credentials;
 mod engine;
+mod factors;
 mod harness;
 mod host;
 mod integrity;

@@ -24,6 +24,8 @@ pub struct Sample {
     pub follows: &'static [&'static str],
     /// The member that tells the forms of the kind apart.
     pub tag: Option<&'static str>,
+    /// Members of which a body must have one, although the schema requires none.
+    pub also: &'static [&'static str],
     /// A second record with the same name is refused because of the name, not of something else that is the same.
     pub unique_on_create: bool,
     /// How to filter on fields that are no member of the detail.
@@ -44,6 +46,7 @@ const PLAIN: Sample = Sample {
     unseen: &[],
     follows: &[],
     tag: None,
+    also: &[],
     unique_on_create: true,
     filters: &[],
 };
@@ -215,6 +218,29 @@ pub const SAMPLES: &[Sample] = &[
             })
         },
         tag: Some("typeId"),
+        ..PLAIN
+    },
+    Sample {
+        path: "external-jwt-signers",
+        body: |_, name| {
+            json!({
+                "name": name, "enabled": true, "issuer": format!("https://{name}.test"), "audience": "overlay",
+                "jwksEndpoint": "https://idp.test/keys", "kid": fresh("kid"), "claimsProperty": "email", "useExternalId": true,
+                "externalAuthUrl": "https://idp.test/start", "tags": { "colour": "red" }
+            })
+        },
+        changes: |_| {
+            json!({
+                "enabled": false, "issuer": fresh("https://issuer"), "audience": "other", "jwksEndpoint": "https://idp.test/other", "certPem": null,
+                "kid": fresh("kid"), "claimsProperty": "sub", "useExternalId": false, "externalAuthUrl": "https://idp.test/again",
+                "tags": { "size": 7 }
+            })
+        },
+        also: &["jwksEndpoint"],
+        filters: &[
+            ("notAfter", |detail| format!("notAfter = datetime({})", detail["notAfter"].as_str().unwrap())),
+            ("notBefore", |detail| format!("notBefore = datetime({})", detail["notBefore"].as_str().unwrap())),
+        ],
         ..PLAIN
     },
     Sample {

@@ -27,7 +27,7 @@ use super::{
 };
 
 /// The password of everybody who was made with `House::user`.
-const PASSWORD: &str = "a password of a test";
+pub const PASSWORD: &str = "a password of a test";
 
 /// A controller in this process, on a file of its own.
 pub struct House {

@@ -1,0 +1,528 @@
+//! What somebody may rely on who secures a log-in with codes or with tokens: a code counts once and only for its owner, guessing is
+//! slowed down, and of an external signer only what it signs itself, now, for us.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)] // a test that panics says so
+
+use std::{
+    io::{BufRead, BufReader, Write},
+    net::TcpListener,
+    sync::{Arc, Mutex},
+    thread,
+    time::{Duration, Instant, SystemTime},
+};
+
+use base64::{Engine, engine::general_purpose::STANDARD, engine::general_purpose::URL_SAFE_NO_PAD};
+use overkeep::{
+    authentication::{
+        Codes, Tokens,
+        codes::{Accepted, Proof, recent},
+    },
+    change::KINDS,
+    clock::Timestamp,
+    entity::{ExternalJwtSigner, Id, Identity, Mfa, Record, builtin, mfa::Used},
+    error::{Error, Refusal, Result},
+    pki::{AlternativeNames, KeySet, KeyedCertificate, Material, Seal, jwt},
+    store::{Options, Store},
+};
+use redb::backends::InMemoryBackend;
+use serde_json::{Value as Json, json};
+use totp_rs::{Builder, Secret, Totp};
+
+use crate::harness::{Answer, PASSWORD, fresh, shared};
+
+const NOW: i64 = 1_800_000_015;
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_seconds(NOW + seconds)
+}
+
+/// Somebody with codes, and the app that makes them.
+struct Owner {
+    codes: Codes,
+    record: Record<Mfa>,
+    app: Totp,
+}
+
+fn owner() -> Owner {
+    let codes = Codes::new(Seal::new(&Seal::new_key().unwrap()).unwrap());
+    let mfa = codes.create(&Id::from_text("ann")).unwrap();
+    let url = codes.provisioning_url(&mfa, "ann: one/two").unwrap();
+    assert!(url.starts_with("otpauth://totp/openziti.io:ann%3A%20one%2Ftwo?issuer=openziti.io&secret="), "{url}");
+    let secret = Secret::try_from_base32(url.split("secret=").nth(1).unwrap()).unwrap();
+    assert_eq!(secret.as_bytes().len(), 20);
+    let app = Builder::new().with_secret(secret).build().unwrap();
+    Owner { codes, record: Record::new(Id::from_text("m"), at(0), mfa), app }
+}
+
+impl Owner {
+    fn code(&self, seconds: i64) -> String {
+        self.app.generate(at(seconds).seconds().unsigned_abs()).to_string()
+    }
+
+    /// A code that is wrong at this time.
+    fn wrong(&self, seconds: i64) -> String {
+        let right: Vec<String> = (-3..=3).map(|step| self.code(seconds + step * 30)).collect();
+        (100_000..).map(|code| code.to_string()).find(|code| !right.contains(code)).unwrap()
+    }
+
+    fn enter(&mut self, code: &str, seconds: i64) -> Result<Proof> {
+        self.codes.judge(&mut self.record, code, Accepted::OneTimeOrRecovery, at(seconds), |_| true)
+    }
+}
+
+const WRONG: Error = Error::Refused(Refusal::MfaInvalidToken);
+
+#[test]
+fn a_code_counts_two_steps_before_and_after_its_own() {
+    let mut ann = owner();
+    for step in -5..=5 {
+        let code = ann.code(step * 30);
+        let right = ann.enter(&code, 0).is_ok();
+        let known: Vec<String> = (-2..=2).map(|near| ann.code(near * 30)).collect();
+        assert_eq!(right, known.contains(&code), "{step} steps away");
+    }
+    for other in ["", "12345", "1234567", "abcdef", "１２３４５６"] {
+        assert_eq!(ann.enter(other, 0), Err(WRONG), "{other:?}");
+    }
+}
+
+#[test]
+fn a_code_that_is_not_fresh_is_wrong() {
+    let mut ann = owner();
+    let code = ann.code(0);
+    let Proof::Step(step) = ann.enter(&code, 0).unwrap() else { panic!("no step") };
+    assert_eq!(step, at(0).seconds().unsigned_abs() / 30);
+    assert_eq!(ann.codes.judge(&mut ann.record, &code, Accepted::OneTime, at(0), |used| used != step), Err(WRONG));
+    let used = [step - 3, step - 2, step + 2].map(|step| Used { step, session: Id::from_text("s") });
+    let kept: Vec<u64> = recent(used.to_vec(), at(0)).iter().map(|used| used.step).collect();
+    assert_eq!(kept, [step - 2, step + 2], "whatever could be shown once more is remembered");
+}
+
+#[test]
+fn a_recovery_code_works_once_and_only_where_it_may() {
+    let mut ann = owner();
+    let all = ann.codes.recovery_codes(&ann.record.spec).unwrap();
+    assert_eq!(all.len(), 20);
+    assert!(all.iter().all(|code| code.len() == 6 && code.bytes().all(|b| matches!(b, b'A'..=b'Z' | b'2'..=b'7'))), "{all:?}");
+    let one_time = ann.codes.judge(&mut ann.record, &all[3], Accepted::OneTime, at(0), |_| true);
+    assert_eq!(one_time, Err(WRONG));
+    assert_eq!(ann.enter(&all[3].to_lowercase(), 0), Err(WRONG));
+    assert_eq!(ann.enter(&all[3], 0), Ok(Proof::Recovery(3)));
+    assert_eq!(ann.enter(&all[3], 0), Err(WRONG));
+    assert_eq!(ann.codes.recovery_codes(&ann.record.spec).unwrap().len(), 19);
+    ann.codes.renew(&mut ann.record.spec).unwrap();
+    assert_eq!(ann.enter(&all[4], 0), Err(WRONG));
+    let code = ann.code(0);
+    assert!(ann.enter(&code, 0).is_ok(), "the app's codes go on");
+}
+
+#[test]
+fn what_is_stored_gives_no_code_away_and_serves_nobody_else() {
+    let mut ann = owner();
+    let codes = ann.codes.recovery_codes(&ann.record.spec).unwrap();
+    let stored = String::from_utf8_lossy(&ann.record.spec.sealed).into_owned();
+    assert!(!codes.iter().any(|code| stored.contains(code)));
+    ann.record.spec.identity_id = Id::from_text("eve");
+    assert!(matches!(ann.codes.recovery_codes(&ann.record.spec), Err(Error::Damaged { .. })));
+    ann.record.spec.identity_id = Id::from_text("ann");
+    let last = ann.record.spec.sealed.len() - 1;
+    ann.record.spec.sealed[last] ^= 1;
+    assert!(matches!(ann.enter("123456", 0), Err(Error::Damaged { .. })));
+}
+
+#[test]
+fn whoever_guesses_codes_has_to_wait() {
+    let mut ann = owner();
+    let late = 5 * 60;
+    let (wrong, wrong_late) = (ann.wrong(0), ann.wrong(late));
+    for _ in 0..20 {
+        assert_eq!(ann.enter(&wrong, 0), Err(WRONG));
+    }
+    let right = ann.code(0);
+    assert_eq!(ann.enter(&right, 10), Err(Error::Busy { retry_after: 290 }), "not even a right one is looked at");
+    assert_eq!(ann.enter("", 10), Err(WRONG), "no code is no guess");
+    let right = ann.code(late);
+    assert!(ann.enter(&right, late).is_ok());
+    for _ in 0..20 {
+        assert_eq!(ann.enter(&wrong_late, late), Err(WRONG), "a right one makes up for all before");
+    }
+    ann.codes.forgive(&Id::from_text("ann"));
+    assert_eq!(ann.enter(&wrong_late, late), Err(WRONG));
+}
+
+#[test]
+fn patient_guessing_is_limited_by_the_day() {
+    let mut ann = owner();
+    let day = 24 * 60 * 60;
+    for guess in 0..100 {
+        let code = ann.wrong(guess * 60);
+        assert_eq!(ann.enter(&code, guess * 60), Err(WRONG), "guess {guess}");
+    }
+    assert_eq!(ann.enter("000000", 100 * 60), Err(Error::Busy { retry_after: (day - 100 * 60) as u32 }));
+    let code = ann.code(day);
+    assert!(ann.enter(&code, day).is_ok());
+}
+
+/// An external signer: its certificate and what it signs.
+struct Signer {
+    certificate: KeyedCertificate,
+}
+
+fn signer() -> Signer {
+    jwt::install();
+    let material = Material::generate(&AlternativeNames::of_hosts(["idp.test"]), NOW).unwrap();
+    Signer { certificate: KeyedCertificate::open(&material.server).unwrap() }
+}
+
+impl Signer {
+    fn kid(&self) -> String {
+        self.certificate.certificate().fingerprint()
+    }
+
+    fn token(&self, claims: &Json) -> String {
+        jwt::Signer::new(&self.certificate).unwrap().sign(claims).unwrap()
+    }
+
+    /// The key set that holds the key under its id.
+    fn keys(&self) -> Json {
+        let der = STANDARD.encode(self.certificate.certificate().der());
+        json!({ "keys": [{ "kty": "RSA", "n": "", "e": "", "kid": self.kid(), "x5c": [der] }] })
+    }
+}
+
+#[test]
+fn a_key_set_holds_public_keys_for_signatures_and_nothing_else() {
+    let idp = signer();
+    let mut keys = idp.keys();
+    let usable = keys["keys"][0].clone();
+    let with = |name: &str, value: &str| {
+        let mut key = usable.clone();
+        key[name] = value.into();
+        key
+    };
+    let mut nameless = usable.clone();
+    nameless.as_object_mut().unwrap().remove("kid");
+    let mut encrypts = with("use", "enc");
+    encrypts["kid"] = "encrypts".into();
+    keys["keys"].as_array_mut().unwrap().extend([
+        json!({ "kty": "oct", "k": "c2VjcmV0", "kid": "shared" }),
+        json!({ "kty": "EC", "crv": "P-521", "x": "AA", "y": "AA", "kid": "p521" }),
+        json!({ "kty": "new", "kid": "new" }),
+        json!(7),
+        encrypts,
+        nameless,
+    ]);
+    let set = KeySet::read(keys.to_string().as_bytes()).unwrap();
+    assert!(set.get(&idp.kid()).unwrap().verify::<Json>(&idp.token(&json!({ "sub": "ann" }))).is_ok());
+    for left_out in ["shared", "p521", "new", "encrypts", ""] {
+        assert!(set.get(left_out).is_none(), "{left_out}");
+    }
+    for no_set in ["", "[]", "{}", "{\"keys\":{}}"] {
+        assert!(KeySet::read(no_set.as_bytes()).is_err(), "{no_set}");
+    }
+}
+
+#[test]
+fn a_token_does_not_choose_how_its_key_is_used() {
+    let idp = signer();
+    let set = KeySet::read(idp.keys().to_string().as_bytes()).unwrap();
+    let verifier = set.get(&idp.kid()).unwrap();
+    let good = idp.token(&json!({ "sub": "ann" }));
+    let body = good.split('.').nth(1).unwrap();
+    for algorithm in ["none", "HS256", "HS512", "EdDSA"] {
+        let header = URL_SAFE_NO_PAD.encode(json!({ "alg": algorithm, "typ": "JWT", "kid": idp.kid() }).to_string());
+        let signed = format!("{header}.{body}");
+        // A verifier that took the public key for a shared secret would let this one pass.
+        let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, idp.certificate.certificate().public_key().der());
+        let tag = URL_SAFE_NO_PAD.encode(ring::hmac::sign(&key, signed.as_bytes()).as_ref());
+        assert!(verifier.verify::<Json>(&format!("{signed}.{tag}")).is_err(), "{algorithm}");
+        assert!(verifier.verify::<Json>(&format!("{signed}.")).is_err(), "{algorithm}, unsigned");
+    }
+    assert!(verifier.verify::<Json>(&good).is_ok());
+}
+
+/// How the endpoint of a key set answers.
+#[derive(Clone)]
+enum Manner {
+    Keys(String),
+    /// Takes the connection and says nothing.
+    Silent,
+    /// Sends whoever asks to another endpoint.
+    Elsewhere(String),
+}
+
+/// An endpoint of a key set, counting who asks.
+struct Endpoint {
+    url: String,
+    manner: Arc<Mutex<Manner>>,
+    asked: Arc<Mutex<usize>>,
+}
+
+fn endpoint(manner: Manner) -> Endpoint {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/keys", listener.local_addr().unwrap());
+    let (manner, asked) = (Arc::new(Mutex::new(manner)), Arc::new(Mutex::new(0)));
+    let (how, count) = (manner.clone(), asked.clone());
+    thread::spawn(move || {
+        let mut open = Vec::new();
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            *count.lock().unwrap() += 1;
+            let lines = BufReader::new(stream.try_clone().unwrap()).lines();
+            let _head: Vec<String> = lines.map_while(std::result::Result::ok).take_while(|line| !line.is_empty()).collect();
+            let answer = match how.lock().unwrap().clone() {
+                Manner::Silent => {
+                    open.push(stream);
+                    continue;
+                }
+                Manner::Keys(keys) => format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{keys}", keys.len()),
+                Manner::Elsewhere(to) => format!("HTTP/1.1 302 Found\r\nconnection: close\r\nlocation: {to}\r\ncontent-length: 0\r\n\r\n"),
+            };
+            stream.write_all(answer.as_bytes()).ok();
+        }
+    });
+    Endpoint { url, manner, asked }
+}
+
+impl Endpoint {
+    fn asked(&self) -> usize {
+        *self.asked.lock().unwrap()
+    }
+
+    fn be(&self, manner: Manner) {
+        *self.manner.lock().unwrap() = manner;
+    }
+}
+
+/// A store with an identity `ann` and a signer that keeps its keys at an endpoint.
+struct Realm {
+    store: Store,
+    tokens: Tokens,
+    runtime: tokio::runtime::Runtime,
+}
+
+fn realm(jwks: &str) -> Realm {
+    let store = Store::open_on(InMemoryBackend::new(), KINDS, Options::default()).unwrap();
+    let signer = ExternalJwtSigner {
+        audience: "overlay".into(),
+        enabled: true,
+        issuer: "https://idp.test".into(),
+        name: "idp".into(),
+        cert_pem: None,
+        jwks_endpoint: Some(jwks.into()),
+        kid: None,
+        claims_property: "sub".into(),
+        use_external_id: false,
+        external_auth_url: None,
+    };
+    store
+        .write_blocking(|tx| {
+            tx.insert(builtin::auth_policy(at(0)))?;
+            tx.insert(Record::new(Id::from_text("ann"), at(0), Identity::named("ann")))?;
+            tx.insert(Record::new(Id::from_text("idp"), at(0), signer))
+        })
+        .unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    Realm { store, tokens: Tokens::default(), runtime }
+}
+
+impl Realm {
+    fn enter(&self, token: &str, seconds: i64) -> bool {
+        let entered = self.runtime.block_on(self.tokens.login(&self.store, at(seconds), token));
+        match entered {
+            Ok(principal) => principal.identity.as_str() == "ann" && principal.authenticator == "extJwtId:idp",
+            Err(refused) => {
+                assert_eq!(refused, Error::InvalidAuth);
+                false
+            }
+        }
+    }
+}
+
+fn claims() -> Json {
+    json!({ "iss": "https://idp.test", "aud": "overlay", "sub": "ann", "exp": NOW + 10_000 })
+}
+
+#[test]
+fn only_a_token_that_is_right_in_every_respect_lets_in() {
+    let idp = signer();
+    let keys = endpoint(Manner::Keys(idp.keys().to_string()));
+    let realm = realm(&keys.url);
+    let changed = |name: &str, value: Json| {
+        let mut claims = claims();
+        claims[name] = value;
+        idp.token(&claims)
+    };
+    assert!(realm.enter(&idp.token(&claims()), 0));
+    assert!(realm.enter(&changed("aud", json!(["other", "overlay"])), 0));
+    let refused = [
+        ("exp", json!(NOW)),
+        ("exp", json!("never")),
+        ("nbf", json!(NOW + 1)),
+        ("nbf", json!(true)),
+        ("aud", json!("other")),
+        ("aud", json!(["Overlay"])),
+        ("aud", Json::Null),
+        ("iss", json!("https://idp.test/")),
+        ("iss", json!("")),
+        ("sub", json!("")),
+        ("sub", json!("bob")),
+        ("sub", json!(["ann"])),
+    ];
+    for (name, value) in refused {
+        assert!(!realm.enter(&changed(name, value.clone()), 0), "{name}: {value}");
+    }
+    let good = idp.token(&claims());
+    for broken in ["", ".", "..", "a.b.c", good.rsplit_once('.').unwrap().0, &"x".repeat(100_000)] {
+        assert!(!realm.enter(broken, 0), "{broken:.40}");
+    }
+}
+
+#[test]
+fn an_unknown_key_is_asked_for_at_most_once_a_second() {
+    let (old, new) = (signer(), signer());
+    let keys = endpoint(Manner::Keys(old.keys().to_string()));
+    let realm = realm(&keys.url);
+    assert!(realm.enter(&old.token(&claims()), 0));
+    for _ in 0..10 {
+        assert!(!realm.enter(&new.token(&claims()), 0));
+    }
+    assert_eq!(keys.asked(), 1);
+    keys.be(Manner::Keys(new.keys().to_string()));
+    assert!(realm.enter(&new.token(&claims()), 1));
+    assert!(!realm.enter(&old.token(&claims()), 1), "the set is replaced, not added to");
+    assert_eq!(keys.asked(), 2);
+}
+
+#[test]
+fn a_withdrawn_key_stops_working_whatever_the_endpoint_does() {
+    let idp = signer();
+    let keys = endpoint(Manner::Keys(idp.keys().to_string()));
+    let realm = realm(&keys.url);
+    let good = idp.token(&claims());
+    assert!(realm.enter(&good, 0));
+    keys.be(Manner::Silent);
+    assert!(realm.enter(&good, 30), "an endpoint that is away for a moment is no harm");
+    assert!(!realm.enter(&good, 301));
+    keys.be(Manner::Keys(idp.keys().to_string()));
+    assert!(realm.enter(&good, 310));
+}
+
+#[test]
+fn a_dead_endpoint_costs_one_of_its_own_some_seconds_and_nobody_else() {
+    let idp = signer();
+    let keys = endpoint(Manner::Silent);
+    let realm = realm(&keys.url);
+    let good = idp.token(&claims());
+    let start = Instant::now();
+    assert!(!realm.enter(&good, 0));
+    assert!(start.elapsed() < Duration::from_secs(6), "{:?}", start.elapsed());
+    let start = Instant::now();
+    for _ in 0..10 {
+        assert!(!realm.enter(&good, 4));
+    }
+    assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+    assert_eq!(keys.asked(), 1);
+}
+
+#[test]
+fn keys_come_from_the_endpoint_itself_and_in_reasonable_size() {
+    let idp = signer();
+    let other = endpoint(Manner::Keys(idp.keys().to_string()));
+    let keys = endpoint(Manner::Elsewhere(other.url.clone()));
+    let realm = realm(&keys.url);
+    assert!(!realm.enter(&idp.token(&claims()), 0));
+    assert_eq!(other.asked(), 0);
+    keys.be(Manner::Keys(format!("{}{}", idp.keys(), " ".repeat(1 << 20))));
+    assert!(!realm.enter(&idp.token(&claims()), 10));
+    keys.be(Manner::Keys(idp.keys().to_string()));
+    assert!(realm.enter(&idp.token(&claims()), 20));
+}
+
+fn authenticate(username: &str, password: &str) -> Answer {
+    shared().nobody().post("/authenticate?method=password", json!({ "username": username, "password": password }))
+}
+
+/// An auth policy that locks out for half an hour after three wrong passwords, and its id.
+fn locking() -> String {
+    let body = json!({
+        "name": fresh("locking"),
+        "primary": {
+            "cert": { "allowed": true, "allowExpiredCerts": false },
+            "extJwt": { "allowed": false, "allowedSigners": [] },
+            "updb": {
+                "allowed": true, "minPasswordLength": 5, "requireSpecialChar": false, "requireNumberChar": false,
+                "requireMixedCase": false, "maxAttempts": 3, "lockoutDurationMinutes": 30
+            }
+        },
+        "secondary": { "requireTotp": false }
+    });
+    shared().admin.post("/auth-policies", body).expect(201).id()
+}
+
+#[test]
+fn wrong_passwords_in_a_row_lock_out_until_somebody_enables_the_identity() {
+    let (house, name) = (shared(), fresh("guessed"));
+    let (id, open) = house.user(&name, json!({ "authPolicyId": locking() }));
+    for _ in 0..2 {
+        for _ in 0..2 {
+            authenticate(&name, "not the password").refused(401, "INVALID_AUTH", "");
+        }
+        house.again(&name);
+    }
+    open.get("/current-identity").expect(200);
+    for _ in 0..3 {
+        authenticate(&name, "not the password").refused(401, "INVALID_AUTH", "");
+    }
+    authenticate(&name, PASSWORD).refused(401, "INVALID_AUTH", "");
+    open.get("/current-api-session").refused(401, "UNAUTHORIZED", "");
+    let shown = house.admin.get(&format!("/identities/{id}")).expect(200);
+    assert!(shown.data()["disabled"] == true && shown.data()["disabledUntil"].is_string(), "{}", shown.text);
+    house.admin.post(&format!("/identities/{id}/enable"), Json::Null).expect(200);
+    authenticate(&name, "not the password").refused(401, "INVALID_AUTH", "");
+    house.again(&name).get("/current-identity").expect(200);
+}
+
+#[test]
+fn a_disabled_identity_is_out_at_its_next_request() {
+    let (house, name) = (shared(), fresh("leaver"));
+    let (id, open) = house.user(&name, json!({}));
+    open.get("/current-identity").expect(200);
+    house.admin.post(&format!("/identities/{id}/disable"), json!({ "durationMinutes": 0 })).expect(200);
+    open.get("/current-identity").refused(401, "UNAUTHORIZED", "");
+    house.admin.post(&format!("/identities/{id}/enable"), Json::Null).expect(200);
+    open.get("/current-identity").refused(401, "UNAUTHORIZED", "");
+}
+
+#[test]
+fn a_code_lets_one_session_in_and_guessing_ends_in_429() {
+    let (house, name) = (shared(), fresh("careful"));
+    let (id, first) = house.user(&name, json!({}));
+    first.post("/current-identity/mfa", Json::Null).expect(201);
+    let shown = first.get("/current-identity/mfa").expect(200);
+    let secret = shown.data()["provisioningUrl"].as_str().unwrap().split("secret=").nth(1).unwrap().to_owned();
+    let app = Builder::new().with_secret(Secret::try_from_base32(secret).unwrap()).build().unwrap();
+    let code = |steps: i64| {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
+        json!({ "code": app.generate(now.saturating_add_signed(steps * 30)).to_string() })
+    };
+    let picture = first.get("/current-identity/mfa/qr-code").expect(200);
+    assert!(picture.header("content-type") == "image/png" && picture.raw > 500);
+    first.post("/current-identity/mfa/verify", code(0)).expect(200);
+
+    let (one, two) = (house.again(&name), house.again(&name));
+    one.get("/current-identity").refused(401, "UNAUTHORIZED", "");
+    let right = code(0);
+    one.post("/authenticate/mfa", right.clone()).expect(200);
+    one.get("/current-identity").expect(200);
+    two.post("/authenticate/mfa", right.clone()).refused(400, "MFA_INVALID_TOKEN", "");
+    one.post("/authenticate/mfa", right).expect(200);
+    for _ in 0..20 {
+        two.post("/authenticate/mfa", code(-100)).refused(400, "MFA_INVALID_TOKEN", "");
+    }
+    let stopped = two.post("/authenticate/mfa", code(-100)).refused(429, "SERVER_TOO_MANY_REQUESTS", "");
+    assert!((1..=300).contains(&stopped.header("retry-after").parse::<u32>().unwrap()));
+    house.admin.delete(&format!("/identities/{id}/mfa")).expect(200);
+    two.post("/authenticate/mfa", code(0)).refused(409, "MFA_NOT_ENROLLED", "");
+    house.again(&name).get("/current-identity").expect(200);
+}
