@@ -138,6 +138,7 @@ fn open_operations_are_those_that_nobody_could_use_otherwise() {
         "/enroll/erott",
         "/enroll/extend/router",
         "/enroll/jwks",
+        "/enroll/challenge",
         "/external-jwt-signers",
     ];
     for base in [Base::Management, Base::Client] {

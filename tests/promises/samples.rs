@@ -1,5 +1,6 @@
 //! One row for each kind: bodies for the sweeps in `verbs.rs`, and what is special about them.
 
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, KeyPair};
 use serde_json::{Value as Json, json};
 
 use crate::harness::{House, fresh};
@@ -221,6 +222,33 @@ pub const SAMPLES: &[Sample] = &[
         ..PLAIN
     },
     Sample {
+        path: "cas",
+        body: |_, name| {
+            json!({
+                "name": name, "certPem": authority(name), "isAuthEnabled": true, "isAutoCaEnrollmentEnabled": false,
+                "isOttCaEnrollmentEnabled": true, "identityRoles": ["partners"], "identityNameFormat": "[caName] [commonName]",
+                "externalIdClaim": {
+                    "location": "COMMON_NAME", "matcher": "PREFIX", "matcherCriteria": "id-", "parser": "SPLIT", "parserCriteria": ",", "index": 1
+                },
+                "tags": { "colour": "red" }
+            })
+        },
+        changes: |_| {
+            json!({
+                "certPem": authority("another"), "isAuthEnabled": false, "isAutoCaEnrollmentEnabled": true, "isOttCaEnrollmentEnabled": false, "identityRoles": ["guests"],
+                "identityNameFormat": "[commonName]",
+                "externalIdClaim": {
+                    "location": "SAN_EMAIL", "matcher": "ALL", "matcherCriteria": "", "parser": "NONE", "parserCriteria": "", "index": 0
+                },
+                "tags": { "size": 7 }
+            })
+        },
+        fixed: &["certPem"],
+        follows: &["_links"],
+        unique_on_create: false,
+        ..PLAIN
+    },
+    Sample {
         path: "external-jwt-signers",
         body: |_, name| {
             json!({
@@ -278,8 +306,17 @@ pub const SAMPLES: &[Sample] = &[
     },
 ];
 
-/// Kinds whose members exclude or demand one another, so that they cannot be changed one by one. They have tests of their own.
-pub const ENTANGLED: [&str; 1] = ["external-jwt-signers"];
+/// Kinds whose members exclude or demand one another, so that they cannot be changed one by one. They have tests of their own
+/// (`credentials.rs`).
+pub const ENTANGLED: [&str; 1] = ["authenticators"];
+
+/// The certificate of an authority that nobody has, PEM.
+fn authority(name: &str) -> String {
+    let mut of = CertificateParams::default();
+    of.distinguished_name.push(DnType::CommonName, name);
+    of.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    of.self_signed(&KeyPair::generate().unwrap()).unwrap().pem()
+}
 
 fn config_type(house: &House) -> String {
     house.admin.post("/config-types", json!({ "name": fresh("config-type") })).expect(201).id()
