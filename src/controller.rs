@@ -141,7 +141,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         access: access.clone(),
         clock: clock.clone(),
     };
-    let sessions = Sessions::new(config.sessions.timeout.duration());
+    let sessions = Sessions::following(&store, config.sessions.timeout.duration());
     let upkeep = Upkeep {
         store: store.clone(),
         changes: changes.clone(),
@@ -190,11 +190,17 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         handshake_timeout: config.http.handshake_timeout.duration(),
         keep_alive: config.http.keep_alive.duration(),
     };
-    let commands = socket::beside(&config.data);
-    let commands = socket::listen(owner, commands.clone()).map_err(|e| NotStarted(format!("data: {}: {e}", commands.display())))?;
+    let commands = commands(config, owner);
     let (server, thread) = listen(front, listener)?;
     let upkeep = Some(upkeep.start(bell, inbox).map_err(|e| NotStarted(format!("upkeep: {e}")))?);
-    Ok(Controller { bound, advertised, generated, store, maintenance, server, thread: Some(thread), upkeep, commands: Some(commands) })
+    Ok(Controller { bound, advertised, generated, store, maintenance, server, thread: Some(thread), upkeep, commands })
+}
+
+/// The socket for the owner of the host. A controller without one works, so that a path too long for a socket stops nothing.
+fn commands(config: &Config, owner: Host) -> Option<socket::Listening> {
+    let path = socket::beside(&config.data);
+    let listening = socket::listen(owner, path.clone());
+    listening.inspect_err(|error| tracing::warn!(%error, path = %path.display(), "no commands of the host while this runs")).ok()
 }
 
 fn surroundings(config: &Config, holdings: Arc<Holdings>, address: String) -> Surroundings {
@@ -290,20 +296,30 @@ async fn terminated() -> std::io::Result<()> {
 /// Tells whoever started it where it is, and at the first start how to get in.
 fn announce(config: &Config, controller: &Controller) -> Result<(), NotStarted> {
     let address = controller.advertised();
-    println!("overkeep listens on {} and is reached at https://{address}", controller.bound());
+    say(&format!("overkeep listens on {} and is reached at https://{address}", controller.bound()));
     let Some(password) = controller.generated_password() else { return Ok(()) };
-    println!("administrator: {ADMINISTRATOR}");
+    say(&format!("administrator: {ADMINISTRATOR}"));
     if std::io::stdout().is_terminal() {
-        println!("password: {password}  (shown this once)");
+        say(&format!("password: {password}  (shown this once)"));
     } else {
         let file = password_file(&config.data);
-        keep(&file, password).map_err(|e| NotStarted(format!("the administrator's password: {}: {e}", file.display())))?;
-        println!("password: in {} (delete it once you have it)", file.display());
+        keep(&file, password).map_err(|e| {
+            NotStarted(format!(
+                "the administrator's password cannot be written to {}: {e}; set another with overkeep admin reset-password {ADMINISTRATOR}",
+                file.display()
+            ))
+        })?;
+        say(&format!("password: in {} (delete it once you have it)", file.display()));
     }
-    println!(
+    say(&format!(
         "next: log in with POST https://{address}/edge/management/v1/authenticate?method=password, then create identities, services and policies"
-    );
+    ));
     Ok(())
+}
+
+/// A line for whoever started it. Nobody may be listening, which is no reason to fail.
+fn say(line: &str) {
+    drop(writeln!(std::io::stdout(), "{line}"));
 }
 
 /// Beside the data file, with `.admin-password` behind its name.

@@ -114,15 +114,20 @@ impl Upkeep {
             if batch.is_empty() {
                 return Ok(());
             }
-            self.changes.run_blocking(move |change| {
+            let ended = self.changes.run_blocking(move |change| {
+                let mut ended = Vec::new();
                 for (id, at) in batch {
-                    if let Some(mut session) = change.find(&id)? {
-                        session.spec.last_activity_at = at;
-                        change.put(session)?;
-                    }
+                    let Some(mut session) = change.find(&id)? else {
+                        ended.push(id);
+                        continue;
+                    };
+                    session.spec.last_activity_at = at;
+                    change.put(session)?;
                 }
-                Ok(())
+                Ok(ended)
             })?;
+            // A request may have come in while its session ended.
+            ended.iter().for_each(|id| self.sessions.forget(id.as_str()));
         }
     }
 
@@ -146,7 +151,6 @@ impl Upkeep {
         })?;
         for batch in over.chunks(self.settings.sweep_batch) {
             let batch: Vec<Id<ApiSession>> = batch.to_vec();
-            batch.iter().for_each(|id| self.sessions.forget(id.as_str()));
             self.changes.run_blocking(move |change| {
                 for id in &batch {
                     if change.find(id)?.is_some() {

@@ -117,7 +117,7 @@ fn policy<E: Entity>(engine: &mut Engine, event: &Event, now: u64, kind: PolicyK
 }
 
 fn texts(roles: &Roles) -> Vec<String> {
-    roles.0.iter().cloned().collect()
+    roles.entries().iter().cloned().collect()
 }
 
 fn semantic(of: entity::Semantic) -> Semantic {

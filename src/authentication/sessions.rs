@@ -31,9 +31,18 @@ struct Activity {
 }
 
 impl Sessions {
-    /// Sessions that are over after idling for `timeout`.
-    pub fn new(timeout: Duration) -> Self {
-        Self { timeout, active: Arc::default() }
+    /// The sessions of a store, over after idling for `timeout`. What ended there is forgotten here, however it ended.
+    pub fn following(store: &Store, timeout: Duration) -> Self {
+        let sessions = Self { timeout, active: Arc::default() };
+        let told = sessions.clone();
+        store.subscribe(move |events| {
+            for event in events {
+                if let Some((Some(ended), None)) = event.of::<ApiSession>() {
+                    told.forget(ended.id.as_str());
+                }
+            }
+        });
+        sessions
     }
 
     /// How long a session may idle.

@@ -62,8 +62,8 @@ fn add_tunneler(router: &Record<EdgeRouter>, change: &Change<'_, '_>) -> Result<
     let policy = EdgeRouterPolicy {
         name: format!("edge-router-{id}-system"),
         semantic: Semantic::AnyOf,
-        edge_router_roles: crate::entity::Roles(roles()),
-        identity_roles: crate::entity::Roles(roles()),
+        edge_router_roles: roles(),
+        identity_roles: roles(),
     };
     let mut policy = Record::new(Id::from_text(id), now, policy);
     policy.is_system = true;

@@ -58,7 +58,7 @@ impl Entity for PostureCheck {
     }
 
     fn check(&self, _: &dyn Facts) -> Result<()> {
-        if self.role_attributes.0.contains("") {
+        if self.role_attributes.entries().contains("") {
             return Err(Error::invalid("roleAttributes", "must not be blank", ""));
         }
         let Demand::Os { operating_systems } = &self.demand else { return Ok(()) };

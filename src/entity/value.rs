@@ -102,16 +102,40 @@ json_map!(Document, { "type": ["object", "null"], "additionalProperties": true }
 json_map!(Tags, { "type": ["object", "null"], "additionalProperties": { "type": ["string", "boolean", "number", "object", "array", "null"] } });
 
 /// A sorted set of texts: role attributes, or the entries of a policy's role list. `null` on the wire is the empty set.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-#[serde(transparent)]
-pub struct Roles(pub BTreeSet<String>);
+#[derive(Debug, Clone, Default)]
+pub struct Roles {
+    entries: BTreeSet<String>,
+    /// Entries of a body that say neither `#` nor `@`, in the order they were given, for the refusal of a role list. Never stored.
+    bare: Vec<String>,
+}
+
+impl PartialEq for Roles {
+    fn eq(&self, other: &Self) -> bool {
+        self.entries == other.entries
+    }
+}
+impl Eq for Roles {}
+
+impl FromIterator<String> for Roles {
+    fn from_iter<I: IntoIterator<Item = String>>(entries: I) -> Self {
+        Self { entries: entries.into_iter().collect(), bare: Vec::new() }
+    }
+}
+
+impl Serialize for Roles {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.entries.serialize(serializer)
+    }
+}
 
 impl<'de> Deserialize<'de> for Roles {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        if deserializer.is_human_readable() {
-            return Ok(Self(Option::deserialize(deserializer)?.unwrap_or_default()));
+        if !deserializer.is_human_readable() {
+            return Vec::<String>::deserialize(deserializer).map(Self::from_iter);
         }
-        BTreeSet::deserialize(deserializer).map(Self)
+        let given = Option::<Vec<String>>::deserialize(deserializer)?.unwrap_or_default();
+        let bare = given.iter().filter(|entry| !entry.starts_with(['#', '@'])).cloned().collect();
+        Ok(Self { bare, ..given.into_iter().collect() })
     }
 }
 
@@ -129,17 +153,22 @@ impl JsonSchema for Roles {
 
 impl<'a> From<&'a Roles> for Value<'a> {
     fn from(roles: &'a Roles) -> Self {
-        (&roles.0).into()
+        (&roles.entries).into()
     }
 }
 
 impl Roles {
+    /// The texts, ascending.
+    pub fn entries(&self) -> &BTreeSet<String> {
+        &self.entries
+    }
+
     /// Rules for role attributes of identities, services and routers.
     ///
     /// # Errors
     /// One is blank, or starts with a sign that means something in a policy.
     pub fn check_attributes(&self) -> Result<()> {
-        match self.0.iter().find(|attribute| attribute.is_empty() || attribute.starts_with(['#', '@'])) {
+        match self.entries.iter().find(|attribute| attribute.is_empty() || attribute.starts_with(['#', '@'])) {
             Some(bad) => Err(Error::invalid("roleAttributes", "must not be blank or start with # or @", bad)),
             None => Ok(()),
         }
@@ -147,12 +176,12 @@ impl Roles {
 
     /// The ids that stand in a policy's role list as `@id`.
     pub fn ids(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().filter_map(|entry| entry.strip_prefix('@'))
+        self.entries.iter().filter_map(|entry| entry.strip_prefix('@'))
     }
 
     /// Takes a record out of a policy's role list.
     pub fn forget(&mut self, id: &str) {
-        self.0.retain(|entry| entry.strip_prefix('@') != Some(id));
+        self.entries.retain(|entry| entry.strip_prefix('@') != Some(id));
     }
 
     /// Rules for one role list of a policy over records of kind `E`; the errors name `field`.
@@ -161,12 +190,12 @@ impl Roles {
     /// An entry is no `#attribute` or `@id`, `#all` is not alone, or an id does not exist.
     pub fn check_list<E: Entity>(&self, field: &str, facts: &dyn Facts) -> Result<()> {
         let shown = |entries: Vec<&str>| format!("[{}]", entries.join(" "));
-        let bad: Vec<&str> = self.0.iter().map(String::as_str).filter(|e| !e.starts_with(['#', '@'])).collect();
-        if !bad.is_empty() {
-            return Err(Error::invalid(field, "role entries must be prefixed with # (an attribute) or @ (an id)", shown(bad)));
+        if !self.bare.is_empty() {
+            let bare = self.bare.iter().map(String::as_str).collect();
+            return Err(Error::invalid(field, "role entries must be prefixed with # (an attribute) or @ (an id)", shown(bare)));
         }
-        if self.0.contains("#all") && self.0.len() > 1 {
-            return Err(Error::invalid(field, "#all must stand alone", shown(self.0.iter().map(String::as_str).collect())));
+        if self.entries.contains("#all") && self.entries.len() > 1 {
+            return Err(Error::invalid(field, "#all must stand alone", shown(self.entries.iter().map(String::as_str).collect())));
         }
         let mut unknown = Vec::new();
         for id in self.ids() {
@@ -186,8 +215,8 @@ impl Roles {
     /// # Errors
     /// A record cannot be read.
     pub fn display<E: Entity>(&self, facts: &dyn Facts, name: fn(&Record<E>) -> &str) -> Result<Vec<NamedRole>> {
-        let mut named = Vec::with_capacity(self.0.len());
-        for role in &self.0 {
+        let mut named = Vec::with_capacity(self.entries.len());
+        for role in &self.entries {
             let Some(id) = role.strip_prefix('@') else {
                 named.push(NamedRole { role: role.clone(), name: role.clone() });
                 continue;

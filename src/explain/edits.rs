@@ -99,7 +99,7 @@ fn completing(tx: &Read<'_>, question: &Question<'_>, near: &Near) -> Result<Vec
 }
 
 fn with(listed: &Roles, more: impl IntoIterator<Item = String>) -> Vec<String> {
-    let mut all: Vec<String> = listed.0.iter().cloned().chain(more).collect();
+    let mut all: Vec<String> = listed.entries().iter().cloned().chain(more).collect();
     all.sort_unstable();
     all.dedup();
     all

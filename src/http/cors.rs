@@ -20,8 +20,8 @@ pub fn allowed(request: &HttpRequest, origins: &[String]) -> Option<String> {
 
 /// The answer to an OPTIONS request. That credentials are allowed is said for the sake of clients that look for it: sessions travel in
 /// a header that a page must set itself, and browsers send nothing of their own to an origin of `*`.
-pub fn preflight(request: &HttpRequest, origins: &[String]) -> HttpResponse {
-    let Some(method) = header(request, "access-control-request-method") else { return HttpResponse::Ok().finish() };
+pub fn preflight(request: &HttpRequest, origins: &[String]) -> HttpResponseBuilder {
+    let Some(method) = header(request, "access-control-request-method") else { return HttpResponse::Ok() };
     let status = if !METHODS.split(", ").any(|allowed| allowed == method) {
         StatusCode::METHOD_NOT_ALLOWED
     } else if wanted(request).any(|name| !HEADERS.contains(&name.as_str())) || allowed(request, origins).is_none() {
@@ -39,7 +39,7 @@ pub fn preflight(request: &HttpRequest, origins: &[String]) -> HttpResponse {
         }
         mark(request, origins, &mut answer);
     }
-    answer.finish()
+    answer
 }
 
 /// The names of the headers that a preflight asks for, in lower case.

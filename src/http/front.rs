@@ -8,7 +8,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use actix_web::{HttpRequest, HttpResponse, http::StatusCode, web};
+use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder, http::StatusCode, web};
 use futures_util::FutureExt;
 use tracing::Instrument;
 
@@ -76,7 +76,9 @@ impl Front {
 pub async fn serve(request: HttpRequest, payload: web::Payload, front: web::Data<Front>) -> HttpResponse {
     let services = &front.services;
     if request.method() == actix_web::http::Method::OPTIONS {
-        return cors::preflight(&request, &services.limits.origins);
+        let mut answer = cors::preflight(&request, &services.limits.origins);
+        said_always(&mut answer, services);
+        return answer.finish();
     }
     let id = front.request_id();
     let span = tracing::info_span!("request", id, method = %request.method(), path = request.path());
@@ -213,10 +215,15 @@ async fn payload_of(payload: web::Payload, row: &Row, limit: usize) -> Result<we
     read.map_err(|e| refused(e.to_string()))
 }
 
-fn send(request: &HttpRequest, services: &Services, reply: Reply, caller: Option<&Caller>) -> HttpResponse {
-    let mut answer = HttpResponse::build(StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR));
+/// What every answer says. A client library in wide use breaks on an answer without the instance.
+fn said_always(answer: &mut HttpResponseBuilder, services: &Services) {
     answer.insert_header(("server", SERVER));
     answer.insert_header(("ziti-instance-id", services.instance.as_str()));
+}
+
+fn send(request: &HttpRequest, services: &Services, reply: Reply, caller: Option<&Caller>) -> HttpResponse {
+    let mut answer = HttpResponse::build(StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR));
+    said_always(&mut answer, services);
     if let Some(caller) = caller {
         let timeout = services.sessions.timeout();
         answer.insert_header(("expiration-seconds", timeout.as_secs()));

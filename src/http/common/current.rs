@@ -55,7 +55,6 @@ pub async fn session(call: Call) -> Result<Shown<SessionDetail>> {
 /// DELETE /current-api-session
 pub async fn end_session(call: Call) -> Result<Done> {
     let id = call.caller()?.session.id.clone();
-    call.sessions.forget(id.as_str());
     call.changes.run(move |change| change.delete(&id)).await.map(|()| Done)
 }
 
