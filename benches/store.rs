@@ -5,7 +5,6 @@
 #![allow(clippy::expect_used, clippy::indexing_slicing)]
 
 use std::{
-    collections::BTreeSet,
     fs::OpenOptions,
     hint::black_box,
     os::unix::fs::FileExt,
@@ -52,7 +51,7 @@ const MANY: u64 = 100_000;
 fn thing(n: u64) -> Record<Thing> {
     // Ids as they are in practice: in no order.
     let id = format!("{:016x}-{n:08}", n.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-    let roles = Roles(BTreeSet::from([format!("role {}", n % 50)]));
+    let roles = Roles::from_iter([format!("role {}", n % 50)]);
     Record::new(
         Id::from_text(id),
         Timestamp::from_millis(n as i64),

@@ -122,6 +122,12 @@ impl FromIterator<String> for Roles {
     }
 }
 
+impl Extend<String> for Roles {
+    fn extend<I: IntoIterator<Item = String>>(&mut self, entries: I) {
+        self.entries.extend(entries);
+    }
+}
+
 impl Serialize for Roles {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.entries.serialize(serializer)

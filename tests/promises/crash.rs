@@ -113,7 +113,7 @@ fn check(path: &Path, all: &Acknowledged) {
             tx.each::<Task>(|Record { id, spec, .. }| {
                 assert_eq!(tx.find_by::<Task>("name", &spec.name)?.map(|found| found.id), Some(id.clone()));
                 names.insert(spec.name);
-                spec.roles.0.into_iter().for_each(|role| by_role.entry(role).or_default().push(id.to_string()));
+                spec.roles.entries().iter().cloned().for_each(|role| by_role.entry(role).or_default().push(id.to_string()));
                 Ok(())
             })?;
             assert_eq!(tx.values::<Task>("name")?, names.into_iter().collect::<Vec<_>>(), "index entries of nobody");
@@ -151,8 +151,8 @@ fn write_until_killed(store: &Store, name: &str) {
     for n in 0_u32.. {
         let id = format!("{name}-{n}");
         let mut new = task(&id);
-        new.spec.roles.0.insert(format!("role {}", n % 7));
-        new.spec.roles.0.insert("every".into());
+        new.spec.roles.extend([format!("role {}", n % 7)]);
+        new.spec.roles.extend(["every".into()]);
         store.write_blocking(|tx| tx.insert(new)).unwrap();
         say(format!("+ {id}"));
 

@@ -467,7 +467,7 @@ fn records_of_older_versions_are_read() {
 #[test]
 fn the_bytes_on_disk_stay_as_they_are() {
     let mut record = task("a");
-    record.spec.roles.0.insert("r".into());
+    record.spec.roles.extend(["r".into()]);
     record.state = 300;
     golden(&record, "01cab5ac07fbd007fbd00700027b7d067461736b20610101720000000000fb2c01");
 }
@@ -494,13 +494,13 @@ proptest! {
         let tasks = records.iter().enumerate().map(|(n, roles)| {
             // Ids that look like ends of values.
             let mut task = task(&format!("{}\u{0}{}", ["", "\u{1}", "a"][n % 3], n));
-            task.spec.roles = Roles(roles.iter().cloned().collect());
+            task.spec.roles = roles.iter().cloned().collect();
             task
         });
         let tasks: Vec<_> = tasks.collect();
         let mut model: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for task in &tasks {
-            task.spec.roles.0.iter().for_each(|role| { model.entry(role).or_default().insert(task.id.as_str()); });
+            task.spec.roles.entries().iter().for_each(|role| { model.entry(role).or_default().insert(task.id.as_str()); });
         }
         let store = with_tasks(tasks.clone());
         store.read(|tx| {
@@ -531,13 +531,13 @@ proptest! {
             let mut task = task(&format!("{n:02}"));
             task.spec.name = if name.is_empty() { String::new() } else { format!("{name} {n}") };
             task.spec.weight = *weight;
-            task.spec.roles.0.insert(role.clone());
+            task.spec.roles.extend([role.clone()]);
             task
         }).collect();
         let query = Query::parse(&format!("{filter}{sort}"), Words::<Task>::WORDS).unwrap();
         let store = with_tasks(tasks.clone());
         let listed = ["02", "03", "05", "20", "77"];
-        let naive_scope = |task: &&Record<Task>| match scope { 0 => true, 1 => listed.contains(&task.id.as_str()), _ => task.spec.roles.0.contains("y") };
+        let naive_scope = |task: &&Record<Task>| match scope { 0 => true, 1 => listed.contains(&task.id.as_str()), _ => task.spec.roles.entries().contains("y") };
         let scope = match scope { 0 => Scope::All, 1 => Scope::Ids(Box::new(listed.into_iter())), _ => Scope::Having { field: "roles", value: "y" } };
         store.read(|tx| {
             let seen = |record| overkeep::entity::Seen { record, facts: tx };
