@@ -139,6 +139,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         passwords: passwords.clone(),
         holdings: holdings.clone(),
         access: access.clone(),
+        posture: Some(posture.clone()),
         clock: clock.clone(),
     };
     let sessions = Sessions::following(&store, config.sessions.timeout.duration());
@@ -224,7 +225,7 @@ pub fn host(config: &Config) -> Result<Host, NotStarted> {
     let holdings = Arc::new(Holdings::open(&change::material(&store)?)?);
     let changes = Changes::new(store.clone(), surroundings(config, holdings.clone(), String::new()));
     let access = Access::following(&store, clock.clone())?;
-    Ok(Host { access, store, changes, passwords, holdings, clock })
+    Ok(Host { store, changes, passwords, holdings, access, posture: None, clock })
 }
 
 /// Runs the server on a thread of its own; it is there when this returns.

@@ -8,6 +8,7 @@ use crate::{
     clock::Timestamp,
     entity::{EdgeRouter, FactsExt, Id, Identity, Record, Roles, ServicePolicy},
     error::Result,
+    posture::Judged,
     store::Read,
 };
 
@@ -67,6 +68,24 @@ pub fn no_policy(tx: &Read<'_>, question: &Question<'_>) -> Result<Obstacle> {
         text: format!("no service policy lets {} {verb} {}", identity.spec.name, service.spec.name),
         edits,
     })
+}
+
+/// Every policy that gives the right asks for something that the endpoint has not shown.
+pub fn posture(question: &Question<'_>, failed: &[(String, Vec<Judged>)]) -> Obstacle {
+    let failing = |checks: &[Judged]| {
+        let names: Vec<&str> =
+            checks.iter().filter(|judged| !judged.verdict.passes).map(|judged| judged.check.spec.name.as_str()).collect();
+        names.join(", ")
+    };
+    let asked: Vec<String> = failed.iter().map(|(_, checks)| failing(checks)).collect();
+    let edit = |(policy, checks): &(String, Vec<Judged>)| Edit {
+        method: "PATCH",
+        path: format!("/service-policies/{policy}"),
+        body: json!({ "postureCheckRoles": [] }),
+        text: format!("no longer ask for {}", failing(checks)),
+    };
+    let text = format!("the endpoint of {} does not pass {}", question.identity.spec.name, asked.join(", nor "));
+    Obstacle { what: What::Posture, text, edits: failed.iter().take(MOST).map(edit).collect() }
 }
 
 /// What would make a policy that matches one side match the other too.

@@ -18,6 +18,7 @@ use crate::{
         Authenticator, EdgeRouter, Enrollment, Entity, EntityRef, Facts, FactsExt, Id, Identity, PolicyType, Record, Service, ServicePolicy,
     },
     error::{Error, Result},
+    posture::{Evidence, Judge, Ruling},
     store::Read,
 };
 
@@ -27,6 +28,8 @@ pub struct Question<'q> {
     pub service: Record<Service>,
     pub right: Right,
     pub access: &'q Access,
+    /// What is known of the identity's endpoint; nothing, if no controller runs.
+    pub evidence: Evidence,
 }
 
 /// The answer.
@@ -87,6 +90,7 @@ pub enum What {
     Disabled,
     NoCredential,
     NoPolicy,
+    Posture,
     NoEdgeRouter,
     IdentityWithoutRouter,
     ServiceWithoutRouter,
@@ -129,6 +133,8 @@ pub fn explain(tx: &Read<'_>, question: &Question<'_>) -> Result<Explanation> {
     let mut obstacles = login(tx, &question.identity)?;
     if policies.is_empty() {
         obstacles.push(edits::no_policy(tx, question)?);
+    } else if let Ruling::Failed(failed) = Judge::new(tx, question.evidence.clone()).rule(&granting)? {
+        obstacles.push(edits::posture(question, &failed));
     }
     if routers.is_empty() {
         obstacles.extend(edits::no_router(tx, question)?);

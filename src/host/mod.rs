@@ -20,7 +20,8 @@ use crate::{
     error::{Error, Result},
     explain::{self, Question},
     pki::Holdings,
-    store::Store,
+    posture::{Evidence, Posture},
+    store::{Read, Store},
 };
 
 /// What can be asked.
@@ -66,6 +67,8 @@ pub struct Host {
     pub passwords: Passwords,
     pub holdings: Arc<Holdings>,
     pub access: Access,
+    /// What endpoints said; only a controller that runs knows.
+    pub posture: Option<Posture>,
     pub clock: Clock,
 }
 
@@ -103,9 +106,18 @@ impl Host {
         };
         self.store.read(|tx| {
             let (identity, service) = (explain::named(tx, "identity", identity)?, explain::named(tx, "service", service)?);
-            let answer = explain::explain(tx, &Question { identity, service, right, access: &self.access })?;
+            let evidence = self.evidence(tx, &identity)?;
+            let answer = explain::explain(tx, &Question { identity, service, right, access: &self.access, evidence })?;
             Ok(answer.to_string().lines().map(str::to_owned).collect())
         })
+    }
+
+    /// What the endpoint of an identity showed, in its newest session.
+    fn evidence(&self, tx: &Read<'_>, identity: &Record<Identity>) -> Result<Evidence> {
+        let sessions = tx.linked::<ApiSession>("identity", identity.id.as_str())?;
+        let newest = sessions.iter().max_by_key(|session| session.created_at).map(|session| session.id.as_str());
+        let known = self.posture.as_ref().map(|posture| posture.evidence(identity.id.as_str(), newest));
+        Ok(known.unwrap_or_default().seen_by(&identity.state.sdk_info))
     }
 
     fn list_administrators(&self) -> Result<Vec<String>> {

@@ -15,6 +15,7 @@ mod contract;
 mod crash;
 mod credentials;
 mod engine;
+mod explain;
 mod factors;
 mod harness;
 mod host;
