@@ -56,17 +56,21 @@ fn opens(user: &Caller, service: &str) -> bool {
 fn doing_one_edit_for_every_obstacle_turns_a_no_into_a_yes() {
     let asked = Asked::start();
     let house = &asked.house;
-    let policies: [&dyn Fn(&str, &str); 4] = [
-        &|_, _| (),
-        &|role, _| drop(house.service_policy("Dial", &[&format!("#{role}")], &[&format!("#{}", fresh("web"))])),
-        &|_, service| drop(house.service_policy("Dial", &[&format!("#{}", fresh("staff"))], &[&format!("@{service}")])),
-        &|role, service| drop(house.service_policy("Bind", &[&format!("#{role}")], &[&format!("@{service}")])),
-    ];
-    for (case, policy) in policies.iter().enumerate() {
+    // Nothing, a policy that matches one side, one that matches the other, and one of the other type.
+    let policy = |case: usize, role: &str, service: &str| {
+        let (role, service, other) = (format!("#{role}"), format!("@{service}"), format!("#{}", fresh("other")));
+        match case {
+            1 => drop(house.service_policy("Dial", &[&role], &[&other])),
+            2 => drop(house.service_policy("Dial", &[&other], &[&service])),
+            3 => drop(house.service_policy("Bind", &[&role], &[&service])),
+            _ => {}
+        }
+    };
+    for case in 0..4 {
         let (name, role) = (fresh("person"), fresh("role"));
         let (identity, user) = house.user(&name, json!({ "roleAttributes": [role] }));
         let service = house.service(&fresh("service"), json!({}));
-        policy(&role, &service);
+        policy(case, &role, &service);
         let before = asked.why(&name, &service);
         assert!(before[0].starts_with("no:") && !opens(&user, &service), "case {case}: {before:#?}");
         for (method, path, body) in Asked::edits(&before) {
