@@ -1,6 +1,6 @@
 //! Policies that grant something to all but the one who asks: what they lack is what to change.
 
-use super::{Engine, PolicyKind, Reason, Right, Subject, book::Book, roles::List, side::Side};
+use super::{Engine, Reason, Right, Subject, book::Book, roles::List, side::Side};
 use roaring::RoaringBitmap;
 use std::sync::Arc;
 
@@ -20,24 +20,12 @@ pub struct Near {
 impl Engine {
     /// Service policies of a type that match the identity or the service, but not both, in order of id.
     pub fn nearly(&self, identity: &str, service: &str, right: Right) -> Vec<Near> {
-        self.near(&self.service_policies, (Subject::Identity, identity), (Subject::Service, service), Some(self.types.of(right)))
+        self.near(&self.service_policies, (Subject::Identity, identity), (Subject::Service, service), self.types.of(right))
     }
 
-    /// Policies of a kind that match one of two subjects, but not both, in order of id.
-    pub fn nearly_related(&self, kind: PolicyKind, one: (Subject, &str), other: (Subject, &str)) -> Vec<Near> {
-        let book = match kind {
-            PolicyKind::Service => &self.service_policies,
-            PolicyKind::EdgeRouter => &self.edge_router_policies,
-            PolicyKind::ServiceEdgeRouter => &self.service_edge_router_policies,
-        };
-        self.near(book, one, other, None)
-    }
-
-    fn near(&self, book: &Book, one: (Subject, &str), other: (Subject, &str), among: Option<&RoaringBitmap>) -> Vec<Near> {
-        let matching = |(subject, id): (Subject, &str)| {
-            let all = self.row(subject, id).map(|row| book.of(subject, row, &self.all)).unwrap_or_default();
-            among.map_or_else(|| all.clone(), |among| &all & among)
-        };
+    fn near(&self, book: &Book, one: (Subject, &str), other: (Subject, &str), among: &RoaringBitmap) -> Vec<Near> {
+        let matching =
+            |(subject, id): (Subject, &str)| self.row(subject, id).map(|row| book.of(subject, row, &self.all) & among).unwrap_or_default();
         let (ones, others) = (matching(one), matching(other));
         let lacks_other = (&ones - &others).into_iter().filter_map(|policy| self.lacking(book, policy, one, other));
         let lacks_one = (&others - &ones).into_iter().filter_map(|policy| self.lacking(book, policy, other, one));

@@ -67,7 +67,7 @@ impl Sessions {
             if identity.state.is_disabled(now) {
                 return Ok(None);
             }
-            let queries = AuthQuery::outstanding(&session.spec, false, tx)?;
+            let queries = AuthQuery::outstanding(&session.spec, tx)?;
             Ok(Some(Caller { session, identity, queries }))
         })?;
         if let Some(caller) = &found {

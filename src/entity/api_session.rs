@@ -141,18 +141,18 @@ impl AuthQuery {
         self.provider == Provider::Url
     }
 
-    /// What a session lacks, if its caller showed no token of a second signer. With such a token: only the first of two kinds.
+    /// What a session lacks. A token of a second signer comes with each request, so that it always does here.
     ///
     /// # Errors
     /// The identity or its auth policy cannot be read.
-    pub fn outstanding(session: &ApiSession, token_shown: bool, facts: &dyn Facts) -> Result<Vec<Self>> {
+    pub fn outstanding(session: &ApiSession, facts: &dyn Facts) -> Result<Vec<Self>> {
         let identity = facts.get(&session.identity_id)?;
         let secondary = facts.get(identity.spec.auth_policy())?.spec.secondary;
         let mut lacking = Vec::new();
         if (session.is_mfa_required || secondary.require_totp) && !session.is_mfa_complete {
             lacking.push(Self::code());
         }
-        if let Some(signer) = secondary.require_ext_jwt_signer.filter(|_| !token_shown) {
+        if let Some(signer) = secondary.require_ext_jwt_signer {
             lacking.push(Self::token(facts.get::<ExternalJwtSigner>(&signer)?.spec.external_auth_url));
         }
         Ok(lacking)
@@ -177,7 +177,7 @@ impl Entity for ApiSession {
     type View = View;
 
     fn view(record: &Record<Self>, facts: &dyn Facts) -> Result<View> {
-        let auth_queries = AuthQuery::outstanding(&record.spec, false, facts)?;
+        let auth_queries = AuthQuery::outstanding(&record.spec, facts)?;
         let spec = record.spec.clone();
         let identity = facts.get(&spec.identity_id)?;
         Ok(View {

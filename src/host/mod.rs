@@ -16,7 +16,7 @@ use crate::{
     authentication::Passwords,
     change::{self, Change, Changes},
     clock::{Clock, Timestamp},
-    entity::{ApiSession, Authenticator, Credential, FactsExt, Id, Identity, PolicyType, Record},
+    entity::{ApiSession, Authenticator, FactsExt, Id, Identity, PolicyType, Record},
     error::{Error, Result},
     explain::{self, Question},
     pki::Holdings,
@@ -82,11 +82,7 @@ impl Host {
         match command {
             Command::ListAdministrators => self.list_administrators(),
             Command::ResetPassword { username, password } => self.reset_password(&username, &password),
-            Command::Unlock { username } => self.changes.run_blocking(move |change| {
-                let identity = behind(change, &username)?.spec.identity_id;
-                change::identity::enable(change, &identity)?;
-                Ok(vec![format!("{username} is enabled")])
-            }),
+            Command::Unlock { username } => self.unlock(&username),
             Command::Explain { right, identity, service } => self.explain(right, &identity, &service),
             Command::ListCertificates => {
                 let shown = |(role, certificate): (&str, crate::pki::Certificate)| {
@@ -125,7 +121,7 @@ impl Host {
         self.store.read(|tx| {
             let mut administrators = Vec::new();
             tx.each::<Identity>(|identity| {
-                administrators.extend((identity.spec.is_admin || identity.state.is_default_admin).then_some(identity));
+                administrators.extend(identity.is_admin().then_some(identity));
                 Ok(())
             })?;
             let mut lines = Vec::with_capacity(administrators.len());
@@ -141,17 +137,27 @@ impl Host {
     }
 
     fn reset_password(&self, username: &str, password: &str) -> Result<Vec<String>> {
-        let (username, hash) = (username.to_owned(), self.passwords.hash_now(password)?);
-        self.changes.run_blocking(move |change| {
-            let mut authenticator = behind(change, &username)?;
-            let identity = authenticator.spec.identity_id.clone();
-            authenticator.spec.credential = Credential::Updb { username: username.clone(), password: hash };
-            let id = authenticator.id.clone();
-            change.put(authenticator)?;
-            end_sessions(change, &id)?;
+        let (name, hash) = (username.to_owned(), self.passwords.hash_now(password)?);
+        let identity = self.changes.run_blocking(move |change| {
+            let authenticator = behind(change, &name)?;
+            change::authenticator::set_password(change, &authenticator.id, None, Some(hash))?;
+            end_sessions(change, &authenticator.id)?;
+            change::identity::enable(change, &authenticator.spec.identity_id)?;
+            Ok(authenticator.spec.identity_id)
+        })?;
+        self.passwords.forgive(&identity);
+        Ok(vec![format!("{username} has a new password; its sessions are ended")])
+    }
+
+    fn unlock(&self, username: &str) -> Result<Vec<String>> {
+        let name = username.to_owned();
+        let identity = self.changes.run_blocking(move |change| {
+            let identity = behind(change, &name)?.spec.identity_id;
             change::identity::enable(change, &identity)?;
-            Ok(vec![format!("{username} has a new password; its sessions are ended")])
-        })
+            Ok(identity)
+        })?;
+        self.passwords.forgive(&identity);
+        Ok(vec![format!("{username} is enabled")])
     }
 }
 

@@ -71,3 +71,24 @@ fn what_is_no_command_is_refused_and_the_next_one_is_answered() {
     }
     assert!(socket::ask(&path, &Command::ListAdministrators).unwrap().is_ok());
 }
+
+#[test]
+fn whoever_is_let_in_again_begins_to_count_anew() {
+    let directory = TempDir::new().unwrap();
+    let config = configuration(&directory);
+    let running = controller::start(&config, Clock::system()).unwrap();
+    let path = socket::beside(&config.data);
+    drop(socket::ask(&path, &reset("the right password")).unwrap().unwrap());
+    let agent = crate::harness::trusting(&format!("https://{}", running.bound()));
+    let admin = agent.log_in("admin", "the right password");
+    let rules = |attempts: i64| serde_json::json!({ "primary": { "updb": { "maxAttempts": attempts, "lockoutDurationMinutes": 5 } } });
+    admin.patch("/auth-policies/default", rules(2)).expect(200);
+    let wrong = || {
+        let body = serde_json::json!({ "username": "admin", "password": "a wrong password" });
+        agent.post("/authenticate?method=password", body).refused(401, "INVALID_AUTH", "");
+    };
+    wrong();
+    assert!(socket::ask(&path, &Command::Unlock { username: "admin".into() }).unwrap().is_ok());
+    wrong();
+    agent.log_in("admin", "the right password");
+}

@@ -77,7 +77,7 @@ pub async fn authenticate(
     let session = login::open(&call.changes, principal, surroundings).await?;
     let token = session.spec.token.clone();
     let mut caller = call.store.read(|tx| {
-        let queries = AuthQuery::outstanding(&session.spec, false, tx)?;
+        let queries = AuthQuery::outstanding(&session.spec, tx)?;
         Ok(Caller { identity: tx.get(&session.spec.identity_id)?, session, queries })
     })?;
     call.tokens.satisfy(&call.store, call.now, call.bearer.as_deref(), &mut caller).await?;

@@ -40,6 +40,13 @@ pub struct House {
     directory: Option<TempDir>,
 }
 
+/// Somebody at the management interface of a controller that a test started itself.
+pub fn trusting(url: &str) -> Caller {
+    let url: Arc<str> = url.into();
+    let roots = Arc::new(authorities(&url));
+    Caller { agent: agent(&roots, None), url, base: Base::Management, token: None }
+}
+
 impl House {
     /// With the host's clock and the settings of tests.
     pub fn start() -> Self {
