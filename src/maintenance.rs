@@ -6,7 +6,7 @@
 use std::{
     ffi::OsStr,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError},
     thread::{self, JoinHandle},
     time::Duration,
 };
@@ -28,7 +28,7 @@ struct Inner {
     store: Store,
     clock: Clock,
     data: PathBuf,
-    /// When the last snapshot that succeeded, or the one that is being made, was begun.
+    /// When the last snapshot that succeeded was begun. Locked while one is made.
     snapshot: Mutex<Option<Timestamp>>,
     run: Mutex<Run>,
 }
@@ -82,21 +82,20 @@ impl Maintenance {
     /// Copies the file to one of its name and `.snapshot`, in place of the one before. Blocks.
     ///
     /// # Errors
-    /// [`Refusal::RateLimited`] less than a minute after the last one was begun; [`Error::Storage`].
+    /// [`Refusal::RateLimited`] while one is made and less than a minute after the last one was begun; [`Error::Storage`].
     pub fn snapshot(&self) -> Result<()> {
-        let now = self.0.clock.now();
-        let before = {
-            let mut last = locked(&self.0.snapshot);
-            if last.is_some_and(|last| now.since(last) < SNAPSHOT_REST) {
-                return Err(Error::Refused(Refusal::RateLimited));
-            }
-            last.replace(now)
+        let mut last = match self.0.snapshot.try_lock() {
+            Ok(last) => last,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return Err(Error::Refused(Refusal::RateLimited)),
         };
-        let made = self.0.store.snapshot(&beside(&self.0.data, ".snapshot"));
-        if made.is_err() {
-            *locked(&self.0.snapshot) = before;
+        let now = self.0.clock.now();
+        if last.is_some_and(|last| now.since(last) < SNAPSHOT_REST) {
+            return Err(Error::Refused(Refusal::RateLimited));
         }
-        made
+        self.0.store.snapshot(&beside(&self.0.data, ".snapshot"))?;
+        *last = Some(now);
+        Ok(())
     }
 
     /// Begins a run on a thread of its own.

@@ -18,7 +18,7 @@ use crate::{
     access::Access,
     authentication::Sessions,
     change::{self, Changes},
-    clock::Clock,
+    clock::{Clock, Timestamp},
     config,
     entity::{ApiSession, FactsExt, Id},
     error::Result,
@@ -109,26 +109,33 @@ impl Upkeep {
 
     /// Writes when sessions were last active, in batches.
     fn write_activity(&self) -> Result<()> {
-        loop {
-            let batch = self.sessions.take_unwritten(self.settings.activity_batch);
-            if batch.is_empty() {
-                return Ok(());
+        let unwritten = self.sessions.take_unwritten();
+        let mut written = 0;
+        let outcome = unwritten.chunks(self.settings.activity_batch).try_for_each(|batch| {
+            self.write_batch(batch.to_vec())?;
+            written += batch.len();
+            Ok(())
+        });
+        self.sessions.owe(unwritten.iter().skip(written).map(|(id, _)| id));
+        outcome
+    }
+
+    fn write_batch(&self, batch: Vec<(Id<ApiSession>, Timestamp)>) -> Result<()> {
+        let ended = self.changes.run_blocking(move |change| {
+            let mut ended = Vec::new();
+            for (id, at) in batch {
+                let Some(mut session) = change.find(&id)? else {
+                    ended.push(id);
+                    continue;
+                };
+                session.spec.last_activity_at = at;
+                change.put(session)?;
             }
-            let ended = self.changes.run_blocking(move |change| {
-                let mut ended = Vec::new();
-                for (id, at) in batch {
-                    let Some(mut session) = change.find(&id)? else {
-                        ended.push(id);
-                        continue;
-                    };
-                    session.spec.last_activity_at = at;
-                    change.put(session)?;
-                }
-                Ok(ended)
-            })?;
-            // A request may have come in while its session ended.
-            ended.iter().for_each(|id| self.sessions.forget(id.as_str()));
-        }
+            Ok(ended)
+        })?;
+        // A request may have come in while its session ended.
+        ended.iter().for_each(|id| self.sessions.forget(id.as_str()));
+        Ok(())
     }
 
     /// Renews the server certificate in time, without a restart.

@@ -27,6 +27,8 @@ pub struct Principal {
     pub identity: Id<Identity>,
     /// The authenticator's id, or `internal` where a claim in the certificate of another authority names the identity.
     pub authenticator: String,
+    /// What was compared with what the caller showed, where an authenticator holds it.
+    pub judged: Option<String>,
     /// The certificate that was shown, if one was; edge routers take it as long as the session lasts.
     pub certificate: Option<Certificate>,
 }
@@ -128,7 +130,8 @@ fn principal(
     allowed: impl FnOnce(&Record<AuthPolicy>) -> bool,
 ) -> Result<Principal> {
     let identity = tx.find(&authenticator.spec.identity_id)?.ok_or(Error::InvalidAuth)?;
-    admitted(tx, identity, authenticator.id.to_string(), now, allowed)
+    let judged = Some(authenticator.spec.credential.proof().to_owned());
+    Ok(Principal { judged, ..admitted(tx, identity, authenticator.id.to_string(), now, allowed)? })
 }
 
 /// An identity, if it is not disabled and its policy allows the method.
@@ -143,7 +146,7 @@ fn admitted(
     if identity.state.is_disabled(now) || !allowed(&policy) {
         return Err(Error::InvalidAuth);
     }
-    Ok(Principal { identity: identity.id, authenticator, certificate: None })
+    Ok(Principal { identity: identity.id, authenticator, judged: None, certificate: None })
 }
 
 /// Opens a session for a principal.
@@ -174,11 +177,12 @@ fn open_in(change: &Change<'_, '_>, principal: Principal, surroundings: Surround
         is_mfa_complete: false,
         last_activity_at: change.now(),
     };
-    // The credential may have gone since it was judged.
-    if let Some(id) = session.authenticator()
-        && change.find(&Id::<Authenticator>::from_text(id))?.is_none()
-    {
-        return Err(Error::InvalidAuth);
+    // The credential may have gone, or another may have taken its place, since it was judged.
+    if let Some(id) = session.authenticator() {
+        let held = change.find(&Id::<Authenticator>::from_text(id))?;
+        if held.as_ref().map(|held| held.spec.credential.proof()) != principal.judged.as_deref() {
+            return Err(Error::InvalidAuth);
+        }
     }
     let session = change.insert(Record::new(Id::from_text(ApiSession::new_id()), change.now(), session))?;
     if let Some(certificate) = principal.certificate {

@@ -102,10 +102,10 @@ impl Sessions {
         self.with(|active| active.remove(id));
     }
 
-    /// Up to `most` activities that were not written yet; from now on they count as written.
-    pub fn take_unwritten(&self, most: usize) -> Vec<(Id<ApiSession>, Timestamp)> {
+    /// The activities that were not written yet; from now on they count as written.
+    pub fn take_unwritten(&self) -> Vec<(Id<ApiSession>, Timestamp)> {
         self.with(|active| {
-            let unwritten = active.iter_mut().filter(|(_, activity)| !activity.written).take(most);
+            let unwritten = active.iter_mut().filter(|(_, activity)| !activity.written);
             unwritten
                 .map(|(id, activity)| {
                     activity.written = true;
@@ -113,6 +113,17 @@ impl Sessions {
                 })
                 .collect()
         })
+    }
+
+    /// Activities that were taken, but could not be written.
+    pub fn owe<'a>(&self, taken: impl Iterator<Item = &'a Id<ApiSession>>) {
+        self.with(|active| {
+            for id in taken {
+                if let Some(activity) = active.get_mut(id.as_str()) {
+                    activity.written = false;
+                }
+            }
+        });
     }
 
     fn with<T>(&self, work: impl FnOnce(&mut HashMap<String, Activity>) -> T) -> T {

@@ -42,7 +42,7 @@ impl Tokens {
         if identity.state.is_disabled(now) || !ext_jwt.allowed || !listed {
             return Err(Error::InvalidAuth);
         }
-        Ok(Principal { identity: identity.id, authenticator: format!("extJwtId:{signer}"), certificate: None })
+        Ok(Principal { identity: identity.id, authenticator: format!("extJwtId:{signer}"), judged: None, certificate: None })
     }
 
     /// Takes the question for a token from a caller who showed the right one: of the signer that the caller's policy wants, about the

@@ -87,6 +87,13 @@ impl Credential {
         }
     }
 
+    /// What is compared with what a caller shows: the password's PHC string, or the certificate's fingerprint.
+    pub fn proof(&self) -> &str {
+        match self {
+            Self::Updb { password: proof, .. } | Self::Cert { fingerprint: proof, .. } => proof,
+        }
+    }
+
     /// The user name, of a password.
     pub fn username(&self) -> Option<&str> {
         match self {

@@ -78,7 +78,7 @@ pub fn listen(host: Host, path: PathBuf) -> io::Result<Listening> {
 fn answer(host: &Host, mut stream: UnixStream) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    let command = line(&stream)?;
+    let command = line((&stream).take(LONGEST))?;
     let told = match serde_json::from_str::<Command>(&command) {
         Ok(command) => host.act(command).map_or_else(|error| Told::Refused(error.to_string()), Told::Done),
         Err(_) => Told::Refused("this controller does not know the command".into()),
@@ -86,9 +86,9 @@ fn answer(host: &Host, mut stream: UnixStream) -> io::Result<()> {
     writeln!(stream, "{}", serde_json::to_string(&told)?)
 }
 
-fn line(stream: &UnixStream) -> io::Result<String> {
+fn line(stream: impl Read) -> io::Result<String> {
     let mut text = String::new();
-    BufReader::new(stream.take(LONGEST)).read_line(&mut text)?;
+    BufReader::new(stream).read_line(&mut text)?;
     Ok(text)
 }
 

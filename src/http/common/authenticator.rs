@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::{
-    change::authenticator,
+    change::{Change, authenticator},
     enrollment::extension::{self, Extended, Holder},
     entity::{Authenticator, Credential, Entity, FactsExt, Id, Links, Record, Tags},
     error::{Error, Refusal, Result},
@@ -99,14 +99,21 @@ async fn set(call: Call, id: Id<Authenticator>, name: Option<String>, password: 
     let Credential::Updb { password: stored, .. } = credential else {
         return Err(Error::Refused(Refusal::CannotUpdateAuthenticator));
     };
-    if !call.passwords.verify(current, Some(stored)).await? {
+    if !call.passwords.verify(current, Some(stored.clone())).await? {
         return Err(Error::Refused(Refusal::WrongCurrentPassword));
     }
     let hash = match password {
         Some(password) => Some(call.passwords.hash_for(&call.store, &identity_id, password).await?),
         None => None,
     };
-    call.changes.run(move |change| authenticator::set_password(change, &id, name, hash)).await.map(|()| Done)
+    let set = move |change: &Change<'_, '_>| {
+        // Whoever set another password while this one was looked at keeps it.
+        if !matches!(change.get(&id)?.spec.credential, Credential::Updb { password, .. } if password == stored) {
+            return Err(Error::Refused(Refusal::WrongCurrentPassword));
+        }
+        authenticator::set_password(change, &id, name, hash)
+    };
+    call.changes.run(set).await.map(|()| Done)
 }
 
 fn holder(call: &Call) -> Result<Holder> {

@@ -216,7 +216,8 @@ impl<'v> Viewer<'v> {
         let own = self.identity.state.service_configs.iter().filter(|pair| pair.service == *service).map(|pair| &pair.config);
         let mut chosen = HashMap::new();
         for id in configs.iter().chain(own) {
-            let config: Record<Config> = self.tx.get(id)?;
+            // It may have gone since the service was read.
+            let Some(config): Option<Record<Config>> = self.tx.find(id)? else { continue };
             if let Some(name) = self.wanted.get(config.spec.config_type_id.as_str()) {
                 chosen.insert(name.clone(), config.spec.data);
             }
