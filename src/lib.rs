@@ -6,11 +6,11 @@
 //!
 //! | floor | rooms |
 //! |---|---|
-//! | the program | [`cli`] → [`controller`] (puts everything together) and [`upkeep`] (periodic work) |
+//! | the program | [`cli`] → [`controller`] (puts everything together) → [`upkeep`] (periodic work) and [`host`] (what the owner of the host may do) |
 //! | the interface | [`http`]: route tables, arguments, answers, the front door |
-//! | subjects | [`authentication`] who is calling · [`enrollment`] how a key becomes an identity · [`posture`] what endpoints report · [`network`] routers · [`explain`] why somebody may or may not · [`maintenance`] the file as a whole · [`host`] what the owner of the host may do |
+//! | subjects | [`authentication`] who is calling · [`enrollment`] how a key becomes an identity · [`posture`] what endpoints report · [`explain`] why somebody may or may not · [`maintenance`] the file as a whole |
 //! | rules | [`change`] every write and what follows from it · [`access`] who may use what |
-//! | records | [`store`] one file, one writer, indexes, lists |
+//! | records | [`store`] one file, one writer, indexes, lists · [`network`] which routers are connected |
 //! | vocabulary | [`entity`] one file per kind: shapes and facts |
 //! | tools | [`query`] [`pki`] [`schema`] [`error`] [`clock`] [`config`] [`logging`] |
 //!
