@@ -127,9 +127,25 @@ fn semantic(of: entity::Semantic) -> Semantic {
     }
 }
 
+impl From<PolicyType> for Right {
+    /// What a stored policy grants; none is `Invalid`.
+    fn from(of: PolicyType) -> Self {
+        if of == PolicyType::Bind { Self::Bind } else { Self::Dial }
+    }
+}
+
+impl From<Right> for PolicyType {
+    fn from(right: Right) -> Self {
+        match right {
+            Right::Dial => Self::Dial,
+            Right::Bind => Self::Bind,
+        }
+    }
+}
+
 fn service_policy(engine: &mut Engine, record: &Record<ServicePolicy>, now: u64) -> Result<()> {
     let spec = &record.spec;
-    let right = if spec.policy_type == PolicyType::Bind { Right::Bind } else { Right::Dial };
+    let right = Right::from(spec.policy_type);
     let (identities, services) = (texts(&spec.identity_roles), texts(&spec.service_roles));
     let policy = Policy::Service { right, identities: &identities, services: &services, posture_checks: &texts(&spec.posture_check_roles) };
     engine.put_policy(record.id.as_str(), semantic(spec.semantic), policy, now);

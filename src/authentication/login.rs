@@ -198,8 +198,7 @@ fn config_types(change: &Change<'_, '_>, wanted: &[String]) -> Result<Vec<Id<Con
     }
     let mut found = Vec::new();
     for name in wanted {
-        let by_id = change.find(&Id::<ConfigType>::from_text(name.as_str()))?;
-        let record = if by_id.is_some() { by_id } else { change.find_by::<ConfigType>("name", name)? };
+        let record = change.find_named::<ConfigType>(name)?;
         found.extend(record.map(|record| record.id).filter(|id| !found.contains(id)));
     }
     Ok(found)

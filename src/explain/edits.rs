@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use super::{Edit, Obstacle, Question, What, tomorrow, type_of};
+use super::{Edit, Obstacle, Question, What, tomorrow};
 use crate::{
     access::{Near, Subject},
     clock::Timestamp,
-    entity::{EdgeRouter, FactsExt, Id, Identity, Record, Roles, ServicePolicy},
+    entity::{EdgeRouter, FactsExt, Id, Identity, PolicyType, Record, Roles, ServicePolicy},
     error::Result,
     posture::Judged,
     store::Read,
@@ -52,7 +52,7 @@ pub fn no_policy(tx: &Read<'_>, question: &Question<'_>) -> Result<Obstacle> {
     }
     edits.sort_by_key(|edit| edit.body.to_string().len());
     edits.truncate(MOST);
-    let right = type_of(question.right);
+    let right = PolicyType::from(question.right);
     let verb = right.as_str().to_lowercase();
     edits.push(Edit {
         method: "POST",

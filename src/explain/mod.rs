@@ -113,8 +113,7 @@ pub struct Edit {
 /// # Errors
 /// There is none; the error names the parameter.
 pub fn named<E: Entity>(tx: &Read<'_>, parameter: &str, name: &str) -> Result<Record<E>> {
-    let by_id = tx.find(&Id::<E>::from_text(name))?;
-    let found = if by_id.is_some() { by_id } else { tx.find_by::<E>("name", name)? };
+    let found = tx.find_named::<E>(name)?;
     found.ok_or_else(|| Error::NotFound { kind: E::KIND.name, id: name.into(), field: Some(parameter.into()) })
 }
 
@@ -142,19 +141,12 @@ pub fn explain(tx: &Read<'_>, question: &Question<'_>) -> Result<Explanation> {
     Ok(Explanation {
         identity: EntityRef::of(&question.identity, &question.identity.spec.name),
         service: EntityRef::of(&question.service, &question.service.spec.name),
-        right: type_of(question.right),
+        right: question.right.into(),
         verdict: obstacles.is_empty(),
         policies,
         routers,
         obstacles,
     })
-}
-
-fn type_of(right: Right) -> PolicyType {
-    match right {
-        Right::Dial => PolicyType::Dial,
-        Right::Bind => PolicyType::Bind,
-    }
 }
 
 fn shown(tx: &Read<'_>, question: &Question<'_>, grant: &Granting) -> Result<Option<Grant>> {

@@ -6,7 +6,7 @@ use super::{Judge, Posture, Ruling};
 use crate::{
     access::{Granting, Right},
     change::Change,
-    entity::{Demand, FactsExt, Id, Identity, Mfa, PolicyType, PostureCheck, Record, Service, ServicePolicy, Session},
+    entity::{Demand, FactsExt, Id, Identity, Mfa, PostureCheck, Record, Service, ServicePolicy, Session},
     error::Result,
     store::{Event, Read},
 };
@@ -122,7 +122,7 @@ struct Review<'r> {
 impl Review<'_> {
     fn look(&mut self, session: &Record<Session>) -> Result<()> {
         let spec = &session.spec;
-        let right = if spec.policy_type == PolicyType::Bind { Right::Bind } else { Right::Dial };
+        let right = Right::from(spec.policy_type);
         let granting = self.posture.access.ask(|engine| engine.granting(spec.identity_id.as_str(), spec.service_id.as_str(), right));
         let stands = self.stands(session, &granting)?;
         if !stands {

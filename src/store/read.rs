@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     clock::Timestamp,
-    entity::{AnyRecord, Entity, Facts, Id, Kind, Record, RouterLink},
+    entity::{AnyRecord, Entity, Facts, FactsExt, Id, Kind, Record, RouterLink},
     error::{Error, Result},
     query::Value,
 };
@@ -40,6 +40,15 @@ impl Read<'_> {
             Ok(ControlFlow::Break(()))
         })?;
         first.map_or(Ok(None), |id| self.load::<E>(&id))
+    }
+
+    /// The record of this id, or else of this name.
+    ///
+    /// # Errors
+    /// It is damaged, or the file cannot be read.
+    pub fn find_named<E: Entity>(&self, name: &str) -> Result<Option<Record<E>>> {
+        let by_id = self.find(&Id::from_text(name))?;
+        if by_id.is_some() { Ok(by_id) } else { self.find_by("name", name) }
     }
 
     /// Whether any record of the kind has this value; none is read.

@@ -84,7 +84,7 @@ async fn take(call: Call, responses: Vec<Response>) -> Result<Told> {
 /// # Errors
 /// The caller has no such right, or posture checks stand in the way of it, in which case the request is kept as failed.
 pub fn allowed(call: &Call, caller: &Caller, service: &Record<Service>, wanted: PolicyType) -> Result<Vec<Id<ServicePolicy>>> {
-    let right = if wanted == PolicyType::Bind { Right::Bind } else { Right::Dial };
+    let right = Right::from(wanted);
     let (granting, has_checks) = call.access.ask(|engine| {
         let granting = engine.granting(caller.identity.id.as_str(), service.id.as_str(), right);
         (granting, engine.count(Subject::PostureCheck) > 0)

@@ -92,8 +92,7 @@ impl<'v> Viewer<'v> {
             })?;
         } else {
             for name in types {
-                let by_id = tx.find(&Id::<ConfigType>::from_text(name.as_str()))?;
-                let found = if by_id.is_some() { by_id } else { tx.find_by::<ConfigType>("name", name)? };
+                let found = tx.find_named::<ConfigType>(name)?;
                 wanted.extend(found.map(|record| (record.id.to_string(), record.spec.name)));
             }
         }

@@ -68,8 +68,7 @@ pub async fn list(call: Call, Query(wanted): Query<ServiceListing>) -> Result<Pa
 
 /// An identity by id or name.
 fn named(tx: &Read<'_>, name: &str) -> Result<Record<Identity>> {
-    let by_id = tx.find(&Id::<Identity>::from_text(name))?;
-    let found = if by_id.is_some() { by_id } else { tx.find_by::<Identity>("name", name)? };
+    let found = tx.find_named::<Identity>(name)?;
     found.ok_or_else(|| Error::invalid("asIdentity", "no such identity", name))
 }
 
