@@ -325,9 +325,7 @@ fn say(line: &str) {
 
 /// Beside the data file, with `.admin-password` behind its name.
 fn password_file(data: &Path) -> PathBuf {
-    let mut name = data.file_name().unwrap_or_default().to_os_string();
-    name.push(".admin-password");
-    data.with_file_name(name)
+    store::beside(data, ".admin-password")
 }
 
 /// Writes a secret to a file that only its owner can read.

@@ -4,7 +4,6 @@
 //! mended before a copy of the file was made.
 
 use std::{
-    ffi::OsStr,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError},
     thread::{self, JoinHandle},
@@ -14,7 +13,7 @@ use std::{
 use crate::{
     clock::{Clock, Timestamp},
     error::{Error, Refusal, Result},
-    store::{Finding, Report, Store, Watch},
+    store::{Finding, Report, Store, Watch, beside},
 };
 
 /// So long after a snapshot the next one may be asked for.
@@ -163,11 +162,4 @@ impl Inner {
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A file beside another, with something behind its name.
-fn beside(data: &Path, suffix: &str) -> PathBuf {
-    let mut name = data.file_name().unwrap_or(OsStr::new("overkeep")).to_os_string();
-    name.push(suffix);
-    data.with_file_name(name)
 }

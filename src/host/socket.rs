@@ -21,6 +21,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::{Command, Host};
+use crate::store;
 
 /// A command is no longer than this.
 const LONGEST: u64 = 64 * 1024;
@@ -36,9 +37,7 @@ enum Told {
 
 /// Where the socket of a data file is.
 pub fn beside(data: &Path) -> PathBuf {
-    let mut name = data.file_name().unwrap_or_default().to_os_string();
-    name.push(".sock");
-    data.with_file_name(name)
+    store::beside(data, ".sock")
 }
 
 /// A socket that is listened on; it is gone when this is dropped.

@@ -43,7 +43,7 @@ pub use codec::{decode, encode};
 pub use event::{Event, Listener, Side};
 pub use index::{IndexEntry, entries};
 pub use integrity::{Finding, Report, Watch};
-pub use open::OpenError;
+pub use open::{OpenError, beside};
 pub use read::Read;
 pub use registry::{Edge, Entry, Rule, Target};
 pub use select::{Page, Plan, Scope};

@@ -64,12 +64,17 @@ pub fn backend(backend: impl StorageBackend, path: &Path, cache: usize, tables: 
     Ok(database)
 }
 
+/// The file next to another, with something behind its name.
+pub fn beside(file: &Path, suffix: &str) -> PathBuf {
+    let mut path = file.as_os_str().to_owned();
+    path.push(suffix);
+    path.into()
+}
+
 fn create(path: &Path, cache: usize, tables: &[String]) -> Result<Database, OpenError> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let refused = |reason| OpenError::Directory { directory: directory.into(), reason };
-    let mut unfinished = path.as_os_str().to_owned();
-    unfinished.push(".new");
-    let unfinished = PathBuf::from(unfinished);
+    let unfinished = beside(path, ".new");
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&unfinished).map_err(refused)?;
     // Held until we have a name: what another start left half-made may be dropped, what it is making may not.
     file.try_lock().map_err(|_| OpenError::Locked(path.into()))?;

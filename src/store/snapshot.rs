@@ -6,7 +6,7 @@ use std::{
     fs::File,
     io,
     ops::{Bound, ControlFlow},
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 use redb::{Database, ReadableDatabase};
@@ -32,9 +32,7 @@ impl Store {
     /// # Errors
     /// The copy cannot be written or is not the same as what was read; then the file of that name is as it was before.
     pub fn snapshot(&self, to: &Path) -> Result<()> {
-        let mut unfinished = to.as_os_str().to_owned();
-        unfinished.push(".unfinished");
-        let unfinished = PathBuf::from(unfinished);
+        let unfinished = open::beside(to, ".unfinished");
         let core = &self.0.core;
         let tables: Vec<Table> = Table::all(core.registry.entries()).collect();
         let made = core.read(None, |read| {
