@@ -23,7 +23,7 @@ use crate::{
     config::Config,
     error::Error,
     host::{Host, socket},
-    http::{self, Descriptions, Front, Limits, Listener, Services},
+    http::{self, Descriptions, Front, Interfaces, Limits, Listener, Services},
     maintenance::Maintenance,
     network::Network,
     pki::{self, AlternativeNames, Holdings},
@@ -160,7 +160,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         time: config.http.request_timeout.duration(),
         origins: config.http.cors_origins.clone(),
     };
-    let (management, client) = (http::management()?, http::client()?);
+    let interfaces = Interfaces::new()?;
     let maintenance = Maintenance::new(store.clone(), clock.clone(), &config.data);
     let services = Arc::new(Services {
         store: store.clone(),
@@ -170,7 +170,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         holdings,
         network,
         maintenance: maintenance.clone(),
-        descriptions: Descriptions::of(&management, &client),
+        descriptions: Descriptions::of(&interfaces),
         sessions,
         passwords,
         codes,
@@ -182,7 +182,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         limits,
         texts,
     });
-    let front = Front::new(services, management, client);
+    let front = Front::new(services, interfaces);
     let listener = Listener {
         socket,
         tls,

@@ -31,6 +31,9 @@ mod roles;
 mod side;
 mod watch;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 pub use engine::Engine;
 pub use feed::{Access, related, subject};
 pub use names::Named;
@@ -47,11 +50,21 @@ pub enum Subject {
     PostureCheck,
 }
 
-/// What a service policy gives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+/// What a service policy gives: to reach a service (`Dial`) or to host it (`Bind`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum Right {
     Dial,
     Bind,
+}
+
+impl Right {
+    /// The verb of a sentence.
+    pub fn verb(self) -> &'static str {
+        match self {
+            Self::Dial => "dial",
+            Self::Bind => "bind",
+        }
+    }
 }
 
 /// How the attributes of a role list combine. Ids are alternatives under both.

@@ -7,9 +7,9 @@ use uuid::Uuid;
 
 use super::run::Sources;
 use crate::{
+    access::Right,
     config::Config,
     controller,
-    entity::PolicyType,
     host::{Command, socket},
 };
 
@@ -52,17 +52,20 @@ enum AdminCommand {
 #[derive(Args, Clone, Debug)]
 pub struct Explain {
     /// dial or bind
-    right: Right,
+    right: Verb,
     /// The identity, by id or name
     identity: String,
     /// The service, by id or name
     service: String,
+    /// Answer as JSON, as GET /overkeep/v1/explain does
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     which: Which,
 }
 
 #[derive(ValueEnum, Clone, Copy, Debug)]
-enum Right {
+enum Verb {
     Dial,
     Bind,
 }
@@ -122,11 +125,12 @@ impl Explain {
     /// # Errors
     /// One line.
     pub fn act(self, environment: &[(OsString, OsString)]) -> Result<Vec<String>, String> {
-        let right = match self.right {
-            Right::Dial => PolicyType::Dial,
-            Right::Bind => PolicyType::Bind,
+        let Self { right, identity, service, json, which } = self;
+        let right = match right {
+            Verb::Dial => Right::Dial,
+            Verb::Bind => Right::Bind,
         };
-        done(&self.which.config(environment)?, Command::Explain { right, identity: self.identity, service: self.service })
+        done(&which.config(environment)?, Command::Explain { right, identity, service, json })
     }
 }
 

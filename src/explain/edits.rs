@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use super::{Edit, Obstacle, Question, What, tomorrow};
+use super::{Case, Edit, Obstacle, What, tomorrow};
 use crate::{
     access::{Near, Subject},
     clock::Timestamp,
-    entity::{EdgeRouter, FactsExt, Id, Identity, PolicyType, Record, Roles, ServicePolicy},
+    entity::{EdgeRouter, FactsExt, Id, Identity, Record, Roles, ServicePolicy},
     error::Result,
     posture::Judged,
     store::Read,
@@ -43,22 +43,21 @@ pub fn no_credential(identity: &Record<Identity>, outstanding: Option<Timestamp>
 ///
 /// # Errors
 /// A record cannot be read.
-pub fn no_policy(tx: &Read<'_>, question: &Question<'_>) -> Result<Obstacle> {
-    let (identity, service) = (&question.identity, &question.service);
-    let near = question.access.ask(|engine| engine.nearly(identity.id.as_str(), service.id.as_str(), question.right));
+pub fn no_policy(tx: &Read<'_>, case: &Case<'_>) -> Result<Obstacle> {
+    let (identity, service) = (&case.identity, &case.service);
+    let near = case.access.ask(|engine| engine.nearly(identity.id.as_str(), service.id.as_str(), case.right));
     let mut edits = Vec::new();
     for policy in near.iter().take(MOST) {
-        edits.extend(completing(tx, question, policy)?);
+        edits.extend(completing(tx, case, policy)?);
     }
     edits.sort_by_key(|edit| edit.body.to_string().len());
     edits.truncate(MOST);
-    let right = PolicyType::from(question.right);
-    let verb = right.as_str().to_lowercase();
+    let verb = case.right.verb();
     edits.push(Edit {
         method: "POST",
         path: "/service-policies".into(),
         body: json!({
-            "name": format!("{}-{verb}-{}", identity.spec.name, service.spec.name), "type": right, "semantic": "AnyOf",
+            "name": format!("{}-{verb}-{}", identity.spec.name, service.spec.name), "type": case.right, "semantic": "AnyOf",
             "identityRoles": [format!("@{}", identity.id)], "serviceRoles": [format!("@{}", service.id)]
         }),
         text: format!("add a policy that lets {} {verb} {}", identity.spec.name, service.spec.name),
@@ -71,7 +70,7 @@ pub fn no_policy(tx: &Read<'_>, question: &Question<'_>) -> Result<Obstacle> {
 }
 
 /// Every policy that gives the right asks for something that the endpoint has not shown.
-pub fn posture(question: &Question<'_>, failed: &[(String, Vec<Judged>)]) -> Obstacle {
+pub fn posture(case: &Case<'_>, failed: &[(String, Vec<Judged>)]) -> Obstacle {
     let failing = |checks: &[Judged]| {
         let names: Vec<&str> =
             checks.iter().filter(|judged| !judged.verdict.passes).map(|judged| judged.check.spec.name.as_str()).collect();
@@ -84,16 +83,16 @@ pub fn posture(question: &Question<'_>, failed: &[(String, Vec<Judged>)]) -> Obs
         body: json!({ "postureCheckRoles": [] }),
         text: format!("no longer ask for {}", failing(checks)),
     };
-    let text = format!("the endpoint of {} does not pass {}", question.identity.spec.name, asked.join(", nor "));
+    let text = format!("the endpoint of {} does not pass {}", case.identity.spec.name, asked.join(", nor "));
     Obstacle { what: What::Posture, text, edits: failed.iter().take(MOST).map(edit).collect() }
 }
 
 /// What would make a policy that matches one side match the other too.
-fn completing(tx: &Read<'_>, question: &Question<'_>, near: &Near) -> Result<Vec<Edit>> {
+fn completing(tx: &Read<'_>, case: &Case<'_>, near: &Near) -> Result<Vec<Edit>> {
     let Some(policy) = tx.find::<ServicePolicy>(&Id::from_text(near.policy.as_ref()))? else { return Ok(Vec::new()) };
     let (path, name, id, held) = match near.missing {
-        Subject::Service => ("services", &question.service.spec.name, question.service.id.as_str(), &question.service.spec.role_attributes),
-        _ => ("identities", &question.identity.spec.name, question.identity.id.as_str(), &question.identity.spec.role_attributes),
+        Subject::Service => ("services", &case.service.spec.name, case.service.id.as_str(), &case.service.spec.role_attributes),
+        _ => ("identities", &case.identity.spec.name, case.identity.id.as_str(), &case.identity.spec.role_attributes),
     };
     if near.lacking.is_empty() {
         let (member, listed) = match near.missing {
@@ -128,9 +127,9 @@ fn with(listed: &Roles, more: impl IntoIterator<Item = String>) -> Vec<String> {
 ///
 /// # Errors
 /// The store cannot be read.
-pub fn no_router(tx: &Read<'_>, question: &Question<'_>) -> Result<Vec<Obstacle>> {
-    let (identity, service) = (&question.identity, &question.service);
-    let (name, of_identity, of_service) = question.access.ask(|engine| {
+pub fn no_router(tx: &Read<'_>, case: &Case<'_>) -> Result<Vec<Obstacle>> {
+    let (identity, service) = (&case.identity, &case.service);
+    let (name, of_identity, of_service) = case.access.ask(|engine| {
         let reach = engine.edge_routers_of_service(service.id.as_str());
         let reach: Vec<String> = reach.in_order().map(|(_, id)| format!("@{id}")).collect();
         (identity.spec.name.clone(), engine.edge_routers_of_identity(identity.id.as_str()).len(), reach)

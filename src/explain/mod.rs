@@ -15,21 +15,30 @@ use crate::{
     access::{Access, Granting, Reason, Right},
     clock::Timestamp,
     entity::{
-        Authenticator, EdgeRouter, Enrollment, Entity, EntityRef, Facts, FactsExt, Id, Identity, PolicyType, Record, Service, ServicePolicy,
+        ApiSession, Authenticator, EdgeRouter, Enrollment, Entity, EntityRef, Facts, FactsExt, Id, Identity, Record, Service, ServicePolicy,
     },
     error::{Error, Result},
-    posture::{Evidence, Judge, Ruling},
+    posture::{Evidence, Judge, Posture, Ruling},
     store::Read,
 };
 
 /// A question: may this identity dial, or bind, this service?
 pub struct Question<'q> {
-    pub identity: Record<Identity>,
-    pub service: Record<Service>,
+    /// By id or name, as the service.
+    pub identity: &'q str,
+    pub service: &'q str,
     pub right: Right,
     pub access: &'q Access,
-    /// What is known of the identity's endpoint; nothing, if no controller runs.
-    pub evidence: Evidence,
+    /// What endpoints showed; only a controller that runs knows.
+    pub posture: Option<&'q Posture>,
+}
+
+/// A question about records that there are.
+struct Case<'q> {
+    identity: Record<Identity>,
+    service: Record<Service>,
+    right: Right,
+    access: &'q Access,
 }
 
 /// The answer.
@@ -39,7 +48,7 @@ pub struct Explanation {
     identity: EntityRef,
     service: EntityRef,
     #[serde(rename = "type")]
-    right: PolicyType,
+    right: Right,
     /// Whether a session would be opened now.
     pub verdict: bool,
     /// The policies that give the right.
@@ -108,11 +117,8 @@ pub struct Edit {
     pub text: String,
 }
 
-/// The identity and the service that a question names, by id or name.
-///
-/// # Errors
-/// There is none; the error names the parameter.
-pub fn named<E: Entity>(tx: &Read<'_>, parameter: &str, name: &str) -> Result<Record<E>> {
+/// The identity or service that a question names.
+fn named<E: Entity>(tx: &Read<'_>, parameter: &str, name: &str) -> Result<Record<E>> {
     let found = tx.find_named::<E>(name)?;
     found.ok_or_else(|| Error::NotFound { kind: E::KIND.name, id: name.into(), field: Some(parameter.into()) })
 }
@@ -120,28 +126,43 @@ pub fn named<E: Entity>(tx: &Read<'_>, parameter: &str, name: &str) -> Result<Re
 /// Answers a question.
 ///
 /// # Errors
-/// A record cannot be read.
+/// There is no such identity or service; or a record cannot be read.
 pub fn explain(tx: &Read<'_>, question: &Question<'_>) -> Result<Explanation> {
-    let (identity, service) = (question.identity.id.as_str(), question.service.id.as_str());
-    let (granting, common) = question.access.ask(|engine| {
+    let Question { identity, service, right, access, posture } = *question;
+    let case = Case { identity: named(tx, "identity", identity)?, service: named(tx, "service", service)?, right, access };
+    let evidence = evidence(tx, posture, &case.identity)?;
+    answer(tx, &case, evidence)
+}
+
+/// What the endpoint of an identity showed, in its newest session.
+fn evidence(tx: &Read<'_>, posture: Option<&Posture>, identity: &Record<Identity>) -> Result<Evidence> {
+    let sessions = tx.linked::<ApiSession>("identity", identity.id.as_str())?;
+    let newest = sessions.iter().max_by_key(|session| session.created_at).map(|session| session.id.as_str());
+    let known = posture.map(|posture| posture.evidence(identity.id.as_str(), newest));
+    Ok(known.unwrap_or_default().seen_by(&identity.state.sdk_info))
+}
+
+fn answer(tx: &Read<'_>, case: &Case<'_>, evidence: Evidence) -> Result<Explanation> {
+    let (identity, service) = (case.identity.id.as_str(), case.service.id.as_str());
+    let (granting, common) = case.access.ask(|engine| {
         let common: Vec<String> = engine.common_edge_routers(identity, service).in_order().map(|(_, id)| id.to_string()).collect();
-        (engine.granting(identity, service, question.right), common)
+        (engine.granting(identity, service, case.right), common)
     });
-    let policies = granting.iter().filter_map(|grant| shown(tx, question, grant).transpose()).collect::<Result<Vec<_>>>()?;
+    let policies = granting.iter().filter_map(|grant| shown(tx, case, grant).transpose()).collect::<Result<Vec<_>>>()?;
     let routers = common.into_iter().filter_map(|id| router(tx, id).transpose()).collect::<Result<Vec<_>>>()?;
-    let mut obstacles = login(tx, &question.identity)?;
+    let mut obstacles = login(tx, &case.identity)?;
     if policies.is_empty() {
-        obstacles.push(edits::no_policy(tx, question)?);
-    } else if let Ruling::Failed(failed) = Judge::new(tx, question.evidence.clone()).rule(&granting)? {
-        obstacles.push(edits::posture(question, &failed));
+        obstacles.push(edits::no_policy(tx, case)?);
+    } else if let Ruling::Failed(failed) = Judge::new(tx, evidence).rule(&granting)? {
+        obstacles.push(edits::posture(case, &failed));
     }
     if routers.is_empty() {
-        obstacles.extend(edits::no_router(tx, question)?);
+        obstacles.extend(edits::no_router(tx, case)?);
     }
     Ok(Explanation {
-        identity: EntityRef::of(&question.identity, &question.identity.spec.name),
-        service: EntityRef::of(&question.service, &question.service.spec.name),
-        right: question.right.into(),
+        identity: EntityRef::of(&case.identity, &case.identity.spec.name),
+        service: EntityRef::of(&case.service, &case.service.spec.name),
+        right: case.right,
         verdict: obstacles.is_empty(),
         policies,
         routers,
@@ -149,14 +170,14 @@ pub fn explain(tx: &Read<'_>, question: &Question<'_>) -> Result<Explanation> {
     })
 }
 
-fn shown(tx: &Read<'_>, question: &Question<'_>, grant: &Granting) -> Result<Option<Grant>> {
+fn shown(tx: &Read<'_>, case: &Case<'_>, grant: &Granting) -> Result<Option<Grant>> {
     let Some(policy) = tx.find::<ServicePolicy>(&Id::from_text(grant.policy.as_ref()))? else { return Ok(None) };
     let by = |reason: &Reason, id: &str| match reason {
         Reason::Id => vec![format!("@{id}")],
         Reason::Everyone => vec!["#all".into()],
         Reason::Attributes(attributes) => attributes.iter().map(|attribute| format!("#{attribute}")).collect(),
     };
-    let (identity_by, service_by) = (by(&grant.identity, question.identity.id.as_str()), by(&grant.service, question.service.id.as_str()));
+    let (identity_by, service_by) = (by(&grant.identity, case.identity.id.as_str()), by(&grant.service, case.service.id.as_str()));
     Ok(Some(Grant { policy: EntityRef::of(&policy, &policy.spec.name), identity_by, service_by }))
 }
 

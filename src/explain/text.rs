@@ -6,7 +6,7 @@ use super::Explanation;
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (answer, verb) = (if self.verdict { "yes" } else { "no" }, self.right.as_str().to_lowercase());
+        let (answer, verb) = (if self.verdict { "yes" } else { "no" }, self.right.verb());
         write!(f, "{answer}: {} may {}{verb} {}", self.identity.name, if self.verdict { "" } else { "not " }, self.service.name)?;
         for grant in &self.policies {
             let (identity, service) = (grant.identity_by.join(" "), grant.service_by.join(" "));

@@ -16,12 +16,12 @@ use crate::{
     authentication::Passwords,
     change::{self, Change, Changes},
     clock::{Clock, Timestamp},
-    entity::{ApiSession, Authenticator, FactsExt, Id, Identity, PolicyType, Record},
+    entity::{ApiSession, Authenticator, FactsExt, Id, Identity, Record},
     error::{Error, Result},
     explain::{self, Question},
     pki::Holdings,
-    posture::{Evidence, Posture},
-    store::{Read, Store},
+    posture::Posture,
+    store::Store,
 };
 
 /// What can be asked.
@@ -41,9 +41,11 @@ pub enum Command {
     ListCertificates,
     /// Says why somebody, by id or name, may or may not dial or bind a service, by id or name.
     Explain {
-        right: PolicyType,
+        right: Right,
         identity: String,
         service: String,
+        /// As JSON instead of sentences.
+        json: bool,
     },
 }
 
@@ -54,7 +56,7 @@ impl fmt::Debug for Command {
             Self::ResetPassword { username, .. } => write!(f, "reset the password of {username:?}"),
             Self::Unlock { username } => write!(f, "unlock {username:?}"),
             Self::ListCertificates => f.write_str("list certificates"),
-            Self::Explain { right, identity, service } => write!(f, "explain {} {identity:?} {service:?}", right.as_str()),
+            Self::Explain { right, identity, service, .. } => write!(f, "explain {} {identity:?} {service:?}", right.verb()),
         }
     }
 }
@@ -83,7 +85,7 @@ impl Host {
             Command::ListAdministrators => self.list_administrators(),
             Command::ResetPassword { username, password } => self.reset_password(&username, &password),
             Command::Unlock { username } => self.unlock(&username),
-            Command::Explain { right, identity, service } => self.explain(right, &identity, &service),
+            Command::Explain { right, identity, service, json } => self.explain(right, &identity, &service, json),
             Command::ListCertificates => {
                 let shown = |(role, certificate): (&str, crate::pki::Certificate)| {
                     let end = Timestamp::from_seconds(certificate.not_after());
@@ -94,26 +96,12 @@ impl Host {
         }
     }
 
-    fn explain(&self, right: PolicyType, identity: &str, service: &str) -> Result<Vec<String>> {
-        let right = match right {
-            PolicyType::Dial => Right::Dial,
-            PolicyType::Bind => Right::Bind,
-            PolicyType::Invalid => return Err(Error::invalid("type", "must be Dial or Bind", "Invalid")),
-        };
-        self.store.read(|tx| {
-            let (identity, service) = (explain::named(tx, "identity", identity)?, explain::named(tx, "service", service)?);
-            let evidence = self.evidence(tx, &identity)?;
-            let answer = explain::explain(tx, &Question { identity, service, right, access: &self.access, evidence })?;
-            Ok(answer.to_string().lines().map(str::to_owned).collect())
-        })
-    }
-
-    /// What the endpoint of an identity showed, in its newest session.
-    fn evidence(&self, tx: &Read<'_>, identity: &Record<Identity>) -> Result<Evidence> {
-        let sessions = tx.linked::<ApiSession>("identity", identity.id.as_str())?;
-        let newest = sessions.iter().max_by_key(|session| session.created_at).map(|session| session.id.as_str());
-        let known = self.posture.as_ref().map(|posture| posture.evidence(identity.id.as_str(), newest));
-        Ok(known.unwrap_or_default().seen_by(&identity.state.sdk_info))
+    fn explain(&self, right: Right, identity: &str, service: &str, json: bool) -> Result<Vec<String>> {
+        let question = Question { identity, service, right, access: &self.access, posture: self.posture.as_ref() };
+        let answer = self.store.read(|tx| explain::explain(tx, &question))?;
+        let text =
+            if json { serde_json::to_string_pretty(&answer).map_err(|e| Error::Internal(e.to_string()))? } else { answer.to_string() };
+        Ok(text.lines().map(str::to_owned).collect())
     }
 
     fn list_administrators(&self) -> Result<Vec<String>> {

@@ -4,19 +4,21 @@ use std::sync::OnceLock;
 
 use serde_json::Value as Json;
 
-use super::route::Interface;
+use super::{Interfaces, route::Interface};
 use crate::error::{Error, Result};
 
-/// The descriptions of both interfaces.
+/// The descriptions of the interfaces.
 pub struct Descriptions {
     pub management: Description,
     pub client: Description,
+    pub overkeep: Description,
 }
 
 impl Descriptions {
-    /// Those of two finished interfaces.
-    pub fn of(management: &Interface, client: &Interface) -> Self {
-        Self { management: Description::new(&management.document), client: Description::new(&client.document) }
+    /// Those of finished interfaces.
+    pub fn of(interfaces: &Interfaces) -> Self {
+        let of = |interface: &Interface| Description::new(&interface.document);
+        Self { management: of(&interfaces.management), client: of(&interfaces.client), overkeep: of(&interfaces.overkeep) }
     }
 }
 

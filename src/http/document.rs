@@ -13,7 +13,7 @@ const SESSION_SCHEME: &str = "ztSession";
 const TOKEN_SCHEME: &str = "oauth2";
 
 /// The document.
-pub fn assemble(name: &str, base: &str, rows: &[Row], mut schemas: Schemas) -> Json {
+pub fn assemble(name: &str, base: &str, version: &str, rows: &[Row], mut schemas: Schemas) -> Json {
     let error = schemas.answer::<ErrorEnvelope>();
     schemas.answer::<Meta>();
     let mut bodies = Map::new();
@@ -31,7 +31,7 @@ pub fn assemble(name: &str, base: &str, rows: &[Row], mut schemas: Schemas) -> J
         "openapi": "3.1.0",
         "info": {
             "title": format!("Overkeep {name}"),
-            "version": "0.26.20",
+            "version": version,
             "description": "The controller of a private overlay network: identities, services and the policies that decide who reaches what.",
             "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" }
         },

@@ -13,6 +13,7 @@ use futures_util::FutureExt;
 use tracing::Instrument;
 
 use super::{
+    Interfaces,
     answer::Reply,
     body::Incoming,
     call::{Call, Peer},
@@ -27,26 +28,26 @@ use crate::{
     error::{Error, Refusal, Result},
 };
 
-/// First path segments that are not the client interface's.
-const RESERVED: [&str; 9] = ["edge", ".well-known", "health", "ready", "docs", "overkeep", "metrics", "fabric", "oidc"];
+/// First path segments that belong to no interface.
+const RESERVED: [&str; 6] = ["health", "ready", "docs", "metrics", "fabric", "oidc"];
 const SERVER: &str = concat!("overkeep/", env!("CARGO_PKG_VERSION"));
 
-/// Both interfaces, and what they answer with.
+/// The interfaces, and what they answer with.
 pub struct Front {
     pub services: Arc<Services>,
-    pub management: Interface,
-    pub client: Interface,
+    pub interfaces: Interfaces,
     requests: AtomicU64,
 }
 
 impl Front {
-    /// A front door for two interfaces.
-    pub fn new(services: Arc<Services>, management: Interface, client: Interface) -> Self {
-        Self { services, management, client, requests: AtomicU64::new(0) }
+    /// A front door for these interfaces.
+    pub fn new(services: Arc<Services>, interfaces: Interfaces) -> Self {
+        Self { services, interfaces, requests: AtomicU64::new(0) }
     }
 
     /// The interface that a path belongs to, and the path below its base.
     fn locate(&self, path: &str) -> Option<(&Interface, String)> {
+        let Interfaces { management, client, overkeep } = &self.interfaces;
         let mut parts = path.split('/').filter(|part| !part.is_empty()).peekable();
         let below = |parts: &mut dyn Iterator<Item = &str>| parts.fold(String::new(), |path, part| path + "/" + part);
         let whole = |path: String| if path.is_empty() { "/".to_owned() } else { path };
@@ -54,16 +55,20 @@ impl Front {
             Some("edge") => {
                 parts.next();
                 let interface = match (parts.next()?, parts.peek().copied()) {
-                    ("v1", _) => &self.client,
-                    ("client", Some("v1")) => parts.next().map(|_| &self.client)?,
-                    ("management", Some("v1")) => parts.next().map(|_| &self.management)?,
+                    ("v1", _) => client,
+                    ("client", Some("v1")) => parts.next().map(|_| client)?,
+                    ("management", Some("v1")) => parts.next().map(|_| management)?,
                     _ => return None,
                 };
                 Some((interface, whole(below(&mut parts))))
             }
-            Some(".well-known") => Some((&self.client, below(&mut parts))),
+            Some("overkeep") => {
+                parts.next();
+                (parts.next()? == "v1").then(|| (overkeep, whole(below(&mut parts))))
+            }
+            Some(".well-known") => Some((client, below(&mut parts))),
             Some(first) if RESERVED.contains(&first) => None,
-            _ => Some((&self.client, whole(below(&mut parts)))),
+            _ => Some((client, whole(below(&mut parts)))),
         }
     }
 

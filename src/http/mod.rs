@@ -1,7 +1,7 @@
 //! REST: who asks and how it is answered.
 //!
-//! Here: the route tables of the two interfaces (`management/mod.rs`, `client/mod.rs`: read them first), the types that functions in
-//! them take and answer with (`argument.rs`, `answer.rs`), the verbs that all kinds share (`verbs.rs`), and the front door
+//! Here: the route tables of the interfaces (`management/mod.rs`, `client/mod.rs`: read them first; `overkeep/mod.rs` is what only this
+//! controller has), the types that functions in them take and answer with (`argument.rs`, `answer.rs`), the verbs that all kinds share (`verbs.rs`), and the front door
 //! (`front.rs`). Not here: rules of kinds, storage, who may use what. Invariant: nothing about an operation is said twice; routing,
 //! documents, validation and permission all come from its row.
 //!
@@ -25,6 +25,7 @@ mod front;
 mod management;
 mod media;
 mod operation;
+mod overkeep;
 mod route;
 mod row;
 mod server;
@@ -41,18 +42,20 @@ pub use services::{Limits, Services};
 
 use crate::error::Result;
 
-/// The management interface.
-///
-/// # Errors
-/// A row is wrong in itself, which is a defect.
-pub fn management() -> Result<Interface> {
-    management::routes().finish()
+/// Every interface of the controller.
+pub struct Interfaces {
+    pub management: Interface,
+    pub client: Interface,
+    /// What only this controller has.
+    pub overkeep: Interface,
 }
 
-/// The client interface.
-///
-/// # Errors
-/// A row is wrong in itself, which is a defect.
-pub fn client() -> Result<Interface> {
-    client::routes().finish()
+impl Interfaces {
+    /// All of them, finished.
+    ///
+    /// # Errors
+    /// A row is wrong in itself, which is a defect.
+    pub fn new() -> Result<Self> {
+        Ok(Self { management: management::routes().finish()?, client: client::routes().finish()?, overkeep: overkeep::routes().finish()? })
+    }
 }

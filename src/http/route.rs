@@ -18,19 +18,23 @@ use crate::{
     error::{Error, Result},
 };
 
+/// The version of the contract that clients know.
+pub const CONTRACT: &str = "0.26.20";
+
 /// A route table while it is written.
 pub struct Routes {
     name: &'static str,
     base: &'static str,
+    version: &'static str,
     rows: Vec<Row>,
     schemas: Schemas,
     fault: Option<Error>,
 }
 
 impl Routes {
-    /// An empty table for the interface at a base path.
-    pub fn new(name: &'static str, base: &'static str) -> Self {
-        Self { name, base, rows: Vec::new(), schemas: Schemas::default(), fault: None }
+    /// An empty table for a version of the interface at a base path.
+    pub fn new(name: &'static str, base: &'static str, version: &'static str) -> Self {
+        Self { name, base, version, rows: Vec::new(), schemas: Schemas::default(), fault: None }
     }
 
     fn row<Args>(mut self, method: &'static str, path: impl Into<String>, permission: Permission, action: impl Action<Args>) -> Self {
@@ -153,7 +157,7 @@ impl Routes {
         if let Some(fault) = self.fault {
             return Err(fault);
         }
-        let document = document::assemble(self.name, self.base, &self.rows, self.schemas);
+        let document = document::assemble(self.name, self.base, self.version, &self.rows, self.schemas);
         let (mut paths, mut at) = (Vec::<Vec<Row>>::new(), BTreeMap::<String, usize>::new());
         for row in self.rows {
             let index = *at.entry(row.path.clone()).or_insert_with(|| {

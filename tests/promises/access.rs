@@ -106,9 +106,17 @@ fn client_operations_admit_whom_their_rows_say() {
 }
 
 #[test]
+fn operations_of_our_own_admit_whom_their_rows_say() {
+    sweep(Base::Overkeep);
+    for row in interface(Base::Overkeep).rows() {
+        assert!(row.permission == Permission::Admin || row.path == "/openapi.json", "{} {}", row.method, row.path);
+    }
+}
+
+#[test]
 fn a_bearer_token_alone_opens_nothing() {
     let house = House::start();
-    for base in [Base::Management, Base::Client] {
+    for base in Base::ALL {
         for row in interface(base).rows().filter(|row| row.permission != Permission::Open) {
             let answer = house.nobody().at(base).ask(row.method, &path(row)).header("authorization", "Bearer abc.def.ghi").send();
             answer.refused(401, "UNAUTHORIZED", "");
@@ -141,7 +149,7 @@ fn open_operations_are_those_that_nobody_could_use_otherwise() {
         "/enroll/challenge",
         "/external-jwt-signers",
     ];
-    for base in [Base::Management, Base::Client] {
+    for base in Base::ALL {
         for row in interface(base).rows().filter(|row| row.permission == Permission::Open) {
             let list = row.path == "/external-jwt-signers" && base == Base::Management;
             assert!(expected.contains(&row.path.as_str()) && !list, "{base:?}: {} {} is open to all", row.method, row.path);

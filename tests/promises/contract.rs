@@ -1,12 +1,13 @@
-//! The two documents in `schema/` say what the route tables do, and are documents that others can read.
+//! The documents in `schema/` say what the route tables do, and are documents that others can read.
 
 use std::{collections::BTreeSet, env, fs, path::Path};
 
 use serde_json::Value as Json;
 
-use crate::harness::{Base, interface};
+use crate::harness::{Base, interface, shared};
 
-const BOTH: [(Base, &str); 2] = [(Base::Management, "schema/management.json"), (Base::Client, "schema/client.json")];
+const DOCUMENTS: [(Base, &str); 3] =
+    [(Base::Management, "schema/management.json"), (Base::Client, "schema/client.json"), (Base::Overkeep, "schema/overkeep.json")];
 const WRITE: &str = "OVERKEEP_WRITE_SCHEMAS";
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 
@@ -33,7 +34,7 @@ fn each(json: &Json, place: &str, visit: &mut impl FnMut(&str, &serde_json::Map<
 
 #[test]
 fn the_documents_in_the_project_are_those_of_the_route_tables() {
-    for (base, file) in BOTH {
+    for (base, file) in DOCUMENTS {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
         let text = serde_json::to_string_pretty(&interface(base).document).unwrap() + "\n";
         if env::var_os(WRITE).is_some_and(|value| value == "1") {
@@ -50,8 +51,20 @@ fn the_documents_in_the_project_are_those_of_the_route_tables() {
 }
 
 #[test]
+fn clients_are_told_where_each_interface_is() {
+    let version = shared().nobody().get("/version").expect(200);
+    let named: BTreeSet<&str> =
+        version.data()["apiVersions"].as_object().unwrap().values().map(|versions| versions["v1"]["path"].as_str().unwrap()).collect();
+    assert_eq!(named, Base::ALL.map(Base::path).into());
+    for base in Base::ALL {
+        let served = shared().nobody().at(base).get("/openapi.json").expect(200);
+        assert_eq!(served.json, interface(base).document, "{base:?}");
+    }
+}
+
+#[test]
 fn every_row_is_described_and_everything_described_is_a_row() {
-    for (base, file) in BOTH {
+    for (base, file) in DOCUMENTS {
         let interface = interface(base);
         let described: BTreeSet<(String, String)> =
             operations(&interface.document).into_iter().map(|(path, method, _)| (method.to_uppercase(), path.to_owned())).collect();
@@ -62,7 +75,7 @@ fn every_row_is_described_and_everything_described_is_a_row() {
 
 #[test]
 fn every_operation_has_a_name_of_its_own_and_a_sentence() {
-    for (base, file) in BOTH {
+    for (base, file) in DOCUMENTS {
         let mut names = BTreeSet::new();
         for (path, method, described) in operations(&interface(base).document) {
             let name = described["operationId"].as_str().unwrap_or_default();
@@ -77,7 +90,7 @@ fn every_operation_has_a_name_of_its_own_and_a_sentence() {
 
 #[test]
 fn path_parameters_are_those_of_the_path() {
-    for (base, file) in BOTH {
+    for (base, file) in DOCUMENTS {
         for (path, method, described) in operations(&interface(base).document) {
             let named: Vec<&str> = path.split('{').skip(1).map(|part| part.split('}').next().unwrap()).collect();
             let parameters = described["parameters"].as_array().unwrap();
@@ -99,7 +112,7 @@ fn path_parameters_are_those_of_the_path() {
 
 #[test]
 fn what_is_answered_and_refused_is_said() {
-    for (base, file) in BOTH {
+    for (base, file) in DOCUMENTS {
         let document = &interface(base).document;
         let schemes = document["components"]["securitySchemes"].as_object().unwrap();
         for (path, method, described) in operations(document) {
@@ -119,7 +132,7 @@ fn what_is_answered_and_refused_is_said() {
 
 #[test]
 fn schemas_are_named_for_people_and_refer_to_what_is_there() {
-    for (base, file) in BOTH {
+    for (base, file) in DOCUMENTS {
         let document = &interface(base).document;
         let schemas = document["components"]["schemas"].as_object().unwrap();
         let mut used = BTreeSet::new();
@@ -140,7 +153,7 @@ fn schemas_are_named_for_people_and_refer_to_what_is_there() {
 
 #[test]
 fn the_documents_are_openapi_3_1_with_schemas_that_compile() {
-    for (base, file) in BOTH {
+    for (base, file) in DOCUMENTS {
         let document = &interface(base).document;
         assert_eq!(document["openapi"], "3.1.0");
         assert!(["title", "version"].iter().all(|member| document["info"][member].is_string()), "{file}");

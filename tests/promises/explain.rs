@@ -1,16 +1,16 @@
 //! Why somebody may or may not: the answer is what would happen, and what it says to change changes it.
 
 use overkeep::{
+    access::Right,
     clock::Clock,
-    entity::PolicyType,
     host::{Command, socket},
 };
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;
 
-use crate::harness::{Caller, House, fresh};
+use crate::harness::{Answer, Base, Caller, House, encoded, fresh};
 
-/// A controller whose owner asks it.
+/// A controller that is asked by its administrator and by the owner of its host.
 struct Asked {
     house: House,
     data: std::path::PathBuf,
@@ -25,27 +25,36 @@ impl Asked {
         Self { house, data, _directory: directory }
     }
 
-    fn why(&self, identity: &str, service: &str) -> Vec<String> {
-        let command = Command::Explain { right: PolicyType::Dial, identity: identity.into(), service: service.into() };
-        socket::ask(&socket::beside(&self.data), &command).unwrap().unwrap()
+    fn ask(&self, right: &str, identity: &str, service: &str) -> Answer {
+        let path = format!("/explain?identity={}&service={}&type={right}", encoded(identity), encoded(service));
+        self.house.admin.at(Base::Overkeep).get(&path)
     }
 
-    /// The first edit of every obstacle, as method, path and body.
-    fn edits(lines: &[String]) -> Vec<(String, String, Json)> {
-        let mut edits = Vec::new();
-        let mut first = false;
-        for line in lines {
-            if line.starts_with("  ") && !line.starts_with("    ") {
-                first = true;
-            } else if first && line.starts_with("      ") {
-                first = false;
-                let mut parts = line.trim().splitn(3, ' ').map(str::to_owned);
-                let (method, path) = (parts.next().unwrap(), parts.next().unwrap());
-                edits.push((method, path, serde_json::from_str(&parts.next().unwrap()).unwrap()));
-            }
-        }
-        edits
+    fn dial(&self, identity: &str, service: &str) -> Json {
+        self.ask("Dial", identity, service).expect(200).data().clone()
     }
+
+    /// What the owner of the host is told.
+    fn told(&self, identity: &str, service: &str, json: bool) -> Result<String, String> {
+        let command = Command::Explain { right: Right::Dial, identity: identity.into(), service: service.into(), json };
+        socket::ask(&socket::beside(&self.data), &command).unwrap().map(|lines| lines.join("\n"))
+    }
+
+    /// Does what an edit says.
+    #[track_caller]
+    fn make(&self, edit: &Json) {
+        let (method, path) = (edit["method"].as_str().unwrap(), edit["path"].as_str().unwrap());
+        let done = self.house.admin.ask(method, path).json(&edit["body"]).send();
+        assert!(done.status < 300, "{edit}: {}", done.text);
+    }
+}
+
+fn is_yes(why: &Json) -> bool {
+    why["verdict"].as_bool().unwrap()
+}
+
+fn whats(why: &Json) -> Vec<&str> {
+    why["obstacles"].as_array().unwrap().iter().map(|obstacle| obstacle["what"].as_str().unwrap()).collect()
 }
 
 fn opens(user: &Caller, service: &str) -> bool {
@@ -71,14 +80,11 @@ fn doing_one_edit_for_every_obstacle_turns_a_no_into_a_yes() {
         let (identity, user) = house.user(&name, json!({ "roleAttributes": [role] }));
         let service = house.service(&fresh("service"), json!({}));
         policy(case, &role, &service);
-        let before = asked.why(&name, &service);
-        assert!(before[0].starts_with("no:") && !opens(&user, &service), "case {case}: {before:#?}");
-        for (method, path, body) in Asked::edits(&before) {
-            let done = house.admin.ask(&method, &path).json(&body).send();
-            assert!(done.status < 300, "case {case}: {method} {path} {body}: {}", done.text);
-        }
-        let after = asked.why(&identity, &service);
-        assert!(after[0].starts_with("yes:") && opens(&user, &service), "case {case}: {before:#?} became {after:#?}");
+        let before = asked.dial(&name, &service);
+        assert!(!is_yes(&before) && !opens(&user, &service), "case {case}: {before:#}");
+        before["obstacles"].as_array().unwrap().iter().for_each(|obstacle| asked.make(&obstacle["edits"][0]));
+        let after = asked.dial(&identity, &service);
+        assert!(is_yes(&after) && opens(&user, &service), "case {case}: {before:#} became {after:#}");
     }
 }
 
@@ -93,18 +99,31 @@ fn posture_a_lock_and_a_missing_credential_are_named() {
     let check = json!({ "typeId": "DOMAIN", "name": fresh("check"), "domains": ["corp"], "roleAttributes": ["strict"] });
     house.admin.post("/posture-checks", check).expect(201);
     let policy = house.service_policy("Dial", &[&format!("@{identity}")], &[&format!("@{service}")]);
-    assert!(asked.why(&name, &service)[0].starts_with("yes:") && opens(&user, &service));
+    assert!(is_yes(&asked.dial(&name, &service)) && opens(&user, &service));
     house.admin.patch(&format!("/service-policies/{policy}"), json!({ "postureCheckRoles": ["#strict"] })).expect(200);
-    let asks = asked.why(&name, &service);
-    assert!(asks[0].starts_with("no:") && asks.iter().any(|line| line.contains("does not pass")), "{asks:#?}");
+    let asks = asked.dial(&name, &service);
+    assert!(!is_yes(&asks) && whats(&asks) == ["posture"], "{asks:#}");
     user.post("/posture-response", json!({ "id": "any", "typeId": "DOMAIN", "domain": "corp" })).expect(201);
-    assert!(asked.why(&name, &service)[0].starts_with("yes:") && opens(&user, &service));
+    assert!(is_yes(&asked.dial(&name, &service)) && opens(&user, &service));
 
     house.admin.post(&format!("/identities/{identity}/disable"), json!({ "durationMinutes": 5 })).expect(200);
-    assert!(asked.why(&name, &service).iter().any(|line| line.contains("is disabled until")));
+    assert_eq!(whats(&asked.dial(&name, &service)), ["disabled"]);
     let blank = fresh("blank");
     house.identity(&blank, json!({}));
-    assert!(asked.why(&blank, &service).iter().any(|line| line.contains("nothing to log in with")));
-    let unknown = Command::Explain { right: PolicyType::Dial, identity: "nobody".into(), service };
-    assert!(socket::ask(&socket::beside(&asked.data), &unknown).unwrap().is_err());
+    assert!(whats(&asked.dial(&blank, &service)).contains(&"noCredential"));
+}
+
+#[test]
+fn both_ways_to_ask_give_one_answer() {
+    let asked = Asked::start();
+    let name = fresh("person");
+    asked.house.user(&name, json!({}));
+    let service = asked.house.service(&fresh("service"), json!({}));
+    let why = asked.dial(&name, &service);
+    assert_eq!(serde_json::from_str::<Json>(&asked.told(&name, &service, true).unwrap()).unwrap(), why);
+    assert!(asked.told(&name, &service, false).unwrap().starts_with(&format!("no: {name} may not dial")));
+    assert!(asked.told("nobody", &service, false).unwrap_err().contains("nobody"));
+    asked.ask("Dial", "nobody", &service).refused(404, "NOT_FOUND", "");
+    asked.ask("Invalid", &name, &service).refused(400, "COULD_NOT_VALIDATE", "type");
+    asked.house.admin.at(Base::Overkeep).get("/explain?identity=x&type=Dial").refused(400, "COULD_NOT_VALIDATE", "service");
 }

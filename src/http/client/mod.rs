@@ -11,12 +11,16 @@ mod session;
 mod session_certificate;
 mod terminator;
 
-use super::{common, route::Routes, row::Permission::*};
+use super::{
+    common,
+    route::{CONTRACT, Routes},
+    row::Permission::*,
+};
 use crate::entity::Service;
 
 /// The whole table.
 pub fn routes() -> Routes {
-    Routes::new("client", "/edge/client/v1")
+    Routes::new("client", "/edge/client/v1", CONTRACT)
         .mount(common::routes)
         .get("/protocols", Open, common::information::protocols)
         .says("The protocols this controller speaks, and where.")

@@ -15,8 +15,13 @@ use crate::{
 };
 
 /// The interfaces and their base paths.
-const INTERFACES: [(&str, &str); 3] =
-    [("edge", "/edge/client/v1"), ("edge-client", "/edge/client/v1"), ("edge-management", "/edge/management/v1")];
+const INTERFACES: [(&str, &str); 4] = [
+    ("edge", "/edge/client/v1"),
+    ("edge-client", "/edge/client/v1"),
+    ("edge-management", "/edge/management/v1"),
+    // Clients look up the names that they know, and pass over this one.
+    ("overkeep", "/overkeep/v1"),
+];
 
 /// What this controller is.
 #[derive(Serialize, JsonSchema)]

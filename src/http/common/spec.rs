@@ -114,3 +114,8 @@ pub async fn client(call: Call) -> Result<Document> {
 pub async fn management(call: Call) -> Result<Document> {
     json(&call.descriptions.management).map(Document)
 }
+
+/// GET /openapi.json of the controller's own interface
+pub async fn overkeep(call: Call) -> Result<Document> {
+    json(&call.descriptions.overkeep).map(Document)
+}

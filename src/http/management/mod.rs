@@ -13,7 +13,12 @@ mod summary;
 mod trace;
 mod transit_router;
 
-use super::{common, route::Routes, row::Permission::*, verbs};
+use super::{
+    common,
+    route::{CONTRACT, Routes},
+    row::Permission::*,
+    verbs,
+};
 use crate::entity::{
     ApiSession, AuthPolicy, Authenticator, Ca, Config, ConfigType, EdgeRouter, EdgeRouterPolicy, Enrollment, ExternalJwtSigner, Identity,
     IdentityType, PostureCheck, PostureCheckType, Service, ServiceEdgeRouterPolicy, ServicePolicy, Terminator,
@@ -21,7 +26,7 @@ use crate::entity::{
 
 /// The whole table.
 pub fn routes() -> Routes {
-    Routes::new("management", "/edge/management/v1")
+    Routes::new("management", "/edge/management/v1", CONTRACT)
         .mount(common::routes)
         .get("/summary", Admin, summary::summary)
         .says("How many records there are of each kind.")

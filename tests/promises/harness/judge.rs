@@ -6,15 +6,19 @@ use std::{
 };
 
 use jsonschema::Validator;
-use overkeep::http::{self, Found, Interface};
+use overkeep::http::{Found, Interface, Interfaces};
 use serde_json::{Value as Json, json};
 
 use super::{answer::Answer, caller::Base};
 
 /// The route table of an interface.
 pub fn interface(base: Base) -> &'static Interface {
-    static BOTH: LazyLock<[Interface; 2]> = LazyLock::new(|| [http::management().unwrap(), http::client().unwrap()]);
-    &BOTH[usize::from(base == Base::Client)]
+    static ALL: LazyLock<Interfaces> = LazyLock::new(|| Interfaces::new().unwrap());
+    match base {
+        Base::Management => &ALL.management,
+        Base::Client => &ALL.client,
+        Base::Overkeep => &ALL.overkeep,
+    }
 }
 
 /// Panics where an answer is not one that its operation describes.
@@ -56,7 +60,7 @@ fn located(path: &str) -> Option<(Base, String)> {
     let tidy = path.split('/').filter(|part| !part.is_empty()).fold(String::new(), |path, part| path + "/" + part);
     let below =
         |base: Base| tidy.strip_prefix(base.path()).map(|below| (base, if below.is_empty() { "/".into() } else { below.to_owned() }));
-    [Base::Management, Base::Client].into_iter().find_map(below)
+    Base::ALL.into_iter().find_map(below)
 }
 
 /// A text as part of a JSON pointer.

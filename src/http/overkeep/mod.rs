@@ -1,0 +1,14 @@
+//! What only this controller has, for administrators. The other two interfaces are the contract's, and stay as their clients know them.
+
+mod explain;
+
+use super::{common, route::Routes, row::Permission::*};
+
+/// The whole table.
+pub fn routes() -> Routes {
+    Routes::new("extensions", "/overkeep/v1", env!("CARGO_PKG_VERSION"))
+        .get("/openapi.json", Open, common::spec::overkeep)
+        .says("This description.")
+        .get("/explain", Admin, explain::explain)
+        .says("Why an identity may or may not dial or bind a service, and what would change that.")
+}
