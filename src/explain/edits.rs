@@ -2,18 +2,15 @@
 
 use serde_json::json;
 
-use super::{Case, Edit, Obstacle, What, tomorrow};
+use super::{Case, Edit, MOST, Obstacle, What};
 use crate::{
     access::{Near, Subject},
     clock::Timestamp,
-    entity::{EdgeRouter, FactsExt, Id, Identity, Record, Roles, ServicePolicy},
+    entity::{EdgeRouter, Enrollment, Identity, Record, Roles, ServicePolicy},
     error::Result,
     posture::Judged,
     store::Read,
 };
-
-/// More suggestions than this help nobody.
-const MOST: usize = 10;
 
 pub fn disabled(identity: &Record<Identity>) -> Obstacle {
     let until = identity.state.disabled_until.map_or_else(String::new, |until| format!(" until {until}"));
@@ -23,33 +20,36 @@ pub fn disabled(identity: &Record<Identity>) -> Obstacle {
     Obstacle { what: What::Disabled, text: format!("{name} is disabled{until}"), edits: vec![edit] }
 }
 
-pub fn no_credential(identity: &Record<Identity>, outstanding: Option<Timestamp>, now: Timestamp) -> Obstacle {
-    let name = &identity.spec.name;
-    let text = match outstanding {
-        Some(end) if end > now => format!("{name} has not enrolled yet; the token it was given is good until {end}"),
-        Some(end) => format!("{name} has not enrolled, and the token it was given ended at {end}"),
-        None => format!("{name} has nothing to log in with and was given no enrollment token"),
+/// Nothing to log in with. Of the requests, the identity has to do the last one itself: enroll.
+pub fn no_credential(identity: &Record<Identity>, outstanding: Option<&Record<Enrollment>>, now: Timestamp) -> Obstacle {
+    let (name, tomorrow) = (&identity.spec.name, now.plus_minutes(24 * 60));
+    let edit = |path, body, text| vec![Edit { method: "POST", path, body, text }];
+    let (text, edits) = match outstanding.map(|enrollment| (&enrollment.id, enrollment.spec.expires_at)) {
+        Some((_, end)) if end > now => (format!("{name} has not enrolled yet; the token it was given is good until {end}"), Vec::new()),
+        Some((id, end)) => (
+            format!("{name} has not enrolled, and the token it was given ended at {end}"),
+            edit(
+                format!("/enrollments/{id}/refresh"),
+                json!({ "expiresAt": tomorrow }),
+                format!("give {name} a new token, and have it enroll"),
+            ),
+        ),
+        None => (
+            format!("{name} has nothing to log in with and was given no enrollment token"),
+            edit(
+                "/enrollments".into(),
+                json!({ "identityId": identity.id, "method": "ott", "expiresAt": tomorrow }),
+                format!("give {name} an enrollment token, and have it enroll"),
+            ),
+        ),
     };
-    let edit = Edit {
-        method: "POST",
-        path: "/enrollments".into(),
-        body: json!({ "identityId": identity.id, "method": "ott", "expiresAt": tomorrow(now) }),
-        text: format!("give {name} an enrollment token, and have it enroll"),
-    };
-    Obstacle { what: What::NoCredential, text, edits: if outstanding.is_some() { Vec::new() } else { vec![edit] } }
+    Obstacle { what: What::NoCredential, text, edits }
 }
 
 /// No policy gives the right: what would make one that nearly does, and the policy that is missing.
-///
-/// # Errors
-/// A record cannot be read.
-pub fn no_policy(tx: &Read<'_>, case: &Case<'_>) -> Result<Obstacle> {
+pub fn no_policy(case: &Case<'_>, near: &[(Record<ServicePolicy>, Near)]) -> Obstacle {
     let (identity, service) = (&case.identity, &case.service);
-    let near = case.access.ask(|engine| engine.nearly(identity.id.as_str(), service.id.as_str(), case.right));
-    let mut edits = Vec::new();
-    for policy in near.iter().take(MOST) {
-        edits.extend(completing(tx, case, policy)?);
-    }
+    let mut edits: Vec<Edit> = near.iter().flat_map(|(policy, near)| completing(case, policy, near)).collect();
     edits.sort_by_key(|edit| edit.body.to_string().len());
     edits.truncate(MOST);
     let verb = case.right.verb();
@@ -62,11 +62,7 @@ pub fn no_policy(tx: &Read<'_>, case: &Case<'_>) -> Result<Obstacle> {
         }),
         text: format!("add a policy that lets {} {verb} {}", identity.spec.name, service.spec.name),
     });
-    Ok(Obstacle {
-        what: What::NoPolicy,
-        text: format!("no service policy lets {} {verb} {}", identity.spec.name, service.spec.name),
-        edits,
-    })
+    Obstacle { what: What::NoPolicy, text: format!("no service policy lets {} {verb} {}", identity.spec.name, service.spec.name), edits }
 }
 
 /// Every policy that gives the right asks for something that the endpoint has not shown.
@@ -88,8 +84,7 @@ pub fn posture(case: &Case<'_>, failed: &[(String, Vec<Judged>)]) -> Obstacle {
 }
 
 /// What would make a policy that matches one side match the other too.
-fn completing(tx: &Read<'_>, case: &Case<'_>, near: &Near) -> Result<Vec<Edit>> {
-    let Some(policy) = tx.find::<ServicePolicy>(&Id::from_text(near.policy.as_ref()))? else { return Ok(Vec::new()) };
+fn completing(case: &Case<'_>, policy: &Record<ServicePolicy>, near: &Near) -> Vec<Edit> {
     let (path, name, id, held) = match near.missing {
         Subject::Service => ("services", &case.service.spec.name, case.service.id.as_str(), &case.service.spec.role_attributes),
         _ => ("identities", &case.identity.spec.name, case.identity.id.as_str(), &case.identity.spec.role_attributes),
@@ -105,7 +100,7 @@ fn completing(tx: &Read<'_>, case: &Case<'_>, near: &Near) -> Result<Vec<Edit>> 
             body: json!({ member: with(listed, [format!("@{id}")]) }),
             text: format!("name {name} in the policy {}", policy.spec.name),
         };
-        return Ok(vec![edit]);
+        return vec![edit];
     }
     let adding = |attributes: &Vec<std::sync::Arc<str>>| Edit {
         method: "PATCH",
@@ -113,7 +108,7 @@ fn completing(tx: &Read<'_>, case: &Case<'_>, near: &Near) -> Result<Vec<Edit>> 
         body: json!({ "roleAttributes": with(held, attributes.iter().map(ToString::to_string)) }),
         text: format!("give {name} the role {}, for the policy {}", attributes.join(" and "), policy.spec.name),
     };
-    Ok(near.lacking.iter().map(adding).collect())
+    near.lacking.iter().map(adding).collect()
 }
 
 fn with(listed: &Roles, more: impl IntoIterator<Item = String>) -> Vec<String> {

@@ -4,23 +4,30 @@
 //! asks the same engine. Start reading at [`explain`], then [`edits`], which turns an obstacle into requests that remove it. Invariant: the
 //! verdict is what POST /sessions would do now, and doing one edit of every obstacle turns a no into a yes.
 
+mod authentication;
 mod edits;
+mod policies;
 mod text;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value as Json;
 
+use self::{
+    authentication::Authentication,
+    policies::{Grant, NearGrant},
+};
 use crate::{
-    access::{Access, Granting, Reason, Right},
+    access::{Access, Near, Right},
     clock::Timestamp,
-    entity::{
-        ApiSession, Authenticator, EdgeRouter, Enrollment, Entity, EntityRef, Facts, FactsExt, Id, Identity, Record, Service, ServicePolicy,
-    },
+    entity::{ApiSession, EdgeRouter, Entity, EntityRef, Facts, FactsExt, Id, Identity, Record, Service, ServicePolicy},
     error::{Error, Result},
     posture::{Evidence, Judge, Posture, Ruling},
     store::Read,
 };
+
+/// More of what would help than this helps nobody.
+const MOST: usize = 10;
 
 /// A question: may this identity dial, or bind, this service?
 pub struct Question<'q> {
@@ -39,6 +46,7 @@ struct Case<'q> {
     service: Record<Service>,
     right: Right,
     access: &'q Access,
+    now: Timestamp,
 }
 
 /// The answer.
@@ -51,23 +59,15 @@ pub struct Explanation {
     right: Right,
     /// Whether a session would be opened now.
     pub verdict: bool,
+    authentication: Authentication,
     /// The policies that give the right.
     policies: Vec<Grant>,
+    /// Where no policy gives it: those that are nearest to it, 10 at most.
+    near_policies: Vec<NearGrant>,
     /// The edge routers that identity and service have in common.
     routers: Vec<Router>,
     /// What stands in the way; empty exactly if the verdict is yes.
     pub obstacles: Vec<Obstacle>,
-}
-
-/// A policy that gives the right, and by what.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-struct Grant {
-    policy: EntityRef,
-    /// What of the identity the policy names, as it stands there: `@id`, `#all`, or role attributes.
-    identity_by: Vec<String>,
-    /// What of the service the policy names.
-    service_by: Vec<String>,
 }
 
 /// An edge router to go over.
@@ -117,21 +117,21 @@ pub struct Edit {
     pub text: String,
 }
 
-/// The identity or service that a question names.
-fn named<E: Entity>(tx: &Read<'_>, parameter: &str, name: &str) -> Result<Record<E>> {
-    let found = tx.find_named::<E>(name)?;
-    found.ok_or_else(|| Error::NotFound { kind: E::KIND.name, id: name.into(), field: Some(parameter.into()) })
-}
-
 /// Answers a question.
 ///
 /// # Errors
 /// There is no such identity or service; or a record cannot be read.
 pub fn explain(tx: &Read<'_>, question: &Question<'_>) -> Result<Explanation> {
     let Question { identity, service, right, access, posture } = *question;
-    let case = Case { identity: named(tx, "identity", identity)?, service: named(tx, "service", service)?, right, access };
+    let case = Case { identity: named(tx, "identity", identity)?, service: named(tx, "service", service)?, right, access, now: tx.now() };
     let evidence = evidence(tx, posture, &case.identity)?;
-    answer(tx, &case, evidence)
+    answer(tx, case, &evidence)
+}
+
+/// The identity or service that a question names.
+fn named<E: Entity>(tx: &Read<'_>, parameter: &str, name: &str) -> Result<Record<E>> {
+    let found = tx.find_named::<E>(name)?;
+    found.ok_or_else(|| Error::NotFound { kind: E::KIND.name, id: name.into(), field: Some(parameter.into()) })
 }
 
 /// What the endpoint of an identity showed, in its newest session.
@@ -142,66 +142,49 @@ fn evidence(tx: &Read<'_>, posture: Option<&Posture>, identity: &Record<Identity
     Ok(known.unwrap_or_default().seen_by(&identity.state.sdk_info))
 }
 
-fn answer(tx: &Read<'_>, case: &Case<'_>, evidence: Evidence) -> Result<Explanation> {
+fn answer(tx: &Read<'_>, case: Case<'_>, evidence: &Evidence) -> Result<Explanation> {
     let (identity, service) = (case.identity.id.as_str(), case.service.id.as_str());
     let (granting, common) = case.access.ask(|engine| {
         let common: Vec<String> = engine.common_edge_routers(identity, service).in_order().map(|(_, id)| id.to_string()).collect();
         (engine.granting(identity, service, case.right), common)
     });
-    let policies = granting.iter().filter_map(|grant| shown(tx, case, grant).transpose()).collect::<Result<Vec<_>>>()?;
+    let judge = Judge::new(tx, evidence.clone());
+    let granted = |grant| policies::granting(tx, &case, grant, &judge, evidence).transpose();
+    let policies = granting.iter().filter_map(granted).collect::<Result<Vec<_>>>()?;
+    let near = if policies.is_empty() { nearest(tx, &case)? } else { Vec::new() };
     let routers = common.into_iter().filter_map(|id| router(tx, id).transpose()).collect::<Result<Vec<_>>>()?;
-    let mut obstacles = login(tx, &case.identity)?;
+    let (authentication, mut obstacles) = authentication::judge(tx, &case.identity)?;
     if policies.is_empty() {
-        obstacles.push(edits::no_policy(tx, case)?);
-    } else if let Ruling::Failed(failed) = Judge::new(tx, evidence).rule(&granting)? {
-        obstacles.push(edits::posture(case, &failed));
+        obstacles.push(edits::no_policy(&case, &near));
+    } else if let Ruling::Failed(failed) = judge.rule(&granting)? {
+        obstacles.push(edits::posture(&case, &failed));
     }
     if routers.is_empty() {
-        obstacles.extend(edits::no_router(tx, case)?);
+        obstacles.extend(edits::no_router(tx, &case)?);
     }
     Ok(Explanation {
         identity: EntityRef::of(&case.identity, &case.identity.spec.name),
         service: EntityRef::of(&case.service, &case.service.spec.name),
         right: case.right,
         verdict: obstacles.is_empty(),
+        authentication,
         policies,
+        near_policies: near.iter().map(|(policy, near)| policies::nearly(&case, policy, near)).collect(),
         routers,
         obstacles,
     })
 }
 
-fn shown(tx: &Read<'_>, case: &Case<'_>, grant: &Granting) -> Result<Option<Grant>> {
-    let Some(policy) = tx.find::<ServicePolicy>(&Id::from_text(grant.policy.as_ref()))? else { return Ok(None) };
-    let by = |reason: &Reason, id: &str| match reason {
-        Reason::Id => vec![format!("@{id}")],
-        Reason::Everyone => vec!["#all".into()],
-        Reason::Attributes(attributes) => attributes.iter().map(|attribute| format!("#{attribute}")).collect(),
-    };
-    let (identity_by, service_by) = (by(&grant.identity, case.identity.id.as_str()), by(&grant.service, case.service.id.as_str()));
-    Ok(Some(Grant { policy: EntityRef::of(&policy, &policy.spec.name), identity_by, service_by }))
+/// The policies that lack least to give the right.
+fn nearest(tx: &Read<'_>, case: &Case<'_>) -> Result<Vec<(Record<ServicePolicy>, Near)>> {
+    let (identity, service) = (case.identity.id.as_str(), case.service.id.as_str());
+    let mut near = case.access.ask(|engine| engine.nearly(identity, service, case.right));
+    near.sort_by_key(|near| near.lacking.iter().map(Vec::len).min());
+    let read = |near: Near| Ok(tx.find(&Id::<ServicePolicy>::from_text(near.policy.as_ref()))?.map(|policy| (policy, near)));
+    near.into_iter().take(MOST).filter_map(|near| read(near).transpose()).collect()
 }
 
 fn router(tx: &Read<'_>, id: String) -> Result<Option<Router>> {
     let found = tx.find::<EdgeRouter>(&Id::from_text(id.as_str()))?;
     Ok(found.map(|router| Router { is_online: tx.link(&id).is_some(), id, name: router.spec.name }))
-}
-
-/// What keeps an identity from logging in at all.
-fn login(tx: &Read<'_>, identity: &Record<Identity>) -> Result<Vec<Obstacle>> {
-    let (id, now) = (identity.id.as_str(), tx.now());
-    let mut obstacles = Vec::new();
-    if identity.state.is_disabled(now) {
-        obstacles.push(edits::disabled(identity));
-    }
-    let has_credential = tx.any::<Authenticator>("identity", id)? || identity.spec.external_id.is_some();
-    if !has_credential {
-        let outstanding = tx.linked::<Enrollment>("identity", id)?.iter().map(|e| e.spec.expires_at).max();
-        obstacles.push(edits::no_credential(identity, outstanding, now));
-    }
-    Ok(obstacles)
-}
-
-/// A day from now, which is how long a suggested enrollment is good for.
-fn tomorrow(now: Timestamp) -> Timestamp {
-    now.plus_minutes(24 * 60)
 }

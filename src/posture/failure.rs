@@ -72,7 +72,8 @@ pub struct CheckFailure {
 }
 
 impl CheckFailure {
-    fn of(check: &Rc<Record<PostureCheck>>, evidence: &Evidence, now: Timestamp) -> Self {
+    /// Why an endpoint does not pass a check.
+    pub fn of(check: &Rc<Record<PostureCheck>>, evidence: &Evidence, now: Timestamp) -> Self {
         let why = Why::of(&check.spec.demand, check.id.as_str(), evidence, now);
         Self { posture_check_id: check.id.to_string(), posture_check_name: check.spec.name.clone(), why }
     }

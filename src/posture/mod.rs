@@ -22,7 +22,7 @@ use std::{
 };
 
 pub use evidence::{Answered, Endpoint, Evidence, Os, Presence, Process};
-pub use failure::{FailedRequest, PolicyFailure};
+pub use failure::{CheckFailure, FailedRequest, PolicyFailure};
 pub use lapse::{Doubt, Lapsed, depends_on_time, end, lapsed};
 pub use policies::{Judge, Judged, Ruling};
 pub use response::Response;

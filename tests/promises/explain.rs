@@ -8,7 +8,7 @@ use overkeep::{
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;
 
-use crate::harness::{Answer, Base, Caller, House, encoded, fresh};
+use crate::harness::{Answer, Base, Caller, Dice, House, encoded, fresh};
 
 /// A controller that is asked by its administrator and by the owner of its host.
 struct Asked {
@@ -40,12 +40,25 @@ impl Asked {
         socket::ask(&socket::beside(&self.data), &command).unwrap().map(|lines| lines.join("\n"))
     }
 
-    /// Does what an edit says.
+    /// Does what an edit says. What is answered takes it back.
     #[track_caller]
-    fn make(&self, edit: &Json) {
-        let (method, path) = (edit["method"].as_str().unwrap(), edit["path"].as_str().unwrap());
-        let done = self.house.admin.ask(method, path).json(&edit["body"]).send();
+    fn make(&self, edit: &Json) -> impl FnOnce() {
+        let (method, path, body) = (edit["method"].as_str().unwrap(), edit["path"].as_str().unwrap(), &edit["body"]);
+        let admin = self.house.admin.clone();
+        let before: Json = match method {
+            "PATCH" => {
+                let stored = admin.get(path).expect(200);
+                body.as_object().unwrap().keys().map(|member| (member.clone(), stored.data()[member].clone())).collect()
+            }
+            _ => Json::Null,
+        };
+        let done = admin.ask(method, path).json(body).send();
         assert!(done.status < 300, "{edit}: {}", done.text);
+        let path = if method == "POST" { format!("{path}/{}", done.id()) } else { path.to_owned() };
+        move || {
+            let undone = if before.is_null() { admin.delete(&path) } else { admin.patch(&path, before) };
+            undone.expect(200);
+        }
     }
 }
 
@@ -82,10 +95,80 @@ fn doing_one_edit_for_every_obstacle_turns_a_no_into_a_yes() {
         policy(case, &role, &service);
         let before = asked.dial(&name, &service);
         assert!(!is_yes(&before) && !opens(&user, &service), "case {case}: {before:#}");
-        before["obstacles"].as_array().unwrap().iter().for_each(|obstacle| asked.make(&obstacle["edits"][0]));
+        before["obstacles"].as_array().unwrap().iter().for_each(|obstacle| drop(asked.make(&obstacle["edits"][0])));
         let after = asked.dial(&identity, &service);
         assert!(is_yes(&after) && opens(&user, &service), "case {case}: {before:#} became {after:#}");
     }
+}
+
+/// Somebody logged in, or a service, with an id.
+type Known<T> = (String, T);
+
+/// Four people, four services and some policies between them, by chance.
+fn crowd(house: &House, dice: &mut Dice) -> (Vec<Known<Caller>>, Vec<Known<()>>) {
+    const ROLES: [&str; 3] = ["red", "green", "blue"];
+    let mut some = |least: usize| -> Vec<&str> { (0..least + dice.below(3 - least)).map(|_| ROLES[dice.below(3)]).collect() };
+    let users = (0..4).map(|_| house.user(&fresh("person"), json!({ "roleAttributes": some(0) }))).collect();
+    let services: Vec<_> = (0..4).map(|_| (house.service(&fresh("service"), json!({ "roleAttributes": some(0) })), ())).collect();
+    house.admin.post("/edge-routers", json!({ "name": fresh("router"), "roleAttributes": ["red"] })).expect(201);
+    house.admin.post("/edge-routers", json!({ "name": fresh("router"), "roleAttributes": ["green"] })).expect(201);
+    let check = json!({ "typeId": "DOMAIN", "name": fresh("check"), "domains": ["corp"], "roleAttributes": ["strict"] });
+    house.admin.post("/posture-checks", check).expect(201);
+    let mut roles = || -> Vec<String> { some(1).iter().map(|role| format!("#{role}")).collect() };
+    for n in 0..8 {
+        let (semantic, path, one, other) = match n {
+            0..4 => (["AllOf", "AnyOf"][n % 2], "service-policies", "identityRoles", "serviceRoles"),
+            4..6 => ("AnyOf", "edge-router-policies", "identityRoles", "edgeRouterRoles"),
+            _ => ("AnyOf", "service-edge-router-policies", "serviceRoles", "edgeRouterRoles"),
+        };
+        let of_one = if n % 2 == 0 { roles() } else { vec!["#all".into()] };
+        let mut body = json!({ "name": fresh("policy"), "semantic": semantic, one: of_one, other: roles() });
+        if n < 4 {
+            body["type"] = "Dial".into();
+            body["postureCheckRoles"] = if n < 2 { json!(["#strict"]) } else { json!([]) };
+        }
+        house.admin.post(&format!("/{path}"), body).expect(201);
+    }
+    (users, services)
+}
+
+#[test]
+fn the_verdict_is_what_happens_and_each_edit_removes_what_it_is_for() {
+    let asked = Asked::start();
+    let house = &asked.house;
+    let (mut no, mut yes) = (0, 0);
+    for seed in 0..2 {
+        let mut dice = Dice::new(seed);
+        let (users, services) = crowd(house, &mut dice);
+        users.iter().step_by(2).for_each(|(_, user)| {
+            user.post("/posture-response", json!({ "id": "any", "typeId": "DOMAIN", "domain": "corp" })).expect(201);
+        });
+        for ((identity, user), (service, ())) in users.iter().flat_map(|user| services.iter().map(move |service| (user, service))) {
+            let before = asked.dial(identity, service);
+            assert_eq!(is_yes(&before), opens(user, service), "seed {seed}: {before:#}");
+            if is_yes(&before) {
+                yes += 1;
+                continue;
+            }
+            no += 1;
+            for obstacle in before["obstacles"].as_array().unwrap() {
+                for edit in obstacle["edits"].as_array().unwrap() {
+                    let undo = asked.make(edit);
+                    let after = asked.dial(identity, service);
+                    assert!(!whats(&after).contains(&obstacle["what"].as_str().unwrap()), "seed {seed}: {edit:#} left {after:#}");
+                    undo();
+                }
+            }
+            if no % 4 == 0 {
+                for obstacle in before["obstacles"].as_array().unwrap() {
+                    let edits = obstacle["edits"].as_array().unwrap();
+                    drop(asked.make(&edits[dice.below(edits.len())]));
+                }
+                assert!(is_yes(&asked.dial(identity, service)) && opens(user, service), "seed {seed}: {before:#}");
+            }
+        }
+    }
+    assert!(no > 3 && yes > 3, "{no} times no, {yes} times yes");
 }
 
 #[test]

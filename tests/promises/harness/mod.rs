@@ -5,6 +5,7 @@
 
 mod answer;
 mod caller;
+mod dice;
 mod enrolling;
 mod house;
 mod judge;
@@ -16,6 +17,7 @@ use std::sync::{
 
 pub use answer::Answer;
 pub use caller::{Base, Caller, encoded};
+pub use dice::Dice;
 pub use enrolling::Key;
 pub use house::{House, PASSWORD, trusting};
 pub use judge::interface;

@@ -1,0 +1,89 @@
+//! Policies as an explanation shows them: those that grant, and those that nearly do.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::Case;
+use crate::{
+    access::{Granting, Near, Reason, Subject},
+    entity::{EntityRef, FactsExt, Id, Record, ServicePolicy},
+    error::Result,
+    posture::{CheckFailure, Evidence, Judge},
+    store::Read,
+};
+
+/// A policy that gives the right, and by what.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Grant {
+    pub policy: EntityRef,
+    /// What of the identity the policy names, as it stands there: `@id`, `#all`, or role attributes.
+    pub identity_by: Vec<String>,
+    /// What of the service the policy names.
+    pub service_by: Vec<String>,
+    /// The posture checks that the policy asks for.
+    pub posture_checks: Vec<EntityRef>,
+    /// Those of them that the endpoint does not pass: what it showed, and what is demanded.
+    pub failed_checks: Vec<CheckFailure>,
+}
+
+/// A policy of the right type that matches the identity or the service, but not both.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NearGrant {
+    pub policy: EntityRef,
+    /// What it does not match.
+    pub missing: Missing,
+    /// By what it matches the other.
+    pub matched_by: Vec<String>,
+    /// Sets of role attributes of which any one would do; none where only naming the id in the policy helps.
+    pub lacking: Vec<Vec<String>>,
+}
+
+/// One of the two that a question is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "MissingSide")]
+pub enum Missing {
+    Identity,
+    Service,
+}
+
+/// A policy that gives the right; nothing if it has gone meanwhile.
+///
+/// # Errors
+/// A record cannot be read.
+pub fn granting(tx: &Read<'_>, case: &Case<'_>, grant: &Granting, judge: &Judge<'_>, evidence: &Evidence) -> Result<Option<Grant>> {
+    let Some(policy) = tx.find(&Id::<ServicePolicy>::from_text(grant.policy.as_ref()))? else { return Ok(None) };
+    let checks = judge.checks(grant)?;
+    let failed = checks.iter().filter(|judged| !judged.verdict.passes);
+    Ok(Some(Grant {
+        policy: EntityRef::of(&policy, &policy.spec.name),
+        identity_by: by(&grant.identity, case.identity.id.as_str()),
+        service_by: by(&grant.service, case.service.id.as_str()),
+        posture_checks: checks.iter().map(|judged| EntityRef::of(&judged.check, &judged.check.spec.name)).collect(),
+        failed_checks: failed.map(|judged| CheckFailure::of(&judged.check, evidence, case.now)).collect(),
+    }))
+}
+
+/// A policy that nearly gives the right, as read.
+pub fn nearly(case: &Case<'_>, policy: &Record<ServicePolicy>, near: &Near) -> NearGrant {
+    let (missing, there) = match near.missing {
+        Subject::Service => (Missing::Service, case.identity.id.as_str()),
+        _ => (Missing::Identity, case.service.id.as_str()),
+    };
+    NearGrant {
+        policy: EntityRef::of(policy, &policy.spec.name),
+        missing,
+        matched_by: by(&near.matched, there),
+        lacking: near.lacking.iter().map(|set| set.iter().map(ToString::to_string).collect()).collect(),
+    }
+}
+
+fn by(reason: &Reason, id: &str) -> Vec<String> {
+    match reason {
+        Reason::Id => vec![format!("@{id}")],
+        Reason::Everyone => vec!["#all".into()],
+        Reason::Attributes(attributes) => attributes.iter().map(|attribute| format!("#{attribute}")).collect(),
+    }
+}
