@@ -133,12 +133,14 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let doubts = bell.clone();
     let posture = Posture::following(&store, access.clone(), move |doubt| drop(doubts.send(Note::Doubt(doubt))));
     let changes = Changes::new(store.clone(), surroundings(config, holdings.clone(), advertised.clone()));
+    let maintenance = Maintenance::new(store.clone(), clock.clone(), &config.data);
     let owner = Host {
         store: store.clone(),
         changes: changes.clone(),
         passwords: passwords.clone(),
         holdings: holdings.clone(),
         access: access.clone(),
+        maintenance: maintenance.clone(),
         posture: Some(posture.clone()),
         clock: clock.clone(),
     };
@@ -161,7 +163,6 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         origins: config.http.cors_origins.clone(),
     };
     let interfaces = Interfaces::new()?;
-    let maintenance = Maintenance::new(store.clone(), clock.clone(), &config.data);
     let services = Arc::new(Services {
         store: store.clone(),
         changes,
@@ -225,7 +226,8 @@ pub fn host(config: &Config) -> Result<Host, NotStarted> {
     let holdings = Arc::new(Holdings::open(&change::material(&store)?)?);
     let changes = Changes::new(store.clone(), surroundings(config, holdings.clone(), String::new()));
     let access = Access::following(&store, clock.clone())?;
-    Ok(Host { store, changes, passwords, holdings, access, posture: None, clock })
+    let maintenance = Maintenance::new(store.clone(), clock.clone(), &config.data);
+    Ok(Host { store, changes, passwords, holdings, access, maintenance, posture: None, clock })
 }
 
 /// Runs the server on a thread of its own; it is there when this returns.

@@ -5,12 +5,15 @@ use std::{ffi::OsString, path::PathBuf};
 use clap::{Args, Subcommand, ValueEnum};
 use uuid::Uuid;
 
-use super::run::Sources;
+use super::{
+    progress::{Bar, watched},
+    run::Sources,
+};
 use crate::{
     access::Right,
     config::Config,
     controller,
-    host::{Command, socket},
+    host::{Command, Outcome, socket},
 };
 
 /// Which controller.
@@ -86,11 +89,11 @@ enum PkiCommand {
 }
 
 impl Admin {
-    /// Does it, and answers in lines for a person.
+    /// Does it, and says so.
     ///
     /// # Errors
     /// One line.
-    pub fn act(self, environment: &[(OsString, OsString)]) -> Result<Vec<String>, String> {
+    pub fn act(self, environment: &[(OsString, OsString)]) -> Result<Outcome, String> {
         let config = self.which.config(environment)?;
         match self.what {
             AdminCommand::List => done(&config, Command::ListAdministrators),
@@ -98,20 +101,22 @@ impl Admin {
             AdminCommand::ResetPassword { username, password_file } => {
                 let given = Config { admin_password_file: password_file, ..config.clone() }.admin_password().map_err(|e| e.to_string())?;
                 let password = given.clone().unwrap_or_else(|| Uuid::new_v4().simple().to_string());
-                let mut lines = done(&config, Command::ResetPassword { username, password: password.clone() })?;
-                lines.extend(given.is_none().then(|| format!("password: {password}")));
-                Ok(lines)
+                let mut outcome = done(&config, Command::ResetPassword { username, password: password.clone() })?;
+                if let Outcome::Done(lines) = &mut outcome {
+                    lines.extend(given.is_none().then(|| format!("password: {password}")));
+                }
+                Ok(outcome)
             }
         }
     }
 }
 
 impl Pki {
-    /// Does it, and answers in lines for a person.
+    /// Does it, and says so.
     ///
     /// # Errors
     /// One line.
-    pub fn act(self, environment: &[(OsString, OsString)]) -> Result<Vec<String>, String> {
+    pub fn act(self, environment: &[(OsString, OsString)]) -> Result<Outcome, String> {
         let config = self.which.config(environment)?;
         match self.what {
             PkiCommand::Status => done(&config, Command::ListCertificates),
@@ -120,11 +125,11 @@ impl Pki {
 }
 
 impl Explain {
-    /// Does it, and answers in lines for a person.
+    /// Does it, and says so.
     ///
     /// # Errors
     /// One line.
-    pub fn act(self, environment: &[(OsString, OsString)]) -> Result<Vec<String>, String> {
+    pub fn act(self, environment: &[(OsString, OsString)]) -> Result<Outcome, String> {
         let Self { right, identity, service, json, which } = self;
         let right = match right {
             Verb::Dial => Right::Dial,
@@ -135,21 +140,31 @@ impl Explain {
 }
 
 impl Which {
-    fn config(&self, environment: &[(OsString, OsString)]) -> Result<Config, String> {
+    /// Its configuration.
+    ///
+    /// # Errors
+    /// One line.
+    pub fn config(&self, environment: &[(OsString, OsString)]) -> Result<Config, String> {
         let flags = self.data.clone().map(|data| ("data", data)).into_iter().collect();
         Sources { file: self.config.clone(), environment, flags }.config().map_err(|refused| refused.to_string())
     }
 }
 
-fn done(config: &Config, command: Command) -> Result<Vec<String>, String> {
-    if let Some(told) = socket::ask(&socket::beside(&config.data), &command) {
+/// Has a command done by the controller, if it runs.
+pub fn asked(config: &Config, command: &Command) -> Option<Result<Outcome, String>> {
+    let mut bar = Bar::default();
+    socket::ask(&socket::beside(&config.data), command, &mut |done, total| bar.show(done, total))
+}
+
+fn done(config: &Config, command: Command) -> Result<Outcome, String> {
+    if let Some(told) = asked(config, &command) {
         return told;
     }
     if !config.data.exists() {
         return Err(format!("data: {}: there is no such file", config.data.display()));
     }
     let host = controller::host(config).map_err(|e| e.to_string())?;
-    let told = host.act(command).map_err(|e| e.to_string());
+    let told = watched(|watch| host.act(command, watch)).map_err(|e| e.to_string());
     host.store.close();
     told
 }

@@ -4,8 +4,8 @@
 //! of the program understands. To add one: the file, a variant of `Command`, an arm in `act`.
 //! Start with `Command`, then `act`.
 //!
-//! Invariant: a wrong command line ends with status 2 and clap's explanation; every other failure with status 1 and one
-//! line on stderr that begins with `overkeep:`.
+//! Invariant: a wrong command line ends with status 2 and clap's explanation; a look at a file that found something wrong with
+//! status 3 and what it found on stdout; every other failure with status 1 and one line on stderr that begins with `overkeep:`.
 
 use std::ffi::OsString;
 use std::fmt::Display;
@@ -15,9 +15,12 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::config::Config;
+use crate::host::Outcome;
 use crate::logging;
 
+mod file;
 mod host;
+mod progress;
 pub mod run;
 
 /// The controller of a private overlay network in one binary and one file.
@@ -34,6 +37,10 @@ enum Command {
     Admin(host::Admin),
     Explain(host::Explain),
     Pki(host::Pki),
+    Snapshot(file::Snapshot),
+    Check(file::Check),
+    Repair(file::Repair),
+    Restore(file::Restore),
 }
 
 /// Does what this process was asked for. `start` runs a controller until it is told to stop; the log works by then.
@@ -54,17 +61,31 @@ pub fn act<E: Display>(
 ) -> Result<(), Failure> {
     match Line::try_parse_from(arguments).map_err(Failure::Usage)?.command {
         Command::Run(arguments) => start(arguments.config(environment).map_err(Failure::of)?).map_err(Failure::of),
-        Command::Admin(arguments) => print(arguments.act(environment).map_err(Failure::of)?),
-        Command::Explain(arguments) => print(arguments.act(environment).map_err(Failure::of)?),
-        Command::Pki(arguments) => print(arguments.act(environment).map_err(Failure::of)?),
+        Command::Admin(arguments) => tell(arguments.act(environment)),
+        Command::Explain(arguments) => tell(arguments.act(environment)),
+        Command::Pki(arguments) => tell(arguments.act(environment)),
+        Command::Snapshot(arguments) => tell(arguments.act(environment)),
+        Command::Check(arguments) => tell(arguments.act(environment)),
+        Command::Repair(arguments) => tell(arguments.act(environment)),
+        Command::Restore(arguments) => tell(arguments.act(environment)),
     }
 }
 
-/// Lines for whoever asked. Nobody may be listening, which is no reason to fail.
-fn print(lines: Vec<String>) -> Result<(), Failure> {
+/// What came of a command, for whoever asked.
+fn tell(acted: Result<Outcome, String>) -> Result<(), Failure> {
+    match acted.map_err(Failure::of)? {
+        Outcome::Done(lines) => {
+            print(&lines);
+            Ok(())
+        }
+        Outcome::Problems(lines) => Err(Failure::Problems(lines)),
+    }
+}
+
+/// Nobody may be listening, which is no reason to fail.
+fn print(lines: &[String]) {
     let mut out = std::io::stdout();
     lines.iter().for_each(|line| drop(writeln!(out, "{line}")));
-    Ok(())
 }
 
 /// Why a command did not do what it was asked for.
@@ -74,6 +95,8 @@ pub enum Failure {
     Usage(clap::Error),
     /// One line.
     Start(String),
+    /// The file is not as it should be; lines that say how.
+    Problems(Vec<String>),
 }
 
 impl Failure {
@@ -81,20 +104,22 @@ impl Failure {
         Failure::Start(run::one_line(&error.to_string()))
     }
 
-    /// The exit status: 0 for help and version, 2 for wrong usage, 1 for the rest.
+    /// The exit status: 0 for help and version, 2 for wrong usage, 3 for a file with something wrong in it, 1 for the rest.
     pub fn status(&self) -> u8 {
         match self {
             Failure::Usage(answer) => u8::try_from(answer.exit_code()).unwrap_or(2),
             Failure::Start(_) => 1,
+            Failure::Problems(_) => 3,
         }
     }
 
     /// Prints itself. Nobody may be listening, which is no reason to fail in another way (`eprintln!` would panic).
     fn report(self) -> ExitCode {
-        let _ = match &self {
-            Failure::Usage(answer) => answer.print(),
-            Failure::Start(line) => writeln!(std::io::stderr(), "overkeep: {line}"),
-        };
+        match &self {
+            Failure::Usage(answer) => drop(answer.print()),
+            Failure::Start(line) => drop(writeln!(std::io::stderr(), "overkeep: {line}")),
+            Failure::Problems(lines) => print(lines),
+        }
         ExitCode::from(self.status())
     }
 }

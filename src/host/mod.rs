@@ -1,5 +1,5 @@
 //! What the owner of the host may do without a password: list administrators, give one a new password, let one in again, see when
-//! certificates end, and ask why somebody may or may not use a service.
+//! certificates end, ask why somebody may or may not use a service, and copy, check or mend the file.
 //!
 //! Here: the commands and what they do to a store. [`socket`] carries them to a controller that runs, over a socket beside the data file
 //! that only its owner can open; with no controller running, `cli/` opens the file itself and acts on it. Not here: anything a
@@ -7,7 +7,11 @@
 
 pub mod socket;
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -19,9 +23,10 @@ use crate::{
     entity::{ApiSession, Authenticator, FactsExt, Id, Identity, Record},
     error::{Error, Result},
     explain::{self, Question},
+    maintenance::{Maintenance, Work},
     pki::Holdings,
     posture::Posture,
-    store::Store,
+    store::{Finding, Manifest, Report, Store, Watch},
 };
 
 /// What can be asked.
@@ -47,6 +52,20 @@ pub enum Command {
         /// As JSON instead of sentences.
         json: bool,
     },
+    /// Copies the data file to a new one; the path is absolute.
+    Snapshot {
+        to: PathBuf,
+    },
+    Check,
+    Repair,
+}
+
+/// What came of a command, in lines for a person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Outcome {
+    Done(Vec<String>),
+    /// Done, and something is wrong with the file.
+    Problems(Vec<String>),
 }
 
 impl fmt::Debug for Command {
@@ -57,6 +76,9 @@ impl fmt::Debug for Command {
             Self::Unlock { username } => write!(f, "unlock {username:?}"),
             Self::ListCertificates => f.write_str("list certificates"),
             Self::Explain { right, identity, service, .. } => write!(f, "explain {} {identity:?} {service:?}", right.verb()),
+            Self::Snapshot { to } => write!(f, "snapshot to {to:?}"),
+            Self::Check => f.write_str("check the file"),
+            Self::Repair => f.write_str("repair the file"),
         }
     }
 }
@@ -69,19 +91,20 @@ pub struct Host {
     pub passwords: Passwords,
     pub holdings: Arc<Holdings>,
     pub access: Access,
+    pub maintenance: Maintenance,
     /// What endpoints said; only a controller that runs knows.
     pub posture: Option<Posture>,
     pub clock: Clock,
 }
 
 impl Host {
-    /// Does what is asked, and says so in lines for a person.
+    /// Does what is asked, and says so.
     ///
     /// # Errors
     /// There is no such user name, or the store refuses.
-    pub fn act(&self, command: Command) -> Result<Vec<String>> {
+    pub fn act(&self, command: Command, watch: &Arc<Watch>) -> Result<Outcome> {
         tracing::warn!(?command, "asked by the owner of the host");
-        match command {
+        let lines = match command {
             Command::ListAdministrators => self.list_administrators(),
             Command::ResetPassword { username, password } => self.reset_password(&username, &password),
             Command::Unlock { username } => self.unlock(&username),
@@ -93,7 +116,11 @@ impl Host {
                 };
                 Ok(self.holdings.certificates().into_iter().map(shown).collect())
             }
-        }
+            Command::Snapshot { to } => self.maintenance.snapshot_to(&to, watch).map(|manifest| vec![copied(&manifest, &to)]),
+            Command::Check => return Ok(found(&self.maintenance.run(Work::Check, watch)?)),
+            Command::Repair => return Ok(found(&self.maintenance.run(Work::Repair, watch)?)),
+        };
+        lines.map(Outcome::Done)
     }
 
     fn explain(&self, right: Right, identity: &str, service: &str, json: bool) -> Result<Vec<String>> {
@@ -147,6 +174,29 @@ impl Host {
         self.passwords.forgive(&identity);
         Ok(vec![format!("{username} is enabled")])
     }
+}
+
+/// That a snapshot was made, and of what.
+pub fn copied(manifest: &Manifest, to: &Path) -> String {
+    format!("{} holds {}", to.display(), described(manifest))
+}
+
+/// What a snapshot is of.
+pub fn described(manifest: &Manifest) -> String {
+    let records = manifest.records().map(|(kind, count)| format!("{count} {kind}")).collect::<Vec<_>>().join(", ");
+    let Manifest { format, release, made_at, .. } = manifest;
+    format!("the state of {made_at}, format {format} of release {release}: {records}")
+}
+
+/// What a look at the file found.
+pub fn found(report: &Report) -> Outcome {
+    if report.findings.is_empty() {
+        return Outcome::Done(vec!["nothing is wrong".into()]);
+    }
+    let told = |finding: &Finding| format!("{}{}", if finding.fixed { "mended: " } else { "" }, finding.description);
+    let more = report.more.then(|| "and more".into());
+    let lines = report.findings.iter().map(told).chain(more).collect();
+    if report.findings.iter().all(|finding| finding.fixed) { Outcome::Done(lines) } else { Outcome::Problems(lines) }
 }
 
 /// The authenticator with a user name.

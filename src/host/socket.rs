@@ -1,6 +1,7 @@
 //! The way to a controller that runs: a socket beside its data file that only the owner of the file can open.
 //!
-//! One connection carries one command and its answer, each a line of JSON.
+//! One connection carries one command and its answer, each a line of JSON; while the answer is awaited, lines say how far it is. Who hangs
+//! up stops what was asked for, where that can be stopped.
 
 use std::{
     fs,
@@ -13,6 +14,7 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
+        mpsc::{self, RecvTimeoutError},
     },
     thread::{self, JoinHandle},
     time::Duration,
@@ -20,18 +22,23 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::{Command, Host};
-use crate::store;
+use super::{Command, Host, Outcome};
+use crate::store::{self, Watch};
 
 /// A command is no longer than this.
 const LONGEST: u64 = 64 * 1024;
 /// Either side gives up on the other after this.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The answer to a command.
+/// How often it is said how far a command is.
+const TICK: Duration = Duration::from_millis(200);
+
+/// A line of the answer to a command.
 #[derive(Serialize, Deserialize)]
 enum Told {
-    Done(Vec<String>),
+    /// So many of so many rows are done.
+    Going(u64, u64),
+    Ended(Outcome),
     Refused(String),
 }
 
@@ -61,53 +68,86 @@ pub fn listen(host: Host, path: PathBuf) -> io::Result<Listening> {
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = stop.clone();
     let serve = move || {
-        for connection in listener.incoming() {
-            if stopped.load(Ordering::Acquire) {
-                return;
+        thread::scope(|scope| {
+            for connection in listener.incoming() {
+                if stopped.load(Ordering::Acquire) {
+                    return;
+                }
+                scope.spawn(|| {
+                    if let Err(error) = connection.and_then(|stream| answer(&host, stream, &stopped)) {
+                        tracing::debug!(%error, "a command of the host broke off");
+                    }
+                });
             }
-            if let Err(error) = connection.and_then(|stream| answer(&host, stream)) {
-                tracing::debug!(%error, "a command of the host broke off");
-            }
-        }
+        });
     };
     let thread = thread::Builder::new().name("host".into()).spawn(serve)?;
     Ok(Listening { path, stop, thread: Some(thread) })
 }
 
-fn answer(host: &Host, mut stream: UnixStream) -> io::Result<()> {
+fn answer(host: &Host, mut stream: UnixStream, stopped: &AtomicBool) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    let command = line((&stream).take(LONGEST))?;
-    let told = match serde_json::from_str::<Command>(&command) {
-        Ok(command) => host.act(command).map_or_else(|error| Told::Refused(error.to_string()), Told::Done),
+    let told = match serde_json::from_str::<Command>(&line(&mut BufReader::new((&stream).take(LONGEST)))?) {
+        Ok(command) => act(host, command, &mut stream, stopped),
         Err(_) => Told::Refused("this controller does not know the command".into()),
     };
-    writeln!(stream, "{}", serde_json::to_string(&told)?)
+    say(&mut stream, &told)
 }
 
-fn line(stream: impl Read) -> io::Result<String> {
+/// Has a command done, and says how far it is meanwhile.
+fn act(host: &Host, command: Command, stream: &mut UnixStream, stopped: &AtomicBool) -> Told {
+    let watch = Arc::new(Watch::default());
+    thread::scope(|scope| {
+        let (acting, ended) = mpsc::channel::<()>();
+        let watched = watch.clone();
+        let done = scope.spawn(move || {
+            let _until_it_ends = acting;
+            host.act(command, &watched)
+        });
+        while ended.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
+            let (done, total) = watch.progress();
+            if stopped.load(Ordering::Acquire) || say(stream, &Told::Going(done, total)).is_err() {
+                watch.stop();
+            }
+        }
+        match done.join() {
+            Ok(Ok(outcome)) => Told::Ended(outcome),
+            Ok(Err(error)) => Told::Refused(error.to_string()),
+            Err(_) => Told::Refused("the command panicked".into()),
+        }
+    })
+}
+
+fn say(stream: &mut UnixStream, told: &Told) -> io::Result<()> {
+    writeln!(stream, "{}", serde_json::to_string(told)?)
+}
+
+fn line(stream: &mut impl BufRead) -> io::Result<String> {
     let mut text = String::new();
-    BufReader::new(stream).read_line(&mut text)?;
+    stream.read_line(&mut text)?;
     Ok(text)
 }
 
-/// Has a command done by the controller that runs on this socket. `None`: none does.
+/// Has a command done by the controller that runs on this socket. `see` is shown how many of how many rows are done. `None`: none runs.
 ///
 /// # Errors
 /// What the controller refuses, or that it does not answer.
-pub fn ask(path: &Path, command: &Command) -> Option<Result<Vec<String>, String>> {
+pub fn ask(path: &Path, command: &Command, see: &mut dyn FnMut(u64, u64)) -> Option<Result<Outcome, String>> {
     let stream = UnixStream::connect(path).ok()?;
     let asked = (|| {
         stream.set_read_timeout(Some(PATIENCE))?;
         writeln!(&stream, "{}", serde_json::to_string(command)?)?;
-        line(&stream)
+        let mut answer = BufReader::new(&stream);
+        loop {
+            match serde_json::from_str(&line(&mut answer)?)? {
+                Told::Going(done, total) => see(done, total),
+                Told::Ended(outcome) => return Ok(Ok(outcome)),
+                Told::Refused(reason) => return Ok(Err(reason)),
+            }
+        }
     })();
-    let told = asked.and_then(|text| serde_json::from_str(&text).map_err(io::Error::from));
-    Some(match told {
-        Ok(Told::Done(lines)) => Ok(lines),
-        Ok(Told::Refused(reason)) => Err(reason),
-        Err(error) => Err(format!("the controller does not answer: {error}")),
-    })
+    Some(asked.unwrap_or_else(|error: io::Error| Err(format!("the controller does not answer: {error}"))))
 }
 
 impl Drop for Listening {

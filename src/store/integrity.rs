@@ -8,12 +8,11 @@
 use std::{
     collections::HashSet,
     ops::{Bound, ControlFlow},
-    sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     time::Duration,
 };
 
 use super::{
-    Read, Store, Tx, delete,
+    Read, Store, Tx, Watch, delete,
     index::{self, IndexEntry},
     read::text,
     registry::{Entry, Rule},
@@ -45,26 +44,6 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// There are more than these.
     pub more: bool,
-}
-
-/// Somebody who watches a run, and may stop it.
-#[derive(Debug, Default)]
-pub struct Watch {
-    stop: AtomicBool,
-    done: AtomicU64,
-    total: AtomicU64,
-}
-
-impl Watch {
-    /// Makes the run end with an error.
-    pub fn stop(&self) {
-        self.stop.store(true, Relaxed);
-    }
-
-    /// How many of how many rows have been looked at. Starts again after each round of mending.
-    pub fn progress(&self) -> (u64, u64) {
-        (self.done.load(Relaxed), self.total.load(Relaxed))
-    }
 }
 
 impl Store {
@@ -131,9 +110,7 @@ impl Store {
     /// Applies remedies in one transaction, after those who wait for theirs already. Says which faults are gone.
     fn apply(&self, remedies: Vec<Remedy>, watch: &Watch) -> Result<Vec<bool>> {
         loop {
-            if watch.stop.load(Relaxed) {
-                return Err(Error::Internal("the run was stopped".into()));
-            }
+            watch.go_on()?;
             let remedies = remedies.clone();
             match self.write_blocking(move |tx| remedies.iter().map(|remedy| remedy.apply(tx)).collect()) {
                 Err(Error::Busy { .. }) => std::thread::sleep(BUSY),
@@ -187,24 +164,23 @@ impl Inspection<'_> {
         let kinds = self.read.core.registry.entries();
         let tables = (0..kinds.len()).map(Table::Records).chain([Table::Index]);
         let total: u64 = tables.map(|table| self.read.rows.len(table)).sum::<Result<u64>>()?;
-        self.watch.total.store(total, Relaxed);
-        self.watch.done.store(0, Relaxed);
+        self.watch.begin(total);
         let read = self.read;
         for (place, entry) in kinds.iter().enumerate() {
             read.scan(Table::Records(place), ALL, &mut |id, bytes| {
                 self.record(place, entry, id, bytes)?;
-                Ok(self.next())
+                self.next()
             })?;
         }
         read.scan(Table::Index, ALL, &mut |key, row| {
             self.row(key, row)?;
-            Ok(self.next())
+            self.next()
         })
     }
 
-    fn next(&mut self) -> ControlFlow<()> {
-        self.watch.done.fetch_add(1, Relaxed);
-        if self.faults.len() < self.most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    fn next(&mut self) -> Result<ControlFlow<()>> {
+        self.watch.step()?;
+        Ok(if self.faults.len() < self.most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
     }
 
     fn tell(&mut self, remedy: Remedy, description: String) {

@@ -9,6 +9,7 @@
 //! Invariant: who is told that a write is done finds it on disk after any crash, and every listener knew of it before. What is not
 //! on disk yet, no reader sees.
 
+mod aside;
 mod batch;
 mod codec;
 mod core;
@@ -16,6 +17,7 @@ mod delete;
 mod event;
 mod index;
 mod integrity;
+mod manifest;
 mod open;
 mod read;
 mod registry;
@@ -23,6 +25,7 @@ mod select;
 mod snapshot;
 mod tables;
 mod tx;
+mod watch;
 mod writer;
 
 use std::{
@@ -42,12 +45,14 @@ use tokio::sync::{Semaphore, oneshot};
 pub use codec::{decode, encode};
 pub use event::{Event, Listener, Side};
 pub use index::{IndexEntry, entries};
-pub use integrity::{Finding, Report, Watch};
+pub use integrity::{Finding, Report};
+pub use manifest::Manifest;
 pub use open::{OpenError, beside};
 pub use read::Read;
 pub use registry::{Edge, Entry, Rule, Target};
 pub use select::{Page, Plan, Scope};
 pub use tx::Tx;
+pub use watch::Watch;
 
 use self::{
     core::{Core, closed},
@@ -111,6 +116,25 @@ impl Store {
     /// See [`OpenError`].
     pub fn open(path: &Path, kinds: &'static [Entry], options: Options) -> Result<Self, OpenError> {
         let database = open::file(path, options.cache_bytes, &names(kinds))?;
+        Self::start(written(database, path)?, path, kinds, options)
+    }
+
+    /// [`Store::open`] after every page of the file was checked, and what can be set right by that was. Says whether anything was.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open_verified(path: &Path, kinds: &'static [Entry], options: Options) -> Result<(Self, bool), OpenError> {
+        let (database, whole) = open::verified(path, options.cache_bytes, &names(kinds))?;
+        Ok((Self::start(written(database, path)?, path, kinds, options)?, !whole))
+    }
+
+    /// Opens a file to look at it: it stays as it is, and what is written is gone when the store is closed. Every page of it is checked
+    /// before. No controller can have it open meanwhile.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn look(path: &Path, kinds: &'static [Entry], options: Options) -> Result<Self, OpenError> {
+        let database = open::aside(path, options.cache_bytes, &names(kinds))?;
         Self::start(database, path, kinds, options)
     }
 
@@ -121,7 +145,7 @@ impl Store {
     pub fn open_on(backend: impl StorageBackend, kinds: &'static [Entry], options: Options) -> Result<Self, OpenError> {
         let path = Path::new("the storage backend");
         let database = open::backend(backend, path, options.cache_bytes, &names(kinds))?;
-        Self::start(database, path, kinds, options)
+        Self::start(written(database, path)?, path, kinds, options)
     }
 
     fn start(database: Database, path: &Path, kinds: &'static [Entry], options: Options) -> Result<Self, OpenError> {
@@ -262,6 +286,12 @@ impl Drop for Waiting {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
+}
+
+/// A database that is about to be written to: what it said of itself as a snapshot does not hold any more.
+fn written(database: Database, path: &Path) -> Result<Database, OpenError> {
+    let forgotten = Manifest::forget(&database);
+    forgotten.map_err(|e| OpenError::Damaged { path: path.into(), reason: e.to_string() }).map(|()| database)
 }
 
 fn names(kinds: &[Entry]) -> Vec<String> {

@@ -11,9 +11,12 @@ use std::{
 
 use redb::{Database, DatabaseError, ReadableDatabase, StorageBackend, TableDefinition, TableHandle, backends::FileBackend};
 
+use super::aside::Aside;
+
 /// The layout of tables and keys. Records carry versions of their own.
-const FORMAT: u32 = 1;
-const META: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("meta");
+pub const FORMAT: u32 = 1;
+/// About the file itself.
+pub const META: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("meta");
 const FORMAT_KEY: &[u8] = b"format";
 /// The first bytes of every redb file.
 const MAGIC: &[u8] = b"redb\x1A\x0A\xA9\x0D\x0A";
@@ -40,28 +43,58 @@ pub fn file(path: &Path, cache: usize, tables: &[String]) -> Result<Database, Op
     if !path.try_exists().map_err(|reason| io_error(path, reason))? {
         return create(path, cache, tables);
     }
-    let mut file = OpenOptions::new().read(true).write(true).open(path).map_err(|reason| io_error(path, reason))?;
-    let mut magic = Vec::new();
-    file.by_ref().take(MAGIC.len() as u64).read_to_end(&mut magic).map_err(|reason| io_error(path, reason))?;
-    if !magic.is_empty() && magic != MAGIC {
+    prepared(existing(path, cache)?, path, tables)
+}
+
+/// Opens the file at a path, checks every page of it, and says whether all were what was written; what can be set right by that is.
+pub fn verified(path: &Path, cache: usize, tables: &[String]) -> Result<(Database, bool), OpenError> {
+    let mut database = existing(path, cache)?;
+    let whole = verify(&mut database, path)?;
+    Ok((prepared(database, path, tables)?, whole))
+}
+
+/// Opens the file at a path to look at it, after every page of it was checked. What is written stays in memory.
+pub fn aside(path: &Path, cache: usize, tables: &[String]) -> Result<Database, OpenError> {
+    let file = File::open(path).map_err(|reason| io_error(path, reason))?;
+    if magic(&file, path)? != MAGIC {
         return Err(OpenError::NotOurs(path.into()));
     }
-    // It holds keys; a copy put back by hand often comes with the rights of any file.
-    file.set_permissions(Permissions::from_mode(0o600)).map_err(|reason| io_error(path, reason))?;
-    backend(FileBackend::new(file).map_err(|e| failed(path, e))?, path, cache, tables)
+    // A controller holds it alone.
+    file.try_lock_shared().map_err(|_| OpenError::Locked(path.into()))?;
+    let mut database = on(Aside::new(file).map_err(|reason| io_error(path, reason))?, path, cache)?;
+    // Before anything is written, be it in memory: that gives pages new checksums.
+    let whole = verify(&mut database, path)?;
+    if whole { prepared(database, path, tables) } else { Err(damaged(path, "pages of it are not what was written")) }
 }
 
 /// Opens what is on a backend; `path` is its name in errors.
 pub fn backend(backend: impl StorageBackend, path: &Path, cache: usize, tables: &[String]) -> Result<Database, OpenError> {
+    prepared(on(backend, path, cache)?, path, tables)
+}
+
+fn existing(path: &Path, cache: usize) -> Result<Database, OpenError> {
+    let file = OpenOptions::new().read(true).write(true).open(path).map_err(|reason| io_error(path, reason))?;
+    if !matches!(magic(&file, path)?.as_slice(), [] | MAGIC) {
+        return Err(OpenError::NotOurs(path.into()));
+    }
+    // It holds keys; a copy put back by hand often comes with the rights of any file.
+    file.set_permissions(Permissions::from_mode(0o600)).map_err(|reason| io_error(path, reason))?;
+    on(FileBackend::new(file).map_err(|e| failed(path, e))?, path, cache)
+}
+
+fn on(backend: impl StorageBackend, path: &Path, cache: usize) -> Result<Database, OpenError> {
     let mut builder = Database::builder();
     builder.set_cache_size(cache);
     let name = path.to_owned();
     builder.set_repair_callback(move |_| tracing::info!(path = %name.display(), "was not closed; checking it"));
     // Of a damaged file redb may panic.
     let opened = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| builder.create_with_backend(backend)));
-    let database = opened.map_err(|_| damaged(path, "the database library could not read it"))?.map_err(|e| failed(path, e))?;
-    prepare(&database, path, tables)?;
-    Ok(database)
+    opened.map_err(|_| unreadable(path))?.map_err(|e| failed(path, e))
+}
+
+fn verify(database: &mut Database, path: &Path) -> Result<bool, OpenError> {
+    let checked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| database.check_integrity()));
+    checked.map_err(|_| unreadable(path))?.map_err(|e| failed(path, e))
 }
 
 /// The file next to another, with something behind its name.
@@ -71,8 +104,25 @@ pub fn beside(file: &Path, suffix: &str) -> PathBuf {
     path.into()
 }
 
+/// The directory of a file.
+fn directory(file: &Path) -> &Path {
+    file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Makes the name of a file last.
+pub fn sync_directory(file: &Path) -> io::Result<()> {
+    File::open(directory(file))?.sync_all()
+}
+
+/// The first bytes of a file.
+fn magic(mut file: &File, path: &Path) -> Result<Vec<u8>, OpenError> {
+    let mut magic = Vec::new();
+    file.by_ref().take(MAGIC.len() as u64).read_to_end(&mut magic).map_err(|reason| io_error(path, reason))?;
+    Ok(magic)
+}
+
 fn create(path: &Path, cache: usize, tables: &[String]) -> Result<Database, OpenError> {
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directory = directory(path);
     let refused = |reason| OpenError::Directory { directory: directory.into(), reason };
     let unfinished = beside(path, ".new");
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&unfinished).map_err(refused)?;
@@ -88,23 +138,23 @@ fn create(path: &Path, cache: usize, tables: &[String]) -> Result<Database, Open
     file.unlock().map_err(refused)?;
     let database = backend(FileBackend::new(own).map_err(|e| failed(path, e))?, path, cache, tables)?;
     std::fs::rename(&unfinished, path).map_err(refused)?;
-    File::open(directory).and_then(|directory| directory.sync_all()).map_err(refused)?;
+    sync_directory(path).map_err(refused)?;
     Ok(database)
 }
 
 /// Checks the format and makes the tables that are missing.
-fn prepare(database: &Database, path: &Path, tables: &[String]) -> Result<(), OpenError> {
+fn prepared(database: Database, path: &Path, tables: &[String]) -> Result<Database, OpenError> {
     let present =
         || -> Result<Vec<String>, redb::Error> { Ok(database.begin_read()?.list_tables()?.map(|table| table.name().to_owned()).collect()) };
     let present = present().map_err(|e| damaged(path, e))?;
     if !present.is_empty() {
-        let found = format(database).map_err(|e| damaged(path, e))?.ok_or_else(|| OpenError::NotOurs(path.into()))?;
+        let found = format(&database).map_err(|e| damaged(path, e))?.ok_or_else(|| OpenError::NotOurs(path.into()))?;
         if found > FORMAT {
             return Err(OpenError::Newer { path: path.into(), found, known: FORMAT });
         }
     }
     if tables.iter().all(|table| present.contains(table)) {
-        return Ok(());
+        return Ok(database);
     }
     let complete = || -> Result<(), redb::Error> {
         let transaction = database.begin_write()?;
@@ -114,7 +164,8 @@ fn prepare(database: &Database, path: &Path, tables: &[String]) -> Result<(), Op
         transaction.open_table(META)?.insert(FORMAT_KEY, FORMAT.to_le_bytes().as_slice())?;
         Ok(transaction.commit()?)
     };
-    complete().map_err(|e| OpenError::Io { path: path.into(), reason: io::Error::other(e.to_string()) })
+    complete().map_err(|e| OpenError::Io { path: path.into(), reason: io::Error::other(e.to_string()) })?;
+    Ok(database)
 }
 
 /// The format of a file that has tables; nothing if it is none of ours.
@@ -132,6 +183,10 @@ fn failed(path: &Path, error: DatabaseError) -> OpenError {
         DatabaseError::Storage(redb::StorageError::Io(reason)) => io_error(path, reason),
         other => damaged(path, other),
     }
+}
+
+fn unreadable(path: &Path) -> OpenError {
+    damaged(path, "the database library could not read it")
 }
 
 fn damaged(path: &Path, reason: impl ToString) -> OpenError {

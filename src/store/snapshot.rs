@@ -1,19 +1,21 @@
-//! A copy of everything as it is at one moment, in a new and compact file that can be opened like the first. Writers never wait for it.
+//! A copy of everything as it is at one moment, in a new and compact file that can be opened like the first and says what it holds
+//! ([`Manifest`]). Writers never wait for it. And back: a snapshot becomes a data file the same way, row by row.
 //!
 //! Invariant: under the name that was asked for there is never anything but a whole and checked copy.
 
 use std::{
     fs::File,
     io,
-    ops::{Bound, ControlFlow},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
-use redb::{Database, ReadableDatabase};
+use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition};
 
 use super::{
-    Read, Store, open,
-    tables::{Keys, Names, Reading, Rows, RowsMut, Table, Writing},
+    Manifest, Store, Watch,
+    manifest::{Sum, tables},
+    open,
+    tables::broken,
 };
 use crate::error::{Error, Result};
 
@@ -21,31 +23,44 @@ use crate::error::{Error, Result};
 const CACHE: usize = 16 << 20;
 /// Bytes of rows written in one transaction.
 const BATCH: usize = 8 << 20;
-const ALL: Keys<'static> = (Bound::Unbounded, Bound::Unbounded);
 
-type Row = (Vec<u8>, Vec<u8>);
+type Definition<'n> = TableDefinition<'n, &'static [u8], &'static [u8]>;
+/// A table's name, a key and a value.
+type Row<'n> = (&'n str, Vec<u8>, Vec<u8>);
 
 impl Store {
     /// Copies everything to a file, readable for its owner alone, in place of one of that name. Blocks for as long as that takes;
     /// the copy is of the moment it began.
     ///
     /// # Errors
-    /// The copy cannot be written or is not the same as what was read; then the file of that name is as it was before.
-    pub fn snapshot(&self, to: &Path) -> Result<()> {
-        let unfinished = open::beside(to, ".unfinished");
+    /// The copy cannot be written or is not the same as what was read, or the watcher stopped it; then the file of that name is as it
+    /// was before.
+    pub fn snapshot(&self, to: &Path, watch: &Watch) -> Result<Manifest> {
         let core = &self.0.core;
-        let tables: Vec<Table> = Table::all(core.registry.entries()).collect();
-        let made = core.read(None, |read| {
-            remove(&unfinished).map_err(failed)?;
-            let copied = copy(read, &unfinished, &core.names, &tables)?;
-            let found = reopened(&unfinished, &core.names, &tables)?;
-            if copied == found { Ok(()) } else { Err(failed("the copy is not the same as what was read")) }
-        });
-        let placed = made.and_then(|()| place(&unfinished, to).map_err(failed));
-        if placed.is_err() {
-            drop(remove(&unfinished));
-        }
-        placed
+        let from = core.database()?.begin_read().map_err(broken)?;
+        copy(&from, to, watch, |sum| Manifest::of(sum, core.clock.now()))
+    }
+
+    /// Copies a snapshot, which this store is one of, as [`Store::snapshot`] does. What comes of it is a snapshot too, until it is opened
+    /// to be written.
+    ///
+    /// # Errors
+    /// As [`Store::snapshot`], and if what is read is not what the manifest says.
+    pub fn restore(&self, to: &Path, watch: &Watch) -> Result<Manifest> {
+        let from = self.0.core.database()?.begin_read().map_err(broken)?;
+        let manifest = Manifest::load(&from)?.ok_or_else(|| failed("the file has no manifest"))?;
+        copy(&from, to, watch, |sum| manifest.confirm(sum))
+    }
+
+    /// What the file says of itself, once all of it was read and found to be so; nothing if it is no snapshot.
+    ///
+    /// # Errors
+    /// It is not so, the file cannot be read, or the watcher stopped it.
+    pub fn manifest(&self, watch: &Watch) -> Result<Option<Manifest>> {
+        let from = self.0.core.database()?.begin_read().map_err(broken)?;
+        let Some(manifest) = Manifest::load(&from)? else { return Ok(None) };
+        watch.begin(count(&from)?);
+        manifest.confirm(Sum::of(&from, watch)?).map(Some)
     }
 }
 
@@ -53,94 +68,95 @@ fn failed(reason: impl ToString) -> Error {
     Error::Storage(format!("a snapshot: {}", reason.to_string()))
 }
 
-fn remove(file: &Path) -> io::Result<()> {
-    match std::fs::remove_file(file) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
-    }
+/// Makes a file with the same rows and the manifest that `seal` gives for them.
+fn copy(from: &ReadTransaction, to: &Path, watch: &Watch, seal: impl FnOnce(Sum) -> Result<Manifest>) -> Result<Manifest> {
+    watch.begin(2 * count(from)?);
+    let unfinished = Unfinished::of(to).map_err(failed)?;
+    let names = tables(from)?;
+    let mut database = open::file(&unfinished.0, CACHE, &names).map_err(failed)?;
+    let manifest = seal(write(from, &database, &names, watch)?)?;
+    manifest.store(&database)?;
+    database.compact().map_err(failed)?;
+    drop(database);
+    reopened(&unfinished.0, &names, &manifest, watch)?;
+    unfinished.place(to).map_err(failed)?;
+    Ok(manifest)
 }
 
-/// How many rows each table has, and a sum over them.
-#[derive(Default, PartialEq)]
-struct Content(Vec<(u64, u32)>);
-
-/// Counts and sums the rows of one table.
-#[derive(Default)]
-struct Sum {
-    rows: u64,
-    crc: crc32fast::Hasher,
-}
-
-impl Sum {
-    fn add(&mut self, key: &[u8], value: &[u8]) {
-        self.rows += 1;
-        for part in [key, value] {
-            self.crc.update(&part.len().to_le_bytes());
-            self.crc.update(part);
-        }
-    }
-
-    fn end(self) -> (u64, u32) {
-        (self.rows, self.crc.finalize())
-    }
-}
-
-fn copy(read: &Read<'_>, file: &Path, names: &Names, tables: &[Table]) -> Result<Content> {
-    let mut database = open::file(file, CACHE, names).map_err(failed)?;
-    let mut content = Content::default();
-    for table in tables {
-        let (mut sum, mut batch, mut size) = (Sum::default(), Vec::new(), 0);
-        read.scan(*table, ALL, &mut |key, value| {
-            sum.add(key, value);
+fn write(from: &ReadTransaction, into: &Database, names: &[String], watch: &Watch) -> Result<Sum> {
+    let (mut sum, mut batch, mut size) = (Sum::default(), Vec::new(), 0);
+    for name in names {
+        for row in from.open_table(Definition::new(name)).map_err(broken)?.iter().map_err(broken)? {
+            let (key, value) = row.map_err(broken)?;
+            let (key, value) = (key.value(), value.value());
+            sum.add(name, key, value);
             size += key.len() + value.len();
-            batch.push((key.to_vec(), value.to_vec()));
+            batch.push((name.as_str(), key.to_vec(), value.to_vec()));
             if size >= BATCH {
-                write(&database, names, *table, std::mem::take(&mut batch))?;
+                insert(into, std::mem::take(&mut batch)).map_err(failed)?;
                 size = 0;
             }
-            Ok(ControlFlow::Continue(()))
-        })?;
-        write(&database, names, *table, batch)?;
-        content.0.push(sum.end());
+            watch.step()?;
+        }
     }
-    database.compact().map_err(failed)?;
-    Ok(content)
+    insert(into, batch).map_err(failed)?;
+    Ok(sum)
 }
 
-fn write(database: &Database, names: &Names, table: Table, batch: Vec<Row>) -> Result<()> {
-    let transaction = database.begin_write().map_err(failed)?;
-    let rows = Writing::new(&transaction, names);
-    for (key, value) in batch {
-        rows.insert(table, &key, &value)?;
-        rows.keep();
+/// Writes rows that are in the order of their tables.
+fn insert(into: &Database, batch: Vec<Row<'_>>) -> Result<(), redb::Error> {
+    let transaction = into.begin_write()?;
+    for rows in batch.chunk_by(|(one, ..), (next, ..)| one == next) {
+        let Some((name, ..)) = rows.first() else { continue };
+        let mut table = transaction.open_table(Definition::new(name))?;
+        for (_, key, value) in rows {
+            table.insert(key.as_slice(), value.as_slice())?;
+        }
     }
-    drop(rows);
-    transaction.commit().map_err(failed)
+    Ok(transaction.commit()?)
 }
 
-/// What is in the file, opened as a start would.
-fn reopened(file: &Path, names: &Names, tables: &[Table]) -> Result<Content> {
+/// Opens the new file as a start would, and reads all of it again.
+fn reopened(file: &Path, names: &[String], manifest: &Manifest, watch: &Watch) -> Result<()> {
     let mut database = open::file(file, CACHE, names).map_err(failed)?;
     if !database.check_integrity().map_err(failed)? {
         return Err(failed("the copy is damaged"));
     }
-    let rows = Reading::new(database.begin_read().map_err(failed)?, names);
-    let mut content = Content::default();
-    for table in tables {
-        let mut sum = Sum::default();
-        rows.scan(*table, ALL, &mut |key, value| {
-            sum.add(key, value);
-            Ok(ControlFlow::Continue(()))
-        })?;
-        content.0.push(sum.end());
-    }
-    Ok(content)
+    let rows = database.begin_read().map_err(broken)?;
+    let same = Manifest::load(&rows)?.as_ref() == Some(manifest) && manifest.confirm(Sum::of(&rows, watch)?).is_ok();
+    if same { Ok(()) } else { Err(failed("the copy is not the same as what was read")) }
 }
 
-/// Gives the finished file its name, so that a crash leaves either the one before or this one.
-fn place(unfinished: &Path, to: &Path) -> io::Result<()> {
-    File::open(unfinished)?.sync_all()?;
-    std::fs::rename(unfinished, to)?;
-    let directory = to.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(directory)?.sync_all()
+/// How many rows there are.
+fn count(of: &ReadTransaction) -> Result<u64> {
+    let rows = |name: &String| of.open_table(Definition::new(name)).map_err(broken)?.len().map_err(broken);
+    tables(of)?.iter().map(rows).sum()
+}
+
+/// A file that is being made. Gone if it does not get its name.
+struct Unfinished(PathBuf);
+
+impl Unfinished {
+    /// A free place for it; what an earlier attempt left there goes.
+    fn of(to: &Path) -> io::Result<Self> {
+        let unfinished = Self(open::beside(to, ".unfinished"));
+        match std::fs::remove_file(&unfinished.0) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+            _ => Ok(unfinished),
+        }
+    }
+
+    /// Gives it its name, so that a crash leaves either the one before or this one.
+    fn place(self, to: &Path) -> io::Result<()> {
+        File::open(&self.0)?.sync_all()?;
+        std::fs::rename(&self.0, to)?;
+        open::sync_directory(to)
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        // Not there any more if it got its name.
+        drop(std::fs::remove_file(&self.0));
+    }
 }

@@ -78,7 +78,8 @@ pub trait RowsMut: Rows {
 /// The names of all tables, by slot.
 pub type Names = [String];
 
-fn broken(error: impl Into<redb::Error>) -> Error {
+/// An error of redb, in our words.
+pub fn broken(error: impl Into<redb::Error>) -> Error {
     Error::Storage(error.into().to_string())
 }
 

@@ -20,7 +20,7 @@ use redb::{Durability, WriteTransaction};
 use super::{
     Event, Tx,
     core::Core,
-    tables::{RowsMut, Writing},
+    tables::{RowsMut, Writing, broken},
 };
 use crate::error::{Error, Result};
 
@@ -126,8 +126,4 @@ impl Group<'_> {
         }
         Ok(written)
     }
-}
-
-fn broken(error: impl Into<redb::Error>) -> Error {
-    Error::Storage(error.into().to_string())
 }

@@ -8,7 +8,10 @@ use overkeep::{
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;
 
-use crate::harness::{Answer, Base, Caller, Dice, House, encoded, fresh};
+use crate::{
+    harness::{Answer, Base, Caller, Dice, House, encoded, fresh},
+    host::ask,
+};
 
 /// A controller that is asked by its administrator and by the owner of its host.
 struct Asked {
@@ -37,7 +40,7 @@ impl Asked {
     /// What the owner of the host is told.
     fn told(&self, identity: &str, service: &str, json: bool) -> Result<String, String> {
         let command = Command::Explain { right: Right::Dial, identity: identity.into(), service: service.into(), json };
-        socket::ask(&socket::beside(&self.data), &command).unwrap().map(|lines| lines.join("\n"))
+        ask(&socket::beside(&self.data), &command).unwrap().map(|lines| lines.join("\n"))
     }
 
     /// Does what an edit says. What is answered takes it back.

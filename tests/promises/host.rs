@@ -1,12 +1,13 @@
 //! The owner of the host gets in again, whether the controller runs or not.
 
-use std::os::unix::fs::PermissionsExt;
+use std::{os::unix::fs::PermissionsExt, path::Path, sync::Arc};
 
 use overkeep::{
     clock::Clock,
     config::Config,
     controller,
-    host::{Command, socket},
+    host::{Command, Outcome, socket},
+    store::Watch,
 };
 use tempfile::TempDir;
 
@@ -15,6 +16,15 @@ fn configuration(directory: &TempDir) -> Config {
     config.listen = "127.0.0.1:0".parse().unwrap();
     config.passwords.cost = 10;
     config
+}
+
+/// Has a command done that finds nothing wrong.
+pub fn ask(path: &Path, command: &Command) -> Option<Result<Vec<String>, String>> {
+    let told = socket::ask(path, command, &mut |_, _| ())?;
+    Some(told.map(|outcome| match outcome {
+        Outcome::Done(lines) => lines,
+        Outcome::Problems(lines) => panic!("{lines:?}"),
+    }))
 }
 
 fn reset(password: &str) -> Command {
@@ -26,25 +36,25 @@ fn a_lost_password_is_replaced_with_the_controller_running_and_without() {
     let directory = TempDir::new().unwrap();
     let config = configuration(&directory);
     let path = socket::beside(&config.data);
-    assert!(socket::ask(&path, &Command::ListAdministrators).is_none(), "nobody listens yet");
+    assert!(ask(&path, &Command::ListAdministrators).is_none(), "nobody listens yet");
 
     let running = controller::start(&config, Clock::system()).unwrap();
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-    let listed = socket::ask(&path, &Command::ListAdministrators).unwrap().unwrap();
+    let listed = ask(&path, &Command::ListAdministrators).unwrap().unwrap();
     assert!(matches!(listed.as_slice(), [one] if one.contains("user name admin") && one.contains("enabled")), "{listed:?}");
-    let told = socket::ask(&path, &reset("another password")).unwrap().unwrap();
+    let told = ask(&path, &reset("another password")).unwrap().unwrap();
     assert!(told.iter().all(|line| !line.contains("another password")), "{told:?}");
     let unknown = Command::Unlock { username: "nobody".into() };
-    assert!(socket::ask(&path, &unknown).unwrap().unwrap_err().contains("username"));
+    assert!(ask(&path, &unknown).unwrap().unwrap_err().contains("username"));
     running.stop();
-    assert!(!path.exists() && socket::ask(&path, &Command::ListAdministrators).is_none());
+    assert!(!path.exists() && ask(&path, &Command::ListAdministrators).is_none());
 
     let host = controller::host(&config).unwrap();
-    assert!(host.act(reset("a third password")).is_ok());
+    assert!(host.act(reset("a third password"), &Arc::new(Watch::default())).is_ok());
     host.store.close();
     let again = controller::start(&config, Clock::system()).unwrap();
     assert!(again.generated_password().is_none());
-    let certificates = socket::ask(&path, &Command::ListCertificates).unwrap().unwrap();
+    let certificates = ask(&path, &Command::ListCertificates).unwrap().unwrap();
     assert_eq!(certificates.iter().map(|line| line.split(':').next().unwrap()).collect::<Vec<_>>(), ["root", "intermediate", "server"]);
 }
 
@@ -69,7 +79,7 @@ fn what_is_no_command_is_refused_and_the_next_one_is_answered() {
         drop(stream.read_to_string(&mut answer));
         assert!(!answer.contains("Done"), "{answer}");
     }
-    assert!(socket::ask(&path, &Command::ListAdministrators).unwrap().is_ok());
+    assert!(ask(&path, &Command::ListAdministrators).unwrap().is_ok());
 }
 
 #[test]
@@ -78,7 +88,7 @@ fn whoever_is_let_in_again_begins_to_count_anew() {
     let config = configuration(&directory);
     let running = controller::start(&config, Clock::system()).unwrap();
     let path = socket::beside(&config.data);
-    drop(socket::ask(&path, &reset("the right password")).unwrap().unwrap());
+    drop(ask(&path, &reset("the right password")).unwrap().unwrap());
     let agent = crate::harness::trusting(&format!("https://{}", running.bound()));
     let admin = agent.log_in("admin", "the right password");
     let rules = |attempts: i64| serde_json::json!({ "primary": { "updb": { "maxAttempts": attempts, "lockoutDurationMinutes": 5 } } });
@@ -88,7 +98,7 @@ fn whoever_is_let_in_again_begins_to_count_anew() {
         agent.post("/authenticate?method=password", body).refused(401, "INVALID_AUTH", "");
     };
     wrong();
-    assert!(socket::ask(&path, &Command::Unlock { username: "admin".into() }).unwrap().is_ok());
+    assert!(ask(&path, &Command::Unlock { username: "admin".into() }).unwrap().is_ok());
     wrong();
     agent.log_in("admin", "the right password");
 }

@@ -20,6 +20,7 @@ mod factors;
 mod harness;
 mod host;
 mod integrity;
+mod keeping;
 mod lost_updates;
 mod pki;
 mod posture;

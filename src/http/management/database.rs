@@ -7,7 +7,7 @@ use crate::{
     clock::Timestamp,
     error::{Error, Result},
     http::{
-        answer::{Answer, Begun, Done, Reply},
+        answer::{Answer, Begun, Reply, Shown},
         call::Call,
         envelope::{Envelope, Meta, Pagination},
         operation::{AnswerShape, JSON, Operation, Schemas},
@@ -30,10 +30,18 @@ pub fn routes(routes: Routes) -> Routes {
         .says("What the last check found, or how far the one that is going on is.")
 }
 
-async fn snapshot(call: Call) -> Result<Done> {
+/// A snapshot that was made.
+#[derive(Serialize, JsonSchema)]
+struct DatabaseSnapshotDetails {
+    /// Where it is, on the host of the controller.
+    path: String,
+}
+
+async fn snapshot(call: Call) -> Result<Shown<DatabaseSnapshotDetails>> {
     let maintenance = call.maintenance.clone();
     let made = tokio::task::spawn_blocking(move || maintenance.snapshot()).await;
-    made.unwrap_or_else(|e| Err(Error::Internal(format!("a snapshot: {e}")))).map(|()| Done)
+    let path = made.unwrap_or_else(|e| Err(Error::Internal(format!("a snapshot: {e}"))))?;
+    Ok(Shown(DatabaseSnapshotDetails { path: path.display().to_string() }))
 }
 
 async fn check(call: Call) -> Result<Begun> {

@@ -1,7 +1,10 @@
-//! Work on the whole file while the controller runs: copying it, checking it, mending it.
+//! Work on the file as a whole: copying it, checking it, mending it, putting a copy in its place.
 //!
-//! Not here: how any of that is done (`store/`). Start reading at [`Maintenance`]. Invariants: one check or repair at a time; nothing is
-//! mended before a copy of the file was made.
+//! Here: the same while the controller runs. [`closed`] does it to a file that no controller has open. Not here: how any of that is done
+//! (`store/`). Start reading at [`Maintenance`]. Invariants: one check or repair at a time, and one snapshot; nothing is mended before
+//! a copy of the file was made.
+
+pub mod closed;
 
 use std::{
     path::{Path, PathBuf},
@@ -13,7 +16,7 @@ use std::{
 use crate::{
     clock::{Clock, Timestamp},
     error::{Error, Refusal, Result},
-    store::{Finding, Report, Store, Watch, beside},
+    store::{Finding, Manifest, Report, Store, Watch, beside},
 };
 
 /// So long after a snapshot the next one may be asked for.
@@ -78,23 +81,29 @@ impl Maintenance {
         Self(Arc::new(Inner { store, clock, data: data.into(), snapshot: Mutex::default(), run: Mutex::default() }))
     }
 
-    /// Copies the file to one of its name and `.snapshot`, in place of the one before. Blocks.
+    /// Copies the file to one of its name and `.snapshot`, in place of the one before, and says where that is. Blocks.
     ///
     /// # Errors
     /// [`Refusal::RateLimited`] while one is made and less than a minute after the last one was begun; [`Error::Storage`].
-    pub fn snapshot(&self) -> Result<()> {
-        let mut last = match self.0.snapshot.try_lock() {
-            Ok(last) => last,
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return Err(Error::Refused(Refusal::RateLimited)),
-        };
+    pub fn snapshot(&self) -> Result<PathBuf> {
+        let mut last = self.0.snapshotting()?;
         let now = self.0.clock.now();
         if last.is_some_and(|last| now.since(last) < SNAPSHOT_REST) {
             return Err(Error::Refused(Refusal::RateLimited));
         }
-        self.0.store.snapshot(&beside(&self.0.data, ".snapshot"))?;
+        let to = beside(&self.0.data, ".snapshot");
+        self.0.store.snapshot(&to, &Watch::default())?;
         *last = Some(now);
-        Ok(())
+        Ok(to)
+    }
+
+    /// Copies the file to a new one. Blocks.
+    ///
+    /// # Errors
+    /// [`Refusal::RateLimited`] while another copy is made; [`Error::Storage`], also if there is something of that name.
+    pub fn snapshot_to(&self, to: &Path, watch: &Watch) -> Result<Manifest> {
+        let _alone = self.0.snapshotting()?;
+        new_snapshot(&self.0.store, to, watch)
     }
 
     /// Begins a run on a thread of its own.
@@ -102,17 +111,27 @@ impl Maintenance {
     /// # Errors
     /// [`Refusal::RateLimited`] while one is going on.
     pub fn begin(&self, work: Work) -> Result<()> {
-        let mut run = locked(&self.0.run);
-        if run.state.is_running() {
-            return Err(Error::Refused(Refusal::RateLimited));
-        }
         let watch = Arc::new(Watch::default());
-        let (inner, watched) = (self.0.clone(), watch.clone());
-        let thread = thread::Builder::new().name("maintenance".into()).spawn(move || inner.work(work, &watched));
-        let thread = thread.map_err(|e| Error::Internal(format!("maintenance: {e}")))?;
-        let state = State { work: Some(work), started_at: Some(self.0.clock.now()), ..State::default() };
-        *run = Run { state, watch, thread: Some(thread) };
+        let mut run = self.0.claim(work, watch.clone())?;
+        let inner = self.0.clone();
+        let thread = thread::Builder::new().name("maintenance".into()).spawn(move || drop(inner.work(work, &watch)));
+        match thread {
+            Ok(thread) => run.thread = Some(thread),
+            Err(reason) => {
+                *run = Run::default();
+                return Err(Error::Internal(format!("maintenance: {reason}")));
+            }
+        }
         Ok(())
+    }
+
+    /// The same on this thread, with somebody who watches.
+    ///
+    /// # Errors
+    /// As [`Maintenance::begin`], and why the run ended before its time.
+    pub fn run(&self, work: Work, watch: &Arc<Watch>) -> Result<Report> {
+        drop(self.0.claim(work, watch.clone())?);
+        self.0.work(work, watch)
     }
 
     /// How the last run went, or how far the one that is going on is.
@@ -135,7 +154,27 @@ impl Maintenance {
 }
 
 impl Inner {
-    fn work(&self, work: Work, watch: &Watch) {
+    /// When the last snapshot was begun; held while one is made.
+    fn snapshotting(&self) -> Result<MutexGuard<'_, Option<Timestamp>>> {
+        match self.snapshot.try_lock() {
+            Ok(last) => Ok(last),
+            Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => Err(Error::Refused(Refusal::RateLimited)),
+        }
+    }
+
+    /// Takes the place of the one run, if it is free.
+    fn claim(&self, work: Work, watch: Arc<Watch>) -> Result<MutexGuard<'_, Run>> {
+        let mut run = locked(&self.run);
+        if run.state.is_running() {
+            return Err(Error::Refused(Refusal::RateLimited));
+        }
+        let state = State { work: Some(work), started_at: Some(self.clock.now()), ..State::default() };
+        *run = Run { state, watch, thread: None };
+        Ok(run)
+    }
+
+    fn work(&self, work: Work, watch: &Watch) -> Result<Report> {
         let report = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.report(work, watch)));
         let report = report.unwrap_or_else(|_| Err(Error::Internal("the run panicked".into())));
         if let Err(error) = &report {
@@ -143,21 +182,30 @@ impl Inner {
         }
         let mut run = locked(&self.run);
         run.state.ended_at = Some(self.clock.now());
-        match report {
-            Ok(Report { findings, more }) => (run.state.findings, run.state.more) = (findings, more),
+        match &report {
+            Ok(Report { findings, more }) => (run.state.findings, run.state.more) = (findings.clone(), *more),
             Err(error) => run.state.error = Some(error.to_string()),
         }
+        report
     }
 
     fn report(&self, work: Work, watch: &Watch) -> Result<Report> {
         match work {
             Work::Check => self.store.check(watch),
             Work::Repair => {
-                self.store.snapshot(&beside(&self.data, ".before-repair"))?;
+                self.store.snapshot(&beside(&self.data, ".before-repair"), watch)?;
                 self.store.repair(watch)
             }
         }
     }
+}
+
+/// Copies a store to a file that is not there yet.
+fn new_snapshot(store: &Store, to: &Path, watch: &Watch) -> Result<Manifest> {
+    if to.try_exists().unwrap_or(true) {
+        return Err(Error::Storage(format!("{}: there is something of that name", to.display())));
+    }
+    store.snapshot(to, watch)
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

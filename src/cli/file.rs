@@ -1,0 +1,148 @@
+//! `overkeep snapshot`, `check`, `repair` and `restore`: the data file as a whole. Done by the controller if it runs, and to its file if
+//! not; only a restore needs it stopped.
+
+use std::{
+    ffi::OsString,
+    path::{self, Path, PathBuf},
+};
+
+use clap::Args;
+
+use super::{
+    host::{Which, asked},
+    progress::watched,
+};
+use crate::{
+    clock::Clock,
+    config::Config,
+    host::{Command, Outcome, copied, described, found},
+    maintenance::closed::{self, Failed, Found},
+};
+
+/// Copy everything, as it is at one moment, to a new file.
+#[derive(Args, Clone, Debug)]
+pub struct Snapshot {
+    /// The new file; nothing is overwritten
+    #[arg(value_name = "OUT")]
+    to: PathBuf,
+    #[command(flatten)]
+    which: Which,
+}
+
+/// Look for damage: exit status 0 if there is none, 3 if there is, 1 if that could not be found out.
+#[derive(Args, Clone, Debug)]
+pub struct Check {
+    /// Look at this file, which no controller has open, such as a snapshot
+    #[arg(value_name = "FILE", conflicts_with = "data")]
+    file: Option<PathBuf>,
+    #[command(flatten)]
+    which: Which,
+}
+
+/// Copy the file, then mend what has one right answer: exit status 0 if all is well then, 3 if not, 1 if it could not be done.
+#[derive(Args, Clone, Debug)]
+pub struct Repair {
+    #[command(flatten)]
+    which: Which,
+}
+
+/// Put a snapshot in the place of the data file, once it was found whole; the file that was there is kept beside it.
+#[derive(Args, Clone, Debug)]
+pub struct Restore {
+    /// The snapshot
+    snapshot: PathBuf,
+    /// Find out whether it could be done, and change nothing
+    #[arg(long)]
+    verify_only: bool,
+    #[command(flatten)]
+    which: Which,
+}
+
+type Acted = Result<Outcome, String>;
+
+impl Snapshot {
+    /// Does it, and says so.
+    ///
+    /// # Errors
+    /// One line.
+    pub fn act(self, environment: &[(OsString, OsString)]) -> Acted {
+        let config = self.which.config(environment)?;
+        let to = path::absolute(&self.to).map_err(|e| format!("{}: {e}", self.to.display()))?;
+        let command = Command::Snapshot { to: to.clone() };
+        running(&config, &command, |data| {
+            let manifest = watched(|watch| closed::snapshot(data, &to, watch))?;
+            Ok(Outcome::Done(vec![copied(&manifest, &to)]))
+        })
+    }
+}
+
+impl Check {
+    /// Does it, and says what it found.
+    ///
+    /// # Errors
+    /// One line.
+    pub fn act(self, environment: &[(OsString, OsString)]) -> Acted {
+        let look = |file: &Path| watched(|watch| closed::check(file, watch)).map(|seen| told(&seen));
+        match &self.file {
+            Some(file) => judged(look(file)),
+            None => running(&self.which.config(environment)?, &Command::Check, look),
+        }
+    }
+}
+
+impl Repair {
+    /// Does it, and says what it did.
+    ///
+    /// # Errors
+    /// One line.
+    pub fn act(self, environment: &[(OsString, OsString)]) -> Acted {
+        running(&self.which.config(environment)?, &Command::Repair, |data| Ok(found(&watched(|watch| closed::repair(data, watch))?)))
+    }
+}
+
+impl Restore {
+    /// Does it, and says so.
+    ///
+    /// # Errors
+    /// One line.
+    pub fn act(self, environment: &[(OsString, OsString)]) -> Acted {
+        if self.verify_only {
+            return judged(watched(|watch| closed::verify(&self.snapshot, watch)).map(|seen| told(&seen)));
+        }
+        let data = self.which.config(environment)?.data;
+        judged(watched(|watch| closed::restore(&self.snapshot, &data, Clock::system().now(), watch)).map(|(seen, aside)| {
+            let mut lines = match told(&seen) {
+                Outcome::Done(lines) => lines,
+                problems @ Outcome::Problems(_) => return problems,
+            };
+            lines.push(format!("{} is what the snapshot holds", data.display()));
+            lines.extend(aside.map(|aside| format!("what was there before is {}", aside.display())));
+            Outcome::Done(lines)
+        }))
+    }
+}
+
+/// Has a command done by the controller if it runs, or else does the same to its file.
+fn running(config: &Config, command: &Command, closed: impl FnOnce(&Path) -> Result<Outcome, Failed>) -> Acted {
+    match asked(config, command) {
+        Some(told) => told,
+        None => judged(closed(&config.data)),
+    }
+}
+
+/// A damaged file is a finding, not a failure.
+fn judged(acted: Result<Outcome, Failed>) -> Acted {
+    match acted {
+        Err(Failed::Damaged(reason)) => Ok(Outcome::Problems(vec![reason])),
+        other => other.map_err(|e| e.to_string()),
+    }
+}
+
+/// What a look at a closed file found.
+fn told(seen: &Found) -> Outcome {
+    let of = seen.manifest.as_ref().map(described);
+    match found(&seen.report) {
+        Outcome::Done(lines) => Outcome::Done(of.into_iter().chain(lines).collect()),
+        Outcome::Problems(lines) => Outcome::Problems(of.into_iter().chain(lines).collect()),
+    }
+}

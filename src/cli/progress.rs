@@ -1,0 +1,63 @@
+//! How far long work is, on a terminal; on anything else nothing is written.
+
+use std::{
+    io::{IsTerminal, Write, stderr},
+    sync::{
+        Arc,
+        mpsc::{self, RecvTimeoutError},
+    },
+    thread,
+    time::Duration,
+};
+
+use crate::store::Watch;
+
+const TICK: Duration = Duration::from_millis(100);
+/// Signs between the ends of the bar.
+const WIDTH: u64 = 40;
+
+/// A line at the bottom of a terminal; it is wiped away when this is dropped.
+#[derive(Default)]
+pub struct Bar {
+    drawn: bool,
+}
+
+impl Bar {
+    /// Shows that so many of so many rows are done. A bar that cannot be drawn stops nothing.
+    pub fn show(&mut self, done: u64, total: u64) {
+        if total == 0 || !stderr().is_terminal() {
+            return;
+        }
+        self.drawn = true;
+        let done = done.min(total);
+        let full = usize::try_from(u128::from(WIDTH) * u128::from(done) / u128::from(total)).unwrap_or_default();
+        let percent = u128::from(done) * 100 / u128::from(total);
+        drop(write!(stderr(), "\r[{:<width$}] {percent:>3} %", "#".repeat(full), width = WIDTH as usize));
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        if self.drawn {
+            drop(write!(stderr(), "\r\x1b[K"));
+        }
+    }
+}
+
+/// Does work and shows how far it is.
+pub fn watched<T>(work: impl FnOnce(&Arc<Watch>) -> T) -> T {
+    let watch = Arc::new(Watch::default());
+    thread::scope(|scope| {
+        let (working, ended) = mpsc::channel::<()>();
+        let seen = watch.clone();
+        scope.spawn(move || {
+            let mut bar = Bar::default();
+            while ended.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
+                let (done, total) = seen.progress();
+                bar.show(done, total);
+            }
+        });
+        let _until_it_ends = working;
+        work(&watch)
+    })
+}

@@ -1,0 +1,170 @@
+//! The same for a file that no controller has open: all but [`repair`] and [`restore`] leave it exactly as it is.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io,
+    os::unix::fs::{MetadataExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+};
+
+use super::new_snapshot;
+use crate::{
+    change::KINDS,
+    clock::Timestamp,
+    error::Error,
+    store::{Finding, Manifest, OpenError, Options, Report, Store, Watch, beside},
+};
+
+/// Why nothing came of it; one line for a person.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Failed {
+    /// The file was read, and is not what was once written.
+    #[error("{0}")]
+    Damaged(String),
+    #[error("{0}")]
+    Other(String),
+}
+
+impl From<OpenError> for Failed {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::Damaged { .. } => Self::Damaged(error.to_string()),
+            other => Self::Other(other.to_string()),
+        }
+    }
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        Self::Other(error.to_string())
+    }
+}
+
+/// A closed file that was looked at: what it says of itself, if it is a snapshot, and what is wrong with it.
+#[derive(Debug)]
+pub struct Found {
+    pub manifest: Option<Manifest>,
+    pub report: Report,
+}
+
+/// Looks for everything that is wrong.
+///
+/// # Errors
+/// The file is damaged as a whole, or cannot be looked at.
+pub fn check(file: &Path, watch: &Watch) -> Result<Found, Failed> {
+    inspect(&look(file)?, file, watch)
+}
+
+/// Copies the file to a new one.
+///
+/// # Errors
+/// As [`check`], or the copy cannot be made.
+pub fn snapshot(file: &Path, to: &Path, watch: &Watch) -> Result<Manifest, Failed> {
+    let store = look(file)?;
+    Ok(new_snapshot(&store, to, watch)?)
+}
+
+/// Copies the file, byte for byte, to one with `.before-repair` behind its name, then mends what has one right answer.
+///
+/// # Errors
+/// The file is damaged beyond that, or cannot be read or written.
+pub fn repair(file: &Path, watch: &Watch) -> Result<Report, Failed> {
+    let held = hold(file)?;
+    copy(file, &beside(file, ".before-repair")).map_err(|e| Failed::Other(format!("copying {} first: {e}", file.display())))?;
+    drop(held);
+    let (store, torn) = Store::open_verified(file, KINDS, Options::default())?;
+    let mended = store.repair(watch);
+    store.close();
+    let mut report = mended?;
+    let pages = torn.then(|| Finding {
+        description: "pages were not what was written; the file went back to its last whole state".into(),
+        fixed: true,
+    });
+    report.findings.splice(..0, pages);
+    Ok(report)
+}
+
+/// Looks whether a snapshot is whole and sound.
+///
+/// # Errors
+/// It is damaged or no snapshot, or cannot be looked at.
+pub fn verify(snapshot: &Path, watch: &Watch) -> Result<Found, Failed> {
+    verified(snapshot, watch).map(|(_, found)| found)
+}
+
+/// Puts what a snapshot holds in the place of a data file, once it was found whole and sound; if it is not sound, the report says how and
+/// nothing is done. Says where the file is now that was there before, if one was.
+///
+/// # Errors
+/// As [`verify`], a controller has the file open, or it cannot be replaced. Then it is as it was.
+pub fn restore(snapshot: &Path, file: &Path, now: Timestamp, watch: &Watch) -> Result<(Found, Option<PathBuf>), Failed> {
+    // Held until the name is another file's, so that nobody begins to write to the one that goes.
+    let held = if file.try_exists().map_err(|e| failed(file, e))? { Some(hold(file)?) } else { None };
+    let (store, found) = verified(snapshot, watch)?;
+    if !found.report.findings.is_empty() {
+        return Ok((found, None));
+    }
+    let aside = held.as_ref().map(|_| keep(file, now)).transpose()?;
+    let restored = store.restore(file, watch);
+    if let (Err(_), Some(held), Some(aside)) = (&restored, &held, &aside) {
+        forget(aside, held, file);
+    }
+    restored?;
+    Ok((found, aside))
+}
+
+/// Takes the second name away again, if the file still has its first.
+fn forget(aside: &Path, held: &File, file: &Path) {
+    let one = |found: io::Result<fs::Metadata>| found.map(|found| (found.dev(), found.ino())).ok();
+    if one(held.metadata()) == one(fs::metadata(file)) {
+        drop(fs::remove_file(aside));
+    }
+}
+
+fn look(file: &Path) -> Result<Store, Failed> {
+    Ok(Store::look(file, KINDS, Options::default())?)
+}
+
+fn inspect(store: &Store, file: &Path, watch: &Watch) -> Result<Found, Failed> {
+    let damaged = |error: Error| Failed::Damaged(format!("{} is damaged: {error}", file.display()));
+    let manifest = store.manifest(watch).map_err(damaged)?;
+    Ok(Found { manifest, report: store.check(watch)? })
+}
+
+fn verified(snapshot: &Path, watch: &Watch) -> Result<(Store, Found), Failed> {
+    let store = look(snapshot)?;
+    let found = inspect(&store, snapshot, watch)?;
+    match found.manifest {
+        Some(_) => Ok((store, found)),
+        None => Err(Failed::Other(format!("{} is a data file, not a snapshot: it has no manifest", snapshot.display()))),
+    }
+}
+
+fn failed(file: &Path, reason: io::Error) -> Failed {
+    Failed::Other(format!("{}: {reason}", file.display()))
+}
+
+/// A file that nobody else has open, as long as this lives.
+fn hold(file: &Path) -> Result<File, Failed> {
+    let held = OpenOptions::new().read(true).write(true).open(file).map_err(|e| failed(file, e))?;
+    held.try_lock().map_err(|_| OpenError::Locked(file.into()))?;
+    Ok(held)
+}
+
+/// Gives a file a second name, under which it stays when the first becomes another's.
+fn keep(file: &Path, now: Timestamp) -> Result<PathBuf, Failed> {
+    let aside = beside(file, &format!(".before-restore-{}", now.to_string().replace([':', '-'], "")));
+    // Not every file system has second names.
+    let linked = fs::hard_link(file, &aside);
+    let kept = linked.or_else(|e| if e.kind() == io::ErrorKind::AlreadyExists { Err(e) } else { copy(file, &aside) });
+    kept.map_err(|e| failed(&aside, e)).map(|()| aside)
+}
+
+/// Copies bytes to a file for its owner alone, in place of one of that name.
+fn copy(file: &Path, to: &Path) -> io::Result<()> {
+    let unfinished = beside(to, ".unfinished");
+    let mut copied = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
+    io::copy(&mut File::open(file)?, &mut copied)?;
+    copied.sync_all()?;
+    fs::rename(&unfinished, to)
+}

@@ -1,0 +1,150 @@
+//! What a snapshot says of itself, in the file itself, so that damage to any part of it shows.
+//!
+//! Invariant: only a file that nobody has written to since has one; opening a file to be written takes it away. It proves that nothing
+//! was damaged on the way, not who made it.
+
+use std::collections::BTreeMap;
+
+use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition, TableHandle};
+use ring::digest::{Context, SHA256};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Watch,
+    open::{FORMAT, META},
+    tables::broken,
+};
+use crate::{
+    clock::Timestamp,
+    error::{Error, Result},
+};
+
+const KEY: &[u8] = b"manifest";
+const RECORDS: &str = "records.";
+
+/// What a snapshot holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Manifest {
+    /// The layout of the file.
+    pub format: u32,
+    /// The release that made it.
+    pub release: String,
+    pub made_at: Timestamp,
+    /// How many rows each table has, of those that have any.
+    pub rows: BTreeMap<String, u64>,
+    /// SHA-256 of all rows and of the rest of this, in hex.
+    pub hash: String,
+}
+
+impl Manifest {
+    /// The manifest of a file with these rows, made now.
+    pub(super) fn of(rows: Sum, now: Timestamp) -> Result<Self> {
+        Self::over(rows, FORMAT, env!("CARGO_PKG_VERSION").into(), now)
+    }
+
+    /// The same manifest, if it is the one of these rows.
+    pub(super) fn confirm(&self, rows: Sum) -> Result<Self> {
+        let found = Self::over(rows, self.format, self.release.clone(), self.made_at)?;
+        if found == *self { Ok(found) } else { Err(Error::Storage("the content is not what the manifest says".into())) }
+    }
+
+    fn over(sum: Sum, format: u32, release: String, made_at: Timestamp) -> Result<Self> {
+        let Sum { mut hash, rows } = sum;
+        let mut manifest = Self { format, release, made_at, rows, hash: String::new() };
+        hash.update(&manifest.text()?);
+        manifest.hash = hash.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(manifest)
+    }
+
+    /// How many records each kind has.
+    pub fn records(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.rows.iter().filter_map(|(table, count)| Some((table.strip_prefix(RECORDS)?, *count)))
+    }
+
+    fn text(&self) -> Result<Vec<u8>> {
+        serde_json::to_vec(self).map_err(|e| Error::Internal(format!("a manifest: {e}")))
+    }
+
+    /// Writes it into a file that is otherwise finished.
+    pub(super) fn store(&self, database: &Database) -> Result<()> {
+        let text = self.text()?;
+        let write = || -> Result<(), redb::Error> {
+            let transaction = database.begin_write()?;
+            transaction.open_table(META)?.insert(KEY, text.as_slice())?;
+            Ok(transaction.commit()?)
+        };
+        write().map_err(broken)
+    }
+
+    /// The one in a file; nothing if it has none.
+    pub(super) fn load(from: &ReadTransaction) -> Result<Option<Self>> {
+        let meta = from.open_table(META).map_err(broken)?;
+        let Some(text) = meta.get(KEY).map_err(broken)? else { return Ok(None) };
+        serde_json::from_slice(text.value()).map(Some).map_err(|e| Error::Storage(format!("the manifest cannot be read: {e}")))
+    }
+
+    /// Takes it out of a file that is about to be written to.
+    pub(super) fn forget(database: &Database) -> Result<(), redb::Error> {
+        if database.begin_read()?.open_table(META)?.get(KEY)?.is_none() {
+            return Ok(());
+        }
+        let transaction = database.begin_write()?;
+        transaction.open_table(META)?.remove(KEY)?;
+        Ok(transaction.commit()?)
+    }
+}
+
+/// The names of the tables that make up the content of a file, ascending.
+pub(super) fn tables(of: &ReadTransaction) -> Result<Vec<String>> {
+    let mut names: Vec<String> = of.list_tables().map_err(broken)?.map(|table| table.name().to_owned()).collect();
+    names.retain(|name| name != META.name());
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// Counts and hashes rows, table by table in the order of their names. A table without rows is as one that is not there.
+pub(super) struct Sum {
+    hash: Context,
+    rows: BTreeMap<String, u64>,
+}
+
+impl Default for Sum {
+    fn default() -> Self {
+        Self { hash: Context::new(&SHA256), rows: BTreeMap::new() }
+    }
+}
+
+impl Sum {
+    /// Everything in a file.
+    pub(super) fn of(transaction: &ReadTransaction, watch: &Watch) -> Result<Self> {
+        let mut sum = Self::default();
+        for name in tables(transaction)? {
+            let table = transaction.open_table(TableDefinition::<&[u8], &[u8]>::new(&name)).map_err(broken)?;
+            for row in table.iter().map_err(broken)? {
+                let (key, value) = row.map_err(broken)?;
+                sum.add(&name, key.value(), value.value());
+                watch.step()?;
+            }
+        }
+        Ok(sum)
+    }
+
+    /// One more row.
+    pub(super) fn add(&mut self, table: &str, key: &[u8], value: &[u8]) {
+        match self.rows.get_mut(table) {
+            Some(count) => *count += 1,
+            None => {
+                self.part(table.as_bytes());
+                self.rows.insert(table.to_owned(), 1);
+            }
+        }
+        self.part(key);
+        self.part(value);
+    }
+
+    fn part(&mut self, bytes: &[u8]) {
+        self.hash.update(&(bytes.len() as u64).to_le_bytes());
+        self.hash.update(bytes);
+    }
+}

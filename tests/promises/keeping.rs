@@ -1,0 +1,254 @@
+//! The file as its owner keeps it: copied, checked and put back from the command line, with the exit status a script relies on.
+
+use std::{
+    env, fs,
+    os::unix::fs::{FileExt, PermissionsExt},
+    path::{Path, PathBuf},
+    process::Command,
+    sync::LazyLock,
+};
+
+use overkeep::{
+    change::KINDS,
+    clock::{Clock, Timestamp},
+    config::Config,
+    controller::{self, Controller},
+    maintenance::closed::{self, Failed},
+    store::{Options, Store, Watch},
+};
+use redb::{Database, TableDefinition};
+use tempfile::TempDir;
+
+/// A directory with the data file of a controller that does not run.
+struct Kept {
+    directory: TempDir,
+}
+
+/// What a command said and how it ended.
+#[derive(Debug)]
+struct Said {
+    status: i32,
+    out: String,
+    err: String,
+}
+
+/// What the first start of a controller leaves; making its keys takes a while.
+static FIRST: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let kept = Kept { directory: TempDir::new().unwrap() };
+    kept.start().stop();
+    kept.bytes("data")
+});
+
+impl Kept {
+    fn new() -> Self {
+        let kept = Self { directory: TempDir::new().unwrap() };
+        fs::write(kept.path("data"), &*FIRST).unwrap();
+        kept
+    }
+
+    fn start(&self) -> Controller {
+        let mut config = Config { data: self.path("data"), ..Config::default() };
+        config.listen = "127.0.0.1:0".parse().unwrap();
+        config.passwords.cost = 10;
+        controller::start(&config, Clock::system()).unwrap()
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn bytes(&self, name: &str) -> Vec<u8> {
+        fs::read(self.path(name)).unwrap()
+    }
+
+    /// Runs the program here, with `data` as its data file.
+    fn run(&self, line: &str) -> Said {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_overkeep"));
+        command.args(line.split(' ')).env_clear().env("OVERKEEP_DATA", "data").current_dir(self.directory.path());
+        let output = command.output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        Said { status: output.status.code().unwrap(), out: text(output.stdout), err: text(output.stderr) }
+    }
+
+    /// The same, of a command that is to end with this status and say this.
+    fn ends(&self, line: &str, status: i32, says: &str) {
+        let said = self.run(line);
+        let text = if status == 1 { &said.err } else { &said.out };
+        assert!(said.status == status && text.contains(says), "{line}: {said:?}");
+        assert!(!format!("{said:?}").contains("panicked") && (status == 1 || said.err.is_empty()), "{line}: {said:?}");
+    }
+
+    /// Changes a row of the data file behind everybody's back.
+    fn tamper(&self, file: &str, table: &str, act: impl FnOnce(&mut redb::Table<'_, &'static [u8], &'static [u8]>)) {
+        let database = Database::open(self.path(file)).unwrap();
+        let transaction = database.begin_write().unwrap();
+        act(&mut transaction.open_table(TableDefinition::new(table)).unwrap());
+        transaction.commit().unwrap();
+    }
+
+    fn names(&self) -> Vec<String> {
+        let mut names: Vec<String> =
+            fs::read_dir(self.directory.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+}
+
+fn lose_half_the_index(rows: &mut redb::Table<'_, &'static [u8], &'static [u8]>) {
+    let mut odd = false;
+    rows.retain(|_, _| {
+        odd = !odd;
+        odd
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_snapshot_is_made_whether_the_controller_runs_or_not_and_says_what_it_holds() {
+    let kept = Kept::new();
+    let before = kept.bytes("data");
+    kept.ends("snapshot stopped", 0, "1 authenticator");
+    kept.ends("check", 0, "nothing is wrong");
+    assert!(kept.bytes("data") == before, "a look changed the file");
+    let controller = kept.start();
+    kept.ends("snapshot running", 0, "1 identity");
+    kept.ends("check", 0, "nothing is wrong");
+    kept.ends("snapshot running", 1, "there is something of that name");
+    kept.ends("snapshot missing/out", 1, "missing");
+    controller.stop();
+    for made in ["stopped", "running"] {
+        assert_eq!(fs::metadata(kept.path(made)).unwrap().permissions().mode() & 0o777, 0o600);
+        let bytes = kept.bytes(made);
+        kept.ends(&format!("check {made}"), 0, "format 1 of release");
+        kept.ends(&format!("restore --verify-only {made}"), 0, "nothing is wrong");
+        assert!(kept.bytes(made) == bytes, "a look changed the snapshot");
+    }
+    kept.ends("snapshot data", 1, "there is something of that name");
+    assert_eq!(kept.names(), ["data", "running", "stopped"]);
+}
+
+#[test]
+fn a_snapshot_takes_the_place_of_the_file_and_what_was_there_is_kept() {
+    let kept = Kept::new();
+    kept.ends("snapshot good", 0, "");
+    let controller = kept.start();
+    kept.ends("restore good", 1, "in use by another process");
+    controller.stop();
+    let before = kept.bytes("data");
+    kept.ends("restore good", 0, "what was there before is");
+    let aside = kept.names().into_iter().find(|name| name.starts_with("data.before-restore-")).unwrap();
+    assert!(kept.bytes(&aside) == before && kept.bytes("data") == kept.bytes("good"));
+    assert_eq!(fs::metadata(kept.path("data")).unwrap().permissions().mode() & 0o777, 0o600);
+    kept.start().stop();
+    // It is a data file now, and no snapshot any more.
+    kept.ends("check data", 0, "nothing is wrong");
+    kept.ends("restore --verify-only data", 1, "no manifest");
+
+    // On another machine there is nothing to keep.
+    fs::remove_file(kept.path("data")).unwrap();
+    fs::remove_file(kept.path(&aside)).unwrap();
+    let said = kept.run("restore good");
+    assert!(said.status == 0 && !said.out.contains("before"), "{said:?}");
+    kept.start().stop();
+}
+
+#[test]
+fn what_is_damaged_is_never_put_in_the_place_of_the_file() {
+    let kept = Kept::new();
+    kept.ends("snapshot good", 0, "");
+    let (before, good) = (kept.bytes("data"), kept.bytes("good"));
+    let refused = |status: i32, says: &str| {
+        kept.ends("restore bad", status, says);
+        kept.ends("restore --verify-only bad", status, says);
+        assert!(kept.bytes("data") == before);
+    };
+    fs::write(kept.path("bad"), &good).unwrap();
+    kept.tamper("bad", "meta", |meta| drop(meta.insert(b"format".as_slice(), 7_u32.to_le_bytes().as_slice()).unwrap()));
+    refused(1, "it has format 7, this release reads up to 1");
+    fs::write(kept.path("bad"), &good).unwrap();
+    kept.tamper("bad", "settings", |settings| drop(settings.insert(b"seal".as_slice(), b"another key".as_slice()).unwrap()));
+    refused(3, "not what the manifest says");
+    fs::write(kept.path("bad"), &good[..good.len() / 2]).unwrap();
+    refused(3, "is damaged");
+    fs::write(kept.path("bad"), "Dear reader").unwrap();
+    refused(1, "not a data file");
+    fs::write(kept.path("bad"), "").unwrap();
+    refused(1, "not a data file");
+    fs::remove_file(kept.path("bad")).unwrap();
+    refused(1, "No such file");
+    assert_eq!(kept.names().iter().filter(|name| name.starts_with("data")).count(), 1, "{:?}", kept.names());
+}
+
+#[test]
+fn a_bit_that_flips_in_a_snapshot_is_found_or_changes_nothing() {
+    let kept = Kept::new();
+    kept.ends("snapshot good", 0, "");
+    let good = kept.bytes("good");
+    let content = |file: &Path| crate::integrity::rows(file);
+    let (expected, bad, restored) = (content(&kept.path("good")), kept.path("bad"), kept.path("restored"));
+    let (mut found, mut harmless) = (0, 0);
+    let rounds: usize = env::var("OVERKEEP_FLIPS").map_or(12, |flips| flips.parse().unwrap());
+    for round in 0..rounds {
+        fs::write(&bad, &good).unwrap();
+        // Of the header, and far apart.
+        let at = if round % 4 == 0 { 4 + round * 3 % 320 } else { round * 1_000_003 % good.len() };
+        let file = fs::OpenOptions::new().write(true).open(&bad).unwrap();
+        file.write_all_at(&[good[at] ^ (1 << (round % 8))], at as u64).unwrap();
+        match closed::restore(&bad, &restored, Timestamp::from_millis(0), &Watch::default()) {
+            Err(Failed::Damaged(_) | Failed::Other(_)) => found += 1,
+            Ok((seen, _)) => {
+                assert!(seen.report.findings.is_empty(), "byte {at}: {seen:?}");
+                harmless += 1;
+                assert!(content(&restored) == expected, "byte {at} came through");
+                fs::remove_file(&restored).unwrap();
+            }
+        }
+        assert!(!restored.exists(), "byte {at}");
+    }
+    assert!(found > rounds / 8, "{found} found, {harmless} harmless");
+}
+
+#[test]
+fn problems_and_repairs_show_in_the_exit_status() {
+    let kept = Kept::new();
+    kept.ends("repair", 0, "nothing is wrong");
+    kept.tamper("data", "index", lose_half_the_index);
+    let broken = kept.bytes("data");
+    kept.ends("check", 3, "lacks the");
+    kept.ends("snapshot broken", 0, "");
+    kept.ends("restore --verify-only broken", 3, "lacks the");
+    kept.ends("restore broken", 3, "lacks the");
+    assert!(kept.bytes("data") == broken);
+    kept.ends("repair", 0, "mended: ");
+    assert!(kept.bytes("data.before-repair") == broken, "the file is copied first");
+    kept.ends("check", 0, "nothing is wrong");
+
+    kept.tamper("data", "records.identity", |rows| {
+        let (id, mut bytes) = rows.pop_first().unwrap().map(|(id, bytes)| (id.value().to_vec(), bytes.value().to_vec())).unwrap();
+        bytes[9] ^= 1;
+        rows.insert(id.as_slice(), bytes.as_slice()).unwrap();
+    });
+    kept.ends("check", 3, "damaged");
+    kept.ends("repair", 3, "damaged");
+    let mut bytes = kept.bytes("data");
+    bytes.truncate(bytes.len() / 2);
+    fs::write(kept.path("data"), bytes).unwrap();
+    kept.ends("check", 3, "is damaged");
+    kept.ends("repair", 3, "is damaged");
+    fs::remove_file(kept.path("data")).unwrap();
+    kept.ends("check", 1, "No such file");
+    kept.ends("repair", 1, "No such file");
+}
+
+#[test]
+fn a_running_controller_checks_and_mends_itself() {
+    let kept = Kept::new();
+    kept.tamper("data", "index", |rows| drop(rows.insert(b"nobody's".as_slice(), b"".as_slice()).unwrap()));
+    let controller = kept.start();
+    kept.ends("check", 3, "a row of the index cannot be read");
+    kept.ends("repair", 0, "mended: a row of the index");
+    kept.ends("check", 0, "nothing is wrong");
+    controller.stop();
+    let before = Store::look(&kept.path("data.before-repair"), KINDS, Options::default()).unwrap();
+    assert!(before.manifest(&Watch::default()).unwrap().is_some());
+}
