@@ -11,7 +11,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Deserialize, Deserializer, Visitor};
@@ -188,48 +188,68 @@ impl JsonSchema for Timestamp {
     }
 }
 
-/// Where "now" comes from. Cheap to clone; clones of a manual clock show the same time.
+/// Where "now" comes from. Cheap to clone; clones show the same time.
+///
+/// There are two answers. [`now`](Self::now) is what the host's clock shows: for dates, and for whatever others are told. Somebody may put it
+/// forward or back at any moment. [`steady`](Self::steady) only passes: for how long something has been.
 #[derive(Clone, Debug)]
 pub struct Clock(Source);
 
 #[derive(Clone, Debug)]
 enum Source {
-    System,
-    Manual(Arc<AtomicI64>),
+    /// When this clock was made, by the host's two clocks.
+    System(Instant, Timestamp),
+    Manual(Arc<Manual>),
+}
+
+/// Milliseconds since 1970.
+#[derive(Debug)]
+struct Manual {
+    shown: AtomicI64,
+    steady: AtomicI64,
 }
 
 impl Clock {
     /// The host's clock.
     pub fn system() -> Clock {
-        Clock(Source::System)
+        Clock(Source::System(Instant::now(), SystemTime::now().into()))
     }
 
     /// A clock that stands still until it is moved.
     pub fn manual(at: Timestamp) -> Clock {
-        Clock(Source::Manual(Arc::new(AtomicI64::new(at.0))))
+        Clock(Source::Manual(Arc::new(Manual { shown: AtomicI64::new(at.0), steady: AtomicI64::new(at.0) })))
     }
 
     pub fn now(&self) -> Timestamp {
         match &self.0 {
-            Source::System => SystemTime::now().into(),
-            Source::Manual(millis) => Timestamp::from_millis(millis.load(Ordering::SeqCst)),
+            Source::System(..) => SystemTime::now().into(),
+            Source::Manual(manual) => Timestamp::from_millis(manual.shown.load(Ordering::SeqCst)),
         }
     }
 
-    /// Moves a manual clock and all its clones forward. Nobody moves the host's clock: there it does nothing.
+    /// What was shown when this clock was made, and what has passed since. It never jumps, and does not pass while the host sleeps.
+    pub fn steady(&self) -> Timestamp {
+        match &self.0 {
+            Source::System(made, shown) => shown.plus(made.elapsed()),
+            Source::Manual(manual) => Timestamp::from_millis(manual.steady.load(Ordering::SeqCst)),
+        }
+    }
+
+    /// Lets time pass on a manual clock and all its clones. The host's clock goes by itself: there it does nothing.
     pub fn advance(&self, duration: Duration) {
-        self.moved(|at| at.plus(duration));
+        if let Source::Manual(manual) = &self.0 {
+            for clock in [&manual.shown, &manual.steady] {
+                // The closure never refuses, so neither does the update.
+                let _ = clock.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |now| Some(Timestamp::from_millis(now).plus(duration).0));
+            }
+        }
     }
 
-    /// Puts a manual clock to a moment, backwards too, as hosts' clocks do. On the host's clock it does nothing.
+    /// Puts what a manual clock shows to a moment, backwards too, as happens to hosts' clocks: no time passes. On the host's clock it
+    /// does nothing.
     pub fn set(&self, to: Timestamp) {
-        self.moved(|_| to);
-    }
-
-    fn moved(&self, step: impl Fn(Timestamp) -> Timestamp) {
-        if let Source::Manual(millis) = &self.0 {
-            // The closure never refuses, so neither does the update.
-            let _ = millis.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |now| Some(step(Timestamp::from_millis(now)).0));
+        if let Source::Manual(manual) = &self.0 {
+            manual.shown.store(to.0, Ordering::SeqCst);
         }
     }
 }
@@ -343,12 +363,14 @@ mod tests {
         assert_eq!(clone.now(), Timestamp::ZERO_TIME.plus_minutes(1));
         clone.set(Timestamp::MIN);
         assert_eq!(clock.now(), Timestamp::MIN);
+        assert_eq!(clock.steady(), Timestamp::ZERO_TIME.plus_minutes(1), "only what is shown was put back");
 
         let system = Clock::system();
         let before = system.now();
         system.advance(Duration::from_secs(3600));
         system.set(Timestamp::MAX);
         assert!(system.now().since(before) < Duration::from_secs(600));
+        assert!(system.steady().since(before) < Duration::from_secs(600));
         assert!(before > at("2024-01-01T00:00:00Z"));
     }
 }

@@ -18,7 +18,7 @@ use uuid::Uuid;
 use crate::{
     access::Access,
     authentication::{Codes, Passwords, Sessions, Tokens},
-    change::{self, Administrator, Changes, KINDS, Surroundings},
+    change::{self, Administrator, Certificates, Changes, KINDS, Surroundings, certificates},
     clock::Clock,
     config::Config,
     error::Error,
@@ -26,7 +26,7 @@ use crate::{
     http::{self, Descriptions, Front, Interfaces, Limits, Listener, Services},
     maintenance::Maintenance,
     network::Network,
-    pki::{self, AlternativeNames, Holdings},
+    pki::{self, Files, Holdings},
     posture::Posture,
     store::{self, Store},
     upkeep::{self, Note, Upkeep},
@@ -86,6 +86,11 @@ impl Controller {
         self.generated.as_deref()
     }
 
+    /// Does the periodic work that is due now, instead of within seconds: for whoever moved its clock.
+    pub fn look_after(&self) {
+        self.upkeep.iter().for_each(upkeep::Running::round);
+    }
+
     /// Lets open requests end, then closes the file.
     pub fn stop(mut self) {
         self.close();
@@ -123,9 +128,9 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let network = Network;
     let store = open(config, &clock, &network)?;
     let generated = if store.is_new() { fill(config, &store, &passwords, bound)? } else { None };
-    let holdings = Arc::new(Holdings::open(&change::material(&store)?)?);
-    let hosts = hosts(config, bound);
-    change::renew_leaf(&store, &holdings, &hosts, clock.now())?;
+    let certificates = Arc::new(Certificates::open(&store, hosts(config, bound), files(config))?);
+    certificates.renew(clock.now())?;
+    let holdings = certificates.holdings().clone();
     let tls = pki::tls::server_config(holdings.leaf())?;
     let access = Access::following(&store, clock.clone())?;
     let texts = http::Texts::following(&store);
@@ -138,13 +143,13 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         store: store.clone(),
         changes: changes.clone(),
         passwords: passwords.clone(),
-        holdings: holdings.clone(),
+        certificates: certificates.clone(),
         access: access.clone(),
         maintenance: maintenance.clone(),
         posture: Some(posture.clone()),
         clock: clock.clone(),
     };
-    let sessions = Sessions::following(&store, config.sessions.timeout.duration());
+    let sessions = Sessions::following(&store, clock.clone(), config.sessions.timeout.duration());
     let upkeep = Upkeep {
         store: store.clone(),
         changes: changes.clone(),
@@ -153,8 +158,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         posture: posture.clone(),
         clock: clock.clone(),
         settings: config.sessions.clone(),
-        holdings: holdings.clone(),
-        hosts,
+        certificates,
     };
     let codes = Codes::new(change::seal(&store)?);
     let limits = Limits {
@@ -223,11 +227,11 @@ pub fn host(config: &Config) -> Result<Host, NotStarted> {
     let clock = Clock::system();
     let store = open(config, &clock, &Network)?;
     let passwords = Passwords::new(config.passwords.slots, config.passwords.queue, config.passwords.cost)?;
-    let holdings = Arc::new(Holdings::open(&change::material(&store)?)?);
-    let changes = Changes::new(store.clone(), surroundings(config, holdings.clone(), String::new()));
+    let certificates = Arc::new(Certificates::open(&store, hosts(config, config.listen), files(config))?);
+    let changes = Changes::new(store.clone(), surroundings(config, certificates.holdings().clone(), String::new()));
     let access = Access::following(&store, clock.clone())?;
     let maintenance = Maintenance::new(store.clone(), clock.clone(), &config.data);
-    Ok(Host { store, changes, passwords, holdings, access, maintenance, posture: None, clock })
+    Ok(Host { store, changes, passwords, certificates, access, maintenance, posture: None, clock })
 }
 
 /// Runs the server on a thread of its own; it is there when this returns.
@@ -265,13 +269,17 @@ fn fill(config: &Config, store: &Store, passwords: &Passwords, bound: SocketAddr
     let given = config.admin_password().map_err(|e| NotStarted(e.to_string()))?;
     let generated = given.is_none().then(|| Uuid::new_v4().simple().to_string());
     let password = passwords.hash_now(given.as_deref().or(generated.as_deref()).unwrap_or_default())?;
-    change::first_start(store, hosts(config, bound), Administrator { username: ADMINISTRATOR.into(), password })?;
+    change::first_start(store, certificates::hosts(&hosts(config, bound)), Administrator { username: ADMINISTRATOR.into(), password })?;
     Ok(generated)
 }
 
-/// The names and addresses that the server certificate must have: where clients are sent, and this host itself.
-fn hosts(config: &Config, bound: SocketAddr) -> AlternativeNames {
-    AlternativeNames::of_hosts([config.advertised(bound).host(), "localhost", "127.0.0.1", "::1"])
+/// The hosts that clients are sent to.
+fn hosts(config: &Config, bound: SocketAddr) -> Vec<String> {
+    vec![config.advertised(bound).host().to_owned()]
+}
+
+fn files(_: &Config) -> Option<Files> {
+    None
 }
 
 /// `overkeep run`: starts a controller, says where it is, and stops it on SIGTERM or SIGINT.

@@ -1,5 +1,5 @@
 //! Work that nobody waits for: sessions that idled too long or lost their ground go, what is only known in memory is written down, and
-//! the server certificate is renewed.
+//! the controller's certificates are kept in time.
 //!
 //! Periodic, but for sessions in doubt, which are looked at as soon as a change was committed that may have taken their ground.
 //! Invariant: nothing here decides whether a session is over, it only clears away what is.
@@ -8,7 +8,7 @@ use std::{
     collections::BTreeSet,
     sync::{
         Arc,
-        mpsc::{Receiver, RecvTimeoutError, Sender},
+        mpsc::{self, Receiver, RecvTimeoutError, Sender},
     },
     thread::{self, JoinHandle},
     time::{Duration, Instant},
@@ -17,12 +17,11 @@ use std::{
 use crate::{
     access::Access,
     authentication::Sessions,
-    change::{self, Changes},
+    change::{Certificates, Changes},
     clock::{Clock, Timestamp},
     config,
     entity::{ApiSession, FactsExt, Id},
     error::Result,
-    pki::{AlternativeNames, Holdings},
     posture::{self, Doubt, Posture},
     store::Store,
 };
@@ -36,16 +35,23 @@ pub struct Upkeep {
     pub posture: Posture,
     pub clock: Clock,
     pub settings: config::Sessions,
-    pub holdings: Arc<Holdings>,
-    /// What the server certificate must name.
-    pub hosts: AlternativeNames,
+    pub certificates: Arc<Certificates>,
 }
 
 /// What wakes the thread up between its rounds.
 pub enum Note {
     /// Sessions may have lost their ground.
     Doubt(Doubt),
+    /// Everything is to be looked at now; dropped when that is done.
+    Round(Sender<()>),
     Stop,
+}
+
+/// What woke the thread up.
+#[derive(Default)]
+struct Woken {
+    doubts: BTreeSet<Doubt>,
+    rounds: Vec<Sender<()>>,
 }
 
 /// Upkeep that runs until it is stopped.
@@ -70,20 +76,20 @@ impl Upkeep {
         let mut owed = false;
         let interval = self.settings.sweep_interval.duration();
         // What endpoints had reported is lost with a restart, so that sessions which depend on it stand on nothing.
-        let mut doubts = BTreeSet::from([Doubt::Everything]);
-        while waited(inbox, interval.saturating_sub(swept.elapsed()), &mut doubts) {
-            if swept.elapsed() >= interval {
+        let mut woken = Woken { doubts: BTreeSet::from([Doubt::Everything]), rounds: Vec::new() };
+        while waited(inbox, interval.saturating_sub(swept.elapsed()), &mut woken) {
+            let Woken { mut doubts, rounds } = std::mem::take(&mut woken);
+            if swept.elapsed() >= interval || !rounds.is_empty() {
                 swept = Instant::now();
                 tell("ending idle sessions", self.sweep());
-                tell("renewing the server certificate", self.renew_leaf());
+                tell("looking after certificates", self.certificates.look_after(self.clock.now()));
                 let again = owed || self.store.read(posture::depends_on_time).unwrap_or(true);
                 doubts.extend(again.then_some(Doubt::Everything));
             }
             let reviewed = self.review(&doubts);
             owed = reviewed.is_err() || (owed && !doubts.contains(&Doubt::Everything));
-            doubts.clear();
             tell("ending sessions that lost their ground", reviewed);
-            if written.elapsed() >= self.settings.activity_interval.duration() {
+            if written.elapsed() >= self.settings.activity_interval.duration() || !rounds.is_empty() {
                 written = Instant::now();
                 tell("writing activity", self.write_activity());
             }
@@ -138,21 +144,12 @@ impl Upkeep {
         Ok(())
     }
 
-    /// Renews the server certificate in time, without a restart.
-    fn renew_leaf(&self) -> Result<()> {
-        if change::renew_leaf(&self.store, &self.holdings, &self.hosts, self.clock.now())? {
-            tracing::info!("renewed the server certificate");
-        }
-        Ok(())
-    }
-
     /// Deletes sessions that are over, in batches.
     fn sweep(&self) -> Result<()> {
-        let now = self.clock.now();
         let mut over = Vec::new();
         self.store.read(|tx| {
             tx.each::<ApiSession>(|session| {
-                over.extend(self.sessions.is_over(&session, now).then(|| session.id.clone()));
+                over.extend(self.sessions.is_over(&session).then(|| session.id.clone()));
                 Ok(())
             })
         })?;
@@ -177,9 +174,9 @@ fn tell(what: &str, result: Result<()>) {
     }
 }
 
-/// Waits for doubts, or for the time to pass, and takes all doubts that are there. Says whether to go on.
-fn waited(inbox: &Receiver<Note>, time: Duration, doubts: &mut BTreeSet<Doubt>) -> bool {
-    let first = if doubts.is_empty() { inbox.recv_timeout(time) } else { Err(RecvTimeoutError::Timeout) };
+/// Waits for notes, or for the time to pass, and takes all notes that are there. Says whether to go on.
+fn waited(inbox: &Receiver<Note>, time: Duration, woken: &mut Woken) -> bool {
+    let first = if woken.doubts.is_empty() { inbox.recv_timeout(time) } else { Err(RecvTimeoutError::Timeout) };
     let notes = match first {
         Err(RecvTimeoutError::Disconnected) => return false,
         Err(RecvTimeoutError::Timeout) => None,
@@ -188,10 +185,21 @@ fn waited(inbox: &Receiver<Note>, time: Duration, doubts: &mut BTreeSet<Doubt>) 
     for note in notes.into_iter().chain(inbox.try_iter()) {
         match note {
             Note::Stop => return false,
-            Note::Doubt(doubt) => drop(doubts.insert(doubt)),
+            Note::Doubt(doubt) => drop(woken.doubts.insert(doubt)),
+            Note::Round(asked) => woken.rounds.push(asked),
         }
     }
     true
+}
+
+impl Running {
+    /// Has everything looked at now, and waits until that is done.
+    pub fn round(&self) {
+        let (asked, done) = mpsc::channel();
+        drop(self.bell.send(Note::Round(asked)));
+        // Nothing is ever sent: it ends when the other side lets go.
+        let _ = done.recv();
+    }
 }
 
 impl Drop for Running {

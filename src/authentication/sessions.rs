@@ -2,6 +2,9 @@
 //!
 //! The last activity is kept in memory and written back in batches (`upkeep.rs`); a session that idles longer than the timeout is
 //! over at that moment, whenever its record goes.
+//!
+//! How long a session idles is counted by the steady clock: a host's clock that is put forward by days ends no session, and one that
+//! is put back keeps none. What idled when this process began is known from its record alone, so there the dates of the host's clock count.
 
 use std::{
     collections::HashMap,
@@ -11,7 +14,7 @@ use std::{
 
 use super::Caller;
 use crate::{
-    clock::Timestamp,
+    clock::{Clock, Timestamp},
     entity::{ApiSession, AuthQuery, FactsExt, Id, Record},
     error::Result,
     store::Store,
@@ -20,25 +23,31 @@ use crate::{
 /// What is known of sessions beside their records. Cheap to clone.
 #[derive(Clone)]
 pub struct Sessions {
+    clock: Clock,
+    /// When this began to follow the store, by the steady clock.
+    began: Timestamp,
     timeout: Duration,
     active: Arc<Mutex<HashMap<String, Activity>>>,
 }
 
 #[derive(Clone, Copy)]
 struct Activity {
+    /// By the steady clock.
     at: Timestamp,
     written: bool,
 }
 
 impl Sessions {
     /// The sessions of a store, over after idling for `timeout`. What ended there is forgotten here, however it ended.
-    pub fn following(store: &Store, timeout: Duration) -> Self {
-        let sessions = Self { timeout, active: Arc::default() };
+    pub fn following(store: &Store, clock: Clock, timeout: Duration) -> Self {
+        let sessions = Self { began: clock.steady(), clock, timeout, active: Arc::default() };
         let told = sessions.clone();
         store.subscribe(move |events| {
             for event in events {
-                if let Some((Some(ended), None)) = event.of::<ApiSession>() {
-                    told.forget(ended.id.as_str());
+                match event.of::<ApiSession>() {
+                    Some((Some(ended), None)) => told.forget(ended.id.as_str()),
+                    Some((None, Some(opened))) => told.note(opened.id.as_str(), true),
+                    _ => {}
                 }
             }
         });
@@ -60,7 +69,7 @@ impl Sessions {
         }
         let found = store.read(|tx| {
             let Some(session) = tx.find_by::<ApiSession>("token", token)? else { return Ok(None) };
-            if self.is_over(&session, now) {
+            if self.is_over(&session) {
                 return Ok(None);
             }
             let Some(identity) = tx.find(&session.spec.identity_id)? else { return Ok(None) };
@@ -71,28 +80,35 @@ impl Sessions {
             Ok(Some(Caller { session, identity, queries }))
         })?;
         if let Some(caller) = &found {
-            self.touch(caller.session.id.as_str(), now);
+            self.note(caller.session.id.as_str(), false);
         }
         Ok(found)
     }
 
-    /// The last activity of a session.
+    /// The last activity of a session, as the host's clock would show it now.
     pub fn last_activity(&self, session: &Record<ApiSession>) -> Timestamp {
-        let seen = self.with(|active| active.get(session.id.as_str()).map(|activity| activity.at));
-        seen.map_or(session.spec.last_activity_at, |at| at.max(session.spec.last_activity_at))
+        self.clock.now().minus(self.idled(session))
     }
 
     /// Whether a session idled too long.
-    pub fn is_over(&self, session: &Record<ApiSession>, now: Timestamp) -> bool {
-        now.since(self.last_activity(session)) > self.timeout
+    pub fn is_over(&self, session: &Record<ApiSession>) -> bool {
+        self.idled(session) > self.timeout
     }
 
-    /// Notes that a session is active.
-    fn touch(&self, id: &str, now: Timestamp) {
+    /// For how long nothing was heard from a session. One that was not heard of since this began idles since then at least, whatever
+    /// date a clock that was wrong gave it.
+    fn idled(&self, session: &Record<ApiSession>) -> Duration {
+        let seen = self.with(|active| active.get(session.id.as_str()).map(|activity| activity.at));
+        self.clock.steady().since(seen.unwrap_or_else(|| session.spec.last_activity_at.min(self.began)))
+    }
+
+    /// Notes that a session is active, which its record says already if it is `written`.
+    fn note(&self, id: &str, written: bool) {
+        let at = self.clock.steady();
         self.with(|active| match active.get_mut(id) {
-            Some(activity) => *activity = Activity { at: activity.at.max(now), written: false },
+            Some(activity) => *activity = Activity { at, written },
             None => {
-                active.insert(id.to_owned(), Activity { at: now, written: false });
+                active.insert(id.to_owned(), Activity { at, written });
             }
         });
     }
@@ -102,14 +118,15 @@ impl Sessions {
         self.with(|active| active.remove(id));
     }
 
-    /// The activities that were not written yet; from now on they count as written.
+    /// The activities that were not written yet, as the host's clock would show them now; from now on they count as written.
     pub fn take_unwritten(&self) -> Vec<(Id<ApiSession>, Timestamp)> {
+        let (now, steady) = (self.clock.now(), self.clock.steady());
         self.with(|active| {
             let unwritten = active.iter_mut().filter(|(_, activity)| !activity.written);
             unwritten
                 .map(|(id, activity)| {
                     activity.written = true;
-                    (Id::from_text(id.clone()), activity.at)
+                    (Id::from_text(id.clone()), now.minus(steady.since(activity.at)))
                 })
                 .collect()
         })

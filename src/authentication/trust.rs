@@ -30,7 +30,8 @@ impl Judgement {
 
 /// Whether this controller's own authority stands above a chain, leaf first.
 pub fn is_ours(holdings: &Holdings, chain: &[Certificate], how: Judgement) -> bool {
-    let cas = holdings.authority().cas();
+    let authority = holdings.authority();
+    let cas = authority.cas();
     let Judgement { purpose, leaf_dates, now } = how;
     Verification { anchors: cas, intermediates: cas, now, purpose, leaf_dates }.anchor_of(chain).is_ok()
 }

@@ -66,5 +66,5 @@ pub fn token(ca: &Record<Ca>, holdings: &pki::Holdings, address: &str) -> Result
     // With a slash behind it, unlike in one-time tokens: so clients know this one.
     let (id, issuer) = (ca.id.as_str(), format!("https://{address}/"));
     let claims = Claims { em: "ca", jti: id, iss: &issuer, sub: id, ctrls: None };
-    holdings.sign(&claims).map_err(|e| Error::Internal(format!("signing the token of an authority: {e}")))
+    holdings.signer().sign(&claims).map_err(|e| Error::Internal(format!("signing the token of an authority: {e}")))
 }

@@ -45,7 +45,7 @@ pub fn renew(enrollment: &mut Enrollment, expires_at: Timestamp, change: &Change
         ctrls: None,
     };
     enrollment.jwt =
-        change.surroundings.holdings.sign(&claims).map_err(|e| Error::Internal(format!("signing an enrollment token: {e}")))?;
+        change.surroundings.holdings.signer().sign(&claims).map_err(|e| Error::Internal(format!("signing an enrollment token: {e}")))?;
     (enrollment.token, enrollment.expires_at) = (token, expires_at);
     Ok(())
 }

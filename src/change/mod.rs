@@ -6,6 +6,7 @@
 
 pub mod authenticator;
 pub mod ca;
+pub mod certificates;
 mod config;
 mod credentials;
 mod draft;
@@ -25,8 +26,9 @@ mod transit_router;
 
 use std::{ops::Deref, sync::Arc, time::Duration};
 
+pub use certificates::Certificates;
 pub use draft::Draft;
-pub use first_start::{Administrator, first_start, material, renew_leaf, seal};
+pub use first_start::{Administrator, first_start, seal};
 pub use lifecycle::Lifecycle;
 pub use registry::KINDS;
 

@@ -84,8 +84,10 @@ pub struct Pki {
 
 #[derive(Subcommand, Clone, Debug)]
 enum PkiCommand {
-    /// Show every certificate of the controller and when it ends
+    /// Show every certificate of the controller and when it ends, and which enrollment tokens clients refuse
     Status,
+    /// Give the server another key, and list the enrollment tokens that this makes worthless
+    RenewKey,
 }
 
 impl Admin {
@@ -120,6 +122,7 @@ impl Pki {
         let config = self.which.config(environment)?;
         match self.what {
             PkiCommand::Status => done(&config, Command::ListCertificates),
+            PkiCommand::RenewKey => done(&config, Command::RenewKey),
         }
     }
 }

@@ -41,7 +41,7 @@ pub async fn extend(desk: &Desk<'_>, holder: Holder, id: Id<Authenticator>, chai
     if leaf.fingerprint() != current.fingerprint {
         return Err(stranger());
     }
-    if !leaf.is_signed_by(desk.holdings.authority().certificate()) {
+    if !desk.holdings.authority().issued(leaf) {
         return Err(Error::Refused(Refusal::CannotUpdateAuthenticator));
     }
     let issued = client_certificate(desk, &parsed(csr)?, leaf.names())?;
@@ -55,7 +55,7 @@ pub async fn extend(desk: &Desk<'_>, holder: Holder, id: Id<Authenticator>, chai
         change.put(record)
     };
     desk.changes.run(work).await?;
-    Ok(Extended { ca: desk.holdings.bundle_pem().to_owned(), client_cert: desk.holdings.chain_pem(&issued) })
+    Ok(Extended { ca: desk.holdings.bundle_pem(desk.now.seconds()), client_cert: desk.holdings.chain_pem(&issued) })
 }
 
 /// Puts the certificate that waits in the place of the current one: its holder shows that it arrived.

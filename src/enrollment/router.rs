@@ -69,7 +69,7 @@ impl Pair {
     /// What the router gets.
     pub fn handed_out(&self, desk: &Desk<'_>) -> Issued {
         let chain = |leaf| Some(desk.holdings.chain_pem(leaf));
-        Issued { ca: Some(desk.holdings.bundle_pem().to_owned()), cert: chain(&self.client), server_cert: chain(&self.server) }
+        Issued { ca: Some(desk.holdings.bundle_pem(desk.now.seconds())), cert: chain(&self.client), server_cert: chain(&self.server) }
     }
 
     /// What is known of the router from now on; its certificate of before is dead. Of a transit router no certificate is kept.

@@ -18,13 +18,13 @@ use serde::{Deserialize, Serialize};
 use crate::{
     access::{Access, Right},
     authentication::Passwords,
-    change::{self, Change, Changes},
+    change::{self, Certificates, Change, Changes},
     clock::{Clock, Timestamp},
-    entity::{ApiSession, Authenticator, FactsExt, Id, Identity, Record},
+    entity::{ApiSession, Authenticator, Enrollment, FactsExt, Id, Identity, Record},
     error::{Error, Result},
     explain::{self, Question},
     maintenance::{Maintenance, Work},
-    pki::Holdings,
+    pki::{Certificate, Role},
     posture::Posture,
     store::{Finding, Manifest, Report, Store, Watch},
 };
@@ -44,6 +44,8 @@ pub enum Command {
         username: String,
     },
     ListCertificates,
+    /// Gives the server another key.
+    RenewKey,
     /// Says why somebody, by id or name, may or may not dial or bind a service, by id or name.
     Explain {
         right: Right,
@@ -75,6 +77,7 @@ impl fmt::Debug for Command {
             Self::ResetPassword { username, .. } => write!(f, "reset the password of {username:?}"),
             Self::Unlock { username } => write!(f, "unlock {username:?}"),
             Self::ListCertificates => f.write_str("list certificates"),
+            Self::RenewKey => f.write_str("renew the server's key"),
             Self::Explain { right, identity, service, .. } => write!(f, "explain {} {identity:?} {service:?}", right.verb()),
             Self::Snapshot { to } => write!(f, "snapshot to {to:?}"),
             Self::Check => f.write_str("check the file"),
@@ -89,7 +92,7 @@ pub struct Host {
     pub store: Store,
     pub changes: Changes,
     pub passwords: Passwords,
-    pub holdings: Arc<Holdings>,
+    pub certificates: Arc<Certificates>,
     pub access: Access,
     pub maintenance: Maintenance,
     /// What endpoints said; only a controller that runs knows.
@@ -109,13 +112,8 @@ impl Host {
             Command::ResetPassword { username, password } => self.reset_password(&username, &password),
             Command::Unlock { username } => self.unlock(&username),
             Command::Explain { right, identity, service, json } => self.explain(right, &identity, &service, json),
-            Command::ListCertificates => {
-                let shown = |(role, certificate): (&str, crate::pki::Certificate)| {
-                    let end = Timestamp::from_seconds(certificate.not_after());
-                    format!("{role}: {}, ends {end}", certificate.subject())
-                };
-                Ok(self.holdings.certificates().into_iter().map(shown).collect())
-            }
+            Command::ListCertificates => self.list_certificates(),
+            Command::RenewKey => self.renew_key(),
             Command::Snapshot { to } => self.maintenance.snapshot_to(&to, watch).map(|manifest| vec![copied(&manifest, &to)]),
             Command::Check => return Ok(found(&self.maintenance.run(Work::Check, watch)?)),
             Command::Repair => return Ok(found(&self.maintenance.run(Work::Repair, watch)?)),
@@ -149,6 +147,24 @@ impl Host {
             }
             Ok(lines)
         })
+    }
+
+    fn list_certificates(&self) -> Result<Vec<String>> {
+        let now = self.clock.now();
+        let shown = |(role, certificate): (Role, Certificate)| {
+            format!("{role}: {}, ends {}", certificate.subject(), Timestamp::from_seconds(certificate.not_after()))
+        };
+        let mut lines: Vec<String> = self.certificates.holdings().certificates().into_iter().map(shown).collect();
+        lines.extend(self.certificates.notices(now));
+        lines.extend(refused(&self.certificates.unverifiable(now)?));
+        Ok(lines)
+    }
+
+    fn renew_key(&self) -> Result<Vec<String>> {
+        let killed = self.certificates.renew_key(self.clock.now())?;
+        let mut lines = vec!["the server has another key and certificate".to_owned()];
+        lines.extend(refused(&killed));
+        Ok(lines)
     }
 
     fn reset_password(&self, username: &str, password: &str) -> Result<Vec<String>> {
@@ -197,6 +213,20 @@ pub fn found(report: &Report) -> Outcome {
     let more = report.more.then(|| "and more".into());
     let lines = report.findings.iter().map(told).chain(more).collect();
     if report.findings.iter().all(|finding| finding.fixed) { Outcome::Done(lines) } else { Outcome::Problems(lines) }
+}
+
+/// What to do about outstanding enrollments whose tokens clients refuse.
+fn refused(enrollments: &[Record<Enrollment>]) -> Vec<String> {
+    if enrollments.is_empty() {
+        return Vec::new();
+    }
+    let line = |one: &Record<Enrollment>| {
+        let Enrollment { method, expires_at, .. } = &one.spec;
+        format!("  {}: {} for {}, until {expires_at}", one.id, method.as_str(), one.spec.subject())
+    };
+    let said = "clients refuse the tokens of these enrollments, which were signed with another key; POST \
+        /edge/management/v1/enrollments/{id}/refresh issues a new one, to be handed out instead:";
+    std::iter::once(said.to_owned()).chain(enrollments.iter().map(line)).collect()
 }
 
 /// The authenticator with a user name.

@@ -25,6 +25,11 @@ impl Validity {
         Self { not_before: now - BACKDATE, not_after: now + i64::from(years) * YEAR }
     }
 
+    /// The same, but no longer than that of the authority that signs: beyond its end a certificate would promise what nobody can verify.
+    pub(super) fn within(self, authority: &Certificate) -> Self {
+        Self { not_after: self.not_after.min(authority.not_after()), ..self }
+    }
+
     /// From now for exactly 12 hours.
     pub fn session(now: i64) -> Self {
         Self { not_before: now, not_after: now + SESSION }
@@ -54,7 +59,11 @@ impl Authority {
             return Err(Error::Untrusted);
         }
         let issuer = Issuer::from_ca_cert_der(certificate.der(), signing.key)?;
-        Ok(Self { issuer, cas: vec![certificate.clone(), root], certificate })
+        let mut cas = vec![certificate.clone(), root];
+        for retired in &material.retired {
+            cas.push(Certificate::only(retired)?);
+        }
+        Ok(Self { issuer, cas, certificate })
     }
 
     /// The certificate that signs everything issued here.
@@ -62,9 +71,19 @@ impl Authority {
         &self.certificate
     }
 
-    /// The signing certificate and the root above it: what a client stores to verify whatever is issued here.
+    /// The signing certificate, the root above it and those that signed before: what is needed to verify whatever was issued here.
     pub fn cas(&self) -> &[Certificate] {
         &self.cas
+    }
+
+    /// Those of them that clients should trust: the ones that signed before only until they end.
+    pub fn trusted(&self, now: i64) -> impl Iterator<Item = &Certificate> {
+        self.cas.iter().filter(move |ca| **ca == self.certificate || ca.is_self_issued() || now <= ca.not_after())
+    }
+
+    /// Was a certificate issued here, by whichever authority signed then?
+    pub fn issued(&self, certificate: &Certificate) -> bool {
+        self.cas.iter().any(|ca| !ca.is_self_issued() && certificate.is_signed_by(ca))
     }
 
     /// A certificate for a TLS client: subject and key of the request, and the given alternative names.
@@ -110,16 +129,15 @@ impl Authority {
         usages: &[ExtendedKeyUsagePurpose],
         validity: Validity,
     ) -> Result<Certificate> {
-        // beyond the authority's own end a certificate would promise what nobody can verify
-        let not_after = validity.not_after.min(self.certificate.not_after());
-        if not_after < validity.not_before {
+        let validity = validity.within(&self.certificate);
+        if validity.not_after < validity.not_before {
             return Err(Error::Expired);
         }
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::NoCa;
         params.serial_number = Some(serial()?);
         params.not_before = date(validity.not_before)?;
-        params.not_after = date(not_after)?;
+        params.not_after = date(validity.not_after)?;
         params.subject_alt_names = names.to_rcgen()?;
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment, KeyUsagePurpose::DataEncipherment];
         params.extended_key_usages = usages.to_vec();

@@ -4,8 +4,9 @@ use super::name::hex;
 use super::signature::Signed;
 use super::{AlternativeNames, Error, Name, PublicKey, Result, armor};
 use ring::digest;
-use rustls::pki_types::CertificateDer;
+use rustls::pki_types::{CertificateDer, ServerName};
 use std::fmt;
+use webpki::EndEntityCert;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::ParsedExtension;
 use x509_parser::prelude::{FromDer, X509Version};
@@ -141,6 +142,13 @@ impl Certificate {
     /// Last second of its validity, unix time.
     pub fn not_after(&self) -> i64 {
         self.not_after
+    }
+
+    /// May a server that shows it be called `host`, a name or an address?
+    pub fn is_for(&self, host: &str) -> bool {
+        let leaf = EndEntityCert::try_from(&self.der);
+        let name = ServerName::try_from(host);
+        leaf.is_ok_and(|leaf| name.is_ok_and(|name| leaf.verify_is_valid_for_subject_name(&name).is_ok()))
     }
 
     /// Is `now` (unix seconds) within its dates?

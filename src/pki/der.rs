@@ -5,6 +5,7 @@ use x509_parser::asn1_rs::{Any, FromDer};
 
 pub(super) const INTEGER: u8 = 0x02;
 pub(super) const BIT_STRING: u8 = 0x03;
+pub(super) const OCTET_STRING: u8 = 0x04;
 pub(super) const OBJECT_IDENTIFIER: u8 = 0x06;
 pub(super) const UTF8_STRING: u8 = 0x0c;
 pub(super) const SEQUENCE: u8 = 0x30;

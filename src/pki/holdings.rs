@@ -1,79 +1,158 @@
-//! What a running controller holds: its authority, its trust roots and the leaf it shows, ready for use.
+//! What a running controller holds, ready for use: its authorities, the leaf that listeners show, and the key of that leaf.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use arc_swap::ArcSwap;
-use serde::Serialize;
 
 use super::{
-    AlternativeNames, Authority, Certificate, KeyedCertificate, Material, PublicJwk, Result, bundle_pem, certificates_only_base64,
+    AlternativeNames, Authority, Certificate, External, KeyedCertificate, Material, Result, bundle_pem, certificates_only_base64,
     chain_pem, jwt::Signer, tls::ServerLeaf,
 };
 
-/// Keys and certificates of a controller, opened.
+/// Keys and certificates of a controller, opened. What is held can be replaced at any time; who needs two things that belong together asks
+/// once for what holds both.
 pub struct Holdings {
-    material: Mutex<Material>,
-    authority: Authority,
-    signer: ArcSwap<Signer>,
+    held: ArcSwap<Held>,
     leaf: Arc<ServerLeaf>,
-    bundle: String,
-    store: String,
+    /// Locked while something takes the place of what is held.
+    replacing: Mutex<()>,
 }
 
-impl Holdings {
-    /// Opens what is stored.
-    ///
-    /// # Errors
-    /// A certificate cannot be read, or its key does not fit.
-    pub fn open(material: &Material) -> Result<Self> {
-        let authority = Authority::open(material)?;
+struct Held {
+    material: Material,
+    authority: Arc<Authority>,
+    server: KeyedCertificate,
+    external: Option<External>,
+    signer: Arc<Signer>,
+}
+
+impl Held {
+    fn open(material: Material, external: Option<External>) -> Result<Self> {
+        let authority = Arc::new(Authority::open(&material)?);
         let server = KeyedCertificate::open(&material.server)?;
-        let leaf = Arc::new(ServerLeaf::new(&server, authority.cas())?);
-        let (bundle, store) = (bundle_pem(authority.cas()), certificates_only_base64(authority.cas()));
-        let material = Mutex::new(material.clone());
-        Ok(Self { material, signer: ArcSwap::from_pointee(Signer::new(&server)?), authority, leaf, bundle, store })
+        let signer = Arc::new(Signer::new(external.as_ref().map_or(&server, External::leaf))?);
+        Ok(Self { material, authority, server, external, signer })
     }
 
-    /// What is to be stored, and then [adopted](Self::adopt), because the leaf that listeners show has lived two thirds of its life or
-    /// does not name all of `hosts`. The new leaf keeps the key: clients verify enrollment tokens with whatever leaf is shown.
-    ///
-    /// # Errors
-    /// The leaf cannot be issued.
-    pub fn due(&self, hosts: &AlternativeNames, now: i64) -> Result<Option<Material>> {
-        let material = self.material.lock().unwrap_or_else(PoisonError::into_inner);
-        let leaf = Certificate::only(&material.server.certificate)?;
-        let (life, lived) = (leaf.not_after() - leaf.not_before(), now - leaf.not_before());
-        let young = (0..life / 3 * 2).contains(&lived);
-        if young && leaf.names().cover(hosts) {
-            return Ok(None);
-        }
-        let server = material.renew_server(hosts, now)?;
-        Ok(Some(Material { server, ..material.clone() }))
+    /// The leaf that listeners show, and the authorities that lead from it to a root.
+    fn shown(&self) -> (&KeyedCertificate, &[Certificate]) {
+        self.external.as_ref().map_or((&self.server, self.authority.cas()), |external| (external.leaf(), external.above()))
+    }
+}
+
+/// What is about to take the place of what is held; nothing else can until this is adopted or dropped.
+pub struct Next<'h> {
+    held: Held,
+    holdings: &'h Holdings,
+    _alone: MutexGuard<'h, ()>,
+}
+
+impl Next<'_> {
+    /// What is to be stored before anybody sees anything of it.
+    pub fn material(&self) -> &Material {
+        &self.held.material
     }
 
-    /// Shows and signs with the leaf of `material` from now on. Connections that are open keep what they began with.
+    /// Shows, signs and issues with it from now on. Connections that are open keep what they began with.
     ///
     /// # Errors
     /// It cannot be used; then everything stays as it was.
-    pub fn adopt(&self, material: Material) -> Result<()> {
-        let server = KeyedCertificate::open(&material.server)?;
-        let signer = Signer::new(&server)?;
-        self.leaf.replace(&server, self.authority.cas())?;
-        self.signer.store(Arc::new(signer));
-        *self.material.lock().unwrap_or_else(PoisonError::into_inner) = material;
+    pub fn adopt(self) -> Result<()> {
+        self.holdings.show(self.held)
+    }
+}
+
+/// What a certificate of a controller is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    Root,
+    Intermediate,
+    /// Signed before; what it signed is good until it ends.
+    OldIntermediate,
+    /// The leaf that listeners show, unless there is an external one.
+    Server,
+    /// Stands above the external leaf.
+    ExternalIssuer,
+    /// The leaf that listeners show, issued by somebody else.
+    External,
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Root => "root",
+            Self::Intermediate => "intermediate",
+            Self::OldIntermediate => "old intermediate",
+            Self::Server => "server",
+            Self::External => "external",
+            Self::ExternalIssuer => "external issuer",
+        })
+    }
+}
+
+impl Holdings {
+    /// Opens what is stored. Listeners show the external leaf, if there is one.
+    ///
+    /// # Errors
+    /// A certificate cannot be read, or its key does not fit.
+    pub fn open(material: Material, external: Option<External>) -> Result<Self> {
+        let held = Held::open(material, external)?;
+        let (leaf, above) = held.shown();
+        let leaf = Arc::new(ServerLeaf::new(leaf, above)?);
+        Ok(Self { held: ArcSwap::from_pointee(held), leaf, replacing: Mutex::default() })
+    }
+
+    /// What is due to be renewed (see [`Material::due`]), to be stored and then adopted.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn due(&self, hosts: &AlternativeNames, now: i64) -> Result<Option<Next<'_>>> {
+        self.next(|material| material.due(hosts, now))
+    }
+
+    /// Another key for the server, to be stored and then adopted.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn with_server_key(&self, now: i64) -> Result<Option<Next<'_>>> {
+        self.next(|material| material.with_server_key(now).map(Some))
+    }
+
+    fn next(&self, make: impl FnOnce(&Material) -> Result<Option<Material>>) -> Result<Option<Next<'_>>> {
+        let alone = self.replacing.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = self.held.load();
+        let Some(material) = make(&held.material)? else { return Ok(None) };
+        Ok(Some(Next { held: Held::open(material, held.external.clone())?, holdings: self, _alone: alone }))
+    }
+
+    /// Shows another external leaf and signs with its key from now on.
+    ///
+    /// # Errors
+    /// It cannot be used; then everything stays as it was.
+    pub fn replace_external(&self, external: External) -> Result<()> {
+        let _alone = self.replacing.lock().unwrap_or_else(PoisonError::into_inner);
+        let material = self.held.load().material.clone();
+        self.show(Held::open(material, Some(external))?)
+    }
+
+    fn show(&self, next: Held) -> Result<()> {
+        let (leaf, above) = next.shown();
+        self.leaf.replace(leaf, above)?;
+        self.held.store(Arc::new(next));
         Ok(())
     }
 
     /// The authority that issues.
-    pub fn authority(&self) -> &Authority {
-        &self.authority
+    pub fn authority(&self) -> Arc<Authority> {
+        self.held.load().authority.clone()
     }
 
-    /// Every certificate of the controller, and what it is for.
-    pub fn certificates(&self) -> Vec<(&'static str, Certificate)> {
-        let material = self.material.lock().unwrap_or_else(PoisonError::into_inner);
-        let held = [("root", &material.root), ("intermediate", &material.intermediate), ("server", &material.server)];
-        held.into_iter().filter_map(|(role, held)| Some((role, Certificate::only(&held.certificate).ok()?))).collect()
+    /// Signs tokens with the key of the leaf that listeners show: clients verify them with that leaf.
+    pub fn signer(&self) -> Arc<Signer> {
+        self.held.load().signer.clone()
     }
 
     /// The leaf that listeners show.
@@ -81,39 +160,47 @@ impl Holdings {
         self.leaf.clone()
     }
 
-    /// A token signed with the key of the leaf that listeners show: clients verify it with that leaf.
-    ///
-    /// # Errors
-    /// The claims have no JSON form.
-    pub fn sign(&self, claims: &impl Serialize) -> Result<String> {
-        self.signer.load().sign(claims)
+    /// Does a certificate of somebody else stand in the place of our own leaf?
+    pub fn is_external(&self) -> bool {
+        self.held.load().external.is_some()
     }
 
-    /// A signature of bytes with the same key, base64url without padding. Of bytes that could not be a token's, please.
-    ///
-    /// # Errors
-    /// The key cannot be used.
-    pub fn sign_bytes(&self, message: &[u8]) -> Result<String> {
-        self.signer.load().sign_bytes(message)
-    }
-
-    /// The public half of that key.
-    pub fn public_key(&self) -> PublicJwk {
-        self.signer.load().public_key().clone()
+    /// Every certificate of the controller, and what it is for, the root first.
+    pub fn certificates(&self) -> Vec<(Role, Certificate)> {
+        let held = self.held.load();
+        let role = |ca: &Certificate| match ca {
+            ca if ca == held.authority.certificate() => Role::Intermediate,
+            ca if ca.is_self_issued() => Role::Root,
+            _ => Role::OldIntermediate,
+        };
+        let own = held.authority.cas().iter().map(|ca| (role(ca), ca)).chain([(Role::Server, held.server.certificate())]);
+        let external = held.external.iter().flat_map(|external| {
+            let above = external.above().iter().map(|ca| (Role::ExternalIssuer, ca));
+            above.chain([(Role::External, external.leaf().certificate())])
+        });
+        let mut all: Vec<_> = own.chain(external).map(|(role, certificate)| (role, certificate.clone())).collect();
+        all.sort_by_key(|(role, _)| *role);
+        all
     }
 
     /// An issued certificate and the authorities between it and the root, as PEM.
     pub fn chain_pem(&self, leaf: &Certificate) -> String {
-        chain_pem(leaf, self.authority.cas())
+        chain_pem(leaf, self.authority().cas())
     }
 
-    /// The authorities that clients should trust, as PEM.
-    pub fn bundle_pem(&self) -> &str {
-        &self.bundle
+    /// The authorities that clients should trust, as PEM: our own, and those above an external leaf.
+    pub fn bundle_pem(&self, now: i64) -> String {
+        bundle_pem(&self.trusted(now))
     }
 
     /// The same, as base64 of a PKCS#7 structure.
-    pub fn bundle_pkcs7(&self) -> &str {
-        &self.store
+    pub fn bundle_pkcs7(&self, now: i64) -> String {
+        certificates_only_base64(&self.trusted(now))
+    }
+
+    fn trusted(&self, now: i64) -> Vec<Certificate> {
+        let held = self.held.load();
+        let external = held.external.iter().flat_map(External::authorities);
+        held.authority.trusted(now).chain(external).cloned().collect()
     }
 }

@@ -7,7 +7,10 @@ use super::{Error, KeyKind, KeyedCertificate, PublicJwk, PublicKey, Result, jwt_
 use jsonwebtoken::dangerous::insecure_decode;
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk};
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
-use serde::{Serialize, de::DeserializeOwned};
+use serde::{
+    Serialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
 use std::fmt;
 
 /// Makes ring the one that computes signatures for `jsonwebtoken` in this process. Further calls do nothing.
@@ -22,6 +25,7 @@ pub struct Signer {
     header: Header,
     key: EncodingKey,
     public: PublicJwk,
+    verifier: Verifier,
 }
 
 impl Signer {
@@ -40,12 +44,18 @@ impl Signer {
         let mut header = Header::new(algorithm);
         header.kid = Some(signing.certificate().fingerprint());
         let public = PublicJwk::of(signing.certificate(), &format!("{algorithm:?}"))?;
-        Ok(Self { header, key, public })
+        let verifier = Verifier::new(signing.certificate().public_key())?;
+        Ok(Self { header, key, public, verifier })
     }
 
     /// The public half of the key.
     pub fn public_key(&self) -> &PublicJwk {
         &self.public
+    }
+
+    /// Did this key sign a token, with this or another certificate of it?
+    pub fn signed(&self, token: &str) -> bool {
+        self.verifier.verify::<IgnoredAny>(token).is_ok()
     }
 
     /// A signature of bytes, base64url without padding. Whoever signs what others chose must set it apart from tokens.

@@ -1,11 +1,14 @@
 //! Private and public keys.
 
-use super::der::{self, SEQUENCE};
+use super::der::{self, INTEGER, OBJECT_IDENTIFIER, OCTET_STRING, SEQUENCE};
 use super::{Error, Result, armor, rsa};
 use rcgen::{KeyPair, PublicKeyData, SignatureAlgorithm, SigningKey};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer, alg_id};
 use std::fmt;
 use std::sync::Arc;
+
+/// id-ecPublicKey (RFC 5480).
+const EC_PUBLIC_KEY: &[u8] = &[OBJECT_IDENTIFIER, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01];
 
 /// The kinds of keys this controller works with. P-521 is missing because ring does not know it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,13 +46,21 @@ impl PrivateKey {
         Ok(Self(Arc::new(KeyPair::generate_for(algorithm)?)))
     }
 
-    /// Reads one unencrypted PKCS#8 block (`PRIVATE KEY`, RFC 5958).
+    /// Reads one unencrypted key: PKCS#8 (`PRIVATE KEY`, RFC 5958), or what older tools write, `EC PRIVATE KEY` (RFC 5915) and
+    /// `RSA PRIVATE KEY` (RFC 8017). The curve's parameters may stand in front, as the same tools put them there.
     ///
     /// # Errors
-    /// [`Error::NoPem`], [`Error::Trailing`]; [`Error::BadKey`] for everything else, also for `RSA PRIVATE KEY` and `EC PRIVATE KEY`.
+    /// [`Error::NoPem`], [`Error::Trailing`]; [`Error::BadKey`] for everything else.
     pub fn from_pem(text: &str) -> Result<Self> {
-        let block = armor::only(text)?;
-        let pair = KeyPair::try_from(block.contents()).map_err(|_| Error::BadKey)?;
+        let mut blocks = armor::all(text)?;
+        blocks.retain(|block| block.tag() != "EC PARAMETERS");
+        let [block] = blocks.as_slice() else { return Err(Error::Trailing) };
+        let pkcs8 = match block.tag() {
+            "EC PRIVATE KEY" => wrapped(&ec_algorithm(block.contents())?, block.contents()),
+            "RSA PRIVATE KEY" => wrapped(rsa::ALGORITHM, block.contents()),
+            _ => block.contents().to_vec(),
+        };
+        let pair = KeyPair::try_from(pkcs8.as_slice()).map_err(|_| Error::BadKey)?;
         Ok(Self(Arc::new(pair)))
     }
 
@@ -70,6 +81,21 @@ impl PrivateKey {
     pub(super) fn for_rustls(&self) -> PrivateKeyDer<'_> {
         PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(self.0.serialized_der()))
     }
+}
+
+/// A key in its own form as PKCS#8.
+pub(super) fn wrapped(algorithm: &[u8], key: &[u8]) -> Vec<u8> {
+    let version = der::element(INTEGER, &[0]);
+    der::element(SEQUENCE, &[version, der::element(SEQUENCE, algorithm), der::element(OCTET_STRING, key)].concat())
+}
+
+/// The algorithm of an elliptic curve key, which names its curve itself: `[0]` behind version and key.
+fn ec_algorithm(key: &[u8]) -> Result<Vec<u8>> {
+    const PARAMETERS: u8 = 0xa0;
+    let parts = der::inside(SEQUENCE, key).map_err(|_| Error::BadKey)?;
+    let curve = parts.iter().find(|part| part.first() == Some(&PARAMETERS)).ok_or(Error::BadKey)?;
+    let curve = der::content(curve).map_err(|_| Error::BadKey)?;
+    Ok([EC_PUBLIC_KEY, curve].concat())
 }
 
 /// SHA-256 for P-256 and RSA, SHA-384 for P-384; ECDSA signatures as a DER sequence.

@@ -3,7 +3,7 @@
 use super::authority::{date, serial};
 use super::name::hex;
 use super::{AlternativeNames, Authority, Certificate, Error, KeyKind, PrivateKey, Result, Validity};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyUsagePurpose};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, Issuer, KeyUsagePurpose};
 use ring::rand::{SecureRandom, SystemRandom};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -34,6 +34,10 @@ pub struct Material {
     pub root: Credential,
     /// Signs everything else, no authorities; P-256, 10 years.
     pub intermediate: Credential,
+    /// The certificates of intermediates that signed before, newest first, one PEM block each. Their keys are gone. What they issued is
+    /// good until they end; they stay here for longer, because the clock that says so may be wrong.
+    #[serde(default)]
+    pub retired: Vec<String>,
     /// The leaf of the listeners, which also signs enrollment tokens; RSA of 2048 bits, because clients in use verify these with RS256 only; one year.
     pub server: Credential,
 }
@@ -44,30 +48,71 @@ impl Material {
     /// # Errors
     /// [`Error::BadName`] without any host, or for a host name that is not ASCII.
     pub fn generate(hosts: &AlternativeNames, now: i64) -> Result<Self> {
-        // two controllers in one trust store must not be told apart by their keys alone
-        let mark = mark()?;
-        let root = params(&format!("Overkeep Root {mark}"), BasicConstraints::Unconstrained, Validity::years(ROOT_YEARS, now))?;
+        let root = params("Root", BasicConstraints::Unconstrained, Validity::years(ROOT_YEARS, now))?;
         let root = CertifiedIssuer::self_signed(root, PrivateKey::generate(KeyKind::P384)?)?;
-        let intermediate = Validity::years(INTERMEDIATE_YEARS, now);
-        let mut intermediate = params(&format!("Overkeep Intermediate {mark}"), BasicConstraints::Constrained(0), intermediate)?;
-        intermediate.use_authority_key_identifier_extension = true;
-        let intermediate = CertifiedIssuer::signed_by(intermediate, PrivateKey::generate(KeyKind::P256)?, &root)?;
-        let nothing = Credential { certificate: String::new(), key: String::new() };
-        let mut made = Self { root: stored(&root), intermediate: stored(&intermediate), server: nothing };
-        let key = PrivateKey::generate(KeyKind::Rsa)?;
-        made.server = Authority::open(&made)?.issue_own(&key, hosts, Validity::years(SERVER_YEARS, now))?.store();
-        Ok(made)
+        let root = Credential { certificate: root.pem(), key: root.key().to_pem() };
+        let intermediate = intermediate(&root, now)?;
+        let server = Credential { certificate: String::new(), key: PrivateKey::generate(KeyKind::Rsa)?.to_pem() };
+        let made = Self { root, intermediate, retired: Vec::new(), server };
+        made.with_leaf(hosts, Validity::years(SERVER_YEARS, now))
     }
 
-    /// The server's leaf anew, for other names or the next year, **with the same key**: enrollment tokens that are already
-    /// on their way stay valid.
+    /// What is to take the place of this, because a certificate has lived two thirds of its life, or because the server's does not name
+    /// all of `hosts`; nothing if all is well. Whatever is issued after a new intermediate hangs under it, the server's leaf first.
+    /// The server keeps its key: clients verify enrollment tokens with whatever leaf is shown.
     ///
     /// # Errors
     /// As [`Authority::open`] and [`Authority::issue_own`].
-    pub fn renew_server(&self, hosts: &AlternativeNames, now: i64) -> Result<Credential> {
-        let key = PrivateKey::from_pem(&self.server.key)?;
-        Ok(Authority::open(self)?.issue_own(&key, hosts, Validity::years(SERVER_YEARS, now))?.store())
+    pub fn due(&self, hosts: &AlternativeNames, now: i64) -> Result<Option<Self>> {
+        let root = Certificate::only(&self.root.certificate)?;
+        if now < root.not_before() {
+            // then the clock is wrong, and what would be issued by it nobody else could use
+            return Ok(None);
+        }
+        let signing = Certificate::only(&self.intermediate.certificate)?;
+        let rolled = is_due(&signing, Validity::years(INTERMEDIATE_YEARS, now).within(&root), now);
+        let next = if rolled { self.with_intermediate(now)? } else { self.clone() };
+        let leaf = Certificate::only(&self.server.certificate)?;
+        let mut life = Validity::years(SERVER_YEARS, now);
+        if leaf.not_before() > now {
+            // the clock was put back: if that was wrong, the next leaf has to be as good as this one was
+            life.not_after = life.not_after.max(leaf.not_after());
+        }
+        let signing = Certificate::only(&next.intermediate.certificate)?;
+        let due = rolled || is_due(&leaf, life.within(&signing), now) || !leaf.names().cover(hosts);
+        if due { next.with_leaf(hosts, life).map(Some) } else { Ok(None) }
     }
+
+    /// The same with another key for the server, whose names stay. Enrollment tokens that were signed with the one before are worth nothing.
+    ///
+    /// # Errors
+    /// As [`Authority::open`] and [`Authority::issue_own`].
+    pub fn with_server_key(&self, now: i64) -> Result<Self> {
+        let names = Certificate::only(&self.server.certificate)?.names().clone();
+        let key = PrivateKey::generate(KeyKind::Rsa)?.to_pem();
+        let next = Self { server: Credential { key, ..self.server.clone() }, ..self.clone() };
+        next.with_leaf(&names, Validity::years(SERVER_YEARS, now))
+    }
+
+    fn with_intermediate(&self, now: i64) -> Result<Self> {
+        let before = std::iter::once(&self.intermediate.certificate);
+        let retired = before.chain(&self.retired).cloned().collect();
+        Ok(Self { intermediate: intermediate(&self.root, now)?, retired, ..self.clone() })
+    }
+
+    /// The same with a new leaf for the server's key.
+    fn with_leaf(self, hosts: &AlternativeNames, validity: Validity) -> Result<Self> {
+        let key = PrivateKey::from_pem(&self.server.key)?;
+        let server = Authority::open(&self)?.issue_own(&key, hosts, validity)?.store();
+        Ok(Self { server, ..self })
+    }
+}
+
+/// Whether `next` is to take the place of a certificate, which has lived two thirds of its life, or does not live yet by this clock.
+/// Close to the end of what signs it, no other could end later: then it stays.
+fn is_due(certificate: &Certificate, next: Validity, now: i64) -> bool {
+    let (life, lived) = (certificate.not_after() - certificate.not_before(), now - certificate.not_before());
+    lived < 0 || (lived >= life / 3 * 2 && next.not_after > certificate.not_after())
 }
 
 /// A certificate together with the private key that fits it.
@@ -110,13 +155,22 @@ impl KeyedCertificate {
     }
 }
 
-fn stored(made: &CertifiedIssuer<'_, PrivateKey>) -> Credential {
-    Credential { certificate: made.pem(), key: made.key().to_pem() }
+/// A new intermediate under a root.
+fn intermediate(root: &Credential, now: i64) -> Result<Credential> {
+    let root = KeyedCertificate::open(root)?;
+    let validity = Validity::years(INTERMEDIATE_YEARS, now).within(&root.certificate);
+    let mut params = params("Intermediate", BasicConstraints::Constrained(0), validity)?;
+    params.use_authority_key_identifier_extension = true;
+    let issuer = Issuer::from_ca_cert_der(root.certificate.der(), root.key)?;
+    let made = CertifiedIssuer::signed_by(params, PrivateKey::generate(KeyKind::P256)?, &issuer)?;
+    Ok(Credential { certificate: made.pem(), key: made.key().to_pem() })
 }
 
-fn params(name: &str, constraints: BasicConstraints, validity: Validity) -> Result<CertificateParams> {
+/// What an authority says of itself. The mark behind its name tells it from others, of this controller and of all others: where
+/// several are trusted, they are found by name.
+fn params(role: &str, constraints: BasicConstraints, validity: Validity) -> Result<CertificateParams> {
     let mut params = CertificateParams::default();
-    params.distinguished_name.push(DnType::CommonName, name);
+    params.distinguished_name.push(DnType::CommonName, format!("Overkeep {role} {}", mark()?));
     params.is_ca = IsCa::Ca(constraints);
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     params.serial_number = Some(serial()?);

@@ -5,7 +5,7 @@
 //! life of a controller, on its own host, so that the time it takes tells nobody anything. ring checks the whole key when it reads it.
 
 use super::der::{self, INTEGER, OBJECT_IDENTIFIER, SEQUENCE};
-use super::{Error, Result};
+use super::{Error, Result, key::wrapped};
 use crypto_bigint::{
     U1024,
     rand_core::{TryCryptoRng, TryRng},
@@ -22,9 +22,8 @@ use std::convert::Infallible;
 /// Bits of the modulus.
 const BITS: u32 = 2048;
 const PUBLIC_EXPONENT: u32 = 65_537;
-const OCTET_STRING: u8 = 0x04;
 /// rsaEncryption (RFC 8017), with the NULL that stands for no parameters.
-const RSA_ENCRYPTION: &[u8] = &[OBJECT_IDENTIFIER, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01, 0x05, 0x00];
+pub(super) const ALGORITHM: &[u8] = &[OBJECT_IDENTIFIER, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01, 0x05, 0x00];
 
 /// A new key of 2048 bits as PKCS#8 (RFC 5958).
 ///
@@ -41,8 +40,7 @@ pub(super) fn generate() -> Result<Vec<u8>> {
     let coefficient = q.modinv(&p).ok_or_else(unlucky)?;
     let numbers = [&(&p * &q), &e, &d, &p, &q, &(&d % &p1), &(&d % &q1), &coefficient].map(integer);
     let key = der::element(SEQUENCE, &[integer(&BigUint::default()), numbers.concat()].concat());
-    let algorithm = der::element(SEQUENCE, RSA_ENCRYPTION);
-    Ok(der::element(SEQUENCE, &[integer(&BigUint::default()), algorithm, der::element(OCTET_STRING, &key)].concat()))
+    Ok(wrapped(ALGORITHM, &key))
 }
 
 /// A random prime of half the modulus' bits, fit for the public exponent. Both top bits are set, so that two of them give all bits.

@@ -142,12 +142,12 @@ proptest! {
 #[test]
 fn a_key_set_tells_what_is_public_and_fits_what_is_signed() {
     jwt::install();
-    let holdings = Holdings::open(&material()).unwrap();
-    let shown = serde_json::to_value(holdings.public_key()).unwrap();
+    let holdings = Holdings::open(material(), None).unwrap();
+    let shown = serde_json::to_value(holdings.signer().public_key()).unwrap();
     let private = ["d", "p", "q", "dp", "dq", "qi", "oth"];
     assert!(shown.as_object().unwrap().keys().all(|member| !private.contains(&member.as_str())), "{shown}");
     let key: jsonwebtoken::jwk::Jwk = serde_json::from_value(shown).unwrap();
-    let token = holdings.sign(&serde_json::json!({ "sub": "somebody" })).unwrap();
+    let token = holdings.signer().sign(&serde_json::json!({ "sub": "somebody" })).unwrap();
     let mut rules = jsonwebtoken::Validation::new(jsonwebtoken::decode_header(&token).unwrap().alg);
     rules.required_spec_claims.clear();
     let verify = jsonwebtoken::DecodingKey::from_jwk(&key).unwrap();

@@ -29,4 +29,5 @@ mod samples;
 mod start;
 mod store;
 mod stories;
+mod time;
 mod verbs;

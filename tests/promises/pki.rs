@@ -326,17 +326,110 @@ fn the_first_start_makes_material_that_survives_storage_and_serves() {
 #[test]
 fn a_renewed_server_leaf_keeps_its_key() {
     let (desk, at) = (Desk::new(), now());
-    let mut material = Material::generate(&hosts(), at).unwrap();
+    let material = Material::generate(&hosts(), at).unwrap();
     let before = KeyedCertificate::open(&material.server).unwrap();
-    material.server = material.renew_server(&AlternativeNames::of_hosts(["new.test"]), at + DAY).unwrap();
+    let material = material.due(&AlternativeNames::of_hosts(["new.test"]), at + DAY).unwrap().unwrap();
     let after = KeyedCertificate::open(&material.server).unwrap();
     assert_eq!(after.certificate().public_key(), before.certificate().public_key());
     assert_eq!(after.certificate().names().dns, ["new.test"]);
     assert_eq!(after.certificate().not_after(), before.certificate().not_after() + DAY);
     assert_ne!(after.certificate().fingerprint(), before.certificate().fingerprint());
     assert_eq!(desk.shows(after.certificate(), &["-ext", "extendedKeyUsage"]).matches("Authentication").count(), 2);
-    assert_eq!(material.renew_server(&AlternativeNames::default(), now()).unwrap_err(), Error::BadName);
-    assert_eq!(material.renew_server(&AlternativeNames::of_hosts(["bücher.test"]), now()).unwrap_err(), Error::BadName);
+    assert_eq!(material.due(&AlternativeNames::of_hosts(["new.test"]), at + DAY), Ok(None), "it names all of them");
+    assert_eq!(material.due(&AlternativeNames::of_hosts(["bücher.test"]), now()).unwrap_err(), Error::BadName);
+    assert_eq!(Material::generate(&AlternativeNames::default(), now()).unwrap_err(), Error::BadName);
+}
+
+/// Fingerprints of what is held at a time, and what took its place if it was due: the intermediate and the leaf.
+fn prints(material: &Material) -> [String; 2] {
+    [&material.intermediate, &material.server].map(|held| Certificate::only(&held.certificate).unwrap().fingerprint())
+}
+
+#[test]
+fn every_certificate_below_the_root_is_replaced_in_time_until_the_root_ends() {
+    let start = now();
+    let mut material = Material::generate(&hosts(), start).unwrap();
+    let root = Certificate::only(&material.root.certificate).unwrap();
+    let (mut leaves, mut intermediates, mut old) = (0, 0, Vec::new());
+    for day in (0..30 * 365).step_by(61) {
+        let at = start + day * DAY;
+        if let Some(next) = material.due(&hosts(), at).unwrap() {
+            let ([signed, leaf], [signs, next_leaf]) = (prints(&material), prints(&next));
+            leaves += usize::from(leaf != next_leaf);
+            intermediates += usize::from(signed != signs);
+            old.push(Certificate::only(&material.server.certificate).unwrap());
+            material = next;
+            assert_eq!(material.due(&hosts(), at), Ok(None), "once is enough");
+        }
+        let authority = Authority::open(&material).unwrap();
+        let leaf = Certificate::only(&material.server.certificate).unwrap();
+        assert!(leaf.valid_at(at) && authority.certificate().valid_at(at), "day {day}");
+        assert!(authority.certificate().not_after() >= at + YEAR || root.not_after() == authority.certificate().not_after());
+        let chain = Certificate::bundle(&chain_pem(&leaf, authority.cas())).unwrap();
+        assert_eq!(chain, [leaf, authority.certificate().clone()]);
+        assert!(chain[0].is_signed_by(&chain[1]) && chain[1].is_signed_by(&root));
+    }
+    assert!(leaves >= 40, "every eight months: {leaves}");
+    assert_eq!(intermediates, 3, "after 6.7, 13.3 and 20 years; the last one ends with the root");
+    let key = KeyedCertificate::open(&material.server).unwrap().certificate().public_key().clone();
+    assert!(old.iter().all(|leaf| *leaf.public_key() == key), "with the same key all the time");
+}
+
+#[test]
+fn what_an_old_intermediate_issued_is_good_until_that_one_ends() {
+    let (desk, start) = (Desk::new(), now());
+    let before = Material::generate(&hosts(), start).unwrap();
+    let old = Authority::open(&before).unwrap();
+    let csr = desk.csr(&desk.key("k", P256), "/CN=x", &[]);
+    let at = start + 7 * YEAR;
+    let issued = client(&old, &csr, Validity::years(1, at));
+    let after = before.due(&hosts(), at).unwrap().unwrap();
+    let new = Authority::open(&after).unwrap();
+    assert!(!new.issued(&Certificate::only(&before.root.certificate).unwrap()));
+    let fresh = client(&new, &csr, Validity::years(1, at));
+    assert_eq!((new.issued(&issued), new.issued(&fresh), old.issued(&fresh)), (true, true, false));
+    for alone in [&issued, &fresh] {
+        let judge = Verification {
+            anchors: new.cas(),
+            intermediates: new.cas(),
+            now: at,
+            purpose: Purpose::Client,
+            leaf_dates: LeafDates::Enforce,
+        };
+        assert!(judge.anchor_of(std::slice::from_ref(alone)).is_ok());
+    }
+    let names = |now: i64| new.trusted(now).map(Certificate::fingerprint).collect::<Vec<_>>();
+    let [signs, root, retired] = new.cas() else { panic!("three authorities") };
+    assert_eq!((retired, names(at).len()), (old.certificate(), 3));
+    assert_eq!(names(retired.not_after() + 1), [signs.fingerprint(), root.fingerprint()]);
+    assert!(
+        !after.intermediate.key.is_empty()
+            && !serde_json::to_string(&after).unwrap().contains(before.intermediate.key.lines().nth(1).unwrap())
+    );
+    let stored: Material = serde_json::from_str(&serde_json::to_string(&after).unwrap()).unwrap();
+    assert_eq!(stored, after);
+}
+
+#[test]
+fn a_clock_that_was_wrong_leaves_nothing_that_is_not_good_by_the_right_one() {
+    let start = now();
+    let made = Material::generate(&hosts(), start).unwrap();
+    assert_eq!(made.due(&hosts(), start - YEAR), Ok(None), "no clock is right that is behind the first start");
+    for ahead in [2, 7, 12, 25] {
+        let wrong = made.due(&hosts(), start + ahead * YEAR).unwrap().unwrap();
+        let right = wrong.due(&hosts(), start + DAY).unwrap().unwrap();
+        let authority = Authority::open(&right).unwrap();
+        let leaf = Certificate::only(&right.server.certificate).unwrap();
+        assert!(leaf.valid_at(start + DAY) && authority.certificate().valid_at(start + DAY), "{ahead} years ahead");
+        let first = Authority::open(&made).unwrap();
+        assert!(authority.cas().contains(first.certificate()), "what the first one issued is still good");
+        assert_eq!(right.due(&hosts(), start + DAY), Ok(None));
+    }
+    // Put back after a renewal, wrongly: the next leaf serves those whose clock is right, too.
+    let renewed = made.due(&hosts(), start + 9 * YEAR / 12).unwrap().unwrap();
+    let behind = renewed.due(&hosts(), start + YEAR / 12).unwrap().unwrap();
+    let leaf = Certificate::only(&behind.server.certificate).unwrap();
+    assert!(leaf.valid_at(start + YEAR / 12) && leaf.valid_at(start + 20 * YEAR / 12));
 }
 
 #[test]
@@ -352,9 +445,27 @@ fn material_that_does_not_belong_together_is_refused() {
     assert_eq!(open(&|m| m.root = other.root.clone()), Error::Untrusted);
     assert_eq!(open(&|m| m.intermediate.key.clear()), Error::NoPem);
     assert_eq!(open(&|m| m.intermediate.certificate = m.intermediate.key.clone()), Error::WrongBlock);
+}
+
+#[test]
+fn keys_are_read_as_old_and_new_tools_write_them() {
     let desk = Desk::new();
-    let old = desk.openssl(&["ec", "-in", &desk.key("k", P256)], "");
-    assert_eq!(PrivateKey::from_pem(&old).unwrap_err(), Error::BadKey, "EC PRIVATE KEY is not PKCS#8");
+    for (program, kind, label) in [("ec", P256, "EC"), ("ec", P384, "EC"), ("rsa", RSA, "RSA")] {
+        let file = desk.key("k", kind);
+        let new = PrivateKey::from_pem(&std::fs::read_to_string(&file).unwrap()).unwrap();
+        let more: &[&str] = if label == "RSA" { &["-traditional"] } else { &[] };
+        let old = desk.openssl(&[&[program, "-in", &file], more].concat(), "");
+        assert!(old.contains(&format!("BEGIN {label} PRIVATE KEY")), "{old}");
+        assert_eq!(PrivateKey::from_pem(&old).unwrap().public(), new.public());
+        let locked = desk.openssl(&[&[program, "-in", &file, "-aes128", "-passout", "pass:secret"], more].concat(), "");
+        assert_eq!(PrivateKey::from_pem(&locked).unwrap_err(), Error::BadKey, "one with a password is of no use");
+    }
+    let with_parameters = desk.openssl(&["ecparam", "-name", "prime256v1", "-genkey"], "");
+    assert!(with_parameters.contains("BEGIN EC PARAMETERS"));
+    assert!(PrivateKey::from_pem(&with_parameters).is_ok());
+    assert_eq!(PrivateKey::from_pem(&with_parameters.repeat(2)).unwrap_err(), Error::Trailing);
+    let large = desk.openssl(&["ecparam", "-name", "secp521r1", "-genkey", "-noout"], "");
+    assert_eq!(PrivateKey::from_pem(&large).unwrap_err(), Error::BadKey);
 }
 
 #[test]
@@ -633,7 +744,8 @@ fn any_certificate_is_let_in_whose_key_the_client_holds() {
             }
         }
     }
-    let renewed = KeyedCertificate::open(&material.renew_server(&hosts(), now()).unwrap()).unwrap();
+    let next = material.due(&AlternativeNames::of_hosts(["ctrl.test", "new.test"]), now()).unwrap().unwrap();
+    let renewed = KeyedCertificate::open(&next.server).unwrap();
     leaf.replace(&renewed, authority.cas()).unwrap();
     let seen = handshake(&config, &material.root.certificate, &rustls::version::TLS13, None).unwrap();
     assert_eq!(seen[1], renewed.certificate().fingerprint(), "the next handshake shows the new leaf");

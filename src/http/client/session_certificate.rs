@@ -91,6 +91,6 @@ pub async fn create(call: Call, Body(wanted): Body<NewCertificate>) -> Result<Ma
         }
     };
     let record = call.changes.run(work).await?;
-    let cas = call.holdings.bundle_pem().to_owned();
+    let cas = call.holdings.bundle_pem(call.now.seconds());
     Ok(Made(Certified { at: Location::of(&record.id), certificate: issued.pem(), cas }))
 }

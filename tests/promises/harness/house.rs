@@ -36,7 +36,7 @@ pub struct House {
     pub password: String,
     roots: Arc<Vec<Certificate<'static>>>,
     // Ends before its directory does.
-    _controller: Controller,
+    controller: Controller,
     directory: Option<TempDir>,
 }
 
@@ -73,13 +73,18 @@ impl House {
         let roots = Arc::new(authorities(&url));
         let nobody = Caller { agent: agent(&roots, None), url, base: Base::Management, token: None };
         let admin = nobody.log_in("admin", &password);
-        Self { clock, admin, password, roots, _controller: controller, directory: Some(directory) }
+        Self { clock, admin, password, roots, controller, directory: Some(directory) }
     }
 
     /// Takes the file's name away: it stays open, and is gone however the process ends.
     pub fn unnamed(mut self) -> Self {
         drop(self.directory.take());
         self
+    }
+
+    /// Does what the controller does every few seconds.
+    pub fn look_after(&self) {
+        self.controller.look_after();
     }
 
     /// Somebody without a session, at the client interface.

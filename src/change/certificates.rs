@@ -1,0 +1,185 @@
+//! The controller's own certificates, kept in time: what is due is renewed, stored and shown, files that hold a certificate of somebody
+//! else are looked at, and the owner is told of what nobody but them can do.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::{
+    clock::Timestamp,
+    entity::{Enrollment, Record},
+    error::{Error, Result},
+    pki::{self, AlternativeNames, Files, Holdings, Material, Next, Role, jwt::Claimed},
+    store::{Store, Tx},
+};
+
+/// The setting under which keys and certificates are stored.
+const MATERIAL: &str = "pki";
+/// This host itself, whatever clients elsewhere are told.
+const HERE: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+const DAY: i64 = 24 * 60 * 60;
+/// Days before its end from which on the owner is told of the root, above which nothing can be renewed, and of what was not issued here.
+const ROOT_NOTICE: i64 = 3 * 365;
+const EXTERNAL_NOTICE: i64 = 30;
+
+/// Looks after the certificates of a controller.
+pub struct Certificates {
+    store: Store,
+    holdings: Arc<Holdings>,
+    /// The hosts that clients are told.
+    advertised: Vec<String>,
+    files: Option<Mutex<Files>>,
+    noticed: Mutex<Option<Timestamp>>,
+}
+
+impl Certificates {
+    /// Opens what a store holds, with the certificate of somebody else for the listener, if there are files of one.
+    ///
+    /// # Errors
+    /// Keys are missing or cannot be read, or the files do not hold what they should.
+    pub fn open(store: &Store, advertised: Vec<String>, mut files: Option<Files>) -> Result<Self> {
+        let text = store.read(|tx| tx.setting(MATERIAL))?.ok_or_else(|| Error::Storage("the file holds no keys".into()))?;
+        let material = serde_json::from_slice(&text).map_err(|e| Error::Storage(format!("the stored keys: {e}")))?;
+        let external = files.as_mut().map(Files::changed).transpose().map_err(|reason| Error::invalid("tls.certificate", reason, ""))?;
+        let holdings = Holdings::open(material, external.flatten()).map_err(|e| Error::Storage(format!("keys and certificates: {e}")))?;
+        let (holdings, files) = (Arc::new(holdings), files.map(Mutex::new));
+        Ok(Self { store: store.clone(), holdings, advertised, files, noticed: Mutex::default() })
+    }
+
+    /// The certificates, ready for use.
+    pub fn holdings(&self) -> &Arc<Holdings> {
+        &self.holdings
+    }
+
+    /// Does what is due, and logs what the owner should know: now and then once a day.
+    ///
+    /// # Errors
+    /// Something cannot be issued, stored or read; what was there stays.
+    pub fn look_after(&self, now: Timestamp) -> Result<()> {
+        self.reload();
+        self.renew(now)?;
+        let mut noticed = self.noticed.lock().unwrap_or_else(PoisonError::into_inner);
+        if noticed.is_some_and(|at| (0..DAY).contains(&(now.seconds() - at.seconds()))) {
+            return Ok(());
+        }
+        *noticed = Some(now);
+        self.notices(now).into_iter().for_each(|notice| tracing::warn!("{notice}"));
+        self.count_unverifiable(now)
+    }
+
+    /// Renews what is due, and what does not name all hosts.
+    ///
+    /// # Errors
+    /// It cannot be issued or stored; what was there stays.
+    pub fn renew(&self, now: Timestamp) -> Result<()> {
+        let before = self.holdings.authority();
+        let Some(next) = self.holdings.due(&hosts(&self.advertised), now.seconds()).map_err(broken)? else { return Ok(()) };
+        self.take(next)?;
+        tracing::info!("renewed the server certificate");
+        let signs = self.holdings.authority();
+        if signs.certificate() != before.certificate() {
+            tracing::info!(new = %signs.certificate().subject(), old = %before.certificate().subject(), "another intermediate signs");
+        }
+        Ok(())
+    }
+
+    /// Gives the server another key. Answers the enrollments whose tokens are worth nothing now.
+    ///
+    /// # Errors
+    /// Listeners show a certificate of somebody else, or the key cannot be made or stored.
+    pub fn renew_key(&self, now: Timestamp) -> Result<Vec<Record<Enrollment>>> {
+        if self.holdings.is_external() {
+            return Err(Error::NotUpdatable("the key in use is that of tls.key; put another certificate and key into the files".into()));
+        }
+        let Some(next) = self.holdings.with_server_key(now.seconds()).map_err(broken)? else { return Ok(Vec::new()) };
+        self.take(next)?;
+        tracing::warn!("the server has another key");
+        self.unverifiable(now)
+    }
+
+    /// The outstanding enrollments whose tokens were signed with another key than that of the leaf that listeners show now: clients refuse
+    /// them.
+    ///
+    /// # Errors
+    /// A record cannot be read.
+    pub fn unverifiable(&self, now: Timestamp) -> Result<Vec<Record<Enrollment>>> {
+        let signer = self.holdings.signer();
+        // Behind whatever is being written with a token that was signed before.
+        self.store.write_blocking(|_| Ok(()))?;
+        let mut others = Vec::new();
+        self.store.read(|tx| {
+            tx.each::<Enrollment>(|enrollment| {
+                let is_current = Claimed::read(&enrollment.spec.jwt).is_ok_and(|token| token.key == signer.public_key().kid);
+                others.extend((enrollment.spec.expires_at >= now && !is_current).then_some(enrollment));
+                Ok(())
+            })
+        })?;
+        // The same key may have had another certificate.
+        others.retain(|enrollment| !signer.signed(&enrollment.spec.jwt));
+        Ok(others)
+    }
+
+    /// What ends within the time that it takes to do something about it, and what clients will not accept: lines for a person.
+    pub fn notices(&self, now: Timestamp) -> Vec<String> {
+        let mut notices = Vec::new();
+        for (role, certificate) in self.holdings.certificates() {
+            let end = Timestamp::from_seconds(certificate.not_after());
+            let ends_within = |days: i64| certificate.not_after() - now.seconds() < days * DAY;
+            match role {
+                Role::Root if ends_within(ROOT_NOTICE) => notices.push(format!(
+                    "the root ends {end}, and nothing below it lives longer: plan a new controller, at which everybody enrolls again"
+                )),
+                Role::External | Role::ExternalIssuer if ends_within(EXTERNAL_NOTICE) => notices
+                    .push(format!("the {role} certificate {} ends {end}: replace the files of tls.certificate", certificate.subject())),
+                _ => {}
+            }
+            let unnamed = self.advertised.iter().filter(|host| role == Role::External && !certificate.is_for(host));
+            notices.extend(unnamed.map(|host| format!("the external certificate does not name {host}, to which clients are sent")));
+        }
+        notices
+    }
+
+    /// Shows what the files hold, if that is something else now and can be used.
+    fn reload(&self) {
+        let Some(files) = &self.files else { return };
+        let changed = files.lock().unwrap_or_else(PoisonError::into_inner).changed();
+        let taken = changed.and_then(|found| {
+            found.map(|external| self.holdings.replace_external(external).map_err(|error| error.to_string())).transpose()
+        });
+        match taken {
+            Ok(None) => {}
+            Ok(Some(())) => {
+                tracing::info!("took over the certificate of tls.certificate");
+                *self.noticed.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            }
+            Err(reason) => tracing::warn!(reason, "the certificate of tls.certificate is not taken over, the one before stays"),
+        }
+    }
+
+    fn count_unverifiable(&self, now: Timestamp) -> Result<()> {
+        let dead = self.unverifiable(now)?.len();
+        if dead > 0 {
+            tracing::warn!(tokens = dead, "outstanding enrollment tokens were signed with another key; overkeep pki status lists them");
+        }
+        Ok(())
+    }
+
+    fn take(&self, next: Next<'_>) -> Result<()> {
+        let stored = next.material().clone();
+        self.store.write_blocking(move |tx| keep(tx, &stored))?;
+        next.adopt().map_err(broken)
+    }
+}
+
+fn broken(error: pki::Error) -> Error {
+    Error::Internal(format!("renewing certificates: {error}"))
+}
+
+/// Everything that the server's certificate must name: where clients are sent, and this host itself.
+pub fn hosts(advertised: &[String]) -> AlternativeNames {
+    AlternativeNames::of_hosts(advertised.iter().map(String::as_str).chain(HERE))
+}
+
+/// Stores keys and certificates.
+pub(super) fn keep(tx: &Tx<'_>, material: &Material) -> Result<()> {
+    let text = serde_json::to_vec(material).map_err(|e| Error::Internal(format!("storing keys: {e}")))?;
+    tx.set_setting(MATERIAL, Some(&text))
+}

@@ -1,0 +1,84 @@
+//! A certificate for the listener that somebody else issued, from two files, which may be replaced while they are in use.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use ring::digest;
+
+use super::{Certificate, Error, KeyedCertificate, PrivateKey, Result};
+
+/// A leaf with its key, and what stands above it.
+#[derive(Debug, Clone)]
+pub struct External {
+    leaf: KeyedCertificate,
+    above: Vec<Certificate>,
+}
+
+impl External {
+    /// Reads a chain, the leaf first, and the leaf's key. A root at the end is not sent to clients that connect; it is for those that ask
+    /// whom to trust.
+    ///
+    /// # Errors
+    /// Whatever [`Certificate::bundle`] and [`PrivateKey::from_pem`] find; [`Error::KeyMismatch`]; [`Error::NotACa`] for something
+    /// behind the leaf that is no authority.
+    pub fn read(chain: &str, key: &str) -> Result<Self> {
+        let mut chain = Certificate::bundle(chain)?.into_iter();
+        let leaf = KeyedCertificate::new(chain.next().ok_or(Error::NoPem)?, PrivateKey::from_pem(key)?)?;
+        let above: Vec<Certificate> = chain.collect();
+        if above.iter().any(|ca| !ca.may_sign()) {
+            return Err(Error::NotACa);
+        }
+        Ok(Self { leaf, above })
+    }
+
+    /// The leaf and its key.
+    pub fn leaf(&self) -> &KeyedCertificate {
+        &self.leaf
+    }
+
+    /// What stands above the leaf, in the order of the file.
+    pub fn above(&self) -> &[Certificate] {
+        &self.above
+    }
+
+    /// Whom clients have to trust to be able to verify the leaf. One that signed itself is its own authority.
+    pub(super) fn authorities(&self) -> impl Iterator<Item = &Certificate> {
+        self.above.iter().chain([self.leaf.certificate()])
+    }
+}
+
+/// Two files, and what was found in them the last time.
+pub struct Files {
+    certificate: PathBuf,
+    key: PathBuf,
+    seen: Option<digest::Digest>,
+}
+
+impl Files {
+    /// A chain in one file, the key in the other; both PEM. Nothing is read as yet.
+    pub fn new(certificate: &Path, key: &Path) -> Self {
+        Self { certificate: certificate.to_owned(), key: key.to_owned(), seen: None }
+    }
+
+    /// What the files hold, if that is not what they held when this was last asked.
+    ///
+    /// # Errors
+    /// What is wrong with them, in one line. It is said once.
+    pub fn changed(&mut self) -> std::result::Result<Option<External>, String> {
+        let read = |path: &Path| fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()));
+        let texts = read(&self.certificate).and_then(|chain| Ok((chain, read(&self.key)?)));
+        let found = match &texts {
+            Ok((chain, key)) => digest::digest(&digest::SHA256, format!("{}\n{chain}{key}", chain.len()).as_bytes()),
+            Err(reason) => digest::digest(&digest::SHA256, reason.as_bytes()),
+        };
+        let known = self.seen.replace(found);
+        if known.is_some_and(|known| known.as_ref() == found.as_ref()) {
+            return Ok(None);
+        }
+        let (chain, key) = texts?;
+        let wrong = |error| format!("{} with {}: {error}", self.certificate.display(), self.key.display());
+        External::read(&chain, &key).map(Some).map_err(wrong)
+    }
+}

@@ -1,0 +1,62 @@
+//! Time passes, and clocks are put: sessions end after they idled, and for no other reason.
+
+use std::time::Duration;
+
+use overkeep::{clock::Clock, config::Config, controller};
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::harness::{House, fresh, trusting};
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+#[test]
+fn a_clock_that_is_put_ends_no_session_and_keeps_none() {
+    let house = House::standing_still();
+    let (_, alice) = house.user(&fresh("alice"), json!({}));
+    let (_, bob) = house.user(&fresh("bob"), json!({}));
+    let start = house.clock.now();
+    let minutes = |count: u64| Duration::from_secs(60 * count);
+    for put in [start.plus(10 * DAY), start.minus(300 * DAY), start.plus(3650 * DAY), start] {
+        house.clock.set(put);
+        house.clock.advance(minutes(9));
+        house.look_after();
+        let session = alice.get("/current-api-session").expect(200);
+        let end = house.clock.now().plus(minutes(30)).to_string();
+        assert_eq!(session.data()["expiresAt"], end, "by the clock as it stands");
+    }
+    bob.get("/current-api-session").refused(401, "UNAUTHORIZED", "");
+    house.clock.advance(minutes(31));
+    house.clock.set(start);
+    house.look_after();
+    alice.get("/current-api-session").refused(401, "UNAUTHORIZED", "");
+}
+
+#[test]
+fn after_a_restart_with_a_clock_that_is_wrong_sessions_go_on_and_still_end() {
+    let directory = TempDir::new().unwrap();
+    let (config, start) = (settings(&directory), Clock::system().now());
+    let running = controller::start(&config, Clock::manual(start)).unwrap();
+    let password = running.generated_password().unwrap().to_owned();
+    let nobody = trusting(&format!("https://{}", running.bound()));
+    let [used, idle] = [nobody.log_in("admin", &password), nobody.log_in("admin", &password)].map(|caller| caller.token.unwrap());
+    running.stop();
+
+    let clock = Clock::manual(start.minus(3650 * DAY));
+    let running = controller::start(&config, clock.clone()).unwrap();
+    let nobody = trusting(&format!("https://{}", running.bound()));
+    for _ in 0..2 {
+        clock.advance(Duration::from_secs(20 * 60));
+        running.look_after();
+        nobody.with_token(&used).get("/current-api-session").expect(200);
+        clock.set(start);
+    }
+    nobody.with_token(&idle).get("/current-api-session").refused(401, "UNAUTHORIZED", "");
+}
+
+fn settings(directory: &TempDir) -> Config {
+    let mut config = Config { data: directory.path().join("data"), ..Config::default() };
+    config.listen = "127.0.0.1:0".parse().unwrap();
+    config.passwords.cost = 10;
+    config
+}
