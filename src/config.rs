@@ -25,16 +25,26 @@ pub struct Config {
     /// Port 0 lets the system choose one.
     #[serde(deserialize_with = "socket")]
     pub listen: SocketAddr,
-    /// As given; `Config::advertised` knows what stands in when it is absent.
-    pub advertise: Option<Address>,
+    /// As given; `Config::advertised` knows what stands in when there is none.
+    #[serde(deserialize_with = "addresses")]
+    pub advertise: Vec<Address>,
     /// Read by `Config::admin_password`, and only when there is no administrator yet.
     pub admin_password_file: Option<PathBuf>,
+    pub tls: Tls,
     pub log: Log,
     pub http: Http,
     pub sessions: Sessions,
     pub enrollment: Enrollment,
     pub passwords: Passwords,
     pub store: Store,
+}
+
+/// The listener's certificate, if it is not to be our own. Both or none.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Tls {
+    pub certificate: Option<PathBuf>,
+    pub key: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, serde::Deserialize)]
@@ -107,8 +117,9 @@ impl Default for Config {
         Config {
             data: PathBuf::from("overkeep.redb"),
             listen: SocketAddr::from(([127, 0, 0, 1], 1280)),
-            advertise: None,
+            advertise: Vec::new(),
             admin_password_file: None,
+            tls: Tls::default(),
             log: Log { level: "info".into(), format: Format::Auto },
             http: Http {
                 cors_origins: vec!["*".into()],
@@ -153,6 +164,8 @@ impl Config {
             rule("data", blank_path(&self.data)),
             rule("admin-password-file", self.admin_password_file.as_deref().and_then(blank_path)),
             rule("listen", self.unreachable()),
+            rule("tls.certificate", alone(&self.tls.certificate, &self.tls.key, "tls.key")),
+            rule("tls.key", alone(&self.tls.key, &self.tls.certificate, "tls.certificate")),
             rule("log.level", filter_problem(&log.level)),
             rule("http.cors-origins", origins_problem(&http.cors_origins)),
             within("http.request-timeout", http.request_timeout, second..=Span::minutes(10)),
@@ -177,9 +190,10 @@ impl Config {
         ]
     }
 
-    /// Where clients are sent: what `advertise` says, or else the address that is listened on, with its real port.
-    pub fn advertised(&self, bound: SocketAddr) -> Address {
-        self.advertise.clone().unwrap_or_else(|| bound.into())
+    /// Where clients are sent, the first before the others: what `advertise` says, or else the address that is listened on, with its real
+    /// port. Never empty.
+    pub fn advertised(&self, bound: SocketAddr) -> Vec<Address> {
+        if self.advertise.is_empty() { vec![bound.into()] } else { self.advertise.clone() }
     }
 
     /// The administrator's first password out of `admin-password-file`, if one is named. One line end behind it is not
@@ -197,7 +211,7 @@ impl Config {
 
     /// Clients are told where to go by `advertise`; "every address" is a place to listen on, not one to go to.
     fn unreachable(&self) -> Option<String> {
-        (self.advertise.is_none() && self.listen.ip().is_unspecified())
+        (self.advertise.is_empty() && self.listen.ip().is_unspecified())
             .then(|| format!("{} is every address of this host; say with advertise which HOST:PORT clients reach it at", self.listen))
     }
 }
@@ -229,6 +243,12 @@ fn within<T: PartialOrd + Display>(key: &'static str, value: T, bounds: RangeInc
 
 fn blank_path(path: &Path) -> Option<String> {
     path.to_str().is_some_and(|text| text.trim().is_empty()).then(|| "the path is blank".into())
+}
+
+/// What is wrong with a path that is of use only together with another one, which `other` sets.
+fn alone(path: &Option<PathBuf>, needed: &Option<PathBuf>, other: &str) -> Option<String> {
+    let path = path.as_deref()?;
+    blank_path(path).or_else(|| needed.is_none().then(|| format!("{} is of use only together with {other}", path.display())))
 }
 
 /// `EnvFilter` takes a word that is no level for the name of a target and then shows nothing else: a mistyped level
@@ -408,6 +428,27 @@ fn socket<'de, D: Deserializer<'de>>(from: D) -> Result<SocketAddr, D::Error> {
         }
     }
     from.deserialize_any(Text::<Listen>("ADDRESS:PORT in quotes", PhantomData)).map(|listen| listen.0)
+}
+
+/// A list, or one text with commas between the addresses, as flags are written.
+fn addresses<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Address>, D::Error> {
+    struct Addresses;
+    impl<'de> Visitor<'de> for Addresses {
+        type Value = Vec<Address>;
+
+        fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+            out.write_str("HOST:PORT in quotes, or a list of them")
+        }
+
+        fn visit_str<E: de::Error>(self, text: &str) -> Result<Vec<Address>, E> {
+            text.split(',').map(|address| address.trim().parse().map_err(E::custom)).collect()
+        }
+
+        fn visit_seq<A: de::SeqAccess<'de>>(self, mut list: A) -> Result<Vec<Address>, A::Error> {
+            std::iter::from_fn(|| list.next_element().transpose()).collect()
+        }
+    }
+    from.deserialize_any(Addresses)
 }
 
 /// Reads a value from its text; holds the words for what is expected where something else stands.

@@ -123,7 +123,8 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     pki::jwt::install();
     let socket = TcpListener::bind(config.listen).map_err(|e| NotStarted(format!("listen: {}: {e}", config.listen)))?;
     let bound = socket.local_addr().map_err(|e| NotStarted(format!("listen: {}: {e}", config.listen)))?;
-    let advertised = config.advertised(bound).to_string();
+    let addresses: Vec<String> = config.advertised(bound).iter().map(ToString::to_string).collect();
+    let advertised = addresses.first().cloned().unwrap_or_default();
     let passwords = Passwords::new(config.passwords.slots, config.passwords.queue, config.passwords.cost)?;
     let network = Network;
     let store = open(config, &clock, &network)?;
@@ -184,6 +185,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         clock,
         instance: Uuid::new_v4().simple().to_string().chars().take(10).collect(),
         address: advertised.clone(),
+        addresses,
         limits,
         texts,
     });
@@ -227,7 +229,10 @@ pub fn host(config: &Config) -> Result<Host, NotStarted> {
     let clock = Clock::system();
     let store = open(config, &clock, &Network)?;
     let passwords = Passwords::new(config.passwords.slots, config.passwords.queue, config.passwords.cost)?;
-    let certificates = Arc::new(Certificates::open(&store, hosts(config, config.listen), files(config))?);
+    let hosts = hosts(config, config.listen);
+    // Files that cannot be used must keep nobody from getting in again.
+    let certificates = Certificates::open(&store, hosts.clone(), files(config)).or_else(|_| Certificates::open(&store, hosts, None))?;
+    let certificates = Arc::new(certificates);
     let changes = Changes::new(store.clone(), surroundings(config, certificates.holdings().clone(), String::new()));
     let access = Access::following(&store, clock.clone())?;
     let maintenance = Maintenance::new(store.clone(), clock.clone(), &config.data);
@@ -275,11 +280,12 @@ fn fill(config: &Config, store: &Store, passwords: &Passwords, bound: SocketAddr
 
 /// The hosts that clients are sent to.
 fn hosts(config: &Config, bound: SocketAddr) -> Vec<String> {
-    vec![config.advertised(bound).host().to_owned()]
+    config.advertised(bound).iter().map(|address| address.host().to_owned()).collect()
 }
 
-fn files(_: &Config) -> Option<Files> {
-    None
+/// The files of a certificate for the listener that is not our own.
+fn files(config: &Config) -> Option<Files> {
+    config.tls.certificate.as_deref().zip(config.tls.key.as_deref()).map(|(certificate, key)| Files::new(certificate, key))
 }
 
 /// `overkeep run`: starts a controller, says where it is, and stops it on SIGTERM or SIGINT.

@@ -38,8 +38,11 @@ impl Certificates {
     pub fn open(store: &Store, advertised: Vec<String>, mut files: Option<Files>) -> Result<Self> {
         let text = store.read(|tx| tx.setting(MATERIAL))?.ok_or_else(|| Error::Storage("the file holds no keys".into()))?;
         let material = serde_json::from_slice(&text).map_err(|e| Error::Storage(format!("the stored keys: {e}")))?;
-        let external = files.as_mut().map(Files::changed).transpose().map_err(|reason| Error::invalid("tls.certificate", reason, ""))?;
-        let holdings = Holdings::open(material, external.flatten()).map_err(|e| Error::Storage(format!("keys and certificates: {e}")))?;
+        let holdings = Holdings::open(material).map_err(|e| Error::Storage(format!("keys and certificates: {e}")))?;
+        let unusable = |reason: String| Error::invalid("tls.certificate", reason, "");
+        if let Some(external) = files.as_mut().map(Files::changed).transpose().map_err(unusable)?.flatten() {
+            holdings.replace_external(external).map_err(|e| unusable(e.to_string()))?;
+        }
         let (holdings, files) = (Arc::new(holdings), files.map(Mutex::new));
         Ok(Self { store: store.clone(), holdings, advertised, files, noticed: Mutex::default() })
     }
@@ -54,15 +57,10 @@ impl Certificates {
     /// # Errors
     /// Something cannot be issued, stored or read; what was there stays.
     pub fn look_after(&self, now: Timestamp) -> Result<()> {
-        self.reload();
+        self.reload(now);
+        let told = self.notice(now);
         self.renew(now)?;
-        let mut noticed = self.noticed.lock().unwrap_or_else(PoisonError::into_inner);
-        if noticed.is_some_and(|at| (0..DAY).contains(&(now.seconds() - at.seconds()))) {
-            return Ok(());
-        }
-        *noticed = Some(now);
-        self.notices(now).into_iter().for_each(|notice| tracing::warn!("{notice}"));
-        self.count_unverifiable(now)
+        told
     }
 
     /// Renews what is due, and what does not name all hosts.
@@ -138,11 +136,15 @@ impl Certificates {
     }
 
     /// Shows what the files hold, if that is something else now and can be used.
-    fn reload(&self) {
+    fn reload(&self, now: Timestamp) {
         let Some(files) = &self.files else { return };
         let changed = files.lock().unwrap_or_else(PoisonError::into_inner).changed();
         let taken = changed.and_then(|found| {
-            found.map(|external| self.holdings.replace_external(external).map_err(|error| error.to_string())).transpose()
+            let Some(external) = found else { return Ok(None) };
+            if external.leaf().certificate().not_after() < now.seconds() {
+                return Err("it has ended".into());
+            }
+            self.holdings.replace_external(external).map(Some).map_err(|error| error.to_string())
         });
         match taken {
             Ok(None) => {}
@@ -154,7 +156,14 @@ impl Certificates {
         }
     }
 
-    fn count_unverifiable(&self, now: Timestamp) -> Result<()> {
+    /// Says what the owner should know: now, and then once a day.
+    fn notice(&self, now: Timestamp) -> Result<()> {
+        let mut noticed = self.noticed.lock().unwrap_or_else(PoisonError::into_inner);
+        if noticed.is_some_and(|at| (0..DAY).contains(&(now.seconds() - at.seconds()))) {
+            return Ok(());
+        }
+        *noticed = Some(now);
+        self.notices(now).into_iter().for_each(|notice| tracing::warn!("{notice}"));
         let dead = self.unverifiable(now)?.len();
         if dead > 0 {
             tracing::warn!(tokens = dead, "outstanding enrollment tokens were signed with another key; overkeep pki status lists them");

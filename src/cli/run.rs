@@ -40,7 +40,7 @@ pub struct Arguments {
     /// Listen on this address [env: OVERKEEP_LISTEN; default: 127.0.0.1:1280]
     #[arg(long, value_name = "ADDR:PORT")]
     pub listen: Option<String>,
-    /// Tell clients to connect to this place [env: OVERKEEP_ADVERTISE; default: the listen address]
+    /// Tell clients to connect to this place, or to these, with commas between them [env: OVERKEEP_ADVERTISE; default: the listen address]
     #[arg(long, value_name = "HOST:PORT")]
     pub advertise: Option<String>,
     /// On the first start, read the administrator's password from this file [env: OVERKEEP_ADMIN_PASSWORD_FILE; default: generate one]

@@ -33,8 +33,10 @@ pub struct Services {
     pub clock: Clock,
     /// New at every start; clients read the version again when it changes.
     pub instance: String,
-    /// `host:port` under which clients reach this controller.
+    /// `host:port` under which clients reach this controller, the one they are sent to first.
     pub address: String,
+    /// That one and all others.
+    pub addresses: Vec<String>,
     /// When this process started.
     pub started: crate::clock::Timestamp,
     pub limits: Limits,

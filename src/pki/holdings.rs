@@ -94,12 +94,12 @@ impl fmt::Display for Role {
 }
 
 impl Holdings {
-    /// Opens what is stored. Listeners show the external leaf, if there is one.
+    /// Opens what is stored.
     ///
     /// # Errors
     /// A certificate cannot be read, or its key does not fit.
-    pub fn open(material: Material, external: Option<External>) -> Result<Self> {
-        let held = Held::open(material, external)?;
+    pub fn open(material: Material) -> Result<Self> {
+        let held = Held::open(material, None)?;
         let (leaf, above) = held.shown();
         let leaf = Arc::new(ServerLeaf::new(leaf, above)?);
         Ok(Self { held: ArcSwap::from_pointee(held), leaf, replacing: Mutex::default() })
@@ -128,7 +128,7 @@ impl Holdings {
         Ok(Some(Next { held: Held::open(material, held.external.clone())?, holdings: self, _alone: alone }))
     }
 
-    /// Shows another external leaf and signs with its key from now on.
+    /// Shows another external leaf, or the first one, and signs with its key from now on.
     ///
     /// # Errors
     /// It cannot be used; then everything stays as it was.

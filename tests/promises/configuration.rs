@@ -98,7 +98,9 @@ fn controller_toml_misses_no_key() {
     for (key, default) in run::keys().unwrap() {
         if let Value::Empty(..) = default {
             assert!(DOCUMENTED.contains(&format!("\n# {key} = ")), "{key} has no commented line");
-            let live = DOCUMENTED.replace(&format!("\n# {key} = "), &format!("\n{key} = "));
+            // With the keys of its section, which may be of use only together.
+            let of = key.split_once('.').map_or(format!("{key} = "), |(section, _)| format!("{section}."));
+            let live = DOCUMENTED.replace(&format!("\n# {of}"), &format!("\n{of}"));
             assert_ne!(from_file(&live).unwrap(), Config::default(), "the commented line of {key} sets nothing");
         } else {
             assert!(live.find_value(&key).is_ok(), "{key} is missing");
@@ -142,7 +144,7 @@ fn every_key_has_a_variable_of_its_own() {
 
     let given = [
         ("OVERKEEP_DATA", "123"), // a path that looks like a number
-        ("OVERKEEP_ADVERTISE", "Overlay.Example.org:8441"),
+        ("OVERKEEP_ADVERTISE", "Overlay.Example.org:8441, [2001:db8::1]:1280"),
         ("OVERKEEP_LOG_FORMAT", "json"),
         ("OVERKEEP_HTTP_CORS_ORIGINS", "https://a.example.org, http://localhost:8080"),
         ("OVERKEEP_SESSIONS_TIMEOUT", "1h"),
@@ -150,7 +152,7 @@ fn every_key_has_a_variable_of_its_own() {
     ];
     let config = configured(&[], &given).unwrap();
     assert_eq!(config.data, Path::new("123"));
-    assert_eq!(config.advertise, Some("overlay.example.org:8441".parse().unwrap()));
+    assert_eq!(config.advertise, ["overlay.example.org:8441".parse().unwrap(), "[2001:db8::1]:1280".parse().unwrap()]);
     assert_eq!(config.log.format, Format::Json);
     assert_eq!(config.http.cors_origins, ["https://a.example.org", "http://localhost:8080"]);
     assert_eq!(config.sessions.timeout, Span::minutes(60));
@@ -201,6 +203,11 @@ fn a_mistake_in_the_file_is_refused_by_name() {
         ("listen = 'localhost:1280'", &["listen", "localhost:1280", "127.0.0.1:1280"]),
         ("listen = '[::]:1280'", &["listen", "advertise"]),
         ("advertise = 'overlay'", &["advertise", "overlay", "HOST:PORT"]),
+        ("advertise = ['a.example.org:1', 'overlay']", &["advertise", "overlay", "HOST:PORT"]),
+        ("advertise = 5", &["advertise", "5", "HOST:PORT"]),
+        ("tls.certificate = 'a.pem'", &["tls.certificate", "a.pem", "tls.key"]),
+        ("[tls]\nkey = 'a.key'", &["tls.key", "a.key", "tls.certificate"]),
+        ("[tls]\ncertificate = ' '\nkey = 'a'", &["tls.certificate", "blank"]),
         ("[log]\nlevel = 'infos'", &["log.level", "infos", "info"]),
         ("[log]\nlevel = 'info,overkeep=loud'", &["log.level", "loud"]),
         ("[log]\nformat = 'xml'", &["log.format", "xml", "auto, text, json"]),
@@ -318,9 +325,12 @@ fn durations_and_addresses_are_written_as_they_are_read() {
 #[test]
 fn clients_are_sent_to_what_is_advertised_and_otherwise_to_what_is_listened_on() {
     let bound = "127.0.0.1:4711".parse().unwrap();
-    assert_eq!(configured(&["--listen", "127.0.0.1:0"], &[]).unwrap().advertised(bound).to_string(), "127.0.0.1:4711");
-    let named = configured(&["--listen", "0.0.0.0:1280", "--advertise", "a.example.org:443"], &[]).unwrap();
-    assert_eq!(named.advertised(bound).to_string(), "a.example.org:443");
+    let told = |config: Config| config.advertised(bound).iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(told(configured(&["--listen", "127.0.0.1:0"], &[]).unwrap()), ["127.0.0.1:4711"]);
+    let named = configured(&["--listen", "0.0.0.0:1280", "--advertise", "a.example.org:443,[::1]:9"], &[]).unwrap();
+    assert_eq!(told(named), ["a.example.org:443", "[::1]:9"]);
+    assert_eq!(told(from_file("advertise = 'a.example.org:443'").unwrap()), ["a.example.org:443"]);
+    assert_eq!(told(from_file("advertise = ['a.example.org:443', '10.0.0.1:1']").unwrap()), ["a.example.org:443", "10.0.0.1:1"]);
 }
 
 #[test]

@@ -10,6 +10,7 @@
 
 mod access;
 mod architecture;
+mod certificates;
 mod configuration;
 mod contract;
 mod crash;

@@ -50,7 +50,8 @@ struct ApiVersion {
 /// GET /version
 pub async fn version(call: Call) -> Result<Shown<Version>> {
     let interface = |path: &'static str| {
-        BTreeMap::from([("v1", ApiVersion { api_base_urls: vec![format!("https://{}{path}", call.address)], path, version: None })])
+        let api_base_urls = call.addresses.iter().map(|address| format!("https://{address}{path}")).collect();
+        BTreeMap::from([("v1", ApiVersion { api_base_urls, path, version: None })])
     };
     Ok(Shown(Version {
         api_versions: INTERFACES.into_iter().map(|(name, path)| (name, interface(path))).collect(),

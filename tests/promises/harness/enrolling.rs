@@ -28,6 +28,11 @@ impl Key {
         CertificateParams::default().self_signed(&self.0).unwrap().pem()
     }
 
+    /// PKCS#8.
+    pub fn der(&self) -> Vec<u8> {
+        self.0.serialize_der()
+    }
+
     pub fn private(&self) -> PrivateKey<'static> {
         PrivateKey::from_pem(self.0.serialize_pem().as_bytes()).unwrap()
     }

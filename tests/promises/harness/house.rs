@@ -2,6 +2,7 @@
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
+    path::PathBuf,
     sync::Arc,
     time::Duration,
 };
@@ -12,6 +13,7 @@ use overkeep::{
     config::Config,
     controller::{self, Controller},
 };
+use rustls::pki_types::CertificateDer;
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;
 use ureq::{
@@ -80,6 +82,16 @@ impl House {
     pub fn unnamed(mut self) -> Self {
         drop(self.directory.take());
         self
+    }
+
+    /// Where it listens.
+    pub fn bound(&self) -> SocketAddr {
+        self.controller.bound()
+    }
+
+    /// Its data file.
+    pub fn data(&self) -> PathBuf {
+        self.directory.as_ref().unwrap().path().join("data")
     }
 
     /// Does what the controller does every few seconds.
@@ -172,9 +184,15 @@ fn agent_over(tls: TlsConfig) -> Agent {
 fn authorities(url: &Arc<str>) -> Vec<Certificate<'static>> {
     let anybody = agent_over(tls().disable_verification(true).build());
     let anybody = Caller { agent: anybody, url: url.clone(), base: Base::Client, token: None };
-    let text: String = anybody.get("/.well-known/est/cacerts").expect(200).text.split_whitespace().collect();
+    let found = listed(&anybody.get("/.well-known/est/cacerts").expect(200).text);
+    found.iter().map(|der| Certificate::from_der(der).to_owned()).collect()
+}
+
+/// The authorities in the text of `/.well-known/est/cacerts`.
+pub fn listed(text: &str) -> Vec<CertificateDer<'static>> {
+    let text: String = text.split_whitespace().collect();
     let der = STANDARD.decode(text).unwrap();
-    let found: Vec<_> = certificates(&der).iter().map(|der| Certificate::from_der(der).to_owned()).collect();
+    let found: Vec<_> = certificates(&der).into_iter().map(|der| CertificateDer::from(der.to_vec())).collect();
     assert!(!found.is_empty(), "no certificate in the answer");
     found
 }

@@ -19,7 +19,7 @@ pub use answer::Answer;
 pub use caller::{Base, Caller, encoded};
 pub use dice::Dice;
 pub use enrolling::Key;
-pub use house::{House, PASSWORD, trusting};
+pub use house::{House, PASSWORD, listed, trusting};
 pub use judge::interface;
 
 /// The controller of all tests that only look at records of their own.

@@ -1,0 +1,370 @@
+//! The controller's certificates over the years, seen by clients that verify them by a clock of their own: renewed without a restart, a
+//! failed handshake or a refused login; and those of others in the place of ours.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    io::{Read, Write},
+    net::{SocketAddr, TcpListener, TcpStream},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use overkeep::{
+    clock::Clock,
+    config::{Config, Span},
+    controller::{self, Controller},
+    host::{Command, socket},
+    pki::{Certificate, PublicKey, jwt::Verifier},
+    store::Watch,
+};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, PKCS_ECDSA_P384_SHA384};
+use rustls::{
+    ClientConfig, ClientConnection, RootCertStore, StreamOwned,
+    pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime},
+    time_provider::TimeProvider,
+};
+use serde_json::{Value as Json, json};
+use tempfile::TempDir;
+
+use crate::{
+    harness::{House, Key, fresh, listed, trusting},
+    host::ask,
+};
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A client with a clock, the authorities that it trusts, and perhaps a certificate of its own.
+#[derive(Clone)]
+struct Device {
+    clock: Clock,
+    at: SocketAddr,
+    authorities: Vec<CertificateDer<'static>>,
+    own: Option<(String, Arc<Key>)>,
+}
+
+#[derive(Debug)]
+struct ByClock(Clock);
+
+impl TimeProvider for ByClock {
+    fn current_time(&self) -> Option<UnixTime> {
+        Some(UnixTime::since_unix_epoch(Duration::from_secs(self.0.now().seconds().try_into().unwrap())))
+    }
+}
+
+impl Device {
+    /// One that knows what a controller says at first contact.
+    fn new(clock: &Clock, at: SocketAddr) -> Self {
+        let nobody = trusting(&format!("https://{at}"));
+        let authorities = listed(&nobody.get("//.well-known/est/cacerts").expect(200).text);
+        Self { clock: clock.clone(), at, authorities, own: None }
+    }
+
+    /// One with the certificate of a new identity, and that identity's id.
+    fn enrolled(house: &House) -> Self {
+        let id = house.identity(&fresh("device"), json!({ "enrollment": { "ott": true } }));
+        let key = Arc::new(Key::new());
+        let path = format!("/enroll?method=ott&token={}", house.token_of(&id));
+        let issued = house.nobody().ask("POST", &path).body("application/pkcs10", key.request()).send().expect(200);
+        let own = Some((issued.data()["cert"].as_str().unwrap().to_owned(), key));
+        Self { own, ..Self::new(&house.clock, house.bound()) }
+    }
+
+    /// A new connection; there is none unless the controller's certificate verifies.
+    fn connect(&self) -> Line {
+        let mut roots = RootCertStore::empty();
+        self.authorities.iter().for_each(|authority| roots.add(authority.clone()).unwrap());
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ClientConfig::builder_with_details(provider, Arc::new(ByClock(self.clock.clone())));
+        let builder = builder.with_safe_default_protocol_versions().unwrap().with_root_certificates(roots);
+        let config = match &self.own {
+            None => builder.with_no_client_auth(),
+            Some((chain, key)) => {
+                let chain = Certificate::bundle(chain).unwrap().iter().map(|certificate| certificate.der().clone()).collect();
+                builder.with_client_auth_cert(chain, PrivateKeyDer::Pkcs8(key.der().into())).unwrap()
+            }
+        };
+        let name = ServerName::IpAddress(self.at.ip().into());
+        let client = ClientConnection::new(Arc::new(config), name).unwrap();
+        let mut stream = StreamOwned::new(client, TcpStream::connect(self.at).unwrap());
+        stream.conn.complete_io(&mut stream.sock).unwrap_or_else(|error| panic!("at {}: {error}", self.clock.now()));
+        Line(stream)
+    }
+}
+
+/// An open connection.
+struct Line(StreamOwned<ClientConnection, TcpStream>);
+
+impl Line {
+    /// What the controller showed: its leaf first.
+    fn shown(&self) -> Vec<Certificate> {
+        self.0.conn.peer_certificates().unwrap().iter().map(|der| Certificate::from_der(der).unwrap()).collect()
+    }
+
+    /// Asks, and gets a 2xx.
+    fn ask(&mut self, method: &str, path: &str, token: &str, body: Option<Json>) -> String {
+        let (status, body) = self.answer(method, path, token, body);
+        assert_eq!(status / 100, 2, "{method} {path}: {body}");
+        body
+    }
+
+    fn answer(&mut self, method: &str, path: &str, token: &str, body: Option<Json>) -> (u16, String) {
+        let body = body.map(|body| body.to_string()).unwrap_or_default();
+        let head = format!("{method} {path} HTTP/1.1\r\nhost: x\r\nzt-session: {token}\r\ncontent-type: application/json\r\n");
+        write!(self.0, "{head}content-length: {}\r\n\r\n{body}", body.len()).unwrap();
+        let (mut head, mut byte) = (String::new(), [0]);
+        while !head.ends_with("\r\n\r\n") {
+            self.0.read_exact(&mut byte).unwrap();
+            head.push(byte[0].into());
+        }
+        let head = head.to_lowercase();
+        let length = head.split("content-length: ").nth(1).unwrap_or("0").lines().next().unwrap().parse().unwrap();
+        let mut body = vec![0; length];
+        self.0.read_exact(&mut body).unwrap();
+        (head["http/1.1 ".len()..][..3].parse().unwrap(), String::from_utf8(body).unwrap())
+    }
+
+    fn data(&mut self, method: &str, path: &str, token: &str, body: Option<Json>) -> Json {
+        serde_json::from_str::<Json>(&self.ask(method, path, token, body)).unwrap()["data"].take()
+    }
+
+    /// Logs in by the certificate of the connection.
+    fn log_in(&mut self) -> Json {
+        self.data("POST", "/edge/client/v1/authenticate?method=cert", "", Some(json!({})))
+    }
+}
+
+fn text(json: &Json) -> &str {
+    json.as_str().unwrap()
+}
+
+#[test]
+fn eleven_years_pass_without_a_restart_a_failed_handshake_or_a_refused_login() {
+    let house = House::with(Clock::manual(Clock::system().now()), |config| config.sessions.timeout = Span::minutes(90 * 24 * 60));
+    // Alice's software does what it should; the sensor's never looks at its certificates again.
+    let (mut alice, sensor) = (Device::enrolled(&house), Device::enrolled(&house));
+    let mut open = alice.connect();
+    let token = text(&open.log_in()["token"]).to_owned();
+    let (mut leaves, mut keys, mut intermediates, mut trusted) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new(), Vec::new());
+    for step in 0..101 {
+        house.clock.advance(40 * DAY);
+        house.look_after();
+        open.ask("GET", "/edge/client/v1/current-api-session", &token, None);
+        open = alice.connect();
+        let [leaf, intermediate] = open.shown().try_into().unwrap();
+        leaves.insert(leaf.fingerprint());
+        keys.insert(leaf.public_key().der().to_vec());
+        intermediates.insert(intermediate.fingerprint());
+        alice.authorities = listed(&open.ask("GET", "/.well-known/est/cacerts", "", None));
+        trusted.push(alice.authorities.len());
+        trusted.dedup();
+        let session = open.log_in();
+        let (chain, _) = alice.own.as_ref().unwrap();
+        let own = Certificate::first(chain).unwrap();
+        if house.clock.now().seconds() > own.not_after() - (own.not_after() - own.not_before()) / 3 {
+            alice.own = Some(extended(&mut open, &session));
+            alice.connect().log_in();
+        }
+        if step % 10 == 0 && trusted != [2, 3, 2] {
+            sensor.connect().log_in();
+        }
+    }
+    let refused = sensor.connect().answer("POST", "/edge/client/v1/authenticate?method=cert", "", None);
+    assert_eq!(refused.0, 401, "what the old intermediate issued ended with it");
+    assert!(leaves.len() >= 14, "every eight or nine months another: {}", leaves.len());
+    assert_eq!((keys.len(), intermediates.len()), (1, 2), "one key all the time, and a new intermediate after 6.7 years");
+    assert_eq!(trusted, [2, 3, 2], "the old intermediate is trusted beside the new one until it ends");
+}
+
+/// Another certificate for a device, as its software gets one before the current one ends.
+fn extended(open: &mut Line, session: &Json) -> (String, Arc<Key>) {
+    let (key, token) = (Arc::new(Key::new()), text(&session["token"]));
+    let path = format!("/edge/client/v1/current-identity/authenticators/{}/extend", text(&session["authenticatorId"]));
+    let answer = open.data("POST", &path, token, Some(json!({ "clientCertCsr": key.request() })));
+    let chain = text(&answer["clientCert"]).to_owned();
+    open.ask("POST", &format!("{path}-verify"), token, Some(json!({ "clientCert": chain })));
+    (chain, key)
+}
+
+#[test]
+fn a_new_server_key_lists_the_tokens_that_it_kills() {
+    let house = House::start();
+    let device = Device::enrolled(&house);
+    let id = house.identity(&fresh("late"), json!({ "enrollment": { "ott": true } }));
+    let told = || house.admin.get(&format!("/identities/{id}")).expect(200).data()["enrollment"]["ott"].clone();
+    let shown = |device: &Device| device.connect().shown()[0].public_key().clone();
+    let (before, old) = (told(), shown(&device));
+    assert!(verifies(&before, &old) && !house.tell(Command::ListCertificates).contains(text(&before["id"])));
+
+    let lines = house.tell(Command::RenewKey);
+    let new = shown(&device);
+    assert_ne!(old, new);
+    for said in [lines, house.tell(Command::ListCertificates)] {
+        assert!(said.contains(text(&before["id"])) && said.contains(&id) && said.contains("/refresh"), "{said}");
+    }
+    assert!(!verifies(&told(), &new));
+    let end = house.clock.now().plus(DAY).to_string();
+    house.admin.post(&format!("/enrollments/{}/refresh", text(&before["id"])), json!({ "expiresAt": end })).expect(200);
+    assert!(verifies(&told(), &new));
+    assert!(!house.tell(Command::ListCertificates).contains("refuse"));
+    device.connect().log_in();
+}
+
+fn verifies(enrollment: &Json, key: &PublicKey) -> bool {
+    Verifier::new(key).unwrap().verify::<Json>(text(&enrollment["jwt"])).is_ok()
+}
+
+/// An authority somewhere else: a root, and an intermediate that signs.
+struct Elsewhere {
+    root: CertifiedIssuer<'static, KeyPair>,
+    between: CertifiedIssuer<'static, KeyPair>,
+}
+
+impl Elsewhere {
+    fn new() -> Self {
+        let params = |name: &str| {
+            let mut params = CertificateParams::default();
+            params.distinguished_name.push(DnType::CommonName, name);
+            params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+            params
+        };
+        let root = CertifiedIssuer::self_signed(params("Elsewhere Root"), KeyPair::generate().unwrap()).unwrap();
+        let between = CertifiedIssuer::signed_by(params("Elsewhere"), KeyPair::generate().unwrap(), &root).unwrap();
+        Self { root, between }
+    }
+
+    /// A server's chain with the root at its end, and its key, into the two files.
+    fn issue(&self, key: &KeyPair, files: &[PathBuf; 2]) {
+        self.issue_until(2999, key, files);
+    }
+
+    fn issue_until(&self, year: i32, key: &KeyPair, [chain, secret]: &[PathBuf; 2]) {
+        let mut params = CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
+        params.not_after = rcgen::date_time_ymd(year, 1, 1);
+        let leaf = params.signed_by(key, &self.between).unwrap();
+        fs::write(chain, [leaf.pem(), self.between.pem(), self.root.pem()].concat()).unwrap();
+        fs::write(secret, key.serialize_pem()).unwrap();
+    }
+}
+
+#[test]
+fn a_certificate_of_somebody_else_serves_the_listener_and_is_replaced_while_it_does() {
+    let directory = TempDir::new().unwrap();
+    let files = ["chain.pem", "chain.key"].map(|name| directory.path().join(name));
+    let (elsewhere, key) = (Elsewhere::new(), KeyPair::generate().unwrap());
+    elsewhere.issue(&key, &files);
+    // Whoever logs in here trusts nothing but what /.well-known/est/cacerts lists.
+    let house = House::with(Clock::system(), |config| {
+        (config.tls.certificate, config.tls.key) = (Some(files[0].clone()), Some(files[1].clone()));
+    });
+    let device = Device::enrolled(&house);
+    let id = house.identity(&fresh("late"), json!({ "enrollment": { "ott": true } }));
+    let told = || house.admin.get(&format!("/identities/{id}")).expect(200).data()["enrollment"]["ott"].clone();
+    let shown = || device.connect().shown();
+    let first = shown();
+    assert_eq!(first.len(), 2, "the root is not sent");
+    assert!(verifies(&told(), first[0].public_key()), "tokens are signed with the key that is shown");
+    device.connect().log_in();
+    let status = house.tell(Command::ListCertificates);
+    assert!(status.contains("external: ") && status.contains("external issuer: CN=Elsewhere Root"), "{status}");
+
+    let other = KeyPair::generate_for(&PKCS_ECDSA_P384_SHA384).unwrap();
+    for bad in [other.serialize_pem(), String::new(), "no key".into()] {
+        fs::write(&files[1], bad).unwrap();
+        house.look_after();
+        assert_eq!(shown(), first, "what does not fit is not taken over");
+    }
+    fs::remove_file(&files[1]).unwrap();
+    house.look_after();
+    elsewhere.issue_until(2020, &other, &files);
+    house.look_after();
+    assert_eq!(shown(), first, "nor is what has ended");
+
+    elsewhere.issue(&other, &files);
+    house.look_after();
+    let second = shown();
+    assert_ne!(second[0], first[0]);
+    let status = house.tell(Command::ListCertificates);
+    assert!(status.contains(text(&told()["id"])), "the key is another, so the token before is worth nothing: {status}");
+    assert!(house.refused(Command::RenewKey).contains("tls.key"));
+    device.connect().log_in();
+}
+
+#[test]
+fn a_start_with_files_that_cannot_serve_is_refused_by_name() {
+    let directory = TempDir::new().unwrap();
+    let files = ["chain.pem", "chain.key"].map(|name| directory.path().join(name));
+    let mut config = settings(directory.path());
+    (config.tls.certificate, config.tls.key) = (Some(files[0].clone()), Some(files[1].clone()));
+    let refusal = || controller::start(&config, Clock::system()).err().map(|reason| reason.to_string()).unwrap_or_default();
+    let said = refusal();
+    assert!(said.contains("tls.certificate") && said.contains("chain.pem") && !said.contains('\n'), "{said}");
+    let (elsewhere, key) = (Elsewhere::new(), KeyPair::generate().unwrap());
+    elsewhere.issue(&key, &files);
+    fs::write(&files[1], KeyPair::generate().unwrap().serialize_pem()).unwrap();
+    assert!(refusal().contains("do not belong together"));
+    // The owner gets in all the same.
+    assert!(controller::host(&config).unwrap().act(Command::ListAdministrators, &Arc::new(Watch::default())).is_ok());
+}
+
+#[test]
+fn all_names_that_clients_are_told_stand_in_the_certificate_also_after_they_changed() {
+    let directory = TempDir::new().unwrap();
+    let mut config = settings(directory.path());
+    let start = |config: &Config| {
+        let running = controller::start(config, Clock::system()).unwrap();
+        let device = Device::new(&Clock::system(), running.bound());
+        let leaf = device.connect().shown().swap_remove(0);
+        (running, leaf)
+    };
+    config.advertise = vec!["one.test:1280".parse().unwrap(), "[2001:db8::1]:1280".parse().unwrap()];
+    let (running, first) = start(&config);
+    assert!(["one.test", "2001:db8::1", "localhost", "127.0.0.1", "::1"].iter().all(|host| first.is_for(host)));
+    let version = trusting(&format!("https://{}", running.bound())).get("/version").expect(200);
+    let urls = &version.data()["apiVersions"]["edge"]["v1"]["apiBaseUrls"];
+    assert_eq!(*urls, json!(["https://one.test:1280/edge/client/v1", "https://[2001:db8::1]:1280/edge/client/v1"]));
+    assert_eq!(running.advertised(), "one.test:1280");
+    running.stop();
+
+    assert_eq!(restarted(&config, &start), first, "nothing changed");
+    config.advertise = vec!["two.test:443".parse().unwrap(), "192.0.2.7:443".parse().unwrap()];
+    let second = restarted(&config, &start);
+    assert!(second.is_for("two.test") && second.is_for("192.0.2.7"));
+    assert_eq!(second.public_key(), first.public_key());
+}
+
+fn restarted(config: &Config, start: &impl Fn(&Config) -> (Controller, Certificate)) -> Certificate {
+    let (running, leaf) = start(config);
+    running.stop();
+    leaf
+}
+
+#[test]
+fn clients_connect_over_ipv6() {
+    if TcpListener::bind("[::1]:0").is_err() {
+        return; // this host has none
+    }
+    let directory = TempDir::new().unwrap();
+    let config = Config { listen: "[::1]:0".parse().unwrap(), ..settings(directory.path()) };
+    let running = controller::start(&config, Clock::system()).unwrap();
+    assert!(running.advertised().starts_with("[::1]:"));
+    Device::new(&Clock::system(), running.bound()).connect().ask("GET", "/version", "", None);
+}
+
+fn settings(directory: &Path) -> Config {
+    let mut config = Config { data: directory.join("data"), listen: "127.0.0.1:0".parse().unwrap(), ..Config::default() };
+    config.passwords.cost = 10;
+    config
+}
+
+/// What the owner of the host is told.
+impl House {
+    fn tell(&self, command: Command) -> String {
+        ask(&socket::beside(&self.data()), &command).unwrap().unwrap().join("\n")
+    }
+
+    fn refused(&self, command: Command) -> String {
+        ask(&socket::beside(&self.data()), &command).unwrap().unwrap_err()
+    }
+}
