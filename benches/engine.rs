@@ -4,7 +4,7 @@
 
 #![allow(clippy::indexing_slicing)] // a bench that panics says so
 
-use overkeep::access::{Engine, Policy, PolicyKind, Right, Semantic, Subject};
+use overkeep::access::{Engine, News, Policy, PolicyKind, Right, Semantic, Subject};
 use roaring::RoaringBitmap;
 use std::{
     fs,
@@ -78,16 +78,12 @@ fn load(corpus: &Corpus, semantic: Semantic) -> Engine {
         engine.put_subject(*subject, id, roles, 0);
     }
     for (n, [identities, services]) in corpus.service_policies.iter().enumerate() {
-        let policy = Policy::Service { right: Dial, identities, services, posture_checks: &[] };
-        engine.put_policy(&format!("policy-{n:05}"), semantic, policy, 0);
+        let policy = Policy::service(Dial, semantic, identities.clone(), services.clone(), Vec::new());
+        engine.put_policy(&format!("policy-{n:05}"), &policy, 0);
     }
     for (n, [identities, edge_routers]) in corpus.router_policies.iter().enumerate() {
-        let policy = if n % 2 == 0 {
-            Policy::EdgeRouter { identities, edge_routers }
-        } else {
-            Policy::ServiceEdgeRouter { services: identities, edge_routers }
-        };
-        engine.put_policy(&format!("router-policy-{n:03}"), semantic, policy, 0);
+        let make = if n % 2 == 0 { Policy::edge_router } else { Policy::service_edge_router };
+        engine.put_policy(&format!("router-policy-{n:03}"), &make(semantic, identities.clone(), edge_routers.clone()), 0);
     }
     engine
 }
@@ -133,15 +129,18 @@ fn floor() -> Row {
 }
 
 fn changes(engine: &mut Engine, rows: &mut Vec<Row>) {
-    let (all, thousand, none) = (vec!["#all".to_string()], vec!["#thousand".to_string()], vec![]);
+    let wide = |services: &[&str]| {
+        let services = services.iter().map(ToString::to_string).collect();
+        Policy::service(Dial, AnyOf, vec!["#all".into()], services, Vec::new())
+    };
+    let policies = [wide(&["#thousand"]), wide(&[])];
     for n in 0..1_000 {
         engine.put_subject(Service, &service(n * 10), &["thousand".into()], 0);
     }
     let asks = "  the same, and the busiest identity's services afterwards";
     for (what, asks) in [("policy change over all identities and 1,000 services", false), (asks, true)] {
         rows.push(measure(what, 200, |n| {
-            let services = if n % 2 == 0 { &thousand } else { &none };
-            engine.put_policy("wide", AnyOf, Policy::Service { right: Dial, identities: &all, services, posture_checks: &[] }, n as u64);
+            engine.put_policy("wide", &policies[n % 2], n as u64);
             if asks {
                 black_box(engine.rights(&identity(0)));
             }
@@ -183,6 +182,37 @@ fn lists(engine: &mut Engine, rows: &mut Vec<Row>) {
     rows.push(measure("identities that may dial a service", 500, |n| _ = black_box(engine.identities(&service(n), Dial).len())));
 }
 
+fn previews(engine: &mut Engine, rows: &mut Vec<Row>) {
+    let policy = |id: &str, policy| News::Policy { kind: PolicyKind::Service, id: id.into(), policy };
+    let subject = |subject, id, roles: Option<&[&str]>| News::Subject {
+        subject,
+        id,
+        roles: roles.map(|roles| roles.iter().map(ToString::to_string).collect()),
+    };
+    let all = |services: &str| Policy::service(Right::Bind, AnyOf, vec!["#all".into()], vec![services.into()], Vec::new());
+    let cases = [
+        ("a policy over all identities and 1,000 services", policy("new", Some(all("#thousand")))),
+        ("a policy over all identities and all services", policy("new", Some(all("#all")))),
+        ("deleting one of the policies", policy("policy-00500", None)),
+        ("deleting the identity in every policy", subject(Identity, identity(0), None)),
+        ("other roles of an identity", subject(Identity, identity(77), Some(&["role0", "role5"]))),
+        ("deleting a service", subject(Service, service(7), None)),
+        ("deleting an edge router", subject(EdgeRouter, "router-007".into(), None)),
+    ];
+    for (what, news) in cases {
+        let news = [news];
+        rows.push(measure(&format!("preview: {what}"), 20, |_| _ = black_box(engine.preview(&news, 20))));
+    }
+    // Nobody is like anybody else.
+    for n in 0..SERVICES {
+        engine.put_subject(Service, &service(n), &["thousand".into(), format!("only-{n}"), format!("role{}", n % 8)], 0);
+    }
+    let news = [policy("new", Some(all("#thousand")))];
+    rows.push(measure("preview: a policy over everybody and 10,000 services, each unlike all others", 5, |_| {
+        black_box(engine.preview(&news, 20));
+    }));
+}
+
 fn decisions(engine: &Engine, dice: &mut Dice, what: &str, rows: &mut Vec<Row>) {
     let pairs: Vec<_> =
         (0..20_000).map(|_| (identity(dice.below(IDENTITIES as u64) as usize), service(dice.below(SERVICES as u64) as usize))).collect();
@@ -214,6 +244,7 @@ fn main() {
     decisions(&engine, &mut dice, "1,000 policies AnyOf", &mut rows);
     lists(&mut engine, &mut rows);
     changes(&mut engine, &mut rows);
+    previews(&mut engine, &mut rows);
     let wide = corpus(10_000, &mut dice);
     for (semantic, what) in [(AnyOf, "10,000 policies AnyOf"), (AllOf, "10,000 policies AllOf")] {
         let mut engine = load(&wide, semantic);

@@ -1,18 +1,22 @@
 //! All policies of one kind: their rows and their sides.
 
 use super::{
-    Semantic, Subject,
+    Lists, Semantic, Subject,
     names::Names,
     population::Population,
     roles::{Because, List},
     side::Side,
 };
 use roaring::RoaringBitmap;
+use std::sync::Arc;
 
 pub(super) struct Book {
     names: Names,
     sides: Vec<(Subject, Side)>,
 }
+
+/// What is matched by the same policies.
+pub(super) type Class = (Arc<[u32]>, Option<Arc<str>>);
 
 /// The subjects of all kinds.
 #[derive(Default)]
@@ -57,13 +61,13 @@ impl Book {
     }
 
     /// The policy's row, and whether any list says something else now.
-    pub fn put(&mut self, id: &str, semantic: Semantic, lists: &[(Subject, &[String])], all: &mut Populations) -> (u32, bool) {
+    pub fn put(&mut self, id: &str, semantic: Semantic, lists: &Lists, all: &mut Populations) -> (u32, bool) {
         let is_new = self.names.row(id).is_none();
         let policy = self.names.intern(id);
         let mut changed = is_new;
         for (subject, side) in &mut self.sides {
             let population = all.of_mut(*subject);
-            let entries = lists.iter().find(|(of, _)| of == subject).map_or(&[][..], |(_, entries)| *entries);
+            let entries = lists.iter().find(|(of, _)| of == subject).map_or(&[][..], |(_, entries)| entries);
             let list = List::parse(semantic, entries, |name| population.list(name));
             changed |= side.list(policy) != Some(&list);
             // Listed first, unlisted second: an attribute that both lists name keeps its row.
@@ -72,6 +76,23 @@ impl Book {
             unlist(before, population);
         }
         (policy, changed)
+    }
+
+    /// What a policy says, as it would be put.
+    pub fn lists(&self, policy: u32, all: &Populations) -> Option<(Semantic, Lists)> {
+        let lists: Option<Vec<_>> = self.sides.iter().map(|(subject, side)| Some((*subject, side.list(policy)?))).collect();
+        let lists = lists?;
+        let semantic = lists.first()?.1.semantic();
+        let entries = |(subject, list): (Subject, &List)| (subject, list.entries(|attribute| all.of(subject).attribute_name(attribute)));
+        Some((semantic, lists.into_iter().map(entries).collect()))
+    }
+
+    /// Subjects of one class are matched by the same policies: they have the same attributes, and no policy names one of them by id.
+    pub fn class(&self, subject: Subject, row: u32, all: &Populations) -> Option<Class> {
+        let population = all.of(subject);
+        let id = population.names().text(row)?;
+        let named = self.side(subject).is_some_and(|side| side.names(id));
+        Some((population.roles(row)?.clone(), named.then(|| id.clone())))
     }
 
     pub fn remove(&mut self, id: &str, all: &mut Populations) -> Option<u32> {

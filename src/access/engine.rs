@@ -1,7 +1,7 @@
 //! What the engine consists of and how it is told what happened. Questions are next door.
 
 use super::{
-    Policy, PolicyKind, Rights, Semantic, Subject,
+    Policy, PolicyKind, Rights, Subject,
     book::{Book, Populations},
     rights::{Evaluated, Types},
     watch::Watch,
@@ -21,6 +21,8 @@ pub struct Engine {
     pub(super) types: Types,
     evaluated: Evaluated,
     watch: Watch,
+    /// How often something changed.
+    pub(super) generation: u64,
 }
 
 impl Default for Engine {
@@ -34,6 +36,7 @@ impl Default for Engine {
             types: Types::default(),
             evaluated: Evaluated::default(),
             watch: Watch::default(),
+            generation: 0,
         }
     }
 }
@@ -46,6 +49,7 @@ impl Engine {
     /// A subject was created, or its role attributes may have changed. This and the other changes answer whether anybody's
     /// right to dial or bind may have changed with it.
     pub fn put_subject(&mut self, subject: Subject, id: &str, role_attributes: &[String], now: u64) -> bool {
+        self.generation += 1;
         let before = self.policies_giving(subject, id);
         let (row, changed) = self.all.of_mut(subject).put(id, role_attributes);
         match subject {
@@ -57,6 +61,7 @@ impl Engine {
     }
 
     pub fn remove_subject(&mut self, subject: Subject, id: &str, now: u64) -> bool {
+        self.generation += 1;
         let before = self.policies_giving(subject, id);
         let Some(row) = self.all.of_mut(subject).remove(id) else { return false };
         self.watch.forget_touch((subject, row));
@@ -69,44 +74,34 @@ impl Engine {
 
     /// A policy was created or may say something else now. One that says the same, under a new name for instance, changes
     /// nothing.
-    pub fn put_policy(&mut self, id: &str, semantic: Semantic, policy: Policy<'_>, now: u64) -> bool {
-        use Subject::{EdgeRouter, Identity, PostureCheck, Service};
-        match policy {
-            Policy::Service { right, identities, services, posture_checks } => {
-                let lists = [(Identity, identities), (Service, services), (PostureCheck, posture_checks)];
-                let (row, changed) = self.service_policies.put(id, semantic, &lists, &mut self.all);
-                let turned = self.types.set(row, right);
-                (changed || turned) && self.rights_changed(now)
-            }
-            Policy::EdgeRouter { identities, edge_routers } => {
-                let lists = [(Identity, identities), (EdgeRouter, edge_routers)];
-                self.edge_router_policies.put(id, semantic, &lists, &mut self.all);
-                false
-            }
-            Policy::ServiceEdgeRouter { services, edge_routers } => {
-                let lists = [(Service, services), (EdgeRouter, edge_routers)];
-                self.service_edge_router_policies.put(id, semantic, &lists, &mut self.all);
-                false
-            }
-        }
+    pub fn put_policy(&mut self, id: &str, policy: &Policy, now: u64) -> bool {
+        self.generation += 1;
+        let changed = self.write(id, policy);
+        policy.kind == PolicyKind::Service && changed && self.rights_changed(now)
     }
 
     pub fn remove_policy(&mut self, kind: PolicyKind, id: &str, now: u64) -> bool {
-        match kind {
-            PolicyKind::Service => {
-                let Some(row) = self.service_policies.remove(id, &mut self.all) else { return false };
-                self.types.clear(row);
-                self.rights_changed(now)
-            }
-            PolicyKind::EdgeRouter => {
-                self.edge_router_policies.remove(id, &mut self.all);
-                false
-            }
-            PolicyKind::ServiceEdgeRouter => {
-                self.service_edge_router_policies.remove(id, &mut self.all);
-                false
-            }
+        self.generation += 1;
+        let removed = self.erase(kind, id);
+        kind == PolicyKind::Service && removed && self.rights_changed(now)
+    }
+
+    /// Takes in what a policy says, and tells nobody. Whether it says something else now.
+    pub(super) fn write(&mut self, id: &str, policy: &Policy) -> bool {
+        let (book, all) = self.book_mut(policy.kind);
+        let (row, changed) = book.put(id, policy.semantic, &policy.lists, all);
+        let turned = policy.right.is_some_and(|right| self.types.set(row, right));
+        changed || turned
+    }
+
+    /// Forgets a policy, and tells nobody. Whether there was one.
+    pub(super) fn erase(&mut self, kind: PolicyKind, id: &str) -> bool {
+        let (book, all) = self.book_mut(kind);
+        let Some(row) = book.remove(id, all) else { return false };
+        if kind == PolicyKind::Service {
+            self.types.clear(row);
         }
+        true
     }
 
     /// A service, or a config of it, looks different to those who may use it.
@@ -150,8 +145,22 @@ impl Engine {
         }
     }
 
-    fn rights_changed(&mut self, now: u64) -> bool {
+    /// What was evaluated is evaluated again.
+    pub(super) fn forget_evaluated(&mut self) {
         self.evaluated.forget();
+    }
+
+    fn book_mut(&mut self, kind: PolicyKind) -> (&mut Book, &mut Populations) {
+        let book = match kind {
+            PolicyKind::Service => &mut self.service_policies,
+            PolicyKind::EdgeRouter => &mut self.edge_router_policies,
+            PolicyKind::ServiceEdgeRouter => &mut self.service_edge_router_policies,
+        };
+        (book, &mut self.all)
+    }
+
+    fn rights_changed(&mut self, now: u64) -> bool {
+        self.forget_evaluated();
         self.watch.rights_changed(now);
         true
     }

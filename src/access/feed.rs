@@ -2,7 +2,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{Engine, Policy, PolicyKind, Right, Semantic, Subject};
+use super::{
+    Difference, Engine, News, Policy, PolicyKind, Right, Semantic, Subject,
+    preview::{Preview, Step},
+};
 use crate::{
     clock::{Clock, Timestamp},
     entity::{
@@ -12,6 +15,9 @@ use crate::{
     error::Result,
     store::{Event, Read, Store},
 };
+
+/// How often a preview begins anew because something changed meanwhile.
+const PATIENCE: usize = 3;
 
 /// The engine behind its one short lock. Cheap to clone.
 #[derive(Clone)]
@@ -46,12 +52,31 @@ impl Access {
         question(&mut self.engine.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// What would be gained and lost if this happened, with at most so many ids of each side. Others are let in between; if the engine
+    /// changes under our hands we begin anew, and after some times ask in one go.
+    pub fn preview(&self, events: &[Event], most: usize) -> Difference {
+        let news: Vec<News> = events.iter().filter_map(news).collect();
+        for _ in 0..PATIENCE {
+            let mut preview = self.ask(|engine| Preview::new(engine, &news));
+            loop {
+                match self.ask(|engine| preview.step(engine, most)) {
+                    Step::Going => {}
+                    Step::Done(difference) => return *difference,
+                    Step::Stale => break,
+                }
+            }
+        }
+        self.ask(|engine| engine.preview(&news, most))
+    }
+
     fn hear(&self, store: &Store, events: &[Event]) {
         let now = millis(self.clock.now());
         for event in events {
             let shown = shown_by(store, event);
             self.ask(|engine| {
-                apply(engine, event, now);
+                if let Some(news) = news(event) {
+                    engine.learn(&news, now);
+                }
                 for (subject, id) in shown {
                     match subject {
                         Subject::Service => engine.touch_service(&id, now),
@@ -70,50 +95,53 @@ fn millis(at: Timestamp) -> u64 {
 }
 
 fn fill(engine: &mut Engine, tx: &Read<'_>) -> Result<()> {
-    tx.each::<EdgeRouter>(|r| put(engine, Subject::EdgeRouter, &r, &r.spec.role_attributes, 0))?;
-    tx.each::<Service>(|r| put(engine, Subject::Service, &r, &r.spec.role_attributes, 0))?;
-    tx.each::<PostureCheck>(|r| put(engine, Subject::PostureCheck, &r, &r.spec.role_attributes, 0))?;
-    tx.each::<Identity>(|r| put(engine, Subject::Identity, &r, &r.spec.role_attributes, 0))?;
-    tx.each::<ServicePolicy>(|r| service_policy(engine, &r, 0))?;
-    tx.each::<EdgeRouterPolicy>(|r| edge_router_policy(engine, &r, 0))?;
-    tx.each::<ServiceEdgeRouterPolicy>(|r| service_edge_router_policy(engine, &r, 0))
+    let mut learn = |news: News| {
+        engine.learn(&news, 0);
+        Ok(())
+    };
+    tx.each::<EdgeRouter>(|r| learn(of_subject(Subject::EdgeRouter, &r, &r.spec.role_attributes)))?;
+    tx.each::<Service>(|r| learn(of_subject(Subject::Service, &r, &r.spec.role_attributes)))?;
+    tx.each::<PostureCheck>(|r| learn(of_subject(Subject::PostureCheck, &r, &r.spec.role_attributes)))?;
+    tx.each::<Identity>(|r| learn(of_subject(Subject::Identity, &r, &r.spec.role_attributes)))?;
+    tx.each::<ServicePolicy>(|r| learn(of_policy(&r, service_policy)))?;
+    tx.each::<EdgeRouterPolicy>(|r| learn(of_policy(&r, edge_router_policy)))?;
+    tx.each::<ServiceEdgeRouterPolicy>(|r| learn(of_policy(&r, service_edge_router_policy)))
 }
 
 /// What the engine learns from one change.
-fn apply(engine: &mut Engine, event: &Event, now: u64) {
-    tell::<EdgeRouter>(engine, event, now, Subject::EdgeRouter, |r| &r.spec.role_attributes);
-    tell::<Identity>(engine, event, now, Subject::Identity, |r| &r.spec.role_attributes);
-    tell::<Service>(engine, event, now, Subject::Service, |r| &r.spec.role_attributes);
-    tell::<PostureCheck>(engine, event, now, Subject::PostureCheck, |r| &r.spec.role_attributes);
-    policy::<ServicePolicy>(engine, event, now, PolicyKind::Service, service_policy);
-    policy::<EdgeRouterPolicy>(engine, event, now, PolicyKind::EdgeRouter, edge_router_policy);
-    policy::<ServiceEdgeRouterPolicy>(engine, event, now, PolicyKind::ServiceEdgeRouter, service_edge_router_policy);
+fn news(event: &Event) -> Option<News> {
+    subject_news::<EdgeRouter>(event, Subject::EdgeRouter, |r| &r.spec.role_attributes)
+        .or_else(|| subject_news::<Identity>(event, Subject::Identity, |r| &r.spec.role_attributes))
+        .or_else(|| subject_news::<Service>(event, Subject::Service, |r| &r.spec.role_attributes))
+        .or_else(|| subject_news::<PostureCheck>(event, Subject::PostureCheck, |r| &r.spec.role_attributes))
+        .or_else(|| policy_news::<ServicePolicy>(event, PolicyKind::Service, service_policy))
+        .or_else(|| policy_news::<EdgeRouterPolicy>(event, PolicyKind::EdgeRouter, edge_router_policy))
+        .or_else(|| policy_news::<ServiceEdgeRouterPolicy>(event, PolicyKind::ServiceEdgeRouter, service_edge_router_policy))
 }
 
-fn put<E: Entity>(engine: &mut Engine, subject: Subject, record: &Record<E>, roles: &Roles, now: u64) -> Result<()> {
-    engine.put_subject(subject, record.id.as_str(), &texts(roles), now);
-    Ok(())
-}
-
-fn tell<E: Entity>(engine: &mut Engine, event: &Event, now: u64, of: Subject, roles: fn(&Record<E>) -> &Roles) {
-    match event.of::<E>() {
-        Some((old, Some(new))) if old.is_none_or(|old| roles(old) != roles(new)) => {
-            engine.put_subject(of, new.id.as_str(), &texts(roles(new)), now);
-        }
-        Some((Some(old), None)) => {
-            engine.remove_subject(of, old.id.as_str(), now);
-        }
-        _ => {}
+fn subject_news<E: Entity>(event: &Event, subject: Subject, roles: fn(&Record<E>) -> &Roles) -> Option<News> {
+    match event.of::<E>()? {
+        (old, Some(new)) if old.is_none_or(|old| roles(old) != roles(new)) => Some(of_subject(subject, new, roles(new))),
+        (Some(old), None) => Some(News::Subject { subject, id: old.id.to_string(), roles: None }),
+        _ => None,
     }
 }
 
-fn policy<E: Entity>(engine: &mut Engine, event: &Event, now: u64, kind: PolicyKind, put: fn(&mut Engine, &Record<E>, u64) -> Result<()>) {
-    match event.of::<E>() {
-        // Telling the engine cannot fail; the result is that of the filling loop, which shares the function.
-        Some((_, Some(new))) => drop(put(engine, new, now)),
-        Some((Some(old), None)) => drop(engine.remove_policy(kind, old.id.as_str(), now)),
-        _ => {}
+fn policy_news<E: Entity>(event: &Event, kind: PolicyKind, says: fn(&Record<E>) -> Policy) -> Option<News> {
+    match event.of::<E>()? {
+        (_, Some(new)) => Some(of_policy(new, says)),
+        (Some(old), None) => Some(News::Policy { kind, id: old.id.to_string(), policy: None }),
+        (None, None) => None,
     }
+}
+
+fn of_subject<E: Entity>(subject: Subject, record: &Record<E>, roles: &Roles) -> News {
+    News::Subject { subject, id: record.id.to_string(), roles: Some(texts(roles)) }
+}
+
+fn of_policy<E: Entity>(record: &Record<E>, says: fn(&Record<E>) -> Policy) -> News {
+    let policy = says(record);
+    News::Policy { kind: policy.kind, id: record.id.to_string(), policy: Some(policy) }
 }
 
 fn texts(roles: &Roles) -> Vec<String> {
@@ -143,27 +171,20 @@ impl From<Right> for PolicyType {
     }
 }
 
-fn service_policy(engine: &mut Engine, record: &Record<ServicePolicy>, now: u64) -> Result<()> {
+fn service_policy(record: &Record<ServicePolicy>) -> Policy {
     let spec = &record.spec;
-    let right = Right::from(spec.policy_type);
-    let (identities, services) = (texts(&spec.identity_roles), texts(&spec.service_roles));
-    let policy = Policy::Service { right, identities: &identities, services: &services, posture_checks: &texts(&spec.posture_check_roles) };
-    engine.put_policy(record.id.as_str(), semantic(spec.semantic), policy, now);
-    Ok(())
+    let [identities, services, checks] = [&spec.identity_roles, &spec.service_roles, &spec.posture_check_roles].map(texts);
+    Policy::service(Right::from(spec.policy_type), semantic(spec.semantic), identities, services, checks)
 }
 
-fn edge_router_policy(engine: &mut Engine, record: &Record<EdgeRouterPolicy>, now: u64) -> Result<()> {
+fn edge_router_policy(record: &Record<EdgeRouterPolicy>) -> Policy {
     let spec = &record.spec;
-    let policy = Policy::EdgeRouter { identities: &texts(&spec.identity_roles), edge_routers: &texts(&spec.edge_router_roles) };
-    engine.put_policy(record.id.as_str(), semantic(spec.semantic), policy, now);
-    Ok(())
+    Policy::edge_router(semantic(spec.semantic), texts(&spec.identity_roles), texts(&spec.edge_router_roles))
 }
 
-fn service_edge_router_policy(engine: &mut Engine, record: &Record<ServiceEdgeRouterPolicy>, now: u64) -> Result<()> {
+fn service_edge_router_policy(record: &Record<ServiceEdgeRouterPolicy>) -> Policy {
     let spec = &record.spec;
-    let policy = Policy::ServiceEdgeRouter { services: &texts(&spec.service_roles), edge_routers: &texts(&spec.edge_router_roles) };
-    engine.put_policy(record.id.as_str(), semantic(spec.semantic), policy, now);
-    Ok(())
+    Policy::service_edge_router(semantic(spec.semantic), texts(&spec.service_roles), texts(&spec.edge_router_roles))
 }
 
 /// Whose view a change alters although no right does: that of a service or a posture check that is seen, or of one identity.

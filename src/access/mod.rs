@@ -13,7 +13,8 @@
 //! but their ids. What is kept of answers (`Rights`, shared by all identities with the same roles) is thrown away whole as
 //! soon as anything it depends on changes.
 //!
-//! Start reading at `roles.rs` (the rule, one screen), then `side.rs` (the two directions), then `questions.rs`.
+//! Start reading at `roles.rs` (the rule, one screen), then `side.rs` (the two directions), then `questions.rs`. What would be if something
+//! changed is the same engine, changed for a moment (`trial`), and the difference (`preview`).
 //!
 //! Invariant: the index only proposes, the rule decides. Whatever is allowed, listed or explained went through
 //! `List::because` or through its one bitmap form in `side.rs`; a property test holds the two,
@@ -25,10 +26,12 @@ mod feed;
 mod names;
 mod near;
 mod population;
+mod preview;
 mod questions;
 mod rights;
 mod roles;
 mod side;
+mod trial;
 mod watch;
 
 use schemars::JsonSchema;
@@ -38,8 +41,10 @@ pub use engine::Engine;
 pub use feed::{Access, related, subject};
 pub use names::Named;
 pub use near::Near;
+pub use preview::{Counted, Difference, Tally, Turn};
 pub use questions::{Granting, Reason};
 pub use rights::Rights;
+pub use trial::News;
 
 /// What policies are about. Each has its own dense rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -82,10 +87,35 @@ pub enum PolicyKind {
     ServiceEdgeRouter,
 }
 
-/// A policy as told to the engine: per side a list of `#attribute`, `#all` and `@id`.
-#[derive(Clone, Copy, Debug)]
-pub enum Policy<'a> {
-    Service { right: Right, identities: &'a [String], services: &'a [String], posture_checks: &'a [String] },
-    EdgeRouter { identities: &'a [String], edge_routers: &'a [String] },
-    ServiceEdgeRouter { services: &'a [String], edge_routers: &'a [String] },
+/// For each side of a policy `#attribute`, `#all` and `@id`.
+pub type Lists = Vec<(Subject, Vec<String>)>;
+
+/// What a policy says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    pub kind: PolicyKind,
+    pub semantic: Semantic,
+    /// What a service policy gives; others give nothing but routers.
+    pub right: Option<Right>,
+    pub lists: Lists,
+}
+
+impl Policy {
+    /// A service policy.
+    pub fn service(right: Right, semantic: Semantic, identities: Vec<String>, services: Vec<String>, posture_checks: Vec<String>) -> Self {
+        let lists = vec![(Subject::Identity, identities), (Subject::Service, services), (Subject::PostureCheck, posture_checks)];
+        Self { kind: PolicyKind::Service, semantic, right: Some(right), lists }
+    }
+
+    /// A policy that lets identities use edge routers.
+    pub fn edge_router(semantic: Semantic, identities: Vec<String>, edge_routers: Vec<String>) -> Self {
+        let lists = vec![(Subject::Identity, identities), (Subject::EdgeRouter, edge_routers)];
+        Self { kind: PolicyKind::EdgeRouter, semantic, right: None, lists }
+    }
+
+    /// A policy that lets services be reached over edge routers.
+    pub fn service_edge_router(semantic: Semantic, services: Vec<String>, edge_routers: Vec<String>) -> Self {
+        let lists = vec![(Subject::Service, services), (Subject::EdgeRouter, edge_routers)];
+        Self { kind: PolicyKind::ServiceEdgeRouter, semantic, right: None, lists }
+    }
 }

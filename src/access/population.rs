@@ -47,6 +47,12 @@ impl Population {
         self.roles.get(row as usize)?.as_ref()
     }
 
+    /// The attributes of a subject, by their names.
+    pub fn attributes_of(&self, id: &str) -> Option<Vec<String>> {
+        let roles = self.roles(self.row(id)?)?;
+        Some(roles.iter().filter_map(|attribute| self.attribute_name(*attribute)).map(ToString::to_string).collect())
+    }
+
     /// Id and roles, which is all that the match rule asks of a subject.
     pub fn subject(&self, row: u32) -> Option<(&Arc<str>, &[u32])> {
         Some((self.names.text(row)?, self.roles(row)?))

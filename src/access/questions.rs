@@ -147,7 +147,7 @@ impl Engine {
         self.row(subject, id).map(|row| self.book(kind).of(subject, row, &self.all)).unwrap_or_default()
     }
 
-    fn book(&self, kind: PolicyKind) -> &Book {
+    pub(super) fn book(&self, kind: PolicyKind) -> &Book {
         match kind {
             PolicyKind::Service => &self.service_policies,
             PolicyKind::EdgeRouter => &self.edge_router_policies,

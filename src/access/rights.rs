@@ -2,7 +2,7 @@
 
 use super::{
     Right, Subject,
-    book::{Book, Populations},
+    book::{Book, Class, Populations},
 };
 use roaring::RoaringBitmap;
 use std::{
@@ -74,14 +74,16 @@ impl Types {
         to.insert(policy)
     }
 
+    /// The type of a service policy.
+    pub fn right(&self, policy: u32) -> Option<Right> {
+        [Right::Dial, Right::Bind].into_iter().find(|right| self.of(*right).contains(policy))
+    }
+
     pub fn clear(&mut self, policy: u32) {
         self.dial.remove(policy);
         self.bind.remove(policy);
     }
 }
-
-/// Identities with the same attributes have the same rights, unless a policy names one of them by id.
-type Class = (Arc<[u32]>, Option<Arc<str>>);
 
 /// More classes than this are not kept: the memory must not grow with the number of identities that ask.
 const CLASSES: usize = 512;
@@ -100,10 +102,7 @@ impl Evaluated {
     }
 
     pub fn of(&mut self, identity: u32, policies: &Book, types: &Types, all: &Populations) -> Option<Arc<Rights>> {
-        let population = all.of(Subject::Identity);
-        let id = population.names().text(identity)?;
-        let named = policies.side(Subject::Identity).is_some_and(|side| side.names(id));
-        let class = (population.roles(identity)?.clone(), named.then(|| id.clone()));
+        let class = policies.class(Subject::Identity, identity, all)?;
         if let Some(known) = self.classes.get(&class) {
             return Some(known.clone());
         }

@@ -62,6 +62,17 @@ impl List {
         !self.everyone && self.ids.is_empty() && self.attributes.is_empty()
     }
 
+    /// The entries that say the same.
+    pub fn entries<'n>(&self, name: impl Fn(u32) -> Option<&'n Arc<str>>) -> Vec<String> {
+        let attributes = self.attributes.iter().filter_map(|attribute| name(*attribute)).map(|name| format!("#{name}"));
+        let ids = self.ids.iter().map(|id| format!("@{id}"));
+        self.everyone.then(|| "#all".into()).into_iter().chain(attributes).chain(ids).collect()
+    }
+
+    pub fn semantic(&self) -> Semantic {
+        self.semantic
+    }
+
     pub fn everyone(&self) -> bool {
         self.everyone
     }

@@ -38,7 +38,7 @@ use crate::{
     error::{Error, Result},
     pki::Holdings,
     query::Value,
-    store::{Store, Tx},
+    store::{Event, Store, Tx},
 };
 
 /// What changes need to know beside the store.
@@ -82,7 +82,16 @@ impl Changes {
         self.store.write(move |tx| job(&Change { tx, surroundings: &surroundings })).await
     }
 
-    /// The same, for callers outside of the request loop.
+    /// Runs a job to see what it would change, and changes nothing.
+    ///
+    /// # Errors
+    /// As in [`Changes::run`].
+    pub async fn rehearse<T: Send + 'static>(&self, job: impl FnOnce(&Change<'_, '_>) -> Result<T> + Send + 'static) -> Result<Vec<Event>> {
+        let surroundings = self.surroundings.clone();
+        self.store.rehearse(move |tx| job(&Change { tx, surroundings: &surroundings })).await
+    }
+
+    /// [`Changes::run`] for callers outside of the request loop.
     ///
     /// # Errors
     /// As in [`Changes::run`].

@@ -1,4 +1,4 @@
-//! What may stand in a route table: an async function of a call and up to three arguments.
+//! What may stand in a route table: an async function of a call and up to four arguments.
 
 use std::{future::Future, pin::Pin};
 
@@ -56,3 +56,4 @@ action!();
 action!(A);
 action!(A, B);
 action!(A, B, C);
+action!(A, B, C, D);

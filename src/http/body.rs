@@ -293,7 +293,7 @@ pub fn query_values(query: &str, parameters: &[Parameter]) -> Result<Map<String,
 }
 
 /// Name and value of each part of a query string, decoded.
-fn pairs(query: &str) -> impl Iterator<Item = (String, String)> + '_ {
+pub fn pairs(query: &str) -> impl Iterator<Item = (String, String)> + '_ {
     query.split('&').filter(|part| !part.is_empty()).map(|part| {
         let (name, value) = part.split_once('=').unwrap_or((part, ""));
         (decoded(name), decoded(value))

@@ -117,6 +117,12 @@ fn responses(row: &Row, error: &Json) -> Json {
         }
         responses.insert(answer.status.to_string(), response);
     }
+    if let Some(preview) = &row.operation.preview {
+        let done = responses.get("200").and_then(|done| done.pointer("/content/application~1json/schema"));
+        let schema = done.map_or_else(|| preview.clone(), |done| json!({ "anyOf": [done, preview] }));
+        let text = if done.is_some() { "Done; or, for a preview, what would be." } else { "For a preview: what would be." };
+        responses.insert("200".into(), json!({ "description": text, "content": { "application/json": { "schema": schema } } }));
+    }
     let refusal = |text: &str| json!({ "description": text, "content": { "application/json": { "schema": error } } });
     let mut statuses = row.operation.errors.clone();
     statuses.extend((row.permission != Permission::Open).then_some(401));

@@ -19,6 +19,7 @@ use super::{
     call::{Call, Peer},
     cors, docs, error, media,
     operation::JSON,
+    preview,
     route::{Found, Interface},
     row::{Permission, Row},
     services::Services,
@@ -140,6 +141,7 @@ async fn answer(
     };
     let caller = permitted(row, caller)?;
     acceptable(request, row)?;
+    preview::refuse_elsewhere(row, request.uri().query().unwrap_or_default())?;
     let body = payload_of(payload, row, front.services.limits.body).await?;
     taken(request, row, &body)?;
     let shape = row.operation.body.as_ref();

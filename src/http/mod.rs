@@ -1,9 +1,10 @@
 //! REST: who asks and how it is answered.
 //!
 //! Here: the route tables of the interfaces (`management/mod.rs`, `client/mod.rs`: read them first; `overkeep/mod.rs` is what only this
-//! controller has), the types that functions in them take and answer with (`argument.rs`, `answer.rs`), the verbs that all kinds share (`verbs.rs`), and the front door
-//! (`front.rs`). Not here: rules of kinds, storage, who may use what. Invariant: nothing about an operation is said twice; routing,
-//! documents, validation and permission all come from its row.
+//! controller has), the types that functions in them take and answer with (`argument.rs`, `answer.rs`), the verbs that all kinds share
+//! (`verbs.rs`), a look at what they would do instead of doing it (`preview.rs`), and the front door (`front.rs`). Not here: rules of
+//! kinds, storage, who may use what. Invariant: nothing about an operation is said twice; routing, documents, validation and permission
+//! all come from its row.
 //!
 //! Bodies that are no JSON are arguments like any other (`client/enroll.rs`); half-authenticated callers are `Permission::Partial`;
 //! what a service is for the one who looks is `common/service.rs`, beside what it is by itself in `entity/`.
@@ -26,6 +27,7 @@ mod management;
 mod media;
 mod operation;
 mod overkeep;
+mod preview;
 mod route;
 mod row;
 mod server;

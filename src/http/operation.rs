@@ -71,6 +71,8 @@ pub struct Operation {
     pub parameters: Vec<Parameter>,
     pub body: Option<BodyShape>,
     pub answer: Option<AnswerShape>,
+    /// The JSON that answers a preview, with status 200.
+    pub preview: Option<Json>,
     pub errors: BTreeSet<u16>,
     /// Answers the same whatever the sender accepts.
     pub any_accept: bool,

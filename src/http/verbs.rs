@@ -9,10 +9,11 @@ use super::{
     body,
     call::Call,
     envelope::{Detail, Pagination, detail as seen},
+    preview::{Outcome, Preview},
 };
 use crate::{
     access::{self, Access, Engine, Semantic, Subject},
-    change::Lifecycle,
+    change::{Change, Lifecycle},
     entity::{Entity, FactsExt, Id, Record, Words, filterable},
     error::{Error, Result},
     query::{self, Window},
@@ -153,46 +154,52 @@ pub async fn detail<E: Entity>(call: Call, id: Id<E>) -> Result<Tagged<Detail<E:
 }
 
 /// POST /{kind}
-pub async fn create<E: Lifecycle + JsonSchema>(call: Call, Create(draft): Create<E>) -> Result<Created> {
-    call.changes.run(move |change| change.create(draft)).await.map(|record| Created::new(&record.id))
+pub async fn create<E: Lifecycle + JsonSchema>(call: Call, Create(draft): Create<E>, preview: Preview) -> Result<Outcome<Created>> {
+    preview.change(&call, move |change| change.create(draft).map(|record| Created::new(&record.id))).await
 }
 
 /// PUT /{kind}/{id}
-pub async fn replace<E: Lifecycle + JsonSchema>(call: Call, id: Id<E>, known: IfMatch, body: Replace<E>) -> Result<Done> {
+pub async fn replace<E: Lifecycle + JsonSchema>(
+    call: Call,
+    id: Id<E>,
+    known: IfMatch,
+    body: Replace<E>,
+    preview: Preview,
+) -> Result<Outcome<Done>> {
     let replaced = move |stored: &_| body::read(body::replaced(&body::write(stored)?, body.0, E::FIXED)).map(Some);
-    call.changes
-        .run(move |change| {
-            known.check(change, &id)?;
-            change.edit(&id, replaced)
-        })
-        .await
-        .map(|()| Done)
+    let replace = move |change: &Change<'_, '_>| {
+        known.check(change, &id)?;
+        change.edit(&id, replaced).map(|()| Done)
+    };
+    preview.change(&call, replace).await
 }
 
 /// PATCH /{kind}/{id}
-pub async fn patch<E: Lifecycle + JsonSchema>(call: Call, id: Id<E>, known: IfMatch, patch: Patch<E>) -> Result<Done> {
+pub async fn patch<E: Lifecycle + JsonSchema>(
+    call: Call,
+    id: Id<E>,
+    known: IfMatch,
+    patch: Patch<E>,
+    preview: Preview,
+) -> Result<Outcome<Done>> {
     let patched = move |stored: &_| {
         let merged = body::patched(body::write(stored)?, &patch.body, &patch.schema, E::FIXED);
         merged.map(body::read).transpose()
     };
-    call.changes
-        .run(move |change| {
-            known.check(change, &id)?;
-            change.edit(&id, patched)
-        })
-        .await
-        .map(|()| Done)
+    let patch = move |change: &Change<'_, '_>| {
+        known.check(change, &id)?;
+        change.edit(&id, patched).map(|()| Done)
+    };
+    preview.change(&call, patch).await
 }
 
 /// DELETE /{kind}/{id}
-pub async fn delete<E: Lifecycle>(call: Call, id: Id<E>, known: IfMatch) -> Result<Done> {
-    call.changes
-        .run(move |change| {
-            known.check(change, &id)?;
-            change.delete(&id)
-        })
-        .await
-        .map(|()| Done)
+pub async fn delete<E: Lifecycle>(call: Call, id: Id<E>, known: IfMatch, preview: Preview) -> Result<Outcome<Done>> {
+    let delete = move |change: &Change<'_, '_>| {
+        known.check(change, &id)?;
+        change.delete(&id).map(|()| Done)
+    };
+    preview.change(&call, delete).await
 }
 
 /// GET /{parents}/{id}/{children}: those that name the parent, or that it names. An unknown parent has none.

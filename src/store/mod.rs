@@ -198,6 +198,17 @@ impl Store {
         answer.await.unwrap_or_else(|_| Err(closed()))
     }
 
+    /// Runs a job as [`Store::write`] does, takes back what it wrote, and answers what it would have changed. It takes its place among the
+    /// writes, so that it sees what they would, but costs no commit.
+    ///
+    /// # Errors
+    /// As [`Store::write`].
+    pub async fn rehearse<T: Send + 'static>(&self, work: impl FnOnce(&Tx<'_>) -> Result<T> + Send + 'static) -> Result<Vec<Event>> {
+        let (reply, answer) = oneshot::channel();
+        self.submit(writer::rehearsal(work, move |result| drop(reply.send(result))))?;
+        answer.await.unwrap_or_else(|_| Err(closed()))
+    }
+
     /// [`Store::write`] for threads that may block. Not for a listener or a job: these run on the thread it would wait for.
     ///
     /// # Errors

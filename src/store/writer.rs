@@ -43,9 +43,24 @@ pub fn job<T: Send + 'static>(
     reply: impl FnOnce(Result<T>) + Send + 'static,
 ) -> Job {
     Box::new(move |tx| {
-        let result = tx.and_then(|tx| catch_unwind(AssertUnwindSafe(|| work(tx))).unwrap_or_else(|panic| Err(panicked(&*panic))));
+        let result = tx.and_then(|tx| guarded(tx, work));
         Outcome { kept: result.is_ok(), answer: Box::new(move |committed| reply(committed.and(result))) }
     })
+}
+
+/// Makes a job of somebody's work that is not to stay: the caller hears what it would have changed, and nobody else does.
+pub fn rehearsal<T: Send + 'static>(
+    work: impl FnOnce(&Tx<'_>) -> Result<T> + Send + 'static,
+    reply: impl FnOnce(Result<Vec<Event>>) + Send + 'static,
+) -> Job {
+    Box::new(move |tx| {
+        let result = tx.and_then(|tx| guarded(tx, work).map(|_| tx.events.take()));
+        Outcome { kept: false, answer: Box::new(move |committed| reply(committed.and(result))) }
+    })
+}
+
+fn guarded<T>(tx: &Tx<'_>, work: impl FnOnce(&Tx<'_>) -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(|| work(tx))).unwrap_or_else(|panic| Err(panicked(&*panic)))
 }
 
 fn panicked(panic: &(dyn Any + Send)) -> Error {

@@ -1,7 +1,7 @@
 //! The access engine answers like the rules read. A naive model, written from the rules, is asked the same questions after
 //! random histories, and so is an engine loaded afresh.
 
-use overkeep::access::{Engine, Policy, PolicyKind, Reason, Right, Semantic, Subject};
+use overkeep::access::{Counted, Difference, Engine, News, Policy, PolicyKind, Reason, Right, Semantic, Subject, Tally, Turn};
 use proptest::prelude::*;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -49,7 +49,7 @@ struct Written {
     lists: [Vec<String>; 3],
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Model {
     subjects: BTreeMap<(Subject, String), Vec<String>>,
     policies: BTreeMap<(PolicyKind, String), Written>,
@@ -114,7 +114,7 @@ impl Model {
             Event::Remove(subject, id) => _ = self.subjects.remove(&(subject, id)),
             Event::Write(kind, id, policy) => _ = self.policies.insert((kind, id), policy),
             Event::Erase(kind, id) => _ = self.policies.remove(&(kind, id)),
-            Event::Touch(..) | Event::Look(_) | Event::Ask(_) => {}
+            Event::Touch(..) | Event::Look(_) | Event::Ask(_) | Event::Try(_) => {}
         }
     }
 }
@@ -130,24 +130,36 @@ enum Event {
     Touch(Subject, String),
     Look(String),
     Ask(String),
+    /// Previewed, and not done.
+    Try(Vec<Event>),
 }
 
-fn write(engine: &mut Engine, kind: PolicyKind, id: &str, written: &Written, now: u64) {
-    let [first, second, third] = &written.lists;
-    let policy = match kind {
-        PolicyKind::Service => Policy::Service { right: written.right, identities: first, services: second, posture_checks: third },
-        PolicyKind::EdgeRouter => Policy::EdgeRouter { identities: first, edge_routers: second },
-        PolicyKind::ServiceEdgeRouter => Policy::ServiceEdgeRouter { services: first, edge_routers: second },
+fn policy(kind: PolicyKind, written: &Written) -> Policy {
+    let [first, second, third] = written.lists.clone();
+    match kind {
+        PolicyKind::Service => Policy::service(written.right, written.semantic, first, second, third),
+        PolicyKind::EdgeRouter => Policy::edge_router(written.semantic, first, second),
+        PolicyKind::ServiceEdgeRouter => Policy::service_edge_router(written.semantic, first, second),
+    }
+}
+
+fn news(events: &[Event]) -> Vec<News> {
+    let news = |event: &Event| match event.clone() {
+        Event::Put(subject, id, roles) => Some(News::Subject { subject, id, roles: Some(roles) }),
+        Event::Remove(subject, id) => Some(News::Subject { subject, id, roles: None }),
+        Event::Write(kind, id, written) => Some(News::Policy { kind, id, policy: Some(policy(kind, &written)) }),
+        Event::Erase(kind, id) => Some(News::Policy { kind, id, policy: None }),
+        Event::Touch(..) | Event::Look(_) | Event::Ask(_) | Event::Try(_) => None,
     };
-    engine.put_policy(id, written.semantic, policy, now);
+    events.iter().filter_map(news).collect()
 }
 
 fn apply(engine: &mut Engine, event: &Event, now: u64) {
     match event {
-        Event::Put(subject, id, roles) => _ = engine.put_subject(*subject, id, roles, now),
-        Event::Remove(subject, id) => _ = engine.remove_subject(*subject, id, now),
-        Event::Write(kind, id, policy) => write(engine, *kind, id, policy, now),
-        Event::Erase(kind, id) => _ = engine.remove_policy(*kind, id, now),
+        Event::Put(..) | Event::Remove(..) | Event::Write(..) | Event::Erase(..) => {
+            news(std::slice::from_ref(event)).iter().for_each(|news| _ = engine.learn(news, now));
+        }
+        Event::Try(events) => _ = engine.preview(&news(events), 1),
         Event::Touch(Identity, id) => engine.touch_identity(id, now),
         Event::Touch(PostureCheck, id) => engine.touch_posture_check(id, now),
         Event::Touch(_, id) => engine.touch_service(id, now),
@@ -187,12 +199,19 @@ fn written() -> impl Strategy<Value = Written> {
     (semantic, right, [list(), list(), list()]).prop_map(|(semantic, right, lists)| Written { semantic, right, lists })
 }
 
+fn change() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        4 => (subject(), id(), roles()).prop_map(|(subject, id, roles)| Event::Put(subject, id, roles)),
+        1 => (subject(), id()).prop_map(|(subject, id)| Event::Remove(subject, id)),
+        3 => (kind(), id(), written()).prop_map(|(kind, id, policy)| Event::Write(kind, id, policy)),
+        1 => (kind(), id()).prop_map(|(kind, id)| Event::Erase(kind, id)),
+    ]
+}
+
 fn event() -> impl Strategy<Value = Event> {
     prop_oneof![
-        8 => (subject(), id(), roles()).prop_map(|(subject, id, roles)| Event::Put(subject, id, roles)),
-        2 => (subject(), id()).prop_map(|(subject, id)| Event::Remove(subject, id)),
-        6 => (kind(), id(), written()).prop_map(|(kind, id, policy)| Event::Write(kind, id, policy)),
-        2 => (kind(), id()).prop_map(|(kind, id)| Event::Erase(kind, id)),
+        18 => change(),
+        2 => prop::collection::vec(change(), 1..5).prop_map(Event::Try),
         2 => (touchable(), id()).prop_map(|(subject, id)| Event::Touch(subject, id)),
         1 => id().prop_map(Event::Look),
         6 => id().prop_map(Event::Ask),
@@ -269,7 +288,7 @@ fn loaded(model: &Model, policies_first: bool) -> Engine {
         if subjects {
             model.subjects.iter().for_each(|((subject, id), roles)| _ = engine.put_subject(*subject, id, roles, 0));
         } else {
-            model.policies.iter().for_each(|((kind, id), policy)| write(&mut engine, *kind, id, policy, 0));
+            model.policies.iter().for_each(|((kind, id), written)| _ = engine.put_policy(id, &policy(*kind, written), 0));
         }
     }
     engine
@@ -336,7 +355,57 @@ impl Watchers {
     }
 }
 
+/// Who may use what, as pairs.
+type Pairs = BTreeSet<(String, String)>;
+
+/// Dial, Bind, edge routers of identities, and edge routers of services.
+fn pairs(model: &Model) -> [Pairs; 4] {
+    let all = |one, other, linked: &dyn Fn(&str, &str) -> bool| -> Pairs {
+        let others: Vec<&String> = model.ids(other).collect();
+        let pairs = model.ids(one).flat_map(|one| others.iter().map(move |other| (one.clone(), (*other).clone())));
+        pairs.filter(|(one, other)| linked(one, other)).collect()
+    };
+    let routers = |kind, from, id: &str, router: &str| model.related(kind, from, id, EdgeRouter).contains(router);
+    [
+        all(Identity, Service, &|one, other| !model.granting(one, other, Dial).is_empty()),
+        all(Identity, Service, &|one, other| !model.granting(one, other, Bind).is_empty()),
+        all(Identity, EdgeRouter, &|one, other| routers(PolicyKind::EdgeRouter, Identity, one, other)),
+        all(Service, EdgeRouter, &|one, other| routers(PolicyKind::ServiceEdgeRouter, Service, one, other)),
+    ]
+}
+
+fn turn(before: &Pairs, after: &Pairs) -> Turn<Arc<str>> {
+    fn counted<'a>(side: impl Iterator<Item = &'a String>) -> Counted<Arc<str>> {
+        let first: BTreeSet<Arc<str>> = side.map(|id| id.as_str().into()).collect();
+        Counted { count: first.len() as u64, first: first.into_iter().collect() }
+    }
+    let tally = |from: &Pairs, to: &Pairs| {
+        let pairs: Pairs = to.difference(from).cloned().collect();
+        let (who, what) = (counted(pairs.iter().map(|(who, _)| who)), counted(pairs.iter().map(|(_, what)| what)));
+        Tally { pairs: pairs.len() as u64, who, what }
+    };
+    Turn { gained: tally(before, after), lost: tally(after, before) }
+}
+
 proptest! {
+    #[test]
+    fn a_preview_is_the_difference_that_the_changes_make(
+        history in prop::collection::vec(event(), 0..60), changes in prop::collection::vec(change(), 1..6)
+    ) {
+        let (mut engine, mut model) = (Engine::new(), Model::default());
+        for (now, event) in history.iter().enumerate() {
+            apply(&mut engine, event, now as u64);
+            model.apply(event);
+        }
+        let (before, mut then) = (pairs(&model), model.clone());
+        changes.iter().for_each(|change| then.apply(change));
+        let after = pairs(&then);
+        let [dial, bind, identity_routers, service_routers] = std::array::from_fn(|n| turn(&before[n], &after[n]));
+        let expected = Difference { dial, bind, identity_routers, service_routers };
+        assert_eq!(engine.preview(&news(&changes), usize::MAX), expected);
+        agree(&mut engine, &model);
+    }
+
     #[test]
     fn after_any_history_the_engine_answers_like_the_rules_and_like_one_loaded_afresh(history in prop::collection::vec(event(), 1..60)) {
         let (mut engine, mut model) = (Engine::new(), Model::default());
@@ -394,7 +463,7 @@ fn a_role_list_matches_as_the_rule_says() {
         let mut engine = Engine::new();
         engine.put_subject(Identity, "me", &words(roles), 0);
         let all = words("#all");
-        engine.put_policy("p", semantic, Policy::EdgeRouter { identities: &words(entries), edge_routers: &all }, 0);
+        engine.put_policy("p", &Policy::edge_router(semantic, words(entries), all), 0);
         let why = format!("{semantic:?} [{entries}] on [{roles}]");
         assert_eq!(engine.policies(PolicyKind::EdgeRouter, Identity, "me").contains("p"), expected, "{why}");
         assert_eq!(engine.members(PolicyKind::EdgeRouter, "p", Identity).contains("me"), expected, "{why}");
@@ -415,13 +484,7 @@ fn office() -> Engine {
 
 #[allow(clippy::too_many_arguments)]
 fn dial(engine: &mut Engine, id: &str, semantic: Semantic, right: Right, who: &str, what: &str, checks: &str, now: u64) {
-    let (identities, services, posture_checks) = (words(who), words(what), words(checks));
-    engine.put_policy(
-        id,
-        semantic,
-        Policy::Service { right, identities: &identities, services: &services, posture_checks: &posture_checks },
-        now,
-    );
+    engine.put_policy(id, &Policy::service(right, semantic, words(who), words(what), words(checks)), now);
 }
 
 #[test]
@@ -484,10 +547,10 @@ fn last_change_at_moves_for_what_alice_sees_and_for_nothing_else() {
         ("a policy without services", false, |e| dial(e, "p", AnyOf, Dial, "@alice", "#none", "@os", 50)),
         ("somebody else's override", false, |e| e.touch_identity("bob", 50)),
         ("edge router policies", false, |e| {
-            let all = words("#all");
+            let all = || words("#all");
             e.put_subject(EdgeRouter, "er", &[], 50);
-            e.put_policy("er", AnyOf, Policy::EdgeRouter { identities: &all, edge_routers: &all }, 50);
-            e.put_policy("er", AnyOf, Policy::ServiceEdgeRouter { services: &all, edge_routers: &all }, 50);
+            e.put_policy("er", &Policy::edge_router(AnyOf, all(), all()), 50);
+            e.put_policy("er", &Policy::service_edge_router(AnyOf, all(), all()), 50);
         }),
         ("an unused check being deleted", false, |e| _ = e.remove_subject(PostureCheck, "os", 50)),
     ];

@@ -25,6 +25,7 @@ mod keeping;
 mod lost_updates;
 mod pki;
 mod posture;
+mod preview;
 mod query;
 mod samples;
 mod start;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     access::Right,
     authentication::mfa,
-    change::{self, Draft, enrollment},
+    change::{self, Change, Draft, enrollment},
     entity::{Config, EdgeRouter, Enrollment, EntityRef, FactsExt, Id, Identity, Record, Service, enrollment::Method, identity::Override},
     error::{Error, Result},
     http::{
@@ -14,6 +14,7 @@ use crate::{
         argument::{Body, IfMatch, OptionalBody, Patch},
         call::Call,
         envelope::Pagination,
+        preview::{Outcome, Preview},
         verbs,
     },
     store::Read,
@@ -61,25 +62,24 @@ impl NewEnrollment {
 }
 
 /// POST /identities
-pub async fn create(call: Call, Body(new): Body<NewIdentity>) -> Result<Created> {
+pub async fn create(call: Call, Body(new): Body<NewIdentity>, preview: Preview) -> Result<Outcome<Created>> {
     let asked = new.enrollment.unwrap_or_default();
-    call.changes
-        .run(move |change| {
-            let id = change.create(new.draft)?.id;
-            if let Some(wanted) = asked.of(id.clone()) {
-                enrollment::issue(wanted, change.now().plus(change.identity_enrollment()), change)?;
-            }
-            Ok(Created::new(&id))
-        })
-        .await
+    let create = move |change: &Change<'_, '_>| {
+        let id = change.create(new.draft)?.id;
+        if let Some(wanted) = asked.of(id.clone()) {
+            enrollment::issue(wanted, change.now().plus(change.identity_enrollment()), change)?;
+        }
+        Ok(Created::new(&id))
+    };
+    preview.change(&call, create).await
 }
 
 /// PATCH /identities/{id}; a `type` is accepted and means nothing.
-pub async fn patch(call: Call, id: Id<Identity>, known: IfMatch, mut patch: Patch<Identity>) -> Result<Done> {
+pub async fn patch(call: Call, id: Id<Identity>, known: IfMatch, mut patch: Patch<Identity>, preview: Preview) -> Result<Outcome<Done>> {
     if let Some(members) = patch.body.as_object_mut() {
         members.shift_remove("type");
     }
-    verbs::patch(call, id, known, patch).await
+    verbs::patch(call, id, known, patch, preview).await
 }
 
 /// How long an identity stays disabled.

@@ -8,6 +8,7 @@ use crate::{
         argument::{IfMatch, Patch, Query, Replace, entity_tag},
         call::Call,
         envelope::{Detail, Pagination, detail as seen},
+        preview::{Outcome, Preview},
         route::Routes,
         row::Permission::Admin,
         verbs::{self, Listing},
@@ -78,18 +79,24 @@ fn refuse_edge_router(call: &Call, id: &Id<TransitRouter>) -> Result<()> {
     if edge.is_some() { Err(Error::Refused(Refusal::CannotUpdateRouter)) } else { Ok(()) }
 }
 
-async fn replace(call: Call, id: Id<TransitRouter>, known: IfMatch, body: Replace<TransitRouter>) -> Result<Done> {
+async fn replace(
+    call: Call,
+    id: Id<TransitRouter>,
+    known: IfMatch,
+    body: Replace<TransitRouter>,
+    preview: Preview,
+) -> Result<Outcome<Done>> {
     refuse_edge_router(&call, &id)?;
-    verbs::replace(call, id, known, body).await
+    verbs::replace(call, id, known, body, preview).await
 }
 
-async fn patch(call: Call, id: Id<TransitRouter>, known: IfMatch, body: Patch<TransitRouter>) -> Result<Done> {
+async fn patch(call: Call, id: Id<TransitRouter>, known: IfMatch, body: Patch<TransitRouter>, preview: Preview) -> Result<Outcome<Done>> {
     refuse_edge_router(&call, &id)?;
-    verbs::patch(call, id, known, body).await
+    verbs::patch(call, id, known, body, preview).await
 }
 
-async fn delete(call: Call, id: Id<TransitRouter>, known: IfMatch) -> Result<Done> {
+async fn delete(call: Call, id: Id<TransitRouter>, known: IfMatch, preview: Preview) -> Result<Outcome<Done>> {
     let edge = edge_router(&id);
     let is_edge = call.store.read(|tx| tx.find(&edge))?.is_some();
-    if is_edge { verbs::delete(call, edge, known).await } else { verbs::delete(call, id, known).await }
+    if is_edge { verbs::delete(call, edge, known, preview).await } else { verbs::delete(call, id, known, preview).await }
 }

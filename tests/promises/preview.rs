@@ -1,0 +1,205 @@
+//! A preview says what a change will do, and does nothing.
+
+use std::collections::BTreeSet;
+
+use overkeep::clock::Clock;
+use serde_json::{Value as Json, json};
+
+use crate::harness::{Base, Dice, House, fresh};
+
+/// Some of everything, by name, and what of it may use what.
+struct World {
+    house: House,
+    identities: Vec<String>,
+    services: Vec<String>,
+    routers: Vec<String>,
+    policies: Vec<(&'static str, String)>,
+}
+
+const ROLES: [&str; 3] = ["red", "green", "blue"];
+const PATHS: [&str; 3] = ["service-policies", "edge-router-policies", "service-edge-router-policies"];
+/// The member of a preview, and the kinds of its pairs.
+const RELATIONS: [(&str, &str, &str); 4] = [
+    ("dial", "identities", "services"),
+    ("bind", "identities", "services"),
+    ("identityRouters", "identities", "edge-routers"),
+    ("serviceRouters", "services", "edge-routers"),
+];
+
+/// Who may use what, by ids, for each of the relations.
+type Pairs = [BTreeSet<(String, String)>; 4];
+
+fn roles(dice: &mut Dice) -> Vec<&'static str> {
+    ROLES.into_iter().filter(|_| dice.below(2) == 0).collect()
+}
+
+fn policy(path: &str, dice: &mut Dice) -> Json {
+    let mut list = || -> Vec<String> { roles(dice).iter().map(|role| format!("#{role}")).collect() };
+    let (one, other) = (list(), list());
+    let (semantic, right) = (["AnyOf", "AllOf"][dice.below(2)], ["Dial", "Bind"][dice.below(2)]);
+    match path {
+        "service-policies" => {
+            json!({ "name": fresh("policy"), "type": right, "semantic": semantic, "identityRoles": one, "serviceRoles": other })
+        }
+        "edge-router-policies" => json!({ "name": fresh("policy"), "semantic": semantic, "identityRoles": one, "edgeRouterRoles": other }),
+        _ => json!({ "name": fresh("policy"), "semantic": semantic, "serviceRoles": one, "edgeRouterRoles": other }),
+    }
+}
+
+fn body(path: &str, dice: &mut Dice) -> Json {
+    match path {
+        "identities" => json!({ "name": fresh("identity"), "type": "Device", "isAdmin": false, "roleAttributes": roles(dice) }),
+        "services" => json!({ "name": fresh("service"), "encryptionRequired": true, "roleAttributes": roles(dice) }),
+        "edge-routers" => json!({ "name": fresh("router"), "roleAttributes": roles(dice), "isTunnelerEnabled": dice.below(2) == 0 }),
+        _ => policy(path, dice),
+    }
+}
+
+impl World {
+    fn new(dice: &mut Dice) -> Self {
+        let house = House::standing_still();
+        let mut some = |path: &str, count| -> Vec<String> {
+            (0..count).map(|_| house.admin.post(&format!("/{path}"), body(path, dice)).expect(201).id()).collect()
+        };
+        let (identities, services, routers) = (some("identities", 4), some("services", 3), some("edge-routers", 2));
+        let policies = PATHS.into_iter().flat_map(|path| some(path, 3).into_iter().map(move |id| (path, id))).collect();
+        Self { house, identities, services, routers, policies }
+    }
+
+    /// What there is of a kind.
+    fn all(&self, path: &'static str) -> Vec<String> {
+        self.house.admin.get(&format!("/{path}?limit=500")).expect(200).each("id").into_iter().map(str::to_owned).collect()
+    }
+
+    /// What may be used, as other operations tell.
+    fn pairs(&self) -> Pairs {
+        let admin = &self.house.admin;
+        let mut pairs = Pairs::default();
+        for identity in self.all("identities") {
+            for service in self.all("services") {
+                let advice = admin.get(&format!("/identities/{identity}/policy-advice/{service}")).expect(200);
+                for (n, member) in ["isDialAllowed", "isBindAllowed"].into_iter().enumerate() {
+                    if advice.data()[member] == true {
+                        pairs[n].insert((identity.clone(), service.clone()));
+                    }
+                }
+            }
+            let routers = admin.get(&format!("/identities/{identity}/edge-routers?limit=500")).expect(200);
+            pairs[2].extend(routers.each("id").into_iter().map(|router| (identity.clone(), router.to_owned())));
+        }
+        for service in self.all("services") {
+            let routers = admin.get(&format!("/services/{service}/edge-routers?limit=500")).expect(200);
+            pairs[3].extend(routers.each("id").into_iter().map(|router| (service.clone(), router.to_owned())));
+        }
+        pairs
+    }
+
+    /// A change of some kind.
+    fn change(&self, dice: &mut Dice) -> (&'static str, String, Json) {
+        let (kind, path, ids): (_, _, Vec<&String>) = match dice.below(4) {
+            0 => ("identities", "identities", self.identities.iter().collect()),
+            1 => ("services", "services", self.services.iter().collect()),
+            2 => ("edge-routers", "edge-routers", self.routers.iter().collect()),
+            _ => {
+                let path = PATHS[dice.below(3)];
+                (path, path, self.policies.iter().filter(|(of, _)| *of == path).map(|(_, id)| id).collect())
+            }
+        };
+        let there = self.all(kind);
+        let ids: Vec<&String> = ids.into_iter().filter(|id| there.contains(id)).collect();
+        let body = body(path, dice);
+        let Some(id) = ids.get(dice.below(ids.len() + 1)) else { return ("POST", format!("/{path}"), body) };
+        let method = ["PUT", "PATCH", "DELETE"][dice.below(3)];
+        (method, format!("/{path}/{id}"), if method == "DELETE" { Json::Null } else { body })
+    }
+}
+
+/// Asserts that a preview names what came and went, of ids that were there before.
+fn foretold(preview: &Json, before: &Pairs, after: &Pairs, what: &str) {
+    for (n, (member, who, other)) in RELATIONS.into_iter().enumerate() {
+        for (turn, from, to) in [("gained", &before[n], &after[n]), ("lost", &after[n], &before[n])] {
+            let pairs: Vec<_> = to.difference(from).collect();
+            let tally = &preview[member][turn];
+            assert_eq!(tally["pairs"], pairs.len(), "{what}: {member} {turn}: {preview:#}");
+            let sides =
+                [("who", who, pairs.iter().map(|pair| &pair.0).collect()), ("what", other, pairs.iter().map(|pair| &pair.1).collect())];
+            for (side, kind, ids) in sides {
+                let ids: BTreeSet<&String> = ids;
+                assert_eq!(tally[side]["count"], ids.len(), "{what}: {member} {turn} {side}");
+                let first = tally[side]["first"].as_array().unwrap();
+                assert!(first.iter().all(|named| named["entity"] == kind && named["name"] != ""), "{what}: {first:?}");
+                if !what.starts_with("POST") && !what.contains("edge-routers") {
+                    let named: BTreeSet<&str> = first.iter().map(|named| named["id"].as_str().unwrap()).collect();
+                    assert_eq!(named, ids.iter().map(|id| id.as_str()).collect(), "{what}: {member} {turn} {side}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_foretold_happens_and_nothing_before() {
+    let mut dice = Dice::new(7);
+    let world = World::new(&mut dice);
+    let admin = &world.house.admin;
+    let (mut before, mut turned) = (world.pairs(), 0);
+    for _ in 0..12 {
+        let (method, path, body) = world.change(&mut dice);
+        let ask = |path: &str| {
+            let asking = admin.ask(method, path);
+            if body.is_null() { asking.send() } else { asking.json(&body).send() }
+        };
+        let preview = ask(&format!("{path}?preview=true")).expect(200).data().clone();
+        assert_eq!(world.pairs(), before, "{method} {path}: the preview did something");
+        let done = ask(&path);
+        assert!(done.status < 300, "{}: {}", done.asked, done.text);
+        let after = world.pairs();
+        foretold(&preview, &before, &after, &format!("{method} {path}"));
+        turned += usize::from(before != after);
+        before = after;
+    }
+    assert!(turned > 2, "only {turned} of the changes changed anything");
+}
+
+#[test]
+fn a_preview_is_refused_as_the_change_would_be() {
+    let house = House::with(Clock::system(), |_| ());
+    let admin = &house.admin;
+    let name = fresh("service");
+    let service = house.service(&name, json!({}));
+    let new = json!({ "name": name, "encryptionRequired": true });
+    admin.post("/services?preview=true", new.clone()).refused(400, "COULD_NOT_VALIDATE", "name");
+    admin.post("/services?preview=true", json!({ "name": 5, "encryptionRequired": true })).refused(400, "COULD_NOT_PARSE_BODY", "");
+    admin.post("/services?preview=true", json!({ "name": fresh("service"), "encryptionRequired": true, "configs": ["none"] })).expect(404);
+    admin.delete("/services/none?preview=true").refused(404, "NOT_FOUND", "");
+    admin.ask("DELETE", &format!("/services/{service}?preview=true")).header("if-match", "\"old\"").send().expect(412);
+    house.nobody().at(Base::Management).delete(&format!("/services/{service}?preview=true")).expect(401);
+    // Whoever wants to look must not find it done.
+    admin.delete(&format!("/services/{service}?preview=yes")).refused(400, "COULD_NOT_VALIDATE", "preview");
+    let identity = house.identity(&fresh("identity"), json!({}));
+    let disable = format!("/identities/{identity}/disable?preview=true");
+    admin.post(&disable, json!({ "durationMinutes": 0 })).refused(400, "COULD_NOT_VALIDATE", "preview");
+    assert_eq!(admin.get(&format!("/identities/{identity}")).expect(200).data()["disabled"], false);
+    // One that would be done is not done either, and one that is not asked for is.
+    admin.delete(&format!("/services/{service}?preview=true")).expect(200);
+    admin.get(&format!("/services/{service}")).expect(200);
+    admin.delete(&format!("/services/{service}?preview=false")).expect(200);
+    admin.get(&format!("/services/{service}")).expect(404);
+}
+
+#[test]
+fn clients_hear_nothing_of_a_preview() {
+    let house = House::standing_still();
+    let (identity, user) = house.user(&fresh("person"), json!({}));
+    let service = house.service(&fresh("service"), json!({}));
+    let policy = house.service_policy("Dial", &[&format!("@{identity}")], &[&format!("@{service}")]);
+    let updates = || user.get("/current-api-session/service-updates").expect(200).data()["lastChangeAt"].clone();
+    let before = updates();
+    house.clock.advance(std::time::Duration::from_secs(5));
+    let path = format!("/service-policies/{policy}");
+    let preview = house.admin.delete(&format!("{path}?preview=true")).expect(200);
+    assert_eq!(preview.data()["dial"]["lost"]["who"]["first"][0]["id"], identity.as_str());
+    assert_eq!(updates(), before);
+    house.admin.delete(&path).expect(200);
+    assert_ne!(updates(), before);
+}
