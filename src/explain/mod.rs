@@ -20,7 +20,7 @@ use self::{
 use crate::{
     access::{Access, Near, Right},
     clock::Timestamp,
-    entity::{ApiSession, EdgeRouter, Entity, EntityRef, Facts, FactsExt, Id, Identity, Record, Service, ServicePolicy},
+    entity::{ApiSession, EdgeRouter, Entity, Facts, FactsExt, Id, Identity, Record, Service, ServicePolicy},
     error::{Error, Result},
     posture::{Evidence, Judge, Posture, Ruling},
     store::Read,
@@ -53,8 +53,8 @@ struct Case<'q> {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Explanation {
-    identity: EntityRef,
-    service: EntityRef,
+    identity: Named,
+    service: Named,
     #[serde(rename = "type")]
     right: Right,
     /// Whether a session would be opened now.
@@ -70,13 +70,27 @@ pub struct Explanation {
     pub obstacles: Vec<Obstacle>,
 }
 
+/// A record of the management interface.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Named")]
+pub struct Named {
+    id: String,
+    name: String,
+}
+
+impl Named {
+    fn new<E: Entity>(record: &Record<E>, name: &str) -> Self {
+        Self { id: record.id.to_string(), name: name.into() }
+    }
+}
+
 /// An edge router to go over.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ExplainedRouter")]
 struct Router {
-    id: String,
-    name: String,
+    #[serde(flatten)]
+    router: Named,
     is_online: bool,
 }
 
@@ -163,8 +177,8 @@ fn answer(tx: &Read<'_>, case: Case<'_>, evidence: &Evidence) -> Result<Explanat
         obstacles.extend(edits::no_router(tx, &case)?);
     }
     Ok(Explanation {
-        identity: EntityRef::of(&case.identity, &case.identity.spec.name),
-        service: EntityRef::of(&case.service, &case.service.spec.name),
+        identity: Named::new(&case.identity, &case.identity.spec.name),
+        service: Named::new(&case.service, &case.service.spec.name),
         right: case.right,
         verdict: obstacles.is_empty(),
         authentication,
@@ -186,5 +200,5 @@ fn nearest(tx: &Read<'_>, case: &Case<'_>) -> Result<Vec<(Record<ServicePolicy>,
 
 fn router(tx: &Read<'_>, id: String) -> Result<Option<Router>> {
     let found = tx.find::<EdgeRouter>(&Id::from_text(id.as_str()))?;
-    Ok(found.map(|router| Router { is_online: tx.link(&id).is_some(), id, name: router.spec.name }))
+    Ok(found.map(|router| Router { is_online: tx.link(&id).is_some(), router: Named::new(&router, &router.spec.name) }))
 }

@@ -3,10 +3,10 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::Case;
+use super::{Case, Named};
 use crate::{
     access::{Granting, Near, Reason, Subject},
-    entity::{EntityRef, FactsExt, Id, Record, ServicePolicy},
+    entity::{FactsExt, Id, Record, ServicePolicy},
     error::Result,
     posture::{CheckFailure, Evidence, Judge},
     store::Read,
@@ -16,13 +16,13 @@ use crate::{
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Grant {
-    pub policy: EntityRef,
+    pub policy: Named,
     /// What of the identity the policy names, as it stands there: `@id`, `#all`, or role attributes.
     pub identity_by: Vec<String>,
     /// What of the service the policy names.
     pub service_by: Vec<String>,
     /// The posture checks that the policy asks for.
-    pub posture_checks: Vec<EntityRef>,
+    pub posture_checks: Vec<Named>,
     /// Those of them that the endpoint does not pass: what it showed, and what is demanded.
     pub failed_checks: Vec<CheckFailure>,
 }
@@ -31,7 +31,7 @@ pub struct Grant {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NearGrant {
-    pub policy: EntityRef,
+    pub policy: Named,
     /// What it does not match.
     pub missing: Missing,
     /// By what it matches the other.
@@ -58,10 +58,10 @@ pub fn granting(tx: &Read<'_>, case: &Case<'_>, grant: &Granting, judge: &Judge<
     let checks = judge.checks(grant)?;
     let failed = checks.iter().filter(|judged| !judged.verdict.passes);
     Ok(Some(Grant {
-        policy: EntityRef::of(&policy, &policy.spec.name),
+        policy: Named::new(&policy, &policy.spec.name),
         identity_by: by(&grant.identity, case.identity.id.as_str()),
         service_by: by(&grant.service, case.service.id.as_str()),
-        posture_checks: checks.iter().map(|judged| EntityRef::of(&judged.check, &judged.check.spec.name)).collect(),
+        posture_checks: checks.iter().map(|judged| Named::new(&judged.check, &judged.check.spec.name)).collect(),
         failed_checks: failed.map(|judged| CheckFailure::of(&judged.check, evidence, case.now)).collect(),
     }))
 }
@@ -73,7 +73,7 @@ pub fn nearly(case: &Case<'_>, policy: &Record<ServicePolicy>, near: &Near) -> N
         _ => (Missing::Identity, case.service.id.as_str()),
     };
     NearGrant {
-        policy: EntityRef::of(policy, &policy.spec.name),
+        policy: Named::new(policy, &policy.spec.name),
         missing,
         matched_by: by(&near.matched, there),
         lacking: near.lacking.iter().map(|set| set.iter().map(ToString::to_string).collect()).collect(),

@@ -24,7 +24,12 @@ impl fmt::Display for Explanation {
             write!(f, "\n  the auth policy of {} allows none of its credentials", self.identity.name)?;
         }
         for router in &self.routers {
-            write!(f, "\n  over the edge router {} ({})", router.name, if router.is_online { "connected" } else { "not connected" })?;
+            write!(
+                f,
+                "\n  over the edge router {} ({})",
+                router.router.name,
+                if router.is_online { "connected" } else { "not connected" }
+            )?;
         }
         for obstacle in &self.obstacles {
             write!(f, "\n  {}", obstacle.text)?;
