@@ -57,7 +57,7 @@ pub struct Explanation {
     service: Named,
     #[serde(rename = "type")]
     right: Right,
-    /// Whether a session would be opened now.
+    /// Whether a session would be opened now, for somebody who has logged in completely.
     pub verdict: bool,
     authentication: Authentication,
     /// The policies that give the right.

@@ -351,6 +351,28 @@ fn events_come_in_order_after_the_sync_and_before_the_answer() {
     store.close();
 }
 
+#[tokio::test]
+async fn what_is_rehearsed_is_told_to_its_caller_and_to_nobody_else() {
+    let disk = Faulty::default();
+    let store = Store::open_on(disk.clone(), KINDS, Options::default()).unwrap();
+    store.write(|tx| tx.insert(task("there"))).await.unwrap();
+    let heard = Arc::new(AtomicUsize::new(0));
+    let listener = heard.clone();
+    store.subscribe(move |_| _ = listener.fetch_add(1, SeqCst));
+    let syncs = disk.syncs();
+    let events = store.rehearse(|tx| {
+        tx.insert(task("new"))?;
+        tx.delete(&Id::<Task>::from_text("there"))
+    });
+    let events = events.await.unwrap();
+    let told: Vec<(&str, bool)> = events.iter().map(|event| (event.id.as_str(), event.new.is_some())).collect();
+    assert_eq!(told, [("new", true), ("there", false)]);
+    assert!(matches!(store.rehearse(|tx| tx.insert(task("there"))).await, Err(Error::Duplicate { .. })));
+    assert!(!disk.unsynced() && disk.syncs() == syncs, "a rehearsal wrote");
+    assert_eq!(heard.load(SeqCst), 0);
+    assert_eq!(all_ids(&store), ["there"]);
+}
+
 #[test]
 fn when_the_disk_fails_nobody_is_told_otherwise() {
     let disk = Faulty::default();
