@@ -188,6 +188,26 @@ impl JsonSchema for Timestamp {
     }
 }
 
+/// When something was, by both answers of a clock: one to be shown, one to tell how long ago it is. Later ones are greater.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Moment {
+    steady: Timestamp,
+    /// What the host's clock showed.
+    pub shown: Timestamp,
+}
+
+impl Moment {
+    /// A moment of a clock that nobody has put.
+    pub const fn at(shown: Timestamp) -> Moment {
+        Moment { steady: shown, shown }
+    }
+
+    /// How long after `earlier` this is; nothing if it is not after it.
+    pub fn since(self, earlier: Moment) -> Duration {
+        self.steady.since(earlier.steady)
+    }
+}
+
 /// Where "now" comes from. Cheap to clone; clones show the same time.
 ///
 /// There are two answers. [`now`](Self::now) is what the host's clock shows: for dates, and for whatever others are told. Somebody may put it
@@ -233,6 +253,11 @@ impl Clock {
             Source::System(made, shown) => shown.plus(made.elapsed()),
             Source::Manual(manual) => Timestamp::from_millis(manual.steady.load(Ordering::SeqCst)),
         }
+    }
+
+    /// Now, by both.
+    pub fn moment(&self) -> Moment {
+        Moment { steady: self.steady(), shown: self.now() }
     }
 
     /// Lets time pass on a manual clock and all its clones. The host's clock goes by itself: there it does nothing.

@@ -137,7 +137,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let texts = http::Texts::following(&store);
     let (bell, inbox) = mpsc::channel();
     let doubts = bell.clone();
-    let posture = Posture::following(&store, access.clone(), move |doubt| drop(doubts.send(Note::Doubt(doubt))));
+    let posture = Posture::following(&store, access.clone(), clock.clone(), move |doubt| drop(doubts.send(Note::Doubt(doubt))));
     let changes = Changes::new(store.clone(), surroundings(config, holdings.clone(), advertised.clone()));
     let maintenance = Maintenance::new(store.clone(), clock.clone(), &config.data);
     let owner = Host {

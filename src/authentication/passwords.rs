@@ -53,7 +53,7 @@ impl Passwords {
         })
     }
 
-    /// The text to store for a new password of an identity, in the PHC string format. Every password that is set comes through here.
+    /// The text to store for a new password of an identity, in the PHC string format. Every password that a request sets comes through here.
     ///
     /// # Errors
     /// There is no such identity, its auth policy does not allow the password, or the queue is full.
@@ -91,7 +91,8 @@ impl Passwords {
         self.wrong.forget(identity.as_str());
     }
 
-    /// The text to store for a password, at once. For the first start, when nobody is waiting.
+    /// The text to store for a password, at once. For the owner of the host, whom nobody waits behind; what the auth policy says of it is
+    /// asked elsewhere.
     ///
     /// # Errors
     /// There is no randomness.

@@ -102,7 +102,8 @@ impl Admin {
             AdminCommand::Unlock { username } => done(&config, Command::Unlock { username }),
             AdminCommand::ResetPassword { username, password_file } => {
                 let given = Config { admin_password_file: password_file, ..config.clone() }.admin_password().map_err(|e| e.to_string())?;
-                let password = given.clone().unwrap_or_else(|| Uuid::new_v4().simple().to_string());
+                // With something of each kind that an auth policy may ask for.
+                let password = given.clone().unwrap_or_else(|| format!("Ok1-{}", Uuid::new_v4().simple()));
                 let mut outcome = done(&config, Command::ResetPassword { username, password: password.clone() })?;
                 if let Outcome::Done(lines) = &mut outcome {
                     lines.extend(given.is_none().then(|| format!("password: {password}")));

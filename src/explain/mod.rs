@@ -19,7 +19,7 @@ use self::{
 };
 use crate::{
     access::{Access, Near, Right},
-    clock::Timestamp,
+    clock::Moment,
     entity::{ApiSession, EdgeRouter, Entity, Facts, FactsExt, Id, Identity, Record, Service, ServicePolicy},
     error::{Error, Result},
     posture::{Evidence, Judge, Posture, Ruling},
@@ -46,7 +46,6 @@ struct Case<'q> {
     service: Record<Service>,
     right: Right,
     access: &'q Access,
-    now: Timestamp,
 }
 
 /// The answer.
@@ -137,7 +136,7 @@ pub struct Edit {
 /// There is no such identity or service; or a record cannot be read.
 pub fn explain(tx: &Read<'_>, question: &Question<'_>) -> Result<Explanation> {
     let Question { identity, service, right, access, posture } = *question;
-    let case = Case { identity: named(tx, "identity", identity)?, service: named(tx, "service", service)?, right, access, now: tx.now() };
+    let case = Case { identity: named(tx, "identity", identity)?, service: named(tx, "service", service)?, right, access };
     let evidence = evidence(tx, posture, &case.identity)?;
     answer(tx, case, &evidence)
 }
@@ -153,7 +152,7 @@ fn evidence(tx: &Read<'_>, posture: Option<&Posture>, identity: &Record<Identity
     let sessions = tx.linked::<ApiSession>("identity", identity.id.as_str())?;
     let newest = sessions.iter().max_by_key(|session| session.created_at).map(|session| session.id.as_str());
     let known = posture.map(|posture| posture.evidence(identity.id.as_str(), newest));
-    Ok(known.unwrap_or_default().seen_by(&identity.state.sdk_info))
+    Ok(known.unwrap_or_else(|| Evidence::none(Moment::at(tx.now()))).seen_by(&identity.state.sdk_info))
 }
 
 fn answer(tx: &Read<'_>, case: Case<'_>, evidence: &Evidence) -> Result<Explanation> {

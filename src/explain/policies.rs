@@ -62,7 +62,7 @@ pub fn granting(tx: &Read<'_>, case: &Case<'_>, grant: &Granting, judge: &Judge<
         identity_by: by(&grant.identity, case.identity.id.as_str()),
         service_by: by(&grant.service, case.service.id.as_str()),
         posture_checks: checks.iter().map(|judged| Named::new(&judged.check, &judged.check.spec.name)).collect(),
-        failed_checks: failed.map(|judged| CheckFailure::of(&judged.check, evidence, case.now)).collect(),
+        failed_checks: failed.map(|judged| CheckFailure::of(&judged.check, evidence)).collect(),
     }))
 }
 

@@ -104,7 +104,7 @@ impl Host {
     /// Does what is asked, and says so.
     ///
     /// # Errors
-    /// There is no such user name, or the store refuses.
+    /// There is no such user name, the auth policy does not allow the password, or the store refuses.
     pub fn act(&self, command: Command, watch: &Arc<Watch>) -> Result<Outcome> {
         tracing::warn!(?command, "asked by the owner of the host");
         let lines = match command {
@@ -168,9 +168,11 @@ impl Host {
     }
 
     fn reset_password(&self, username: &str, password: &str) -> Result<Vec<String>> {
-        let (name, hash) = (username.to_owned(), self.passwords.hash_now(password)?);
+        let (name, hash, password) = (username.to_owned(), self.passwords.hash_now(password)?, password.to_owned());
         let identity = self.changes.run_blocking(move |change| {
             let authenticator = behind(change, &name)?;
+            let policy = change.get(change.get(&authenticator.spec.identity_id)?.spec.auth_policy())?;
+            policy.spec.primary.updb.check_password(&password)?;
             change::authenticator::set_password(change, &authenticator.id, None, Some(hash))?;
             end_sessions(change, &authenticator.id)?;
             change::identity::enable(change, &authenticator.spec.identity_id)?;

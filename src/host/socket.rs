@@ -7,7 +7,7 @@ use std::{
     fs,
     io::{self, BufRead, BufReader, Read, Write},
     os::unix::{
-        fs::PermissionsExt,
+        fs::{DirBuilderExt, PermissionsExt},
         net::{UnixListener, UnixStream},
     },
     path::{Path, PathBuf},
@@ -21,6 +21,7 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 use super::{Command, Host, Outcome};
 use crate::store::{self, Watch};
@@ -59,12 +60,7 @@ pub struct Listening {
 /// # Errors
 /// The socket cannot be made.
 pub fn listen(host: Host, path: PathBuf) -> io::Result<Listening> {
-    match fs::remove_file(&path) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
-        _ => {}
-    }
-    let listener = UnixListener::bind(&path)?;
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
+    let listener = bound(&path)?;
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = stop.clone();
     let serve = move || {
@@ -83,6 +79,22 @@ pub fn listen(host: Host, path: PathBuf) -> io::Result<Listening> {
     };
     let thread = thread::Builder::new().name("host".into()).spawn(serve)?;
     Ok(Listening { path, stop, thread: Some(thread) })
+}
+
+/// A socket that is only its owner's from the first moment: it gets its rights in a directory that nobody else can enter, and its place,
+/// which one left behind may still have, after that.
+fn bound(path: &Path) -> io::Result<UnixListener> {
+    let room = path.with_file_name(format!(".{:.8}", Uuid::new_v4().simple().to_string()));
+    fs::DirBuilder::new().mode(0o700).create(&room)?;
+    let inside = room.join("s");
+    let made = UnixListener::bind(&inside).and_then(|listener| {
+        fs::set_permissions(&inside, fs::Permissions::from_mode(0o600))?;
+        fs::rename(&inside, path)?;
+        Ok(listener)
+    });
+    drop(fs::remove_file(&inside));
+    drop(fs::remove_dir(&room));
+    made
 }
 
 fn answer(host: &Host, mut stream: UnixStream, stopped: &AtomicBool) -> io::Result<()> {

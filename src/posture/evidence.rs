@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::Response;
 use crate::{
-    clock::Timestamp,
+    clock::{Moment, Timestamp},
     entity::{SdkInfo, Version, posture_demand::hexadecimal},
 };
 
@@ -54,14 +54,15 @@ pub struct Endpoint {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Presence {
     /// When a one-time code was last given in it.
-    pub passed_at: Option<Timestamp>,
-    pub woken_at: Option<Timestamp>,
-    pub unlocked_at: Option<Timestamp>,
+    pub passed_at: Option<Moment>,
+    pub woken_at: Option<Moment>,
+    pub unlocked_at: Option<Moment>,
 }
 
 impl Endpoint {
     /// Takes an answer that was given in an API session.
-    pub fn take(&mut self, api_session: &str, response: Response, at: Timestamp) {
+    pub fn take(&mut self, api_session: &str, response: Response, moment: Moment) {
+        let at = moment.shown;
         match response {
             Response::Os { id, os_type, version, build } => {
                 self.os = Some(Answered { check: id, at, what: Os { os_type, version, build } });
@@ -79,8 +80,8 @@ impl Endpoint {
             }
             Response::EndpointState { woken, unlocked, .. } => {
                 let presence = self.sessions.entry(api_session.to_owned()).or_default();
-                presence.woken_at = if woken { Some(at) } else { presence.woken_at };
-                presence.unlocked_at = if unlocked { Some(at) } else { presence.unlocked_at };
+                presence.woken_at = if woken { Some(moment) } else { presence.woken_at };
+                presence.unlocked_at = if unlocked { Some(moment) } else { presence.unlocked_at };
             }
         }
     }
@@ -110,8 +111,10 @@ fn keep<T>(entries: &mut Vec<T>, entry: T, is_same: impl Fn(&T, &T) -> bool) {
 }
 
 /// What posture checks are judged by: all that is known at one moment. Cheap to clone.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Evidence {
+    /// The moment.
+    pub now: Moment,
     pub endpoint: Arc<Endpoint>,
     /// Of the API session in question; nothing if there is none.
     pub presence: Presence,
@@ -120,6 +123,11 @@ pub struct Evidence {
 }
 
 impl Evidence {
+    /// Nothing.
+    pub fn none(now: Moment) -> Self {
+        Self { now, endpoint: Arc::default(), presence: Presence::default(), knows_timeouts: false }
+    }
+
     /// The same, seen by a client that uses this software.
     #[must_use]
     pub fn seen_by(self, sdk: &SdkInfo) -> Self {

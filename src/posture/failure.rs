@@ -11,7 +11,7 @@ use super::{
     judge::{Code, FOREVER, left},
 };
 use crate::{
-    clock::Timestamp,
+    clock::{Moment, Timestamp},
     entity::{
         ApiSession, Demand, FactsExt, Id, OperatingSystem, OsType, PolicyType, PostureCheck, Record, Semantic, Service, ServicePolicy,
         posture_demand::{Process as Wanted, ProcessMulti},
@@ -49,13 +49,13 @@ impl PolicyFailure {
     ///
     /// # Errors
     /// The policy cannot be read.
-    pub fn of(policy: &str, judged: &[Judged], evidence: &Evidence, tx: &Read<'_>, now: Timestamp) -> Result<Self> {
+    pub fn of(policy: &str, judged: &[Judged], evidence: &Evidence, tx: &Read<'_>) -> Result<Self> {
         let record = tx.find(&Id::<ServicePolicy>::from_text(policy))?;
         let failed = judged.iter().filter(|judged| !judged.verdict.passes);
         Ok(Self {
             policy_id: policy.to_owned(),
             policy_name: record.map(|policy| policy.spec.name).unwrap_or_default(),
-            checks: failed.map(|judged| CheckFailure::of(&judged.check, evidence, now)).collect(),
+            checks: failed.map(|judged| CheckFailure::of(&judged.check, evidence)).collect(),
         })
     }
 }
@@ -73,20 +73,21 @@ pub struct CheckFailure {
 
 impl CheckFailure {
     /// Why an endpoint does not pass a check.
-    pub fn of(check: &Rc<Record<PostureCheck>>, evidence: &Evidence, now: Timestamp) -> Self {
-        let why = Why::of(&check.spec.demand, check.id.as_str(), evidence, now);
+    pub fn of(check: &Rc<Record<PostureCheck>>, evidence: &Evidence) -> Self {
+        let why = Why::of(&check.spec.demand, check.id.as_str(), evidence);
         Self { posture_check_id: check.id.to_string(), posture_check_name: check.spec.name.clone(), why }
     }
 }
 
 impl Criteria {
-    fn of(timeout: i64, presence: &Presence, now: Timestamp) -> Self {
-        let Presence { passed_at, woken_at, unlocked_at } = *presence;
-        let remaining = passed_at.map_or(0, |at| left(timeout, at, now));
+    fn of(timeout: i64, evidence: &Evidence) -> Self {
+        let Presence { passed_at, woken_at, unlocked_at } = evidence.presence;
+        let remaining = passed_at.map_or(0, |at| left(timeout, at, evidence.now));
+        let shown = |moment: Option<Moment>| moment.map(|moment| moment.shown);
         Self {
-            passed_mfa_at: passed_at,
-            woken_at,
-            unlocked_at,
+            passed_mfa_at: shown(passed_at),
+            woken_at: shown(woken_at),
+            unlocked_at: shown(unlocked_at),
             timeout_seconds: timeout,
             timeout_remaining_seconds: if timeout > 0 { remaining } else { FOREVER },
         }
@@ -180,7 +181,7 @@ struct Criteria {
 }
 
 impl Why {
-    fn of(demand: &Demand, check: &str, evidence: &Evidence, now: Timestamp) -> Self {
+    fn of(demand: &Demand, check: &str, evidence: &Evidence) -> Self {
         let endpoint = &evidence.endpoint;
         match demand.clone() {
             Demand::Os { operating_systems } => {
@@ -209,9 +210,9 @@ impl Why {
                 let expected_value =
                     CodeFound { passed_mfa: true, passed_on_unlock: prompt_on_unlock, passed_on_wake: prompt_on_wake, timed_out: false };
                 Self::Mfa {
-                    actual_value: CodeFound::of(Code::of(demand, &evidence.presence, now)),
+                    actual_value: CodeFound::of(Code::of(demand, evidence)),
                     expected_value,
-                    criteria: Criteria::of(timeout_seconds, &evidence.presence, now),
+                    criteria: Criteria::of(timeout_seconds, evidence),
                 }
             }
         }

@@ -5,7 +5,7 @@ use super::{
     evidence::{Os, Presence, Process},
 };
 use crate::{
-    clock::Timestamp,
+    clock::Moment,
     entity::{
         Demand, OperatingSystem, Semantic, Version, VersionRange,
         posture_demand::{self, ProcessMulti, hexadecimal},
@@ -28,7 +28,7 @@ pub struct Verdict {
 }
 
 /// Judges one check, which has this id.
-pub fn judge(demand: &Demand, check: &str, evidence: &Evidence, now: Timestamp) -> Verdict {
+pub fn judge(demand: &Demand, check: &str, evidence: &Evidence) -> Verdict {
     let endpoint = &evidence.endpoint;
     let passes = match demand {
         Demand::Os { operating_systems } => endpoint.os.as_ref().is_some_and(|os| runs_one(operating_systems, &os.what)),
@@ -48,8 +48,8 @@ pub fn judge(demand: &Demand, check: &str, evidence: &Evidence, now: Timestamp) 
             }
         }
         Demand::Mfa { timeout_seconds, .. } => {
-            let state = Code::of(demand, &evidence.presence, now);
-            let remaining = remaining(demand, evidence, now);
+            let state = Code::of(demand, evidence);
+            let remaining = remaining(demand, evidence);
             return Verdict { passes: state.passes(), timeout: *timeout_seconds, remaining };
         }
     };
@@ -102,12 +102,12 @@ pub struct Code {
 
 impl Code {
     /// How it stands; any other demand counts as one for a code without conditions.
-    pub fn of(demand: &Demand, presence: &Presence, now: Timestamp) -> Self {
+    pub fn of(demand: &Demand, Evidence { presence, now, .. }: &Evidence) -> Self {
         let (timeout, on_wake, on_unlock) = conditions(demand);
         let age = presence.passed_at.map(|at| now.since(at).as_millis());
         let timed_out = age.is_none_or(|age| u128::try_from(timeout).is_ok_and(|timeout| timeout > 0 && age > timeout * 1000));
-        let overdue = |event: Option<Timestamp>| {
-            event.is_some_and(|at| presence.passed_at.is_none_or(|passed| at > passed) && left(GRACE, at, now) == 0)
+        let overdue = |event: Option<Moment>| {
+            event.is_some_and(|at| presence.passed_at.is_none_or(|passed| at > passed) && left(GRACE, at, *now) == 0)
         };
         let since = |asked: bool, event| !asked || (presence.passed_at.is_some() && !overdue(event));
         Self {
@@ -132,7 +132,8 @@ fn conditions(demand: &Demand) -> (i64, bool, bool) {
 }
 
 /// Seconds for which a code still counts, as its client is told.
-fn remaining(demand: &Demand, evidence: &Evidence, now: Timestamp) -> i64 {
+fn remaining(demand: &Demand, evidence: &Evidence) -> i64 {
+    let now = evidence.now;
     let (timeout, on_wake, on_unlock) = conditions(demand);
     let Presence { passed_at, woken_at, unlocked_at } = evidence.presence;
     let is_spared = matches!(demand, Demand::Mfa { ignore_legacy_endpoints: true, .. }) && !evidence.knows_timeouts;
@@ -149,6 +150,6 @@ fn remaining(demand: &Demand, evidence: &Evidence, now: Timestamp) -> i64 {
 }
 
 /// What is left of so many seconds; one that has begun is left until it is over.
-pub fn left(seconds: i64, since: Timestamp, now: Timestamp) -> i64 {
+pub fn left(seconds: i64, since: Moment, now: Moment) -> i64 {
     seconds.saturating_sub(i64::try_from(now.since(since).as_secs()).unwrap_or(i64::MAX)).max(0)
 }

@@ -30,7 +30,7 @@ pub use waking::{Awaited, awaited};
 
 use crate::{
     access::Access,
-    clock::Timestamp,
+    clock::Clock,
     entity::{ApiSession, FactsExt, Id, Identity, Mfa},
     error::Result,
     store::{Event, Store},
@@ -45,6 +45,7 @@ pub struct Posture {
     memory: Arc<Mutex<Memory>>,
     access: Access,
     store: Store,
+    clock: Clock,
 }
 
 #[derive(Default)]
@@ -56,8 +57,8 @@ struct Memory {
 impl Posture {
     /// Nothing known as yet. Forgets identities and API sessions when they go, and tells `doubtful` whenever a committed change may
     /// have taken the ground from sessions, with `access` up to date.
-    pub fn following(store: &Store, access: Access, doubtful: impl Fn(Doubt) + Send + Sync + 'static) -> Self {
-        let posture = Self { memory: Arc::default(), access, store: store.clone() };
+    pub fn following(store: &Store, access: Access, clock: Clock, doubtful: impl Fn(Doubt) + Send + Sync + 'static) -> Self {
+        let posture = Self { memory: Arc::default(), access, store: store.clone(), clock };
         let (memory, access) = (posture.memory.clone(), posture.access.clone());
         store.subscribe(move |events| {
             for event in events {
@@ -72,7 +73,8 @@ impl Posture {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub fn take(&self, identity: &Id<Identity>, api_session: &Id<ApiSession>, responses: Vec<Response>, now: Timestamp) -> Result<()> {
+    pub fn take(&self, identity: &Id<Identity>, api_session: &Id<ApiSession>, responses: Vec<Response>) -> Result<()> {
+        let now = self.clock.moment();
         self.note(identity, api_session, |endpoint| {
             responses.into_iter().for_each(|response| endpoint.take(api_session.as_str(), response, now));
         })
@@ -82,7 +84,8 @@ impl Posture {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub fn mfa_passed(&self, api_session: &Id<ApiSession>, identity: &Id<Identity>, now: Timestamp) -> Result<()> {
+    pub fn mfa_passed(&self, api_session: &Id<ApiSession>, identity: &Id<Identity>) -> Result<()> {
+        let now = self.clock.moment();
         self.note(identity, api_session, |endpoint| {
             endpoint.sessions.entry(api_session.to_string()).or_default().passed_at = Some(now);
         })
@@ -92,7 +95,7 @@ impl Posture {
     pub fn evidence(&self, identity: &str, api_session: Option<&str>) -> Evidence {
         let endpoint = self.endpoint(identity);
         let presence = api_session.and_then(|id| endpoint.sessions.get(id)).copied().unwrap_or_default();
-        Evidence { endpoint, presence, knows_timeouts: false }
+        Evidence { endpoint, presence, ..Evidence::none(self.clock.moment()) }
     }
 
     /// What the endpoints of an identity said.

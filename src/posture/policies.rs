@@ -27,7 +27,6 @@ pub struct Judged {
 pub struct Judge<'f> {
     facts: &'f dyn Facts,
     evidence: Evidence,
-    now: Timestamp,
     judged: RefCell<HashMap<String, Option<Judged>>>,
 }
 
@@ -40,9 +39,9 @@ pub enum Ruling {
 }
 
 impl<'f> Judge<'f> {
-    /// At the time of the transaction that tells the facts.
+    /// At the moment of the evidence.
     pub fn new(facts: &'f dyn Facts, evidence: Evidence) -> Self {
-        Self { facts, evidence, now: facts.now(), judged: RefCell::default() }
+        Self { facts, evidence, judged: RefCell::default() }
     }
 
     /// The checks of a policy. One that has gone meanwhile stands in nobody's way.
@@ -89,7 +88,7 @@ impl<'f> Judge<'f> {
             return Ok(known.clone());
         }
         let judged = self.facts.find(&Id::<PostureCheck>::from_text(id))?.map(|check| {
-            let verdict = judge(&check.spec.demand, id, &self.evidence, self.now);
+            let verdict = judge(&check.spec.demand, id, &self.evidence);
             Judged { check: Rc::new(check), verdict }
         });
         self.judged.borrow_mut().insert(id.to_owned(), judged.clone());
@@ -124,7 +123,8 @@ impl<'f> Judge<'f> {
     fn asked_anew(&self, demand: &Demand) -> Option<Timestamp> {
         let Demand::Mfa { prompt_on_wake, prompt_on_unlock, .. } = demand else { return None };
         let presence = self.evidence.presence;
-        presence.woken_at.filter(|_| *prompt_on_wake).max(presence.unlocked_at.filter(|_| *prompt_on_unlock))
+        let last = presence.woken_at.filter(|_| *prompt_on_wake).max(presence.unlocked_at.filter(|_| *prompt_on_unlock));
+        last.map(|moment| moment.shown)
     }
 }
 

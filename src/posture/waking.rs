@@ -11,7 +11,6 @@ use super::{
 };
 use crate::{
     access::{Access, PolicyKind, Subject},
-    clock::Timestamp,
     entity::{Demand, FactsExt, Id, PostureCheck, PostureKind, Service},
     error::Result,
     store::Read,
@@ -42,7 +41,6 @@ pub fn awaited(
     evidence: &Evidence,
     identity: &str,
     (woken, unlocked): (bool, bool),
-    now: Timestamp,
 ) -> Result<Vec<Awaited>> {
     let Some(passed) = evidence.presence.passed_at.filter(|_| woken || unlocked) else { return Ok(Vec::new()) };
     let mut concerned = BTreeMap::new();
@@ -50,7 +48,7 @@ pub fn awaited(
         let Some(check) = tx.find(&Id::<PostureCheck>::from_text(check))? else { continue };
         let Demand::Mfa { timeout_seconds, prompt_on_wake, prompt_on_unlock, .. } = check.spec.demand else { continue };
         let asks = (woken && prompt_on_wake) || (unlocked && prompt_on_unlock);
-        if asks && (timeout_seconds <= 0 || left(timeout_seconds, passed, now) > GRACE) {
+        if asks && (timeout_seconds <= 0 || left(timeout_seconds, passed, evidence.now) > GRACE) {
             concerned.extend(services.into_iter().map(|service| (service, timeout_seconds)));
         }
     }

@@ -59,6 +59,26 @@ fn a_lost_password_is_replaced_with_the_controller_running_and_without() {
 }
 
 #[test]
+fn a_password_that_the_owner_sets_keeps_to_the_auth_policy() {
+    let directory = TempDir::new().unwrap();
+    let config = configuration(&directory);
+    let running = controller::start(&config, Clock::system()).unwrap();
+    let path = socket::beside(&config.data);
+    let admin = crate::harness::trusting(&format!("https://{}", running.bound())).log_in("admin", running.generated_password().unwrap());
+    let rules =
+        serde_json::json!({ "minPasswordLength": 12, "requireMixedCase": true, "requireNumberChar": true, "requireSpecialChar": true });
+    admin.patch("/auth-policies/default", serde_json::json!({ "primary": { "updb": rules } })).expect(200);
+    let refused = ask(&path, &reset("all of it lower case 1")).unwrap().unwrap_err();
+    assert!(refused.contains("upper case") && !refused.contains("all of it"), "{refused}");
+    admin.get("/current-api-session").expect(200);
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_overkeep"));
+    let said = command.args(["admin", "reset-password", "admin"]).env("OVERKEEP_DATA", &config.data).output().unwrap();
+    let said = String::from_utf8(said.stdout).unwrap();
+    let made = said.lines().find_map(|line| line.strip_prefix("password: ")).expect("one that is made up is allowed");
+    admin.log_in("admin", made);
+}
+
+#[test]
 fn a_command_shows_no_password_when_it_is_printed() {
     assert!(!format!("{:?}", reset("very secret")).contains("very secret"));
 }

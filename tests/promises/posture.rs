@@ -10,7 +10,7 @@ use std::{
 use overkeep::{
     access::Access,
     change::KINDS,
-    clock::{Clock, Timestamp},
+    clock::{Clock, Moment, Timestamp},
     entity::{ApiSession, Demand, Id, Identity, Mfa, Record, builtin},
     posture::{
         Doubt, Endpoint, Evidence, Posture, Presence, Response,
@@ -38,8 +38,8 @@ fn response(json: Json) -> Response {
 
 fn after(answers: &[Json]) -> Evidence {
     let mut endpoint = Endpoint::default();
-    answers.iter().for_each(|answer| endpoint.take("session", response(answer.clone()), NOW));
-    Evidence { endpoint: Arc::new(endpoint), ..Evidence::default() }
+    answers.iter().for_each(|answer| endpoint.take("session", response(answer.clone()), Moment::at(NOW)));
+    Evidence { endpoint: Arc::new(endpoint), ..Evidence::none(Moment::at(NOW)) }
 }
 
 fn os(of: &str, version: &str) -> Json {
@@ -52,7 +52,7 @@ fn process(id: &str, path: &str, is_running: bool, hash: &str, signers: &[&str])
 
 fn check(demand: &Demand, table: &[(bool, Vec<Json>)]) {
     for (passes, answers) in table {
-        let verdict = judge(demand, "check", &after(answers), NOW);
+        let verdict = judge(demand, "check", &after(answers));
         assert_eq!(verdict, Verdict { passes: *passes, timeout: -1, remaining: -1 }, "{demand:?} after {answers:?}");
     }
 }
@@ -150,9 +150,9 @@ fn code(timeout: i64, wake: bool, unlock: bool) -> Demand {
 
 /// Seconds ago each thing happened.
 fn present(passed: Option<i64>, woken: Option<i64>, unlocked: Option<i64>) -> Evidence {
-    let ago = |seconds: Option<i64>| seconds.map(|seconds| NOW.minus(Duration::from_secs(seconds as u64)));
+    let ago = |seconds: Option<i64>| seconds.map(|seconds| Moment::at(NOW.minus(Duration::from_secs(seconds as u64))));
     let presence = Presence { passed_at: ago(passed), woken_at: ago(woken), unlocked_at: ago(unlocked) };
-    Evidence { presence, ..Evidence::default() }
+    Evidence { presence, ..Evidence::none(Moment::at(NOW)) }
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn a_code_counts_for_its_time_and_until_the_grace_after_waking_is_over() {
         (code(-1, false, true), present(Some(500), None, Some(400)), (false, -1)),
     ];
     for (demand, evidence, (passes, remaining)) in cases {
-        let verdict = judge(&demand, "check", &evidence, NOW);
+        let verdict = judge(&demand, "check", &evidence);
         assert_eq!((verdict.passes, verdict.remaining), (passes, remaining), "{demand:?} {evidence:?}");
     }
 }
@@ -182,7 +182,7 @@ fn a_code_counts_for_its_time_and_until_the_grace_after_waking_is_over() {
 fn only_clients_that_understand_timeouts_see_one_that_spares_the_others() {
     let wanted = demand(json!({ "typeId": "MFA", "timeoutSeconds": 600, "ignoreLegacyEndpoints": true }));
     let sdk = |of: &str, version: &str| serde_json::from_value(json!({ "type": of, "version": version })).unwrap();
-    let remaining = |evidence: Evidence| judge(&wanted, "check", &evidence, NOW).remaining;
+    let remaining = |evidence: Evidence| judge(&wanted, "check", &evidence).remaining;
     let passed = present(Some(100), None, None);
     assert_eq!(remaining(passed.clone()), -1);
     assert_eq!(remaining(passed.clone().seen_by(&sdk("ziti-sdk-c", "v0.25.0"))), 500);
@@ -190,7 +190,7 @@ fn only_clients_that_understand_timeouts_see_one_that_spares_the_others() {
     assert_eq!(remaining(passed.clone().seen_by(&sdk("ziti-sdk-c", "0.24.9"))), -1);
     assert_eq!(remaining(passed.seen_by(&sdk("ziti-sdk-golang", "1.0.0"))), -1);
     // That it counts for ever is only said, not meant.
-    assert!(!judge(&wanted, "check", &present(Some(700), None, None), NOW).passes);
+    assert!(!judge(&wanted, "check", &present(Some(700), None, None)).passes);
 }
 
 proptest! {
@@ -202,7 +202,7 @@ proptest! {
     ) {
         let mut evidence = present(passed, woken, unlocked);
         evidence.knows_timeouts = true;
-        let verdict = judge(&code(timeout, wake, unlock), "check", &evidence, NOW);
+        let verdict = judge(&code(timeout, wake, unlock), "check", &evidence);
         // In the very second in which the time runs out, either may be seen.
         let is_last = passed == Some(timeout);
         prop_assert!(is_last || verdict.passes == (verdict.remaining > 0), "{verdict:?}");
@@ -213,7 +213,7 @@ proptest! {
 fn an_endpoint_cannot_fill_the_memory() {
     let mut endpoint = Endpoint::default();
     for n in 0..10_000 {
-        endpoint.take("session", response(process(&format!("c{n}"), &format!("/bin/{n}"), true, "", &[])), NOW);
+        endpoint.take("session", response(process(&format!("c{n}"), &format!("/bin/{n}"), true, "", &[])), Moment::at(NOW));
     }
     assert!(endpoint.processes.len() <= 256);
     assert!(endpoint.process_for("c9999").is_some() && endpoint.process_at("/bin/9999").is_some());
@@ -227,6 +227,7 @@ struct House {
     store: Store,
     posture: Posture,
     doubts: Arc<Mutex<Vec<Doubt>>>,
+    clock: Clock,
     _folder: TempDir,
 }
 
@@ -242,9 +243,10 @@ fn house() -> House {
     let folder = TempDir::new().unwrap();
     let store = Store::open(&folder.path().join("data"), KINDS, Options::default()).unwrap();
     let access = Access::following(&store, Clock::system()).unwrap();
+    let clock = Clock::manual(NOW);
     let doubts = Arc::<Mutex<Vec<Doubt>>>::default();
     let heard = doubts.clone();
-    let posture = Posture::following(&store, access, move |doubt| heard.lock().unwrap().push(doubt));
+    let posture = Posture::following(&store, access, clock.clone(), move |doubt| heard.lock().unwrap().push(doubt));
     let opened = ApiSession {
         token: "7b1c6f3e-0000-4000-8000-000000000000".into(),
         identity_id: identity(),
@@ -262,13 +264,13 @@ fn house() -> House {
             tx.insert(Record::new(session(), NOW, opened))
         })
         .unwrap();
-    House { store, posture, doubts, _folder: folder }
+    House { store, posture, doubts, clock, _folder: folder }
 }
 
 impl House {
     fn answer(&self) {
         let answers = vec![response(os("Linux", "6.1.0")), response(json!({ "typeId": "ENDPOINT_STATE", "id": "x", "woken": true }))];
-        self.posture.take(&identity(), &session(), answers, NOW).unwrap();
+        self.posture.take(&identity(), &session(), answers).unwrap();
     }
 }
 
@@ -276,7 +278,7 @@ impl House {
 fn what_goes_is_forgotten() {
     let house = house();
     house.answer();
-    house.posture.mfa_passed(&session(), &identity(), NOW).unwrap();
+    house.posture.mfa_passed(&session(), &identity()).unwrap();
     let known = house.posture.evidence("ann", Some("session"));
     assert!(known.endpoint.os.is_some() && known.presence.woken_at.is_some() && known.presence.passed_at.is_some());
     house.store.write_blocking(|tx| tx.delete(&session())).unwrap();
@@ -284,6 +286,22 @@ fn what_goes_is_forgotten() {
     assert!(endpoint.os.is_some() && endpoint.sessions.is_empty());
     house.store.write_blocking(|tx| tx.delete(&identity())).unwrap();
     assert!(house.posture.endpoint("ann").os.is_none());
+}
+
+#[test]
+fn a_code_grows_old_by_the_time_that_passed_wherever_the_clock_is_put() {
+    let house = house();
+    house.posture.mfa_passed(&session(), &identity()).unwrap();
+    let passes = || judge(&code(600, false, false), "check", &house.posture.evidence("ann", Some("session"))).passes;
+    for put in [NOW.plus_minutes(10_000), NOW.plus_minutes(-10_000)] {
+        house.clock.set(put);
+        assert!(passes());
+    }
+    house.clock.advance(Duration::from_secs(601));
+    assert!(!passes());
+    house.posture.mfa_passed(&session(), &identity()).unwrap();
+    let shown = house.posture.evidence("ann", Some("session")).presence.passed_at.unwrap().shown;
+    assert_eq!(shown, house.clock.now(), "what is shown is by the clock as it was put");
 }
 
 #[test]
@@ -300,7 +318,7 @@ fn what_arrives_too_late_is_not_kept() {
 #[test]
 fn codes_go_with_the_second_factor_that_gave_them() {
     let house = house();
-    house.posture.mfa_passed(&session(), &identity(), NOW).unwrap();
+    house.posture.mfa_passed(&session(), &identity()).unwrap();
     let factor = Mfa { identity_id: identity(), sealed: Vec::new(), is_verified: true };
     let id = Id::<Mfa>::from_text("factor");
     let record = Record::new(id.clone(), NOW, factor);

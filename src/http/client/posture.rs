@@ -68,14 +68,14 @@ async fn take(call: Call, responses: Vec<Response>) -> Result<Told> {
         happened(|response| matches!(response, Response::EndpointState { woken: true, .. })),
         happened(|response| matches!(response, Response::EndpointState { unlocked: true, .. })),
     );
-    call.posture.take(identity, api_session, responses, call.now)?;
+    call.posture.take(identity, api_session, responses)?;
     let doubt = Doubt::Identity(identity.to_string());
     let lapsed = call.store.read(|tx| posture::lapsed(tx, &call.posture, &doubt))?;
     if !lapsed.is_empty() {
         call.changes.run(move |change| posture::end(change, &lapsed)).await?;
     }
     let evidence = call.evidence()?;
-    let services = call.store.read(|tx| posture::awaited(tx, &call.access, &evidence, identity.as_str(), events, call.now))?;
+    let services = call.store.read(|tx| posture::awaited(tx, &call.access, &evidence, identity.as_str(), events))?;
     Ok(Told { services })
 }
 
@@ -119,7 +119,7 @@ fn failure(
     evidence: &Evidence,
     tx: &Read<'_>,
 ) -> Result<FailedRequest> {
-    let of = |(policy, checks): &(String, Vec<Judged>)| PolicyFailure::of(policy, checks, evidence, tx, call.now);
+    let of = |(policy, checks): &(String, Vec<Judged>)| PolicyFailure::of(policy, checks, evidence, tx);
     Ok(FailedRequest {
         api_session_id: caller.session.id.clone(),
         service_id: service.id.clone(),

@@ -66,7 +66,7 @@ async fn pass(call: &Call, code: String, step: Step) -> Result<Done> {
     let (codes, session) = (call.codes.clone(), call.caller()?.session.clone());
     call.changes.run(move |change| step(change, &codes, &session, &code)).await?;
     let session = &call.caller()?.session;
-    call.posture.mfa_passed(&session.id, &session.spec.identity_id, call.now)?;
+    call.posture.mfa_passed(&session.id, &session.spec.identity_id)?;
     Ok(Done)
 }
 

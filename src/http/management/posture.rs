@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    clock::Timestamp,
+    clock::{Moment, Timestamp},
     entity::{ApiSession, FactsExt, Id, Identity, SdkInfo, identity_parts::Filled},
     error::Result,
     http::{answer::Shown, call::Call},
@@ -111,15 +111,20 @@ struct EndpointState {
 impl SessionData {
     fn new(id: &str, presence: Presence, sdk: &SdkInfo) -> Self {
         let Presence { passed_at, woken_at, unlocked_at } = presence;
-        let since = |event: Option<Timestamp>| passed_at.map(|passed| event.is_none_or(|at| at <= passed));
+        let since = |event: Option<Moment>| passed_at.map(|passed| event.is_none_or(|at| at <= passed));
+        let shown = |moment: Option<Moment>| moment.map(|moment| moment.shown);
         let mfa = PassedMfa {
             api_session_id: id.to_owned(),
             passed_mfa: passed_at.is_some(),
-            passed_at,
+            passed_at: shown(passed_at),
             passed_on_wake: since(woken_at),
             passed_on_unlock: since(unlocked_at),
         };
-        Self { mfa, endpoint_state: EndpointState { woken_at, unlocked_at }, sdk_info: Filled(sdk.clone()) }
+        Self {
+            mfa,
+            endpoint_state: EndpointState { woken_at: shown(woken_at), unlocked_at: shown(unlocked_at) },
+            sdk_info: Filled(sdk.clone()),
+        }
     }
 }
 
