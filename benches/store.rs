@@ -18,7 +18,7 @@ use std::{
 
 use overkeep::{
     clock::Timestamp,
-    entity::{Entity, Facts, FactsExt, Field, Id, Kind, Record, Roles, Words},
+    entity::{Entity, Facts, FactsExt, Field, Id, Kind, Logged, Record, Roles, Words},
     error::Result,
     query::{Query, Type, Window},
     store::{Entry, Options, Scope, Store, encode},
@@ -26,18 +26,19 @@ use overkeep::{
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
-/// A record of about 400 bytes with one unique and one role index.
+/// A record of about 400 bytes with one unique and one role index, of which the history tells or not.
 #[derive(Clone, Serialize, Deserialize)]
-struct Thing {
+struct Thing<const TOLD: bool = true> {
     name: String,
     roles: Roles,
     text: String,
 }
 
-impl Entity for Thing {
+impl<const TOLD: bool> Entity for Thing<TOLD> {
     const KIND: Kind = Kind { name: "thing", path: "things" };
     const FIELDS: &'static [Field<Self>] =
         &[Field::unique("name", Type::Text, |r| (&r.spec.name).into()), Field::indexed("roles", Type::Set, |r| (&r.spec.roles).into())];
+    const LOGGED: Logged = if TOLD { Logged::Changes { secret: &[], quiet: &[] } } else { Logged::Nothing };
     type State = ();
     type View = ();
     fn view(_: &Record<Self>, _: &dyn Facts) -> Result<()> {
@@ -46,9 +47,10 @@ impl Entity for Thing {
 }
 
 static KINDS: &[Entry] = &[Entry::of::<Thing>()];
+static UNTOLD: &[Entry] = &[Entry::of::<Thing<false>>()];
 const MANY: u64 = 100_000;
 
-fn thing(n: u64) -> Record<Thing> {
+fn thing<const TOLD: bool>(n: u64) -> Record<Thing<TOLD>> {
     // Ids as they are in practice: in no order.
     let id = format!("{:016x}-{n:08}", n.wrapping_mul(0x9E37_79B9_7F4A_7C15));
     let roles = Roles::from_iter([format!("role {}", n % 50)]);
@@ -62,8 +64,9 @@ fn thing(n: u64) -> Record<Thing> {
 fn main() {
     let home = std::env::var("OVERKEEP_BENCH_DIR").map_or_else(|_| std::env::temp_dir(), PathBuf::from);
     let directory = TempDir::new_in(home).expect("a directory");
-    println!("record: {} bytes encoded\n", encode(&thing(1)).expect("bytes").len());
+    println!("record: {} bytes encoded\n", encode(&thing::<true>(1)).expect("bytes").len());
     writes(directory.path());
+    history(directory.path());
     reads(directory.path());
 }
 
@@ -84,6 +87,40 @@ fn writes(directory: &Path) {
         println!("{:<22}{rate:>12.0}{floor:>12.0}{ratio:>10.2}{goal:>8}{cpu:>16.0}", format!("{writers} at a time"));
     }
     println!();
+}
+
+/// What the history adds to a write: the same records in a file that keeps none and in one that does, by turns, so that both meet the same
+/// disk and the same neighbours; the middle one of many turns.
+fn history(directory: &Path) {
+    println!("{:<22}{:>12}{:>12}{:>10}{:>8}", "what history costs", "us without", "us with", "slower", "goal");
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    for (writers, turns, goal) in [(1, 2_000, "15 %"), (64, 200, "")] {
+        let open =
+            |name: &str, kinds| Store::open(&directory.join(format!("{name}-{writers}")), kinds, Options::default()).expect("a store");
+        let (untold, told) = (open("untold", UNTOLD), open("told", KINDS));
+        let mut times: [Vec<f64>; 2] = [Vec::new(), Vec::new()];
+        for turn in 0..turns {
+            times[0].push(runtime.block_on(together::<false>(&untold, turn * writers, writers)));
+            times[1].push(runtime.block_on(together::<true>(&told, turn * writers, writers)));
+        }
+        let [without, with] = times.map(|mut times| {
+            times.sort_by(f64::total_cmp);
+            times[times.len() / 2]
+        });
+        let cost = format!("{:.0} %", (with / without - 1.0) * 100.0);
+        println!("{:<22}{without:>12.0}{with:>12.0}{cost:>10}{goal:>8}", format!("{writers} at a time"));
+    }
+    println!();
+}
+
+/// Microseconds until so many writes, all begun at once, are on disk.
+async fn together<const TOLD: bool>(store: &Store, first: u64, count: u64) -> f64 {
+    let start = Instant::now();
+    let writes = (first..first + count).map(|n| store.write(move |tx| tx.insert(thing::<TOLD>(n))));
+    for write in futures_util::future::join_all(writes).await {
+        write.expect("a write");
+    }
+    start.elapsed().as_secs_f64() * 1e6
 }
 
 /// Rewrites of a page in a file of full length, one at a time, each followed by fdatasync, per second.
@@ -109,7 +146,7 @@ fn written(path: &Path, writers: usize) -> (f64, f64) {
             let (store, next) = (store.clone(), next.clone());
             runtime.spawn(async move {
                 while start.elapsed() < Duration::from_millis(1_000) {
-                    let record = thing(next.fetch_add(1, Relaxed));
+                    let record = thing::<true>(next.fetch_add(1, Relaxed));
                     store.write(|tx| tx.insert(record)).await.expect("a write");
                 }
             })
@@ -132,17 +169,17 @@ fn reads(directory: &Path) {
     let store = Store::open(&directory.join("reads"), KINDS, Options::default()).expect("a store");
     let start = Instant::now();
     for first in (0..MANY).step_by(10_000) {
-        store.write_blocking(move |tx| (first..first + 10_000).try_for_each(|n| tx.insert(thing(n)))).expect("a write");
+        store.write_blocking(move |tx| (first..first + 10_000).try_for_each(|n| tx.insert(thing::<true>(n)))).expect("a write");
     }
     println!("{:<54}{:>12}{:>12}", format!("reads, of {MANY} records"), "us", "x floor");
     println!("{:<54}{:>12.1}", "loading them, each", start.elapsed().as_secs_f64() * 1e6 / MANY as f64);
-    let bytes = encode(&thing(1)).expect("bytes");
-    let id = thing(1).id;
-    let floor = timed(20_000, |_| drop(black_box(overkeep::store::decode::<Thing>(id.as_str(), &bytes))));
+    let bytes = encode(&thing::<true>(1)).expect("bytes");
+    let id = thing::<true>(1).id;
+    let floor = timed(20_000, |_| drop(black_box(overkeep::store::decode::<Thing<true>>(id.as_str(), &bytes))));
     println!("{:<54}{floor:>12.2}{:>12}", "decoding one from memory", "1.0");
     let row = |name: &str, each: f64, units: f64| println!("{name:<54}{each:>12.2}{:>12.1}", each / units / floor);
     row("opening a read", timed(20_000, |_| drop(store.read(|_| Ok(())))), 1.0);
-    let ids: Vec<Id<Thing>> = (0..20_000).map(|n| thing(n * 5).id).collect();
+    let ids: Vec<Id<Thing>> = (0..20_000).map(|n| thing::<true>(n * 5).id).collect();
     row("point read", timed(20_000, |n| drop(black_box(store.read(|tx| tx.get(&ids[n as usize]))))), 1.0);
     row(
         "ten of them in one read",

@@ -37,6 +37,7 @@ pub struct Config {
     pub enrollment: Enrollment,
     pub passwords: Passwords,
     pub store: Store,
+    pub history: History,
 }
 
 /// The listener's certificate, if it is not to be our own. Both or none.
@@ -112,6 +113,15 @@ pub struct Store {
     pub queue: usize,
 }
 
+#[derive(Clone, Debug, PartialEq, Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct History {
+    pub max_age: Span,
+    pub max_mib: u64,
+    /// Connections to the events at the same time.
+    pub readers: usize,
+}
+
 impl Default for Config {
     fn default() -> Config {
         Config {
@@ -140,6 +150,7 @@ impl Default for Config {
             enrollment: Enrollment { identity_duration: Span::minutes(180), edge_router_duration: Span::minutes(180) },
             passwords: Passwords { slots: 1, queue: 64, cost: 14 },
             store: Store { cache_mib: 64, group: 256, queue: 1024 },
+            history: History { max_age: Span::minutes(365 * 24 * 60), max_mib: 64, readers: 16 },
         }
     }
 }
@@ -159,7 +170,7 @@ impl Config {
     /// What must hold. `controller.toml` repeats the bounds for people; a test tries both sides of each.
     fn rules(&self) -> Vec<Rule> {
         let (second, minute, hour, year) = (Span::seconds(1), Span::minutes(1), Span::minutes(60), Span::minutes(365 * 24 * 60));
-        let Config { log, http, sessions, enrollment, passwords, store, .. } = self;
+        let Config { log, http, sessions, enrollment, passwords, store, history, .. } = self;
         vec![
             rule("data", blank_path(&self.data)),
             rule("admin-password-file", self.admin_password_file.as_deref().and_then(blank_path)),
@@ -187,6 +198,9 @@ impl Config {
             within("store.cache-mib", store.cache_mib, 1..=65_536),
             within("store.group", store.group, 1..=4096),
             within("store.queue", store.queue, 1..=65_536),
+            within("history.max-age", history.max_age, hour..=Span::minutes(3650 * 24 * 60)),
+            within("history.max-mib", history.max_mib, 1..=65_536),
+            within("history.readers", history.readers, 1..=1000),
         ]
     }
 

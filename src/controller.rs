@@ -17,10 +17,11 @@ use uuid::Uuid;
 
 use crate::{
     access::Access,
-    authentication::{Codes, Passwords, Sessions, Tokens},
+    authentication::{Codes, Passwords, Refusals, Sessions, Tokens},
     change::{self, Administrator, Certificates, Changes, KINDS, Surroundings, certificates},
     clock::Clock,
     config::Config,
+    entity::Author,
     error::Error,
     host::{Host, socket},
     http::{self, Descriptions, Front, Interfaces, Limits, Listener, Services},
@@ -64,6 +65,7 @@ pub struct Controller {
     generated: Option<String>,
     store: Store,
     maintenance: Maintenance,
+    watchers: Arc<http::Watchers>,
     server: ServerHandle,
     thread: Option<JoinHandle<std::io::Result<()>>>,
     upkeep: Option<upkeep::Running>,
@@ -98,6 +100,7 @@ impl Controller {
 
     fn close(&mut self) {
         let Some(thread) = self.thread.take() else { return };
+        self.watchers.close();
         let stopping = self.server.stop(true);
         let helper = std::thread::spawn(move || System::new().block_on(stopping));
         drop(helper.join());
@@ -141,8 +144,8 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let changes = Changes::new(store.clone(), surroundings(config, holdings.clone(), advertised.clone()));
     let maintenance = Maintenance::new(store.clone(), clock.clone(), &config.data);
     let owner = Host {
-        store: store.clone(),
-        changes: changes.clone(),
+        store: store.by(Author::local()),
+        changes: changes.by(Author::local()),
         passwords: passwords.clone(),
         certificates: certificates.clone(),
         access: access.clone(),
@@ -151,6 +154,8 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         clock: clock.clone(),
     };
     let sessions = Sessions::following(&store, clock.clone(), config.sessions.timeout.duration());
+    let refusals = Refusals::default();
+    let watchers = http::Watchers::following(&store, config.history.readers);
     let upkeep = Upkeep {
         store: store.clone(),
         changes: changes.clone(),
@@ -160,6 +165,8 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         clock: clock.clone(),
         settings: config.sessions.clone(),
         certificates,
+        history: config.history.clone(),
+        refusals: refusals.clone(),
     };
     let codes = Codes::new(change::seal(&store)?);
     let limits = Limits {
@@ -180,6 +187,8 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         sessions,
         passwords,
         codes,
+        refusals,
+        watchers: watchers.clone(),
         tokens: Tokens::default(),
         started: clock.now(),
         clock,
@@ -201,7 +210,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let commands = commands(config, owner);
     let (server, thread) = listen(front, listener)?;
     let upkeep = Some(upkeep.start(bell, inbox).map_err(|e| NotStarted(format!("upkeep: {e}")))?);
-    Ok(Controller { bound, advertised, generated, store, maintenance, server, thread: Some(thread), upkeep, commands })
+    Ok(Controller { bound, advertised, generated, store, maintenance, watchers, server, thread: Some(thread), upkeep, commands })
 }
 
 /// The socket for the owner of the host. A controller without one works, so that a path too long for a socket stops nothing.
@@ -227,7 +236,7 @@ fn surroundings(config: &Config, holdings: Arc<Holdings>, address: String) -> Su
 pub fn host(config: &Config) -> Result<Host, NotStarted> {
     pki::jwt::install();
     let clock = Clock::system();
-    let store = open(config, &clock, &Network)?;
+    let store = open(config, &clock, &Network)?.by(Author::local());
     let passwords = Passwords::new(config.passwords.slots, config.passwords.queue, config.passwords.cost)?;
     let hosts = hosts(config, config.listen);
     // Files that cannot be used must keep nobody from getting in again.

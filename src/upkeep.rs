@@ -1,5 +1,5 @@
 //! Work that nobody waits for: sessions that idled too long or lost their ground go, what is only known in memory is written down, and
-//! the controller's certificates are kept in time.
+//! the controller's certificates are kept in time; what the history is not to keep any longer goes.
 //!
 //! Periodic, but for sessions in doubt, which are looked at as soon as a change was committed that may have taken their ground.
 //! Invariant: nothing here decides whether a session is over, it only clears away what is.
@@ -16,14 +16,14 @@ use std::{
 
 use crate::{
     access::Access,
-    authentication::Sessions,
+    authentication::{Refusals, Sessions},
     change::{Certificates, Changes},
     clock::{Clock, Timestamp},
     config,
     entity::{ApiSession, FactsExt, Id},
     error::Result,
     posture::{self, Doubt, Posture},
-    store::Store,
+    store::{Keep, Store},
 };
 
 /// What the work is done on.
@@ -36,6 +36,8 @@ pub struct Upkeep {
     pub clock: Clock,
     pub settings: config::Sessions,
     pub certificates: Arc<Certificates>,
+    pub history: config::History,
+    pub refusals: Refusals,
 }
 
 /// What wakes the thread up between its rounds.
@@ -83,6 +85,8 @@ impl Upkeep {
                 swept = Instant::now();
                 tell("ending idle sessions", self.sweep());
                 tell("looking after certificates", self.certificates.look_after(self.clock.now()));
+                self.refusals.write(&self.store, self.clock.now(), false);
+                tell("trimming the history", self.trim_history());
                 let again = owed || self.store.read(posture::depends_on_time).unwrap_or(true);
                 doubts.extend(again.then_some(Doubt::Everything));
             }
@@ -95,6 +99,13 @@ impl Upkeep {
             }
         }
         tell("writing activity", self.write_activity());
+        self.refusals.write(&self.store, self.clock.now(), true);
+    }
+
+    /// Drops the oldest rows of the history.
+    fn trim_history(&self) -> Result<()> {
+        let since = self.clock.now().minus(self.history.max_age.duration());
+        self.store.trim_history(Keep { since, bytes: self.history.max_mib << 20 }).map(|_| ())
     }
 
     /// Ends the sessions among those in doubt that have no ground any more.

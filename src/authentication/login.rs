@@ -10,7 +10,9 @@ use super::{
 use crate::{
     change::{Change, Changes, Lifecycle, identity::disable, session_certificate},
     clock::Timestamp,
-    entity::{ApiSession, AuthPolicy, Authenticator, Ca, ConfigType, Credential, EnvInfo, FactsExt, Id, Identity, Record, SdkInfo},
+    entity::{
+        Action, ApiSession, AuthPolicy, Authenticator, Ca, ConfigType, Credential, Deed, EnvInfo, FactsExt, Id, Identity, Record, SdkInfo,
+    },
     error::{Error, Result},
     pki::{Certificate, Holdings},
     store::{Read, Store},
@@ -86,7 +88,10 @@ async fn lock_out(changes: &Changes, identity: &Id<Identity>, minutes: i64) -> R
     let locked = changes.run(move |change| {
         let now = change.now();
         match change.find(&id)? {
-            Some(identity) if !identity.state.is_disabled(now) => disable(change, &id, (minutes > 0).then(|| now.plus_minutes(minutes))),
+            Some(identity) if !identity.state.is_disabled(now) => {
+                change.tell(Deed { name: Some(identity.spec.name), ..Deed::to::<Identity>(Action::Lockout, id.as_str()) })?;
+                disable(change, &id, (minutes > 0).then(|| now.plus_minutes(minutes)))
+            }
             _ => Ok(()),
         }
     });
@@ -154,7 +159,7 @@ fn admitted(
 /// # Errors
 /// The identity has gone meanwhile, or the store refuses.
 pub async fn open(changes: &Changes, principal: Principal, surroundings: Surroundings) -> Result<Record<ApiSession>> {
-    changes.run(move |change| open_in(change, principal, surroundings)).await
+    changes.known_as(&principal.identity).run(move |change| open_in(change, principal, surroundings)).await
 }
 
 fn open_in(change: &Change<'_, '_>, principal: Principal, surroundings: Surroundings) -> Result<Record<ApiSession>> {

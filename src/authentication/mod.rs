@@ -12,16 +12,18 @@ mod key_sets;
 pub mod login;
 pub mod mfa;
 mod passwords;
+mod refusals;
 mod sessions;
 mod tokens;
 pub mod trust;
 
 pub use codes::Codes;
 pub use passwords::Passwords;
+pub use refusals::{Refusals, Refused};
 pub use sessions::Sessions;
 pub use tokens::Tokens;
 
-use crate::entity::{ApiSession, AuthQuery, Identity, Record};
+use crate::entity::{ApiSession, AuthQuery, Author, Identity, Record};
 
 /// Whoever sent a request with the token of a session.
 #[derive(Debug, Clone)]
@@ -36,5 +38,10 @@ impl Caller {
     /// Whether the identity is an administrator. Counts only once nothing is outstanding.
     pub fn is_admin(&self) -> bool {
         self.identity.is_admin()
+    }
+
+    /// As the author of changes, from where the request came.
+    pub fn author(&self, from: Author) -> Author {
+        Author { session: Some(self.session.id.to_string()), ..from.known_as(&self.identity.id) }
     }
 }

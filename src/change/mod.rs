@@ -34,7 +34,7 @@ pub use registry::KINDS;
 
 use crate::{
     clock::Timestamp,
-    entity::{Entity, FactsExt, Id, Record},
+    entity::{Author, Entity, FactsExt, Id, Identity, Record},
     error::{Error, Result},
     pki::Holdings,
     query::Value,
@@ -60,7 +60,7 @@ impl Surroundings {
     }
 }
 
-/// The way to change anything. Cheap to clone.
+/// The way to change anything, with somebody behind it: the controller itself, unless [`Changes::by`] says otherwise. Cheap to clone.
 #[derive(Clone)]
 pub struct Changes {
     store: Store,
@@ -71,6 +71,18 @@ impl Changes {
     /// Changes on a store.
     pub fn new(store: Store, surroundings: Surroundings) -> Self {
         Self { store, surroundings: Arc::new(surroundings) }
+    }
+
+    /// The same, with this author behind them.
+    #[must_use]
+    pub fn by(&self, author: Author) -> Self {
+        Self { store: self.store.by(author), surroundings: self.surroundings.clone() }
+    }
+
+    /// The same, known by now to be made by this identity.
+    #[must_use]
+    pub fn known_as(&self, identity: &Id<Identity>) -> Self {
+        self.by(self.store.author().clone().known_as(identity))
     }
 
     /// Runs a job in one transaction. When this returns, what it wrote is on disk and visible everywhere.

@@ -58,7 +58,8 @@ pub struct Restore {
     which: Which,
 }
 
-type Acted = Result<Outcome, String>;
+/// What came of a command, or one line that says why nothing did.
+pub type Acted = Result<Outcome, String>;
 
 impl Snapshot {
     /// Does it, and says so.
@@ -123,7 +124,7 @@ impl Restore {
 }
 
 /// Has a command done by the controller if it runs, or else does the same to its file.
-fn running(config: &Config, command: &Command, closed: impl FnOnce(&Path) -> Result<Outcome, Failed>) -> Acted {
+pub fn running(config: &Config, command: &Command, closed: impl FnOnce(&Path) -> Result<Outcome, Failed>) -> Acted {
     match asked(config, command) {
         Some(told) => told,
         None => judged(closed(&config.data)),
@@ -131,7 +132,7 @@ fn running(config: &Config, command: &Command, closed: impl FnOnce(&Path) -> Res
 }
 
 /// A damaged file is a finding, not a failure.
-fn judged(acted: Result<Outcome, Failed>) -> Acted {
+pub fn judged(acted: Result<Outcome, Failed>) -> Acted {
     match acted {
         Err(Failed::Damaged(reason)) => Ok(Outcome::Problems(vec![reason])),
         other => other.map_err(|e| e.to_string()),

@@ -19,6 +19,7 @@ use crate::host::Outcome;
 use crate::logging;
 
 mod file;
+mod history;
 mod host;
 mod progress;
 pub mod run;
@@ -41,6 +42,7 @@ enum Command {
     Check(file::Check),
     Repair(file::Repair),
     Restore(file::Restore),
+    History(history::History),
 }
 
 /// Does what this process was asked for. `start` runs a controller until it is told to stop; the log works by then.
@@ -68,6 +70,7 @@ pub fn act<E: Display>(
         Command::Check(arguments) => tell(arguments.act(environment)),
         Command::Repair(arguments) => tell(arguments.act(environment)),
         Command::Restore(arguments) => tell(arguments.act(environment)),
+        Command::History(arguments) => tell(arguments.act(environment)),
     }
 }
 

@@ -93,6 +93,8 @@ pub async fn redeem(desk: &Desk<'_>, request: Request) -> Result<Issued> {
     if request.method.is_some_and(|meant| meant != method) {
         return Err(unknown());
     }
+    let known = enrollment.spec.identity_id.as_ref().map(|identity| desk.changes.known_as(identity));
+    let desk = &Desk { changes: known.as_ref().unwrap_or(desk.changes), ..*desk };
     match method {
         Method::Ott => ott::redeem(desk, enrollment, &request.offer).await,
         Method::OttCa => ottca::redeem(desk, enrollment, &request.chain).await,

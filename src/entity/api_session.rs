@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Authenticator, ConfigType, Entity, EntityRef, ExternalJwtSigner, Facts, FactsExt, Field, Id, Identity, Kind, OnDelete, Record,
-    Reference,
+    Action, Authenticator, ConfigType, Entity, EntityRef, ExternalJwtSigner, Facts, FactsExt, Field, Id, Identity, Kind, Logged, OnDelete,
+    Record, Reference,
 };
 use crate::{
     clock::Timestamp,
@@ -17,6 +17,7 @@ use crate::{
 
 /// A log-in that is still good. No request writes it as such, and nothing prints the token.
 #[derive(Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ApiSession {
     /// Whoever shows it is the identity.
     pub token: String,
@@ -173,6 +174,8 @@ impl Entity for ApiSession {
         Reference::to::<Authenticator>("authenticator", |r| r.spec.authenticator().into_iter().collect(), OnDelete::Cascade),
     ];
     const LINKS: &'static [&'static str] = &["sessions"];
+    const LOGGED: Logged =
+        Logged::Visits { comes: Action::Login, goes: Action::Logout, shown: &["identityId", "authenticatorId", "ipAddress"] };
     type State = ();
     type View = View;
 

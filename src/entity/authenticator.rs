@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Ca, Entity, EntityRef, Facts, FactsExt, Field, Id, Identity, Kind, OnDelete, Record, Reference};
+use super::{Ca, Entity, EntityRef, Facts, FactsExt, Field, Id, Identity, Kind, Logged, OnDelete, Record, Reference};
 use crate::{
     error::{Error, Result},
     pki::Certificate,
@@ -26,6 +26,7 @@ pub fn check_username(name: &str) -> Result<()> {
 
 /// A credential of an identity. No request writes it as such, and nothing prints it.
 #[derive(Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Authenticator {
     pub identity_id: Id<Identity>,
     pub credential: Credential,
@@ -33,6 +34,7 @@ pub struct Authenticator {
 
 /// Where a credential comes from.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct State {
     /// The CA that issued the certificate, if it was not this controller: with the CA the credential goes.
     pub ca_id: Option<Id<Ca>>,
@@ -40,6 +42,7 @@ pub struct State {
 
 /// What is compared with what a caller shows.
 #[derive(Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Credential {
     /// User name and password; of the password only a PHC string of its hash.
     Updb { username: String, password: String },
@@ -155,6 +158,7 @@ impl Entity for Authenticator {
         Reference::to::<Identity>("identity", |r| vec![r.spec.identity_id.as_str()], OnDelete::Cascade),
         Reference::to::<Ca>("ca", |r| r.state.ca_id.iter().map(Id::as_str).collect(), OnDelete::Cascade),
     ];
+    const LOGGED: Logged = Logged::Changes { secret: &["/credential/updb/password"], quiet: &[] };
     type State = State;
     type View = View;
 

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Entity, ExternalIdClaim, Facts, Field, Id, Kind, Record, Roles,
+    Entity, ExternalIdClaim, Facts, Field, Id, Kind, Logged, Record, Roles,
     external_id_claim::{ClaimLocation, ClaimMatcher},
 };
 use crate::{
@@ -66,6 +66,7 @@ impl Ca {
 
 /// What only code sets.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct State {
     /// Of the first certificate.
     pub fingerprint: String,
@@ -107,6 +108,7 @@ impl Entity for Ca {
     ];
     const FIXED: &'static [&'static str] = &["certPem"];
     const REQUIRED_ON_REPLACE: &'static [&'static str] = &["identityNameFormat"];
+    const LOGGED: Logged = Logged::Changes { secret: &["/verificationToken"], quiet: &[] };
     type State = State;
     type View = View;
 

@@ -14,6 +14,7 @@ use crate::{
 
 /// A member of a group of controllers. No request writes it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Controller {
     pub name: String,
     pub cert_pem: String,

@@ -42,6 +42,7 @@ pub struct EdgeRouter {
 
 /// What only code sets. Both routers have it.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct State {
     /// Whether it has enrolled.
     pub is_verified: bool,

@@ -4,13 +4,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Ca, EdgeRouter, Entity, EntityRef, Facts, FactsExt, Field, Id, Identity, Kind, OnDelete, Record, Reference, TransitRouter,
+    Ca, EdgeRouter, Entity, EntityRef, Facts, FactsExt, Field, Id, Identity, Kind, Logged, OnDelete, Record, Reference, TransitRouter,
     authenticator::check_username,
 };
 use crate::{clock::Timestamp, error::Result, query::Type};
 
 /// A one-time token that is outstanding. No request writes it as such, and nothing prints it.
 #[derive(Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Enrollment {
     pub method: Method,
     /// Whoever shows it gets the credential.
@@ -134,6 +135,7 @@ impl Entity for Enrollment {
         Reference::to::<TransitRouter>("transitRouter", |r| text(&r.spec.transit_router_id).into_iter().collect(), OnDelete::Cascade),
         Reference::to::<Ca>("caId", |r| text(&r.spec.ca_id).into_iter().collect(), OnDelete::Cascade),
     ];
+    const LOGGED: Logged = Logged::Changes { secret: &["/token", "/jwt"], quiet: &[] };
     type State = ();
     type View = View;
 

@@ -48,6 +48,7 @@ pub struct ExternalJwtSigner {
 
 /// What the certificate says.
 #[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct State {
     pub fingerprint: Option<String>,
     pub common_name: String,

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 pub use super::identity_state::{IdentityKind, Override, State};
 use super::{
-    ApiSession, AuthPolicy, Config, Document, Entity, EntityRef, Facts, FactsExt, Field, Id, IdentityType, Kind, Mfa, OnDelete, Precedence,
-    Record, Reference, Roles, Service,
+    ApiSession, AuthPolicy, Config, Document, Entity, EntityRef, Facts, FactsExt, Field, Id, IdentityType, Kind, Logged, Mfa, OnDelete,
+    Precedence, Record, Reference, Roles, Service,
     identity_parts::{Credentials, EnvInfo, Filled, Outstanding, SdkInfo},
 };
 use crate::{clock::Timestamp, error::Result, query::Type};
@@ -159,6 +159,7 @@ impl Entity for Identity {
         "enrollments",
         "service-configs",
     ];
+    const LOGGED: Logged = Logged::Changes { secret: &[], quiet: &["envInfo", "sdkInfo"] };
     type State = State;
     type View = View;
 

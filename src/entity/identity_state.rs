@@ -16,6 +16,7 @@ pub enum IdentityKind {
 
 /// What only code sets.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct State {
     pub is_default_admin: bool,
     pub kind: IdentityKind,

@@ -5,7 +5,7 @@ use std::any::Any;
 use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::{Facts, Field, Record, Reference};
+use super::{Facts, Field, Logged, Record, Reference};
 use crate::error::{Error, Result};
 
 /// The names of a kind.
@@ -46,6 +46,8 @@ pub trait Entity: Serialize + DeserializeOwned + Clone + Send + Sync + 'static {
     const MEMBERS: &'static [(&'static str, &'static str)] = &[];
     /// How the spec is stored.
     const DISK: Disk = Disk::Binary;
+    /// What the history tells of it.
+    const LOGGED: Logged = Logged::Changes { secret: &[], quiet: &[] };
     /// The version of the stored shape. Whoever changes `Self` or `State` takes the next one, keeps the structs as they were and
     /// reads them in [`Entity::upgrade`].
     const VERSION: u8 = 1;

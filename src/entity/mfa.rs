@@ -3,11 +3,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ApiSession, Entity, Facts, Field, Id, Identity, Kind, OnDelete, Record, Reference};
+use super::{ApiSession, Entity, Facts, Field, Id, Identity, Kind, Logged, OnDelete, Record, Reference};
 use crate::{error::Result, query::Type};
 
 /// The second factor of one identity. No request writes it as such.
 #[derive(Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Mfa {
     pub identity_id: Id<Identity>,
     /// The shared secret and the recovery codes, sealed (`authentication/codes.rs`).
@@ -49,6 +50,7 @@ impl Entity for Mfa {
     const FIELDS: &'static [Field<Self>] = &[Field::inner_unique("identity", Type::Text, |r| r.spec.identity_id.as_str().into())];
     const REFERENCES: &'static [Reference<Self>] =
         &[Reference::to::<Identity>("identity", |r| vec![r.spec.identity_id.as_str()], OnDelete::Cascade)];
+    const LOGGED: Logged = Logged::Changes { secret: &["/sealed"], quiet: &["used"] };
     type State = State;
     type View = View;
 

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ApiSession, Entity, EntityRef, Facts, FactsExt, Field, Id, Identity, Kind, OnDelete, PolicyType, Record, Reference, Service,
+    ApiSession, Entity, EntityRef, Facts, FactsExt, Field, Id, Identity, Kind, Logged, OnDelete, PolicyType, Record, Reference, Service,
     ServicePolicy,
 };
 use crate::{error::Result, query::Type};
@@ -59,6 +59,7 @@ impl Entity for Session {
         Reference::to::<Service>("service", |r| vec![r.spec.service_id.as_str()], OnDelete::Cascade),
     ];
     const LINKS: &'static [&'static str] = &["route-path"];
+    const LOGGED: Logged = Logged::Nothing;
     type State = ();
     type View = View;
 

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ApiSession, Entity, Facts, Field, Id, Kind, OnDelete, Record, Reference};
+use super::{ApiSession, Entity, Facts, Field, Id, Kind, Logged, OnDelete, Record, Reference};
 use crate::{clock::Timestamp, error::Result, query::Type};
 
 /// A certificate that was issued to the holder of an API session. No request writes it as such.
@@ -40,6 +40,7 @@ impl Entity for SessionCertificate {
     ];
     const REFERENCES: &'static [Reference<Self>] =
         &[Reference::to::<ApiSession>("apiSession", |r| vec![r.spec.api_session_id.as_str()], OnDelete::Cascade)];
+    const LOGGED: Logged = Logged::Nothing;
     type State = ();
     type View = View;
 

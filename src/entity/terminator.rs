@@ -5,7 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    EdgeRouter, Entity, EntityRef, Facts, FactsExt, Field, Id, Kind, OnDelete, Precedence, Record, Reference, Service, TransitRouter,
+    EdgeRouter, Entity, EntityRef, Facts, FactsExt, Field, Id, Kind, Logged, OnDelete, Precedence, Record, Reference, Service,
+    TransitRouter,
 };
 use crate::{
     error::{Error, Result},
@@ -40,6 +41,7 @@ pub struct Terminator {
 
 /// What only code sets.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct State {
     /// Whether `router` is a transit router.
     pub is_on_transit_router: bool,
@@ -100,6 +102,7 @@ impl Entity for Terminator {
     ];
     const FIXED: &'static [&'static str] = &["service", "identity", "identitySecret"];
     const REQUIRED_ON_REPLACE: &'static [&'static str] = &["service"];
+    const LOGGED: Logged = Logged::Changes { secret: &["/identitySecret"], quiet: &[] };
     type State = State;
     type View = View;
 

@@ -26,7 +26,7 @@ use crate::{
     maintenance::{Maintenance, Work},
     pki::{Certificate, Role},
     posture::Posture,
-    store::{Finding, Manifest, Report, Store, Watch},
+    store::{Finding, Manifest, Noted, Report, Store, Verified, Watch},
 };
 
 /// What can be asked.
@@ -60,6 +60,10 @@ pub enum Command {
     },
     Check,
     Repair,
+    /// Follows the chain of the history, and compares a row that was noted elsewhere.
+    VerifyHistory {
+        noted: Option<Noted>,
+    },
 }
 
 /// What came of a command, in lines for a person.
@@ -82,6 +86,7 @@ impl fmt::Debug for Command {
             Self::Snapshot { to } => write!(f, "snapshot to {to:?}"),
             Self::Check => f.write_str("check the file"),
             Self::Repair => f.write_str("repair the file"),
+            Self::VerifyHistory { .. } => f.write_str("verify the history"),
         }
     }
 }
@@ -117,6 +122,7 @@ impl Host {
             Command::Snapshot { to } => self.maintenance.snapshot_to(&to, watch).map(|manifest| vec![copied(&manifest, &to)]),
             Command::Check => return Ok(found(&self.maintenance.run(Work::Check, watch)?)),
             Command::Repair => return Ok(found(&self.maintenance.run(Work::Repair, watch)?)),
+            Command::VerifyHistory { noted } => return Ok(followed(&self.store.verify_history(noted.as_ref())?)),
         };
         lines.map(Outcome::Done)
     }
@@ -204,6 +210,14 @@ pub fn described(manifest: &Manifest) -> String {
     let records = manifest.records().map(|(kind, count)| format!("{count} {kind}")).collect::<Vec<_>>().join(", ");
     let Manifest { format, release, made_at, .. } = manifest;
     format!("the state of {made_at}, format {format} of release {release}: {records}")
+}
+
+/// What a look at the history found. Without a fault, its end is told as it is to be noted.
+pub fn followed(Verified { rows, last, faults }: &Verified) -> Outcome {
+    if faults.is_empty() {
+        return Outcome::Done(vec![format!("nothing is wrong with {rows} rows; the last is {last}")]);
+    }
+    Outcome::Problems(faults.clone())
 }
 
 /// What a look at the file found.

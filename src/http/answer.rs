@@ -1,7 +1,8 @@
 //! What the functions in the route tables answer: each answer describes itself and turns into a reply.
 
-use std::marker::PhantomData;
+use std::{marker::PhantomData, pin::Pin};
 
+use futures_util::Stream;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -21,8 +22,24 @@ const JWT: &str = "application/jwt";
 pub struct Reply {
     pub status: u16,
     pub media: &'static str,
-    pub body: Vec<u8>,
+    pub body: Content,
     pub headers: Vec<(&'static str, String)>,
+}
+
+/// The body of a reply.
+pub enum Content {
+    Whole(Vec<u8>),
+    /// As it comes into being.
+    Pieces(Pieces),
+}
+
+/// Parts of a body, in order. Not `Send`: they stay on the thread of their connection.
+pub type Pieces = Pin<Box<dyn Stream<Item = Vec<u8>>>>;
+
+impl From<Vec<u8>> for Content {
+    fn from(body: Vec<u8>) -> Self {
+        Self::Whole(body)
+    }
 }
 
 impl Reply {
@@ -32,7 +49,7 @@ impl Reply {
     /// The value has no JSON form, which is a defect.
     pub fn json(status: u16, value: &impl Serialize) -> Result<Self> {
         let body = serde_json::to_vec(value).map_err(|e| Error::Internal(format!("an answer as JSON: {e}")))?;
-        Ok(Self { status, media: JSON, body, headers: Vec::new() })
+        Ok(Self { status, media: JSON, body: body.into(), headers: Vec::new() })
     }
 }
 
@@ -165,7 +182,7 @@ impl Answer for Token {
         operation.answer = Some(AnswerShape { status: 200, content: vec![(JWT, Some(text))], tagged: false });
     }
     fn reply(self) -> Result<Reply> {
-        Ok(Reply { status: 200, media: JWT, body: self.0.into_bytes(), headers: Vec::new() })
+        Ok(Reply { status: 200, media: JWT, body: self.0.into_bytes().into(), headers: Vec::new() })
     }
 }
 
@@ -208,7 +225,7 @@ impl<T: Serialize + JsonSchema + 'static> Answer for Joined<T> {
     fn reply(self) -> Result<Reply> {
         let meta = serde_json::to_vec(&self.meta).map_err(|e| Error::Internal(format!("an answer as JSON: {e}")))?;
         let body = [br#"{"data":["#.as_slice(), &self.entries, br#"],"meta":"#, &meta, b"}"].concat();
-        Ok(Reply { status: 200, media: JSON, body, headers: Vec::new() })
+        Ok(Reply { status: 200, media: JSON, body: body.into(), headers: Vec::new() })
     }
 }
 

@@ -7,9 +7,10 @@ use rustls::pki_types::CertificateDer;
 use super::services::Services;
 use crate::{
     authentication::Caller,
+    change::Changes,
     clock::Timestamp,
     enrollment::Desk,
-    entity::{Identity, Record},
+    entity::{Author, Identity, Record},
     error::{Error, Result},
     pki::Certificate,
     posture::Evidence,
@@ -24,6 +25,13 @@ pub struct Peer {
     pub certificates: Arc<[CertificateDer<'static>]>,
 }
 
+impl Peer {
+    /// The address as text.
+    pub fn shown(&self) -> Option<String> {
+        self.address.map(|address| address.to_string())
+    }
+}
+
 /// A request as its function sees it: who asks, from where and when, and everything there is to answer with.
 pub struct Call {
     pub services: Arc<Services>,
@@ -32,6 +40,8 @@ pub struct Call {
     pub peer: Peer,
     /// The bearer token of the request, if it carries exactly one.
     pub bearer: Option<Arc<str>>,
+    /// The way to change anything, with the caller behind it.
+    pub changes: Changes,
     pub now: Timestamp,
 }
 
@@ -43,6 +53,16 @@ impl Deref for Call {
 }
 
 impl Call {
+    /// A request that got this far.
+    pub fn new(services: &Arc<Services>, caller: Option<Arc<Caller>>, peer: Peer, bearer: Option<Arc<str>>) -> Self {
+        let author = Author::remote(peer.shown());
+        let author = match &caller {
+            Some(caller) => caller.author(author),
+            None => author,
+        };
+        Self { services: services.clone(), caller, peer, bearer, changes: services.changes.by(author), now: services.clock.now() }
+    }
+
     /// The caller of an operation that needs a session.
     ///
     /// # Errors
@@ -58,8 +78,8 @@ impl Call {
 
     /// What enrolling is done with.
     pub fn desk(&self) -> Desk<'_> {
-        let Services { store, changes, holdings, passwords, .. } = &*self.services;
-        Desk { store, changes, holdings, passwords, now: self.now }
+        let Services { store, holdings, passwords, .. } = &*self.services;
+        Desk { store, changes: &self.changes, holdings, passwords, now: self.now }
     }
 
     /// What is known of the caller's endpoint.

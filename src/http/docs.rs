@@ -25,5 +25,5 @@ pub fn file(path: &str) -> Option<Reply> {
         ("referrer-policy", "no-referrer".into()),
     ];
     headers.extend(encoding.map(|encoding| ("content-encoding", encoding.to_owned())));
-    Some(Reply { status: 200, media, body: body.to_vec(), headers })
+    Some(Reply { status: 200, media, body: body.to_vec().into(), headers })
 }

@@ -168,7 +168,7 @@ pub fn reply(error: &Error, request_id: &str) -> Reply {
     let envelope =
         ErrorEnvelope { error: ApiError { code: code.into(), message, request_id: request_id.into(), cause }, meta: Meta::default() };
     let mut reply =
-        Reply::json(status, &envelope).unwrap_or(Reply { status, media: "application/json", body: Vec::new(), headers: Vec::new() });
+        Reply::json(status, &envelope).unwrap_or(Reply { status, media: "application/json", body: Vec::new().into(), headers: Vec::new() });
     if let Error::Busy { retry_after } = error {
         reply.headers.push(("retry-after", retry_after.to_string()));
     }

@@ -3,18 +3,21 @@
 //! actix-web does HTTP and TLS; routing is one radix tree behind its default service, because actix tries its own resources one
 //! after the other. The order of judgement is: path, method, session, permission, media types, body.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    convert::Infallible,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder, http::StatusCode, web};
-use futures_util::FutureExt;
+use futures_util::{FutureExt, StreamExt};
 use tracing::Instrument;
 
 use super::{
     Interfaces,
-    answer::Reply,
+    answer::{Content, Reply},
     body::Incoming,
     call::{Call, Peer},
     cors, docs, error, media,
@@ -25,7 +28,7 @@ use super::{
     services::Services,
 };
 use crate::{
-    authentication::Caller,
+    authentication::{Caller, Refused},
     error::{Error, Refusal, Result},
 };
 
@@ -99,9 +102,18 @@ pub async fn serve(request: HttpRequest, payload: web::Payload, front: web::Data
         Ok(Err(_)) => Err(Error::Internal("a panic while answering".into())),
         Err(_) => Err(Error::Refused(Refusal::Timeout)),
     };
+    if let Err(fault) = &result
+        && let Some(refused) = Refused::of(fault, known.as_deref(), peer(&request).shown())
+    {
+        services.refusals.note(&services.store, refused, services.clock.now()).await;
+    }
     let reply = result.unwrap_or_else(|fault| span.in_scope(|| error::reply(&fault, &id)));
-    span.in_scope(|| tracing::debug!(status = reply.status, bytes = reply.body.len(), "answered"));
+    span.in_scope(|| tracing::debug!(status = reply.status, "answered"));
     send(&request, services, reply, known.as_deref())
+}
+
+fn peer(request: &HttpRequest) -> Peer {
+    request.conn_data::<Peer>().cloned().unwrap_or(Peer { address: None, certificates: Arc::new([]) })
 }
 
 /// The token of the only `Authorization` header (RFC 6750, section 2.1).
@@ -115,10 +127,7 @@ fn bearer(request: &HttpRequest) -> Option<Arc<str>> {
 async fn resolve(request: &HttpRequest, bearer: Option<&str>, services: &Services) -> Result<Option<Arc<Caller>>> {
     let Some(token) = request.headers().get("zt-session") else { return Ok(None) };
     let Some(token) = token.to_str().ok().filter(|token| !token.is_empty()) else { return Err(Error::Unauthorized { anonymous: false }) };
-    let now = services.clock.now();
-    let found = services.sessions.resolve(&services.store, token, now)?;
-    let mut caller = found.ok_or(Error::Unauthorized { anonymous: false })?;
-    services.tokens.satisfy(&services.store, now, bearer, &mut caller).await?;
+    let caller = services.caller(token, bearer).await?.ok_or(Error::Unauthorized { anonymous: false })?;
     Ok(Some(Arc::new(caller)))
 }
 
@@ -148,8 +157,7 @@ async fn answer(
     let parameters = &row.operation.parameters;
     let query = request.uri().query().unwrap_or_default();
     let mut incoming = Incoming { segments, query, headers: request.headers(), body, parameters, shape };
-    let peer = request.conn_data::<Peer>().cloned().unwrap_or(Peer { address: None, certificates: Arc::new([]) });
-    let call = Call { services: front.services.clone(), caller, peer, bearer, now: front.services.clock.now() };
+    let call = Call::new(&front.services, caller, peer(request), bearer);
     let mut reply = (row.start)(call, &mut incoming)?.await?;
     if row.charset && reply.media == JSON {
         reply.media = "application/json; charset=utf-8";
@@ -240,5 +248,9 @@ fn send(request: &HttpRequest, services: &Services, reply: Reply, caller: Option
     for (name, value) in reply.headers {
         answer.insert_header((name, value));
     }
-    answer.content_type(reply.media).body(reply.body)
+    answer.content_type(reply.media);
+    match reply.body {
+        Content::Whole(body) => answer.body(body),
+        Content::Pieces(pieces) => answer.streaming(pieces.map(|piece| Ok::<_, Infallible>(web::Bytes::from(piece)))),
+    }
 }

@@ -37,6 +37,7 @@ mod verbs;
 pub use common::texts::Texts;
 pub use descriptions::Descriptions;
 pub use front::Front;
+pub use overkeep::Watchers;
 pub use route::{Found, Interface};
 pub use row::{Permission, Row};
 pub use server::{Listener, serve};

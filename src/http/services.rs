@@ -4,11 +4,13 @@ use std::{sync::Arc, time::Duration};
 
 use super::common::texts::Texts;
 use super::descriptions::Descriptions;
+use super::overkeep::Watchers;
 use crate::{
     access::Access,
-    authentication::{Codes, Passwords, Sessions, Tokens},
+    authentication::{Caller, Codes, Passwords, Refusals, Sessions, Tokens},
     change::Changes,
     clock::Clock,
+    error::Result,
     maintenance::Maintenance,
     network::Network,
     pki::Holdings,
@@ -30,6 +32,8 @@ pub struct Services {
     pub passwords: Passwords,
     pub codes: Codes,
     pub tokens: Tokens,
+    pub refusals: Refusals,
+    pub watchers: Arc<Watchers>,
     pub clock: Clock,
     /// New at every start; clients read the version again when it changes.
     pub instance: String,
@@ -42,6 +46,19 @@ pub struct Services {
     pub limits: Limits,
     /// Services as text, for lists.
     pub texts: Texts,
+}
+
+impl Services {
+    /// The caller with a session's token, and with the bearer token of an external signer, if one is shown. Counts as activity.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub async fn caller(&self, token: &str, bearer: Option<&str>) -> Result<Option<Caller>> {
+        let now = self.clock.now();
+        let Some(mut caller) = self.sessions.resolve(&self.store, token, now)? else { return Ok(None) };
+        self.tokens.satisfy(&self.store, now, bearer, &mut caller).await?;
+        Ok(Some(caller))
+    }
 }
 
 /// Bounds on requests.

@@ -16,7 +16,7 @@ use crate::{
     change::{Change, Lifecycle},
     entity::{Entity, FactsExt, Id, Record, Words, filterable},
     error::{Error, Result},
-    query::{self, Window},
+    query::{self, Vocabulary, Window},
     store::{Read, Scope},
 };
 
@@ -49,12 +49,20 @@ impl Listing {
     /// # Errors
     /// Filter or sort cannot be read.
     pub fn query<E: Entity>(&self) -> Result<(query::Query, Window)> {
+        self.over(Words::<E>::WORDS)
+    }
+
+    /// The same over whatever has these words.
+    ///
+    /// # Errors
+    /// As in [`Listing::query`].
+    pub fn over(&self, words: &dyn Vocabulary) -> Result<(query::Query, Window)> {
         let text = self.filter.as_deref().unwrap_or_default();
-        let mut query = query::Query::parse(text, Words::<E>::WORDS).map_err(|fault| Error::Filter(fault.to_string()))?;
+        let mut query = query::Query::parse(text, words).map_err(|fault| Error::Filter(fault.to_string()))?;
         if query.sort.is_empty()
             && let Some(sort) = self.sort.as_deref().filter(|sort| !sort.trim().is_empty())
         {
-            query.sort = query::parse_sort(sort, Words::<E>::WORDS).map_err(|fault| Error::Sort(fault.to_string()))?;
+            query.sort = query::parse_sort(sort, words).map_err(|fault| Error::Sort(fault.to_string()))?;
         }
         let window = Window::new(&query, self.limit, self.offset);
         Ok((query, window))

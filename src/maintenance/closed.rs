@@ -12,7 +12,7 @@ use crate::{
     change::KINDS,
     clock::Timestamp,
     error::Error,
-    store::{Finding, Manifest, OpenError, Options, Report, Store, Watch, beside},
+    store::{Finding, Manifest, Noted, OpenError, Options, Report, Store, Verified, Watch, beside},
 };
 
 /// Why nothing came of it; one line for a person.
@@ -53,6 +53,14 @@ pub struct Found {
 /// The file is damaged as a whole, or cannot be looked at.
 pub fn check(file: &Path, watch: &Watch) -> Result<Found, Failed> {
     inspect(&look(file)?, file, watch)
+}
+
+/// Follows the chain of its history.
+///
+/// # Errors
+/// As [`check`].
+pub fn verify_history(file: &Path, noted: Option<&Noted>) -> Result<Verified, Failed> {
+    Ok(look(file)?.verify_history(noted)?)
 }
 
 /// Copies the file to a new one.

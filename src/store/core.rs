@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
     clock::Clock,
+    entity::Author,
     error::{Error, Result},
 };
 
@@ -46,9 +47,9 @@ impl Core {
     }
 
     /// A job's view of the group's transaction.
-    pub fn job<'t>(&'t self, rows: &'t Writing<'_>) -> Tx<'t> {
+    pub fn job<'t>(&'t self, rows: &'t Writing<'_>, author: Arc<Author>) -> Tx<'t> {
         let read = Read { rows, core: self, now: self.clock.now(), abandoned: None };
-        Tx { read, rows, events: std::cell::RefCell::default() }
+        Tx { read, rows, events: std::cell::RefCell::default(), author }
     }
 
     /// Refuses every write from now on.

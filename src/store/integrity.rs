@@ -1,9 +1,9 @@
 //! Whether the file is sound, and mending what has one right answer. Works while everything else goes on.
 //!
 //! What is looked at: each record can be read; the index has the entries that [`index::entries`](super::entries) says and no others; what a
-//! record refers to exists; no two records share what must be unique. What is mended: the index, from the records; a reference to
+//! record refers to exists; no two records share what must be unique; each row of the history is chained to the one before. What is mended: the index, from the records; a reference to
 //! nothing, as if its target were deleted just now. What is not: a record that cannot be read, a value that two records share, a reference that
-//! would not have let its target go. A description names records and fields and never a value, for some values are secrets.
+//! would not have let its target go, a row of the history. A description names records and fields and never a value, for some values are secrets.
 
 use std::{
     collections::HashSet,
@@ -162,7 +162,7 @@ struct Inspection<'i> {
 impl Inspection<'_> {
     fn run(&mut self) -> Result<()> {
         let kinds = self.read.core.registry.entries();
-        let tables = (0..kinds.len()).map(Table::Records).chain([Table::Index]);
+        let tables = (0..kinds.len()).map(Table::Records).chain([Table::Index, Table::History]);
         let total: u64 = tables.map(|table| self.read.rows.len(table)).sum::<Result<u64>>()?;
         self.watch.begin(total);
         let read = self.read;
@@ -174,6 +174,10 @@ impl Inspection<'_> {
         }
         read.scan(Table::Index, ALL, &mut |key, row| {
             self.row(key, row)?;
+            self.next()
+        })?;
+        read.follow_history(&mut |fault, _| {
+            fault.into_iter().for_each(|fault| self.tell(Remedy::None, fault));
             self.next()
         })
     }

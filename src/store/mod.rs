@@ -15,6 +15,7 @@ mod codec;
 mod core;
 mod delete;
 mod event;
+mod history;
 mod index;
 mod integrity;
 mod manifest;
@@ -44,6 +45,7 @@ use tokio::sync::{Semaphore, oneshot};
 
 pub use codec::{decode, encode};
 pub use event::{Event, Listener, Side};
+pub use history::{Keep, Noted, Verified};
 pub use index::{IndexEntry, entries};
 pub use integrity::{Finding, Report};
 pub use manifest::Manifest;
@@ -62,7 +64,7 @@ use self::{
 };
 use crate::{
     clock::Clock,
-    entity::RouterLink,
+    entity::{Author, RouterLink},
     error::{Error, Result},
 };
 
@@ -95,9 +97,10 @@ impl Default for Options {
     }
 }
 
-/// The store. Clones are the same store; it closes with the last of them, or by [`Store::close`].
+/// The store, and who is behind what is written through this handle: the controller itself, unless [`Store::by`] says otherwise.
+/// Clones are the same store; it closes with the last of them, or by [`Store::close`].
 #[derive(Clone)]
-pub struct Store(Arc<Inner>);
+pub struct Store(Arc<Inner>, Arc<Author>);
 
 struct Inner {
     core: Arc<Core>,
@@ -165,14 +168,26 @@ impl Store {
         let started = writer::start(core.clone(), options.queue, options.group);
         let (jobs, writer) = started.map_err(|reason| OpenError::Io { path: path.into(), reason })?;
         let slots = options.scans.max(1);
-        Ok(Self(Arc::new(Inner {
+        let inner = Inner {
             core,
             jobs: RwLock::new(Some(jobs)),
             writer: Mutex::new(Some(writer)),
             scans: Arc::new(Semaphore::new(slots)),
             admitted: Arc::new(Semaphore::new(slots * (1 + WAITING))),
             new,
-        })))
+        };
+        Ok(Self(Arc::new(inner), Arc::default()))
+    }
+
+    /// The same store, for what this author writes.
+    #[must_use]
+    pub fn by(&self, author: Author) -> Self {
+        Self(self.0.clone(), Arc::new(author))
+    }
+
+    /// Who is behind what is written through this handle.
+    pub fn author(&self) -> &Author {
+        &self.1
     }
 
     /// Whether nothing had ever been stored when it was opened; also after a crash before the first write.
@@ -194,7 +209,7 @@ impl Store {
     /// or may not be there after a restart; [`Error::Internal`] if the job panicked.
     pub async fn write<T: Send + 'static>(&self, work: impl FnOnce(&Tx<'_>) -> Result<T> + Send + 'static) -> Result<T> {
         let (reply, answer) = oneshot::channel();
-        self.submit(writer::job(work, move |result| drop(reply.send(result))))?;
+        self.submit(writer::job(self.1.clone(), work, move |result| drop(reply.send(result))))?;
         answer.await.unwrap_or_else(|_| Err(closed()))
     }
 
@@ -205,7 +220,7 @@ impl Store {
     /// As [`Store::write`].
     pub async fn rehearse<T: Send + 'static>(&self, work: impl FnOnce(&Tx<'_>) -> Result<T> + Send + 'static) -> Result<Vec<Event>> {
         let (reply, answer) = oneshot::channel();
-        self.submit(writer::rehearsal(work, move |result| drop(reply.send(result))))?;
+        self.submit(writer::rehearsal(self.1.clone(), work, move |result| drop(reply.send(result))))?;
         answer.await.unwrap_or_else(|_| Err(closed()))
     }
 
@@ -215,7 +230,7 @@ impl Store {
     /// As [`Store::write`].
     pub fn write_blocking<T: Send + 'static>(&self, work: impl FnOnce(&Tx<'_>) -> Result<T> + Send + 'static) -> Result<T> {
         let (reply, answer) = sync_channel(1);
-        self.submit(writer::job(work, move |result| drop(reply.send(result))))?;
+        self.submit(writer::job(self.1.clone(), work, move |result| drop(reply.send(result))))?;
         answer.recv().unwrap_or_else(|_| Err(closed()))
     }
 

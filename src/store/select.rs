@@ -242,7 +242,7 @@ fn ended(window: Window, at: u64) -> bool {
 }
 
 /// Whether a filter lets everything through without looking at it.
-fn always(predicate: &Predicate) -> bool {
+pub(super) fn always(predicate: &Predicate) -> bool {
     struct Probe(Cell<bool>);
     impl Subject for Probe {
         fn value(&self, _: &Symbol) -> Value<'_> {

@@ -19,6 +19,9 @@ pub type Keys<'k> = (Bound<&'k [u8]>, Bound<&'k [u8]>);
 /// Sees one row; says whether to go on.
 pub type Visit<'v> = &'v mut dyn FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>>;
 
+/// Sees one row.
+pub type See<'s> = &'s mut dyn FnMut(&[u8], &[u8]) -> Result<()>;
+
 /// A table of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Table {
@@ -27,6 +30,8 @@ pub enum Table {
     /// Name to value, for the rooms above.
     Settings,
     Index,
+    /// What happened, by sequence.
+    History,
     /// The records of the kind at this place of the registry, by id.
     Records(usize),
 }
@@ -37,13 +42,14 @@ impl Table {
             Self::Meta => "meta".into(),
             Self::Settings => "settings".into(),
             Self::Index => "index".into(),
+            Self::History => "history".into(),
             Self::Records(place) => format!("records.{}", kinds.get(place).map_or("", |entry| entry.kind.name)),
         }
     }
 
     /// All of them.
     pub fn all(kinds: &[super::Entry]) -> impl Iterator<Item = Self> {
-        [Self::Meta, Self::Settings, Self::Index].into_iter().chain((0..kinds.len()).map(Self::Records))
+        [Self::Meta, Self::Settings, Self::Index, Self::History].into_iter().chain((0..kinds.len()).map(Self::Records))
     }
 
     fn slot(self) -> usize {
@@ -51,7 +57,8 @@ impl Table {
             Self::Meta => 0,
             Self::Settings => 1,
             Self::Index => 2,
-            Self::Records(place) => 3 + place,
+            Self::History => 3,
+            Self::Records(place) => 4 + place,
         }
     }
 }
@@ -62,6 +69,8 @@ pub trait Rows {
     fn get(&self, table: Table, key: &[u8], see: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<bool>;
     /// Shows rows in the order of their keys. Rows that the visitor itself writes may or may not be shown.
     fn scan(&self, table: Table, keys: Keys<'_>, visit: Visit<'_>) -> Result<()>;
+    /// Shows the row with the last key, if there is any.
+    fn last(&self, table: Table, see: See<'_>) -> Result<bool>;
     fn len(&self, table: Table) -> Result<u64>;
 }
 
@@ -139,6 +148,11 @@ impl Rows for Reading<'_> {
             }
         }
         Ok(())
+    }
+
+    fn last(&self, table: Table, see: See<'_>) -> Result<bool> {
+        let Some((key, value)) = self.table(table)?.last().map_err(broken)? else { return Ok(false) };
+        see(key.value(), value.value()).map(|()| true)
     }
 
     fn len(&self, table: Table) -> Result<u64> {
@@ -234,6 +248,12 @@ impl Rows for Writing<'_> {
             count = (count * 4).min(512);
             rows = self.some(table, (Bound::Excluded(last), keys.1), count)?;
         }
+    }
+
+    fn last(&self, table: Table, see: See<'_>) -> Result<bool> {
+        let open = self.table(table)?.borrow();
+        let Some((key, value)) = open.last().map_err(broken)? else { return Ok(false) };
+        see(key.value(), value.value()).map(|()| true)
     }
 
     fn len(&self, table: Table) -> Result<u64> {

@@ -4,6 +4,7 @@ use std::{
     cell::RefCell,
     collections::BTreeSet,
     ops::{ControlFlow, Deref},
+    sync::Arc,
 };
 
 use super::{
@@ -13,7 +14,7 @@ use super::{
 };
 use crate::{
     clock::Timestamp,
-    entity::{AnyRecord, Entity, Facts, FactsExt, Id, Kind, Record, RouterLink},
+    entity::{AnyRecord, Author, Entity, Facts, FactsExt, Id, Kind, Record, RouterLink},
     error::{Error, Result},
 };
 
@@ -27,6 +28,8 @@ pub struct Tx<'t> {
     pub(super) read: Read<'t>,
     pub(super) rows: &'t dyn RowsMut,
     pub(super) events: RefCell<Vec<Event>>,
+    /// Who is behind it.
+    pub(super) author: Arc<Author>,
 }
 
 impl<'t> Deref for Tx<'t> {
@@ -91,6 +94,7 @@ impl Tx<'_> {
             self.rows.remove(Table::Index, &entry.key)?;
         }
         self.rows.remove(self.records::<E>()?, id.as_str().as_bytes())?;
+        self.tell_change(Some(&old), None)?;
         self.events.borrow_mut().extend(Event::new(Some(old), None));
         Ok(())
     }
@@ -111,6 +115,7 @@ impl Tx<'_> {
             self.rows.insert(Table::Index, &entry.key, &entry.row)?;
         }
         self.rows.insert(self.records::<E>()?, new.id.as_str().as_bytes(), &codec::encode(&new)?)?;
+        self.tell_change(old.as_ref(), Some(&new))?;
         self.events.borrow_mut().extend(Event::new(old, Some(new)));
         Ok(())
     }

@@ -22,10 +22,18 @@ use super::{
     core::Core,
     tables::{RowsMut, Writing, broken},
 };
-use crate::error::{Error, Result};
+use crate::{
+    entity::Author,
+    error::{Error, Result},
+};
 
 /// What waits in the queue: it is run with a transaction, or refused.
-pub type Job = Box<dyn FnOnce(Result<&Tx<'_>>) -> Outcome + Send>;
+pub struct Job {
+    author: Arc<Author>,
+    run: Run,
+}
+
+type Run = Box<dyn FnOnce(Result<&Tx<'_>>) -> Outcome + Send>;
 
 /// A job that was run.
 pub struct Outcome {
@@ -39,24 +47,28 @@ type Answer = Box<dyn FnOnce(Result<()>) + Send>;
 
 /// Makes a job of somebody's work.
 pub fn job<T: Send + 'static>(
+    author: Arc<Author>,
     work: impl FnOnce(&Tx<'_>) -> Result<T> + Send + 'static,
     reply: impl FnOnce(Result<T>) + Send + 'static,
 ) -> Job {
-    Box::new(move |tx| {
+    let run = Box::new(move |tx: Result<&Tx<'_>>| {
         let result = tx.and_then(|tx| guarded(tx, work));
-        Outcome { kept: result.is_ok(), answer: Box::new(move |committed| reply(committed.and(result))) }
-    })
+        Outcome { kept: result.is_ok(), answer: Box::new(move |committed: Result<()>| reply(committed.and(result))) }
+    });
+    Job { author, run }
 }
 
 /// Makes a job of somebody's work that is not to stay: the caller hears what it would have changed, and nobody else does.
 pub fn rehearsal<T: Send + 'static>(
+    author: Arc<Author>,
     work: impl FnOnce(&Tx<'_>) -> Result<T> + Send + 'static,
     reply: impl FnOnce(Result<Vec<Event>>) + Send + 'static,
 ) -> Job {
-    Box::new(move |tx| {
+    let run = Box::new(move |tx: Result<&Tx<'_>>| {
         let result = tx.and_then(|tx| guarded(tx, work).map(|_| tx.events.take()));
-        Outcome { kept: false, answer: Box::new(move |committed| reply(committed.and(result))) }
-    })
+        Outcome { kept: false, answer: Box::new(move |committed: Result<()>| reply(committed.and(result))) }
+    });
+    Job { author, run }
 }
 
 fn guarded<T>(tx: &Tx<'_>, work: impl FnOnce(&Tx<'_>) -> Result<T>) -> Result<T> {
@@ -104,7 +116,7 @@ impl Group<'_> {
         });
         match &committed {
             Ok(()) => self.told.iter().for_each(|events| self.core.publish(events)),
-            Err(e) => self.answers.extend(first.map(|job| job(Err(e.clone())).answer)),
+            Err(e) => self.answers.extend(first.map(|job| (job.run)(Err(e.clone())).answer)),
         }
         for answer in self.answers.drain(..) {
             answer(committed.clone());
@@ -123,8 +135,8 @@ impl Group<'_> {
         let rows = Writing::new(transaction, &self.core.names);
         let mut written = false;
         while let Some(job) = first.take().or_else(|| self.jobs.try_recv().ok()) {
-            let tx = self.core.job(&rows);
-            let Outcome { kept, answer } = job(Ok(&tx));
+            let tx = self.core.job(&rows, job.author);
+            let Outcome { kept, answer } = (job.run)(Ok(&tx));
             self.answers.push(answer);
             if kept && !rows.torn() {
                 written |= rows.keep();

@@ -6,10 +6,10 @@ use serde::Deserialize;
 use super::current::{SessionDetail, current};
 use crate::{
     authentication::{
-        Caller,
-        login::{self, Surroundings},
+        Caller, Refused,
+        login::{self, Principal, Surroundings},
     },
-    entity::{AuthQuery, EnvInfo, FactsExt, SdkInfo},
+    entity::{AuthQuery, Authenticator, EnvInfo, FactsExt, SdkInfo},
     error::{Error, Result},
     http::{
         answer::{Shown, WithHeaders},
@@ -26,6 +26,17 @@ pub enum AuthMethod {
     Password,
     Cert,
     ExtJwt,
+}
+
+impl AuthMethod {
+    /// The word on the wire.
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Password => "password",
+            Self::Cert => "cert",
+            Self::ExtJwt => "ext-jwt",
+        }
+    }
 }
 
 /// Which method.
@@ -58,21 +69,15 @@ pub async fn authenticate(
     OptionalBody(body): OptionalBody<Authenticate>,
 ) -> Result<WithHeaders<Shown<SessionDetail>>> {
     let body = body.unwrap_or_default();
-    let principal = match method {
-        AuthMethod::Password => {
-            let (Some(username), Some(password)) = (body.username.filter(|u| !u.is_empty()), body.password.filter(|p| !p.is_empty()))
-            else {
-                return Err(Error::Incomplete("user name and password are required".into()));
-            };
-            login::password(&call.store, &call.changes, &call.passwords, call.now, &username, password).await?
+    let principal = match judged(&call, method, &body).await {
+        Err(Error::InvalidAuth) => {
+            let refused = Refused { what: method.as_str(), identity: claimed(&call, method, &body)?, address: call.peer.shown() };
+            call.refusals.note(&call.store, refused, call.now).await;
+            return Err(Error::InvalidAuth);
         }
-        AuthMethod::Cert => login::certificate(&call.store, &call.holdings, call.now, &call.peer.certificates)?,
-        AuthMethod::ExtJwt => {
-            let bearer = call.bearer.as_deref().ok_or(Error::InvalidAuth)?;
-            call.tokens.login(&call.store, call.now, bearer).await?
-        }
+        other => other?,
     };
-    let address = call.peer.address.map(|address| address.to_string()).unwrap_or_default();
+    let address = call.peer.shown().unwrap_or_default();
     let surroundings = Surroundings { env_info: body.env_info, sdk_info: body.sdk_info, config_types: body.config_types, address };
     let session = login::open(&call.changes, principal, surroundings).await?;
     let token = session.spec.token.clone();
@@ -88,4 +93,34 @@ pub async fn authenticate(
         ("expires-at", call.now.plus(timeout).to_string()),
     ];
     Ok(WithHeaders(Shown(current(&call, &caller)?), headers))
+}
+
+/// Who the caller turns out to be.
+async fn judged(call: &Call, method: AuthMethod, body: &Authenticate) -> Result<Principal> {
+    match method {
+        AuthMethod::Password => {
+            let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+            let (Some(username), Some(password)) = (given(&body.username), given(&body.password)) else {
+                return Err(Error::Incomplete("user name and password are required".into()));
+            };
+            login::password(&call.store, &call.changes, &call.passwords, call.now, &username, password).await
+        }
+        AuthMethod::Cert => login::certificate(&call.store, &call.holdings, call.now, &call.peer.certificates),
+        AuthMethod::ExtJwt => {
+            let bearer = call.bearer.as_deref().ok_or(Error::InvalidAuth)?;
+            call.tokens.login(&call.store, call.now, bearer).await
+        }
+    }
+}
+
+/// The identity that a refused caller claimed to be, if there is one of that user name or certificate.
+fn claimed(call: &Call, method: AuthMethod, body: &Authenticate) -> Result<Option<String>> {
+    call.store.read(|tx| {
+        let found = match (method, &body.username, call.chain().first()) {
+            (AuthMethod::Password, Some(username), _) => tx.find_by::<Authenticator>("updbUsername", username)?,
+            (AuthMethod::Cert, _, Some(leaf)) => tx.find_by::<Authenticator>("certFingerprint", &leaf.fingerprint())?,
+            _ => None,
+        };
+        Ok(found.map(|authenticator| authenticator.spec.identity_id.into_text()))
+    })
 }

@@ -99,7 +99,7 @@ impl Answer for CaStore {
     }
     fn reply(self) -> Result<Reply> {
         let headers = vec![("content-transfer-encoding", "base64".to_owned())];
-        Ok(Reply { status: 200, media: "application/pkcs7-mime", body: self.0.into_bytes(), headers })
+        Ok(Reply { status: 200, media: "application/pkcs7-mime", body: self.0.into_bytes().into(), headers })
     }
 }
 

@@ -60,6 +60,6 @@ impl Answer for Picture {
         operation.errors.insert(404);
     }
     fn reply(self) -> Result<Reply> {
-        Ok(Reply { status: 200, media: "image/png", body: self.0, headers: vec![("cache-control", "no-store".into())] })
+        Ok(Reply { status: 200, media: "image/png", body: self.0.into(), headers: vec![("cache-control", "no-store".into())] })
     }
 }

@@ -71,7 +71,7 @@ impl Answer for Body {
         operation.answer = Some(AnswerShape { status: 200, content: vec![(YAML, Some(yaml)), (JSON, Some(json))], tagged: false });
     }
     fn reply(self) -> Result<Reply> {
-        Ok(Reply { status: 200, media: self.media, body: self.text, headers: Vec::new() })
+        Ok(Reply { status: 200, media: self.media, body: self.text.into(), headers: Vec::new() })
     }
 }
 

@@ -1,6 +1,10 @@
 //! What only this controller has, for administrators. The other two interfaces are the contract's, and stay as their clients know them.
 
+mod events;
 mod explain;
+mod history;
+
+pub use events::Watchers;
 
 use super::{common, route::Routes, row::Permission::*};
 
@@ -11,4 +15,8 @@ pub fn routes() -> Routes {
         .says("This description.")
         .get("/explain", Admin, explain::explain)
         .says("Why an identity may or may not dial or bind a service, and what would change that.")
+        .get("/history", Admin, history::list)
+        .says("What was changed, who logged in and who was refused, the newest first.")
+        .get("/events", Admin, events::watch)
+        .says("The same as it happens, as server-sent events.")
 }

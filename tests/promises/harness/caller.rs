@@ -134,7 +134,12 @@ impl Asking<'_> {
             self.caller.agent.run(request.body(self.body).unwrap())
         };
         let mut response = sent.unwrap_or_else(|e| panic!("{asked}: {e}"));
-        let body = response.body_mut().with_config().limit(1 << 28).read_to_vec().unwrap_or_else(|e| panic!("{asked}: {e}"));
+        let is_endless = response.headers().get("content-type").is_some_and(|media| media == "text/event-stream");
+        let body = if is_endless {
+            Vec::new()
+        } else {
+            response.body_mut().with_config().limit(1 << 28).read_to_vec().unwrap_or_else(|e| panic!("{asked}: {e}"))
+        };
         let answer = Answer::new(asked, response.status().as_u16(), response.headers().clone(), body);
         judge::judge(&self.method, &self.path, &answer);
         answer

@@ -99,6 +99,11 @@ impl House {
         self.controller.look_after();
     }
 
+    /// Ends it. Answers the directory with its file, `data`.
+    pub fn closed(mut self) -> TempDir {
+        self.directory.take().unwrap()
+    }
+
     /// Somebody without a session, at the client interface.
     pub fn nobody(&self) -> Caller {
         Caller { token: None, base: Base::Client, ..self.admin.clone() }

@@ -1,0 +1,369 @@
+//! The history in the file: rows that are only ever added, each chained to the one before, in the transaction of what they tell of.
+//!
+//! Key: the sequence, eight bytes. Row: `[hash 32][total u64, little endian][JSON]`. The hash is SHA-256 over the hash before, the key,
+//! the total and the JSON; the total counts the bytes of all rows there ever were, so that the size of those kept is a subtraction.
+//! Old rows go from the front; of the last one that went, sequence, hash and total stay behind as the anchor that the first row is
+//! chained to. Invariant: sequences have no gaps.
+//!
+//! The chain shows rows that were altered, taken out or put in by somebody who did not make all later hashes anew. Who did can only be
+//! found out by comparison with a hash that was noted elsewhere, which is what [`Noted`] is for.
+
+use std::{
+    fmt,
+    ops::{Bound, ControlFlow, RangeInclusive},
+    str::FromStr,
+};
+
+use ring::digest::{Context, SHA256};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Read, Store, Tx,
+    select::always,
+    tables::{Keys, Table},
+};
+use crate::{
+    clock::Timestamp,
+    entity::{Author, Deed, Entity, Happening, Record},
+    error::{Error, Result},
+    query::{Query, Window},
+};
+
+const HASH: usize = 32;
+/// Hash and total.
+const HEAD: usize = HASH + 8;
+/// The key of the anchor in the table about the file itself.
+const ANCHOR: &[u8] = b"history";
+/// Rows dropped in one transaction.
+const BATCH: usize = 512;
+/// At most this many faults are told.
+const TOLD: usize = 100;
+const ALL: Keys<'static> = (Bound::Unbounded, Bound::Unbounded);
+
+/// How much is kept.
+#[derive(Debug, Clone, Copy)]
+pub struct Keep {
+    /// Rows older than this go.
+    pub since: Timestamp,
+    /// The oldest rows go until the others have this many bytes.
+    pub bytes: u64,
+}
+
+/// A row as somebody noted it elsewhere; as text `sequence:hash`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Noted {
+    pub sequence: u64,
+    pub hash: String,
+}
+
+impl fmt::Display for Noted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.sequence, self.hash)
+    }
+}
+
+impl FromStr for Noted {
+    type Err = &'static str;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let parts = text.split_once(':').and_then(|(sequence, hash)| Some((sequence.parse().ok()?, hash.to_ascii_lowercase())));
+        let (sequence, hash) = parts.ok_or("it is a sequence, a colon and a hash")?;
+        Ok(Self { sequence, hash })
+    }
+}
+
+/// What a look at the whole chain found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verified {
+    pub rows: u64,
+    /// The last row, to be noted elsewhere.
+    pub last: Noted,
+    /// What does not fit, in the order of the rows; the first hundred.
+    pub faults: Vec<String>,
+}
+
+/// The end of the chain, or what its beginning is chained to.
+#[derive(Debug, Clone, Copy, Default)]
+struct Link {
+    sequence: u64,
+    hash: [u8; HASH],
+    total: u64,
+}
+
+impl Link {
+    /// Where a row leaves the chain.
+    fn of<'r>(key: &[u8], row: &'r [u8]) -> Option<(Self, &'r [u8])> {
+        let (hash, rest) = row.split_first_chunk::<HASH>()?;
+        let (total, text) = rest.split_first_chunk::<8>()?;
+        let sequence = u64::from_be_bytes(key.try_into().ok()?);
+        Some((Self { sequence, hash: *hash, total: u64::from_le_bytes(*total) }, text))
+    }
+
+    /// The link of a row with this text.
+    fn next(&self, text: &[u8]) -> Result<Self> {
+        let full = || Error::Storage("the history is damaged: overkeep history verify says where".into());
+        let sequence = self.sequence.checked_add(1).ok_or_else(full)?;
+        let total = self.total.wrapping_add((8 + HEAD + text.len()) as u64);
+        Ok(Self { sequence, total, hash: self.sum(sequence, total, text) })
+    }
+
+    /// What is wrong with the row behind this one.
+    fn fault(&self, next: &Self, text: &[u8]) -> Option<String> {
+        let sequence = next.sequence;
+        if self.sequence.checked_add(1) != Some(sequence) {
+            return Some(format!("row {sequence} of the history comes right after row {}", self.sequence));
+        }
+        let fits = self.sum(sequence, next.total, text) == next.hash;
+        (!fits).then(|| format!("row {sequence} of the history is not what was written"))
+    }
+
+    fn sum(&self, sequence: u64, total: u64, text: &[u8]) -> [u8; HASH] {
+        let mut sum = Context::new(&SHA256);
+        sum.update(&self.hash);
+        sum.update(&sequence.to_be_bytes());
+        sum.update(&total.to_le_bytes());
+        sum.update(text);
+        let mut hash = [0; HASH];
+        hash.copy_from_slice(sum.finish().as_ref());
+        hash
+    }
+
+    fn noted(&self) -> Noted {
+        Noted { sequence: self.sequence, hash: hexadecimal(&self.hash) }
+    }
+
+    fn to_bytes(self) -> Vec<u8> {
+        [self.hash.as_slice(), &self.total.to_le_bytes(), &self.sequence.to_be_bytes()].concat()
+    }
+
+    /// What [`Link::to_bytes`] made.
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (head, key) = bytes.split_at_checked(HEAD)?;
+        Self::of(key, head).map(|(link, _)| link)
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What the first row is chained to.
+fn anchor(read: &Read<'_>) -> Result<Link> {
+    let Some(bytes) = read.bytes(Table::Meta, ANCHOR)? else { return Ok(Link::default()) };
+    Link::from_bytes(&bytes).ok_or_else(|| Error::Storage("the beginning of the history is damaged".into()))
+}
+
+/// What the next row is to be chained to.
+fn end(read: &Read<'_>) -> Result<Link> {
+    let mut last = None;
+    let any = read.rows.last(Table::History, &mut |key, row| {
+        last = Link::of(key, row).map(|(link, _)| link);
+        Ok(())
+    })?;
+    if any { last.ok_or_else(|| Error::Storage("the end of the history is damaged".into())) } else { anchor(read) }
+}
+
+/// A row for the eyes of others.
+fn shown(key: &[u8], row: &[u8]) -> Result<Happening> {
+    let damaged = || Error::Damaged { kind: "history", id: hexadecimal(key), reason: "the row cannot be read".into() };
+    let (link, text) = Link::of(key, row).ok_or_else(damaged)?;
+    let happening: Happening = serde_json::from_slice(text).map_err(|_| damaged())?;
+    Ok(Happening { hash: hexadecimal(&link.hash), ..happening })
+}
+
+impl Tx<'_> {
+    /// Adds to the history what the author of this transaction did beside changing records.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn tell(&self, deed: Deed) -> Result<()> {
+        self.tell_of(Author::clone(&self.author), deed)
+    }
+
+    /// Adds to the history what somebody else did.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn tell_of(&self, author: Author, deed: Deed) -> Result<()> {
+        let end = end(self)?;
+        let happening = Happening::new(end.sequence.wrapping_add(1), crate::entity::Facts::now(self), author, deed);
+        let text = serde_json::to_vec(&happening).map_err(|e| Error::Internal(format!("a row of the history: {e}")))?;
+        let link = end.next(&text)?;
+        let row = [link.hash.as_slice(), &link.total.to_le_bytes(), &text].concat();
+        self.rows.insert(Table::History, &link.sequence.to_be_bytes(), &row)
+    }
+
+    pub(super) fn tell_change<E: Entity>(&self, old: Option<&Record<E>>, new: Option<&Record<E>>) -> Result<()> {
+        Deed::of(old, new)?.map_or(Ok(()), |deed| self.tell(deed))
+    }
+
+    /// Drops some of the rows that are not to be kept, the oldest first. Says how many.
+    fn drop_old(&self, keep: Keep) -> Result<usize> {
+        let (mut anchor, end) = (anchor(self)?, end(self)?);
+        let mut old = Vec::new();
+        self.scan(Table::History, ALL, &mut |key, row| {
+            let goes = old.len() < BATCH && is_old(row, keep, end.total.wrapping_sub(anchor.total));
+            let Some((link, _)) = Link::of(key, row).filter(|_| goes) else { return Ok(ControlFlow::Break(())) };
+            anchor = link;
+            old.push(key.to_vec());
+            Ok(ControlFlow::Continue(()))
+        })?;
+        old.iter().try_for_each(|key| self.rows.remove(Table::History, key))?;
+        if !old.is_empty() {
+            self.rows.insert(Table::Meta, ANCHOR, &anchor.to_bytes())?;
+        }
+        Ok(old.len())
+    }
+}
+
+/// Whether the first row is to go.
+fn is_any_old(read: &Read<'_>, keep: Keep) -> Result<bool> {
+    let bytes = end(read)?.total.wrapping_sub(anchor(read)?.total);
+    let mut any = false;
+    read.scan(Table::History, ALL, &mut |key, row| {
+        any = Link::of(key, row).is_some() && is_old(row, keep, bytes);
+        Ok(ControlFlow::Break(()))
+    })?;
+    Ok(any)
+}
+
+/// Whether the oldest row is to go, while all rows have so many bytes. One that cannot be read stays, for somebody to see.
+fn is_old(row: &[u8], keep: Keep, bytes: u64) -> bool {
+    #[derive(Deserialize)]
+    struct When {
+        at: Timestamp,
+    }
+    let when = || serde_json::from_slice::<When>(row.get(HEAD..)?).ok();
+    bytes > keep.bytes || when().is_some_and(|when| when.at < keep.since)
+}
+
+impl Read<'_> {
+    /// A page of the rows that match, by sequence, and how many match in all. A window without a limit is empty.
+    ///
+    /// # Errors
+    /// A row is damaged, or the file cannot be read.
+    pub fn history(&self, query: &Query, descending: bool, window: Window) -> Result<(Vec<Happening>, u64)> {
+        let sequences = if always(&query.predicate) {
+            Sequences::All(anchor(self)?.sequence + 1..=end(self)?.sequence)
+        } else {
+            Sequences::Some(self.matching_history(query)?)
+        };
+        let wanted = sequences.part(descending, window);
+        let rows = wanted.iter().filter_map(|sequence| self.happening(*sequence).transpose()).collect::<Result<_>>()?;
+        Ok((rows, sequences.count()))
+    }
+
+    /// Rows behind a sequence, the oldest first, until they have so many bytes. Rows that are gone are passed over.
+    ///
+    /// # Errors
+    /// A row is damaged, or the file cannot be read.
+    pub fn history_after(&self, sequence: u64, bytes: usize) -> Result<Vec<Happening>> {
+        let (mut rows, mut read) = (Vec::new(), 0);
+        self.scan(Table::History, (Bound::Excluded(&sequence.to_be_bytes()), Bound::Unbounded), &mut |key, row| {
+            rows.push(shown(key, row)?);
+            read += row.len();
+            Ok(if read < bytes { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+        })?;
+        Ok(rows)
+    }
+
+    /// The sequence of the last row.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn history_end(&self) -> Result<u64> {
+        Ok(end(self)?.sequence)
+    }
+
+    fn happening(&self, sequence: u64) -> Result<Option<Happening>> {
+        let key = sequence.to_be_bytes();
+        self.bytes(Table::History, &key)?.map(|row| shown(&key, &row)).transpose()
+    }
+
+    fn matching_history(&self, query: &Query) -> Result<Vec<u64>> {
+        let mut matching = Vec::new();
+        self.scan(Table::History, ALL, &mut |key, row| {
+            let row = shown(key, row)?;
+            matching.extend(query.predicate.matches(&row).then_some(row.sequence));
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(matching)
+    }
+
+    /// Follows the chain from its anchor to its end, and tells what does not fit.
+    pub(super) fn follow_history(&self, see: &mut dyn FnMut(Option<String>, Noted) -> Result<ControlFlow<()>>) -> Result<()> {
+        let mut before = anchor(self)?;
+        self.scan(Table::History, ALL, &mut |key, row| {
+            let Some((link, text)) = Link::of(key, row) else {
+                return see(Some(format!("the history has a row behind {} that cannot be read", before.sequence)), before.noted());
+            };
+            let fault = before.fault(&link, text);
+            before = link;
+            see(fault, link.noted())
+        })
+    }
+}
+
+/// Rows that were found: ascending, each once.
+enum Sequences {
+    All(RangeInclusive<u64>),
+    Some(Vec<u64>),
+}
+
+impl Sequences {
+    fn count(&self) -> u64 {
+        match self {
+            Self::All(range) => (range.end() + 1).saturating_sub(*range.start()),
+            Self::Some(found) => found.len() as u64,
+        }
+    }
+
+    fn part(&self, descending: bool, window: Window) -> Vec<u64> {
+        fn cut(found: impl DoubleEndedIterator<Item = u64>, descending: bool, window: Window) -> Vec<u64> {
+            let limit = window.limit.unwrap_or_default();
+            if descending { found.rev().skip(window.offset).take(limit).collect() } else { found.skip(window.offset).take(limit).collect() }
+        }
+        match self {
+            Self::All(range) => cut(range.clone(), descending, window),
+            Self::Some(found) => cut(found.iter().copied(), descending, window),
+        }
+    }
+}
+
+impl Store {
+    /// Follows the whole chain; with a row that was noted elsewhere, also whether it is still there as it was. Blocks.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn verify_history(&self, noted: Option<&Noted>) -> Result<Verified> {
+        self.read(|read| {
+            let start = anchor(read)?;
+            let mut verified = Verified { rows: 0, last: start.noted(), faults: Vec::new() };
+            let mut met = noted.is_none_or(|noted| *noted == start.noted());
+            read.follow_history(&mut |fault, row| {
+                verified.rows += 1;
+                verified.faults.extend(fault.filter(|_| verified.faults.len() < TOLD));
+                met |= noted == Some(&row);
+                verified.last = row;
+                Ok(ControlFlow::Continue(()))
+            })?;
+            if let Some(Noted { sequence, .. }) = noted.filter(|_| !met) {
+                let gone = *sequence < start.sequence;
+                let how = if gone { "is older than what is kept, so that nobody can compare it" } else { "is not the one that was noted" };
+                verified.faults.push(format!("row {sequence} of the history {how}"));
+            }
+            Ok(verified)
+        })
+    }
+
+    /// Drops rows that are not to be kept, in bounded steps, and says how many. Blocks.
+    ///
+    /// # Errors
+    /// The file cannot be read or written; what went until then is gone.
+    pub fn trim_history(&self, keep: Keep) -> Result<usize> {
+        let mut dropped = 0;
+        while self.read(|read| is_any_old(read, keep))? {
+            dropped += self.write_blocking(move |tx| tx.drop_old(keep))?;
+        }
+        Ok(dropped)
+    }
+}

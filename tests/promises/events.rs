@@ -1,0 +1,171 @@
+//! What somebody may rely on who watches the history grow: nothing is missed, nothing is told to whoever may not see it, and who does not
+//! listen is in nobody's way.
+
+use std::{
+    io::{BufRead, BufReader},
+    thread,
+    time::{Duration, Instant},
+};
+
+use overkeep::{clock::Clock, config::Span};
+use serde_json::{Value as Json, json};
+use ureq::http::Request;
+
+use crate::harness::{Caller, House};
+
+/// The events of a connection, as far as they are there.
+struct Watch(Box<dyn BufRead>);
+
+/// One event: its id and type, blank where it has none, and its data.
+#[derive(Debug)]
+struct Event {
+    id: String,
+    event: String,
+    data: Json,
+}
+
+/// The status, and with 200 the events.
+fn try_watch(caller: &Caller, last: &str) -> Result<Watch, u16> {
+    let request = Request::get(format!("{}/overkeep/v1/events", caller.url)).header("zt-session", caller.token.as_ref().unwrap());
+    // What is packed cannot be read as it comes.
+    let request = request.header("accept-encoding", "gzip").header("accept", "text/event-stream").header("last-event-id", last);
+    let answer = caller.agent.run(request.body(()).unwrap()).unwrap();
+    match answer.status().as_u16() {
+        200 => Ok(Watch(Box::new(BufReader::new(answer.into_body().into_reader())))),
+        other => Err(other),
+    }
+}
+
+fn watch(caller: &Caller, last: &str) -> Watch {
+    let mut watch = try_watch(caller, last).unwrap();
+    let mut first = String::new();
+    watch.0.read_line(&mut first).unwrap();
+    assert!(first.starts_with(':'), "something is said at once: {first:?}");
+    watch
+}
+
+impl Watch {
+    /// The next event; nothing at the end.
+    fn next(&mut self) -> Option<Event> {
+        let mut event = Event { id: String::new(), event: String::new(), data: Json::Null };
+        loop {
+            let mut line = String::new();
+            // A connection that is cut off ends it as well.
+            if self.0.read_line(&mut line).unwrap_or(0) == 0 {
+                return None;
+            }
+            match line.trim_end().split_once(": ") {
+                Some(("id", id)) => event.id = id.into(),
+                Some(("event", name)) => event.event = name.into(),
+                Some(("data", data)) => event.data = serde_json::from_str(data).unwrap(),
+                _ if !event.data.is_null() => return Some(event),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Asks again and again until there is an answer.
+fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+    let end = Instant::now() + Duration::from_secs(40);
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(Instant::now() < end, "never: {what}");
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn every_row_comes_once_and_whoever_comes_back_goes_on_where_it_was() {
+    let house = House::start();
+    let mut first = watch(&house.admin, "");
+    let service = house.service("one", json!({}));
+    let seen = first.next().unwrap();
+    assert_eq!((&seen.data["kind"], &seen.data["id"], &seen.data["action"]), (&json!("service"), &json!(service), &json!("create")));
+    assert_eq!(seen.data["sequence"].to_string(), seen.id);
+    drop(first);
+    let missed: Vec<String> = ["two", "three", "four"].map(|name| house.service(name, json!({}))).into();
+    let mut again = watch(&house.admin, &seen.id);
+    let last: u64 = seen.id.parse().unwrap();
+    for (at, id) in missed.iter().enumerate() {
+        let event = again.next().unwrap();
+        assert_eq!((event.data["id"].as_str(), event.id), (Some(id.as_str()), (last + 1 + at as u64).to_string()));
+    }
+    let hashes = house.admin.get("/overkeep/v1/history?limit=1").expect(200);
+    house.service("five", json!({}));
+    assert_eq!(again.next().unwrap().data["name"], "five");
+    assert_eq!(hashes.data()[0]["id"], missed[2].as_str());
+    assert_eq!(try_watch(&house.admin, "not a number").err(), Some(400));
+    let mut ahead = watch(&house.admin, &u64::MAX.to_string());
+    house.service("six", json!({}));
+    assert_eq!(ahead.next().unwrap().data["name"], "six", "an id of another history is as good as none");
+}
+
+#[test]
+fn a_watch_ends_with_the_session_and_is_for_administrators() {
+    let house = House::start();
+    let (_, bob) = house.user("robert", json!({}));
+    assert_eq!(try_watch(&bob, "").err(), Some(401));
+    let (id, ann) = house.user("anna", json!({ "isAdmin": true }));
+    let mut open = watch(&ann, "");
+    house.admin.patch(&format!("/identities/{id}"), json!({ "isAdmin": false })).expect(200);
+    assert!(open.next().is_none(), "who is no administrator any more sees not even that");
+    let other = house.nobody().log_in("admin", &house.password);
+    let mut open = watch(&other, "");
+    other.delete("/current-api-session").expect(200);
+    assert!(open.next().is_none());
+}
+
+#[test]
+fn rows_that_are_gone_are_told_as_gone() {
+    let clock = Clock::manual(Clock::system().now());
+    let house = House::with(clock, |config| {
+        config.history.max_age = Span::minutes(60);
+        config.sessions.sweep_interval = Span::seconds(1);
+    });
+    house.clock.advance(Duration::from_secs(2 * 60 * 60));
+    let admin = house.nobody().log_in("admin", &house.password);
+    let oldest = until("old rows go", || {
+        let kept = admin.get("/overkeep/v1/history?sort=sequence&limit=1").expect(200).data()[0]["sequence"].as_u64().unwrap();
+        (kept > 5).then_some(kept)
+    });
+    let mut open = watch(&admin, "3");
+    let gone = open.next().unwrap();
+    assert_eq!((gone.event.as_str(), &gone.data), ("gone", &json!({ "from": 4, "to": oldest - 1 })));
+    assert_eq!(open.next().unwrap().data["sequence"], oldest);
+}
+
+#[test]
+fn a_reader_who_stalls_is_dropped_and_its_place_given_to_another() {
+    let house = House::with(Clock::system(), |config| {
+        config.history.readers = 1;
+        config.http.request_timeout = Span::seconds(2);
+    });
+    let stalled = watch(&house.admin, "");
+    assert_eq!(try_watch(&house.admin, "").err(), Some(429), "no more than may watch");
+    let kind = house.admin.post("/config-types", json!({ "name": "any", "schema": {} })).expect(201).id();
+    for n in 0..12 {
+        let body = json!({ "name": format!("large {n}"), "configTypeId": kind, "data": { "text": "x".repeat(900_000) } });
+        // On a busy host one may take longer than we said a request may; it is written all the same.
+        house.admin.post("/configs", body);
+    }
+    let other = until("its place is free", || try_watch(&house.admin, "").ok());
+    drop((stalled, other));
+    until("so is that of one who hung up", || {
+        house.admin.patch("/configs/none", json!({})).expect(404);
+        try_watch(&house.admin, "").ok()
+    });
+}
+
+#[test]
+fn a_stop_does_not_wait_for_those_who_watch() {
+    let house = House::start();
+    let mut open = watch(&house.admin, "");
+    let start = Instant::now();
+    drop(house.closed());
+    // An answer that is still under way would be waited for 30 seconds.
+    assert!(start.elapsed() < Duration::from_secs(20));
+    assert!(open.next().is_none_or(|event| event.data["action"] != "create"));
+}
