@@ -38,6 +38,7 @@ pub struct Config {
     pub passwords: Passwords,
     pub store: Store,
     pub history: History,
+    pub snapshots: Snapshots,
 }
 
 /// The listener's certificate, if it is not to be our own. Both or none.
@@ -122,6 +123,15 @@ pub struct History {
     pub readers: usize,
 }
 
+#[derive(Clone, Debug, PartialEq, Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Snapshots {
+    /// None: no snapshots are made by themselves.
+    pub directory: Option<PathBuf>,
+    pub interval: Span,
+    pub keep: usize,
+}
+
 impl Default for Config {
     fn default() -> Config {
         Config {
@@ -151,6 +161,7 @@ impl Default for Config {
             passwords: Passwords { slots: 1, queue: 64, cost: 14 },
             store: Store { cache_mib: 64, group: 256, queue: 1024 },
             history: History { max_age: Span::minutes(365 * 24 * 60), max_mib: 64, readers: 16 },
+            snapshots: Snapshots { directory: None, interval: Span::minutes(24 * 60), keep: 7 },
         }
     }
 }
@@ -170,7 +181,7 @@ impl Config {
     /// What must hold. `controller.toml` repeats the bounds for people; a test tries both sides of each.
     fn rules(&self) -> Vec<Rule> {
         let (second, minute, hour, year) = (Span::seconds(1), Span::minutes(1), Span::minutes(60), Span::minutes(365 * 24 * 60));
-        let Config { log, http, sessions, enrollment, passwords, store, history, .. } = self;
+        let Config { log, http, sessions, enrollment, passwords, store, history, snapshots, .. } = self;
         vec![
             rule("data", blank_path(&self.data)),
             rule("admin-password-file", self.admin_password_file.as_deref().and_then(blank_path)),
@@ -201,6 +212,9 @@ impl Config {
             within("history.max-age", history.max_age, hour..=Span::minutes(3650 * 24 * 60)),
             within("history.max-mib", history.max_mib, 1..=65_536),
             within("history.readers", history.readers, 1..=1000),
+            rule("snapshots.directory", snapshots.directory.as_deref().and_then(blank_path)),
+            within("snapshots.interval", snapshots.interval, minute..=year),
+            within("snapshots.keep", snapshots.keep, 1..=10_000),
         ]
     }
 

@@ -25,7 +25,7 @@ use crate::{
     error::Error,
     host::{Host, socket},
     http::{self, Descriptions, Front, Interfaces, Limits, Listener, Services},
-    maintenance::Maintenance,
+    maintenance::{self, Maintenance, Schedule, Scheduled},
     network::Network,
     pki::{self, Files, Holdings},
     posture::Posture,
@@ -69,6 +69,7 @@ pub struct Controller {
     server: ServerHandle,
     thread: Option<JoinHandle<std::io::Result<()>>>,
     upkeep: Option<upkeep::Running>,
+    snapshots: Option<Scheduled>,
     commands: Option<socket::Listening>,
 }
 
@@ -107,6 +108,7 @@ impl Controller {
         drop(thread.join());
         drop(self.commands.take());
         drop(self.upkeep.take());
+        drop(self.snapshots.take());
         self.maintenance.stop();
         self.store.close();
     }
@@ -131,7 +133,9 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let passwords = Passwords::new(config.passwords.slots, config.passwords.queue, config.passwords.cost)?;
     let network = Network;
     let store = open(config, &clock, &network)?;
+    maintenance::before_upgrade(&store, &config.data)?;
     let generated = if store.is_new() { fill(config, &store, &passwords, bound)? } else { None };
+    maintenance::upgraded(&store)?;
     let certificates = Arc::new(Certificates::open(&store, hosts(config, bound), files(config))?);
     certificates.renew(clock.now())?;
     let holdings = certificates.holdings().clone();
@@ -191,7 +195,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         watchers: watchers.clone(),
         tokens: Tokens::default(),
         started: clock.now(),
-        clock,
+        clock: clock.clone(),
         instance: Uuid::new_v4().simple().to_string().chars().take(10).collect(),
         address: advertised.clone(),
         addresses,
@@ -210,7 +214,10 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let commands = commands(config, owner);
     let (server, thread) = listen(front, listener)?;
     let upkeep = Some(upkeep.start(bell, inbox).map_err(|e| NotStarted(format!("upkeep: {e}")))?);
-    Ok(Controller { bound, advertised, generated, store, maintenance, watchers, server, thread: Some(thread), upkeep, commands })
+    let schedule = Schedule::of(&config.snapshots, maintenance.clone(), clock);
+    let snapshots = schedule.map(Schedule::start).transpose().map_err(|e| NotStarted(format!("snapshots: {e}")))?;
+    let thread = Some(thread);
+    Ok(Controller { bound, advertised, generated, store, maintenance, watchers, server, thread, upkeep, snapshots, commands })
 }
 
 /// The socket for the owner of the host. A controller without one works, so that a path too long for a socket stops nothing.

@@ -1,5 +1,5 @@
-//! `overkeep snapshot`, `check`, `repair` and `restore`: the data file as a whole. Done by the controller if it runs, and to its file if
-//! not; only a restore needs it stopped.
+//! `overkeep snapshot`, `check`, `repair`, `restore` and `compact`: the data file as a whole. Done by the controller if it runs, and to its
+//! file if not; only `restore` and `compact` need it stopped.
 
 use std::{
     ffi::OsString,
@@ -54,6 +54,13 @@ pub struct Restore {
     /// Find out whether it could be done, and change nothing
     #[arg(long)]
     verify_only: bool,
+    #[command(flatten)]
+    which: Which,
+}
+
+/// Give back the space in the data file that its data does not need; the controller must not run.
+#[derive(Args, Clone, Debug)]
+pub struct Compact {
     #[command(flatten)]
     which: Which,
 }
@@ -120,6 +127,17 @@ impl Restore {
             lines.extend(aside.map(|aside| format!("what was there before is {}", aside.display())));
             Outcome::Done(lines)
         }))
+    }
+}
+
+impl Compact {
+    /// Does it, and says so.
+    ///
+    /// # Errors
+    /// One line.
+    pub fn act(self, environment: &[(OsString, OsString)]) -> Acted {
+        let data = self.which.config(environment)?.data;
+        judged(closed::compact(&data).map(|(before, after)| Outcome::Done(vec![format!("{before} bytes before, {after} bytes now")])))
     }
 }
 

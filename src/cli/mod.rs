@@ -43,6 +43,7 @@ enum Command {
     Repair(file::Repair),
     Restore(file::Restore),
     History(history::History),
+    Compact(file::Compact),
 }
 
 /// Does what this process was asked for. `start` runs a controller until it is told to stop; the log works by then.
@@ -71,6 +72,7 @@ pub fn act<E: Display>(
         Command::Repair(arguments) => tell(arguments.act(environment)),
         Command::Restore(arguments) => tell(arguments.act(environment)),
         Command::History(arguments) => tell(arguments.act(environment)),
+        Command::Compact(arguments) => tell(arguments.act(environment)),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The same for a file that no controller has open: all but [`repair`] and [`restore`] leave it exactly as it is.
+//! The same for a file that no controller has open: [`check`], [`snapshot`] and [`verify`] leave it exactly as it is.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -90,6 +90,17 @@ pub fn repair(file: &Path, watch: &Watch) -> Result<Report, Failed> {
     });
     report.findings.splice(..0, pages);
     Ok(report)
+}
+
+/// Gives back what the file does not need. Says how many bytes it had, and has.
+///
+/// # Errors
+/// It is damaged, or cannot be read or written.
+pub fn compact(file: &Path) -> Result<(u64, u64), Failed> {
+    let length = || fs::metadata(file).map(|found| found.len()).map_err(|e| failed(file, e));
+    let before = length()?;
+    Store::compact(file, KINDS)?;
+    Ok((before, length()?))
 }
 
 /// Looks whether a snapshot is whole and sound.

@@ -5,6 +5,11 @@
 //! a copy of the file was made.
 
 pub mod closed;
+mod schedule;
+mod upgrade;
+
+pub use schedule::{Schedule, Scheduled};
+pub use upgrade::{before_upgrade, upgraded};
 
 use std::{
     path::{Path, PathBuf},

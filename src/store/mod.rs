@@ -131,6 +131,16 @@ impl Store {
         Ok((Self::start(written(database, path)?, path, kinds, options)?, !whole))
     }
 
+    /// Gives back what a closed file does not need.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn compact(path: &Path, kinds: &'static [Entry]) -> Result<(), OpenError> {
+        let mut database = open::file(path, Options::default().cache_bytes, &names(kinds))?;
+        let compacted = database.compact().map(drop);
+        compacted.map_err(|e| OpenError::Io { path: path.into(), reason: std::io::Error::other(e) })
+    }
+
     /// Opens a file to look at it: it stays as it is, and what is written is gone when the store is closed. Every page of it is checked
     /// before. No controller can have it open meanwhile.
     ///

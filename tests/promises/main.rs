@@ -24,6 +24,7 @@ mod history;
 mod host;
 mod integrity;
 mod keeping;
+mod lasting;
 mod lost_updates;
 mod pki;
 mod posture;

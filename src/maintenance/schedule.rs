@@ -1,0 +1,148 @@
+//! Snapshots that are made by themselves, named by their time, and how long they stay.
+//!
+//! Invariant: only files that are named as these are ever removed, and none before a newer one is whole.
+
+use std::{
+    fs::{self, DirBuilder},
+    io,
+    os::unix::fs::DirBuilderExt,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        mpsc::{RecvTimeoutError, Sender, channel},
+    },
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use super::Maintenance;
+use crate::{
+    clock::{Clock, Timestamp},
+    config::Snapshots,
+    error::{Error, Refusal, Result},
+    store::Watch,
+};
+
+const PREFIX: &str = "overkeep-";
+const SUFFIX: &str = ".snapshot";
+/// It is looked this often whether one is due.
+const TICK: Duration = Duration::from_secs(20);
+
+/// When snapshots are made, and where.
+pub struct Schedule {
+    maintenance: Maintenance,
+    clock: Clock,
+    directory: PathBuf,
+    interval: Duration,
+    keep: usize,
+}
+
+/// A schedule that is kept on a thread of its own, until this is dropped.
+pub struct Scheduled {
+    watch: Arc<Watch>,
+    bell: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Schedule {
+    /// What the settings ask for; nothing if they name no directory.
+    pub fn of(settings: &Snapshots, maintenance: Maintenance, clock: Clock) -> Option<Self> {
+        let Snapshots { directory, interval, keep } = settings.clone();
+        Some(Self { maintenance, clock, directory: directory?, interval: interval.duration(), keep })
+    }
+
+    /// Keeps to it.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub fn start(self) -> io::Result<Scheduled> {
+        let watch = Arc::new(Watch::default());
+        let (bell, inbox) = channel::<()>();
+        let watched = watch.clone();
+        let keep_to_it = move || {
+            loop {
+                if let Err(error) = self.round(&watched) {
+                    tracing::error!(%error, directory = %self.directory.display(), "a snapshot on schedule failed; it is tried again");
+                }
+                if inbox.recv_timeout(TICK) != Err(RecvTimeoutError::Timeout) {
+                    return;
+                }
+            }
+        };
+        let thread = thread::Builder::new().name("snapshots".into()).spawn(keep_to_it)?;
+        Ok(Scheduled { watch, bell: Some(bell), thread: Some(thread) })
+    }
+
+    /// Makes a snapshot if one is due and no other is being made, and lets the oldest go. Says which it made.
+    ///
+    /// # Errors
+    /// The directory cannot be used, or the snapshot cannot be made.
+    pub fn round(&self, watch: &Watch) -> Result<Option<PathBuf>> {
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.directory).map_err(|e| self.failed(&e))?;
+        let now = self.clock.now();
+        let made = self.made()?;
+        // One from the future says nothing: the clock was wrong then or is now.
+        let last = made.iter().map(|(at, _)| *at).filter(|at| *at <= now).max();
+        if last.is_some_and(|last| now.since(last) < self.interval) {
+            return Ok(None);
+        }
+        let to = self.directory.join(format!("{PREFIX}{}{SUFFIX}", now.to_string().replace([':', '-'], "")));
+        match self.maintenance.snapshot_to(&to, watch) {
+            Err(Error::Refused(Refusal::RateLimited)) => return Ok(None),
+            other => other?,
+        };
+        tracing::info!(file = %to.display(), "made a snapshot on schedule");
+        self.let_go()?;
+        Ok(Some(to))
+    }
+
+    /// Removes the oldest beyond those that are kept, and what an attempt left behind that was cut off.
+    fn let_go(&self) -> Result<()> {
+        let mut made = self.made()?;
+        made.sort();
+        let many = made.len().saturating_sub(self.keep);
+        let old = made.into_iter().take(many).map(|(_, path)| path);
+        old.chain(self.cut_off()?).try_for_each(|path| fs::remove_file(path).map_err(|e| self.failed(&e)))
+    }
+
+    /// The snapshots that are there, and their times.
+    fn made(&self) -> Result<Vec<(Timestamp, PathBuf)>> {
+        Ok(self.files()?.into_iter().filter_map(|path| Some((time(&path, SUFFIX)?, path))).collect())
+    }
+
+    fn cut_off(&self) -> Result<Vec<PathBuf>> {
+        let ours = |path: &PathBuf| [".unfinished", ".unfinished.new"].iter().any(|end| time(path, &format!("{SUFFIX}{end}")).is_some());
+        Ok(self.files()?.into_iter().filter(ours).collect())
+    }
+
+    fn files(&self) -> Result<Vec<PathBuf>> {
+        let entries = fs::read_dir(&self.directory).map_err(|e| self.failed(&e))?;
+        entries.map(|entry| entry.map(|entry| entry.path()).map_err(|e| self.failed(&e))).collect()
+    }
+
+    fn failed(&self, reason: &io::Error) -> Error {
+        Error::Storage(format!("{}: {reason}", self.directory.display()))
+    }
+}
+
+/// The time in the name of a file of ours that ends so.
+fn time(path: &Path, end: &str) -> Option<Timestamp> {
+    let compact = path.file_name()?.to_str()?.strip_prefix(PREFIX)?.strip_suffix(end)?;
+    let (date, time) = compact.split_once('T')?;
+    let part = |text: &str, from: usize, to: usize| text.get(from..to).map(str::to_owned);
+    let (year, month, day) = (part(date, 0, 4)?, part(date, 4, 6)?, part(date, 6, 8)?);
+    let (hour, minute, rest) = (part(time, 0, 2)?, part(time, 2, 4)?, time.get(4..)?);
+    let read: Timestamp = format!("{year}-{month}-{day}T{hour}:{minute}:{rest}").parse().ok()?;
+    // Written again it must be the same, or it is somebody else's file.
+    (read.to_string().replace([':', '-'], "") == compact).then_some(read)
+}
+
+impl Drop for Scheduled {
+    fn drop(&mut self) {
+        self.watch.stop();
+        drop(self.bell.take());
+        if let Some(thread) = self.thread.take() {
+            drop(thread.join());
+        }
+    }
+}

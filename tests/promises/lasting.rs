@@ -1,0 +1,266 @@
+//! A file over the years: snapshots that come and go by themselves, other releases, and growth that ends.
+
+use std::{
+    env, fs,
+    io::{self, Read},
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
+
+use flate2::read::GzDecoder;
+use overkeep::{
+    change::KINDS,
+    clock::{Clock, Timestamp},
+    config::{Config, Snapshots},
+    controller,
+    entity::{ApiSession, Id, Identity, Record, builtin},
+    maintenance::{Maintenance, Schedule, closed},
+    store::{Options, Store, Tx, Watch},
+};
+use redb::{StorageBackend, backends::InMemoryBackend};
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::harness::{House, trusting};
+
+fn names(directory: &Path) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(directory).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+fn configuration(data: &Path) -> Config {
+    let mut config = Config { data: data.into(), ..Config::default() };
+    config.listen = "127.0.0.1:0".parse().unwrap();
+    config.passwords.cost = 10;
+    config
+}
+
+#[test]
+fn snapshots_are_made_on_schedule_and_only_they_are_ever_removed() {
+    let place = TempDir::new().unwrap();
+    let data = place.path().join("data");
+    let store = Store::open(&data, KINDS, Options::default()).unwrap();
+    store.write_blocking(|tx| tx.set_setting("something", Some(b"to copy"))).unwrap();
+    let clock = Clock::manual(Timestamp::from_millis(1_700_000_000_123));
+    let directory = place.path().join("made").join("here");
+    let settings = Snapshots { directory: Some(directory.clone()), interval: Duration::from_secs(3600).into(), keep: 2 };
+    let schedule = || Schedule::of(&settings, Maintenance::new(store.clone(), clock.clone(), &data), clock.clone()).unwrap();
+    let watch = Watch::default();
+    let first = schedule().round(&watch).unwrap().unwrap();
+    assert!(closed::verify(&first, &watch).unwrap().report.findings.is_empty());
+    let others =
+        ["overkeep-2020.snapshot", "overkeep-20200101T000000.000Z.snapshot.mine", "overkeep-20209901T000000.000Z.snapshot", "notes"];
+    others.iter().for_each(|name| fs::write(directory.join(name), "").unwrap());
+    fs::write(directory.join("overkeep-20200101T000000.000Z.snapshot.unfinished"), "cut off").unwrap();
+    // A restart changes nothing in the schedule.
+    clock.advance(Duration::from_secs(3599));
+    assert_eq!(schedule().round(&watch).unwrap(), None);
+    clock.advance(Duration::from_secs(1));
+    let second = schedule().round(&watch).unwrap().unwrap();
+    assert!(first.exists() && second.exists());
+    clock.advance(Duration::from_secs(3600));
+    let third = schedule().round(&watch).unwrap().unwrap();
+    let kept = [&second, &third].map(|path| path.file_name().unwrap().to_str().unwrap().to_owned());
+    let mut expected: Vec<String> = others.iter().map(|name| (*name).to_owned()).chain(kept).collect();
+    expected.sort();
+    assert_eq!(names(&directory), expected);
+
+    // Where none can be made, none is lost.
+    clock.advance(Duration::from_secs(3600));
+    watch.stop();
+    assert!(schedule().round(&watch).is_err());
+    assert_eq!(names(&directory), expected);
+}
+
+#[test]
+fn a_controller_keeps_its_schedule() {
+    let place = TempDir::new().unwrap();
+    let directory = place.path().join("snapshots");
+    let house = House::with(Clock::system(), |config| config.snapshots.directory = Some(directory.clone()));
+    let begun = std::time::Instant::now();
+    while !directory.exists() || !names(&directory).iter().any(|name| name.ends_with(".snapshot")) {
+        assert!(begun.elapsed() < Duration::from_secs(30), "no snapshot is made");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    drop(house);
+}
+
+#[test]
+fn another_release_copies_the_file_before_it_touches_it() {
+    let place = TempDir::new().unwrap();
+    let data = place.path().join("data");
+    let start = || controller::start(&configuration(&data), Clock::system()).unwrap().stop();
+    start();
+    start();
+    assert_eq!(names(place.path()), ["data"], "the same release makes no copy");
+    let store = Store::open(&data, KINDS, Options::default()).unwrap();
+    store.write_blocking(|tx| tx.set_setting("release", Some(b"0.0.9"))).unwrap();
+    store.close();
+    start();
+    let copy = format!("data.before-{}", env!("CARGO_PKG_VERSION"));
+    assert_eq!(names(place.path()), ["data", &copy]);
+    let kept = Store::look(&place.path().join(copy), KINDS, Options::default()).unwrap();
+    assert_eq!(kept.read(|tx| tx.setting("release")).unwrap().unwrap(), b"0.0.9");
+}
+
+/// The golden file: what an administrator made with the release that introduced its format. `OVERKEEP_WRITE_GOLDEN=1` makes it anew,
+/// which is right only as long as no release with the format is out.
+const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/format-1.redb.gz");
+
+#[test]
+fn a_file_of_every_format_opens_with_everything_in_it() {
+    if env::var_os("OVERKEEP_WRITE_GOLDEN").is_some() {
+        write_golden();
+    }
+    let place = TempDir::new().unwrap();
+    let data = place.path().join("data");
+    let mut bytes = Vec::new();
+    GzDecoder::new(fs::File::open(GOLDEN).unwrap()).read_to_end(&mut bytes).unwrap();
+    fs::write(&data, bytes).unwrap();
+    let seen = closed::verify(&data, &Watch::default()).unwrap();
+    assert!(seen.report.findings.is_empty(), "{:?}", seen.report);
+    assert_eq!(seen.manifest.unwrap().format, 1);
+    let running = controller::start(&configuration(&data), Clock::system()).unwrap();
+    let admin = trusting(&format!("https://{}", running.bound())).log_in("admin", "the golden password");
+    let alice = admin.get("/identities?filter=name%3D%22alice%22").expect(200);
+    assert_eq!(alice.data()[0]["roleAttributes"], json!(["laptops"]));
+    assert_eq!(alice.data()[0]["appData"], json!({ "desk": "7" }));
+    let service = admin.get("/services?filter=name%3D%22database%22").expect(200);
+    let id = service.data()[0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(admin.get(&format!("/services/{id}/configs")).expect(200).data()[0]["data"]["port"], 5432);
+    assert_eq!(admin.get(&format!("/services/{id}/identities")).expect(200).data()[0]["name"], "alice");
+    // Lists of transit routers show edge routers as well.
+    let counts = [("edge-routers", 1), ("transit-routers", 2), ("enrollments", 3), ("posture-checks", 1), ("external-jwt-signers", 1)];
+    for (path, count) in counts {
+        assert_eq!(admin.get(&format!("/{path}")).expect(200).data().as_array().unwrap().len(), count, "{path}");
+    }
+}
+
+fn write_golden() {
+    let place = TempDir::new().unwrap();
+    let data = place.path().join("data");
+    let given = place.path().join("given");
+    fs::write(&given, "the golden password").unwrap();
+    let mut config = configuration(&data);
+    config.admin_password_file = Some(given);
+    let running = controller::start(&config, Clock::system()).unwrap();
+    let admin = trusting(&format!("https://{}", running.bound())).log_in("admin", "the golden password");
+    let make = |path: &str, body: serde_json::Value| admin.post(path, body).expect(201).id();
+    let roles = json!(["laptops"]);
+    make(
+        "/identities",
+        json!({ "name": "alice", "type": "Device", "isAdmin": false, "roleAttributes": roles, "appData": { "desk": "7" }, "enrollment": { "ott": true } }),
+    );
+    let types = admin.get("/config-types?filter=name%3D%22ziti-tunneler-client.v1%22").expect(200);
+    let data_of = json!({ "hostname": "database.internal", "port": 5432 });
+    let config = make("/configs", json!({ "name": "database", "configTypeId": types.data()[0]["id"], "data": data_of }));
+    make("/services", json!({ "name": "database", "encryptionRequired": true, "configs": [config] }));
+    make(
+        "/service-policies",
+        json!({ "name": "dial", "type": "Dial", "semantic": "AnyOf", "identityRoles": ["#laptops"], "serviceRoles": ["#all"] }),
+    );
+    make("/edge-routers", json!({ "name": "edge" }));
+    make("/transit-routers", json!({ "name": "transit" }));
+    make(
+        "/edge-router-policies",
+        json!({ "name": "everybody", "semantic": "AnyOf", "identityRoles": ["#all"], "edgeRouterRoles": ["#all"] }),
+    );
+    make("/posture-checks", json!({ "name": "mfa", "typeId": "MFA" }));
+    make(
+        "/external-jwt-signers",
+        json!({ "name": "signer", "issuer": "https://issuer.example.org", "audience": "overkeep", "enabled": true, "jwksEndpoint": "https://issuer.example.org/keys" }),
+    );
+    let copy = place.path().join("copy");
+    running.stop();
+    closed::snapshot(&data, &copy, &Watch::default()).unwrap();
+    let mut out = flate2::GzBuilder::new().write(fs::File::create(GOLDEN).unwrap(), flate2::Compression::best());
+    std::io::copy(&mut fs::File::open(&copy).unwrap(), &mut out).unwrap();
+    out.finish().unwrap();
+}
+
+/// Sessions that are open at any time, while others come and go.
+const OPEN: usize = 2_500;
+/// Sessions opened, and as many ended, in one transaction.
+const AT_ONCE: usize = 50;
+
+#[test]
+fn a_file_that_sessions_come_and_go_in_stays_small() {
+    let cycles: usize = env::var("OVERKEEP_CYCLES").map_or(2_500, |cycles| cycles.parse().unwrap());
+    let place = TempDir::new().unwrap();
+    let data = place.path().join("data");
+    let disk = Disk(Arc::new(InMemoryBackend::new()));
+    let store = Store::open_on(disk.clone(), KINDS, Options::default()).unwrap();
+    let now = Timestamp::from_millis(1_700_000_000_000);
+    store
+        .write_blocking(move |tx| {
+            builtin::identity_types(now).into_iter().try_for_each(|record| tx.insert(record))?;
+            tx.insert(builtin::auth_policy(now))?;
+            tx.insert(Record::new(Id::from_text("somebody"), now, Identity::named("somebody")))
+        })
+        .unwrap();
+    let mut half_way = 0;
+    for begun in (0..OPEN + cycles).step_by(AT_ONCE) {
+        if begun == OPEN + cycles / 2 / AT_ONCE * AT_ONCE {
+            half_way = disk.len().unwrap();
+        }
+        let turn = move |tx: &Tx<'_>| {
+            (begun..begun + AT_ONCE).try_for_each(|n| tx.insert(session(n, now)))?;
+            let over = begun.checked_sub(OPEN).map_or(0..0, |first| first..first + AT_ONCE);
+            over.into_iter().try_for_each(|n| tx.delete(&session(n, now).id))
+        };
+        store.write_blocking(turn).unwrap();
+    }
+    store.close();
+    let mut bytes = vec![0; disk.len().unwrap() as usize];
+    disk.read(0, &mut bytes).unwrap();
+    fs::write(&data, bytes).unwrap();
+    let length = |path: &Path| fs::metadata(path).unwrap().len();
+    let copy = place.path().join("copy");
+    closed::snapshot(&data, &copy, &Watch::default()).unwrap();
+    let (grown, live) = (length(&data), length(&copy));
+    println!("after {cycles} sessions: {grown} bytes, {live} of them live, {:.2}", grown as f64 / live as f64);
+    assert!(half_way > 0 && grown <= half_way, "it grew from {half_way} to {grown} bytes with as many sessions in it");
+    let (before, after) = closed::compact(&data).unwrap();
+    assert!(before == grown && after == length(&data) && after * 2 <= live * 5, "{before} bytes, then {after} for {live}");
+    assert!(closed::check(&data, &Watch::default()).unwrap().report.findings.is_empty());
+}
+
+/// A disk in memory, that is there after the store is closed: what is measured here is space, and flushes take time.
+#[derive(Debug, Clone)]
+struct Disk(Arc<InMemoryBackend>);
+
+impl StorageBackend for Disk {
+    fn len(&self) -> io::Result<u64> {
+        self.0.len()
+    }
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.0.read(offset, out)
+    }
+    fn set_len(&self, length: u64) -> io::Result<()> {
+        self.0.set_len(length)
+    }
+    fn sync_data(&self) -> io::Result<()> {
+        Ok(())
+    }
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.0.write(offset, data)
+    }
+}
+
+fn session(n: usize, now: Timestamp) -> Record<ApiSession> {
+    // In no order, as ids are.
+    let id = format!("{:016x}", (n as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    let spec = ApiSession {
+        token: format!("a token of somebody {n}"),
+        identity_id: Id::from_text("somebody"),
+        authenticator_id: "internal".into(),
+        config_types: Vec::new(),
+        ip_address: "192.0.2.7".into(),
+        is_mfa_required: false,
+        is_mfa_complete: false,
+        last_activity_at: now,
+    };
+    Record::new(Id::from_text(id), now, spec)
+}
