@@ -281,6 +281,7 @@ fn open(config: &Config, clock: &Clock, network: &Network) -> Result<Store, NotS
         scans: 2,
         clock: clock.clone(),
         links: Arc::new(move |router| network.link(router)),
+        ..store::Options::default()
     };
     Store::open(&config.data, KINDS, options).map_err(|e| NotStarted(format!("data: {e}")))
 }

@@ -19,17 +19,21 @@ const BLOCK: u64 = 4096;
 #[derive(Debug)]
 pub struct Aside {
     file: File,
-    seen: RwLock<Seen>,
+    changes: RwLock<Changes>,
 }
 
+/// What is to be different in a file, and is kept in memory.
 #[derive(Debug)]
-struct Seen {
+pub struct Changes {
     length: u64,
     /// Up to here bytes come from the file, unless they are changed.
     of_file: u64,
     /// By number. Whole blocks.
     changed: BTreeMap<u64, Vec<u8>>,
 }
+
+/// Reads bytes of the file that are there.
+type Source<'s> = &'s dyn Fn(u64, &mut [u8]) -> io::Result<()>;
 
 impl Aside {
     /// The file as it is now. Nobody may change it as long as this lives.
@@ -38,23 +42,94 @@ impl Aside {
     /// Its length cannot be read.
     pub fn new(file: File) -> io::Result<Self> {
         let length = file.metadata()?.len();
-        Ok(Self { file, seen: RwLock::new(Seen { length, of_file: length, changed: BTreeMap::new() }) })
+        Ok(Self { file, changes: RwLock::new(Changes::none(length)) })
     }
 
-    fn seen(&self) -> RwLockReadGuard<'_, Seen> {
-        self.seen.read().unwrap_or_else(PoisonError::into_inner)
+    fn changes(&self) -> RwLockReadGuard<'_, Changes> {
+        self.changes.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn seen_mut(&self) -> RwLockWriteGuard<'_, Seen> {
-        self.seen.write().unwrap_or_else(PoisonError::into_inner)
+    fn changes_mut(&self) -> RwLockWriteGuard<'_, Changes> {
+        self.changes.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn source(&self) -> impl Fn(u64, &mut [u8]) -> io::Result<()> {
+        |offset, out| self.file.read_exact_at(out, offset)
+    }
+}
+
+impl Changes {
+    /// None yet, in a file of this length.
+    pub fn none(length: u64) -> Self {
+        Self { length, of_file: length, changed: BTreeMap::new() }
+    }
+
+    /// How long the file is with them.
+    pub fn len(&self) -> u64 {
+        self.length
+    }
+
+    /// Where there are any, and what is to be there.
+    pub fn each(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        let within = |at: u64, bytes: &[u8]| bytes.len().min(usize::try_from(self.length.saturating_sub(at)).unwrap_or(usize::MAX));
+        self.changed.iter().map(|(block, bytes)| (block * BLOCK, bytes)).map(move |(at, bytes)| {
+            let (there, _) = bytes.split_at(within(at, bytes));
+            (at, there)
+        })
     }
 
     /// What the file has from `offset` on, and zeros behind its end.
-    fn of_file(&self, seen: &Seen, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        let there = usize::try_from(seen.of_file.saturating_sub(offset)).unwrap_or(usize::MAX).min(out.len());
+    fn of_file(&self, source: Source<'_>, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        let there = usize::try_from(self.of_file.saturating_sub(offset)).unwrap_or(usize::MAX).min(out.len());
         let (known, rest) = out.split_at_mut(there);
         rest.fill(0);
-        self.file.read_exact_at(known, offset)
+        if known.is_empty() { Ok(()) } else { source(offset, known) }
+    }
+
+    pub fn read(&self, source: Source<'_>, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        if offset.saturating_add(out.len() as u64) > self.length {
+            return Err(out_of_range());
+        }
+        self.of_file(source, offset, out)?;
+        let mut rest = out;
+        for (block, from, length) in parts(offset, rest.len()) {
+            let (part, behind) = std::mem::take(&mut rest).split_at_mut(length);
+            if let Some(bytes) = self.changed.get(&block).and_then(|bytes| bytes.get(from..from + length)) {
+                part.copy_from_slice(bytes);
+            }
+            rest = behind;
+        }
+        Ok(())
+    }
+
+    pub fn set_len(&mut self, length: u64) {
+        if length < self.length {
+            self.of_file = self.of_file.min(length);
+            self.changed.retain(|block, _| block * BLOCK < length);
+            if let Some(last) = self.changed.get_mut(&(length / BLOCK)) {
+                last.iter_mut().skip((length % BLOCK) as usize).for_each(|byte| *byte = 0);
+            }
+        }
+        self.length = length;
+    }
+
+    pub fn write(&mut self, source: Source<'_>, offset: u64, data: &[u8]) -> io::Result<()> {
+        if offset.saturating_add(data.len() as u64) > self.length {
+            return Err(out_of_range());
+        }
+        let mut rest = data;
+        for (block, from, length) in parts(offset, data.len()) {
+            let (part, behind) = rest.split_at(length);
+            if !self.changed.contains_key(&block) {
+                let mut bytes = vec![0; BLOCK as usize];
+                self.of_file(source, block * BLOCK, &mut bytes)?;
+                self.changed.insert(block, bytes);
+            }
+            let changed = self.changed.get_mut(&block).and_then(|bytes| bytes.get_mut(from..from + length));
+            changed.ok_or_else(out_of_range)?.copy_from_slice(part);
+            rest = behind;
+        }
+        Ok(())
     }
 }
 
@@ -74,36 +149,15 @@ fn out_of_range() -> io::Error {
 
 impl StorageBackend for Aside {
     fn len(&self) -> io::Result<u64> {
-        Ok(self.seen().length)
+        Ok(self.changes().len())
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        let seen = self.seen();
-        if offset.saturating_add(out.len() as u64) > seen.length {
-            return Err(out_of_range());
-        }
-        self.of_file(&seen, offset, out)?;
-        let mut rest = out;
-        for (block, from, length) in parts(offset, rest.len()) {
-            let (part, behind) = std::mem::take(&mut rest).split_at_mut(length);
-            if let Some(bytes) = seen.changed.get(&block).and_then(|bytes| bytes.get(from..from + length)) {
-                part.copy_from_slice(bytes);
-            }
-            rest = behind;
-        }
-        Ok(())
+        self.changes().read(&self.source(), offset, out)
     }
 
     fn set_len(&self, length: u64) -> io::Result<()> {
-        let mut seen = self.seen_mut();
-        if length < seen.length {
-            seen.of_file = seen.of_file.min(length);
-            seen.changed.retain(|block, _| block * BLOCK < length);
-            if let Some(last) = seen.changed.get_mut(&(length / BLOCK)) {
-                last.iter_mut().skip((length % BLOCK) as usize).for_each(|byte| *byte = 0);
-            }
-        }
-        seen.length = length;
+        self.changes_mut().set_len(length);
         Ok(())
     }
 
@@ -112,22 +166,6 @@ impl StorageBackend for Aside {
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        let mut seen = self.seen_mut();
-        if offset.saturating_add(data.len() as u64) > seen.length {
-            return Err(out_of_range());
-        }
-        let mut rest = data;
-        for (block, from, length) in parts(offset, data.len()) {
-            let (part, behind) = rest.split_at(length);
-            if !seen.changed.contains_key(&block) {
-                let mut bytes = vec![0; BLOCK as usize];
-                self.of_file(&seen, block * BLOCK, &mut bytes)?;
-                seen.changed.insert(block, bytes);
-            }
-            let changed = seen.changed.get_mut(&block).and_then(|bytes| bytes.get_mut(from..from + length));
-            changed.ok_or_else(out_of_range)?.copy_from_slice(part);
-            rest = behind;
-        }
-        Ok(())
+        self.changes_mut().write(&self.source(), offset, data)
     }
 }

@@ -1,17 +1,24 @@
 //! What the store's threads share.
 
-use std::sync::{
-    Arc, OnceLock, PoisonError, RwLock,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::PathBuf,
+    sync::{
+        Arc, PoisonError, RwLock,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use arc_swap::ArcSwapOption;
 use redb::{Database, ReadableDatabase};
 
 use super::{
-    Event, Links, Listener, Read, Tx,
+    Event, Links, Listener, OpenError, Read, Tx,
+    medium::Medium,
+    open,
     registry::Registry,
     tables::{Reading, Writing},
+    writer::panicked,
 };
 use crate::{
     clock::Clock,
@@ -22,28 +29,48 @@ use crate::{
 pub struct Core {
     /// Nothing once the store is closed.
     pub database: ArcSwapOption<Database>,
+    /// What it lies on.
+    pub medium: Arc<Medium>,
+    /// How that is called in errors.
+    pub path: PathBuf,
+    /// Bytes of it kept in memory.
+    pub cache: usize,
     pub registry: Registry,
     /// The tables' names, by slot.
     pub names: Vec<String>,
     pub clock: Clock,
     pub links: Arc<Links>,
     pub listeners: RwLock<Vec<Listener>>,
-    /// Why nothing more is written.
-    pub failure: OnceLock<String>,
+    /// Why nothing is written at the moment.
+    pub failure: ArcSwapOption<String>,
     /// Whether the writer takes jobs.
     pub writing: AtomicBool,
 }
 
 impl Core {
     pub fn read<T>(&self, abandoned: Option<&AtomicBool>, ask: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
-        let database = self.database()?;
-        let transaction = database.begin_read().map_err(|e| Error::Storage(e.to_string()))?;
-        let rows = Reading::new(transaction, &self.names);
-        ask(&Read { rows: &rows, core: self, now: self.clock.now(), abandoned })
+        let asked = || {
+            let database = self.database()?;
+            let transaction = database.begin_read().map_err(|e| Error::Storage(e.to_string()))?;
+            let rows = Reading::new(transaction, &self.names);
+            ask(&Read { rows: &rows, core: self, now: self.clock.now(), abandoned })
+        };
+        // Of a page that was damaged since the file was opened redb may panic.
+        catch_unwind(AssertUnwindSafe(asked)).unwrap_or_else(|panic| Err(panicked("a read", &*panic)))
     }
 
     pub fn database(&self) -> Result<Arc<Database>> {
         self.database.load_full().ok_or_else(closed)
+    }
+
+    /// Opens the state that was flushed last in place of a database that failed. For reading: what it writes stays in memory.
+    pub fn reopen(&self) -> Result<(), OpenError> {
+        let aside = self.medium.set_aside().map_err(|reason| OpenError::Io { path: self.path.clone(), reason })?;
+        let database = open::again(aside, &self.path, self.cache, &self.names)?;
+        let old = self.database.swap(Some(Arc::new(database)));
+        // Of what it was doing when it failed, anything may be left.
+        drop(catch_unwind(AssertUnwindSafe(|| drop(old))));
+        Ok(())
     }
 
     /// A job's view of the group's transaction.
@@ -52,17 +79,25 @@ impl Core {
         Tx { read, rows, events: std::cell::RefCell::default(), author }
     }
 
-    /// Refuses every write from now on.
-    pub fn fail(&self, error: &Error) {
-        if self.failure.set(error.to_string()).is_ok() {
-            tracing::error!(%error, "the data file cannot be written; writes are refused until a restart");
-        }
+    /// Refuses every write until [`Core::recovered`].
+    pub fn fail(&self, reason: String) {
         self.writing.store(false, Ordering::Release);
+        if self.failure.load().is_none() {
+            tracing::error!(reason, "the data file cannot be written; writes are refused until it can");
+            self.failure.store(Some(Arc::new(reason)));
+        }
+    }
+
+    /// Takes writes again.
+    pub fn recovered(&self) {
+        tracing::info!("the data file can be written again");
+        self.failure.store(None);
+        self.writing.store(true, Ordering::Release);
     }
 
     /// The refusal, after a failure.
     pub fn refusal(&self) -> Option<Error> {
-        self.failure.get().map(|reason| Error::Storage(format!("writes are refused since an earlier failure: {reason}")))
+        self.failure.load().as_ref().map(|reason| Error::Storage(format!("writes are refused since a failure: {reason}")))
     }
 
     pub fn publish(&self, events: &[Event]) {

@@ -6,6 +6,9 @@
 //! Start with [`Store::write`] and [`Store::read`], then `tx.rs` and `read.rs` for what a transaction can do, `writer.rs` for how
 //! jobs become durable, `index.rs` and `codec.rs` for what lies on disk.
 //!
+//! A disk that fails is not the end: nothing is written until it works again, and what was on disk is read meanwhile (`medium.rs`,
+//! `recovery.rs`).
+//!
 //! Invariant: who is told that a write is done finds it on disk after any crash, and every listener knew of it before. What is not
 //! on disk yet, no reader sees.
 
@@ -19,8 +22,10 @@ mod history;
 mod index;
 mod integrity;
 mod manifest;
+mod medium;
 mod open;
 mod read;
+mod recovery;
 mod registry;
 mod select;
 mod snapshot;
@@ -32,15 +37,16 @@ mod writer;
 use std::{
     path::Path,
     sync::{
-        Arc, Mutex, OnceLock, PoisonError, RwLock,
+        Arc, Mutex, PoisonError, RwLock,
         atomic::{AtomicBool, Ordering},
         mpsc::{SyncSender, TrySendError, sync_channel},
     },
     thread::JoinHandle,
+    time::Duration,
 };
 
 use arc_swap::ArcSwapOption;
-use redb::{Database, StorageBackend};
+use redb::StorageBackend;
 use tokio::sync::{Semaphore, oneshot};
 
 pub use codec::{decode, encode};
@@ -58,6 +64,7 @@ pub use watch::Watch;
 
 use self::{
     core::{Core, closed},
+    open::Opened,
     registry::Registry,
     tables::Table,
     writer::Job,
@@ -87,13 +94,16 @@ pub struct Options {
     pub group: usize,
     /// Scans that run at the same time.
     pub scans: usize,
+    /// After a failure of the disk it is tried this often whether it works again.
+    pub retry: Duration,
     pub clock: Clock,
     pub links: Arc<Links>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { cache_bytes: 64 << 20, queue: 4096, group: 256, scans: 2, clock: Clock::system(), links: Arc::new(|_| None) }
+        let (clock, links) = (Clock::system(), Arc::new(|_: &_| None));
+        Self { cache_bytes: 64 << 20, queue: 4096, group: 256, scans: 2, retry: Duration::from_secs(1), clock, links }
     }
 }
 
@@ -118,8 +128,8 @@ impl Store {
     /// # Errors
     /// See [`OpenError`].
     pub fn open(path: &Path, kinds: &'static [Entry], options: Options) -> Result<Self, OpenError> {
-        let database = open::file(path, options.cache_bytes, &names(kinds))?;
-        Self::start(written(database, path)?, path, kinds, options)
+        let opened = open::file(path, options.cache_bytes, &names(kinds))?;
+        Self::start(written(opened, path)?, path, kinds, options)
     }
 
     /// [`Store::open`] after every page of the file was checked, and what can be set right by that was. Says whether anything was.
@@ -127,8 +137,8 @@ impl Store {
     /// # Errors
     /// See [`OpenError`].
     pub fn open_verified(path: &Path, kinds: &'static [Entry], options: Options) -> Result<(Self, bool), OpenError> {
-        let (database, whole) = open::verified(path, options.cache_bytes, &names(kinds))?;
-        Ok((Self::start(written(database, path)?, path, kinds, options)?, !whole))
+        let (opened, whole) = open::verified(path, options.cache_bytes, &names(kinds))?;
+        Ok((Self::start(written(opened, path)?, path, kinds, options)?, !whole))
     }
 
     /// Gives back what a closed file does not need.
@@ -136,7 +146,7 @@ impl Store {
     /// # Errors
     /// See [`OpenError`].
     pub fn compact(path: &Path, kinds: &'static [Entry]) -> Result<(), OpenError> {
-        let mut database = open::file(path, Options::default().cache_bytes, &names(kinds))?;
+        let (_, mut database) = open::file(path, Options::default().cache_bytes, &names(kinds))?;
         let compacted = database.compact().map(drop);
         compacted.map_err(|e| OpenError::Io { path: path.into(), reason: std::io::Error::other(e) })
     }
@@ -147,8 +157,8 @@ impl Store {
     /// # Errors
     /// See [`OpenError`].
     pub fn look(path: &Path, kinds: &'static [Entry], options: Options) -> Result<Self, OpenError> {
-        let database = open::aside(path, options.cache_bytes, &names(kinds))?;
-        Self::start(database, path, kinds, options)
+        let opened = open::aside(path, options.cache_bytes, &names(kinds))?;
+        Self::start(opened, path, kinds, options)
     }
 
     /// Opens what is on a storage backend, such as a simulated disk.
@@ -157,26 +167,30 @@ impl Store {
     /// See [`OpenError`].
     pub fn open_on(backend: impl StorageBackend, kinds: &'static [Entry], options: Options) -> Result<Self, OpenError> {
         let path = Path::new("the storage backend");
-        let database = open::backend(backend, path, options.cache_bytes, &names(kinds))?;
-        Self::start(written(database, path)?, path, kinds, options)
+        let opened = open::backend(backend, path, options.cache_bytes, &names(kinds))?;
+        Self::start(written(opened, path)?, path, kinds, options)
     }
 
-    fn start(database: Database, path: &Path, kinds: &'static [Entry], options: Options) -> Result<Self, OpenError> {
+    fn start((medium, database): Opened, path: &Path, kinds: &'static [Entry], options: Options) -> Result<Self, OpenError> {
         let core = Arc::new(Core {
             database: ArcSwapOption::from_pointee(database),
+            medium,
+            path: path.into(),
+            cache: options.cache_bytes,
             registry: Registry::new(kinds),
             names: names(kinds),
             clock: options.clock,
             links: options.links,
             listeners: RwLock::default(),
-            failure: OnceLock::new(),
+            failure: ArcSwapOption::empty(),
             writing: AtomicBool::new(false),
         });
         let content = |table: &Table| *table != Table::Meta && *table != Table::Index;
         let filled = |read: &Read<'_>| -> Result<u64> { Table::all(kinds).filter(content).map(|table| read.rows.len(table)).sum() };
         let new = core.read(None, filled).map_err(|e| OpenError::Damaged { path: path.into(), reason: e.to_string() })? == 0;
-        let started = writer::start(core.clone(), options.queue, options.group);
+        let started = writer::start(core.clone(), options.queue, options.group, options.retry);
         let (jobs, writer) = started.map_err(|reason| OpenError::Io { path: path.into(), reason })?;
+        tracing::debug!(path = %path.display(), "opened; every page is as it was written");
         let slots = options.scans.max(1);
         let inner = Inner {
             core,
@@ -215,8 +229,8 @@ impl Store {
     /// Whoever stops waiting does not stop the job.
     ///
     /// # Errors
-    /// The job's own; [`Error::Busy`] if too many wait; [`Error::Storage`] if it could not be made durable, in which case it may
-    /// or may not be there after a restart; [`Error::Internal`] if the job panicked.
+    /// The job's own; [`Error::Busy`] if too many wait; [`Error::Storage`] if it could not be made durable: nobody will see it, unless
+    /// the process ends before the disk works again, when it may or may not be there; [`Error::Internal`] if the job panicked.
     pub async fn write<T: Send + 'static>(&self, work: impl FnOnce(&Tx<'_>) -> Result<T> + Send + 'static) -> Result<T> {
         let (reply, answer) = oneshot::channel();
         self.submit(writer::job(self.1.clone(), work, move |result| drop(reply.send(result))))?;
@@ -302,6 +316,7 @@ impl Inner {
         if let Some(writer) = writer.filter(|writer| writer.thread().id() != std::thread::current().id()) {
             drop(writer.join());
         }
+        self.core.medium.release();
         self.core.database.store(None);
         // A listener may hold the store itself; dropped outside the lock, for that may bring us here again.
         let listeners = std::mem::take(&mut *self.core.listeners.write().unwrap_or_else(PoisonError::into_inner));
@@ -325,9 +340,9 @@ impl Drop for Waiting {
 }
 
 /// A database that is about to be written to: what it said of itself as a snapshot does not hold any more.
-fn written(database: Database, path: &Path) -> Result<Database, OpenError> {
-    let forgotten = Manifest::forget(&database);
-    forgotten.map_err(|e| OpenError::Damaged { path: path.into(), reason: e.to_string() }).map(|()| database)
+fn written(opened: Opened, path: &Path) -> Result<Opened, OpenError> {
+    let forgotten = Manifest::forget(&opened.1);
+    forgotten.map_err(|e| OpenError::Damaged { path: path.into(), reason: e.to_string() }).map(|()| opened)
 }
 
 fn names(kinds: &[Entry]) -> Vec<String> {

@@ -7,11 +7,15 @@ use std::{
     io::{self, Read as _},
     os::unix::fs::{OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use redb::{Database, DatabaseError, ReadableDatabase, StorageBackend, TableDefinition, TableHandle, backends::FileBackend};
 
-use super::aside::Aside;
+use super::{
+    aside::Aside,
+    medium::{Grip, Medium},
+};
 
 /// The layout of tables and keys. Records carry versions of their own.
 pub const FORMAT: u32 = 1;
@@ -38,57 +42,76 @@ pub enum OpenError {
     Io { path: PathBuf, reason: io::Error },
 }
 
+/// What was opened, and what it lies on.
+pub type Opened = (Arc<Medium>, Database);
+
+/// Whether every page is looked at before the file is used. Of one that was damaged the library may make anything.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pages {
+    Checked,
+    /// The caller does that, and wants to know what came of it.
+    Unchecked,
+}
+
 /// Opens the file at a path, or makes it.
-pub fn file(path: &Path, cache: usize, tables: &[String]) -> Result<Database, OpenError> {
+pub fn file(path: &Path, cache: usize, tables: &[String]) -> Result<Opened, OpenError> {
     if !path.try_exists().map_err(|reason| io_error(path, reason))? {
         return create(path, cache, tables);
     }
-    prepared(existing(path, cache)?, path, tables)
+    prepared(existing(path, cache, Pages::Checked)?, path, tables)
 }
 
 /// Opens the file at a path, checks every page of it, and says whether all were what was written; what can be set right by that is.
-pub fn verified(path: &Path, cache: usize, tables: &[String]) -> Result<(Database, bool), OpenError> {
-    let mut database = existing(path, cache)?;
-    let whole = verify(&mut database, path)?;
-    Ok((prepared(database, path, tables)?, whole))
+pub fn verified(path: &Path, cache: usize, tables: &[String]) -> Result<(Opened, bool), OpenError> {
+    let mut opened = existing(path, cache, Pages::Unchecked)?;
+    let whole = verify(&mut opened.1, path)?;
+    Ok((prepared(opened, path, tables)?, whole))
 }
 
 /// Opens the file at a path to look at it, after every page of it was checked. What is written stays in memory.
-pub fn aside(path: &Path, cache: usize, tables: &[String]) -> Result<Database, OpenError> {
+pub fn aside(path: &Path, cache: usize, tables: &[String]) -> Result<Opened, OpenError> {
     let file = File::open(path).map_err(|reason| io_error(path, reason))?;
     if magic(&file, path)? != MAGIC {
         return Err(OpenError::NotOurs(path.into()));
     }
     // A controller holds it alone.
     file.try_lock_shared().map_err(|_| OpenError::Locked(path.into()))?;
-    let mut database = on(Aside::new(file).map_err(|reason| io_error(path, reason))?, path, cache)?;
+    let mut opened = on(Aside::new(file).map_err(|reason| io_error(path, reason))?, path, cache, Pages::Unchecked)?;
     // Before anything is written, be it in memory: that gives pages new checksums.
-    let whole = verify(&mut database, path)?;
-    if whole { prepared(database, path, tables) } else { Err(damaged(path, "pages of it are not what was written")) }
+    let whole = verify(&mut opened.1, path)?;
+    if whole { prepared(opened, path, tables) } else { Err(damaged(path, "pages of it are not what was written")) }
 }
 
 /// Opens what is on a backend; `path` is its name in errors.
-pub fn backend(backend: impl StorageBackend, path: &Path, cache: usize, tables: &[String]) -> Result<Database, OpenError> {
-    prepared(on(backend, path, cache)?, path, tables)
+pub fn backend(backend: impl StorageBackend, path: &Path, cache: usize, tables: &[String]) -> Result<Opened, OpenError> {
+    prepared(on(backend, path, cache, Pages::Checked)?, path, tables)
 }
 
-fn existing(path: &Path, cache: usize) -> Result<Database, OpenError> {
+/// Opens once more what was opened before, by a new grip.
+pub fn again(grip: Grip, path: &Path, cache: usize, tables: &[String]) -> Result<Database, OpenError> {
+    prepared((grip.medium(), with(grip, path, cache, Pages::Checked)?), path, tables).map(|(_, database)| database)
+}
+
+fn existing(path: &Path, cache: usize, pages: Pages) -> Result<Opened, OpenError> {
     let file = OpenOptions::new().read(true).write(true).open(path).map_err(|reason| io_error(path, reason))?;
     if !matches!(magic(&file, path)?.as_slice(), [] | MAGIC) {
         return Err(OpenError::NotOurs(path.into()));
     }
     // It holds keys; a copy put back by hand often comes with the rights of any file.
     file.set_permissions(Permissions::from_mode(0o600)).map_err(|reason| io_error(path, reason))?;
-    on(FileBackend::new(file).map_err(|e| failed(path, e))?, path, cache)
+    on(FileBackend::new(file).map_err(|e| failed(path, e))?, path, cache, pages)
 }
 
-fn on(backend: impl StorageBackend, path: &Path, cache: usize) -> Result<Database, OpenError> {
+fn on(backend: impl StorageBackend, path: &Path, cache: usize, pages: Pages) -> Result<Opened, OpenError> {
+    let grip = Medium::of(backend);
+    Ok((grip.medium(), with(grip, path, cache, pages)?))
+}
+
+fn with(grip: Grip, path: &Path, cache: usize, pages: Pages) -> Result<Database, OpenError> {
     let mut builder = Database::builder();
-    builder.set_cache_size(cache);
-    let name = path.to_owned();
-    builder.set_repair_callback(move |_| tracing::info!(path = %name.display(), "was not closed; checking it"));
+    builder.set_cache_size(cache).set_check_integrity_on_open(pages == Pages::Checked);
     // Of a damaged file redb may panic.
-    let opened = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| builder.create_with_backend(backend)));
+    let opened = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| builder.create_with_backend(grip)));
     opened.map_err(|_| unreadable(path))?.map_err(|e| failed(path, e))
 }
 
@@ -121,7 +144,7 @@ fn magic(mut file: &File, path: &Path) -> Result<Vec<u8>, OpenError> {
     Ok(magic)
 }
 
-fn create(path: &Path, cache: usize, tables: &[String]) -> Result<Database, OpenError> {
+fn create(path: &Path, cache: usize, tables: &[String]) -> Result<Opened, OpenError> {
     let directory = directory(path);
     let refused = |reason| OpenError::Directory { directory: directory.into(), reason };
     let unfinished = beside(path, ".new");
@@ -136,14 +159,14 @@ fn create(path: &Path, cache: usize, tables: &[String]) -> Result<Database, Open
     file.set_len(0).and_then(|()| file.set_permissions(Permissions::from_mode(0o600))).map_err(refused)?;
     let own = OpenOptions::new().read(true).write(true).open(&unfinished).map_err(refused)?;
     file.unlock().map_err(refused)?;
-    let database = backend(FileBackend::new(own).map_err(|e| failed(path, e))?, path, cache, tables)?;
+    let opened = backend(FileBackend::new(own).map_err(|e| failed(path, e))?, path, cache, tables)?;
     std::fs::rename(&unfinished, path).map_err(refused)?;
     sync_directory(path).map_err(refused)?;
-    Ok(database)
+    Ok(opened)
 }
 
 /// Checks the format and makes the tables that are missing.
-fn prepared(database: Database, path: &Path, tables: &[String]) -> Result<Database, OpenError> {
+fn prepared((medium, database): Opened, path: &Path, tables: &[String]) -> Result<Opened, OpenError> {
     let present =
         || -> Result<Vec<String>, redb::Error> { Ok(database.begin_read()?.list_tables()?.map(|table| table.name().to_owned()).collect()) };
     let present = present().map_err(|e| damaged(path, e))?;
@@ -154,7 +177,7 @@ fn prepared(database: Database, path: &Path, tables: &[String]) -> Result<Databa
         }
     }
     if tables.iter().all(|table| present.contains(table)) {
-        return Ok(database);
+        return Ok((medium, database));
     }
     let complete = || -> Result<(), redb::Error> {
         let transaction = database.begin_write()?;
@@ -165,7 +188,7 @@ fn prepared(database: Database, path: &Path, tables: &[String]) -> Result<Databa
         Ok(transaction.commit()?)
     };
     complete().map_err(|e| OpenError::Io { path: path.into(), reason: io::Error::other(e.to_string()) })?;
-    Ok(database)
+    Ok((medium, database))
 }
 
 /// The format of a file that has tables; nothing if it is none of ours.

@@ -73,7 +73,7 @@ fn copy(from: &ReadTransaction, to: &Path, watch: &Watch, seal: impl FnOnce(Sum)
     watch.begin(2 * count(from)?);
     let unfinished = Unfinished::of(to).map_err(failed)?;
     let names = tables(from)?;
-    let mut database = open::file(&unfinished.0, CACHE, &names).map_err(failed)?;
+    let (_, mut database) = open::file(&unfinished.0, CACHE, &names).map_err(failed)?;
     let manifest = seal(write(from, &database, &names, watch)?)?;
     manifest.store(&database)?;
     database.compact().map_err(failed)?;
@@ -118,7 +118,7 @@ fn insert(into: &Database, batch: Vec<Row<'_>>) -> Result<(), redb::Error> {
 
 /// Opens the new file as a start would, and reads all of it again.
 fn reopened(file: &Path, names: &[String], manifest: &Manifest, watch: &Watch) -> Result<()> {
-    let mut database = open::file(file, CACHE, names).map_err(failed)?;
+    let (_, mut database) = open::file(file, CACHE, names).map_err(failed)?;
     if !database.check_integrity().map_err(failed)? {
         return Err(failed("the copy is damaged"));
     }

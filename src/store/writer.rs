@@ -2,7 +2,8 @@
 //!
 //! It takes whatever jobs wait, runs them one after the other in one redb transaction, commits that with one fsync, tells the
 //! listeners, then answers the callers. A job that fails or panics is taken back row by row; the others do not notice.
-//! After a failed commit nobody can say what is on disk: everyone in the group is told so, and nothing more is written until a restart.
+//! After a failed commit nobody can say what is on disk: the store goes back to what it was before the group (`recovery.rs`), everyone in
+//! it is told so, and nothing more is written until the disk works again.
 
 use std::{
     any::Any,
@@ -10,9 +11,10 @@ use std::{
     sync::{
         Arc,
         atomic::Ordering,
-        mpsc::{Receiver, SyncSender, sync_channel},
+        mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
     },
     thread::{Builder, JoinHandle},
+    time::Duration,
 };
 
 use redb::{Durability, WriteTransaction};
@@ -20,6 +22,7 @@ use redb::{Durability, WriteTransaction};
 use super::{
     Event, Tx,
     core::Core,
+    recovery::Recovery,
     tables::{RowsMut, Writing, broken},
 };
 use crate::{
@@ -72,22 +75,30 @@ pub fn rehearsal<T: Send + 'static>(
 }
 
 fn guarded<T>(tx: &Tx<'_>, work: impl FnOnce(&Tx<'_>) -> Result<T>) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(|| work(tx))).unwrap_or_else(|panic| Err(panicked(&*panic)))
+    catch_unwind(AssertUnwindSafe(|| work(tx))).unwrap_or_else(|panic| Err(panicked("a write", &*panic)))
 }
 
-fn panicked(panic: &(dyn Any + Send)) -> Error {
+/// What becomes of a panic; `what` panicked.
+pub fn panicked(what: &str, panic: &(dyn Any + Send)) -> Error {
     let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
-    Error::Internal(format!("a write panicked: {}", text.unwrap_or("no message")))
+    Error::Internal(format!("{what} panicked: {}", text.unwrap_or("no message")))
 }
 
 /// Starts the writer. It ends when every sender is gone and the queue is empty.
-pub fn start(core: Arc<Core>, queue: usize, group: usize) -> std::io::Result<(SyncSender<Job>, JoinHandle<()>)> {
+pub fn start(core: Arc<Core>, queue: usize, group: usize, retry: Duration) -> std::io::Result<(SyncSender<Job>, JoinHandle<()>)> {
     let (sender, jobs) = sync_channel(queue);
     core.writing.store(true, Ordering::Release);
     let thread = Builder::new().name("store writer".into()).spawn(move || {
-        while let Ok(first) = jobs.recv() {
-            let mut group = Group { core: &core, jobs: &jobs, limit: group.max(1), answers: Vec::new(), told: Vec::new() };
-            group.run(first);
+        let mut recovery = Recovery::new(&core, retry);
+        loop {
+            match jobs.recv_timeout(retry) {
+                Ok(first) => {
+                    let mut group = Group { core: &core, jobs: &jobs, limit: group.max(1), answers: Vec::new(), told: Vec::new() };
+                    group.run(first, &mut recovery);
+                }
+                Err(RecvTimeoutError::Timeout) => recovery.look(),
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
         }
         core.writing.store(false, Ordering::Release);
     })?;
@@ -105,15 +116,12 @@ struct Group<'w> {
 }
 
 impl Group<'_> {
-    fn run(&mut self, first: Job) {
+    fn run(&mut self, first: Job, recovery: &mut Recovery<'_>) {
         let mut first = Some(first);
-        let refusal = self.core.refusal().map_or(Ok(()), Err);
-        // A panic here is redb's: the transaction is gone, and so is our trust.
-        let committed = refusal.and_then(|()| {
-            catch_unwind(AssertUnwindSafe(|| self.commit(&mut first)))
-                .unwrap_or_else(|panic| Err(panicked(&*panic)))
-                .inspect_err(|e| self.core.fail(e))
-        });
+        let committed = match self.core.refusal() {
+            Some(refusal) => Err(refusal),
+            None => self.commit_or_recover(&mut first, recovery),
+        };
         match &committed {
             Ok(()) => self.told.iter().for_each(|events| self.core.publish(events)),
             Err(e) => self.answers.extend(first.map(|job| (job.run)(Err(e.clone())).answer)),
@@ -121,6 +129,18 @@ impl Group<'_> {
         for answer in self.answers.drain(..) {
             answer(committed.clone());
         }
+    }
+
+    fn commit_or_recover(&mut self, first: &mut Option<Job>, recovery: &mut Recovery<'_>) -> Result<()> {
+        let before = self.core.medium.heads();
+        // A panic here is redb's: the transaction is gone, and so is our trust.
+        let committed = catch_unwind(AssertUnwindSafe(|| self.commit(first))).unwrap_or_else(|panic| Err(panicked("a commit", &*panic)));
+        committed.or_else(|error| {
+            // It may fail over what it does after the flush: then the group is on disk.
+            let on_disk = self.core.medium.heads() > before;
+            recovery.begin(&error);
+            if on_disk { Ok(()) } else { Err(error) }
+        })
     }
 
     fn commit(&mut self, first: &mut Option<Job>) -> Result<()> {

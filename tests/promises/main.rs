@@ -15,6 +15,7 @@ mod configuration;
 mod contract;
 mod crash;
 mod credentials;
+mod drive;
 mod engine;
 mod events;
 mod explain;

@@ -12,7 +12,7 @@ use std::{
         atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
         mpsc::channel,
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use overkeep::{
@@ -26,6 +26,8 @@ use proptest::{collection::vec, prelude::*};
 use redb::{Database, ReadableDatabase, StorageBackend, TableDefinition, backends::InMemoryBackend};
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
+
+use crate::drive::{Drive, Trouble};
 
 /// Something that others refer to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -298,6 +300,9 @@ impl Faulty {
     fn break_down(&self) {
         self.0.2.store(true, SeqCst);
     }
+    fn mend(&self) {
+        self.0.2.store(false, SeqCst);
+    }
     fn syncs(&self) -> usize {
         self.0.3.load(SeqCst)
     }
@@ -376,9 +381,14 @@ async fn what_is_rehearsed_is_told_to_its_caller_and_to_nobody_else() {
 #[test]
 fn when_the_disk_fails_nobody_is_told_otherwise() {
     let disk = Faulty::default();
-    let store = Store::open_on(disk.clone(), KINDS, Options::default()).unwrap();
+    let options = Options { retry: Duration::from_millis(10), ..Options::default() };
+    let store = Store::open_on(disk.clone(), KINDS, options).unwrap();
     store.write_blocking(|tx| tx.insert(task("before"))).unwrap();
-    store.subscribe(|_| panic!("nothing was committed"));
+    let heard = Arc::new(AtomicUsize::new(0));
+    let counter = heard.clone();
+    store.subscribe(move |events| {
+        counter.fetch_add(events.len(), SeqCst);
+    });
     disk.break_down();
     let jobs: Vec<Job<()>> =
         vec![Box::new(|tx| tx.insert(task("one"))), Box::new(|tx| tx.insert(task("before"))), Box::new(|tx| tx.insert(task("two")))];
@@ -389,6 +399,46 @@ fn when_the_disk_fails_nobody_is_told_otherwise() {
     assert!(!store.is_alive());
     assert!(matches!(store.write_blocking(|_| Ok(())), Err(Error::Storage(_))));
     assert_eq!(all_ids(&store), ["before"]);
+    std::thread::sleep(Duration::from_millis(50));
+    assert!(!store.is_alive(), "it does not work yet");
+    assert_eq!(heard.load(SeqCst), 0, "nothing was committed");
+
+    disk.mend();
+    let begin = Instant::now();
+    while !store.is_alive() {
+        assert!(begin.elapsed() < Duration::from_secs(20), "it works again");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(all_ids(&store), ["before"], "what was refused does not turn up later");
+    store.write_blocking(|tx| tx.insert(task("after"))).unwrap();
+    assert_eq!((all_ids(&store), heard.load(SeqCst)), (vec!["after".to_owned(), "before".to_owned()], 1));
+}
+
+#[test]
+fn a_commit_that_fails_over_what_comes_after_it_is_still_a_commit() {
+    let drive = Drive::holding(Vec::new(), 0);
+    let store = Store::open_on(drive.clone(), KINDS, Options::default()).unwrap();
+    let heard = Arc::new(AtomicUsize::new(0));
+    let counter = heard.clone();
+    store.subscribe(move |events| {
+        counter.fetch_add(events.len(), SeqCst);
+    });
+    store.write_blocking(|tx| tx.set_setting("large", Some(&vec![1; 6 << 20]))).unwrap();
+    store.write_blocking(|tx| tx.set_setting("large", None)).unwrap();
+    // The file is to shrink and does not.
+    drive.trouble(Trouble::Lengths);
+    let mut written = Vec::new();
+    while drive.failed() == 0 {
+        let id = format!("{:02}", written.len());
+        let record = task(&id);
+        store.write_blocking(|tx| tx.insert(record)).unwrap();
+        written.push(id);
+        assert!(written.len() < 50, "the file never shrinks");
+    }
+    assert_eq!((all_ids(&store), heard.load(SeqCst)), (written.clone(), written.len()));
+    store.close();
+    let reopened = Store::open_on(drive.after_power_loss(), KINDS, Options::default()).unwrap();
+    assert_eq!(all_ids(&reopened), written);
 }
 
 #[test]

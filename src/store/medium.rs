@@ -1,0 +1,281 @@
+//! Between the database library and the file: what it takes to go on after the disk has failed.
+//!
+//! The library gives a database up at the first error of the disk. And after a flush that failed nobody can say what is on disk: the
+//! system may go on showing pages that it never wrote. The one safe place to go back to is the state that was flushed last. Two things
+//! about the library lead there: it never overwrites what that state consists of, and it finds that state from the first page. So the
+//! first page is remembered as it was flushed; with that in its place, all that was written since is free space.
+//!
+//! After a failure the medium is *set aside*: who held it loses its [`Grip`], the first page is put back, and a new grip writes to memory
+//! alone, which is enough for the library to open the file and for everybody to read. When the disk takes what it has refused, memory
+//! goes to disk, and the same grip goes on there ([`Medium::rejoin`]).
+//!
+//! Invariant: only the newest grip reaches the file, and a flush that it was told of is a flush of everything the state consists of.
+
+use std::{
+    io,
+    ops::Bound,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+};
+
+use redb::{BackendError, StorageBackend};
+
+use super::aside::Changes;
+
+/// The size of a page; the first one says where the current state is.
+const PAGE: usize = 4096;
+
+/// A file, or what a test puts in its place.
+#[derive(Debug)]
+pub struct Medium {
+    backend: Box<dyn StorageBackend>,
+    /// The number of the newest grip.
+    newest: AtomicU64,
+    /// Whether what is written stays in memory.
+    aside: AtomicBool,
+    /// Whether closing the newest grip gives the file free.
+    released: AtomicBool,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The first page, as far as it was ever written: as it is, and as it was flushed.
+    head: Vec<u8>,
+    flushed: Vec<u8>,
+    /// How often another first page was flushed.
+    heads: u64,
+    /// What was to be written, and how long the file was to be, since the last flush.
+    written: Vec<(u64, usize)>,
+    wanted: u64,
+    /// What was written while the file was not.
+    memory: Option<Changes>,
+    failure: Option<String>,
+}
+
+/// A database's hold on the medium.
+#[derive(Debug)]
+pub struct Grip {
+    medium: Arc<Medium>,
+    number: u64,
+}
+
+impl Medium {
+    /// Takes a backend that nobody else writes to, and its first grip.
+    pub fn of(backend: impl StorageBackend) -> Grip {
+        let (newest, state) = (AtomicU64::new(1), Mutex::default());
+        let medium = Self { backend: Box::new(backend), newest, aside: false.into(), released: false.into(), state };
+        Grip { medium: Arc::new(medium), number: 1 }
+    }
+
+    /// Why the newest grip met an error, if it did.
+    pub fn failure(&self) -> Option<String> {
+        self.state().failure.clone()
+    }
+
+    /// Grows with each state that was flushed.
+    pub fn heads(&self) -> u64 {
+        self.state().heads
+    }
+
+    /// Has the newest grip close the file with itself.
+    pub fn release(&self) {
+        self.released.store(true, Ordering::Release);
+    }
+
+    /// Goes back to what was flushed last, and leaves the file alone from now on.
+    ///
+    /// # Errors
+    /// The disk does not answer, or nothing was flushed yet.
+    pub fn set_aside(self: &Arc<Self>) -> io::Result<Grip> {
+        let mut state = self.state();
+        if state.flushed.is_empty() {
+            return Err(io::Error::other("nothing was flushed yet"));
+        }
+        let number = self.newest.fetch_add(1, Ordering::AcqRel) + 1;
+        let head = state.flushed.clone();
+        // If we never get further, who opens the file next should not trust more than we do.
+        drop(self.backend.write(0, &head));
+        let mut memory = Changes::none(self.backend.len()?);
+        memory.write(&self.source(), 0, &head)?;
+        state.head = head;
+        state.failure = None;
+        state.memory = Some(memory);
+        self.aside.store(true, Ordering::Release);
+        Ok(Grip { medium: self.clone(), number })
+    }
+
+    /// Writes what the disk refused and what was kept in memory since, and goes on with the file.
+    ///
+    /// # Errors
+    /// The disk does not take it yet; nothing has changed.
+    pub fn rejoin(&self) -> io::Result<()> {
+        let mut state = self.state();
+        let Some(memory) = &state.memory else { return Ok(()) };
+        let backend = &self.backend;
+        state.try_again(backend.as_ref())?;
+        let len = backend.len()?;
+        if memory.len() > len {
+            backend.set_len(memory.len())?;
+        }
+        // The first page last, and each flushed: at no moment does it lead to what is not there.
+        for first in [false, true] {
+            for (offset, bytes) in memory.each().filter(|(offset, _)| (*offset == 0) == first) {
+                backend.write(offset, bytes)?;
+            }
+            backend.sync_data()?;
+        }
+        if memory.len() < len {
+            backend.set_len(memory.len())?;
+        }
+        state.flushed = state.head.clone();
+        state.written.clear();
+        state.wanted = 0;
+        state.memory = None;
+        self.aside.store(false, Ordering::Release);
+        Ok(())
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn source(&self) -> impl Fn(u64, &mut [u8]) -> io::Result<()> {
+        |offset, out| self.backend.read(offset, out)
+    }
+}
+
+impl State {
+    /// Whether the disk takes what it may have refused: the same bytes to the same places, for that harms nobody.
+    fn try_again(&self, backend: &dyn StorageBackend) -> io::Result<()> {
+        let len = backend.len()?;
+        if self.wanted > len {
+            backend.set_len(self.wanted)?;
+            backend.set_len(len)?;
+        }
+        for (offset, size) in self.written.iter().filter(|(offset, size)| *offset > 0 && offset + *size as u64 <= len) {
+            let mut bytes = vec![0; *size];
+            backend.read(*offset, &mut bytes)?;
+            backend.write(*offset, &bytes)?;
+        }
+        backend.sync_data()
+    }
+
+    fn note_head(&mut self, offset: u64, data: &[u8]) {
+        let end = usize::try_from(offset).unwrap_or(usize::MAX).saturating_add(data.len());
+        if offset < PAGE as u64 && self.head.len() < end.min(PAGE) {
+            self.head.resize(end.min(PAGE), 0);
+        }
+        lay(offset, data, 0, &mut self.head);
+    }
+
+    fn failed<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
+        if let Err(error) = &result {
+            self.failure.get_or_insert_with(|| error.to_string());
+        }
+        result
+    }
+}
+
+/// Copies from one stretch to another what belongs to the same place.
+fn lay(from: u64, bytes: &[u8], to: u64, out: &mut [u8]) {
+    let start = from.max(to);
+    let behind = |at: u64| usize::try_from(start - at).unwrap_or(usize::MAX);
+    let source = bytes.get(behind(from)..).unwrap_or_default();
+    let target = out.get_mut(behind(to)..).unwrap_or_default();
+    target.iter_mut().zip(source).for_each(|(to, from)| *to = *from);
+}
+
+impl Grip {
+    /// What it holds.
+    pub fn medium(&self) -> Arc<Medium> {
+        self.medium.clone()
+    }
+
+    fn is_newest(&self) -> bool {
+        self.medium.newest.load(Ordering::Acquire) == self.number
+    }
+
+    /// The state, if this grip still counts.
+    fn state(&self) -> io::Result<MutexGuard<'_, State>> {
+        let state = self.medium.state();
+        if self.is_newest() { Ok(state) } else { Err(io::Error::other("the file was opened anew after a failure")) }
+    }
+}
+
+impl StorageBackend for Grip {
+    fn len(&self) -> io::Result<u64> {
+        let mut state = self.state()?;
+        match &state.memory {
+            Some(memory) => Ok(memory.len()),
+            None => state.failed(self.medium.backend.len()),
+        }
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        // Readers do not wait for each other, nor for a flush.
+        if !self.medium.aside.load(Ordering::Acquire) && self.is_newest() {
+            let read = self.medium.backend.read(offset, out);
+            return if read.is_ok() { read } else { self.state()?.failed(read) };
+        }
+        let mut state = self.state()?;
+        let read = match &state.memory {
+            Some(memory) => memory.read(&self.medium.source(), offset, out),
+            None => self.medium.backend.read(offset, out),
+        };
+        state.failed(read)
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        let mut state = self.state()?;
+        state.note_head(offset, data);
+        if let Some(memory) = &mut state.memory {
+            let kept = memory.write(&self.medium.source(), offset, data);
+            return state.failed(kept);
+        }
+        state.written.push((offset, data.len()));
+        state.failed(self.medium.backend.write(offset, data))
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        let mut state = self.state()?;
+        if let Some(memory) = &mut state.memory {
+            memory.set_len(len);
+            return Ok(());
+        }
+        state.wanted = len;
+        state.failed(self.medium.backend.set_len(len))
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        let mut state = self.state()?;
+        if state.memory.is_some() {
+            return Ok(());
+        }
+        state.failed(self.medium.backend.sync_data())?;
+        state.written.clear();
+        state.wanted = 0;
+        if state.head != state.flushed {
+            state.flushed = state.head.clone();
+            state.heads += 1;
+        }
+        Ok(())
+    }
+
+    fn close(&self) -> io::Result<()> {
+        // A grip that is replaced must leave the file locked for the next.
+        let last = self.is_newest() && (self.number == 1 || self.medium.released.load(Ordering::Acquire));
+        if last { self.medium.backend.close() } else { Ok(()) }
+    }
+
+    // The first grip locks the file for all of them.
+    fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
+        if self.number == 1 { self.medium.backend.try_lock_range(start, end) } else { Ok(true) }
+    }
+
+    fn unlock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
+        if self.number == 1 { self.medium.backend.unlock_range(start, end) } else { Ok(()) }
+    }
+}
