@@ -30,6 +30,7 @@ mod lost_updates;
 mod pki;
 mod posture;
 mod preview;
+mod power;
 mod query;
 mod samples;
 mod start;
