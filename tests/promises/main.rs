@@ -15,6 +15,7 @@ mod configuration;
 mod contract;
 mod crash;
 mod credentials;
+mod damage;
 mod drive;
 mod engine;
 mod events;

@@ -9,6 +9,7 @@ mod dice;
 mod enrolling;
 mod house;
 mod judge;
+mod program;
 
 use std::sync::{
     LazyLock,
@@ -21,6 +22,7 @@ pub use dice::Dice;
 pub use enrolling::Key;
 pub use house::{House, PASSWORD, listed, trusting};
 pub use judge::interface;
+pub use program::Program;
 
 /// The controller of all tests that only look at records of their own.
 pub fn shared() -> &'static House {

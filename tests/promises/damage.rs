@@ -1,0 +1,242 @@
+//! A file that something damaged is refused, or nothing of it is missing; a disk that is full stops writes alone.
+//!
+//! `OVERKEEP_DAMAGES` sets at how many places the file is damaged.
+
+use std::{
+    collections::BTreeMap,
+    env, fs,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use overkeep::{
+    change::KINDS,
+    entity::{ConfigType, Entity, Id, Identity, Record, Service},
+    error::{Error, Result},
+    store::{OpenError, Options, Read, Store, Watch, encode},
+};
+use proptest::{collection::vec, prelude::*};
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::{
+    drive::{Chance, Drive},
+    harness::{Program, fresh},
+};
+
+type Found = BTreeMap<String, Vec<u8>>;
+
+/// Everything, or the first error.
+fn read_all(store: &Store, into: &mut Found) -> Result<()> {
+    fn all<E: Entity>(tx: &Read<'_>, into: &mut Found) -> Result<()> {
+        tx.each::<E>(|record| {
+            into.insert(format!("{} {}", E::KIND.name, record.id), encode(&record)?);
+            Ok(())
+        })
+    }
+    store.read(|tx| {
+        all::<Identity>(tx, into)?;
+        all::<Service>(tx, into)?;
+        all::<ConfigType>(tx, into)?;
+        into.extend(tx.setting("keys")?.map(|value| ("keys".to_owned(), value)));
+        Ok(())
+    })
+}
+
+/// Fills a store with some hundred records.
+fn fill(store: &Store) -> Found {
+    let wrote = store.write_blocking(|tx| {
+        tx.insert(overkeep::entity::builtin::auth_policy(overkeep::entity::Facts::now(tx)))?;
+        tx.set_setting("keys", Some(&[7; 20_000]))?;
+        for n in 0..100 {
+            let (id, now) = (format!("{n:03}"), overkeep::entity::Facts::now(tx));
+            let identity = json!({ "name": format!("identity {n}"), "type": "Default", "isAdmin": false, "authPolicyId": "default",
+                "roleAttributes": [format!("role {}", n % 9)] });
+            tx.insert::<Identity>(Record::new(Id::from_text(id.as_str()), now, serde_json::from_value(identity).unwrap()))?;
+            let service = json!({ "name": format!("service {n} {}", "long ".repeat(n)), "encryptionRequired": true });
+            tx.insert::<Service>(Record::new(Id::from_text(id), now, serde_json::from_value(service).unwrap()))?;
+        }
+        Ok(())
+    });
+    wrote.unwrap();
+    let mut found = Found::new();
+    read_all(store, &mut found).unwrap();
+    assert_eq!(found.len(), 201);
+    found
+}
+
+/// Changes something somewhere where there is something; says what.
+fn damage(bytes: &mut Vec<u8>, chance: &mut Chance) -> String {
+    if chance.percent(20) {
+        let len = chance.below(bytes.len());
+        bytes.truncate(len);
+        return format!("cut off at {len}");
+    }
+    // Most of a file is empty; half of the damage is to be where it is not.
+    let mut at = chance.below(bytes.len());
+    if chance.percent(50) {
+        at = (0..bytes.len()).map(|n| (at + n) % bytes.len()).find(|at| bytes[*at] != 0).unwrap();
+    }
+    if chance.percent(20) {
+        let end = bytes.len().min(at + 1 + chance.below(5000));
+        bytes[at..end].iter_mut().for_each(|byte| *byte = chance.number() as u8);
+        return format!("{at} to {end} overwritten");
+    }
+    bytes[at] ^= 1 << chance.below(8);
+    format!("a bit of {at}")
+}
+
+fn places() -> u64 {
+    env::var("OVERKEEP_DAMAGES").map_or(60, |places| places.parse().unwrap())
+}
+
+fn open(path: &Path) -> Result<Store, OpenError> {
+    Store::open(path, KINDS, Options { cache_bytes: 1 << 20, ..Options::default() })
+}
+
+#[test]
+fn a_damaged_file_is_refused_by_name_or_is_whole_all_the_same() {
+    let place = TempDir::new().unwrap();
+    let path = place.path().join("data");
+    let store = open(&path).unwrap();
+    let expected = fill(&store);
+    store.close();
+    let whole = fs::read(&path).unwrap();
+    let mut refused = 0;
+    for seed in 0..places() {
+        let mut bytes = whole.clone();
+        let what = damage(&mut bytes, &mut Chance(seed));
+        fs::write(&path, bytes).unwrap();
+        let store = match open(&path) {
+            Ok(store) => store,
+            Err(error) => {
+                refused += 1;
+                assert!(error.to_string().contains(path.to_str().unwrap()), "{what}: {error} does not say which file");
+                continue;
+            }
+        };
+        // A file of no length is a new one.
+        let mut found = Found::new();
+        read_all(&store, &mut found).unwrap_or_else(|e| panic!("{what}: opened, and then {e}"));
+        assert!(found == expected || store.is_new(), "{what}: something is missing or not as it was");
+        assert_eq!(store.check(&Watch::default()).unwrap().findings, [], "{what}");
+        store.close();
+    }
+    assert!(refused * 3 > places(), "only {refused} were noticed at all");
+    println!("{} damaged files: {refused} refused, the others whole", places());
+}
+
+#[test]
+fn a_record_damaged_while_the_file_is_open_is_never_shown_as_if_it_were_whole() {
+    let drive = Drive::holding(Vec::new(), 0);
+    // Next to no memory, so that everything is read anew.
+    let open = |drive: &Drive| Store::open_on(drive.clone(), KINDS, Options { cache_bytes: 0, ..Options::default() }).unwrap();
+    let store = open(&drive);
+    let expected = fill(&store);
+    store.close();
+    let whole = drive.content();
+    let mut noticed = 0;
+    for seed in 0..places() / 6 {
+        let drive = Drive::holding(whole.clone(), 0);
+        let store = open(&drive);
+        let mut chance = Chance(seed);
+        drive.spoil(|bytes| {
+            let at = chance.below(bytes.len());
+            let at = (0..bytes.len()).map(|n| (at + n) % bytes.len()).find(|at| *at >= 4096 && bytes[*at] != 0).unwrap();
+            bytes[at] ^= 1 << chance.below(8);
+        });
+        let mut found = Found::new();
+        let read = read_all(&store, &mut found);
+        noticed += u64::from(read.is_err());
+        assert!(
+            found.iter().all(|(key, bytes)| key == "keys" || expected.get(key) == Some(bytes)),
+            "seed {seed}: a damaged record was shown"
+        );
+        // Whatever it is, the process lives on.
+        let _ = (store.check(&Watch::default()), store.write_blocking(|tx| tx.set_setting("a", Some(b"b"))));
+        store.close();
+    }
+    assert!(noticed > 0);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn any_bytes_are_opened_or_refused(mut bytes in vec(any::<u8>(), 0..9000), ours in any::<bool>(), pages in 0..3_usize) {
+        if ours {
+            let magic = b"redb\x1A\x0A\xA9\x0D\x0A";
+            bytes.splice(..magic.len().min(bytes.len()), magic.iter().copied());
+        }
+        bytes.resize(bytes.len() + pages * 4096, 0);
+        let place = TempDir::new().unwrap();
+        let path = place.path().join("snapshot");
+        fs::write(&path, &bytes).unwrap();
+        if let Err(error) = open(&path) {
+            prop_assert!(error.to_string().contains("snapshot"));
+        }
+    }
+
+    #[test]
+    fn any_bytes_under_any_kind_are_a_record_or_damage_that_is_named(
+        bytes in vec(any::<u8>(), 0..300), kind in any::<prop::sample::Index>(), version in 0..4_u8, seal in any::<bool>(),
+    ) {
+        let mut bytes = bytes;
+        if seal && bytes.len() >= 5 {
+            // With the right checksum, so that what is behind it is read.
+            bytes[0] = version;
+            let mut sum = crc32fast::Hasher::new();
+            [b"x", &bytes[..1], &bytes[5..]].iter().for_each(|part| sum.update(part));
+            bytes[1..5].copy_from_slice(&sum.finalize().to_le_bytes());
+        }
+        let entry = &KINDS[kind.index(KINDS.len())];
+        let named = |error: &Error| matches!(error, Error::Damaged { id, kind, .. } if id == "x" && *kind == entry.kind.name);
+        prop_assert!((entry.decode)("x", &bytes).map_or_else(|e| named(&e), |_| true));
+        prop_assert!((entry.entries)("x", &bytes).map_or_else(|e| named(&e), |_| true));
+        prop_assert!((entry.targets)("x", &bytes).map_or_else(|e| named(&e), |_| true));
+    }
+}
+
+#[test]
+fn a_full_disk_stops_writes_alone_and_only_as_long_as_it_is_full() {
+    let place = TempDir::new().unwrap();
+    let mut program = Program::limited(place.path(), 3 << 20);
+    let admin = program.admin();
+    let config_type = admin.post("/config-types", json!({ "name": "large" })).expect(201).id();
+    let config = |name: &str| json!({ "name": name, "configTypeId": config_type, "data": { "text": "x".repeat(300_000) } });
+    let mut there = Vec::new();
+    let refused = loop {
+        let name = fresh("config");
+        let answer = admin.post("/configs", config(&name));
+        if answer.status != 201 {
+            break answer;
+        }
+        there.push(name);
+        assert!(there.len() < 100, "the limit is not felt");
+    };
+    refused.refused(503, "STORAGE_UNAVAILABLE", "");
+    admin.get("//ready").expect(503);
+    admin.get("//health").expect(200);
+    let listed = |admin: &crate::harness::Caller| {
+        let answer = admin.get("/configs?limit=100&sort=createdAt").expect(200);
+        answer.each("name").into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(listed(&admin), there, "what was acknowledged is read, what was refused is not there");
+    admin.post("/services", json!({ "name": "small", "encryptionRequired": true })).refused(503, "STORAGE_UNAVAILABLE", "");
+
+    program.unlimited();
+    let begin = Instant::now();
+    while admin.get("//ready").status != 200 {
+        assert!(begin.elapsed() < Duration::from_secs(30), "there is room again");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    for _ in 0..4 {
+        let name = fresh("config");
+        admin.post("/configs", config(&name)).expect(201);
+        there.push(name);
+    }
+    assert_eq!(listed(&admin), there);
+    program.kill();
+    let program = Program::start(place.path());
+    assert_eq!(listed(&program.admin()), there);
+}

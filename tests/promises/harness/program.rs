@@ -1,0 +1,83 @@
+//! The program itself, in a process of its own.
+
+use std::{
+    ffi::OsStr,
+    fs,
+    io::{BufRead, BufReader},
+    path::Path,
+    process::{Child, Command, Stdio},
+};
+
+use super::{Caller, trusting};
+
+const PASSWORD: &str = "given by a test";
+
+/// `overkeep run` on the file `data` of a directory. Killed when it is dropped.
+pub struct Program {
+    pub process: Child,
+    /// `https://host:port`
+    pub url: String,
+}
+
+impl Program {
+    /// Starts it and waits until it says where it is.
+    pub fn start(directory: &Path) -> Self {
+        Self::of(command(directory).spawn().unwrap()).expect("it says where it listens")
+    }
+
+    /// The same, with files that cannot become larger than so many bytes until [`Program::unlimited`].
+    pub fn limited(directory: &Path, bytes: u64) -> Self {
+        let plain = command(directory);
+        let limit = format!("--fsize={bytes}:");
+        // Whoever writes too much is told so, not killed.
+        let prefix = ["-c", "trap '' XFSZ; exec \"$@\"", "sh", "prlimit", limit.as_str(), "--"].map(OsStr::new);
+        let mut command = Command::new("sh");
+        command.args(prefix).arg(plain.get_program()).args(plain.get_args()).current_dir(directory);
+        command.env("OVERKEEP_PASSWORDS_COST", "10").stdout(Stdio::piped()).stderr(Stdio::null());
+        Self::of(command.spawn().unwrap()).expect("it says where it listens")
+    }
+
+    /// Waits until a process says where it is; nothing if it ends before.
+    pub fn of(mut process: Child) -> Option<Self> {
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        let first = lines.next().and_then(Result::ok).unwrap_or_default();
+        let url = first.split_whitespace().find(|word| word.starts_with("https://")).map(str::to_owned);
+        let mut program = Self { process, url: url.unwrap_or_default() };
+        if program.url.is_empty() {
+            program.kill();
+            return None;
+        }
+        Some(program)
+    }
+
+    pub fn unlimited(&self) {
+        let status = Command::new("prlimit").args(["--pid", &self.process.id().to_string(), "--fsize=unlimited:"]).status().unwrap();
+        assert!(status.success());
+    }
+
+    /// SIGKILL.
+    pub fn kill(&mut self) {
+        drop(self.process.kill());
+        drop(self.process.wait());
+    }
+
+    /// Its administrator, with a session.
+    pub fn admin(&self) -> Caller {
+        trusting(&self.url).log_in("admin", PASSWORD)
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// The command that runs it.
+pub fn command(directory: &Path) -> Command {
+    fs::write(directory.join("password"), PASSWORD).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_overkeep"));
+    command.args(["run", "--data", "data", "--listen", "127.0.0.1:0", "--admin-password-file", "password"]);
+    command.current_dir(directory).env("OVERKEEP_PASSWORDS_COST", "10").stdout(Stdio::piped()).stderr(Stdio::null());
+    command
+}
