@@ -11,6 +11,7 @@ use std::{
     io::{BufRead, BufReader, Write},
     path::Path,
     process::{Command, Stdio},
+    sync::mpsc::channel,
     thread,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
@@ -27,6 +28,8 @@ use crate::store::{KINDS, Task, task};
 const FILE: &str = "OVERKEEP_CRASH_FILE";
 const ROUND: &str = "OVERKEEP_CRASH_ROUND";
 const THREADS: usize = 6;
+/// So many rounds end before anything was written.
+const EARLY: u64 = 2;
 
 /// What the child says of a record: `+ id` is there, `? id` is about to go, `- id` is gone, `= id state`.
 #[derive(Debug, Default)]
@@ -58,11 +61,11 @@ fn what_was_acknowledged_survives_a_kill() {
     for round in 0..kills {
         // The first rounds end while the file is made; the clock is chance enough.
         let chance = u64::from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_nanos()) / 1_000;
-        let moment = Duration::from_micros(if round < 2 { 2_000 + chance % 20_000 } else { 20_000 + chance % 300_000 });
+        let moment = Duration::from_micros(if round < EARLY { 2_000 + chance % 20_000 } else { chance % 300_000 });
         run_and_kill(&path, round, moment, &mut all);
         check(&path, &all);
     }
-    assert!(kills < 8 || all.there.len() > 100, "the children wrote too little to prove anything: {}", all.there.len());
+    assert!(kills < 8 || all.there.len() > 20, "the children wrote too little to prove anything: {}", all.there.len());
     println!("{kills} kills, {} records acknowledged and there, {} deleted", all.there.len(), all.gone.len());
 }
 
@@ -76,16 +79,22 @@ fn run_and_kill(path: &Path, round: u64, moment: Duration, all: &mut Acknowledge
         .spawn()
         .unwrap();
     let said = BufReader::new(child.stdout.take().unwrap());
+    let (begun, has_begun) = channel();
     let listener = thread::spawn(move || {
         let mut heard = Acknowledged::default();
         // The last line may have been cut off: without its end it does not count.
-        for line in said.split(b'\n').map(Result::unwrap).collect::<Vec<_>>() {
+        for line in said.split(b'\n').map(Result::unwrap) {
             if let Some(line) = line.strip_suffix(b".") {
                 heard.hear(std::str::from_utf8(line).unwrap());
+                let _ = begun.send(());
             }
         }
         heard
     });
+    if round >= EARLY {
+        // A busy machine takes its time until there is anything to lose.
+        has_begun.recv_timeout(Duration::from_secs(30)).unwrap();
+    }
     thread::sleep(moment);
     child.kill().unwrap();
     child.wait().unwrap();
