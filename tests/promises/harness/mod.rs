@@ -22,7 +22,7 @@ pub use dice::Dice;
 pub use enrolling::Key;
 pub use house::{House, PASSWORD, listed, trusting};
 pub use judge::interface;
-pub use program::Program;
+pub use program::{Program, command};
 
 /// The controller of all tests that only look at records of their own.
 pub fn shared() -> &'static House {
