@@ -1,0 +1,171 @@
+//! Whatever comes in is read or refused; nothing makes us fall over.
+//!
+//! Here: tokens, sets of keys, and a body for every operation that takes one. Filters are in `query.rs`, certificates and requests in
+//! `pki.rs`, records and files in `damage.rs`, a body's every member one by one in `verbs.rs`. `OVERKEEP_BODIES` sets how many bodies.
+
+use std::{env, sync::LazyLock};
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use overkeep::pki::{
+    AlternativeNames, KeySet, KeyedCertificate, Material,
+    jwt::{self, Claimed, Signer, Verifier},
+};
+use proptest::{collection::vec, prelude::*};
+use serde_json::{Map, Value as Json, json};
+
+use crate::{
+    drive::Chance,
+    harness::{Base, House, fresh, interface},
+};
+
+static KEY: LazyLock<(Signer, Verifier)> = LazyLock::new(|| {
+    jwt::install();
+    let material = Material::generate(&AlternativeNames::of_hosts(["a.test"]), 1_800_000_000).unwrap();
+    let key = KeyedCertificate::open(&material.server).unwrap();
+    (Signer::new(&key).unwrap(), Verifier::new(key.certificate().public_key()).unwrap())
+});
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn a_token_that_nobody_signed_is_refused(
+        algorithm in prop_oneof!["(none|HS256|RS256|RS512|ES256|EdDSA)", "\\PC{0,8}"],
+        header in "\\PC{0,40}", claims in prop::sample::select(vec!["{}", "{\"iss\":\"x\"}", "[1]", "\""]), text in "\\PC{0,60}",
+        signature in vec(any::<u8>(), 0..300),
+    ) {
+        let known = json!({ "alg": algorithm, "typ": "JWT", "kid": "k", "crit": null }).to_string();
+        for (header, claims) in [(known.as_str(), claims), (known.as_str(), text.as_str()), (header.as_str(), claims)] {
+            let part = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
+            let token = [part(header.as_bytes()), part(claims.as_bytes()), part(&signature)].join(".");
+            for token in [token.as_str(), &token[..token.len() / 2], &text] {
+                let _ = Claimed::read(token);
+                let read = KEY.1.verify::<Json>(token);
+                prop_assert!(read.is_err());
+            }
+        }
+        let _ = (KeySet::read(text.as_bytes()), KeySet::read(&signature));
+    }
+
+    #[test]
+    fn a_token_that_was_changed_is_refused(at in any::<prop::sample::Index>(), to in "[A-Za-z0-9_.-]", cut in any::<prop::sample::Index>()) {
+        let token = KEY.0.sign(&json!({ "iss": "x", "sub": "y", "exp": 1 })).unwrap();
+        let at = at.index(token.len());
+        let changed = format!("{}{to}{}", &token[..at], &token[at + 1..]);
+        prop_assert!(changed == token || KEY.1.verify::<Json>(&changed).is_err());
+        prop_assert!(KEY.1.verify::<Json>(&token[..cut.index(token.len())]).is_err());
+        prop_assert!(KEY.1.verify::<Json>(&token).is_ok());
+    }
+
+    #[test]
+    fn a_set_of_keys_is_read_or_refused(kind in prop_oneof!["(RSA|EC|OKP|oct)", "\\PC{0,4}"],
+        numbers in vec("[A-Za-z0-9_=+/-]{0,90}", 6), curve in prop_oneof!["(P-256|P-384|Ed25519)", "\\PC{0,6}"]) {
+        let [n, e, x, y, certificate, id] = &numbers[..] else { unreachable!() };
+        let key = json!({ "kty": kind, "kid": id, "n": n, "e": e, "x": x, "y": y, "crv": curve, "k": n, "x5c": [certificate], "use": "sig" });
+        for keys in [json!({ "keys": [key, {}, null] }), json!({ "keys": [key] }), json!({ "keys": key }), json!([key])] {
+            if let Some(verifier) = KeySet::read(keys.to_string().as_bytes()).ok().as_ref().and_then(|keys| keys.get(id)) {
+                let read = verifier.verify::<Json>(&KEY.0.sign(&Json::Null).unwrap());
+                prop_assert!(read.is_err());
+            }
+        }
+    }
+}
+
+/// Something for a schema, and now and then something that does not fit it.
+fn body(chance: &mut Chance, schema: &Json, document: &Json, depth: usize) -> Json {
+    if let Some(target) = schema["$ref"].as_str() {
+        return body(chance, document.pointer(&target[1..]).unwrap_or(&Json::Null), document, depth + 1);
+    }
+    if depth > 12 || chance.percent(15) {
+        return odd(chance);
+    }
+    for several in ["oneOf", "anyOf", "allOf", "enum"] {
+        if let Some(one) = schema[several].as_array().filter(|all| !all.is_empty()) {
+            let one = chance.pick(one);
+            return if several == "enum" { one.clone() } else { body(chance, one, document, depth + 1) };
+        }
+    }
+    if !schema["const"].is_null() {
+        return schema["const"].clone();
+    }
+    let kinds = match &schema["type"] {
+        Json::Array(kinds) => kinds.clone(),
+        kind => vec![kind.clone()],
+    };
+    match chance.pick(&kinds).as_str() {
+        Some("object") => {
+            let mut made = Map::new();
+            for (name, member) in schema["properties"].as_object().into_iter().flatten() {
+                if chance.percent(80) {
+                    made.insert(name.clone(), body(chance, member, document, depth + 1));
+                }
+            }
+            if chance.percent(20) {
+                made.insert(format!("{}", odd(chance)), odd(chance));
+            }
+            made.into()
+        }
+        Some("array") => (0..chance.below(4)).map(|_| body(chance, &schema["items"], document, depth + 1)).collect(),
+        Some("string") => match chance.below(4) {
+            0 => odd(chance),
+            1 => json!("2026-11-22T00:00:00Z"),
+            _ => fresh("text").into(),
+        },
+        Some("integer" | "number") => json!(chance.below(100)),
+        Some("boolean") => json!(chance.percent(50)),
+        _ => odd(chance),
+    }
+}
+
+fn odd(chance: &mut Chance) -> Json {
+    let all = [
+        Json::Null,
+        json!(true),
+        json!(-1),
+        json!(i64::MIN),
+        json!(u64::MAX),
+        json!(1e300),
+        json!(""),
+        json!(" \u{0}\u{202e}\u{1f9ff}"),
+        json!("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----"),
+        json!("x".repeat(5_000)),
+        json!([]),
+        json!([[[[[null]]]]]),
+        json!({}),
+        json!({ "": { "a": [{}] } }),
+    ];
+    chance.pick(&all).clone()
+}
+
+#[test]
+fn any_body_of_any_operation_is_answered_without_a_failure_of_ours() {
+    let bodies: u64 = env::var("OVERKEEP_BODIES").map_or(300, |bodies| bodies.parse().unwrap());
+    let house = House::start();
+    let takers: Vec<(Base, &str, &str, &Json)> = Base::ALL
+        .into_iter()
+        .flat_map(|base| {
+            let paths = interface(base).document["paths"].as_object().unwrap().iter();
+            let rows = paths.flat_map(|(path, row)| row.as_object().unwrap().iter().map(move |(method, of)| (path, method, of)));
+            rows.filter_map(move |(path, method, of)| {
+                let schema = of.pointer("/requestBody/content/application~1json/schema")?;
+                Some((base, path.as_str(), method.as_str(), schema))
+            })
+        })
+        .collect();
+    assert!(takers.len() > 50);
+    let existing = house.identity(&fresh("somebody"), json!({}));
+    for seed in 0..bodies {
+        let mut chance = Chance(seed);
+        let (base, path, method, schema) = takers[usize::try_from(seed).unwrap() % takers.len()];
+        let document = &interface(base).document;
+        let body = body(&mut chance, schema, document, 0).to_string();
+        // Half of a body is none.
+        let sent = if chance.percent(5) { &body[..body.floor_char_boundary(chance.below(body.len() + 1))] } else { &body };
+        let id = *chance.pick(&[existing.as_str(), "nobody", "%00", "..%2f"]);
+        let path = path.split('/').map(|part| if part.starts_with('{') { id } else { part }).collect::<Vec<_>>().join("/");
+        // The judge of every answer refuses a failure of ours.
+        let answer = house.admin.at(base).ask(&method.to_uppercase(), &path).body("application/json", sent).send();
+        assert!(answer.status < 500, "seed {seed}: {} {sent}: {}", answer.asked, answer.text);
+    }
+    house.admin.get("/current-identity").expect(200);
+}
