@@ -6,7 +6,7 @@ use overkeep::{clock::Clock, config::Span};
 use rcgen::{PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384};
 use serde_json::json;
 
-use crate::harness::{Base, Caller, House, Key, fresh, shared};
+use crate::harness::{Base, Caller, House, Key, PASSWORD, fresh, shared};
 
 fn updated(caller: &Caller) -> String {
     caller.get("/current-api-session/service-updates").expect(200).data()["lastChangeAt"].as_str().unwrap().into()
@@ -92,8 +92,7 @@ fn whoever_is_disabled_is_out_at_once_and_comes_back_when_enabled() {
     house.admin.post(&format!("/identities/{id}/disable"), json!({ "durationMinutes": 10 })).expect(200);
     walter.get("/current-identity").refused(401, "UNAUTHORIZED", "");
     assert_eq!(house.admin.list("/api-sessions", &format!("identity = \"{id}\""), "").expect(200).total(), 0);
-    let log_in =
-        || house.nobody().post("/authenticate?method=password", json!({ "username": name, "password": "a password of a test" })).status;
+    let log_in = || house.nobody().post("/authenticate?method=password", json!({ "username": name, "password": PASSWORD })).status;
     assert_eq!(log_in(), 401);
     house.clock.advance(Duration::from_secs(601));
     assert_eq!(log_in(), 200, "the ten minutes are over");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 use ureq::{Agent, http::Request};
 
-use super::{answer::Answer, judge};
+use super::{answer::Answer, judge, secrets};
 
 /// Which interface a path belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,7 +131,7 @@ impl Asking<'_> {
         let sent = if self.body.is_empty() {
             self.caller.agent.run(request.body(()).unwrap())
         } else {
-            self.caller.agent.run(request.body(self.body).unwrap())
+            self.caller.agent.run(request.body(self.body.as_slice()).unwrap())
         };
         let mut response = sent.unwrap_or_else(|e| panic!("{asked}: {e}"));
         let is_endless = response.headers().get("content-type").is_some_and(|media| media == "text/event-stream");
@@ -142,6 +142,7 @@ impl Asking<'_> {
         };
         let answer = Answer::new(asked, response.status().as_u16(), response.headers().clone(), body);
         judge::judge(&self.method, &self.path, &answer);
+        secrets::guard(&self.path, &self.headers, &self.body, &answer);
         answer
     }
 }

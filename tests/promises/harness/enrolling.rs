@@ -1,6 +1,6 @@
 //! Keys of callers, and the way from a one-time token to a certificate.
 
-use rcgen::{CertificateParams, KeyPair, PKCS_ECDSA_P256_SHA256, SignatureAlgorithm};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, PKCS_ECDSA_P256_SHA256, SignatureAlgorithm};
 use serde_json::json;
 use ureq::tls::PrivateKey;
 
@@ -38,7 +38,50 @@ impl Key {
     }
 }
 
+fn called(name: &str) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name.push(DnType::CommonName, name);
+    params
+}
+
+/// A certificate authority of somebody else.
+pub struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+impl Authority {
+    pub fn new(name: &str) -> Self {
+        let mut params = called(name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
+    }
+
+    /// Its certificate, PEM.
+    pub fn pem(&self) -> String {
+        self.0.as_ref().pem()
+    }
+
+    /// A certificate for a key, PEM.
+    pub fn issue(&self, common_name: &str, key: &Key) -> String {
+        called(common_name).signed_by(&key.0, &self.0).unwrap().pem()
+    }
+}
+
 impl House {
+    /// Takes up an authority, verified, that says who somebody is by the common name, and answers its id.
+    pub fn take_up(&self, authority: &Authority) -> String {
+        let body = json!({
+            "name": fresh("authority"), "certPem": authority.pem(), "isAuthEnabled": true, "isAutoCaEnrollmentEnabled": true,
+            "isOttCaEnrollmentEnabled": true, "identityRoles": [],
+            "externalIdClaim": {
+                "location": "COMMON_NAME", "matcher": "ALL", "matcherCriteria": "", "parser": "NONE", "parserCriteria": "", "index": 0
+            }
+        });
+        let id = self.admin.post("/cas", body).expect(201).id();
+        let shown = self.admin.get(&format!("/cas/{id}")).expect(200);
+        let proof = authority.issue(shown.data()["verificationToken"].as_str().unwrap(), &Key::new());
+        self.admin.ask("POST", &format!("/cas/{id}/verify")).body("text/plain", proof).send().expect(200);
+        id
+    }
+
     /// The outstanding one-time token of an identity.
     pub fn token_of(&self, identity: &str) -> String {
         let shown = self.admin.get(&format!("/identities/{identity}")).expect(200);

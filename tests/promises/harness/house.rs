@@ -25,11 +25,11 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 use super::{
     caller::{Base, Caller},
     enrolling::Key,
-    fresh,
+    fresh, secrets,
 };
 
 /// The password of everybody who was made with `House::user`.
-pub const PASSWORD: &str = "a password of a test";
+pub const PASSWORD: &str = "a-password-of-a-test";
 
 /// A controller in this process, on a file of its own.
 pub struct House {
@@ -62,6 +62,7 @@ impl House {
 
     /// With a clock and settings of its own.
     pub fn with(clock: Clock, adapt: impl FnOnce(&mut Config)) -> Self {
+        secrets::listen();
         let directory = TempDir::new().unwrap();
         let mut config =
             Config { data: directory.path().join("data"), listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), ..Config::default() };

@@ -1,7 +1,8 @@
 //! A controller in this process and callers that speak to it, so that tests read as what people do.
 //!
 //! `House` is a running controller, `Caller` somebody with or without a session, `Answer` what came back. Every answer goes through
-//! `judge.rs` on its way, which holds it against the interface's own document; no test can leave that out.
+//! `judge.rs` on its way, which holds it against the interface's own document, and through `secrets.rs`, which knows what may not be
+//! read in logs and errors; no test can leave that out.
 
 mod answer;
 mod caller;
@@ -10,6 +11,8 @@ mod enrolling;
 mod house;
 mod judge;
 mod program;
+mod secrets;
+mod wire;
 
 use std::sync::{
     LazyLock,
@@ -19,10 +22,12 @@ use std::sync::{
 pub use answer::Answer;
 pub use caller::{Base, Caller, encoded};
 pub use dice::Dice;
-pub use enrolling::Key;
+pub use enrolling::{Authority, Key};
 pub use house::{House, PASSWORD, listed, trusting};
 pub use judge::interface;
 pub use program::{Program, command};
+pub use secrets::Watch;
+pub use wire::Wire;
 
 /// The controller of all tests that only look at records of their own.
 pub fn shared() -> &'static House {
