@@ -82,8 +82,17 @@ fn wait(wrong: &[Timestamp], now: Timestamp) -> Option<Duration> {
     LIMITS.into_iter().filter_map(over).max()
 }
 
-/// Wrong passwords in a row.
-pub struct WrongPasswords(Mutex<Book<i64>>);
+/// What a password turned out to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tally {
+    Right,
+    Wrong,
+    /// The last one that is tolerated was wrong, or one before it and nobody has forgiven that since.
+    TooMany,
+}
+
+/// Wrong passwords in a row, and whether they were too many.
+pub struct WrongPasswords(Mutex<Book<(i64, bool)>>);
 
 impl Default for WrongPasswords {
     fn default() -> Self {
@@ -92,12 +101,19 @@ impl Default for WrongPasswords {
 }
 
 impl WrongPasswords {
-    /// One more; how many that makes.
-    pub fn count(&self, identity: &str, now: Timestamp) -> i64 {
+    /// Notes one. `most`: so many in a row are too many; 0 for any number. After too many nothing is right until they are forgotten,
+    /// so that nobody gets in with a password that was tried at the same time.
+    pub fn tally(&self, identity: &str, right: bool, most: i64, now: Timestamp) -> Tally {
         let mut book = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = book.note(identity, now);
-        *count += 1;
-        *count
+        let (count, too_many) = book.0.get(identity).map_or((0, false), |(_, noted)| *noted);
+        if right && !too_many {
+            book.0.remove(identity);
+            return Tally::Right;
+        }
+        let count = count.saturating_add(i64::from(!right));
+        let too_many = too_many || (most > 0 && count >= most);
+        *book.note(identity, now) = (count, too_many);
+        if too_many { Tally::TooMany } else { Tally::Wrong }
     }
 
     /// Forgets an identity.

@@ -4,31 +4,29 @@ use rustls::pki_types::CertificateDer;
 use uuid::Uuid;
 
 use super::{
-    Passwords, mfa,
+    Passwords, Tally, mfa,
     trust::{self, Judgement},
 };
 use crate::{
     change::{Change, Changes, Lifecycle, identity::disable, session_certificate},
     clock::Timestamp,
     entity::{
-        Action, ApiSession, AuthPolicy, Authenticator, Ca, ConfigType, Credential, Deed, EnvInfo, FactsExt, Id, Identity, Record, SdkInfo,
+        Action, ApiSession, AuthPolicy, Authenticator, ConfigType, Credential, Deed, EnvInfo, FactsExt, Ground, Id, Identity, Record,
+        SdkInfo,
     },
     error::{Error, Result},
     pki::{Certificate, Holdings},
     store::{Read, Store},
 };
 
-/// What sessions name where no authenticator was used.
-const INTERNAL: &str = "internal";
 /// The word for every config type.
 const ALL: &str = "all";
 
-/// An identity that proved who it is, and by which authenticator.
-#[derive(Debug, Clone)]
+/// An identity that proved who it is, and by what.
+#[derive(Clone)]
 pub struct Principal {
     pub identity: Id<Identity>,
-    /// The authenticator's id, or `internal` where a claim in the certificate of another authority names the identity.
-    pub authenticator: String,
+    pub ground: Ground,
     /// What was compared with what the caller showed, where an authenticator holds it.
     pub judged: Option<String>,
     /// The certificate that was shown, if one was; edge routers take it as long as the session lasts.
@@ -64,21 +62,31 @@ pub async fn password(
     });
     let right = passwords.verify(password, stored).await?;
     let authenticator = found.ok_or(Error::InvalidAuth)?;
-    let (principal, updb) = store.read(|tx| {
-        let principal = principal(tx, &authenticator, now, |policy| policy.spec.primary.updb.allowed)?;
-        let identity = tx.get(&principal.identity)?;
-        Ok((principal, tx.get(identity.spec.auth_policy())?.spec.primary.updb))
-    })?;
-    if right {
-        passwords.forgive(&principal.identity);
-        return Ok(principal);
+    let principal = store.read(|tx| principal(tx, &authenticator, now, |policy| policy.spec.primary.updb.allowed))?;
+    let counts = tally(store, changes, passwords, &principal.identity, right, now).await?;
+    if counts { Ok(principal) } else { Err(Error::InvalidAuth) }
+}
+
+/// Notes whether a password that somebody gave for an identity was right. So many wrong ones in a row as the auth policy allows lock the
+/// identity out. Says whether the password lets in: a right one does not that was tried along with too many wrong ones.
+///
+/// # Errors
+/// The store refuses.
+pub async fn tally(
+    store: &Store,
+    changes: &Changes,
+    passwords: &Passwords,
+    identity: &Id<Identity>,
+    right: bool,
+    now: Timestamp,
+) -> Result<bool> {
+    let updb = store.read(|tx| Ok(tx.get(tx.get(identity)?.spec.auth_policy())?.spec.primary.updb))?;
+    let tally = passwords.tally(identity, right, updb.max_attempts, now);
+    if tally == Tally::TooMany {
+        lock_out(changes, identity, updb.lockout_duration_minutes).await?;
+        passwords.forgive(identity);
     }
-    let wrong = passwords.count_wrong(&principal.identity, now);
-    if updb.max_attempts > 0 && wrong >= updb.max_attempts {
-        lock_out(changes, &principal.identity, updb.lockout_duration_minutes).await?;
-        passwords.forgive(&principal.identity);
-    }
-    Err(Error::InvalidAuth)
+    Ok(tally == Tally::Right)
 }
 
 /// Disables an identity, unless it is disabled already.
@@ -113,12 +121,11 @@ pub fn certificate(store: &Store, holdings: &Holdings, now: Timestamp, presented
     };
     let found = store.read(|tx| {
         if !trust::is_ours(holdings, &chain, how) {
-            let usable = |ca: &Record<Ca>| ca.spec.is_auth_enabled && ca.state.is_verified;
-            let ca = trust::authority(tx, &chain, how, usable)?.ok_or(Error::InvalidAuth)?;
+            let ca = trust::authority(tx, &chain, how, Record::lets_in)?.ok_or(Error::InvalidAuth)?;
             let claim = ca.spec.external_id_claim.and_then(|claim| claim.of(leaf)).filter(|id| !id.is_empty());
             if let Some(id) = claim {
                 let identity = tx.find_by::<Identity>("externalId", &id)?.ok_or(Error::InvalidAuth)?;
-                return admitted(tx, identity, INTERNAL.into(), now, allowed);
+                return admitted(tx, identity, Ground::Claim(ca.id), now, allowed);
             }
         }
         let authenticator = tx.find_by::<Authenticator>("certFingerprint", &leaf.fingerprint())?.ok_or(Error::InvalidAuth)?;
@@ -136,14 +143,14 @@ fn principal(
 ) -> Result<Principal> {
     let identity = tx.find(&authenticator.spec.identity_id)?.ok_or(Error::InvalidAuth)?;
     let judged = Some(authenticator.spec.credential.proof().to_owned());
-    Ok(Principal { judged, ..admitted(tx, identity, authenticator.id.to_string(), now, allowed)? })
+    Ok(Principal { judged, ..admitted(tx, identity, Ground::Authenticator(authenticator.id.clone()), now, allowed)? })
 }
 
 /// An identity, if it is not disabled and its policy allows the method.
 fn admitted(
     tx: &Read<'_>,
     identity: Record<Identity>,
-    authenticator: String,
+    ground: Ground,
     now: Timestamp,
     allowed: impl FnOnce(&Record<AuthPolicy>) -> bool,
 ) -> Result<Principal> {
@@ -151,7 +158,19 @@ fn admitted(
     if identity.state.is_disabled(now) || !allowed(&policy) {
         return Err(Error::InvalidAuth);
     }
-    Ok(Principal { identity: identity.id, authenticator, judged: None, certificate: None })
+    Ok(Principal { identity: identity.id, ground, judged: None, certificate: None })
+}
+
+/// Whether what let a principal in still does: it may have gone, or another may have taken its place, since it was judged.
+fn stands(tx: &Read<'_>, principal: &Principal) -> Result<bool> {
+    Ok(match &principal.ground {
+        Ground::Authenticator(id) => {
+            let held = tx.find(id)?;
+            held.as_ref().map(|held| held.spec.credential.proof()) == principal.judged.as_deref()
+        }
+        Ground::Claim(id) => tx.find(id)?.is_some_and(|ca| ca.lets_in_by_claim()),
+        Ground::Token(id) => tx.find(id)?.is_some_and(|signer| signer.spec.enabled),
+    })
 }
 
 /// Opens a session for a principal.
@@ -164,7 +183,7 @@ pub async fn open(changes: &Changes, principal: Principal, surroundings: Surroun
 
 fn open_in(change: &Change<'_, '_>, principal: Principal, surroundings: Surroundings) -> Result<Record<ApiSession>> {
     let mut identity = change.find(&principal.identity)?.ok_or(Error::InvalidAuth)?;
-    if identity.state.is_disabled(change.now()) {
+    if identity.state.is_disabled(change.now()) || !stands(change, &principal)? {
         return Err(Error::InvalidAuth);
     }
     let is_mfa_required = mfa::is_enrolled(change, &principal.identity)?;
@@ -175,21 +194,16 @@ fn open_in(change: &Change<'_, '_>, principal: Principal, surroundings: Surround
     let session = ApiSession {
         token: Uuid::new_v4().to_string(),
         identity_id: principal.identity,
-        authenticator_id: principal.authenticator,
+        authenticator_id: principal.ground.authenticator_id(),
         config_types,
         ip_address: surroundings.address,
         is_mfa_required,
         is_mfa_complete: false,
         last_activity_at: change.now(),
     };
-    // The credential may have gone, or another may have taken its place, since it was judged.
-    if let Some(id) = session.authenticator() {
-        let held = change.find(&Id::<Authenticator>::from_text(id))?;
-        if held.as_ref().map(|held| held.spec.credential.proof()) != principal.judged.as_deref() {
-            return Err(Error::InvalidAuth);
-        }
-    }
-    let session = change.insert(Record::new(Id::from_text(ApiSession::new_id()), change.now(), session))?;
+    let mut session = Record::new(Id::from_text(ApiSession::new_id()), change.now(), session);
+    session.state.ca_id = principal.ground.ca().cloned();
+    let session = change.insert(session)?;
     if let Some(certificate) = principal.certificate {
         session_certificate::add(change, &session.id, &certificate)?;
     }

@@ -127,5 +127,6 @@ pub fn take_away(change: &Change<'_, '_>, identity: &Id<Identity>) -> Result<()>
 fn complete(change: &Change<'_, '_>, session: &Id<ApiSession>) -> Result<()> {
     let mut session = change.find(session)?.ok_or(Error::Unauthorized { anonymous: false })?;
     (session.spec.is_mfa_required, session.spec.is_mfa_complete) = (true, true);
+    session.state.passed_at = Some(change.now());
     change.put(session)
 }

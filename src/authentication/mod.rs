@@ -18,6 +18,7 @@ mod tokens;
 pub mod trust;
 
 pub use codes::Codes;
+pub use failures::Tally;
 pub use passwords::Passwords;
 pub use refusals::{Refusals, Refused};
 pub use sessions::Sessions;

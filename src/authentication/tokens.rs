@@ -5,7 +5,7 @@ use serde_json::{Map, Value as Json};
 use super::{Caller, key_sets::KeySets, login::Principal};
 use crate::{
     clock::Timestamp,
-    entity::{AuthPolicy, ExternalJwtSigner, FactsExt, Id, Identity, Record},
+    entity::{AuthPolicy, ExternalJwtSigner, FactsExt, Ground, Id, Identity, Record},
     error::{Error, Result},
     pki::{
         Certificate,
@@ -42,7 +42,7 @@ impl Tokens {
         if identity.state.is_disabled(now) || !ext_jwt.allowed || !listed {
             return Err(Error::InvalidAuth);
         }
-        Ok(Principal { identity: identity.id, authenticator: format!("extJwtId:{signer}"), judged: None, certificate: None })
+        Ok(Principal { identity: identity.id, ground: Ground::Token(signer), judged: None, certificate: None })
     }
 
     /// Takes the question for a token from a caller who showed the right one: of the signer that the caller's policy wants, about the

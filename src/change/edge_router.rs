@@ -43,9 +43,7 @@ fn enroll(router: &Record<EdgeRouter>, change: &Change<'_, '_>) -> Result<()> {
 /// There is no such router.
 pub fn re_enroll(change: &Change<'_, '_>, id: &Id<EdgeRouter>) -> Result<()> {
     let mut router = change.get(id)?;
-    for outstanding in change.linked::<Enrollment>("edgeRouter", id.as_str())? {
-        change.delete(&outstanding.id)?;
-    }
+    change.delete_linked::<Enrollment>("edgeRouter", id.as_str())?;
     (router.state.is_verified, router.state.fingerprint, router.state.cert_pem) = (false, None, None);
     enroll(&router, change)?;
     change.put(router)

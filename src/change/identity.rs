@@ -50,10 +50,7 @@ pub fn disable(change: &Change<'_, '_>, id: &Id<Identity>, until: Option<Timesta
     let mut identity = change.get(id)?;
     (identity.state.disabled_at, identity.state.disabled_until) = (Some(change.now()), until);
     change.put(identity)?;
-    for session in change.linked::<ApiSession>("identity", id.as_str())? {
-        change.delete(&session.id)?;
-    }
-    Ok(())
+    change.delete_linked::<ApiSession>("identity", id.as_str())
 }
 
 /// Enables an identity.

@@ -199,6 +199,15 @@ impl Change<'_, '_> {
         self.tx.delete(id)
     }
 
+    /// Deletes the records of a kind whose indexed field or reference has this value, and what goes with them.
+    ///
+    /// # Errors
+    /// As in [`Change::delete`].
+    pub fn delete_linked<E: Lifecycle>(&self, field: &'static str, value: &str) -> Result<()> {
+        let ids = crate::entity::Facts::ids(self.tx, E::KIND, field, value)?;
+        ids.into_iter().try_for_each(|id| self.delete(&Id::<E>::from_text(id)))
+    }
+
     /// The rules for every write of a record: those of all kinds, then those of its own.
     fn check<E: Entity>(&self, record: &Record<E>) -> Result<()> {
         record.tags.check("tags")?;

@@ -36,8 +36,5 @@ pub fn add(change: &Change<'_, '_>, session: &Id<ApiSession>, certificate: &Cert
 /// # Errors
 /// A record cannot be read.
 pub fn withdraw(change: &Change<'_, '_>, fingerprint: &str) -> Result<()> {
-    for record in change.linked::<SessionCertificate>("fingerprint", fingerprint)? {
-        change.delete(&record.id)?;
-    }
-    Ok(())
+    change.delete_linked::<SessionCertificate>("fingerprint", fingerprint)
 }

@@ -6,14 +6,19 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Action, Authenticator, ConfigType, Entity, EntityRef, ExternalJwtSigner, Facts, FactsExt, Field, Id, Identity, Kind, Logged, OnDelete,
-    Record, Reference,
+    Action, Authenticator, Ca, ConfigType, Entity, EntityRef, ExternalJwtSigner, Facts, FactsExt, Field, Id, Identity, Kind, Logged,
+    OnDelete, Record, Reference, Stored,
 };
 use crate::{
     clock::Timestamp,
     error::Result,
     query::{Type, Value},
 };
+
+/// What stands for an authenticator where a claim in the certificate of another authority named the identity.
+const INTERNAL: &str = "internal";
+/// What stands before the id of an external signer whose token let in.
+const SIGNER: &str = "extJwtId:";
 
 /// A log-in that is still good. No request writes it as such, and nothing prints the token.
 #[derive(Clone, Serialize, Deserialize)]
@@ -44,8 +49,48 @@ impl ApiSession {
     /// The authenticator, if it was made with one.
     pub fn authenticator(&self) -> Option<&str> {
         let id = self.authenticator_id.as_str();
-        (!id.is_empty() && id != "internal" && !id.starts_with("extJwtId:")).then_some(id)
+        (!id.is_empty() && id != INTERNAL && !id.starts_with(SIGNER)).then_some(id)
     }
+}
+
+/// What let a session in. A credential and an authority take their sessions with them; those by a token outlive its signer, as clients
+/// know it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ground {
+    /// A credential of the identity's own.
+    Authenticator(Id<Authenticator>),
+    /// A claim in the certificate of another authority.
+    Claim(Id<Ca>),
+    /// A token of an external signer.
+    Token(Id<ExternalJwtSigner>),
+}
+
+impl Ground {
+    /// As sessions name it on the wire.
+    pub fn authenticator_id(&self) -> String {
+        match self {
+            Self::Authenticator(id) => id.to_string(),
+            Self::Claim(_) => INTERNAL.into(),
+            Self::Token(id) => format!("{SIGNER}{id}"),
+        }
+    }
+
+    /// The authority, of a claim.
+    pub fn ca(&self) -> Option<&Id<Ca>> {
+        match self {
+            Self::Claim(id) => Some(id),
+            Self::Authenticator(_) | Self::Token(_) => None,
+        }
+    }
+}
+
+/// What only code sets.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct State {
+    /// The authority whose claim let it in, if one did.
+    pub ca_id: Option<Id<Ca>>,
+    /// When a one-time code was last accepted in it.
+    pub passed_at: Option<Timestamp>,
 }
 
 /// An API session as administrators and its owner see it.
@@ -172,12 +217,19 @@ impl Entity for ApiSession {
     const REFERENCES: &'static [Reference<Self>] = &[
         Reference::to::<Identity>("identity", |r| vec![r.spec.identity_id.as_str()], OnDelete::Cascade),
         Reference::to::<Authenticator>("authenticator", |r| r.spec.authenticator().into_iter().collect(), OnDelete::Cascade),
+        Reference::to::<Ca>("ca", |r| r.state.ca_id.iter().map(Id::as_str).collect(), OnDelete::Cascade),
     ];
     const LINKS: &'static [&'static str] = &["sessions"];
     const LOGGED: Logged =
         Logged::Visits { comes: Action::Login, goes: Action::Logout, shown: &["identityId", "authenticatorId", "ipAddress"] };
-    type State = ();
+    const VERSION: u8 = 2;
+    type State = State;
     type View = View;
+
+    /// Version 1 had no state.
+    fn upgrade(_: u8, old: &mut impl Stored) -> Result<(Self, State)> {
+        old.read::<Self, ()>(Self::DISK).map(|(spec, ())| (spec, State::default()))
+    }
 
     fn view(record: &Record<Self>, facts: &dyn Facts) -> Result<View> {
         let auth_queries = AuthQuery::outstanding(&record.spec, facts)?;

@@ -76,6 +76,18 @@ pub struct State {
     pub verification_token: String,
 }
 
+impl Record<Ca> {
+    /// Whether its certificates log in.
+    pub fn lets_in(&self) -> bool {
+        self.spec.is_auth_enabled && self.state.is_verified
+    }
+
+    /// Whether a claim in its certificates logs in.
+    pub fn lets_in_by_claim(&self) -> bool {
+        self.lets_in() && self.spec.external_id_claim.is_some()
+    }
+}
+
 /// A CA as administrators see it.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

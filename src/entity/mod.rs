@@ -44,7 +44,7 @@ pub mod transit_router;
 mod value;
 mod version_range;
 
-pub use api_session::{ApiSession, AuthQuery};
+pub use api_session::{ApiSession, AuthQuery, Ground};
 pub use auth_policy::AuthPolicy;
 pub use authenticator::{Authenticator, Credential};
 pub use ca::Ca;

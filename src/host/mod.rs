@@ -20,7 +20,7 @@ use crate::{
     authentication::Passwords,
     change::{self, Certificates, Change, Changes},
     clock::{Clock, Timestamp},
-    entity::{ApiSession, Authenticator, Enrollment, FactsExt, Id, Identity, Record},
+    entity::{ApiSession, Authenticator, Enrollment, FactsExt, Identity, Record},
     error::{Error, Result},
     explain::{self, Question},
     maintenance::{Maintenance, Work},
@@ -180,7 +180,7 @@ impl Host {
             let policy = change.get(change.get(&authenticator.spec.identity_id)?.spec.auth_policy())?;
             policy.spec.primary.updb.check_password(&password)?;
             change::authenticator::set_password(change, &authenticator.id, None, Some(hash))?;
-            end_sessions(change, &authenticator.id)?;
+            change.delete_linked::<ApiSession>("authenticator", authenticator.id.as_str())?;
             change::identity::enable(change, &authenticator.spec.identity_id)?;
             Ok(authenticator.spec.identity_id)
         })?;
@@ -249,8 +249,4 @@ fn refused(enrollments: &[Record<Enrollment>]) -> Vec<String> {
 fn behind(change: &Change<'_, '_>, username: &str) -> Result<Record<Authenticator>> {
     let found = change.find_by::<Authenticator>("updbUsername", username)?;
     found.ok_or_else(|| Error::invalid("username", "nobody has this user name", username))
-}
-
-fn end_sessions(change: &Change<'_, '_>, authenticator: &Id<Authenticator>) -> Result<()> {
-    change.linked::<ApiSession>("authenticator", authenticator.as_str())?.iter().try_for_each(|session| change.delete(&session.id))
 }

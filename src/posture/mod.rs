@@ -59,10 +59,10 @@ impl Posture {
     /// have taken the ground from sessions, with `access` up to date.
     pub fn following(store: &Store, access: Access, clock: Clock, doubtful: impl Fn(Doubt) + Send + Sync + 'static) -> Self {
         let posture = Self { memory: Arc::default(), access, store: store.clone(), clock };
-        let (memory, access) = (posture.memory.clone(), posture.access.clone());
+        let (memory, access, clock) = (posture.memory.clone(), posture.access.clone(), posture.clock.clone());
         store.subscribe(move |events| {
             for event in events {
-                hear(&memory, &access, event);
+                hear(&memory, &access, &clock, event);
                 Doubt::of(event).into_iter().for_each(&doubtful);
             }
         });
@@ -75,20 +75,13 @@ impl Posture {
     /// The store cannot be read.
     pub fn take(&self, identity: &Id<Identity>, api_session: &Id<ApiSession>, responses: Vec<Response>) -> Result<()> {
         let now = self.clock.moment();
-        self.note(identity, api_session, |endpoint| {
+        with(&self.memory, |memory| {
+            let endpoint = memory.endpoint(identity.as_str());
             responses.into_iter().for_each(|response| endpoint.take(api_session.as_str(), response, now));
-        })
-    }
-
-    /// A one-time code was accepted in an API session.
-    ///
-    /// # Errors
-    /// The store cannot be read.
-    pub fn mfa_passed(&self, api_session: &Id<ApiSession>, identity: &Id<Identity>) -> Result<()> {
-        let now = self.clock.moment();
-        self.note(identity, api_session, |endpoint| {
-            endpoint.sessions.entry(api_session.to_string()).or_default().passed_at = Some(now);
-        })
+        });
+        self.forget_unless_there(identity, Some(api_session))?;
+        self.access.touch_identity(identity.as_str());
+        Ok(())
     }
 
     /// What is known, for an API session if there is one.
@@ -125,13 +118,6 @@ impl Posture {
         with(&self.memory, |memory| memory.failures.get(identity).into_iter().flatten().cloned().collect())
     }
 
-    fn note(&self, identity: &Id<Identity>, api_session: &Id<ApiSession>, change: impl FnOnce(&mut Endpoint)) -> Result<()> {
-        with(&self.memory, |memory| change(Arc::make_mut(memory.endpoints.entry(identity.to_string()).or_default())));
-        self.forget_unless_there(identity, Some(api_session))?;
-        self.access.touch_identity(identity.as_str());
-        Ok(())
-    }
-
     /// Whatever was deleted before something of it was kept is told to nobody again.
     fn forget_unless_there(&self, identity: &Id<Identity>, api_session: Option<&Id<ApiSession>>) -> Result<()> {
         let (no_identity, gone) = self.store.read(|tx| {
@@ -150,6 +136,11 @@ impl Posture {
 }
 
 impl Memory {
+    /// What is known of an identity's endpoints, to be added to.
+    fn endpoint(&mut self, identity: &str) -> &mut Endpoint {
+        Arc::make_mut(self.endpoints.entry(identity.to_owned()).or_default())
+    }
+
     fn forget_identity(&mut self, identity: &str) {
         self.endpoints.remove(identity);
         self.failures.remove(identity);
@@ -169,12 +160,20 @@ impl Memory {
     }
 }
 
-fn hear(memory: &Mutex<Memory>, access: &Access, event: &Event) {
+fn hear(memory: &Mutex<Memory>, access: &Access, clock: &Clock, event: &Event) {
     if let Some((Some(identity), None)) = event.of::<Identity>() {
         with(memory, |memory| memory.forget_identity(identity.id.as_str()));
     }
-    if let Some((Some(session), None)) = event.of::<ApiSession>() {
-        with(memory, |memory| memory.forget_session(session.spec.identity_id.as_str(), session.id.as_str()));
+    match event.of::<ApiSession>() {
+        Some((Some(session), None)) => {
+            with(memory, |memory| memory.forget_session(session.spec.identity_id.as_str(), session.id.as_str()));
+        }
+        Some((Some(old), Some(new))) if old.state.passed_at != new.state.passed_at => {
+            let (identity, now) = (new.spec.identity_id.as_str(), clock.moment());
+            with(memory, |memory| memory.endpoint(identity).sessions.entry(new.id.to_string()).or_default().passed_at = Some(now));
+            access.touch_identity(identity);
+        }
+        _ => {}
     }
     if let Some((Some(mfa), None)) = event.of::<Mfa>() {
         with(memory, |memory| memory.forget_codes(mfa.spec.identity_id.as_str()));

@@ -19,7 +19,7 @@ use overkeep::{
     },
     change::KINDS,
     clock::Timestamp,
-    entity::{ExternalJwtSigner, Id, Identity, Mfa, Record, builtin, mfa::Used},
+    entity::{ExternalJwtSigner, Ground, Id, Identity, Mfa, Record, builtin, mfa::Used},
     error::{Error, Refusal, Result},
     pki::{AlternativeNames, KeySet, KeyedCertificate, Material, Seal, jwt},
     store::{Options, Store},
@@ -28,7 +28,7 @@ use redb::backends::InMemoryBackend;
 use serde_json::{Value as Json, json};
 use totp_rs::{Builder, Secret, Totp};
 
-use crate::harness::{Answer, PASSWORD, fresh, shared};
+use crate::harness::{Answer, House, PASSWORD, fresh, shared};
 
 const NOW: i64 = 1_800_000_015;
 
@@ -164,11 +164,11 @@ fn patient_guessing_is_limited_by_the_day() {
 }
 
 /// An external signer: its certificate and what it signs.
-struct Signer {
-    certificate: KeyedCertificate,
+pub struct Signer {
+    pub certificate: KeyedCertificate,
 }
 
-fn signer() -> Signer {
+pub fn signer() -> Signer {
     jwt::install();
     let material = Material::generate(&AlternativeNames::of_hosts(["idp.test"]), NOW).unwrap();
     Signer { certificate: KeyedCertificate::open(&material.server).unwrap() }
@@ -179,7 +179,7 @@ impl Signer {
         self.certificate.certificate().fingerprint()
     }
 
-    fn token(&self, claims: &Json) -> String {
+    pub fn token(&self, claims: &Json) -> String {
         jwt::Signer::new(&self.certificate).unwrap().sign(claims).unwrap()
     }
 
@@ -330,7 +330,7 @@ impl Realm {
     fn enter(&self, token: &str, seconds: i64) -> bool {
         let entered = self.runtime.block_on(self.tokens.login(&self.store, at(seconds), token));
         match entered {
-            Ok(principal) => principal.identity.as_str() == "ann" && principal.authenticator == "extJwtId:idp",
+            Ok(principal) => principal.identity.as_str() == "ann" && principal.ground == Ground::Token(Id::from_text("idp")),
             Err(refused) => {
                 assert_eq!(refused, Error::InvalidAuth);
                 false
@@ -439,12 +439,16 @@ fn keys_come_from_the_endpoint_itself_and_in_reasonable_size() {
     assert!(realm.enter(&idp.token(&claims()), 20));
 }
 
-fn authenticate(username: &str, password: &str) -> Answer {
+pub fn authenticate(username: &str, password: &str) -> Answer {
     shared().nobody().post("/authenticate?method=password", json!({ "username": username, "password": password }))
 }
 
 /// An auth policy that locks out for half an hour after three wrong passwords, and its id.
-fn locking() -> String {
+pub fn locking() -> String {
+    locking_in(shared())
+}
+
+pub fn locking_in(house: &House) -> String {
     let body = json!({
         "name": fresh("locking"),
         "primary": {
@@ -457,7 +461,7 @@ fn locking() -> String {
         },
         "secondary": { "requireTotp": false }
     });
-    shared().admin.post("/auth-policies", body).expect(201).id()
+    house.admin.post("/auth-policies", body).expect(201).id()
 }
 
 #[test]

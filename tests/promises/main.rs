@@ -10,6 +10,7 @@
 
 mod access;
 mod architecture;
+mod attack;
 mod certificates;
 mod configuration;
 mod contract;
@@ -21,6 +22,7 @@ mod engine;
 mod events;
 mod explain;
 mod factors;
+mod grounds;
 mod harness;
 mod history;
 mod host;

@@ -11,12 +11,12 @@ use overkeep::{
     access::Access,
     change::KINDS,
     clock::{Clock, Moment, Timestamp},
-    entity::{ApiSession, Demand, Id, Identity, Mfa, Record, builtin},
+    entity::{ApiSession, Demand, FactsExt, Id, Identity, Mfa, Record, builtin},
     posture::{
         Doubt, Endpoint, Evidence, Posture, Presence, Response,
         judge::{Verdict, judge},
     },
-    store::{Options, Store},
+    store::{Options, Store, Tx},
 };
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
@@ -221,6 +221,10 @@ fn an_endpoint_cannot_fill_the_memory() {
     let long = "x".repeat(5000);
     assert!(response(json!({ "typeId": "DOMAIN", "id": "x", "domain": long })).check().is_err());
     assert!(response(json!({ "typeId": "MAC", "id": "x", "macAddresses": vec!["00"; 300] })).check().is_err());
+    assert!(response(json!({ "typeId": "MAC", "id": "x", "macAddresses": ["00".repeat(200)] })).check().is_err());
+    assert!(response(process("x", "/bin/x", true, "", &["00"; 33])).check().is_err());
+    assert!(response(process("x", "/bin/x", true, &"00".repeat(200), &[])).check().is_err());
+    assert!(response(process("x", "/bin/x", true, &"00".repeat(64), &["00:11"; 32])).check().is_ok());
 }
 
 struct House {
@@ -268,6 +272,17 @@ fn house() -> House {
 }
 
 impl House {
+    /// A one-time code is accepted in the session.
+    fn pass(&self) {
+        let now = self.clock.now();
+        let pass = move |tx: &Tx<'_>| {
+            let mut session = tx.get(&session())?;
+            session.state.passed_at = Some(now);
+            tx.put(session)
+        };
+        self.store.write_blocking(pass).unwrap();
+    }
+
     fn answer(&self) {
         let answers = vec![response(os("Linux", "6.1.0")), response(json!({ "typeId": "ENDPOINT_STATE", "id": "x", "woken": true }))];
         self.posture.take(&identity(), &session(), answers).unwrap();
@@ -278,7 +293,7 @@ impl House {
 fn what_goes_is_forgotten() {
     let house = house();
     house.answer();
-    house.posture.mfa_passed(&session(), &identity()).unwrap();
+    house.pass();
     let known = house.posture.evidence("ann", Some("session"));
     assert!(known.endpoint.os.is_some() && known.presence.woken_at.is_some() && known.presence.passed_at.is_some());
     house.store.write_blocking(|tx| tx.delete(&session())).unwrap();
@@ -291,7 +306,7 @@ fn what_goes_is_forgotten() {
 #[test]
 fn a_code_grows_old_by_the_time_that_passed_wherever_the_clock_is_put() {
     let house = house();
-    house.posture.mfa_passed(&session(), &identity()).unwrap();
+    house.pass();
     let passes = || judge(&code(600, false, false), "check", &house.posture.evidence("ann", Some("session"))).passes;
     for put in [NOW.plus_minutes(10_000), NOW.plus_minutes(-10_000)] {
         house.clock.set(put);
@@ -299,7 +314,7 @@ fn a_code_grows_old_by_the_time_that_passed_wherever_the_clock_is_put() {
     }
     house.clock.advance(Duration::from_secs(601));
     assert!(!passes());
-    house.posture.mfa_passed(&session(), &identity()).unwrap();
+    house.pass();
     let shown = house.posture.evidence("ann", Some("session")).presence.passed_at.unwrap().shown;
     assert_eq!(shown, house.clock.now(), "what is shown is by the clock as it was put");
 }
@@ -318,7 +333,7 @@ fn what_arrives_too_late_is_not_kept() {
 #[test]
 fn codes_go_with_the_second_factor_that_gave_them() {
     let house = house();
-    house.posture.mfa_passed(&session(), &identity()).unwrap();
+    house.pass();
     let factor = Mfa { identity_id: identity(), sealed: Vec::new(), is_verified: true };
     let id = Id::<Mfa>::from_text("factor");
     let record = Record::new(id.clone(), NOW, factor);

@@ -1,9 +1,8 @@
 //! One row for each kind: bodies for the sweeps in `verbs.rs`, and what is special about them.
 
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, KeyPair};
 use serde_json::{Value as Json, json};
 
-use crate::harness::{House, fresh};
+use crate::harness::{Authority, House, fresh};
 
 /// A kind, by example.
 pub struct Sample {
@@ -312,10 +311,7 @@ pub const ENTANGLED: [&str; 1] = ["authenticators"];
 
 /// The certificate of an authority that nobody has, PEM.
 fn authority(name: &str) -> String {
-    let mut of = CertificateParams::default();
-    of.distinguished_name.push(DnType::CommonName, name);
-    of.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    of.self_signed(&KeyPair::generate().unwrap()).unwrap().pem()
+    Authority::new(name).pem()
 }
 
 fn config_type(house: &House) -> String {

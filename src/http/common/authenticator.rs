@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::{
+    authentication::login,
     change::{Change, authenticator},
     enrollment::extension::{self, Extended, Holder},
     entity::{Authenticator, Credential, Entity, FactsExt, Id, Links, Record, Tags},
@@ -99,7 +100,8 @@ async fn set(call: Call, id: Id<Authenticator>, name: Option<String>, password: 
     let Credential::Updb { password: stored, .. } = credential else {
         return Err(Error::Refused(Refusal::CannotUpdateAuthenticator));
     };
-    if !call.passwords.verify(current, Some(stored.clone())).await? {
+    let right = call.passwords.verify(current, Some(stored.clone())).await?;
+    if !login::tally(&call.store, &call.changes, &call.passwords, &identity_id, right, call.now).await? {
         return Err(Error::Refused(Refusal::WrongCurrentPassword));
     }
     let hash = match password {

@@ -64,10 +64,7 @@ type Step = fn(&Change<'_, '_>, &Codes, &Record<ApiSession>, &str) -> Result<()>
 /// The caller's session passes the second factor: every way to do so comes through here.
 async fn pass(call: &Call, code: String, step: Step) -> Result<Done> {
     let (codes, session) = (call.codes.clone(), call.caller()?.session.clone());
-    call.changes.run(move |change| step(change, &codes, &session, &code)).await?;
-    let session = &call.caller()?.session;
-    call.posture.mfa_passed(&session.id, &session.spec.identity_id)?;
-    Ok(Done)
+    call.changes.run(move |change| step(change, &codes, &session, &code)).await.map(|()| Done)
 }
 
 /// POST /current-identity/mfa

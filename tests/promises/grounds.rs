@@ -1,0 +1,129 @@
+//! What lets somebody in must still stand when the session opens, and an authority takes its sessions with it; guessing gets nobody in.
+
+use std::thread;
+
+use overkeep::{
+    authentication::{Passwords, Tally},
+    clock::Timestamp,
+    entity::Id,
+};
+use serde_json::{Value as Json, json};
+
+use crate::{
+    factors::{authenticate, locking, signer},
+    harness::{Authority, Caller, Key, PASSWORD, fresh, shared},
+};
+
+/// An authority that is taken up, its id, and a caller who is known to it by a claim.
+fn known_by_claim() -> (Authority, String, Caller) {
+    let (house, authority, name, key) = (shared(), Authority::new("partner"), fresh("claimed"), Key::new());
+    let ca = house.take_up(&authority);
+    house.identity(&name, json!({ "externalId": name }));
+    let bearer = house.bearer(&authority.issue(&name, &key), &key);
+    (authority, ca, bearer)
+}
+
+#[test]
+fn sessions_by_a_claim_end_with_the_authority() {
+    let house = shared();
+    for (method, body) in [("DELETE", json!({})), ("PATCH", json!({ "isAuthEnabled": false })), ("PUT", json!({ "isAuthEnabled": true }))] {
+        let (_authority, ca, bearer) = known_by_claim();
+        let session = bearer.log_in_by_certificate();
+        assert_eq!(session.get("/current-api-session").expect(200).data()["authenticatorId"], "internal");
+        let path = format!("/cas/{ca}");
+        let replaced = json!({
+            "name": fresh("replaced"), "isAutoCaEnrollmentEnabled": true, "isOttCaEnrollmentEnabled": true, "identityRoles": [],
+            "identityNameFormat": ""
+        });
+        let rest = if method == "PUT" { replaced } else { json!({}) };
+        let mut whole = body.as_object().unwrap().clone();
+        whole.extend(rest.as_object().unwrap().clone());
+        let asked = house.admin.ask(method, &path);
+        let asked = if method == "DELETE" { asked } else { asked.json(&whole.into()) };
+        asked.send().expect(200);
+        session.get("/current-api-session").refused(401, "UNAUTHORIZED", "");
+        bearer.ask("POST", "/authenticate?method=cert").send().refused(401, "INVALID_AUTH", "");
+    }
+}
+
+#[test]
+fn sessions_of_an_authority_outlive_other_changes_to_it() {
+    let house = shared();
+    let (_authority, ca, bearer) = known_by_claim();
+    let session = bearer.log_in_by_certificate();
+    house.admin.patch(&format!("/cas/{ca}"), json!({ "name": fresh("renamed"), "isOttCaEnrollmentEnabled": false })).expect(200);
+    let (_other, other, _) = known_by_claim();
+    house.admin.delete(&format!("/cas/{other}")).expect(200);
+    session.get("/current-api-session").expect(200);
+}
+
+#[test]
+fn a_signer_that_is_off_or_gone_lets_nobody_in_and_open_sessions_go_on() {
+    let house = shared();
+    for delete in [false, true] {
+        let (idp, issuer) = (signer(), format!("https://{}.test", fresh("idp")));
+        let body = json!({
+            "name": fresh("idp"), "enabled": true, "issuer": issuer, "audience": "overlay", "certPem": idp.certificate.certificate().pem()
+        });
+        let path = format!("/external-jwt-signers/{}", house.admin.post("/external-jwt-signers", body).expect(201).id());
+        let ann = house.identity(&fresh("ann"), json!({}));
+        let bearer = format!("Bearer {}", idp.token(&json!({ "iss": issuer, "aud": "overlay", "sub": ann })));
+        let enter = || house.nobody().ask("POST", "/authenticate?method=ext-jwt").header("authorization", &bearer).send();
+        let session = house.nobody().with_token(enter().expect(200).data()["token"].as_str().unwrap());
+        if delete {
+            house.admin.delete(&path).expect(200);
+        } else {
+            house.admin.patch(&path, json!({ "enabled": false })).expect(200);
+        }
+        enter().refused(401, "INVALID_AUTH", "");
+        session.get("/current-api-session").expect(200);
+    }
+}
+
+#[test]
+fn guessing_the_current_password_locks_out_like_guessing_at_the_door() {
+    let (house, name) = (shared(), fresh("borrowed"));
+    let (id, open) = house.user(&name, json!({ "authPolicyId": locking() }));
+    let own = open.get("/current-identity/authenticators").expect(200).each("id")[0].to_owned();
+    let path = format!("/current-identity/authenticators/{own}");
+    let change = |current: &str| open.patch(&path, json!({ "currentPassword": current, "password": PASSWORD }));
+    for _ in 0..2 {
+        change("not the password").refused(401, "UNAUTHORIZED", "currentPassword");
+    }
+    change(PASSWORD).expect(200);
+    for _ in 0..2 {
+        change("not the password").refused(401, "UNAUTHORIZED", "currentPassword");
+    }
+    authenticate(&name, "not the password").refused(401, "INVALID_AUTH", "");
+    open.get("/current-api-session").refused(401, "UNAUTHORIZED", "");
+    authenticate(&name, PASSWORD).refused(401, "INVALID_AUTH", "");
+    house.admin.post(&format!("/identities/{id}/enable"), Json::Null).expect(200);
+    house.again(&name).get("/current-identity").expect(200);
+}
+
+#[test]
+fn a_right_guess_among_too_many_wrong_ones_is_none() {
+    let (passwords, ann, now) = (Passwords::new(1, 1, 10).unwrap(), Id::from_text("ann"), Timestamp::from_seconds(0));
+    let guess = |right| passwords.tally(&ann, right, 3, now);
+    for _ in 0..2 {
+        assert_eq!([guess(false), guess(false), guess(true)], [Tally::Wrong, Tally::Wrong, Tally::Right]);
+    }
+    assert_eq!([guess(false), guess(false), guess(false)], [Tally::Wrong, Tally::Wrong, Tally::TooMany]);
+    assert_eq!([guess(true), guess(false)], [Tally::TooMany; 2], "made before the lockout was on disk");
+    passwords.forgive(&ann);
+    assert_eq!(guess(true), Tally::Right);
+    assert!((0..100).all(|_| passwords.tally(&ann, false, 0, now) == Tally::Wrong), "no number is too many where there is no limit");
+    assert_eq!(passwords.tally(&ann, true, 3, now), Tally::Right);
+}
+
+#[test]
+fn a_flood_of_guesses_ends_in_one_lockout() {
+    let (house, name) = (shared(), fresh("flooded"));
+    house.user(&name, json!({ "authPolicyId": locking() }));
+    thread::scope(|scope| {
+        for _ in 0..16 {
+            scope.spawn(|| authenticate(&name, "not the password").refused(401, "INVALID_AUTH", ""));
+        }
+    });
+    authenticate(&name, PASSWORD).refused(401, "INVALID_AUTH", "");
+}
