@@ -75,7 +75,14 @@ pub struct Http {
     pub client_timeout: Span,
     pub handshake_timeout: Span,
     pub keep_alive: Span,
+    pub unread_timeout: Span,
+    pub max_connections: usize,
+    pub max_handshakes: usize,
+    pub max_requests: usize,
+    pub max_head_bytes: usize,
     pub max_body_bytes: usize,
+    /// Where no session is needed to send one.
+    pub max_open_body_bytes: usize,
     /// Threads that answer requests; 0 means one per core.
     pub workers: usize,
 }
@@ -84,6 +91,8 @@ pub struct Http {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Sessions {
     pub timeout: Span,
+    /// Sessions of one identity at the same time.
+    pub per_identity: usize,
     pub activity_interval: Span,
     pub activity_batch: usize,
     pub sweep_interval: Span,
@@ -112,6 +121,9 @@ pub struct Store {
     pub cache_mib: usize,
     pub group: usize,
     pub queue: usize,
+    /// Long reads at the same time.
+    pub scans: usize,
+    pub scan_queue: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, serde::Deserialize)]
@@ -147,11 +159,18 @@ impl Default for Config {
                 client_timeout: Span::seconds(5),
                 handshake_timeout: Span::seconds(5),
                 keep_alive: Span::seconds(60),
+                unread_timeout: Span::seconds(30),
+                max_connections: 20_000,
+                max_handshakes: 4096,
+                max_requests: 2048,
+                max_head_bytes: 65_536,
                 max_body_bytes: 1 << 20,
+                max_open_body_bytes: 65_536,
                 workers: 0,
             },
             sessions: Sessions {
                 timeout: Span::minutes(30),
+                per_identity: 25_000,
                 activity_interval: Span::seconds(90),
                 activity_batch: 250,
                 sweep_interval: Span::seconds(5),
@@ -159,7 +178,7 @@ impl Default for Config {
             },
             enrollment: Enrollment { identity_duration: Span::minutes(180), edge_router_duration: Span::minutes(180) },
             passwords: Passwords { slots: 1, queue: 64, cost: 14 },
-            store: Store { cache_mib: 64, group: 256, queue: 1024 },
+            store: Store { cache_mib: 64, group: 256, queue: 1024, scans: 2, scan_queue: 32 },
             history: History { max_age: Span::minutes(365 * 24 * 60), max_mib: 64, readers: 16 },
             snapshots: Snapshots { directory: None, interval: Span::minutes(24 * 60), keep: 7 },
         }
@@ -194,9 +213,16 @@ impl Config {
             within("http.client-timeout", http.client_timeout, second..=Span::minutes(10)),
             within("http.handshake-timeout", http.handshake_timeout, second..=minute),
             within("http.keep-alive", http.keep_alive, second..=hour),
+            within("http.unread-timeout", http.unread_timeout, second..=Span::minutes(10)),
+            within("http.max-connections", http.max_connections, 16..=1_000_000),
+            within("http.max-handshakes", http.max_handshakes, 16..=1_000_000),
+            within("http.max-requests", http.max_requests, 16..=65_536),
+            within("http.max-head-bytes", http.max_head_bytes, 8192..=131_072),
             within("http.max-body-bytes", http.max_body_bytes, 16_384..=67_108_864),
+            within("http.max-open-body-bytes", http.max_open_body_bytes, 16_384..=67_108_864),
             within("http.workers", http.workers, 0..=256),
             within("sessions.timeout", sessions.timeout, minute..=year),
+            within("sessions.per-identity", sessions.per_identity, 1..=10_000_000),
             within("sessions.activity-interval", sessions.activity_interval, second..=hour),
             within("sessions.activity-batch", sessions.activity_batch, 1..=10_000),
             within("sessions.sweep-interval", sessions.sweep_interval, second..=hour),
@@ -209,6 +235,8 @@ impl Config {
             within("store.cache-mib", store.cache_mib, 1..=65_536),
             within("store.group", store.group, 1..=4096),
             within("store.queue", store.queue, 1..=65_536),
+            within("store.scans", store.scans, 1..=64),
+            within("store.scan-queue", store.scan_queue, 1..=65_536),
             within("history.max-age", history.max_age, hour..=Span::minutes(3650 * 24 * 60)),
             within("history.max-mib", history.max_mib, 1..=65_536),
             within("history.readers", history.readers, 1..=1000),

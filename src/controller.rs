@@ -20,7 +20,7 @@ use crate::{
     authentication::{Codes, Passwords, Refusals, Sessions, Tokens},
     change::{self, Administrator, Certificates, Changes, KINDS, Surroundings, certificates},
     clock::Clock,
-    config::Config,
+    config::{self, Config},
     entity::Author,
     error::Error,
     host::{Host, socket},
@@ -30,7 +30,7 @@ use crate::{
     pki::{self, Files, Holdings},
     posture::Posture,
     store::{self, Store},
-    upkeep::{self, Note, Upkeep},
+    upkeep::{self, Upkeep},
 };
 
 /// The user name of the administrator that a first start creates.
@@ -142,9 +142,9 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let tls = pki::tls::server_config(holdings.leaf())?;
     let access = Access::following(&store, clock.clone())?;
     let texts = http::Texts::following(&store);
-    let (bell, inbox) = mpsc::channel();
-    let doubts = bell.clone();
-    let posture = Posture::following(&store, access.clone(), clock.clone(), move |doubt| drop(doubts.send(Note::Doubt(doubt))));
+    let (bell, inbox) = upkeep::bell();
+    let doubtful = bell.clone();
+    let posture = Posture::following(&store, access.clone(), clock.clone(), move |doubt| doubtful.ring(doubt));
     let changes = Changes::new(store.clone(), surroundings(config, holdings.clone(), advertised.clone()));
     let maintenance = Maintenance::new(store.clone(), clock.clone(), &config.data);
     let owner = Host {
@@ -157,7 +157,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         posture: Some(posture.clone()),
         clock: clock.clone(),
     };
-    let sessions = Sessions::following(&store, clock.clone(), config.sessions.timeout.duration());
+    let sessions = Sessions::following(&store, clock.clone(), config.sessions.timeout.duration(), config.sessions.per_identity)?;
     let refusals = Refusals::default();
     let watchers = http::Watchers::following(&store, config.history.readers);
     let upkeep = Upkeep {
@@ -173,11 +173,6 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         refusals: refusals.clone(),
     };
     let codes = Codes::new(change::seal(&store)?);
-    let limits = Limits {
-        body: config.http.max_body_bytes,
-        time: config.http.request_timeout.duration(),
-        origins: config.http.cors_origins.clone(),
-    };
     let interfaces = Interfaces::new()?;
     let services = Arc::new(Services {
         store: store.clone(),
@@ -199,25 +194,42 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         instance: Uuid::new_v4().simple().to_string().chars().take(10).collect(),
         address: advertised.clone(),
         addresses,
-        limits,
+        limits: limits(&config.http),
         texts,
     });
     let front = Front::new(services, interfaces);
-    let listener = Listener {
-        socket,
-        tls,
-        workers: config.http.workers,
-        client_timeout: config.http.client_timeout.duration(),
-        handshake_timeout: config.http.handshake_timeout.duration(),
-        keep_alive: config.http.keep_alive.duration(),
-    };
     let commands = commands(config, owner);
-    let (server, thread) = listen(front, listener)?;
+    let (server, thread) = listen(front, listener(socket, tls, &config.http))?;
     let upkeep = Some(upkeep.start(bell, inbox).map_err(|e| NotStarted(format!("upkeep: {e}")))?);
     let schedule = Schedule::of(&config.snapshots, maintenance.clone(), clock);
     let snapshots = schedule.map(Schedule::start).transpose().map_err(|e| NotStarted(format!("snapshots: {e}")))?;
     let thread = Some(thread);
     Ok(Controller { bound, advertised, generated, store, maintenance, watchers, server, thread, upkeep, snapshots, commands })
+}
+
+fn limits(http: &config::Http) -> Limits {
+    Limits {
+        requests: http.max_requests,
+        head: http.max_head_bytes,
+        body: http.max_body_bytes,
+        open_body: http.max_open_body_bytes,
+        time: http.request_timeout.duration(),
+        origins: http.cors_origins.clone(),
+    }
+}
+
+fn listener(socket: TcpListener, tls: rustls::ServerConfig, http: &config::Http) -> Listener {
+    Listener {
+        socket,
+        tls,
+        workers: http.workers,
+        client_timeout: http.client_timeout.duration(),
+        handshake_timeout: http.handshake_timeout.duration(),
+        keep_alive: http.keep_alive.duration(),
+        unread_timeout: http.unread_timeout.duration(),
+        connections: http.max_connections,
+        handshakes: http.max_handshakes,
+    }
 }
 
 /// The socket for the owner of the host. A controller without one works, so that a path too long for a socket stops nothing.
@@ -278,7 +290,8 @@ fn open(config: &Config, clock: &Clock, network: &Network) -> Result<Store, NotS
         cache_bytes: config.store.cache_mib << 20,
         queue: config.store.queue,
         group: config.store.group,
-        scans: 2,
+        scans: config.store.scans,
+        scan_queue: config.store.scan_queue,
         clock: clock.clone(),
         links: Arc::new(move |router| network.link(router)),
         ..store::Options::default()

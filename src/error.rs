@@ -146,8 +146,12 @@ pub enum Refusal {
     CannotUpdateRouter,
     #[error("the database is at work already, or was a moment ago")]
     RateLimited,
-    #[error("the body is larger than this controller takes")]
+    #[error("the body is larger than this controller takes here")]
     TooLarge,
+    #[error("the path and the headers are larger than this controller takes")]
+    HeadTooLarge,
+    #[error("the body did not arrive in time")]
+    TooSlow,
     #[error("no such method on this path")]
     MethodNotAllowed,
     #[error("no such path")]

@@ -8,7 +8,8 @@ use std::{
     collections::BTreeSet,
     sync::{
         Arc,
-        mpsc::{self, Receiver, RecvTimeoutError, Sender},
+        atomic::{AtomicBool, Ordering},
+        mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender, sync_channel},
     },
     thread::{self, JoinHandle},
     time::{Duration, Instant},
@@ -41,12 +42,44 @@ pub struct Upkeep {
 }
 
 /// What wakes the thread up between its rounds.
-pub enum Note {
+enum Note {
     /// Sessions may have lost their ground.
     Doubt(Doubt),
     /// Everything is to be looked at now; dropped when that is done.
     Round(Sender<()>),
     Stop,
+}
+
+/// So many notes may wait; beyond, everything is in doubt.
+const WAITING: usize = 4096;
+
+/// Wakes the thread up. Cheap to clone.
+#[derive(Clone)]
+pub struct Bell {
+    notes: SyncSender<Note>,
+    missed: Arc<AtomicBool>,
+}
+
+/// What comes of a bell.
+pub struct Inbox {
+    notes: Receiver<Note>,
+    missed: Arc<AtomicBool>,
+}
+
+/// A bell and its inbox.
+pub fn bell() -> (Bell, Inbox) {
+    let (sender, notes) = sync_channel(WAITING);
+    let missed = Arc::<AtomicBool>::default();
+    (Bell { notes: sender, missed: missed.clone() }, Inbox { notes, missed })
+}
+
+impl Bell {
+    /// Has sessions looked at. Never waits.
+    pub fn ring(&self, doubt: Doubt) {
+        if self.notes.try_send(Note::Doubt(doubt)).is_err() {
+            self.missed.store(true, Ordering::Release);
+        }
+    }
 }
 
 /// What woke the thread up.
@@ -58,7 +91,7 @@ struct Woken {
 
 /// Upkeep that runs until it is stopped.
 pub struct Running {
-    bell: Sender<Note>,
+    bell: Bell,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -67,12 +100,12 @@ impl Upkeep {
     ///
     /// # Errors
     /// The system gives no thread.
-    pub fn start(self, bell: Sender<Note>, inbox: Receiver<Note>) -> std::io::Result<Running> {
+    pub fn start(self, bell: Bell, inbox: Inbox) -> std::io::Result<Running> {
         let thread = thread::Builder::new().name("upkeep".into()).spawn(move || self.run(&inbox))?;
         Ok(Running { bell, thread: Some(thread) })
     }
 
-    fn run(&self, inbox: &Receiver<Note>) {
+    fn run(&self, inbox: &Inbox) {
         let (mut written, mut swept) = (Instant::now(), Instant::now());
         // A review that failed is made good by one of everything.
         let mut owed = false;
@@ -186,19 +219,22 @@ fn tell(what: &str, result: Result<()>) {
 }
 
 /// Waits for notes, or for the time to pass, and takes all notes that are there. Says whether to go on.
-fn waited(inbox: &Receiver<Note>, time: Duration, woken: &mut Woken) -> bool {
-    let first = if woken.doubts.is_empty() { inbox.recv_timeout(time) } else { Err(RecvTimeoutError::Timeout) };
+fn waited(inbox: &Inbox, time: Duration, woken: &mut Woken) -> bool {
+    let first = if woken.doubts.is_empty() { inbox.notes.recv_timeout(time) } else { Err(RecvTimeoutError::Timeout) };
     let notes = match first {
         Err(RecvTimeoutError::Disconnected) => return false,
         Err(RecvTimeoutError::Timeout) => None,
         Ok(note) => Some(note),
     };
-    for note in notes.into_iter().chain(inbox.try_iter()) {
+    for note in notes.into_iter().chain(inbox.notes.try_iter().take(WAITING)) {
         match note {
             Note::Stop => return false,
             Note::Doubt(doubt) => drop(woken.doubts.insert(doubt)),
             Note::Round(asked) => woken.rounds.push(asked),
         }
+    }
+    if inbox.missed.swap(false, Ordering::AcqRel) {
+        woken.doubts.insert(Doubt::Everything);
     }
     true
 }
@@ -207,7 +243,7 @@ impl Running {
     /// Has everything looked at now, and waits until that is done.
     pub fn round(&self) {
         let (asked, done) = mpsc::channel();
-        drop(self.bell.send(Note::Round(asked)));
+        drop(self.bell.notes.send(Note::Round(asked)));
         // Nothing is ever sent: it ends when the other side lets go.
         let _ = done.recv();
     }
@@ -215,7 +251,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        drop(self.bell.send(Note::Stop));
+        drop(self.bell.notes.send(Note::Stop));
         if let Some(thread) = self.thread.take() {
             drop(thread.join());
         }

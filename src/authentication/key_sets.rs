@@ -9,6 +9,7 @@ use std::{
 };
 
 use rustls::crypto::ring;
+use tokio::sync::Semaphore;
 use ureq::{
     Agent,
     tls::{Certificate, RootCerts, TlsConfig},
@@ -34,16 +35,24 @@ const FRESH: Duration = Duration::from_secs(60);
 const GOOD: Duration = Duration::from_secs(5 * 60);
 /// Sets of more signers than this are not kept.
 const MOST: usize = 1000;
+/// So many are fetched at the same time.
+const FETCHES: usize = 32;
 
 /// The key sets that were fetched. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct KeySets(Arc<Inner>);
 
-#[derive(Default)]
 struct Inner {
     agent: OnceLock<Agent>,
+    fetches: Semaphore,
     /// By signer id.
     sources: Mutex<HashMap<String, Arc<Source>>>,
+}
+
+impl Default for Inner {
+    fn default() -> Self {
+        Self { agent: OnceLock::new(), fetches: Semaphore::new(FETCHES), sources: Mutex::default() }
+    }
 }
 
 /// The key set of a signer as it was written last.
@@ -104,6 +113,7 @@ impl KeySets {
             return;
         }
         source.with(|state| state.tried = Some((now, false)));
+        let _slot = self.0.fetches.acquire().await;
         let (inner, endpoint) = (self.0.clone(), source.endpoint.clone());
         let fetched = tokio::task::spawn_blocking(move || get(inner.agent.get_or_init(agent), &endpoint));
         match fetched.await.unwrap_or_else(|stopped| Err(stopped.to_string())) {

@@ -15,8 +15,8 @@ use std::{
 use super::Caller;
 use crate::{
     clock::{Clock, Timestamp},
-    entity::{ApiSession, AuthQuery, FactsExt, Id, Record},
-    error::Result,
+    entity::{ApiSession, AuthQuery, FactsExt, Id, Identity, Record},
+    error::{Error, Result},
     store::Store,
 };
 
@@ -27,8 +27,15 @@ pub struct Sessions {
     /// When this began to follow the store, by the steady clock.
     began: Timestamp,
     timeout: Duration,
+    /// An identity may have so many.
+    most: usize,
     active: Arc<Mutex<HashMap<String, Activity>>>,
+    /// How many each identity has, by its id.
+    held: Arc<Mutex<HashMap<String, usize>>>,
 }
+
+/// Where to come back who has too many sessions, in seconds; some of them may have idled out by then.
+const RETRY: u32 = 60;
 
 #[derive(Clone, Copy)]
 struct Activity {
@@ -38,20 +45,55 @@ struct Activity {
 }
 
 impl Sessions {
-    /// The sessions of a store, over after idling for `timeout`. What ended there is forgotten here, however it ended.
-    pub fn following(store: &Store, clock: Clock, timeout: Duration) -> Self {
-        let sessions = Self { began: clock.steady(), clock, timeout, active: Arc::default() };
+    /// The sessions of a store, over after idling for `timeout`, at most so many an identity. What ended there is forgotten here, however
+    /// it ended.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn following(store: &Store, clock: Clock, timeout: Duration, most: usize) -> Result<Self> {
+        let sessions = Self { began: clock.steady(), clock, timeout, most, active: Arc::default(), held: Arc::default() };
         let told = sessions.clone();
         store.subscribe(move |events| {
             for event in events {
                 match event.of::<ApiSession>() {
-                    Some((Some(ended), None)) => told.forget(ended.id.as_str()),
-                    Some((None, Some(opened))) => told.note(opened.id.as_str(), true),
+                    Some((None, Some(opened))) => {
+                        told.note(opened.id.as_str(), true);
+                        told.count(&opened.spec.identity_id, true);
+                    }
+                    Some((Some(ended), None)) => {
+                        told.forget(ended.id.as_str());
+                        told.count(&ended.spec.identity_id, false);
+                    }
                     _ => {}
                 }
             }
         });
-        sessions
+        store.read(|tx| {
+            tx.each::<ApiSession>(|session| {
+                sessions.count(&session.spec.identity_id, true);
+                Ok(())
+            })
+        })?;
+        Ok(sessions)
+    }
+
+    fn count(&self, identity: &Id<Identity>, one_more: bool) {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = held.get(identity.as_str()).copied().unwrap_or_default();
+        match if one_more { count + 1 } else { count.saturating_sub(1) } {
+            0 => drop(held.remove(identity.as_str())),
+            count => drop(held.insert(identity.as_str().to_owned(), count)),
+        }
+    }
+
+    /// Whether an identity may have another session. Log-ins that are under way at the same time do not know of each other.
+    ///
+    /// # Errors
+    /// [`Error::Busy`]: it has as many as it may.
+    pub fn admit(&self, identity: &Id<Identity>) -> Result<()> {
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let full = held.get(identity.as_str()).is_some_and(|held| *held >= self.most);
+        if full { Err(Error::Busy { retry_after: RETRY }) } else { Ok(()) }
     }
 
     /// How long a session may idle.

@@ -2,6 +2,7 @@
 
 use std::{marker::PhantomData, pin::Pin};
 
+use actix_web::web::Bytes;
 use futures_util::Stream;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -28,7 +29,7 @@ pub struct Reply {
 
 /// The body of a reply.
 pub enum Content {
-    Whole(Vec<u8>),
+    Whole(Bytes),
     /// As it comes into being.
     Pieces(Pieces),
 }
@@ -38,6 +39,12 @@ pub type Pieces = Pin<Box<dyn Stream<Item = Vec<u8>>>>;
 
 impl From<Vec<u8>> for Content {
     fn from(body: Vec<u8>) -> Self {
+        Self::Whole(body.into())
+    }
+}
+
+impl From<Bytes> for Content {
+    fn from(body: Bytes) -> Self {
         Self::Whole(body)
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 
+use actix_web::web::Bytes;
 use serde_json::Value as Json;
 
 use super::{Interfaces, route::Interface};
@@ -25,8 +26,8 @@ impl Descriptions {
 /// An OpenAPI document as text.
 pub struct Description {
     document: Json,
-    json: OnceLock<Vec<u8>>,
-    yaml: OnceLock<Vec<u8>>,
+    json: OnceLock<Bytes>,
+    yaml: OnceLock<Bytes>,
 }
 
 impl Description {
@@ -38,7 +39,7 @@ impl Description {
     ///
     /// # Errors
     /// It has no such form, which is a defect.
-    pub fn json(&self) -> Result<&[u8]> {
+    pub fn json(&self) -> Result<Bytes> {
         once(&self.json, || serde_json::to_vec(&self.document).map_err(|e| Error::Internal(format!("a description as JSON: {e}"))))
     }
 
@@ -46,16 +47,16 @@ impl Description {
     ///
     /// # Errors
     /// It has no such form, which is a defect.
-    pub fn yaml(&self) -> Result<&[u8]> {
+    pub fn yaml(&self) -> Result<Bytes> {
         let text = || serde_saphyr::to_string(&self.document).map_err(|e| Error::Internal(format!("a description as YAML: {e}")));
         once(&self.yaml, || text().map(String::into_bytes))
     }
 }
 
-fn once(cell: &OnceLock<Vec<u8>>, write: impl FnOnce() -> Result<Vec<u8>>) -> Result<&[u8]> {
+fn once(cell: &OnceLock<Bytes>, write: impl FnOnce() -> Result<Vec<u8>>) -> Result<Bytes> {
     if let Some(text) = cell.get() {
-        return Ok(text);
+        return Ok(text.clone());
     }
     let text = write()?;
-    Ok(cell.get_or_init(|| text))
+    Ok(cell.get_or_init(|| text.into()).clone())
 }

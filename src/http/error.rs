@@ -148,6 +148,8 @@ fn refused(refusal: Refusal, error: &Error) -> Face {
         Refusal::CannotUpdateRouter => (409, "CAN_NOT_UPDATE_ROUTER"),
         Refusal::RateLimited => (429, "RATE_LIMITED"),
         Refusal::TooLarge => (413, "REQUEST_ENTITY_TOO_LARGE"),
+        Refusal::HeadTooLarge => (431, "REQUEST_HEADER_FIELDS_TOO_LARGE"),
+        Refusal::TooSlow => (408, "REQUEST_TIMEOUT"),
         Refusal::MethodNotAllowed => (405, "METHOD_NOT_ALLOWED"),
         Refusal::UnknownPath => (404, "NOT_FOUND"),
         Refusal::Timeout => (503, "TIMEOUT"),
@@ -169,8 +171,16 @@ pub fn reply(error: &Error, request_id: &str) -> Reply {
         ErrorEnvelope { error: ApiError { code: code.into(), message, request_id: request_id.into(), cause }, meta: Meta::default() };
     let mut reply =
         Reply::json(status, &envelope).unwrap_or(Reply { status, media: "application/json", body: Vec::new().into(), headers: Vec::new() });
-    if let Error::Busy { retry_after } = error {
-        reply.headers.push(("retry-after", retry_after.to_string()));
-    }
+    reply.headers.extend(retry_after(error).map(|seconds| ("retry-after", seconds.to_string())));
     reply
+}
+
+/// In how many seconds it is worth another try, if it is.
+fn retry_after(error: &Error) -> Option<u32> {
+    match error {
+        Error::Busy { retry_after } => Some(*retry_after),
+        Error::Refused(Refusal::RateLimited) => Some(60),
+        Error::Refused(Refusal::Timeout) => Some(2),
+        _ => None,
+    }
 }

@@ -1,7 +1,7 @@
 //! The front door: every request comes in here, finds its row, and leaves as an answer.
 //!
 //! actix-web does HTTP and TLS; routing is one radix tree behind its default service, because actix tries its own resources one
-//! after the other. The order of judgement is: path, method, session, permission, media types, body.
+//! after the other. The order of judgement is: how many requests are under way, path, method, session, permission, media types, body.
 
 use std::{
     convert::Infallible,
@@ -19,6 +19,7 @@ use super::{
     Interfaces,
     answer::{Content, Reply},
     body::Incoming,
+    bounds::{Gate, within},
     call::{Call, Peer},
     cors, docs, error, media,
     operation::JSON,
@@ -40,13 +41,15 @@ const SERVER: &str = concat!("overkeep/", env!("CARGO_PKG_VERSION"));
 pub struct Front {
     pub services: Arc<Services>,
     pub interfaces: Interfaces,
+    gate: Gate,
     requests: AtomicU64,
 }
 
 impl Front {
     /// A front door for these interfaces.
     pub fn new(services: Arc<Services>, interfaces: Interfaces) -> Self {
-        Self { services, interfaces, requests: AtomicU64::new(0) }
+        let gate = Gate::new(&services.limits);
+        Self { services, interfaces, gate, requests: AtomicU64::new(0) }
     }
 
     /// The interface that a path belongs to, and the path below its base.
@@ -91,17 +94,19 @@ pub async fn serve(request: HttpRequest, payload: web::Payload, front: web::Data
     }
     let id = front.request_id();
     let span = tracing::info_span!("request", id, method = %request.method(), path = request.path());
-    let bearer = bearer(&request);
-    let caller = resolve(&request, bearer.as_deref(), services).await;
-    let known = caller.as_ref().ok().and_then(Option::as_ref).cloned();
-    let work = answer(&request, payload, &front, caller, bearer);
-    let guarded = std::panic::AssertUnwindSafe(work).catch_unwind();
-    let outcome = tokio::time::timeout(services.limits.time, guarded.instrument(span.clone())).await;
-    let result = match outcome {
-        Ok(Ok(result)) => result,
-        Ok(Err(_)) => Err(Error::Internal("a panic while answering".into())),
-        Err(_) => Err(Error::Refused(Refusal::Timeout)),
+    let mut known = None;
+    let work = async {
+        if let Some(reply) = plain(&request, request.uri().path(), services) {
+            return reply;
+        }
+        let _place = front.gate.admit(&request)?;
+        let bearer = bearer(&request);
+        let caller = resolve(&request, bearer.as_deref(), services).await;
+        known = caller.as_ref().ok().and_then(Option::as_ref).cloned();
+        answer(&request, payload, &front, caller, bearer).await
     };
+    let guarded = std::panic::AssertUnwindSafe(work).catch_unwind();
+    let result = guarded.instrument(span.clone()).await.unwrap_or_else(|_| Err(Error::Internal("a panic while answering".into())));
     if let Err(fault) = &result
         && let Some(refused) = Refused::of(fault, known.as_deref(), peer(&request).shown())
     {
@@ -138,11 +143,7 @@ async fn answer(
     caller: Result<Option<Arc<Caller>>>,
     bearer: Option<Arc<str>>,
 ) -> Result<Reply> {
-    let path = request.uri().path();
-    if let Some(reply) = plain(request, path, &front.services) {
-        return reply;
-    }
-    let (interface, below) = front.locate(path).ok_or(Error::Refused(Refusal::UnknownPath))?;
+    let (interface, below) = front.locate(request.uri().path()).ok_or(Error::Refused(Refusal::UnknownPath))?;
     let (row, segments) = match interface.find(request.method().as_str(), &below) {
         Found::Row(row, segments) => (row, segments),
         Found::OtherMethod => return Err(Error::Refused(Refusal::MethodNotAllowed)),
@@ -151,21 +152,23 @@ async fn answer(
     let caller = permitted(row, caller)?;
     acceptable(request, row)?;
     preview::refuse_elsewhere(row, request.uri().query().unwrap_or_default())?;
-    let body = payload_of(payload, row, front.services.limits.body).await?;
+    let limits = &front.services.limits;
+    let body = within(limits.time, Refusal::TooSlow, payload_of(payload, row, limits.body_of(row))).await?;
     taken(request, row, &body)?;
     let shape = row.operation.body.as_ref();
     let parameters = &row.operation.parameters;
     let query = request.uri().query().unwrap_or_default();
     let mut incoming = Incoming { segments, query, headers: request.headers(), body, parameters, shape };
     let call = Call::new(&front.services, caller, peer(request), bearer);
-    let mut reply = (row.start)(call, &mut incoming)?.await?;
+    let mut reply = within(limits.time, Refusal::Timeout, (row.start)(call, &mut incoming)?).await?;
     if row.charset && reply.media == JSON {
         reply.media = "application/json; charset=utf-8";
     }
     Ok(reply)
 }
 
-/// What is at paths of no interface: the two questions of whoever watches over the process, and the page that shows the documents.
+/// What is at paths of no interface: the two questions of whoever watches over the process, and the page that shows the documents. They
+/// are answered however many requests are under way.
 fn plain(request: &HttpRequest, path: &str, services: &Services) -> Option<Result<Reply>> {
     if request.method() != actix_web::http::Method::GET {
         return None;

@@ -13,6 +13,7 @@ mod action;
 mod answer;
 mod argument;
 mod body;
+mod bounds;
 mod call;
 mod client;
 mod common;
@@ -34,6 +35,7 @@ mod server;
 mod services;
 mod verbs;
 
+pub use bounds::Limits;
 pub use common::texts::Texts;
 pub use descriptions::Descriptions;
 pub use front::Front;
@@ -41,7 +43,7 @@ pub use overkeep::Watchers;
 pub use route::{Found, Interface};
 pub use row::{Permission, Row};
 pub use server::{Listener, serve};
-pub use services::{Limits, Services};
+pub use services::Services;
 
 use crate::error::Result;
 

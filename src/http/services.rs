@@ -1,10 +1,8 @@
 //! What answers are made with. Put together in `controller.rs`.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use super::common::texts::Texts;
-use super::descriptions::Descriptions;
-use super::overkeep::Watchers;
+use super::{bounds::Limits, common::texts::Texts, descriptions::Descriptions, overkeep::Watchers};
 use crate::{
     access::Access,
     authentication::{Caller, Codes, Passwords, Refusals, Sessions, Tokens},
@@ -59,15 +57,4 @@ impl Services {
         self.tokens.satisfy(&self.store, now, bearer, &mut caller).await?;
         Ok(Some(caller))
     }
-}
-
-/// Bounds on requests.
-#[derive(Debug, Clone)]
-pub struct Limits {
-    /// Bytes of a body.
-    pub body: usize,
-    /// Time from the request's head to its answer.
-    pub time: Duration,
-    /// Origins whose pages may call; `*` for all.
-    pub origins: Vec<String>,
 }

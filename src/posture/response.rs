@@ -7,8 +7,11 @@ use crate::error::{Error, Result};
 
 /// No text of an answer may have more bytes.
 const LONGEST_TEXT: usize = 4096;
-/// No list of an answer may have more entries.
-const LONGEST_LIST: usize = 256;
+/// No text of a list, and no hash.
+const LONGEST_DIGITS: usize = 256;
+/// So many addresses an endpoint may have, and so many signers a process.
+const MOST_ADDRESSES: usize = 256;
+const MOST_SIGNERS: usize = 32;
 
 /// One answer. `id` is that of the posture check that asked; only answers about processes are kept by it.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -65,10 +68,11 @@ impl Response {
         match self {
             Self::Os { id, os_type, version, build } => texts(&[("id", id), ("type", os_type), ("version", version), ("build", build)]),
             Self::Domain { id, domain } => texts(&[("id", id), ("domain", domain)]),
-            Self::Mac { id, mac_addresses } => texts(&[("id", id)]).and_then(|()| list("macAddresses", mac_addresses)),
+            Self::Mac { id, mac_addresses } => texts(&[("id", id)]).and_then(|()| list("macAddresses", mac_addresses, MOST_ADDRESSES)),
             Self::Process { id, path, hash, signer_fingerprints, .. } => {
-                texts(&[("id", id), ("path", path), ("hash", hash)])?;
-                list("signerFingerprints", signer_fingerprints)
+                texts(&[("id", id), ("path", path)])?;
+                text("hash", hash, LONGEST_DIGITS)?;
+                list("signerFingerprints", signer_fingerprints, MOST_SIGNERS)
             }
             Self::EndpointState { id, .. } => texts(&[("id", id)]),
         }
@@ -76,15 +80,16 @@ impl Response {
 }
 
 fn texts(members: &[(&str, &String)]) -> Result<()> {
-    match members.iter().find(|(_, text)| text.len() > LONGEST_TEXT) {
-        Some((name, _)) => Err(Error::invalid(*name, format!("must have at most {LONGEST_TEXT} bytes"), "")),
-        None => Ok(()),
-    }
+    members.iter().try_for_each(|(name, member)| text(name, member, LONGEST_TEXT))
 }
 
-fn list(name: &str, entries: &[String]) -> Result<()> {
-    if entries.len() > LONGEST_LIST {
-        return Err(Error::invalid(name, format!("must have at most {LONGEST_LIST} entries"), ""));
+fn text(name: &str, text: &str, longest: usize) -> Result<()> {
+    if text.len() > longest { Err(Error::invalid(name, format!("must have at most {longest} bytes"), "")) } else { Ok(()) }
+}
+
+fn list(name: &str, entries: &[String], most: usize) -> Result<()> {
+    if entries.len() > most {
+        return Err(Error::invalid(name, format!("must have at most {most} entries"), ""));
     }
-    entries.iter().try_for_each(|entry| texts(&[(name, entry)]))
+    entries.iter().try_for_each(|entry| text(name, entry, LONGEST_DIGITS))
 }

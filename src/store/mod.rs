@@ -80,8 +80,6 @@ pub type Links = dyn Fn(&str) -> Option<RouterLink> + Send + Sync;
 
 /// Seconds after which it is worth asking again, when a queue is full.
 const RETRY_AFTER: u32 = 1;
-/// For each scan that runs, this many may wait.
-const WAITING: usize = 16;
 
 /// How a store works.
 #[derive(Clone)]
@@ -94,6 +92,8 @@ pub struct Options {
     pub group: usize,
     /// Scans that run at the same time.
     pub scans: usize,
+    /// Scans that may wait before callers are sent away.
+    pub scan_queue: usize,
     /// After a failure of the disk it is tried this often whether it works again.
     pub retry: Duration,
     pub clock: Clock,
@@ -102,8 +102,9 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        let (clock, links) = (Clock::system(), Arc::new(|_: &_| None));
-        Self { cache_bytes: 64 << 20, queue: 4096, group: 256, scans: 2, retry: Duration::from_secs(1), clock, links }
+        let (clock, links) = (Clock::system(), Arc::new(|_: &str| None));
+        let (scan_queue, retry) = (32, Duration::from_secs(1));
+        Self { cache_bytes: 64 << 20, queue: 4096, group: 256, scans: 2, scan_queue, retry, clock, links }
     }
 }
 
@@ -197,7 +198,7 @@ impl Store {
             jobs: RwLock::new(Some(jobs)),
             writer: Mutex::new(Some(writer)),
             scans: Arc::new(Semaphore::new(slots)),
-            admitted: Arc::new(Semaphore::new(slots * (1 + WAITING))),
+            admitted: Arc::new(Semaphore::new(slots + options.scan_queue)),
             new,
         };
         Ok(Self(Arc::new(inner), Arc::default()))

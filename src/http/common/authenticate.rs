@@ -77,6 +77,7 @@ pub async fn authenticate(
         }
         other => other?,
     };
+    call.sessions.admit(&principal.identity)?;
     let address = call.peer.shown().unwrap_or_default();
     let surroundings = Surroundings { env_info: body.env_info, sdk_info: body.sdk_info, config_types: body.config_types, address };
     let session = login::open(&call.changes, principal, surroundings).await?;

@@ -1,5 +1,6 @@
 //! The descriptions of the interfaces: what there is, and their texts.
 
+use actix_web::web::Bytes;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -62,7 +63,7 @@ pub async fn detail(_: Call, id: Id<Spec>) -> Result<Shown<Spec>> {
 /// The text of a description.
 pub struct Body {
     media: &'static str,
-    text: Vec<u8>,
+    text: Bytes,
 }
 
 impl Answer for Body {
@@ -84,12 +85,12 @@ pub async fn body(call: Call, id: Id<Spec>, accept: Accept) -> Result<Body> {
     };
     match accept.best(&[YAML, JSON]) {
         Some(JSON) => json(description),
-        _ => Ok(Body { media: YAML, text: description.yaml()?.to_vec() }),
+        _ => Ok(Body { media: YAML, text: description.yaml()? }),
     }
 }
 
 fn json(description: &Description) -> Result<Body> {
-    Ok(Body { media: JSON, text: description.json()?.to_vec() })
+    Ok(Body { media: JSON, text: description.json()? })
 }
 
 /// The description of an interface as JSON.

@@ -1,0 +1,191 @@
+//! Under attack: whatever comes is bounded and answered clearly, and nobody learns who is known here.
+
+use std::{sync::LazyLock, thread, time::Duration};
+
+use overkeep::{
+    clock::Clock,
+    config::{Config, Span},
+};
+use serde_json::{Value as Json, json};
+
+use crate::{
+    factors::locking_in,
+    harness::{Answer, Caller, House, PASSWORD, Watch, Wire, fresh, shared},
+};
+
+/// A controller with narrow bounds and short patience.
+fn narrow() -> &'static House {
+    static NARROW: LazyLock<House> = LazyLock::new(|| House::with(Clock::system(), narrowed).unnamed());
+    &NARROW
+}
+
+fn narrowed(config: &mut Config) {
+    config.http.max_head_bytes = 8192;
+    config.http.max_open_body_bytes = 16_384;
+    config.http.request_timeout = Span::seconds(2);
+    config.http.client_timeout = Span::seconds(1);
+    config.http.unread_timeout = Span::seconds(1);
+    config.sessions.per_identity = 3;
+}
+
+/// A login of which the body is announced and does not come.
+const UNFINISHED: &[u8] = b"POST /authenticate?method=password HTTP/1.1\r\nhost: it\r\ncontent-type: application/json\r\n\
+    content-length: 100\r\n\r\n{\"username\"";
+
+fn with_retry(answer: &Answer) {
+    let seconds = answer.header("retry-after").parse::<u32>();
+    assert!(seconds.is_ok_and(|seconds| seconds > 0), "{}: {:?}", answer.asked, answer.headers);
+}
+
+#[test]
+fn too_many_requests_are_sent_away_and_slow_ones_ended() {
+    let house = House::with(Clock::system(), |config| {
+        narrowed(config);
+        config.http.max_requests = 16;
+    });
+    let id = house.admin.get("/current-identity").expect(200).id();
+    let mut slow: Vec<Wire> = (0..16).map(|_| Wire::to(&house.admin)).collect();
+    slow.iter_mut().for_each(|wire| wire.send(UNFINISHED).unwrap());
+    // A moment until all of them have their place.
+    let away = (0..100).find_map(|_| {
+        thread::sleep(Duration::from_millis(10));
+        Some(house.admin.get(&format!("/identities/{id}"))).filter(|answer| answer.status != 200)
+    });
+    let away = away.expect("sixteen requests are under way").refused(429, "SERVER_TOO_MANY_REQUESTS", "");
+    with_retry(&away);
+    house.admin.get("//health").expect(200);
+    for mut wire in slow {
+        let (told, _) = wire.read();
+        assert!(told.starts_with("HTTP/1.1 408") && told.contains("\"REQUEST_TIMEOUT\""), "{told}");
+    }
+    house.admin.get(&format!("/identities/{id}")).expect(200);
+}
+
+#[test]
+fn a_head_that_does_not_end_is_not_waited_for() {
+    let mut wire = Wire::to(&narrow().admin);
+    wire.send(b"GET /version HTTP/1.1\r\nhost: it\r\nx-more: ").unwrap();
+    let (told, closed) = wire.read();
+    assert!(told.starts_with("HTTP/1.1 408") && closed, "{told}");
+}
+
+#[test]
+fn huge_heads_and_bodies_are_refused_by_name() {
+    let house = narrow();
+    let huge = "x".repeat(8192);
+    house.admin.ask("GET", "/identities").header("x-huge", &huge).send().refused(431, "REQUEST_HEADER_FIELDS_TOO_LARGE", "");
+    house.admin.get(&format!("/identities?filter={huge}")).refused(431, "REQUEST_HEADER_FIELDS_TOO_LARGE", "");
+    house.admin.ask("GET", "/identities").header("x-huge", &huge[..7000]).send().expect(200);
+
+    let padded = |bytes: usize| json!({ "username": "somebody", "password": PASSWORD, "padding": "x".repeat(bytes) });
+    let nobody = house.nobody();
+    nobody.post("/authenticate?method=password", padded(20_000)).refused(413, "REQUEST_ENTITY_TOO_LARGE", "");
+    nobody.post("/authenticate?method=password", padded(10_000)).refused(401, "INVALID_AUTH", "");
+    let tags = json!({ "name": fresh("large"), "type": "Device", "isAdmin": false, "tags": { "large": "x".repeat(200_000) } });
+    house.admin.post("/identities", tags).expect(201);
+}
+
+#[test]
+fn an_identity_has_so_many_sessions_and_no_more() {
+    let (house, name) = (narrow(), fresh("busy"));
+    let (_, first) = house.user(&name, json!({}));
+    let second = house.again(&name);
+    let third = house.again(&name);
+    let enter = || house.nobody().post("/authenticate?method=password", json!({ "username": name, "password": PASSWORD }));
+    with_retry(&enter().refused(429, "SERVER_TOO_MANY_REQUESTS", ""));
+    for open in [&first, &second, &third] {
+        open.get("/current-identity").expect(200);
+    }
+    second.delete("/current-api-session").expect(200);
+    enter().expect(200);
+    with_retry(&enter().refused(429, "SERVER_TOO_MANY_REQUESTS", ""));
+}
+
+#[test]
+fn whoever_does_not_read_is_cut_off() {
+    let house = narrow();
+    let mut wire = Wire::to(&house.admin);
+    rustix::net::sockopt::set_socket_recv_buffer_size(wire.socket(), 4096).unwrap();
+    let whole = house.admin.get("/openapi.json").expect(200).text.len();
+    let asked = b"GET /edge/management/v1/openapi.json HTTP/1.1\r\nhost: it\r\n\r\n".repeat(8);
+    wire.send(&asked).unwrap();
+    thread::sleep(Duration::from_secs(4));
+    let (told, closed) = wire.read();
+    assert!(closed && told.len() < 8 * whole, "{} of {} bytes", told.len(), 8 * whole);
+}
+
+/// What an answer tells of somebody: everything but what is different each time.
+fn told(answer: Answer) -> (u16, Vec<String>, Json) {
+    let (status, mut json) = (answer.status, answer.json);
+    json["error"]["requestId"] = Json::Null;
+    let mut headers: Vec<String> = answer.headers.keys().map(|name| name.to_string()).collect();
+    headers.sort();
+    (status, headers, json)
+}
+
+#[test]
+fn who_is_known_here_is_not_told_by_the_answer_nor_by_the_work_it_takes() {
+    // One hash at a time and one waiting: what is hashed for is in the way of the others, what is not is not.
+    let house = House::with(Clock::system(), |config| {
+        config.passwords.queue = 1;
+        config.passwords.cost = 14;
+    });
+    let (known, disabled, locked, other) = (fresh("known"), fresh("disabled"), fresh("locked"), fresh("other"));
+    house.user(&known, json!({}));
+    let (id, _) = house.user(&disabled, json!({}));
+    house.admin.post(&format!("/identities/{id}/disable"), json!({ "durationMinutes": 0 })).expect(200);
+    house.user(&locked, json!({ "authPolicyId": locking_in(&house) }));
+    let enter = |name: &str| {
+        let body = json!({ "username": name, "password": "not the password" });
+        house.nobody().post("/authenticate?method=password", body)
+    };
+    for _ in 0..3 {
+        enter(&locked).refused(401, "INVALID_AUTH", "");
+    }
+    let (_, by_certificate) = house.enrolled(&other);
+    by_certificate.log_in_by_certificate();
+
+    let refused = told(enter(&known));
+    assert_eq!(refused.0, 401);
+    for name in [&disabled, &locked, &other, "nobody-is-called-so"] {
+        assert_eq!(told(enter(name)), refused, "{name}");
+        let statuses: Vec<u16> = thread::scope(|scope| {
+            let started: Vec<_> = (0..8).map(|_| scope.spawn(|| enter(name).status)).collect();
+            started.into_iter().map(|guess| guess.join().unwrap()).collect()
+        });
+        assert!(statuses.contains(&429), "{name} costs no hash: {statuses:?}");
+    }
+}
+
+#[test]
+fn an_enrollment_that_is_used_up_is_as_unknown_as_one_that_never_was() {
+    let house = shared();
+    let (id, _) = house.enrolled("done");
+    let used = house.identity(&fresh("used"), json!({ "enrollment": { "ott": true } }));
+    let token = house.token_of(&used);
+    house.admin.delete(&format!("/identities/{used}")).expect(200);
+    let redeem = |caller: &Caller, token: &str| told(caller.ask("POST", &format!("/enroll?method=ott&token={token}")).send());
+    let unknown = redeem(&house.nobody(), "6f5b6d4e-0000-4000-8000-000000000000");
+    assert_eq!(unknown.2["error"]["code"], "INVALID_ENROLLMENT_TOKEN", "{id}");
+    assert_eq!(redeem(&house.nobody(), &token), unknown);
+}
+
+#[test]
+fn a_secret_that_is_logged_is_noticed_whichever_is_known_first() {
+    let token = "6f5b6d4e-1111-4000-8000-000000000000";
+    let line = format!("DEBUG request{{path=/version}}: answered status=200 token=\"{token}\"");
+    let told = |first: &dyn Fn(&mut Watch), then: &dyn Fn(&mut Watch)| {
+        let mut watch = Watch::default();
+        first(&mut watch);
+        assert!(watch.leaks().is_empty(), "{:?}", watch.leaks());
+        then(&mut watch);
+        watch.leaks().len()
+    };
+    let (learn, hear) = (|watch: &mut Watch| watch.learn("token", token), |watch: &mut Watch| watch.hear(&line));
+    assert_eq!((told(&learn, &hear), told(&hear, &learn)), (1, 1));
+    let (key, other) =
+        (|watch: &mut Watch| watch.hear("key=-----BEGIN PRIVATE KEY-----"), |watch: &mut Watch| watch.learn("token", &token[1..]));
+    assert_eq!((told(&learn, &key), told(&hear, &other)), (1, 0));
+    let (secret, url) = ("JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP", "otpauth://totp/it:ann?issuer=it&secret=");
+    assert_eq!(told(&|watch| watch.learn("provisioningUrl", &format!("{url}{secret}")), &|watch| watch.hear(secret)), 1);
+}
