@@ -1,17 +1,24 @@
 //! Hashing and checking passwords, a bounded number at a time.
 //!
-//! scrypt (RFC 7914) costs tens of milliseconds and 16 MiB by design. It runs on blocking threads of its own, one or two at once,
-//! with a bounded queue in front, so that a flood of logins slows nobody but itself.
+//! scrypt (RFC 7914) costs tens of milliseconds and 16 MiB by design. It runs on threads of its own, one or two, that give way to the
+//! others, with a bounded queue in front, so that a flood of logins slows nobody but itself.
 
-use std::sync::Arc;
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        mpsc::{Receiver, SyncSender, TrySendError, sync_channel},
+    },
+    thread,
+};
 
+use rustix::{process::setpriority_process, thread::gettid};
 use scrypt::{
     Params, Scrypt,
     password_hash::{PasswordHasher, PasswordVerifier, phc::PasswordHash},
 };
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::oneshot;
 
-use super::failures::WrongPasswords;
+use super::failures::{Tally, WrongPasswords};
 use crate::{
     clock::Timestamp,
     entity::{FactsExt, Id, Identity},
@@ -24,13 +31,16 @@ const RETRY: u32 = 2;
 /// Block size and parallelism of scrypt; with N = 2^14 that is 16 MiB.
 const BLOCKS: u32 = 8;
 const LANES: u32 = 1;
+/// How much the threads give way where others want the processor, from 0 to 19: at 5 they get a third of what others do.
+const GIVING_WAY: i32 = 5;
+
+type Job = Box<dyn FnOnce() + Send>;
 
 /// Hashes and checks passwords, and counts the wrong ones. Cheap to clone.
 #[derive(Clone)]
 pub struct Passwords {
     wrong: Arc<WrongPasswords>,
-    slots: Arc<Semaphore>,
-    queue: Arc<Semaphore>,
+    jobs: SyncSender<Job>,
     scrypt: Scrypt,
     decoy: Arc<str>,
 }
@@ -39,18 +49,19 @@ impl Passwords {
     /// At most `slots` hashes at once and `queue` waiting; `cost` is log2 of scrypt's N.
     ///
     /// # Errors
-    /// The cost is not one of scrypt's, or there is no randomness.
+    /// The cost is not one of scrypt's, there is no randomness, or the system gives no thread.
     pub fn new(slots: usize, queue: usize, cost: u8) -> Result<Self> {
         let params = Params::new(cost, BLOCKS, LANES).map_err(|e| Error::Internal(format!("the cost of passwords: {e}")))?;
         let scrypt = Scrypt::new_with_params(params);
         let decoy = hashed(&scrypt, "nobody has this password")?.into();
-        Ok(Self {
-            wrong: Arc::default(),
-            slots: Arc::new(Semaphore::new(slots)),
-            queue: Arc::new(Semaphore::new(slots + queue)),
-            scrypt,
-            decoy,
-        })
+        let (jobs, inbox) = sync_channel(queue);
+        let inbox = Arc::new(Mutex::new(inbox));
+        for _ in 0..slots {
+            let inbox = inbox.clone();
+            let spawned = thread::Builder::new().name("passwords".into()).spawn(move || work_off(&inbox));
+            spawned.map_err(|e| Error::Internal(format!("a thread for passwords: {e}")))?;
+        }
+        Ok(Self { wrong: Arc::default(), jobs, scrypt, decoy })
     }
 
     /// The text to store for a new password of an identity, in the PHC string format. Every password that a request sets comes through here.
@@ -81,9 +92,9 @@ impl Passwords {
         Ok(fits.await? && known)
     }
 
-    /// One more wrong password of an identity; how many that makes in a row.
-    pub fn count_wrong(&self, identity: &Id<Identity>, now: Timestamp) -> i64 {
-        self.wrong.count(identity.as_str(), now)
+    /// Notes whether a password of an identity was right. `most`: so many wrong ones in a row are too many; 0 for any number.
+    pub fn tally(&self, identity: &Id<Identity>, right: bool, most: i64, now: Timestamp) -> Tally {
+        self.wrong.tally(identity.as_str(), right, most, now)
     }
 
     /// Forgets the wrong passwords of an identity.
@@ -101,14 +112,31 @@ impl Passwords {
     }
 
     async fn queued<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
-        let _place: SemaphorePermit<'_> = self.queue.try_acquire().map_err(|_| Error::Busy { retry_after: RETRY })?;
-        let slot = self.slots.clone().acquire_owned().await.map_err(|e| Error::Internal(e.to_string()))?;
-        let done = tokio::task::spawn_blocking(move || {
-            let result = work();
-            drop(slot);
-            result
-        });
-        done.await.map_err(|e| Error::Internal(format!("a password hash: {e}")))
+        let stopped = || Error::Internal("a password hash stopped".into());
+        let (reply, answer) = oneshot::channel();
+        let job = move || {
+            // Nobody may be waiting any more.
+            if !reply.is_closed() {
+                drop(reply.send(work()));
+            }
+        };
+        self.jobs.try_send(Box::new(job)).map_err(|refused| match refused {
+            TrySendError::Full(_) => Error::Busy { retry_after: RETRY },
+            TrySendError::Disconnected(_) => stopped(),
+        })?;
+        answer.await.map_err(|_| stopped())
+    }
+}
+
+/// Does one job after the other until nobody can send any more.
+fn work_off(inbox: &Mutex<Receiver<Job>>) {
+    if let Err(error) = setpriority_process(Some(gettid()), GIVING_WAY) {
+        tracing::debug!(%error, "passwords are hashed without giving way");
+    }
+    let next = || inbox.lock().unwrap_or_else(PoisonError::into_inner).recv();
+    while let Ok(job) = next() {
+        // A job that panics drops its reply, which tells whoever waits.
+        drop(std::panic::catch_unwind(std::panic::AssertUnwindSafe(job)));
     }
 }
 

@@ -1,0 +1,90 @@
+//! Work that many do at once, and what became of it.
+
+use std::{
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// What became of one piece of work.
+pub enum Outcome {
+    Useful,
+    /// Sent away; worth another try after so many seconds.
+    Refused(u64),
+    /// Nobody's success: part of an attack.
+    Nothing,
+}
+
+/// What became of all.
+#[derive(Default, Clone)]
+pub struct Load {
+    pub each_second: f64,
+    pub refused_each_second: f64,
+    /// Of the useful ones, ascending.
+    pub times: Vec<Duration>,
+}
+
+impl Load {
+    /// The time that so large a part of the useful ones took at most.
+    pub fn part(&self, part: f64) -> Duration {
+        let at = (self.times.len() as f64 * part) as usize;
+        self.times.get(at.min(self.times.len().saturating_sub(1))).copied().unwrap_or_default()
+    }
+
+    pub fn p99(&self) -> f64 {
+        self.part(0.99).as_secs_f64() * 1e3
+    }
+}
+
+/// Somebody who works: does one piece of work when called.
+pub type Worker<'w> = Box<dyn FnMut() -> Outcome + Send + 'w>;
+
+/// Everybody works in a closed loop for a while. Who is sent away waits as long as they are told.
+pub fn load(time: Duration, workers: Vec<Worker<'_>>) -> Load {
+    let start = Instant::now();
+    let parts: Vec<(Vec<Duration>, usize)> = thread::scope(|scope| {
+        let works = workers.into_iter().map(|mut worker| {
+            let work = move || {
+                let (mut times, mut refused) = (Vec::new(), 0);
+                while start.elapsed() < time {
+                    let begun = Instant::now();
+                    match worker() {
+                        Outcome::Useful => times.push(begun.elapsed()),
+                        Outcome::Refused(seconds) => {
+                            refused += 1;
+                            thread::sleep(Duration::from_secs(seconds).min(time.saturating_sub(start.elapsed())));
+                        }
+                        Outcome::Nothing => {}
+                    }
+                }
+                (times, refused)
+            };
+            scope.spawn(work)
+        });
+        let started: Vec<_> = works.collect();
+        started.into_iter().map(|work| work.join().expect("a worker")).collect()
+    });
+    let seconds = start.elapsed().as_secs_f64();
+    let refused: usize = parts.iter().map(|(_, refused)| refused).sum();
+    let mut times: Vec<Duration> = parts.into_iter().flat_map(|(times, _)| times).collect();
+    times.sort_unstable();
+    Load { each_second: times.len() as f64 / seconds, refused_each_second: refused as f64 / seconds, times }
+}
+
+/// Does something while others attack: the attackers are called again and again until it is done.
+pub fn during<T>(attackers: Vec<Worker<'_>>, work: impl FnOnce() -> T) -> T {
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for mut attacker in attackers {
+            let over = &over;
+            scope.spawn(move || {
+                while !over.load(Relaxed) {
+                    attacker();
+                }
+            });
+        }
+        let done = work();
+        over.store(true, Relaxed);
+        done
+    })
+}

@@ -1,0 +1,339 @@
+//! What an attack costs those who have no part in it: the program itself as a child process, attackers and others from here.
+//!
+//! `cargo bench --bench flood`, or some of its parts by name: `-- passwords shedding idle slow huge sessions`. Every figure stands beside the quiet
+//! one of the same run; attackers, the others and the controller share the cores of the machine. `OVERKEEP_BENCH_DIR` names a directory
+//! on the disk to measure.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)] // a bench that panics says so
+
+mod load;
+mod target;
+mod wire;
+
+use std::{
+    fs::OpenOptions,
+    net::TcpStream,
+    os::unix::fs::FileExt,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+    thread,
+    time::{Duration, Instant},
+};
+
+use load::{Load, Outcome, Worker, during, load};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use serde_json::json;
+use target::{BY_CERTIFICATE, CLIENT, MANAGEMENT, Target, credentials, session};
+use tempfile::TempDir;
+use wire::{Manner, Wire};
+
+const LONG: Duration = Duration::from_secs(4);
+const ROUNDS: usize = 3;
+const SERVICES: usize = 2000;
+const IDLE: usize = 10_000;
+const SESSIONS: usize = 8500;
+
+/// A part of the bench, by its name.
+type Part = (&'static str, fn(&Place));
+/// What many do at once, and who does it.
+type Kind = (&'static str, fn(&Place) -> Worker<'_>);
+
+/// Where everything happens.
+struct Place {
+    target: Target,
+    directory: PathBuf,
+    /// Connects with the certificate of an identity.
+    holder: Manner,
+    service: String,
+}
+
+fn main() {
+    let files = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: files.maximum, ..files }).expect("as many files as are allowed");
+    let home = std::env::var("OVERKEEP_BENCH_DIR").map_or_else(|_| std::env::temp_dir(), PathBuf::from);
+    let directory = TempDir::new_in(home).expect("a directory");
+    let target = Target::start(directory.path(), &[]);
+    let (_, holder) = target.enrolled("holder");
+    let service = target.create("/services", &json!({ "name": "read", "encryptionRequired": true }));
+    let place = Place { target, directory: directory.path().into(), holder, service };
+    let parts: [Part; 6] =
+        [("passwords", passwords), ("shedding", shedding), ("idle", idle), ("slow", slow), ("huge", huge), ("sessions", sessions)];
+    let asked: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
+    println!("{:<52}{:>12}{:>12}{:>9}   goal", "", "quiet", "attacked", "ratio");
+    for (_, part) in parts.iter().filter(|(name, _)| asked.is_empty() || asked.iter().any(|word| word == name)) {
+        part(&place);
+    }
+}
+
+/// What a ratio should be, in words, and whether it is.
+type Goal = (&'static str, fn(f64) -> bool);
+
+fn row(what: &str, quiet: f64, attacked: f64, goal: Option<Goal>) {
+    let ratio = attacked / quiet;
+    let goal = goal.map_or(String::new(), |(goal, met)| format!("{goal}: {}", if met(ratio) { "met" } else { "missed" }));
+    println!("{what:<52}{quiet:>12.2}{attacked:>12.2}{ratio:>9.2}   {goal}");
+}
+
+impl Place {
+    /// Logs in by certificate, over a new connection each time.
+    fn logins(&self) -> Worker<'_> {
+        Box::new(move || match Wire::open(self.target.at, &self.holder).and_then(|mut wire| wire.ask("POST", BY_CERTIFICATE, "", "")) {
+            Ok(answer) if answer.status == 200 => Outcome::Useful,
+            _ => Outcome::Nothing,
+        })
+    }
+
+    /// Asks the same over one connection again and again.
+    fn asking(&self, method: &'static str, path: String, body: &'static str) -> Worker<'_> {
+        let mut wire = self.target.open();
+        Box::new(move || {
+            let answer = wire.ask(method, &path, &self.target.admin, body);
+            match answer.unwrap_or_else(|e| panic!("{method} {path}: {e}")) {
+                answer if answer.status < 300 => Outcome::Useful,
+                answer => Outcome::Refused(answer.retry_after.unwrap_or_else(|| panic!("{method} {path}: {}", answer.status))),
+            }
+        })
+    }
+
+    fn reads(&self) -> Worker<'_> {
+        self.asking("GET", format!("{MANAGEMENT}/services/{}", self.service), "")
+    }
+
+    fn writes(&self) -> Worker<'_> {
+        self.asking("PATCH", format!("{MANAGEMENT}/services/{}", self.service), r#"{"tags":{"n":1}}"#)
+    }
+
+    fn lists(&self) -> Worker<'_> {
+        self.asking("GET", format!("{MANAGEMENT}/services?limit=10&filter=name%20contains%20%22000%22"), "")
+    }
+
+    /// What logins and reads come to side by side.
+    fn others(&self) -> (Load, Load) {
+        thread::scope(|scope| {
+            let logins = scope.spawn(|| load(LONG, vec![self.logins(), self.logins()]));
+            let reads = load(LONG, vec![self.reads(), self.reads()]);
+            (logins.join().expect("logins"), reads)
+        })
+    }
+
+    /// Logins and reads without and with an attack, in turn, and rows of both.
+    fn compare<'p>(&'p self, attack: &str, attackers: impl Fn() -> Vec<Worker<'p>>) {
+        let rounds: Vec<_> = (0..ROUNDS).map(|_| (self.others(), during(attackers(), || self.others()))).collect();
+        for (what, of) in [("logins by certificate", 0), ("reads", 1)] {
+            let pick = |pair: &(Load, Load)| if of == 0 { pair.0.clone() } else { pair.1.clone() };
+            let figures = |figure: fn(&Load) -> f64| {
+                let median = |mut of: Vec<f64>| {
+                    of.sort_unstable_by(f64::total_cmp);
+                    of[of.len() / 2]
+                };
+                let side =
+                    |attacked: bool| median(rounds.iter().map(|round| figure(&pick(if attacked { &round.1 } else { &round.0 }))).collect());
+                (side(false), side(true))
+            };
+            let ((quiet, attacked), (quiet_p99, attacked_p99)) = (figures(|load| load.each_second), figures(Load::p99));
+            row(&format!("{attack}: {what}, per second"), quiet, attacked, Some(("at least 0.50", |ratio| ratio >= 0.5)));
+            row(&format!("{attack}: {what}, p99 in ms"), quiet_p99, attacked_p99, Some(("at most 2.00", |ratio| ratio <= 2.0)));
+        }
+    }
+}
+
+const BY_PASSWORD: &str = "/edge/client/v1/authenticate?method=password";
+
+/// A flood of wrong passwords, ten times what can be hashed.
+fn passwords(place: &Place) {
+    let count = AtomicUsize::new(0);
+    let guess = |wire: &mut Wire| {
+        let guess = credentials(&format!("guess-{}", count.fetch_add(1, Relaxed)), "a wrong password");
+        let answer = wire.ask("POST", BY_PASSWORD, "", &guess).expect("an answer");
+        if answer.status == 401 { Outcome::Useful } else { Outcome::Refused(1) }
+    };
+    let guessing = || {
+        let mut wire = place.target.open();
+        Box::new(move || guess(&mut wire)) as Worker<'_>
+    };
+    let capacity = load(LONG, (0..4).map(|_| guessing()).collect()).each_second;
+    let (rate, sent, hashed, start) = (capacity * 10.0, AtomicUsize::new(0), AtomicUsize::new(0), Instant::now());
+    let paced = || {
+        let mut wire = place.target.open();
+        let (sent, hashed) = (&sent, &hashed);
+        Box::new(move || {
+            // Everybody takes the next moment at which a guess is due; whoever is late does not make up for it.
+            let due = Duration::from_secs_f64(sent.fetch_add(1, Relaxed) as f64 / rate);
+            sent.fetch_max((start.elapsed().as_secs_f64() * rate) as usize, Relaxed);
+            thread::sleep(due.saturating_sub(start.elapsed()));
+            if matches!(guess(&mut wire), Outcome::Useful) {
+                hashed.fetch_add(1, Relaxed);
+            }
+            Outcome::Nothing
+        }) as Worker<'_>
+    };
+    println!("a password flood: {rate:.0} a second, of which {capacity:.1} can be hashed on a machine that does nothing else");
+    place.compare("flood", || (0..200).map(|_| paced()).collect());
+    println!("  {} of {} guesses were hashed", hashed.load(Relaxed), count.load(Relaxed));
+}
+
+/// Eight times more clients than before that do what they are told when they are sent away.
+fn shedding(place: &Place) {
+    let next = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for _ in 0..16 {
+            scope.spawn(|| {
+                while let n @ 0..SERVICES = next.fetch_add(1, Relaxed) {
+                    place.target.create("/services", &json!({ "name": format!("service {n:05}"), "encryptionRequired": true }));
+                }
+            });
+        }
+    });
+    println!("useful answers a second for 64 and for 512 clients");
+    let kinds: [Kind; 3] = [("reads", Place::reads), ("long lists", Place::lists), ("writes", Place::writes)];
+    for (what, worker) in kinds {
+        let useful = |clients: usize| {
+            let rounds = (0..ROUNDS).map(|_| load(LONG, (0..clients).map(|_| worker(place)).collect()));
+            rounds.max_by(|one, other| one.each_second.total_cmp(&other.each_second)).expect("a round")
+        };
+        let (some, many) = (useful(64), useful(512));
+        row(what, some.each_second, many.each_second, Some(("at least 0.90", |ratio| ratio >= 0.9)));
+        println!("  sent away: {:.0} and {:.0} a second", some.refused_each_second, many.refused_each_second);
+    }
+}
+
+/// Connections that nobody uses.
+fn idle(place: &Place) {
+    let target = &place.target;
+    let before = (target.memory(), load(LONG, vec![place.reads(), place.reads()]));
+    let open = |_| -> Vec<Wire> { (0..IDLE / 8).map(|_| target.open()).collect() };
+    let start = Instant::now();
+    let held: Vec<Vec<Wire>> = thread::scope(|scope| {
+        let started: Vec<_> = (0..8).map(|n| scope.spawn(move || open(n))).collect();
+        started.into_iter().map(|part| part.join().expect("connections")).collect()
+    });
+    println!("{IDLE} idle connections, opened in {:.1} s", start.elapsed().as_secs_f64());
+    let (memory, cpu) = (target.memory(), target.cpu());
+    thread::sleep(LONG);
+    println!("  memory: {:.0} MiB, {:.1} KiB each", (memory - before.0) / 1024.0, (memory - before.0) / IDLE as f64);
+    println!("  CPU while nothing happens: {:.2} % of a core", (target.cpu() - cpu) / LONG.as_secs_f64() * 100.0);
+    let beside = load(LONG, vec![place.reads(), place.reads()]);
+    row("idle connections: reads, per second", before.1.each_second, beside.each_second, Some(("at least 0.90", |ratio| ratio >= 0.9)));
+    drop(held);
+}
+
+/// Clients that never finish: their handshakes, their heads, their bodies.
+fn slow(place: &Place) {
+    let target = &place.target;
+    const EACH: usize = 200;
+    let pause = || thread::sleep(Duration::from_millis(200));
+    let trickling = |head: &'static [u8]| {
+        let mut wires: Vec<Option<Wire>> = (0..EACH).map(|_| None).collect();
+        Box::new(move || {
+            for place in &mut wires {
+                match place {
+                    Some(wire) => {
+                        if wire.send(b"x").is_err() {
+                            *place = None;
+                        }
+                    }
+                    None => *place = Wire::open(target.at, &target.plain).and_then(|mut wire| wire.send(head).map(|()| wire)).ok(),
+                }
+            }
+            pause();
+            Outcome::Nothing
+        }) as Worker<'_>
+    };
+    let half_open = || {
+        let mut sockets: Vec<(TcpStream, Instant)> = Vec::new();
+        Box::new(move || {
+            sockets.retain(|(_, since)| since.elapsed() < Duration::from_secs(6));
+            sockets.extend((sockets.len()..EACH).filter_map(|_| Some((TcpStream::connect(target.at).ok()?, Instant::now()))));
+            pause();
+            Outcome::Nothing
+        }) as Worker<'_>
+    };
+    let head = b"GET /version HTTP/1.1\r\nhost: bench\r\nx-slow: ";
+    let body =
+        b"POST /authenticate?method=password HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\ncontent-length: 60000\r\n\r\n";
+    println!("{EACH} clients each that never finish their handshake, their head, their body");
+    place.compare("slow", || vec![trickling(head), trickling(body), half_open()]);
+}
+
+/// Heads and bodies that are larger than they may be.
+fn huge(place: &Place) {
+    let target = &place.target;
+    let cost = |request: &[u8], status: u16| {
+        const TIMES: usize = 300;
+        let cpu = target.cpu();
+        for _ in 0..TIMES {
+            let mut wire = target.open();
+            // The other end may answer and close before it was sent everything.
+            drop(wire.send(request));
+            assert_eq!(wire.answer().map_or(status, |answer| answer.status), status);
+        }
+        (target.cpu() - cpu) / TIMES as f64 * 1e6
+    };
+    println!("CPU of the controller in us for a request over a new connection, small and huge");
+    let small = cost(b"GET /version HTTP/1.1\r\nhost: bench\r\n\r\n", 200);
+    let padding = "x".repeat(110_000);
+    row(
+        "a head of 110 KB, 431",
+        small,
+        cost(format!("GET /version HTTP/1.1\r\nhost: bench\r\nx-huge: {padding}\r\n\r\n").as_bytes(), 431),
+        None,
+    );
+    let head = "POST /authenticate?method=password HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\ncontent-length: ";
+    row("a body of 10 MB, 413", small, cost(format!("{head}10000000\r\n\r\n{}", "x".repeat(10_000_000)).as_bytes(), 413), None);
+}
+
+/// All sessions of an identity end at once.
+fn sessions(place: &Place) {
+    let target = &place.target;
+    let (id, many) = target.enrolled("many");
+    let left = AtomicUsize::new(SESSIONS);
+    let last = thread::scope(|scope| {
+        let open = || {
+            let mut wire = Wire::open(target.at, &many).expect("a connection");
+            let mut last = String::new();
+            while left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok() {
+                last = session(&wire.ask("POST", BY_CERTIFICATE, "", "").expect("a login").body);
+            }
+            last
+        };
+        let started: Vec<_> = (0..16).map(|_| scope.spawn(open)).collect();
+        started.into_iter().map(|part| part.join().expect("logins")).last().expect("a session")
+    });
+    let side_by_side = |end: bool| {
+        thread::scope(|scope| {
+            let writes = scope.spawn(|| load(LONG, vec![place.writes(), place.writes()]));
+            let reads = scope.spawn(|| load(LONG, vec![place.reads(), place.reads()]));
+            thread::sleep(LONG / 4);
+            let start = Instant::now();
+            if end {
+                let answer =
+                    target.open().ask("POST", &format!("{MANAGEMENT}/identities/{id}/disable"), &target.admin, r#"{"durationMinutes":0}"#);
+                assert_eq!(answer.expect("an answer").status, 200);
+            }
+            let took = start.elapsed();
+            (writes.join().expect("writes"), reads.join().expect("reads"), took)
+        })
+    };
+    let (quiet, ended) = (side_by_side(false), side_by_side(true));
+    let gone = target.open().ask("GET", &format!("{CLIENT}/current-api-session"), &last, "").expect("an answer");
+    assert_eq!(gone.status, 401, "the sessions are still there");
+    let (took, flush) = (ended.2.as_secs_f64() * 1e3, flush(&place.directory.join("floor")) * 1e3);
+    println!("{SESSIONS} sessions of an identity end: answered after {took:.1} ms ({:.0} times a flush of the disk)", took / flush);
+    for (what, quiet, ended) in [("writes", &quiet.0, &ended.0), ("reads", &quiet.1, &ended.1)] {
+        row(&format!("sessions end: {what}, p99 in ms"), quiet.p99(), ended.p99(), Some(("at most 2.00", |ratio| ratio <= 2.0)));
+        let longest = |load: &Load| load.part(1.0).as_secs_f64() * 1e3;
+        row(&format!("sessions end: {what}, longest in ms"), longest(quiet), longest(ended), None);
+    }
+}
+
+/// Seconds of a raw flush of one page.
+fn flush(path: &Path) -> f64 {
+    const TIMES: u32 = 200;
+    let file = OpenOptions::new().write(true).create(true).truncate(false).open(path).expect("a file");
+    file.write_all_at(&vec![1; 1 << 20], 0).and_then(|()| file.sync_all()).expect("a file of full length");
+    let start = Instant::now();
+    for n in 0..TIMES {
+        file.write_all_at(&[n as u8; 4096], u64::from(n % 256) * 4096).and_then(|()| file.sync_data()).expect("a flush");
+    }
+    start.elapsed().as_secs_f64() / f64::from(TIMES)
+}

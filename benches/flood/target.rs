@@ -1,0 +1,121 @@
+//! The controller under attack: the program itself, as a child process, so that its CPU time and memory are its own.
+
+use std::{
+    io::{BufRead, BufReader},
+    net::SocketAddr,
+    path::Path,
+    process::{Child, Command, Stdio},
+};
+
+use rcgen::{CertificateParams, KeyPair};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, pem::PemObject};
+use serde_json::{Value, json};
+
+use super::wire::{Manner, Wire};
+
+const PASSWORD: &str = "measured";
+pub const MANAGEMENT: &str = "/edge/management/v1";
+pub const CLIENT: &str = "/edge/client/v1";
+pub const BY_CERTIFICATE: &str = "/edge/client/v1/authenticate?method=cert";
+
+/// A running controller; dropping it ends it.
+pub struct Target {
+    process: Child,
+    pub at: SocketAddr,
+    pub plain: Manner,
+    /// The header line of the administrator's session.
+    pub admin: String,
+}
+
+impl Target {
+    /// Starts one on a new file in a directory, with variables of its own.
+    pub fn start(directory: &Path, variables: &[(&str, &str)]) -> Self {
+        let password = directory.join("password");
+        std::fs::write(&password, PASSWORD).expect("a file");
+        let mut process = Command::new(env!("CARGO_BIN_EXE_overkeep"))
+            .args(["run", "--listen", "127.0.0.1:0", "--data"])
+            .arg(directory.join("data"))
+            .arg("--admin-password-file")
+            .arg(password)
+            .env("OVERKEEP_LOG_LEVEL", "error")
+            .envs(variables.iter().copied())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a controller");
+        let mut said = String::new();
+        let out = process.stdout.take().expect("its words");
+        BufReader::new(out).read_line(&mut said).expect("a line");
+        let at = said.split_whitespace().find_map(|word| word.parse().ok()).expect("its address");
+        let mut target = Self { process, at, plain: Manner::plain(), admin: String::new() };
+        let answer = target.open().ask("POST", &format!("{CLIENT}/authenticate?method=password"), "", &credentials("admin", PASSWORD));
+        target.admin = session(&answer.expect("a login").body);
+        target
+    }
+
+    pub fn open(&self) -> Wire {
+        Wire::open(self.at, &self.plain).expect("a connection")
+    }
+
+    /// Creates a record and gives its id.
+    pub fn create(&self, path: &str, body: &Value) -> String {
+        let answer = self.open().ask("POST", &format!("{MANAGEMENT}{path}"), &self.admin, &body.to_string()).expect("an answer");
+        assert_eq!(answer.status, 201, "{}", String::from_utf8_lossy(&answer.body));
+        text(&answer.body, "/data/id")
+    }
+
+    /// A new identity with a certificate: its id, and the manner to connect with it.
+    pub fn enrolled(&self, name: &str) -> (String, Manner) {
+        let body = json!({ "name": name, "type": "Device", "isAdmin": false, "enrollment": { "ott": true } });
+        let id = self.create("/identities", &body);
+        let shown = self.open().ask("GET", &format!("{MANAGEMENT}/identities/{id}"), &self.admin, "").expect("an identity");
+        let token = text(&shown.body, "/data/enrollment/ott/token");
+        let key = KeyPair::generate().expect("a key");
+        let request = CertificateParams::default().serialize_request(&key).and_then(|request| request.pem()).expect("a request");
+        let enroll = format!(
+            "POST {CLIENT}/enroll?method=ott&token={token} HTTP/1.1\r\nhost: bench\r\ncontent-type: application/pkcs10\r\n\
+             content-length: {}\r\n\r\n{request}",
+            request.len()
+        );
+        let mut wire = self.open();
+        wire.send(enroll.as_bytes()).expect("a request");
+        let chain = text(&wire.answer().expect("a certificate").body, "/data/cert");
+        let chain = CertificateDer::pem_slice_iter(chain.as_bytes()).map(|der| der.expect("PEM")).collect();
+        (id, Manner::showing(chain, PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()))))
+    }
+
+    /// Seconds of CPU it has used.
+    pub fn cpu(&self) -> f64 {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id())).expect("its accounts");
+        let numbers = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).take(2);
+        // Linux counts these in hundredths of a second on every machine.
+        numbers.map(|ticks| ticks.parse::<f64>().expect("a number") / 100.0).sum()
+    }
+
+    /// Kibibytes of memory it uses.
+    pub fn memory(&self) -> f64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).expect("its accounts");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a line");
+        line.split_whitespace().next().and_then(|number| number.parse().ok()).expect("a number")
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+pub fn credentials(username: &str, password: &str) -> String {
+    json!({ "username": username, "password": password }).to_string()
+}
+
+/// The header line of the session that an answer opens.
+pub fn session(answer: &[u8]) -> String {
+    format!("zt-session: {}\r\n", text(answer, "/data/token"))
+}
+
+fn text(answer: &[u8], pointer: &str) -> String {
+    let json: Value = serde_json::from_slice(answer).unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(answer)));
+    json.pointer(pointer).and_then(Value::as_str).unwrap_or_else(|| panic!("{pointer}: {json}")).to_owned()
+}

@@ -1,0 +1,148 @@
+//! Connections that may be slow, half-open, idle, or present a certificate: HTTP/1.1 over rustls and a blocking socket.
+
+use std::{
+    io::{Error, ErrorKind, Read, Result, Write},
+    net::{SocketAddr, TcpStream},
+    sync::Arc,
+    time::Duration,
+};
+
+use rustls::{
+    ClientConfig, ClientConnection, DigitallySignedStruct, SignatureScheme, StreamOwned,
+    client::{
+        Resumption,
+        danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+    },
+    crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature},
+    pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime},
+};
+
+/// What somebody connects with.
+#[derive(Clone)]
+pub struct Manner(Arc<ClientConfig>);
+
+impl Manner {
+    /// Without a certificate.
+    pub fn plain() -> Self {
+        Self::new(|versions| versions.with_no_client_auth())
+    }
+
+    /// With a certificate and its key.
+    pub fn showing(chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> Self {
+        Self::new(|versions| versions.with_client_auth_cert(chain, key).expect("a certificate and its key"))
+    }
+
+    fn new(finish: impl FnOnce(rustls::ConfigBuilder<ClientConfig, rustls::client::WantsClientCert>) -> ClientConfig) -> Self {
+        let provider = Arc::new(ring::default_provider());
+        let versions = ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions().expect("versions");
+        let mut config = finish(versions.dangerous().with_custom_certificate_verifier(Arc::new(Anybody(provider))));
+        // Every connection is a new one to the controller.
+        config.resumption = Resumption::disabled();
+        Self(Arc::new(config))
+    }
+}
+
+/// One connection.
+pub struct Wire {
+    stream: StreamOwned<ClientConnection, TcpStream>,
+    buffer: Vec<u8>,
+}
+
+/// What came back.
+pub struct Answer {
+    pub status: u16,
+    /// Seconds to wait, if the answer says so.
+    pub retry_after: Option<u64>,
+    pub body: Vec<u8>,
+}
+
+impl Wire {
+    /// Connects, through with the handshake.
+    pub fn open(at: SocketAddr, manner: &Manner) -> Result<Self> {
+        let socket = TcpStream::connect(at)?;
+        socket.set_nodelay(true)?;
+        socket.set_read_timeout(Some(Duration::from_secs(30)))?;
+        let connection = ClientConnection::new(manner.0.clone(), ServerName::from(at.ip())).map_err(Error::other)?;
+        let mut stream = StreamOwned::new(connection, socket);
+        while stream.conn.is_handshaking() {
+            stream.conn.complete_io(&mut stream.sock)?;
+        }
+        Ok(Self { stream, buffer: Vec::new() })
+    }
+
+    /// Sends bytes as they are.
+    pub fn send(&mut self, bytes: &[u8]) -> Result<()> {
+        self.stream.write_all(bytes)
+    }
+
+    /// Sends a request and reads its answer; `head` is lines of headers, each with its end.
+    pub fn ask(&mut self, method: &str, path: &str, head: &str, body: &str) -> Result<Answer> {
+        let length = if body.is_empty() { String::new() } else { format!("content-length: {}\r\n", body.len()) };
+        let media = if body.is_empty() { "" } else { "content-type: application/json\r\n" };
+        self.send(format!("{method} {path} HTTP/1.1\r\nhost: bench\r\n{head}{media}{length}\r\n{body}").as_bytes())?;
+        self.answer()
+    }
+
+    /// Reads an answer.
+    pub fn answer(&mut self) -> Result<Answer> {
+        let mut part = [0; 16384];
+        self.buffer.clear();
+        loop {
+            if let Some((answer, length)) = parsed(&self.buffer)
+                && answer.body.len() >= length
+            {
+                return Ok(answer);
+            }
+            match self.stream.read(&mut part)? {
+                0 => return Err(ErrorKind::UnexpectedEof.into()),
+                count => self.buffer.extend_from_slice(&part[..count]),
+            }
+        }
+    }
+}
+
+/// As much of an answer as there is once its head is, and how long its body is to be.
+fn parsed(bytes: &[u8]) -> Option<(Answer, usize)> {
+    let end = bytes.windows(4).position(|bytes| bytes == b"\r\n\r\n")? + 4;
+    let head = String::from_utf8_lossy(&bytes[..end]).to_ascii_lowercase();
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default();
+    let number = |name: &str| head.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
+    let answer = Answer { status, retry_after: number("retry-after:"), body: bytes[end..].to_vec() };
+    Some((answer, number("content-length:").unwrap_or_default() as usize))
+}
+
+/// The server is a child of this process: whoever it says it is.
+#[derive(Debug)]
+struct Anybody(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Anybody {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> std::result::Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> std::result::Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+    }
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> std::result::Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+    }
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
