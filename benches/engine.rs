@@ -4,6 +4,10 @@
 
 #![allow(clippy::indexing_slicing)] // a bench that panics says so
 
+#[path = "scale/dice.rs"]
+mod dice;
+
+use dice::Dice;
 use overkeep::access::{Engine, News, Policy, PolicyKind, Right, Semantic, Subject};
 use roaring::RoaringBitmap;
 use std::{
@@ -16,28 +20,6 @@ use {Right::Dial, Semantic::*, Subject::*};
 const IDENTITIES: usize = 100_000;
 const SERVICES: usize = 10_000;
 const EDGE_ROUTERS: usize = 500;
-const SHARES: [u64; 8] = [2, 2, 3, 4, 5, 8, 10, 10];
-
-/// Small and the same every time.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % n
-    }
-
-    fn roles(&mut self) -> Vec<String> {
-        (0..SHARES.len()).filter(|n| self.below(SHARES[*n]) == 0).map(|n| format!("role{n}")).collect()
-    }
-
-    /// One to three attributes.
-    fn list(&mut self) -> Vec<String> {
-        (0..=self.below(3)).map(|_| format!("#role{}", self.below(8))).collect()
-    }
-}
 
 type Subjects = Vec<(Subject, String, Vec<String>)>;
 
@@ -239,7 +221,7 @@ fn decisions(engine: &Engine, dice: &mut Dice, what: &str, rows: &mut Vec<Row>) 
 }
 
 fn main() {
-    let mut dice = Dice(0x9E37_79B9_7F4A_7C15);
+    let mut dice = Dice::new();
     let large = corpus(1_000, &mut dice);
     let before = resident();
     let mut engine = load(&large, AnyOf);

@@ -1,0 +1,152 @@
+//! A client that costs little beside what it measures: HTTP/1.1, kept alive, over rustls and a blocking socket.
+
+use std::{
+    io::{Read, Write},
+    net::{SocketAddr, TcpStream},
+    sync::{Arc, OnceLock},
+};
+
+use rustls::{
+    ClientConfig, ClientConnection, DigitallySignedStruct, SignatureScheme, StreamOwned,
+    client::{
+        Resumption,
+        danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+    },
+    crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature},
+    pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, UnixTime},
+};
+
+/// A certificate and its key, to show in handshakes. None of them resumes an earlier one.
+#[derive(Clone)]
+pub struct Credentials(Arc<ClientConfig>);
+
+impl Credentials {
+    /// Of a certificate and a PKCS#8 key, both DER.
+    pub fn new(certificate: Vec<u8>, key: Vec<u8>) -> Self {
+        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key));
+        let builder = versions();
+        let mut config = builder.with_client_auth_cert(vec![CertificateDer::from(certificate)], key).expect("a certificate and its key");
+        config.resumption = Resumption::disabled();
+        Self(Arc::new(config))
+    }
+}
+
+/// One connection.
+pub struct Client {
+    stream: StreamOwned<ClientConnection, TcpStream>,
+    token: String,
+    buffer: Vec<u8>,
+}
+
+impl Client {
+    /// Connects; requests carry this session token unless it is empty.
+    pub fn new(at: SocketAddr, token: &str) -> Self {
+        static CONFIG: OnceLock<Arc<ClientConfig>> = OnceLock::new();
+        let config = CONFIG.get_or_init(|| Arc::new(versions().with_no_client_auth()));
+        let mut client = Self::over(at, config.clone());
+        client.carry(token);
+        client
+    }
+
+    /// Connects with a certificate, and is through with the handshake.
+    pub fn presenting(at: SocketAddr, credentials: &Credentials) -> Self {
+        let mut client = Self::over(at, credentials.0.clone());
+        while client.stream.conn.is_handshaking() {
+            client.stream.conn.complete_io(&mut client.stream.sock).expect("a handshake");
+        }
+        client
+    }
+
+    fn over(at: SocketAddr, config: Arc<ClientConfig>) -> Self {
+        let socket = TcpStream::connect(at).expect("a connection");
+        socket.set_nodelay(true).expect("a socket");
+        let connection = ClientConnection::new(config, ServerName::from(at.ip())).expect("a TLS session");
+        Self { stream: StreamOwned::new(connection, socket), token: String::new(), buffer: vec![0; 1 << 14] }
+    }
+
+    /// Has further requests carry a session token.
+    pub fn carry(&mut self, token: &str) {
+        self.token = if token.is_empty() { String::new() } else { format!("zt-session: {token}\r\n") };
+    }
+
+    /// Sends a request and gives the body of its answer, which must be a success.
+    pub fn send(&mut self, method: &str, path: &str, body: &str) -> &[u8] {
+        let (status, answer) = self.ask(method, path, body);
+        assert!((200..300).contains(&status), "{method} {path}: {status} {}", String::from_utf8_lossy(answer));
+        answer
+    }
+
+    /// Sends a request and gives the status and body of its answer.
+    pub fn ask(&mut self, method: &str, path: &str, body: &str) -> (u16, &[u8]) {
+        let (token, length) = (&self.token, body.len());
+        let media = if body.starts_with('{') { "application/json" } else { "text/plain" };
+        let content = if body.is_empty() { String::new() } else { format!("content-type: {media}\r\ncontent-length: {length}\r\n") };
+        let request = format!("{method} {path} HTTP/1.1\r\nhost: bench\r\n{token}{content}\r\n{body}");
+        self.stream.write_all(request.as_bytes()).expect("a request");
+        let mut filled = 0;
+        let (status, head, length) = loop {
+            filled += self.stream.read(&mut self.buffer[filled..]).expect("an answer");
+            if let Some(found) = head(&self.buffer[..filled]) {
+                break found;
+            }
+        };
+        if self.buffer.len() < head + length {
+            self.buffer.resize(head + length, 0);
+        }
+        while filled < head + length {
+            filled += self.stream.read(&mut self.buffer[filled..]).expect("an answer");
+        }
+        (status, &self.buffer[head..head + length])
+    }
+}
+
+/// Of a complete head: the status, its length with the blank line, and the length of the body that it announces.
+fn head(answer: &[u8]) -> Option<(u16, usize, usize)> {
+    let end = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n")? + 4;
+    let head = std::str::from_utf8(&answer[..end]).expect("a head");
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+    let length = head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
+    Some((status, end, length.expect("a content-length")))
+}
+
+/// Begins a configuration that takes the server for whoever it says it is: it is a child of this process.
+fn versions() -> rustls::ConfigBuilder<ClientConfig, rustls::client::WantsClientCert> {
+    let provider = Arc::new(ring::default_provider());
+    let versions = ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions().expect("versions");
+    versions.dangerous().with_custom_certificate_verifier(Arc::new(Anybody(provider)))
+}
+
+#[derive(Debug)]
+struct Anybody(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Anybody {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+    }
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+    }
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,49 @@
+//! What nothing can be faster than: measured in the same run as the figures that stand beside it.
+
+use std::{fs::OpenOptions, os::unix::fs::FileExt, path::Path, time::Instant};
+
+use super::{
+    client::{Client, Credentials},
+    load::{ROUNDS, Rate, part, rate, rate_of_new},
+    server::Server,
+};
+
+/// Connections that share the work where only the server's CPU counts.
+pub const CONNECTIONS: usize = 8;
+/// Clients that come in at the same time.
+pub const AT_ONCE: usize = 16;
+
+pub struct Floors {
+    /// `GET /health`, a constant.
+    pub constant: Rate,
+    /// A connection with a certificate, and nothing asked on it.
+    pub handshake: Rate,
+    /// Microseconds for one fdatasync of a page.
+    pub fsync: f64,
+}
+
+impl Floors {
+    pub fn measure(server: &Server, directory: &Path, credentials: &Credentials) -> Self {
+        let mut clients: Vec<Client> = (0..CONNECTIONS).map(|_| Client::new(server.at, "")).collect();
+        Self {
+            constant: rate(server, &mut clients, |client, _| _ = client.send("GET", "/health", "")),
+            handshake: rate_of_new(server, || vec![(); AT_ONCE], |(), _| drop(Client::presenting(server.at, credentials))),
+            fsync: fdatasync(&directory.join("floor")),
+        }
+    }
+}
+
+/// Rewrites of a page in a file of full length, each followed by fdatasync: microseconds each.
+pub fn fdatasync(path: &Path) -> f64 {
+    const EACH: u64 = 200;
+    let file = OpenOptions::new().write(true).create(true).truncate(false).open(path).expect("a file");
+    file.write_all_at(&vec![1; 1 << 20], 0).and_then(|()| file.sync_all()).expect("a page");
+    let round = |_| {
+        let start = Instant::now();
+        for count in 0..EACH {
+            file.write_all_at(&[count as u8; 4096], count % 256 * 4096).and_then(|()| file.sync_data()).expect("a sync");
+        }
+        start.elapsed().as_secs_f64() * 1e6 / EACH as f64
+    };
+    part(&mut (0..ROUNDS).map(round).collect::<Vec<_>>(), 0.5)
+}

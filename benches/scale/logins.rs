@@ -1,0 +1,118 @@
+//! Logins with certificates, and the end of very many sessions at once.
+
+use std::{
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    thread,
+};
+
+use super::{
+    Bench,
+    client::{Client, Credentials},
+    floors::{AT_ONCE, fdatasync},
+    load::{ROUNDS, part, rate, rate_of_new, timed},
+    server::{CLIENT, MANAGEMENT, token},
+    sheet::{
+        Figure,
+        Value::{Microseconds, Times},
+    },
+};
+
+const SESSIONS: usize = 10_000;
+
+pub fn measure(bench: &mut Bench<'_>) {
+    certificate(bench);
+    end(bench);
+}
+
+fn log_in(client: &mut Client) -> String {
+    token(client.send("POST", &format!("{CLIENT}/authenticate?method=cert"), ""))
+}
+
+fn certificate(bench: &mut Bench<'_>) {
+    let all = &bench.corpus.credentials;
+    let server = bench.server;
+    let opened = rate_of_new(server, || vec![(); AT_ONCE], |(), n| drop(log_in(&mut Client::presenting(server.at, &all[n % all.len()]))));
+    let floor = bench.floors.handshake.cpu;
+    let figure = Figure::new("login with a certificate on a new connection, 16 at a time, CPU", Microseconds(opened.cpu));
+    let figure = figure.floor("such a connection alone", Microseconds(floor));
+    bench.sheet.add(figure.goal("1.5x such a connection", opened.cpu <= 1.5 * floor).flat().latency(opened.median));
+}
+
+/// Ten thousand sessions of one identity: what they cost others while they last, and how long it takes to end them.
+fn end(bench: &mut Bench<'_>) {
+    // Not one that other figures use.
+    let holder = 1;
+    let credentials = &bench.corpus.credentials[holder];
+    let who = log_in_as(bench, credentials);
+    let detail = format!("{MANAGEMENT}/identities/{who}");
+    let before = looks(bench, &detail);
+    let (mut ended, mut longest) = (Vec::new(), Vec::new());
+    for round in 0..ROUNDS {
+        let last = open(bench, credentials);
+        if round == 0 {
+            let after = looks(bench, &detail);
+            for (name, before, after) in [("detail", before.0, after.0), ("page of 100", before.1, after.1)] {
+                let figure = Figure::new(format!("{name} of identities, with 10,000 sessions : without"), Times(after / before));
+                bench.sheet.add(figure.at_most(Times(1.2)));
+            }
+        }
+        let (time, others) = disable(bench, &detail);
+        ended.push(time);
+        longest.push(others);
+        let (status, _) = Client::new(bench.server.at, &last).ask("GET", &format!("{CLIENT}/current-api-session"), "");
+        assert_eq!(status, 401, "a session outlived its end");
+        Client::new(bench.server.at, &bench.token).send("POST", &format!("{detail}/enable"), "");
+    }
+    let fsync = fdatasync(&bench.corpus.file.with_extension("floor"));
+    let figure = Figure::new("end of 10,000 sessions of one identity", Microseconds(part(&mut ended, 0.5)));
+    bench.sheet.add(figure.floor("one fdatasync", Microseconds(fsync)).at_most(Microseconds(fsync + 50_000.0)));
+    let figure = Figure::new("meanwhile, the longest wait of another's write", Microseconds(part(&mut longest, 0.5)));
+    bench.sheet.add(figure.floor("one fdatasync", Microseconds(fsync)).at_most(Microseconds(fsync + 50_000.0)));
+}
+
+/// The id of an identity.
+fn log_in_as(bench: &Bench<'_>, credentials: &Credentials) -> String {
+    let mut client = Client::presenting(bench.server.at, credentials);
+    let answer = super::server::parsed(client.send("POST", &format!("{CLIENT}/authenticate?method=cert"), ""));
+    answer["data"]["identityId"].as_str().expect("an identity").to_owned()
+}
+
+/// What a detail and a page of identities cost.
+fn looks(bench: &Bench<'_>, detail: &str) -> (f64, f64) {
+    let of = |path: &str| rate(bench.server, &mut bench.clients(&bench.token, 2), |client, _| _ = client.send("GET", path, "")).cpu;
+    (of(detail), of(&format!("{MANAGEMENT}/identities?limit=100")))
+}
+
+/// Opens the sessions; gives the token of one.
+fn open(bench: &Bench<'_>, credentials: &Credentials) -> String {
+    thread::scope(|scope| {
+        let one = || {
+            let mut client = Client::presenting(bench.server.at, credentials);
+            (0..SESSIONS / AT_ONCE).map(|_| log_in(&mut client)).last()
+        };
+        let threads: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(one)).collect();
+        threads.into_iter().filter_map(|thread| thread.join().expect("a client")).last().expect("a token")
+    })
+}
+
+/// Disables the identity: how long that took, and the longest write of somebody else meanwhile and right after.
+fn disable(bench: &Bench<'_>, detail: &str) -> (f64, f64) {
+    let over = AtomicBool::new(false);
+    let path = format!("{MANAGEMENT}/services/{}", bench.corpus.services[0]);
+    thread::scope(|scope| {
+        let other = scope.spawn(|| {
+            let mut client = Client::new(bench.server.at, &bench.token);
+            let mut longest: f64 = 0.0;
+            while !over.load(Relaxed) {
+                longest = longest.max(timed(|| _ = client.send("PATCH", &path, r#"{"tags":{"n":1}}"#)));
+            }
+            longest
+        });
+        thread::sleep(std::time::Duration::from_millis(50));
+        let mut admin = Client::new(bench.server.at, &bench.token);
+        let time = timed(|| _ = admin.send("POST", &format!("{detail}/disable"), r#"{"durationMinutes":0}"#));
+        thread::sleep(std::time::Duration::from_millis(500));
+        over.store(true, Relaxed);
+        (time, other.join().expect("a client"))
+    })
+}

@@ -1,0 +1,107 @@
+//! The controller under measurement: the program itself, as a child process, so that its CPU time and memory are its own.
+
+use std::{
+    collections::HashMap,
+    fs,
+    io::{BufRead, BufReader},
+    net::SocketAddr,
+    path::Path,
+    process::{Child, Command, Stdio},
+};
+
+use serde_json::{Value, json};
+
+use super::{client::Client, corpus::PASSWORD};
+
+pub const MANAGEMENT: &str = "/edge/management/v1";
+pub const CLIENT: &str = "/edge/client/v1";
+
+/// A running controller; dropping it ends it.
+pub struct Server {
+    process: Child,
+    pub at: SocketAddr,
+}
+
+/// Nanoseconds that each thread of a process was on a processor.
+pub struct Spent(HashMap<String, u64>);
+
+impl Server {
+    /// Starts one on a data file.
+    pub fn start(file: &Path) -> Self {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_overkeep"))
+            .args(["run", "--listen", "127.0.0.1:0", "--data"])
+            .arg(file)
+            .env_clear() // variables of ours configure a controller
+            .env("OVERKEEP_LOG_LEVEL", "warn")
+            // Hundreds of clients connect at the same time, on the same cores.
+            .env("OVERKEEP_HTTP_HANDSHAKE_TIMEOUT", "1m")
+            .env("OVERKEEP_HTTP_CLIENT_TIMEOUT", "1m")
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a controller");
+        let mut said = String::new();
+        let out = process.stdout.take().expect("its words");
+        BufReader::new(out).read_line(&mut said).expect("a line");
+        let at = said.split_whitespace().find_map(|word| word.parse().ok()).expect("its address");
+        Self { process, at }
+    }
+
+    /// A connection with the session of a user, and the token of that.
+    pub fn login(&self, username: &str) -> (Client, String) {
+        let body = json!({ "username": username, "password": PASSWORD }).to_string();
+        let mut client = Client::new(self.at, "");
+        let token = token(client.send("POST", &format!("{CLIENT}/authenticate?method=password"), &body));
+        client.carry(&token);
+        (client, token)
+    }
+
+    /// What it has spent so far. Counted by thread, because the process as a whole is accounted for in hundredths of a second only.
+    pub fn spent(&self) -> Spent {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.process.id())).expect("its threads");
+        let spent = |task: fs::DirEntry| {
+            let text = fs::read_to_string(task.path().join("schedstat")).ok()?;
+            Some((task.file_name().into_string().ok()?, text.split_whitespace().next()?.parse().ok()?))
+        };
+        Spent(tasks.flatten().filter_map(spent).collect())
+    }
+
+    /// Bytes of memory that it keeps.
+    pub fn resident(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.process.id())).expect("its accounts");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+        kib.expect("a number") * 1024
+    }
+}
+
+impl Spent {
+    /// Seconds spent since something earlier.
+    pub fn since(&self, before: &Self) -> f64 {
+        let of = |(thread, now): (&String, &u64)| now.saturating_sub(before.0.get(thread).copied().unwrap_or_default());
+        self.0.iter().map(of).sum::<u64>() as f64 / 1e9
+    }
+}
+
+impl Drop for Server {
+    /// As whoever runs it would: the file is closed, and the next start finds it in order.
+    fn drop(&mut self) {
+        let _ = Command::new("kill").arg(self.process.id().to_string()).status();
+        let _ = self.process.wait();
+    }
+}
+
+/// The session token in the answer to a login.
+pub fn token(answer: &[u8]) -> String {
+    parsed(answer)["data"]["token"].as_str().expect("a token").to_owned()
+}
+
+/// An answer.
+pub fn parsed(answer: &[u8]) -> Value {
+    serde_json::from_slice(answer).expect("JSON")
+}
+
+/// Creates a record and gives its id.
+pub fn create(client: &mut Client, path: &str, body: &Value) -> String {
+    let answer = parsed(client.send("POST", &format!("{MANAGEMENT}{path}"), &body.to_string()));
+    answer["data"]["id"].as_str().expect("an id").to_owned()
+}

@@ -1,0 +1,118 @@
+//! Figures of one model, and the table of several.
+
+use std::fmt;
+
+/// A figure, beside a floor of the same run and its goal.
+#[derive(Clone)]
+pub struct Figure {
+    pub name: String,
+    pub value: Value,
+    floor: String,
+    goal: Option<(String, bool)>,
+    /// Whether it must not grow with the model.
+    flat: bool,
+    /// Microseconds until the answer, for the plot.
+    pub latency: Option<f64>,
+}
+
+#[derive(Clone, Copy)]
+pub enum Value {
+    Microseconds(f64),
+    Bytes(f64),
+    Times(f64),
+    Count(f64),
+}
+
+impl Value {
+    fn number(self) -> f64 {
+        match self {
+            Self::Microseconds(value) | Self::Bytes(value) | Self::Times(value) | Self::Count(value) => value,
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (value, unit) = match *self {
+            Self::Microseconds(value) if value < 1e3 => (value, " us"),
+            Self::Microseconds(value) if value < 1e6 => (value / 1e3, " ms"),
+            Self::Microseconds(value) => (value / 1e6, " s"),
+            Self::Bytes(value) if value < 1e6 => (value, " B"),
+            Self::Bytes(value) => (value / f64::from(1 << 20), " MiB"),
+            Self::Times(value) => (value, "x"),
+            Self::Count(value) => return write!(f, "{value:.0}"),
+        };
+        let decimals = if value < 10.0 { 2 } else { usize::from(value < 100.0) };
+        write!(f, "{value:.decimals$}{unit}")
+    }
+}
+
+impl Figure {
+    pub fn new(name: impl Into<String>, value: Value) -> Self {
+        Self { name: name.into(), value, floor: String::new(), goal: None, flat: false, latency: None }
+    }
+
+    /// What it stands beside.
+    pub fn floor(self, what: &str, value: Value) -> Self {
+        Self { floor: format!("{what}: {value}"), ..self }
+    }
+
+    /// At most this.
+    pub fn at_most(self, goal: Value) -> Self {
+        let met = self.value.number() <= goal.number();
+        Self { goal: Some((goal.to_string(), met)), ..self }
+    }
+
+    /// A goal in words.
+    pub fn goal(self, words: impl Into<String>, met: bool) -> Self {
+        Self { goal: Some((words.into(), met)), ..self }
+    }
+
+    /// Must not grow with the model.
+    pub fn flat(self) -> Self {
+        Self { flat: true, ..self }
+    }
+
+    /// Goes into the plot with this many microseconds.
+    pub fn latency(self, latency: f64) -> Self {
+        Self { latency: Some(latency), ..self }
+    }
+}
+
+/// The figures of one model, in the order of the table.
+pub struct Sheet {
+    pub name: &'static str,
+    pub identities: usize,
+    pub figures: Vec<Figure>,
+}
+
+impl Sheet {
+    /// Adds a figure, and says it at once: a run takes minutes.
+    pub fn add(&mut self, figure: Figure) {
+        let goal = figure.goal.as_ref().map(|(goal, met)| format!("goal {goal}, {}", if *met { "met" } else { "missed" }));
+        eprintln!("{:>3}  {:<72}{:>10}  {}  {}", self.name, figure.name, figure.value.to_string(), figure.floor, goal.unwrap_or_default());
+        self.figures.push(figure);
+    }
+
+    fn find(&self, name: &str) -> Option<&Figure> {
+        self.figures.iter().find(|figure| figure.name == name)
+    }
+}
+
+/// Prints the table as Markdown: a column for each model, floor and goal at the largest, and how the largest stands to the smallest.
+pub fn print(sheets: &[Sheet]) {
+    const FLAT: f64 = 1.2;
+    let (Some(smallest), Some(largest)) = (sheets.first(), sheets.last()) else { return };
+    let columns = |text: fn(&Sheet) -> String| sheets.iter().map(text).collect::<Vec<_>>().join(" | ");
+    let (first, last) = (smallest.name, largest.name);
+    println!("| | {} | floor at {last} | goal at {last} | | {last} : {first} |", columns(|sheet| sheet.name.to_owned()));
+    println!("|---|{}|---|---|---|---|", columns(|_| "---".into()).replace(' ', ""));
+    for figure in &largest.figures {
+        let values: Vec<String> =
+            sheets.iter().map(|sheet| sheet.find(&figure.name).map(|found| found.value.to_string()).unwrap_or_default()).collect();
+        let (goal, met) = figure.goal.clone().map_or_else(Default::default, |(goal, met)| (goal, if met { "met" } else { "missed" }));
+        let grown = smallest.find(&figure.name).filter(|_| figure.flat).map(|small| figure.value.number() / small.value.number());
+        let grown = grown.map_or(String::new(), |grown| format!("{grown:.2} {}", if grown <= FLAT { "met" } else { "missed" }));
+        println!("| {} | {} | {} | {goal} | {met} | {grown} |", figure.name, values.join(" | "), figure.floor);
+    }
+}

@@ -1,0 +1,51 @@
+//! The file, the start and the memory.
+
+use std::{fs, hint::black_box, thread, time::Duration};
+
+use super::{
+    Bench,
+    client::Client,
+    corpus::Corpus,
+    load::{ROUNDS, part, timed},
+    server::{CLIENT, Server},
+    sheet::{Figure, Sheet, Value},
+};
+
+/// How the file came to be, and its size.
+pub fn file(corpus: &Corpus, sheet: &mut Sheet) {
+    const MINUTE: f64 = 60e6;
+    let bytes = fs::metadata(&corpus.file).expect("a file").len() as f64;
+    let (identities, records) = (corpus.size.identities as f64, corpus.record_bytes as f64);
+    sheet.add(Figure::new("building the model", Value::Microseconds(corpus.seconds * 1e6)).at_most(Value::Microseconds(MINUTE)));
+    let whole = Figure::new("data file", Value::Bytes(bytes)).floor("records", Value::Bytes(records));
+    sheet.add(whole.goal("2.5x the records", bytes <= 2.5 * records));
+    sheet.add(Figure::new("data file, per identity", Value::Bytes(bytes / identities)).at_most(Value::Bytes(2000.0)));
+}
+
+/// From the start of the process to the first answered login.
+pub fn start(corpus: &Corpus, sheet: &mut Sheet) {
+    let goal = if corpus.size.identities > 100_000 { 4e6 } else { 0.5e6 };
+    let mut starts: Vec<f64> = (0..ROUNDS)
+        .map(|_| {
+            let mut server = None;
+            timed(|| {
+                let started = Server::start(&corpus.file);
+                Client::presenting(started.at, &corpus.credentials[0]).send("POST", &format!("{CLIENT}/authenticate?method=cert"), "");
+                server = Some(started);
+            })
+        })
+        .collect();
+    let floor = timed(|| drop(black_box(fs::read(&corpus.file).expect("a file"))));
+    let figure = Figure::new("start to the first answered login, warm", Value::Microseconds(part(&mut starts, 0.5)));
+    sheet.add(figure.floor("reading the file", Value::Microseconds(floor)).at_most(Value::Microseconds(goal)));
+}
+
+/// What it keeps in memory once it has shown everything there is.
+pub fn memory(bench: &mut Bench<'_>) {
+    const MIB: f64 = 1_048_576.0;
+    thread::sleep(Duration::from_secs(1));
+    let (resident, empty) = (bench.server.resident() as f64, bench.empty.resident() as f64);
+    let goal = 250.0 + 50.0 * (bench.corpus.size.identities as f64 / 100_000.0 - 1.0).max(0.0);
+    let figure = Figure::new("resident memory, idle, after all of these reads", Value::Bytes(resident));
+    bench.sheet.add(figure.floor("on an empty file", Value::Bytes(empty)).at_most(Value::Bytes(goal * MIB)));
+}
