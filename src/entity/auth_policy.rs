@@ -119,7 +119,7 @@ pub struct View {
 impl Entity for AuthPolicy {
     const KIND: Kind = Kind { name: "authPolicy", path: "auth-policies" };
     const FIELDS: &'static [Field<Self>] = &[
-        Field::unique("name", Type::Text, |r| (&r.spec.name).into()),
+        Field::every("name", |r| (&r.spec.name).into()),
         Field::plain("primary.cert.allowed", Type::Bool, |r| r.spec.primary.cert.allowed.into()),
         Field::plain("primary.cert.allowExpiredCerts", Type::Bool, |r| r.spec.primary.cert.allow_expired_certs.into()),
         Field::plain("primary.updb.allowed", Type::Bool, |r| r.spec.primary.updb.allowed.into()),

@@ -110,7 +110,7 @@ pub struct View {
 impl Entity for Ca {
     const KIND: Kind = Kind { name: "ca", path: "cas" };
     const FIELDS: &'static [Field<Self>] = &[
-        Field::unique("name", Type::Text, |r| (&r.spec.name).into()),
+        Field::every("name", |r| (&r.spec.name).into()),
         Field::unique("fingerprint", Type::Text, |r| (&r.state.fingerprint).into()),
         Field::plain("isVerified", Type::Bool, |r| r.state.is_verified.into()),
         Field::plain("verificationToken", Type::Text, |r| (&r.state.verification_token).into()),

@@ -36,10 +36,8 @@ pub struct View {
 
 impl Entity for Config {
     const KIND: Kind = Kind { name: "config", path: "configs" };
-    const FIELDS: &'static [Field<Self>] = &[
-        Field::unique("name", Type::Text, |r| (&r.spec.name).into()),
-        Field::indexed("type", Type::Text, |r| r.spec.config_type_id.as_str().into()),
-    ];
+    const FIELDS: &'static [Field<Self>] =
+        &[Field::every("name", |r| (&r.spec.name).into()), Field::indexed("type", Type::Text, |r| r.spec.config_type_id.as_str().into())];
     const REFERENCES: &'static [Reference<Self>] =
         &[Reference::to::<ConfigType>("type", |r| vec![r.spec.config_type_id.as_str()], OnDelete::Restrict)];
     const FIXED: &'static [&'static str] = &["configTypeId"];

@@ -31,10 +31,8 @@ pub struct View {
 
 impl Entity for ConfigType {
     const KIND: Kind = Kind { name: "configType", path: "config-types" };
-    const FIELDS: &'static [Field<Self>] = &[
-        Field::unique("name", Type::Text, |r| (&r.spec.name).into()),
-        Field::plain("schema", Type::Text, |r| text(r.spec.schema.as_ref())),
-    ];
+    const FIELDS: &'static [Field<Self>] =
+        &[Field::every("name", |r| (&r.spec.name).into()), Field::plain("schema", Type::Text, |r| text(r.spec.schema.as_ref()))];
     type State = ();
     type View = View;
 

@@ -51,7 +51,7 @@ pub struct View {
 impl Entity for Controller {
     const KIND: Kind = Kind { name: "controller", path: "controllers" };
     const FIELDS: &'static [Field<Self>] = &[
-        Field::unique("name", Type::Text, |r| (&r.spec.name).into()),
+        Field::every("name", |r| (&r.spec.name).into()),
         Field::plain("certPem", Type::Text, |r| (&r.spec.cert_pem).into()),
         Field::unique("fingerprint", Type::Text, |r| (&r.spec.fingerprint).into()),
         Field::plain("isOnline", Type::Bool, |r| r.spec.is_online.into()),

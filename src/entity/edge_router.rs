@@ -129,7 +129,7 @@ impl Common {
 impl Entity for EdgeRouter {
     const KIND: Kind = Kind { name: "edgeRouter", path: "edge-routers" };
     const FIELDS: &'static [Field<Self>] = &[
-        Field::unique("name", Type::Text, |r| (&r.spec.name).into()),
+        Field::every("name", |r| (&r.spec.name).into()),
         Field::unique("fingerprint", Type::Text, |r| r.state.fingerprint.as_ref().into()),
         Field::plain("cost", Type::Number, |r| r.spec.cost.into()),
         Field::plain("noTraversal", Type::Bool, |r| r.spec.no_traversal.into()),

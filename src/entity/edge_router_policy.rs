@@ -39,7 +39,7 @@ pub struct View {
 impl Entity for EdgeRouterPolicy {
     const KIND: Kind = Kind { name: "edgeRouterPolicy", path: "edge-router-policies" };
     const FIELDS: &'static [Field<Self>] = &[
-        Field::unique("name", Type::Text, |r| (&r.spec.name).into()),
+        Field::every("name", |r| (&r.spec.name).into()),
         Field::plain("semantic", Type::Text, |r| r.spec.semantic.as_str().into()),
         Field::plain("identityRoles", Type::Set, |r| (&r.spec.identity_roles).into()),
         Field::plain("edgeRouterRoles", Type::Set, |r| (&r.spec.edge_router_roles).into()),

@@ -90,7 +90,7 @@ pub struct View {
 impl Entity for ExternalJwtSigner {
     const KIND: Kind = Kind { name: "externalJwtSigner", path: "external-jwt-signers" };
     const FIELDS: &'static [Field<Self>] = &[
-        Field::unique("name", Type::Text, |r| (&r.spec.name).into()),
+        Field::every("name", |r| (&r.spec.name).into()),
         Field::unique("fingerprint", Type::Text, |r| r.state.fingerprint.as_ref().into()),
         Field::unique("issuer", Type::Text, |r| (&r.spec.issuer).into()),
         Field::unique("kid", Type::Text, |r| r.spec.kid.as_ref().into()),

@@ -26,9 +26,7 @@ pub trait Facts {
     ///
     /// # Errors
     /// The file cannot be read.
-    fn any(&self, kind: Kind, field: &'static str, value: &str) -> Result<bool> {
-        self.ids(kind, field, value).map(|ids| !ids.is_empty())
-    }
+    fn any(&self, kind: Kind, field: &'static str, value: &str) -> Result<bool>;
 
     /// The connection of a router, while it has one.
     fn link(&self, router: &str) -> Option<Link>;

@@ -14,6 +14,9 @@ pub enum Index {
     Many,
     /// By value; no two records of the kind may share one. A blank or absent value is not indexed.
     Unique,
+    /// By value, which every record has: never blank, and no other's. So the index alone tells all records, in the order of
+    /// their values.
+    Every,
 }
 
 /// A name, the value it has in a record, and how it is indexed.
@@ -44,6 +47,10 @@ impl<E: Entity> Field<E> {
     /// Filterable and unique.
     pub const fn unique(name: &'static str, of: Type, value: for<'r> fn(&'r Record<E>) -> Value<'r>) -> Self {
         Self { name, of, value, asked: None, index: Index::Unique, public: true }
+    }
+    /// Filterable and sortable from the index alone: a text of its own that every record has.
+    pub const fn every(name: &'static str, value: for<'r> fn(&'r Record<E>) -> Value<'r>) -> Self {
+        Self { name, of: Type::Text, value, asked: None, index: Index::Every, public: true }
     }
     /// Filterable, found out anew for each record: never indexed.
     pub const fn asked(name: &'static str, of: Type, value: Asked<E>) -> Self {

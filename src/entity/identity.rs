@@ -119,7 +119,7 @@ impl Record<Identity> {
 impl Entity for Identity {
     const KIND: Kind = Kind { name: "identity", path: "identities" };
     const FIELDS: &'static [Field<Self>] = &[
-        Field::unique("name", Type::Text, |r| (&r.spec.name).into()),
+        Field::every("name", |r| (&r.spec.name).into()),
         Field::indexed("roleAttributes", Type::Set, |r| (&r.spec.role_attributes).into()),
         Field::unique("externalId", Type::Text, |r| r.spec.external_id.as_ref().into()),
         Field::plain("type", Type::Text, |r| r.state.kind.as_str().into()),

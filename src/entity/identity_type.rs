@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Entity, Facts, Field, Kind, Record};
-use crate::{error::Result, query::Type};
+use crate::error::Result;
 
 /// What an identity stands for.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -21,7 +21,7 @@ pub struct View {
 
 impl Entity for IdentityType {
     const KIND: Kind = Kind { name: "identityType", path: "identity-types" };
-    const FIELDS: &'static [Field<Self>] = &[Field::unique("name", Type::Text, |r| (&r.spec.name).into())];
+    const FIELDS: &'static [Field<Self>] = &[Field::every("name", |r| (&r.spec.name).into())];
     type State = ();
     type View = View;
 

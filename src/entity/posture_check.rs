@@ -38,7 +38,7 @@ pub struct View {
 impl Entity for PostureCheck {
     const KIND: Kind = Kind { name: "postureCheck", path: "posture-checks" };
     const FIELDS: &'static [Field<Self>] = &[
-        Field::unique("name", Type::Text, |r| (&r.spec.name).into()),
+        Field::every("name", |r| (&r.spec.name).into()),
         Field::plain("promptOnUnlock", Type::Bool, |r| match r.spec.demand {
             Demand::Mfa { prompt_on_unlock, .. } => prompt_on_unlock.into(),
             _ => Value::Null,

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Entity, Facts, Field, Kind, OperatingSystem, Record};
-use crate::{error::Result, query::Type};
+use crate::error::Result;
 
 /// Something that can be asked of an endpoint.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -28,7 +28,7 @@ pub struct View {
 
 impl Entity for PostureCheckType {
     const KIND: Kind = Kind { name: "postureCheckType", path: "posture-check-types" };
-    const FIELDS: &'static [Field<Self>] = &[Field::unique("name", Type::Text, |r| (&r.spec.name).into())];
+    const FIELDS: &'static [Field<Self>] = &[Field::every("name", |r| (&r.spec.name).into())];
     type State = ();
     type View = View;
 

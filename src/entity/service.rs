@@ -54,7 +54,7 @@ pub struct View {
 impl Entity for Service {
     const KIND: Kind = Kind { name: "service", path: "services" };
     const FIELDS: &'static [Field<Self>] = &[
-        Field::unique("name", Type::Text, |r| (&r.spec.name).into()),
+        Field::every("name", |r| (&r.spec.name).into()),
         Field::plain("terminatorStrategy", Type::Text, |r| (&r.spec.terminator_strategy).into()),
         Field::indexed("roleAttributes", Type::Set, |r| (&r.spec.role_attributes).into()),
         Field::plain("configs", Type::Set, |r| r.spec.configs.iter().map(Id::as_str).collect()),

@@ -37,7 +37,7 @@ pub struct View {
 impl Entity for ServiceEdgeRouterPolicy {
     const KIND: Kind = Kind { name: "serviceEdgeRouterPolicy", path: "service-edge-router-policies" };
     const FIELDS: &'static [Field<Self>] = &[
-        Field::unique("name", Type::Text, |r| (&r.spec.name).into()),
+        Field::every("name", |r| (&r.spec.name).into()),
         Field::plain("semantic", Type::Text, |r| r.spec.semantic.as_str().into()),
         Field::plain("serviceRoles", Type::Set, |r| (&r.spec.service_roles).into()),
         Field::plain("edgeRouterRoles", Type::Set, |r| (&r.spec.edge_router_roles).into()),

@@ -52,7 +52,7 @@ pub struct View {
 impl Entity for ServicePolicy {
     const KIND: Kind = Kind { name: "servicePolicy", path: "service-policies" };
     const FIELDS: &'static [Field<Self>] = &[
-        Field::unique("name", Type::Text, |r| (&r.spec.name).into()),
+        Field::every("name", |r| (&r.spec.name).into()),
         Field::plain("type", Type::Number, |r| r.spec.policy_type.number()),
         Field::plain("semantic", Type::Text, |r| r.spec.semantic.as_str().into()),
         Field::plain("identityRoles", Type::Set, |r| (&r.spec.identity_roles).into()),

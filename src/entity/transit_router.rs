@@ -50,7 +50,7 @@ pub struct View {
 impl Entity for TransitRouter {
     const KIND: Kind = Kind { name: "transitRouter", path: "transit-routers" };
     const FIELDS: &'static [Field<Self>] = &[
-        Field::unique("name", Type::Text, |r| (&r.spec.name).into()),
+        Field::every("name", |r| (&r.spec.name).into()),
         Field::unique("fingerprint", Type::Text, |r| r.state.fingerprint.as_ref().into()),
         Field::plain("cost", Type::Number, |r| r.spec.cost.into()),
         Field::plain("noTraversal", Type::Bool, |r| r.spec.no_traversal.into()),

@@ -83,6 +83,11 @@ impl Predicate {
         true
     }
 
+    /// The symbols that it looks at, those of subqueries left out.
+    pub fn symbols(&self) -> Vec<&Symbol> {
+        self.steps.iter().flat_map(|step| step.test.symbols()).collect()
+    }
+
     /// Conditions that must hold and that an index can answer; any one of them is enough to find all matches.
     pub fn anchors(&self) -> Vec<Anchor<'_>> {
         let mut anchors = Vec::new();
@@ -129,6 +134,16 @@ impl Test {
             Test::IsEmpty(members) => members.count(subject) == 0,
             Test::Not(test) => !test.holds(subject),
             Test::Group(predicate) => predicate.matches(subject),
+        }
+    }
+
+    fn symbols(&self) -> Vec<&Symbol> {
+        match self {
+            Test::Constant(_) => Vec::new(),
+            Test::Compare(Operand::Value(symbol, _) | Operand::AnyOf(symbol) | Operand::AllOf(symbol), _) => vec![symbol],
+            Test::Compare(Operand::Count(members), _) | Test::IsEmpty(members) => vec![&members.set],
+            Test::Not(test) => test.symbols(),
+            Test::Group(predicate) => predicate.symbols(),
         }
     }
 

@@ -18,6 +18,7 @@ use super::{
     open,
     registry::Registry,
     tables::{Reading, Writing},
+    turn::Turn,
     writer::panicked,
 };
 use crate::{
@@ -48,12 +49,12 @@ pub struct Core {
 }
 
 impl Core {
-    pub fn read<T>(&self, abandoned: Option<&AtomicBool>, ask: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
+    pub fn read<T>(&self, turn: Option<&Turn<'_>>, ask: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
         let asked = || {
             let database = self.database()?;
             let transaction = database.begin_read().map_err(|e| Error::Storage(e.to_string()))?;
             let rows = Reading::new(transaction, &self.names);
-            ask(&Read { rows: &rows, core: self, now: self.clock.now(), abandoned })
+            ask(&Read { rows: &rows, core: self, now: self.clock.now(), turn })
         };
         // Of a page that was damaged since the file was opened redb may panic.
         catch_unwind(AssertUnwindSafe(asked)).unwrap_or_else(|panic| Err(panicked("a read", &*panic)))
@@ -75,7 +76,7 @@ impl Core {
 
     /// A job's view of the group's transaction.
     pub fn job<'t>(&'t self, rows: &'t Writing<'_>, author: Arc<Author>) -> Tx<'t> {
-        let read = Read { rows, core: self, now: self.clock.now(), abandoned: None };
+        let read = Read { rows, core: self, now: self.clock.now(), turn: None };
         Tx { read, rows, events: std::cell::RefCell::default(), author }
     }
 

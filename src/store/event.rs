@@ -2,9 +2,10 @@
 
 use std::{any::Any, sync::Arc};
 
+use super::{IndexEntry, kept::Mark};
 use crate::entity::{Entity, Kind, Record};
 
-/// One record that was created (no `old`), changed, or deleted (no `new`). A transaction that touches a record twice tells it twice.
+/// One record that was created (no `old`), changed, or deleted (no `new`), or whose index was mended (neither). A transaction that touches a record twice tells it twice.
 #[derive(Clone)]
 pub struct Event {
     pub kind: Kind,
@@ -13,13 +14,27 @@ pub struct Event {
     pub old: Option<Arc<dyn Any + Send + Sync>>,
     /// The record after, a `Record<E>` of the kind.
     pub new: Option<Arc<dyn Any + Send + Sync>>,
+    /// The questions that have another answer now.
+    pub(super) marks: Vec<Mark>,
 }
 
 impl Event {
-    pub(super) fn new<E: Entity>(old: Option<Record<E>>, new: Option<Record<E>>) -> Option<Self> {
+    /// `moved` are the entries of the index that came or went with it.
+    pub(super) fn new<'m, E: Entity>(
+        old: Option<Record<E>>,
+        new: Option<Record<E>>,
+        moved: impl Iterator<Item = &'m IndexEntry>,
+    ) -> Option<Self> {
         let id = new.as_ref().or(old.as_ref())?.id.to_string();
+        let values = moved.filter_map(|entry| entry.key.get(..entry.prefix)).map(Mark::of_value);
+        let marks = std::iter::once(Mark::of_record(E::KIND, &id)).chain(values).collect();
         let shared = |record| Arc::new(record) as Arc<dyn Any + Send + Sync>;
-        Some(Self { kind: E::KIND, id, old: old.map(shared), new: new.map(shared) })
+        Some(Self { kind: E::KIND, id, old: old.map(shared), new: new.map(shared), marks })
+    }
+
+    /// An entry of the index that was mended, without a change to its record. Tells what is kept in memory, and nobody else.
+    pub(super) fn mended(kind: Kind, id: &str, prefix: &[u8]) -> Self {
+        Self { kind, id: id.to_owned(), old: None, new: None, marks: vec![Mark::of_value(prefix)] }
     }
 
     /// The record before and after, if the event is about this kind.

@@ -45,7 +45,7 @@ pub fn entries<E: Entity>(record: &Record<E>) -> Vec<IndexEntry> {
         found.entry(key).or_insert((field, prefix, row, false)).3 |= unique;
     };
     for field in E::FIELDS.iter().filter(|field| field.index != Index::None) {
-        let unique = field.index == Index::Unique;
+        let unique = matches!(field.index, Index::Unique | Index::Every);
         match (field.value)(record) {
             Value::Set(members) => members.iter().for_each(|member| add(field.name, member.as_bytes(), unique)),
             Value::Text(text) if unique && text.trim().is_empty() => {}
@@ -132,15 +132,21 @@ pub fn after(prefix: &[u8]) -> Vec<u8> {
 /// Nothing if it is no row of ours.
 pub fn value<'r>(field: usize, key: &'r [u8], row: &'r [u8]) -> Option<(Cow<'r, [u8]>, usize)> {
     let coded = key.get(field..)?;
-    let mut text = Vec::new();
+    let mut text = Cow::Borrowed(&[][..]);
     let mut at = 0;
     loop {
         let zero = at + coded.get(at..)?.iter().position(|byte| *byte == 0)?;
-        text.extend_from_slice(coded.get(at..zero)?);
+        let part = coded.get(at..zero)?;
+        // Few values hold a zero byte: the others need no copy.
+        if at == 0 {
+            text = Cow::Borrowed(part)
+        } else {
+            text.to_mut().extend_from_slice(part)
+        }
         at = zero + 2;
         match [0, *coded.get(zero + 1)?] {
-            ZERO => text.push(0),
-            END => return Some((Cow::Owned(text), field + at)),
+            ZERO => text.to_mut().push(0),
+            END => return Some((text, field + at)),
             CUT => return Some((Cow::Borrowed(row), field + at + HASH)),
             _ => return None,
         }

@@ -12,11 +12,12 @@ use std::{
 };
 
 use super::{
-    Read, Store, Tx, Watch, delete,
+    Event, Read, Store, Tx, Watch, delete,
     index::{self, IndexEntry},
     read::text,
     registry::{Entry, Rule},
     tables::{Keys, Table},
+    turn::Turn,
 };
 use crate::error::{Error, Result};
 
@@ -84,7 +85,7 @@ impl Store {
     }
 
     fn inspect(&self, watch: &Watch, most: usize) -> Result<Vec<Fault>> {
-        self.0.core.read(Some(&watch.stop), |read| {
+        self.0.core.read(Some(&Turn::free(&watch.stop)), |read| {
             let mut inspection = Inspection { read, watch, most, faults: Vec::new() };
             inspection.run()?;
             Ok(inspection.faults)
@@ -313,6 +314,7 @@ fn write_entries(tx: &Tx<'_>, place: usize, id: &str) -> Result<()> {
         let missing = tx.bytes(Table::Index, &own.key)?.as_ref() != Some(&own.row);
         if missing && holder(tx, entry, place, id, &own)?.is_none() {
             tx.rows.insert(Table::Index, &own.key, &own.row)?;
+            tx.events.borrow_mut().extend(own.key.get(..own.prefix).map(|prefix| Event::mended(entry.kind, id, prefix)));
         }
     }
     Ok(())
@@ -322,6 +324,11 @@ fn drop_row(tx: &Tx<'_>, key: &[u8]) -> Result<()> {
     let Some(row) = tx.bytes(Table::Index, key)? else { return Ok(()) };
     if let Owner::Nobody(_) = Owner::of(tx, key, &row)? {
         tx.rows.remove(Table::Index, key)?;
+        let known = index::parts(key, &row).and_then(|(kind, _, id)| {
+            let kind = tx.core.registry.entries().iter().map(|entry| entry.kind).find(|known| known.name == kind)?;
+            Some(Event::mended(kind, id, key.get(..key.len() - id.len())?))
+        });
+        tx.events.borrow_mut().extend(known);
     }
     Ok(())
 }

@@ -21,6 +21,7 @@ mod event;
 mod history;
 mod index;
 mod integrity;
+mod kept;
 mod manifest;
 mod medium;
 mod open;
@@ -30,7 +31,9 @@ mod registry;
 mod select;
 mod snapshot;
 mod tables;
+mod turn;
 mod tx;
+mod walk;
 mod watch;
 mod writer;
 
@@ -47,18 +50,19 @@ use std::{
 
 use arc_swap::ArcSwapOption;
 use redb::StorageBackend;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 
 pub use codec::{decode, encode};
 pub use event::{Event, Listener, Side};
 pub use history::{Keep, Noted, Verified};
 pub use index::{IndexEntry, entries};
 pub use integrity::{Finding, Report};
+pub use kept::{Kept, Mark, Moment, Noting};
 pub use manifest::Manifest;
 pub use open::{OpenError, beside};
 pub use read::Read;
 pub use registry::{Edge, Entry, Rule, Target};
-pub use select::{Page, Plan, Scope};
+pub use select::{Page, Plan, Scope, is_brief};
 pub use tx::Tx;
 pub use watch::Watch;
 
@@ -67,6 +71,7 @@ use self::{
     open::Opened,
     registry::Registry,
     tables::Table,
+    turn::{Turn, Turns},
     writer::Job,
 };
 use crate::{
@@ -117,9 +122,7 @@ struct Inner {
     core: Arc<Core>,
     jobs: RwLock<Option<SyncSender<Job>>>,
     writer: Mutex<Option<JoinHandle<()>>>,
-    scans: Arc<Semaphore>,
-    /// Scans that run or wait.
-    admitted: Arc<Semaphore>,
+    turns: Turns,
     new: bool,
 }
 
@@ -192,13 +195,11 @@ impl Store {
         let started = writer::start(core.clone(), options.queue, options.group, options.retry);
         let (jobs, writer) = started.map_err(|reason| OpenError::Io { path: path.into(), reason })?;
         tracing::debug!(path = %path.display(), "opened; every page is as it was written");
-        let slots = options.scans.max(1);
         let inner = Inner {
             core,
             jobs: RwLock::new(Some(jobs)),
             writer: Mutex::new(Some(writer)),
-            scans: Arc::new(Semaphore::new(slots)),
-            admitted: Arc::new(Semaphore::new(slots + options.scan_queue)),
+            turns: Turns::new(options.scans, options.scan_queue),
             new,
         };
         Ok(Self(Arc::new(inner), Arc::default()))
@@ -278,23 +279,25 @@ impl Store {
         self.0.core.read(None, ask)
     }
 
-    /// Asks the store as it is now, on a thread that may block; for many records. Few run at a time, the others wait. When nobody
-    /// waits for the answer any more, it stops.
+    /// Asks the store as it is now, on a thread that may block; for many records. Few that read more than some hundred run at a
+    /// time, the others wait. When nobody waits for the answer any more, it stops.
     ///
     /// # Errors
     /// The question's own; [`Error::Busy`] if too many wait; [`Error::Internal`] if it panicked.
     pub async fn scan<T: Send + 'static>(&self, ask: impl FnOnce(&Read<'_>) -> Result<T> + Send + 'static) -> Result<T> {
-        let busy = |_| Error::Busy { retry_after: RETRY_AFTER };
-        let admitted = self.0.admitted.clone().try_acquire_owned().map_err(busy)?;
-        let slot = self.0.scans.clone().acquire_owned().await.map_err(|_| closed())?;
-        let core = self.0.core.clone();
+        let (core, turns) = (self.0.core.clone(), self.0.turns.clone());
         let waiting = Waiting(Arc::default());
         let abandoned = waiting.0.clone();
-        let asked = tokio::task::spawn_blocking(move || {
-            let _held = (admitted, slot);
-            core.read(Some(&abandoned), ask)
-        });
+        let asked = tokio::task::spawn_blocking(move || core.read(Some(&Turn::among(&turns, &abandoned)), ask));
         asked.await.unwrap_or_else(|e| Err(Error::Internal(format!("a scan: {e}"))))
+    }
+
+    /// [`Store::read`] for what is brief, [`Store::scan`] for what is not.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn ask<T: Send + 'static>(&self, brief: bool, ask: impl FnOnce(&Read<'_>) -> Result<T> + Send + 'static) -> Result<T> {
+        if brief { self.read(ask) } else { self.scan(ask).await }
     }
 
     /// Has the changes of each transaction told to a listener, in order, on the writer's thread: it must be quick and must not wait for

@@ -3,14 +3,15 @@
 use std::{
     cell::RefCell,
     ops::{Bound, ControlFlow},
-    sync::atomic::{AtomicBool, Ordering},
 };
 
 use super::{
     codec,
     core::Core,
     index,
+    select::flow,
     tables::{Keys, Rows, Table, Visit},
+    turn::Turn,
 };
 use crate::{
     clock::Timestamp,
@@ -24,8 +25,8 @@ pub struct Read<'t> {
     pub(super) rows: &'t dyn Rows,
     pub(super) core: &'t Core,
     pub(super) now: Timestamp,
-    /// Set when nobody waits for the answer any more.
-    pub(super) abandoned: Option<&'t AtomicBool>,
+    /// Where others wait for the same machine.
+    pub(super) turn: Option<&'t Turn<'t>>,
 }
 
 impl Read<'_> {
@@ -56,12 +57,22 @@ impl Read<'_> {
     /// # Errors
     /// The file cannot be read.
     pub fn any<E: Entity>(&self, field: &'static str, value: &str) -> Result<bool> {
-        let mut any = false;
-        self.visit_ids(E::KIND, field, value.as_bytes(), &mut |_| {
-            any = true;
-            Ok(ControlFlow::Break(()))
+        Facts::any(self, E::KIND, field, value)
+    }
+
+    /// Ids of records of the kind that have this value, ascending, at most so many.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn first_ids<E: Entity>(&self, field: &'static str, value: &str, most: usize) -> Result<Vec<Id<E>>> {
+        let mut ids = Vec::new();
+        self.visit_ids(E::KIND, field, value.as_bytes(), &mut |id| {
+            if ids.len() < most {
+                ids.push(Id::from_text(id));
+            }
+            Ok(flow(ids.len() < most))
         })?;
-        Ok(any)
+        Ok(ids)
     }
 
     /// How many records the kind has.
@@ -161,6 +172,7 @@ impl Read<'_> {
     }
 
     pub(super) fn load<E: Entity>(&self, id: &str) -> Result<Option<Record<E>>> {
+        self.step()?;
         let table = Table::Records(self.core.registry.place(E::KIND)?);
         let mut found = None;
         self.rows.get(table, id.as_bytes(), &mut |bytes| {
@@ -171,6 +183,7 @@ impl Read<'_> {
     }
 
     pub(super) fn exists(&self, kind: Kind, id: &str) -> Result<bool> {
+        self.step()?;
         self.rows.get(Table::Records(self.core.registry.place(kind)?), id.as_bytes(), &mut |_| Ok(()))
     }
 
@@ -198,11 +211,21 @@ impl Read<'_> {
 
     pub(super) fn scan(&self, table: Table, keys: Keys<'_>, visit: Visit<'_>) -> Result<()> {
         self.rows.scan(table, keys, &mut |key, value| {
-            if self.abandoned.is_some_and(|flag| flag.load(Ordering::Relaxed)) {
-                return Err(Error::Internal("nobody waits for this any more".into()));
-            }
+            self.step()?;
             visit(key, value)
         })
+    }
+
+    /// [`Read::scan`] from the last key to the first.
+    pub(super) fn scan_back(&self, table: Table, keys: Keys<'_>, visit: Visit<'_>) -> Result<()> {
+        self.rows.scan_back(table, keys, &mut |key, value| {
+            self.step()?;
+            visit(key, value)
+        })
+    }
+
+    fn step(&self) -> Result<()> {
+        self.turn.map_or(Ok(()), Turn::step)
     }
 }
 
@@ -227,6 +250,15 @@ impl Facts for Read<'_> {
         Ok(ids)
     }
 
+    fn any(&self, kind: Kind, field: &'static str, value: &str) -> Result<bool> {
+        let mut any = false;
+        self.visit_ids(kind, field, value.as_bytes(), &mut |_| {
+            any = true;
+            Ok(ControlFlow::Break(()))
+        })?;
+        Ok(any)
+    }
+
     fn link(&self, router: &str) -> Option<RouterLink> {
         (self.core.links)(router)
     }
@@ -240,6 +272,6 @@ pub(super) fn text(bytes: &[u8]) -> Result<&str> {
     std::str::from_utf8(bytes).map_err(|_| Error::Storage("a key is no text: the file is damaged".into()))
 }
 
-fn torn(field: &str) -> Error {
+pub(super) fn torn(field: &str) -> Error {
     Error::Storage(format!("an index row of {field} is damaged"))
 }

@@ -1,7 +1,7 @@
 //! Lists: candidates, filter, order, page, total.
 //!
 //! Only the page is kept in memory, and with a sort the keys that lead up to it. Where the filter names an id or the value of an
-//! indexed field, only those records are read.
+//! indexed field, only those records are read; where the index of one field tells all there is to know, only the page (`walk.rs`).
 
 use std::{
     borrow::Cow,
@@ -11,7 +11,7 @@ use std::{
     ops::{Bound, ControlFlow},
 };
 
-use super::{Read, codec, read::text, tables::Table};
+use super::{Read, codec, read::text, tables::Table, walk::Walk};
 use crate::{
     entity::{Entity, Index, Record, Seen, field_of, is_id},
     error::Result,
@@ -57,7 +57,7 @@ impl Plan {
             let field = field_of::<E>(anchor.symbol)?;
             match (field.index, field.of) {
                 // The index leaves blank values of unique fields out.
-                (Index::Unique, Type::Text) if anchor.values.iter().all(|value| !value.trim().is_empty()) => {
+                (Index::Unique | Index::Every, Type::Text) if anchor.values.iter().all(|value| !value.trim().is_empty()) => {
                     Some((1, Self::Field(field.name)))
                 }
                 (Index::Many, Type::Text | Type::Set) => Some((2, Self::Field(field.name))),
@@ -67,6 +67,21 @@ impl Plan {
         let anchors = predicate.anchors().into_iter();
         let found = anchors.filter_map(|anchor| usable(anchor.clone()).map(|(rank, plan)| (rank, plan, anchor.values)));
         found.min_by_key(|(rank, ..)| *rank).map_or((Self::Scope, Vec::new()), |(_, plan, values)| (plan, values))
+    }
+}
+
+/// Whether a list of all records is made from few of them, so that it is not worth another thread.
+pub fn is_brief<E: Entity>(query: &Query, window: Window) -> bool {
+    const FEW: usize = 20;
+    const FAR: usize = 1_000;
+    let unique = |field: &str| E::FIELDS.iter().any(|of| of.name == field && matches!(of.index, Index::Unique | Index::Every));
+    match Plan::of::<E>(&query.predicate) {
+        (Plan::Id, values) => values.len() <= FEW,
+        (Plan::Field(field), values) => unique(field) && values.len() <= FEW,
+        (Plan::Scope, _) => {
+            let ordered = query.sort.is_empty() || Walk::of::<E>(query, &query.sort).is_some();
+            always(&query.predicate) && ordered && window.offset <= FAR && window.limit.is_some_and(|limit| limit <= FEW)
+        }
     }
 }
 
@@ -81,6 +96,11 @@ impl Read<'_> {
         let source = self.source::<E>(&query.predicate, scope)?;
         if everything && sort.is_empty() {
             return self.cut(source, window);
+        }
+        if let (Source::Scan, Some(walk)) = (&source, Walk::of::<E>(query, sort))
+            && let Some(page) = self.walk(&walk, query, window)?
+        {
+            return Ok(page);
         }
         if sort.is_empty() {
             let mut page = Page { records: Vec::new(), total: 0 };
@@ -171,7 +191,7 @@ impl Read<'_> {
                         page.records.push(codec::decode(text(id)?, bytes)?);
                     }
                     at += 1;
-                    Ok(if ended(window, at) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+                    Ok(flow(!ended(window, at)))
                 })?;
             }
         }
@@ -233,11 +253,16 @@ impl Source<'_> {
     }
 }
 
-fn shown(window: Window, at: u64) -> bool {
+/// Goes on or not.
+pub(super) fn flow(on: bool) -> ControlFlow<()> {
+    if on { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+}
+
+pub(super) fn shown(window: Window, at: u64) -> bool {
     at >= window.offset as u64 && !ended(window, at)
 }
 
-fn ended(window: Window, at: u64) -> bool {
+pub(super) fn ended(window: Window, at: u64) -> bool {
     window.limit.is_some_and(|limit| at >= (window.offset as u64).saturating_add(limit as u64))
 }
 

@@ -9,7 +9,10 @@ use std::{
     ops::{Bound, ControlFlow},
 };
 
-use redb::{ReadOnlyTable, ReadTransaction, ReadableTable, ReadableTableMetadata, Table as RedbTable, TableDefinition, WriteTransaction};
+use redb::{
+    AccessGuard, ReadOnlyTable, ReadTransaction, ReadableTable, ReadableTableMetadata, StorageError, Table as RedbTable, TableDefinition,
+    WriteTransaction,
+};
 
 use crate::error::{Error, Result};
 
@@ -71,6 +74,8 @@ pub trait Rows {
     fn scan(&self, table: Table, keys: Keys<'_>, visit: Visit<'_>) -> Result<()>;
     /// Shows the row with the last key, if there is any.
     fn last(&self, table: Table, see: See<'_>) -> Result<bool>;
+    /// The same from the last key to the first.
+    fn scan_back(&self, table: Table, keys: Keys<'_>, visit: Visit<'_>) -> Result<()>;
     fn len(&self, table: Table) -> Result<u64>;
 }
 
@@ -141,13 +146,11 @@ impl Rows for Reading<'_> {
     }
 
     fn scan(&self, table: Table, keys: Keys<'_>, visit: Visit<'_>) -> Result<()> {
-        for row in self.table(table)?.range::<&[u8]>(keys).map_err(broken)? {
-            let (key, value) = row.map_err(broken)?;
-            if visit(key.value(), value.value())?.is_break() {
-                break;
-            }
-        }
-        Ok(())
+        show(self.table(table)?.range::<&[u8]>(keys).map_err(broken)?, visit)
+    }
+
+    fn scan_back(&self, table: Table, keys: Keys<'_>, visit: Visit<'_>) -> Result<()> {
+        show(self.table(table)?.range::<&[u8]>(keys).map_err(broken)?.rev(), visit)
     }
 
     fn last(&self, table: Table, see: See<'_>) -> Result<bool> {
@@ -158,6 +161,24 @@ impl Rows for Reading<'_> {
     fn len(&self, table: Table) -> Result<u64> {
         self.table(table)?.len().map_err(broken)
     }
+}
+
+/// After so many rows a long scan lets others have the processor.
+const STRETCH: usize = 256;
+
+type Row<'r> = (AccessGuard<'r, Bytes>, AccessGuard<'r, Bytes>);
+
+fn show<'r>(rows: impl Iterator<Item = std::result::Result<Row<'r>, StorageError>>, visit: Visit<'_>) -> Result<()> {
+    for (n, row) in rows.enumerate() {
+        let (key, value) = row.map_err(broken)?;
+        if visit(key.value(), value.value())?.is_break() {
+            break;
+        }
+        if n % STRETCH == STRETCH - 1 {
+            std::thread::yield_now();
+        }
+    }
+    Ok(())
 }
 
 type Writable<'t> = RefCell<RedbTable<'t, Bytes, Bytes>>;
@@ -254,6 +275,16 @@ impl Rows for Writing<'_> {
         let open = self.table(table)?.borrow();
         let Some((key, value)) = open.last().map_err(broken)? else { return Ok(false) };
         see(key.value(), value.value()).map(|()| true)
+    }
+
+    /// Copies the whole range: no job goes through much backwards.
+    fn scan_back(&self, table: Table, keys: Keys<'_>, visit: Visit<'_>) -> Result<()> {
+        for (key, value) in self.some(table, keys, usize::MAX)?.iter().rev() {
+            if visit(key, value)?.is_break() {
+                break;
+            }
+        }
+        Ok(())
     }
 
     fn len(&self, table: Table) -> Result<u64> {

@@ -14,8 +14,9 @@ use super::{
 };
 use crate::{
     clock::Timestamp,
-    entity::{AnyRecord, Author, Entity, Facts, FactsExt, Id, Kind, Record, RouterLink},
+    entity::{AnyRecord, Author, Entity, Facts, FactsExt, Field, Id, Index, Kind, Record, RouterLink},
     error::{Error, Result},
+    query::Value,
 };
 
 /// An id may have this many bytes.
@@ -90,33 +91,36 @@ impl Tx<'_> {
     /// Deletes one record, whoever refers to it.
     pub(super) fn remove<E: Entity>(&self, id: &Id<E>) -> Result<()> {
         let old = self.get(id)?;
-        for entry in index::entries(&old) {
+        let entries = index::entries(&old);
+        for entry in &entries {
             self.rows.remove(Table::Index, &entry.key)?;
         }
         self.rows.remove(self.records::<E>()?, id.as_str().as_bytes())?;
         self.tell_change(Some(&old), None)?;
-        self.events.borrow_mut().extend(Event::new(Some(old), None));
+        self.events.borrow_mut().extend(Event::new(Some(old), None, entries.iter()));
         Ok(())
     }
 
     fn write<E: Entity>(&self, old: Option<Record<E>>, new: Record<E>) -> Result<()> {
+        check_every(&new)?;
         self.check_targets(old.as_ref(), &new)?;
         let before = old.as_ref().map(index::entries).unwrap_or_default();
         let after = index::entries(&new);
         let without = |entry: &&IndexEntry, others: &[IndexEntry]| others.binary_search_by(|other| other.key.cmp(&entry.key)).is_err();
-        for entry in before.iter().filter(|entry| without(entry, &after)) {
+        let removed: Vec<&IndexEntry> = before.iter().filter(|entry| without(entry, &after)).collect();
+        for entry in &removed {
             self.rows.remove(Table::Index, &entry.key)?;
         }
         let mut added: Vec<&IndexEntry> = after.iter().filter(|entry| without(entry, &before)).collect();
         // Of several values that are taken, the one that the kind names first is told.
         added.sort_by_key(|entry| E::FIELDS.iter().position(|field| field.name == entry.field));
-        for entry in added {
+        for entry in &added {
             self.check_unique::<E>(entry)?;
             self.rows.insert(Table::Index, &entry.key, &entry.row)?;
         }
         self.rows.insert(self.records::<E>()?, new.id.as_str().as_bytes(), &codec::encode(&new)?)?;
         self.tell_change(old.as_ref(), Some(&new))?;
-        self.events.borrow_mut().extend(Event::new(old, Some(new)));
+        self.events.borrow_mut().extend(Event::new(old, Some(new), removed.into_iter().chain(added)));
         Ok(())
     }
 
@@ -166,12 +170,24 @@ impl Tx<'_> {
     }
 }
 
+/// What every record has must not be blank.
+fn check_every<E: Entity>(record: &Record<E>) -> Result<()> {
+    let blank = |field: &&Field<E>| !matches!((field.value)(record), Value::Text(text) if !text.trim().is_empty());
+    match E::FIELDS.iter().filter(|field| field.index == Index::Every).find(blank) {
+        Some(field) => Err(Error::invalid(field.name, "must not be blank", "")),
+        None => Ok(()),
+    }
+}
+
 impl Facts for Tx<'_> {
     fn record(&self, kind: Kind, id: &str) -> Result<Option<AnyRecord>> {
         self.read.record(kind, id)
     }
     fn ids(&self, kind: Kind, field: &'static str, value: &str) -> Result<Vec<String>> {
         self.read.ids(kind, field, value)
+    }
+    fn any(&self, kind: Kind, field: &'static str, value: &str) -> Result<bool> {
+        Facts::any(&self.read, kind, field, value)
     }
     fn link(&self, router: &str) -> Option<RouterLink> {
         self.read.link(router)

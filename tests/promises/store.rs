@@ -20,7 +20,7 @@ use overkeep::{
     entity::{Disk, Entity, Facts, FactsExt, Field, Id, Kind, OnDelete, Record, Reference, Roles, Stored, Words},
     error::{Error, Result},
     query::{Query, Type, Value, Window},
-    store::{Entry, OpenError, Options, Page, Plan, Scope, Store, Tx, decode, encode},
+    store::{Entry, Kept, Noting, OpenError, Options, Page, Plan, Read, Scope, Store, Tx, decode, encode},
 };
 use proptest::{collection::vec, prelude::*};
 use redb::{Database, ReadableDatabase, StorageBackend, TableDefinition, backends::InMemoryBackend};
@@ -37,7 +37,7 @@ pub struct Team {
 
 impl Entity for Team {
     const KIND: Kind = Kind { name: "team", path: "teams" };
-    const FIELDS: &'static [Field<Self>] = &[Field::unique("name", Type::Text, |r| (&r.spec.name).into())];
+    const FIELDS: &'static [Field<Self>] = &[Field::every("name", |r| (&r.spec.name).into())];
     type State = ();
     type View = ();
     fn view(_: &Record<Self>, _: &dyn Facts) -> Result<()> {
@@ -67,6 +67,7 @@ impl Entity for Task {
         Field::indexed("roles", Type::Set, |r| (&r.spec.roles).into()),
         Field::plain("weight", Type::Number, |r| r.spec.weight.into()),
         Field::inner("due", Type::Date, |r| r.spec.due.map_or(Value::Null, Value::Date)),
+        Field::every("label", |r| format!("{}/{}", r.spec.name, r.id).into()),
     ];
     const REFERENCES: &'static [Reference<Self>] = &[
         Reference::to::<Team>("team", |r| r.spec.team.iter().map(Id::as_str).collect(), OnDelete::Restrict),
@@ -589,13 +590,15 @@ proptest! {
 
     #[test]
     fn lists_are_what_a_naive_list_would_be(
-        specs in vec(("[abc]{0,2}", 0_i64..4, "[xy]{1}"), 0..40),
+        specs in vec(("[abc]{0,2}|a{199,202}", 0_i64..4, "[xy]{1}"), 0..40),
         filter in prop_oneof![
             Just("true"), Just("weight > 1"), Just("name contains \"a\""), Just("anyOf(roles) = \"x\""),
             Just("id in [\"01\", \"03\", \"zz\", \"03\"]"), Just("anyOf(roles) in [\"x\", \"y\"] and weight = 2"),
-            Just("name = \"b 1\""), Just("name = \"\""),
+            Just("name = \"b 1\""), Just("name = \"\""), Just("label contains \"a\" or id = \"03\""), Just("not label contains \"b\""),
+            Just("label >= \"b\" and weight = 2"),
         ],
-        sort in prop_oneof![Just(""), Just(" sort by weight"), Just(" sort by weight desc, name desc"), Just(" sort by name")],
+        sort in prop_oneof![Just(""), Just(" sort by weight"), Just(" sort by weight desc, name desc"), Just(" sort by name"), Just(" sort by label"),
+            Just(" sort by label desc, weight")],
         (offset, limit) in (0_usize..50, proptest::option::of(0_usize..50)),
         scope in 0..3,
     ) {
@@ -622,6 +625,101 @@ proptest! {
             Ok(())
         }).unwrap();
     }
+}
+
+#[test]
+fn what_every_record_has_is_never_blank() {
+    let store = with_tasks(Vec::new());
+    let refused =
+        store.write_blocking(|tx| tx.insert(Record::new(Id::from_text("t"), Timestamp::from_millis(1), Team { name: " ".into() })));
+    assert!(matches!(refused, Err(Error::Invalid { field, .. }) if field == "name"));
+}
+
+#[test]
+fn what_is_kept_goes_when_an_answer_that_it_rests_on_changes() {
+    let store = with_tasks(vec![task("a"), task("b")]);
+    let kept: Kept<Vec<String>> = Kept::following(&store, |kind| kind == Task::KIND, 2);
+    let make = |store: &Store| {
+        store.read(|tx| {
+            let facts = Noting::new(tx);
+            let ids = facts.ids(Task::KIND, "roles", "x")?;
+            facts.find::<Task>(&Id::from_text("a"))?;
+            Ok((Arc::new(ids), facts.marks().unwrap()))
+        })
+    };
+    let keep = || {
+        let at = kept.now();
+        let (ids, marks) = make(&store).unwrap();
+        kept.keep("x", ids, marks, at);
+    };
+    let change = |id: &str, role: Option<&str>, weight| {
+        let mut changed = task(id);
+        changed.spec.roles.extend(role.map(str::to_owned));
+        changed.spec.weight = weight;
+        store.write_blocking(move |tx| tx.put(changed)).unwrap();
+    };
+    keep();
+    assert_eq!(kept.find("x").as_deref(), Some(&Vec::new()));
+    change("b", None, 1);
+    change("b", Some("y"), 2);
+    assert!(kept.find("x").is_some(), "neither was asked about");
+    change("b", Some("x"), 2);
+    assert!(kept.find("x").is_none(), "another record has the value now");
+    keep();
+    assert_eq!(kept.find("x").as_deref(), Some(&vec!["b".to_owned()]));
+    change("a", None, 1);
+    assert!(kept.find("x").is_none(), "the record is another now");
+
+    // What was made before a change and is kept after it is of the past.
+    let at = kept.now();
+    let (ids, marks) = make(&store).unwrap();
+    change("a", None, 2);
+    kept.keep("x", ids, marks, at);
+    assert!(kept.find("x").is_none());
+    assert!(
+        store
+            .read(|tx| {
+                let facts = Noting::new(tx);
+                facts.now();
+                Ok(facts.marks())
+            })
+            .unwrap()
+            .is_none(),
+        "the time changes by itself"
+    );
+}
+
+#[tokio::test]
+async fn who_reads_little_does_not_wait_for_who_reads_much() {
+    let tasks: Vec<Record<Task>> = (0..1_100).map(|n| task(&format!("{n:04}"))).collect();
+    let store = Store::open_on(InMemoryBackend::new(), KINDS, Options { scans: 1, ..Options::default() }).unwrap();
+    store.write(move |tx| tasks.into_iter().try_for_each(|task| tx.insert(task))).await.unwrap();
+    let all = |tx: &Read<'_>| {
+        let mut count = 0;
+        tx.each::<Task>(|_| {
+            count += 1;
+            Ok(())
+        })?;
+        Ok(count)
+    };
+    let (go, held) = channel::<()>();
+    let (told, begun) = tokio::sync::oneshot::channel();
+    let long = store.clone();
+    let first = tokio::spawn(async move {
+        long.scan(move |tx| {
+            let count = all(tx)?;
+            told.send(()).unwrap();
+            held.recv().unwrap();
+            Ok(count)
+        })
+        .await
+    });
+    begun.await.unwrap();
+    assert!(store.scan(|tx| tx.get(&Id::<Task>::from_text("0001"))).await.is_ok());
+    let mut second = Box::pin(store.scan(all));
+    assert!(tokio::time::timeout(Duration::from_millis(50), &mut second).await.is_err(), "one at a time");
+    go.send(()).unwrap();
+    assert_eq!((first.await.unwrap(), second.await), (Ok(1_100), Ok(1_100)));
 }
 
 #[test]
@@ -652,6 +750,7 @@ fn a_filter_that_an_index_answers_does_not_scan() {
     };
     assert_eq!(list("name = \"task b\" and weight = 0"), Ok(1));
     assert_eq!(list("id = \"b\""), Ok(1));
+    assert_eq!(list("label contains \"task\" sort by label skip 9"), Ok(3), "only the page is read");
     assert!(list("weight = 0").is_err());
 }
 

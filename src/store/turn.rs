@@ -1,0 +1,82 @@
+//! How long work on many records is kept from taking the machine: a scan that reads more than a few rows waits for its turn, and one
+//! that nobody waits for stops.
+
+use std::{
+    cell::{Cell, RefCell},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use tokio::{
+    runtime::Handle,
+    sync::{OwnedSemaphorePermit, Semaphore},
+};
+
+use super::{RETRY_AFTER, core::closed};
+use crate::error::{Error, Result};
+
+/// Rows that anybody may read at once.
+const FEW: u32 = 1_000;
+
+/// The turns there are.
+#[derive(Clone)]
+pub struct Turns {
+    running: Arc<Semaphore>,
+    /// Those that run or wait.
+    admitted: Arc<Semaphore>,
+}
+
+impl Turns {
+    /// So many at the same time, and so many that may wait.
+    pub fn new(scans: usize, queue: usize) -> Self {
+        let scans = scans.max(1);
+        Self { running: Arc::new(Semaphore::new(scans)), admitted: Arc::new(Semaphore::new(scans + queue)) }
+    }
+}
+
+/// Work on many records, on a thread that may block.
+pub struct Turn<'t> {
+    /// Set when nobody waits for it any more.
+    abandoned: &'t AtomicBool,
+    /// Nothing for what is never kept waiting.
+    turns: Option<&'t Turns>,
+    rows: Cell<u32>,
+    held: RefCell<Option<[OwnedSemaphorePermit; 2]>>,
+}
+
+impl<'t> Turn<'t> {
+    /// Work that may have to wait.
+    pub fn among(turns: &'t Turns, abandoned: &'t AtomicBool) -> Self {
+        Self { turns: Some(turns), ..Self::free(abandoned) }
+    }
+
+    /// Work that waits for nobody.
+    pub fn free(abandoned: &'t AtomicBool) -> Self {
+        Self { abandoned, turns: None, rows: Cell::new(0), held: RefCell::default() }
+    }
+
+    /// Before each row. Past the first few it waits until others are done.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] if too many wait; or nobody waits for this one any more.
+    pub fn step(&self) -> Result<()> {
+        if self.abandoned.load(Ordering::Relaxed) {
+            return Err(Error::Internal("nobody waits for this any more".into()));
+        }
+        let rows = self.rows.get();
+        if rows > FEW {
+            return Ok(());
+        }
+        self.rows.set(rows + 1);
+        self.turns.filter(|_| rows == FEW).map_or(Ok(()), |turns| self.wait(turns))
+    }
+
+    fn wait(&self, turns: &Turns) -> Result<()> {
+        let admitted = turns.admitted.clone().try_acquire_owned().map_err(|_| Error::Busy { retry_after: RETRY_AFTER })?;
+        let running = Handle::current().block_on(turns.running.clone().acquire_owned()).map_err(|_| closed())?;
+        *self.held.borrow_mut() = Some([admitted, running]);
+        Ok(())
+    }
+}

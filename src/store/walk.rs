@@ -1,0 +1,129 @@
+//! Lists that the index of one field can make: it tells which records match, and in which order; only the page is read.
+
+use std::{collections::BinaryHeap, ops::Bound};
+
+use super::{
+    Page, Read, index,
+    read::{text, torn},
+    select::{always, ended, flow, shown},
+    tables::Table,
+};
+use crate::{
+    entity::{Entity, Index, field_of, is_id},
+    error::Result,
+    query::{Query, Sort, Subject, Symbol, Value, Window},
+};
+
+/// The field that every record has, and how the list is ordered by it.
+pub struct Walk {
+    field: &'static str,
+    order: Order,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Order {
+    ById,
+    Ascending,
+    Descending,
+}
+
+impl Walk {
+    /// The walk for a list of all records, if filter and order ask for nothing but one field that every record has, and the id.
+    pub fn of<E: Entity>(query: &Query, sort: &[Sort]) -> Option<Self> {
+        // No two records are alike in such a field: what else the order names is without effect.
+        let first = sort.first();
+        let asked = first.map(|by| &by.symbol).into_iter().chain(query.predicate.symbols().into_iter().filter(|symbol| !is_id(symbol)));
+        let mut fields = asked.map(|symbol| field_of::<E>(symbol).filter(|field| field.index == Index::Every).map(|field| field.name));
+        let field = fields.next()??;
+        let order = match first.map(|by| by.descending) {
+            None => Order::ById,
+            Some(false) => Order::Ascending,
+            Some(true) => Order::Descending,
+        };
+        fields.all(|other| other == Some(field)).then_some(Self { field, order })
+    }
+}
+
+impl Read<'_> {
+    /// The part `window` of all records, by a walk. Nothing where the order of a value is not known: of very long ones the index
+    /// only orders the beginnings.
+    ///
+    /// # Errors
+    /// A record is damaged, or the file cannot be read.
+    pub(super) fn walk<E: Entity>(&self, walk: &Walk, query: &Query, window: Window) -> Result<Option<Page<E>>> {
+        let start = index::field(E::KIND, walk.field);
+        let end = index::after(&start);
+        let (everything, ordered) = (always(&query.predicate), walk.order != Order::ById);
+        let mut found = Found::new(window, ordered);
+        let mut known = true;
+        let visit = &mut |key: &[u8], row: &[u8]| {
+            let (value, prefix) = index::value(start.len(), key, row).ok_or_else(|| torn(walk.field))?;
+            known = !ordered || row.is_empty();
+            let seen = Pair { value: text(&value)?, id: text(key.get(prefix..).unwrap_or_default())? };
+            if everything || query.predicate.matches(&seen) {
+                found.add(seen.id);
+            }
+            Ok(flow(known && !(everything && ended(window, found.total))))
+        };
+        let keys = (Bound::Included(start.as_slice()), Bound::Excluded(end.as_slice()));
+        match walk.order {
+            Order::Descending => self.scan_back(Table::Index, keys, visit)?,
+            Order::ById | Order::Ascending => self.scan(Table::Index, keys, visit)?,
+        }
+        if !known {
+            return Ok(None);
+        }
+        let total = if everything { self.count::<E>()? } else { found.total };
+        let records = found.page().iter().filter_map(|id| self.load(id).transpose()).collect::<Result<_>>()?;
+        Ok(Some(Page { records, total }))
+    }
+}
+
+/// What the index tells of a record.
+struct Pair<'p> {
+    value: &'p str,
+    id: &'p str,
+}
+
+impl Subject for Pair<'_> {
+    fn value(&self, symbol: &Symbol) -> Value<'_> {
+        if is_id(symbol) { self.id.into() } else { self.value.into() }
+    }
+    fn linked(&self, _: &Symbol, _: &mut dyn FnMut(&dyn Subject)) {}
+}
+
+/// The ids of a page so far.
+struct Found {
+    window: Window,
+    total: u64,
+    /// In the order of the walk, the page alone.
+    ordered: Option<Vec<String>>,
+    /// As many of the lowest as lead up to the end of the page.
+    lowest: BinaryHeap<String>,
+}
+
+impl Found {
+    fn new(window: Window, ordered: bool) -> Self {
+        Self { window, total: 0, ordered: ordered.then(Vec::new), lowest: BinaryHeap::new() }
+    }
+
+    fn add(&mut self, id: &str) {
+        let most = self.window.limit.map_or(usize::MAX, |limit| limit.saturating_add(self.window.offset));
+        if let Some(page) = &mut self.ordered {
+            if shown(self.window, self.total) {
+                page.push(id.to_owned());
+            }
+        } else if self.lowest.len() < most {
+            self.lowest.push(id.to_owned());
+        } else if let Some(mut last) = self.lowest.peek_mut()
+            && last.as_str() > id
+        {
+            id.clone_into(&mut last);
+        }
+        self.total += 1;
+    }
+
+    fn page(self) -> Vec<String> {
+        self.ordered.unwrap_or_else(|| self.lowest.into_sorted_vec().into_iter().skip(self.window.offset).collect())
+    }
+}
