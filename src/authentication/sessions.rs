@@ -1,5 +1,6 @@
 //! API sessions in use: which caller a token stands for, and when each session was last active.
 //!
+//! A caller is kept in memory as long as nothing changes that it is made of, so that a client that polls touches no database.
 //! The last activity is kept in memory and written back in batches (`upkeep.rs`); a session that idles longer than the timeout is
 //! over at that moment, whenever its record goes.
 //!
@@ -15,9 +16,9 @@ use std::{
 use super::Caller;
 use crate::{
     clock::{Clock, Timestamp},
-    entity::{ApiSession, AuthQuery, FactsExt, Id, Identity, Record},
+    entity::{ApiSession, AuthPolicy, AuthQuery, Entity, ExternalJwtSigner, FactsExt, Id, Identity, Kind, Record},
     error::{Error, Result},
-    store::Store,
+    store::{Kept, Noting, Store},
 };
 
 /// What is known of sessions beside their records. Cheap to clone.
@@ -32,10 +33,16 @@ pub struct Sessions {
     active: Arc<Mutex<HashMap<String, Activity>>>,
     /// How many each identity has, by its id.
     held: Arc<Mutex<HashMap<String, usize>>>,
+    /// Callers by token: clients ask again and again.
+    callers: Kept<Caller>,
 }
 
 /// Where to come back who has too many sessions, in seconds; some of them may have idled out by then.
 const RETRY: u32 = 60;
+/// Callers that are kept, of about 2 KB each.
+const CALLERS: usize = 20_000;
+/// What a caller is made of.
+const MADE_OF: &[Kind] = &[ApiSession::KIND, Identity::KIND, AuthPolicy::KIND, ExternalJwtSigner::KIND];
 
 #[derive(Clone, Copy)]
 struct Activity {
@@ -51,7 +58,9 @@ impl Sessions {
     /// # Errors
     /// The store cannot be read.
     pub fn following(store: &Store, clock: Clock, timeout: Duration, most: usize) -> Result<Self> {
-        let sessions = Self { began: clock.steady(), clock, timeout, most, active: Arc::default(), held: Arc::default() };
+        let callers = Kept::following(store, |kind| MADE_OF.contains(&kind), CALLERS);
+        let (active, held) = (Arc::default(), Arc::default());
+        let sessions = Self { began: clock.steady(), clock, timeout, most, active, held, callers };
         let told = sessions.clone();
         store.subscribe(move |events| {
             for event in events {
@@ -105,26 +114,33 @@ impl Sessions {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub fn resolve(&self, store: &Store, token: &str, now: Timestamp) -> Result<Option<Caller>> {
+    pub fn resolve(&self, store: &Store, token: &str, now: Timestamp) -> Result<Option<Arc<Caller>>> {
         if token.len() != 36 {
             return Ok(None);
         }
-        let found = store.read(|tx| {
-            let Some(session) = tx.find_by::<ApiSession>("token", token)? else { return Ok(None) };
-            if self.is_over(&session) {
-                return Ok(None);
-            }
-            let Some(identity) = tx.find(&session.spec.identity_id)? else { return Ok(None) };
-            if identity.state.is_disabled(now) {
-                return Ok(None);
-            }
-            let queries = AuthQuery::outstanding(&session.spec, tx)?;
-            Ok(Some(Caller { session, identity, queries }))
-        })?;
-        if let Some(caller) = &found {
+        let known = self.callers.find(token);
+        let known = if known.is_some() { known } else { self.look_up(store, token)? };
+        let good = |Caller { session, identity, .. }: &Caller| !self.is_over(session) && !identity.state.is_disabled(now);
+        let caller = known.filter(|caller| good(caller));
+        if let Some(caller) = &caller {
             self.note(caller.session.id.as_str(), false);
         }
-        Ok(found)
+        Ok(caller)
+    }
+
+    fn look_up(&self, store: &Store, token: &str) -> Result<Option<Arc<Caller>>> {
+        let at = self.callers.now();
+        store.read(|tx| {
+            let facts = Noting::new(tx);
+            let Some(session) = facts.linked::<ApiSession>("token", token)?.pop() else { return Ok(None) };
+            let Some(identity) = facts.find(&session.spec.identity_id)? else { return Ok(None) };
+            let queries = AuthQuery::outstanding(&session.spec, &facts)?;
+            let caller = Arc::new(Caller { session, identity, queries });
+            if let Some(marks) = facts.marks() {
+                self.callers.keep(token, caller.clone(), marks, at);
+            }
+            Ok(Some(caller))
+        })
     }
 
     /// The last activity of a session, as the host's clock would show it now.

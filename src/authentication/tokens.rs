@@ -1,5 +1,7 @@
 //! Tokens of external signers: to log in with, and as a second factor that comes with every request.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value as Json};
 
 use super::{Caller, key_sets::KeySets, login::Principal};
@@ -50,12 +52,12 @@ impl Tokens {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn satisfy(&self, store: &Store, now: Timestamp, token: Option<&str>, caller: &mut Caller) -> Result<()> {
+    pub async fn satisfy(&self, store: &Store, now: Timestamp, token: Option<&str>, caller: &mut Arc<Caller>) -> Result<()> {
         let Some(token) = token.filter(|_| caller.queries.iter().any(|query| query.is_token())) else { return Ok(()) };
         let Some(named) = self.judge(store, now, token).await? else { return Ok(()) };
         let wanted = named.policy.spec.secondary.require_ext_jwt_signer.as_ref() == Some(&named.signer);
         if wanted && named.identity.id == caller.identity.id {
-            caller.queries.retain(|query| !query.is_token());
+            Arc::make_mut(caller).queries.retain(|query| !query.is_token());
         }
         Ok(())
     }

@@ -188,7 +188,8 @@ impl Entity for Identity {
             auth_policy_id: auth_policy.id,
             authenticators: Credentials::of(id, facts)?,
             enrollment: Outstanding::of(id, facts)?,
-            disabled: state.is_disabled(facts.now()),
+            // Only where time can tell: a view that asks for it cannot be kept.
+            disabled: state.disabled_at.is_some() && state.is_disabled(facts.now()),
             disabled_at: state.disabled_at,
             disabled_until: state.disabled_until,
             has_api_session: facts.any(ApiSession::KIND, "identity", id)?,

@@ -210,18 +210,42 @@ impl<T: Serialize + JsonSchema + 'static> Answer for Page<T> {
     }
 }
 
-/// A page of a list whose entries are JSON already.
+/// A page of a list whose entries are JSON already, each a `T`.
 pub struct Joined<T> {
-    /// Entry after entry, each a `T`, with commas between.
-    entries: Vec<u8>,
-    meta: Meta,
+    /// The answer up to the last entry.
+    body: Vec<u8>,
+    pagination: Pagination,
+    fields: Vec<&'static str>,
     of: PhantomData<fn() -> T>,
+}
+
+/// What an answer with entries begins with.
+const OPEN: &[u8] = br#"{"data":["#;
+
+/// Entries of a list, as JSON, on their way into an answer.
+pub struct Entries(Vec<u8>);
+
+impl Entries {
+    /// None yet, with room for so many bytes.
+    pub fn with_room(bytes: usize) -> Self {
+        let mut body = Vec::with_capacity(OPEN.len() + bytes);
+        body.extend_from_slice(OPEN);
+        Self(body)
+    }
+
+    /// Adds one that comes in parts.
+    pub fn add(&mut self, parts: &[&[u8]]) {
+        if self.0.len() > OPEN.len() {
+            self.0.push(b',');
+        }
+        parts.iter().for_each(|part| self.0.extend_from_slice(part));
+    }
 }
 
 impl<T> Joined<T> {
     /// These entries.
-    pub fn new(entries: Vec<u8>, pagination: Pagination, fields: Vec<&'static str>) -> Self {
-        Self { entries, meta: Meta::of_list(pagination, Some(fields)), of: PhantomData }
+    pub fn new(entries: Entries, pagination: Pagination, fields: Vec<&'static str>) -> Self {
+        Self { body: entries.0, pagination, fields, of: PhantomData }
     }
 }
 
@@ -230,8 +254,11 @@ impl<T: Serialize + JsonSchema + 'static> Answer for Joined<T> {
         Page::<T>::describe(operation, schemas);
     }
     fn reply(self) -> Result<Reply> {
-        let meta = serde_json::to_vec(&self.meta).map_err(|e| Error::Internal(format!("an answer as JSON: {e}")))?;
-        let body = [br#"{"data":["#.as_slice(), &self.entries, br#"],"meta":"#, &meta, b"}"].concat();
+        let meta = Meta::of_list(self.pagination, Some(self.fields));
+        let mut body = self.body;
+        body.extend_from_slice(br#"],"meta":"#);
+        serde_json::to_writer(&mut body, &meta).map_err(|e| Error::Internal(format!("an answer as JSON: {e}")))?;
+        body.push(b'}');
         Ok(Reply { status: 200, media: JSON, body: body.into(), headers: Vec::new() })
     }
 }

@@ -133,7 +133,7 @@ async fn resolve(request: &HttpRequest, bearer: Option<&str>, services: &Service
     let Some(token) = request.headers().get("zt-session") else { return Ok(None) };
     let Some(token) = token.to_str().ok().filter(|token| !token.is_empty()) else { return Err(Error::Unauthorized { anonymous: false }) };
     let caller = services.caller(token, bearer).await?.ok_or(Error::Unauthorized { anonymous: false })?;
-    Ok(Some(Arc::new(caller)))
+    Ok(Some(caller))
 }
 
 async fn answer(

@@ -51,7 +51,7 @@ impl Services {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub async fn caller(&self, token: &str, bearer: Option<&str>) -> Result<Option<Caller>> {
+    pub async fn caller(&self, token: &str, bearer: Option<&str>) -> Result<Option<Arc<Caller>>> {
         let now = self.clock.now();
         let Some(mut caller) = self.sessions.resolve(&self.store, token, now)? else { return Ok(None) };
         self.tokens.satisfy(&self.store, now, bearer, &mut caller).await?;

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{
-    answer::{Created, Done, Page, Tagged},
+    answer::{Created, Done, Joined, Page, Tagged},
     argument::{Create, IfMatch, Patch, Query, Replace, entity_tag},
     body,
     call::Call,
@@ -17,7 +17,7 @@ use crate::{
     entity::{Entity, FactsExt, Id, Record, Words, filterable},
     error::{Error, Result},
     query::{self, Vocabulary, Window},
-    store::{Read, Scope},
+    store::{Read, Scope, is_brief},
 };
 
 /// Which part of a list is wanted.
@@ -114,13 +114,25 @@ pub struct RoleListing {
 }
 
 /// GET /{kind}, for kinds with role attributes
-pub async fn list_by_roles<E: Entity>(call: Call, Query(wanted): Query<RoleListing>) -> Result<Page<Detail<E::View>>> {
+pub async fn list_by_roles<E: Entity>(call: Call, Query(wanted): Query<RoleListing>) -> Result<Joined<Detail<E::View>>> {
     let ids = match access::subject(E::KIND) {
         Some(subject) => wanted.roles.ids(&call.access, subject)?,
         None => None,
     };
-    let list = move |tx: &Read<'_>| page::<E, _>(tx, &wanted.listing, ids.as_deref().map_or(Scope::All, of_ids), |record| seen(record, tx));
-    call.store.scan(list).await
+    listed::<E>(call, wanted.listing, ids).await
+}
+
+/// The records that a listing asks for, of all or of some, as their kind shows them.
+async fn listed<E: Entity>(call: Call, listing: Listing, ids: Option<Vec<String>>) -> Result<Joined<Detail<E::View>>> {
+    let (query, window) = listing.query::<E>()?;
+    let brief = ids.is_none() && is_brief::<E>(&query, window);
+    let (texts, at) = (call.texts.clone(), call.texts.now());
+    let list = move |tx: &Read<'_>| {
+        let found = tx.select::<E>(&query, window, ids.as_deref().map_or(Scope::All, of_ids))?;
+        let entries = texts.entries(&found.records, tx, at)?;
+        Ok(Joined::new(entries, Pagination::of(window, found.total), filterable::<E>().collect()))
+    };
+    call.store.ask(brief, list).await
 }
 
 /// The records of a scope that a listing asks for.
@@ -149,8 +161,8 @@ pub fn of_ids(ids: &[String]) -> Scope<'_> {
 }
 
 /// GET /{kind}
-pub async fn list<E: Entity>(call: Call, Query(listing): Query<Listing>) -> Result<Page<Detail<E::View>>> {
-    call.store.scan(move |tx| page::<E, _>(tx, &listing, Scope::All, |record| seen(record, tx))).await
+pub async fn list<E: Entity>(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Detail<E::View>>> {
+    listed::<E>(call, listing, None).await
 }
 
 /// GET /{kind}/{id}

@@ -1,8 +1,9 @@
 //! Services as somebody sees them: what they may do with each, and the settings it carries for them.
 
 use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
+    cell::RefCell,
+    collections::{BTreeMap, HashMap, hash_map::Entry},
+    rc::Rc,
 };
 
 use schemars::JsonSchema;
@@ -13,7 +14,8 @@ use crate::{
     entity::{Config, ConfigType, Document, Entity, FactsExt, Id, Identity, PolicyType, PostureQueries, Record, Service},
     error::{Error, Result},
     http::{
-        common::texts::{Moment, Text, Texts},
+        answer::Entries,
+        common::texts::{Present, Text, Texts},
         envelope::Detail,
     },
     posture::{Evidence, Judge},
@@ -48,7 +50,7 @@ struct Usage {
 }
 
 /// Which rights somebody has to a service.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Held {
     bind: bool,
     dial: bool,
@@ -75,7 +77,19 @@ pub struct Viewer<'v> {
     /// Whether there is any posture check in the system.
     has_checks: bool,
     wanted: BTreeMap<String, String>,
+    /// The identity's own configs by service.
+    overrides: HashMap<&'v str, Vec<&'v Id<Config>>>,
+    /// Configs that were looked at.
+    settings: RefCell<HashMap<String, Setting>>,
+    /// What entries end with, where that is the same for all with these rights.
+    alike: RefCell<HashMap<Held, Vec<u8>>>,
 }
+
+/// Name of config type and data of a config, if it is wanted.
+type Setting = Rc<Option<(String, Document)>>;
+
+/// Bytes that an entry of a list usually takes at most.
+const ROOM: usize = 1024;
 
 impl<'v> Viewer<'v> {
     /// A viewer of whose endpoint this is known, and who wants settings of these types, by id or name; `all` for every one, unknown
@@ -97,7 +111,12 @@ impl<'v> Viewer<'v> {
             }
         }
         let has_checks = access.ask(|engine| engine.count(Subject::PostureCheck) > 0);
-        Ok(Self { tx, access, identity, judge: Judge::new(tx, evidence), has_checks, wanted })
+        let mut overrides: HashMap<_, Vec<_>> = HashMap::new();
+        for own in &identity.state.service_configs {
+            overrides.entry(own.service.as_str()).or_default().push(&own.config);
+        }
+        let (judge, settings, alike) = (Judge::new(tx, evidence), RefCell::default(), RefCell::default());
+        Ok(Self { tx, access, identity, judge, has_checks, wanted, overrides, settings, alike })
     }
 
     /// How a service looks to this viewer.
@@ -114,8 +133,8 @@ impl<'v> Viewer<'v> {
     ///
     /// # Errors
     /// A record cannot be read.
-    pub fn see_all(&self, services: &[Record<Service>]) -> Result<Vec<u8>> {
-        let mut entries = Vec::new();
+    pub fn see_all(&self, services: &[Record<Service>]) -> Result<Entries> {
+        let mut entries = Entries::with_room(services.len() * ROOM);
         for (service, held) in services.iter().zip(self.held(services)) {
             self.append(&mut entries, &service.id, &Text::of(service, self.tx)?, held)?;
         }
@@ -127,7 +146,7 @@ impl<'v> Viewer<'v> {
     ///
     /// # Errors
     /// A record cannot be read.
-    pub fn see_usable(&self, window: Window, texts: &Texts, at: Moment) -> Result<(Vec<u8>, u64)> {
+    pub fn see_usable(&self, window: Window, texts: &Texts, at: Present) -> Result<(Entries, u64)> {
         let identity = self.identity.id.as_str();
         let (part, total) = self.access.ask(|engine| {
             let rights = engine.rights(identity);
@@ -135,8 +154,8 @@ impl<'v> Viewer<'v> {
             let part = usable.in_order().skip(window.offset).take(window.limit.unwrap_or(usize::MAX));
             (part.map(|(row, id)| (id.clone(), Held::of(&rights, row))).collect::<Vec<_>>(), usable.len())
         });
-        let known = texts.find(part.iter().map(|(id, _)| &**id));
-        let mut entries = Vec::with_capacity(part.len() * 1024);
+        let known = texts.services(part.iter().map(|(id, _)| &**id));
+        let mut entries = Entries::with_room(part.len() * ROOM);
         for ((id, held), known) in part.iter().zip(known) {
             let id = Id::from_text(&**id);
             let text = match known {
@@ -144,9 +163,7 @@ impl<'v> Viewer<'v> {
                 None => {
                     // Deleted a moment ago.
                     let Some(record) = self.tx.find(&id)? else { continue };
-                    let text = Arc::new(Text::of(&record, self.tx)?);
-                    texts.keep(id.as_str(), text.clone(), at);
-                    text
+                    texts.service(&record, self.tx, at)?
                 }
             };
             self.append(&mut entries, &id, &text, *held)?;
@@ -162,15 +179,26 @@ impl<'v> Viewer<'v> {
         })
     }
 
-    fn append(&self, entries: &mut Vec<u8>, id: &Id<Service>, text: &Text, held: Held) -> Result<()> {
-        if !entries.is_empty() {
-            entries.push(b',');
+    fn append(&self, entries: &mut Entries, id: &Id<Service>, text: &Text, held: Held) -> Result<()> {
+        let written = |usage: &Usage| {
+            let mut usage = serde_json::to_vec(usage).map_err(|e| Error::Internal(format!("a service as JSON: {e}")))?;
+            // Its members follow those of the text.
+            if let Some(open) = usage.first_mut() {
+                *open = b',';
+            }
+            Ok::<_, Error>(usage)
+        };
+        if !self.wanted.is_empty() || self.has_checks {
+            entries.add(&[text.open.as_bytes(), &written(&self.usage(id, &text.configs, held)?)?]);
+            return Ok(());
         }
-        entries.extend_from_slice(text.open.as_bytes());
-        let usage =
-            serde_json::to_vec(&self.usage(id, &text.configs, held)?).map_err(|e| Error::Internal(format!("a service as JSON: {e}")))?;
-        entries.push(b',');
-        entries.extend_from_slice(usage.get(1..).unwrap_or_default());
+        // Without settings and checks it is the same for every service with these rights.
+        let mut alike = self.alike.borrow_mut();
+        let usage = match alike.entry(held) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(written(&self.usage(id, &text.configs, held)?)?),
+        };
+        entries.add(&[text.open.as_bytes(), usage]);
         Ok(())
     }
 
@@ -212,15 +240,26 @@ impl<'v> Viewer<'v> {
         if self.wanted.is_empty() {
             return Ok(BTreeMap::new());
         }
-        let own = self.identity.state.service_configs.iter().filter(|pair| pair.service == *service).map(|pair| &pair.config);
-        let mut chosen = HashMap::new();
+        let own = self.overrides.get(service.as_str()).into_iter().flatten().copied();
+        let mut chosen = BTreeMap::new();
         for id in configs.iter().chain(own) {
-            // It may have gone since the service was read.
-            let Some(config): Option<Record<Config>> = self.tx.find(id)? else { continue };
-            if let Some(name) = self.wanted.get(config.spec.config_type_id.as_str()) {
-                chosen.insert(name.clone(), config.spec.data);
+            if let Some((name, data)) = self.setting(id)?.as_ref() {
+                chosen.insert(name.clone(), data.clone());
             }
         }
-        Ok(chosen.into_iter().collect())
+        Ok(chosen)
+    }
+
+    /// A config under the name of its type, if that is wanted. Read once, however many services have it.
+    fn setting(&self, id: &'_ Id<Config>) -> Result<Setting> {
+        if let Some(known) = self.settings.borrow().get(id.as_str()) {
+            return Ok(known.clone());
+        }
+        // It may have gone since the service was read.
+        let config: Option<Record<Config>> = self.tx.find(id)?;
+        let named = config.and_then(|config| Some((self.wanted.get(config.spec.config_type_id.as_str())?.clone(), config.spec.data)));
+        let setting = Rc::new(named);
+        self.settings.borrow_mut().insert(id.to_string(), setting.clone());
+        Ok(setting)
     }
 }

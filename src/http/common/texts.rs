@@ -1,22 +1,18 @@
-//! The JSON of services as far as it is the same for everybody, kept in memory: lists of hundreds are joined from it.
-//!
-//! Invariant: a text is as new as the last change that was acknowledged. It goes when its record changes, and one made while something
-//! changed is not kept, since it may be of the record before.
+//! The JSON of records as far as it is the same for everybody, kept in memory: lists of hundreds are joined from it.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::sync::Arc;
 
 use crate::{
     entity::{Config, Entity, Id, Record, Service},
     error::{Error, Result},
-    http::envelope::detail,
-    store::{Event, Read, Store},
+    http::{answer::Entries, envelope::detail},
+    store::{Kept, Mark, Moment, Noting, Read, Store},
 };
 
-/// More than this many are not kept: about 10 MB of usual services.
-const MOST: usize = 20_000;
+/// More services than this are not kept: about 10 MB of usual ones.
+const SERVICES: usize = 20_000;
+/// More other records than this are not kept: about 20 MB of the largest, identities.
+const RECORDS: usize = 10_000;
 
 /// A service as text.
 pub struct Text {
@@ -39,63 +35,74 @@ impl Text {
 }
 
 /// The texts kept. Cheap to clone.
-#[derive(Clone, Default)]
-pub struct Texts(Arc<Mutex<Kept>>);
-
-#[derive(Default)]
-struct Kept {
-    by_id: HashMap<String, Arc<Text>>,
-    /// How many changes were heard of.
-    changes: u64,
+#[derive(Clone)]
+pub struct Texts {
+    services: Kept<Text>,
+    /// By path and id.
+    records: Kept<Vec<u8>>,
 }
 
 /// A moment that texts can be made at.
 #[derive(Clone, Copy)]
-pub struct Moment(u64);
+pub struct Present {
+    services: Moment,
+    records: Moment,
+}
 
 impl Texts {
     /// No texts yet, and told of every change in a store from now on.
     pub fn following(store: &Store) -> Self {
-        let texts = Self::default();
-        let told = texts.clone();
-        store.subscribe(move |events| told.hear(events));
-        texts
-    }
-
-    /// The present; to be taken before the transaction begins that texts are made in.
-    pub fn now(&self) -> Moment {
-        self.with(|kept| Moment(kept.changes))
-    }
-
-    /// What is kept for each of these ids.
-    pub fn find<'i>(&self, ids: impl Iterator<Item = &'i str>) -> Vec<Option<Arc<Text>>> {
-        self.with(|kept| ids.map(|id| kept.by_id.get(id).cloned()).collect())
-    }
-
-    /// Keeps a text that was made at a moment, unless something changed since.
-    pub fn keep(&self, id: &str, text: Arc<Text>, at: Moment) {
-        self.with(|kept| {
-            if kept.changes != at.0 {
-                return;
-            }
-            if kept.by_id.len() >= MOST {
-                kept.by_id.clear();
-            }
-            kept.by_id.insert(id.to_owned(), text);
-        });
-    }
-
-    fn hear(&self, events: &[Event]) {
-        let mut services = events.iter().filter(|event| event.kind == Service::KIND).peekable();
-        if services.peek().is_some() {
-            self.with(|kept| {
-                kept.changes += 1;
-                services.for_each(|event| drop(kept.by_id.remove(&event.id)));
-            });
+        Self {
+            services: Kept::following(store, |kind| kind == Service::KIND, SERVICES),
+            records: Kept::following(store, |_| true, RECORDS),
         }
     }
 
-    fn with<T>(&self, work: impl FnOnce(&mut Kept) -> T) -> T {
-        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    /// The present; to be taken before the transaction begins that texts are made in.
+    pub fn now(&self) -> Present {
+        Present { services: self.services.now(), records: self.records.now() }
+    }
+
+    /// What is kept of these services.
+    pub fn services<'i>(&self, ids: impl Iterator<Item = &'i str>) -> Vec<Option<Arc<Text>>> {
+        self.services.find_all(ids)
+    }
+
+    /// The text of a service, kept from now on.
+    ///
+    /// # Errors
+    /// As in [`Text::of`].
+    pub fn service(&self, record: &Record<Service>, tx: &Read<'_>, at: Present) -> Result<Arc<Text>> {
+        let (id, text) = (record.id.as_str(), Arc::new(Text::of(record, tx)?));
+        self.services.keep(id, text.clone(), vec![Mark::of_record(Service::KIND, id)], at.services);
+        Ok(text)
+    }
+
+    /// Records as their kind shows them, as entries of a list.
+    ///
+    /// # Errors
+    /// A record that one needs cannot be read.
+    pub fn entries<E: Entity>(&self, records: &[Record<E>], tx: &Read<'_>, at: Present) -> Result<Entries> {
+        let keys: Vec<String> = records.iter().map(|record| format!("{}/{}", E::KIND.path, record.id)).collect();
+        let known = self.records.find_all(keys.iter().map(String::as_str));
+        let mut entries = Entries::with_room(records.len() * 2048);
+        for ((record, key), known) in records.iter().zip(&keys).zip(known) {
+            match known {
+                Some(text) => entries.add(&[&text]),
+                None => entries.add(&[&self.record(record, key, tx, at)?]),
+            }
+        }
+        Ok(entries)
+    }
+
+    fn record<E: Entity>(&self, record: &Record<E>, key: &str, tx: &Read<'_>, at: Present) -> Result<Arc<Vec<u8>>> {
+        let facts = Noting::new(tx);
+        let text = serde_json::to_vec(&detail(record, &facts)?).map_err(|e| Error::Internal(format!("a record as JSON: {e}")))?;
+        let text = Arc::new(text);
+        if let Some(mut marks) = facts.marks() {
+            marks.push(Mark::of_record(E::KIND, record.id.as_str()));
+            self.records.keep(key, text.clone(), marks, at.records);
+        }
+        Ok(text)
     }
 }
