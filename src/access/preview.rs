@@ -31,7 +31,9 @@ pub struct Difference<N = Arc<str>> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "PreviewTurn")]
 pub struct Turn<N> {
+    /// What may be used then and may not now.
     pub gained: Tally<N>,
+    /// What may be used now and may not then.
     pub lost: Tally<N>,
 }
 
@@ -39,6 +41,7 @@ pub struct Turn<N> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "PreviewTally")]
 pub struct Tally<N> {
+    /// How many there are.
     pub pairs: u64,
     /// Who is in the pairs.
     pub who: Counted<N>,
@@ -50,6 +53,7 @@ pub struct Tally<N> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "PreviewCounted")]
 pub struct Counted<N> {
+    /// How many there are.
     pub count: u64,
     /// The first of them, in the order of their ids.
     pub first: Vec<N>,

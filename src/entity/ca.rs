@@ -30,6 +30,7 @@ pub struct Ca {
     /// Whether its certificates complete enrollments of the method `ottca`.
     pub is_ott_ca_enrollment_enabled: bool,
     /// Role attributes of identities that enroll by themselves.
+    #[schemars(extend("examples" = [["partners"]]))]
     pub identity_roles: Roles,
     /// How these are called, with `[caName]`, `[caId]`, `[commonName]`, `[requestedName]` and `[identityId]` filled in.
     #[serde(default)]

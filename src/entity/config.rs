@@ -18,7 +18,7 @@ pub struct Config {
     pub name: String,
     pub config_type_id: Id<ConfigType>,
     /// Fits the schema of the config type.
-    #[schemars(schema_with = "super::value::object")]
+    #[schemars(schema_with = "super::value::object", extend("examples" = [{ "protocol": "tcp", "address": "localhost", "port": 5432 }]))]
     pub data: Document,
 }
 

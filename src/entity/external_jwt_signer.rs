@@ -24,6 +24,7 @@ pub struct ExternalJwtSigner {
     pub name: String,
     /// The certificate whose key signs, as PEM. Either this or `jwksEndpoint`.
     #[serde(default)]
+    #[schemars(extend("examples" = [null]))]
     pub cert_pem: Option<String>,
     /// Where its keys are to be had. Either this or `certPem`.
     #[serde(default)]
@@ -31,6 +32,7 @@ pub struct ExternalJwtSigner {
     pub jwks_endpoint: Option<String>,
     /// The `kid` of its tokens; blank: the fingerprint of the certificate.
     #[serde(default)]
+    #[schemars(extend("examples" = [null]))]
     pub kid: Option<String>,
     /// The claim that names the identity; blank: `sub`.
     #[serde(default)]

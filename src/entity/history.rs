@@ -43,6 +43,7 @@ pub enum Logged {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "HistoryAuthor")]
 pub struct Author {
+    /// What kind of author it is.
     pub who: Who,
     /// The id of the identity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -245,8 +246,11 @@ fn without(members: Map<String, Json>, secret: &[&str]) -> Map<String, Json> {
 pub struct Happening {
     /// One more than that of the row before.
     pub sequence: u64,
+    /// When it happened.
     pub at: Timestamp,
+    /// Who did it.
     pub by: Author,
+    /// What was done.
     pub action: Action,
     /// The kind of record that it was done to, such as `servicePolicy`.
     pub kind: Cow<'static, str>,

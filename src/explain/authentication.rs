@@ -16,10 +16,12 @@ use crate::{
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ExplainedAuthentication")]
 pub struct Authentication {
+    /// Whether it can log in, or why not.
     pub state: State,
     /// When a locked identity is let in again, or when the token of one that never enrolled ends or ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
+    /// What it may log in with.
     pub credentials: Vec<Means>,
 }
 

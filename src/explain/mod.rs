@@ -58,6 +58,7 @@ pub struct Explanation {
     right: Right,
     /// Whether a session would be opened now, for somebody who has logged in completely.
     pub verdict: bool,
+    /// Whether the identity can log in, and with what.
     authentication: Authentication,
     /// The policies that give the right.
     policies: Vec<Grant>,
@@ -97,6 +98,7 @@ struct Router {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Obstacle {
+    /// What kind of obstacle it is.
     pub what: What,
     /// The same for a person.
     pub text: String,

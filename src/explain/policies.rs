@@ -16,6 +16,7 @@ use crate::{
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Grant {
+    /// The policy.
     pub policy: Named,
     /// What of the identity the policy names, as it stands there: `@id`, `#all`, or role attributes.
     pub identity_by: Vec<String>,
@@ -31,6 +32,7 @@ pub struct Grant {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NearGrant {
+    /// The policy.
     pub policy: Named,
     /// What it does not match.
     pub missing: Missing,

@@ -203,6 +203,7 @@ pub struct Create<E>(pub Draft<E>);
 impl<E: Entity + JsonSchema> Argument for Create<E> {
     fn describe(operation: &mut Operation) -> Result<()> {
         let schema = Schemas::inline::<Draft<E>>();
+        operation.errors.extend((!E::REFERENCES.is_empty()).then_some(404));
         operation.json_body(E::KIND.name, body::title(E::KIND.name, "Create"), schema)
     }
     fn take(incoming: &mut Incoming<'_>) -> Result<Self> {

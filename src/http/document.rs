@@ -5,8 +5,10 @@ use serde_json::{Map, Value as Json, json};
 use super::{
     envelope::Meta,
     error::ErrorEnvelope,
-    operation::{Operation, Place, Schemas},
+    glossary,
+    operation::{BodyShape, Operation, Parameter, Place, Schemas},
     row::{Permission, Row},
+    sample, sentences,
 };
 
 const SESSION_SCHEME: &str = "ztSession";
@@ -26,13 +28,14 @@ pub fn assemble(name: &str, base: &str, version: &str, rows: &[Row], mut schemas
         }
     }
     let mut components = schemas.into_components();
+    components.values_mut().for_each(glossary::explain);
     components.extend(bodies);
     json!({
         "openapi": "3.1.0",
         "info": {
             "title": format!("Overkeep {name}"),
             "version": version,
-            "description": "The controller of a private overlay network: identities, services and the policies that decide who reaches what.",
+            "description": sentences::INTRODUCTION,
             "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" }
         },
         "servers": [{ "url": base }],
@@ -57,7 +60,8 @@ fn operation(row: &Row, error: &Json, bodies: &mut Map<String, Json>) -> Json {
     let mut described = json!({
         "operationId": id(row.method, &row.path),
         "summary": row.summary,
-        "tags": [row.path.split('/').nth(1).filter(|s| !s.is_empty()).unwrap_or("version")],
+        "description": sentences::description(row),
+        "tags": [sentences::heading(&row.path)],
         "parameters": parameters(&row.operation, &row.path),
         "responses": responses(row, error),
         "security": security(row),
@@ -67,22 +71,25 @@ fn operation(row: &Row, error: &Json, bodies: &mut Map<String, Json>) -> Json {
         object.insert("x-overkeep-extension".into(), true.into());
     }
     if let Some(body) = &row.operation.body {
-        let schema = match &body.title {
-            Some(title) => {
-                bodies.insert(title.clone(), body.schema.as_ref().clone());
-                json!({ "$ref": format!("#/components/schemas/{title}") })
-            }
-            None => body.schema.as_ref().clone(),
-        };
-        let text = json!({ "type": "string" });
-        let content: Map<String, Json> = body
-            .media
-            .iter()
-            .map(|media| ((*media).to_owned(), json!({ "schema": if *media == super::operation::JSON { &schema } else { &text } })))
-            .collect();
-        object.insert("requestBody".into(), json!({ "required": body.required, "content": content }));
+        object.insert("requestBody".into(), request(body, bodies));
     }
     described
+}
+
+fn request(body: &BodyShape, bodies: &mut Map<String, Json>) -> Json {
+    let mut schema = body.schema.as_ref().clone();
+    glossary::explain(&mut schema);
+    let json = json!({ "example": sample::of(&schema), "schema": match &body.title {
+        Some(title) => {
+            bodies.insert(title.clone(), schema);
+            json!({ "$ref": format!("#/components/schemas/{title}") })
+        }
+        None => schema,
+    } });
+    let text = json!({ "example": sample::PEM_REQUEST, "schema": { "type": "string", "description": "PEM." } });
+    let of = |media: &str| if media == super::operation::JSON { &json } else { &text };
+    let content: Map<String, Json> = body.media.iter().map(|media| ((*media).to_owned(), of(media).clone())).collect();
+    json!({ "required": body.required, "content": content })
 }
 
 fn security(row: &Row) -> Json {
@@ -97,9 +104,22 @@ fn parameters(operation: &Operation, path: &str) -> Vec<Json> {
     let mut names = path.split('{').skip(1).filter_map(|part| part.split('}').next());
     let described = operation.parameters.iter().map(|parameter| {
         let name = if parameter.place == Place::Path { names.next().unwrap_or_default() } else { &parameter.name };
-        json!({ "name": name, "in": parameter.place.word(), "required": parameter.required, "schema": parameter.schema })
+        describe(parameter, name, path)
     });
     described.collect()
+}
+
+fn describe(parameter: &Parameter, name: &str, path: &str) -> Json {
+    let mut schema = parameter.schema.clone();
+    let mut words = None;
+    if let Some(schema) = schema.as_object_mut() {
+        if parameter.place == Place::Path {
+            schema.insert("description".into(), sentences::of_path(path, name).into());
+        }
+        glossary::add(name, schema);
+        words = schema.shift_remove("description");
+    }
+    json!({ "name": name, "in": parameter.place.word(), "required": parameter.required, "description": words, "schema": schema })
 }
 
 fn responses(row: &Row, error: &Json) -> Json {
@@ -126,7 +146,9 @@ fn responses(row: &Row, error: &Json) -> Json {
     let refusal = |text: &str| json!({ "description": text, "content": { "application/json": { "schema": error } } });
     let mut statuses = row.operation.errors.clone();
     statuses.extend((row.permission != Permission::Open).then_some(401));
-    statuses.insert(429);
+    statuses.extend((!row.operation.any_accept).then_some(400));
+    statuses.extend(row.operation.body.is_some().then_some(413));
+    statuses.extend([429, 503]);
     for status in statuses {
         responses.insert(status.to_string(), refusal(meaning(status)));
     }
@@ -139,9 +161,11 @@ fn meaning(status: u16) -> &'static str {
         400 => "The request breaks a rule; the cause names the field.",
         401 => "No session, an ended one, or one without the permission.",
         404 => "There is no such record.",
-        412 => "The record has changed since it was read; the answer to a GET carries the tag of what it is now.",
         409 => "The state of the record does not allow it.",
+        412 => "The record has changed since it was read; the answer to a GET carries the tag of what it is now.",
+        413 => "The body is larger than this controller takes.",
         429 => "Too many requests at once; try again after some seconds.",
+        503 => "The request took too long, or the data file cannot be read or written at the moment.",
         _ => "Refused.",
     }
 }
@@ -150,20 +174,4 @@ fn meaning(status: u16) -> &'static str {
 fn id(method: &str, path: &str) -> String {
     let words = path.split(['/', '-', '{', '}', '.']).filter(|word| !word.is_empty());
     words.fold(method.to_lowercase(), |id, word| id + &super::body::title(word, ""))
-}
-
-/// A sentence for rows that say nothing of their own.
-pub fn summary(method: &str, path: &str) -> String {
-    let what: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && !part.starts_with('{')).collect();
-    let last = what.last().copied().unwrap_or("version").replace('-', " ");
-    let one = path.ends_with('}');
-    match method {
-        "GET" if one => format!("One of the {last}."),
-        "GET" if what.len() > 1 => format!("The {last} of one of the {}.", what.first().copied().unwrap_or_default().replace('-', " ")),
-        "GET" => format!("The {last}."),
-        "POST" => format!("Adds to the {last}."),
-        "PUT" => format!("Replaces one of the {last}."),
-        "PATCH" => format!("Changes some members of one of the {last}."),
-        _ => format!("Deletes one of the {last}."),
-    }
 }

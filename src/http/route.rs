@@ -10,7 +10,7 @@ use super::{
     document,
     operation::{Operation, Schemas},
     row::{Permission, Row, Start},
-    verbs,
+    sentences, verbs,
 };
 use crate::{
     change::Lifecycle,
@@ -44,7 +44,7 @@ impl Routes {
         }
         let path = path.into();
         let start: Start = Box::new(move |call, incoming| action.start(call, incoming));
-        let summary = document::summary(method, &path);
+        let summary = sentences::summary(method, &path);
         self.rows.push(Row { method, path, permission, operation, summary, charset: false, session_only: false, extension: false, start });
         self
     }
@@ -101,7 +101,7 @@ impl Routes {
     }
     /// Deleting records of a kind.
     pub fn remove<E: Lifecycle>(self, permission: Permission) -> Self {
-        self.delete(format!("/{}/{{id}}", E::KIND.path), permission, verbs::delete::<E>)
+        self.delete(format!("/{}/{{id}}", E::KIND.path), permission, verbs::delete::<E>).refuses(&[409])
     }
     /// The records of kind `C` that name a record of kind `P`, or that it names.
     pub fn linked<P: Entity, C: Entity>(self, permission: Permission) -> Self {
@@ -121,6 +121,14 @@ impl Routes {
     pub fn says(mut self, summary: &str) -> Self {
         if let Some(row) = self.rows.last_mut() {
             row.summary = summary.into();
+        }
+        self
+    }
+
+    /// Says with which statuses the last row refuses, beside those that its arguments tell.
+    pub fn refuses(mut self, statuses: &[u16]) -> Self {
+        if let Some(row) = self.rows.last_mut() {
+            row.operation.errors.extend(statuses);
         }
         self
     }

@@ -20,6 +20,7 @@ pub struct PublicJwk {
     kty: String,
     /// The algorithm that its signatures have.
     pub alg: String,
+    /// `sig`: to verify signatures with.
     r#use: String,
     /// The fingerprint of the certificate.
     pub kid: String,
@@ -87,11 +88,13 @@ impl PublicJwk {
 /// Says in the schema that members of private keys (RFC 7518 section 6.3.2), and addresses of certificates, never stand there.
 fn without_private_members(schema: &mut Schema) {
     let Some(properties) = schema.get_mut("properties").and_then(|properties| properties.as_object_mut()) else { return };
+    let never = "Never there.";
     for name in ["d", "p", "q", "dp", "dq", "qi", "x5u"] {
-        properties.insert(name.into(), json!({ "type": "string", "not": {} }));
+        properties.insert(name.into(), json!({ "description": never, "type": "string", "not": {} }));
     }
-    let prime = json!({ "d": { "type": "string" }, "r": { "type": "string" }, "t": { "type": "string" } });
-    let primes = json!({ "type": "array", "not": {}, "items": { "type": "object", "properties": prime } });
+    let part = json!({ "description": never, "type": "string" });
+    let prime = json!({ "type": "object", "properties": { "d": part, "r": part, "t": part } });
+    let primes = json!({ "description": never, "type": "array", "not": {}, "items": prime });
     properties.insert("oth".into(), primes);
 }
 

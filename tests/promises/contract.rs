@@ -88,6 +88,66 @@ fn every_operation_has_a_name_of_its_own_and_a_sentence() {
     }
 }
 
+/// Every schema of a document, with its place: not what only looks like one, in examples.
+fn each_schema(document: &Json, visit: &mut impl FnMut(&str, &serde_json::Map<String, Json>)) {
+    each(document, "", &mut |place, members| {
+        if !place.contains("/example") && (place.starts_with("/components/schemas/") || place.contains("/schema")) {
+            visit(place, members);
+        }
+    });
+}
+
+#[test]
+fn a_person_can_work_from_the_documents_alone() {
+    let mut missing = Vec::new();
+    for (base, file) in DOCUMENTS {
+        let document = &interface(base).document;
+        for (path, method, described) in operations(document) {
+            let at = format!("{file}: {method} {path}");
+            let words = |described: &Json| described["description"].as_str().is_some_and(|words| words.len() > 4);
+            if !words(described) {
+                missing.push(at.clone());
+            }
+            let parameters = described["parameters"].as_array().unwrap().iter();
+            missing.extend(parameters.filter(|one| !words(one)).map(|one| format!("{at}: {}", one["name"])));
+        }
+        each_schema(document, &mut |place, members| {
+            let inner = members.get("properties").and_then(Json::as_object).into_iter().flatten();
+            let silent = inner.filter(|(_, member)| member.is_object() && member.get("description").is_none());
+            missing.extend(silent.map(|(name, _)| format!("{file}{place}: {name}")));
+        });
+    }
+    assert!(missing.is_empty(), "without words of ours: {missing:#?}");
+}
+
+#[test]
+fn examples_are_such_as_may_be_sent() {
+    let mut wrong = Vec::new();
+    for (base, file) in DOCUMENTS {
+        let document = &interface(base).document;
+        let mut check = |place: &str, schema: &Json, example: &Json| {
+            let mut whole = schema["$ref"].as_str().map_or(schema, |target| document.pointer(&target[1..]).unwrap()).clone();
+            if whole.to_string().contains("$ref") {
+                whole["components"] = document["components"].clone();
+            }
+            let validator = jsonschema::draft202012::options().should_validate_formats(true).build(&whole).unwrap();
+            wrong.extend(validator.iter_errors(example).map(|fault| format!("{file} {place}{}: {fault}", fault.instance_path())));
+        };
+        for (path, method, described) in operations(document) {
+            for (media, content) in described["requestBody"]["content"].as_object().into_iter().flatten() {
+                assert!(content.get("example").is_some(), "{file}: {method} {path}: no example of {media}");
+                check(&format!("{method} {path}"), &content["schema"], &content["example"]);
+            }
+        }
+        each_schema(document, &mut |place, members| {
+            for example in members.get("examples").and_then(Json::as_array).into_iter().flatten() {
+                check(place, &Json::Object(members.clone()), example);
+            }
+        });
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
 #[test]
 fn path_parameters_are_those_of_the_path() {
     for (base, file) in DOCUMENTS {

@@ -68,8 +68,9 @@ pub struct Body {
 
 impl Answer for Body {
     fn describe(operation: &mut Operation, _: &mut Schemas) {
-        let (yaml, json) = (serde_json::json!({ "type": "string" }), serde_json::json!({ "type": "object" }));
-        operation.answer = Some(AnswerShape { status: 200, content: vec![(YAML, Some(yaml)), (JSON, Some(json))], tagged: false });
+        let document = serde_json::json!({ "type": "object" });
+        operation.answer =
+            Some(AnswerShape { status: 200, content: vec![(YAML, Some(document.clone())), (JSON, Some(document))], tagged: false });
     }
     fn reply(self) -> Result<Reply> {
         Ok(Reply { status: 200, media: self.media, body: self.text.into(), headers: Vec::new() })

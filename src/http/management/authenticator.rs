@@ -23,6 +23,7 @@ use crate::{
 /// A new credential.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("examples" = [{ "identityId": "VbeD75dzZNfC", "method": "updb", "username": "alice", "password": "correct horse" }]))]
 pub struct AuthenticatorCreate {
     identity_id: Id<Identity>,
     /// `updb` for a user name and password, `cert` for a certificate.

@@ -30,6 +30,7 @@ pub enum EnrollmentMethod {
 /// A new enrollment.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("examples" = [{ "identityId": "VbeD75dzZNfC", "method": "ott", "expiresAt": "2030-01-01T00:00:00.000Z" }]))]
 pub struct EnrollmentCreate {
     expires_at: Timestamp,
     identity_id: Id<Identity>,

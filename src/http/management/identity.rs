@@ -36,6 +36,7 @@ pub struct NewIdentity {
 /// The ways to a credential.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(extend("examples" = [{ "ott": true }]))]
 pub struct NewEnrollment {
     /// By a one-time token, for a certificate of this controller.
     ott: bool,

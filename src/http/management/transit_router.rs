@@ -28,10 +28,13 @@ pub fn routes(routes: Routes, path: &str) -> Routes {
         .says("One router of either kind.")
         .put(one.as_str(), Admin, replace)
         .says("Replaces the name and the tags of a router that only carries traffic on.")
+        .refuses(&[409])
         .patch(one.as_str(), Admin, patch)
         .says("Changes the name or the tags of a router that only carries traffic on.")
+        .refuses(&[409])
         .delete(one, Admin, delete)
         .says("Deletes a router of either kind.")
+        .refuses(&[409])
 }
 
 fn see(tx: &Read<'_>, id: &Id<TransitRouter>) -> Result<Detail<View>> {

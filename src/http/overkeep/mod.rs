@@ -15,6 +15,7 @@ pub fn routes() -> Routes {
         .says("This description.")
         .get("/explain", Admin, explain::explain)
         .says("Why an identity may or may not dial or bind a service, and what would change that.")
+        .refuses(&[404])
         .get("/history", Admin, history::list)
         .says("What was changed, who logged in and who was refused, the newest first.")
         .get("/events", Admin, events::watch)

@@ -36,7 +36,7 @@ pub fn judge(method: &str, path: &str, answer: &Answer) {
         Found::Row(row, _) => {
             let described = interface(base).document.pointer(&format!("/paths/{}/{}/responses", escaped(&row.path), method.to_lowercase()));
             let responses = described.unwrap_or_else(|| panic!("{asked} is not in the document"));
-            let response = responses.get(status.to_string()).or(responses.get("default").filter(|_| *status >= 400));
+            let response = responses.get(status.to_string());
             let response = response.unwrap_or_else(|| panic!("{asked}: status {status} is not in the document: {text}"));
             let described = response.pointer(&format!("/content/{}", escaped(media)));
             let described = described.unwrap_or_else(|| panic!("{asked}: {status} as {media:?} is not in the document: {text}"));
