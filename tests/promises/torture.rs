@@ -152,6 +152,7 @@ fn live_and_die(directory: &Path, round: usize, ledger: &Ledger, chance: &mut Ch
     });
     let program = Program::of(process);
     let Some(mut program) = program else {
+        assert!(early, "it does not start any more");
         killer.into_iter().for_each(|killer| killer.join().unwrap());
         return "starting";
     };

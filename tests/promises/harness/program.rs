@@ -33,7 +33,7 @@ impl Program {
         let prefix = ["-c", "trap '' XFSZ; exec \"$@\"", "sh", "prlimit", limit.as_str(), "--"].map(OsStr::new);
         let mut command = Command::new("sh");
         command.args(prefix).arg(plain.get_program()).args(plain.get_args()).current_dir(directory);
-        command.env("OVERKEEP_PASSWORDS_COST", "10").stdout(Stdio::piped()).stderr(Stdio::null());
+        surround(&mut command);
         Self::of(command.spawn().unwrap()).expect("it says where it listens")
     }
 
@@ -78,6 +78,14 @@ pub fn command(directory: &Path) -> Command {
     fs::write(directory.join("password"), PASSWORD).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_overkeep"));
     command.args(["run", "--data", "data", "--listen", "127.0.0.1:0", "--admin-password-file", "password"]);
-    command.current_dir(directory).env("OVERKEEP_PASSWORDS_COST", "10").stdout(Stdio::piped()).stderr(Stdio::null());
+    surround(command.current_dir(directory));
     command
+}
+
+/// What is set for the test is no key of the program's, and would be refused.
+fn surround(command: &mut Command) {
+    std::env::vars().filter(|(name, _)| name.starts_with("OVERKEEP_")).for_each(|(name, _)| {
+        command.env_remove(name);
+    });
+    command.env("OVERKEEP_PASSWORDS_COST", "10").stdout(Stdio::piped()).stderr(Stdio::null());
 }
