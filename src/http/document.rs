@@ -147,8 +147,8 @@ fn responses(row: &Row, error: &Json) -> Json {
     let mut statuses = row.operation.errors.clone();
     statuses.extend((row.permission != Permission::Open).then_some(401));
     statuses.extend((!row.operation.any_accept).then_some(400));
-    statuses.extend(row.operation.body.is_some().then_some(413));
-    statuses.extend([429, 503]);
+    statuses.extend(row.operation.body.iter().flat_map(|_| [408, 413]));
+    statuses.extend([429, 431, 503]);
     for status in statuses {
         responses.insert(status.to_string(), refusal(meaning(status)));
     }
@@ -161,10 +161,12 @@ fn meaning(status: u16) -> &'static str {
         400 => "The request breaks a rule; the cause names the field.",
         401 => "No session, an ended one, or one without the permission.",
         404 => "There is no such record.",
+        408 => "The body did not arrive in time.",
         409 => "The state of the record does not allow it.",
         412 => "The record has changed since it was read; the answer to a GET carries the tag of what it is now.",
         413 => "The body is larger than this controller takes.",
         429 => "Too many requests at once; try again after some seconds.",
+        431 => "The path and the headers are larger than this controller takes.",
         503 => "The request took too long, or the data file cannot be read or written at the moment.",
         _ => "Refused.",
     }
