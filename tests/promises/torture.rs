@@ -8,10 +8,7 @@ use std::{
     collections::BTreeMap,
     env, fs,
     path::Path,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, Ordering::SeqCst},
-    },
+    sync::{Arc, Mutex},
     thread,
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
@@ -138,23 +135,25 @@ fn disturb(caller: &Caller, first: usize) {
 fn live_and_die(directory: &Path, round: usize, ledger: &Ledger, chance: &mut Chance) -> &'static str {
     let process = command(directory).spawn().unwrap();
     let pid = process.id().to_string();
-    let over = Arc::new(AtomicBool::new(false));
     // A third never gets to say that it is there: the first of them while it makes its file.
     let early = round.is_multiple_of(3);
     let killer = early.then(|| {
-        let (moment, over) = (Duration::from_millis(chance.below(400) as u64), over.clone());
+        let moment = Duration::from_millis(chance.below(400) as u64);
         thread::spawn(move || {
             thread::sleep(moment);
-            if !over.load(SeqCst) {
-                drop(std::process::Command::new("kill").args(["-KILL", &pid]).status());
-            }
+            drop(std::process::Command::new("kill").args(["-KILL", &pid]).status());
         })
     });
     let program = Program::of(process);
-    let Some(mut program) = program else {
-        assert!(early, "it does not start any more");
-        killer.into_iter().for_each(|killer| killer.join().unwrap());
-        return "starting";
+    // Before it is waited for: until then the number is nobody else's.
+    killer.into_iter().for_each(|killer| killer.join().unwrap());
+    let mut program = match program {
+        Ok(program) => program,
+        Err(mut process) => {
+            assert!(early, "it does not start any more");
+            process.wait().unwrap();
+            return "starting";
+        }
     };
     let admin = (!early).then(|| program.admin());
     let clients: Vec<_> = admin.iter().flat_map(|admin| (0..=CLIENTS).map(move |n| (n, admin.clone()))).collect();
@@ -174,9 +173,7 @@ fn live_and_die(directory: &Path, round: usize, ledger: &Ledger, chance: &mut Ch
         thread::sleep(Duration::from_millis(chance.below(400) as u64));
     }
     program.kill();
-    over.store(true, SeqCst);
     clients.into_iter().for_each(|client| client.join().unwrap());
-    killer.into_iter().for_each(|killer| killer.join().unwrap());
     "working"
 }
 

@@ -37,17 +37,14 @@ impl Program {
         Self::of(command.spawn().unwrap()).expect("it says where it listens")
     }
 
-    /// Waits until a process says where it is; nothing if it ends before.
-    pub fn of(mut process: Child) -> Option<Self> {
+    /// Waits until a process says where it is; gives it back if it ends before.
+    pub fn of(mut process: Child) -> Result<Self, Child> {
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
         let first = lines.next().and_then(Result::ok).unwrap_or_default();
-        let url = first.split_whitespace().find(|word| word.starts_with("https://")).map(str::to_owned);
-        let mut program = Self { process, url: url.unwrap_or_default() };
-        if program.url.is_empty() {
-            program.kill();
-            return None;
+        match first.split_whitespace().find(|word| word.starts_with("https://")) {
+            Some(url) => Ok(Self { process, url: url.into() }),
+            None => Err(process),
         }
-        Some(program)
     }
 
     pub fn unlimited(&self) {
