@@ -39,6 +39,15 @@ impl Engine {
         granting
     }
 
+    /// [`Engine::granting`] for judging posture, or nothing for somebody who has no such right. Where no posture check exists that could
+    /// be asked for, the answer is empty: why each of hundreds of policies matches is not worked out.
+    pub fn grounds(&self, identity: &str, service: &str, right: Right) -> Option<Vec<Granting>> {
+        if self.count(PostureCheck) == 0 {
+            return self.may(identity, service, right).then(Vec::new);
+        }
+        Some(self.granting(identity, service, right)).filter(|granting| !granting.is_empty())
+    }
+
     /// What the identity may dial and bind, shared and cheap to keep while the lock is let go; the rows are those of
     /// `subjects(Service, ..)` until the next change.
     pub fn rights(&mut self, identity: &str) -> Arc<Rights> {

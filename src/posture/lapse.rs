@@ -123,18 +123,18 @@ impl Review<'_> {
     fn look(&mut self, session: &Record<Session>) -> Result<()> {
         let spec = &session.spec;
         let right = Right::from(spec.policy_type);
-        let granting = self.posture.access.ask(|engine| engine.granting(spec.identity_id.as_str(), spec.service_id.as_str(), right));
-        let stands = self.stands(session, &granting)?;
+        let grounds = self.posture.access.ask(|engine| engine.grounds(spec.identity_id.as_str(), spec.service_id.as_str(), right));
+        let by_posture = grounds.is_some();
+        let stands = grounds.map_or(Ok(false), |granting| self.passes(session, &granting))?;
         if !stands {
-            let by_posture = !granting.is_empty();
             self.lapsed.push(Lapsed { session: session.id.clone(), identity: spec.identity_id.clone(), by_posture });
         }
         Ok(())
     }
 
-    fn stands(&mut self, session: &Record<Session>, granting: &[Granting]) -> Result<bool> {
+    fn passes(&mut self, session: &Record<Session>, granting: &[Granting]) -> Result<bool> {
         if granting.is_empty() || granting.iter().any(|policy| policy.posture_checks.is_empty()) {
-            return Ok(!granting.is_empty());
+            return Ok(true);
         }
         let (identity, api_session) = (session.spec.identity_id.as_str(), session.spec.api_session_id.as_str());
         let (tx, posture) = (self.tx, self.posture);

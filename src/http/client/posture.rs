@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    access::{Right, Subject},
+    access::Right,
     authentication::Caller,
     entity::{Id, PolicyType, Record, Service, ServicePolicy},
     error::{Error, FailedCheck, Result},
@@ -84,15 +84,10 @@ async fn take(call: Call, responses: Vec<Response>) -> Result<Told> {
 /// # Errors
 /// The caller has no such right, or posture checks stand in the way of it, in which case the request is kept as failed.
 pub fn allowed(call: &Call, caller: &Caller, service: &Record<Service>, wanted: PolicyType) -> Result<Vec<Id<ServicePolicy>>> {
-    let right = Right::from(wanted);
-    let (granting, has_checks) = call.access.ask(|engine| {
-        let granting = engine.granting(caller.identity.id.as_str(), service.id.as_str(), right);
-        (granting, engine.count(Subject::PostureCheck) > 0)
-    });
+    let (right, identity, id) = (Right::from(wanted), caller.identity.id.as_str(), service.id.as_str());
+    let granting = call.access.ask(|engine| engine.grounds(identity, id, right));
+    let granting = granting.ok_or_else(|| Error::invalid("ServiceId", "service not found", id))?;
     if granting.is_empty() {
-        return Err(Error::invalid("ServiceId", "service not found", service.id.as_str()));
-    }
-    if !has_checks {
         return Ok(Vec::new());
     }
     let evidence = call.evidence()?;

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::{
     access::Access,
-    entity::{EdgeRouter, Entity, EntityRef, FactsExt, Id, Record, ServicePolicy, Session, edge_router},
+    entity::{EdgeRouter, Entity, EntityRef, Facts, FactsExt, Id, Record, ServicePolicy, Session, edge_router},
     error::{Error, Result},
     http::{
         answer::{Done, Page, Shown},
@@ -75,16 +75,20 @@ fn see_full(tx: &Read<'_>, access: &Access, record: &Record<Session>) -> Result<
 
 /// The routers over which an identity reaches a service, connected ones first.
 fn routers(tx: &Read<'_>, access: &Access, identity: &str, service: &str) -> Result<Vec<SessionRouter>> {
-    let ids: Vec<String> =
-        access.ask(|engine| engine.common_edge_routers(identity, service).in_order().map(|(_, id)| id.to_string()).collect());
-    let mut found = Vec::with_capacity(ids.len().min(ROUTERS));
-    for id in ids {
-        let Some(router) = tx.find(&Id::<EdgeRouter>::from_text(id))? else { continue };
+    let ids: Vec<Id<EdgeRouter>> = access.ask(|engine| {
+        engine.common_edge_routers(identity, service).in_order().map(|(_, id)| Id::from_text(id.to_string())).collect()
+    });
+    // There may be hundreds, of which the records are not read.
+    let (online, offline): (Vec<_>, Vec<_>) = ids.into_iter().partition(|id| tx.link(id.as_str()).is_some());
+    let mut found = Vec::with_capacity(ROUTERS);
+    for id in online.into_iter().chain(offline) {
+        if found.len() == ROUTERS {
+            break;
+        }
+        let Some(router) = tx.find(&id)? else { continue };
         let common = edge_router::Common::of(&router, tx);
         found.push(SessionRouter { urls: common.supported_protocols.clone(), common });
     }
-    found.sort_by_key(|router| !router.common.is_online);
-    found.truncate(ROUTERS);
     Ok(found)
 }
 
