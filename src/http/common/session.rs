@@ -75,9 +75,8 @@ fn see_full(tx: &Read<'_>, access: &Access, record: &Record<Session>) -> Result<
 
 /// The routers over which an identity reaches a service, connected ones first.
 fn routers(tx: &Read<'_>, access: &Access, identity: &str, service: &str) -> Result<Vec<SessionRouter>> {
-    let ids: Vec<Id<EdgeRouter>> = access.ask(|engine| {
-        engine.common_edge_routers(identity, service).in_order().map(|(_, id)| Id::from_text(id.to_string())).collect()
-    });
+    let ids: Vec<Id<EdgeRouter>> = access
+        .ask(|engine| engine.common_edge_routers(identity, service).in_order().map(|(_, id)| Id::from_text(id.to_string())).collect());
     // There may be hundreds, of which the records are not read.
     let (online, offline): (Vec<_>, Vec<_>) = ids.into_iter().partition(|id| tx.link(id.as_str()).is_some());
     let mut found = Vec::with_capacity(ROUTERS);
