@@ -188,12 +188,18 @@ fn shedding(place: &Place) {
     let kinds: [Kind; 3] = [("reads", Place::reads), ("long lists", Place::lists), ("writes", Place::writes)];
     for (what, worker) in kinds {
         let useful = |clients: usize| {
-            let rounds = (0..ROUNDS).map(|_| load(LONG, (0..clients).map(|_| worker(place)).collect()));
-            rounds.max_by(|one, other| one.each_second.total_cmp(&other.each_second)).expect("a round")
+            let rounds = (0..ROUNDS).map(|_| {
+                let (workers, before) = ((0..clients).map(|_| worker(place)).collect(), place.target.cpu());
+                let load = load(LONG, workers);
+                let cpu = (place.target.cpu() - before) / (load.each_second * LONG.as_secs_f64());
+                (load, cpu * 1e6)
+            });
+            rounds.max_by(|(one, _), (other, _)| one.each_second.total_cmp(&other.each_second)).expect("a round")
         };
-        let (some, many) = (useful(64), useful(512));
+        let ((some, cpu), (many, more_cpu)) = (useful(64), useful(512));
         row(what, some.each_second, many.each_second, Some(("at least 0.90", |ratio| ratio >= 0.9)));
         println!("  sent away: {:.0} and {:.0} a second", some.refused_each_second, many.refused_each_second);
+        println!("  CPU of the controller for each: {cpu:.1} and {more_cpu:.1} us");
     }
 }
 

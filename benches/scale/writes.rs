@@ -125,6 +125,10 @@ fn policy(bench: &mut Bench<'_>) {
     };
     add("a policy over everybody changes: until it is answered, p99", answered);
     add("until the first list of 500 services shows it, p99", seen);
+    let turned = json!({ "type": "Bind" }).to_string();
+    let mut previews: Vec<f64> = (0..TIMES).map(|_| timed(|| _ = admin.send("PATCH", &format!("{path}?preview=true"), &turned))).collect();
+    let figure = Figure::new("the same as a preview, p99", Microseconds(part(&mut previews, 0.99)));
+    bench.sheet.add(figure.at_most(Microseconds(100_000.0)).latency(part(&mut previews, 0.5)));
 }
 
 /// Sessions for dialing, opened by clients of fifty identities.
