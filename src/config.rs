@@ -36,6 +36,8 @@ pub struct Config {
     pub sessions: Sessions,
     pub enrollment: Enrollment,
     pub passwords: Passwords,
+    pub codes: Codes,
+    pub key_sets: KeySets,
     pub store: Store,
     pub history: History,
     pub snapshots: Snapshots,
@@ -115,6 +117,32 @@ pub struct Passwords {
     pub cost: u8,
 }
 
+/// Wrong one-time codes of one identity, above which none is looked at.
+#[derive(Clone, Debug, PartialEq, Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Codes {
+    pub wrong_per_5_minutes: usize,
+    pub wrong_per_day: usize,
+}
+
+/// The fetched key sets of external signers.
+#[derive(Clone, Debug, PartialEq, Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct KeySets {
+    /// For one fetch in all.
+    pub timeout: Span,
+    pub max_bytes: u64,
+    /// The least time between two fetches of one signer, and after one that failed.
+    pub pause: Span,
+    pub pause_after_failure: Span,
+    /// Older than this, a set is fetched anew.
+    pub refresh: Span,
+    /// Older than this, a set does not count.
+    pub lifetime: Span,
+    /// Fetches at the same time.
+    pub fetches: usize,
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Store {
@@ -178,6 +206,16 @@ impl Default for Config {
             },
             enrollment: Enrollment { identity_duration: Span::minutes(180), edge_router_duration: Span::minutes(180) },
             passwords: Passwords { slots: 1, queue: 64, cost: 14 },
+            codes: Codes { wrong_per_5_minutes: 20, wrong_per_day: 100 },
+            key_sets: KeySets {
+                timeout: Span::seconds(3),
+                max_bytes: 256 << 10,
+                pause: Span::seconds(1),
+                pause_after_failure: Span::seconds(5),
+                refresh: Span::seconds(60),
+                lifetime: Span::minutes(5),
+                fetches: 32,
+            },
             store: Store { cache_mib: 64, group: 256, queue: 1024, scans: 2, scan_queue: 32 },
             history: History { max_age: Span::minutes(365 * 24 * 60), max_mib: 64, readers: 16 },
             snapshots: Snapshots { directory: None, interval: Span::minutes(24 * 60), keep: 7 },
@@ -200,7 +238,7 @@ impl Config {
     /// What must hold. `controller.toml` repeats the bounds for people; a test tries both sides of each.
     fn rules(&self) -> Vec<Rule> {
         let (second, minute, hour, year) = (Span::seconds(1), Span::minutes(1), Span::minutes(60), Span::minutes(365 * 24 * 60));
-        let Config { log, http, sessions, enrollment, passwords, store, history, snapshots, .. } = self;
+        let Config { log, http, sessions, enrollment, passwords, codes, key_sets, store, history, snapshots, .. } = self;
         vec![
             rule("data", blank_path(&self.data)),
             rule("admin-password-file", self.admin_password_file.as_deref().and_then(blank_path)),
@@ -232,6 +270,15 @@ impl Config {
             within("passwords.slots", passwords.slots, 1..=2),
             within("passwords.queue", passwords.queue, 1..=1000),
             within("passwords.cost", passwords.cost, 10..=17),
+            within("codes.wrong-per-5-minutes", codes.wrong_per_5_minutes, 3..=1000),
+            within("codes.wrong-per-day", codes.wrong_per_day, 3..=1000),
+            within("key-sets.timeout", key_sets.timeout, second..=minute),
+            within("key-sets.max-bytes", key_sets.max_bytes, 1024..=16_777_216),
+            within("key-sets.pause", key_sets.pause, second..=hour),
+            within("key-sets.pause-after-failure", key_sets.pause_after_failure, second..=hour),
+            within("key-sets.refresh", key_sets.refresh, second..=hour),
+            within("key-sets.lifetime", key_sets.lifetime, second..=Span::minutes(24 * 60)),
+            within("key-sets.fetches", key_sets.fetches, 1..=1000),
             within("store.cache-mib", store.cache_mib, 1..=65_536),
             within("store.group", store.group, 1..=4096),
             within("store.queue", store.queue, 1..=65_536),

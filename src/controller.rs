@@ -172,7 +172,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         history: config.history.clone(),
         refusals: refusals.clone(),
     };
-    let codes = Codes::new(change::seal(&store)?);
+    let codes = Codes::new(change::seal(&store)?, &config.codes);
     let interfaces = Interfaces::new()?;
     let services = Arc::new(Services {
         store: store.clone(),
@@ -188,7 +188,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         codes,
         refusals,
         watchers: watchers.clone(),
-        tokens: Tokens::default(),
+        tokens: Tokens::new(config.key_sets.clone()),
         started: clock.now(),
         clock: clock.clone(),
         instance: Uuid::new_v4().simple().to_string().chars().take(10).collect(),

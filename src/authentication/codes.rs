@@ -8,6 +8,7 @@ use totp_rs::{Builder, Secret, Totp};
 use super::failures::WrongCodes;
 use crate::{
     clock::Timestamp,
+    config,
     entity::{Id, Identity, Mfa, Record, mfa::Used},
     error::{Error, Refusal, Result},
     pki::{self, Seal},
@@ -55,9 +56,9 @@ pub struct Codes {
 }
 
 impl Codes {
-    /// Codes sealed with the key of this controller.
-    pub fn new(seal: Seal) -> Self {
-        Self { seal: Arc::new(seal), wrong: Arc::default() }
+    /// Codes sealed with the key of this controller, of which so many may be wrong.
+    pub fn new(seal: Seal, limits: &config::Codes) -> Self {
+        Self { seal: Arc::new(seal), wrong: Arc::new(WrongCodes::new(limits)) }
     }
 
     /// A second factor for an identity: new secret, new recovery codes, not verified.

@@ -8,16 +8,12 @@ use std::{
 
 use crate::{
     clock::Timestamp,
+    config,
     error::{Error, Result},
 };
 
 /// At most this many identities are remembered; then the one that has been quiet longest is forgotten.
 const MOST: usize = 50_000;
-
-/// So many wrong codes within so long a time, and the next one is not even looked at.
-const LIMITS: [(usize, Duration); 2] = [(20, Duration::from_secs(5 * 60)), (100, Duration::from_secs(24 * 60 * 60))];
-/// As many as any limit needs.
-const KEPT: usize = 100;
 
 /// Something about each identity that failed, bounded.
 struct Book<V>(HashMap<String, (Timestamp, V)>);
@@ -36,23 +32,27 @@ impl<V: Default> Book<V> {
 }
 
 /// Wrong codes.
-pub struct WrongCodes(Mutex<Book<Vec<Timestamp>>>);
-
-impl Default for WrongCodes {
-    fn default() -> Self {
-        Self(Mutex::new(Book(HashMap::new())))
-    }
+pub struct WrongCodes {
+    book: Mutex<Book<Vec<Timestamp>>>,
+    /// So many within so long a time, and the next one is not even looked at.
+    limits: [(usize, Duration); 2],
 }
 
 impl WrongCodes {
+    /// None so far.
+    pub fn new(limits: &config::Codes) -> Self {
+        let limits = [(limits.wrong_per_5_minutes, Duration::from_secs(5 * 60)), (limits.wrong_per_day, Duration::from_secs(24 * 60 * 60))];
+        Self { book: Mutex::new(Book(HashMap::new())), limits }
+    }
+
     /// Judges a code of an identity, unless too many were wrong; a right one makes up for all before. One at a time, so that nobody
     /// gets more tries by making them at once.
     ///
     /// # Errors
     /// [`Error::Busy`] if it was not even looked at, and what `judge` says.
     pub fn judge<T>(&self, identity: &str, now: Timestamp, judge: impl FnOnce() -> Result<Option<T>>) -> Result<Option<T>> {
-        let mut book = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(wait) = book.0.get(identity).and_then(|(_, wrong)| wait(wrong, now)) {
+        let mut book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(wait) = book.0.get(identity).and_then(|(_, wrong)| self.wait(wrong, now)) {
             return Err(Error::Busy { retry_after: u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).max(1) });
         }
         let judged = judge()?;
@@ -61,7 +61,8 @@ impl WrongCodes {
         } else {
             let wrong = book.note(identity, now);
             wrong.push(now);
-            let surplus = wrong.len().saturating_sub(KEPT);
+            let most = self.limits.iter().map(|(most, _)| *most).max().unwrap_or_default();
+            let surplus = wrong.len().saturating_sub(most);
             wrong.drain(..surplus);
         }
         Ok(judged)
@@ -69,17 +70,17 @@ impl WrongCodes {
 
     /// Forgets an identity.
     pub fn forget(&self, identity: &str) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).0.remove(identity);
+        self.book.lock().unwrap_or_else(PoisonError::into_inner).0.remove(identity);
     }
-}
 
-/// How long it takes until another code is looked at, if that is not now. `wrong`: oldest first.
-fn wait(wrong: &[Timestamp], now: Timestamp) -> Option<Duration> {
-    let over = |(most, within): (usize, Duration)| {
-        let first = wrong.len().checked_sub(most).and_then(|at| wrong.get(at))?;
-        within.checked_sub(now.since(*first)).filter(|left| !left.is_zero())
-    };
-    LIMITS.into_iter().filter_map(over).max()
+    /// How long it takes until another code is looked at, if that is not now. `wrong`: oldest first.
+    fn wait(&self, wrong: &[Timestamp], now: Timestamp) -> Option<Duration> {
+        let over = |(most, within): (usize, Duration)| {
+            let first = wrong.len().checked_sub(most).and_then(|at| wrong.get(at))?;
+            within.checked_sub(now.since(*first)).filter(|left| !left.is_zero())
+        };
+        self.limits.into_iter().filter_map(over).max()
+    }
 }
 
 /// What a password turned out to be.

@@ -17,42 +17,24 @@ use ureq::{
 
 use crate::{
     clock::Timestamp,
+    config,
     entity::{ExternalJwtSigner, Record},
     pki::{KeySet, jwt::Verifier},
 };
 
-/// A fetch may take this long in all.
-const TIME: Duration = Duration::from_secs(3);
-/// A key set may have this many bytes.
-const BYTES: u64 = 256 << 10;
-/// The least time between two fetches of one signer.
-const PAUSE: Duration = Duration::from_secs(1);
-/// The same after one that failed, so that a dead endpoint is not waited for by everybody in turn.
-const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(5);
-/// Older than this, a set is fetched anew behind the back of whoever needs it.
-const FRESH: Duration = Duration::from_secs(60);
-/// Older than this, a set does not count any more: so long a withdrawn key may still work.
-const GOOD: Duration = Duration::from_secs(5 * 60);
 /// Sets of more signers than this are not kept.
 const MOST: usize = 1000;
-/// So many are fetched at the same time.
-const FETCHES: usize = 32;
 
 /// The key sets that were fetched. Cheap to clone.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct KeySets(Arc<Inner>);
 
 struct Inner {
+    settings: config::KeySets,
     agent: OnceLock<Agent>,
     fetches: Semaphore,
     /// By signer id.
     sources: Mutex<HashMap<String, Arc<Source>>>,
-}
-
-impl Default for Inner {
-    fn default() -> Self {
-        Self { agent: OnceLock::new(), fetches: Semaphore::new(FETCHES), sources: Mutex::default() }
-    }
 }
 
 /// The key set of a signer as it was written last.
@@ -72,18 +54,25 @@ struct State {
 }
 
 impl KeySets {
+    /// None so far.
+    pub fn new(settings: config::KeySets) -> Self {
+        let fetches = Semaphore::new(settings.fetches);
+        Self(Arc::new(Inner { settings, agent: OnceLock::new(), fetches, sources: Mutex::default() }))
+    }
+
     /// The key that a signer with this endpoint has under this id.
     pub async fn key(&self, signer: &Record<ExternalJwtSigner>, endpoint: &str, id: &str, now: Timestamp) -> Option<Verifier> {
         let source = self.source(signer, endpoint);
-        if let Some((key, age)) = source.find(id, now) {
-            if age > FRESH && source.is_due(now) {
+        let settings = &self.0.settings;
+        if let Some((key, age)) = source.find(id, now, settings) {
+            if age > settings.refresh.duration() && source.is_due(now, settings) {
                 let (sets, source) = (self.clone(), source.clone());
                 tokio::spawn(async move { sets.fetch(&source, now).await });
             }
             return Some(key);
         }
         self.fetch(&source, now).await;
-        source.find(id, now).map(|(key, _)| key)
+        source.find(id, now, settings).map(|(key, _)| key)
     }
 
     /// What is known of a signer; nothing, if it was written since.
@@ -109,13 +98,16 @@ impl KeySets {
     /// Fetches a set, unless that was tried a moment ago.
     async fn fetch(&self, source: &Source, now: Timestamp) {
         let _turn = source.turn.lock().await;
-        if !source.is_due(now) {
+        if !source.is_due(now, &self.0.settings) {
             return;
         }
         source.with(|state| state.tried = Some((now, false)));
         let _slot = self.0.fetches.acquire().await;
         let (inner, endpoint) = (self.0.clone(), source.endpoint.clone());
-        let fetched = tokio::task::spawn_blocking(move || get(inner.agent.get_or_init(agent), &endpoint));
+        let fetched = tokio::task::spawn_blocking(move || {
+            let agent = inner.agent.get_or_init(|| agent(inner.settings.timeout.duration()));
+            get(agent, &endpoint, inner.settings.max_bytes)
+        });
         match fetched.await.unwrap_or_else(|stopped| Err(stopped.to_string())) {
             Ok(keys) => source.with(|state| *state = State { keys: Some((keys, now)), tried: Some((now, true)) }),
             Err(reason) => tracing::warn!(endpoint = source.endpoint, reason, "a key set was not to be had"),
@@ -125,19 +117,19 @@ impl KeySets {
 
 impl Source {
     /// A key and the age of the set it is in.
-    fn find(&self, id: &str, now: Timestamp) -> Option<(Verifier, Duration)> {
+    fn find(&self, id: &str, now: Timestamp, settings: &config::KeySets) -> Option<(Verifier, Duration)> {
         self.with(|state| {
             let (keys, at) = state.keys.as_ref()?;
             let age = now.since(*at);
-            keys.get(id).filter(|_| age <= GOOD).map(|key| (key.clone(), age))
+            keys.get(id).filter(|_| age <= settings.lifetime.duration()).map(|key| (key.clone(), age))
         })
     }
 
-    fn is_due(&self, now: Timestamp) -> bool {
+    fn is_due(&self, now: Timestamp, settings: &config::KeySets) -> bool {
         self.with(|state| match state.tried {
             None => true,
-            Some((at, true)) => now.since(at) >= PAUSE,
-            Some((at, false)) => now.since(at) >= PAUSE_AFTER_FAILURE,
+            Some((at, true)) => now.since(at) >= settings.pause.duration(),
+            Some((at, false)) => now.since(at) >= settings.pause_after_failure.duration(),
         })
     }
 
@@ -147,22 +139,22 @@ impl Source {
 }
 
 /// Goes straight to the endpoint, follows nobody elsewhere, and trusts whom the system trusts.
-fn agent() -> Agent {
+fn agent(timeout: Duration) -> Agent {
     let system = rustls_native_certs::load_native_certs();
     let roots: Vec<Certificate<'static>> = system.certs.iter().map(|der| Certificate::from_der(der).to_owned()).collect();
     let tls = TlsConfig::builder()
         .root_certs(RootCerts::new_with_certs(&roots))
         .unversioned_rustls_crypto_provider(Arc::new(ring::default_provider()))
         .build();
-    let config = Agent::config_builder().tls_config(tls).timeout_global(Some(TIME)).max_redirects(0).proxy(None);
+    let config = Agent::config_builder().tls_config(tls).timeout_global(Some(timeout)).max_redirects(0).proxy(None);
     config.user_agent(concat!("overkeep/", env!("CARGO_PKG_VERSION"))).build().into()
 }
 
-fn get(agent: &Agent, endpoint: &str) -> Result<KeySet, String> {
+fn get(agent: &Agent, endpoint: &str, most: u64) -> Result<KeySet, String> {
     let mut answer = agent.get(endpoint).header("accept", "application/json").call().map_err(|e| e.to_string())?;
     if answer.status() != 200 {
         return Err(format!("status {}", answer.status()));
     }
-    let body = answer.body_mut().with_config().limit(BYTES).read_to_vec().map_err(|e| e.to_string())?;
+    let body = answer.body_mut().with_config().limit(most).read_to_vec().map_err(|e| e.to_string())?;
     KeySet::read(&body).map_err(|e| e.to_string())
 }

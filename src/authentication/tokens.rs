@@ -7,6 +7,7 @@ use serde_json::{Map, Value as Json};
 use super::{Caller, key_sets::KeySets, login::Principal};
 use crate::{
     clock::Timestamp,
+    config,
     entity::{AuthPolicy, ExternalJwtSigner, FactsExt, Ground, Id, Identity, Record},
     error::{Error, Result},
     pki::{
@@ -20,7 +21,7 @@ use crate::{
 const LONGEST: usize = 16 << 10;
 
 /// Judges tokens. Cheap to clone.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Tokens {
     keys: KeySets,
 }
@@ -33,6 +34,11 @@ struct Named {
 }
 
 impl Tokens {
+    /// Judges tokens by key sets that are fetched so.
+    pub fn new(settings: config::KeySets) -> Self {
+        Self { keys: KeySets::new(settings) }
+    }
+
     /// Judges a token as the means to log in with.
     ///
     /// # Errors

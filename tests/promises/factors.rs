@@ -19,6 +19,7 @@ use overkeep::{
     },
     change::KINDS,
     clock::Timestamp,
+    config::{self, Config, Span},
     entity::{ExternalJwtSigner, Ground, Id, Identity, Mfa, Record, builtin, mfa::Used},
     error::{Error, Refusal, Result},
     pki::{AlternativeNames, KeySet, KeyedCertificate, Material, Seal, jwt},
@@ -44,7 +45,11 @@ struct Owner {
 }
 
 fn owner() -> Owner {
-    let codes = Codes::new(Seal::new(&Seal::new_key().unwrap()).unwrap());
+    owner_within(&Config::default().codes)
+}
+
+fn owner_within(limits: &config::Codes) -> Owner {
+    let codes = Codes::new(Seal::new(&Seal::new_key().unwrap()).unwrap(), limits);
     let mfa = codes.create(&Id::from_text("ann")).unwrap();
     let url = codes.provisioning_url(&mfa, "ann: one/two").unwrap();
     assert!(url.starts_with("otpauth://totp/openziti.io:ann%3A%20one%2Ftwo?issuer=openziti.io&secret="), "{url}");
@@ -161,6 +166,21 @@ fn patient_guessing_is_limited_by_the_day() {
     assert_eq!(ann.enter("000000", 100 * 60), Err(Error::Busy { retry_after: (day - 100 * 60) as u32 }));
     let code = ann.code(day);
     assert!(ann.enter(&code, day).is_ok());
+}
+
+#[test]
+fn how_many_codes_may_be_wrong_is_for_the_operator_to_say() {
+    let mut ann = owner_within(&config::Codes { wrong_per_5_minutes: 3, wrong_per_day: 5 });
+    let wrong = ann.wrong(0);
+    for _ in 0..3 {
+        assert_eq!(ann.enter(&wrong, 0), Err(WRONG));
+    }
+    assert_eq!(ann.enter(&wrong, 1), Err(Error::Busy { retry_after: 299 }));
+    for guess in [301, 302] {
+        let wrong = ann.wrong(guess);
+        assert_eq!(ann.enter(&wrong, guess), Err(WRONG));
+    }
+    assert_eq!(ann.enter(&wrong, 303), Err(Error::Busy { retry_after: 24 * 60 * 60 - 303 }));
 }
 
 /// An external signer: its certificate and what it signs.
@@ -302,6 +322,10 @@ struct Realm {
 }
 
 fn realm(jwks: &str) -> Realm {
+    realm_with(jwks, Config::default().key_sets)
+}
+
+fn realm_with(jwks: &str, settings: config::KeySets) -> Realm {
     let store = Store::open_on(InMemoryBackend::new(), KINDS, Options::default()).unwrap();
     let signer = ExternalJwtSigner {
         audience: "overlay".into(),
@@ -323,7 +347,7 @@ fn realm(jwks: &str) -> Realm {
         })
         .unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    Realm { store, tokens: Tokens::default(), runtime }
+    Realm { store, tokens: Tokens::new(settings), runtime }
 }
 
 impl Realm {
@@ -437,6 +461,26 @@ fn keys_come_from_the_endpoint_itself_and_in_reasonable_size() {
     assert!(!realm.enter(&idp.token(&claims()), 10));
     keys.be(Manner::Keys(idp.keys().to_string()));
     assert!(realm.enter(&idp.token(&claims()), 20));
+}
+
+#[test]
+fn how_key_sets_are_fetched_is_for_the_operator_to_say() {
+    let (idp, other) = (signer(), signer());
+    let keys = endpoint(Manner::Keys(idp.keys().to_string()));
+    let (pause, lifetime) = (Span::seconds(100), Span::seconds(1000));
+    let set = config::KeySets { pause, lifetime, pause_after_failure: Span::seconds(200), refresh: lifetime, ..Config::default().key_sets };
+    let realm = realm_with(&keys.url, set.clone());
+    let (good, unknown) = (idp.token(&claims()), other.token(&claims()));
+    assert!(realm.enter(&good, 0) && !realm.enter(&unknown, 99));
+    assert_eq!(keys.asked(), 1, "not again within the pause");
+    keys.be(Manner::Elsewhere(String::new()));
+    assert!(!realm.enter(&unknown, 100) && realm.enter(&good, 1000), "it failed, and the set of before goes on to count");
+    assert!(!realm.enter(&good, 1001) && !realm.enter(&good, 1200), "its life is over, and so soon nobody asks again");
+    keys.be(Manner::Keys(idp.keys().to_string()));
+    assert!(!realm.enter(&good, 1200) && realm.enter(&good, 1201));
+    keys.be(Manner::Keys(format!("{}{}", idp.keys(), " ".repeat(1024))));
+    let small = realm_with(&keys.url, config::KeySets { max_bytes: 1024, ..set });
+    assert!(!small.enter(&good, 0), "larger than is taken");
 }
 
 pub fn authenticate(username: &str, password: &str) -> Answer {
