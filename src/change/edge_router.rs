@@ -2,7 +2,9 @@
 
 use super::{Change, Lifecycle, enrollment, lifecycle::short_id};
 use crate::{
-    entity::{ClaimedKind, EdgeRouter, EdgeRouterPolicy, Enrollment, FactsExt, Id, Identity, IdentityKind, Record, Semantic},
+    entity::{
+        ClaimedKind, EdgeRouter, EdgeRouterPolicy, Enrollment, FactsExt, Id, Identity, IdentityKind, Record, Semantic, edge_router::State,
+    },
     error::Result,
 };
 
@@ -44,7 +46,7 @@ fn enroll(router: &Record<EdgeRouter>, change: &Change<'_, '_>) -> Result<()> {
 pub fn re_enroll(change: &Change<'_, '_>, id: &Id<EdgeRouter>) -> Result<()> {
     let mut router = change.get(id)?;
     change.delete_linked::<Enrollment>("edgeRouter", id.as_str())?;
-    (router.state.is_verified, router.state.fingerprint, router.state.cert_pem) = (false, None, None);
+    router.state = State::default();
     enroll(&router, change)?;
     change.put(router)
 }

@@ -2,11 +2,11 @@
 
 use std::{thread, time::Duration};
 
-use overkeep::{clock::Clock, config::Span};
+use overkeep::{clock::Clock, config::Span, pki::Certificate};
 use rcgen::{PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384};
 use serde_json::json;
 
-use crate::harness::{Base, Caller, House, Key, PASSWORD, fresh, shared};
+use crate::harness::{Answer, Base, Caller, House, Key, PASSWORD, fresh, shared};
 
 fn updated(caller: &Caller) -> String {
     caller.get("/current-api-session/service-updates").expect(200).data()["lastChangeAt"].as_str().unwrap().into()
@@ -361,4 +361,41 @@ fn a_user_sees_nothing_of_others() {
     second.get(&format!("/services/{service}/edge-routers")).refused(404, "NOT_FOUND", "");
     assert_eq!((second.get("/sessions").expect(200).total(), second.get("/services").expect(200).total()), (0, 0));
     assert_eq!(first.get("/sessions").expect(200).total(), 1);
+}
+
+#[test]
+fn a_router_has_the_certificate_it_got_last_until_it_is_to_enroll_again() {
+    let house = shared();
+    for (kind, method) in [("edge-routers", "erott"), ("transit-routers", "trott")] {
+        let id = house.admin.post(&format!("/{kind}"), json!({ "name": fresh("router") })).expect(201).id();
+        let shown = || house.admin.get(&format!("/{kind}/{id}")).expect(200).data().clone();
+        let token = shown()["enrollmentToken"].as_str().unwrap().to_owned();
+        let key = Key::new();
+        let requests = json!({ "certCsr": key.request_as(&id), "serverCertCsr": key.request() });
+        let enroll = || house.nobody().post(&format!("/enroll?method={method}&token={token}"), requests.clone());
+        let first = enroll().expect(200);
+        enroll().refused(400, "INVALID_ENROLLMENT_TOKEN", "");
+        let router = |issued: &Answer| house.bearer(issued.data()["cert"].as_str().unwrap(), &key);
+        let fingerprint = |issued: &Answer| Certificate::first(issued.data()["cert"].as_str().unwrap()).unwrap().fingerprint();
+        // What is renewed so is the router's own at once: nothing waits to be confirmed.
+        let is = |issued: &Answer| {
+            let shown = shown();
+            assert_eq!((&shown["fingerprint"], &shown["isVerified"]), (&fingerprint(issued).into(), &true.into()));
+            assert!(shown["unverifiedFingerprint"].is_null() && shown["unverifiedCertPem"].is_null() && shown["enrollmentToken"].is_null());
+        };
+        is(&first);
+        let renew = |issued: &Answer| router(issued).post("/enroll/extend/router", requests.clone());
+        let second = renew(&first).expect(200);
+        assert_ne!(fingerprint(&first), fingerprint(&second));
+        is(&second);
+        renew(&first).refused(401, "UNAUTHORIZED", "");
+
+        if kind == "edge-routers" {
+            house.admin.post(&format!("/edge-routers/{id}/re-enroll"), json!({})).expect(200);
+            let shown = shown();
+            assert!(shown["isVerified"] == false && shown["certPem"].is_null() && shown["fingerprint"].is_null(), "{shown}");
+            assert!(shown["enrollmentToken"].is_string() && shown["enrollmentToken"] != token.as_str());
+            renew(&second).refused(401, "UNAUTHORIZED", "");
+        }
+    }
 }

@@ -23,6 +23,11 @@ impl Key {
         CertificateParams::default().serialize_request(&self.0).unwrap().pem().unwrap()
     }
 
+    /// A certificate request under a name, PEM.
+    pub fn request_as(&self, common_name: &str) -> String {
+        called(common_name).serialize_request(&self.0).unwrap().pem().unwrap()
+    }
+
     /// A certificate that vouches for itself, PEM.
     pub fn self_signed(&self) -> String {
         CertificateParams::default().self_signed(&self.0).unwrap().pem()
