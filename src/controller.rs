@@ -136,7 +136,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     maintenance::before_upgrade(&store, &config.data)?;
     let generated = if store.is_new() { fill(config, &store, &passwords, bound)? } else { None };
     maintenance::upgraded(&store)?;
-    let certificates = Arc::new(Certificates::open(&store, hosts(config, bound), files(config))?);
+    let certificates = Arc::new(Certificates::open(&store, config.advertised(bound), files(config))?);
     certificates.renew(clock.now())?;
     let holdings = certificates.holdings().clone();
     let tls = pki::tls::server_config(holdings.leaf())?;
@@ -257,10 +257,9 @@ pub fn host(config: &Config) -> Result<Host, NotStarted> {
     let clock = Clock::system();
     let store = open(config, &clock, &Network)?.by(Author::local());
     let passwords = Passwords::new(config.passwords.slots, config.passwords.queue, config.passwords.cost)?;
-    let hosts = hosts(config, config.listen);
+    let open = |files| Certificates::open(&store, config.advertised(config.listen), files);
     // Files that cannot be used must keep nobody from getting in again.
-    let certificates = Certificates::open(&store, hosts.clone(), files(config)).or_else(|_| Certificates::open(&store, hosts, None))?;
-    let certificates = Arc::new(certificates);
+    let certificates = Arc::new(open(files(config)).or_else(|_| open(None))?);
     let changes = Changes::new(store.clone(), surroundings(config, certificates.holdings().clone(), String::new()));
     let access = Access::following(&store, clock.clone())?;
     let maintenance = Maintenance::new(store.clone(), clock.clone(), &config.data);
@@ -304,13 +303,8 @@ fn fill(config: &Config, store: &Store, passwords: &Passwords, bound: SocketAddr
     let given = config.admin_password().map_err(|e| NotStarted(e.to_string()))?;
     let generated = given.is_none().then(|| Uuid::new_v4().simple().to_string());
     let password = passwords.hash_now(given.as_deref().or(generated.as_deref()).unwrap_or_default())?;
-    change::first_start(store, certificates::hosts(&hosts(config, bound)), Administrator { username: ADMINISTRATOR.into(), password })?;
+    change::first_start(store, certificates::hosts(&config.advertised(bound)), Administrator { username: ADMINISTRATOR.into(), password })?;
     Ok(generated)
-}
-
-/// The hosts that clients are sent to.
-fn hosts(config: &Config, bound: SocketAddr) -> Vec<String> {
-    config.advertised(bound).iter().map(|address| address.host().to_owned()).collect()
 }
 
 /// The files of a certificate for the listener that is not our own.

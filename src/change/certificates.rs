@@ -3,8 +3,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::issuer;
 use crate::{
     clock::Timestamp,
+    config::Address,
     entity::{Enrollment, Record},
     error::{Error, Result},
     pki::{self, AlternativeNames, Files, Holdings, Material, Next, Role, jwt::Claimed},
@@ -20,12 +22,19 @@ const DAY: i64 = 24 * 60 * 60;
 const ROOT_NOTICE: i64 = 3 * 365;
 const EXTERNAL_NOTICE: i64 = 30;
 
+/// An outstanding enrollment whose token is of no use.
+pub struct Useless {
+    pub enrollment: Record<Enrollment>,
+    /// Where it sends clients, if nobody is sent there any more; otherwise another key signed it.
+    pub gone: Option<String>,
+}
+
 /// Looks after the certificates of a controller.
 pub struct Certificates {
     store: Store,
     holdings: Arc<Holdings>,
-    /// The hosts that clients are told.
-    advertised: Vec<String>,
+    /// Where clients are sent.
+    advertised: Vec<Address>,
     files: Option<Mutex<Files>>,
     noticed: Mutex<Option<Timestamp>>,
 }
@@ -35,7 +44,7 @@ impl Certificates {
     ///
     /// # Errors
     /// Keys are missing or cannot be read, or the files do not hold what they should.
-    pub fn open(store: &Store, advertised: Vec<String>, mut files: Option<Files>) -> Result<Self> {
+    pub fn open(store: &Store, advertised: Vec<Address>, mut files: Option<Files>) -> Result<Self> {
         let text = store.read(|tx| tx.setting(MATERIAL))?.ok_or_else(|| Error::Storage("the file holds no keys".into()))?;
         let material = serde_json::from_slice(&text).map_err(|e| Error::Storage(format!("the stored keys: {e}")))?;
         let holdings = Holdings::open(material).map_err(|e| Error::Storage(format!("keys and certificates: {e}")))?;
@@ -63,13 +72,19 @@ impl Certificates {
         told
     }
 
-    /// Renews what is due, and what does not name all hosts.
+    /// Renews what is due, and what does not name all hosts, and notes the leaf that is shown then.
     ///
     /// # Errors
     /// It cannot be issued or stored; what was there stays.
     pub fn renew(&self, now: Timestamp) -> Result<()> {
+        if let Some(next) = self.holdings.due(&hosts(&self.advertised), now.seconds()).map_err(broken)? {
+            self.renew_by(next)?;
+        }
+        self.holdings.noted().map_err(broken)?.map_or(Ok(()), |next| self.take(next))
+    }
+
+    fn renew_by(&self, next: Next<'_>) -> Result<()> {
         let before = self.holdings.authority();
-        let Some(next) = self.holdings.due(&hosts(&self.advertised), now.seconds()).map_err(broken)? else { return Ok(()) };
         self.take(next)?;
         tracing::info!("renewed the server certificate");
         let signs = self.holdings.authority();
@@ -79,40 +94,43 @@ impl Certificates {
         Ok(())
     }
 
-    /// Gives the server another key. Answers the enrollments whose tokens are worth nothing now.
+    /// Gives the server another key. Answers the enrollments whose tokens are of no use now.
     ///
     /// # Errors
     /// Listeners show a certificate of somebody else, or the key cannot be made or stored.
-    pub fn renew_key(&self, now: Timestamp) -> Result<Vec<Record<Enrollment>>> {
+    pub fn renew_key(&self, now: Timestamp) -> Result<Vec<Useless>> {
         if self.holdings.is_external() {
             return Err(Error::NotUpdatable("the key in use is that of tls.key; put another certificate and key into the files".into()));
         }
         let Some(next) = self.holdings.with_server_key(now.seconds()).map_err(broken)? else { return Ok(Vec::new()) };
         self.take(next)?;
         tracing::warn!("the server has another key");
-        self.unverifiable(now)
+        self.useless(now)
     }
 
-    /// The outstanding enrollments whose tokens were signed with another key than that of the leaf that listeners show now: clients refuse
-    /// them.
+    /// The outstanding enrollments whose tokens were signed with another key than that of the leaf that listeners show now, which clients
+    /// refuse, or which send clients where nobody is sent any more.
     ///
     /// # Errors
     /// A record cannot be read.
-    pub fn unverifiable(&self, now: Timestamp) -> Result<Vec<Record<Enrollment>>> {
-        let signer = self.holdings.signer();
+    pub fn useless(&self, now: Timestamp) -> Result<Vec<Useless>> {
         // Behind whatever is being written with a token that was signed before.
         self.store.write_blocking(|_| Ok(()))?;
-        let mut others = Vec::new();
+        let (signer, issuers) = (self.holdings.signer(), self.advertised.iter().map(issuer).collect::<Vec<_>>());
+        let mut found = Vec::new();
         self.store.read(|tx| {
             tx.each::<Enrollment>(|enrollment| {
-                let is_current = Claimed::read(&enrollment.spec.jwt).is_ok_and(|token| token.key == signer.public_key().kid);
-                others.extend((enrollment.spec.expires_at >= now && !is_current).then_some(enrollment));
+                let token = Claimed::read(&enrollment.spec.jwt).ok();
+                let is_ours = token.as_ref().is_some_and(|token| signer.public_keys().any(|key| key.kid == token.key));
+                let gone = token.map(|token| token.issuer).filter(|issuer| !issuers.contains(issuer));
+                let is_suspect = enrollment.spec.expires_at >= now && (gone.is_some() || !is_ours);
+                found.extend(is_suspect.then_some(Useless { enrollment, gone }));
                 Ok(())
             })
         })?;
-        // The same key may have had another certificate.
-        others.retain(|enrollment| !signer.signed(&enrollment.spec.jwt));
-        Ok(others)
+        // The key may have had a name that was not noted.
+        found.retain(|useless| useless.gone.is_some() || !signer.signed(&useless.enrollment.spec.jwt));
+        Ok(found)
     }
 
     /// What ends within the time that it takes to do something about it, and what clients will not accept: lines for a person.
@@ -129,7 +147,7 @@ impl Certificates {
                     .push(format!("the {role} certificate {} ends {end}: replace the files of tls.certificate", certificate.subject())),
                 _ => {}
             }
-            let unnamed = self.advertised.iter().filter(|host| role == Role::External && !certificate.is_for(host));
+            let unnamed = self.advertised.iter().map(Address::host).filter(|host| role == Role::External && !certificate.is_for(host));
             notices.extend(unnamed.map(|host| format!("the external certificate does not name {host}, to which clients are sent")));
         }
         notices
@@ -164,9 +182,9 @@ impl Certificates {
         }
         *noticed = Some(now);
         self.notices(now).into_iter().for_each(|notice| tracing::warn!("{notice}"));
-        let dead = self.unverifiable(now)?.len();
-        if dead > 0 {
-            tracing::warn!(tokens = dead, "outstanding enrollment tokens were signed with another key; overkeep pki status lists them");
+        let useless = self.useless(now)?.len();
+        if useless > 0 {
+            tracing::warn!(tokens = useless, "outstanding enrollment tokens are of no use any more; overkeep pki status lists them");
         }
         Ok(())
     }
@@ -183,8 +201,8 @@ fn broken(error: pki::Error) -> Error {
 }
 
 /// Everything that the server's certificate must name: where clients are sent, and this host itself.
-pub fn hosts(advertised: &[String]) -> AlternativeNames {
-    AlternativeNames::of_hosts(advertised.iter().map(String::as_str).chain(HERE))
+pub fn hosts(advertised: &[Address]) -> AlternativeNames {
+    AlternativeNames::of_hosts(advertised.iter().map(Address::host).chain(HERE))
 }
 
 /// Stores keys and certificates.

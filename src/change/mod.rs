@@ -24,9 +24,9 @@ pub mod session_certificate;
 mod terminator;
 mod transit_router;
 
-use std::{ops::Deref, sync::Arc, time::Duration};
+use std::{fmt, ops::Deref, sync::Arc, time::Duration};
 
-pub use certificates::Certificates;
+pub use certificates::{Certificates, Useless};
 pub use draft::Draft;
 pub use first_start::{Administrator, first_start, seal};
 pub use lifecycle::Lifecycle;
@@ -56,8 +56,13 @@ pub struct Surroundings {
 impl Surroundings {
     /// Who issues enrollment tokens: the address clients go to with them.
     pub fn issuer(&self) -> String {
-        format!("https://{}", self.address)
+        issuer(&self.address)
     }
+}
+
+/// Who issues tokens that send clients to this `host:port`.
+fn issuer(address: impl fmt::Display) -> String {
+    format!("https://{address}")
 }
 
 /// The way to change anything, with somebody behind it: the controller itself, unless [`Changes::by`] says otherwise. Cheap to clone.

@@ -84,7 +84,7 @@ pub struct Pki {
 
 #[derive(Subcommand, Clone, Debug)]
 enum PkiCommand {
-    /// Show every certificate of the controller and when it ends, and which enrollment tokens clients refuse
+    /// Show every certificate of the controller and when it ends, and which enrollment tokens are of no use any more
     Status,
     /// Give the server another key, and list the enrollment tokens that this makes worthless
     RenewKey,

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     access::{Access, Right},
     authentication::Passwords,
-    change::{self, Certificates, Change, Changes},
+    change::{self, Certificates, Change, Changes, Useless},
     clock::{Clock, Timestamp},
     entity::{ApiSession, Authenticator, Enrollment, FactsExt, Identity, Record},
     error::{Error, Result},
@@ -162,14 +162,14 @@ impl Host {
         };
         let mut lines: Vec<String> = self.certificates.holdings().certificates().into_iter().map(shown).collect();
         lines.extend(self.certificates.notices(now));
-        lines.extend(refused(&self.certificates.unverifiable(now)?));
+        lines.extend(useless(&self.certificates.useless(now)?));
         Ok(lines)
     }
 
     fn renew_key(&self) -> Result<Vec<String>> {
         let killed = self.certificates.renew_key(self.clock.now())?;
         let mut lines = vec!["the server has another key and certificate".to_owned()];
-        lines.extend(refused(&killed));
+        lines.extend(useless(&killed));
         Ok(lines)
     }
 
@@ -231,18 +231,22 @@ pub fn found(report: &Report) -> Outcome {
     if report.findings.iter().all(|finding| finding.fixed) { Outcome::Done(lines) } else { Outcome::Problems(lines) }
 }
 
-/// What to do about outstanding enrollments whose tokens clients refuse.
-fn refused(enrollments: &[Record<Enrollment>]) -> Vec<String> {
-    if enrollments.is_empty() {
+/// What to do about outstanding enrollments whose tokens are of no use.
+fn useless(tokens: &[Useless]) -> Vec<String> {
+    if tokens.is_empty() {
         return Vec::new();
     }
-    let line = |one: &Record<Enrollment>| {
-        let Enrollment { method, expires_at, .. } = &one.spec;
-        format!("  {}: {} for {}, until {expires_at}", one.id, method.as_str(), one.spec.subject())
+    let line = |Useless { enrollment, gone }: &Useless| {
+        let Enrollment { method, expires_at, .. } = &enrollment.spec;
+        let why = match gone {
+            Some(issuer) => format!("sends clients to {issuer}, which is not advertised"),
+            None => "clients refuse it, because another key signed it".into(),
+        };
+        format!("  {}: {} for {}, until {expires_at}: {why}", enrollment.id, method.as_str(), enrollment.spec.subject())
     };
-    let said = "clients refuse the tokens of these enrollments, which were signed with another key; POST \
-        /edge/management/v1/enrollments/{id}/refresh issues a new one, to be handed out instead:";
-    std::iter::once(said.to_owned()).chain(enrollments.iter().map(line)).collect()
+    let said = "the tokens of these enrollments are of no use any more; POST /edge/management/v1/enrollments/{id}/refresh issues a new \
+        one, to be handed out instead:";
+    std::iter::once(said.to_owned()).chain(tokens.iter().map(line)).collect()
 }
 
 /// The authenticator with a user name.

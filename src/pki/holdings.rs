@@ -33,7 +33,9 @@ impl Held {
     fn open(material: Material, external: Option<External>) -> Result<Self> {
         let authority = Arc::new(Authority::open(&material)?);
         let server = KeyedCertificate::open(&material.server)?;
-        let signer = Arc::new(Signer::new(external.as_ref().map_or(&server, External::leaf))?);
+        let shown = material.shown.iter().map(|pem| Certificate::only(pem)).collect::<Result<Vec<_>>>()?;
+        let leaf = external.as_ref().map_or(&server, External::leaf);
+        let signer = Arc::new(Signer::new(leaf)?.also_known_by(leaf.certificate(), &shown)?);
         Ok(Self { material, authority, server, external, signer })
     }
 
@@ -110,7 +112,15 @@ impl Holdings {
     /// # Errors
     /// It cannot be made.
     pub fn due(&self, hosts: &AlternativeNames, now: i64) -> Result<Option<Next<'_>>> {
-        self.next(|material| material.due(hosts, now))
+        self.next(|held| held.material.due(hosts, now))
+    }
+
+    /// That the leaf that listeners show is noted, if it is not yet (see [`Material::noting`]), to be stored and then adopted.
+    ///
+    /// # Errors
+    /// What is held cannot be opened again.
+    pub fn noted(&self) -> Result<Option<Next<'_>>> {
+        self.next(|held| Ok(held.material.noting(held.shown().0.certificate())))
     }
 
     /// Another key for the server, to be stored and then adopted.
@@ -118,13 +128,13 @@ impl Holdings {
     /// # Errors
     /// It cannot be made.
     pub fn with_server_key(&self, now: i64) -> Result<Option<Next<'_>>> {
-        self.next(|material| material.with_server_key(now).map(Some))
+        self.next(|held| held.material.with_server_key(now).map(Some))
     }
 
-    fn next(&self, make: impl FnOnce(&Material) -> Result<Option<Material>>) -> Result<Option<Next<'_>>> {
+    fn next(&self, make: impl FnOnce(&Held) -> Result<Option<Material>>) -> Result<Option<Next<'_>>> {
         let alone = self.replacing.lock().unwrap_or_else(PoisonError::into_inner);
         let held = self.held.load();
-        let Some(material) = make(&held.material)? else { return Ok(None) };
+        let Some(material) = make(&held)? else { return Ok(None) };
         Ok(Some(Next { held: Held::open(material, held.external.clone())?, holdings: self, _alone: alone }))
     }
 

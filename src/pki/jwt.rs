@@ -3,7 +3,7 @@
 //!
 //! Call [`install`] once before anything else of this file, or of `jsonwebtoken`, is used.
 
-use super::{Error, KeyKind, KeyedCertificate, PublicJwk, PublicKey, Result, jwt_provider};
+use super::{Certificate, Error, KeyKind, KeyedCertificate, PublicJwk, PublicKey, Result, jwt_provider};
 use jsonwebtoken::dangerous::insecure_decode;
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk};
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
@@ -24,7 +24,9 @@ pub fn install() {
 pub struct Signer {
     header: Header,
     key: EncodingKey,
+    /// By the certificate, and by those that the key had before.
     public: PublicJwk,
+    former: Vec<PublicJwk>,
     verifier: Verifier,
 }
 
@@ -45,12 +47,27 @@ impl Signer {
         header.kid = Some(signing.certificate().fingerprint());
         let public = PublicJwk::of(signing.certificate(), &format!("{algorithm:?}"))?;
         let verifier = Verifier::new(signing.certificate().public_key())?;
-        Ok(Self { header, key, public, verifier })
+        Ok(Self { header, key, public, former: Vec::new(), verifier })
+    }
+
+    /// The same, known by those of `others` too that are certificates of the same key.
+    ///
+    /// # Errors
+    /// [`Error::BadDer`].
+    pub fn also_known_by(self, signing: &Certificate, others: &[Certificate]) -> Result<Self> {
+        let former = others.iter().filter(|other| other.public_key() == signing.public_key() && *other != signing);
+        let former = former.map(|other| PublicJwk::of(other, &self.public.alg)).collect::<Result<_>>()?;
+        Ok(Self { former, ..self })
     }
 
     /// The public half of the key.
     pub fn public_key(&self) -> &PublicJwk {
         &self.public
+    }
+
+    /// The same under every name that it has had, the current one first.
+    pub fn public_keys(&self) -> impl Iterator<Item = &PublicJwk> {
+        std::iter::once(&self.public).chain(&self.former)
     }
 
     /// Did this key sign a token, with this or another certificate of it?

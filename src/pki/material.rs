@@ -11,6 +11,8 @@ use std::fmt;
 const ROOT_YEARS: u16 = 30;
 const INTERMEDIATE_YEARS: u16 = 10;
 const SERVER_YEARS: u16 = 1;
+/// More leaves that were shown are not kept.
+const MOST_SHOWN: usize = 50;
 
 /// A certificate and its private key as they are stored: one PEM block each. The key is a secret.
 #[derive(Clone, Serialize, Deserialize, PartialEq, Eq)]
@@ -38,6 +40,10 @@ pub struct Material {
     /// good until they end; they stay here for longer, because the clock that says so may be wrong.
     #[serde(default)]
     pub retired: Vec<String>,
+    /// The leaves that listeners showed, whoever issued them, newest first, one PEM block each: tokens that were signed before a renewal
+    /// name the leaf of then.
+    #[serde(default)]
+    pub shown: Vec<String>,
     /// The leaf of the listeners, which also signs enrollment tokens; RSA of 2048 bits, because clients in use verify these with RS256 only; one year.
     pub server: Credential,
 }
@@ -53,7 +59,7 @@ impl Material {
         let root = Credential { certificate: root.pem(), key: root.key().to_pem() };
         let intermediate = intermediate(&root, now)?;
         let server = Credential { certificate: String::new(), key: PrivateKey::generate(KeyKind::Rsa)?.to_pem() };
-        let made = Self { root, intermediate, retired: Vec::new(), server };
+        let made = Self { root, intermediate, retired: Vec::new(), shown: Vec::new(), server };
         made.with_leaf(hosts, Validity::years(SERVER_YEARS, now))
     }
 
@@ -92,6 +98,17 @@ impl Material {
         let key = PrivateKey::generate(KeyKind::Rsa)?.to_pem();
         let next = Self { server: Credential { key, ..self.server.clone() }, ..self.clone() };
         next.with_leaf(&names, Validity::years(SERVER_YEARS, now))
+    }
+
+    /// The same with a leaf noted as the one that is shown; nothing if it is noted.
+    pub fn noting(&self, leaf: &Certificate) -> Option<Self> {
+        let leaf = leaf.pem();
+        if self.shown.first() == Some(&leaf) {
+            return None;
+        }
+        let others = self.shown.iter().filter(|other| **other != leaf).cloned();
+        let shown = std::iter::once(leaf.clone()).chain(others).take(MOST_SHOWN).collect();
+        Some(Self { shown, ..self.clone() })
     }
 
     fn with_intermediate(&self, now: i64) -> Result<Self> {

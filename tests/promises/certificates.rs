@@ -16,7 +16,10 @@ use overkeep::{
     config::{Config, Span},
     controller::{self, Controller},
     host::{Command, socket},
-    pki::{Certificate, PublicKey, jwt::Verifier},
+    pki::{
+        Certificate, PublicKey,
+        jwt::{Claimed, Verifier},
+    },
     store::Watch,
 };
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, PKCS_ECDSA_P384_SHA384};
@@ -207,8 +210,53 @@ fn a_new_server_key_lists_the_tokens_that_it_kills() {
     let end = house.clock.now().plus(DAY).to_string();
     house.admin.post(&format!("/enrollments/{}/refresh", text(&before["id"])), json!({ "expiresAt": end })).expect(200);
     assert!(verifies(&told(), &new));
-    assert!(!house.tell(Command::ListCertificates).contains("refuse"));
+    assert!(!house.tell(Command::ListCertificates).contains(text(&before["id"])));
     device.connect().log_in();
+}
+
+/// Whether a controller proves to somebody with a token under this key id that it holds the key, and shows the key under that id.
+fn knows(device: &Device, kid: &str) -> bool {
+    let nonce = "5f0c7f6e-3b1c-4d57-9a20-6b1f0f6f5e11";
+    let asked = json!({ "keyId": kid, "nonce": nonce });
+    let mut line = device.connect();
+    let (status, said) = line.answer("POST", "/edge/client/v1/enroll/challenge", "", Some(asked));
+    let keys: Json = serde_json::from_str(&line.ask("GET", "/edge/client/v1/enroll/jwks", "", None)).unwrap();
+    let keys = keys["keys"].as_array().unwrap();
+    let listed = keys.iter().find(|key| key["kid"] == kid);
+    if let Some(key) = listed {
+        assert!(status == 200 && said.contains(kid) && key["n"] == keys[0]["n"] && key["x"] == keys[0]["x"], "{said} {key}");
+    } else {
+        assert!(status == 400 && said.contains("COULD_NOT_VALIDATE") && said.contains("keyId"), "{said}");
+    }
+    listed.is_some()
+}
+
+/// The certificate under whose fingerprint an enrollment's token was signed.
+fn kid(enrollment: &Json) -> String {
+    Claimed::read(text(&enrollment["jwt"])).unwrap().key
+}
+
+#[test]
+fn who_holds_a_token_of_before_a_renewal_is_answered_as_long_as_its_key_lives() {
+    let house = House::standing_still();
+    let id = house.identity(&fresh("late"), json!({ "enrollment": { "ott": true } }));
+    let first = kid(&house.admin.get(&format!("/identities/{id}")).expect(200).data()["enrollment"]["ott"]);
+    let (clock, device) = (house.clock.clone(), Device::new(&house.clock, house.bound()));
+    for _ in 0..2 {
+        clock.advance(250 * DAY);
+        house.look_after();
+    }
+    let shown = device.connect().shown()[0].fingerprint();
+    assert!(shown != first && knows(&device, &first) && knows(&device, &shown) && !knows(&device, "other"));
+
+    let directory = house.closed();
+    let config = settings(directory.path());
+    let running = controller::start(&config, clock).unwrap();
+    let device = Device { at: running.bound(), ..device };
+    assert!(knows(&device, &first), "also after a restart");
+    ask(&socket::beside(&config.data), &Command::RenewKey).unwrap().unwrap();
+    assert!(!knows(&device, &first) && !knows(&device, &shown), "another key, and the one before is dead");
+    running.stop();
 }
 
 fn verifies(enrollment: &Json, key: &PublicKey) -> bool {
@@ -281,10 +329,17 @@ fn a_certificate_of_somebody_else_serves_the_listener_and_is_replaced_while_it_d
     house.look_after();
     assert_eq!(shown(), first, "nor is what has ended");
 
+    let before = kid(&told());
+    elsewhere.issue(&key, &files);
+    house.look_after();
+    assert_ne!(shown()[0], first[0], "another certificate");
+    assert!(knows(&device, &before), "of the same key");
+
     elsewhere.issue(&other, &files);
     house.look_after();
     let second = shown();
     assert_ne!(second[0], first[0]);
+    assert!(!knows(&device, &before));
     let status = house.tell(Command::ListCertificates);
     assert!(status.contains(text(&told()["id"])), "the key is another, so the token before is worth nothing: {status}");
     assert!(house.refused(Command::RenewKey).contains("tls.key"));
@@ -325,13 +380,21 @@ fn all_names_that_clients_are_told_stand_in_the_certificate_also_after_they_chan
     let urls = &version.data()["apiVersions"]["edge"]["v1"]["apiBaseUrls"];
     assert_eq!(*urls, json!(["https://one.test:1280/edge/client/v1", "https://[2001:db8::1]:1280/edge/client/v1"]));
     assert_eq!(running.advertised(), "one.test:1280");
+    let admin = trusting(&format!("https://{}", running.bound())).log_in("admin", running.generated_password().unwrap());
+    let late = json!({ "name": fresh("late"), "type": "Device", "isAdmin": false, "enrollment": { "ott": true } });
+    let late = admin.post("/identities", late).expect(201).id();
+    let status = |data: &Path| ask(&socket::beside(data), &Command::ListCertificates).unwrap().unwrap().join("\n");
+    assert!(!status(&config.data).contains(&late));
     running.stop();
 
     assert_eq!(restarted(&config, &start), first, "nothing changed");
     config.advertise = vec!["two.test:443".parse().unwrap(), "192.0.2.7:443".parse().unwrap()];
-    let second = restarted(&config, &start);
+    let (running, second) = start(&config);
     assert!(second.is_for("two.test") && second.is_for("192.0.2.7"));
     assert_eq!(second.public_key(), first.public_key());
+    let said = status(&config.data);
+    assert!(said.contains(&late) && said.contains("https://one.test:1280") && said.contains("/refresh"), "sent nowhere: {said}");
+    running.stop();
 }
 
 fn restarted(config: &Config, start: &impl Fn(&Config) -> (Controller, Certificate)) -> Certificate {

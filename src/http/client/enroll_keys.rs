@@ -14,7 +14,7 @@ use crate::{
 /// the same key.
 const DOMAIN: &str = "overkeep enrollment challenge: ";
 
-/// The keys that tokens are verified with.
+/// The key that tokens are verified with, under the id of each certificate that it has had: a token names that of its time.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Jwks")]
 pub struct KeySet {
@@ -23,7 +23,7 @@ pub struct KeySet {
 
 /// GET /enroll/jwks
 pub async fn keys(call: Call) -> Result<Bare<KeySet>> {
-    Ok(Bare(KeySet { keys: vec![call.holdings.signer().public_key().clone()] }))
+    Ok(Bare(KeySet { keys: call.holdings.signer().public_keys().cloned().collect() }))
 }
 
 /// Something new to be signed.
@@ -56,10 +56,9 @@ pub async fn challenge(call: Call, Body(asked): Body<NonceChallenge>) -> Result<
         return Err(Error::invalid("nonce", "must be a UUID", asked.nonce));
     }
     let signer = call.holdings.signer();
-    let key = signer.public_key().clone();
-    if key.kid != asked.key_id {
+    let Some(key) = signer.public_keys().find(|key| key.kid == asked.key_id).cloned() else {
         return Err(Error::invalid("keyId", "is not the key of this controller", asked.key_id));
-    }
+    };
     let message = format!("{DOMAIN}{}", asked.nonce);
     let signature = signer.sign_bytes(message.as_bytes()).map_err(|e| Error::Internal(format!("signing a nonce: {e}")))?;
     Ok(Bare(NonceSignature { signature, algorithm: key.alg, kid: key.kid, ca_pool: call.holdings.bundle_pem(call.now.seconds()) }))
