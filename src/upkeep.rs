@@ -1,7 +1,8 @@
 //! Work that nobody waits for: sessions that idled too long or lost their ground go, what is only known in memory is written down, and
 //! the controller's certificates are kept in time; what the history is not to keep any longer goes.
 //!
-//! Periodic, but for sessions in doubt, which are looked at as soon as a change was committed that may have taken their ground.
+//! Periodic, but for sessions in doubt, which are looked at as soon as a change was committed that may have taken their ground. What comes
+//! in very large numbers is done some at a time, so that neither others' writes nor a stop wait for all of it.
 //! Invariant: nothing here decides whether a session is over, it only clears away what is.
 
 use std::{
@@ -112,20 +113,21 @@ impl Upkeep {
         let interval = self.settings.sweep_interval.duration();
         // What endpoints had reported is lost with a restart, so that sessions which depend on it stand on nothing.
         let mut woken = Woken { doubts: BTreeSet::from([Doubt::Everything]), rounds: Vec::new() };
-        while waited(inbox, interval.saturating_sub(swept.elapsed()), &mut woken) {
+        // Whether there may be something left that was ended, also from before a restart.
+        let mut left = true;
+        while waited(inbox, if left { Duration::ZERO } else { interval.saturating_sub(swept.elapsed()) }, &mut woken) {
             let Woken { mut doubts, rounds } = std::mem::take(&mut woken);
             if swept.elapsed() >= interval || !rounds.is_empty() {
                 swept = Instant::now();
-                tell("ending idle sessions", self.sweep());
-                tell("looking after certificates", self.certificates.look_after(self.clock.now()));
-                self.refusals.write(&self.store, self.clock.now(), false);
-                tell("trimming the history", self.trim_history());
+                left = true;
+                self.look_around();
                 let again = owed || self.store.read(posture::depends_on_time).unwrap_or(true);
                 doubts.extend(again.then_some(Doubt::Everything));
             }
             let reviewed = self.review(&doubts);
             owed = reviewed.is_err() || (owed && !doubts.contains(&Doubt::Everything));
             tell("ending sessions that lost their ground", reviewed);
+            left = left && self.clear(!rounds.is_empty());
             if written.elapsed() >= self.settings.activity_interval.duration() || !rounds.is_empty() {
                 written = Instant::now();
                 tell("writing activity", self.write_activity());
@@ -133,6 +135,24 @@ impl Upkeep {
         }
         tell("writing activity", self.write_activity());
         self.refusals.write(&self.store, self.clock.now(), true);
+    }
+
+    /// What is done in each round.
+    fn look_around(&self) {
+        tell("ending idle sessions", self.sweep());
+        tell("looking after certificates", self.certificates.look_after(self.clock.now()));
+        self.refusals.write(&self.store, self.clock.now(), false);
+        tell("trimming the history", self.trim_history());
+    }
+
+    /// Clears away some of what was ended all at once, or everything. Says whether there may be more.
+    fn clear(&self, everything: bool) -> bool {
+        loop {
+            let more = tell("clearing away what was ended", self.store.clear_ended(self.settings.sweep_batch)).unwrap_or(false);
+            if !(more && everything) {
+                return more;
+            }
+        }
     }
 
     /// Drops the oldest rows of the history.
@@ -190,32 +210,23 @@ impl Upkeep {
 
     /// Deletes sessions that are over, in batches.
     fn sweep(&self) -> Result<()> {
-        let mut over = Vec::new();
-        self.store.read(|tx| {
-            tx.each::<ApiSession>(|session| {
-                over.extend(self.sessions.is_over(&session).then(|| session.id.clone()));
-                Ok(())
-            })
-        })?;
-        for batch in over.chunks(self.settings.sweep_batch) {
-            let batch: Vec<Id<ApiSession>> = batch.to_vec();
-            self.changes.run_blocking(move |change| {
-                for id in &batch {
-                    if change.find(id)?.is_some() {
-                        change.delete(id)?;
-                    }
+        for batch in self.sessions.over().chunks(self.settings.sweep_batch) {
+            let batch = batch.to_vec();
+            let gone = self.changes.run_blocking(move |change| {
+                let mut gone = Vec::new();
+                for id in batch {
+                    if change.find(&id)?.is_some() { change.delete(&id)? } else { gone.push(id) }
                 }
-                Ok(())
+                Ok(gone)
             })?;
+            gone.iter().for_each(|id| self.sessions.forget(id.as_str()));
         }
         Ok(())
     }
 }
 
-fn tell(what: &str, result: Result<()>) {
-    if let Err(error) = result {
-        tracing::warn!(%error, "{what} failed");
-    }
+fn tell<T>(what: &str, result: Result<T>) -> Option<T> {
+    result.inspect_err(|error| tracing::warn!(%error, "{what} failed")).ok()
 }
 
 /// Waits for notes, or for the time to pass, and takes all notes that are there. Says whether to go on.

@@ -4,7 +4,7 @@ use rustls::pki_types::CertificateDer;
 use uuid::Uuid;
 
 use super::{
-    Passwords, Tally, mfa,
+    Passwords, Place, Tally, mfa,
     trust::{self, Judgement},
 };
 use crate::{
@@ -173,12 +173,15 @@ fn stands(tx: &Read<'_>, principal: &Principal) -> Result<bool> {
     })
 }
 
-/// Opens a session for a principal.
+/// Opens a session for a principal, in the place that is kept for it.
 ///
 /// # Errors
 /// The identity has gone meanwhile, or the store refuses.
-pub async fn open(changes: &Changes, principal: Principal, surroundings: Surroundings) -> Result<Record<ApiSession>> {
-    changes.known_as(&principal.identity).run(move |change| open_in(change, principal, surroundings)).await
+pub async fn open(changes: &Changes, principal: Principal, surroundings: Surroundings, place: Place) -> Result<Record<ApiSession>> {
+    let identity = principal.identity.clone();
+    let job = move |change: &Change<'_, '_>| open_in(change, principal, surroundings).map(|session| (session, place));
+    // The place is given back when the session counts itself, whoever waits for it, or when it is clear that there will be none.
+    changes.known_as(&identity).run(job).await.map(|(session, _)| session)
 }
 
 fn open_in(change: &Change<'_, '_>, principal: Principal, surroundings: Surroundings) -> Result<Record<ApiSession>> {
@@ -203,6 +206,7 @@ fn open_in(change: &Change<'_, '_>, principal: Principal, surroundings: Surround
     };
     let mut session = Record::new(Id::from_text(ApiSession::new_id()), change.now(), session);
     session.state.ca_id = principal.ground.ca().cloned();
+    session.state.era = change.era()?;
     let session = change.insert(session)?;
     if let Some(certificate) = principal.certificate {
         session_certificate::add(change, &session.id, &certificate)?;

@@ -13,6 +13,7 @@ pub mod login;
 pub mod mfa;
 mod passwords;
 mod refusals;
+mod room;
 mod sessions;
 mod tokens;
 pub mod trust;
@@ -21,6 +22,7 @@ pub use codes::Codes;
 pub use failures::Tally;
 pub use passwords::Passwords;
 pub use refusals::{Refusals, Refused};
+pub use room::Place;
 pub use sessions::Sessions;
 pub use tokens::Tokens;
 

@@ -13,12 +13,12 @@ use std::{
     time::Duration,
 };
 
-use super::Caller;
+use super::{Caller, Place, room::Room};
 use crate::{
     clock::{Clock, Timestamp},
-    entity::{ApiSession, AuthPolicy, AuthQuery, Entity, ExternalJwtSigner, FactsExt, Id, Identity, Kind, Record},
-    error::{Error, Result},
-    store::{Kept, Noting, Store},
+    entity::{ApiSession, AuthPolicy, AuthQuery, Authenticator, Entity, ExternalJwtSigner, Facts, FactsExt, Id, Identity, Kind, Record},
+    error::Result,
+    store::{Ending, Event, Kept, Noting, Store},
 };
 
 /// What is known of sessions beside their records. Cheap to clone.
@@ -28,21 +28,23 @@ pub struct Sessions {
     /// When this began to follow the store, by the steady clock.
     began: Timestamp,
     timeout: Duration,
-    /// An identity may have so many.
-    most: usize,
-    active: Arc<Mutex<HashMap<String, Activity>>>,
-    /// How many each identity has, by its id.
-    held: Arc<Mutex<HashMap<String, usize>>>,
+    active: Arc<Mutex<Active>>,
+    room: Room,
     /// Callers by token: clients ask again and again.
     callers: Kept<Caller>,
 }
 
-/// Where to come back who has too many sessions, in seconds; some of them may have idled out by then.
-const RETRY: u32 = 60;
 /// Callers that are kept, of about 2 KB each.
 const CALLERS: usize = 20_000;
 /// What a caller is made of.
-const MADE_OF: &[Kind] = &[ApiSession::KIND, Identity::KIND, AuthPolicy::KIND, ExternalJwtSigner::KIND];
+const MADE_OF: &[Kind] = &[ApiSession::KIND, Identity::KIND, Authenticator::KIND, AuthPolicy::KIND, ExternalJwtSigner::KIND];
+
+/// When each session was last active.
+struct Active {
+    by_id: HashMap<String, Activity>,
+    /// None of them was so earlier than this, by the steady clock.
+    since: Timestamp,
+}
 
 #[derive(Clone, Copy)]
 struct Activity {
@@ -59,50 +61,48 @@ impl Sessions {
     /// The store cannot be read.
     pub fn following(store: &Store, clock: Clock, timeout: Duration, most: usize) -> Result<Self> {
         let callers = Kept::following(store, |kind| MADE_OF.contains(&kind), CALLERS);
-        let (active, held) = (Arc::default(), Arc::default());
-        let sessions = Self { began: clock.steady(), clock, timeout, most, active, held, callers };
+        let began = clock.steady();
+        let active = Arc::new(Mutex::new(Active { by_id: HashMap::new(), since: began }));
+        let sessions = Self { began, clock, timeout, active, room: Room::new(most), callers };
         let told = sessions.clone();
-        store.subscribe(move |events| {
-            for event in events {
-                match event.of::<ApiSession>() {
-                    Some((None, Some(opened))) => {
-                        told.note(opened.id.as_str(), true);
-                        told.count(&opened.spec.identity_id, true);
-                    }
-                    Some((Some(ended), None)) => {
-                        told.forget(ended.id.as_str());
-                        told.count(&ended.spec.identity_id, false);
-                    }
-                    _ => {}
-                }
-            }
-        });
+        store.subscribe(move |events| events.iter().for_each(|event| told.hear(event)));
         store.read(|tx| {
             tx.each::<ApiSession>(|session| {
-                sessions.count(&session.spec.identity_id, true);
+                let identity = &session.spec.identity_id;
+                sessions.room.ended(identity, tx.ended(ApiSession::KIND, "identity", identity.as_str())?);
+                sessions.room.opened(&session);
+                sessions.recall(&session);
                 Ok(())
             })
         })?;
         Ok(sessions)
     }
 
-    fn count(&self, identity: &Id<Identity>, one_more: bool) {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = held.get(identity.as_str()).copied().unwrap_or_default();
-        match if one_more { count + 1 } else { count.saturating_sub(1) } {
-            0 => drop(held.remove(identity.as_str())),
-            count => drop(held.insert(identity.as_str().to_owned(), count)),
+    fn hear(&self, event: &Event) {
+        match event.of::<ApiSession>() {
+            Some((None, Some(opened))) => {
+                self.note(opened.id.as_str(), true);
+                self.room.opened(opened);
+            }
+            Some((Some(gone), None)) => {
+                self.forget(gone.id.as_str());
+                self.room.deleted(gone);
+            }
+            Some((None, None)) => {
+                if let Some(Ending { value, era, .. }) = event.ending.as_ref().filter(|ending| ending.field == "identity") {
+                    self.room.ended(&Id::from_text(value.as_str()), *era);
+                }
+            }
+            _ => {}
         }
     }
 
-    /// Whether an identity may have another session. Log-ins that are under way at the same time do not know of each other.
+    /// Keeps a place for a session that an identity is about to open.
     ///
     /// # Errors
-    /// [`Error::Busy`]: it has as many as it may.
-    pub fn admit(&self, identity: &Id<Identity>) -> Result<()> {
-        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let full = held.get(identity.as_str()).is_some_and(|held| *held >= self.most);
-        if full { Err(Error::Busy { retry_after: RETRY }) } else { Ok(()) }
+    /// [`Error::Busy`](crate::error::Error::Busy): it has as many as it may, those included that are about to be opened.
+    pub fn admit(&self, identity: &Id<Identity>) -> Result<Place> {
+        self.room.admit(identity)
     }
 
     /// How long a session may idle.
@@ -156,31 +156,57 @@ impl Sessions {
     /// For how long nothing was heard from a session. One that was not heard of since this began idles since then at least, whatever
     /// date a clock that was wrong gave it.
     fn idled(&self, session: &Record<ApiSession>) -> Duration {
-        let seen = self.with(|active| active.get(session.id.as_str()).map(|activity| activity.at));
-        self.clock.steady().since(seen.unwrap_or_else(|| session.spec.last_activity_at.min(self.began)))
+        let seen = self.with(|active| active.by_id.get(session.id.as_str()).map(|activity| activity.at));
+        self.clock.steady().since(seen.unwrap_or_else(|| self.recorded(session)))
+    }
+
+    fn recorded(&self, session: &Record<ApiSession>) -> Timestamp {
+        session.spec.last_activity_at.min(self.began)
+    }
+
+    /// Takes from its record when a session was last active.
+    fn recall(&self, session: &Record<ApiSession>) {
+        let at = self.recorded(session);
+        self.with(|active| {
+            active.since = active.since.min(at);
+            active.by_id.insert(session.id.to_string(), Activity { at, written: true });
+        });
+    }
+
+    /// The sessions that idled too long. Costs nothing while none can have.
+    pub fn over(&self) -> Vec<Id<ApiSession>> {
+        let now = self.clock.steady();
+        self.with(|active| {
+            if now.since(active.since) <= self.timeout {
+                return Vec::new();
+            }
+            active.since = active.by_id.values().map(|activity| activity.at).min().unwrap_or(now);
+            let over = active.by_id.iter().filter(|(_, activity)| now.since(activity.at) > self.timeout);
+            over.map(|(id, _)| Id::from_text(id.as_str())).collect()
+        })
     }
 
     /// Notes that a session is active, which its record says already if it is `written`.
     fn note(&self, id: &str, written: bool) {
         let at = self.clock.steady();
-        self.with(|active| match active.get_mut(id) {
+        self.with(|active| match active.by_id.get_mut(id) {
             Some(activity) => *activity = Activity { at, written },
             None => {
-                active.insert(id.to_owned(), Activity { at, written });
+                active.by_id.insert(id.to_owned(), Activity { at, written });
             }
         });
     }
 
     /// Forgets a session that ended.
     pub fn forget(&self, id: &str) {
-        self.with(|active| active.remove(id));
+        self.with(|active| active.by_id.remove(id));
     }
 
     /// The activities that were not written yet, as the host's clock would show them now; from now on they count as written.
     pub fn take_unwritten(&self) -> Vec<(Id<ApiSession>, Timestamp)> {
         let (now, steady) = (self.clock.now(), self.clock.steady());
         self.with(|active| {
-            let unwritten = active.iter_mut().filter(|(_, activity)| !activity.written);
+            let unwritten = active.by_id.iter_mut().filter(|(_, activity)| !activity.written);
             unwritten
                 .map(|(id, activity)| {
                     activity.written = true;
@@ -194,14 +220,14 @@ impl Sessions {
     pub fn owe<'a>(&self, taken: impl Iterator<Item = &'a Id<ApiSession>>) {
         self.with(|active| {
             for id in taken {
-                if let Some(activity) = active.get_mut(id.as_str()) {
+                if let Some(activity) = active.by_id.get_mut(id.as_str()) {
                     activity.written = false;
                 }
             }
         });
     }
 
-    fn with<T>(&self, work: impl FnOnce(&mut HashMap<String, Activity>) -> T) -> T {
+    fn with<T>(&self, work: impl FnOnce(&mut Active) -> T) -> T {
         work(&mut self.active.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

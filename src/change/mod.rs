@@ -204,11 +204,15 @@ impl Change<'_, '_> {
         self.tx.delete(id)
     }
 
-    /// Deletes the records of a kind whose indexed field or reference has this value, and what goes with them.
+    /// Deletes the records of a kind whose indexed field or reference has this value, and what goes with them. Of a kind that can have very
+    /// many they only end here, and are cleared away later (`store/ending.rs`).
     ///
     /// # Errors
     /// As in [`Change::delete`].
     pub fn delete_linked<E: Lifecycle>(&self, field: &'static str, value: &str) -> Result<()> {
+        if self.tx.end_if_many::<E>(field, value)? {
+            return Ok(());
+        }
         let ids = crate::entity::Facts::ids(self.tx, E::KIND, field, value)?;
         ids.into_iter().try_for_each(|id| self.delete(&Id::<E>::from_text(id)))
     }

@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Action, Authenticator, Ca, ConfigType, Entity, EntityRef, ExternalJwtSigner, Facts, FactsExt, Field, Id, Identity, Kind, Logged,
-    OnDelete, Record, Reference, Stored,
+    Action, Authenticator, Ca, ConfigType, Entity, EntityRef, Era, ExternalJwtSigner, Facts, FactsExt, Field, Id, Identity, Kind, Logged,
+    OnDelete, Record, Reference, Stored, kind::unreadable,
 };
 use crate::{
     clock::Timestamp,
@@ -91,6 +91,21 @@ pub struct State {
     pub ca_id: Option<Id<Ca>>,
     /// When a one-time code was last accepted in it.
     pub passed_at: Option<Timestamp>,
+    /// When it was opened, counted in endings.
+    pub era: Era,
+}
+
+/// As version 2 stored it.
+#[derive(Deserialize)]
+struct StateBeforeEras {
+    ca_id: Option<Id<Ca>>,
+    passed_at: Option<Timestamp>,
+}
+
+impl From<StateBeforeEras> for State {
+    fn from(StateBeforeEras { ca_id, passed_at }: StateBeforeEras) -> Self {
+        Self { ca_id, passed_at, era: 0 }
+    }
 }
 
 /// An API session as administrators and its owner see it.
@@ -222,13 +237,22 @@ impl Entity for ApiSession {
     const LINKS: &'static [&'static str] = &["sessions"];
     const LOGGED: Logged =
         Logged::Visits { comes: Action::Login, goes: Action::Logout, shown: &["identityId", "authenticatorId", "ipAddress"] };
-    const VERSION: u8 = 2;
+    const ENDS_BY: &'static [&'static str] = &["identity", "authenticator", "ca"];
+    const VERSION: u8 = 3;
     type State = State;
     type View = View;
 
+    fn era(record: &Record<Self>) -> Era {
+        record.state.era
+    }
+
     /// Version 1 had no state.
-    fn upgrade(_: u8, old: &mut impl Stored) -> Result<(Self, State)> {
-        old.read::<Self, ()>(Self::DISK).map(|(spec, ())| (spec, State::default()))
+    fn upgrade(version: u8, old: &mut impl Stored) -> Result<(Self, State)> {
+        match version {
+            1 => old.read::<Self, ()>(Self::DISK).map(|(spec, ())| (spec, State::default())),
+            2 => old.read::<Self, StateBeforeEras>(Self::DISK).map(|(spec, state)| (spec, state.into())),
+            _ => Err(unreadable(version)),
+        }
     }
 
     fn view(record: &Record<Self>, facts: &dyn Facts) -> Result<View> {

@@ -158,6 +158,7 @@ impl Entity for Authenticator {
         Reference::to::<Identity>("identity", |r| vec![r.spec.identity_id.as_str()], OnDelete::Cascade),
         Reference::to::<Ca>("ca", |r| r.state.ca_id.iter().map(Id::as_str).collect(), OnDelete::Cascade),
     ];
+    const ENDS_BY: &'static [&'static str] = &["ca"];
     const LOGGED: Logged = Logged::Changes { secret: &["/credential/updb/password"], quiet: &[] };
     type State = State;
     type View = View;

@@ -135,6 +135,7 @@ impl Entity for Enrollment {
         Reference::to::<TransitRouter>("transitRouter", |r| text(&r.spec.transit_router_id).into_iter().collect(), OnDelete::Cascade),
         Reference::to::<Ca>("caId", |r| text(&r.spec.ca_id).into_iter().collect(), OnDelete::Cascade),
     ];
+    const ENDS_BY: &'static [&'static str] = &["caId"];
     const LOGGED: Logged = Logged::Changes { secret: &["/token", "/jwt"], quiet: &[] };
     type State = ();
     type View = View;

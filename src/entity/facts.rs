@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{AnyRecord, Entity, Id, Kind, Record};
+use super::{AnyRecord, Entity, Era, Id, Kind, Record, ending};
 use crate::{
     clock::Timestamp,
     error::{Error, Result},
@@ -28,6 +28,19 @@ pub trait Facts {
     /// The file cannot be read.
     fn any(&self, kind: Kind, field: &'static str, value: &str) -> Result<bool>;
 
+    /// The era that began when all records of a kind with this value in one of [`Entity::ENDS_BY`] were ended; 0: they were not, or none is
+    /// left.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    fn ended(&self, kind: Kind, field: &'static str, value: &str) -> Result<Era>;
+
+    /// Whether there may be any that were ended and are not cleared away yet.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    fn any_ended(&self) -> Result<bool>;
+
     /// The connection of a router, while it has one.
     fn link(&self, router: &str) -> Option<Link>;
 
@@ -46,7 +59,7 @@ pub struct Link {
 
 /// The same questions, typed.
 pub trait FactsExt {
-    /// The record with an id, if there is one.
+    /// The record with an id, if there is one. One that was ended is not there any more.
     ///
     /// # Errors
     /// It is damaged, or the file cannot be read.
@@ -63,20 +76,74 @@ pub trait FactsExt {
     /// # Errors
     /// As in [`FactsExt::find`].
     fn linked<E: Entity>(&self, field: &'static str, value: &str) -> Result<Vec<Record<E>>>;
+
+    /// Whether there is any such record.
+    ///
+    /// # Errors
+    /// As in [`FactsExt::find`].
+    fn has<E: Entity>(&self, field: &'static str, value: &str) -> Result<bool>;
+}
+
+fn missing(kind: Kind, id: String) -> Error {
+    Error::NotFound { kind: kind.name, id, field: None }
+}
+
+impl<F: Facts + ?Sized> Facts for &F {
+    fn record(&self, kind: Kind, id: &str) -> Result<Option<AnyRecord>> {
+        (**self).record(kind, id)
+    }
+    fn ids(&self, kind: Kind, field: &'static str, value: &str) -> Result<Vec<String>> {
+        (**self).ids(kind, field, value)
+    }
+    fn any(&self, kind: Kind, field: &'static str, value: &str) -> Result<bool> {
+        (**self).any(kind, field, value)
+    }
+    fn ended(&self, kind: Kind, field: &'static str, value: &str) -> Result<Era> {
+        (**self).ended(kind, field, value)
+    }
+    fn any_ended(&self) -> Result<bool> {
+        (**self).any_ended()
+    }
+    fn link(&self, router: &str) -> Option<Link> {
+        (**self).link(router)
+    }
+    fn now(&self) -> Timestamp {
+        (**self).now()
+    }
 }
 
 impl<F: Facts + ?Sized> FactsExt for F {
     fn find<E: Entity>(&self, id: &Id<E>) -> Result<Option<Record<E>>> {
         let Some(found) = self.record(E::KIND, id.as_str())? else { return Ok(None) };
-        found.downcast().map(|record| Some(*record)).map_err(|_| Error::Internal(format!("a {} is of another kind", E::KIND.name)))
+        let record = found.downcast::<Record<E>>().map_err(|_| Error::Internal(format!("a {} is of another kind", E::KIND.name)))?;
+        Ok(ending::stands(&record, &self)?.then_some(*record))
     }
 
     fn get<E: Entity>(&self, id: &Id<E>) -> Result<Record<E>> {
-        self.find(id)?.ok_or_else(|| Error::NotFound { kind: E::KIND.name, id: id.to_string(), field: None })
+        self.find(id)?.ok_or_else(|| missing(E::KIND, id.to_string()))
     }
 
     fn linked<E: Entity>(&self, field: &'static str, value: &str) -> Result<Vec<Record<E>>> {
-        let ids = self.ids(E::KIND, field, value)?;
-        ids.into_iter().map(|id| self.get(&Id::from_text(id))).collect()
+        let mut records = Vec::new();
+        for id in self.ids(E::KIND, field, value)? {
+            match self.find(&Id::from_text(id.as_str()))? {
+                Some(record) => records.push(record),
+                None if E::ENDS_BY.is_empty() => return Err(missing(E::KIND, id)),
+                None => {}
+            }
+        }
+        Ok(records)
+    }
+
+    fn has<E: Entity>(&self, field: &'static str, value: &str) -> Result<bool> {
+        if E::ENDS_BY.is_empty() || !self.any_ended()? {
+            return self.any(E::KIND, field, value);
+        }
+        for id in self.ids(E::KIND, field, value)? {
+            if self.find(&Id::<E>::from_text(id))?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }

@@ -192,7 +192,7 @@ impl Entity for Identity {
             disabled: state.disabled_at.is_some() && state.is_disabled(facts.now()),
             disabled_at: state.disabled_at,
             disabled_until: state.disabled_until,
-            has_api_session: facts.any(ApiSession::KIND, "identity", id)?,
+            has_api_session: facts.has::<ApiSession>("identity", id)?,
             has_edge_router_connection: false,
             is_mfa_enabled: facts.linked::<Mfa>("identity", id)?.iter().any(|mfa| mfa.spec.is_verified),
             name: spec.name,

@@ -5,7 +5,7 @@ use std::any::Any;
 use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::{Facts, Field, Logged, Record, Reference};
+use super::{Era, Facts, Field, Logged, Record, Reference};
 use crate::error::{Error, Result};
 
 /// The names of a kind.
@@ -44,6 +44,9 @@ pub trait Entity: Serialize + DeserializeOwned + Clone + Send + Sync + 'static {
     const REQUIRED_ON_REPLACE: &'static [&'static str] = &[];
     /// Fields that requests know by another name: the field and the member. Errors speak of the member.
     const MEMBERS: &'static [(&'static str, &'static str)] = &[];
+    /// Indexed fields and references by whose value very many of its records can end at once (`ending.rs`): what rests on a credential that
+    /// goes, say. They count as gone then, and are cleared away while nobody waits.
+    const ENDS_BY: &'static [&'static str] = &[];
     /// How the spec is stored.
     const DISK: Disk = Disk::Binary;
     /// What the history tells of it.
@@ -67,6 +70,11 @@ pub trait Entity: Serialize + DeserializeOwned + Clone + Send + Sync + 'static {
         Ok(())
     }
 
+    /// The era that a record was made in, where its like may be made again after they ended all at once.
+    fn era(_record: &Record<Self>) -> Era {
+        0
+    }
+
     /// How a record looks on the wire.
     ///
     /// # Errors
@@ -78,13 +86,18 @@ pub trait Entity: Serialize + DeserializeOwned + Clone + Send + Sync + 'static {
     /// # Errors
     /// The version is not known, or the bytes are no record of it.
     fn upgrade(version: u8, _old: &mut impl Stored) -> Result<(Self, Self::State)> {
-        Err(Error::Internal(format!("version {version} is not one this release reads")))
+        Err(unreadable(version))
     }
 
     /// Further `_links` beside `self` and [`Entity::LINKS`]: name and target.
     fn links(_record: &Record<Self>) -> Vec<(&'static str, String)> {
         Vec::new()
     }
+}
+
+/// The refusal of a version that [`Entity::upgrade`] does not know.
+pub fn unreadable(version: u8) -> Error {
+    Error::Internal(format!("version {version} is not one this release reads"))
 }
 
 /// The stored spec and state of one record, as yet unread.

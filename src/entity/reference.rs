@@ -1,7 +1,10 @@
 //! References: which records of other kinds a record names, and what their deletion does to it.
 
 use super::{Entity, Facts, FactsExt, Id, Kind, Record, Seen, Words};
-use crate::query::{Subject, Vocabulary};
+use crate::{
+    error::Result,
+    query::{Subject, Vocabulary},
+};
 
 /// What the deletion of a record does to one that refers to it.
 pub enum OnDelete<E: Entity> {
@@ -24,6 +27,8 @@ pub struct Reference<E: Entity> {
     pub on_delete: OnDelete<E>,
     pub(super) words: fn() -> &'static dyn Vocabulary,
     pub(super) visit: Visit,
+    /// Whether what it names was not ended along with many others.
+    pub stands: fn(&dyn Facts, &str) -> Result<bool>,
 }
 
 /// Shows a record with an id, if there is one.
@@ -32,8 +37,12 @@ type Visit = fn(&dyn Facts, &str, &mut dyn FnMut(&dyn Subject));
 impl<E: Entity> Reference<E> {
     /// Ids of kind `T`.
     pub const fn to<T: Entity>(field: &'static str, ids: for<'r> fn(&'r Record<E>) -> Vec<&'r str>, on_delete: OnDelete<E>) -> Self {
-        Self { field, kind: T::KIND, ids, on_delete, words: words::<T>, visit: visit::<T> }
+        Self { field, kind: T::KIND, ids, on_delete, words: words::<T>, visit: visit::<T>, stands: stands::<T> }
     }
+}
+
+fn stands<T: Entity>(facts: &dyn Facts, id: &str) -> Result<bool> {
+    Ok(T::ENDS_BY.is_empty() || facts.find::<T>(&Id::from_text(id))?.is_some())
 }
 
 fn words<T: Entity>() -> &'static dyn Vocabulary {

@@ -58,6 +58,7 @@ impl Entity for Session {
         Reference::to::<Identity>("identity", |r| vec![r.spec.identity_id.as_str()], OnDelete::Cascade),
         Reference::to::<Service>("service", |r| vec![r.spec.service_id.as_str()], OnDelete::Cascade),
     ];
+    const ENDS_BY: &'static [&'static str] = &["apiSession", "identity", "service"];
     const LINKS: &'static [&'static str] = &["route-path"];
     const LOGGED: Logged = Logged::Nothing;
     type State = ();

@@ -40,6 +40,7 @@ impl Entity for SessionCertificate {
     ];
     const REFERENCES: &'static [Reference<Self>] =
         &[Reference::to::<ApiSession>("apiSession", |r| vec![r.spec.api_session_id.as_str()], OnDelete::Cascade)];
+    const ENDS_BY: &'static [&'static str] = &["apiSession", "fingerprint"];
     const LOGGED: Logged = Logged::Nothing;
     type State = ();
     type View = View;

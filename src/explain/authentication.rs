@@ -82,7 +82,7 @@ pub fn judge(tx: &Read<'_>, identity: &Record<Identity>) -> Result<(Authenticati
     let issued = tx.linked::<Enrollment>("identity", id)?;
     let outstanding = issued.iter().max_by_key(|enrollment| enrollment.spec.expires_at);
     // Whoever has a session need not log in.
-    if credentials.is_empty() && !tx.any::<ApiSession>("identity", id)? {
+    if credentials.is_empty() && !tx.has::<ApiSession>("identity", id)? {
         obstacles.push(edits::no_credential(identity, outstanding, now));
     }
     let (state, until) = match (shut_out, identity.state.disabled_until, outstanding) {

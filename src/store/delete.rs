@@ -1,8 +1,9 @@
-//! What goes with a record: a walk over the index from it to everything that refers to it, first looking, then deleting.
+//! What goes with a record: a walk over the index from it to everything that refers to it, first looking, then deleting. What may be very
+//! much is ended instead, once it is (`ending.rs`).
 
 use std::collections::BTreeSet;
 
-use super::{Tx, registry::Rule};
+use super::{Tx, ending::AT_ONCE, registry::Rule};
 use crate::{
     entity::{Facts, Kind},
     error::{Error, Result},
@@ -22,6 +23,8 @@ struct Plan {
     known: BTreeSet<Node>,
     /// Who forgets whom.
     clear: BTreeSet<(Node, Node)>,
+    /// Who is too many to be deleted: a kind's place, a field and the value that they have in it.
+    endings: Vec<(usize, &'static str, String)>,
     /// Who stands in the way, and by which reference.
     held: Vec<(&'static str, Node)>,
 }
@@ -50,7 +53,7 @@ pub(super) fn delete(tx: &Tx<'_>, kind: Kind, id: &str) -> Result<()> {
     for (place, id) in plan.doomed.iter().rev() {
         (registry.entry(*place)?.remove)(tx, id)?;
     }
-    Ok(())
+    plan.endings.into_iter().try_for_each(|(place, field, value)| tx.end(registry.entry(place)?.kind, field, &value))
 }
 
 fn plan(tx: &Tx<'_>, first: Node) -> Result<Plan> {
@@ -61,7 +64,16 @@ fn plan(tx: &Tx<'_>, first: Node) -> Result<Plan> {
     while let Some(node) = plan.doomed.get(at).cloned() {
         at += 1;
         for (place, edge) in registry.edges_to(registry.entry(node.0)?.kind) {
-            for id in tx.ids(registry.entry(place)?.kind, edge.field, &node.1)? {
+            let entry = registry.entry(place)?;
+            if edge.rule == Rule::Cascade && entry.ends_by.contains(&edge.field) {
+                let most = AT_ONCE.saturating_sub(plan.doomed.len());
+                match tx.few_ids(entry.kind, edge.field, &node.1, most)? {
+                    Some(few) => few.into_iter().for_each(|id| plan.doom((place, id))),
+                    None => plan.endings.push((place, edge.field, node.1.clone())),
+                }
+                continue;
+            }
+            for id in tx.ids(entry.kind, edge.field, &node.1)? {
                 match edge.rule {
                     Rule::Cascade => plan.doom((place, id)),
                     Rule::Clear => {

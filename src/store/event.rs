@@ -3,9 +3,9 @@
 use std::{any::Any, sync::Arc};
 
 use super::{IndexEntry, kept::Mark};
-use crate::entity::{Entity, Kind, Record};
+use crate::entity::{Entity, Era, Kind, Record};
 
-/// One record that was created (no `old`), changed, or deleted (no `new`), or whose index was mended (neither). A transaction that touches a record twice tells it twice.
+/// One record that was created (no `old`), changed, or deleted (no `new`), or whose index was mended (neither); or very many that ended. A transaction that touches a record twice tells it twice.
 #[derive(Clone)]
 pub struct Event {
     pub kind: Kind,
@@ -14,8 +14,19 @@ pub struct Event {
     pub old: Option<Arc<dyn Any + Send + Sync>>,
     /// The record after, a `Record<E>` of the kind.
     pub new: Option<Arc<dyn Any + Send + Sync>>,
+    /// All records of the kind that have a value were ended; no single one of them is told then.
+    pub ending: Option<Ending>,
     /// The questions that have another answer now.
     pub(super) marks: Vec<Mark>,
+}
+
+/// The end of all records of a kind that had a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ending {
+    pub field: &'static str,
+    pub value: String,
+    /// Those of earlier eras are over.
+    pub era: Era,
 }
 
 impl Event {
@@ -29,12 +40,18 @@ impl Event {
         let values = moved.filter_map(|entry| entry.key.get(..entry.prefix)).map(Mark::of_value);
         let marks = std::iter::once(Mark::of_record(E::KIND, &id)).chain(values).collect();
         let shared = |record| Arc::new(record) as Arc<dyn Any + Send + Sync>;
-        Some(Self { kind: E::KIND, id, old: old.map(shared), new: new.map(shared), marks })
+        Some(Self { kind: E::KIND, id, old: old.map(shared), new: new.map(shared), ending: None, marks })
     }
 
     /// An entry of the index that was mended, without a change to its record. Tells what is kept in memory, and nobody else.
     pub(super) fn mended(kind: Kind, id: &str, prefix: &[u8]) -> Self {
-        Self { kind, id: id.to_owned(), old: None, new: None, marks: vec![Mark::of_value(prefix)] }
+        Self { kind, id: id.to_owned(), old: None, new: None, ending: None, marks: vec![Mark::of_value(prefix)] }
+    }
+
+    /// The end of very many records.
+    pub(super) fn ended(kind: Kind, ending: Ending) -> Self {
+        let marks = vec![Mark::of_ending(kind, ending.field, &ending.value)];
+        Self { kind, id: String::new(), old: None, new: None, ending: Some(ending), marks }
     }
 
     /// The record before and after, if the event is about this kind.

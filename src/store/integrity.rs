@@ -19,7 +19,10 @@ use super::{
     tables::{Keys, Table},
     turn::Turn,
 };
-use crate::error::{Error, Result};
+use crate::{
+    entity::Facts,
+    error::{Error, Result},
+};
 
 /// At most this many findings are told.
 const TOLD: usize = 1000;
@@ -219,7 +222,7 @@ impl Inspection<'_> {
             }
         }
         for target in targets {
-            if !self.read.exists(target.kind, &target.id)? {
+            if !self.read.exists(target.kind, &target.id)? && Facts::ended(self.read, entry.kind, target.field, &target.id)? == 0 {
                 let held = rules(entry, target.field, target.kind).any(|rule| rule == Rule::Restrict);
                 let remedy = if held { Remedy::None } else { Remedy::Target { place, id: id.into() } };
                 let description =

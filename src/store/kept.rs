@@ -14,7 +14,7 @@ use std::{
 use super::{Store, index};
 use crate::{
     clock::Timestamp,
-    entity::{AnyRecord, Facts, Kind, RouterLink},
+    entity::{AnyRecord, Era, Facts, Kind, RouterLink},
     error::Result,
 };
 
@@ -36,6 +36,11 @@ impl Mark {
     /// What the record with an id is.
     pub fn of_record(kind: Kind, id: &str) -> Self {
         Self::of((kind.name, id))
+    }
+
+    /// Whether the records with a value were ended.
+    pub(super) fn of_ending(kind: Kind, field: &str, value: &str) -> Self {
+        Self::of((kind.name, field, value, "ended"))
     }
 
     /// By what the keys of the index begin with.
@@ -79,6 +84,14 @@ impl Facts for Noting<'_> {
     fn any(&self, kind: Kind, field: &'static str, value: &str) -> Result<bool> {
         self.note_value(kind, field, value);
         self.facts.any(kind, field, value)
+    }
+    fn ended(&self, kind: Kind, field: &'static str, value: &str) -> Result<Era> {
+        self.marks.borrow_mut().push(Mark::of_ending(kind, field, value));
+        self.facts.ended(kind, field, value)
+    }
+    /// Asks on, so that each ending that would matter is noted.
+    fn any_ended(&self) -> Result<bool> {
+        Ok(true)
     }
     fn link(&self, router: &str) -> Option<RouterLink> {
         self.fleeting.set(true);

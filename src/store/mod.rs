@@ -17,6 +17,7 @@ mod batch;
 mod codec;
 mod core;
 mod delete;
+mod ending;
 mod event;
 mod history;
 mod index;
@@ -53,7 +54,7 @@ use redb::StorageBackend;
 use tokio::sync::oneshot;
 
 pub use codec::{decode, encode};
-pub use event::{Event, Listener, Side};
+pub use event::{Ending, Event, Listener, Side};
 pub use history::{Keep, Noted, Verified};
 pub use index::{IndexEntry, entries};
 pub use integrity::{Finding, Report};

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     clock::Timestamp,
-    entity::{AnyRecord, Entity, Facts, FactsExt, Id, Kind, Record, RouterLink},
+    entity::{AnyRecord, Entity, Era, Facts, FactsExt, Id, Kind, Record, RouterLink, ending},
     error::{Error, Result},
     query::Value,
 };
@@ -40,7 +40,7 @@ impl Read<'_> {
             first = Some(id.to_owned());
             Ok(ControlFlow::Break(()))
         })?;
-        first.map_or(Ok(None), |id| self.load::<E>(&id))
+        first.map_or(Ok(None), |id| self.standing::<E>(&id))
     }
 
     /// The record of this id, or else of this name.
@@ -96,7 +96,7 @@ impl Read<'_> {
         Ok(count)
     }
 
-    /// Shows every record of the kind, by id, one at a time.
+    /// Shows every record of the kind, by id, one at a time; also those that were ended and are not cleared away yet.
     ///
     /// # Errors
     /// One is damaged, the file cannot be read, or the first error of `visit`.
@@ -182,6 +182,12 @@ impl Read<'_> {
         Ok(found)
     }
 
+    /// The record, unless it was ended.
+    fn standing<E: Entity>(&self, id: &str) -> Result<Option<Record<E>>> {
+        let Some(record) = self.load::<E>(id)? else { return Ok(None) };
+        Ok(ending::stands(&record, self)?.then_some(record))
+    }
+
     pub(super) fn exists(&self, kind: Kind, id: &str) -> Result<bool> {
         self.step()?;
         self.rows.get(Table::Records(self.core.registry.place(kind)?), id.as_bytes(), &mut |_| Ok(()))
@@ -257,6 +263,14 @@ impl Facts for Read<'_> {
             Ok(ControlFlow::Break(()))
         })?;
         Ok(any)
+    }
+
+    fn ended(&self, kind: Kind, field: &'static str, value: &str) -> Result<Era> {
+        self.ended_behind(&index::prefix(kind, field, value.as_bytes()))
+    }
+
+    fn any_ended(&self) -> Result<bool> {
+        Ok(self.rows.len(Table::Endings)? > 0)
     }
 
     fn link(&self, router: &str) -> Option<RouterLink> {

@@ -5,7 +5,7 @@ use super::{
     index::{self, IndexEntry},
 };
 use crate::{
-    entity::{AnyRecord, Entity, Facts, FactsExt, Id, Kind, OnDelete, Reference},
+    entity::{AnyRecord, Entity, Era, Facts, FactsExt, Id, Kind, OnDelete, Reference},
     error::{Error, Result},
 };
 
@@ -14,6 +14,10 @@ pub struct Entry {
     pub kind: Kind,
     /// The references of the kind.
     pub edges: fn() -> Vec<Edge>,
+    /// By which of its fields and references very many records end at once.
+    pub ends_by: &'static [&'static str],
+    /// The era of a stored record.
+    pub(super) era: fn(&str, &[u8]) -> Result<Era>,
     /// Reads a stored record: id and bytes to a `Record<E>`.
     pub decode: fn(&str, &[u8]) -> Result<AnyRecord>,
     /// The index entries that belong to a stored record.
@@ -56,6 +60,8 @@ impl Entry {
         Self {
             kind: E::KIND,
             edges: edges::<E>,
+            ends_by: E::ENDS_BY,
+            era: |id, bytes| Ok(E::era(&codec::decode::<E>(id, bytes)?)),
             decode: |id, bytes| Ok(Box::new(codec::decode::<E>(id, bytes)?)),
             entries: |id, bytes| Ok(index::entries(&codec::decode::<E>(id, bytes)?)),
             targets: targets::<E>,
@@ -84,7 +90,7 @@ fn targets<E: Entity>(id: &str, bytes: &[u8]) -> Result<Vec<Target>> {
 }
 
 fn clear<E: Entity>(tx: &Tx<'_>, id: &str, kind: Kind, target: &str) -> Result<()> {
-    let mut record = tx.get(&Id::<E>::from_text(id))?;
+    let Some(mut record) = tx.find(&Id::<E>::from_text(id))? else { return Ok(()) };
     for reference in E::REFERENCES.iter().filter(|r| r.kind == kind) {
         if let OnDelete::Clear(forget) = reference.on_delete {
             forget(&mut record, target);

@@ -13,7 +13,7 @@ use std::{
 
 use super::{Read, codec, read::text, tables::Table, walk::Walk};
 use crate::{
-    entity::{Entity, Index, Record, Seen, field_of, is_id},
+    entity::{Entity, Facts, Index, Record, Seen, ending, field_of, is_id},
     error::Result,
     query::{Anchor, MAX_SORT, Predicate, Query, Sort, Subject, Symbol, Type, Value, Window, compare},
 };
@@ -79,8 +79,9 @@ pub fn is_brief<E: Entity>(query: &Query, window: Window) -> bool {
         (Plan::Id, values) => values.len() <= FEW,
         (Plan::Field(field), values) => unique(field) && values.len() <= FEW,
         (Plan::Scope, _) => {
+            let all_stand = E::ENDS_BY.is_empty();
             let ordered = query.sort.is_empty() || Walk::of::<E>(query, &query.sort).is_some();
-            always(&query.predicate) && ordered && window.offset <= FAR && window.limit.is_some_and(|limit| limit <= FEW)
+            all_stand && always(&query.predicate) && ordered && window.offset <= FAR && window.limit.is_some_and(|limit| limit <= FEW)
         }
     }
 }
@@ -94,10 +95,12 @@ impl Read<'_> {
         let sort = query.sort.get(..MAX_SORT).unwrap_or(&query.sort);
         let everything = always(&query.predicate);
         let source = self.source::<E>(&query.predicate, scope)?;
-        if everything && sort.is_empty() {
+        // As long as ended records are there too, each has to be looked at.
+        let all_stand = E::ENDS_BY.is_empty() || !self.any_ended()?;
+        if all_stand && everything && sort.is_empty() {
             return self.cut(source, window);
         }
-        if let (Source::Scan, Some(walk)) = (&source, Walk::of::<E>(query, sort))
+        if let (true, Source::Scan, Some(walk)) = (all_stand, &source, Walk::of::<E>(query, sort))
             && let Some(page) = self.walk(&walk, query, window)?
         {
             return Ok(page);
@@ -200,7 +203,7 @@ impl Read<'_> {
 
     fn matching<E: Entity>(&self, source: Source<'_>, predicate: &Predicate, visit: &mut dyn FnMut(Record<E>) -> Result<()>) -> Result<()> {
         let mut see = |record: Record<E>| {
-            if predicate.matches(&Seen { record: &record, facts: self }) {
+            if predicate.matches(&Seen { record: &record, facts: self }) && ending::stands(&record, self)? {
                 visit(record)?;
             }
             Ok(ControlFlow::Continue(()))

@@ -35,6 +35,8 @@ pub enum Table {
     Index,
     /// What happened, by sequence.
     History,
+    /// What ended all at once and is not cleared away yet, by what the keys of the index begin with.
+    Endings,
     /// The records of the kind at this place of the registry, by id.
     Records(usize),
 }
@@ -46,13 +48,14 @@ impl Table {
             Self::Settings => "settings".into(),
             Self::Index => "index".into(),
             Self::History => "history".into(),
+            Self::Endings => "endings".into(),
             Self::Records(place) => format!("records.{}", kinds.get(place).map_or("", |entry| entry.kind.name)),
         }
     }
 
     /// All of them.
     pub fn all(kinds: &[super::Entry]) -> impl Iterator<Item = Self> {
-        [Self::Meta, Self::Settings, Self::Index, Self::History].into_iter().chain((0..kinds.len()).map(Self::Records))
+        [Self::Meta, Self::Settings, Self::Index, Self::History, Self::Endings].into_iter().chain((0..kinds.len()).map(Self::Records))
     }
 
     fn slot(self) -> usize {
@@ -61,7 +64,8 @@ impl Table {
             Self::Settings => 1,
             Self::Index => 2,
             Self::History => 3,
-            Self::Records(place) => 4 + place,
+            Self::Endings => 4,
+            Self::Records(place) => 5 + place,
         }
     }
 }

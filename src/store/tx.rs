@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     clock::Timestamp,
-    entity::{AnyRecord, Author, Entity, Facts, FactsExt, Field, Id, Index, Kind, Record, RouterLink},
+    entity::{AnyRecord, Author, Entity, Era, Facts, FactsExt, Field, Id, Index, Kind, Record, RouterLink},
     error::{Error, Result},
     query::Value,
 };
@@ -90,7 +90,9 @@ impl Tx<'_> {
 
     /// Deletes one record, whoever refers to it.
     pub(super) fn remove<E: Entity>(&self, id: &Id<E>) -> Result<()> {
-        let old = self.get(id)?;
+        // Also one that was ended.
+        let missing = || Error::NotFound { kind: E::KIND.name, id: id.to_string(), field: None };
+        let old = self.load::<E>(id.as_str())?.ok_or_else(missing)?;
         let entries = index::entries(&old);
         for entry in &entries {
             self.rows.remove(Table::Index, &entry.key)?;
@@ -130,7 +132,8 @@ impl Tx<'_> {
             let before: BTreeSet<&str> = old.map(reference.ids).unwrap_or_default().into_iter().collect();
             for id in (reference.ids)(new).into_iter().filter(|id| !before.contains(id)) {
                 let itself = reference.kind == E::KIND && id == new.id.as_str();
-                if !itself && !self.exists(reference.kind, id)? {
+                let is_there = itself || (self.exists(reference.kind, id)? && (reference.stands)(self, id)?);
+                if !is_there {
                     return Err(Error::NotFound { kind: reference.kind.name, id: id.into(), field: Some(reference.field.into()) });
                 }
             }
@@ -188,6 +191,12 @@ impl Facts for Tx<'_> {
     }
     fn any(&self, kind: Kind, field: &'static str, value: &str) -> Result<bool> {
         Facts::any(&self.read, kind, field, value)
+    }
+    fn ended(&self, kind: Kind, field: &'static str, value: &str) -> Result<Era> {
+        self.read.ended(kind, field, value)
+    }
+    fn any_ended(&self) -> Result<bool> {
+        self.read.any_ended()
     }
     fn link(&self, router: &str) -> Option<RouterLink> {
         self.read.link(router)

@@ -18,6 +18,7 @@ mod crash;
 mod credentials;
 mod damage;
 mod drive;
+mod endings;
 mod engine;
 mod events;
 mod explain;

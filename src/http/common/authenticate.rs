@@ -79,10 +79,10 @@ pub async fn authenticate(
         }
         other => other?,
     };
-    call.sessions.admit(&principal.identity)?;
+    let place = call.sessions.admit(&principal.identity)?;
     let address = call.peer.shown().unwrap_or_default();
     let surroundings = Surroundings { env_info: body.env_info, sdk_info: body.sdk_info, config_types: body.config_types, address };
-    let session = login::open(&call.changes, principal, surroundings).await?;
+    let session = login::open(&call.changes, principal, surroundings, place).await?;
     let token = session.spec.token.clone();
     let mut caller = call.store.read(|tx| {
         let queries = AuthQuery::outstanding(&session.spec, tx)?;

@@ -1,0 +1,178 @@
+//! Very many records that end at once: it is written down that they are over, which costs one row, and they are deleted some at a time
+//! while nobody waits.
+//!
+//! A row holds for all records of a kind with one value in one of its [`Entity::ENDS_BY`], and begins an era: those made in an earlier one
+//! are over (`entity/ending.rs`). Its key is what the keys of their index entries begin with. Key to value: `[era u64, little endian][JSON
+//! of [`Note`]]`. Invariant: as long as one of the records is left, so is the row; a crash in between changes nothing.
+
+use std::ops::{Bound, ControlFlow};
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Ending, Entry, Event, Read, Store, Tx, delete, index,
+    read::text,
+    select::flow,
+    tables::{Keys, Table},
+};
+use crate::{
+    entity::{Author, Entity, Era, Kind},
+    error::{Error, Result},
+};
+
+/// Up to this many records are deleted at once, in the transaction that ends them.
+pub const AT_ONCE: usize = 256;
+/// The setting that counts endings.
+const ERA: &str = "era";
+const ALL: Keys<'static> = (Bound::Unbounded, Bound::Unbounded);
+
+/// What is noted of an ending beside its era.
+#[derive(Serialize, Deserialize)]
+struct Note {
+    /// The kind's name.
+    kind: String,
+    /// Who ended them.
+    by: Author,
+}
+
+/// An ending whose records are still to be deleted.
+struct Pending {
+    /// What the keys of their index entries begin with.
+    prefix: Vec<u8>,
+    era: Era,
+    note: Note,
+}
+
+impl Pending {
+    fn of(prefix: &[u8], row: &[u8]) -> Result<Self> {
+        let (era, note) = row.split_first_chunk().ok_or_else(unreadable)?;
+        let note = serde_json::from_slice(note).map_err(|_| unreadable())?;
+        Ok(Self { prefix: prefix.to_vec(), era: Era::from_le_bytes(*era), note })
+    }
+
+    /// The kind of its records, and the kind's place in the registry.
+    fn kind(&self, read: &Read<'_>) -> Option<(usize, &'static Entry)> {
+        read.core.registry.entries().iter().enumerate().find(|(_, entry)| entry.kind.name == self.note.kind)
+    }
+}
+
+fn unreadable() -> Error {
+    Error::Storage("a row of the endings is damaged".into())
+}
+
+impl Read<'_> {
+    /// How many endings there have been: what is made now belongs to this era.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn era(&self) -> Result<Era> {
+        let Some(bytes) = self.setting(ERA)? else { return Ok(0) };
+        bytes.try_into().map(Era::from_le_bytes).map_err(|_| unreadable())
+    }
+
+    /// The era that began when the records were last ended whose index entries have keys with this prefix.
+    pub(super) fn ended_behind(&self, prefix: &[u8]) -> Result<Era> {
+        let mut era = 0;
+        self.rows.get(Table::Endings, prefix, &mut |row| {
+            era = row.first_chunk().map(|era| Era::from_le_bytes(*era)).ok_or_else(unreadable)?;
+            Ok(())
+        })?;
+        Ok(era)
+    }
+
+    /// The ids of a kind's records with a value, unless they are more than so many.
+    pub(super) fn few_ids(&self, kind: Kind, field: &str, value: &str, most: usize) -> Result<Option<Vec<String>>> {
+        let mut ids = Vec::new();
+        self.visit_ids(kind, field, value.as_bytes(), &mut |id| {
+            ids.push(id.to_owned());
+            Ok(flow(ids.len() <= most))
+        })?;
+        Ok((ids.len() <= most).then_some(ids))
+    }
+
+    /// An ending whose records are not known to be gone.
+    fn pending(&self) -> Result<Option<Pending>> {
+        let mut pending = None;
+        self.scan(Table::Endings, ALL, &mut |prefix, row| {
+            pending = Some(Pending::of(prefix, row)?);
+            Ok(ControlFlow::Break(()))
+        })?;
+        Ok(pending)
+    }
+
+    /// Some of the records that an ending is about, at most so many. One that cannot be read is not among them: it stays, for somebody to
+    /// see.
+    fn left_of(&self, pending: &Pending, most: usize) -> Result<Vec<String>> {
+        let (mut left, end) = (Vec::new(), index::after(&pending.prefix));
+        let Some((place, entry)) = pending.kind(self) else { return Ok(left) };
+        self.scan(Table::Index, (Bound::Included(&pending.prefix), Bound::Excluded(&end)), &mut |key, _| {
+            let id = text(key.get(pending.prefix.len()..).unwrap_or_default())?;
+            let record = self.bytes(Table::Records(place), id.as_bytes())?;
+            if record.is_some_and(|bytes| (entry.era)(id, &bytes).is_ok_and(|era| era < pending.era)) {
+                left.push(id.to_owned());
+            }
+            Ok(flow(left.len() < most))
+        })?;
+        Ok(left)
+    }
+}
+
+impl Tx<'_> {
+    /// Ends all records of a kind that have a value in one of its [`Entity::ENDS_BY`], if they are more than can be deleted while others
+    /// wait. Says whether they are; otherwise nothing is done.
+    ///
+    /// # Errors
+    /// The file cannot be read or written.
+    pub fn end_if_many<E: Entity>(&self, field: &'static str, value: &str) -> Result<bool> {
+        let many = E::ENDS_BY.contains(&field) && self.few_ids(E::KIND, field, value, AT_ONCE)?.is_none();
+        if many {
+            self.end(E::KIND, field, value)?;
+        }
+        Ok(many)
+    }
+
+    pub(super) fn end(&self, kind: Kind, field: &'static str, value: &str) -> Result<()> {
+        let era = self.era()?.saturating_add(1);
+        self.set_setting(ERA, Some(&era.to_le_bytes()))?;
+        let note = Note { kind: kind.name.into(), by: (*self.author).clone() };
+        let note = serde_json::to_vec(&note).map_err(|e| Error::Internal(format!("the row of an ending: {e}")))?;
+        let row = [era.to_le_bytes().as_slice(), &note].concat();
+        self.rows.insert(Table::Endings, &index::prefix(kind, field, value.as_bytes()), &row)?;
+        self.events.borrow_mut().push(Event::ended(kind, Ending { field, value: value.to_owned(), era }));
+        Ok(())
+    }
+
+    /// Deletes records that an ending is about, one after the other until `most` are gone with what goes with them.
+    fn clear(&self, pending: &Pending, left: &[String], most: usize) -> Result<()> {
+        let Some((place, entry)) = pending.kind(self) else { return Ok(()) };
+        for id in left {
+            if self.events.borrow().len() >= most {
+                break;
+            }
+            if self.bytes(Table::Records(place), id.as_bytes())?.is_some() {
+                self.whole(|| delete::delete(self, entry.kind, id))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets an ending that nothing is left of, unless there was another one meanwhile.
+    fn forget(&self, pending: &Pending) -> Result<()> {
+        if self.ended_behind(&pending.prefix)? == pending.era { self.rows.remove(Table::Endings, &pending.prefix) } else { Ok(()) }
+    }
+}
+
+impl Store {
+    /// Deletes some of the records that were ended, about `most` in one transaction and in the name of whoever ended them. Says whether
+    /// there was anything to do; then there may be more. Blocks.
+    ///
+    /// # Errors
+    /// The file cannot be read or written.
+    pub fn clear_ended(&self, most: usize) -> Result<bool> {
+        let Some(pending) = self.read(|read| read.pending())? else { return Ok(false) };
+        let left = self.read(|read| read.left_of(&pending, most))?;
+        let ender = self.by(pending.note.by.clone());
+        let clear = move |tx: &Tx<'_>| if left.is_empty() { tx.forget(&pending) } else { tx.clear(&pending, &left, most) };
+        ender.write_blocking(clear).map(|()| true)
+    }
+}

@@ -1,0 +1,336 @@
+//! However many sessions something ends, they are over with the answer and nobody waits for it; a bound on sessions holds whoever comes at
+//! the same time; and looking for sessions that idled too long costs nothing while there are none.
+
+use std::{path::Path, sync::Barrier, thread, time::Duration};
+
+use overkeep::{
+    authentication::Sessions,
+    change::KINDS,
+    clock::{Clock, Timestamp},
+    config::{Config, Span},
+    controller::{self, Controller},
+    entity::{ApiSession, Ca, FactsExt, Id, Identity, Record, SessionCertificate, api_session::State, builtin},
+    store::{Options, Rule, Store, Watch, decode, encode},
+};
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::harness::{Authority, Base, Caller, House, PASSWORD, trusting};
+
+/// More than are deleted at once.
+const MANY: usize = 300;
+
+fn session(identity: &str, authenticator: &str, n: usize) -> ApiSession {
+    ApiSession {
+        token: token(identity, n),
+        identity_id: Id::from_text(identity),
+        authenticator_id: authenticator.into(),
+        config_types: Vec::new(),
+        ip_address: String::new(),
+        is_mfa_required: false,
+        is_mfa_complete: false,
+        last_activity_at: Clock::system().now(),
+    }
+}
+
+/// A token of 36 characters.
+fn token(identity: &str, n: usize) -> String {
+    format!("{identity:->30.30}{n:06}")
+}
+
+fn settings(config: &mut Config) {
+    // What is to be cleared away is, when a test says so.
+    config.sessions.sweep_interval = Span::minutes(60);
+    config.sessions.per_identity = MANY;
+    config.passwords.cost = 10;
+    config.http.workers = 2;
+}
+
+/// A controller on a file that is there.
+fn again(data: &Path) -> (Controller, Caller) {
+    let mut config = Config { data: data.into(), listen: "127.0.0.1:0".parse().unwrap(), ..Config::default() };
+    settings(&mut config);
+    let running = controller::start(&config, Clock::system()).unwrap();
+    let caller = trusting(&format!("https://{}", running.bound()));
+    (running, caller)
+}
+
+/// What is left of sessions in a closed file that is sound.
+fn left(data: &Path) -> (u64, u64) {
+    let store = Store::open(data, KINDS, Options::default()).unwrap();
+    assert_eq!(store.check(&Watch::default()).unwrap().findings, [], "what is not cleared away yet is no damage");
+    store.read(|tx| Ok((tx.count::<ApiSession>()?, tx.count::<SessionCertificate>()?))).unwrap()
+}
+
+/// Clears everything away that was ended, about so many at a time.
+fn clear(store: &Store, most: usize) {
+    while store.clear_ended(most).unwrap() {}
+}
+
+/// Somebody with very many sessions, and what they stand on.
+struct Holder {
+    id: String,
+    authenticator: String,
+    ca: Option<String>,
+}
+
+impl Holder {
+    fn with_password(house: &House, name: &str) -> Self {
+        let id = house.identity(name, json!({}));
+        house.give_password(&id, name);
+        let held = house.admin.get(&format!("/identities/{id}/authenticators")).expect(200);
+        Self { id, authenticator: held.data()[0]["id"].as_str().unwrap().into(), ca: None }
+    }
+
+    fn known_by_claim(house: &House, name: &str) -> Self {
+        let ca = house.take_up(&Authority::new(name));
+        Self { id: house.identity(name, json!({ "externalId": name })), authenticator: "internal".into(), ca: Some(ca) }
+    }
+
+    /// Their sessions, each with a certificate.
+    fn open(&self, store: &Store) {
+        let (id, authenticator, ca) = (self.id.clone(), self.authenticator.clone(), self.ca.clone());
+        let open = move |tx: &overkeep::store::Tx<'_>| {
+            for n in 0..MANY {
+                let now = Clock::system().now();
+                let mut opened = Record::new(Id::from_text(format!("{id}-{n:06}")), now, session(&id, &authenticator, n));
+                opened.state.ca_id = ca.clone().map(Id::<Ca>::from_text);
+                tx.insert(opened)?;
+                let shown = SessionCertificate {
+                    api_session_id: Id::from_text(format!("{id}-{n:06}")),
+                    subject: String::new(),
+                    fingerprint: id.clone(),
+                    certificate: String::new(),
+                    valid_from: now,
+                    valid_to: now,
+                };
+                tx.insert(Record::new(Id::from_text(format!("{id}-{n:06}")), now, shown))?;
+            }
+            Ok(())
+        };
+        store.write_blocking(open).unwrap();
+    }
+
+    /// The callers with the first of the sessions and with the last.
+    fn callers(&self, caller: &Caller) -> [Caller; 2] {
+        [0, MANY - 1].map(|n| caller.at(Base::Client).with_token(token(&self.id, n)))
+    }
+
+    fn assert_over(&self, admin: &Caller) {
+        for caller in self.callers(admin) {
+            caller.get("/current-api-session").refused(401, "UNAUTHORIZED", "");
+            caller.post("/sessions", json!({ "serviceId": "any" })).refused(401, "UNAUTHORIZED", "");
+        }
+        assert_eq!(admin.list("/api-sessions", &format!("identity = \"{}\"", self.id), "").expect(200).total(), 0);
+        let one = format!("/api-sessions/{}-{:06}", self.id, MANY - 1);
+        admin.get(&one).expect(404);
+        admin.delete(&one).expect(404);
+    }
+}
+
+#[test]
+fn very_many_sessions_are_over_with_the_answer_and_cleared_away_behind_it() {
+    let house = House::with(Clock::system(), settings);
+    let password = house.password.clone();
+    let [ann, bob, cyd] = ["anna", "bobby", "cydonia"].map(|name| Holder::with_password(&house, name));
+    let dan = Holder::known_by_claim(&house, "danny");
+    let eve = Holder::known_by_claim(&house, "evelyn");
+    let all = [&ann, &bob, &cyd, &dan, &eve];
+    let place = house.closed();
+    let data = place.path().join("data");
+    let store = Store::open(&data, KINDS, Options::default()).unwrap();
+    all.iter().for_each(|holder| holder.open(&store));
+    store.close();
+
+    let (running, nobody) = again(&data);
+    let admin = nobody.log_in("admin", &password);
+    for caller in all.iter().flat_map(|holder| holder.callers(&admin)) {
+        caller.get("/current-api-session").expect(200);
+    }
+    let enter = |name: &str| nobody.post("/authenticate?method=password", json!({ "username": name, "password": PASSWORD }));
+    enter("anna").refused(429, "SERVER_TOO_MANY_REQUESTS", "");
+    admin.post(&format!("/identities/{}/disable", ann.id), json!({ "durationMinutes": 0 })).expect(200);
+    admin.delete(&format!("/identities/{}", bob.id)).expect(200);
+    admin.delete(&format!("/authenticators/{}", cyd.authenticator)).expect(200);
+    admin.delete(&format!("/cas/{}", dan.ca.as_ref().unwrap())).expect(200);
+    for enabled in [false, true] {
+        admin.patch(&format!("/cas/{}", eve.ca.as_ref().unwrap()), json!({ "isAuthEnabled": enabled })).expect(200);
+    }
+    all.iter().for_each(|holder| holder.assert_over(&admin));
+    for holder in [&ann, &cyd, &dan, &eve] {
+        let shown = admin.get(&format!("/identities/{}", holder.id)).expect(200);
+        assert_eq!(shown.data()["hasApiSession"], false);
+    }
+    // Whoever is let in again is, although what was ended is still there.
+    admin.post(&format!("/identities/{}/enable", ann.id), json!({})).expect(200);
+    let back = nobody.at(Base::Client).log_in("anna", PASSWORD);
+    back.get("/current-api-session").expect(200);
+    ann.callers(&admin).iter().for_each(|caller| _ = caller.get("/current-api-session").refused(401, "UNAUTHORIZED", ""));
+    drop(running);
+    let (sessions, certificates) = left(&data);
+    assert!(sessions > 5 * MANY as u64 && certificates == 5 * MANY as u64, "{sessions} and {certificates}: nobody waited for them");
+
+    // A restart in the middle changes nothing.
+    let (running, nobody) = again(&data);
+    let admin = nobody.log_in("admin", &password);
+    for holder in [&bob, &cyd, &dan, &eve] {
+        holder.assert_over(&admin);
+    }
+    let back = nobody.with_token(back.token.unwrap()).at(Base::Client);
+    back.get("/current-api-session").expect(200);
+    running.look_after();
+    back.get("/current-api-session").expect(200);
+    assert_eq!(admin.list("/api-sessions", &format!("identity = \"{}\"", ann.id), "").expect(200).total(), 1);
+    let filter = format!("action = \"logout\" and by.identity = \"{}\"", admin.get("/current-identity").expect(200).id());
+    let logouts = admin.list("/overkeep/v1/history", &filter, "&limit=1").expect(200).total();
+    assert_eq!(logouts, 5 * MANY as u64, "the history says who ended each");
+    drop(running);
+    // Those of the administrator, and the one of Ann.
+    assert_eq!(left(&data), (4, 0));
+}
+
+#[test]
+fn certificates_of_very_many_sessions_go_with_the_credential_that_was_renewed() {
+    let directory = TempDir::new().unwrap();
+    let store = Store::open(&directory.path().join("data"), KINDS, Options::default()).unwrap();
+    let ann = Holder { id: "ann".into(), authenticator: "internal".into(), ca: None };
+    store
+        .write_blocking(|tx| {
+            tx.insert(builtin::auth_policy(Timestamp::from_millis(0)))?;
+            tx.insert(Record::new(Id::from_text("ann"), Timestamp::from_millis(0), Identity::named("ann")))
+        })
+        .unwrap();
+    ann.open(&store);
+    let found = |store: &Store| store.read(|tx| Ok(tx.linked::<SessionCertificate>("fingerprint", "ann")?.len())).unwrap();
+    assert_eq!(found(&store), MANY);
+    assert!(store.write_blocking(|tx| tx.end_if_many::<SessionCertificate>("fingerprint", "ann")).unwrap());
+    assert_eq!(found(&store), 0);
+    clear(&store, 7);
+    let count = |tx: &overkeep::store::Read<'_>| Ok((tx.count::<SessionCertificate>()?, tx.count::<ApiSession>()?));
+    assert_eq!(store.read(count).unwrap(), (0, MANY as u64), "the sessions go on");
+    // Those that are opened between an end and the clearing stay, also if there are two ends before it.
+    let reopen = |n: usize| {
+        let open = move |tx: &overkeep::store::Tx<'_>| {
+            let mut opened =
+                Record::new(Id::from_text(format!("new-{n}")), Timestamp::from_millis(0), session("ann", "internal", MANY + n));
+            opened.state.era = tx.era()?;
+            tx.insert(opened)
+        };
+        store.write_blocking(open).unwrap();
+    };
+    for n in 0..2 {
+        assert!(store.write_blocking(|tx| tx.end_if_many::<ApiSession>("identity", "ann")).unwrap());
+        reopen(n);
+        let standing = store.read(|tx| tx.linked::<ApiSession>("identity", "ann")).unwrap();
+        assert_eq!(standing.iter().map(|one| one.id.as_str()).collect::<Vec<_>>(), [format!("new-{n}")]);
+    }
+    clear(&store, 50);
+    assert_eq!(store.read(count).unwrap(), (0, 1));
+    assert!(!store.write_blocking(|tx| tx.end_if_many::<ApiSession>("identity", "ann")).unwrap(), "one is not many");
+}
+
+#[test]
+fn whatever_goes_with_what_can_end_at_once_can_too() {
+    for kind in KINDS {
+        for edge in (kind.edges)().iter().filter(|edge| edge.rule == Rule::Cascade) {
+            let many = KINDS.iter().any(|target| target.kind == edge.to && !target.ends_by.is_empty());
+            assert!(!many || kind.ends_by.contains(&edge.field), "{} outlives its {}", kind.kind.name, edge.field);
+        }
+    }
+}
+
+#[test]
+fn sessions_from_before_endings_are_read() {
+    // Version 2 was the same without the era at the end, a zero in one byte.
+    let state = State { passed_at: Some(Timestamp::from_millis(3)), ..State::default() };
+    let mut opened = Record::new(Id::from_text("s"), Timestamp::from_millis(1), session("ann", "internal", 0));
+    opened.state = state;
+    let now = encode(&opened).unwrap();
+    let mut before = now.clone();
+    assert_eq!((before[0], before.pop()), (3, Some(0)));
+    before[0] = 2;
+    let mut sum = crc32fast::Hasher::new();
+    [b"s".as_slice(), &[2], &before[5..]].iter().for_each(|part| sum.update(part));
+    before[1..5].copy_from_slice(&sum.finalize().to_le_bytes());
+    let read = decode::<ApiSession>("s", &before).unwrap();
+    assert_eq!((read.state.passed_at, encode(&read).unwrap()), (opened.state.passed_at, now));
+}
+
+#[test]
+fn no_more_sessions_are_opened_than_an_identity_may_have_by_whoever_comes_at_once() {
+    const COMING: usize = 12;
+    let house = House::with(Clock::system(), |config| config.sessions.per_identity = 3);
+    let (id, bearer) = house.enrolled("hydra");
+    let at_once = || {
+        let together = Barrier::new(COMING);
+        let enter = || {
+            // A connection of its own, ready before all go off.
+            let caller = bearer.clone();
+            caller.get("//version").expect(200);
+            together.wait();
+            caller.ask("POST", "/authenticate?method=cert").send()
+        };
+        let answers = thread::scope(|scope| {
+            let coming: Vec<_> = (0..COMING).map(|_| scope.spawn(enter)).collect();
+            coming.into_iter().map(|one| one.join().unwrap()).collect::<Vec<_>>()
+        });
+        let (open, full): (Vec<_>, Vec<_>) = answers.into_iter().partition(|answer| answer.status == 200);
+        full.into_iter().for_each(|answer| _ = answer.refused(429, "SERVER_TOO_MANY_REQUESTS", ""));
+        open.iter().map(|answer| answer.data()["token"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let open = at_once();
+    assert_eq!(open.len(), 3);
+    assert_eq!(house.admin.list("/api-sessions", &format!("identity = \"{id}\""), "").expect(200).total(), 3);
+    // Whoever was turned away took no place.
+    house.nobody().with_token(&open[0]).delete("/current-api-session").expect(200);
+    assert_eq!(at_once().len(), 1);
+}
+
+#[test]
+fn sessions_that_idle_too_long_are_found_without_looking_at_the_others() {
+    const HOUR: Duration = Duration::from_secs(3600);
+    let directory = TempDir::new().unwrap();
+    let store = Store::open(&directory.path().join("data"), KINDS, Options::default()).unwrap();
+    let clock = Clock::manual(Timestamp::from_millis(10 * 3_600_000));
+    let now = clock.now();
+    store
+        .write_blocking(move |tx| {
+            tx.insert(builtin::auth_policy(now))?;
+            tx.insert(Record::new(Id::from_text("ann"), now, Identity::named("ann")))?;
+            for (n, idle) in [30, 0].into_iter().enumerate() {
+                let mut opened = session("ann", "internal", n);
+                opened.last_activity_at = now.plus_minutes(-idle);
+                tx.insert(Record::new(Id::from_text(n.to_string()), now, opened))?;
+            }
+            Ok(())
+        })
+        .unwrap();
+    let sessions = Sessions::following(&store, clock.clone(), HOUR, 10).unwrap();
+    let over = || {
+        let mut ids: Vec<String> = sessions.over().into_iter().map(Id::into_text).collect();
+        ids.sort();
+        ids
+    };
+    let use_one = |n: usize| assert!(sessions.resolve(&store, &token("ann", n), clock.now()).unwrap().is_some());
+    // What a clock does that somebody puts forward or back is no idling.
+    for days in [-300, 300] {
+        clock.set(now.plus_minutes(days * 24 * 60));
+        assert_eq!(over(), [""; 0]);
+    }
+    clock.advance(HOUR / 2);
+    assert_eq!(over(), [""; 0], "an hour is not over before its end");
+    clock.advance(Duration::from_secs(1));
+    assert_eq!(over(), ["0"], "the hour began before this process did");
+    assert_eq!(over(), ["0"], "it is told until it is gone");
+    store.write_blocking(|tx| tx.delete(&Id::<ApiSession>::from_text("0"))).unwrap();
+    use_one(1);
+    clock.advance(HOUR);
+    assert_eq!(over(), [""; 0]);
+    let mut opened = session("ann", "internal", 2);
+    opened.last_activity_at = now.plus_minutes(-600);
+    store.write_blocking(move |tx| tx.insert(Record::new(Id::from_text("2"), now, opened))).unwrap();
+    clock.advance(Duration::from_secs(1));
+    assert_eq!(over(), ["1"], "the other has only begun");
+    clock.advance(HOUR);
+    assert_eq!(over(), ["1", "2"]);
+}
