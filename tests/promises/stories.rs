@@ -6,7 +6,7 @@ use overkeep::{clock::Clock, config::Span, pki::Certificate};
 use rcgen::{PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384};
 use serde_json::json;
 
-use crate::harness::{Answer, Base, Caller, House, Key, PASSWORD, fresh, shared};
+use crate::harness::{Answer, Authority, Base, Caller, House, Key, PASSWORD, fresh, shared};
 
 fn updated(caller: &Caller) -> String {
     caller.get("/current-api-session/service-updates").expect(200).data()["lastChangeAt"].as_str().unwrap().into()
@@ -344,6 +344,16 @@ fn an_enrollment_is_good_until_its_end_and_once() {
     enroll(&token).refused(400, "INVALID_ENROLLMENT_TOKEN", "");
     enroll(&renewed).expect(200);
     assert_ne!(late, early);
+}
+
+#[test]
+fn a_certificate_of_a_known_authority_enrolls_whatever_token_comes_with_it() {
+    let (house, authority, key, name) = (shared(), Authority::new("partner"), Key::new(), fresh("newcomer"));
+    let ca = house.take_up(&authority);
+    let bearer = house.bearer(&authority.issue(&name, &key), &key);
+    // The C library sends the id of the authority as a token.
+    bearer.ask("POST", &format!("/enroll?method=ca&token={ca}")).send().expect(200);
+    bearer.log_in_by_certificate();
 }
 
 #[test]
