@@ -1,6 +1,8 @@
 //! Certificate authorities of others: what is read from the certificate once, and the proof that its owner holds the key.
 
-use super::{Change, Lifecycle, lifecycle::short_id};
+use uuid::Uuid;
+
+use super::{Change, Lifecycle};
 use crate::{
     entity::{ApiSession, Ca, FactsExt, Id, Record},
     error::{Error, Refusal, Result},
@@ -14,7 +16,7 @@ impl Lifecycle for Ca {
         let certificates = record.spec.certificates().map_err(unreadable)?;
         let first = certificates.first().filter(|first| first.is_ca()).ok_or(Error::Refused(Refusal::CertificateIsNotCa))?;
         record.state.fingerprint = first.fingerprint();
-        record.state.verification_token = short_id();
+        record.state.verification_token = Uuid::new_v4().to_string();
         if change.any::<Self>("fingerprint", &record.state.fingerprint)? {
             return Err(Error::Duplicate { field: "certPem".into(), value: record.spec.cert_pem.clone() });
         }

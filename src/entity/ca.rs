@@ -98,6 +98,7 @@ pub struct View {
     cert_pem: String,
     fingerprint: String,
     is_verified: bool,
+    #[schemars(extend("format" = "uuid"))]
     verification_token: String,
     is_auth_enabled: bool,
     is_auto_ca_enrollment_enabled: bool,

@@ -373,7 +373,7 @@ const WORDS: &[Word] = &[
     Word("validFrom", "From when the certificate counts.", r#""2026-11-21T22:29:56.000Z""#),
     Word("validTo", "Until when the certificate counts.", r#""2026-11-22T10:29:56.000Z""#),
     Word("value", "What was sent there.", r#""""#),
-    Word("verificationToken", "What the common name of the proof must be.", r#""5b3c0d19a4e84b0f""#),
+    Word("verificationToken", "What the common name of the proof must be.", r#""3f9d1c52-7a0e-4a6b-9a4b-0c5f6f3f2c11""#),
     Word("version", "Its version.", r#""10.0.19041""#),
     Word("versionInfo", "What the router says of its program.", ""),
     Word("versions", "", r#"[">=10.0.0"]"#),

@@ -5,6 +5,7 @@ use std::{thread, time::Duration};
 use overkeep::{clock::Clock, config::Span, pki::Certificate};
 use rcgen::{PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384};
 use serde_json::json;
+use uuid::Uuid;
 
 use crate::harness::{Answer, Authority, Base, Caller, House, Key, PASSWORD, fresh, shared};
 
@@ -354,6 +355,8 @@ fn a_certificate_of_a_known_authority_enrolls_whatever_token_comes_with_it() {
     // The C library sends the id of the authority as a token.
     bearer.ask("POST", &format!("/enroll?method=ca&token={ca}")).send().expect(200);
     bearer.log_in_by_certificate();
+    let shown = house.admin.get(&format!("/cas/{ca}")).expect(200);
+    assert!(Uuid::try_parse(shown.data()["verificationToken"].as_str().unwrap()).is_ok(), "clients are told that it is a UUID");
 }
 
 #[test]
