@@ -2,7 +2,13 @@ module overkeep/tests/interop
 
 go 1.22
 
-require github.com/openziti/sdk-golang v0.23.38
+require (
+	github.com/go-openapi/runtime v0.28.0
+	github.com/go-openapi/strfmt v0.23.0
+	github.com/golang-jwt/jwt/v5 v5.2.1
+	github.com/openziti/edge-api v0.26.20
+	github.com/openziti/sdk-golang v0.23.38
+)
 
 require (
 	github.com/Jeffail/gabs v1.4.0 // indirect
@@ -18,13 +24,10 @@ require (
 	github.com/go-openapi/jsonpointer v0.21.0 // indirect
 	github.com/go-openapi/jsonreference v0.21.0 // indirect
 	github.com/go-openapi/loads v0.22.0 // indirect
-	github.com/go-openapi/runtime v0.28.0 // indirect
 	github.com/go-openapi/spec v0.21.0 // indirect
-	github.com/go-openapi/strfmt v0.23.0 // indirect
 	github.com/go-openapi/swag v0.23.0 // indirect
 	github.com/go-openapi/validate v0.24.0 // indirect
 	github.com/go-resty/resty/v2 v2.13.1 // indirect
-	github.com/golang-jwt/jwt/v5 v5.2.1 // indirect
 	github.com/golang/protobuf v1.5.4 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/gorilla/mux v1.8.1 // indirect
@@ -46,7 +49,6 @@ require (
 	github.com/oklog/ulid v1.3.1 // indirect
 	github.com/opentracing/opentracing-go v1.2.0 // indirect
 	github.com/openziti/channel/v2 v2.0.132 // indirect
-	github.com/openziti/edge-api v0.26.20 // indirect
 	github.com/openziti/foundation/v2 v2.0.46 // indirect
 	github.com/openziti/identity v1.0.79 // indirect
 	github.com/openziti/metrics v1.2.55 // indirect

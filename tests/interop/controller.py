@@ -1,0 +1,116 @@
+"""A controller that the tests start, seen by its administrator; and how a test says that something is wrong."""
+import contextlib
+import json
+import os
+import socket
+import ssl
+import subprocess
+import time
+import urllib.error
+import urllib.request
+
+START, ASK = 30, 10         # seconds: starting and stopping, one request
+
+
+class Missing(Exception):
+    """Something that this machine lacks: a reason to skip."""
+
+
+class Failed(Exception):
+    """What a test found wrong."""
+
+
+def expect(condition, reason):
+    if not condition:
+        raise Failed(reason)
+
+
+def until(question, seconds, reason):
+    """The first answer of `question` that is not empty."""
+    end = time.monotonic() + seconds
+    while True:
+        answer = question()
+        if answer:
+            return answer
+        expect(time.monotonic() < end, f"{reason} within {seconds} s")
+        time.sleep(0.1)
+
+
+def tail(text, lines=6):
+    return " | ".join(line.strip() for line in text.splitlines()[-lines:] if line.strip())
+
+
+class Controller:
+    """A running controller with an empty data file, and its administrator."""
+
+    def __init__(self, process, address, log, password):
+        self.process, self.address, self.log, self.password, self.token = process, address, log, password, None
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE   # its CA is as new as itself
+        self.opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context))
+
+    def raw(self, method, path, body=None, media="application/json"):
+        """The body of the answer, whatever it is."""
+        headers = {"Accept": "*/*", "Content-Type": media}
+        if self.token:
+            headers["zt-session"] = self.token
+        request = urllib.request.Request(f"https://{self.address}/edge/management/v1{path}", body, headers, method=method)
+        try:
+            with self.opener.open(request, timeout=ASK) as answer:
+                return answer.read()
+        except urllib.error.HTTPError as refusal:
+            raise Failed(f"{method} {path} answered {refusal.code}: {refusal.read(400).decode(errors='replace')}") from None
+        except (OSError, ValueError) as error:
+            raise Failed(f"{method} {path}: {error}; the log ends: {tail(self.log.read_text(errors='replace'))}") from None
+
+    def ask(self, method, path, body=None):
+        answer = self.raw(method, path, None if body is None else json.dumps(body).encode())
+        try:
+            return json.loads(answer)["data"]
+        except (ValueError, KeyError) as error:
+            raise Failed(f"{method} {path}: {error!r} in {answer[:400]!r}") from None
+
+    def get(self, path): return self.ask("GET", path)
+    def create(self, path, **body): return self.ask("POST", path, body).get("id")
+
+    def log_in(self):
+        body = {"username": "admin", "password": self.password}
+        self.token = self.ask("POST", "/authenticate?method=password", body)["token"]
+
+    def answers(self):
+        expect(self.process.poll() is None, f"the controller ended: {tail(self.log.read_text(errors='replace'))}")
+        try:
+            return bool(self.get("/version"))
+        except Failed:
+            return False
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+@contextlib.contextmanager
+def controller(binary, work):
+    address, password = f"127.0.0.1:{free_port()}", os.urandom(12).hex()
+    secret, log = work / "password", work / "log"
+    secret.touch(0o600)
+    secret.write_text(password)
+    cheap = {"OVERKEEP_PASSWORDS_COST": "10"}       # hundreds of logins, and nobody who guesses
+    with open(log, "wb") as output:
+        process = subprocess.Popen([binary, "run", "--data", work / "overkeep.redb", "--listen", address, "--advertise", address,
+                                    "--admin-password-file", secret],
+                                   stdin=subprocess.DEVNULL, stdout=output, stderr=output, env={**os.environ, **cheap})
+    running = Controller(process, address, log, password)
+    try:
+        until(running.answers, START, "the controller did not answer GET /version")
+        running.log_in()
+        yield running
+    finally:
+        process.terminate()
+        try:
+            process.wait(START)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

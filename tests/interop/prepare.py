@@ -1,0 +1,63 @@
+"""Installs the libraries that the tests run, each in its pinned version, below target/interop; once for all tests that use it."""
+import functools
+import hashlib
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+from controller import Failed, Missing, tail
+
+HERE = pathlib.Path(__file__).resolve().parent
+CACHE = HERE.parent.parent / "target" / "interop"
+PREPARE = 600               # seconds for one command
+
+
+def command(*line, cwd=None, env=None):
+    """Runs a preparing command that needs tools or the network."""
+    try:
+        done = subprocess.run(line, cwd=cwd, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PREPARE)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise Missing(f"{error}") from None
+    if done.returncode:
+        raise Missing(f"`{' '.join(map(str, line[:4]))}` failed: {tail(done.stderr or done.stdout, 3)}")
+    return done.stdout
+
+
+def home(name, install, *pins):
+    """A directory that `install` has filled according to the pins, made anew when they change."""
+    stamp = hashlib.sha256(b"".join(pins)).hexdigest()[:12]
+    directory = CACHE / f"{name}-{stamp}"
+    if not (directory / "ready").exists():
+        shutil.rmtree(directory, ignore_errors=True)
+        install(directory)
+        (directory / "ready").touch()
+    return directory
+
+
+@functools.cache
+def python():
+    requirements, version = HERE / "python" / "requirements.txt", f"{sys.version_info.major}.{sys.version_info.minor}"
+
+    def install(directory):
+        command(sys.executable, "-m", "venv", directory)
+        command(directory / "bin" / "python3", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes",
+                "--only-binary", ":all:", "-r", requirements)
+    return [home("python", install, requirements.read_bytes(), version.encode()) / "bin" / "python3", HERE / "python" / "client.py"]
+
+
+@functools.cache
+def go(program):
+    """One of the programs in go/, by the directory that it is in."""
+    if not shutil.which("go"):
+        raise Missing("go is not there")
+    built = CACHE / f"go-{pathlib.Path(program).name or 'client'}"
+    # The sums are in go.sum, so the checksum database, which does not know every one of these versions, is not asked.
+    env = {**os.environ, "GOFLAGS": "-mod=readonly -trimpath -buildvcs=false", "GONOSUMDB": "github.com/openziti/*", "GOWORK": "off"}
+    command("go", "list", "-deps", program, cwd=HERE / "go", env=env)        # fetches the modules
+    try:
+        command("go", "build", "-o", built, program, cwd=HERE / "go", env=env)
+    except Missing as broken:
+        raise Failed(broken) from None
+    return [built]
