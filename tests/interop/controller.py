@@ -114,3 +114,29 @@ def controller(binary, work):
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+class Authority:
+    """A certificate authority of somebody else, which the controller takes up and verifies."""
+
+    def __init__(self, admin, name, work):
+        self.work, self.certificate, self.key = work, work / "authority.pem", work / "authority.key"
+        work.mkdir()
+        self.openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={name}", "-days", "2",
+                     "-keyout", self.key, "-out", self.certificate)
+        self.id = admin.create("/cas", name=name, certPem=self.certificate.read_text(), identityRoles=[name], identityNameFormat="[commonName]",
+                               isAuthEnabled=True, isAutoCaEnrollmentEnabled=True, isOttCaEnrollmentEnabled=True)
+        proof, _ = self.issue(admin.get(f"/cas/{self.id}")["verificationToken"])
+        admin.raw("POST", f"/cas/{self.id}/verify", proof.read_bytes(), "text/plain")
+
+    def openssl(self, *arguments):
+        done = subprocess.run(["openssl", *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=START)
+        expect(done.returncode == 0, f"openssl {arguments[0]}: {tail(done.stderr)}")
+
+    def issue(self, name):
+        """A certificate for the name, and its key: two files, PEM."""
+        request, certificate, key = (self.work / f"{name}.{kind}" for kind in ("csr", "pem", "key"))
+        self.openssl("req", "-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={name}", "-keyout", key, "-out", request)
+        self.openssl("x509", "-req", "-in", request, "-CA", self.certificate, "-CAkey", self.key, "-CAcreateserial", "-days", "1",
+                     "-out", certificate)
+        return certificate, key

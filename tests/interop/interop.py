@@ -3,6 +3,7 @@
 Two of them go the main way of an application (python/client.py, go/client): they enroll, authenticate, look at their
 services and dial, and say how far they got, one JSON object a line. What they say is not believed alone: the certificate,
 the login and the Dial session must be there on the management interface. No router is connected, so the dial itself fails.
+The Python library also goes that way with a certificate of somebody else's authority, with a token and without one.
 
 Another judges for itself what it is answered, {"name": ..., "failure": ... or null} a line: go/credentials every credential
 operation through the generated Go packages, and what the Go library does with credentials.
@@ -21,7 +22,7 @@ import tempfile
 import urllib.parse
 
 import prepare
-from controller import ASK, Failed, Missing, controller, expect, tail, until
+from controller import ASK, Authority, Failed, Missing, controller, expect, tail, until
 
 CLIENT = 120                                            # seconds: one program's run
 STEPS = ("enroll", "authenticate", "service", "dial")
@@ -83,6 +84,8 @@ def ground(admin):
 def fingerprint(identity):
     """Of the certificate in an identity file, as the controller writes fingerprints."""
     text = json.loads(identity.read_text())["id"]["cert"].removeprefix("pem:")
+    if "-----BEGIN" not in text:
+        text = pathlib.Path(text).read_text()
     end = "-----END CERTIFICATE-----"
     return hashlib.sha1(ssl.PEM_cert_to_DER_cert(text[:text.index(end) + len(end)])).hexdigest()
 
@@ -90,11 +93,19 @@ def fingerprint(identity):
 class Journey:
     """One library's run, judged step by step."""
 
-    def __init__(self, admin, name, line, sdk, port, work):
+    def __init__(self, admin, name, line, sdk, port, method, work):
         self.admin, self.sdk, self.work, self.setting = admin, sdk, work, Setting(admin, name, port)
-        jwt = work / "enrollment.jwt"
-        jwt.write_text(self.setting.create_identity(enrollment={"ott": True})["enrollment"]["ott"]["jwt"])
-        said, self.complaint = run([*line, jwt, work / "identity.json", *self.setting.candidates], work, {"ZITI_LOG": "3"})
+        jwt, given = work / "enrollment.jwt", []
+        if method == "ott":
+            jwt.write_text(self.setting.create_identity(enrollment={"ott": True})["enrollment"]["ott"]["jwt"])
+        else:
+            authority = Authority(admin, name, work / "authority")
+            given = [str(file) for file in authority.issue(name)]
+            if method == "ottca":
+                jwt.write_text(self.setting.create_identity(enrollment={"ottca": authority.id})["enrollment"]["ottca"]["jwt"])
+            else:           # the identity comes into being when it enrolls, with the name and the roles that the authority gives
+                jwt.write_bytes(admin.raw("GET", f"/cas/{authority.id}/jwt"))
+        said, self.complaint = run([*line, jwt, work / "identity.json", *given, *self.setting.candidates], work, {"ZITI_LOG": "3"})
         self.steps = {step["step"]: step for step in said}
 
     def reached(self, step):
@@ -130,10 +141,10 @@ class Journey:
                f"the sessions are {[(session['type'], session['service']['name']) for session in mine]}")
 
 
-def journey(prepared, sdk, port):
-    """A test: the main way."""
+def journey(prepared, sdk, port, method="ott"):
+    """A test: the main way, enrolled by the method."""
     def test(report, admin, name, work):
-        trip = Journey(admin, name, prepared(), sdk, port, work)
+        trip = Journey(admin, name, prepared(), sdk, port, method, work)
         for step in STEPS:
             report.judge(f"{name} {step}", getattr(trip, step))
     return test
@@ -164,6 +175,8 @@ def credentials(report, admin, name, work):
 
 TESTS = {
     "openziti-python": journey(prepare.python, "ziti-sdk-c", 7001),
+    "openziti-python-ottca": journey(prepare.python, "ziti-sdk-c", 7004, "ottca"),
+    "openziti-python-ca": journey(prepare.python, "ziti-sdk-c", 7005, "ca"),
     "sdk-golang": journey(functools.partial(prepare.go, "./client"), "ziti-sdk-golang", 7002),
     "edge-api": credentials,
 }

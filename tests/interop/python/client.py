@@ -1,8 +1,8 @@
 """What an application does with the Python library: enroll once, then reach a service by the address it stands for.
 
-usage: client.py JWT-FILE IDENTITY-FILE SERVICE=HOST:PORT...
+usage: client.py JWT-FILE IDENTITY-FILE [CERTIFICATE-FILE KEY-FILE] SERVICE=HOST:PORT...
 
-The services beyond the first are there to be looked for, too. Prints one JSON object a line, as far as it gets:
+The certificate is one of somebody else's authority, to enroll with. The services beyond the first are there to be looked for, too. Prints one JSON object a line, as far as it gets:
 {"step": "enroll"}, {"step": "authenticate"}, {"step": "service", "services": [those that it sees]}, {"step": "dial"}.
 The native library waits without a limit, so whoever starts this program bounds its time.
 """
@@ -37,10 +37,11 @@ def dial(host, port):
     return None
 
 
-def main(jwt, identity, *services):
-    services = {name: address.rsplit(":", 1) for name, address in (service.split("=", 1) for service in services)}
+def main(jwt, identity, *more):
+    services = {name: address.rsplit(":", 1) for name, address in (service.split("=", 1) for service in more if "=" in service)}
+    certificate, key = [file.encode() for file in more if "=" not in file] or (None, None)     # the native library wants the names
     with open(os.open(identity, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        file.write(openziti.enroll(jwt))
+        file.write(openziti.enroll(jwt, key, certificate))
     say("enroll", version=openziti.version().version.decode())
     openziti.load(identity)         # returns when the controller has taken the certificate and listed the services
     say("authenticate")
