@@ -1,4 +1,5 @@
 """A controller that the tests start, seen by its administrator; and how a test says that something is wrong."""
+import base64
 import contextlib
 import json
 import os
@@ -83,6 +84,11 @@ class Controller:
             return bool(self.get("/version"))
         except Failed:
             return False
+
+    def authorities(self):
+        """What clients are told to trust, PEM."""
+        store = base64.b64decode(self.raw("GET", "/.well-known/est/cacerts"))
+        return subprocess.run(["openssl", "pkcs7", "-inform", "DER", "-print_certs"], input=store, capture_output=True, check=True).stdout
 
 
 def free_port():

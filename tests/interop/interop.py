@@ -5,8 +5,9 @@ services and dial, and say how far they got, one JSON object a line. What they s
 the login and the Dial session must be there on the management interface. No router is connected, so the dial itself fails.
 The Python library also goes that way with a certificate of somebody else's authority, with a token and without one.
 
-Another judges for itself what it is answered, {"name": ..., "failure": ... or null} a line: go/credentials every credential
-operation through the generated Go packages, and what the Go library does with credentials.
+The others judge for themselves what they are answered, {"name": ..., "failure": ... or null} a line: go/credentials every
+credential operation through the generated Go packages and what the Go library does with credentials, browzer/client.mjs
+the library for browsers.
 """
 import argparse
 import functools
@@ -173,12 +174,23 @@ def credentials(report, admin, name, work):
             print(f"   credential operations that were not driven: {', '.join(last['undriven']) or 'none'}", flush=True)
 
 
+def browser(report, admin, name, work):
+    """The library for browsers, by somebody who logs in with a password."""
+    line, setting, trusted = prepare.node(), Setting(admin, name, 7003), work / "authorities.pem"
+    identity, password = setting.create_identity()["id"], os.urandom(12).hex()
+    admin.create("/authenticators", method="updb", identityId=identity, username=name, password=password)
+    trusted.write_bytes(admin.authorities())
+    verdicts(report, name, *run([*line, f"https://{admin.address}/edge/client/v1", setting.service_name], work,
+                                {"OVERKEEP_USER": name, "OVERKEEP_PASSWORD": password, "NODE_EXTRA_CA_CERTS": str(trusted)}))
+
+
 TESTS = {
     "openziti-python": journey(prepare.python, "ziti-sdk-c", 7001),
     "openziti-python-ottca": journey(prepare.python, "ziti-sdk-c", 7004, "ottca"),
     "openziti-python-ca": journey(prepare.python, "ziti-sdk-c", 7005, "ca"),
     "sdk-golang": journey(functools.partial(prepare.go, "./client"), "ziti-sdk-golang", 7002),
     "edge-api": credentials,
+    "browzer": browser,
 }
 
 

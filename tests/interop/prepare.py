@@ -61,3 +61,20 @@ def go(program):
     except Missing as broken:
         raise Failed(broken) from None
     return [built]
+
+
+@functools.cache
+def node():
+    for tool in ("node", "npm"):
+        if not shutil.which(tool):
+            raise Missing(f"{tool} is not there")
+    source = HERE / "browzer"
+    files = [source / name for name in ("package.json", "package-lock.json")]
+
+    def install(directory):
+        directory.mkdir(parents=True)
+        for file in files:
+            shutil.copy(file, directory)
+        command("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", cwd=directory)
+    modules = home("node", install, *(file.read_bytes() for file in files)) / "node_modules"
+    return ["node", source / "client.mjs", modules / "@openziti" / "ziti-browzer-edge-client" / "dist" / "index.js"]
