@@ -51,6 +51,9 @@ impl Incoming<'_> {
             json = Json::Object(Map::new());
         }
         drop_nulls(&mut json, &shape.schema);
+        if let Some(number) = uncountable(&json, &shape.schema) {
+            return Err(Error::Unparseable(format!("{number} stands where a whole number of 64 bits is expected")));
+        }
         if let Some(checker) = &shape.checker {
             checker.check_body(&json)?;
         }
@@ -76,6 +79,21 @@ fn drop_nulls(json: &mut Json, schema: &Json) {
             }
         }
         _ => {}
+    }
+}
+
+/// A number in the place of an integer that no integer is read from: with a fraction or an exponent, or beyond 64 bits. JSON schema takes
+/// some of these for integers.
+fn uncountable<'j>(json: &'j Json, schema: &Json) -> Option<&'j Json> {
+    match json {
+        Json::Number(number) => {
+            let kinds = schema.get("type");
+            let is_integer = kinds.is_some_and(|of| of == "integer" || of.as_array().is_some_and(|of| of.contains(&"integer".into())));
+            (is_integer && number.as_i64().is_none()).then_some(json)
+        }
+        Json::Object(members) => members.iter().find_map(|(name, member)| uncountable(member, member_schema(schema, name)?)),
+        Json::Array(items) => items.iter().find_map(|item| uncountable(item, schema.get("items")?)),
+        _ => None,
     }
 }
 
