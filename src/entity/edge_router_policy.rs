@@ -57,6 +57,7 @@ impl Entity for EdgeRouterPolicy {
         ),
     ];
     const LINKS: &'static [&'static str] = &["edge-routers", "identities"];
+    const BODY: &'static str = "policy";
     type State = ();
     type View = View;
 

@@ -47,6 +47,8 @@ pub trait Entity: Serialize + DeserializeOwned + Clone + Send + Sync + 'static {
     /// Indexed fields and references by whose value very many of its records can end at once (`ending.rs`): what rests on a credential that
     /// goes, say. They count as gone then, and are cleared away while nobody waits.
     const ENDS_BY: &'static [&'static str] = &[];
+    /// What requests call a body of the kind, where an error says that it is missing.
+    const BODY: &'static str = Self::KIND.name;
     /// How the spec is stored.
     const DISK: Disk = Disk::Binary;
     /// What the history tells of it.

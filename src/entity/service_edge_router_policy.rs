@@ -55,6 +55,7 @@ impl Entity for ServiceEdgeRouterPolicy {
         ),
     ];
     const LINKS: &'static [&'static str] = &["edge-routers", "services"];
+    const BODY: &'static str = "policy";
     type State = ();
     type View = View;
 

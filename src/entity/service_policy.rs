@@ -77,6 +77,7 @@ impl Entity for ServicePolicy {
         ),
     ];
     const LINKS: &'static [&'static str] = &["services", "identities", "posture-checks"];
+    const BODY: &'static str = "policy";
     type State = ();
     type View = View;
 

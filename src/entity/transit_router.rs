@@ -57,6 +57,7 @@ impl Entity for TransitRouter {
         Field::plain("disabled", Type::Bool, |r| r.spec.disabled.into()),
     ];
     const FIXED: &'static [&'static str] = &["cost", "noTraversal", "disabled"];
+    const BODY: &'static str = "router";
     type State = State;
     type View = View;
 

@@ -172,7 +172,7 @@ pub struct Replace<E>(pub Json, PhantomData<E>);
 impl<E: Entity + JsonSchema> Argument for Replace<E> {
     fn describe(operation: &mut Operation) -> Result<()> {
         let schema = body::replace_schema(Schemas::inline::<Draft<E>>(), E::FIXED, E::REQUIRED_ON_REPLACE);
-        operation.json_body(E::KIND.name, body::title(E::KIND.name, "Replace"), schema)
+        operation.json_body(E::BODY, body::title(E::KIND.name, "Replace"), schema)
     }
     fn take(incoming: &mut Incoming<'_>) -> Result<Self> {
         Ok(Self(incoming.json()?, PhantomData))
@@ -190,7 +190,7 @@ pub struct Patch<E> {
 impl<E: Entity + JsonSchema> Argument for Patch<E> {
     fn describe(operation: &mut Operation) -> Result<()> {
         let schema = body::patch_schema(Schemas::inline::<Draft<E>>());
-        operation.json_body(E::KIND.name, body::title(E::KIND.name, "Patch"), schema)
+        operation.json_body(E::BODY, body::title(E::KIND.name, "Patch"), schema)
     }
     fn take(incoming: &mut Incoming<'_>) -> Result<Self> {
         Ok(Self { body: incoming.json()?, schema: incoming.schema(), of: PhantomData })
@@ -204,7 +204,7 @@ impl<E: Entity + JsonSchema> Argument for Create<E> {
     fn describe(operation: &mut Operation) -> Result<()> {
         let schema = Schemas::inline::<Draft<E>>();
         operation.errors.extend((!E::REFERENCES.is_empty()).then_some(404));
-        operation.json_body(E::KIND.name, body::title(E::KIND.name, "Create"), schema)
+        operation.json_body(E::BODY, body::title(E::KIND.name, "Create"), schema)
     }
     fn take(incoming: &mut Incoming<'_>) -> Result<Self> {
         body::read(incoming.json()?).map(Self)

@@ -125,6 +125,14 @@ impl Routes {
         self
     }
 
+    /// Says what clients call the body of the last row, where an error says that it is missing.
+    pub fn called(mut self, body: &str) -> Self {
+        if let Some(shape) = self.rows.last_mut().and_then(|row| row.operation.body.as_mut()) {
+            shape.name = body.into();
+        }
+        self
+    }
+
     /// Says with which statuses the last row refuses, beside those that its arguments tell.
     pub fn refuses(mut self, statuses: &[u16]) -> Self {
         if let Some(row) = self.rows.last_mut() {
