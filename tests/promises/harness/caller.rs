@@ -120,6 +120,12 @@ impl Asking<'_> {
         self.header("content-type", media)
     }
 
+    /// A body of which is not said what it is.
+    pub fn untyped(mut self, body: impl Into<Vec<u8>>) -> Self {
+        self.body = body.into();
+        self
+    }
+
     /// Sends it. The answer has passed the judge.
     #[track_caller]
     pub fn send(self) -> Answer {

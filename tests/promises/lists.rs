@@ -1,0 +1,357 @@
+//! Lists of what belongs to something, on a corpus of which everything is known: each has the entries that policies and references say,
+//! and is in every other respect the list of its kind, with fewer in it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value as Json, json};
+
+use crate::harness::{Answer, Base, Caller, House, Key, PASSWORD, encoded, interface};
+
+/// Ids by the names they have here.
+type Ids = BTreeMap<&'static str, String>;
+
+/// Somebody may dial two services over two routers, under a posture check, and host one of them; somebody else may bind a third.
+struct Corpus {
+    house: House,
+    ids: Ids,
+}
+
+impl Corpus {
+    fn new() -> Self {
+        let mut corpus = Self { house: House::start(), ids: Ids::new() };
+        corpus.make("/config-types", &[("kind", json!({})), ("other-kind", json!({}))]);
+        let of = |corpus: &Self, kind: &str| json!({ "configTypeId": corpus.id(kind), "data": { "a": 1 } });
+        corpus.make("/configs", &[("config", of(&corpus, "kind")), ("other-config", of(&corpus, "other-kind"))]);
+        let service = |configs: Json, roles: Json| json!({ "encryptionRequired": true, "configs": configs, "roleAttributes": roles });
+        let configs = [json!([]), json!([corpus.id("config")]), json!([corpus.id("config"), corpus.id("other-config")])];
+        let [none, one, both] = configs;
+        corpus.make(
+            "/services",
+            &[("mail", service(none, json!([]))), ("web", service(one, json!(["web"]))), ("wiki", service(both, json!(["web"])))],
+        );
+        let person = |roles: Json| json!({ "type": "User", "isAdmin": false, "roleAttributes": roles, "tags": { "floor": 3 } });
+        corpus.make(
+            "/identities",
+            &[("ann", person(json!(["staff"]))), ("bob", person(json!(["staff", "night"]))), ("eve", person(json!([])))],
+        );
+        let router = |roles: Json| json!({ "roleAttributes": roles });
+        corpus.make("/edge-routers", &[("far", router(json!([]))), ("near", router(json!(["hall"]))), ("next", router(json!(["hall"])))]);
+        corpus.make(
+            "/posture-checks",
+            &[("check", json!({ "typeId": "MFA", "roleAttributes": ["strict"] })), ("lax", json!({ "typeId": "MFA" }))],
+        );
+        let policy = |more: Json| {
+            let mut body = json!({ "semantic": "AnyOf" });
+            body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            body
+        };
+        let dial = json!({ "type": "Dial", "identityRoles": ["#staff"], "serviceRoles": ["#web"], "postureCheckRoles": ["#strict"] });
+        let at = |name: &str| format!("@{}", corpus.id(name));
+        let bind = json!({ "type": "Bind", "identityRoles": [at("eve")], "serviceRoles": [at("mail")] });
+        corpus.make("/service-policies", &[("dial", policy(dial)), ("bind", policy(bind))]);
+        corpus.make("/edge-router-policies", &[("use", policy(json!({ "identityRoles": ["#staff"], "edgeRouterRoles": ["#hall"] })))]);
+        corpus
+            .make("/service-edge-router-policies", &[("reach", policy(json!({ "serviceRoles": ["#web"], "edgeRouterRoles": ["#hall"] })))]);
+        let terminator =
+            |address: &str| json!({ "service": corpus.id("web"), "router": corpus.id("near"), "address": address, "binding": "edge" });
+        corpus.make("/terminators", &[("host", terminator("a:1")), ("spare", terminator("a:2"))]);
+        for name in ["ann", "eve"] {
+            let login =
+                json!({ "method": "updb", "identityId": corpus.id(name), "username": format!("{name}-at-work"), "password": PASSWORD });
+            let id = corpus.house.admin.post("/authenticators", login).expect(201).id();
+            corpus.ids.insert(if name == "ann" { "login" } else { "other-login" }, id);
+        }
+        let end = corpus.house.clock.now().plus(std::time::Duration::from_secs(1000)).to_string();
+        let enrollment = json!({ "method": "ott", "identityId": corpus.id("ann"), "expiresAt": end });
+        let id = corpus.house.admin.post("/enrollments", enrollment).expect(201).id();
+        corpus.ids.insert("invitation", id);
+        corpus
+    }
+
+    fn make(&mut self, path: &str, entries: &[(&'static str, Json)]) {
+        for (name, body) in entries {
+            let mut body = body.clone();
+            if path != "/terminators" {
+                body["name"] = (*name).into();
+            }
+            self.ids.insert(name, self.house.admin.post(path, body).expect(201).id());
+        }
+    }
+
+    fn id(&self, name: &str) -> &str {
+        &self.ids[name]
+    }
+
+    /// Ids in the order of lists.
+    fn all(&self, names: &[&str]) -> Vec<&str> {
+        let mut ids: Vec<&str> = names.iter().map(|name| self.id(name)).collect();
+        ids.sort_unstable();
+        ids
+    }
+}
+
+/// Below what, which list, what there is in it, and what may be added to its path.
+type Expected = (&'static str, &'static str, &'static str, &'static [&'static str]);
+
+/// Everything that is in the lists below something.
+const LISTS: &[Expected] = &[
+    ("config-types", "kind", "configs", &["config"]),
+    ("config-types", "other-kind", "configs", &["other-config"]),
+    ("services", "mail", "configs", &[]),
+    ("services", "wiki", "configs", &["config", "other-config"]),
+    ("services", "mail", "edge-routers", &[]),
+    ("services", "web", "edge-routers", &["near", "next"]),
+    ("services", "mail", "identities", &["eve"]),
+    ("services", "web", "identities", &["ann", "bob"]),
+    ("services", "web", "identities?policyType=dial", &["ann", "bob"]),
+    ("services", "web", "identities?policyType=bind", &[]),
+    ("services", "mail", "identities?policyType=bind", &["eve"]),
+    ("services", "mail", "service-edge-router-policies", &[]),
+    ("services", "web", "service-edge-router-policies", &["reach"]),
+    ("services", "mail", "service-policies", &["bind"]),
+    ("services", "wiki", "service-policies", &["dial"]),
+    ("services", "mail", "terminators", &[]),
+    ("services", "web", "terminators", &["host", "spare"]),
+    ("identities", "ann", "authenticators", &["login"]),
+    ("identities", "bob", "authenticators", &[]),
+    ("identities", "ann", "enrollments", &["invitation"]),
+    ("identities", "bob", "enrollments", &[]),
+    ("identities", "ann", "edge-router-policies", &["use"]),
+    ("identities", "eve", "edge-router-policies", &[]),
+    ("identities", "ann", "edge-routers", &["near", "next"]),
+    ("identities", "eve", "edge-routers", &[]),
+    ("identities", "ann", "service-policies", &["dial"]),
+    ("identities", "eve", "service-policies", &["bind"]),
+    ("identities", "ann", "services", &["web", "wiki"]),
+    ("identities", "ann", "services?policyType=dial", &["web", "wiki"]),
+    ("identities", "ann", "services?policyType=bind", &[]),
+    ("identities", "eve", "services", &["mail"]),
+    ("edge-routers", "near", "edge-router-policies", &["use"]),
+    ("edge-routers", "far", "edge-router-policies", &[]),
+    ("edge-routers", "near", "identities", &["ann", "bob"]),
+    ("edge-routers", "far", "identities", &[]),
+    ("edge-routers", "next", "service-edge-router-policies", &["reach"]),
+    ("edge-routers", "next", "services", &["web", "wiki"]),
+    ("edge-routers", "far", "services", &[]),
+    ("service-policies", "dial", "identities", &["ann", "bob"]),
+    ("service-policies", "dial", "services", &["web", "wiki"]),
+    ("service-policies", "dial", "posture-checks", &["check"]),
+    ("service-policies", "bind", "identities", &["eve"]),
+    ("service-policies", "bind", "services", &["mail"]),
+    ("service-policies", "bind", "posture-checks", &[]),
+    ("edge-router-policies", "use", "edge-routers", &["near", "next"]),
+    ("edge-router-policies", "use", "identities", &["ann", "bob"]),
+    ("service-edge-router-policies", "reach", "edge-routers", &["near", "next"]),
+    ("service-edge-router-policies", "reach", "services", &["web", "wiki"]),
+];
+
+/// The literal of the query language for a scalar that is there.
+fn literal(value: &Json) -> Option<String> {
+    match value {
+        Json::Bool(_) | Json::Number(_) => Some(value.to_string()),
+        Json::String(text) if text.len() == 24 && text.ends_with('Z') => Some(format!("datetime({text})")),
+        Json::String(text) => Some(serde_json::to_string(text).unwrap()),
+        _ => None,
+    }
+}
+
+/// A filter and an order on a field: what they find, or whether they are refused, is not for the list below a record to decide.
+fn question(field: &str, entry: &Json) -> (String, String) {
+    match entry.pointer(&format!("/{}", field.replace('.', "/"))) {
+        Some(Json::Array(_)) => (format!("(not (isEmpty({field})))"), String::new()),
+        value => {
+            let value = value.and_then(literal).unwrap_or_else(|| "null".into());
+            (format!("({field} = {value} or {field} != {value})"), format!("&sort={}", encoded(&format!("{field} desc"))))
+        }
+    }
+}
+
+/// What is compared of two lists: how they were answered, how many there are, and which are shown.
+fn told(answer: &Answer) -> (u16, String, Option<u64>, Vec<String>) {
+    let shown = answer.status == 200;
+    let ids = if shown { answer.each("id").into_iter().map(str::to_owned).collect() } else { Vec::new() };
+    (answer.status, answer.code().to_owned(), shown.then(|| answer.total()), ids)
+}
+
+/// Asks the list at `path` and its kind's list `whole` for the same, of the latter only those that `among` finds: by every field, in parts,
+/// in another order.
+fn is_asked_as_its_kind(admin: &Caller, path: &str, whole: &str, among: &str) {
+    let kinds = admin.list(whole, "true", "&limit=1").expect(200);
+    let fields = kinds.json["meta"]["filterableFields"].as_array().into_iter().flatten().filter_map(Json::as_str);
+    let by_field = fields.map(|field| question(field, &kinds.data()[0])).map(|(filter, order)| (filter, "", order));
+    let windows = [" sort by id desc skip 1 limit 1", " limit none", " skip 1"].map(|window| ("true".to_owned(), window, String::new()));
+    let pages = ["&limit=1&offset=1", "&limit=100000", "&limit=-1", "&offset=-4"].map(|page| ("true".to_owned(), "", page.to_owned()));
+    for (filter, window, rest) in by_field.chain(windows).chain(pages) {
+        let one = admin.list(path, &format!("{filter}{window}"), &rest);
+        let other = admin.list(whole, &format!("{filter} and {among}{window}"), &rest);
+        assert_eq!(told(&one), told(&other), "{path} {filter} {rest}");
+        assert_eq!(one.json["meta"]["pagination"], other.json["meta"]["pagination"], "{path} {filter} {rest}");
+    }
+}
+
+#[test]
+fn a_list_below_a_record_is_the_list_of_its_kind_with_fewer_in_it() {
+    let corpus = Corpus::new();
+    let admin = &corpus.house.admin;
+    let mut asked = BTreeSet::new();
+    for (kind, name, list, names) in LISTS {
+        let below = list.split('?').next().unwrap();
+        let (path, whole) = (format!("/{kind}/{}/{list}", corpus.id(name)), format!("/{below}"));
+        let (expected, all) = (corpus.all(names), admin.get(&path).expect(200));
+        assert_eq!(all.each("id"), expected, "{path}");
+        assert_eq!(all.json["meta"]["pagination"], json!({ "limit": 10, "offset": 0, "totalCount": expected.len() }));
+        if expected.is_empty() {
+            continue;
+        }
+        let among = format!("id in [{}]", expected.iter().map(|id| format!("\"{id}\"")).collect::<Vec<_>>().join(", "));
+        let entries = admin.list(&whole, &among, "").expect(200);
+        assert_eq!(all.json["meta"]["filterableFields"], entries.json["meta"]["filterableFields"], "{path}");
+        let mut entries = entries.data().clone();
+        if below == "services" {
+            // They are nothing for anybody in particular here.
+            let of_somebody = ["config", "permissions", "postureQueries"];
+            entries.as_array_mut().unwrap().iter_mut().for_each(|entry| of_somebody.iter().for_each(|name| entry[*name] = Json::Null));
+        }
+        assert_eq!(*all.data(), entries, "{path}");
+        if asked.insert((kind, below)) {
+            is_asked_as_its_kind(admin, &path, &whole, &among);
+        }
+    }
+    let below: BTreeSet<String> = asked.iter().map(|(kind, below)| format!("/{kind}/{{id}}/{below}")).collect();
+    let rows = interface(Base::Management).rows().filter(|row| row.operation.parameters.iter().any(|parameter| parameter.name == "filter"));
+    let rows: BTreeSet<String> = rows.map(|row| row.path.clone()).filter(|path| path.contains("/{id}/")).collect();
+    assert_eq!(below, rows, "every list below a record is looked at");
+}
+
+#[test]
+fn settings_of_ones_own_and_attributes_in_use_are_listed_whole() {
+    let corpus = Corpus::new();
+    let admin = &corpus.house.admin;
+    let own = format!("/identities/{}/service-configs", corpus.id("ann"));
+    let pair = |service: &str, config: &str| json!({ "serviceId": corpus.id(service), "configId": corpus.id(config) });
+    admin.post(&own, json!([pair("web", "config"), pair("wiki", "other-config")])).expect(200);
+    let listed = admin.get(&own).expect(200);
+    let mut pairs: Vec<Json> =
+        listed.data().as_array().unwrap().iter().map(|one| json!({ "serviceId": one["serviceId"], "configId": one["configId"] })).collect();
+    let mut expected = vec![pair("web", "config"), pair("wiki", "other-config")];
+    [&mut pairs, &mut expected].into_iter().for_each(|pairs| pairs.sort_by_key(Json::to_string));
+    assert_eq!(pairs, expected);
+    assert_eq!(listed.json["meta"]["pagination"], json!({ "limit": 2, "offset": 0, "totalCount": 2 }));
+    assert!(
+        listed
+            .data()
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|one| one["config"]["id"] == one["configId"] && one["service"]["id"] == one["serviceId"])
+    );
+
+    for (path, attributes) in [
+        ("/identity-role-attributes", &["night", "staff"][..]),
+        ("/service-role-attributes", &["web"]),
+        ("/edge-router-role-attributes", &["hall"]),
+    ] {
+        let all = admin.get(path).expect(200);
+        assert_eq!(*all.data(), json!(attributes), "{path}");
+        assert_eq!(
+            all.json["meta"],
+            json!({ "apiVersion": "0.0.1", "apiEnrollmentVersion": "0.0.1", "filterableFields": ["id"], "pagination": { "limit": i64::MAX, "offset": 0, "totalCount": attributes.len() } })
+        );
+        let first = format!("id = \"{}\"", attributes[0]);
+        assert_eq!(*admin.list(path, &first, "").expect(200).data(), json!([attributes[0]]));
+        let last = admin.list(path, "true sort by id desc limit 1", "").expect(200);
+        assert_eq!((last.data(), last.total()), (&json!([attributes[attributes.len() - 1]]), attributes.len() as u64));
+        assert_eq!(
+            admin.list(path, "id contains \"t\"", "&limit=1&offset=5").expect(200).total(),
+            attributes.iter().filter(|a| a.contains('t')).count() as u64
+        );
+    }
+    // An attribute goes with the last that has it.
+    admin.delete(&format!("/identities/{}", corpus.id("bob"))).expect(200);
+    assert_eq!(*admin.get("/identity-role-attributes").expect(200).data(), json!(["staff"]));
+}
+
+/// A list as somebody sees it, from every side.
+#[track_caller]
+fn shows(caller: &Caller, path: &str, expected: &[&str]) {
+    let all = caller.get(path).expect(200);
+    assert_eq!((all.each("id"), all.total()), (expected.to_vec(), expected.len() as u64), "{path}");
+    let mut falling = expected.to_vec();
+    falling.reverse();
+    assert_eq!(caller.get(&format!("{path}?sort=id%20desc")).expect(200).each("id"), falling, "{path}");
+    let part = caller.get(&format!("{path}?limit=1&offset=1")).expect(200);
+    assert_eq!((part.each("id"), part.total()), (expected.iter().skip(1).take(1).copied().collect(), expected.len() as u64), "{path}");
+    let endless = caller.list(path, "limit none", "").expect(200);
+    assert_eq!((endless.each("id"), &endless.json["meta"]["pagination"]["limit"]), (expected.to_vec(), &json!(i64::MAX)), "{path}");
+    let Some(entry) = all.data().get(0) else { return };
+    for field in all.json["meta"]["filterableFields"].as_array().into_iter().flatten().filter_map(Json::as_str) {
+        // Each finds what has the value that is shown; of a set and of tags, whatever has any.
+        let shown = entry.pointer(&format!("/{}", field.replace('.', "/")));
+        let Some(value) = shown.and_then(literal) else { continue };
+        let found = caller.list(path, &format!("{field} = {value}"), "").expect(200);
+        let same = all.data().as_array().unwrap().iter().filter(|other| other[field] == entry[field]).count();
+        assert_eq!(found.total(), same as u64, "{path}: {field} = {value}");
+        caller.get(&format!("{path}?sort={field}")).expect(200);
+    }
+}
+
+#[test]
+fn clients_see_in_each_list_what_is_theirs() {
+    let corpus = Corpus::new();
+    let house = &corpus.house;
+    // A router counts for clients once it has enrolled.
+    let near = corpus.id("near");
+    let token = house.admin.get(&format!("/edge-routers/{near}")).expect(200).data()["enrollmentToken"].as_str().unwrap().to_owned();
+    let key = Key::new();
+    let requests = json!({ "certCsr": key.request_as(near), "serverCertCsr": key.request() });
+    house.nobody().post(&format!("/enroll?method=erott&token={token}"), requests).expect(200);
+
+    let (ann, eve) = (house.again("ann-at-work"), house.again("eve-at-work"));
+    let (web, mail) = (corpus.id("web"), corpus.id("mail"));
+    let open = |who: &Caller, service: &str, right: &str| who.post("/sessions", json!({ "serviceId": service, "type": right }));
+    let session = open(&ann, web, "Dial");
+    // Of the check on it ann has passed nothing yet.
+    session.refused(409, "INVALID_POSTURE", "");
+    house.admin.delete(&format!("/posture-checks/{}", corpus.id("check"))).expect(200);
+    let first = open(&ann, web, "Dial").expect(201).id();
+    let second = open(&ann, corpus.id("wiki"), "Dial").expect(201).id();
+    let mut sessions = [first.as_str(), second.as_str()];
+    sessions.sort_unstable();
+    let certificates =
+        [0, 1].map(|_| ann.post("/current-api-session/certificates", json!({ "csr": Key::new().request() })).expect(201).id());
+    let mut certificates = certificates.each_ref().map(String::as_str);
+    certificates.sort_unstable();
+
+    shows(&ann, "/services", &corpus.all(&["web", "wiki"]));
+    shows(&eve, "/services", &[mail]);
+    shows(&house.admin.at(Base::Client), "/services", &corpus.all(&["mail", "web", "wiki"]));
+    shows(&ann, &format!("/services/{web}/terminators"), &corpus.all(&["host", "spare"]));
+    shows(&ann, "/current-identity/edge-routers", &[near]);
+    shows(&eve, "/current-identity/edge-routers", &[]);
+    shows(&ann, "/current-identity/authenticators", &[corpus.id("login")]);
+    shows(&ann, "/sessions", &sessions);
+    shows(&eve, "/sessions", &[]);
+    shows(&ann.at(Base::Management), "/sessions", &sessions);
+    shows(&house.admin, "/sessions", &sessions);
+    shows(&house.admin.at(Base::Client), "/sessions", &sessions);
+    shows(&ann, "/current-api-session/certificates", &certificates);
+    shows(&eve, "/current-api-session/certificates", &[]);
+    shows(&ann, "/controllers", &[]);
+    let signer = |name: &str, enabled: bool| {
+        let body = json!({ "name": name, "enabled": enabled, "issuer": format!("https://{name}.test"), "audience": "overlay", "jwksEndpoint": "https://idp.test/keys" });
+        house.admin.post("/external-jwt-signers", body).expect(201).id()
+    };
+    let (on, _) = (signer("on", true), signer("off", false));
+    shows(&house.nobody(), "/external-jwt-signers", &[&on]);
+
+    let over = |service: &str| ann.get(&format!("/services/{service}/edge-routers"));
+    let routers = over(web).expect(200);
+    let mut names: Vec<&str> =
+        routers.data()["edgeRouters"].as_array().unwrap().iter().map(|router| router["name"].as_str().unwrap()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["near", "next"]);
+    for below in ["terminators", "edge-routers"] {
+        ann.get(&format!("/services/{mail}/{below}")).refused(404, "NOT_FOUND", "");
+        assert_eq!(eve.get(&format!("/services/{web}/{below}")).status, 404);
+    }
+}
