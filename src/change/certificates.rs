@@ -72,26 +72,25 @@ impl Certificates {
         told
     }
 
-    /// Renews what is due, and what does not name all hosts, and notes the leaf that is shown then.
+    /// Renews what is due, and what does not name all hosts. The leaves that are shown before and after are noted.
     ///
     /// # Errors
     /// It cannot be issued or stored; what was there stays.
     pub fn renew(&self, now: Timestamp) -> Result<()> {
-        if let Some(next) = self.holdings.due(&hosts(&self.advertised), now.seconds()).map_err(broken)? {
-            self.renew_by(next)?;
-        }
-        self.holdings.noted().map_err(broken)?.map_or(Ok(()), |next| self.take(next))
-    }
-
-    fn renew_by(&self, next: Next<'_>) -> Result<()> {
+        self.note()?;
         let before = self.holdings.authority();
+        let Some(next) = self.holdings.due(&hosts(&self.advertised), now.seconds()).map_err(broken)? else { return Ok(()) };
         self.take(next)?;
         tracing::info!("renewed the server certificate");
         let signs = self.holdings.authority();
         if signs.certificate() != before.certificate() {
             tracing::info!(new = %signs.certificate().subject(), old = %before.certificate().subject(), "another intermediate signs");
         }
-        Ok(())
+        self.note()
+    }
+
+    fn note(&self) -> Result<()> {
+        self.holdings.noted().map_err(broken)?.map_or(Ok(()), |next| self.take(next))
     }
 
     /// Gives the server another key. Answers the enrollments whose tokens are of no use now.
