@@ -62,6 +62,8 @@ pub fn serve(front: Front, listener: Listener) -> std::io::Result<Server> {
         .keep_alive(listener.keep_alive)
         .client_request_timeout(listener.client_timeout)
         .tls_handshake_timeout(listener.handshake_timeout)
+        // A client that says it sends no more has gone: nobody does anything for it any longer.
+        .h1_allow_half_closed(false)
         .disable_signals();
     Ok(server.listen_rustls_0_23(listener.socket, listener.tls)?.run())
 }

@@ -9,7 +9,7 @@ use overkeep::{
 use serde_json::{Value as Json, json};
 
 use crate::{
-    factors::locking_in,
+    factors::{Manner, endpoint, locking_in, signer},
     harness::{Answer, Caller, House, PASSWORD, Watch, Wire, fresh, shared},
 };
 
@@ -59,6 +59,34 @@ fn too_many_requests_are_sent_away_and_slow_ones_ended() {
         assert!(told.starts_with("HTTP/1.1 408") && told.contains("\"REQUEST_TIMEOUT\""), "{told}");
     }
     house.admin.get(&format!("/identities/{id}")).expect(200);
+}
+
+#[test]
+fn nothing_is_done_any_more_for_a_client_that_has_gone() {
+    let house = House::with(Clock::system(), |config| {
+        config.http.max_requests = 16;
+        (config.http.request_timeout, config.key_sets.timeout) = (Span::seconds(60), Span::seconds(60));
+    })
+    .unnamed();
+    let (idp, keys) = (signer(), endpoint(Manner::Silent));
+    let issuer = json!({ "name": "idp", "issuer": "https://idp.test", "audience": "overkeep", "enabled": true, "jwksEndpoint": keys.url });
+    house.admin.post("/external-jwt-signers", issuer).expect(201);
+    let now = house.clock.now().seconds();
+    let token = idp.token(&json!({ "iss": "https://idp.test", "aud": "overkeep", "sub": "ann", "iat": now, "exp": now + 600 }));
+    // Each waits for a key set that does not come.
+    let login =
+        format!("POST /authenticate?method=ext-jwt HTTP/1.1\r\nhost: it\r\nauthorization: Bearer {token}\r\ncontent-length: 0\r\n\r\n");
+    let waiting: Vec<Wire> = (0..16).map(|_| Wire::to(&house.admin)).collect();
+    let waiting = waiting.into_iter().map(|mut wire| wire.send(login.as_bytes()).map(|()| wire).unwrap()).collect::<Vec<_>>();
+    let becomes = |status: u16| {
+        (0..200).any(|_| {
+            thread::sleep(Duration::from_millis(50));
+            house.admin.get("/current-identity").status == status
+        })
+    };
+    assert!(becomes(429), "sixteen requests are under way");
+    waiting.into_iter().for_each(Wire::leave);
+    assert!(becomes(200), "their places are free again");
 }
 
 #[test]

@@ -263,7 +263,7 @@ fn a_token_does_not_choose_how_its_key_is_used() {
 
 /// How the endpoint of a key set answers.
 #[derive(Clone)]
-enum Manner {
+pub enum Manner {
     Keys(String),
     /// Takes the connection and says nothing.
     Silent,
@@ -272,13 +272,13 @@ enum Manner {
 }
 
 /// An endpoint of a key set, counting who asks.
-struct Endpoint {
-    url: String,
+pub struct Endpoint {
+    pub url: String,
     manner: Arc<Mutex<Manner>>,
     asked: Arc<Mutex<usize>>,
 }
 
-fn endpoint(manner: Manner) -> Endpoint {
+pub fn endpoint(manner: Manner) -> Endpoint {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/keys", listener.local_addr().unwrap());
     let (manner, asked) = (Arc::new(Mutex::new(manner)), Arc::new(Mutex::new(0)));

@@ -42,6 +42,12 @@ impl Wire {
         self.0.write_all(bytes)
     }
 
+    /// Says that nothing more comes, and leaves.
+    pub fn leave(mut self) {
+        self.0.conn.send_close_notify();
+        self.0.flush().unwrap();
+    }
+
     /// What comes until the other end closes or cuts the connection off, or for so long nothing comes; and whether it was closed.
     pub fn read(&mut self) -> (String, bool) {
         let (mut read, mut part) = (Vec::new(), [0; 16384]);
