@@ -41,6 +41,7 @@ pub struct Config {
     pub store: Store,
     pub history: History,
     pub snapshots: Snapshots,
+    pub integrity: Integrity,
 }
 
 /// The listener's certificate, if it is not to be our own. Both or none.
@@ -172,6 +173,13 @@ pub struct Snapshots {
     pub keep: usize,
 }
 
+#[derive(Clone, Debug, PartialEq, Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Integrity {
+    /// From the beginning of one look at everything to the next.
+    pub scrub_interval: Span,
+}
+
 impl Default for Config {
     fn default() -> Config {
         Config {
@@ -219,6 +227,7 @@ impl Default for Config {
             store: Store { cache_mib: 64, group: 256, queue: 1024, scans: 2, scan_queue: 32 },
             history: History { max_age: Span::minutes(365 * 24 * 60), max_mib: 64, readers: 16 },
             snapshots: Snapshots { directory: None, interval: Span::minutes(24 * 60), keep: 7 },
+            integrity: Integrity { scrub_interval: Span::minutes(24 * 60) },
         }
     }
 }
@@ -238,7 +247,7 @@ impl Config {
     /// What must hold. `controller.toml` repeats the bounds for people; a test tries both sides of each.
     fn rules(&self) -> Vec<Rule> {
         let (second, minute, hour, year) = (Span::seconds(1), Span::minutes(1), Span::minutes(60), Span::minutes(365 * 24 * 60));
-        let Config { log, http, sessions, enrollment, passwords, codes, key_sets, store, history, snapshots, .. } = self;
+        let Config { log, http, sessions, enrollment, passwords, codes, key_sets, store, history, snapshots, integrity, .. } = self;
         vec![
             rule("data", blank_path(&self.data)),
             rule("admin-password-file", self.admin_password_file.as_deref().and_then(blank_path)),
@@ -290,6 +299,7 @@ impl Config {
             rule("snapshots.directory", snapshots.directory.as_deref().and_then(blank_path)),
             within("snapshots.interval", snapshots.interval, minute..=year),
             within("snapshots.keep", snapshots.keep, 1..=10_000),
+            within("integrity.scrub-interval", integrity.scrub_interval, minute..=year),
         ]
     }
 

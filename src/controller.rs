@@ -25,7 +25,7 @@ use crate::{
     error::Error,
     host::{Host, socket},
     http::{self, Descriptions, Front, Interfaces, Limits, Listener, Services},
-    maintenance::{self, Maintenance, Schedule, Scheduled},
+    maintenance::{self, Background, Maintenance, Schedule, Scrub},
     network::Network,
     pki::{self, Files, Holdings},
     posture::Posture,
@@ -69,7 +69,7 @@ pub struct Controller {
     server: ServerHandle,
     thread: Option<JoinHandle<std::io::Result<()>>>,
     upkeep: Option<upkeep::Running>,
-    snapshots: Option<Scheduled>,
+    background: Vec<Background>,
     commands: Option<socket::Listening>,
 }
 
@@ -108,7 +108,7 @@ impl Controller {
         drop(thread.join());
         drop(self.commands.take());
         drop(self.upkeep.take());
-        drop(self.snapshots.take());
+        self.background.clear();
         self.maintenance.stop();
         self.store.close();
     }
@@ -201,10 +201,17 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let commands = commands(config, owner);
     let (server, thread) = listen(front, listener(socket, tls, &config.http))?;
     let upkeep = Some(upkeep.start(bell, inbox).map_err(|e| NotStarted(format!("upkeep: {e}")))?);
-    let schedule = Schedule::of(&config.snapshots, maintenance.clone(), clock);
-    let snapshots = schedule.map(Schedule::start).transpose().map_err(|e| NotStarted(format!("snapshots: {e}")))?;
+    let background = background(config, &maintenance, &clock).map_err(|e| NotStarted(format!("maintenance: {e}")))?;
     let thread = Some(thread);
-    Ok(Controller { bound, advertised, generated, store, maintenance, watchers, server, thread, upkeep, snapshots, commands })
+    Ok(Controller { bound, advertised, generated, store, maintenance, watchers, server, thread, upkeep, background, commands })
+}
+
+/// What is done for the file by itself.
+fn background(config: &Config, maintenance: &Maintenance, clock: &Clock) -> std::io::Result<Vec<Background>> {
+    let mut running = vec![Scrub::of(&config.integrity, maintenance.clone(), clock.clone()).start()?];
+    let schedule = Schedule::of(&config.snapshots, maintenance.clone(), clock.clone());
+    running.extend(schedule.map(Schedule::start).transpose()?);
+    Ok(running)
 }
 
 fn limits(http: &config::Http) -> Limits {

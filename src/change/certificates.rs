@@ -10,7 +10,7 @@ use crate::{
     entity::{Enrollment, Record},
     error::{Error, Result},
     pki::{self, AlternativeNames, Files, Holdings, Material, Next, Role, jwt::Claimed},
-    store::{Store, Tx},
+    store::{Read, Store, Tx},
 };
 
 /// The setting under which keys and certificates are stored.
@@ -45,8 +45,8 @@ impl Certificates {
     /// # Errors
     /// Keys are missing or cannot be read, or the files do not hold what they should.
     pub fn open(store: &Store, advertised: Vec<Address>, mut files: Option<Files>) -> Result<Self> {
-        let text = store.read(|tx| tx.setting(MATERIAL))?.ok_or_else(|| Error::Storage("the file holds no keys".into()))?;
-        let material = serde_json::from_slice(&text).map_err(|e| Error::Storage(format!("the stored keys: {e}")))?;
+        let material = store.read(stored)?.ok_or_else(|| Error::Storage("the file holds no keys".into()))?;
+        let material = material.map_err(|e| Error::Storage(format!("the stored keys: {e}")))?;
         let holdings = Holdings::open(material).map_err(|e| Error::Storage(format!("keys and certificates: {e}")))?;
         let unusable = |reason: String| Error::invalid("tls.certificate", reason, "");
         if let Some(external) = files.as_mut().map(Files::changed).transpose().map_err(unusable)?.flatten() {
@@ -202,6 +202,14 @@ fn broken(error: pki::Error) -> Error {
 /// Everything that the server's certificate must name: where clients are sent, and this host itself.
 pub fn hosts(advertised: &[Address]) -> AlternativeNames {
     AlternativeNames::of_hosts(advertised.iter().map(Address::host).chain(HERE))
+}
+
+/// The stored keys and certificates, if there are any, or why they cannot be read.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn stored(read: &Read<'_>) -> Result<Option<serde_json::Result<Material>>> {
+    Ok(read.setting(MATERIAL)?.map(|text| serde_json::from_slice(&text)))
 }
 
 /// Stores keys and certificates.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Ca, Entity, EntityRef, Facts, FactsExt, Field, Id, Identity, Kind, Logged, OnDelete, Record, Reference};
+use super::{Ca, Entity, EntityRef, Facts, FactsExt, Field, Id, Identity, Kind, Logged, OnDelete, Record, Reference, other_certificate};
 use crate::{
     error::{Error, Result},
     pki::Certificate,
@@ -165,6 +165,13 @@ impl Entity for Authenticator {
 
     fn check(&self, _: &dyn Facts) -> Result<()> {
         self.credential.username().map_or(Ok(()), check_username)
+    }
+
+    fn flaw(record: &Record<Self>) -> Option<&'static str> {
+        let Credential::Cert { fingerprint, pem, unverified } = &record.spec.credential else { return None };
+        let waiting = unverified.iter().map(|waiting| (&waiting.fingerprint, &waiting.pem));
+        let mut kept = [(fingerprint, pem)].into_iter().chain(waiting).filter(|(_, pem)| !pem.is_empty());
+        kept.find_map(|(fingerprint, pem)| other_certificate(fingerprint, pem))
     }
 
     fn view(record: &Record<Self>, facts: &dyn Facts) -> Result<View> {

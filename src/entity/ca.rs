@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     Entity, ExternalIdClaim, Facts, Field, Id, Kind, Logged, Record, Roles,
     external_id_claim::{ClaimLocation, ClaimMatcher},
+    other_certificate,
 };
 use crate::{
     error::{Error, Result},
@@ -145,6 +146,10 @@ impl Entity for Ca {
             return Err(Error::BadReference("externalIdClaim: only a SAN_URI has a scheme to match".into()));
         }
         Ok(())
+    }
+
+    fn flaw(record: &Record<Self>) -> Option<&'static str> {
+        other_certificate(&record.state.fingerprint, &record.spec.cert_pem)
     }
 
     fn view(record: &Record<Self>, _: &dyn Facts) -> Result<View> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Entity, Facts, Field, Kind, Record};
+use super::{Entity, Facts, Field, Kind, Record, other_certificate};
 use crate::{
     clock::Timestamp,
     error::Result,
@@ -60,6 +60,10 @@ impl Entity for Controller {
     ];
     type State = ();
     type View = View;
+
+    fn flaw(record: &Record<Self>) -> Option<&'static str> {
+        other_certificate(&record.spec.fingerprint, &record.spec.cert_pem)
+    }
 
     fn view(record: &Record<Self>, _: &dyn Facts) -> Result<View> {
         let Self { name, cert_pem, fingerprint, is_online, last_joined_at, ctrl_address, api_addresses } = record.spec.clone();

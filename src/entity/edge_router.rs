@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Document, Entity, Facts, Field, Kind, Record, Roles, TransitRouter, router_enrollment::RouterEnrollment};
+use super::{Document, Entity, Facts, Field, Kind, Record, Roles, TransitRouter, other_certificate, router_enrollment::RouterEnrollment};
 use crate::{
     error::{Error, Result},
     query::Type,
@@ -52,6 +52,14 @@ pub struct State {
     /// Of the certificate that is to replace it once the router has confirmed it.
     pub unverified_fingerprint: Option<String>,
     pub unverified_cert_pem: Option<String>,
+}
+
+impl State {
+    /// What contradicts itself in it.
+    pub fn flaw(&self) -> Option<&'static str> {
+        let pairs = [(&self.fingerprint, &self.cert_pem), (&self.unverified_fingerprint, &self.unverified_cert_pem)];
+        pairs.into_iter().find_map(|(fingerprint, pem)| other_certificate(fingerprint.as_deref().unwrap_or_default(), pem.as_deref()?))
+    }
 }
 
 /// What everybody who may use an edge router sees of it.
@@ -152,6 +160,10 @@ impl Entity for EdgeRouter {
             return Err(Error::Duplicate { field: "name".into(), value: self.name.clone() });
         }
         Ok(())
+    }
+
+    fn flaw(record: &Record<Self>) -> Option<&'static str> {
+        record.state.flaw()
     }
 
     fn view(record: &Record<Self>, facts: &dyn Facts) -> Result<View> {

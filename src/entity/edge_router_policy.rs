@@ -66,6 +66,10 @@ impl Entity for EdgeRouterPolicy {
         self.identity_roles.check_list::<Identity>("identityRoles", facts)
     }
 
+    fn flaw(record: &Record<Self>) -> Option<&'static str> {
+        Roles::flaw_of_lists(&[&record.spec.edge_router_roles, &record.spec.identity_roles])
+    }
+
     fn view(record: &Record<Self>, facts: &dyn Facts) -> Result<View> {
         let Self { name, semantic, edge_router_roles, identity_roles } = record.spec.clone();
         Ok(View {

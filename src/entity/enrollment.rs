@@ -144,6 +144,12 @@ impl Entity for Enrollment {
         self.username.as_deref().map_or(Ok(()), check_username)
     }
 
+    fn flaw(record: &Record<Self>) -> Option<&'static str> {
+        let Self { identity_id, edge_router_id, transit_router_id, .. } = &record.spec;
+        let subjects = [identity_id.is_some(), edge_router_id.is_some(), transit_router_id.is_some()];
+        (subjects.into_iter().filter(|set| *set).count() != 1).then_some("is not for exactly one identity or router")
+    }
+
     fn view(record: &Record<Self>, facts: &dyn Facts) -> Result<View> {
         let Self { method, token, expires_at, jwt, identity_id, edge_router_id, transit_router_id, ca_id, username } = record.spec.clone();
         Ok(View {

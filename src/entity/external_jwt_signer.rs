@@ -3,7 +3,7 @@
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
-use super::{Entity, Facts, Field, Kind, Record};
+use super::{Entity, Facts, Field, Kind, Record, other_certificate};
 use crate::{
     clock::Timestamp,
     error::{Error, Result},
@@ -127,6 +127,10 @@ impl Entity for ExternalJwtSigner {
             Some(bad) => Err(Error::invalid("jwksEndpoint", "must be an http or https URL", bad)),
             None => Ok(()),
         }
+    }
+
+    fn flaw(record: &Record<Self>) -> Option<&'static str> {
+        other_certificate(record.state.fingerprint.as_deref().unwrap_or_default(), record.spec.cert_pem.as_deref()?)
     }
 
     fn view(record: &Record<Self>, _: &dyn Facts) -> Result<View> {

@@ -83,6 +83,12 @@ pub trait Entity: Serialize + DeserializeOwned + Clone + Send + Sync + 'static {
     /// A record it needs cannot be read.
     fn view(record: &Record<Self>, facts: &dyn Facts) -> Result<Self::View>;
 
+    /// What contradicts itself in a stored record, if anything does, as the end of a sentence that begins with the record. No rule for
+    /// requests: none of them can bring it about.
+    fn flaw(_record: &Record<Self>) -> Option<&'static str> {
+        None
+    }
+
     /// Reads what an older version stored: `old` gives it as the structs of that time, `From` turns these into today's.
     ///
     /// # Errors

@@ -80,5 +80,6 @@ pub use session::Session;
 pub use session_certificate::SessionCertificate;
 pub use terminator::Terminator;
 pub use transit_router::TransitRouter;
+use value::other_certificate;
 pub use value::{Document, EntityRef, Link, Links, NamedRole, Roles, Tags};
 pub use version_range::{Version, VersionRange};

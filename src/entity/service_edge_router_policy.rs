@@ -64,6 +64,10 @@ impl Entity for ServiceEdgeRouterPolicy {
         self.service_roles.check_list::<Service>("serviceRoles", facts)
     }
 
+    fn flaw(record: &Record<Self>) -> Option<&'static str> {
+        Roles::flaw_of_lists(&[&record.spec.edge_router_roles, &record.spec.service_roles])
+    }
+
     fn view(record: &Record<Self>, facts: &dyn Facts) -> Result<View> {
         let Self { name, semantic, edge_router_roles, service_roles } = record.spec.clone();
         Ok(View {

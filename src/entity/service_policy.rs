@@ -90,6 +90,10 @@ impl Entity for ServicePolicy {
         self.posture_check_roles.check_list::<PostureCheck>("postureCheckRoles", facts)
     }
 
+    fn flaw(record: &Record<Self>) -> Option<&'static str> {
+        Roles::flaw_of_lists(&[&record.spec.identity_roles, &record.spec.service_roles, &record.spec.posture_check_roles])
+    }
+
     fn view(record: &Record<Self>, facts: &dyn Facts) -> Result<View> {
         let Self { name, policy_type, semantic, identity_roles, service_roles, posture_check_roles } = record.spec.clone();
         Ok(View {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ApiSession, Entity, Facts, Field, Id, Kind, Logged, OnDelete, Record, Reference};
+use super::{ApiSession, Entity, Facts, Field, Id, Kind, Logged, OnDelete, Record, Reference, other_certificate};
 use crate::{clock::Timestamp, error::Result, query::Type};
 
 /// A certificate that was issued to the holder of an API session. No request writes it as such.
@@ -44,6 +44,10 @@ impl Entity for SessionCertificate {
     const LOGGED: Logged = Logged::Nothing;
     type State = ();
     type View = View;
+
+    fn flaw(record: &Record<Self>) -> Option<&'static str> {
+        other_certificate(&record.spec.fingerprint, &record.spec.certificate)
+    }
 
     fn view(record: &Record<Self>, _: &dyn Facts) -> Result<View> {
         let Self { subject, fingerprint, certificate, valid_from, valid_to, .. } = record.spec.clone();

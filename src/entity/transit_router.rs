@@ -68,6 +68,10 @@ impl Entity for TransitRouter {
         Ok(())
     }
 
+    fn flaw(record: &Record<Self>) -> Option<&'static str> {
+        record.state.flaw()
+    }
+
     fn view(record: &Record<Self>, facts: &dyn Facts) -> Result<View> {
         let id = record.id.as_str();
         let enrollment = RouterEnrollment::of("transitRouter", id, record.state.is_verified, facts)?;

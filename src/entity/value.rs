@@ -9,6 +9,7 @@ use serde_json::{Map, Value as Json};
 use super::{Entity, Facts, FactsExt, Id, Kind, Record};
 use crate::{
     error::{Error, Result},
+    pki::Certificate,
     query::Value,
 };
 
@@ -216,6 +217,15 @@ impl Roles {
         }
     }
 
+    /// What contradicts itself in stored role lists of a policy, whatever there is or is not of the ids.
+    pub fn flaw_of_lists(lists: &[&Self]) -> Option<&'static str> {
+        let means = |entry: &String| entry.starts_with(['#', '@']);
+        if !lists.iter().all(|list| list.entries.iter().all(means)) {
+            return Some("has a role entry that is neither an attribute nor an id");
+        }
+        lists.iter().any(|list| list.entries.contains("#all") && list.entries.len() > 1).then_some("names #all and others beside it")
+    }
+
     /// The list with names beside ids, as `...RolesDisplay` shows it. Ids that no longer exist are left out.
     ///
     /// # Errors
@@ -233,6 +243,11 @@ impl Roles {
         }
         Ok(named)
     }
+}
+
+/// The flaw of a record that holds a certificate, as PEM, and the fingerprint of another.
+pub(super) fn other_certificate(fingerprint: &str, pem: &str) -> Option<&'static str> {
+    (!Certificate::is_known_by(fingerprint, pem)).then_some("has a fingerprint that is not that of its certificate")
 }
 
 /// An entry of a role list and what a person calls it.

@@ -222,12 +222,13 @@ pub fn followed(Verified { rows, last, faults }: &Verified) -> Outcome {
 
 /// What a look at the file found.
 pub fn found(report: &Report) -> Outcome {
+    let notes = report.notes.iter().map(|note| format!("note: {note}"));
     if report.findings.is_empty() {
-        return Outcome::Done(vec!["nothing is wrong".into()]);
+        return Outcome::Done(std::iter::once("nothing is wrong".to_owned()).chain(notes).collect());
     }
     let told = |finding: &Finding| format!("{}{}", if finding.fixed { "mended: " } else { "" }, finding.description);
     let more = report.more.then(|| "and more".into());
-    let lines = report.findings.iter().map(told).chain(more).collect();
+    let lines = report.findings.iter().map(told).chain(more).chain(notes).collect();
     if report.findings.iter().all(|finding| finding.fixed) { Outcome::Done(lines) } else { Outcome::Problems(lines) }
 }
 

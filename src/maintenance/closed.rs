@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::new_snapshot;
+use super::{new_snapshot, soundness};
 use crate::{
     change::KINDS,
     clock::Timestamp,
@@ -81,7 +81,7 @@ pub fn repair(file: &Path, watch: &Watch) -> Result<Report, Failed> {
     copy(file, &beside(file, ".before-repair")).map_err(|e| Failed::Other(format!("copying {} first: {e}", file.display())))?;
     drop(held);
     let (store, torn) = Store::open_verified(file, KINDS, Options::default())?;
-    let mended = store.repair(watch);
+    let mended = soundness::repair(&store, watch);
     store.close();
     let mut report = mended?;
     let pages = torn.then(|| Finding {
@@ -147,7 +147,7 @@ fn look(file: &Path) -> Result<Store, Failed> {
 fn inspect(store: &Store, file: &Path, watch: &Watch) -> Result<Found, Failed> {
     let damaged = |error: Error| Failed::Damaged(format!("{} is damaged: {error}", file.display()));
     let manifest = store.manifest(watch).map_err(damaged)?;
-    Ok(Found { manifest, report: store.check(watch)? })
+    Ok(Found { manifest, report: soundness::check(store, watch)? })
 }
 
 fn verified(snapshot: &Path, watch: &Watch) -> Result<(Store, Found), Failed> {

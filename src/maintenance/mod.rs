@@ -1,14 +1,19 @@
 //! Work on the file as a whole: copying it, checking it, mending it, putting a copy in its place.
 //!
 //! Here: the same while the controller runs. [`closed`] does it to a file that no controller has open. Not here: how any of that is done
-//! (`store/`). Start reading at [`Maintenance`]. Invariants: one check or repair at a time, and one snapshot; nothing is mended before
+//! (`store/`). [`Schedule`] and [`Scrub`] are what it does by itself. Start reading at [`Maintenance`]. Invariants: one check or repair at a time, and one snapshot; nothing is mended before
 //! a copy of the file was made.
 
+mod background;
 pub mod closed;
 mod schedule;
+mod scrub;
+mod soundness;
 mod upgrade;
 
-pub use schedule::{Schedule, Scheduled};
+pub use background::Background;
+pub use schedule::Schedule;
+pub use scrub::Scrub;
 pub use upgrade::{before_upgrade, upgraded};
 
 use std::{
@@ -145,6 +150,11 @@ impl Maintenance {
         State { progress: run.watch.progress(), ..run.state.clone() }
     }
 
+    /// Whether a run is going on.
+    pub fn is_running(&self) -> bool {
+        locked(&self.0.run).state.is_running()
+    }
+
     /// Ends the run that is going on, and waits for it.
     pub fn stop(&self) {
         let thread = {
@@ -188,7 +198,7 @@ impl Inner {
         let mut run = locked(&self.run);
         run.state.ended_at = Some(self.clock.now());
         match &report {
-            Ok(Report { findings, more }) => (run.state.findings, run.state.more) = (findings.clone(), *more),
+            Ok(Report { findings, more, .. }) => (run.state.findings, run.state.more) = (findings.clone(), *more),
             Err(error) => run.state.error = Some(error.to_string()),
         }
         report
@@ -196,10 +206,10 @@ impl Inner {
 
     fn report(&self, work: Work, watch: &Watch) -> Result<Report> {
         match work {
-            Work::Check => self.store.check(watch),
+            Work::Check => soundness::check(&self.store, watch),
             Work::Repair => {
                 self.store.snapshot(&beside(&self.data, ".before-repair"), watch)?;
-                self.store.repair(watch)
+                soundness::repair(&self.store, watch)
             }
         }
     }

@@ -7,15 +7,10 @@ use std::{
     io,
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
-    sync::{
-        Arc,
-        mpsc::{RecvTimeoutError, Sender, channel},
-    },
-    thread::{self, JoinHandle},
     time::Duration,
 };
 
-use super::Maintenance;
+use super::{Background, Maintenance};
 use crate::{
     clock::{Clock, Timestamp},
     config::Snapshots,
@@ -37,13 +32,6 @@ pub struct Schedule {
     keep: usize,
 }
 
-/// A schedule that is kept on a thread of its own, until this is dropped.
-pub struct Scheduled {
-    watch: Arc<Watch>,
-    bell: Option<Sender<()>>,
-    thread: Option<JoinHandle<()>>,
-}
-
 impl Schedule {
     /// What the settings ask for; nothing if they name no directory.
     pub fn of(settings: &Snapshots, maintenance: Maintenance, clock: Clock) -> Option<Self> {
@@ -55,22 +43,13 @@ impl Schedule {
     ///
     /// # Errors
     /// The system gives no thread.
-    pub fn start(self) -> io::Result<Scheduled> {
-        let watch = Arc::new(Watch::default());
-        let (bell, inbox) = channel::<()>();
-        let watched = watch.clone();
-        let keep_to_it = move || {
-            loop {
-                if let Err(error) = self.round(&watched) {
-                    tracing::error!(%error, directory = %self.directory.display(), "a snapshot on schedule failed; it is tried again");
-                }
-                if inbox.recv_timeout(TICK) != Err(RecvTimeoutError::Timeout) {
-                    return;
-                }
+    pub fn start(self) -> io::Result<Background> {
+        Background::start("snapshots", move |watch| {
+            if let Err(error) = self.round(watch) {
+                tracing::error!(%error, directory = %self.directory.display(), "a snapshot on schedule failed; it is tried again");
             }
-        };
-        let thread = thread::Builder::new().name("snapshots".into()).spawn(keep_to_it)?;
-        Ok(Scheduled { watch, bell: Some(bell), thread: Some(thread) })
+            TICK
+        })
     }
 
     /// Makes a snapshot if one is due and no other is being made, and lets the oldest go. Says which it made.
@@ -135,14 +114,4 @@ fn time(path: &Path, end: &str) -> Option<Timestamp> {
     let read: Timestamp = format!("{year}-{month}-{day}T{hour}:{minute}:{rest}").parse().ok()?;
     // Written again it must be the same, or it is somebody else's file.
     (read.to_string().replace([':', '-'], "") == compact).then_some(read)
-}
-
-impl Drop for Scheduled {
-    fn drop(&mut self) {
-        self.watch.stop();
-        drop(self.bell.take());
-        if let Some(thread) = self.thread.take() {
-            drop(thread.join());
-        }
-    }
 }

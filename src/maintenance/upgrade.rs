@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::{
     error::Result,
-    store::{Store, Watch, beside},
+    store::{Read, Store, Watch, beside},
 };
 
 /// The setting that names the release which last started on the file.
@@ -31,6 +31,14 @@ pub fn before_upgrade(store: &Store, data: &Path) -> Result<()> {
 /// The file cannot be written.
 pub fn upgraded(store: &Store) -> Result<()> {
     if is_ours(store)? { Ok(()) } else { store.write_blocking(|tx| tx.set_setting(SETTING, Some(OURS.as_bytes()))) }
+}
+
+/// Whether a controller has ever been complete in the file.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn holds_a_controller(read: &Read<'_>) -> Result<bool> {
+    Ok(read.setting(SETTING)?.is_some())
 }
 
 fn is_ours(store: &Store) -> Result<bool> {

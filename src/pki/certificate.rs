@@ -111,7 +111,12 @@ impl Certificate {
 
     /// Lower case hexadecimal SHA-1 of the bytes, 40 characters. A name that routers and clients compare, not a proof.
     pub fn fingerprint(&self) -> String {
-        hex(digest::digest(&digest::SHA1_FOR_LEGACY_USE_ONLY, &self.der).as_ref())
+        hash(&self.der)
+    }
+
+    /// Whether that is the fingerprint of the first certificate in a text. What else the certificate is made of is not looked at.
+    pub fn is_known_by(fingerprint: &str, pem: &str) -> bool {
+        armor::first(pem).is_ok_and(|(block, _)| block.tag() == LABEL && hash(block.contents()) == fingerprint)
     }
 
     /// Whom it is about.
@@ -213,6 +218,10 @@ impl fmt::Debug for Certificate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Certificate({self})")
     }
+}
+
+fn hash(der: &[u8]) -> String {
+    hex(digest::digest(&digest::SHA1_FOR_LEGACY_USE_ONLY, der).as_ref())
 }
 
 fn authority(parsed: &X509Certificate<'_>) -> Option<PathLength> {

@@ -32,6 +32,7 @@ mod pkcs7;
 mod rsa;
 mod seal;
 mod signature;
+mod soundness;
 pub mod tls;
 mod verification;
 

@@ -83,7 +83,7 @@ pub struct Verified {
 
 /// The end of the chain, or what its beginning is chained to.
 #[derive(Debug, Clone, Copy, Default)]
-struct Link {
+pub(super) struct Link {
     sequence: u64,
     hash: [u8; HASH],
     total: u64,
@@ -289,19 +289,32 @@ impl Read<'_> {
         Ok(matching)
     }
 
-    /// Follows the chain from its anchor to its end, and tells what does not fit.
-    pub(super) fn follow_history(&self, see: &mut dyn FnMut(Option<String>, Noted) -> Result<ControlFlow<()>>) -> Result<()> {
-        let mut before = anchor(self)?;
-        self.scan(Table::History, ALL, &mut |key, row| {
+    /// Follows the chain from its anchor, or from the row of a key, to its end. Shows the key of each row, what does not fit, and its link.
+    pub(super) fn follow_history(&self, behind: Option<&[u8]>, see: Follow<'_>) -> Result<()> {
+        let known = match behind {
+            Some(key) => self.bytes(Table::History, key)?.and_then(|row| Link::of(key, &row).map(|(link, _)| link)),
+            None => None,
+        };
+        let (mut before, from) = match (known, behind) {
+            (Some(link), _) => (link, Bound::Excluded(link.sequence.to_be_bytes())),
+            // It was dropped meanwhile, and all before it.
+            (None, Some(_)) => (anchor(self)?, Bound::Excluded(anchor(self)?.sequence.to_be_bytes())),
+            (None, None) => (anchor(self)?, Bound::Unbounded),
+        };
+        self.scan(Table::History, (from.as_ref().map(|key| key.as_slice()), Bound::Unbounded), &mut |key, row| {
             let Some((link, text)) = Link::of(key, row) else {
-                return see(Some(format!("the history has a row behind {} that cannot be read", before.sequence)), before.noted());
+                let fault = format!("the history has a row behind {} that cannot be read", before.sequence);
+                return see(key, Some(fault), before);
             };
             let fault = before.fault(&link, text);
             before = link;
-            see(fault, link.noted())
+            see(key, fault, link)
         })
     }
 }
+
+/// Sees a row of the history: its key, what is wrong with it, its place in the chain.
+type Follow<'f> = &'f mut dyn FnMut(&[u8], Option<String>, Link) -> Result<ControlFlow<()>>;
 
 /// Rows that were found: ascending, each once.
 enum Sequences {
@@ -339,7 +352,8 @@ impl Store {
             let start = anchor(read)?;
             let mut verified = Verified { rows: 0, last: start.noted(), faults: Vec::new() };
             let mut met = noted.is_none_or(|noted| *noted == start.noted());
-            read.follow_history(&mut |fault, row| {
+            read.follow_history(None, &mut |_, fault, link| {
+                let row = link.noted();
                 verified.rows += 1;
                 verified.faults.extend(fault.filter(|_| verified.faults.len() < TOLD));
                 met |= noted == Some(&row);

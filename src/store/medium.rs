@@ -9,6 +9,8 @@
 //! alone, which is enough for the library to open the file and for everybody to read. When the disk takes what it has refused, memory
 //! goes to disk, and the same grip goes on there ([`Medium::rejoin`]).
 //!
+//! And between times it is looked whether the disk still has what it was given ([`Medium::reread`]).
+//!
 //! Invariant: only the newest grip reaches the file, and a flush that it was told of is a flush of everything the state consists of.
 
 use std::{
@@ -22,7 +24,10 @@ use std::{
 
 use redb::{BackendError, StorageBackend};
 
-use super::aside::Changes;
+use super::{
+    aside::Changes,
+    sums::{BLOCK, Sums, sum},
+};
 
 /// The size of a page; the first one says where the current state is.
 const PAGE: usize = 4096;
@@ -37,6 +42,7 @@ pub struct Medium {
     aside: AtomicBool,
     /// Whether closing the newest grip gives the file free.
     released: AtomicBool,
+    sums: Sums,
     state: Mutex<State>,
 }
 
@@ -66,7 +72,7 @@ impl Medium {
     /// Takes a backend that nobody else writes to, and its first grip.
     pub fn of(backend: impl StorageBackend) -> Grip {
         let (newest, state) = (AtomicU64::new(1), Mutex::default());
-        let medium = Self { backend: Box::new(backend), newest, aside: false.into(), released: false.into(), state };
+        let medium = Self { backend: Box::new(backend), newest, aside: false.into(), released: false.into(), sums: Sums::default(), state };
         Grip { medium: Arc::new(medium), number: 1 }
     }
 
@@ -98,6 +104,8 @@ impl Medium {
         let head = state.flushed.clone();
         // If we never get further, who opens the file next should not trust more than we do.
         drop(self.backend.write(0, &head));
+        // What the disk was given and did not say it has, it may have or not.
+        state.written.iter().for_each(|(offset, size)| self.sums.forget(*offset, *size));
         let mut memory = Changes::none(self.backend.len()?);
         memory.write(&self.source(), 0, &head)?;
         state.head = head;
@@ -124,11 +132,13 @@ impl Medium {
         for first in [false, true] {
             for (offset, bytes) in memory.each().filter(|(offset, _)| (*offset == 0) == first) {
                 backend.write(offset, bytes)?;
+                self.sums.set(offset, bytes);
             }
             backend.sync_data()?;
         }
         if memory.len() < len {
             backend.set_len(memory.len())?;
+            self.sums.truncate(memory.len());
         }
         state.flushed = state.head.clone();
         state.written.clear();
@@ -136,6 +146,31 @@ impl Medium {
         state.memory = None;
         self.aside.store(false, Ordering::Release);
         Ok(())
+    }
+
+    /// Reads blocks again, so many from one on, and answers those that are not what was last written to them or read from them, or that
+    /// cannot be read; and where to go on. Nothing while the file is left alone.
+    pub fn reread(&self, from: u64, count: u64) -> (Vec<u64>, Option<u64>) {
+        let end = from.saturating_add(count).min(self.sums.len());
+        // Without a lock first: most of the time there is nothing to see, and nobody has to wait.
+        let suspects = (from..end).filter(|block| !self.holds(*block, None));
+        let damaged = suspects.filter(|block| !self.holds(*block, Some(&self.state()))).map(|block| block * BLOCK).collect();
+        (damaged, (end < self.sums.len()).then_some(end))
+    }
+
+    /// Whether a block is what it should be. Only with the state locked nobody writes to it meanwhile.
+    fn holds(&self, block: u64, state: Option<&State>) -> bool {
+        if self.aside.load(Ordering::Acquire) {
+            return true;
+        }
+        let mut bytes = vec![0; PAGE];
+        let read = |bytes: &mut [u8]| self.backend.read(block * BLOCK, bytes).is_ok();
+        match (block, state) {
+            // Parts of the first are written all the time: what they are is known only to the state.
+            (0, None) => false,
+            (0, Some(state)) => state.head.is_empty() || (read(&mut bytes) && bytes.starts_with(&state.head)),
+            _ => self.sums.of(block).is_none_or(|known| read(&mut bytes) && sum(&bytes) == known),
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -218,7 +253,13 @@ impl StorageBackend for Grip {
         // Readers do not wait for each other, nor for a flush.
         if !self.medium.aside.load(Ordering::Acquire) && self.is_newest() {
             let read = self.medium.backend.read(offset, out);
-            return if read.is_ok() { read } else { self.state()?.failed(read) };
+            return match read {
+                Ok(()) => {
+                    self.medium.sums.learn(offset, out);
+                    Ok(())
+                }
+                failed => self.state()?.failed(failed),
+            };
         }
         let mut state = self.state()?;
         let read = match &state.memory {
@@ -236,7 +277,12 @@ impl StorageBackend for Grip {
             return state.failed(kept);
         }
         state.written.push((offset, data.len()));
-        state.failed(self.medium.backend.write(offset, data))
+        let written = self.medium.backend.write(offset, data);
+        match written {
+            Ok(()) => self.medium.sums.set(offset, data),
+            Err(_) => self.medium.sums.forget(offset, data.len()),
+        }
+        state.failed(written)
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
@@ -246,7 +292,9 @@ impl StorageBackend for Grip {
             return Ok(());
         }
         state.wanted = len;
-        state.failed(self.medium.backend.set_len(len))
+        let set = self.medium.backend.set_len(len);
+        self.medium.sums.truncate(len);
+        state.failed(set)
     }
 
     fn sync_data(&self) -> io::Result<()> {

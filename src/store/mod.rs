@@ -31,6 +31,7 @@ mod recovery;
 mod registry;
 mod select;
 mod snapshot;
+mod sums;
 mod tables;
 mod turn;
 mod tx;
@@ -57,7 +58,7 @@ pub use codec::{decode, encode};
 pub use event::{Ending, Event, Listener, Side};
 pub use history::{Keep, Noted, Verified};
 pub use index::{IndexEntry, entries};
-pub use integrity::{Finding, Report};
+pub use integrity::{Finding, Place, Report};
 pub use kept::{Kept, Mark, Moment, Noting};
 pub use manifest::Manifest;
 pub use open::{OpenError, beside};
@@ -225,6 +226,11 @@ impl Store {
     /// Whether writes are taken.
     pub fn is_alive(&self) -> bool {
         self.0.core.writing.load(Ordering::Acquire)
+    }
+
+    /// Whether it has not been closed.
+    fn is_open(&self) -> bool {
+        self.0.core.database().is_ok()
     }
 
     /// Runs a job in a write transaction and waits until what it wrote is on disk and every listener knows.

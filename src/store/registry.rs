@@ -5,7 +5,7 @@ use super::{
     index::{self, IndexEntry},
 };
 use crate::{
-    entity::{AnyRecord, Entity, Era, Facts, FactsExt, Id, Kind, OnDelete, Reference},
+    entity::{AnyRecord, Entity, Era, Facts, FactsExt, Id, Index, Kind, OnDelete, Reference},
     error::{Error, Result},
 };
 
@@ -20,14 +20,25 @@ pub struct Entry {
     pub(super) era: fn(&str, &[u8]) -> Result<Era>,
     /// Reads a stored record: id and bytes to a `Record<E>`.
     pub decode: fn(&str, &[u8]) -> Result<AnyRecord>,
-    /// The index entries that belong to a stored record.
-    pub entries: fn(&str, &[u8]) -> Result<Vec<IndexEntry>>,
-    /// What a stored record refers to.
-    pub targets: fn(&str, &[u8]) -> Result<Vec<Target>>,
+    /// Takes a stored record apart.
+    pub parts: fn(&str, &[u8]) -> Result<Parts>,
+    /// Whether no two records may have the same value in a field.
+    pub(super) is_unique: fn(&str) -> bool,
     /// Deletes one record and nothing else.
     pub(super) remove: fn(&Tx<'_>, &str) -> Result<()>,
     /// Takes an id of a kind out of a record, where its references say [`OnDelete::Clear`].
     pub(super) clear: fn(&Tx<'_>, &str, Kind, &str) -> Result<()>,
+}
+
+/// A stored record, as far as the store is concerned with what is in it.
+#[derive(Debug)]
+pub struct Parts {
+    /// The index entries that belong to it.
+    pub entries: Vec<IndexEntry>,
+    /// What it refers to.
+    pub targets: Vec<Target>,
+    /// What contradicts itself in it.
+    pub flaw: Option<&'static str>,
 }
 
 /// One reference of a kind.
@@ -63,8 +74,8 @@ impl Entry {
             ends_by: E::ENDS_BY,
             era: |id, bytes| Ok(E::era(&codec::decode::<E>(id, bytes)?)),
             decode: |id, bytes| Ok(Box::new(codec::decode::<E>(id, bytes)?)),
-            entries: |id, bytes| Ok(index::entries(&codec::decode::<E>(id, bytes)?)),
-            targets: targets::<E>,
+            parts: parts::<E>,
+            is_unique: |name| E::FIELDS.iter().any(|field| field.name == name && matches!(field.index, Index::Unique | Index::Every)),
             remove: |tx, id| tx.remove(&Id::<E>::from_text(id)),
             clear: clear::<E>,
         }
@@ -80,13 +91,14 @@ fn edges<E: Entity>() -> Vec<Edge> {
     E::REFERENCES.iter().map(|r| Edge { field: r.field, to: r.kind, rule: rule(&r.on_delete) }).collect()
 }
 
-fn targets<E: Entity>(id: &str, bytes: &[u8]) -> Result<Vec<Target>> {
+fn parts<E: Entity>(id: &str, bytes: &[u8]) -> Result<Parts> {
     let record = codec::decode::<E>(id, bytes)?;
     let of = |reference: &Reference<E>| {
         let target = |id: &str| Target { field: reference.field, kind: reference.kind, id: id.into() };
         (reference.ids)(&record).into_iter().map(target).collect::<Vec<_>>()
     };
-    Ok(E::REFERENCES.iter().flat_map(of).collect())
+    let targets = E::REFERENCES.iter().flat_map(of).collect();
+    Ok(Parts { entries: index::entries(&record), targets, flaw: E::flaw(&record) })
 }
 
 fn clear<E: Entity>(tx: &Tx<'_>, id: &str, kind: Kind, target: &str) -> Result<()> {

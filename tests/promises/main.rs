@@ -11,6 +11,7 @@
 mod access;
 mod architecture;
 mod attack;
+mod breakage;
 mod certificates;
 mod configuration;
 mod conflicts;

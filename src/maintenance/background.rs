@@ -1,0 +1,45 @@
+//! Work that is done again and again on a thread of its own.
+
+use std::{
+    io,
+    sync::{
+        Arc,
+        mpsc::{RecvTimeoutError, Sender, channel},
+    },
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use crate::store::Watch;
+
+/// Work that goes on until this is dropped.
+pub struct Background {
+    watch: Arc<Watch>,
+    bell: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Background {
+    /// Does a piece of work, rests for as long as it says, and begins again. The watch stops a piece that takes long.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub fn start(name: &str, mut work: impl FnMut(&Watch) -> Duration + Send + 'static) -> io::Result<Self> {
+        let watch = Arc::new(Watch::default());
+        let (bell, inbox) = channel::<()>();
+        let watched = watch.clone();
+        let work_and_rest = move || while inbox.recv_timeout(work(&watched)) == Err(RecvTimeoutError::Timeout) {};
+        let thread = thread::Builder::new().name(name.into()).spawn(work_and_rest)?;
+        Ok(Self { watch, bell: Some(bell), thread: Some(thread) })
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        self.watch.stop();
+        drop(self.bell.take());
+        if let Some(thread) = self.thread.take() {
+            drop(thread.join());
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Whether what a controller owns fits together: keys, chain, dates. Texts for a person, and no secret in any.
+
+use super::{Certificate, Error, KeyedCertificate, Material, Result};
+
+const OLD: &str = "an old intermediate";
+
+impl Material {
+    /// What does not fit together. Whether anything has ended is not looked at: see [`Material::ended`].
+    pub fn faults(&self) -> Vec<String> {
+        let mut faults = Vec::new();
+        let named = [("the root", &self.root), ("the intermediate", &self.intermediate), ("the server", &self.server)];
+        for (name, credential) in named {
+            match KeyedCertificate::open(credential) {
+                Ok(_) => {}
+                Err(Error::KeyMismatch) => faults.push(format!("the key of {name} is not the one of its certificate")),
+                Err(error) => faults.push(format!("key or certificate of {name} cannot be read: {error}")),
+            }
+        }
+        faults.extend(
+            self.retired.iter().filter_map(|pem| Certificate::only(pem).err()).map(|error| format!("{OLD} cannot be read: {error}")),
+        );
+        if let Ok((root, below)) = self.chain() {
+            faults.extend(
+                (!root.may_sign() || !root.is_signed_by(&root)).then(|| "the root is no authority that vouches for itself".to_owned()),
+            );
+            below.iter().for_each(|link| link.judge(&mut faults));
+        }
+        faults
+    }
+
+    /// What has ended, or does not hold yet.
+    pub fn untimely(&self, now: i64) -> Vec<String> {
+        let Ok((root, below)) = self.chain() else { return Vec::new() };
+        let in_use = below.iter().filter(|link| link.name != OLD).map(|link| (link.name, &link.certificate));
+        let late = [("the root", &root)].into_iter().chain(in_use).filter(|(_, certificate)| !certificate.valid_at(now));
+        late.map(|(name, certificate)| {
+            format!("the certificate of {name} {}", if certificate.not_after() < now { "has ended" } else { "does not hold yet" })
+        })
+        .collect()
+    }
+
+    /// The root, and all below it with who signed them.
+    fn chain(&self) -> Result<(Certificate, Vec<Link>)> {
+        let root = Certificate::only(&self.root.certificate)?;
+        let signing = Certificate::only(&self.intermediate.certificate)?;
+        let authority = |name, certificate| Link { name, certificate, signer: ("the root", root.clone()), signs: true };
+        let mut links = vec![authority("the intermediate", signing.clone())];
+        for retired in &self.retired {
+            links.push(authority(OLD, Certificate::only(retired)?));
+        }
+        let leaf = Certificate::only(&self.server.certificate)?;
+        links.push(Link { name: "the server", certificate: leaf, signer: ("the intermediate", signing), signs: false });
+        Ok((root, links))
+    }
+}
+
+/// A certificate and the one above it.
+struct Link {
+    name: &'static str,
+    certificate: Certificate,
+    signer: (&'static str, Certificate),
+    /// It has to sign others itself.
+    signs: bool,
+}
+
+impl Link {
+    fn judge(&self, faults: &mut Vec<String>) {
+        let Self { name, certificate, signer: (above, signer), signs } = self;
+        if !certificate.is_signed_by(signer) {
+            faults.push(format!("{name} is not signed by {above}"));
+        } else if certificate.not_after() > signer.not_after() {
+            faults.push(format!("{name} is to live longer than {above}"));
+        }
+        if certificate.not_before() > certificate.not_after() {
+            faults.push(format!("{name} ends before it begins"));
+        }
+        if *signs && !certificate.may_sign() {
+            faults.push(format!("{name} is no authority"));
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! The look at each single thing: what is wrong with it, in words, and what would set it right.
+
+use std::ops::{Bound, ControlFlow};
+
+use super::{Remedy, tables, total};
+use crate::{
+    entity::{Facts, Kind},
+    error::Result,
+    store::{
+        Read, Watch,
+        index::{self, IndexEntry},
+        read::text,
+        registry::{Entry, Parts, Rule},
+        tables::Table,
+    },
+};
+
+/// Something that is wrong.
+pub struct Fault {
+    pub description: String,
+    pub remedy: Remedy,
+}
+
+/// One look at everything, or at a part of it.
+pub struct Inspection<'i> {
+    read: &'i Read<'i>,
+    watch: &'i Watch,
+    /// It ends with so many faults, or after so many rows.
+    most: usize,
+    rows: usize,
+    faults: Vec<Fault>,
+}
+
+/// How far a look in small steps is: in which table, and behind which row.
+#[derive(Debug, Clone, Default)]
+pub struct Place {
+    table: usize,
+    behind: Option<Vec<u8>>,
+}
+
+impl Place {
+    /// The kind whose records it is among, if it is among any's.
+    pub fn kind(&self, kinds: &[Entry]) -> Option<&'static str> {
+        kinds.get(self.table).map(|entry| entry.kind.name)
+    }
+
+    /// The beginning of the table behind this one.
+    pub fn next_table(&self) -> Self {
+        Self { table: self.table + 1, behind: None }
+    }
+}
+
+impl<'i> Inspection<'i> {
+    /// Everything that is wrong, up to so many things.
+    ///
+    /// # Errors
+    /// The file cannot be read, or the watcher stopped it.
+    pub fn run(read: &'i Read<'i>, watch: &'i Watch, most: usize) -> Result<Vec<Fault>> {
+        let mut inspection = Self { read, watch, most, rows: usize::MAX, faults: Vec::new() };
+        watch.begin(total(read)?);
+        for table in tables(read) {
+            if inspection.table(table, None)?.is_some() {
+                break;
+            }
+        }
+        Ok(inspection.faults)
+    }
+
+    /// What is wrong with the next rows of a table, so many of them. Says where in it to go on.
+    ///
+    /// # Errors
+    /// As [`Inspection::run`].
+    pub fn some(read: &'i Read<'i>, watch: &'i Watch, place: &Place, rows: usize) -> Result<(Vec<Fault>, Option<Place>)> {
+        let Some(table) = tables(read).nth(place.table) else { return Ok((Vec::new(), None)) };
+        let mut inspection = Self { read, watch, most: usize::MAX, rows, faults: Vec::new() };
+        let stopped = inspection.table(table, place.behind.as_deref())?;
+        let next = stopped.map_or_else(|| place.next_table(), |behind| Place { behind: Some(behind), ..*place });
+        Ok((inspection.faults, Some(next)))
+    }
+
+    /// Looks at a table from behind a row on. Answers the last row, if it did not get to the end.
+    fn table(&mut self, table: Table, behind: Option<&[u8]>) -> Result<Option<Vec<u8>>> {
+        let mut stopped = None;
+        let read = self.read;
+        let mut step = |inspection: &mut Self, key: &[u8]| {
+            let next = inspection.next()?;
+            stopped = next.is_break().then(|| key.to_vec());
+            Ok(next)
+        };
+        if table == Table::History {
+            read.follow_history(behind, &mut |key, fault, _| {
+                fault.into_iter().for_each(|fault| self.tell(Remedy::None, fault));
+                step(self, key)
+            })?;
+            return Ok(stopped);
+        }
+        let kind = if let Table::Records(place) = table { Some((place, read.core.registry.entry(place)?)) } else { None };
+        read.scan(table, (behind.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded), &mut |key, row| {
+            match kind {
+                Some((place, entry)) => self.record(place, entry, key, row)?,
+                None => self.row(key, row)?,
+            }
+            step(self, key)
+        })?;
+        Ok(stopped)
+    }
+
+    fn next(&mut self) -> Result<ControlFlow<()>> {
+        self.watch.step()?;
+        self.rows -= 1;
+        Ok(if self.rows > 0 && self.faults.len() < self.most { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+    }
+
+    fn tell(&mut self, remedy: Remedy, description: String) {
+        self.faults.push(Fault { description, remedy });
+    }
+
+    /// One stored record: itself, its entries in the index, what it refers to.
+    fn record(&mut self, place: usize, entry: &Entry, id: &[u8], bytes: &[u8]) -> Result<()> {
+        let kind = entry.kind.name;
+        let Ok(id) = text(id) else {
+            self.tell(Remedy::None, format!("a {kind} has an id that is no text"));
+            return Ok(());
+        };
+        let Parts { entries, targets, flaw } = match (entry.parts)(id, bytes) {
+            Ok(parts) => parts,
+            Err(reason) => {
+                self.tell(Remedy::None, reason.to_string());
+                return Ok(());
+            }
+        };
+        flaw.into_iter().for_each(|flaw| self.tell(Remedy::None, format!("the {kind} {id} {flaw}")));
+        for own in &entries {
+            let present = self.read.bytes(Table::Index, &own.key)?.as_ref() == Some(&own.row);
+            match holder(self.read, entry, place, id, own)? {
+                Some(other) if !present || other.as_str() < id => {
+                    self.tell(Remedy::None, format!("the {kind} {id} has the same {} as {other}", own.field));
+                }
+                None if !present => {
+                    self.tell(Remedy::Entries { place, id: id.into() }, format!("the index of {} lacks the {kind} {id}", own.field));
+                }
+                _ => {}
+            }
+        }
+        for target in targets {
+            if !self.read.exists(target.kind, &target.id)? && Facts::ended(self.read, entry.kind, target.field, &target.id)? == 0 {
+                let held = rules(entry, target.field, target.kind).any(|rule| rule == Rule::Restrict);
+                let remedy = if held { Remedy::None } else { Remedy::Target { place, id: id.into() } };
+                let description =
+                    format!("the {kind} {id} names as {} the {} {}, which is not there", target.field, target.kind.name, target.id);
+                self.tell(remedy, description);
+            }
+        }
+        Ok(())
+    }
+
+    /// One row of the index.
+    fn row(&mut self, key: &[u8], row: &[u8]) -> Result<()> {
+        match Owner::of(self.read, key, row)? {
+            Owner::Record => {}
+            Owner::OtherRelease(kind) => self.tell(Remedy::None, format!("the index has rows of {kind}, a kind unknown to this release")),
+            Owner::Nobody(description) => self.tell(Remedy::Row(key.to_vec()), description),
+        }
+        Ok(())
+    }
+}
+
+/// Whom a row of the index belongs to.
+pub enum Owner {
+    /// A record that has the value, or one that cannot be read.
+    Record,
+    OtherRelease(String),
+    /// Nobody, and how that is to be told.
+    Nobody(String),
+}
+
+impl Owner {
+    pub fn of(read: &Read<'_>, key: &[u8], row: &[u8]) -> Result<Self> {
+        let Some((kind, field, id)) = index::parts(key, row) else { return Ok(Self::Nobody("a row of the index cannot be read".into())) };
+        let entries = read.core.registry.entries().iter().enumerate();
+        let Some((place, entry)) = entries.into_iter().find(|(_, entry)| entry.kind.name == kind) else {
+            return Ok(Self::OtherRelease(kind.into()));
+        };
+        let Some(bytes) = read.bytes(Table::Records(place), id.as_bytes())? else {
+            return Ok(Self::Nobody(format!("the index of {field} has the {kind} {id}, which is not there")));
+        };
+        let owns = (entry.parts)(id, &bytes).map_or(true, |parts| parts.entries.iter().any(|own| own.key == key));
+        if owns { Ok(Self::Record) } else { Ok(Self::Nobody(format!("the index of {field} has a value that the {kind} {id} has not"))) }
+    }
+}
+
+/// Another record that has, by itself and not only by the index, what must be unique.
+pub fn holder(read: &Read<'_>, entry: &Entry, place: usize, id: &str, own: &IndexEntry) -> Result<Option<String>> {
+    let Some(prefix) = own.key.get(..own.prefix).filter(|_| own.unique) else { return Ok(None) };
+    let end = index::after(prefix);
+    let mut others = Vec::new();
+    read.scan(Table::Index, (Bound::Included(prefix), Bound::Excluded(&end)), &mut |key, _| {
+        let other = key.get(prefix.len()..).and_then(|id| text(id).ok()).filter(|other| *other != id);
+        others.extend(other.map(|other| (other.to_owned(), key.to_vec())));
+        Ok(ControlFlow::Continue(()))
+    })?;
+    for (other, key) in others {
+        let bytes = read.bytes(Table::Records(place), other.as_bytes())?;
+        let has = |bytes: Vec<u8>| (entry.parts)(&other, &bytes).is_ok_and(|parts| parts.entries.iter().any(|entry| entry.key == key));
+        if bytes.is_some_and(has) {
+            return Ok(Some(other));
+        }
+    }
+    Ok(None)
+}
+
+/// What the references of a kind say for a field and the kind it leads to.
+pub fn rules(entry: &Entry, field: &'static str, to: Kind) -> impl Iterator<Item = Rule> {
+    (entry.edges)().into_iter().filter(move |edge| edge.field == field && edge.to == to).map(|edge| edge.rule)
+}

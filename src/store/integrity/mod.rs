@@ -1,0 +1,177 @@
+//! Whether the file is sound, and mending what has one right answer. Works while everything else goes on.
+//!
+//! What is looked at: each record can be read and does not contradict itself; the index has the entries that
+//! [`index::entries`](super::entries) says and no others; what a record refers to exists; no two records share what must be unique; each
+//! row of the history is chained to the one before. What is mended: the index, from the records; a reference to nothing, as if its target
+//! were deleted just now. What is not: a record that cannot be read or contradicts itself, a value that two records share, a reference
+//! that would not have let its target go, a row of the history. A description names records and fields and never a value, for some values
+//! are secrets.
+//!
+//! `tally.rs` finds out in one pass whether there is anything to find; only if there is, `inspection.rs` looks at each thing, and
+//! `remedy.rs` knows what would set it right.
+
+mod inspection;
+mod remedy;
+mod tally;
+
+use std::{ops::Bound, time::Duration};
+
+pub use inspection::Place;
+
+use self::{
+    inspection::{Fault, Inspection},
+    remedy::Remedy,
+    tally::Tally,
+};
+use super::{
+    Read, Store, Watch,
+    tables::{Keys, Table},
+    turn::Turn,
+};
+use crate::error::{Error, Result};
+
+const ALL: Keys<'static> = (Bound::Unbounded, Bound::Unbounded);
+/// At most this many findings are told.
+const TOLD: usize = 1000;
+/// At most this many are collected to be mended, before the rest is looked for again.
+const COLLECTED: usize = 1 << 17;
+/// Findings mended in one transaction.
+const BATCH: usize = 256;
+/// Before another try, when too many writes wait.
+const BUSY: Duration = Duration::from_millis(100);
+
+/// Something that is wrong, or was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    pub description: String,
+    /// Whether it has been mended.
+    pub fixed: bool,
+}
+
+/// What a run found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Report {
+    pub findings: Vec<Finding>,
+    /// There are more than these.
+    pub more: bool,
+    /// What is no damage, but should be known: nothing in the file could mend it.
+    pub notes: Vec<String>,
+}
+
+impl Store {
+    /// Looks for everything that is wrong, on this thread, in the file as it is now.
+    ///
+    /// # Errors
+    /// The file cannot be read, or the watcher stopped it.
+    pub fn check(&self, watch: &Watch) -> Result<Report> {
+        let faults = self.inspect(watch, TOLD + 1)?;
+        let mut report = Report::default();
+        report.tell(faults.into_iter().map(|fault| (fault.description, false)));
+        Ok(report)
+    }
+
+    /// The same, and mends what has one right answer. The index first, for references are followed by it.
+    ///
+    /// # Errors
+    /// The file cannot be read or written, or the watcher stopped it; what was mended until then stays so.
+    pub fn repair(&self, watch: &Watch) -> Result<Report> {
+        let mut report = Report::default();
+        loop {
+            let faults = self.inspect(watch, COLLECTED)?;
+            let of_index = faults.iter().any(|fault| matches!(fault.remedy, Remedy::Entries { .. } | Remedy::Row(_)));
+            let now = |fault: &Fault| match fault.remedy {
+                Remedy::None => false,
+                Remedy::Entries { .. } | Remedy::Row(_) => true,
+                Remedy::Target { .. } => !of_index,
+            };
+            let (wanted, others): (Vec<Fault>, Vec<Fault>) = faults.into_iter().partition(now);
+            let (mended, left) = self.mend(wanted, watch)?;
+            let is_over = mended.is_empty();
+            report.tell(mended.into_iter().map(|fault| (fault.description, true)));
+            if is_over {
+                report.tell(left.into_iter().chain(others).map(|fault| (fault.description, false)));
+                return Ok(report);
+            }
+        }
+    }
+
+    /// Looks at the next rows, so many of them, from a place on, and tells what is wrong and where to go on. A table that cannot be read is
+    /// a fault, and passed over.
+    ///
+    /// # Errors
+    /// The store is closed, or the watcher stopped it.
+    pub fn check_some(&self, place: &Place, rows: usize, watch: &Watch) -> Result<(Vec<String>, Option<Place>)> {
+        let looked = self.0.core.read(Some(&Turn::free(&watch.stop)), |read| Inspection::some(read, watch, place, rows));
+        match looked {
+            Ok((faults, next)) => Ok((faults.into_iter().map(|fault| fault.description).collect(), next)),
+            Err(error) if watch.go_on().is_ok() && self.is_open() => {
+                let name = place.kind(self.0.core.registry.entries()).unwrap_or("the index or the history");
+                Ok((vec![format!("rows of {name} cannot be read: {error}")], Some(place.next_table())))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Reads blocks of the file again, so many from one on, although they are in memory, and tells which are not what was written to them;
+    /// and where to go on.
+    pub fn reread_some(&self, from: u64, blocks: u64) -> (Vec<String>, Option<u64>) {
+        let (damaged, next) = self.0.core.medium.reread(from, blocks);
+        (damaged.iter().map(|at| format!("the disk has lost what was written at byte {at} of the file")).collect(), next)
+    }
+
+    fn inspect(&self, watch: &Watch, most: usize) -> Result<Vec<Fault>> {
+        self.0.core.read(Some(&Turn::free(&watch.stop)), |read| {
+            if Tally::adds_up(read, watch)? { Ok(Vec::new()) } else { Inspection::run(read, watch, most) }
+        })
+    }
+
+    /// Those that are mended now, and those that are not.
+    fn mend(&self, faults: Vec<Fault>, watch: &Watch) -> Result<(Vec<Fault>, Vec<Fault>)> {
+        let (mut mended, mut left) = (Vec::new(), Vec::new());
+        let mut faults = faults.into_iter();
+        loop {
+            let batch: Vec<Fault> = faults.by_ref().take(BATCH).collect();
+            if batch.is_empty() {
+                return Ok((mended, left));
+            }
+            let remedies = batch.iter().map(|fault| fault.remedy.clone()).collect();
+            for (fault, fixed) in batch.into_iter().zip(self.apply(remedies, watch)?) {
+                if fixed { mended.push(fault) } else { left.push(fault) }
+            }
+        }
+    }
+
+    /// Applies remedies in one transaction, after those who wait for theirs already. Says which faults are gone.
+    fn apply(&self, remedies: Vec<Remedy>, watch: &Watch) -> Result<Vec<bool>> {
+        loop {
+            watch.go_on()?;
+            let remedies = remedies.clone();
+            match self.write_blocking(move |tx| remedies.iter().map(|remedy| remedy.apply(tx)).collect()) {
+                Err(Error::Busy { .. }) => std::thread::sleep(BUSY),
+                done => return done,
+            }
+        }
+    }
+}
+
+impl Report {
+    fn tell(&mut self, findings: impl Iterator<Item = (String, bool)>) {
+        for (description, fixed) in findings {
+            if self.findings.len() == TOLD {
+                self.more = true;
+                return;
+            }
+            self.findings.push(Finding { description, fixed });
+        }
+    }
+}
+
+/// The tables whose rows are looked at, in this order.
+fn tables(read: &Read<'_>) -> impl Iterator<Item = Table> {
+    (0..read.core.registry.entries().len()).map(Table::Records).chain([Table::Index, Table::History])
+}
+
+/// How many rows there are to look at.
+fn total(read: &Read<'_>) -> Result<u64> {
+    tables(read).map(|table| read.rows.len(table)).sum()
+}

@@ -1,0 +1,88 @@
+//! What would set a fault right. Each remedy looks again whether its fault is still there: others have written since.
+
+use std::collections::HashSet;
+
+use super::inspection::{Owner, holder, rules};
+use crate::{
+    error::{Error, Result},
+    store::{Event, Tx, delete, index, registry::Rule, tables::Table},
+};
+
+/// What would set it right.
+#[derive(Clone)]
+pub enum Remedy {
+    /// There is not one right answer.
+    None,
+    /// The index is to have the entries of this record.
+    Entries { place: usize, id: String },
+    /// This row of the index is to go.
+    Row(Vec<u8>),
+    /// What this record refers to and is not there counts as deleted.
+    Target { place: usize, id: String },
+}
+
+impl Remedy {
+    /// Applies it, if the fault is still there. Says whether it is gone; if it cannot be mended nothing is changed.
+    pub fn apply(&self, tx: &Tx<'_>) -> Result<bool> {
+        let done = tx.whole(|| match self {
+            Self::None => Err(Error::Internal("there is not one right answer".into())),
+            Self::Entries { place, id } => write_entries(tx, *place, id),
+            Self::Row(key) => drop_row(tx, key),
+            Self::Target { place, id } => forget_targets(tx, *place, id),
+        });
+        match done {
+            Ok(()) => Ok(true),
+            Err(Error::Storage(reason)) => Err(Error::Storage(reason)),
+            Err(_) => Ok(false),
+        }
+    }
+}
+
+fn write_entries(tx: &Tx<'_>, place: usize, id: &str) -> Result<()> {
+    let entry = tx.core.registry.entry(place)?;
+    let Some(bytes) = tx.bytes(Table::Records(place), id.as_bytes())? else { return Ok(()) };
+    for own in (entry.parts)(id, &bytes)?.entries {
+        let missing = tx.bytes(Table::Index, &own.key)?.as_ref() != Some(&own.row);
+        if missing && holder(tx, entry, place, id, &own)?.is_none() {
+            tx.rows.insert(Table::Index, &own.key, &own.row)?;
+            tx.events.borrow_mut().extend(own.key.get(..own.prefix).map(|prefix| Event::mended(entry.kind, id, prefix)));
+        }
+    }
+    Ok(())
+}
+
+fn drop_row(tx: &Tx<'_>, key: &[u8]) -> Result<()> {
+    let Some(row) = tx.bytes(Table::Index, key)? else { return Ok(()) };
+    if let Owner::Nobody(_) = Owner::of(tx, key, &row)? {
+        tx.rows.remove(Table::Index, key)?;
+        let known = index::parts(key, &row).and_then(|(kind, _, id)| {
+            let kind = tx.core.registry.entries().iter().map(|entry| entry.kind).find(|known| known.name == kind)?;
+            Some(Event::mended(kind, id, key.get(..key.len() - id.len())?))
+        });
+        tx.events.borrow_mut().extend(known);
+    }
+    Ok(())
+}
+
+fn forget_targets(tx: &Tx<'_>, place: usize, id: &str) -> Result<()> {
+    let entry = tx.core.registry.entry(place)?;
+    let mut cleared = HashSet::new();
+    loop {
+        let Some(bytes) = tx.bytes(Table::Records(place), id.as_bytes())? else { return Ok(()) };
+        let mut gone = None;
+        for target in (entry.parts)(id, &bytes)?.targets {
+            if !tx.exists(target.kind, &target.id)? {
+                gone = Some(target);
+                break;
+            }
+        }
+        let Some(target) = gone else { return Ok(()) };
+        if rules(entry, target.field, target.kind).any(|rule| rule == Rule::Cascade) {
+            return delete::delete(tx, entry.kind, id);
+        }
+        (entry.clear)(tx, id, target.kind, &target.id)?;
+        if !cleared.insert(target.id) {
+            return Err(Error::Internal("the record does not forget what is gone".into()));
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Whether everything adds up, found out in one pass over each table, without looking anything up: of a large and sound file that is all
+//! that a check does.
+//!
+//! The index has exactly the rows that the records say if both sides come to the same sum of hashes. Everything that is referred to is
+//! there if it is among the ids that were met. Rows that share a unique value are neighbours. The hashes have keys of their own each time,
+//! so that nobody can make two things look alike.
+
+use std::{
+    collections::HashSet,
+    hash::{BuildHasher, RandomState},
+    ops::ControlFlow,
+};
+
+use super::{ALL, total};
+use crate::{
+    error::Result,
+    store::{
+        Read, Watch, index,
+        read::text,
+        registry::{Entry, Parts},
+        tables::Table,
+    },
+};
+
+/// The sums so far.
+pub struct Tally<'t> {
+    read: &'t Read<'t>,
+    watch: &'t Watch,
+    hash: RandomState,
+    /// Over what the records say the index has, less what it has.
+    index: u64,
+    /// Records that others refer to, of any kind.
+    wanted: HashSet<u64>,
+    /// Records that there are, of kinds that are referred to.
+    present: HashSet<u64>,
+    /// Nothing was found as yet.
+    sound: bool,
+}
+
+impl<'t> Tally<'t> {
+    /// Whether there is nothing to be found.
+    ///
+    /// # Errors
+    /// The file cannot be read, or the watcher stopped it.
+    pub fn adds_up(read: &'t Read<'t>, watch: &'t Watch) -> Result<bool> {
+        let (wanted, present) = (HashSet::new(), HashSet::new());
+        let mut tally = Self { read, watch, hash: RandomState::new(), index: 0, wanted, present, sound: true };
+        watch.begin(total(read)?);
+        tally.records()?;
+        tally.index()?;
+        tally.history()?;
+        Ok(tally.sound && tally.index == 0 && tally.wanted.is_subset(&tally.present))
+    }
+
+    fn next(&self) -> Result<ControlFlow<()>> {
+        self.watch.step()?;
+        Ok(if self.sound { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+    }
+
+    fn records(&mut self) -> Result<()> {
+        let (read, registry) = (self.read, &self.read.core.registry);
+        for (place, entry) in registry.entries().iter().enumerate() {
+            let is_target = registry.edges_to(entry.kind).next().is_some();
+            read.scan(Table::Records(place), ALL, &mut |id, bytes| {
+                if is_target {
+                    self.present.insert(self.hash.hash_one((entry.kind.name, id)));
+                }
+                self.sound = self.record(entry, id, bytes).is_some();
+                self.next()
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Adds one record; nothing if something is wrong with it.
+    fn record(&mut self, entry: &Entry, id: &[u8], bytes: &[u8]) -> Option<()> {
+        let Parts { entries, targets, flaw } = (entry.parts)(text(id).ok()?, bytes).ok()?;
+        for own in entries {
+            self.index = self.index.wrapping_add(self.hash.hash_one((own.key.as_slice(), own.row.as_slice())));
+        }
+        self.wanted.extend(targets.iter().map(|target| self.hash.hash_one((target.kind.name, target.id.as_bytes()))));
+        if flaw.is_none() { Some(()) } else { None }
+    }
+
+    fn index(&mut self) -> Result<()> {
+        let read = self.read;
+        let mut unique = Unique::default();
+        read.scan(Table::Index, ALL, &mut |key, row| {
+            self.index = self.index.wrapping_sub(self.hash.hash_one((key, row)));
+            self.sound &= unique.follows(read, key, row).is_some();
+            self.next()
+        })
+    }
+
+    fn history(&mut self) -> Result<()> {
+        self.read.follow_history(None, &mut |_, fault, _| {
+            self.sound &= fault.is_none();
+            self.next()
+        })
+    }
+}
+
+/// What must be unique, told from the rows of the index one after the other.
+#[derive(Default)]
+struct Unique {
+    /// What the keys of the field begin with, and whether its values are unique.
+    field: Vec<u8>,
+    values_are: bool,
+    /// Kind, field and value of the row before.
+    before: Vec<u8>,
+}
+
+impl Unique {
+    /// Takes the next row; nothing if it is none of ours, or has the value of the one before although it must not.
+    fn follows(&mut self, read: &Read<'_>, key: &[u8], row: &[u8]) -> Option<()> {
+        if self.field.is_empty() || !key.starts_with(&self.field) {
+            let (kind, field, _) = index::parts(key, row)?;
+            let entry = read.core.registry.entries().iter().find(|entry| entry.kind.name == kind)?;
+            self.field = index::field(entry.kind, field);
+            self.values_are = (entry.is_unique)(field);
+        }
+        if self.values_are {
+            let (_, prefix) = index::value(self.field.len(), key, row)?;
+            let value = key.get(..prefix)?;
+            if value == self.before {
+                return None;
+            }
+            self.before.clear();
+            self.before.extend_from_slice(value);
+        }
+        Some(())
+    }
+}

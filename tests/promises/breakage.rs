@@ -1,0 +1,572 @@
+//! Every sort of thing that can go wrong in a data file, done on purpose to every kind there is: it is found, told by name, and mended where
+//! there is one right answer.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    sync::{Arc, LazyLock},
+    time::{Duration, Instant},
+};
+
+use overkeep::{
+    change::KINDS,
+    clock::{Clock, Timestamp},
+    config::Config,
+    controller,
+    entity::{
+        ApiSession, AuthPolicy, Authenticator, Ca, Config as ServiceConfig, ConfigType, Controller, Credential, EdgeRouter,
+        EdgeRouterPolicy, Enrollment, Entity, ExternalJwtSigner, Id, Identity, Mfa, PostureCheck, Record, Roles, Service,
+        ServiceEdgeRouterPolicy, ServicePolicy, Session, SessionCertificate, Terminator, TransitRouter,
+    },
+    maintenance::{Maintenance, Scrub, Work},
+    pki::{AlternativeNames, Certificate, Material},
+    store::{Entry, Options, Report, Rule, Store, Tx, Watch, decode, encode},
+};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
+use serde_json::{Value as Json, json};
+use tempfile::TempDir;
+
+use crate::{
+    drive::Drive,
+    harness::{Authority, trusting},
+};
+
+const PASSWORD: &str = "the password of a broken file";
+const INDEX: &str = "index";
+const SETTINGS: &str = "settings";
+
+type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// A data file that a controller made, with something of every kind in it, everything that can be referred to by something, and the
+/// certificate of an authority where there may be one.
+static WHOLE: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let place = TempDir::new().unwrap();
+    let config = configuration(&place);
+    controller::start(&config, Clock::system()).unwrap().stop();
+    let store = Store::open(&config.data, KINDS, Options::default()).unwrap();
+    store.write_blocking(fill).unwrap();
+    store.close();
+    fs::read(&config.data).unwrap()
+});
+
+fn configuration(place: &TempDir) -> Config {
+    let given = place.path().join("given");
+    fs::write(&given, PASSWORD).unwrap();
+    let mut config = Config { data: place.path().join("data"), admin_password_file: Some(given), ..Config::default() };
+    config.listen = "127.0.0.1:0".parse().unwrap();
+    config.passwords.cost = 10;
+    config
+}
+
+fn put<E: Entity>(tx: &Tx<'_>, id: &str, spec: Json, state: Json) -> overkeep::error::Result<()> {
+    let mut record = Record::<E>::new(Id::from_text(id), Timestamp::from_millis(1_000), serde_json::from_value(spec).unwrap());
+    if !state.is_null() {
+        record.state = serde_json::from_value(state).unwrap();
+    }
+    tx.insert(record)
+}
+
+fn fill(tx: &Tx<'_>) -> overkeep::error::Result<()> {
+    let issued = |name: &str| {
+        let pem = Authority::new(name).pem();
+        (Certificate::first(&pem).unwrap().fingerprint(), pem)
+    };
+    let dates = json!({ "notBefore": "2026-01-01T00:00:00Z", "notAfter": "2027-01-01T00:00:00Z", "commonName": "signer" });
+    let (fingerprint, pem) = issued("signer");
+    let mut state = dates;
+    state["fingerprint"] = json!(fingerprint);
+    let signer = json!({ "name": "signer", "enabled": true, "issuer": "https://idp", "audience": "us", "kid": "k", "certPem": pem, "claimsProperty": "sub" });
+    put::<ExternalJwtSigner>(tx, "a-signer", signer, state)?;
+    let updb = json!({
+        "allowed": true, "minPasswordLength": 8, "requireSpecialChar": false, "requireNumberChar": false, "requireMixedCase": false,
+        "maxAttempts": 3, "lockoutDurationMinutes": 5
+    });
+    let primary = json!({ "cert": { "allowed": true, "allowExpiredCerts": false }, "extJwt": { "allowed": true, "allowedSigners": ["a-signer"] }, "updb": updb });
+    let secondary = json!({ "requireTotp": false, "requireExtJwtSigner": "a-signer" });
+    put::<AuthPolicy>(tx, "a-policy", json!({ "name": "strict", "primary": primary, "secondary": secondary }), Json::Null)?;
+    put::<ConfigType>(tx, "a-type", json!({ "name": "a-type", "schema": {} }), Json::Null)?;
+    put::<ServiceConfig>(tx, "a-config", json!({ "name": "a-config", "configTypeId": "a-type", "data": {} }), Json::Null)?;
+    let service = json!({ "name": "a-service", "encryptionRequired": true, "roleAttributes": ["web"], "configs": ["a-config"] });
+    put::<Service>(tx, "a-service", service, Json::Null)?;
+    let identity = json!({
+        "name": "somebody", "type": "Device", "isAdmin": false, "roleAttributes": ["sales"], "authPolicyId": "a-policy", "externalId": "ext",
+        "serviceHostingCosts": { "a-service": 7 }
+    });
+    let overrides = json!([{ "service": "a-service", "config": "a-config" }]);
+    put::<Identity>(tx, "an-identity", identity, Json::Null)?;
+    let mut identity = overkeep::entity::FactsExt::get(tx, &Id::<Identity>::from_text("an-identity"))?;
+    identity.state.service_configs = serde_json::from_value(overrides).unwrap();
+    tx.put(identity)?;
+    let check = json!({ "typeId": "MFA", "name": "a-check", "roleAttributes": ["strict"], "timeoutSeconds": 600 });
+    put::<PostureCheck>(tx, "a-check", check, Json::Null)?;
+    let roles = json!({
+        "name": "dial", "type": "Dial", "semantic": "AnyOf", "identityRoles": ["@an-identity"], "serviceRoles": ["@a-service"],
+        "postureCheckRoles": ["@a-check"]
+    });
+    put::<ServicePolicy>(tx, "a-service-policy", roles, Json::Null)?;
+    fill_routers(tx, &issued)?;
+    fill_credentials(tx, &issued)
+}
+
+type Issued<'i> = &'i dyn Fn(&str) -> (String, String);
+
+fn fill_routers(tx: &Tx<'_>, issued: Issued<'_>) -> overkeep::error::Result<()> {
+    let state = || {
+        let ((fingerprint, pem), (next, next_pem)) = (issued("router"), issued("next"));
+        json!({ "isVerified": true, "fingerprint": fingerprint, "certPem": pem, "unverifiedFingerprint": next, "unverifiedCertPem": next_pem })
+    };
+    put::<EdgeRouter>(tx, "an-edge-router", json!({ "name": "edge", "roleAttributes": ["public"] }), state())?;
+    put::<TransitRouter>(tx, "a-transit-router", json!({ "name": "transit" }), state())?;
+    let roles =
+        json!({ "name": "of identities", "semantic": "AnyOf", "edgeRouterRoles": ["@an-edge-router"], "identityRoles": ["@an-identity"] });
+    put::<EdgeRouterPolicy>(tx, "a-router-policy", roles, Json::Null)?;
+    let roles =
+        json!({ "name": "of services", "semantic": "AnyOf", "edgeRouterRoles": ["@an-edge-router"], "serviceRoles": ["@a-service"] });
+    put::<ServiceEdgeRouterPolicy>(tx, "a-service-router-policy", roles, Json::Null)?;
+    let terminator =
+        |router: &str| json!({ "address": "tcp:localhost:80", "binding": "transport", "router": router, "service": "a-service" });
+    let state = |transit: bool| json!({ "isOnTransitRouter": transit, "hostId": "" });
+    put::<Terminator>(tx, "an-edge-terminator", terminator("an-edge-router"), state(false))?;
+    put::<Terminator>(tx, "a-transit-terminator", terminator("a-transit-router"), state(true))?;
+    let (fingerprint, pem) = issued("controller");
+    let controller = json!({
+        "name": "other", "certPem": pem, "fingerprint": fingerprint, "isOnline": false, "lastJoinedAt": "2026-01-01T00:00:00Z",
+        "ctrlAddress": null, "apiAddresses": {}
+    });
+    put::<Controller>(tx, "a-controller", controller, Json::Null)
+}
+
+fn fill_credentials(tx: &Tx<'_>, issued: Issued<'_>) -> overkeep::error::Result<()> {
+    let (fingerprint, pem) = issued("partner");
+    let ca = json!({
+        "name": "partner", "certPem": pem, "isAuthEnabled": true, "isAutoCaEnrollmentEnabled": true, "isOttCaEnrollmentEnabled": true, "identityRoles": []
+    });
+    put::<Ca>(tx, "a-ca", ca, json!({ "fingerprint": fingerprint, "isVerified": true, "verificationToken": "v" }))?;
+    let ((fingerprint, pem), (next, next_pem)) = (issued("laptop"), issued("renewed"));
+    let cert = json!({ "cert": { "fingerprint": fingerprint, "pem": pem, "unverified": { "fingerprint": next, "pem": next_pem } } });
+    put::<Authenticator>(tx, "a-certificate", json!({ "identityId": "an-identity", "credential": cert }), json!({ "caId": "a-ca" }))?;
+    let updb = json!({ "updb": { "username": "somebody", "password": "$scrypt$" } });
+    put::<Authenticator>(tx, "a-password", json!({ "identityId": "an-identity", "credential": updb }), json!({ "caId": null }))?;
+    let enrollment = |method: &str, member: &str, id: &str| {
+        let mut spec = json!({ "method": method, "token": format!("token {id}"), "expiresAt": "2026-01-01T00:00:00Z", "jwt": "j" });
+        spec[member] = json!(id);
+        spec["caId"] = if method == "ottca" { json!("a-ca") } else { Json::Null };
+        spec
+    };
+    put::<Enrollment>(tx, "an-enrollment", enrollment("ottca", "identityId", "an-identity"), Json::Null)?;
+    put::<Enrollment>(tx, "an-edge-enrollment", enrollment("erott", "edgeRouterId", "an-edge-router"), Json::Null)?;
+    put::<Enrollment>(tx, "a-transit-enrollment", enrollment("trott", "transitRouterId", "a-transit-router"), Json::Null)?;
+    let session = json!({
+        "token": "t", "identityId": "an-identity", "authenticatorId": "a-certificate", "configTypes": [], "ipAddress": "192.0.2.1",
+        "isMfaRequired": false, "isMfaComplete": false, "lastActivityAt": "2026-01-01T00:00:00Z"
+    });
+    put::<ApiSession>(tx, "an-api-session", session, json!({ "ca_id": "a-ca", "passed_at": null }))?;
+    let session = json!({
+        "token": "s", "api_session_id": "an-api-session", "identity_id": "an-identity", "service_id": "a-service", "policy_type": "Dial",
+        "service_policies": []
+    });
+    put::<Session>(tx, "a-session", session, Json::Null)?;
+    let (fingerprint, pem) = issued("session");
+    let certificate = json!({
+        "api_session_id": "an-api-session", "subject": "CN=x", "fingerprint": fingerprint, "certificate": pem,
+        "valid_from": "2026-01-01T00:00:00Z", "valid_to": "2026-01-02T00:00:00Z"
+    });
+    put::<SessionCertificate>(tx, "a-session-certificate", certificate, Json::Null)?;
+    put::<Mfa>(tx, "an-mfa", json!({ "identityId": "an-identity", "sealed": [1, 2, 3], "isVerified": true }), json!({ "used": [] }))
+}
+
+/// A file on a disk in memory that nobody has open.
+struct Broken(Drive);
+
+impl Broken {
+    /// The whole file, and then this.
+    fn by(change: impl FnOnce(&WriteTransaction)) -> Self {
+        let broken = Self(Drive::holding(WHOLE.clone(), 0));
+        let database = broken.database();
+        let transaction = database.begin_write().unwrap();
+        change(&transaction);
+        transaction.commit().unwrap();
+        broken
+    }
+
+    fn database(&self) -> Database {
+        Database::builder().create_with_backend(self.0.clone()).unwrap()
+    }
+
+    fn rows(&self, table: &str) -> Rows {
+        let database = self.database();
+        let transaction = database.begin_read().unwrap();
+        let table = transaction.open_table(TableDefinition::<&[u8], &[u8]>::new(table)).unwrap();
+        table.iter().unwrap().map(|row| row.map(|(key, value)| (key.value().to_vec(), value.value().to_vec())).unwrap()).collect()
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&Store) -> T) -> T {
+        let store = Store::open_on(self.0.clone(), KINDS, Options::default()).unwrap();
+        let done = act(&store);
+        store.close();
+        done
+    }
+
+    /// What a check finds, what a repair then does, and what a check finds after that.
+    fn seen(&self) -> [Report; 3] {
+        let watch = Watch::default();
+        self.with(|store| [store.check(&watch).unwrap(), store.repair(&watch).unwrap(), store.check(&watch).unwrap()])
+    }
+}
+
+fn told(report: &Report) -> BTreeSet<&str> {
+    report.findings.iter().map(|finding| finding.description.as_str()).collect()
+}
+
+fn unmended(report: &Report) -> BTreeSet<&str> {
+    report.findings.iter().filter(|finding| !finding.fixed).map(|finding| finding.description.as_str()).collect()
+}
+
+fn table(kind: &str) -> String {
+    format!("records.{kind}")
+}
+
+fn set(tx: &WriteTransaction, table: &str, key: &[u8], value: &[u8]) {
+    tx.open_table(TableDefinition::<&[u8], &[u8]>::new(table)).unwrap().insert(key, value).unwrap();
+}
+
+fn lose(tx: &WriteTransaction, table: &str, key: &[u8]) {
+    assert!(tx.open_table(TableDefinition::<&[u8], &[u8]>::new(table)).unwrap().remove(key).unwrap().is_some());
+}
+
+/// A kind, and its records by id.
+type Records = (&'static Entry, BTreeMap<String, Vec<u8>>);
+
+/// Every kind.
+static RECORDS: LazyLock<Vec<Records>> = LazyLock::new(|| {
+    let whole = Broken(Drive::holding(WHOLE.clone(), 0));
+    let text = |id: Vec<u8>| String::from_utf8(id).unwrap();
+    let records = |entry: &Entry| whole.rows(&table(entry.kind.name)).into_iter().map(|(id, bytes)| (text(id), bytes)).collect();
+    KINDS.iter().map(|entry| (entry, records(entry))).collect()
+});
+
+/// A record of each kind.
+fn one_of_each() -> impl Iterator<Item = (&'static Entry, &'static str, &'static [u8])> {
+    RECORDS.iter().map(|(entry, records)| {
+        let (id, bytes) = records.iter().next_back().unwrap_or_else(|| panic!("there is no {}", entry.kind.name));
+        (*entry, id.as_str(), bytes.as_slice())
+    })
+}
+
+#[test]
+fn a_file_with_something_of_every_kind_is_sound() {
+    let whole = Broken::by(|_| ());
+    assert_eq!(whole.seen(), [const { Report { findings: Vec::new(), more: false, notes: Vec::new() } }; 3]);
+}
+
+#[test]
+fn of_every_kind_a_record_that_is_not_what_was_written_is_named() {
+    // In the version, in the checksum, and in what it covers.
+    for at in [0, 3, 7] {
+        let broken = Broken::by(|tx| {
+            for (entry, id, bytes) in one_of_each() {
+                let mut bytes = bytes.to_vec();
+                bytes[at] ^= 0x10;
+                set(tx, &table(entry.kind.name), id.as_bytes(), &bytes);
+            }
+        });
+        let [found, mended, left] = broken.seen();
+        for report in [&found, &mended, &left] {
+            assert_eq!(unmended(report).len(), KINDS.len(), "byte {at}: {report:?}");
+        }
+        for (entry, id, _) in one_of_each() {
+            assert!(
+                told(&found).iter().any(|text| text.contains(&format!("{} {id}", entry.kind.name))),
+                "{} {id}: {found:?}",
+                entry.kind.name
+            );
+        }
+    }
+}
+
+#[test]
+fn of_every_field_a_row_that_the_index_lacks_is_put_back() {
+    let mut expected = BTreeSet::new();
+    let broken = Broken::by(|tx| {
+        for (entry, records) in RECORDS.iter() {
+            let mut fields = BTreeSet::new();
+            for (id, bytes) in records {
+                for own in (entry.parts)(id, bytes).unwrap().entries.iter().filter(|own| fields.insert(own.field)) {
+                    lose(tx, INDEX, &own.key);
+                    expected.insert(format!("the index of {} lacks the {} {id}", own.field, entry.kind.name));
+                }
+            }
+        }
+    });
+    let [found, mended, left] = broken.seen();
+    assert!(expected.len() > 60);
+    assert_eq!(told(&found), expected.iter().map(String::as_str).collect());
+    assert!(unmended(&mended).is_empty() && left == Report::default(), "{mended:?}, {left:?}");
+    assert_eq!(broken.rows(INDEX), Broken(Drive::holding(WHOLE.clone(), 0)).rows(INDEX));
+}
+
+#[test]
+fn of_every_kind_a_row_that_the_index_should_not_have_goes() {
+    let mut expected = BTreeSet::new();
+    let broken = Broken::by(|tx| {
+        for (entry, id, bytes) in one_of_each() {
+            let entries = (entry.parts)(id, bytes).unwrap().entries;
+            let Some(own) = entries.first() else { continue };
+            let (kind, field) = (entry.kind.name, own.field);
+            set(tx, INDEX, &[&own.key[..own.prefix], b"ghost"].concat(), b"");
+            expected.insert(format!("the index of {field} has the {kind} ghost, which is not there"));
+            let names = [kind, field].map(|name| [&[u8::try_from(name.len()).unwrap()], name.as_bytes()].concat()).concat();
+            set(tx, INDEX, &[&names, b"a value of nobody\0\0".as_slice(), id.as_bytes()].concat(), b"");
+            expected.insert(format!("the index of {field} has a value that the {kind} {id} has not"));
+        }
+    });
+    let [found, mended, left] = broken.seen();
+    assert!(expected.len() > 40);
+    assert_eq!(told(&found), expected.iter().map(String::as_str).collect());
+    assert!(unmended(&mended).is_empty() && left == Report::default(), "{mended:?}, {left:?}");
+}
+
+#[test]
+fn of_every_kind_two_records_with_one_unique_value_are_named() {
+    let mut expected = BTreeSet::new();
+    let broken = Broken::by(|tx| {
+        for (entry, id, bytes) in one_of_each() {
+            let mut twin = bytes.to_vec();
+            let mut sum = crc32fast::Hasher::new();
+            [b"twin".as_slice(), &bytes[..1], &bytes[5..]].iter().for_each(|part| sum.update(part));
+            twin[1..5].copy_from_slice(&sum.finalize().to_le_bytes());
+            set(tx, &table(entry.kind.name), b"twin", &twin);
+            let unique = (entry.parts)(id, bytes).unwrap().entries.into_iter().filter(|own| own.unique);
+            expected.extend(unique.map(|own| format!("the {} twin has the same {} as {id}", entry.kind.name, own.field)));
+        }
+    });
+    let expected: BTreeSet<&str> = expected.iter().map(String::as_str).collect();
+    let [found, mended, left] = broken.seen();
+    assert!(expected.len() > 15 && told(&found).is_superset(&expected), "{found:?}");
+    assert_eq!((unmended(&mended), told(&left)), (expected.clone(), expected));
+}
+
+#[test]
+fn every_reference_to_nothing_is_found_and_ends_as_if_its_target_were_deleted() {
+    for (entry, records) in RECORDS.iter() {
+        for edge in (entry.edges)() {
+            let kind = entry.kind.name;
+            let target = |id: &String, bytes: &Vec<u8>| {
+                let mut targets = (entry.parts)(id, bytes).unwrap().targets.into_iter();
+                targets.find(|target| (target.field, target.kind) == (edge.field, edge.to)).map(|target| target.id)
+            };
+            let named = records.iter().find_map(|(id, bytes)| Some((id, target(id, bytes)?)));
+            let (id, gone) = named.unwrap_or_else(|| panic!("no {kind} has {} of {}", edge.field, edge.to.name));
+            let broken = Broken::by(|tx| lose(tx, &table(edge.to.name), gone.as_bytes()));
+            let [found, mended, left] = broken.seen();
+            let told_so = format!("the {kind} {id} names as {} the {} {gone}, which is not there", edge.field, edge.to.name);
+            assert!(unmended(&found).contains(told_so.as_str()), "{told_so}: {found:?}");
+            let held = edge.rule == Rule::Restrict;
+            for report in [&mended, &left] {
+                assert_eq!(unmended(report).contains(told_so.as_str()), held, "{told_so}: {report:?}");
+            }
+            let after = broken.rows(&table(kind)).remove(id.as_bytes());
+            assert_eq!(after.is_none(), edge.rule == Rule::Cascade && !held, "{told_so}");
+            if edge.rule == Rule::Clear {
+                assert_eq!(target(id, &after.unwrap()), None, "{told_so}");
+            }
+        }
+    }
+}
+
+/// Writes a record that was changed without anybody's rules.
+fn alter<E: Entity>(tx: &WriteTransaction, id: &str, change: impl FnOnce(&mut Record<E>)) -> String {
+    let (_, records) = RECORDS.iter().find(|(entry, _)| entry.kind == E::KIND).unwrap();
+    let mut record = decode::<E>(id, &records[id]).unwrap();
+    change(&mut record);
+    set(tx, &table(E::KIND.name), id.as_bytes(), &encode(&record).unwrap());
+    format!("the {} {id} ", E::KIND.name)
+}
+
+#[test]
+fn records_that_contradict_themselves_are_named() {
+    let other = "0".repeat(40);
+    let roles = |entries: &[&str]| entries.iter().map(|entry| (*entry).to_owned()).collect::<Roles>();
+    let mut flawed = Vec::new();
+    let broken = Broken::by(|tx| {
+        let certificate = "has a fingerprint that is not that of its certificate";
+        flawed.extend(
+            [
+                alter::<Authenticator>(tx, "a-certificate", |r| {
+                    let Credential::Cert { unverified, .. } = &mut r.spec.credential else { panic!("it is a certificate") };
+                    unverified.as_mut().unwrap().fingerprint = other.clone();
+                }),
+                alter::<Ca>(tx, "a-ca", |r| r.state.fingerprint = other.clone()),
+                alter::<Controller>(tx, "a-controller", |r| r.spec.fingerprint = other.clone()),
+                alter::<EdgeRouter>(tx, "an-edge-router", |r| r.state.fingerprint = None),
+                alter::<ExternalJwtSigner>(tx, "a-signer", |r| r.state.fingerprint = None),
+                alter::<SessionCertificate>(tx, "a-session-certificate", |r| r.spec.certificate = "no PEM at all".into()),
+                alter::<TransitRouter>(tx, "a-transit-router", |r| r.state.unverified_fingerprint = Some(other.clone())),
+            ]
+            .map(|named| named + certificate),
+        );
+        flawed.extend([
+            alter::<Enrollment>(tx, "an-enrollment", |r| r.spec.identity_id = None) + "is not for exactly one identity or router",
+            alter::<EdgeRouterPolicy>(tx, "a-router-policy", |r| r.spec.identity_roles = roles(&["#all", "#others"]))
+                + "names #all and others beside it",
+            alter::<ServiceEdgeRouterPolicy>(tx, "a-service-router-policy", |r| r.spec.service_roles = roles(&["bare"]))
+                + "has a role entry that is neither an attribute nor an id",
+            alter::<ServicePolicy>(tx, "a-service-policy", |r| r.spec.posture_check_roles = roles(&["bare"]))
+                + "has a role entry that is neither an attribute nor an id",
+        ]);
+    });
+    let expected: BTreeSet<&str> = flawed.iter().map(String::as_str).collect();
+    let [found, mended, left] = broken.seen();
+    assert!(told(&found).is_superset(&expected), "{found:?}");
+    assert_eq!((unmended(&mended), told(&left)), (expected.clone(), expected));
+}
+
+/// What a check of the whole file says, keys and all.
+fn judged(broken: &Broken, clock: Clock) -> Report {
+    let store = Store::open_on(broken.0.clone(), KINDS, Options { clock: clock.clone(), ..Options::default() }).unwrap();
+    let place = TempDir::new().unwrap();
+    let report = Maintenance::new(store.clone(), clock, &place.path().join("data")).run(Work::Check, &Arc::default()).unwrap();
+    store.close();
+    report
+}
+
+#[test]
+fn keys_and_certificates_that_do_not_fit_together_are_named() {
+    let stored = Broken(Drive::holding(WHOLE.clone(), 0)).rows(SETTINGS)[b"pki".as_slice()].clone();
+    let own: Material = serde_json::from_slice(&stored).unwrap();
+    let now = Clock::system().now();
+    let other = Material::generate(&AlternativeNames::of_hosts(["localhost"]), now.seconds()).unwrap();
+    let too_long = {
+        let issuer = Issuer::from_ca_cert_pem(&own.root.certificate, KeyPair::from_pem(&own.root.key).unwrap()).unwrap();
+        let (mut params, key) = (CertificateParams::default(), KeyPair::generate().unwrap());
+        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        params.not_after = rcgen::date_time_ymd(2400, 1, 1);
+        overkeep::pki::Credential { certificate: params.signed_by(&key, &issuer).unwrap().pem(), key: key.serialize_pem() }
+    };
+    let with = |change: &dyn Fn(&mut Material)| {
+        let mut material = own.clone();
+        change(&mut material);
+        serde_json::to_vec(&material).unwrap()
+    };
+    let cases: [(Vec<u8>, &[&str]); 8] = [
+        (with(&|all| all.server.key = other.server.key.clone()), &["the key of the server is not the one of its certificate"]),
+        (with(&|all| all.root.key = other.root.key.clone()), &["the key of the root is not the one of its certificate"]),
+        (with(&|all| all.server = other.server.clone()), &["the server is not signed by the intermediate"]),
+        (with(&|all| all.root = other.root.clone()), &["the intermediate is not signed by the root"]),
+        (with(&|all| all.retired.push(other.intermediate.certificate.clone())), &["an old intermediate is not signed by the root"]),
+        (
+            with(&|all| all.intermediate = too_long.clone()),
+            &["the intermediate is to live longer than the root", "the server is not signed by the intermediate"],
+        ),
+        (
+            with(&|all| all.intermediate.certificate = "no PEM".into()),
+            &["key or certificate of the intermediate cannot be read: no PEM block"],
+        ),
+        (b"{}".to_vec(), &["the keys of the controller cannot be read"]),
+    ];
+    for (bytes, expected) in cases {
+        let broken = Broken::by(|tx| set(tx, SETTINGS, b"pki", &bytes));
+        let report = judged(&broken, Clock::system());
+        assert_eq!(unmended(&report), expected.iter().copied().collect());
+    }
+    let broken = Broken::by(|tx| lose(tx, SETTINGS, b"pki"));
+    assert_eq!(unmended(&judged(&broken, Clock::system())), ["the keys of the controller are not there"].into());
+
+    // What only has ended is no damage.
+    let later = judged(&Broken::by(|_| ()), Clock::manual(now.plus(Duration::from_secs(40 * 365 * 24 * 3600))));
+    assert!(later.findings.is_empty() && later.notes.len() == 3 && later.notes[0].contains("the root has ended"), "{later:?}");
+}
+
+#[test]
+fn administrators_see_what_is_wrong_and_have_it_mended() {
+    let place = TempDir::new().unwrap();
+    let config = configuration(&place);
+    let broken = Broken::by(|tx| {
+        let (service, id) = (RECORDS.iter().find(|(entry, _)| entry.kind == Service::KIND).unwrap(), "a-service");
+        lose(tx, INDEX, &(service.0.parts)(id, &service.1[id]).unwrap().entries[0].key);
+        lose(tx, &table("postureCheck"), b"a-check");
+        alter::<TransitRouter>(tx, "a-transit-router", |r| r.state.unverified_fingerprint = None);
+    });
+    fs::write(&config.data, broken.0.content()).unwrap();
+    let controller = controller::start(&config, Clock::system()).unwrap();
+    let admin = trusting(&format!("https://{}", controller.bound())).log_in("admin", PASSWORD);
+    let run = |path: &str| {
+        admin.post(&format!("/database/{path}"), Json::Null).expect(202);
+        let begun = Instant::now();
+        loop {
+            let answer = admin.get("/database/data-integrity-results").expect(200);
+            if answer.data()["inProgress"] == false {
+                return answer.data()["results"].as_array().unwrap().clone();
+            }
+            assert!(begun.elapsed() < Duration::from_secs(30), "it does not end");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    };
+    let has = |results: &[Json], text: &str, fixed: bool| {
+        results.iter().any(|one| one["description"].as_str().unwrap().contains(text) && one["fixed"] == fixed)
+    };
+    let (lacks, dangles, flaw) =
+        ("lacks the service a-service", "names as postureCheckIds the postureCheck a-check", "a-transit-router has a fingerprint");
+    let found = run("check-data-integrity");
+    assert!([lacks, dangles, flaw].iter().all(|text| has(&found, text, false)), "{found:?}");
+    let mended = run("fix-data-integrity");
+    assert!(has(&mended, lacks, true) && has(&mended, dangles, true) && has(&mended, flaw, false), "{mended:?}");
+    let left = run("check-data-integrity");
+    assert!(left.len() == 1 && has(&left, flaw, false), "{left:?}");
+    controller.stop();
+}
+
+#[test]
+fn damage_is_found_by_itself_and_told_once() {
+    let drive = Drive::holding(WHOLE.clone(), 0);
+    let store = Store::open_on(drive.clone(), KINDS, Options::default()).unwrap();
+    let (clock, watch, place) = (Clock::system(), Watch::default(), TempDir::new().unwrap());
+    let maintenance = Maintenance::new(store.clone(), clock.clone(), &place.path().join("data"));
+    let mut scrub = Scrub::of(&Config::default().integrity, maintenance, clock);
+    assert_eq!(scrub.round(&watch).unwrap(), [""; 0]);
+    store
+        .write_blocking(|tx| {
+            (0..300).try_for_each(|n| {
+                put::<Service>(tx, &format!("s{n}"), json!({ "name": format!("service {n}"), "encryptionRequired": true }), Json::Null)
+            })
+        })
+        .unwrap();
+    assert_eq!(scrub.round(&watch).unwrap(), [""; 0], "what was written since is known");
+
+    // A bit of a record that is in memory, so that nobody else would notice before the next start.
+    let mut at = 0;
+    drive.spoil(|bytes| {
+        at = bytes.windows(11).rposition(|part| part == b"service 299").unwrap();
+        bytes[at] ^= 4;
+    });
+    assert_eq!(store.check(&watch).unwrap(), Report::default(), "memory has it as it was");
+    let found = scrub.round(&watch).unwrap();
+    let expected = format!("the disk has lost what was written at byte {} of the file", at / 4096 * 4096);
+    assert_eq!(found, [expected]);
+    assert_eq!(scrub.round(&watch).unwrap(), [""; 0], "it was told");
+    drive.spoil(|bytes| bytes[at] ^= 4);
+    assert_eq!(scrub.round(&watch).unwrap(), [""; 0]);
+    drive.spoil(|bytes| bytes[at] ^= 4);
+    assert_eq!(scrub.round(&watch).unwrap().len(), 1, "it was gone, and is back");
+    store.close();
+
+    // What only the rows show.
+    let broken = Broken::by(|tx| {
+        alter::<Enrollment>(tx, "an-enrollment", |r| r.spec.identity_id = None);
+        set(tx, INDEX, b"nobody's", b"");
+        set(tx, SETTINGS, b"pki", b"{}");
+        let mut history = tx.open_table(TableDefinition::<&[u8], &[u8]>::new("history")).unwrap();
+        let (key, mut row) = history.first().unwrap().map(|(key, row)| (key.value().to_vec(), row.value().to_vec())).unwrap();
+        *row.last_mut().unwrap() ^= 1;
+        history.insert(key.as_slice(), row.as_slice()).unwrap();
+    });
+    broken.with(|store| {
+        let maintenance = Maintenance::new(store.clone(), Clock::system(), &place.path().join("data"));
+        let found = Scrub::of(&Config::default().integrity, maintenance, Clock::system()).round(&watch).unwrap();
+        for part in ["an-enrollment is not for", "a row of the index cannot be read", "row 1 of the history", "the keys of the controller"]
+        {
+            assert!(found.iter().any(|text| text.contains(part)), "{part}: {found:?}");
+        }
+    });
+}
