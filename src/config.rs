@@ -153,6 +153,7 @@ pub struct Store {
     /// Long reads at the same time.
     pub scans: usize,
     pub scan_queue: usize,
+    pub compact_at_start: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, serde::Deserialize)]
@@ -224,7 +225,7 @@ impl Default for Config {
                 lifetime: Span::minutes(5),
                 fetches: 32,
             },
-            store: Store { cache_mib: 64, group: 256, queue: 1024, scans: 2, scan_queue: 32 },
+            store: Store { cache_mib: 64, group: 256, queue: 1024, scans: 2, scan_queue: 32, compact_at_start: true },
             history: History { max_age: Span::minutes(365 * 24 * 60), max_mib: 64, readers: 16 },
             snapshots: Snapshots { directory: None, interval: Span::minutes(24 * 60), keep: 7 },
             integrity: Integrity { scrub_interval: Span::minutes(24 * 60) },

@@ -298,6 +298,7 @@ fn open(config: &Config, clock: &Clock, network: &Network) -> Result<Store, NotS
         group: config.store.group,
         scans: config.store.scans,
         scan_queue: config.store.scan_queue,
+        compact: config.store.compact_at_start,
         clock: clock.clone(),
         links: Arc::new(move |router| network.link(router)),
         ..store::Options::default()

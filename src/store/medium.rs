@@ -173,6 +173,14 @@ impl Medium {
         }
     }
 
+    /// How much of the file is known to be in use, in bytes, and how long it is: right after it was opened and every page in use was read.
+    ///
+    /// # Errors
+    /// The disk does not answer.
+    pub fn in_use(&self) -> io::Result<(u64, u64)> {
+        Ok((self.sums.known() * BLOCK, self.backend.len()?))
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

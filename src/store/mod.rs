@@ -103,6 +103,8 @@ pub struct Options {
     pub scan_queue: usize,
     /// After a failure of the disk it is tried this often whether it works again.
     pub retry: Duration,
+    /// Whether opening a file of which more than half is not needed makes it shorter.
+    pub compact: bool,
     pub clock: Clock,
     pub links: Arc<Links>,
 }
@@ -111,7 +113,7 @@ impl Default for Options {
     fn default() -> Self {
         let (clock, links) = (Clock::system(), Arc::new(|_: &str| None));
         let (scan_queue, retry) = (32, Duration::from_secs(1));
-        Self { cache_bytes: 64 << 20, queue: 4096, group: 256, scans: 2, scan_queue, retry, clock, links }
+        Self { cache_bytes: 64 << 20, queue: 4096, group: 256, scans: 2, scan_queue, retry, compact: false, clock, links }
     }
 }
 
@@ -134,7 +136,10 @@ impl Store {
     /// # Errors
     /// See [`OpenError`].
     pub fn open(path: &Path, kinds: &'static [Entry], options: Options) -> Result<Self, OpenError> {
-        let opened = open::file(path, options.cache_bytes, &names(kinds))?;
+        let mut opened = open::file(path, options.cache_bytes, &names(kinds))?;
+        if options.compact {
+            open::shorten(&mut opened, path)?;
+        }
         Self::start(written(opened, path)?, path, kinds, options)
     }
 
@@ -152,9 +157,7 @@ impl Store {
     /// # Errors
     /// See [`OpenError`].
     pub fn compact(path: &Path, kinds: &'static [Entry]) -> Result<(), OpenError> {
-        let (_, mut database) = open::file(path, Options::default().cache_bytes, &names(kinds))?;
-        let compacted = database.compact().map(drop);
-        compacted.map_err(|e| OpenError::Io { path: path.into(), reason: std::io::Error::other(e) })
+        open::compact(&mut open::file(path, Options::default().cache_bytes, &names(kinds))?.1, path)
     }
 
     /// Opens a file to look at it: it stays as it is, and what is written is gone when the store is closed. Every page of it is checked

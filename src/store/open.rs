@@ -61,6 +61,27 @@ pub fn file(path: &Path, cache: usize, tables: &[String]) -> Result<Opened, Open
     prepared(existing(path, cache, Pages::Checked)?, path, tables)
 }
 
+/// A file that is shorter than this, in bytes, is not worth the time.
+const SHORT: u64 = 4 << 20;
+
+/// Gives back what a file does not need, if that is more than half of it. To be called right after it was opened and its pages were checked:
+/// then it is known what is needed.
+pub fn shorten((medium, database): &mut Opened, path: &Path) -> Result<(), OpenError> {
+    let (needed, before) = medium.in_use().map_err(|reason| io_error(path, reason))?;
+    if before < SHORT || needed >= before / 2 {
+        return Ok(());
+    }
+    compact(database, path)?;
+    let (_, after) = medium.in_use().map_err(|reason| io_error(path, reason))?;
+    tracing::info!(path = %path.display(), before, after, "gave back space in the data file, in bytes");
+    Ok(())
+}
+
+/// Gives back what a file does not need.
+pub fn compact(database: &mut Database, path: &Path) -> Result<(), OpenError> {
+    database.compact().map(drop).map_err(|e| io_error(path, io::Error::other(e)))
+}
+
 /// Opens the file at a path, checks every page of it, and says whether all were what was written; what can be set right by that is.
 pub fn verified(path: &Path, cache: usize, tables: &[String]) -> Result<(Opened, bool), OpenError> {
     let mut opened = existing(path, cache, Pages::Unchecked)?;

@@ -55,6 +55,11 @@ impl Sums {
         self.read().len() as u64
     }
 
+    /// How many blocks something is known of.
+    pub fn known(&self) -> u64 {
+        self.read().iter().filter(|known| known.load(Relaxed) != UNKNOWN).count() as u64
+    }
+
     fn read(&self) -> RwLockReadGuard<'_, Vec<AtomicU32>> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }

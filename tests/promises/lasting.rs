@@ -3,6 +3,7 @@
 use std::{
     env, fs,
     io::{self, Read},
+    ops::Range,
     path::Path,
     sync::Arc,
     time::Duration,
@@ -16,7 +17,7 @@ use overkeep::{
     controller,
     entity::{ApiSession, Id, Identity, Record, builtin},
     maintenance::{Maintenance, Schedule, closed},
-    store::{Options, Store, Tx, Watch},
+    store::{Keep, Options, Store, Tx, Watch},
 };
 use redb::{StorageBackend, backends::InMemoryBackend};
 use serde_json::json;
@@ -184,46 +185,98 @@ fn write_golden() {
 const OPEN: usize = 2_500;
 /// Sessions opened, and as many ended, in one transaction.
 const AT_ONCE: usize = 50;
+/// How much of the history is kept, in bytes.
+const HISTORY: u64 = 1 << 20;
+
+/// A file that nothing but sessions are written to, on a disk in memory.
+struct Sessions {
+    disk: Disk,
+    store: Store,
+    now: Timestamp,
+}
+
+impl Sessions {
+    fn new() -> Self {
+        let disk = Disk(Arc::new(InMemoryBackend::new()));
+        let now = Timestamp::from_millis(1_700_000_000_000);
+        let store = Store::open_on(disk.clone(), KINDS, Options::default()).unwrap();
+        store
+            .write_blocking(move |tx| {
+                builtin::identity_types(now).into_iter().try_for_each(|record| tx.insert(record))?;
+                tx.insert(builtin::auth_policy(now))?;
+                tx.insert(Record::new(Id::from_text("somebody"), now, Identity::named("somebody")))
+            })
+            .unwrap();
+        Self { disk, store, now }
+    }
+
+    /// One transaction in which some begin and others end.
+    fn turn(&self, begin: Range<usize>, end: Range<usize>) {
+        let now = self.now;
+        let turn = move |tx: &Tx<'_>| {
+            begin.into_iter().try_for_each(|n| tx.insert(session(n, now)))?;
+            end.into_iter().try_for_each(|n| tx.delete(&session(n, now).id))
+        };
+        self.store.write_blocking(turn).unwrap();
+        self.store.trim_history(Keep { since: now, bytes: HISTORY }).unwrap();
+    }
+
+    /// The file, closed, and how long it and a copy without anything that is not needed are.
+    fn closed(self, data: &Path) -> (u64, u64) {
+        self.store.close();
+        let mut bytes = vec![0; self.disk.len().unwrap() as usize];
+        self.disk.read(0, &mut bytes).unwrap();
+        fs::write(data, bytes).unwrap();
+        let copy = data.with_extension("copy");
+        closed::snapshot(data, &copy, &Watch::default()).unwrap();
+        (length(data), length(&copy))
+    }
+}
+
+fn length(path: &Path) -> u64 {
+    fs::metadata(path).unwrap().len()
+}
 
 #[test]
 fn a_file_that_sessions_come_and_go_in_stays_small() {
     let cycles: usize = env::var("OVERKEEP_CYCLES").map_or(2_500, |cycles| cycles.parse().unwrap());
     let place = TempDir::new().unwrap();
     let data = place.path().join("data");
-    let disk = Disk(Arc::new(InMemoryBackend::new()));
-    let store = Store::open_on(disk.clone(), KINDS, Options::default()).unwrap();
-    let now = Timestamp::from_millis(1_700_000_000_000);
-    store
-        .write_blocking(move |tx| {
-            builtin::identity_types(now).into_iter().try_for_each(|record| tx.insert(record))?;
-            tx.insert(builtin::auth_policy(now))?;
-            tx.insert(Record::new(Id::from_text("somebody"), now, Identity::named("somebody")))
-        })
-        .unwrap();
-    let mut half_way = 0;
+    let sessions = Sessions::new();
+    let (mut half_way, mut longest) = (0, 0);
     for begun in (0..OPEN + cycles).step_by(AT_ONCE) {
-        if begun == OPEN + cycles / 2 / AT_ONCE * AT_ONCE {
-            half_way = disk.len().unwrap();
+        let over = begun.checked_sub(OPEN).map_or(0..0, |first| first..first + AT_ONCE);
+        sessions.turn(begun..begun + AT_ONCE, over);
+        longest = sessions.disk.len().unwrap().max(longest);
+        if begun < OPEN + cycles / 2 {
+            half_way = longest;
         }
-        let turn = move |tx: &Tx<'_>| {
-            (begun..begun + AT_ONCE).try_for_each(|n| tx.insert(session(n, now)))?;
-            let over = begun.checked_sub(OPEN).map_or(0..0, |first| first..first + AT_ONCE);
-            over.into_iter().try_for_each(|n| tx.delete(&session(n, now).id))
-        };
-        store.write_blocking(turn).unwrap();
     }
-    store.close();
-    let mut bytes = vec![0; disk.len().unwrap() as usize];
-    disk.read(0, &mut bytes).unwrap();
-    fs::write(&data, bytes).unwrap();
-    let length = |path: &Path| fs::metadata(path).unwrap().len();
-    let copy = place.path().join("copy");
-    closed::snapshot(&data, &copy, &Watch::default()).unwrap();
-    let (grown, live) = (length(&data), length(&copy));
-    println!("after {cycles} sessions: {grown} bytes, {live} of them live, {:.2}", grown as f64 / live as f64);
-    assert!(half_way > 0 && grown <= half_way, "it grew from {half_way} to {grown} bytes with as many sessions in it");
-    let (before, after) = closed::compact(&data).unwrap();
-    assert!(before == grown && after == length(&data) && after * 2 <= live * 5, "{before} bytes, then {after} for {live}");
+    let (grown, live) = sessions.closed(&data);
+    let times = |length: u64| length as f64 / live as f64;
+    println!("{cycles} sessions: {live} bytes live, {:.2} times that closed, {:.2} at most", times(grown), times(longest));
+    assert!(half_way > 0 && longest <= half_way, "it grew from {half_way} to {longest} bytes with as many sessions in it");
+    assert!(grown * 2 <= live * 5, "{grown} bytes for {live}");
+    assert!(closed::check(&data, &Watch::default()).unwrap().report.findings.is_empty());
+}
+
+#[test]
+fn a_start_gives_back_what_is_not_needed_any_more() {
+    let place = TempDir::new().unwrap();
+    let data = place.path().join("data");
+    let sessions = Sessions::new();
+    (0..60).for_each(|n| sessions.turn(n * 100..(n + 1) * 100, 0..0));
+    (0..58).for_each(|n| sessions.turn(0..0, n * 100..(n + 1) * 100));
+    let (grown, live) = sessions.closed(&data);
+    assert!(grown > live * 5 / 2, "{grown} bytes for {live}: that proves nothing");
+    let opened = |compact: bool| Store::open(&data, KINDS, Options { compact, ..Options::default() }).unwrap().close();
+    opened(false);
+    assert!(length(&data) > live * 5 / 2);
+    opened(true);
+    let after = length(&data);
+    assert!(after * 2 <= live * 5, "{grown} bytes, then {after} for {live}");
+    let (before, compact) = closed::compact(&data).unwrap();
+    assert!(compact <= before && before == after, "{before} bytes, then {compact}");
     assert!(closed::check(&data, &Watch::default()).unwrap().report.findings.is_empty());
 }
 
