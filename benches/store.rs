@@ -1,17 +1,19 @@
 //! What the store costs, each as a ratio to a floor measured in the same run.
 //!
-//! `cargo bench --bench store`; `OVERKEEP_BENCH_DIR` names a directory on the disk to measure.
+//! `cargo bench --bench store`; `OVERKEEP_BENCH_DIR` names a directory on the disk to measure, `OVERKEEP_BENCH_RECORDS` says how many
+//! records the file has that is checked and copied as a whole.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing)]
 
 use std::{
-    fs::OpenOptions,
+    fs::{File, OpenOptions},
     hint::black_box,
+    io::Read,
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
     time::{Duration, Instant},
 };
@@ -21,7 +23,7 @@ use overkeep::{
     entity::{Entity, Facts, FactsExt, Field, Id, Kind, Logged, Record, Roles, Words},
     error::Result,
     query::{Query, Type, Window},
-    store::{Entry, Options, Scope, Store, encode},
+    store::{Entry, Options, Scope, Store, Watch, encode},
 };
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
@@ -68,6 +70,7 @@ fn main() {
     writes(directory.path());
     history(directory.path());
     reads(directory.path());
+    whole(directory.path());
 }
 
 fn writes(directory: &Path) {
@@ -213,6 +216,88 @@ fn reads(directory: &Path) {
         }),
         MANY as f64,
     );
+}
+
+/// Writers at the same time while the file is checked or copied as a whole.
+const BESIDE: u64 = 16;
+
+/// Checking and copying the whole file, and what others feel of it.
+fn whole(directory: &Path) {
+    let records = std::env::var("OVERKEEP_BENCH_RECORDS").map_or(1_000_000, |records| records.parse().expect("a number of records"));
+    let path = directory.join("whole");
+    let store = Store::open(&path, KINDS, Options::default()).expect("a store");
+    for first in (0..records).step_by(10_000) {
+        store
+            .write_blocking(move |tx| (first..records.min(first + 10_000)).try_for_each(|n| tx.insert(thing::<true>(n))))
+            .expect("a write");
+    }
+    let floor = seconds(|| assert!(black_box(read_through(&path)) > 0));
+    println!(
+        "\n{:<36}{:>10}{:>10}{:>8}{:>22}",
+        format!("the whole file, {records} records"),
+        "seconds",
+        "x floor",
+        "goal",
+        "writers' rate, longest"
+    );
+    println!("{:<36}{floor:>10.2}{:>10}", "reading all its bytes", "1.0");
+    let (quiet, longest, _) = while_writing(&store, || std::thread::sleep(Duration::from_secs(3)));
+    println!("{:<36}{:>28}{:>22}", format!("{BESIDE} writers, quiet"), "", format!("1.00, {longest:.0} ms"));
+    let check = || assert_eq!(store.check(&Watch::default()).expect("a check").findings, []);
+    let alone = seconds(check);
+    println!("{:<36}{alone:>10.2}{:>10.1}{:>8}", "checking it, alone", alone / floor, "5 s");
+    let row = |name: &str, goal: &str, (rate, longest, time): (f64, f64, f64)| {
+        let beside = format!("{:.2}, {longest:.0} ms", rate / quiet);
+        println!("{name:<36}{time:>10.2}{:>10.1}{goal:>8}{beside:>22}", time / floor);
+    };
+    row("checking it, beside writers", "", while_writing(&store, check));
+    let copy = directory.join("copy");
+    row(
+        "a snapshot, beside writers",
+        "0.35",
+        while_writing(&store, || drop(store.snapshot(&copy, &Watch::default()).expect("a snapshot"))),
+    );
+}
+
+fn seconds(act: impl FnOnce()) -> f64 {
+    let start = Instant::now();
+    act();
+    start.elapsed().as_secs_f64()
+}
+
+/// The sum of all bytes of a file.
+fn read_through(path: &Path) -> u64 {
+    let (mut file, mut bytes, mut sum) = (File::open(path).expect("a file"), vec![0; 1 << 20], 0);
+    loop {
+        match file.read(&mut bytes).expect("bytes") {
+            0 => return sum,
+            read => sum += bytes[..read].iter().map(|byte| u64::from(*byte)).sum::<u64>(),
+        }
+    }
+}
+
+/// Does something while others write: how many writes there are in a second, how many milliseconds the longest takes, and how many
+/// seconds it all does.
+fn while_writing(store: &Store, act: impl FnOnce()) -> (f64, f64, f64) {
+    static NEXT: AtomicU64 = AtomicU64::new(1 << 32);
+    let over = AtomicBool::new(false);
+    let write = || {
+        let (mut count, mut longest) = (0, 0.0_f64);
+        while !over.load(Relaxed) {
+            let record = thing::<true>(NEXT.fetch_add(1, Relaxed));
+            longest = longest.max(seconds(|| store.write_blocking(|tx| tx.insert(record)).expect("a write")));
+            count += 1;
+        }
+        (count, longest)
+    };
+    std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..BESIDE).map(|_| scope.spawn(write)).collect();
+        let time = seconds(act);
+        over.store(true, Relaxed);
+        let done: Vec<(u64, f64)> = writers.into_iter().map(|writer| writer.join().expect("a writer")).collect();
+        let count: u64 = done.iter().map(|(count, _)| count).sum();
+        (count as f64 / time, done.iter().map(|(_, longest)| longest * 1e3).fold(0.0, f64::max), time)
+    })
 }
 
 /// Microseconds each.
