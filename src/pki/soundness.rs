@@ -5,7 +5,7 @@ use super::{Certificate, Error, KeyedCertificate, Material, Result};
 const OLD: &str = "an old intermediate";
 
 impl Material {
-    /// What does not fit together. Whether anything has ended is not looked at: see [`Material::ended`].
+    /// What does not fit together. Whether anything has ended is not looked at: see [`Material::untimely`].
     pub fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         let named = [("the root", &self.root), ("the intermediate", &self.intermediate), ("the server", &self.server)];
