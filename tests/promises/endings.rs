@@ -10,6 +10,7 @@ use overkeep::{
     config::{Config, Span},
     controller::{self, Controller},
     entity::{ApiSession, Ca, FactsExt, Id, Identity, Record, SessionCertificate, api_session::State, builtin},
+    pki::Certificate,
     store::{Options, Rule, Store, Watch, decode, encode},
 };
 use serde_json::json;
@@ -87,9 +88,12 @@ impl Holder {
         Self { id: house.identity(name, json!({ "externalId": name })), authenticator: "internal".into(), ca: Some(ca) }
     }
 
-    /// Their sessions, each with a certificate.
-    fn open(&self, store: &Store) {
+    /// Their sessions, each with the one certificate; answers its fingerprint.
+    fn open(&self, store: &Store) -> String {
         let (id, authenticator, ca) = (self.id.clone(), self.authenticator.clone(), self.ca.clone());
+        let certificate = Authority::new(&id).pem();
+        let fingerprint = Certificate::first(&certificate).unwrap().fingerprint();
+        let shown_as = fingerprint.clone();
         let open = move |tx: &overkeep::store::Tx<'_>| {
             for n in 0..MANY {
                 let now = Clock::system().now();
@@ -99,8 +103,8 @@ impl Holder {
                 let shown = SessionCertificate {
                     api_session_id: Id::from_text(format!("{id}-{n:06}")),
                     subject: String::new(),
-                    fingerprint: id.clone(),
-                    certificate: String::new(),
+                    fingerprint: shown_as.clone(),
+                    certificate: certificate.clone(),
                     valid_from: now,
                     valid_to: now,
                 };
@@ -109,6 +113,7 @@ impl Holder {
             Ok(())
         };
         store.write_blocking(open).unwrap();
+        fingerprint
     }
 
     /// The callers with the first of the sessions and with the last.
@@ -200,10 +205,11 @@ fn certificates_of_very_many_sessions_go_with_the_credential_that_was_renewed() 
             tx.insert(Record::new(Id::from_text("ann"), Timestamp::from_millis(0), Identity::named("ann")))
         })
         .unwrap();
-    ann.open(&store);
-    let found = |store: &Store| store.read(|tx| Ok(tx.linked::<SessionCertificate>("fingerprint", "ann")?.len())).unwrap();
+    let shown = ann.open(&store);
+    let found = |store: &Store| store.read(|tx| Ok(tx.linked::<SessionCertificate>("fingerprint", &shown)?.len())).unwrap();
     assert_eq!(found(&store), MANY);
-    assert!(store.write_blocking(|tx| tx.end_if_many::<SessionCertificate>("fingerprint", "ann")).unwrap());
+    let fingerprint = shown.clone();
+    assert!(store.write_blocking(move |tx| tx.end_if_many::<SessionCertificate>("fingerprint", &fingerprint)).unwrap());
     assert_eq!(found(&store), 0);
     clear(&store, 7);
     let count = |tx: &overkeep::store::Read<'_>| Ok((tx.count::<SessionCertificate>()?, tx.count::<ApiSession>()?));

@@ -184,7 +184,7 @@ fn write_golden() {
 /// Sessions that are open at any time, while others come and go.
 const OPEN: usize = 2_500;
 /// Sessions opened, and as many ended, in one transaction.
-const AT_ONCE: usize = 50;
+const AT_ONCE: usize = 25;
 /// How much of the history is kept, in bytes.
 const HISTORY: u64 = 1 << 20;
 
