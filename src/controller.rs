@@ -143,6 +143,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let access = Access::following(&store, clock.clone())?;
     let texts = http::Texts::following(&store);
     let (bell, inbox) = upkeep::bell();
+    bell.follow(&store);
     let doubtful = bell.clone();
     let posture = Posture::following(&store, access.clone(), clock.clone(), move |doubt| doubtful.ring(doubt));
     let changes = Changes::new(store.clone(), surroundings(config, holdings.clone(), advertised.clone()));

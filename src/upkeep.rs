@@ -42,10 +42,37 @@ pub struct Upkeep {
     pub refusals: Refusals,
 }
 
+/// When something is to be done again.
+struct Every {
+    interval: Duration,
+    last: Instant,
+}
+
+impl Every {
+    fn from_now(interval: Duration) -> Self {
+        Self { interval, last: Instant::now() }
+    }
+
+    fn left(&self) -> Duration {
+        self.interval.saturating_sub(self.last.elapsed())
+    }
+
+    /// Whether it is to be done now, because it is time or somebody asks; then the next time counts from now.
+    fn is_due(&mut self, asked: bool) -> bool {
+        let due = asked || self.left().is_zero();
+        if due {
+            self.last = Instant::now();
+        }
+        due
+    }
+}
+
 /// What wakes the thread up between its rounds.
 enum Note {
     /// Sessions may have lost their ground.
     Doubt(Doubt),
+    /// Very many records were ended at once, and are to be cleared away.
+    Ended,
     /// Everything is to be looked at now; dropped when that is done.
     Round(Sender<()>),
     Stop,
@@ -81,6 +108,17 @@ impl Bell {
             self.missed.store(true, Ordering::Release);
         }
     }
+
+    /// Has what is ended from now on cleared away soon. Before anything is written, please.
+    pub fn follow(&self, store: &Store) {
+        let notes = self.notes.clone();
+        store.subscribe(move |events| {
+            if events.iter().any(|event| event.ending.is_some()) {
+                // With no room for the note, the next round finds it.
+                drop(notes.try_send(Note::Ended));
+            }
+        });
+    }
 }
 
 /// What woke the thread up.
@@ -88,6 +126,8 @@ impl Bell {
 struct Woken {
     doubts: BTreeSet<Doubt>,
     rounds: Vec<Sender<()>>,
+    /// Whether there may be something left of what was ended.
+    left: bool,
 }
 
 /// Upkeep that runs until it is stopped.
@@ -107,18 +147,16 @@ impl Upkeep {
     }
 
     fn run(&self, inbox: &Inbox) {
-        let (mut written, mut swept) = (Instant::now(), Instant::now());
+        let mut round = Every::from_now(self.settings.sweep_interval.duration());
+        let mut activity = Every::from_now(self.settings.activity_interval.duration());
         // A review that failed is made good by one of everything.
         let mut owed = false;
-        let interval = self.settings.sweep_interval.duration();
         // What endpoints had reported is lost with a restart, so that sessions which depend on it stand on nothing.
-        let mut woken = Woken { doubts: BTreeSet::from([Doubt::Everything]), rounds: Vec::new() };
-        // Whether there may be something left that was ended, also from before a restart.
-        let mut left = true;
-        while waited(inbox, if left { Duration::ZERO } else { interval.saturating_sub(swept.elapsed()) }, &mut woken) {
-            let Woken { mut doubts, rounds } = std::mem::take(&mut woken);
-            if swept.elapsed() >= interval || !rounds.is_empty() {
-                swept = Instant::now();
+        let mut woken = Woken { doubts: BTreeSet::from([Doubt::Everything]), rounds: Vec::new(), left: true };
+        while waited(inbox, round.left(), &mut woken) {
+            let Woken { mut doubts, rounds, mut left } = std::mem::take(&mut woken);
+            let now = !rounds.is_empty();
+            if round.is_due(now) {
                 left = true;
                 self.look_around();
                 let again = owed || self.store.read(posture::depends_on_time).unwrap_or(true);
@@ -127,9 +165,8 @@ impl Upkeep {
             let reviewed = self.review(&doubts);
             owed = reviewed.is_err() || (owed && !doubts.contains(&Doubt::Everything));
             tell("ending sessions that lost their ground", reviewed);
-            left = left && self.clear(!rounds.is_empty());
-            if written.elapsed() >= self.settings.activity_interval.duration() || !rounds.is_empty() {
-                written = Instant::now();
+            woken.left = left && self.clear(now);
+            if activity.is_due(now) {
                 tell("writing activity", self.write_activity());
             }
         }
@@ -231,7 +268,7 @@ fn tell<T>(what: &str, result: Result<T>) -> Option<T> {
 
 /// Waits for notes, or for the time to pass, and takes all notes that are there. Says whether to go on.
 fn waited(inbox: &Inbox, time: Duration, woken: &mut Woken) -> bool {
-    let first = if woken.doubts.is_empty() { inbox.notes.recv_timeout(time) } else { Err(RecvTimeoutError::Timeout) };
+    let first = if woken.doubts.is_empty() && !woken.left { inbox.notes.recv_timeout(time) } else { Err(RecvTimeoutError::Timeout) };
     let notes = match first {
         Err(RecvTimeoutError::Disconnected) => return false,
         Err(RecvTimeoutError::Timeout) => None,
@@ -241,6 +278,7 @@ fn waited(inbox: &Inbox, time: Duration, woken: &mut Woken) -> bool {
         match note {
             Note::Stop => return false,
             Note::Doubt(doubt) => drop(woken.doubts.insert(doubt)),
+            Note::Ended => woken.left = true,
             Note::Round(asked) => woken.rounds.push(asked),
         }
     }
