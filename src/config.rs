@@ -107,6 +107,7 @@ pub struct Sessions {
 pub struct Enrollment {
     pub identity_duration: Span,
     pub edge_router_duration: Span,
+    pub keep_expired: Span,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, serde::Deserialize)]
@@ -213,7 +214,11 @@ impl Default for Config {
                 sweep_interval: Span::seconds(5),
                 sweep_batch: 500,
             },
-            enrollment: Enrollment { identity_duration: Span::minutes(180), edge_router_duration: Span::minutes(180) },
+            enrollment: Enrollment {
+                identity_duration: Span::minutes(180),
+                edge_router_duration: Span::minutes(180),
+                keep_expired: Span::minutes(30 * 24 * 60),
+            },
             passwords: Passwords { slots: 1, queue: 64, cost: 14 },
             codes: Codes { wrong_per_5_minutes: 20, wrong_per_day: 100 },
             key_sets: KeySets {
@@ -277,6 +282,7 @@ impl Config {
             within("sessions.sweep-batch", sessions.sweep_batch, 1..=10_000),
             within("enrollment.identity-duration", enrollment.identity_duration, Span::minutes(5)..=year),
             within("enrollment.edge-router-duration", enrollment.edge_router_duration, Span::minutes(5)..=year),
+            within("enrollment.keep-expired", enrollment.keep_expired, hour..=year),
             within("passwords.slots", passwords.slots, 1..=2),
             within("passwords.queue", passwords.queue, 1..=1000),
             within("passwords.cost", passwords.cost, 10..=17),

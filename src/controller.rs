@@ -169,6 +169,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         posture: posture.clone(),
         clock: clock.clone(),
         settings: config.sessions.clone(),
+        enrollment: config.enrollment.clone(),
         certificates,
         history: config.history.clone(),
         refusals: refusals.clone(),

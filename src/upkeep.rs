@@ -1,5 +1,5 @@
 //! Work that nobody waits for: sessions that idled too long or lost their ground go, what is only known in memory is written down, and
-//! the controller's certificates are kept in time; what the history is not to keep any longer goes.
+//! the controller's certificates are kept in time; what the history is not to keep any longer goes, and so do tokens that expired long ago.
 //!
 //! Periodic, but for sessions in doubt, which are looked at as soon as a change was committed that may have taken their ground. What comes
 //! in very large numbers is done some at a time, so that neither others' writes nor a stop wait for all of it.
@@ -22,7 +22,7 @@ use crate::{
     change::{Certificates, Changes},
     clock::{Clock, Timestamp},
     config,
-    entity::{ApiSession, FactsExt, Id},
+    entity::{ApiSession, Enrollment, FactsExt, Id},
     error::Result,
     posture::{self, Doubt, Posture},
     store::{Keep, Store},
@@ -37,10 +37,14 @@ pub struct Upkeep {
     pub posture: Posture,
     pub clock: Clock,
     pub settings: config::Sessions,
+    pub enrollment: config::Enrollment,
     pub certificates: Arc<Certificates>,
     pub history: config::History,
     pub refusals: Refusals,
 }
+
+/// How often expired enrollments are looked for. They are kept for days, and each look goes through all there are.
+const RECLAIM: Duration = Duration::from_secs(3600);
 
 /// When something is to be done again.
 struct Every {
@@ -149,6 +153,7 @@ impl Upkeep {
     fn run(&self, inbox: &Inbox) {
         let mut round = Every::from_now(self.settings.sweep_interval.duration());
         let mut activity = Every::from_now(self.settings.activity_interval.duration());
+        let mut reclaiming = Every::from_now(RECLAIM);
         // A review that failed is made good by one of everything.
         let mut owed = false;
         // What endpoints had reported is lost with a restart, so that sessions which depend on it stand on nothing.
@@ -168,6 +173,9 @@ impl Upkeep {
             woken.left = left && self.clear(now);
             if activity.is_due(now) {
                 tell("writing activity", self.write_activity());
+            }
+            if reclaiming.is_due(now) {
+                tell("dropping expired enrollments", self.drop_enrollments());
             }
         }
         tell("writing activity", self.write_activity());
@@ -190,6 +198,30 @@ impl Upkeep {
                 return more;
             }
         }
+    }
+
+    /// Deletes enrollments that expired so long ago that nobody will give their tokens another chance, in batches.
+    fn drop_enrollments(&self) -> Result<()> {
+        let (before, mut old) = (self.clock.now().minus(self.enrollment.keep_expired.duration()), Vec::new());
+        self.store.read(|tx| {
+            tx.each::<Enrollment>(|enrollment| {
+                old.extend((enrollment.spec.expires_at < before).then_some(enrollment.id));
+                Ok(())
+            })
+        })?;
+        for batch in old.chunks(self.settings.sweep_batch) {
+            let batch = batch.to_vec();
+            self.changes.run_blocking(move |change| {
+                for id in batch {
+                    // Unless it was refreshed meanwhile.
+                    if change.find(&id)?.is_some_and(|enrollment| enrollment.spec.expires_at < before) {
+                        change.delete(&id)?;
+                    }
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
     }
 
     /// Drops the oldest rows of the history.

@@ -360,6 +360,34 @@ fn a_certificate_of_a_known_authority_enrolls_whatever_token_comes_with_it() {
 }
 
 #[test]
+fn an_enrollment_that_expired_can_be_refreshed_for_as_long_as_it_is_kept() {
+    let house = House::with(Clock::manual(Clock::system().now()), |config| {
+        config.enrollment.identity_duration = Span::minutes(5);
+        config.enrollment.keep_expired = Span::minutes(60);
+        config.sessions.timeout = Span::minutes(24 * 60);
+    });
+    let [lost, found] = ["lost", "found"].map(|name| house.identity(&fresh(name), json!({ "enrollment": { "ott": true } })));
+    let kept = || [&lost, &found].map(|id| house.admin.get(&format!("/identities/{id}/enrollments")).expect(200).total());
+    house.clock.advance(Duration::from_secs(64 * 60));
+    house.look_after();
+    assert_eq!(kept(), [1, 1]);
+    let one = house.admin.get(&format!("/identities/{found}/enrollments")).expect(200).each("id")[0].to_owned();
+    let end = house.clock.now().plus_minutes(1).to_string();
+    house.admin.post(&format!("/enrollments/{one}/refresh"), json!({ "expiresAt": end })).expect(200);
+    let token = house.token_of(&lost);
+    house.clock.advance(Duration::from_secs(2 * 60));
+    house.look_after();
+    assert_eq!(kept(), [0, 1], "the hour of the other began anew");
+    house.nobody().ask("POST", &format!("/enroll?method=ott&token={token}")).body("text/plain", Key::new().request()).send().refused(
+        400,
+        "INVALID_ENROLLMENT_TOKEN",
+        "",
+    );
+    let end = house.clock.now().plus_minutes(5).to_string();
+    house.admin.post("/enrollments", json!({ "identityId": lost, "method": "ott", "expiresAt": end })).expect(201);
+}
+
+#[test]
 fn a_user_sees_nothing_of_others() {
     let house = shared();
     let (first_id, first) = house.user(&fresh("first"), json!({}));
