@@ -3,7 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use super::{Tx, ending::AT_ONCE, registry::Rule};
+use super::{
+    Tx,
+    ending::{AT_ONCE, IN_ALL},
+    registry::Rule,
+};
 use crate::{
     entity::{Facts, Kind},
     error::{Error, Result},
@@ -66,7 +70,7 @@ fn plan(tx: &Tx<'_>, first: Node) -> Result<Plan> {
         for (place, edge) in registry.edges_to(registry.entry(node.0)?.kind) {
             let entry = registry.entry(place)?;
             if edge.rule == Rule::Cascade && entry.ends_by.contains(&edge.field) {
-                let most = AT_ONCE.saturating_sub(plan.doomed.len());
+                let most = if plan.doomed.len() < IN_ALL { AT_ONCE } else { 0 };
                 match tx.few_ids(entry.kind, edge.field, &node.1, most)? {
                     Some(few) => few.into_iter().for_each(|id| plan.doom((place, id))),
                     None => plan.endings.push((place, edge.field, node.1.clone())),

@@ -4,6 +4,7 @@
 //! A row holds for all records of a kind with one value in one of its [`Entity::ENDS_BY`], and begins an era: those made in an earlier one
 //! are over (`entity/ending.rs`). Its key is what the keys of their index entries begin with. Key to value: `[era u64, little endian][JSON
 //! of [`Note`]]`. Invariant: as long as one of the records is left, so is the row; a crash in between changes nothing.
+//! Until a record is deleted, what it has that must be unique is taken.
 
 use std::ops::{Bound, ControlFlow};
 
@@ -20,8 +21,10 @@ use crate::{
     error::{Error, Result},
 };
 
-/// Up to this many records are deleted at once, in the transaction that ends them.
-pub const AT_ONCE: usize = 256;
+/// Up to this many records with one value are deleted at once, in the transaction that ends them.
+pub const AT_ONCE: usize = 200;
+/// Once so many are, with all values together, the rest is ended.
+pub const IN_ALL: usize = 3 * AT_ONCE;
 /// The setting that counts endings.
 const ERA: &str = "era";
 const ALL: Keys<'static> = (Bound::Unbounded, Bound::Unbounded);
@@ -54,6 +57,14 @@ impl Pending {
     fn kind(&self, read: &Read<'_>) -> Option<(usize, &'static Entry)> {
         read.core.registry.entries().iter().enumerate().find(|(_, entry)| entry.kind.name == self.note.kind)
     }
+}
+
+/// Records of an ending that are deleted in one step.
+struct Share {
+    ending: Pending,
+    ids: Vec<String>,
+    /// Whether there are no others.
+    is_all: bool,
 }
 
 fn unreadable() -> Error {
@@ -90,14 +101,21 @@ impl Read<'_> {
         Ok((ids.len() <= most).then_some(ids))
     }
 
-    /// An ending whose records are not known to be gone.
-    fn pending(&self) -> Result<Option<Pending>> {
-        let mut pending = None;
+    /// What one step of clearing away takes: records of the first endings, as far as one author is behind them.
+    fn shares(&self, most: usize) -> Result<Vec<Share>> {
+        let (mut shares, mut left) = (Vec::<Share>::new(), most);
         self.scan(Table::Endings, ALL, &mut |prefix, row| {
-            pending = Some(Pending::of(prefix, row)?);
-            Ok(ControlFlow::Break(()))
+            let ending = Pending::of(prefix, row)?;
+            if shares.first().is_some_and(|first| first.ending.note.by != ending.note.by) {
+                return Ok(ControlFlow::Break(()));
+            }
+            let ids = self.left_of(&ending, left)?;
+            let is_all = ids.len() < left;
+            left = left.saturating_sub(ids.len().max(1));
+            shares.push(Share { ending, ids, is_all });
+            Ok(flow(left > 0))
         })?;
-        Ok(pending)
+        Ok(shares)
     }
 
     /// Some of the records that an ending is about, at most so many. One that cannot be read is not among them: it stays, for somebody to
@@ -142,23 +160,25 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// Deletes records that an ending is about, one after the other until `most` are gone with what goes with them.
-    fn clear(&self, pending: &Pending, left: &[String], most: usize) -> Result<()> {
-        let Some((place, entry)) = pending.kind(self) else { return Ok(()) };
-        for id in left {
-            if self.events.borrow().len() >= most {
-                break;
+    /// Deletes the records of some shares, one after the other until `most` are gone with what goes with them. An ending that nothing is
+    /// left of is forgotten, unless there was another one meanwhile.
+    fn clear(&self, shares: &[Share], most: usize) -> Result<()> {
+        for Share { ending, ids, is_all } in shares {
+            if let Some((place, entry)) = ending.kind(self) {
+                for id in ids {
+                    if self.events.borrow().len() >= most {
+                        return Ok(());
+                    }
+                    if self.bytes(Table::Records(place), id.as_bytes())?.is_some() {
+                        self.whole(|| delete::delete(self, entry.kind, id))?;
+                    }
+                }
             }
-            if self.bytes(Table::Records(place), id.as_bytes())?.is_some() {
-                self.whole(|| delete::delete(self, entry.kind, id))?;
+            if *is_all && self.ended_behind(&ending.prefix)? == ending.era {
+                self.rows.remove(Table::Endings, &ending.prefix)?;
             }
         }
         Ok(())
-    }
-
-    /// Forgets an ending that nothing is left of, unless there was another one meanwhile.
-    fn forget(&self, pending: &Pending) -> Result<()> {
-        if self.ended_behind(&pending.prefix)? == pending.era { self.rows.remove(Table::Endings, &pending.prefix) } else { Ok(()) }
     }
 }
 
@@ -169,10 +189,9 @@ impl Store {
     /// # Errors
     /// The file cannot be read or written.
     pub fn clear_ended(&self, most: usize) -> Result<bool> {
-        let Some(pending) = self.read(|read| read.pending())? else { return Ok(false) };
-        let left = self.read(|read| read.left_of(&pending, most))?;
-        let ender = self.by(pending.note.by.clone());
-        let clear = move |tx: &Tx<'_>| if left.is_empty() { tx.forget(&pending) } else { tx.clear(&pending, &left, most) };
-        ender.write_blocking(clear).map(|()| true)
+        let shares = self.read(|read| read.shares(most))?;
+        let Some(first) = shares.first() else { return Ok(false) };
+        let ender = self.by(first.ending.note.by.clone());
+        ender.write_blocking(move |tx| tx.clear(&shares, most)).map(|()| true)
     }
 }

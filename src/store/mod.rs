@@ -9,6 +9,8 @@
 //! A disk that fails is not the end: nothing is written until it works again, and what was on disk is read meanwhile (`medium.rs`,
 //! `recovery.rs`).
 //!
+//! What ends in very large numbers is over at once and deleted some at a time (`ending.rs`).
+//!
 //! Invariant: who is told that a write is done finds it on disk after any crash, and every listener knew of it before. What is not
 //! on disk yet, no reader sees.
 

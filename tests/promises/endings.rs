@@ -1,7 +1,12 @@
 //! However many sessions something ends, they are over with the answer and nobody waits for it; a bound on sessions holds whoever comes at
 //! the same time; and looking for sessions that idled too long costs nothing while there are none.
 
-use std::{path::Path, sync::Barrier, thread, time::Duration};
+use std::{
+    path::Path,
+    sync::{Barrier, LazyLock},
+    thread,
+    time::Duration,
+};
 
 use overkeep::{
     authentication::Sessions,
@@ -10,6 +15,7 @@ use overkeep::{
     config::Config,
     controller::{self, Controller},
     entity::{ApiSession, Ca, FactsExt, Id, Identity, Record, SessionCertificate, api_session::State, builtin},
+    error::Result,
     pki::Certificate,
     store::{Options, Read, Rule, Store, Tx, Watch, decode, encode},
 };
@@ -31,6 +37,25 @@ fn session(identity: &str, authenticator: &str, n: usize) -> ApiSession {
         is_mfa_required: false,
         is_mfa_complete: false,
         last_activity_at: Clock::system().now(),
+    }
+}
+
+/// A certificate that sessions show, and its fingerprint.
+static SHOWN: LazyLock<(String, String)> = LazyLock::new(|| {
+    let pem = Authority::new("shown").pem();
+    let fingerprint = Certificate::first(&pem).unwrap().fingerprint();
+    (pem, fingerprint)
+});
+
+fn certificate(session: &str, now: Timestamp) -> SessionCertificate {
+    let (certificate, fingerprint) = SHOWN.clone();
+    SessionCertificate {
+        api_session_id: Id::from_text(session),
+        subject: String::new(),
+        fingerprint,
+        certificate,
+        valid_from: now,
+        valid_to: now,
     }
 }
 
@@ -86,32 +111,21 @@ impl Holder {
         Self { id: house.identity(name, json!({ "externalId": name })), authenticator: "internal".into(), ca: Some(ca) }
     }
 
-    /// Their sessions, each with the one certificate; answers its fingerprint.
-    fn open(&self, store: &Store) -> String {
+    /// Their sessions, each with a certificate.
+    fn open(&self, store: &Store) {
         let (id, authenticator, ca) = (self.id.clone(), self.authenticator.clone(), self.ca.clone());
-        let certificate = Authority::new(&id).pem();
-        let fingerprint = Certificate::first(&certificate).unwrap().fingerprint();
-        let shown_as = fingerprint.clone();
         let open = move |tx: &Tx<'_>| {
             for n in 0..MANY {
                 let now = Clock::system().now();
                 let mut opened = Record::new(Id::from_text(format!("{id}-{n:06}")), now, session(&id, &authenticator, n));
                 opened.state.ca_id = ca.clone().map(Id::<Ca>::from_text);
                 tx.insert(opened)?;
-                let shown = SessionCertificate {
-                    api_session_id: Id::from_text(format!("{id}-{n:06}")),
-                    subject: String::new(),
-                    fingerprint: shown_as.clone(),
-                    certificate: certificate.clone(),
-                    valid_from: now,
-                    valid_to: now,
-                };
+                let shown = certificate(&format!("{id}-{n:06}"), now);
                 tx.insert(Record::new(Id::from_text(format!("{id}-{n:06}")), now, shown))?;
             }
             Ok(())
         };
         store.write_blocking(open).unwrap();
-        fingerprint
     }
 
     /// The callers with the first of the sessions and with the last.
@@ -197,11 +211,10 @@ fn certificates_of_very_many_sessions_go_with_the_credential_that_was_renewed() 
             tx.insert(Record::new(Id::from_text("ann"), Timestamp::from_millis(0), Identity::named("ann")))
         })
         .unwrap();
-    let shown = ann.open(&store);
-    let found = |store: &Store| store.read(|tx| Ok(tx.linked::<SessionCertificate>("fingerprint", &shown)?.len())).unwrap();
+    ann.open(&store);
+    let found = |store: &Store| store.read(|tx| Ok(tx.linked::<SessionCertificate>("fingerprint", &SHOWN.1)?.len())).unwrap();
     assert_eq!(found(&store), MANY);
-    let fingerprint = shown.clone();
-    assert!(store.write_blocking(move |tx| tx.end_if_many::<SessionCertificate>("fingerprint", &fingerprint)).unwrap());
+    assert!(store.write_blocking(|tx| tx.end_if_many::<SessionCertificate>("fingerprint", &SHOWN.1)).unwrap());
     let count = |tx: &Read<'_>| Ok((tx.count::<SessionCertificate>()?, tx.count::<ApiSession>()?));
     assert_eq!((found(&store), store.read(count).unwrap().0), (0, MANY as u64), "nobody waits until they are gone");
     clear(&store, 7);
@@ -225,6 +238,39 @@ fn certificates_of_very_many_sessions_go_with_the_credential_that_was_renewed() 
     clear(&store, 50);
     assert_eq!(store.read(count).unwrap(), (0, 1));
     assert!(!store.write_blocking(|tx| tx.end_if_many::<ApiSession>("identity", "ann")).unwrap(), "one is not many");
+}
+
+#[test]
+fn what_goes_with_few_but_is_very_much_itself_ends_with_them() {
+    const SESSIONS: usize = 150;
+    const EACH: usize = 5;
+    let now = Timestamp::from_millis(0);
+    let directory = TempDir::new().unwrap();
+    let store = Store::open(&directory.path().join("data"), KINDS, Options::default()).unwrap();
+    store
+        .write_blocking(move |tx| {
+            tx.insert(builtin::auth_policy(now))?;
+            tx.insert(Record::new(Id::from_text("ann"), now, Identity::named("ann")))?;
+            for n in 0..SESSIONS {
+                tx.insert(Record::new(Id::from_text(n.to_string()), now, session("ann", "internal", n)))?;
+                for k in 0..EACH {
+                    tx.insert(Record::new(Id::from_text(format!("{n}-{k}")), now, certificate(&n.to_string(), now)))?;
+                }
+            }
+            tx.delete(&Id::<Identity>::from_text("ann"))
+        })
+        .unwrap();
+    let found = |tx: &Read<'_>| {
+        let of = |n: usize| Ok(tx.linked::<SessionCertificate>("apiSession", &n.to_string())?.len());
+        Ok((tx.count::<ApiSession>()?, (0..SESSIONS).map(of).sum::<Result<usize>>()?, tx.count::<SessionCertificate>()?))
+    };
+    let (sessions, certificates, left) = store.read(found).unwrap();
+    assert_eq!((sessions, certificates), (0, 0));
+    assert!(left > 0, "nobody waited for all of them");
+    assert_eq!(store.check(&Watch::default()).unwrap().findings, []);
+    clear(&store, 40);
+    assert_eq!(store.read(found).unwrap(), (0, 0, 0));
+    assert_eq!(store.check(&Watch::default()).unwrap().findings, []);
 }
 
 #[test]
