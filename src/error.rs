@@ -98,6 +98,8 @@ pub enum Refusal {
     CouldNotProcessCsr,
     #[error("the certificate request is not in the name of the router's id")]
     RouterCommonName,
+    #[error("the router's certificate request cannot be processed")]
+    RouterCsr,
     #[error("a certificate request is missing or not usable")]
     MissingOrInvalidCsr,
     #[error("the content type is not one this operation takes")]

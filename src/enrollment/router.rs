@@ -82,7 +82,7 @@ impl Pair {
 /// Renews both certificates of the router that shows its client certificate. That of before is dead at once.
 ///
 /// # Errors
-/// [`Error::Unauthorized`] if it is no router's, [`Refusal::CouldNotProcessCsr`], [`Refusal::RouterCommonName`].
+/// [`Error::Unauthorized`] if it is no router's, [`Refusal::RouterCsr`], [`Refusal::RouterCommonName`].
 pub async fn extend(desk: &Desk<'_>, chain: &[Certificate], client: &str, server: &str) -> Result<Issued> {
     let nobody = Error::Unauthorized { anonymous: false };
     let fingerprint = chain.first().ok_or(nobody.clone())?.fingerprint();
@@ -91,15 +91,14 @@ pub async fn extend(desk: &Desk<'_>, chain: &[Certificate], client: &str, server
         let transit = if edge.is_none() { tx.find_by::<TransitRouter>("fingerprint", &fingerprint)?.map(|router| router.id) } else { None };
         Ok((edge, transit))
     })?;
+    let unreadable = |_| Error::Refused(Refusal::RouterCsr);
+    let asked = || Requests::parse(client, server).map_err(unreadable);
     let requests = match &found {
-        (Some(id), _) => {
-            let asked = Requests::parse(client, server)?.of_edge_router(id.as_str());
-            asked.map_err(|_| Error::Refused(Refusal::RouterCommonName))?
-        }
-        (_, Some(id)) => Requests::parse(client, server)?.of_transit_router(id.as_str())?,
+        (Some(id), _) => asked()?.of_edge_router(id.as_str()).map_err(|_| Error::Refused(Refusal::RouterCommonName))?,
+        (_, Some(id)) => asked()?.of_transit_router(id.as_str()).map_err(unreadable)?,
         (None, None) => return Err(nobody),
     };
-    let pair = requests.issue(desk)?;
+    let pair = requests.issue(desk).map_err(unreadable)?;
     let given = pair.handed_out(desk);
     let work = move |change: &Change<'_, '_>| match found {
         (Some(id), _) => renew::<EdgeRouter>(change, &id, &fingerprint, |state| pair.enter(state, true)),

@@ -123,6 +123,7 @@ fn refused(refusal: Refusal, error: &Error) -> Face {
         Refusal::EnrollmentExists { method } => return Face::field(409, "ENROLLMENT_EXISTS", "method", &error.to_string(), method),
         Refusal::CouldNotProcessCsr => (400, "COULD_NOT_PROCESS_CSR"),
         Refusal::RouterCommonName => return Face::nested(400, "COULD_NOT_PROCESS_CSR", "EDGE_ROUTER_ENROLL_COMMON_NAME_INVALID", error),
+        Refusal::RouterCsr => return Face::nested(400, "COULD_NOT_PROCESS_CSR", "COULD_NOT_PROCESS_CSR", error),
         Refusal::MissingOrInvalidCsr => (400, "MISSING_OR_INVALID_CSR"),
         Refusal::InvalidContentType => (400, "INVALID_CONTENT_TYPE"),
         Refusal::NoEdgeRoutersAvailable => (400, "NO_EDGE_ROUTERS_AVAILABLE"),

@@ -40,6 +40,7 @@ mod posture;
 mod power;
 mod preview;
 mod query;
+mod redeeming;
 mod refusals;
 mod samples;
 mod shapes;

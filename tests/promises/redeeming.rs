@@ -1,0 +1,195 @@
+//! Who redeems a token and is refused: the code says why, and the token is as good as before. So is the proof of an authority's key.
+
+use std::time::Duration;
+
+use serde_json::{Value as Json, json};
+
+use crate::{
+    harness::{Answer, Authority, Caller, House, Key, fresh, shared},
+    refusals::{Differences, Expected},
+};
+
+const UNKNOWN: &str = "7a3d1a44-0000-4000-8000-000000000003";
+const TEXT: &str = "text/plain";
+const JSON: &str = "application/json";
+
+fn code(code: &str) -> Expected<'_> {
+    Expected::Code(400, code)
+}
+
+/// A token of a new identity for a method: `ott`, `updb` or `ottca` with what belongs to it.
+fn token(house: &House, method: &str, of: Json) -> String {
+    let id = house.identity(&fresh("enrolling"), json!({ "enrollment": { method: of } }));
+    let shown = house.admin.get(&format!("/identities/{id}")).expect(200);
+    shown.data()["enrollment"][method]["token"].as_str().unwrap().into()
+}
+
+fn redeem(who: &Caller, token: &str, media: &str, body: &str) -> Answer {
+    let asking = who.ask("POST", &format!("/enroll?token={token}"));
+    if media.is_empty() { asking.untyped(body).send() } else { asking.body(media, body).send() }
+}
+
+#[test]
+fn what_is_no_token_or_of_no_kind_is_refused() {
+    let house = shared();
+    let (nobody, csr) = (house.nobody(), Key::new().request());
+    let ott = token(house, "ott", json!(true));
+    let mut all = Differences::default();
+    for (token, media, body, expected) in [
+        ("no-uuid", TEXT, csr.as_str(), Expected::Field("token")),
+        (UNKNOWN, TEXT, &csr, code("INVALID_ENROLLMENT_TOKEN")),
+        ("", TEXT, &csr, code("INVALID_ENROLLMENT_TOKEN")),
+        (&ott.to_uppercase(), TEXT, &csr, code("INVALID_ENROLLMENT_TOKEN")),
+        (&ott, "application/pkcs7-mime", &csr, Expected::Field("Content-Type")),
+        (&ott, "", &csr, Expected::Field("Content-Type")),
+        (&ott, "application/xml", "", code("INVALID_CONTENT_TYPE")),
+        // Before anybody looks at the token.
+        (UNKNOWN, JSON, "{", Expected::Unread),
+        (UNKNOWN, JSON, "[]", Expected::Unread),
+        (UNKNOWN, JSON, "\"text\"", Expected::Unread),
+        (&ott, JSON, "{\"clientCsr\":\"\"}", code("COULD_NOT_PROCESS_CSR")),
+        (&ott, TEXT, "no request", code("COULD_NOT_PROCESS_CSR")),
+        (&ott, TEXT, "", code("COULD_NOT_PROCESS_CSR")),
+    ] {
+        all.hold(media, &redeem(&nobody, token, media, body), expected);
+    }
+    redeem(&nobody, &ott, TEXT, &csr).expect(200);
+    all.hold("used up", &redeem(&nobody, &ott, TEXT, &csr), code("INVALID_ENROLLMENT_TOKEN"));
+
+    let updb = token(house, "updb", json!(fresh("user-name")));
+    for body in ["", "{}", "{\"password\":null}", "{\"password\":12345678}", "{\"password\":\"\"}"] {
+        all.hold(body, &redeem(&nobody, &updb, JSON, body), Expected::Field("password"));
+    }
+    all.hold("text", &redeem(&nobody, &updb, TEXT, "{\"password\":\"a good one\"}"), Expected::Field("password"));
+    redeem(&nobody, &updb, JSON, "{\"password\":\"a good one\"}").expect(200);
+}
+
+#[test]
+fn each_path_below_enroll_refuses_by_itself() {
+    let nobody = shared().nobody();
+    let csr = Key::new().request();
+    let mut all = Differences::default();
+    for path in ["ott", "ottca", "erott"] {
+        for (token, expected) in [("no-uuid", Expected::Field("token")), (UNKNOWN, code("INVALID_ENROLLMENT_TOKEN"))] {
+            let body = json!({ "token": token, "clientCsr": csr, "serverCsr": csr });
+            all.hold(token, &nobody.post(&format!("/enroll/{path}"), body), expected);
+        }
+        all.hold("no token", &nobody.post(&format!("/enroll/{path}"), json!({})), code("INVALID_ENROLLMENT_TOKEN"));
+    }
+    let password = json!({ "username": "somebody", "password": "a good one" });
+    all.hold("unknown", &nobody.post(&format!("/enroll/updb?token={UNKNOWN}"), password.clone()), code("INVALID_ENROLLMENT_TOKEN"));
+    all.hold("no token", &nobody.post("/enroll/updb", password), Expected::Field("token"));
+    // Of another method.
+    let ott = token(shared(), "ott", json!(true));
+    all.hold("of ott", &nobody.post("/enroll/ottca", json!({ "token": ott })), code("INVALID_ENROLLMENT_TOKEN"));
+    let uuid = json!({ "keyId": "none", "nonce": "no-uuid" });
+    all.hold("no uuid", &nobody.post("/enroll/challenge", uuid), Expected::Field("nonce"));
+    all.hold("no key", &nobody.post("/enroll/challenge", json!({ "keyId": "none", "nonce": UNKNOWN })), Expected::Field("keyId"));
+}
+
+#[test]
+fn a_router_is_refused_what_is_not_asked_for_in_its_name() {
+    let house = shared();
+    let nobody = house.nobody();
+    let (key, mut all) = (Key::new(), Differences::default());
+    for (kind, method) in [("edge-routers", "erott"), ("transit-routers", "trott")] {
+        let id = house.admin.post(&format!("/{kind}"), json!({ "name": fresh("router") })).expect(201).id();
+        let shown = house.admin.get(&format!("/{kind}/{id}")).expect(200);
+        let token = shown.data()["enrollmentToken"].as_str().unwrap();
+        let (own, other) = (key.request_as(&id), key.request_as("another"));
+        let pair = |client: &Json, server: &Json| json!({ "certCsr": client, "serverCertCsr": server }).to_string();
+        let (good, blank) = (json!(own), json!(""));
+        for (media, body, expected) in [
+            (JSON, "{}".to_owned(), code("MISSING_OR_INVALID_CSR")),
+            (JSON, json!({ "certCsr": own }).to_string(), code("MISSING_OR_INVALID_CSR")),
+            (JSON, pair(&json!(5), &good), code("MISSING_OR_INVALID_CSR")),
+            (TEXT, own.clone(), code("MISSING_OR_INVALID_CSR")),
+            (JSON, pair(&blank, &good), code("COULD_NOT_PROCESS_CSR")),
+            (JSON, pair(&good, &json!("no request")), code("COULD_NOT_PROCESS_CSR")),
+        ] {
+            all.hold(&body, &redeem(&nobody, token, media, &body), expected);
+        }
+        if method == "erott" {
+            all.hold("another's", &redeem(&nobody, token, JSON, &pair(&json!(other), &good)), code("COULD_NOT_PROCESS_CSR"));
+        }
+        let issued = redeem(&nobody, token, JSON, &pair(&good, &good)).expect(200);
+        let router = house.bearer(issued.data()["cert"].as_str().unwrap(), &key);
+        let extend = |who: &Caller, client: &str| who.post("/enroll/extend/router", json!({ "certCsr": client, "serverCertCsr": own }));
+        all.hold("nobody", &nobody.post("/enroll/extend/router", json!({ "certCsr": own })), Expected::Field("serverCertCsr"));
+        assert_eq!((extend(&nobody, &own).status, extend(&nobody, &own).code()), (401, "UNAUTHORIZED"));
+        if method == "erott" {
+            let refused = extend(&router, &other).refused(400, "COULD_NOT_PROCESS_CSR", "");
+            assert_eq!(refused.json["error"]["cause"]["code"], "EDGE_ROUTER_ENROLL_COMMON_NAME_INVALID", "{}", refused.text);
+        }
+        let refused = extend(&router, "no request").refused(400, "COULD_NOT_PROCESS_CSR", "");
+        assert_eq!(refused.json["error"]["cause"]["code"], "COULD_NOT_PROCESS_CSR", "{}", refused.text);
+        extend(&router, &own).expect(200);
+    }
+}
+
+#[test]
+fn a_certificate_of_another_authority_is_refused_by_what_is_wrong_with_it() {
+    let house = House::standing_still();
+    let nobody = house.nobody();
+    let key = Key::new();
+    let mut all = Differences::default();
+    let auto = |who: &Caller| who.ask("POST", "/enroll?method=ca").send();
+    all.hold("no authority", &auto(&nobody), code("ENROLLMENT_NO_VALID_CAS"));
+
+    let (authority, stranger) = (Authority::new("ours"), Authority::new("stranger"));
+    let ca = house.take_up(&authority);
+    let with = |by: &Authority, name: &str| house.bearer(&by.issue(name, &key), &key);
+    all.hold("no certificate", &auto(&nobody), code("CERT_FAILED_VALIDATION"));
+    all.hold("a stranger's", &auto(&with(&stranger, "ann")), code("CERT_FAILED_VALIDATION"));
+    let waiting = token(&house, "ottca", json!(ca));
+    let ottca = |who: &Caller| redeem(who, &waiting, JSON, "");
+    all.hold("no certificate", &ottca(&nobody), code("CERT_FAILED_VALIDATION"));
+    all.hold("a stranger's", &ottca(&with(&stranger, "ann")), code("CERT_FAILED_VALIDATION"));
+
+    let claim = |location: &str| json!({ "location": location, "matcher": "ALL", "matcherCriteria": "", "parser": "NONE", "parserCriteria": "", "index": 0 });
+    house.admin.patch(&format!("/cas/{ca}"), json!({ "externalIdClaim": claim("SAN_EMAIL") })).expect(200);
+    all.hold("no address in it", &auto(&with(&authority, "ann")), code("MISSING_CERT_CLAIM"));
+    house.admin.patch(&format!("/cas/{ca}"), json!({ "isOttCaEnrollmentEnabled": false })).expect(200);
+    all.hold("not by this authority", &ottca(&with(&authority, "ann")), code("ENROLLMENT_CA_NOT_VALID"));
+    house.admin.patch(&format!("/cas/{ca}"), json!({ "isOttCaEnrollmentEnabled": true, "isAutoCaEnrollmentEnabled": false })).expect(200);
+    all.hold("not by itself", &auto(&with(&authority, "ann")), code("CERT_FAILED_VALIDATION"));
+
+    let ann = with(&authority, "ann");
+    ottca(&ann).expect(200);
+    let again = redeem(&ann, &token(&house, "ottca", json!(ca)), JSON, "").refused(409, "CERT_IN_USE", "");
+    let cause = &again.json["error"]["cause"];
+    assert!(cause["data"]["fingerprint"].as_str().is_some_and(|print| print.len() == 40), "{}", again.text);
+
+    let late = token(&house, "ott", json!(true));
+    house.clock.advance(Duration::from_secs(3 * 60 * 60 + 1));
+    all.hold("too late", &redeem(&nobody, &late, TEXT, &key.request()), code("ENROLLMENT_EXPIRED"));
+}
+
+#[test]
+fn only_its_own_key_proves_an_authority() {
+    let house = shared();
+    let (authority, stranger) = (Authority::new("proven"), Authority::new("stranger"));
+    let body = json!({
+        "name": fresh("authority"), "certPem": authority.pem(), "isAuthEnabled": true, "isAutoCaEnrollmentEnabled": true,
+        "isOttCaEnrollmentEnabled": true, "identityRoles": []
+    });
+    let ca = house.admin.post("/cas", body).expect(201).id();
+    let shown = house.admin.get(&format!("/cas/{ca}")).expect(200);
+    let name = shown.data()["verificationToken"].as_str().unwrap();
+    let prove = |text: &str| house.admin.ask("POST", &format!("/cas/{ca}/verify")).body(TEXT, text).send();
+    let block = |label: &str, inside: &str| format!("-----BEGIN {label}-----\n{inside}\n-----END {label}-----\n");
+    let key = Key::new();
+    let mut all = Differences::default();
+    for (proof, expected) in [
+        ("no certificate".to_owned(), Expected::Unread),
+        (block("CERTIFICATE", "!"), Expected::Unread),
+        (key.request(), code("EXPECTED_PEM_CERTIFICATE")),
+        (block("CERTIFICATE", "bm8gREVSIGF0IGFsbA=="), code("COULD_NOT_PARSE_DER_BLOCK")),
+        (authority.pem(), code("INVALID_COMMON_NAME")),
+        (authority.issue(&format!("{name}x"), &key), code("INVALID_COMMON_NAME")),
+        (stranger.issue(name, &key), code("CERTIFICATE_FAILED_VALIDATION")),
+    ] {
+        all.hold(&proof, &prove(&proof), expected);
+    }
+    prove(&format!("words in front are passed over\n{}", authority.issue(name, &key))).expect(200);
+}
