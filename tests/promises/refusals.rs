@@ -1,4 +1,4 @@
-//! Every operation of both interfaces refuses what it cannot take in the words that clients know. What is asked comes out of the route
+//! Every operation of every interface refuses what it cannot take in the words that clients know. What is asked comes out of the route
 //! tables and the schemas of the bodies, so that a new row is asked as well; what is to be answered stands here.
 //!
 //! Refusals that depend on what there is (names that are taken, ids of nothing in a body) are in `conflicts.rs`.
@@ -77,7 +77,7 @@ struct Operation {
 }
 
 fn operations() -> impl Iterator<Item = Operation> {
-    [Base::Management, Base::Client].into_iter().flat_map(|base| interface(base).rows().map(move |row| Operation { base, row }))
+    Base::ALL.into_iter().flat_map(|base| interface(base).rows().map(move |row| Operation { base, row }))
 }
 
 impl Operation {
