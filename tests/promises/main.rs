@@ -49,4 +49,5 @@ mod store;
 mod stories;
 mod time;
 mod torture;
+mod turns;
 mod verbs;
