@@ -33,7 +33,7 @@ const HASH: usize = 32;
 /// Hash and total.
 const HEAD: usize = HASH + 8;
 /// The key of the anchor in the table about the file itself.
-const ANCHOR: &[u8] = b"history";
+pub(super) const ANCHOR: &[u8] = b"history";
 /// Rows dropped in one transaction.
 const BATCH: usize = 512;
 /// At most this many faults are told.

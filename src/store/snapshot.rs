@@ -13,8 +13,9 @@ use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable, ReadableT
 
 use super::{
     Manifest, Store, Watch,
+    history::ANCHOR,
     manifest::{Sum, tables},
-    open,
+    open::{self, META},
     tables::broken,
 };
 use crate::error::{Error, Result};
@@ -75,6 +76,7 @@ fn copy(from: &ReadTransaction, to: &Path, watch: &Watch, seal: impl FnOnce(Sum)
     let names = tables(from)?;
     let (_, mut database) = open::file(&unfinished.0, CACHE, &names).map_err(failed)?;
     let manifest = seal(write(from, &database, &names, watch)?)?;
+    carry_anchor(from, &database).map_err(failed)?;
     manifest.store(&database)?;
     database.compact().map_err(failed)?;
     drop(database);
@@ -101,6 +103,15 @@ fn write(from: &ReadTransaction, into: &Database, names: &[String], watch: &Watc
     }
     insert(into, batch).map_err(failed)?;
     Ok(sum)
+}
+
+/// Takes along what the first row of the history is chained to, which stands in the table about the file itself.
+fn carry_anchor(from: &ReadTransaction, into: &Database) -> Result<(), redb::Error> {
+    let meta = from.open_table(META)?;
+    let Some(anchor) = meta.get(ANCHOR)? else { return Ok(()) };
+    let transaction = into.begin_write()?;
+    transaction.open_table(META)?.insert(ANCHOR, anchor.value())?;
+    Ok(transaction.commit()?)
 }
 
 /// Writes rows that are in the order of their tables.

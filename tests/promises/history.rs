@@ -238,7 +238,14 @@ fn old_rows_go_by_age_and_by_size_and_the_chain_still_holds() {
     let verified = store.verify_history(None).unwrap();
     assert_eq!((verified.rows, verified.last.sequence, verified.faults.len()), (500, 1500, 0));
 
+    // A snapshot knows what its first row is chained to, and how much there is of it.
+    let copy = directory.path().join("copy");
+    store.snapshot(&copy, &Watch::default()).unwrap();
+    let copied = Store::open(&copy, KINDS, Options { clock: clock.clone(), ..Options::default() }).unwrap();
+    assert_eq!(copied.verify_history(None).unwrap(), verified);
     let bytes: usize = store_bytes(&store);
+    assert_eq!(copied.trim_history(Keep { bytes: bytes as u64, ..everything }).unwrap(), 0, "all of it is within the bound");
+
     store.trim_history(Keep { bytes: bytes as u64 / 2, ..everything }).unwrap();
     let left = store_bytes(&store);
     assert!(left * 2 <= bytes && left * 2 > bytes - 2000, "{left} of {bytes}");
