@@ -127,10 +127,10 @@ fn insert(into: &Database, batch: Vec<Row<'_>>) -> Result<(), redb::Error> {
     Ok(transaction.commit()?)
 }
 
-/// Opens the new file as a start would, and reads all of it again.
+/// Opens the new file, checks every page of it once, and reads all of it again.
 fn reopened(file: &Path, names: &[String], manifest: &Manifest, watch: &Watch) -> Result<()> {
-    let (_, mut database) = open::file(file, CACHE, names).map_err(failed)?;
-    if !database.check_integrity().map_err(failed)? {
+    let ((_, database), whole) = open::verified(file, CACHE, names).map_err(failed)?;
+    if !whole {
         return Err(failed("the copy is damaged"));
     }
     let rows = database.begin_read().map_err(broken)?;
