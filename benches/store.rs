@@ -238,7 +238,7 @@ fn whole(directory: &Path) {
         "seconds",
         "x floor",
         "goal",
-        "writers' rate, longest"
+        "rate, longest write"
     );
     println!("{:<36}{floor:>10.2}{:>10}", "reading all its bytes", "1.0");
     let (quiet, longest, _) = while_writing(&store, || std::thread::sleep(Duration::from_secs(3)));

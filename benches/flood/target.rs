@@ -37,6 +37,7 @@ impl Target {
             .arg(directory.join("data"))
             .arg("--admin-password-file")
             .arg(password)
+            .env_clear() // variables of ours configure a controller
             .env("OVERKEEP_LOG_LEVEL", "error")
             .envs(variables.iter().copied())
             .stdout(Stdio::piped())
