@@ -31,6 +31,8 @@ use super::{
 
 /// The size of a page; the first one says where the current state is.
 const PAGE: usize = 4096;
+/// Where the first page says which of two states is the current one: one byte, which no disk writes by halves.
+const CHOICE: usize = 9;
 
 /// A file, or what a test puts in its place.
 #[derive(Debug)]
@@ -128,14 +130,21 @@ impl Medium {
         if memory.len() > len {
             backend.set_len(memory.len())?;
         }
-        // The first page last, and each flushed: at no moment does it lead to what is not there.
-        for first in [false, true] {
-            for (offset, bytes) in memory.each().filter(|(offset, _)| (*offset == 0) == first) {
-                backend.write(offset, bytes)?;
-                self.sums.set(offset, bytes);
-            }
-            backend.sync_data()?;
+        for (offset, bytes) in memory.each().filter(|(offset, _)| *offset > 0) {
+            backend.write(offset, bytes)?;
+            self.sums.set(offset, bytes);
         }
+        // The first page last, and in it the byte that chooses after what it chooses from: at no moment, and however a write is torn,
+        // does it lead to what is not there.
+        let mut before = state.head.clone();
+        if let (Some(chosen), Some(flushed)) = (before.get_mut(CHOICE), state.flushed.get(CHOICE)) {
+            *chosen = *flushed;
+        }
+        for head in [&before, &state.head] {
+            backend.sync_data()?;
+            backend.write(0, head)?;
+        }
+        backend.sync_data()?;
         if memory.len() < len {
             backend.set_len(memory.len())?;
             self.sums.truncate(memory.len());
@@ -191,8 +200,10 @@ impl Medium {
 }
 
 impl State {
-    /// Whether the disk takes what it may have refused: the same bytes to the same places, for that harms nobody.
+    /// Whether the disk takes what it may have refused: the same bytes to the same places, for that harms nobody. And the first page as it
+    /// was flushed last: until that is on disk, what is there may lead to what is about to be overwritten.
     fn try_again(&self, backend: &dyn StorageBackend) -> io::Result<()> {
+        backend.write(0, &self.flushed)?;
         let len = backend.len()?;
         if self.wanted > len {
             backend.set_len(self.wanted)?;

@@ -1,8 +1,7 @@
 //! A disk made for tests, deterministic: what was not flushed is lost, torn or out of order when the power goes, and any operation fails
 //! when told to.
 //!
-//! What is taken from it as given, as every database does: the first 512 bytes, where the library keeps what must change at once, are
-//! written whole or not at all, and what was flushed stays.
+//! What is taken from it as given, as every database does: a byte is written whole or not at all, and what was flushed stays.
 
 use std::{
     collections::BTreeSet,
@@ -187,7 +186,7 @@ impl State {
         while !bytes.is_empty() {
             let (sector, rest) = bytes.split_at(bytes.len().min(SECTOR - at % SECTOR));
             if self.chance.percent(chance) {
-                let torn = at >= SECTOR && self.chance.percent(10);
+                let torn = self.chance.percent(10);
                 let kept = if torn { self.chance.below(sector.len() + 1) } else { sector.len() };
                 Change::Write(at, sector[..kept].to_vec()).apply(&mut self.platter);
             }
@@ -253,8 +252,7 @@ impl StorageBackend for Drive {
             Err(error) => {
                 let mut state = self.state();
                 if state.left > 0 {
-                    let whole = at < SECTOR && data.len() <= SECTOR;
-                    let some = if whole { data.len() * state.chance.below(2) } else { state.chance.below(data.len() + 1) };
+                    let some = state.chance.below(data.len() + 1);
                     state.change(Change::Write(at, data[..some].to_vec()));
                 }
                 Err(error)

@@ -350,14 +350,16 @@ fn power_fails_at_the_first_start(chance: &mut Chance) {
     assert_eq!(again.run(&[Deed::Begin]), Outcome::Done);
 }
 
-/// The disk stops working for a while, and the power may go before it works again.
+const TROUBLES: [Trouble; 5] = [Trouble::Reads, Trouble::Writes, Trouble::Flushes, Trouble::Lengths, Trouble::Full];
+
+/// The disk stops working for a while, in one way or another, and the power may go before it works again or just as it does.
 fn disk_fails(chance: &mut Chance) {
     let mut pair = begun(chance);
     for _ in 0..=chance.below(3) {
         for _ in 0..chance.below(4) {
             assert_eq!(pair.run(&group(chance)), Outcome::Done);
         }
-        let trouble = *chance.pick(&[Trouble::Reads, Trouble::Writes, Trouble::Flushes, Trouble::Lengths, Trouble::Full]);
+        let mut trouble = *chance.pick(&TROUBLES);
         pair.drive.trouble(trouble);
         let mut doubtful = Vec::new();
         for _ in 0..=chance.below(8) {
@@ -371,6 +373,15 @@ fn disk_fails(chance: &mut Chance) {
             assert!(!pair.store.is_alive());
             assert_eq!(pair.run(&group(chance)), Outcome::Refused, "nothing is written before the disk works again");
         }
+        // One trouble follows another.
+        if chance.percent(30) {
+            trouble = *chance.pick(&TROUBLES);
+            pair.drive.trouble(trouble);
+            (0..=chance.below(3)).for_each(|_| tries_again(&pair));
+            if pair.store.is_alive() {
+                doubtful.clear();
+            }
+        }
         if trouble == Trouble::Reads {
             // Whatever is read is right.
             let _ = dump(&pair.store).map(|found| same(&found, &dump(&pair.shadow).unwrap()));
@@ -383,6 +394,16 @@ fn disk_fails(chance: &mut Chance) {
             continue;
         }
         pair.drive.trouble(Trouble::None);
+        if chance.percent(30) {
+            pair.drive.power_for(chance.below(FEW) as u64);
+            tries_again(&pair);
+            if !pair.drive.has_power() {
+                let drive = pair.drive.after_power_loss();
+                pair.comes_back(drive, &doubtful);
+                continue;
+            }
+            pair.drive.power_for(u64::MAX);
+        }
         recovers(&pair);
         pair.agrees();
     }
@@ -392,10 +413,23 @@ fn disk_fails(chance: &mut Chance) {
 
 /// A disk that works again is found to.
 fn recovers(pair: &Pair) {
-    let begin = Instant::now();
-    while pair.run(&[]) == Outcome::Refused || !pair.store.is_alive() || dump(&pair.store).is_err() {
-        assert!(begin.elapsed() < Duration::from_secs(20), "the disk works again and the store does not");
+    until("the disk works again and the store does not", || {
         pair.clock.advance(Duration::from_millis(1));
+        pair.run(&[]) == Outcome::Done && pair.store.is_alive() && dump(&pair.store).is_ok()
+    });
+}
+
+/// It is looked once more whether the disk works, and that goes well or not.
+fn tries_again(pair: &Pair) {
+    let failed = pair.drive.failed();
+    pair.clock.advance(Duration::from_millis(1));
+    until("nobody looks whether the disk works", || pair.store.is_alive() || pair.drive.failed() > failed || !pair.drive.has_power());
+}
+
+fn until(complaint: &str, done: impl Fn() -> bool) {
+    let begin = Instant::now();
+    while !done() {
+        assert!(begin.elapsed() < Duration::from_secs(20), "{complaint}");
         std::thread::sleep(Duration::from_millis(1));
     }
 }
