@@ -1,0 +1,145 @@
+//! What must hold for each key, and what is wrong where it does not.
+//!
+//! Not here: what a value looks like in the first place (`value.rs`; text that is none is refused while it is read). Start with
+//! `Config::check`. Invariant: the first rule that does not hold names its key, and no other is looked at.
+
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+
+use super::{Broken, Config, Span};
+
+impl Config {
+    /// Whether every value is within its bounds.
+    pub fn check(&self) -> Result<(), Broken> {
+        let first = self.rules().into_iter().find_map(|rule| Some(Broken { key: rule.key, reason: rule.problem? }));
+        first.map_or(Ok(()), Err)
+    }
+
+    /// The bounds of a key, such as `1m to 365d`, if it has any.
+    pub fn bounds(key: &str) -> Option<String> {
+        Config::default().rules().into_iter().find(|rule| rule.key == key)?.bounds
+    }
+
+    /// What must hold. `controller.toml` repeats the bounds for people; a test tries both sides of each.
+    fn rules(&self) -> Vec<Rule> {
+        let (second, minute, hour, year) = (Span::seconds(1), Span::minutes(1), Span::minutes(60), Span::minutes(365 * 24 * 60));
+        let Config { log, http, sessions, enrollment, passwords, codes, key_sets, store, history, snapshots, integrity, .. } = self;
+        vec![
+            rule("data", blank_path(&self.data)),
+            rule("admin-password-file", self.admin_password_file.as_deref().and_then(blank_path)),
+            rule("listen", self.unreachable()),
+            rule("tls.certificate", alone(&self.tls.certificate, &self.tls.key, "tls.key")),
+            rule("tls.key", alone(&self.tls.key, &self.tls.certificate, "tls.certificate")),
+            rule("log.level", filter_problem(&log.level)),
+            rule("http.cors-origins", origins_problem(&http.cors_origins)),
+            within("http.request-timeout", http.request_timeout, second..=Span::minutes(10)),
+            within("http.client-timeout", http.client_timeout, second..=Span::minutes(10)),
+            within("http.handshake-timeout", http.handshake_timeout, second..=minute),
+            within("http.keep-alive", http.keep_alive, second..=hour),
+            within("http.unread-timeout", http.unread_timeout, second..=Span::minutes(10)),
+            within("http.max-connections", http.max_connections, 16..=1_000_000),
+            within("http.max-handshakes", http.max_handshakes, 16..=1_000_000),
+            within("http.max-requests", http.max_requests, 16..=65_536),
+            within("http.max-head-bytes", http.max_head_bytes, 8192..=131_072),
+            within("http.max-body-bytes", http.max_body_bytes, 16_384..=67_108_864),
+            within("http.max-open-body-bytes", http.max_open_body_bytes, 16_384..=67_108_864),
+            within("http.workers", http.workers, 0..=256),
+            within("sessions.timeout", sessions.timeout, minute..=year),
+            within("sessions.per-identity", sessions.per_identity, 1..=10_000_000),
+            within("sessions.activity-interval", sessions.activity_interval, second..=hour),
+            within("sessions.activity-batch", sessions.activity_batch, 1..=10_000),
+            within("sessions.sweep-interval", sessions.sweep_interval, second..=hour),
+            within("sessions.sweep-batch", sessions.sweep_batch, 1..=10_000),
+            within("enrollment.identity-duration", enrollment.identity_duration, Span::minutes(5)..=year),
+            within("enrollment.edge-router-duration", enrollment.edge_router_duration, Span::minutes(5)..=year),
+            within("enrollment.keep-expired", enrollment.keep_expired, hour..=year),
+            within("passwords.slots", passwords.slots, 1..=2),
+            within("passwords.queue", passwords.queue, 1..=1000),
+            within("passwords.cost", passwords.cost, 10..=17),
+            within("codes.wrong-per-5-minutes", codes.wrong_per_5_minutes, 3..=1000),
+            within("codes.wrong-per-day", codes.wrong_per_day, 3..=1000),
+            within("key-sets.timeout", key_sets.timeout, second..=minute),
+            within("key-sets.max-bytes", key_sets.max_bytes, 1024..=16_777_216),
+            within("key-sets.pause", key_sets.pause, second..=hour),
+            within("key-sets.pause-after-failure", key_sets.pause_after_failure, second..=hour),
+            within("key-sets.refresh", key_sets.refresh, second..=hour),
+            within("key-sets.lifetime", key_sets.lifetime, second..=Span::minutes(24 * 60)),
+            within("key-sets.fetches", key_sets.fetches, 1..=1000),
+            within("store.cache-mib", store.cache_mib, 1..=65_536),
+            within("store.group", store.group, 1..=4096),
+            within("store.queue", store.queue, 1..=65_536),
+            within("store.scans", store.scans, 1..=64),
+            within("store.scan-queue", store.scan_queue, 1..=65_536),
+            within("history.max-age", history.max_age, hour..=Span::minutes(3650 * 24 * 60)),
+            within("history.max-mib", history.max_mib, 1..=65_536),
+            within("history.readers", history.readers, 1..=1000),
+            rule("snapshots.directory", snapshots.directory.as_deref().and_then(blank_path)),
+            within("snapshots.interval", snapshots.interval, minute..=year),
+            within("snapshots.keep", snapshots.keep, 1..=10_000),
+            within("integrity.scrub-interval", integrity.scrub_interval, minute..=year),
+        ]
+    }
+
+    /// Clients are told where to go by `advertise`; "every address" is a place to listen on, not one to go to.
+    fn unreachable(&self) -> Option<String> {
+        (self.advertise.is_empty() && self.listen.ip().is_unspecified())
+            .then(|| format!("{} is every address of this host; say with advertise which HOST:PORT clients reach it at", self.listen))
+    }
+}
+
+/// What must hold for a key, and what is wrong if it does not.
+struct Rule {
+    key: &'static str,
+    bounds: Option<String>,
+    problem: Option<String>,
+}
+
+fn rule(key: &'static str, problem: Option<String>) -> Rule {
+    Rule { key, bounds: None, problem }
+}
+
+fn within<T: PartialOrd + Display>(key: &'static str, value: T, bounds: RangeInclusive<T>) -> Rule {
+    let text = format!("{} to {}", bounds.start(), bounds.end());
+    let problem = (!bounds.contains(&value)).then(|| format!("{value} is not within {text}"));
+    Rule { key, bounds: Some(text), problem }
+}
+
+fn blank_path(path: &Path) -> Option<String> {
+    path.to_str().is_some_and(|text| text.trim().is_empty()).then(|| "the path is blank".into())
+}
+
+/// What is wrong with a path that is of use only together with another one, which `other` sets.
+fn alone(path: &Option<PathBuf>, needed: &Option<PathBuf>, other: &str) -> Option<String> {
+    let path = path.as_deref()?;
+    blank_path(path).or_else(|| needed.is_none().then(|| format!("{} is of use only together with {other}", path.display())))
+}
+
+/// `EnvFilter` takes a word that is no level for the name of a target and then shows nothing else: a mistyped level
+/// would silence the log. So a target needs its `=level` here.
+fn filter_problem(filter: &str) -> Option<String> {
+    const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+    let level = |word: &str| LEVELS.contains(&word.trim().to_ascii_lowercase().as_str());
+    let plain = !filter.contains('[');
+    let wrong = filter.split(',').find(|part| plain && !level(part.rsplit('=').next().unwrap_or_default()));
+    if let Some(part) = wrong {
+        return Some(format!("{part:?} is neither {} nor a filter such as info,overkeep::store=debug", LEVELS.join(", ")));
+    }
+    tracing_subscriber::EnvFilter::builder().parse(filter).err().map(|error| error.to_string())
+}
+
+/// Browsers send an origin as scheme, host and port without a path; anything else would never match and only look safe.
+fn origins_problem(origins: &[String]) -> Option<String> {
+    let exact = |origin: &str| {
+        let (scheme, host) = origin.split_once("://").unwrap_or_default();
+        let letter = |c: char| c.is_ascii_graphic() && !c.is_ascii_uppercase() && !"/?#@*,\"".contains(c);
+        scheme.starts_with(|c: char| c.is_ascii_lowercase()) && !host.is_empty() && scheme.chars().all(letter) && host.chars().all(letter)
+    };
+    if let [any] = origins
+        && any == "*"
+    {
+        return None;
+    }
+    let wrong = origins.iter().find(|origin| !exact(origin))?;
+    Some(format!("{wrong:?} is not an origin such as https://console.example.org (lower case, no path); \"*\" stands alone"))
+}

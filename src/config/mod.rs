@@ -1,0 +1,268 @@
+//! What an operator can set: every key with its default.
+//!
+//! Not here: what a key means and when to change it (`controller.toml` in the top level of the project; a test holds it
+//! against this room), and how flags, variables and the file are put on top of one another (`cli/run.rs`).
+//! Start with `Config` and its `Default`; then `bounds.rs`, what must hold for each key, and `value.rs`, what a duration and
+//! an address are and how they are written.
+//!
+//! Invariant: a key is a field here and nowhere else; its name in the file and its variable follow from the field's name.
+
+mod bounds;
+mod value;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+pub use value::{Address, Span};
+
+/// The whole configuration of a controller. Paths that are not absolute start at the working directory.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Config {
+    pub data: PathBuf,
+    /// Port 0 lets the system choose one.
+    #[serde(deserialize_with = "value::socket")]
+    pub listen: SocketAddr,
+    /// As given; `Config::advertised` knows what stands in when there is none.
+    #[serde(deserialize_with = "value::addresses")]
+    pub advertise: Vec<Address>,
+    /// Read by `Config::admin_password`, and only when there is no administrator yet.
+    pub admin_password_file: Option<PathBuf>,
+    pub tls: Tls,
+    pub log: Log,
+    pub http: Http,
+    pub sessions: Sessions,
+    pub enrollment: Enrollment,
+    pub passwords: Passwords,
+    pub codes: Codes,
+    pub key_sets: KeySets,
+    pub store: Store,
+    pub history: History,
+    pub snapshots: Snapshots,
+    pub integrity: Integrity,
+}
+
+/// The listener's certificate, if it is not to be our own. Both or none.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Tls {
+    pub certificate: Option<PathBuf>,
+    pub key: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Log {
+    /// A level, or the filter syntax of tracing-subscriber: `info,overkeep::store=debug`.
+    pub level: String,
+    pub format: Format,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Format {
+    /// Text on a terminal, JSON otherwise.
+    Auto,
+    Text,
+    Json,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Http {
+    /// Exact origins, or `*` alone; none means that only pages of our own origin get in.
+    pub cors_origins: Vec<String>,
+    pub request_timeout: Span,
+    pub client_timeout: Span,
+    pub handshake_timeout: Span,
+    pub keep_alive: Span,
+    pub unread_timeout: Span,
+    pub max_connections: usize,
+    pub max_handshakes: usize,
+    pub max_requests: usize,
+    pub max_head_bytes: usize,
+    pub max_body_bytes: usize,
+    /// Where no session is needed to send one.
+    pub max_open_body_bytes: usize,
+    /// Threads that answer requests; 0 means one per core.
+    pub workers: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Sessions {
+    pub timeout: Span,
+    /// Sessions of one identity at the same time.
+    pub per_identity: usize,
+    pub activity_interval: Span,
+    pub activity_batch: usize,
+    pub sweep_interval: Span,
+    pub sweep_batch: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Enrollment {
+    pub identity_duration: Span,
+    pub edge_router_duration: Span,
+    pub keep_expired: Span,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Passwords {
+    pub slots: usize,
+    pub queue: usize,
+    /// The scrypt cost: log2 of N, with r = 8 and p = 1.
+    pub cost: u8,
+}
+
+/// Wrong one-time codes of one identity, above which none is looked at.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Codes {
+    pub wrong_per_5_minutes: usize,
+    pub wrong_per_day: usize,
+}
+
+/// The fetched key sets of external signers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct KeySets {
+    /// For one fetch in all.
+    pub timeout: Span,
+    pub max_bytes: u64,
+    /// The least time between two fetches of one signer, and after one that failed.
+    pub pause: Span,
+    pub pause_after_failure: Span,
+    /// Older than this, a set is fetched anew.
+    pub refresh: Span,
+    /// Older than this, a set does not count.
+    pub lifetime: Span,
+    /// Fetches at the same time.
+    pub fetches: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Store {
+    pub cache_mib: usize,
+    pub group: usize,
+    pub queue: usize,
+    /// Long reads at the same time.
+    pub scans: usize,
+    pub scan_queue: usize,
+    pub compact_at_start: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct History {
+    pub max_age: Span,
+    pub max_mib: u64,
+    /// Connections to the events at the same time.
+    pub readers: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Snapshots {
+    /// None: no snapshots are made by themselves.
+    pub directory: Option<PathBuf>,
+    pub interval: Span,
+    pub keep: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Integrity {
+    /// From the beginning of one look at everything to the next.
+    pub scrub_interval: Span,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            data: PathBuf::from("overkeep.redb"),
+            listen: SocketAddr::from(([127, 0, 0, 1], 1280)),
+            advertise: Vec::new(),
+            admin_password_file: None,
+            tls: Tls::default(),
+            log: Log { level: "info".into(), format: Format::Auto },
+            http: Http {
+                cors_origins: vec!["*".into()],
+                request_timeout: Span::seconds(10),
+                client_timeout: Span::seconds(5),
+                handshake_timeout: Span::seconds(5),
+                keep_alive: Span::seconds(60),
+                unread_timeout: Span::seconds(30),
+                max_connections: 20_000,
+                max_handshakes: 4096,
+                max_requests: 2048,
+                max_head_bytes: 65_536,
+                max_body_bytes: 1 << 20,
+                max_open_body_bytes: 65_536,
+                workers: 0,
+            },
+            sessions: Sessions {
+                timeout: Span::minutes(30),
+                per_identity: 25_000,
+                activity_interval: Span::seconds(90),
+                activity_batch: 250,
+                sweep_interval: Span::seconds(5),
+                sweep_batch: 500,
+            },
+            enrollment: Enrollment {
+                identity_duration: Span::minutes(180),
+                edge_router_duration: Span::minutes(180),
+                keep_expired: Span::minutes(30 * 24 * 60),
+            },
+            passwords: Passwords { slots: 1, queue: 64, cost: 14 },
+            codes: Codes { wrong_per_5_minutes: 20, wrong_per_day: 100 },
+            key_sets: KeySets {
+                timeout: Span::seconds(3),
+                max_bytes: 256 << 10,
+                pause: Span::seconds(1),
+                pause_after_failure: Span::seconds(5),
+                refresh: Span::seconds(60),
+                lifetime: Span::minutes(5),
+                fetches: 32,
+            },
+            store: Store { cache_mib: 64, group: 256, queue: 1024, scans: 2, scan_queue: 32, compact_at_start: true },
+            history: History { max_age: Span::minutes(365 * 24 * 60), max_mib: 64, readers: 16 },
+            snapshots: Snapshots { directory: None, interval: Span::minutes(24 * 60), keep: 7 },
+            integrity: Integrity { scrub_interval: Span::minutes(24 * 60) },
+        }
+    }
+}
+
+impl Config {
+    /// Where clients are sent, the first before the others: what `advertise` says, or else the address that is listened on, with its real
+    /// port. Never empty.
+    pub fn advertised(&self, bound: SocketAddr) -> Vec<Address> {
+        if self.advertise.is_empty() { vec![bound.into()] } else { self.advertise.clone() }
+    }
+
+    /// The administrator's first password out of `admin-password-file`, if one is named. One line end behind it is not
+    /// part of it, everything else is. Never show it; the reason of a refusal does not.
+    pub fn admin_password(&self) -> Result<Option<String>, Broken> {
+        let Some(path) = &self.admin_password_file else { return Ok(None) };
+        let refusal = |reason: String| Broken { key: "admin-password-file", reason: format!("{}: {reason}", path.display()) };
+        let text = std::fs::read_to_string(path).map_err(|error| refusal(error.to_string()))?;
+        let password = text.strip_suffix("\r\n").or_else(|| text.strip_suffix('\n')).unwrap_or(&text);
+        if !(5..=100).contains(&password.chars().count()) {
+            return Err(refusal("a password has 5 to 100 characters".into()));
+        }
+        Ok(Some(password.into()))
+    }
+}
+
+/// A value that may not be what it is: its key, and what is wrong.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{key}: {reason}")]
+pub struct Broken {
+    pub key: &'static str,
+    pub reason: String,
+}
