@@ -160,7 +160,8 @@ async fn answer(
     let query = request.uri().query().unwrap_or_default();
     let mut incoming = Incoming { segments, query, headers: request.headers(), body, parameters, shape };
     let call = Call::new(&front.services, caller, peer(request), bearer);
-    let mut reply = within(limits.time, Refusal::Timeout, (row.start)(call, &mut incoming)?).await?;
+    let pending = (row.start)(call, &mut incoming)?;
+    let mut reply = if row.patient { pending.await? } else { within(limits.time, Refusal::Timeout, pending).await? };
     if row.charset && reply.media == JSON {
         reply.media = "application/json; charset=utf-8";
     }

@@ -45,7 +45,8 @@ impl Routes {
         let path = path.into();
         let start: Start = Box::new(move |call, incoming| action.start(call, incoming));
         let summary = sentences::summary(method, &path);
-        self.rows.push(Row { method, path, permission, operation, summary, charset: false, session_only: false, extension: false, start });
+        let (charset, session_only, patient, extension) = (false, false, false, false);
+        self.rows.push(Row { method, path, permission, operation, summary, charset, session_only, patient, extension, start });
         self
     }
 
@@ -145,6 +146,14 @@ impl Routes {
     pub fn with_charset(mut self) -> Self {
         if let Some(row) = self.rows.last_mut() {
             row.charset = true;
+        }
+        self
+    }
+
+    /// The last row's answer is waited for however long it takes.
+    pub fn patient(mut self) -> Self {
+        if let Some(row) = self.rows.last_mut() {
+            row.patient = true;
         }
         self
     }

@@ -31,6 +31,8 @@ pub struct Row {
     pub charset: bool,
     /// The second authorization scheme is not offered here.
     pub session_only: bool,
+    /// The answer is waited for however long it takes, because it takes as long as there is much in the file.
+    pub patient: bool,
     /// Not part of the contract.
     pub extension: bool,
     pub start: Start,

@@ -6,7 +6,7 @@ use std::{
     ops::Range,
     path::Path,
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use flate2::read::GzDecoder;
@@ -80,12 +80,37 @@ fn a_controller_keeps_its_schedule() {
     let place = TempDir::new().unwrap();
     let directory = place.path().join("snapshots");
     let house = House::with(Clock::system(), |config| config.snapshots.directory = Some(directory.clone()));
-    let begun = std::time::Instant::now();
+    let begun = Instant::now();
     while !directory.exists() || !names(&directory).iter().any(|name| name.ends_with(".snapshot")) {
         assert!(begun.elapsed() < Duration::from_secs(30), "no snapshot is made");
         std::thread::sleep(Duration::from_millis(20));
     }
     drop(house);
+}
+
+#[test]
+fn a_snapshot_takes_as_long_as_it_takes() {
+    let place = TempDir::new().unwrap();
+    let mut config = configuration(&place.path().join("data"));
+    config.http.request_timeout = "1s".parse().unwrap();
+    let start = || controller::start(&config, Clock::system()).unwrap();
+    let first = start();
+    let password = first.generated_password().unwrap().to_owned();
+    first.stop();
+    let store = Store::open(&config.data, KINDS, Options::default()).unwrap();
+    // As much as it takes here for a copy to last longer than a request may.
+    let begun = |part: u32| {
+        store.write_blocking(move |tx| tx.set_setting(&format!("ballast {part}"), Some(&vec![7; 8 << 20]))).unwrap();
+        Instant::now()
+    };
+    let slow = (0..64).map(begun).any(|begun| {
+        store.snapshot(&place.path().join("copy"), &Watch::default()).unwrap();
+        begun.elapsed() > 2 * config.http.request_timeout.duration()
+    });
+    assert!(slow);
+    store.close();
+    let controller = start();
+    trusting(&format!("https://{}", controller.bound())).log_in("admin", &password).post("/database/snapshot", json!({})).expect(200);
 }
 
 #[test]

@@ -21,6 +21,7 @@ use crate::{
 pub fn routes(routes: Routes) -> Routes {
     routes
         .post("/database/snapshot", Admin, snapshot)
+        .patient()
         .says("Copies the data file to one beside it, once a minute at most.")
         .post("/database/check-data-integrity", Admin, check)
         .says("Begins to check the data file; what it finds is told by data-integrity-results.")
