@@ -9,7 +9,6 @@ use super::{
     codec,
     core::Core,
     index,
-    select::flow,
     tables::{Keys, Rows, Table, Visit},
     turn::Turn,
 };
@@ -58,21 +57,6 @@ impl Read<'_> {
     /// The file cannot be read.
     pub fn any<E: Entity>(&self, field: &'static str, value: &str) -> Result<bool> {
         Facts::any(self, E::KIND, field, value)
-    }
-
-    /// Ids of records of the kind that have this value, ascending, at most so many.
-    ///
-    /// # Errors
-    /// The file cannot be read.
-    pub fn first_ids<E: Entity>(&self, field: &'static str, value: &str, most: usize) -> Result<Vec<Id<E>>> {
-        let mut ids = Vec::new();
-        self.visit_ids(E::KIND, field, value.as_bytes(), &mut |id| {
-            if ids.len() < most {
-                ids.push(Id::from_text(id));
-            }
-            Ok(flow(ids.len() < most))
-        })?;
-        Ok(ids)
     }
 
     /// How many records the kind has.
