@@ -196,12 +196,15 @@ impl Change<'_, '_> {
     /// # Errors
     /// There is no such record, it belongs to the system, or others refer to it.
     pub fn delete<E: Lifecycle>(&self, id: &Id<E>) -> Result<()> {
-        let record = self.tx.get(id)?;
+        self.remove(&self.tx.get(id)?)
+    }
+
+    fn remove<E: Lifecycle>(&self, record: &Record<E>) -> Result<()> {
         if record.is_system {
-            return Err(Error::NotDeletable(format!("{} {id} belongs to the system", E::KIND.name)));
+            return Err(Error::NotDeletable(format!("{} {} belongs to the system", E::KIND.name, record.id)));
         }
-        E::deleting(&record, self)?;
-        self.tx.delete(id)
+        E::deleting(record, self)?;
+        self.tx.delete(&record.id)
     }
 
     /// Deletes the records of a kind whose indexed field or reference has this value, and what goes with them. Of a kind that can have very
@@ -210,11 +213,7 @@ impl Change<'_, '_> {
     /// # Errors
     /// As in [`Change::delete`].
     pub fn delete_linked<E: Lifecycle>(&self, field: &'static str, value: &str) -> Result<()> {
-        if self.tx.end_if_many::<E>(field, value)? {
-            return Ok(());
-        }
-        let ids = crate::entity::Facts::ids(self.tx, E::KIND, field, value)?;
-        ids.into_iter().try_for_each(|id| self.delete(&Id::<E>::from_text(id)))
+        self.tx.few_or_end::<E>(field, value)?.iter().try_for_each(|record| self.remove(record))
     }
 
     /// The rules for every write of a record: those of all kinds, then those of its own.

@@ -17,7 +17,7 @@ use super::{
     tables::{Keys, Table},
 };
 use crate::{
-    entity::{Author, Entity, Era, Kind},
+    entity::{Author, Entity, Era, FactsExt, Id, Kind, Record},
     error::{Error, Result},
 };
 
@@ -136,17 +136,17 @@ impl Read<'_> {
 }
 
 impl Tx<'_> {
-    /// Ends all records of a kind that have a value in one of its [`Entity::ENDS_BY`], if they are more than can be deleted while others
-    /// wait. Says whether they are; otherwise nothing is done.
+    /// The records of a kind that have a value, to be deleted one by one. If they are more than can be while others wait, and the field is
+    /// one of [`Entity::ENDS_BY`], they are ended and none of them is answered; neither is one that was ended before.
     ///
     /// # Errors
-    /// The file cannot be read or written.
-    pub fn end_if_many<E: Entity>(&self, field: &'static str, value: &str) -> Result<bool> {
-        let many = E::ENDS_BY.contains(&field) && self.few_ids(E::KIND, field, value, AT_ONCE)?.is_none();
-        if many {
-            self.end(E::KIND, field, value)?;
+    /// One is damaged, or the file cannot be read or written.
+    pub fn few_or_end<E: Entity>(&self, field: &'static str, value: &str) -> Result<Vec<Record<E>>> {
+        let most = if E::ENDS_BY.contains(&field) { AT_ONCE } else { usize::MAX };
+        match self.few_ids(E::KIND, field, value, most)? {
+            Some(few) => few.into_iter().filter_map(|id| self.find(&Id::from_text(id)).transpose()).collect(),
+            None => self.end(E::KIND, field, value).map(|()| Vec::new()),
         }
-        Ok(many)
     }
 
     pub(super) fn end(&self, kind: Kind, field: &'static str, value: &str) -> Result<()> {
