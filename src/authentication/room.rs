@@ -1,5 +1,7 @@
 //! How many sessions each identity has, and whether there is room for another.
 //!
+//! Sessions that end with their credential or authority, very many at once, keep their room until they are cleared away, for seconds: whose
+//! they are is told only then.
 //! Invariant: sessions that are open and log-ins that are under way are together no more than an identity may have.
 
 use std::{
@@ -23,13 +25,22 @@ pub struct Room {
     counts: Arc<Mutex<HashMap<String, Count>>>,
 }
 
-/// Of one identity.
+/// Of one identity, for as long as there is anything to count.
 #[derive(Default)]
 struct Count {
     open: usize,
     coming: usize,
-    /// Sessions of earlier eras were ended and do not count, whenever they are deleted.
+    /// Sessions of earlier eras were ended.
     since: Era,
+    /// So many of these are still to be deleted. They take no room.
+    ended: usize,
+}
+
+impl Count {
+    /// Where a session counts.
+    fn of(&mut self, session: &Record<ApiSession>) -> &mut usize {
+        if session.state.era >= self.since { &mut self.open } else { &mut self.ended }
+    }
 }
 
 impl Room {
@@ -54,20 +65,31 @@ impl Room {
 
     /// Counts a session that was opened.
     pub fn opened(&self, session: &Record<ApiSession>) {
-        self.with(&session.spec.identity_id, |count| count.open += usize::from(session.state.era >= count.since));
+        self.found(session, 0);
+    }
+
+    /// Counts a session that there is, of an identity whose sessions of eras before this one were ended.
+    pub fn found(&self, session: &Record<ApiSession>, since: Era) {
+        self.with(&session.spec.identity_id, |count| {
+            count.since = count.since.max(since);
+            *count.of(session) += 1;
+        });
     }
 
     /// Counts one no more that was deleted.
     pub fn deleted(&self, session: &Record<ApiSession>) {
-        let counted = |count: &Count| usize::from(session.state.era >= count.since);
-        self.with(&session.spec.identity_id, |count| count.open = count.open.saturating_sub(counted(count)));
+        self.with(&session.spec.identity_id, |count| {
+            let of = count.of(session);
+            *of = of.saturating_sub(1);
+        });
     }
 
-    /// Counts none of an identity that are of an era before this one.
+    /// Gives the room back of all that an identity has of eras before this one.
     pub fn ended(&self, identity: &Id<Identity>, era: Era) {
         self.with(identity, |count| {
             if count.since < era {
-                (count.open, count.since) = (0, era);
+                count.since = era;
+                count.ended += std::mem::take(&mut count.open);
             }
         });
     }
@@ -75,7 +97,7 @@ impl Room {
     fn with<T>(&self, identity: &Id<Identity>, work: impl FnOnce(&mut Count) -> T) -> T {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let done = work(counts.entry(identity.to_string()).or_default());
-        if counts.get(identity.as_str()).is_some_and(|count| count.open + count.coming == 0 && count.since == 0) {
+        if counts.get(identity.as_str()).is_some_and(|count| count.open + count.coming + count.ended == 0) {
             counts.remove(identity.as_str());
         }
         done
@@ -91,5 +113,56 @@ pub struct Place {
 impl Drop for Place {
     fn drop(&mut self) {
         self.room.with(&self.identity, |count| count.coming = count.coming.saturating_sub(1));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Timestamp;
+
+    fn session(era: Era) -> Record<ApiSession> {
+        let now = Timestamp::from_millis(0);
+        let spec = ApiSession {
+            token: String::new(),
+            identity_id: Id::from_text("ann"),
+            authenticator_id: String::new(),
+            config_types: Vec::new(),
+            ip_address: String::new(),
+            is_mfa_required: false,
+            is_mfa_complete: false,
+            last_activity_at: now,
+        };
+        let mut session = Record::new(Id::from_text("one"), now, spec);
+        session.state.era = era;
+        session
+    }
+
+    #[test]
+    fn nothing_is_kept_of_an_identity_without_sessions() {
+        let (room, ann) = (Room::new(2), Id::from_text("ann"));
+        let known = |room: &Room| room.counts.lock().unwrap().len();
+        let (before, after) = (session(0), session(1));
+        room.opened(&before);
+        room.opened(&before);
+        assert!(room.admit(&ann).is_err());
+        room.ended(&ann, 1);
+        // What was ended takes no room, however long it is there.
+        room.opened(&after);
+        room.deleted(&before);
+        room.opened(&after);
+        room.deleted(&before);
+        assert!(room.admit(&ann).is_err(), "two are open");
+        room.deleted(&after);
+        drop(room.admit(&ann).unwrap());
+        room.deleted(&after);
+        assert_eq!(known(&room), 0);
+        // As they are found at a start, before they are cleared away.
+        room.found(&before, 1);
+        room.found(&after, 1);
+        room.found(&before, 1);
+        drop(room.admit(&ann).unwrap());
+        [&before, &after, &before].into_iter().for_each(|gone| room.deleted(gone));
+        assert_eq!(known(&room), 0);
     }
 }

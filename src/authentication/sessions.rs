@@ -69,8 +69,7 @@ impl Sessions {
         store.read(|tx| {
             tx.each::<ApiSession>(|session| {
                 let identity = &session.spec.identity_id;
-                sessions.room.ended(identity, tx.ended(ApiSession::KIND, "identity", identity.as_str())?);
-                sessions.room.opened(&session);
+                sessions.room.found(&session, tx.ended(ApiSession::KIND, "identity", identity.as_str())?);
                 sessions.recall(&session);
                 Ok(())
             })
