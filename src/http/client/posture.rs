@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::service::visible;
 use crate::{
     access::Right,
     authentication::Caller,
@@ -82,11 +83,15 @@ async fn take(call: Call, responses: Vec<Response>) -> Result<Told> {
 /// The policies by which a caller may use a service now; none where the system has no posture checks to pass.
 ///
 /// # Errors
-/// The caller has no such right, or posture checks stand in the way of it, in which case the request is kept as failed.
+/// The caller has no such right, may not even see the service, or posture checks stand in the way, in which case the request is kept as
+/// failed.
 pub fn allowed(call: &Call, caller: &Caller, service: &Record<Service>, wanted: PolicyType) -> Result<Vec<Id<ServicePolicy>>> {
     let (right, identity, id) = (Right::from(wanted), caller.identity.id.as_str(), service.id.as_str());
     let granting = call.access.ask(|engine| engine.grounds(identity, id, right));
-    let granting = granting.ok_or_else(|| Error::invalid("ServiceId", "service not found", id))?;
+    let Some(granting) = granting else {
+        call.store.read(|tx| visible(call, caller, tx, &service.id))?;
+        return Err(Error::invalid("ServiceId", "service not found", id));
+    };
     if granting.is_empty() {
         return Ok(Vec::new());
     }

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use uuid::Uuid;
 
-use super::{posture::allowed, service::visible};
+use super::posture::allowed;
 use crate::{
     change::{Change, Lifecycle},
     entity::{FactsExt, Id, PolicyType, Record, Service, Session, Tags},
@@ -13,7 +13,7 @@ use crate::{
         answer::Made,
         argument::Body,
         call::Call,
-        common::session::{View, see},
+        common::session::{View, in_common, see, see_over},
         envelope::Detail,
     },
 };
@@ -45,10 +45,10 @@ pub async fn create(call: Call, Body(wish): Body<NewSession>) -> Result<Made<Det
     if let Some(open) = call.store.read(|tx| tx.find_by::<Session>("key", &key))? {
         return call.store.read(|tx| see(tx, &call.access, &open)).map(Made);
     }
-    let service = call.store.read(|tx| visible(&call, &caller, tx, service))?;
+    let service = call.store.read(|tx| tx.get(service))?;
     let service_policies = allowed(&call, &caller, &service, wanted)?;
-    let routers = call.access.ask(|engine| engine.common_edge_routers(caller.identity.id.as_str(), service.id.as_str()).len());
-    if routers == 0 {
+    let routers = in_common(&call.access, caller.identity.id.as_str(), service.id.as_str());
+    if routers.is_empty() {
         return Err(Error::Refused(Refusal::NoEdgeRoutersAvailable));
     }
     let session = Session {
@@ -60,7 +60,7 @@ pub async fn create(call: Call, Body(wish): Body<NewSession>) -> Result<Made<Det
         service_policies,
     };
     let record = call.changes.run(move |change| open(change, session, wish.tags)).await?;
-    call.store.read(|tx| see(tx, &call.access, &record)).map(Made)
+    call.store.read(|tx| see_over(tx, &record, routers)).map(Made)
 }
 
 /// Stores the session, or finds the one that another request opened meanwhile.

@@ -57,9 +57,21 @@ pub struct SessionRouter {
 /// # Errors
 /// A record cannot be read.
 pub fn see(tx: &Read<'_>, access: &Access, record: &Record<Session>) -> Result<Detail<View>> {
-    let edge_routers = routers(tx, access, record.spec.identity_id.as_str(), record.spec.service_id.as_str())?;
-    let view = View { of: Session::view(record, tx)?, edge_routers };
+    see_over(tx, record, in_common(access, record.spec.identity_id.as_str(), record.spec.service_id.as_str()))
+}
+
+/// The same, with these routers in common.
+///
+/// # Errors
+/// A record cannot be read.
+pub fn see_over(tx: &Read<'_>, record: &Record<Session>, routers: Vec<Id<EdgeRouter>>) -> Result<Detail<View>> {
+    let view = View { of: Session::view(record, tx)?, edge_routers: named(tx, routers)? };
     Ok(Detail::new(record, view))
+}
+
+/// The routers over which an identity reaches a service.
+pub fn in_common(access: &Access, identity: &str, service: &str) -> Vec<Id<EdgeRouter>> {
+    access.ask(|engine| engine.common_edge_routers(identity, service).in_order().map(|(_, id)| Id::from_text(id.to_string())).collect())
 }
 
 fn see_full(tx: &Read<'_>, access: &Access, record: &Record<Session>) -> Result<Detail<FullView>> {
@@ -73,12 +85,10 @@ fn see_full(tx: &Read<'_>, access: &Access, record: &Record<Session>) -> Result<
     Ok(Detail::new(record, FullView { of, service_policies }))
 }
 
-/// The routers over which an identity reaches a service, connected ones first.
-fn routers(tx: &Read<'_>, access: &Access, identity: &str, service: &str) -> Result<Vec<SessionRouter>> {
-    let ids: Vec<Id<EdgeRouter>> = access
-        .ask(|engine| engine.common_edge_routers(identity, service).in_order().map(|(_, id)| Id::from_text(id.to_string())).collect());
+/// As many of these as a session names, connected ones first.
+fn named(tx: &Read<'_>, routers: Vec<Id<EdgeRouter>>) -> Result<Vec<SessionRouter>> {
     // There may be hundreds, of which the records are not read.
-    let (online, offline): (Vec<_>, Vec<_>) = ids.into_iter().partition(|id| tx.link(id.as_str()).is_some());
+    let (online, offline): (Vec<_>, Vec<_>) = routers.into_iter().partition(|id| tx.link(id.as_str()).is_some());
     let mut found = Vec::with_capacity(ROUTERS);
     for id in online.into_iter().chain(offline) {
         if found.len() == ROUTERS {
