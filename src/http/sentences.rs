@@ -12,7 +12,7 @@ nothing is heard from it for some time: every answer says in `expires-at` and `e
 **Answers** are JSON: what was asked for in `data`, what is said beside it in `meta`. A refusal has an `error` with a `code` for programs, a \
 `message` for people, a `requestId` under which the log has more, and mostly a `cause`, whose `field` names what is to blame.
 
-**Lists** come in pages: `limit` (10 unless set, 500 at most) and `offset`; `meta.pagination.totalCount` says how many there are on all. `filter` \
+**Lists** come in pages: `limit` (10 unless set, 500 at most) and `offset`; `meta.pagination.totalCount` says how many there are in all. `filter` \
 chooses: `name contains \"data\"`, `anyOf(roleAttributes) = \"web\"`, `createdAt > datetime(2026-01-01T00:00:00Z)`, `tags.team = \"sales\"`, joined by \
 `and`, `or`, `not` and brackets. It may end in `sort by name desc skip 20 limit 10`, and `limit none` takes all. `meta.filterableFields` names what a \
 filter may speak of.

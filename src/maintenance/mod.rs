@@ -1,8 +1,8 @@
 //! Work on the file as a whole: copying it, checking it, mending it, putting a copy in its place.
 //!
-//! Here: the same while the controller runs. [`closed`] does it to a file that no controller has open. Not here: how any of that is done
-//! (`store/`). [`Schedule`] and [`Scrub`] are what it does by itself. Start reading at [`Maintenance`]. Invariants: one check or repair at a time, and one snapshot; nothing is mended before
-//! a copy of the file was made.
+//! Here: the same while the controller runs. [`closed`] does it to a file that no controller has open, [`Schedule`] and [`Scrub`] are what
+//! is done by itself. Not here: how any of that is done (`store/`). Start reading at [`Maintenance`]. Invariants: one check or repair at a
+//! time, and one snapshot; nothing is mended before a copy of the file was made.
 
 mod background;
 pub mod closed;

@@ -5,7 +5,8 @@ use std::{any::Any, sync::Arc};
 use super::{IndexEntry, kept::Mark};
 use crate::entity::{Entity, Era, Kind, Record};
 
-/// One record that was created (no `old`), changed, or deleted (no `new`), or whose index was mended (neither); or very many that ended. A transaction that touches a record twice tells it twice.
+/// One record that was created (no `old`), changed, or deleted (no `new`). With neither: the index of one was mended, or very many ended
+/// (`ending`). A transaction that touches a record twice tells it twice.
 #[derive(Clone)]
 pub struct Event {
     pub kind: Kind,

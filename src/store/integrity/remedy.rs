@@ -71,6 +71,7 @@ fn forget_targets(tx: &Tx<'_>, place: usize, id: &str) -> Result<()> {
         let Some(bytes) = tx.bytes(Table::Records(place), id.as_bytes())? else { return Ok(()) };
         let mut gone = None;
         for target in (entry.parts)(id, &bytes)?.targets {
+            // What was ended together with many others goes here as well, only sooner than by itself.
             if !tx.exists(target.kind, &target.id)? {
                 gone = Some(target);
                 break;
