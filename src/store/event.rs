@@ -51,7 +51,7 @@ impl Event {
 
     /// The end of very many records.
     pub(super) fn ended(kind: Kind, ending: Ending) -> Self {
-        let marks = vec![Mark::of_ending(kind, ending.field, &ending.value)];
+        let marks = vec![Mark::of_ending(kind, ending.field, &ending.value), Mark::of_any_ending()];
         Self { kind, id: String::new(), old: None, new: None, ending: Some(ending), marks }
     }
 

@@ -43,6 +43,11 @@ impl Mark {
         Self::of((kind.name, field, value, "ended"))
     }
 
+    /// Whether any records were ended and are not cleared away yet.
+    pub(super) fn of_any_ending() -> Self {
+        Self::of("ended")
+    }
+
     /// By what the keys of the index begin with.
     pub(super) fn of_value(prefix: &[u8]) -> Self {
         Self::of(prefix)
@@ -89,9 +94,9 @@ impl Facts for Noting<'_> {
         self.marks.borrow_mut().push(Mark::of_ending(kind, field, value));
         self.facts.ended(kind, field, value)
     }
-    /// Asks on, so that each ending that would matter is noted.
     fn any_ended(&self) -> Result<bool> {
-        Ok(true)
+        self.marks.borrow_mut().push(Mark::of_any_ending());
+        self.facts.any_ended()
     }
     fn link(&self, router: &str) -> Option<RouterLink> {
         self.fleeting.set(true);

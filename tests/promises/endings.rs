@@ -2,8 +2,9 @@
 //! the same time; and looking for sessions that idled too long costs nothing while there are none.
 
 use std::{
+    cell::Cell,
     path::Path,
-    sync::{Barrier, LazyLock},
+    sync::{Arc, Barrier, LazyLock},
     thread,
     time::Duration,
 };
@@ -14,10 +15,13 @@ use overkeep::{
     clock::{Clock, Timestamp},
     config::Config,
     controller::{self, Controller},
-    entity::{ApiSession, Ca, FactsExt, Id, Identity, Record, SessionCertificate, api_session::State, builtin},
+    entity::{
+        AnyRecord, ApiSession, Ca, Entity, Era, Facts, FactsExt, Id, Identity, Kind, Record, RouterLink, SessionCertificate,
+        api_session::State, builtin,
+    },
     error::Result,
     pki::Certificate,
-    store::{Options, Read, Rule, Store, Tx, Watch, decode, encode},
+    store::{Kept, Noting, Options, Read, Rule, Store, Tx, Watch, decode, encode},
 };
 use serde_json::json;
 use tempfile::TempDir;
@@ -248,6 +252,70 @@ fn certificates_of_very_many_sessions_go_with_the_credential_that_was_renewed() 
     clear(&store, 50);
     assert_eq!(store.read(count).unwrap(), (0, 1));
     assert_eq!(of_ann(&store), ["new-1"], "one is not many");
+}
+
+/// What somebody asks, with the lists of sessions counted.
+struct Counted<'f> {
+    facts: &'f dyn Facts,
+    lists: Cell<usize>,
+}
+
+impl Facts for Counted<'_> {
+    fn record(&self, kind: Kind, id: &str) -> Result<Option<AnyRecord>> {
+        self.facts.record(kind, id)
+    }
+    fn ids(&self, kind: Kind, field: &'static str, value: &str) -> Result<Vec<String>> {
+        self.lists.set(self.lists.get() + usize::from(kind == ApiSession::KIND));
+        self.facts.ids(kind, field, value)
+    }
+    fn any(&self, kind: Kind, field: &'static str, value: &str) -> Result<bool> {
+        self.facts.any(kind, field, value)
+    }
+    fn ended(&self, kind: Kind, field: &'static str, value: &str) -> Result<Era> {
+        self.facts.ended(kind, field, value)
+    }
+    fn any_ended(&self) -> Result<bool> {
+        self.facts.any_ended()
+    }
+    fn link(&self, router: &str) -> Option<RouterLink> {
+        self.facts.link(router)
+    }
+    fn now(&self) -> Timestamp {
+        self.facts.now()
+    }
+}
+
+#[test]
+fn how_an_identity_looks_is_kept_until_its_sessions_end_and_costs_no_look_at_each() {
+    let directory = TempDir::new().unwrap();
+    let store = Store::open(&directory.path().join("data"), KINDS, Options::default()).unwrap();
+    let looks = Kept::<serde_json::Value>::following(&store, |_| true, 10);
+    let ann = Holder { id: "ann".into(), authenticator: "internal".into(), ca: None };
+    store
+        .write_blocking(|tx| {
+            tx.insert(builtin::auth_policy(Timestamp::from_millis(0)))?;
+            tx.insert(Record::new(Id::from_text("ann"), Timestamp::from_millis(0), Identity::named("ann")))
+        })
+        .unwrap();
+    ann.open(&store);
+    let look = || {
+        let at = looks.now();
+        let made = store.read(|tx| {
+            let counted = Counted { facts: tx, lists: Cell::default() };
+            let noting = Noting::new(&counted);
+            let ann = noting.get(&Id::<Identity>::from_text("ann"))?;
+            let shown = serde_json::to_value(Identity::view(&ann, &noting)?).unwrap();
+            looks.keep("ann", Arc::new(shown), noting.marks().unwrap(), at);
+            Ok(counted.lists.get())
+        });
+        (made.unwrap(), looks.find("ann").unwrap()["hasApiSession"].clone())
+    };
+    assert_eq!(look(), (0, json!(true)));
+    assert!(store.write_blocking(|tx| tx.few_or_end::<ApiSession>("identity", "ann")).unwrap().is_empty());
+    assert!(looks.find("ann").is_none(), "it has none any more");
+    assert_eq!(look().1, json!(false));
+    clear(&store, 50);
+    assert_eq!(look(), (0, json!(false)));
 }
 
 #[test]
