@@ -71,14 +71,15 @@ impl Schedule {
             other => other?,
         };
         tracing::info!(file = %to.display(), "made a snapshot on schedule");
-        self.let_go()?;
+        self.let_go(now)?;
         Ok(Some(to))
     }
 
     /// Removes the oldest beyond those that are kept, and what an attempt left behind that was cut off.
-    fn let_go(&self) -> Result<()> {
+    fn let_go(&self, now: Timestamp) -> Result<()> {
         let mut made = self.made()?;
-        made.sort();
+        // Those from the future first: a clock that was wrong made them, and they are not to push out what is made now.
+        made.sort_by_key(|(at, _)| (*at <= now, *at));
         let many = made.len().saturating_sub(self.keep);
         let old = made.into_iter().take(many).map(|(_, path)| path);
         old.chain(self.cut_off()?).try_for_each(|path| fs::remove_file(path).map_err(|e| self.failed(&e)))

@@ -4,7 +4,7 @@ use std::{
     env, fs,
     io::{self, Read},
     ops::Range,
-    path::Path,
+    path::{Path, PathBuf},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -63,10 +63,20 @@ fn snapshots_are_made_on_schedule_and_only_they_are_ever_removed() {
     assert!(first.exists() && second.exists());
     clock.advance(Duration::from_secs(3600));
     let third = schedule().round(&watch).unwrap().unwrap();
-    let kept = [&second, &third].map(|path| path.file_name().unwrap().to_str().unwrap().to_owned());
-    let mut expected: Vec<String> = others.iter().map(|name| (*name).to_owned()).chain(kept).collect();
-    expected.sort();
+    let with = |kept: [&PathBuf; 2]| {
+        let kept = kept.map(|path| path.file_name().unwrap().to_str().unwrap().to_owned());
+        let mut expected: Vec<String> = others.iter().map(|name| (*name).to_owned()).chain(kept).collect();
+        expected.sort();
+        expected
+    };
+    assert_eq!(names(&directory), with([&second, &third]));
+
+    // What a clock that was ahead left behind does not push out what is made once it is right.
+    clock.set(Timestamp::from_millis(1_600_000_000_000));
+    let fourth = schedule().round(&watch).unwrap().unwrap();
+    let expected = with([&third, &fourth]);
     assert_eq!(names(&directory), expected);
+    assert_eq!(schedule().round(&watch).unwrap(), None);
 
     // Where none can be made, none is lost.
     clock.advance(Duration::from_secs(3600));
