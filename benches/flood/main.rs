@@ -7,7 +7,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)] // a bench that panics says so
 
 mod load;
+#[path = "../common/process.rs"]
+mod process;
 mod target;
+#[path = "../common/tls.rs"]
+mod tls;
 mod wire;
 
 use std::{

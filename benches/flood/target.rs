@@ -1,17 +1,15 @@
-//! The controller under attack: the program itself, as a child process, so that its CPU time and memory are its own.
+//! The controller under attack.
 
-use std::{
-    io::{BufRead, BufReader},
-    net::SocketAddr,
-    path::Path,
-    process::{Child, Command, Stdio},
-};
+use std::{net::SocketAddr, path::Path, process::Child};
 
 use rcgen::{CertificateParams, KeyPair};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, pem::PemObject};
 use serde_json::{Value, json};
 
-use super::wire::{Manner, Wire};
+use super::{
+    process,
+    wire::{Manner, Wire},
+};
 
 const PASSWORD: &str = "measured";
 pub const MANAGEMENT: &str = "/edge/management/v1";
@@ -32,21 +30,8 @@ impl Target {
     pub fn start(directory: &Path, variables: &[(&str, &str)]) -> Self {
         let password = directory.join("password");
         std::fs::write(&password, PASSWORD).expect("a file");
-        let mut process = Command::new(env!("CARGO_BIN_EXE_overkeep"))
-            .args(["run", "--listen", "127.0.0.1:0", "--data"])
-            .arg(directory.join("data"))
-            .arg("--admin-password-file")
-            .arg(password)
-            .env_clear() // variables of ours configure a controller
-            .env("OVERKEEP_LOG_LEVEL", "error")
-            .envs(variables.iter().copied())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("a controller");
-        let mut said = String::new();
-        let out = process.stdout.take().expect("its words");
-        BufReader::new(out).read_line(&mut said).expect("a line");
-        let at = said.split_whitespace().find_map(|word| word.parse().ok()).expect("its address");
+        let own = [("OVERKEEP_LOG_LEVEL", "error"), ("OVERKEEP_ADMIN_PASSWORD_FILE", password.to_str().expect("a path"))];
+        let (process, at) = process::start(&directory.join("data"), &[&own, variables].concat());
         let mut target = Self { process, at, plain: Manner::plain(), admin: String::new() };
         let answer = target.open().ask("POST", &format!("{CLIENT}/authenticate?method=password"), "", &credentials("admin", PASSWORD));
         target.admin = session(&answer.expect("a login").body);
@@ -94,9 +79,7 @@ impl Target {
 
     /// Kibibytes of memory it uses.
     pub fn memory(&self) -> f64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).expect("its accounts");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a line");
-        line.split_whitespace().next().and_then(|number| number.parse().ok()).expect("a number")
+        process::resident(&self.process) as f64 / 1024.0
     }
 }
 

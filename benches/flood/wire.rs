@@ -8,14 +8,12 @@ use std::{
 };
 
 use rustls::{
-    ClientConfig, ClientConnection, DigitallySignedStruct, SignatureScheme, StreamOwned,
-    client::{
-        Resumption,
-        danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
-    },
-    crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature},
-    pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime},
+    ClientConfig, ClientConnection, StreamOwned,
+    client::Resumption,
+    pki_types::{CertificateDer, PrivateKeyDer, ServerName},
 };
+
+use super::tls::trusting;
 
 /// What somebody connects with.
 #[derive(Clone)]
@@ -24,18 +22,15 @@ pub struct Manner(Arc<ClientConfig>);
 impl Manner {
     /// Without a certificate.
     pub fn plain() -> Self {
-        Self::new(|versions| versions.with_no_client_auth())
+        Self::new(trusting().with_no_client_auth())
     }
 
     /// With a certificate and its key.
     pub fn showing(chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> Self {
-        Self::new(|versions| versions.with_client_auth_cert(chain, key).expect("a certificate and its key"))
+        Self::new(trusting().with_client_auth_cert(chain, key).expect("a certificate and its key"))
     }
 
-    fn new(finish: impl FnOnce(rustls::ConfigBuilder<ClientConfig, rustls::client::WantsClientCert>) -> ClientConfig) -> Self {
-        let provider = Arc::new(ring::default_provider());
-        let versions = ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions().expect("versions");
-        let mut config = finish(versions.dangerous().with_custom_certificate_verifier(Arc::new(Anybody(provider))));
+    fn new(mut config: ClientConfig) -> Self {
         // Every connection is a new one to the controller.
         config.resumption = Resumption::disabled();
         Self(Arc::new(config))
@@ -109,40 +104,4 @@ fn parsed(bytes: &[u8]) -> Option<(Answer, usize)> {
     let number = |name: &str| head.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
     let answer = Answer { status, retry_after: number("retry-after:"), body: bytes[end..].to_vec() };
     Some((answer, number("content-length:").unwrap_or_default() as usize))
-}
-
-/// The server is a child of this process: whoever it says it is.
-#[derive(Debug)]
-struct Anybody(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for Anybody {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> std::result::Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> std::result::Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
-    }
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> std::result::Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
-    }
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
 }

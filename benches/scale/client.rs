@@ -7,14 +7,12 @@ use std::{
 };
 
 use rustls::{
-    ClientConfig, ClientConnection, DigitallySignedStruct, SignatureScheme, StreamOwned,
-    client::{
-        Resumption,
-        danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
-    },
-    crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature},
-    pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, UnixTime},
+    ClientConfig, ClientConnection, StreamOwned,
+    client::Resumption,
+    pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName},
 };
+
+use super::tls::trusting;
 
 /// A certificate and its key, to show in handshakes. None of them resumes an earlier one.
 #[derive(Clone)]
@@ -24,8 +22,8 @@ impl Credentials {
     /// Of a certificate and a PKCS#8 key, both DER.
     pub fn new(certificate: Vec<u8>, key: Vec<u8>) -> Self {
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key));
-        let builder = versions();
-        let mut config = builder.with_client_auth_cert(vec![CertificateDer::from(certificate)], key).expect("a certificate and its key");
+        let chain = vec![CertificateDer::from(certificate)];
+        let mut config = trusting().with_client_auth_cert(chain, key).expect("a certificate and its key");
         config.resumption = Resumption::disabled();
         Self(Arc::new(config))
     }
@@ -42,7 +40,7 @@ impl Client {
     /// Connects; requests carry this session token unless it is empty.
     pub fn new(at: SocketAddr, token: &str) -> Self {
         static CONFIG: OnceLock<Arc<ClientConfig>> = OnceLock::new();
-        let config = CONFIG.get_or_init(|| Arc::new(versions().with_no_client_auth()));
+        let config = CONFIG.get_or_init(|| Arc::new(trusting().with_no_client_auth()));
         let mut client = Self::over(at, config.clone());
         client.carry(token);
         client
@@ -107,46 +105,4 @@ fn head(answer: &[u8]) -> Option<(u16, usize, usize)> {
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
     let length = head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
     Some((status, end, length.expect("a content-length")))
-}
-
-/// Begins a configuration that takes the server for whoever it says it is: it is a child of this process.
-fn versions() -> rustls::ConfigBuilder<ClientConfig, rustls::client::WantsClientCert> {
-    let provider = Arc::new(ring::default_provider());
-    let versions = ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions().expect("versions");
-    versions.dangerous().with_custom_certificate_verifier(Arc::new(Anybody(provider)))
-}
-
-#[derive(Debug)]
-struct Anybody(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for Anybody {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
-    }
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
-    }
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
 }

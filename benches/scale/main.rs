@@ -16,9 +16,13 @@ mod floors;
 mod load;
 mod logins;
 mod plot;
+#[path = "../common/process.rs"]
+mod process;
 mod reads;
 mod server;
 mod sheet;
+#[path = "../common/tls.rs"]
+mod tls;
 mod whole;
 mod writes;
 

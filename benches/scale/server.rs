@@ -1,17 +1,16 @@
-//! The controller under measurement: the program itself, as a child process, so that its CPU time and memory are its own.
+//! The controller under measurement.
 
 use std::{
     collections::HashMap,
     fs,
-    io::{BufRead, BufReader},
     net::SocketAddr,
     path::Path,
-    process::{Child, Command, Stdio},
+    process::{Child, Command},
 };
 
 use serde_json::{Value, json};
 
-use super::{client::Client, corpus::PASSWORD};
+use super::{client::Client, corpus::PASSWORD, process};
 
 pub const MANAGEMENT: &str = "/edge/management/v1";
 pub const CLIENT: &str = "/edge/client/v1";
@@ -28,21 +27,9 @@ pub struct Spent(HashMap<String, u64>);
 impl Server {
     /// Starts one on a data file.
     pub fn start(file: &Path) -> Self {
-        let mut process = Command::new(env!("CARGO_BIN_EXE_overkeep"))
-            .args(["run", "--listen", "127.0.0.1:0", "--data"])
-            .arg(file)
-            .env_clear() // variables of ours configure a controller
-            .env("OVERKEEP_LOG_LEVEL", "warn")
-            // Hundreds of clients connect at the same time, on the same cores.
-            .env("OVERKEEP_HTTP_HANDSHAKE_TIMEOUT", "1m")
-            .env("OVERKEEP_HTTP_CLIENT_TIMEOUT", "1m")
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("a controller");
-        let mut said = String::new();
-        let out = process.stdout.take().expect("its words");
-        BufReader::new(out).read_line(&mut said).expect("a line");
-        let at = said.split_whitespace().find_map(|word| word.parse().ok()).expect("its address");
+        // Hundreds of clients connect at the same time, on the same cores.
+        let patient = [("OVERKEEP_HTTP_HANDSHAKE_TIMEOUT", "1m"), ("OVERKEEP_HTTP_CLIENT_TIMEOUT", "1m")];
+        let (process, at) = process::start(file, &[&[("OVERKEEP_LOG_LEVEL", "warn")], patient.as_slice()].concat());
         Self { process, at }
     }
 
@@ -67,10 +54,7 @@ impl Server {
 
     /// Bytes of memory that it keeps.
     pub fn resident(&self) -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.process.id())).expect("its accounts");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-        kib.expect("a number") * 1024
+        process::resident(&self.process)
     }
 }
 

@@ -12,6 +12,8 @@ mod house;
 mod judge;
 mod program;
 mod secrets;
+#[path = "../../../benches/common/tls.rs"]
+mod tls;
 mod wire;
 
 use std::sync::{

@@ -1,0 +1,34 @@
+//! The program itself, as a child process, so that its CPU time and memory are its own. Who starts it says how it ends.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    net::SocketAddr,
+    path::Path,
+    process::{Child, Command, Stdio},
+};
+
+/// Starts a controller on a data file, with these variables and no others. Says where it listens once it does.
+pub fn start(data: &Path, variables: &[(&str, &str)]) -> (Child, SocketAddr) {
+    let mut process = Command::new(env!("CARGO_BIN_EXE_overkeep"))
+        .args(["run", "--listen", "127.0.0.1:0", "--data"])
+        .arg(data)
+        .env_clear() // variables of ours configure a controller
+        .envs(variables.iter().copied())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("a controller");
+    let mut said = String::new();
+    let out = process.stdout.take().expect("its words");
+    BufReader::new(out).read_line(&mut said).expect("a line");
+    let at = said.split_whitespace().find_map(|word| word.parse().ok()).expect("its address");
+    (process, at)
+}
+
+/// Bytes of memory that it keeps.
+pub fn resident(process: &Child) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", process.id())).expect("its accounts");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kib.expect("a number") * 1024
+}
