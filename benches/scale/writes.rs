@@ -13,7 +13,6 @@ use serde_json::json;
 use super::{
     Bench,
     client::Client,
-    corpus::identity,
     floors::{AT_ONCE, fdatasync},
     load::{Rate, part, rate, rate_of_new, repeated, timed},
     server::{CLIENT, MANAGEMENT, Server, create, parsed},
@@ -152,11 +151,10 @@ fn sessions(bench: &mut Bench<'_>) {
     let figure = Figure::new("POST /sessions, 50 clients, CPU each", Microseconds(opened.cpu));
     let figure = figure.floor("a constant", Microseconds(bench.floors.constant.cpu));
     bench.sheet.add(figure.at_most(Microseconds(150.0)).flat());
-    let user = identity(0);
-    let (mut client, _) = server.login(&user);
-    let services = &bench.corpus.services;
-    let mut lone: Vec<f64> =
-        (0..50).map(|n| timed(|| _ = client.ask("POST", &format!("{CLIENT}/sessions"), &wish(&services[n])))).collect();
+    let (user, services) = &dialers[0];
+    let (mut client, _) = server.login(user);
+    let lone = |service: &String| timed(|| _ = client.send("POST", &format!("{CLIENT}/sessions"), &wish(service)));
+    let mut lone: Vec<f64> = services.iter().map(lone).collect();
     let time = part(&mut lone, 0.5);
     bench.sheet.add(Figure::new("POST /sessions, one client, time", Microseconds(time)).flat().latency(time));
 }
