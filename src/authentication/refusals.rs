@@ -101,7 +101,8 @@ impl Book {
     }
 
     fn due(&mut self, now: Timestamp) -> Vec<Count> {
-        if self.counted.is_empty() || self.written_at.is_some_and(|at| now.since(at) < REST) {
+        // If it was written in the future, the clock was put back since.
+        if self.counted.is_empty() || self.written_at.is_some_and(|at| at <= now && now.since(at) < REST) {
             return Vec::new();
         }
         self.written_at = Some(now);

@@ -40,7 +40,7 @@ struct Inner {
     store: Store,
     clock: Clock,
     data: PathBuf,
-    /// When the last snapshot that succeeded was begun. Locked while one is made.
+    /// When the last snapshot that succeeded was begun, by the steady clock. Locked while one is made.
     snapshot: Mutex<Option<Timestamp>>,
     run: Mutex<Run>,
 }
@@ -97,7 +97,7 @@ impl Maintenance {
     /// [`Refusal::RateLimited`] while one is made and less than a minute after the last one was begun; [`Error::Storage`].
     pub fn snapshot(&self) -> Result<PathBuf> {
         let mut last = self.0.snapshotting()?;
-        let now = self.0.clock.now();
+        let now = self.0.clock.steady();
         if last.is_some_and(|last| now.since(last) < SNAPSHOT_REST) {
             return Err(Error::Refused(Refusal::RateLimited));
         }

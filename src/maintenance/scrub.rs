@@ -34,6 +34,7 @@ pub struct Scrub {
     maintenance: Maintenance,
     clock: Clock,
     interval: Duration,
+    /// By the steady clock.
     begun: Option<Timestamp>,
     stage: Stage,
     /// What this round has found, and what the one before did.
@@ -89,9 +90,7 @@ impl Scrub {
     }
 
     fn is_due(&self) -> bool {
-        let now = self.clock.now();
-        // A clock that was set back makes no difference.
-        self.begun.is_none_or(|begun| now < begun || now.since(begun) >= self.interval)
+        self.begun.is_none_or(|begun| self.clock.steady().since(begun) >= self.interval)
     }
 
     /// One small step.
@@ -99,7 +98,7 @@ impl Scrub {
         let store = &self.maintenance.0.store;
         let (faults, next) = match &self.stage {
             Stage::Over => {
-                self.begun = Some(self.clock.now());
+                self.begun = Some(self.clock.steady());
                 (Vec::new(), Stage::Blocks(0))
             }
             Stage::Blocks(from) => {

@@ -54,6 +54,23 @@ fn after_a_restart_with_a_clock_that_is_wrong_sessions_go_on_and_still_end() {
     nobody.with_token(&idle).get("/current-api-session").refused(401, "UNAUTHORIZED", "");
 }
 
+#[test]
+fn a_clock_that_is_put_back_makes_nobody_wait() {
+    let house = House::standing_still();
+    house.admin.post("/database/snapshot", json!({})).expect(200);
+    house.admin.post("/database/snapshot", json!({})).refused(429, "RATE_LIMITED", "");
+    let guess = || house.nobody().ask("POST", "/enroll?method=ott&token=6f5b6d4e-0000-4000-8000-000000000000").send().expect(400);
+    let told = || house.admin.list("/overkeep/v1/history", "action = \"refusal\"", "").expect(200).total();
+    guess();
+    assert_eq!(told(), 1);
+    house.clock.set(house.clock.now().minus(DAY));
+    house.clock.advance(Duration::from_secs(61));
+    house.admin.post("/database/snapshot", json!({})).expect(200);
+    guess();
+    house.look_after();
+    assert_eq!(told(), 2);
+}
+
 fn settings(directory: &TempDir) -> Config {
     let mut config = Config { data: directory.path().join("data"), ..Config::default() };
     config.listen = "127.0.0.1:0".parse().unwrap();
