@@ -3,6 +3,7 @@
 use super::{Certificate, Error, KeyedCertificate, Material, Result};
 
 const OLD: &str = "an old intermediate";
+const SHOWN: &str = "a certificate that listeners showed";
 
 impl Material {
     /// What does not fit together. Whether anything has ended is not looked at: see [`Material::untimely`].
@@ -16,9 +17,8 @@ impl Material {
                 Err(error) => faults.push(format!("key or certificate of {name} cannot be read: {error}")),
             }
         }
-        faults.extend(
-            self.retired.iter().filter_map(|pem| Certificate::only(pem).err()).map(|error| format!("{OLD} cannot be read: {error}")),
-        );
+        let kept = self.retired.iter().map(|pem| (OLD, pem)).chain(self.shown.iter().map(|pem| (SHOWN, pem)));
+        faults.extend(kept.filter_map(|(name, pem)| Certificate::only(pem).err().map(|error| format!("{name} cannot be read: {error}"))));
         if let Ok((root, below)) = self.chain() {
             faults.extend(
                 (!root.may_sign() || !root.is_signed_by(&root)).then(|| "the root is no authority that vouches for itself".to_owned()),

@@ -449,7 +449,7 @@ fn keys_and_certificates_that_do_not_fit_together_are_named() {
         change(&mut material);
         serde_json::to_vec(&material).unwrap()
     };
-    let cases: [(Vec<u8>, &[&str]); 8] = [
+    let cases: [(Vec<u8>, &[&str]); 9] = [
         (with(&|all| all.server.key = other.server.key.clone()), &["the key of the server is not the one of its certificate"]),
         (with(&|all| all.root.key = other.root.key.clone()), &["the key of the root is not the one of its certificate"]),
         (with(&|all| all.server = other.server.clone()), &["the server is not signed by the intermediate"]),
@@ -463,6 +463,7 @@ fn keys_and_certificates_that_do_not_fit_together_are_named() {
             with(&|all| all.intermediate.certificate = "no PEM".into()),
             &["key or certificate of the intermediate cannot be read: no PEM block"],
         ),
+        (with(&|all| all.shown.push("no PEM".into())), &["a certificate that listeners showed cannot be read: no PEM block"]),
         (b"{}".to_vec(), &["the keys of the controller cannot be read"]),
     ];
     for (bytes, expected) in cases {
