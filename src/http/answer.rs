@@ -222,13 +222,16 @@ pub struct Joined<T> {
 /// What an answer with entries begins with.
 const OPEN: &[u8] = br#"{"data":["#;
 
+/// More bytes than this are not asked for in advance.
+const MOST_ROOM: usize = 1 << 20;
+
 /// Entries of a list, as JSON, on their way into an answer.
 pub struct Entries(Vec<u8>);
 
 impl Entries {
-    /// None yet, with room for so many bytes.
+    /// None yet, with room for so many bytes, up to that of a large page: a list of everything makes its room as it goes.
     pub fn with_room(bytes: usize) -> Self {
-        let mut body = Vec::with_capacity(OPEN.len() + bytes);
+        let mut body = Vec::with_capacity(OPEN.len() + bytes.min(MOST_ROOM));
         body.extend_from_slice(OPEN);
         Self(body)
     }
