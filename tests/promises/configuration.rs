@@ -1,8 +1,6 @@
 //! What an operator may rely on: `controller.toml` tells the truth, a mistake is refused with a line that names it, a flag
 //! wins over a variable over the file, and the exit status says which kind of failure it was.
 
-#![allow(clippy::unwrap_used, clippy::panic)] // Clippy knows the test functions, not the functions that help them.
-
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::ffi::OsString;

@@ -3,8 +3,6 @@
 //! A child process, this same binary, writes from several threads and says on its standard output what was acknowledged, each
 //! after the answer. The parent kills it at some moment, opens the file and compares. `OVERKEEP_KILLS` sets how many times.
 
-#![allow(clippy::unwrap_used, clippy::panic)] // a test that panics says so
-
 use std::{
     collections::{BTreeMap, BTreeSet},
     env,

@@ -1,5 +1,4 @@
 //! Credentials: what a claim finds in a certificate, which passwords may be set, and what a key set tells.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 use overkeep::{
     entity::{

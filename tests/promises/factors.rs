@@ -1,8 +1,6 @@
 //! What somebody may rely on who secures a log-in with codes or with tokens: a code counts once and only for its owner, guessing is
 //! slowed down, and of an external signer only what it signs itself, now, for us.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)] // a test that panics says so
-
 use std::{
     io::{BufRead, BufReader, Write},
     net::TcpListener,

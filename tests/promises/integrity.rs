@@ -1,7 +1,5 @@
 //! A file that is damaged on purpose: what is wrong is found, what has one right answer is mended, and a copy is the same as the file.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)] // a test that panics says so
-
 use std::{
     collections::BTreeMap,
     os::unix::fs::PermissionsExt,

@@ -1,5 +1,4 @@
 //! Keys, requests, certificates, chains, tokens and TLS, held against the `openssl` program wherever a format is shared.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 use overkeep::pki::jwt::{self, Signer, Verifier};
 use overkeep::pki::tls::{ServerLeaf, server_config};

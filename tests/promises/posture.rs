@@ -1,7 +1,5 @@
 //! An endpoint passes a posture check exactly when it is as the check demands, and nothing is kept of what does not exist.
 
-#![allow(clippy::unwrap_used)] // a test that panics says so
-
 use std::{
     sync::{Arc, Mutex},
     time::{Duration, Instant},

@@ -1,8 +1,6 @@
 //! What the filter language promises: the answers recorded from the original controller, with the deliberate differences, and
 //! properties that hold for any text and any condition.
 
-#![allow(clippy::expect_used, clippy::indexing_slicing, reason = "helpers of tests fail by panicking, as tests do")]
-
 use std::{borrow::Cow, cmp::Ordering, collections::BTreeMap, thread};
 
 use overkeep::query::*;

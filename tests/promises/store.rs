@@ -1,7 +1,5 @@
 //! What the store promises to those above it, on kinds made for the purpose.
 
-#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)] // a test that panics says so
-
 use std::{
     collections::{BTreeMap, BTreeSet},
     io,
