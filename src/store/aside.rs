@@ -12,8 +12,7 @@ use std::{
 
 use redb::StorageBackend;
 
-/// The unit in which changes are kept, in bytes.
-const BLOCK: u64 = 4096;
+use super::sums::BLOCK;
 
 /// What a database sees of the file.
 #[derive(Debug)]

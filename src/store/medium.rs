@@ -30,7 +30,7 @@ use super::{
 };
 
 /// The size of a page; the first one says where the current state is.
-const PAGE: usize = 4096;
+const PAGE: usize = BLOCK as usize;
 /// Where the first page says which of two states is the current one: one byte, which no disk writes by halves.
 const CHOICE: usize = 9;
 

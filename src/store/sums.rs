@@ -6,7 +6,7 @@ use std::sync::{
     atomic::{AtomicU32, Ordering::Relaxed},
 };
 
-/// The unit of what is known, in bytes; that of the library's pages.
+/// The unit of what is known of a file and what is changed in it, in bytes; that of the library's pages.
 pub const BLOCK: u64 = 4096;
 /// In the place of a checksum: nothing is known.
 const UNKNOWN: u32 = 0;
