@@ -22,6 +22,9 @@ const PREFIX: &str = "overkeep-";
 const SUFFIX: &str = ".snapshot";
 /// It is looked this often whether one is due.
 const TICK: Duration = Duration::from_secs(20);
+/// Before another try after one that failed, unless the schedule is tighter: a disk that is full is not to be filled again and again, for
+/// others need what is left of it.
+const PAUSE: Duration = Duration::from_secs(600);
 
 /// When snapshots are made, and where.
 pub struct Schedule {
@@ -45,10 +48,9 @@ impl Schedule {
     /// The system gives no thread.
     pub fn start(self) -> io::Result<Background> {
         Background::start("snapshots", move |watch| {
-            if let Err(error) = self.round(watch) {
-                tracing::error!(%error, directory = %self.directory.display(), "a snapshot on schedule failed; it is tried again");
-            }
-            TICK
+            let Err(error) = self.round(watch) else { return TICK };
+            tracing::error!(%error, directory = %self.directory.display(), "a snapshot on schedule failed; it is tried again");
+            PAUSE.min(self.interval)
         })
     }
 
@@ -65,6 +67,8 @@ impl Schedule {
         if last.is_some_and(|last| now.since(last) < self.interval) {
             return Ok(None);
         }
+        // Attempts that were cut off may have left what takes the room that this one needs.
+        self.remove(self.cut_off()?)?;
         let to = self.directory.join(format!("{PREFIX}{}{SUFFIX}", now.to_string().replace([':', '-'], "")));
         match self.maintenance.snapshot_to(&to, watch) {
             Err(Error::Refused(Refusal::RateLimited)) => return Ok(None),
@@ -75,14 +79,17 @@ impl Schedule {
         Ok(Some(to))
     }
 
-    /// Removes the oldest beyond those that are kept, and what an attempt left behind that was cut off.
+    /// Removes the oldest beyond those that are kept.
     fn let_go(&self, now: Timestamp) -> Result<()> {
         let mut made = self.made()?;
         // Those from the future first: a clock that was wrong made them, and they are not to push out what is made now.
         made.sort_by_key(|(at, _)| (*at <= now, *at));
         let many = made.len().saturating_sub(self.keep);
-        let old = made.into_iter().take(many).map(|(_, path)| path);
-        old.chain(self.cut_off()?).try_for_each(|path| fs::remove_file(path).map_err(|e| self.failed(&e)))
+        self.remove(made.into_iter().take(many).map(|(_, path)| path))
+    }
+
+    fn remove(&self, files: impl IntoIterator<Item = PathBuf>) -> Result<()> {
+        files.into_iter().try_for_each(|path| fs::remove_file(path).map_err(|e| self.failed(&e)))
     }
 
     /// The snapshots that are there, and their times.

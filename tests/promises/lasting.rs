@@ -78,8 +78,9 @@ fn snapshots_are_made_on_schedule_and_only_they_are_ever_removed() {
     assert_eq!(names(&directory), expected);
     assert_eq!(schedule().round(&watch).unwrap(), None);
 
-    // Where none can be made, none is lost.
+    // Where none can be made, none is lost, and nothing that was cut off takes room.
     clock.advance(Duration::from_secs(3600));
+    fs::write(directory.join("overkeep-20200101T000000.000Z.snapshot.unfinished"), "cut off").unwrap();
     watch.stop();
     assert!(schedule().round(&watch).is_err());
     assert_eq!(names(&directory), expected);
