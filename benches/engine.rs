@@ -4,7 +4,7 @@
 
 #![allow(clippy::indexing_slicing)] // a bench that panics says so
 
-#[path = "scale/dice.rs"]
+#[path = "common/dice.rs"]
 mod dice;
 
 use dice::Dice;

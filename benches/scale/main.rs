@@ -10,6 +10,7 @@
 
 mod client;
 mod corpus;
+#[path = "../common/dice.rs"]
 mod dice;
 mod fairness;
 mod floors;
