@@ -167,6 +167,17 @@ fn patient_guessing_is_limited_by_the_day() {
 }
 
 #[test]
+fn a_clock_that_is_put_back_lets_nobody_wait_until_it_is_then_again() {
+    let (mut ann, earlier) = (owner(), -24 * 60 * 60);
+    for (time, wrong) in [(0, ann.wrong(0)), (earlier, ann.wrong(earlier))] {
+        for _ in 0..20 {
+            assert_eq!(ann.enter(&wrong, time), Err(WRONG));
+        }
+        assert_eq!(ann.enter(&wrong, time), Err(Error::Busy { retry_after: 300 }));
+    }
+}
+
+#[test]
 fn how_many_codes_may_be_wrong_is_for_the_operator_to_say() {
     let mut ann = owner_within(&config::Codes { wrong_per_5_minutes: 3, wrong_per_day: 5 });
     let wrong = ann.wrong(0);
