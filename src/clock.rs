@@ -92,6 +92,12 @@ impl Timestamp {
     pub fn since(self, earlier: Timestamp) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0).try_into().unwrap_or(0))
     }
+
+    /// How far the two are apart, whichever is first. For what rests for some time by the host's clock: if that is put back, nothing is to
+    /// rest until it has caught up.
+    pub fn apart(self, other: Timestamp) -> Duration {
+        Duration::from_millis(self.0.abs_diff(other.0))
+    }
 }
 
 /// A duration in milliseconds; more than fits an `i64` is more than any `Timestamp` can use.

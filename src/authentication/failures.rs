@@ -77,8 +77,7 @@ impl WrongCodes {
     fn wait(&self, wrong: &[Timestamp], now: Timestamp) -> Option<Duration> {
         let over = |(most, within): (usize, Duration)| {
             let first = wrong.len().checked_sub(most).and_then(|at| wrong.get(at))?;
-            // One from the future was tried before the clock was put back; nobody is to wait until that comes again.
-            within.checked_sub(now.since(*first)).filter(|left| !left.is_zero() && *first <= now)
+            within.checked_sub(now.apart(*first)).filter(|left| !left.is_zero())
         };
         self.limits.into_iter().filter_map(over).max()
     }

@@ -120,7 +120,7 @@ impl Source {
     fn find(&self, id: &str, now: Timestamp, settings: &config::KeySets) -> Option<(Verifier, Duration)> {
         self.with(|state| {
             let (keys, at) = state.keys.as_ref()?;
-            let age = now.since(*at);
+            let age = now.apart(*at);
             keys.get(id).filter(|_| age <= settings.lifetime.duration()).map(|key| (key.clone(), age))
         })
     }
@@ -128,8 +128,8 @@ impl Source {
     fn is_due(&self, now: Timestamp, settings: &config::KeySets) -> bool {
         self.with(|state| match state.tried {
             None => true,
-            Some((at, true)) => now.since(at) >= settings.pause.duration(),
-            Some((at, false)) => now.since(at) >= settings.pause_after_failure.duration(),
+            Some((at, true)) => now.apart(at) >= settings.pause.duration(),
+            Some((at, false)) => now.apart(at) >= settings.pause_after_failure.duration(),
         })
     }
 

@@ -101,8 +101,7 @@ impl Book {
     }
 
     fn due(&mut self, now: Timestamp) -> Vec<Count> {
-        // If it was written in the future, the clock was put back since.
-        if self.counted.is_empty() || self.written_at.is_some_and(|at| at <= now && now.since(at) < REST) {
+        if self.counted.is_empty() || self.written_at.is_some_and(|at| now.apart(at) < REST) {
             return Vec::new();
         }
         self.written_at = Some(now);

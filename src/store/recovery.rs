@@ -36,9 +36,7 @@ impl<'c> Recovery<'c> {
             self.core.fail(reason);
         }
         let now = self.core.clock.now();
-        // A clock that was set back makes no difference.
-        let rested = now < self.tried || now.since(self.tried) >= self.retry;
-        if self.core.refusal().is_some() && rested {
+        if self.core.refusal().is_some() && now.apart(self.tried) >= self.retry {
             self.attempt();
         }
     }

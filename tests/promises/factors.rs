@@ -439,6 +439,8 @@ fn a_withdrawn_key_stops_working_whatever_the_endpoint_does() {
     assert!(!realm.enter(&good, 301));
     keys.be(Manner::Keys(idp.keys().to_string()));
     assert!(realm.enter(&good, 310));
+    keys.be(Manner::Silent);
+    assert!(!realm.enter(&good, -301), "nor does a clock that is put back keep it alive");
 }
 
 #[test]
