@@ -9,11 +9,7 @@ use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable, TableDefi
 use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Watch,
-    open::{FORMAT, META},
-    tables::broken,
-};
+use super::{Watch, open::META, tables::broken};
 use crate::{
     clock::Timestamp,
     error::{Error, Result},
@@ -26,7 +22,7 @@ const RECORDS: &str = "records.";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Manifest {
-    /// The layout of the file.
+    /// What a release must know to open the file.
     pub format: u32,
     /// The release that made it.
     pub release: String,
@@ -39,8 +35,8 @@ pub struct Manifest {
 
 impl Manifest {
     /// The manifest of a file with these rows, made now.
-    pub(super) fn of(rows: Sum, now: Timestamp) -> Result<Self> {
-        Self::over(rows, FORMAT, env!("CARGO_PKG_VERSION").into(), now)
+    pub(super) fn of(rows: Sum, format: u32, now: Timestamp) -> Result<Self> {
+        Self::over(rows, format, env!("CARGO_PKG_VERSION").into(), now)
     }
 
     /// The same manifest, if it is the one of these rows.

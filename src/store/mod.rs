@@ -63,7 +63,7 @@ pub use index::{IndexEntry, entries};
 pub use integrity::{Finding, Place, Report};
 pub use kept::{Kept, Mark, Moment, Noting};
 pub use manifest::Manifest;
-pub use open::{OpenError, beside};
+pub use open::{Format, OpenError, beside};
 pub use read::Read;
 pub use registry::{Edge, Entry, Rule, Target};
 pub use select::{Page, Plan, Scope, is_brief};
@@ -72,7 +72,7 @@ pub use watch::Watch;
 
 use self::{
     core::{Core, closed},
-    open::Opened,
+    open::{Opened, Others},
     registry::Registry,
     tables::Table,
     turn::{Turn, Turns},
@@ -168,7 +168,19 @@ impl Store {
     /// # Errors
     /// See [`OpenError`].
     pub fn look(path: &Path, kinds: &'static [Entry], options: Options) -> Result<Self, OpenError> {
-        let opened = open::aside(path, options.cache_bytes, &names(kinds))?;
+        Self::aside(path, Others::MayLook, kinds, options)
+    }
+
+    /// The same, and nobody else looks at it meanwhile: for whoever makes another file of it to take its place.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn look_alone(path: &Path, kinds: &'static [Entry], options: Options) -> Result<Self, OpenError> {
+        Self::aside(path, Others::Nobody, kinds, options)
+    }
+
+    fn aside(path: &Path, others: Others, kinds: &'static [Entry], options: Options) -> Result<Self, OpenError> {
+        let opened = open::aside(path, others, options.cache_bytes, &names(kinds))?;
         Self::start(opened, path, kinds, options)
     }
 

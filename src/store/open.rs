@@ -10,18 +10,37 @@ use std::{
     sync::Arc,
 };
 
-use redb::{Database, DatabaseError, ReadableDatabase, StorageBackend, TableDefinition, TableHandle, backends::FileBackend};
+use redb::{
+    Database, DatabaseError, ReadTransaction, ReadableDatabase, StorageBackend, TableDefinition, TableHandle, backends::FileBackend,
+};
 
 use super::{
     aside::Aside,
     medium::{Grip, Medium},
 };
 
-/// The layout of tables and keys. Records carry versions of their own.
-pub const FORMAT: u32 = 1;
+/// What a release must know to open a file; a file has the oldest that says what is in it. Records carry versions of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// The layout of tables and keys.
+    First = 1,
+    /// The same, with settings that are sealed: a release that knows nothing of that would take it for damage.
+    Sealed = 2,
+}
+
+impl Format {
+    /// As it stands in the file.
+    pub fn bytes(self) -> [u8; 4] {
+        (self as u32).to_le_bytes()
+    }
+}
+
+/// A file may have any format up to this.
+const NEWEST: u32 = Format::Sealed as u32;
 /// About the file itself.
 pub const META: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("meta");
-const FORMAT_KEY: &[u8] = b"format";
+/// The row that holds its format.
+pub const FORMAT: &[u8] = b"format";
 /// The first bytes of every redb file.
 const MAGIC: &[u8] = b"redb\x1A\x0A\xA9\x0D\x0A";
 
@@ -89,14 +108,23 @@ pub fn verified(path: &Path, cache: usize, tables: &[String]) -> Result<(Opened,
     Ok((prepared(opened, path, tables)?, whole))
 }
 
+/// Who may have a file open that is only looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Others {
+    /// Whoever only looks at it as well.
+    MayLook,
+    Nobody,
+}
+
 /// Opens the file at a path to look at it, after every page of it was checked. What is written stays in memory.
-pub fn aside(path: &Path, cache: usize, tables: &[String]) -> Result<Opened, OpenError> {
+pub fn aside(path: &Path, others: Others, cache: usize, tables: &[String]) -> Result<Opened, OpenError> {
     let file = File::open(path).map_err(|reason| io_error(path, reason))?;
     if magic(&file, path)? != MAGIC {
         return Err(OpenError::NotOurs(path.into()));
     }
     // A controller holds it alone.
-    file.try_lock_shared().map_err(|_| OpenError::Locked(path.into()))?;
+    let locked = if others == Others::MayLook { file.try_lock_shared() } else { file.try_lock() };
+    locked.map_err(|_| OpenError::Locked(path.into()))?;
     let mut opened = on(Aside::new(file).map_err(|reason| io_error(path, reason))?, path, cache, Pages::Unchecked)?;
     // Before anything is written, be it in memory: that gives pages new checksums.
     let whole = verify(&mut opened.1, path)?;
@@ -192,9 +220,10 @@ fn prepared((medium, database): Opened, path: &Path, tables: &[String]) -> Resul
         || -> Result<Vec<String>, redb::Error> { Ok(database.begin_read()?.list_tables()?.map(|table| table.name().to_owned()).collect()) };
     let present = present().map_err(|e| damaged(path, e))?;
     if !present.is_empty() {
-        let found = format(&database).map_err(|e| damaged(path, e))?.ok_or_else(|| OpenError::NotOurs(path.into()))?;
-        if found > FORMAT {
-            return Err(OpenError::Newer { path: path.into(), found, known: FORMAT });
+        let found = database.begin_read().map_err(redb::Error::from).and_then(|from| format(&from)).map_err(|e| damaged(path, e))?;
+        let found = found.ok_or_else(|| OpenError::NotOurs(path.into()))?;
+        if found > NEWEST {
+            return Err(OpenError::Newer { path: path.into(), found, known: NEWEST });
         }
     }
     if tables.iter().all(|table| present.contains(table)) {
@@ -205,7 +234,9 @@ fn prepared((medium, database): Opened, path: &Path, tables: &[String]) -> Resul
         for table in tables {
             transaction.open_table(TableDefinition::<&[u8], &[u8]>::new(table))?;
         }
-        transaction.open_table(META)?.insert(FORMAT_KEY, FORMAT.to_le_bytes().as_slice())?;
+        if present.is_empty() {
+            transaction.open_table(META)?.insert(FORMAT, Format::First.bytes().as_slice())?;
+        }
         Ok(transaction.commit()?)
     };
     complete().map_err(|e| OpenError::Io { path: path.into(), reason: io::Error::other(e.to_string()) })?;
@@ -213,12 +244,12 @@ fn prepared((medium, database): Opened, path: &Path, tables: &[String]) -> Resul
 }
 
 /// The format of a file that has tables; nothing if it is none of ours.
-fn format(database: &Database) -> Result<Option<u32>, redb::Error> {
-    let meta = match database.begin_read()?.open_table(META) {
+pub fn format(from: &ReadTransaction) -> Result<Option<u32>, redb::Error> {
+    let meta = match from.open_table(META) {
         Err(redb::TableError::TableDoesNotExist(_) | redb::TableError::TableTypeMismatch { .. }) => return Ok(None),
         other => other?,
     };
-    Ok(meta.get(FORMAT_KEY)?.and_then(|value| value.value().try_into().ok()).map(u32::from_le_bytes))
+    Ok(meta.get(FORMAT)?.and_then(|value| value.value().try_into().ok()).map(u32::from_le_bytes))
 }
 
 fn failed(path: &Path, error: DatabaseError) -> OpenError {

@@ -15,7 +15,7 @@ use super::{
     Manifest, Store, Watch,
     history::ANCHOR,
     manifest::{Sum, tables},
-    open::{self, META},
+    open::{self, FORMAT, META},
     tables::broken,
 };
 use crate::error::{Error, Result};
@@ -39,7 +39,8 @@ impl Store {
     pub fn snapshot(&self, to: &Path, watch: &Watch) -> Result<Manifest> {
         let core = &self.0.core;
         let from = core.database()?.begin_read().map_err(broken)?;
-        copy(&from, to, watch, |sum| Manifest::of(sum, core.clock.now()))
+        let format = open::format(&from).map_err(broken)?.ok_or_else(|| failed("the file has no format"))?;
+        copy(&from, to, watch, |sum| Manifest::of(sum, format, core.clock.now()))
     }
 
     /// Copies a snapshot, which this store is one of, as [`Store::snapshot`] does. What comes of it is a snapshot too, until it is opened
@@ -76,7 +77,7 @@ fn copy(from: &ReadTransaction, to: &Path, watch: &Watch, seal: impl FnOnce(Sum)
     let names = tables(from)?;
     let (_, mut database) = open::file(&unfinished.0, CACHE, &names).map_err(failed)?;
     let manifest = seal(write(from, &database, &names, watch)?)?;
-    carry_anchor(from, &database).map_err(failed)?;
+    carry(from, &database).map_err(failed)?;
     manifest.store(&database)?;
     database.compact().map_err(failed)?;
     drop(database);
@@ -105,12 +106,16 @@ fn write(from: &ReadTransaction, into: &Database, names: &[String], watch: &Watc
     Ok(sum)
 }
 
-/// Takes along what the first row of the history is chained to, which stands in the table about the file itself.
-fn carry_anchor(from: &ReadTransaction, into: &Database) -> Result<(), redb::Error> {
+/// Takes along what the table about the file itself says that holds of a copy as well: the format, and what the first row of the history
+/// is chained to.
+fn carry(from: &ReadTransaction, into: &Database) -> Result<(), redb::Error> {
     let meta = from.open_table(META)?;
-    let Some(anchor) = meta.get(ANCHOR)? else { return Ok(()) };
     let transaction = into.begin_write()?;
-    transaction.open_table(META)?.insert(ANCHOR, anchor.value())?;
+    for key in [FORMAT, ANCHOR] {
+        if let Some(value) = meta.get(key)? {
+            transaction.open_table(META)?.insert(key, value.value())?;
+        }
+    }
     Ok(transaction.commit()?)
 }
 

@@ -8,8 +8,9 @@ use std::{
 };
 
 use super::{
-    Event, Read, codec, delete,
+    Event, Format, Read, codec, delete,
     index::{self, IndexEntry},
+    open::FORMAT,
     tables::{RowsMut, Table},
 };
 use crate::{
@@ -86,6 +87,14 @@ impl Tx<'_> {
             Some(value) => self.rows.insert(Table::Settings, name.as_bytes(), value),
             None => self.rows.remove(Table::Settings, name.as_bytes()),
         }
+    }
+
+    /// Says what a release must know from now on to open the file, or a copy of it.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn set_format(&self, format: Format) -> Result<()> {
+        self.rows.insert(Table::Meta, FORMAT, &format.bytes())
     }
 
     /// Deletes one record, whoever refers to it.

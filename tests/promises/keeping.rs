@@ -164,7 +164,7 @@ fn what_is_damaged_is_never_put_in_the_place_of_the_file() {
     };
     fs::write(kept.path("bad"), &good).unwrap();
     kept.tamper("bad", "meta", |meta| drop(meta.insert(b"format".as_slice(), 7_u32.to_le_bytes().as_slice()).unwrap()));
-    refused(1, "it has format 7, this release reads up to 1");
+    refused(1, "it has format 7, this release reads up to 2");
     fs::write(kept.path("bad"), &good).unwrap();
     kept.tamper("bad", "settings", |settings| drop(settings.insert(b"seal".as_slice(), b"another key".as_slice()).unwrap()));
     refused(3, "not what the manifest says");

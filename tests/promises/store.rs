@@ -784,10 +784,10 @@ fn the_file_is_for_its_owner_and_for_one_process() {
     let database = Database::open(&path).unwrap();
     let transaction = database.begin_write().unwrap();
     let meta = TableDefinition::<&[u8], &[u8]>::new("meta");
-    transaction.open_table(meta).unwrap().insert(b"format".as_slice(), 2_u32.to_le_bytes().as_slice()).unwrap();
+    transaction.open_table(meta).unwrap().insert(b"format".as_slice(), 3_u32.to_le_bytes().as_slice()).unwrap();
     transaction.commit().unwrap();
     drop(database);
-    assert!(matches!(second(&path), OpenError::Newer { found: 2, known: 1, .. }));
+    assert!(matches!(second(&path), OpenError::Newer { found: 3, known: 2, .. }));
 }
 
 #[test]
