@@ -18,7 +18,7 @@ use uuid::Uuid;
 use crate::{
     access::Access,
     authentication::{Codes, Passwords, Refusals, Sessions, Tokens},
-    change::{self, Administrator, Certificates, Changes, KINDS, Surroundings, certificates},
+    change::{self, Administrator, Certificates, Changes, KINDS, Surroundings, Vault, certificates},
     clock::Clock,
     config::{self, Config},
     entity::Author,
@@ -133,10 +133,11 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let passwords = Passwords::new(config.passwords.slots, config.passwords.queue, config.passwords.cost)?;
     let network = Network;
     let store = open(config, &clock, &network)?;
+    let vault = vault(config, &store)?;
     maintenance::before_upgrade(&store, &config.data)?;
-    let generated = if store.is_new() { fill(config, &store, &passwords, bound)? } else { None };
+    let generated = if store.is_new() { fill(config, &store, &vault, &passwords, bound)? } else { None };
     maintenance::upgraded(&store)?;
-    let certificates = Arc::new(Certificates::open(&store, config.advertised(bound), files(config))?);
+    let certificates = Arc::new(Certificates::open(&store, &vault, config.advertised(bound), files(config))?);
     certificates.renew(clock.now())?;
     let holdings = certificates.holdings().clone();
     let tls = pki::tls::server_config(holdings.leaf())?;
@@ -147,7 +148,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let doubtful = bell.clone();
     let posture = Posture::following(&store, access.clone(), clock.clone(), move |doubt| doubtful.ring(doubt));
     let changes = Changes::new(store.clone(), surroundings(config, holdings.clone(), advertised.clone()));
-    let maintenance = Maintenance::new(store.clone(), clock.clone(), &config.data);
+    let maintenance = Maintenance::new(store.clone(), vault.clone(), clock.clone(), &config.data);
     let owner = Host {
         store: store.by(Author::local()),
         changes: changes.by(Author::local()),
@@ -174,7 +175,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         history: config.history.clone(),
         refusals: refusals.clone(),
     };
-    let codes = Codes::new(change::seal(&store)?, &config.codes);
+    let codes = Codes::new(change::seal(&store, &vault)?, &config.codes);
     let interfaces = Interfaces::new()?;
     let services = Arc::new(Services {
         store: store.clone(),
@@ -265,13 +266,14 @@ pub fn host(config: &Config) -> Result<Host, NotStarted> {
     pki::jwt::install();
     let clock = Clock::system();
     let store = open(config, &clock, &Network)?.by(Author::local());
+    let vault = vault(config, &store)?;
     let passwords = Passwords::new(config.passwords.slots, config.passwords.queue, config.passwords.cost)?;
-    let open = |files| Certificates::open(&store, config.advertised(config.listen), files);
+    let open = |files| Certificates::open(&store, &vault, config.advertised(config.listen), files);
     // Files that cannot be used must keep nobody from getting in again.
     let certificates = Arc::new(open(files(config)).or_else(|_| open(None))?);
     let changes = Changes::new(store.clone(), surroundings(config, certificates.holdings().clone(), String::new()));
     let access = Access::following(&store, clock.clone())?;
-    let maintenance = Maintenance::new(store.clone(), clock.clone(), &config.data);
+    let maintenance = Maintenance::new(store.clone(), vault, clock.clone(), &config.data);
     Ok(Host { store, changes, passwords, certificates, access, maintenance, posture: None, clock })
 }
 
@@ -308,12 +310,20 @@ fn open(config: &Config, clock: &Clock, network: &Network) -> Result<Store, NotS
     Store::open(&config.data, KINDS, options).map_err(|e| NotStarted(format!("data: {e}")))
 }
 
+/// How the controller's secrets lie in the file, or are to lie in it if it is new.
+fn vault(config: &Config, store: &Store) -> Result<Vault, NotStarted> {
+    let passphrase = config.passphrase().map_err(|e| NotStarted(e.to_string()))?;
+    let vault = if store.is_new() { Vault::new(passphrase.as_ref()) } else { Vault::open(store, passphrase.as_ref()) };
+    Ok(vault?)
+}
+
 /// Fills a new file. Answers the administrator's password if it was made up.
-fn fill(config: &Config, store: &Store, passwords: &Passwords, bound: SocketAddr) -> Result<Option<String>, NotStarted> {
+fn fill(config: &Config, store: &Store, vault: &Vault, passwords: &Passwords, bound: SocketAddr) -> Result<Option<String>, NotStarted> {
     let given = config.admin_password().map_err(|e| NotStarted(e.to_string()))?;
     let generated = given.is_none().then(|| Uuid::new_v4().simple().to_string());
     let password = passwords.hash_now(given.as_deref().or(generated.as_deref()).unwrap_or_default())?;
-    change::first_start(store, certificates::hosts(&config.advertised(bound)), Administrator { username: ADMINISTRATOR.into(), password })?;
+    let administrator = Administrator { username: ADMINISTRATOR.into(), password };
+    change::first_start(store, vault, certificates::hosts(&config.advertised(bound)), administrator)?;
     Ok(generated)
 }
 

@@ -11,7 +11,7 @@ use std::{
 
 use overkeep::{
     authentication::Passwords,
-    change::{self, Administrator, Certificates, KINDS, Lifecycle},
+    change::{self, Administrator, Certificates, KINDS, Lifecycle, Vault},
     clock::Timestamp,
     entity::{
         Authenticator, Credential, EdgeRouter, EdgeRouterPolicy, Facts, Id, Identity, PolicyType, Record, Roles, Semantic, Service,
@@ -80,7 +80,8 @@ pub fn build(directory: &Path, size: Size) -> Corpus {
     let store = Store::open(&file, KINDS, Options::default()).expect("a file");
     let password = Passwords::new(1, 1, COST).and_then(|passwords| passwords.hash_now(PASSWORD)).expect("a hash");
     let hosts = AlternativeNames::of_hosts(["127.0.0.1", "localhost", "::1"]);
-    change::first_start(&store, hosts, Administrator { username: "admin".into(), password: password.clone() }).expect("a controller");
+    change::first_start(&store, &Vault::default(), hosts, Administrator { username: "admin".into(), password: password.clone() })
+        .expect("a controller");
     let mut build = Build { store: &store, dice: Dice::new(), now: Timestamp::from_millis(0), record_bytes: 0 };
     build.now = store.read(|tx| Ok(tx.now())).expect("the time");
     let identities = build
@@ -153,7 +154,7 @@ impl Build<'_> {
 
     /// Certificates of the controller's authority for the first identities, all with one key.
     fn certificates(&mut self, identities: &[String]) -> Vec<Credentials> {
-        let certificates = Certificates::open(self.store, Vec::new(), None).expect("keys");
+        let certificates = Certificates::open(self.store, &Vault::default(), Vec::new(), None).expect("keys");
         let authority = certificates.holdings().authority();
         let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).expect("a key");
         let request = rcgen::CertificateParams::default().serialize_request(&key).and_then(|request| request.pem()).expect("a request");

@@ -3,7 +3,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::issuer;
+use super::{
+    issuer,
+    vault::{Secret, Vault},
+};
 use crate::{
     clock::Timestamp,
     config::Address,
@@ -13,8 +16,6 @@ use crate::{
     store::{Read, Store, Tx},
 };
 
-/// The setting under which keys and certificates are stored.
-const MATERIAL: &str = "pki";
 /// This host itself, whatever clients elsewhere are told.
 const HERE: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 const DAY: i64 = 24 * 60 * 60;
@@ -32,6 +33,7 @@ pub struct Useless {
 /// Looks after the certificates of a controller.
 pub struct Certificates {
     store: Store,
+    vault: Vault,
     holdings: Arc<Holdings>,
     /// Where clients are sent.
     advertised: Vec<Address>,
@@ -40,20 +42,19 @@ pub struct Certificates {
 }
 
 impl Certificates {
-    /// Opens what a store holds, with the certificate of somebody else for the listener, if there are files of one.
+    /// Opens what a store holds in this vault, with the certificate of somebody else for the listener, if there are files of one.
     ///
     /// # Errors
     /// Keys are missing or cannot be read, or the files do not hold what they should.
-    pub fn open(store: &Store, advertised: Vec<Address>, mut files: Option<Files>) -> Result<Self> {
-        let material = store.read(stored)?.ok_or_else(|| Error::Storage("the file holds no keys".into()))?;
-        let material = material.map_err(|e| Error::Storage(format!("the stored keys: {e}")))?;
+    pub fn open(store: &Store, vault: &Vault, advertised: Vec<Address>, mut files: Option<Files>) -> Result<Self> {
+        let material = store.read(|read| stored(read, vault))?.ok_or_else(|| Error::Storage("the file holds no keys".into()))?;
         let holdings = Holdings::open(material).map_err(|e| Error::Storage(format!("keys and certificates: {e}")))?;
         let unusable = |reason: String| Error::invalid("tls.certificate", reason, "");
         if let Some(external) = files.as_mut().map(Files::changed).transpose().map_err(unusable)?.flatten() {
             holdings.replace_external(external).map_err(|e| unusable(e.to_string()))?;
         }
         let (holdings, files) = (Arc::new(holdings), files.map(Mutex::new));
-        Ok(Self { store: store.clone(), holdings, advertised, files, noticed: Mutex::default() })
+        Ok(Self { store: store.clone(), vault: vault.clone(), holdings, advertised, files, noticed: Mutex::default() })
     }
 
     /// The certificates, ready for use.
@@ -189,8 +190,8 @@ impl Certificates {
     }
 
     fn take(&self, next: Next<'_>) -> Result<()> {
-        let stored = next.material().clone();
-        self.store.write_blocking(move |tx| keep(tx, &stored))?;
+        let (stored, vault) = (next.material().clone(), self.vault.clone());
+        self.store.write_blocking(move |tx| keep(tx, &vault, &stored))?;
         next.adopt().map_err(broken)
     }
 }
@@ -204,16 +205,18 @@ pub fn hosts(advertised: &[Address]) -> AlternativeNames {
     AlternativeNames::of_hosts(advertised.iter().map(Address::host).chain(HERE))
 }
 
-/// The stored keys and certificates, if there are any, or why they cannot be read.
+/// The stored keys and certificates, if there are any.
 ///
 /// # Errors
-/// The file cannot be read.
-pub fn stored(read: &Read<'_>) -> Result<Option<serde_json::Result<Material>>> {
-    Ok(read.setting(MATERIAL)?.map(|text| serde_json::from_slice(&text)))
+/// [`Error::Damaged`] if they are not what was stored; the file cannot be read.
+pub fn stored(read: &Read<'_>, vault: &Vault) -> Result<Option<Material>> {
+    let Some(text) = vault.find(read, Secret::MATERIAL)? else { return Ok(None) };
+    // Not why: that may repeat what stands there.
+    serde_json::from_slice(&text).map(Some).map_err(|_| Secret::MATERIAL.damaged("they cannot be read"))
 }
 
 /// Stores keys and certificates.
-pub(super) fn keep(tx: &Tx<'_>, material: &Material) -> Result<()> {
+pub(super) fn keep(tx: &Tx<'_>, vault: &Vault, material: &Material) -> Result<()> {
     let text = serde_json::to_vec(material).map_err(|e| Error::Internal(format!("storing keys: {e}")))?;
-    tx.set_setting(MATERIAL, Some(&text))
+    vault.keep(tx, Secret::MATERIAL, &text)
 }

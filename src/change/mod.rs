@@ -23,14 +23,16 @@ mod service;
 pub mod session_certificate;
 mod terminator;
 mod transit_router;
+mod vault;
 
 use std::{fmt, ops::Deref, sync::Arc, time::Duration};
 
 pub use certificates::{Certificates, Useless};
 pub use draft::Draft;
-pub use first_start::{Administrator, first_start, seal};
+pub use first_start::{Administrator, first_start, seal, stored_seal};
 pub use lifecycle::Lifecycle;
 pub use registry::KINDS;
+pub use vault::Vault;
 
 use crate::{
     clock::Timestamp,

@@ -90,10 +90,14 @@ impl Check {
     /// # Errors
     /// One line.
     pub fn act(self, environment: &[(OsString, OsString)]) -> Acted {
-        let look = |file: &Path| watched(|watch| closed::check(file, watch)).map(|seen| told(&seen));
+        let config = self.which.config(environment)?;
+        let look = |file: &Path| {
+            let passphrase = config.passphrase()?;
+            watched(|watch| closed::check(file, passphrase.as_ref(), watch)).map(|seen| told(&seen))
+        };
         match &self.file {
             Some(file) => judged(look(file)),
-            None => running(&self.which.config(environment)?, &Command::Check, look),
+            None => running(&config, &Command::Check, look),
         }
     }
 }
@@ -104,7 +108,11 @@ impl Repair {
     /// # Errors
     /// One line.
     pub fn act(self, environment: &[(OsString, OsString)]) -> Acted {
-        running(&self.which.config(environment)?, &Command::Repair, |data| Ok(found(&watched(|watch| closed::repair(data, watch))?)))
+        let config = self.which.config(environment)?;
+        running(&config, &Command::Repair, |data| {
+            let passphrase = config.passphrase()?;
+            Ok(found(&watched(|watch| closed::repair(data, passphrase.as_ref(), watch))?))
+        })
     }
 }
 
@@ -114,11 +122,13 @@ impl Restore {
     /// # Errors
     /// One line.
     pub fn act(self, environment: &[(OsString, OsString)]) -> Acted {
+        let config = self.which.config(environment)?;
+        let passphrase = config.passphrase().map_err(|e| e.to_string())?;
         if self.verify_only {
-            return judged(watched(|watch| closed::verify(&self.snapshot, watch)).map(|seen| told(&seen)));
+            return judged(watched(|watch| closed::verify(&self.snapshot, passphrase.as_ref(), watch)).map(|seen| told(&seen)));
         }
-        let data = self.which.config(environment)?.data;
-        judged(watched(|watch| closed::restore(&self.snapshot, &data, Clock::system().now(), watch)).map(|(seen, aside)| {
+        let (data, now) = (config.data, Clock::system().now());
+        judged(watched(|watch| closed::restore(&self.snapshot, &data, passphrase.as_ref(), now, watch)).map(|(seen, aside)| {
             let mut lines = match told(&seen) {
                 Outcome::Done(lines) => lines,
                 problems @ Outcome::Problems(_) => return problems,

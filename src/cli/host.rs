@@ -25,6 +25,9 @@ pub struct Which {
     /// The controller's data file [env: OVERKEEP_DATA; default: overkeep.redb]
     #[arg(long, value_name = "FILE", global = true)]
     data: Option<String>,
+    /// The passphrase that seals the keys in the data file is in this file [env: OVERKEEP_PASSPHRASE_FILE; default: they are not sealed]
+    #[arg(long, value_name = "FILE", global = true)]
+    passphrase_file: Option<String>,
 }
 
 /// Get in again: list administrators, give one a new password, lift a lockout.
@@ -149,7 +152,8 @@ impl Which {
     /// # Errors
     /// One line.
     pub fn config(&self, environment: &[(OsString, OsString)]) -> Result<Config, String> {
-        let flags = self.data.clone().map(|data| ("data", data)).into_iter().collect();
+        let flags = [("data", self.data.clone()), ("passphrase-file", self.passphrase_file.clone())];
+        let flags = flags.into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
         Sources { file: self.config.clone(), environment, flags }.config().map_err(|refused| refused.to_string())
     }
 }

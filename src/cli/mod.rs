@@ -21,6 +21,7 @@ use crate::logging;
 mod file;
 mod history;
 mod host;
+mod passphrase;
 mod progress;
 pub mod run;
 
@@ -44,6 +45,7 @@ enum Command {
     Restore(file::Restore),
     History(history::History),
     Compact(file::Compact),
+    Passphrase(passphrase::Passphrase),
 }
 
 /// Does what this process was asked for. `start` runs a controller until it is told to stop; the log works by then.
@@ -73,6 +75,7 @@ pub fn act<E: Display>(
         Command::Restore(arguments) => tell(arguments.act(environment)),
         Command::History(arguments) => tell(arguments.act(environment)),
         Command::Compact(arguments) => tell(arguments.act(environment)),
+        Command::Passphrase(arguments) => tell(arguments.act(environment)),
     }
 }
 

@@ -46,6 +46,9 @@ pub struct Arguments {
     /// On the first start, read the administrator's password from this file [env: OVERKEEP_ADMIN_PASSWORD_FILE; default: generate one]
     #[arg(long, value_name = "FILE")]
     pub admin_password_file: Option<String>,
+    /// The passphrase that seals the keys in the data file is in this file [env: OVERKEEP_PASSPHRASE_FILE; default: they are not sealed]
+    #[arg(long, value_name = "FILE")]
+    pub passphrase_file: Option<String>,
 }
 
 impl Arguments {
@@ -56,6 +59,7 @@ impl Arguments {
             ("listen", self.listen),
             ("advertise", self.advertise),
             ("admin-password-file", self.admin_password_file),
+            ("passphrase-file", self.passphrase_file),
         ];
         let flags = flags.into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
         Sources { file: self.config, environment, flags }.config()

@@ -28,6 +28,7 @@ impl Config {
         vec![
             rule("data", blank_path(&self.data)),
             rule("admin-password-file", self.admin_password_file.as_deref().and_then(blank_path)),
+            rule("passphrase-file", self.passphrase_file.as_deref().and_then(blank_path)),
             rule("listen", self.unreachable()),
             rule("tls.certificate", alone(&self.tls.certificate, &self.tls.key, "tls.key")),
             rule("tls.key", alone(&self.tls.key, &self.tls.certificate, "tls.certificate")),

@@ -11,11 +11,14 @@ mod bounds;
 mod value;
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 pub use value::{Address, Span};
+
+use crate::pki::Passphrase;
 
 /// The whole configuration of a controller. Paths that are not absolute start at the working directory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -30,6 +33,8 @@ pub struct Config {
     pub advertise: Vec<Address>,
     /// Read by `Config::admin_password`, and only when there is no administrator yet.
     pub admin_password_file: Option<PathBuf>,
+    /// Read by `Config::passphrase`, whenever keys are needed.
+    pub passphrase_file: Option<PathBuf>,
     pub tls: Tls,
     pub log: Log,
     pub http: Http,
@@ -189,6 +194,7 @@ impl Default for Config {
             listen: SocketAddr::from(([127, 0, 0, 1], 1280)),
             advertise: Vec::new(),
             admin_password_file: None,
+            passphrase_file: None,
             tls: Tls::default(),
             log: Log { level: "info".into(), format: Format::Auto },
             http: Http {
@@ -248,15 +254,26 @@ impl Config {
     /// The administrator's first password out of `admin-password-file`, if one is named. One line end behind it is not
     /// part of it, everything else is. Never show it; the reason of a refusal does not.
     pub fn admin_password(&self) -> Result<Option<String>, Broken> {
-        let Some(path) = &self.admin_password_file else { return Ok(None) };
-        let refusal = |reason: String| Broken { key: "admin-password-file", reason: format!("{}: {reason}", path.display()) };
-        let text = std::fs::read_to_string(path).map_err(|error| refusal(error.to_string()))?;
-        let password = text.strip_suffix("\r\n").or_else(|| text.strip_suffix('\n')).unwrap_or(&text);
-        if !(5..=100).contains(&password.chars().count()) {
-            return Err(refusal("a password has 5 to 100 characters".into()));
-        }
-        Ok(Some(password.into()))
+        secret("admin-password-file", self.admin_password_file.as_deref(), "password", 5..=100)
     }
+
+    /// The passphrase out of `passphrase-file`, if one is named; what is part of it is as with the password.
+    pub fn passphrase(&self) -> Result<Option<Passphrase>, Broken> {
+        let text = secret("passphrase-file", self.passphrase_file.as_deref(), "passphrase", 8..=1000)?;
+        Ok(text.map(Passphrase::new))
+    }
+}
+
+/// The text in a file, if one is named, without the line end behind it. It must have so many characters.
+fn secret(key: &'static str, path: Option<&Path>, what: &str, length: RangeInclusive<usize>) -> Result<Option<String>, Broken> {
+    let Some(path) = path else { return Ok(None) };
+    let refusal = |reason: String| Broken { key, reason: format!("{}: {reason}", path.display()) };
+    let text = std::fs::read_to_string(path).map_err(|error| refusal(error.to_string()))?;
+    let secret = text.strip_suffix("\r\n").or_else(|| text.strip_suffix('\n')).unwrap_or(&text);
+    if !length.contains(&secret.chars().count()) {
+        return Err(refusal(format!("a {what} has {} to {} characters", length.start(), length.end())));
+    }
+    Ok(Some(secret.into()))
 }
 
 /// A value that may not be what it is: its key, and what is wrong.

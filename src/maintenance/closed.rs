@@ -9,9 +9,11 @@ use std::{
 
 use super::{new_snapshot, soundness};
 use crate::{
-    change::KINDS,
+    change::{KINDS, Vault},
     clock::Timestamp,
+    config::Broken,
     error::Error,
+    pki::Passphrase,
     store::{Finding, Manifest, Noted, OpenError, Options, Report, Store, Verified, Watch, beside},
 };
 
@@ -34,6 +36,12 @@ impl From<OpenError> for Failed {
     }
 }
 
+impl From<Broken> for Failed {
+    fn from(error: Broken) -> Self {
+        Self::Other(error.to_string())
+    }
+}
+
 impl From<Error> for Failed {
     fn from(error: Error) -> Self {
         Self::Other(error.to_string())
@@ -47,12 +55,12 @@ pub struct Found {
     pub report: Report,
 }
 
-/// Looks for everything that is wrong.
+/// Looks for everything that is wrong. Sealed keys are looked at if there is a passphrase.
 ///
 /// # Errors
-/// The file is damaged as a whole, or cannot be looked at.
-pub fn check(file: &Path, watch: &Watch) -> Result<Found, Failed> {
-    inspect(&look(file)?, file, watch)
+/// The file is damaged as a whole, or cannot be looked at; the passphrase is wrong.
+pub fn check(file: &Path, passphrase: Option<&Passphrase>, watch: &Watch) -> Result<Found, Failed> {
+    inspect(&look(file)?, file, passphrase, watch)
 }
 
 /// Follows the chain of its history.
@@ -75,13 +83,13 @@ pub fn snapshot(file: &Path, to: &Path, watch: &Watch) -> Result<Manifest, Faile
 /// Copies the file, byte for byte, to one with `.before-repair` behind its name, then mends what has one right answer.
 ///
 /// # Errors
-/// The file is damaged beyond that, or cannot be read or written.
-pub fn repair(file: &Path, watch: &Watch) -> Result<Report, Failed> {
+/// The file is damaged beyond that, or cannot be read or written; the passphrase is wrong.
+pub fn repair(file: &Path, passphrase: Option<&Passphrase>, watch: &Watch) -> Result<Report, Failed> {
     let held = hold(file)?;
     copy(file, &beside(file, ".before-repair")).map_err(|e| Failed::Other(format!("copying {} first: {e}", file.display())))?;
     drop(held);
     let (store, torn) = Store::open_verified(file, KINDS, Options::default())?;
-    let mended = soundness::repair(&store, watch);
+    let mended = Vault::look(&store, passphrase).and_then(|vault| soundness::repair(&store, vault.as_ref(), watch));
     store.close();
     let mut report = mended?;
     let pages = torn.then(|| Finding {
@@ -106,9 +114,9 @@ pub fn compact(file: &Path) -> Result<(u64, u64), Failed> {
 /// Looks whether a snapshot is whole and sound.
 ///
 /// # Errors
-/// It is damaged or no snapshot, or cannot be looked at.
-pub fn verify(snapshot: &Path, watch: &Watch) -> Result<Found, Failed> {
-    verified(snapshot, watch).map(|(_, found)| found)
+/// It is damaged or no snapshot, or cannot be looked at; the passphrase is wrong.
+pub fn verify(snapshot: &Path, passphrase: Option<&Passphrase>, watch: &Watch) -> Result<Found, Failed> {
+    verified(snapshot, passphrase, watch).map(|(_, found)| found)
 }
 
 /// Puts what a snapshot holds in the place of a data file, once it was found whole and sound; if it is not sound, the report says how and
@@ -116,10 +124,16 @@ pub fn verify(snapshot: &Path, watch: &Watch) -> Result<Found, Failed> {
 ///
 /// # Errors
 /// As [`verify`], a controller has the file open, or it cannot be replaced. Then it is as it was.
-pub fn restore(snapshot: &Path, file: &Path, now: Timestamp, watch: &Watch) -> Result<(Found, Option<PathBuf>), Failed> {
+pub fn restore(
+    snapshot: &Path,
+    file: &Path,
+    passphrase: Option<&Passphrase>,
+    now: Timestamp,
+    watch: &Watch,
+) -> Result<(Found, Option<PathBuf>), Failed> {
     // Held until the name is another file's, so that nobody begins to write to the one that goes.
     let held = if file.try_exists().map_err(|e| failed(file, e))? { Some(hold(file)?) } else { None };
-    let (store, found) = verified(snapshot, watch)?;
+    let (store, found) = verified(snapshot, passphrase, watch)?;
     if !found.report.findings.is_empty() {
         return Ok((found, None));
     }
@@ -130,6 +144,19 @@ pub fn restore(snapshot: &Path, file: &Path, now: Timestamp, watch: &Watch) -> R
     }
     restored?;
     Ok((found, aside))
+}
+
+/// Puts in the place of a file one in which the keys are sealed with the next passphrase, or lie as they are without one. Nothing of how
+/// they were before is in it: it is a copy without the pages that are not needed. A crash leaves the one or the other.
+///
+/// # Errors
+/// The file is damaged or in use, its passphrase is missing or wrong, or the other cannot be made. Then it is as it was.
+pub fn reseal(file: &Path, passphrase: Option<&Passphrase>, next: Option<&Passphrase>, watch: &Watch) -> Result<(), Failed> {
+    let store = Store::look_alone(file, KINDS, Options::default())?;
+    let (from, to) = (Vault::of(&store, passphrase)?, Vault::new(next)?);
+    store.write_blocking(move |tx| from.give(tx, &to))?;
+    store.snapshot(file, watch)?;
+    Ok(())
 }
 
 /// Takes the second name away again, if the file still has its first.
@@ -144,15 +171,19 @@ fn look(file: &Path) -> Result<Store, Failed> {
     Ok(Store::look(file, KINDS, Options::default())?)
 }
 
-fn inspect(store: &Store, file: &Path, watch: &Watch) -> Result<Found, Failed> {
+fn inspect(store: &Store, file: &Path, passphrase: Option<&Passphrase>, watch: &Watch) -> Result<Found, Failed> {
     let damaged = |error: Error| Failed::Damaged(format!("{} is damaged: {error}", file.display()));
     let manifest = store.manifest(watch).map_err(damaged)?;
-    Ok(Found { manifest, report: soundness::check(store, watch)? })
+    let vault = Vault::look(store, passphrase)?;
+    let mut report = soundness::check(store, vault.as_ref(), watch)?;
+    let is_plain = vault.is_some_and(|vault| !vault.is_sealed());
+    report.notes.extend((is_plain && passphrase.is_some()).then(|| "there is a passphrase, but the keys are not sealed".into()));
+    Ok(Found { manifest, report })
 }
 
-fn verified(snapshot: &Path, watch: &Watch) -> Result<(Store, Found), Failed> {
+fn verified(snapshot: &Path, passphrase: Option<&Passphrase>, watch: &Watch) -> Result<(Store, Found), Failed> {
     let store = look(snapshot)?;
-    let found = inspect(&store, snapshot, watch)?;
+    let found = inspect(&store, snapshot, passphrase, watch)?;
     match found.manifest {
         Some(_) => Ok((store, found)),
         None => Err(Failed::Other(format!("{} is a data file, not a snapshot: it has no manifest", snapshot.display()))),

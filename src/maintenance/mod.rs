@@ -24,6 +24,7 @@ use std::{
 };
 
 use crate::{
+    change::Vault,
     clock::{Clock, Timestamp},
     error::{Error, Refusal, Result},
     store::{Finding, Manifest, Report, Store, Watch, beside},
@@ -38,6 +39,7 @@ pub struct Maintenance(Arc<Inner>);
 
 struct Inner {
     store: Store,
+    vault: Vault,
     clock: Clock,
     data: PathBuf,
     /// When the last snapshot that succeeded was begun, by the steady clock. Locked while one is made.
@@ -86,9 +88,9 @@ impl State {
 }
 
 impl Maintenance {
-    /// Looks after the store whose file is at `data`. Snapshots are made beside it.
-    pub fn new(store: Store, clock: Clock, data: &Path) -> Self {
-        Self(Arc::new(Inner { store, clock, data: data.into(), snapshot: Mutex::default(), run: Mutex::default() }))
+    /// Looks after the store whose file is at `data`, and whose keys are in this vault. Snapshots are made beside it.
+    pub fn new(store: Store, vault: Vault, clock: Clock, data: &Path) -> Self {
+        Self(Arc::new(Inner { store, vault, clock, data: data.into(), snapshot: Mutex::default(), run: Mutex::default() }))
     }
 
     /// Copies the file to one of its name and `.snapshot`, in place of the one before, and says where that is. Blocks.
@@ -206,10 +208,10 @@ impl Inner {
 
     fn report(&self, work: Work, watch: &Watch) -> Result<Report> {
         match work {
-            Work::Check => soundness::check(&self.store, watch),
+            Work::Check => soundness::check(&self.store, Some(&self.vault), watch),
             Work::Repair => {
                 self.store.snapshot(&beside(&self.data, ".before-repair"), watch)?;
-                soundness::repair(&self.store, watch)
+                soundness::repair(&self.store, Some(&self.vault), watch)
             }
         }
     }

@@ -5,30 +5,34 @@
 
 use super::upgrade;
 use crate::{
-    change::certificates,
+    change::{self, Vault, certificates},
     entity::Facts,
-    error::Result,
+    error::{Error, Result},
     store::{Finding, Read, Report, Store, Watch},
 };
 
-/// Looks for everything that is wrong.
+/// What is said where the keys are sealed and there is no passphrase.
+const SEALED: &str = "the keys are sealed with a passphrase; without it (passphrase-file) they and their certificates are not looked at";
+
+/// Looks for everything that is wrong. Without a vault, the keys are not looked at, and that is noted.
 ///
 /// # Errors
 /// The file cannot be read, or the watcher stopped it.
-pub fn check(store: &Store, watch: &Watch) -> Result<Report> {
-    with_keys(store, store.check(watch)?)
+pub fn check(store: &Store, vault: Option<&Vault>, watch: &Watch) -> Result<Report> {
+    with_keys(store, vault, store.check(watch)?)
 }
 
 /// The same, and mends what has one right answer.
 ///
 /// # Errors
 /// The file cannot be read or written, or the watcher stopped it.
-pub fn repair(store: &Store, watch: &Watch) -> Result<Report> {
-    with_keys(store, store.repair(watch)?)
+pub fn repair(store: &Store, vault: Option<&Vault>, watch: &Watch) -> Result<Report> {
+    with_keys(store, vault, store.repair(watch)?)
 }
 
-fn with_keys(store: &Store, mut report: Report) -> Result<Report> {
-    let (faults, notes) = store.read(judge_keys)?;
+fn with_keys(store: &Store, vault: Option<&Vault>, mut report: Report) -> Result<Report> {
+    let judged = vault.map(|vault| store.read(|read| judge_keys(read, vault))).transpose()?;
+    let (faults, notes) = judged.unwrap_or_else(|| (Vec::new(), vec![SEALED.into()]));
     report.findings.splice(..0, faults.into_iter().map(|description| Finding { description, fixed: false }));
     report.notes = notes;
     Ok(report)
@@ -38,15 +42,26 @@ fn with_keys(store: &Store, mut report: Report) -> Result<Report> {
 ///
 /// # Errors
 /// The file cannot be read.
-pub fn judge_keys(read: &Read<'_>) -> Result<(Vec<String>, Vec<String>)> {
-    let missing =
-        || upgrade::holds_a_controller(read).map(|holds| (holds.then(|| "the keys of the controller are not there".into()), None));
-    let (fault, material) = match certificates::stored(read)? {
-        None => missing()?,
-        Some(Ok(material)) => (None, Some(material)),
-        Some(Err(_)) => (Some("the keys of the controller cannot be read".into()), None),
-    };
-    let Some(material) = material else { return Ok((fault.into_iter().collect(), Vec::new())) };
+pub fn judge_keys(read: &Read<'_>, vault: &Vault) -> Result<(Vec<String>, Vec<String>)> {
+    let mut faults = Vec::new();
+    let material = unless_damaged(certificates::stored(read, vault), "the keys of the controller cannot be read", &mut faults)?;
+    if material.is_none() && faults.is_empty() && upgrade::holds_a_controller(read)? {
+        faults.push("the keys of the controller are not there".to_owned());
+    }
+    unless_damaged(change::stored_seal(read, vault), "the key that seals secrets of records cannot be read", &mut faults)?;
+    let Some(material) = material else { return Ok((faults, Vec::new())) };
+    faults.extend(material.faults());
     let said = |untimely: String| format!("{untimely}; overkeep pki status says what there is to do");
-    Ok((material.faults(), material.untimely(read.now().seconds()).into_iter().map(said).collect()))
+    Ok((faults, material.untimely(read.now().seconds()).into_iter().map(said).collect()))
+}
+
+/// What was stored; nothing and a fault if it is damaged.
+fn unless_damaged<T>(stored: Result<Option<T>>, fault: &str, faults: &mut Vec<String>) -> Result<Option<T>> {
+    match stored {
+        Err(Error::Damaged { .. }) => {
+            faults.push(fault.into());
+            Ok(None)
+        }
+        other => other,
+    }
 }

@@ -1,5 +1,5 @@
 //! Keys, certificates and what is made of them: issuing from requests, chains and their verification, bundles, tokens signed
-//! with a certificate's key, the TLS side of the listeners, and the seal on secrets at rest.
+//! with a certificate's key, the TLS side of the listeners, the seal on secrets at rest, and the key that comes of a passphrase.
 //!
 //! Deliberately not here: who a certificate belongs to, which authority is trusted for what, where keys are stored and how
 //! anything of this looks in an answer. Callers bring the time along (unix seconds); nothing in this room reads a clock.
@@ -28,6 +28,7 @@ mod jwt_provider;
 mod key;
 mod material;
 mod name;
+mod passphrase;
 mod pkcs7;
 mod rsa;
 mod seal;
@@ -49,6 +50,7 @@ pub use jwks::KeySet;
 pub use key::{KeyKind, PrivateKey, PublicKey};
 pub use material::{Credential, KeyedCertificate, Material};
 pub use name::Name;
+pub use passphrase::{Derivation, Passphrase};
 pub use pkcs7::{certificates_only, certificates_only_base64};
 pub use seal::{Seal, random};
 pub use verification::{LeafDates, Purpose, Verification};

@@ -1,23 +1,23 @@
-//! Secrets at rest, sealed with a key of the controller (AES-256-GCM, NIST SP 800-38D, on ring). A sealed text opens only in the
-//! context it was sealed for, so one cannot be put in the place of another.
+//! Secrets at rest, sealed with a key of the controller or of a passphrase (AES-256-GCM, NIST SP 800-38D, on ring). A sealed text
+//! opens only in the context it was sealed for, so one cannot be put in the place of another.
 
 use super::{Error, Result};
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::rand::{SecureRandom, SystemRandom};
 use std::fmt;
 
-/// Length of the key, in bytes.
-const KEY_BYTES: usize = 32;
-
 /// Seals and opens.
 pub struct Seal(LessSafeKey);
 
 impl Seal {
+    /// Length of the key.
+    pub(super) const KEY_BYTES: usize = 32;
+
     /// A new key from the system's randomness.
     ///
     /// # Errors
     /// There is none.
-    pub fn new_key() -> Result<[u8; KEY_BYTES]> {
+    pub fn new_key() -> Result<[u8; Self::KEY_BYTES]> {
         random()
     }
 

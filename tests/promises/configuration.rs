@@ -174,9 +174,14 @@ fn a_flag_wins_over_a_variable_over_the_file_over_the_default() {
     assert_eq!(config.sessions.sweep_interval, Config::default().sessions.sweep_interval);
 
     assert_eq!(configured(&file, &[]).unwrap().data, Path::new("file"));
-    let flags = ["--data", "a", "--listen", "127.0.0.1:3", "--advertise", "b:4", "--admin-password-file", "c"];
-    let other =
-        [("OVERKEEP_DATA", "x"), ("OVERKEEP_LISTEN", "[::1]:9"), ("OVERKEEP_ADVERTISE", "x:9"), ("OVERKEEP_ADMIN_PASSWORD_FILE", "x")];
+    let flags = ["--data", "a", "--listen", "127.0.0.1:3", "--advertise", "b:4", "--admin-password-file", "c", "--passphrase-file", "d"];
+    let other = [
+        ("OVERKEEP_DATA", "x"),
+        ("OVERKEEP_LISTEN", "[::1]:9"),
+        ("OVERKEEP_ADVERTISE", "x:9"),
+        ("OVERKEEP_ADMIN_PASSWORD_FILE", "x"),
+        ("OVERKEEP_PASSPHRASE_FILE", "x"),
+    ];
     assert_eq!(configured(&flags, &other).unwrap(), configured(&flags, &[]).unwrap());
 }
 
@@ -351,6 +356,23 @@ fn the_administrators_password_is_the_file_without_its_last_line_end() {
         assert_names(&reason, &["admin-password-file", "5 to 100"]);
         assert!(text.is_empty() || !reason.contains(text.trim()), "the refusal shows the password");
     }
+}
+
+#[test]
+fn the_passphrase_is_read_like_the_password() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("passphrase");
+    let config = Config { passphrase_file: Some(file.clone()), ..Config::default() };
+    assert!(Config::default().passphrase().unwrap().is_none());
+    assert_names(&config.passphrase().unwrap_err().to_string(), &["passphrase-file", "No such file"]);
+    for text in ["", "\n", "seven77\n", &"x".repeat(1001)] {
+        std::fs::write(&file, text).unwrap();
+        let reason = config.passphrase().unwrap_err().to_string();
+        assert_names(&reason, &["passphrase-file", "8 to 1000"]);
+        assert!(text.trim().is_empty() || !reason.contains(text.trim()), "the refusal shows the passphrase");
+    }
+    std::fs::write(&file, "eight888\n").unwrap();
+    assert!(!format!("{:?}", config.passphrase().unwrap().unwrap()).contains("eight888"));
 }
 
 fn program(arguments: &[&str], directory: &Path) -> Output {

@@ -12,7 +12,7 @@ use overkeep::{
     change::KINDS,
     clock::{Clock, Timestamp},
     config::Config,
-    controller::{self, Controller},
+    controller::{self, Controller, NotStarted},
     maintenance::closed::{self, Failed},
     store::{Options, Store, Watch},
 };
@@ -20,58 +20,74 @@ use redb::{Database, TableDefinition};
 use tempfile::TempDir;
 
 /// A directory with the data file of a controller that does not run.
-struct Kept {
+pub struct Kept {
     directory: TempDir,
 }
 
 /// What a command said and how it ended.
 #[derive(Debug)]
-struct Said {
-    status: i32,
-    out: String,
-    err: String,
+pub struct Said {
+    pub status: i32,
+    pub out: String,
+    pub err: String,
 }
 
 /// What the first start of a controller leaves; making its keys takes a while.
 static FIRST: LazyLock<Vec<u8>> = LazyLock::new(|| {
-    let kept = Kept { directory: TempDir::new().unwrap() };
+    let kept = Kept::empty();
     kept.start().stop();
     kept.bytes("data")
 });
 
 impl Kept {
-    fn new() -> Self {
-        let kept = Self { directory: TempDir::new().unwrap() };
+    pub fn new() -> Self {
+        let kept = Self::empty();
         fs::write(kept.path("data"), &*FIRST).unwrap();
         kept
     }
 
-    fn start(&self) -> Controller {
-        let mut config = Config { data: self.path("data"), ..Config::default() };
-        config.listen = "127.0.0.1:0".parse().unwrap();
-        config.passwords.cost = 10;
-        controller::start(&config, Clock::system()).unwrap()
+    /// One without a data file.
+    pub fn empty() -> Self {
+        Self { directory: TempDir::new().unwrap() }
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub fn start(&self) -> Controller {
+        self.start_with(None).unwrap()
+    }
+
+    /// The same, with the passphrase in a file here.
+    pub fn start_with(&self, passphrase: Option<&str>) -> Result<Controller, NotStarted> {
+        let passphrase_file = passphrase.map(|name| self.path(name));
+        let mut config = Config { data: self.path("data"), passphrase_file, ..Config::default() };
+        config.listen = "127.0.0.1:0".parse().unwrap();
+        config.passwords.cost = 10;
+        controller::start(&config, Clock::system())
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
-    fn bytes(&self, name: &str) -> Vec<u8> {
+    pub fn bytes(&self, name: &str) -> Vec<u8> {
         fs::read(self.path(name)).unwrap()
     }
 
-    /// Runs the program here, with `data` as its data file.
-    fn run(&self, line: &str) -> Said {
+    /// The program, here, with `data` as its data file.
+    pub fn command(&self, line: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_overkeep"));
         command.args(line.split(' ')).env_clear().env("OVERKEEP_DATA", "data").current_dir(self.directory.path());
-        let output = command.output().unwrap();
+        command
+    }
+
+    /// Runs it.
+    pub fn run(&self, line: &str) -> Said {
+        let output = self.command(line).output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         Said { status: output.status.code().unwrap(), out: text(output.stdout), err: text(output.stderr) }
     }
 
     /// The same, of a command that is to end with this status and say this.
-    fn ends(&self, line: &str, status: i32, says: &str) {
+    pub fn ends(&self, line: &str, status: i32, says: &str) {
         let said = self.run(line);
         let text = if status == 1 { &said.err } else { &said.out };
         assert!(said.status == status && text.contains(says), "{line}: {said:?}");
@@ -79,14 +95,14 @@ impl Kept {
     }
 
     /// Changes a row of the data file behind everybody's back.
-    fn tamper(&self, file: &str, table: &str, act: impl FnOnce(&mut redb::Table<'_, &'static [u8], &'static [u8]>)) {
+    pub fn tamper(&self, file: &str, table: &str, act: impl FnOnce(&mut redb::Table<'_, &'static [u8], &'static [u8]>)) {
         let database = Database::open(self.path(file)).unwrap();
         let transaction = database.begin_write().unwrap();
         act(&mut transaction.open_table(TableDefinition::new(table)).unwrap());
         transaction.commit().unwrap();
     }
 
-    fn names(&self) -> Vec<String> {
+    pub fn names(&self) -> Vec<String> {
         let mut names: Vec<String> =
             fs::read_dir(self.directory.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
@@ -194,7 +210,7 @@ fn a_bit_that_flips_in_a_snapshot_is_found_or_changes_nothing() {
         let at = if round % 4 == 0 { 4 + round * 3 % 320 } else { round * 1_000_003 % good.len() };
         let file = fs::OpenOptions::new().write(true).open(&bad).unwrap();
         file.write_all_at(&[good[at] ^ (1 << (round % 8))], at as u64).unwrap();
-        match closed::restore(&bad, &restored, Timestamp::from_millis(0), &Watch::default()) {
+        match closed::restore(&bad, &restored, None, Timestamp::from_millis(0), &Watch::default()) {
             Err(Failed::Damaged(_) | Failed::Other(_)) => found += 1,
             Ok((seen, _)) => {
                 assert!(seen.report.findings.is_empty(), "byte {at}: {seen:?}");

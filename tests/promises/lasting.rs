@@ -11,12 +11,13 @@ use std::{
 
 use flate2::read::GzDecoder;
 use overkeep::{
-    change::KINDS,
+    change::{KINDS, Vault},
     clock::{Clock, Timestamp},
     config::{Config, Snapshots},
     controller,
     entity::{ApiSession, Id, Identity, Record, builtin},
     maintenance::{Maintenance, Schedule, closed},
+    pki::Passphrase,
     store::{Keep, Options, Store, Tx, Watch},
 };
 use redb::{StorageBackend, backends::InMemoryBackend};
@@ -47,10 +48,11 @@ fn snapshots_are_made_on_schedule_and_only_they_are_ever_removed() {
     let clock = Clock::manual(Timestamp::from_millis(1_700_000_000_123));
     let directory = place.path().join("made").join("here");
     let settings = Snapshots { directory: Some(directory.clone()), interval: Duration::from_secs(3600).into(), keep: 2 };
-    let schedule = || Schedule::of(&settings, Maintenance::new(store.clone(), clock.clone(), &data), clock.clone()).unwrap();
+    let schedule =
+        || Schedule::of(&settings, Maintenance::new(store.clone(), Vault::default(), clock.clone(), &data), clock.clone()).unwrap();
     let watch = Watch::default();
     let first = schedule().round(&watch).unwrap().unwrap();
-    assert!(closed::verify(&first, &watch).unwrap().report.findings.is_empty());
+    assert!(closed::verify(&first, None, &watch).unwrap().report.findings.is_empty());
     let others =
         ["overkeep-2020.snapshot", "overkeep-20200101T000000.000Z.snapshot.mine", "overkeep-20209901T000000.000Z.snapshot", "notes"];
     others.iter().for_each(|name| fs::write(directory.join(name), "").unwrap());
@@ -142,24 +144,50 @@ fn another_release_copies_the_file_before_it_touches_it() {
     assert_eq!(kept.read(|tx| tx.setting("release")).unwrap().unwrap(), b"0.0.9");
 }
 
-/// The golden file: what an administrator made with the release that introduced its format. `OVERKEEP_WRITE_GOLDEN=1` makes it anew,
+/// The golden file of a format: what an administrator made with the release that introduced it. `OVERKEEP_WRITE_GOLDEN=1` makes all anew,
 /// which is right only as long as no release with the format is out.
-const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/format-1.redb.gz");
+fn golden(format: u32) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/format-{format}.redb.gz"))
+}
+
+/// The keys of the second are sealed with this.
+const PASSPHRASE: &str = "the golden passphrase";
+
+fn unpack(format: u32, to: &Path) {
+    let mut bytes = Vec::new();
+    GzDecoder::new(fs::File::open(golden(format)).unwrap()).read_to_end(&mut bytes).unwrap();
+    fs::write(to, bytes).unwrap();
+}
+
+fn pack(format: u32, file: &Path) {
+    let mut out = flate2::GzBuilder::new().write(fs::File::create(golden(format)).unwrap(), flate2::Compression::best());
+    std::io::copy(&mut fs::File::open(file).unwrap(), &mut out).unwrap();
+    out.finish().unwrap();
+}
 
 #[test]
 fn a_file_of_every_format_opens_with_everything_in_it() {
     if env::var_os("OVERKEEP_WRITE_GOLDEN").is_some() {
         write_golden();
     }
+    opens_with_everything_in_it(1, None);
+    opens_with_everything_in_it(2, Some(PASSPHRASE));
+}
+
+fn opens_with_everything_in_it(format: u32, passphrase: Option<&str>) {
     let place = TempDir::new().unwrap();
     let data = place.path().join("data");
-    let mut bytes = Vec::new();
-    GzDecoder::new(fs::File::open(GOLDEN).unwrap()).read_to_end(&mut bytes).unwrap();
-    fs::write(&data, bytes).unwrap();
-    let seen = closed::verify(&data, &Watch::default()).unwrap();
+    unpack(format, &data);
+    let seen = closed::verify(&data, passphrase.map(Passphrase::new).as_ref(), &Watch::default()).unwrap();
     assert!(seen.report.findings.is_empty(), "{:?}", seen.report);
-    assert_eq!(seen.manifest.unwrap().format, 1);
-    let running = controller::start(&configuration(&data), Clock::system()).unwrap();
+    assert_eq!(seen.manifest.unwrap().format, format);
+    let mut config = configuration(&data);
+    config.passphrase_file = passphrase.map(|text| {
+        let file = place.path().join("passphrase");
+        fs::write(&file, text).unwrap();
+        file
+    });
+    let running = controller::start(&config, Clock::system()).unwrap();
     let admin = trusting(&format!("https://{}", running.bound())).log_in("admin", "the golden password");
     let alice = admin.get("/identities?filter=name%3D%22alice%22").expect(200);
     assert_eq!(alice.data()[0]["roleAttributes"], json!(["laptops"]));
@@ -212,9 +240,9 @@ fn write_golden() {
     let copy = place.path().join("copy");
     running.stop();
     closed::snapshot(&data, &copy, &Watch::default()).unwrap();
-    let mut out = flate2::GzBuilder::new().write(fs::File::create(GOLDEN).unwrap(), flate2::Compression::best());
-    std::io::copy(&mut fs::File::open(&copy).unwrap(), &mut out).unwrap();
-    out.finish().unwrap();
+    pack(1, &copy);
+    closed::reseal(&copy, None, Some(&Passphrase::new(PASSPHRASE)), &Watch::default()).unwrap();
+    pack(2, &copy);
 }
 
 /// Sessions that are open at any time, while others come and go.
@@ -293,7 +321,7 @@ fn a_file_that_sessions_come_and_go_in_stays_small() {
     println!("{cycles} sessions: {live} bytes live, {:.2} times that closed, {:.2} at most", times(grown), times(longest));
     assert!(half_way > 0 && longest <= half_way, "it grew from {half_way} to {longest} bytes with as many sessions in it");
     assert!(grown * 2 <= live * 5, "{grown} bytes for {live}");
-    assert!(closed::check(&data, &Watch::default()).unwrap().report.findings.is_empty());
+    assert!(closed::check(&data, None, &Watch::default()).unwrap().report.findings.is_empty());
 }
 
 #[test]
@@ -313,7 +341,7 @@ fn a_start_gives_back_what_is_not_needed_any_more() {
     assert!(after * 2 <= live * 5, "{grown} bytes, then {after} for {live}");
     let (before, compact) = closed::compact(&data).unwrap();
     assert!(compact <= before && before == after, "{before} bytes, then {compact}");
-    assert!(closed::check(&data, &Watch::default()).unwrap().report.findings.is_empty());
+    assert!(closed::check(&data, None, &Watch::default()).unwrap().report.findings.is_empty());
 }
 
 /// A disk in memory, that is there after the store is closed: what is measured here is space, and flushes take time.

@@ -43,6 +43,7 @@ mod query;
 mod redeeming;
 mod refusals;
 mod samples;
+mod sealing;
 mod shapes;
 mod start;
 mod store;

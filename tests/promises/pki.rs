@@ -3,8 +3,8 @@
 use overkeep::pki::jwt::{self, Signer, Verifier};
 use overkeep::pki::tls::{ServerLeaf, server_config};
 use overkeep::pki::{
-    AlternativeNames, Authority, Certificate, Csr, Error, KeyKind, KeyedCertificate, LeafDates, Material, PrivateKey, Purpose, Validity,
-    Verification, bundle_pem, certificates_only, certificates_only_base64, chain_pem,
+    AlternativeNames, Authority, Certificate, Csr, Derivation, Error, KeyKind, KeyedCertificate, LeafDates, Material, Passphrase,
+    PrivateKey, Purpose, Validity, Verification, bundle_pem, certificates_only, certificates_only_base64, chain_pem,
 };
 use proptest::prelude::*;
 use std::io::Write;
@@ -820,6 +820,30 @@ fn a_request_of_the_c_library_is_taken_and_a_changed_one_is_not() {
     let changed = FROM_THE_C_LIBRARY.replace("AATK2tt4", "AATK2tt5");
     assert_ne!(changed, FROM_THE_C_LIBRARY);
     assert!(Csr::parse(&changed).is_err());
+}
+
+#[test]
+fn a_passphrase_gives_the_same_key_again_and_no_other_one_does() {
+    let (right, wrong) = (Passphrase::new("correct horse battery staple"), Passphrase::new("correct horse battery stable"));
+    let (derivation, seal) = Derivation::new(&right).unwrap();
+    let sealed = seal.seal("here", b"a secret").unwrap();
+    let stored = serde_json::to_value(&derivation).unwrap();
+    let again = |change: &dyn Fn(&mut serde_json::Value)| {
+        let mut stored = stored.clone();
+        change(&mut stored);
+        serde_json::from_value::<Derivation>(stored).unwrap()
+    };
+    let opened = again(&|_| ()).seal(&right).unwrap();
+    assert_eq!(opened.open("here", &sealed).unwrap(), b"a secret");
+    assert_eq!(opened.open("there", &sealed), Err(Error::BadSignature), "it is sealed for one place");
+    assert_eq!(derivation.seal(&wrong).unwrap_err(), Error::BadSignature);
+    let salted = again(&|stored| stored["salt"][0] = serde_json::json!(stored["salt"][0].as_u64().unwrap() ^ 1));
+    assert_eq!(salted.seal(&right).unwrap_err(), Error::BadSignature);
+    // Who writes a file must not be able to have a gigabyte taken, or hours.
+    for cost in [21, 63, 255] {
+        assert!(matches!(again(&|stored| stored["cost"] = cost.into()).seal(&right), Err(Error::Unsupported(_))), "{cost}");
+    }
+    assert!(!format!("{right:?} {derivation:?} {seal:?}").contains("horse"));
 }
 
 #[test]

@@ -1,0 +1,146 @@
+//! How the controller's own secrets lie in its file: as they are, or sealed with the key of a passphrase.
+//!
+//! These are its private keys and the key that seals other secrets; whoever stores or reads one does it here. Not here: what they are
+//! (`certificates.rs`, `first_start.rs`). Start reading at [`Vault`]. Invariant: no secret is written as it is to a file in which they
+//! are sealed, and none ever was; so another passphrase, or the first one, takes another file (`maintenance/closed.rs`).
+
+use std::sync::Arc;
+
+use crate::{
+    error::{Error, Result},
+    pki::{self, Derivation, Passphrase, Seal},
+    store::{Format, Read, Store, Tx},
+};
+
+/// The setting that says how the key comes of the passphrase; there is none where secrets lie as they are.
+const DERIVATION: &str = "passphrase";
+/// The configuration's key that names the passphrase.
+const KEY: &str = "passphrase-file";
+
+/// A secret of the controller: the setting under which it is stored, which is also what it is sealed for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Secret(&'static str);
+
+impl Secret {
+    /// Keys and certificates.
+    pub(super) const MATERIAL: Self = Self("pki");
+    /// The key that seals secrets of records.
+    pub(super) const SEAL: Self = Self("seal");
+    const ALL: [Self; 2] = [Self::MATERIAL, Self::SEAL];
+
+    /// That what is stored is not what once was.
+    pub(super) fn damaged(self, reason: &str) -> Error {
+        Error::Damaged { kind: "setting", id: self.0.into(), reason: reason.into() }
+    }
+}
+
+/// Stores secrets and reads them again; as they are, unless it was made with a passphrase. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct Vault(Option<Arc<Sealing>>);
+
+struct Sealing {
+    derivation: Derivation,
+    seal: Seal,
+}
+
+impl Vault {
+    /// For a file that holds no secrets yet; they will be sealed if there is a passphrase. Takes a while then.
+    ///
+    /// # Errors
+    /// There is no randomness.
+    pub fn new(passphrase: Option<&Passphrase>) -> Result<Self> {
+        let made = passphrase.map(Derivation::new).transpose().map_err(|e| Error::Internal(format!("a key for a passphrase: {e}")))?;
+        Ok(Self(made.map(|(derivation, seal)| Arc::new(Sealing { derivation, seal }))))
+    }
+
+    /// The one of a file, as it is expected to be.
+    ///
+    /// # Errors
+    /// As [`Vault::of`]; [`Error::Invalid`] also if there is a passphrase and the file is not sealed.
+    pub fn open(store: &Store, passphrase: Option<&Passphrase>) -> Result<Self> {
+        let vault = Self::of(store, passphrase)?;
+        if passphrase.is_some() && !vault.is_sealed() {
+            return Err(refused("the keys in the data file are not sealed; overkeep passphrase set FILE seals them"));
+        }
+        Ok(vault)
+    }
+
+    /// The one of a file. A passphrase that is not needed is not looked at.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the passphrase is missing or wrong.
+    pub fn of(store: &Store, passphrase: Option<&Passphrase>) -> Result<Self> {
+        let missing = || refused("the keys in the data file are sealed; name the file that holds their passphrase");
+        Self::look(store, passphrase)?.ok_or_else(missing)
+    }
+
+    /// The same; nothing if the passphrase is missing. Takes a while if there is one and it is needed.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the passphrase is wrong.
+    pub fn look(store: &Store, passphrase: Option<&Passphrase>) -> Result<Option<Self>> {
+        let Some(text) = store.read(|read| read.setting(DERIVATION))? else { return Ok(Some(Self::default())) };
+        let Some(passphrase) = passphrase else { return Ok(None) };
+        let damaged = || Secret(DERIVATION).damaged("it cannot be read");
+        let derivation: Derivation = serde_json::from_slice(&text).map_err(|_| damaged())?;
+        match derivation.seal(passphrase) {
+            Ok(seal) => Ok(Some(Self(Some(Arc::new(Sealing { derivation, seal }))))),
+            Err(pki::Error::BadSignature) => Err(refused("another passphrase sealed the keys in the data file")),
+            Err(_) => Err(damaged()),
+        }
+    }
+
+    /// Whether secrets are sealed.
+    pub fn is_sealed(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Notes in a file how secrets lie in it, together with the first.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub(super) fn establish(&self, tx: &Tx<'_>) -> Result<()> {
+        let text = self.0.as_ref().map(|sealing| serde_json::to_vec(&sealing.derivation)).transpose();
+        let text = text.map_err(|e| Error::Internal(format!("a passphrase: {e}")))?;
+        tx.set_setting(DERIVATION, text.as_deref())?;
+        tx.set_format(if self.is_sealed() { Format::Sealed } else { Format::First })
+    }
+
+    /// Stores a secret.
+    ///
+    /// # Errors
+    /// The file cannot be written, or there is no randomness.
+    pub(super) fn keep(&self, tx: &Tx<'_>, secret: Secret, bytes: &[u8]) -> Result<()> {
+        let Some(sealing) = &self.0 else { return tx.set_setting(secret.0, Some(bytes)) };
+        let sealed = sealing.seal.seal(secret.0, bytes).map_err(|e| Error::Internal(format!("sealing keys: {e}")))?;
+        tx.set_setting(secret.0, Some(&sealed))
+    }
+
+    /// A stored secret, if it is there.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] if it does not open; the file cannot be read.
+    pub(super) fn find(&self, read: &Read<'_>, secret: Secret) -> Result<Option<Vec<u8>>> {
+        let stored = read.setting(secret.0)?;
+        let Some(sealing) = &self.0 else { return Ok(stored) };
+        let opened = stored.map(|sealed| sealing.seal.open(secret.0, &sealed)).transpose();
+        opened.map_err(|_| secret.damaged("the seal does not open"))
+    }
+
+    /// Has every secret lie as another vault does it.
+    ///
+    /// # Errors
+    /// One cannot be read or written.
+    pub fn give(&self, tx: &Tx<'_>, next: &Self) -> Result<()> {
+        for secret in Secret::ALL {
+            if let Some(bytes) = self.find(tx, secret)? {
+                next.keep(tx, secret, &bytes)?;
+            }
+        }
+        next.establish(tx)
+    }
+}
+
+fn refused(reason: &str) -> Error {
+    Error::invalid(KEY, reason, "")
+}

@@ -1,0 +1,54 @@
+//! `overkeep passphrase`: whether the keys in a data file are sealed, and with what. The controller must not run.
+
+use std::{ffi::OsString, path::PathBuf};
+
+use clap::{Args, Subcommand};
+
+use super::{
+    file::{Acted, judged},
+    host::Which,
+    progress::watched,
+};
+use crate::{config::Config, host::Outcome, maintenance::closed};
+
+/// Seal the keys in the data file with a passphrase, or with another one; the controller must not run.
+#[derive(Args, Clone, Debug)]
+pub struct Passphrase {
+    #[command(subcommand)]
+    what: PassphraseCommand,
+    #[command(flatten)]
+    which: Which,
+}
+
+#[derive(Subcommand, Clone, Debug)]
+enum PassphraseCommand {
+    /// Seal them with the passphrase in a file; the one so far, if there is one, is in that of --passphrase-file
+    Set {
+        #[arg(value_name = "FILE")]
+        next: PathBuf,
+    },
+    /// Have them lie in the data file as they are
+    Remove,
+}
+
+impl Passphrase {
+    /// Does it, and says so.
+    ///
+    /// # Errors
+    /// One line.
+    pub fn act(self, environment: &[(OsString, OsString)]) -> Acted {
+        let config = self.which.config(environment)?;
+        let file = match self.what {
+            PassphraseCommand::Set { next } => Some(next),
+            PassphraseCommand::Remove => None,
+        };
+        let read = |passphrase_file| Config { passphrase_file, ..config.clone() }.passphrase().map_err(|e| e.to_string());
+        let (now, next) = (read(config.passphrase_file.clone())?, read(file.clone())?);
+        let done = match file {
+            Some(file) => format!("the keys in {} are sealed with the passphrase in {}", config.data.display(), file.display()),
+            None => format!("the keys in {} are not sealed any more", config.data.display()),
+        };
+        let hint = "in copies that were made before, such as snapshots, they lie as they did then".to_owned();
+        judged(watched(|watch| closed::reseal(&config.data, now.as_ref(), next.as_ref(), watch)).map(|()| Outcome::Done(vec![done, hint])))
+    }
+}

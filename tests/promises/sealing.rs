@@ -1,0 +1,210 @@
+//! Keys that a passphrase seals: who has a copy of the file does not have them, and who has the passphrase never loses them.
+
+use std::{fs, os::unix::fs::PermissionsExt, process::Stdio, thread, time::Instant};
+
+use overkeep::{
+    change::{self, KINDS, Vault, certificates},
+    pki::Passphrase,
+    store::{Options, Store},
+};
+
+use redb::ReadableTable;
+
+use crate::{
+    harness::{Caller, trusting},
+    integrity::rows,
+    keeping::Kept,
+};
+
+const PASSPHRASE: &str = "correct horse battery staple";
+const ANOTHER: &str = "Tr0ub4dor&3 and his friends";
+const SEALED: &str = "the keys in the data file are sealed; name the file that holds their passphrase";
+const WRONG: &str = "another passphrase sealed the keys in the data file";
+const NOT_LOOKED_AT: &str = "not looked at";
+
+/// With files that hold two passphrases.
+fn with_passphrases(kept: Kept) -> Kept {
+    fs::write(kept.path("passphrase"), format!("{PASSPHRASE}\n")).unwrap();
+    fs::write(kept.path("another"), ANOTHER).unwrap();
+    kept
+}
+
+/// A file whose keys are sealed, beside them.
+fn sealed() -> Kept {
+    let kept = with_passphrases(Kept::new());
+    kept.ends("passphrase set passphrase", 0, "sealed with the passphrase in passphrase");
+    kept
+}
+
+/// What the file holds of this.
+fn opened<T>(kept: &Kept, passphrase: Option<&str>, read: impl FnOnce(&Store, &Vault) -> T) -> T {
+    let store = Store::look(&kept.path("data"), KINDS, Options::default()).unwrap();
+    read(&store, &Vault::of(&store, passphrase.map(Passphrase::new).as_ref()).unwrap())
+}
+
+/// The private keys in the file, in pieces as they would stand in it.
+fn keys(kept: &Kept, passphrase: Option<&str>) -> Vec<String> {
+    let material = opened(kept, passphrase, |store, vault| store.read(|read| certificates::stored(read, vault)).unwrap().unwrap());
+    let lines = [&material.root, &material.intermediate, &material.server].map(|one| one.key.clone()).join("\n");
+    let pieces: Vec<String> = lines.lines().filter(|line| !line.starts_with('-') && line.len() > 40).map(str::to_owned).collect();
+    assert!(pieces.len() > 20);
+    pieces
+}
+
+/// A byte is a sign, so that bytes can be looked for as text.
+fn signs(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| char::from(*byte)).collect()
+}
+
+/// How many of these are somewhere in a file.
+fn found(kept: &Kept, file: &str, pieces: &[String]) -> usize {
+    let text = signs(&kept.bytes(file));
+    pieces.iter().filter(|piece| text.contains(piece.as_str())).count()
+}
+
+fn log_in(running: &overkeep::controller::Controller, password: &str) -> Caller {
+    trusting(&format!("https://{}", running.bound())).log_in("admin", password)
+}
+
+#[test]
+fn sealing_a_file_leaves_no_trace_of_its_keys_as_they_were() {
+    let kept = with_passphrases(Kept::new());
+    let before = keys(&kept, None);
+    kept.ends("pki renew-key", 0, "another key");
+    let mut pieces = keys(&kept, None);
+    let key = opened(&kept, None, |store, _| store.read(|read| read.setting("seal")).unwrap().unwrap());
+    let record = opened(&kept, None, |store, vault| {
+        store.read(|read| change::stored_seal(read, vault)).unwrap().unwrap().seal("a record", b"a secret").unwrap()
+    });
+    pieces.push(signs(&key));
+    assert_eq!(found(&kept, "data", &pieces), pieces.len(), "what is looked for can be found");
+    assert!(found(&kept, "data", &before) > pieces.len() / 2, "what is not needed any more as well");
+
+    kept.ends("passphrase set passphrase", 0, "copies that were made before");
+    kept.ends("snapshot copy", 0, "");
+    kept.ends("compact", 0, "");
+    for file in ["data", "copy"] {
+        assert_eq!((found(&kept, file, &pieces), found(&kept, file, &before)), (0, 0), "{file}");
+    }
+    assert_eq!(kept.names(), ["another", "copy", "data", "passphrase"]);
+    assert_eq!(fs::metadata(kept.path("data")).unwrap().permissions().mode() & 0o777, 0o600);
+    pieces.pop();
+    assert_eq!(keys(&kept, Some(PASSPHRASE)), pieces);
+    let seal = |store: &Store, vault: &Vault| store.read(|read| change::stored_seal(read, vault)).unwrap().unwrap();
+    assert_eq!(opened(&kept, Some(PASSPHRASE), seal).open("a record", &record).unwrap(), b"a secret");
+}
+
+#[test]
+fn a_controller_needs_the_passphrase_of_its_file_from_the_first_start_on() {
+    let kept = with_passphrases(Kept::empty());
+    let controller = kept.start_with(Some("passphrase")).unwrap();
+    let password = controller.generated_password().unwrap().to_owned();
+    let authorities = trusting(&format!("https://{}", controller.bound())).get("/.well-known/est/cacerts").expect(200).text;
+    kept.ends("snapshot copy", 0, "format 2 of release");
+    let said = kept.run("check");
+    assert!(said.status == 0 && !said.out.contains(NOT_LOOKED_AT), "who runs has the keys: {said:?}");
+    kept.ends("pki renew-key", 0, "another key");
+    kept.ends("passphrase set another --passphrase-file passphrase", 1, "in use by another process");
+    controller.stop();
+    let pieces = keys(&kept, Some(PASSPHRASE));
+    assert_eq!((found(&kept, "data", &pieces), found(&kept, "copy", &pieces)), (0, 0));
+
+    let before = rows(&kept.path("data"));
+    kept.ends("run --listen 127.0.0.1:0", 1, &format!("overkeep: passphrase-file: {SEALED}"));
+    kept.ends("run --listen 127.0.0.1:0 --passphrase-file another", 1, &format!("overkeep: passphrase-file: {WRONG}"));
+    kept.ends("run --listen 127.0.0.1:0 --passphrase-file missing", 1, "passphrase-file: missing: No such file");
+    kept.ends("admin reset-password admin", 1, SEALED);
+    assert!(rows(&kept.path("data")) == before, "a refused start wrote something");
+    let mut loud = kept.command("run --listen 127.0.0.1:0 --passphrase-file another");
+    let said = format!("{:?}", loud.env("OVERKEEP_LOG_LEVEL", "trace").output().unwrap());
+    assert!(said.contains(WRONG) && ![PASSPHRASE, ANOTHER].iter().any(|secret| said.contains(secret)), "{said}");
+    kept.ends("admin list --passphrase-file passphrase", 0, "Default Admin");
+
+    // On another machine.
+    fs::remove_file(kept.path("data")).unwrap();
+    kept.ends("restore copy", 0, NOT_LOOKED_AT);
+    let controller = kept.start_with(Some("passphrase")).unwrap();
+    let admin = log_in(&controller, &password);
+    assert_eq!(admin.get("/.well-known/est/cacerts").expect(200).text, authorities);
+}
+
+#[test]
+fn a_passphrase_is_changed_and_taken_away_by_who_knows_it() {
+    let kept = sealed();
+    let pieces = keys(&kept, Some(PASSPHRASE));
+    let bytes = kept.bytes("data");
+    kept.ends("passphrase set another", 1, SEALED);
+    kept.ends("passphrase set another --passphrase-file another", 1, WRONG);
+    kept.ends("passphrase remove", 1, SEALED);
+    assert!(kept.bytes("data") == bytes);
+    kept.ends("passphrase set another --passphrase-file passphrase", 0, "sealed with the passphrase in another");
+    kept.ends("pki status --passphrase-file passphrase", 1, WRONG);
+    kept.ends("pki status --passphrase-file another", 0, "root");
+    assert_eq!(found(&kept, "data", &pieces), 0);
+    kept.ends("passphrase remove --passphrase-file another", 0, "not sealed any more");
+    assert!(keys(&kept, None) == pieces && found(&kept, "data", &pieces) == pieces.len());
+    kept.ends("check data", 0, "format 1 of release");
+    kept.ends("run --listen 127.0.0.1:0 --passphrase-file another", 1, "not sealed; overkeep passphrase set FILE seals them");
+    kept.start().stop();
+}
+
+#[test]
+fn what_needs_no_key_needs_no_passphrase_and_says_what_it_did_not_look_at() {
+    let kept = sealed();
+    kept.ends("snapshot copy", 0, "");
+    for line in ["check", "check copy", "repair", "restore --verify-only copy"] {
+        kept.ends(line, 0, NOT_LOOKED_AT);
+        let said = kept.run(&format!("{line} --passphrase-file passphrase"));
+        assert!(said.status == 0 && !said.out.contains(NOT_LOOKED_AT), "{line}: {said:?}");
+    }
+    kept.ends("check copy --passphrase-file another", 1, WRONG);
+    let bytes = kept.bytes("data");
+    kept.ends("restore copy --passphrase-file another", 1, WRONG);
+    assert!(kept.bytes("data") == bytes);
+    kept.ends("history verify", 0, "nothing is wrong");
+    kept.ends("compact", 0, "bytes now");
+    // One that was made before, when the owner believes that all are sealed.
+    with_passphrases(Kept::new()).ends("check --passphrase-file passphrase", 0, "the keys are not sealed");
+}
+
+#[test]
+fn a_sealed_key_that_is_damaged_is_found_with_the_passphrase() {
+    let kept = sealed();
+    // No snapshot any more, of which everything that is changed shows.
+    kept.start_with(Some("passphrase")).unwrap().stop();
+    for (setting, says) in [("pki", "the keys of the controller cannot be read"), ("seal", "the key that seals secrets of records")] {
+        kept.tamper("data", "settings", |settings| {
+            let mut bytes = settings.get(setting.as_bytes()).unwrap().unwrap().value().to_vec();
+            bytes[20] ^= 1;
+            settings.insert(setting.as_bytes(), bytes.as_slice()).unwrap();
+        });
+        kept.ends("check --passphrase-file passphrase", 3, says);
+    }
+    kept.ends("run --listen 127.0.0.1:0 --passphrase-file passphrase", 1, "the seal does not open");
+}
+
+#[test]
+fn a_kill_leaves_the_keys_as_they_were_or_sealed() {
+    const ROUNDS: u32 = 5;
+    let begun = Instant::now();
+    let kept = sealed();
+    let takes = begun.elapsed();
+    fs::write(kept.path("data"), Kept::new().bytes("data")).unwrap();
+    let pieces = keys(&kept, None);
+    for round in 1..=ROUNDS {
+        let mut process = kept.command("passphrase set passphrase").stdout(Stdio::null()).spawn().unwrap();
+        thread::sleep(takes * round / ROUNDS);
+        drop(process.kill());
+        process.wait().unwrap();
+        let is_sealed = {
+            let store = Store::look(&kept.path("data"), KINDS, Options::default()).unwrap();
+            Vault::look(&store, None).unwrap().is_none()
+        };
+        let passphrase = is_sealed.then_some(PASSPHRASE);
+        assert!(keys(&kept, passphrase) == pieces, "round {round}");
+        assert_eq!(found(&kept, "data", &pieces), if is_sealed { 0 } else { pieces.len() }, "round {round}");
+        if is_sealed {
+            fs::write(kept.path("data"), Kept::new().bytes("data")).unwrap();
+        }
+    }
+}
