@@ -7,7 +7,7 @@ scratch=$(mktemp -d)
 trap 'rm -r "$scratch"' EXIT
 overkeep check ${2:+--config "$2"}
 overkeep snapshot "$to" ${2:+--config "$2"}
-overkeep restore --verify-only "$to"
-overkeep restore "$to" --data "$scratch/data"
-overkeep check --data "$scratch/data"
+overkeep restore --verify-only "$to" ${2:+--config "$2"}
+overkeep restore "$to" --data "$scratch/data" ${2:+--config "$2"}
+overkeep check --data "$scratch/data" ${2:+--config "$2"}
 echo "$to"
