@@ -40,7 +40,7 @@ impl Store {
         let core = &self.0.core;
         let from = core.database()?.begin_read().map_err(broken)?;
         let format = open::format(&from).map_err(broken)?.ok_or_else(|| failed("the file has no format"))?;
-        copy(&from, to, watch, |sum| Manifest::of(sum, format, core.clock.now()))
+        copy(from, to, watch, |sum| Manifest::of(sum, format, core.clock.now()))
     }
 
     /// Copies a snapshot, which this store is one of, as [`Store::snapshot`] does. What comes of it is a snapshot too, until it is opened
@@ -51,7 +51,7 @@ impl Store {
     pub fn restore(&self, to: &Path, watch: &Watch) -> Result<Manifest> {
         let from = self.0.core.database()?.begin_read().map_err(broken)?;
         let manifest = Manifest::load(&from)?.ok_or_else(|| failed("the file has no manifest"))?;
-        copy(&from, to, watch, |sum| manifest.confirm(sum))
+        copy(from, to, watch, |sum| manifest.confirm(sum))
     }
 
     /// What the file says of itself, once all of it was read and found to be so; nothing if it is no snapshot.
@@ -71,13 +71,15 @@ fn failed(reason: impl ToString) -> Error {
 }
 
 /// Makes a file with the same rows and the manifest that `seal` gives for them.
-fn copy(from: &ReadTransaction, to: &Path, watch: &Watch, seal: impl FnOnce(Sum) -> Result<Manifest>) -> Result<Manifest> {
-    watch.begin(2 * count(from)?);
+fn copy(from: ReadTransaction, to: &Path, watch: &Watch, seal: impl FnOnce(Sum) -> Result<Manifest>) -> Result<Manifest> {
+    watch.begin(2 * count(&from)?);
     let unfinished = Unfinished::of(to).map_err(failed)?;
-    let names = tables(from)?;
+    let names = tables(&from)?;
     let (_, mut database) = open::file(&unfinished.0, CACHE, &names).map_err(failed)?;
-    let manifest = seal(write(from, &database, &names, watch)?)?;
-    carry(from, &database).map_err(failed)?;
+    let manifest = seal(write(&from, &database, &names, watch)?)?;
+    carry(&from, &database).map_err(failed)?;
+    // As long as it is read, no page goes free that writers replace; then the next write frees them all and every other waits for it.
+    drop(from);
     manifest.store(&database)?;
     database.compact().map_err(failed)?;
     drop(database);
