@@ -24,19 +24,24 @@ pub struct Rate {
 /// Every client works without a pause; `work` is told how often that was done before.
 pub fn rate(server: &Server, clients: &mut [Client], work: impl Fn(&mut Client, usize) + Sync) -> Rate {
     let count = AtomicUsize::new(0);
-    rounds(server, || (), |()| together(clients, |client, _| work(client, count.fetch_add(1, Relaxed))))
+    rounds(server, || (), |()| together(clients, usize::MAX, |client, _| work(client, count.fetch_add(1, Relaxed))))
 }
 
 /// The same with other clients in each round; `work` is told how often its client did it before.
 pub fn rate_of_new<C: Send>(server: &Server, new: impl FnMut() -> Vec<C>, work: impl Fn(&mut C, usize) + Sync) -> Rate {
-    rounds(server, new, |mut clients| together(&mut clients, &work))
+    rounds(server, new, |mut clients| together(&mut clients, usize::MAX, &work))
 }
 
-fn together<C: Send>(clients: &mut [C], work: impl Fn(&mut C, usize) + Sync) -> Vec<f64> {
+/// The same, of work that a client can do only so often.
+pub fn rate_of_few<C: Send>(server: &Server, most: usize, new: impl FnMut() -> Vec<C>, work: impl Fn(&mut C, usize) + Sync) -> Rate {
+    rounds(server, new, |mut clients| together(&mut clients, most, &work))
+}
+
+fn together<C: Send>(clients: &mut [C], most: usize, work: impl Fn(&mut C, usize) + Sync) -> Vec<f64> {
     let start = Instant::now();
     let until_it_ends = |client: &mut C| {
         let mut latencies = Vec::new();
-        while start.elapsed() < ROUND {
+        while start.elapsed() < ROUND && latencies.len() < most {
             let before = latencies.len();
             latencies.push(timed(|| work(client, before)));
         }
