@@ -16,7 +16,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use uuid::Uuid;
 
 use crate::{
-    access::Access,
+    access::{Access, Reckoning},
     authentication::{Codes, Passwords, Refusals, Sessions, Tokens},
     change::{self, Administrator, Certificates, Changes, KINDS, Surroundings, Vault, certificates},
     clock::Clock,
@@ -70,6 +70,7 @@ pub struct Controller {
     thread: Option<JoinHandle<std::io::Result<()>>>,
     upkeep: Option<upkeep::Running>,
     background: Vec<Background>,
+    reckoning: Reckoning,
     commands: Option<socket::Listening>,
 }
 
@@ -92,6 +93,9 @@ impl Controller {
     /// Does the periodic work that is due now, instead of within seconds: for whoever moved its clock.
     pub fn look_after(&self) {
         self.upkeep.iter().for_each(upkeep::Running::round);
+        if let Err(error) = self.reckoning.catch_up() {
+            tracing::warn!(%error, "who gained and lost access could not be told");
+        }
     }
 
     /// Lets open requests end, then closes the file.
@@ -142,6 +146,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let holdings = certificates.holdings().clone();
     let tls = pki::tls::server_config(holdings.leaf())?;
     let access = Access::following(&store, clock.clone())?;
+    let reckoning = Reckoning::following(&store)?;
     let texts = http::Texts::following(&store);
     let (bell, inbox) = upkeep::bell();
     bell.follow(&store);
@@ -204,14 +209,16 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let commands = commands(config, owner);
     let (server, thread) = listen(front, listener(socket, tls, &config.http))?;
     let upkeep = Some(upkeep.start(bell, inbox).map_err(|e| NotStarted(format!("upkeep: {e}")))?);
-    let background = background(config, &maintenance, &clock).map_err(|e| NotStarted(format!("maintenance: {e}")))?;
+    let background = background(config, &maintenance, &reckoning, &clock).map_err(|e| NotStarted(format!("maintenance: {e}")))?;
     let thread = Some(thread);
-    Ok(Controller { bound, advertised, generated, store, maintenance, watchers, server, thread, upkeep, background, commands })
+    Ok(Controller { bound, advertised, generated, store, maintenance, watchers, server, thread, upkeep, background, reckoning, commands })
 }
 
-/// What is done for the file by itself.
-fn background(config: &Config, maintenance: &Maintenance, clock: &Clock) -> std::io::Result<Vec<Background>> {
-    let mut running = vec![Scrub::of(&config.integrity, maintenance.clone(), clock.clone()).start()?];
+/// What is done for the file by itself, and behind what happens.
+fn background(config: &Config, maintenance: &Maintenance, reckoning: &Reckoning, clock: &Clock) -> std::io::Result<Vec<Background>> {
+    let reckoning = reckoning.clone();
+    let telling = Background::start("access", move |_| reckoning.go_on())?;
+    let mut running = vec![telling, Scrub::of(&config.integrity, maintenance.clone(), clock.clone()).start()?];
     let schedule = Schedule::of(&config.snapshots, maintenance.clone(), clock.clone());
     running.extend(schedule.map(Schedule::start).transpose()?);
     Ok(running)

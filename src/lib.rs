@@ -28,7 +28,8 @@
 //! into the stored draft. `change/mod.rs` runs the kind's rules and hands the record to the store, whose one writer thread commits it
 //! with whatever else waits (`store/writer.rs`). After the fsync the writer tells its listeners in order: `access/feed.rs` changes a few bits of
 //! the engine. Only then is the caller answered. The next `GET /current-api-session/service-updates` of an identity compares what it
-//! may do now with what it might when it last asked, says so if they differ, and the client fetches its services again.
+//! may do now with what it might when it last asked, says so if they differ, and the client fetches its services again. Behind their backs
+//! `access/reckoning.rs` finds the change in the history, and adds who gained and who lost what by it.
 //!
 //! # How the odd kinds fit
 //!

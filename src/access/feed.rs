@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{
     Difference, Engine, News, Policy, PolicyKind, Right, Semantic, Subject,
-    preview::{Preview, Step},
+    preview::{Preview, SLICE, Step},
 };
 use crate::{
     clock::{Clock, Timestamp},
@@ -59,7 +59,7 @@ impl Access {
         for _ in 0..PATIENCE {
             let mut preview = self.ask(|engine| Preview::new(engine, &news));
             loop {
-                match self.ask(|engine| preview.step(engine, most)) {
+                match self.ask(|engine| preview.step(engine, SLICE, most)) {
                     Step::Going => {}
                     Step::Done(difference) => return *difference,
                     Step::Stale => break,
@@ -94,7 +94,7 @@ fn millis(at: Timestamp) -> u64 {
     u64::try_from(at.millis()).unwrap_or(0)
 }
 
-fn fill(engine: &mut Engine, tx: &Read<'_>) -> Result<()> {
+pub(super) fn fill(engine: &mut Engine, tx: &Read<'_>) -> Result<()> {
     let mut learn = |news: News| {
         engine.learn(&news, 0);
         Ok(())
@@ -144,11 +144,11 @@ fn of_policy<E: Entity>(record: &Record<E>, says: fn(&Record<E>) -> Policy) -> N
     News::Policy { kind: policy.kind, id: record.id.to_string(), policy: Some(policy) }
 }
 
-fn texts(roles: &Roles) -> Vec<String> {
+pub(super) fn texts(roles: &Roles) -> Vec<String> {
     roles.entries().iter().cloned().collect()
 }
 
-fn semantic(of: entity::Semantic) -> Semantic {
+pub(super) fn semantic(of: entity::Semantic) -> Semantic {
     match of {
         entity::Semantic::AllOf => Semantic::AllOf,
         entity::Semantic::AnyOf => Semantic::AnyOf,
@@ -225,29 +225,31 @@ pub fn related(access: &Access, from: Kind, id: &str, to: Kind) -> Vec<String> {
     })
 }
 
-enum Side {
-    Subject(Subject),
+/// What a kind is to the engine.
+#[derive(Clone, Copy)]
+pub(super) enum Side {
     Policy(PolicyKind),
+    Subject(Subject),
 }
+
+/// Kinds that policies are about, and kinds of policies.
+pub(super) const SIDES: [(Kind, Side); 7] = [
+    (Identity::KIND, Side::Subject(Subject::Identity)),
+    (Service::KIND, Side::Subject(Subject::Service)),
+    (EdgeRouter::KIND, Side::Subject(Subject::EdgeRouter)),
+    (PostureCheck::KIND, Side::Subject(Subject::PostureCheck)),
+    (ServicePolicy::KIND, Side::Policy(PolicyKind::Service)),
+    (EdgeRouterPolicy::KIND, Side::Policy(PolicyKind::EdgeRouter)),
+    (ServiceEdgeRouterPolicy::KIND, Side::Policy(PolicyKind::ServiceEdgeRouter)),
+];
 
 /// What a kind is to the engine, if policies are about it.
 pub fn subject(kind: Kind) -> Option<Subject> {
-    let known = [
-        (Identity::KIND, Subject::Identity),
-        (Service::KIND, Subject::Service),
-        (EdgeRouter::KIND, Subject::EdgeRouter),
-        (PostureCheck::KIND, Subject::PostureCheck),
-    ];
-    known.into_iter().find(|(of, _)| *of == kind).map(|(_, subject)| subject)
+    if let Side::Subject(subject) = side(kind)? { Some(subject) } else { None }
 }
 
 fn side(kind: Kind) -> Option<Side> {
-    let policy = [
-        (ServicePolicy::KIND, PolicyKind::Service),
-        (EdgeRouterPolicy::KIND, PolicyKind::EdgeRouter),
-        (ServiceEdgeRouterPolicy::KIND, PolicyKind::ServiceEdgeRouter),
-    ];
-    subject(kind).map(Side::Subject).or_else(|| policy.into_iter().find(|(of, _)| *of == kind).map(|(_, policy)| Side::Policy(policy)))
+    SIDES.into_iter().find(|(of, _)| *of == kind).map(|(_, side)| side)
 }
 
 /// The kind of policy that joins two kinds of subjects.

@@ -14,7 +14,8 @@
 //! soon as anything it depends on changes.
 //!
 //! Start reading at `roles.rs` (the rule, one screen), then `side.rs` (the two directions), then `questions.rs`. What would be if something
-//! changed is the same engine, changed for a moment (`trial`), and the difference (`preview`).
+//! changed is the same engine, changed for a moment (`trial`), and the difference (`preview`). What changes did give and take is told in the
+//! history by an engine of its own that follows it row by row (`rows`, `reckoning`).
 //!
 //! Invariant: the index only proposes, the rule decides. Whatever is allowed, listed or explained went through
 //! `List::because` or through its one bitmap form in `side.rs`; a property test holds the two,
@@ -28,8 +29,10 @@ mod near;
 mod population;
 mod preview;
 mod questions;
+mod reckoning;
 mod rights;
 mod roles;
+mod rows;
 mod side;
 mod trial;
 mod watch;
@@ -41,8 +44,9 @@ pub use engine::Engine;
 pub use feed::{Access, related, subject};
 pub use names::Named;
 pub use near::Near;
-pub use preview::{Counted, Difference, Tally, Turn};
+pub use preview::{Difference, Turn};
 pub use questions::{Granting, Reason};
+pub use reckoning::Reckoning;
 pub use rights::Rights;
 pub use trial::News;
 

@@ -7,6 +7,7 @@ use super::{
     Engine, News, PolicyKind, Right, Subject,
     book::{Book, Class},
 };
+use crate::entity::{Counted, Tally};
 use roaring::RoaringBitmap;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -37,28 +38,6 @@ pub struct Turn<N> {
     pub lost: Tally<N>,
 }
 
-/// Pairs of one who may, and what it may use.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[schemars(rename = "PreviewTally")]
-pub struct Tally<N> {
-    /// How many there are.
-    pub pairs: u64,
-    /// Who is in the pairs.
-    pub who: Counted<N>,
-    /// What is in the pairs.
-    pub what: Counted<N>,
-}
-
-/// One side of the pairs, each subject once.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[schemars(rename = "PreviewCounted")]
-pub struct Counted<N> {
-    /// How many there are.
-    pub count: u64,
-    /// The first of them, in the order of their ids.
-    pub first: Vec<N>,
-}
-
 impl Difference {
     /// The same, with something else for each id.
     ///
@@ -83,7 +62,7 @@ impl Difference {
 }
 
 /// So many groups are evaluated before others are let in between.
-const SLICE: usize = 32;
+pub(super) const SLICE: usize = 32;
 
 /// How far a preview has come.
 pub(super) enum Step {
@@ -137,9 +116,11 @@ impl Engine {
     /// What changes would give and take, with at most so many ids of each side.
     pub fn preview(&mut self, news: &[News], most: usize) -> Difference {
         let mut preview = Preview::new(self, news);
+        // Trying many changes takes its time too.
+        let slice = SLICE.max(preview.news.len());
         loop {
             // Nobody else has the engine, so that this ends with an answer.
-            if let Step::Done(difference) = preview.step(self, most) {
+            if let Step::Done(difference) = preview.step(self, slice, most) {
                 return *difference;
             }
         }
@@ -155,13 +136,13 @@ impl Preview {
         Self { generation: engine.generation, parts, news }
     }
 
-    /// Evaluates some more; in the end, names those found.
-    pub fn step(&mut self, engine: &mut Engine, most: usize) -> Step {
+    /// Evaluates so many groups more; in the end, names those found.
+    pub fn step(&mut self, engine: &mut Engine, slice: usize, most: usize) -> Step {
         if engine.generation != self.generation {
             return Step::Stale;
         }
         if let Some(part) = self.parts.iter_mut().find(|part| !part.groups.is_empty()) {
-            part.evaluate(engine, &self.news);
+            part.evaluate(engine, &self.news, slice);
             return Step::Going;
         }
         let lost = self.parts.each_ref().map(|part| part.relation.tally(engine, &part.lost, most));
@@ -199,8 +180,8 @@ impl Part {
         Self { relation, whos, groups, gained: Pairs::default(), lost: Pairs::default() }
     }
 
-    fn evaluate(&mut self, engine: &mut Engine, news: &[News]) {
-        let some = self.groups.split_off(self.groups.len().saturating_sub(SLICE));
+    fn evaluate(&mut self, engine: &mut Engine, news: &[News], slice: usize) {
+        let some = self.groups.split_off(self.groups.len().saturating_sub(slice));
         let reach = |engine: &Engine| -> Vec<RoaringBitmap> {
             some.iter().map(|(is_who, rows)| self.relation.reach(engine, *is_who, rows.min())).collect()
         };

@@ -36,7 +36,7 @@ impl Engine {
     }
 
     /// Makes a change and tells nobody; answers what takes it back.
-    fn exchange(&mut self, news: &News) -> News {
+    pub(super) fn exchange(&mut self, news: &News) -> News {
         let before = self.known(news);
         match news {
             News::Subject { subject, id, roles: Some(roles) } => _ = self.all.of_mut(*subject).put(id, roles),
@@ -48,7 +48,7 @@ impl Engine {
     }
 
     /// What is known now of what some news is about.
-    fn known(&self, news: &News) -> News {
+    pub(super) fn known(&self, news: &News) -> News {
         match news {
             News::Subject { subject, id, .. } => {
                 News::Subject { subject: *subject, id: id.clone(), roles: self.all.of(*subject).attributes_of(id) }

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
-use super::{Entity, Id, Identity, Record};
+use super::{Entity, Gains, Id, Identity, Named, Record, Tally};
 use crate::{
     clock::Timestamp,
     error::{Error, Result},
@@ -70,6 +70,8 @@ pub enum Who {
     Identity,
     /// A request of somebody who has not.
     Anonymous,
+    /// More than one, where what they did is told in one row.
+    Several,
 }
 
 /// What was done.
@@ -86,6 +88,8 @@ pub enum Action {
     Refusal,
     /// An identity was disabled for its many wrong passwords.
     Lockout,
+    /// Somebody may use something since, or may not any more, by a change that an earlier row tells of.
+    Access,
 }
 
 impl Who {
@@ -96,6 +100,7 @@ impl Who {
             Self::Local => "local",
             Self::Identity => "identity",
             Self::Anonymous => "anonymous",
+            Self::Several => "several",
         }
     }
 }
@@ -111,6 +116,7 @@ impl Action {
             Self::Logout => "logout",
             Self::Refusal => "refusal",
             Self::Lockout => "lockout",
+            Self::Access => "access",
         }
     }
 }
@@ -119,6 +125,11 @@ impl Author {
     /// The owner of the host.
     pub fn local() -> Self {
         Self { who: Who::Local, ..Self::default() }
+    }
+
+    /// More than one.
+    pub fn several() -> Self {
+        Self { who: Who::Several, ..Self::default() }
     }
 
     /// A request from somewhere, of nobody known yet.
@@ -142,12 +153,13 @@ pub struct Deed {
     pub name: Option<String>,
     pub before: Option<Map<String, Json>>,
     pub after: Option<Map<String, Json>>,
+    pub access: Option<Box<Gains>>,
 }
 
 impl Deed {
     /// Something done to a record of kind `E`, with nothing further to say.
     pub fn to<E: Entity>(action: Action, id: &str) -> Self {
-        Self { action, kind: E::KIND.name, id: id.into(), name: None, before: None, after: None }
+        Self { action, kind: E::KIND.name, id: id.into(), name: None, before: None, after: None, access: None }
     }
 
     /// The change of a record from `old` to `new`, of which one may be missing. Nothing, if the history does not tell of it.
@@ -174,7 +186,7 @@ impl Deed {
                 )
             }
         };
-        Ok(Some(Self { action, kind: E::KIND.name, id: record.id.to_string(), name: name(record), before, after }))
+        Ok(Some(Self { action, kind: E::KIND.name, id: record.id.to_string(), name: name(record), before, after, access: None }))
     }
 }
 
@@ -264,16 +276,32 @@ pub struct Happening {
     /// The members that changed as they are since; all of them, if the record came.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Map<String, Json>>,
+    /// What changes gave and took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub access: Option<Box<Gains>>,
+    /// The sequence of the first row of the change that this row is a part of, or tells of, if that is not this row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change: Option<u64>,
     /// SHA-256 over this row and the hash of the one before, in hexadecimal. The store knows it; it is no part of the row's own text.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub hash: String,
 }
 
 impl Happening {
-    /// A row about a deed, as yet without its hash.
-    pub fn new(sequence: u64, at: Timestamp, by: Author, deed: Deed) -> Self {
-        let Deed { action, kind, id, name, before, after } = deed;
-        Self { sequence, at, by, action, kind: kind.into(), id, name, before, after, hash: String::new() }
+    /// A row about a deed that is part of a change, as yet without its hash.
+    pub fn new(sequence: u64, at: Timestamp, by: Author, deed: Deed, change: u64) -> Self {
+        let Deed { action, kind, id, name, before, after, access } = deed;
+        let change = (change != sequence).then_some(change);
+        Self { sequence, at, by, action, kind: kind.into(), id, name, before, after, access, change, hash: String::new() }
+    }
+
+    /// The sequence of the first row of the change that this row is a part of.
+    pub fn change(&self) -> u64 {
+        self.change.unwrap_or(self.sequence)
+    }
+
+    fn of_access<'r>(&'r self, value: fn(&'r Gains) -> Value<'r>) -> Value<'r> {
+        self.access.as_deref().map_or(Value::Null, value)
     }
 }
 
@@ -281,8 +309,8 @@ impl Happening {
 type Word = (&'static str, Type, for<'r> fn(&'r Happening) -> Value<'r>);
 
 /// The names that a filter over the history may use.
-const WORDS: [Word; 10] = [
-    ("sequence", Type::Number, |row| Value::Integer(i64::try_from(row.sequence).unwrap_or(i64::MAX))),
+const WORDS: [Word; 26] = [
+    ("sequence", Type::Number, |row| number(row.sequence)),
     ("at", Type::Date, |row| Value::Date(row.at.millis())),
     ("by.who", Type::Text, |row| row.by.who.as_str().into()),
     ("by.identity", Type::Text, |row| row.by.identity.as_ref().into()),
@@ -292,7 +320,31 @@ const WORDS: [Word; 10] = [
     ("kind", Type::Text, |row| row.kind.as_ref().into()),
     ("id", Type::Text, |row| row.id.as_str().into()),
     ("name", Type::Text, |row| row.name.as_ref().into()),
+    ("change", Type::Number, |row| number(row.change())),
+    ("access.first", Type::Number, |row| row.of_access(|access| number(access.first))),
+    ("access.last", Type::Number, |row| row.of_access(|access| number(access.last))),
+    ("access.changes", Type::Number, |row| row.of_access(|access| number(access.changes))),
+    ("access.gained.dial", Type::Number, |row| row.of_access(|access| pairs(&access.gained.dial))),
+    ("access.gained.bind", Type::Number, |row| row.of_access(|access| pairs(&access.gained.bind))),
+    ("access.gained.identityRouters", Type::Number, |row| row.of_access(|access| pairs(&access.gained.identity_routers))),
+    ("access.gained.serviceRouters", Type::Number, |row| row.of_access(|access| pairs(&access.gained.service_routers))),
+    ("access.gained.who", Type::Set, |row| row.of_access(|access| access.gained.who())),
+    ("access.gained.what", Type::Set, |row| row.of_access(|access| access.gained.what())),
+    ("access.lost.dial", Type::Number, |row| row.of_access(|access| pairs(&access.lost.dial))),
+    ("access.lost.bind", Type::Number, |row| row.of_access(|access| pairs(&access.lost.bind))),
+    ("access.lost.identityRouters", Type::Number, |row| row.of_access(|access| pairs(&access.lost.identity_routers))),
+    ("access.lost.serviceRouters", Type::Number, |row| row.of_access(|access| pairs(&access.lost.service_routers))),
+    ("access.lost.who", Type::Set, |row| row.of_access(|access| access.lost.who())),
+    ("access.lost.what", Type::Set, |row| row.of_access(|access| access.lost.what())),
 ];
+
+fn number(number: u64) -> Value<'static> {
+    Value::Integer(i64::try_from(number).unwrap_or(i64::MAX))
+}
+
+fn pairs(tally: &Option<Tally<Named>>) -> Value<'static> {
+    number(tally.as_ref().map_or(0, |tally| tally.pairs))
+}
 
 /// The vocabulary of the history.
 pub struct HistoryWords;

@@ -10,7 +10,7 @@
 
 use std::{
     fmt,
-    ops::{Bound, ControlFlow, RangeInclusive},
+    ops::{Bound, ControlFlow},
     str::FromStr,
 };
 
@@ -19,26 +19,24 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Read, Store, Tx,
-    select::always,
     tables::{Keys, Table},
 };
 use crate::{
     clock::Timestamp,
-    entity::{Author, Deed, Entity, Happening, Record},
+    entity::{Action, Author, Deed, Entity, Happening, Record},
     error::{Error, Result},
-    query::{Query, Window},
 };
 
 const HASH: usize = 32;
 /// Hash and total.
-const HEAD: usize = HASH + 8;
+pub(super) const HEAD: usize = HASH + 8;
 /// The key of the anchor in the table about the file itself.
 pub(super) const ANCHOR: &[u8] = b"history";
 /// Rows dropped in one transaction.
 const BATCH: usize = 512;
 /// At most this many faults are told.
 const TOLD: usize = 100;
-const ALL: Keys<'static> = (Bound::Unbounded, Bound::Unbounded);
+pub(super) const ALL: Keys<'static> = (Bound::Unbounded, Bound::Unbounded);
 
 /// How much is kept.
 #[derive(Debug, Clone, Copy)]
@@ -84,14 +82,14 @@ pub struct Verified {
 /// The end of the chain, or what its beginning is chained to.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Link {
-    sequence: u64,
+    pub(super) sequence: u64,
     hash: [u8; HASH],
     total: u64,
 }
 
 impl Link {
     /// Where a row leaves the chain.
-    fn of<'r>(key: &[u8], row: &'r [u8]) -> Option<(Self, &'r [u8])> {
+    pub(super) fn of<'r>(key: &[u8], row: &'r [u8]) -> Option<(Self, &'r [u8])> {
         let (hash, rest) = row.split_first_chunk::<HASH>()?;
         let (total, text) = rest.split_first_chunk::<8>()?;
         let sequence = u64::from_be_bytes(key.try_into().ok()?);
@@ -147,13 +145,13 @@ fn hexadecimal(bytes: &[u8]) -> String {
 }
 
 /// What the first row is chained to.
-fn anchor(read: &Read<'_>) -> Result<Link> {
+pub(super) fn anchor(read: &Read<'_>) -> Result<Link> {
     let Some(bytes) = read.bytes(Table::Meta, ANCHOR)? else { return Ok(Link::default()) };
     Link::from_bytes(&bytes).ok_or_else(|| Error::Storage("the beginning of the history is damaged".into()))
 }
 
 /// What the next row is to be chained to.
-fn end(read: &Read<'_>) -> Result<Link> {
+pub(super) fn end(read: &Read<'_>) -> Result<Link> {
     let mut last = None;
     let any = read.rows.last(Table::History, &mut |key, row| {
         last = Link::of(key, row).map(|(link, _)| link);
@@ -163,7 +161,7 @@ fn end(read: &Read<'_>) -> Result<Link> {
 }
 
 /// A row for the eyes of others.
-fn shown(key: &[u8], row: &[u8]) -> Result<Happening> {
+pub(super) fn shown(key: &[u8], row: &[u8]) -> Result<Happening> {
     let damaged = || Error::Damaged { kind: "history", id: hexadecimal(key), reason: "the row cannot be read".into() };
     let (link, text) = Link::of(key, row).ok_or_else(damaged)?;
     let happening: Happening = serde_json::from_slice(text).map_err(|_| damaged())?;
@@ -176,7 +174,14 @@ impl Tx<'_> {
     /// # Errors
     /// The file cannot be written.
     pub fn tell(&self, deed: Deed) -> Result<()> {
-        self.tell_of(Author::clone(&self.author), deed)
+        // Sessions that are cleared away together have nothing else in common.
+        let is_part = matches!(deed.action, Action::Create | Action::Update | Action::Delete);
+        self.add(Author::clone(&self.author), deed, |sequence| {
+            // A row that was taken back has given its sequence to the one after it.
+            let first = self.first_row.get().unwrap_or(sequence);
+            self.first_row.set(Some(first));
+            if is_part { first } else { sequence }
+        })
     }
 
     /// Adds to the history what somebody else did.
@@ -184,8 +189,15 @@ impl Tx<'_> {
     /// # Errors
     /// The file cannot be written.
     pub fn tell_of(&self, author: Author, deed: Deed) -> Result<()> {
+        let about = deed.access.as_ref().filter(|access| access.changes == 1).map(|access| access.first);
+        self.add(author, deed, |sequence| about.unwrap_or(sequence))
+    }
+
+    /// `change` tells by the sequence of the row which change it is a part of.
+    fn add(&self, author: Author, deed: Deed, change: impl FnOnce(u64) -> u64) -> Result<()> {
         let end = end(self)?;
-        let happening = Happening::new(end.sequence.wrapping_add(1), crate::entity::Facts::now(self), author, deed);
+        let sequence = end.sequence.wrapping_add(1);
+        let happening = Happening::new(sequence, crate::entity::Facts::now(self), author, deed, change(sequence));
         let text = serde_json::to_vec(&happening).map_err(|e| Error::Internal(format!("a row of the history: {e}")))?;
         let link = end.next(&text)?;
         let row = [link.hash.as_slice(), &link.total.to_le_bytes(), &text].concat();
@@ -237,58 +249,6 @@ fn is_old(row: &[u8], keep: Keep, bytes: u64) -> bool {
 }
 
 impl Read<'_> {
-    /// A page of the rows that match, by sequence, and how many match in all. A window without a limit is empty.
-    ///
-    /// # Errors
-    /// A row is damaged, or the file cannot be read.
-    pub fn history(&self, query: &Query, descending: bool, window: Window) -> Result<(Vec<Happening>, u64)> {
-        let sequences = if always(&query.predicate) {
-            Sequences::All(anchor(self)?.sequence + 1..=end(self)?.sequence)
-        } else {
-            Sequences::Some(self.matching_history(query)?)
-        };
-        let wanted = sequences.part(descending, window);
-        let rows = wanted.iter().filter_map(|sequence| self.happening(*sequence).transpose()).collect::<Result<_>>()?;
-        Ok((rows, sequences.count()))
-    }
-
-    /// Rows behind a sequence, the oldest first, until they have so many bytes. Rows that are gone are passed over.
-    ///
-    /// # Errors
-    /// A row is damaged, or the file cannot be read.
-    pub fn history_after(&self, sequence: u64, bytes: usize) -> Result<Vec<Happening>> {
-        let (mut rows, mut read) = (Vec::new(), 0);
-        self.scan(Table::History, (Bound::Excluded(&sequence.to_be_bytes()), Bound::Unbounded), &mut |key, row| {
-            rows.push(shown(key, row)?);
-            read += row.len();
-            Ok(if read < bytes { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
-        })?;
-        Ok(rows)
-    }
-
-    /// The sequence of the last row.
-    ///
-    /// # Errors
-    /// The file cannot be read.
-    pub fn history_end(&self) -> Result<u64> {
-        Ok(end(self)?.sequence)
-    }
-
-    fn happening(&self, sequence: u64) -> Result<Option<Happening>> {
-        let key = sequence.to_be_bytes();
-        self.bytes(Table::History, &key)?.map(|row| shown(&key, &row)).transpose()
-    }
-
-    fn matching_history(&self, query: &Query) -> Result<Vec<u64>> {
-        let mut matching = Vec::new();
-        self.scan(Table::History, ALL, &mut |key, row| {
-            let row = shown(key, row)?;
-            matching.extend(query.predicate.matches(&row).then_some(row.sequence));
-            Ok(ControlFlow::Continue(()))
-        })?;
-        Ok(matching)
-    }
-
     /// Follows the chain from its anchor, or from the row of a key, to its end. Shows the key of each row, what does not fit, and its link.
     pub(super) fn follow_history(&self, behind: Option<&[u8]>, see: Follow<'_>) -> Result<()> {
         let known = match behind {
@@ -315,32 +275,6 @@ impl Read<'_> {
 
 /// Sees a row of the history: its key, what is wrong with it, its place in the chain.
 type Follow<'f> = &'f mut dyn FnMut(&[u8], Option<String>, Link) -> Result<ControlFlow<()>>;
-
-/// Rows that were found: ascending, each once.
-enum Sequences {
-    All(RangeInclusive<u64>),
-    Some(Vec<u64>),
-}
-
-impl Sequences {
-    fn count(&self) -> u64 {
-        match self {
-            Self::All(range) => (range.end() + 1).saturating_sub(*range.start()),
-            Self::Some(found) => found.len() as u64,
-        }
-    }
-
-    fn part(&self, descending: bool, window: Window) -> Vec<u64> {
-        fn cut(found: impl DoubleEndedIterator<Item = u64>, descending: bool, window: Window) -> Vec<u64> {
-            let limit = window.limit.unwrap_or_default();
-            if descending { found.rev().skip(window.offset).take(limit).collect() } else { found.skip(window.offset).take(limit).collect() }
-        }
-        match self {
-            Self::All(range) => cut(range.clone(), descending, window),
-            Self::Some(found) => cut(found.iter().copied(), descending, window),
-        }
-    }
-}
 
 impl Store {
     /// Follows the whole chain; with a row that was noted elsewhere, also whether it is still there as it was. Blocks.

@@ -21,6 +21,7 @@ mod core;
 mod delete;
 mod ending;
 mod event;
+mod happenings;
 mod history;
 mod index;
 mod integrity;

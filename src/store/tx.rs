@@ -1,7 +1,7 @@
 //! A write transaction: one job of the writer.
 
 use std::{
-    cell::RefCell,
+    cell::{Cell, RefCell},
     collections::BTreeSet,
     ops::{ControlFlow, Deref},
     sync::Arc,
@@ -32,6 +32,8 @@ pub struct Tx<'t> {
     pub(super) events: RefCell<Vec<Event>>,
     /// Who is behind it.
     pub(super) author: Arc<Author>,
+    /// The sequence of its first row in the history.
+    pub(super) first_row: Cell<Option<u64>>,
 }
 
 impl<'t> Deref for Tx<'t> {

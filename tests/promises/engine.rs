@@ -1,7 +1,10 @@
 //! The access engine answers like the rules read. A naive model, written from the rules, is asked the same questions after
 //! random histories, and so is an engine loaded afresh.
 
-use overkeep::access::{Counted, Difference, Engine, News, Policy, PolicyKind, Reason, Right, Semantic, Subject, Tally, Turn};
+use overkeep::{
+    access::{Difference, Engine, News, Policy, PolicyKind, Reason, Right, Semantic, Subject, Turn},
+    entity::{Counted, Tally},
+};
 use proptest::prelude::*;
 use std::{
     collections::{BTreeMap, BTreeSet},

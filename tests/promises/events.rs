@@ -14,14 +14,14 @@ use ureq::http::Request;
 use crate::harness::{Caller, House};
 
 /// The events of a connection, as far as they are there.
-struct Watch(Box<dyn BufRead>);
+pub struct Watch(Box<dyn BufRead>);
 
 /// One event: its id and type, blank where it has none, and its data.
 #[derive(Debug)]
-struct Event {
-    id: String,
-    event: String,
-    data: Json,
+pub struct Event {
+    pub id: String,
+    pub event: String,
+    pub data: Json,
 }
 
 /// The status, and with 200 the events.
@@ -36,7 +36,8 @@ fn try_watch(caller: &Caller, last: &str) -> Result<Watch, u16> {
     }
 }
 
-fn watch(caller: &Caller, last: &str) -> Watch {
+/// The events behind a row.
+pub fn watch(caller: &Caller, last: &str) -> Watch {
     let mut watch = try_watch(caller, last).unwrap();
     let mut first = String::new();
     watch.0.read_line(&mut first).unwrap();
@@ -46,7 +47,7 @@ fn watch(caller: &Caller, last: &str) -> Watch {
 
 impl Watch {
     /// The next event; nothing at the end.
-    fn next(&mut self) -> Option<Event> {
+    pub fn next(&mut self) -> Option<Event> {
         let mut event = Event { id: String::new(), event: String::new(), data: Json::Null };
         loop {
             let mut line = String::new();

@@ -25,6 +25,7 @@ mod engine;
 mod events;
 mod explain;
 mod factors;
+mod gains;
 mod grounds;
 mod harness;
 mod history;

@@ -17,7 +17,7 @@ pub fn routes() -> Routes {
         .says("Why an identity may or may not dial or bind a service, and what would change that.")
         .refuses(&[404])
         .get("/history", Admin, history::list)
-        .says("What was changed, who logged in and who was refused, the newest first.")
+        .says("What was changed, who gained and who lost access by it, who logged in and who was refused, the newest first.")
         .get("/events", Admin, events::watch)
         .says("The same as it happens, as server-sent events.")
 }

@@ -1,0 +1,345 @@
+//! Rows of the history for the access that somebody gained or lost, found out from the history itself.
+//!
+//! What a change gives and takes can be much, and nobody who makes one waits for it. So an engine of its own follows the history row by row,
+//! behind the times, and compares what it knew before each change with what it knows after. What it finds becomes a row, in the name of
+//! whoever made the change. The engine is filled when it is first needed: from the store as it is, and then back along the history to where
+//! it is to begin.
+//!
+//! Invariant: how far it is gets written down together with the rows, so that a crash neither loses nor doubles one; and what waits, waits in
+//! the history, not in memory. Where changes come faster than they can be told one by one, several are told of in one row.
+
+use std::{
+    collections::HashMap,
+    convert::Infallible,
+    ops::ControlFlow,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use super::{
+    Difference, Engine, Subject, Turn,
+    feed::fill,
+    rows::{Moment, kinds, news, subject, telling},
+};
+use crate::{
+    entity::{
+        Action, Author, Deed, EdgeRouter, Entity, FactsExt, Gains, Happening, Id, Identity, Named, Pairs, PostureCheck, Service, Tally,
+    },
+    error::{Error, Result},
+    store::{Read, Store},
+};
+
+/// The setting that says up to which row of the history everything is told.
+const SETTING: &str = "access told";
+/// So many are named of each side.
+const NAMED: usize = 20;
+/// Rows that are looked at together, and more only to the end of a change.
+const ROWS: usize = 4096;
+/// Changes of one round that are told one by one; more are told some at a time.
+const MOST: usize = 32;
+/// How long a round may take before what it has found is written.
+const LONG: Duration = Duration::from_millis(250);
+/// Between two rounds, and after a failure.
+const REST: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(10);
+/// After so many rows in which nothing is to be found it is written down how far they were read.
+const PASSED: u64 = 10_000;
+
+/// Follows the history of a store. Cheap to clone.
+#[derive(Clone)]
+pub struct Reckoning(Arc<Mutex<Progress>>);
+
+struct Progress {
+    store: Store,
+    /// Who might use what as of the last row seen; none until it is needed.
+    engine: Option<Engine>,
+    /// Up to this row everything is told.
+    seen: u64,
+    /// As it is written down.
+    noted: u64,
+}
+
+/// Changes that are told of in one row.
+struct Share {
+    rows: Vec<Happening>,
+    changes: u64,
+    by: Author,
+}
+
+impl Reckoning {
+    /// Goes on where it was; in a file that knows nothing of it yet, at the end of the history.
+    ///
+    /// # Errors
+    /// The file cannot be read or written.
+    pub fn following(store: &Store) -> Result<Self> {
+        let noted = store.read(|tx| tx.setting(SETTING))?.and_then(|seen| seen.try_into().ok()).map(u64::from_le_bytes);
+        let seen = noted.map_or_else(|| begin(store), Ok)?;
+        Ok(Self(Arc::new(Mutex::new(Progress { store: store.clone(), engine: None, seen, noted: seen }))))
+    }
+
+    /// Does some of what there is to do; says how long to wait before the next time.
+    pub fn go_on(&self) -> Duration {
+        self.with(|progress| {
+            if !progress.store.is_alive() {
+                return PATIENCE;
+            }
+            match progress.round() {
+                Ok(more) => {
+                    if more {
+                        Duration::ZERO
+                    } else {
+                        REST
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "who gained and lost access could not be told in the history");
+                    PATIENCE
+                }
+            }
+        })
+    }
+
+    /// Does everything there is to do.
+    ///
+    /// # Errors
+    /// The file cannot be read or written.
+    pub fn catch_up(&self) -> Result<()> {
+        self.with(|progress| {
+            while progress.round()? {}
+            Ok(())
+        })
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&mut Progress) -> T) -> T {
+        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Notes the end of the history as the place to begin.
+fn begin(store: &Store) -> Result<u64> {
+    store.write_blocking(|tx| {
+        let end = tx.history_end()?;
+        tx.set_setting(SETTING, Some(&end.to_le_bytes()))?;
+        Ok(end)
+    })
+}
+
+impl Progress {
+    /// Tells of some changes. Says whether there are more.
+    fn round(&mut self) -> Result<bool> {
+        let told = self.tell_some();
+        if let Err(error) = &told {
+            // It may know more than was told.
+            self.engine = None;
+            if matches!(error, Error::Damaged { kind: "history", .. }) {
+                // Nobody will ever read that row; what comes behind all of them can still be told.
+                self.seen = self.store.read(|tx| tx.history_end())?;
+            }
+        }
+        told
+    }
+
+    fn tell_some(&mut self) -> Result<bool> {
+        let Found { gone, rows, end } = self.store.read(|tx| some(tx, self.seen))?;
+        if gone > self.seen {
+            // Of changes that the history does not keep any more it tells nothing either.
+            (self.engine, self.seen) = (None, gone);
+        }
+        let (names, is_full) = (names(&rows), rows.len() >= ROWS);
+        let (mut shares, mut told, mut seen) = (shares(rows).into_iter(), Vec::new(), end);
+        let begun = Instant::now();
+        while let Some(share) = shares.next() {
+            let engine = self.engine()?;
+            let back = engine.follow(&share.rows);
+            let gains = self.store.read(|tx| Ok(share.gains(&back, |subject, id| named(tx, &names, subject, id))))?;
+            let last = gains.last;
+            told.extend(share.told(gains));
+            if begun.elapsed() > LONG && shares.len() > 0 {
+                seen = last;
+                break;
+            }
+        }
+        self.note(seen, told)?;
+        Ok(is_full || seen < end)
+    }
+
+    /// The engine as of the last row seen.
+    fn engine(&mut self) -> Result<&mut Engine> {
+        let engine = match self.engine.take() {
+            Some(engine) => engine,
+            None => self.store.read(|tx| as_of(tx, self.seen))?,
+        };
+        Ok(self.engine.insert(engine))
+    }
+
+    /// Writes what was found, and how far everything was looked at.
+    fn note(&mut self, seen: u64, told: Vec<(Author, Deed)>) -> Result<()> {
+        if !told.is_empty() || seen.saturating_sub(self.noted) > PASSED {
+            self.store.write_blocking(move |tx| {
+                told.into_iter().try_for_each(|(author, deed)| tx.tell_of(author, deed))?;
+                tx.set_setting(SETTING, Some(&seen.to_le_bytes()))
+            })?;
+            self.noted = seen;
+        }
+        self.seen = seen;
+        Ok(())
+    }
+}
+
+/// An engine that knows what could be known when a row was the last of the history.
+fn as_of(tx: &Read<'_>, sequence: u64) -> Result<Engine> {
+    if tx.history_gone()? > sequence {
+        return Err(Error::Internal("the history forgets faster than it can be followed".into()));
+    }
+    let mut engine = Engine::default();
+    fill(&mut engine, tx)?;
+    let kinds: Vec<&str> = kinds().collect();
+    tx.history_back(&kinds, sequence, &mut |row| {
+        if let Some(row) = telling(row)
+            && let Some(news) = news(&engine, &row, Moment::Before)
+        {
+            engine.exchange(&news);
+        }
+        Ok(())
+    })?;
+    Ok(engine)
+}
+
+/// What the history has behind a row.
+struct Found {
+    /// The last row that is not kept any more.
+    gone: u64,
+    /// What has something to say.
+    rows: Vec<Happening>,
+    /// The last row up to which that is all.
+    end: u64,
+}
+
+fn some(tx: &Read<'_>, sequence: u64) -> Result<Found> {
+    let (kinds, mut rows) = (kinds().collect::<Vec<_>>(), Vec::<Happening>::new());
+    let end = tx.history_of(&kinds, sequence, &mut |row| {
+        if rows.len() >= ROWS && rows.last().is_some_and(|last| last.change() != row.change()) {
+            return Ok(ControlFlow::Break(()));
+        }
+        rows.extend(telling(row));
+        Ok(ControlFlow::Continue(()))
+    })?;
+    let gone = tx.history_gone()?;
+    Ok(Found { gone, rows, end: end.max(gone) })
+}
+
+/// Rows by changes; where these are many, several together, if possible only those of one author.
+fn shares(rows: Vec<Happening>) -> Vec<Share> {
+    let one = |row: Happening| Share { changes: 1, by: row.by.clone(), rows: vec![row] };
+    let mut changes = joined(rows.into_iter().map(one).collect(), usize::MAX, |one, next| one.change() == next.change());
+    changes.iter_mut().for_each(|change| change.changes = 1);
+    let most = changes.len().div_ceil(MOST);
+    let shares = joined(changes, most, |one, next| one.by == next.by);
+    let most = shares.len().div_ceil(2 * MOST);
+    joined(shares, most, |_, _| true)
+}
+
+/// Neighbours that fit together, at most so many, as one.
+fn joined(shares: Vec<Share>, most: usize, fit: impl Fn(&Share, &Share) -> bool) -> Vec<Share> {
+    let (mut joined, mut count) = (Vec::<Share>::new(), 0);
+    for next in shares {
+        match joined.last_mut().filter(|last| count < most && fit(last, &next)) {
+            Some(last) => {
+                last.changes += next.changes;
+                last.rows.extend(next.rows);
+                if last.by != next.by {
+                    last.by = Author::several();
+                }
+                count += 1;
+            }
+            None => {
+                joined.push(next);
+                count = 1;
+            }
+        }
+    }
+    joined
+}
+
+impl Share {
+    fn change(&self) -> Option<u64> {
+        self.rows.last().map(Happening::change)
+    }
+
+    /// The row of what the first change was made to: it comes behind what goes with its end, and before what its beginning brings about.
+    fn subject(&self) -> Option<&Happening> {
+        let first = self.rows.first()?;
+        let last = self.rows.iter().take_while(|row| row.change() == first.change()).last()?;
+        Some(if last.action == Action::Delete { last } else { first })
+    }
+
+    /// What they gave and took, by what their undoing would give and take.
+    fn gains(&self, back: &Difference, name: impl Fn(Subject, &str) -> Named) -> Gains {
+        let Ok(Difference { dial, bind, identity_routers, service_routers }) =
+            back.named(|subject, id| Ok::<_, Infallible>(name(subject, id)));
+        let [dial, bind, identity_routers, service_routers] =
+            [dial, bind, identity_routers, service_routers].map(|Turn { gained, lost }| {
+                let any = |tally: Tally<Named>| (tally.pairs > 0).then_some(tally);
+                (any(lost), any(gained))
+            });
+        Gains {
+            first: self.rows.first().map_or(0, Happening::change),
+            last: self.rows.last().map_or(0, |row| row.sequence),
+            changes: self.changes,
+            gained: Pairs { dial: dial.0, bind: bind.0, identity_routers: identity_routers.0, service_routers: service_routers.0 },
+            lost: Pairs { dial: dial.1, bind: bind.1, identity_routers: identity_routers.1, service_routers: service_routers.1 },
+        }
+    }
+
+    /// The row to be; none, if nothing is different.
+    fn told(self, gains: Gains) -> Option<(Author, Deed)> {
+        let subject = self.subject().filter(|_| !gains.is_none())?;
+        let deed = Deed {
+            action: Action::Access,
+            kind: kinds().find(|kind| *kind == subject.kind)?,
+            id: subject.id.clone(),
+            name: subject.name.clone(),
+            before: None,
+            after: None,
+            access: Some(Box::new(gains)),
+        };
+        Some((self.by, deed))
+    }
+}
+
+impl Engine {
+    /// Learns what rows tell; answers what their undoing would give and take.
+    fn follow(&mut self, rows: &[Happening]) -> Difference {
+        let mut back = Vec::new();
+        for row in rows {
+            if let Some(news) = news(self, row, Moment::After) {
+                back.push(self.exchange(&news));
+            }
+        }
+        // Of several about one subject, the one that counts is the last: as it was at first.
+        back.reverse();
+        self.preview(&back, NAMED)
+    }
+}
+
+type Names = HashMap<(Subject, String), String>;
+
+/// What rows call those they are about, who may be gone since.
+fn names(rows: &[Happening]) -> Names {
+    rows.iter().filter_map(|row| Some(((subject(&row.kind)?, row.id.clone()), row.name.clone()?))).collect()
+}
+
+fn named(tx: &Read<'_>, names: &Names, subject: Subject, id: &str) -> Named {
+    fn stored<E: Entity>(tx: &Read<'_>, id: &str, name: fn(&E) -> &String) -> Option<String> {
+        // A record that cannot be read has no name; others tell of the damage.
+        tx.find(&Id::from_text(id)).ok().flatten().map(|record| name(&record.spec).clone())
+    }
+    let told = names.get(&(subject, id.to_owned())).cloned();
+    let name = told.or_else(|| match subject {
+        Subject::Identity => stored::<Identity>(tx, id, |identity| &identity.name),
+        Subject::Service => stored::<Service>(tx, id, |service| &service.name),
+        Subject::EdgeRouter => stored::<EdgeRouter>(tx, id, |router| &router.name),
+        Subject::PostureCheck => stored::<PostureCheck>(tx, id, |check| &check.name),
+    });
+    Named { id: id.into(), name: name.unwrap_or_default() }
+}

@@ -1,0 +1,108 @@
+//! What rows of the history say to an engine: of what they tell, the members that decide who may use what.
+//!
+//! A row tells only what changed; the rest is as the engine knows it. So rows are followed one by one, forwards or back.
+
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value as Json};
+
+use super::{
+    Engine, News, Policy, PolicyKind, Right, Semantic, Subject,
+    feed::{self, SIDES, Side},
+};
+use crate::entity::{self, Action, Happening, PolicyType, Roles};
+
+/// The member that says by which names policies find a subject.
+const ROLES: &str = "roleAttributes";
+const SEMANTIC: &str = "semantic";
+const RIGHT: &str = "type";
+/// The members that say whom a policy names. Posture checks ask something of those who have a right, and give none.
+const LISTS: [(&str, Subject); 3] =
+    [("identityRoles", Subject::Identity), ("serviceRoles", Subject::Service), ("edgeRouterRoles", Subject::EdgeRouter)];
+
+/// What a row tells.
+#[derive(Clone, Copy)]
+pub(super) enum Moment {
+    Before,
+    After,
+}
+
+/// The names of the kinds of which rows can have something to say.
+pub(super) fn kinds() -> impl Iterator<Item = &'static str> {
+    SIDES.into_iter().filter(|(_, side)| !matches!(side, Side::Subject(Subject::PostureCheck))).map(|(kind, _)| kind.name)
+}
+
+/// A row without what says nothing; none, if nothing does.
+pub(super) fn telling(mut row: Happening) -> Option<Happening> {
+    let of_policy = matches!(side(&row.kind)?, Side::Policy(_));
+    let says = |member: &str| match member {
+        ROLES => !of_policy,
+        SEMANTIC | RIGHT => of_policy,
+        _ => LISTS.iter().any(|(list, _)| *list == member),
+    };
+    for members in [&mut row.before, &mut row.after].into_iter().flatten() {
+        members.retain(|member, _| says(member));
+    }
+    let is_silent = row.action == Action::Update && [&row.before, &row.after].into_iter().flatten().all(Map::is_empty);
+    let is_change = matches!(row.action, Action::Create | Action::Update | Action::Delete);
+    (is_change && !is_silent).then_some(row)
+}
+
+/// What a kind of that name is to the engine, if it is a subject.
+pub(super) fn subject(kind: &str) -> Option<Subject> {
+    if let Side::Subject(subject) = side(kind)? { Some(subject) } else { None }
+}
+
+fn side(kind: &str) -> Option<Side> {
+    SIDES.into_iter().find(|(of, _)| of.name == kind).map(|(_, side)| side)
+}
+
+/// What an engine that knows one moment of a row is to learn of the other.
+pub(super) fn news(engine: &Engine, row: &Happening, moment: Moment) -> Option<News> {
+    let members = match moment {
+        Moment::Before => row.before.as_ref(),
+        Moment::After => row.after.as_ref(),
+    };
+    let id = row.id.clone();
+    match side(&row.kind)? {
+        Side::Subject(subject) => {
+            let roles = match members {
+                Some(members) => Some(feed::texts(&read::<Roles>(members, ROLES)?)),
+                None => None,
+            };
+            Some(News::Subject { subject, id, roles })
+        }
+        Side::Policy(kind) => {
+            let gone = News::Policy { kind, id, policy: None };
+            let Some(members) = members else { return Some(gone) };
+            let known = engine.known(&gone);
+            let News::Policy { kind, id, policy } = known else { return None };
+            Some(News::Policy { kind, id, policy: Some(as_told(policy.unwrap_or_else(|| blank(kind)), members)) })
+        }
+    }
+}
+
+fn blank(kind: PolicyKind) -> Policy {
+    let right = (kind == PolicyKind::Service).then_some(Right::Dial);
+    Policy { kind, semantic: Semantic::AllOf, right, lists: Vec::new() }
+}
+
+/// A policy with what is told of it.
+fn as_told(mut policy: Policy, members: &Map<String, Json>) -> Policy {
+    if let Some(semantic) = read::<entity::Semantic>(members, SEMANTIC) {
+        policy.semantic = feed::semantic(semantic);
+    }
+    if let Some(right) = read::<PolicyType>(members, RIGHT) {
+        policy.right = policy.right.map(|_| Right::from(right));
+    }
+    for (member, subject) in LISTS {
+        if let Some(roles) = read::<Roles>(members, member) {
+            policy.lists.retain(|(of, _)| *of != subject);
+            policy.lists.push((subject, feed::texts(&roles)));
+        }
+    }
+    policy
+}
+
+fn read<T: DeserializeOwned>(members: &Map<String, Json>, member: &str) -> Option<T> {
+    serde_json::from_value(members.get(member)?.clone()).ok()
+}

@@ -1,0 +1,151 @@
+//! The history for those who read it: a page of it, what is behind a row, and what it says of some kinds.
+//!
+//! Not here: how rows are kept and chained (`history.rs`).
+
+use std::{
+    borrow::Cow,
+    ops::{Bound, ControlFlow, RangeInclusive},
+};
+
+use serde::Deserialize;
+
+use super::{
+    Read,
+    history::{ALL, HEAD, Link, anchor, end, shown},
+    select::always,
+    tables::Table,
+};
+use crate::{
+    entity::Happening,
+    error::Result,
+    query::{Query, Window},
+};
+
+impl Read<'_> {
+    /// A page of the rows that match, by sequence, and how many match in all. A window without a limit is empty.
+    ///
+    /// # Errors
+    /// A row is damaged, or the file cannot be read.
+    pub fn history(&self, query: &Query, descending: bool, window: Window) -> Result<(Vec<Happening>, u64)> {
+        let sequences = if always(&query.predicate) {
+            Sequences::All(anchor(self)?.sequence + 1..=end(self)?.sequence)
+        } else {
+            Sequences::Some(self.matching_history(query)?)
+        };
+        let wanted = sequences.part(descending, window);
+        let rows = wanted.iter().filter_map(|sequence| self.happening(*sequence).transpose()).collect::<Result<_>>()?;
+        Ok((rows, sequences.count()))
+    }
+
+    /// Rows behind a sequence, the oldest first, until they have so many bytes. Rows that are gone are passed over.
+    ///
+    /// # Errors
+    /// A row is damaged, or the file cannot be read.
+    pub fn history_after(&self, sequence: u64, bytes: usize) -> Result<Vec<Happening>> {
+        let (mut rows, mut read) = (Vec::new(), 0);
+        self.scan(Table::History, (Bound::Excluded(&sequence.to_be_bytes()), Bound::Unbounded), &mut |key, row| {
+            rows.push(shown(key, row)?);
+            read += row.len();
+            Ok(if read < bytes { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+        })?;
+        Ok(rows)
+    }
+
+    /// Shows the rows behind a sequence that are about records of these kinds, the oldest first, until one is refused. Answers the
+    /// sequence of the last row that was passed, whatever it is about.
+    ///
+    /// # Errors
+    /// A row is damaged, the file cannot be read, or the first error of `see`.
+    pub fn history_of(&self, kinds: &[&str], sequence: u64, see: &mut dyn FnMut(Happening) -> Result<ControlFlow<()>>) -> Result<u64> {
+        let mut passed = sequence;
+        self.scan(Table::History, (Bound::Excluded(&sequence.to_be_bytes()), Bound::Unbounded), &mut |key, row| {
+            if is_of(kinds, row) && see(shown(key, row)?)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+            passed = Link::of(key, row).map_or(passed, |(link, _)| link.sequence);
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(passed)
+    }
+
+    /// Shows the rows behind a sequence that are about records of these kinds, the newest first.
+    ///
+    /// # Errors
+    /// As in [`Read::history_of`].
+    pub fn history_back(&self, kinds: &[&str], sequence: u64, see: &mut dyn FnMut(Happening) -> Result<()>) -> Result<()> {
+        self.scan_back(Table::History, (Bound::Excluded(&sequence.to_be_bytes()), Bound::Unbounded), &mut |key, row| {
+            if is_of(kinds, row) {
+                see(shown(key, row)?)?;
+            }
+            Ok(ControlFlow::Continue(()))
+        })
+    }
+
+    /// The sequence of the last row that is not kept any more, or zero.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn history_gone(&self) -> Result<u64> {
+        Ok(anchor(self)?.sequence)
+    }
+
+    /// The sequence of the last row.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn history_end(&self) -> Result<u64> {
+        Ok(end(self)?.sequence)
+    }
+
+    fn happening(&self, sequence: u64) -> Result<Option<Happening>> {
+        let key = sequence.to_be_bytes();
+        self.bytes(Table::History, &key)?.map(|row| shown(&key, &row)).transpose()
+    }
+
+    fn matching_history(&self, query: &Query) -> Result<Vec<u64>> {
+        let mut matching = Vec::new();
+        self.scan(Table::History, ALL, &mut |key, row| {
+            let row = shown(key, row)?;
+            matching.extend(query.predicate.matches(&row).then_some(row.sequence));
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(matching)
+    }
+}
+
+/// Whether a row is about a record of one of these kinds, or cannot be read. Much cheaper than reading it.
+fn is_of(kinds: &[&str], row: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct About<'r> {
+        #[serde(borrow)]
+        kind: Cow<'r, str>,
+    }
+    let about = row.get(HEAD..).and_then(|text| serde_json::from_slice::<About<'_>>(text).ok());
+    about.is_none_or(|about| kinds.contains(&about.kind.as_ref()))
+}
+
+/// Rows that were found: ascending, each once.
+enum Sequences {
+    All(RangeInclusive<u64>),
+    Some(Vec<u64>),
+}
+
+impl Sequences {
+    fn count(&self) -> u64 {
+        match self {
+            Self::All(range) => (range.end() + 1).saturating_sub(*range.start()),
+            Self::Some(found) => found.len() as u64,
+        }
+    }
+
+    fn part(&self, descending: bool, window: Window) -> Vec<u64> {
+        fn cut(found: impl DoubleEndedIterator<Item = u64>, descending: bool, window: Window) -> Vec<u64> {
+            let limit = window.limit.unwrap_or_default();
+            if descending { found.rev().skip(window.offset).take(limit).collect() } else { found.skip(window.offset).take(limit).collect() }
+        }
+        match self {
+            Self::All(range) => cut(range.clone(), descending, window),
+            Self::Some(found) => cut(found.iter().copied(), descending, window),
+        }
+    }
+}

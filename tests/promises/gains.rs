@@ -1,0 +1,397 @@
+//! What somebody may rely on who asks the history since when somebody may use something, and by whose doing: every change that gave or
+//! took access is followed by a row that says how much, of whom and of what, whatever happens in between.
+
+use std::collections::BTreeSet;
+
+use overkeep::{
+    access::{Access, Reckoning, Right},
+    change::KINDS,
+    clock::{Clock, Timestamp},
+    entity::{
+        Action, Author, EdgeRouter, EdgeRouterPolicy, Entity, FactsExt, Gains, Happening, Id, Identity, Pairs, Record, Service,
+        ServiceEdgeRouterPolicy, ServicePolicy, Tally, builtin, history::Who,
+    },
+    error::{Error, Result},
+    store::{Keep, Options, Store, Tx},
+};
+use redb::{Database, TableDefinition, backends::InMemoryBackend};
+use serde_json::{Value as Json, json};
+use tempfile::TempDir;
+
+use crate::{
+    events::watch,
+    harness::{Base, Dice, House, encoded, fresh},
+};
+
+const ROLES: [&str; 3] = ["red", "green", "blue"];
+
+/// Who may use what, by ids: dial, bind, routers of identities, routers of services.
+type Everything = [BTreeSet<(String, String)>; 4];
+
+/// A store whose history is followed, and who might use what after each of its changes.
+struct World {
+    store: Store,
+    access: Access,
+    reckoning: Reckoning,
+    dice: Dice,
+    /// The last row of each change, and what might be used then.
+    states: Vec<(u64, Everything)>,
+}
+
+fn ids(of: &str, count: usize) -> impl Iterator<Item = String> {
+    (0..count).map(move |n| format!("{of}{n}"))
+}
+
+impl World {
+    fn on(store: Store, seed: u64) -> Self {
+        let access = Access::following(&store, Clock::system()).unwrap();
+        let reckoning = Reckoning::following(&store).unwrap();
+        let mut world = Self { store, access, reckoning, dice: Dice::new(seed), states: Vec::new() };
+        let default = builtin::auth_policy(Timestamp::from_millis(0));
+        world.change(&Author::default(), |tx, _| if tx.find(&default.id)?.is_none() { tx.insert(default) } else { Ok(()) });
+        world
+    }
+
+    fn new(seed: u64) -> Self {
+        Self::on(Store::open_on(InMemoryBackend::new(), KINDS, Options::default()).unwrap(), seed)
+    }
+
+    fn end(&self) -> u64 {
+        self.store.read(|tx| tx.history_end()).unwrap()
+    }
+
+    /// A change by somebody.
+    fn change(&mut self, author: &Author, change: impl FnOnce(&Tx<'_>, &mut Dice) -> Result<()> + Send + 'static) {
+        let mut dice = Dice::new(self.dice.below(1 << 40) as u64);
+        self.store.by(author.clone()).write_blocking(move |tx| change(tx, &mut dice)).unwrap();
+        self.states.push((self.end(), self.everything()));
+    }
+
+    /// A change of anything.
+    fn any_change(&mut self, author: &Author) {
+        self.change(author, |tx, dice| (0..1 + dice.below(3)).try_for_each(|_| one(tx, dice)));
+    }
+
+    fn everything(&self) -> Everything {
+        let mut all = Everything::default();
+        let pair = |who: &str, what: &str| (who.to_owned(), what.to_owned());
+        self.access.ask(|engine| {
+            for identity in ids("i", 5) {
+                for (n, right) in [Right::Dial, Right::Bind].into_iter().enumerate() {
+                    all[n].extend(
+                        ids("s", 4).filter(|service| engine.may(&identity, service, right)).map(|service| pair(&identity, &service)),
+                    );
+                }
+                all[2].extend(engine.edge_routers_of_identity(&identity).ids().map(|router| pair(&identity, router)));
+            }
+            for service in ids("s", 4) {
+                all[3].extend(engine.edge_routers_of_service(&service).ids().map(|router| pair(&service, router)));
+            }
+        });
+        all
+    }
+
+    /// The rows about access behind a row.
+    fn told(&self, behind: u64) -> Vec<Happening> {
+        let rows = self.store.read(|tx| tx.history_after(behind, usize::MAX)).unwrap();
+        rows.into_iter().filter(|row| row.action == Action::Access).collect()
+    }
+
+    /// What might be used when a row was the last.
+    fn at(&self, sequence: u64) -> &Everything {
+        static NOTHING: Everything = [const { BTreeSet::new() }; 4];
+        self.states.iter().rev().find(|(end, _)| *end <= sequence).map_or(&NOTHING, |(_, state)| state)
+    }
+
+    /// Who changed something in these rows; several, if they are.
+    fn author(&self, first: u64, last: u64) -> Author {
+        let rows = self.store.read(|tx| tx.history_after(first - 1, usize::MAX)).unwrap();
+        let mut authors = rows.into_iter().filter(|row| row.sequence <= last && row.action != Action::Access).map(|row| row.by);
+        let author = authors.next().unwrap();
+        if authors.all(|other| other == author) { author } else { Author::several() }
+    }
+
+    /// Asserts that the rows about access say what changed behind a row, all of it, and each once.
+    fn hold(&self, mut seen: u64) {
+        for row in self.told(seen) {
+            let Gains { first, last, gained, lost, .. } = row.access.as_deref().unwrap();
+            assert!(*first > seen && first <= last && *last < row.sequence, "{row:?}");
+            // Between the rows nothing happened that is not told.
+            assert_eq!(self.at(seen), self.at(first - 1), "between {seen} and {first}");
+            let end = self.states.iter().map(|(end, _)| *end).find(|end| end >= last).unwrap();
+            let (before, after) = (self.at(first - 1), self.at(end));
+            assert_ne!(before, after, "{row:?}");
+            assert_eq!(row.by, self.author(*first, *last));
+            turned(gained, before, after);
+            turned(lost, after, before);
+            seen = end;
+        }
+        assert_eq!(self.at(seen), self.at(u64::MAX), "behind {seen}");
+    }
+}
+
+/// Asserts that some pairs are those of `after` that are not in `before`.
+fn turned(pairs: &Pairs, before: &Everything, after: &Everything) {
+    let Pairs { dial, bind, identity_routers, service_routers } = pairs;
+    for (n, tally) in [dial, bind, identity_routers, service_routers].into_iter().enumerate() {
+        let new: Vec<_> = after[n].difference(&before[n]).collect();
+        let Some(Tally { pairs, who, what }) = tally else {
+            assert_eq!(new, [] as [&(String, String); 0]);
+            continue;
+        };
+        assert_eq!(*pairs, new.len() as u64);
+        let sides = [(who, new.iter().map(|pair| &pair.0).collect::<BTreeSet<_>>()), (what, new.iter().map(|pair| &pair.1).collect())];
+        for (counted, ids) in sides {
+            assert_eq!(counted.count, ids.len() as u64);
+            assert!(counted.first.iter().map(|named| &named.id).eq(ids));
+            assert!(counted.first.iter().all(|named| named.name == format!("name of {}", named.id)), "{counted:?}");
+        }
+    }
+}
+
+fn roles(dice: &mut Dice) -> Vec<&'static str> {
+    ROLES.into_iter().filter(|_| dice.below(2) == 0).collect()
+}
+
+/// What a policy may list of the subjects `of`.
+fn list<E: Entity>(tx: &Tx<'_>, of: &str, dice: &mut Dice) -> Vec<String> {
+    let id = format!("{of}{}", dice.below(3));
+    let there = tx.find(&Id::<E>::from_text(&*id)).unwrap().is_some();
+    match dice.below(6) {
+        0 => vec!["#all".into()],
+        1 if there => vec![format!("@{id}")],
+        _ => roles(dice).iter().map(|role| format!("#{role}")).collect(),
+    }
+}
+
+/// Creates, changes or deletes something.
+fn one(tx: &Tx<'_>, dice: &mut Dice) -> Result<()> {
+    let n = dice.below(5);
+    let with_roles = |dice: &mut Dice, more: Json| {
+        let mut spec = json!({ "roleAttributes": roles(dice) });
+        spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        spec
+    };
+    match dice.below(6) {
+        0 => {
+            let more = json!({ "type": "Device", "isAdmin": false, "authPolicyId": "default" });
+            turn::<Identity>(tx, &format!("i{n}"), with_roles(dice, more), dice)
+        }
+        1 => turn::<Service>(tx, &format!("s{}", n % 4), with_roles(dice, json!({ "encryptionRequired": true })), dice),
+        2 => turn::<EdgeRouter>(tx, &format!("r{}", n % 3), with_roles(dice, json!({})), dice),
+        of => {
+            let semantic = ["AnyOf", "AllOf"][dice.below(2)];
+            let [identities, services, routers] =
+                [list::<Identity>(tx, "i", dice), list::<Service>(tx, "s", dice), list::<EdgeRouter>(tx, "r", dice)];
+            match of {
+                3 => {
+                    let right = ["Dial", "Bind"][dice.below(2)];
+                    let spec = json!({ "type": right, "semantic": semantic, "identityRoles": identities, "serviceRoles": services });
+                    turn::<ServicePolicy>(tx, &format!("p{n}"), spec, dice)
+                }
+                4 => {
+                    let spec = json!({ "semantic": semantic, "identityRoles": identities, "edgeRouterRoles": routers });
+                    turn::<EdgeRouterPolicy>(tx, &format!("p{}", n % 3), spec, dice)
+                }
+                _ => {
+                    let spec = json!({ "semantic": semantic, "serviceRoles": services, "edgeRouterRoles": routers });
+                    turn::<ServiceEdgeRouterPolicy>(tx, &format!("p{}", n % 3), spec, dice)
+                }
+            }
+        }
+    }
+}
+
+/// Makes a record what it is to be, or deletes it if it is there.
+fn turn<E: Entity>(tx: &Tx<'_>, id: &str, mut spec: Json, dice: &mut Dice) -> Result<()> {
+    spec["name"] = format!("name of {id}").into();
+    let spec: E = serde_json::from_value(spec).unwrap();
+    match tx.find(&Id::<E>::from_text(id))? {
+        None => tx.insert(Record::new(Id::from_text(id), Timestamp::from_millis(0), spec)),
+        Some(_) if dice.below(4) == 0 => tx.delete(&Id::<E>::from_text(id)),
+        Some(old) => tx.put(Record { spec, ..old }),
+    }
+}
+
+fn somebody(name: &str) -> Author {
+    Author::remote(Some("127.0.0.1".into())).known_as(&Id::from_text(name))
+}
+
+#[test]
+fn rows_say_what_each_change_gave_and_took() {
+    for seed in 1..=6 {
+        let (mut world, mut rows) = (World::new(seed), 0);
+        let authors = [somebody("alice"), somebody("bob"), Author::local()];
+        for _ in 0..60 {
+            let author = &authors[world.dice.below(3)];
+            world.any_change(author);
+            match world.dice.below(8) {
+                0 => world.reckoning.catch_up().unwrap(),
+                // It is as if the process had ended.
+                1 => world.reckoning = Reckoning::following(&world.store).unwrap(),
+                _ => {}
+            }
+        }
+        world.reckoning.catch_up().unwrap();
+        world.hold(0);
+        for row in world.told(0) {
+            let access = row.access.as_deref().unwrap();
+            rows += 1;
+            assert_eq!((access.changes, row.change), (1, Some(access.first)), "{row:?}");
+            let told = world.store.read(|tx| tx.history_after(access.first - 1, 1)).unwrap();
+            assert_eq!(told[0].change, None);
+        }
+        assert!(rows > 10, "only {rows} changes gave or took anything");
+        assert_eq!(world.store.verify_history(None).unwrap().faults, [""; 0]);
+        world.reckoning.catch_up().unwrap();
+        assert_eq!(world.told(0).len(), rows, "nothing is told twice");
+    }
+}
+
+#[test]
+fn of_very_many_changes_several_are_told_in_one_row() {
+    let mut world = World::new(40);
+    let (alice, bob) = (somebody("alice"), somebody("bob"));
+    (0..300).for_each(|_| world.any_change(&alice));
+    world.reckoning.catch_up().unwrap();
+    world.hold(0);
+    let told = world.told(0);
+    // A slow host does not get through all of them in one round; then some rows more are worth their while.
+    assert!(told.len() > 8 && told.len() < 150, "{} rows", told.len());
+    assert!(told.iter().any(|row| row.access.as_deref().unwrap().changes > 1 && row.change.is_none()));
+    assert!(told.iter().all(|row| row.by == alice), "one author is told as the author of all");
+
+    (0..400).for_each(|n| world.any_change(if n % 2 == 0 { &alice } else { &bob }));
+    world.reckoning.catch_up().unwrap();
+    world.hold(0);
+    let more = world.told(0).split_off(told.len());
+    assert!(more.len() > 8 && more.len() < 200, "{} rows", more.len());
+    assert!(more.iter().any(|row| row.by.who == Who::Several));
+}
+
+#[test]
+fn what_was_not_told_before_a_crash_is_told_after_it() {
+    let directory = TempDir::new().unwrap();
+    let open = || Store::open(&directory.path().join("data"), KINDS, Options::default()).unwrap();
+    let mut world = World::on(open(), 77);
+    (0..20).for_each(|_| world.any_change(&somebody("alice")));
+    world.reckoning.catch_up().unwrap();
+    let told = world.told(0).len();
+    (0..20).for_each(|_| world.any_change(&somebody("alice")));
+    assert_eq!(world.told(0).len(), told);
+    world.store.close();
+    world.store = open();
+    world.reckoning = Reckoning::following(&world.store).unwrap();
+    world.reckoning.catch_up().unwrap();
+    world.hold(0);
+    assert!(world.told(0).len() > told);
+}
+
+#[test]
+fn changes_that_the_history_has_forgotten_are_told_no_more_and_others_rightly() {
+    let mut world = World::new(5);
+    (0..30).for_each(|_| world.any_change(&Author::local()));
+    world.reckoning.catch_up().unwrap();
+    (0..30).for_each(|_| world.any_change(&Author::local()));
+    world.store.trim_history(Keep { since: Timestamp::from_millis(0), bytes: 0 }).unwrap();
+    let gone = world.end();
+    (0..30).for_each(|_| world.any_change(&Author::local()));
+    world.reckoning.catch_up().unwrap();
+    world.hold(gone);
+    assert!(world.told(0).len() > 5);
+}
+
+#[test]
+fn behind_a_damaged_row_it_goes_on() {
+    let directory = TempDir::new().unwrap();
+    let file = directory.path().join("data");
+    let open = || Store::open(&file, KINDS, Options::default()).unwrap();
+    let mut world = World::on(open(), 9);
+    (0..10).for_each(|_| world.any_change(&Author::local()));
+    world.store.close();
+    let database = Database::open(&file).unwrap();
+    let transaction = database.begin_write().unwrap();
+    let history = TableDefinition::<&[u8], &[u8]>::new("history");
+    let damaged = 4_u64.to_be_bytes();
+    transaction.open_table(history).unwrap().insert(damaged.as_slice(), [7; 50].as_slice()).unwrap();
+    transaction.commit().unwrap();
+    drop(database);
+
+    let mut world = World::on(open(), 10);
+    let refused = world.reckoning.catch_up();
+    assert!(matches!(refused, Err(Error::Damaged { kind: "history", .. })), "{refused:?}");
+    world.reckoning.catch_up().unwrap();
+    let end = world.end();
+    world.states.push((end, world.everything()));
+    (0..20).for_each(|_| world.any_change(&Author::local()));
+    world.reckoning.catch_up().unwrap();
+    world.hold(end);
+    assert!(!world.told(end).is_empty());
+}
+
+#[test]
+fn what_alters_nobodys_access_leaves_no_row() {
+    let house = House::standing_still();
+    let (identity, user) = house.user(&fresh("person"), json!({ "roleAttributes": ["staff"] }));
+    let service = house.service(&fresh("service"), json!({}));
+    let policy = house.service_policy("Dial", &["#staff"], &[&format!("@{service}")]);
+    house.look_after();
+    let end = || house.admin.get("/overkeep/v1/history?limit=1").expect(200).data()[0]["sequence"].as_u64().unwrap();
+    let count = || house.admin.get(&history("action = \"access\"")).expect(200).data().as_array().unwrap().len();
+    let (before, rows) = (end(), count());
+    house.admin.patch(&format!("/service-policies/{policy}"), json!({ "name": fresh("policy"), "semantic": "AllOf" })).expect(200);
+    house.admin.patch(&format!("/identities/{identity}"), json!({ "roleAttributes": ["staff", "unheard-of"] })).expect(200);
+    house.admin.post("/service-policies", json!({ "name": fresh("policy"), "type": "Bind", "semantic": "AnyOf" })).expect(201);
+    house.service(&fresh("service"), json!({}));
+    user.delete("/current-api-session").expect(200);
+    house.look_after();
+    assert_eq!((end(), count()), (before + 5, rows));
+}
+
+fn history(filter: &str) -> String {
+    format!("/overkeep/v1/history?filter={}", encoded(filter))
+}
+
+#[test]
+fn an_operator_finds_who_lost_the_database_and_by_whose_doing() {
+    let house = House::standing_still();
+    let (database, ann) = (house.service("database", json!({})), house.identity("ann", json!({ "roleAttributes": ["staff"] })));
+    let bob = house.identity("bob", json!({ "roleAttributes": ["staff"] }));
+    let policy = house.service_policy("Dial", &["#staff"], &[&format!("@{database}")]);
+    house.look_after();
+    let (boss, session) = house.user("boss", json!({ "isAdmin": true }));
+    let mut events = watch(&house.admin, "");
+    session.at(Base::Management).patch(&format!("/service-policies/{policy}"), json!({ "identityRoles": [format!("@{ann}")] })).expect(200);
+    house.look_after();
+
+    let find = |filter: &str| house.admin.get(&history(filter)).expect(200).data().as_array().unwrap().clone();
+    let found = find("action = \"access\" and anyOf(access.lost.what) = \"database\"");
+    assert_eq!(found.len(), 1, "{found:#?}");
+    let row = &found[0];
+    assert_eq!((&row["kind"], &row["id"], &row["by"]["identity"]), (&json!("servicePolicy"), &json!(policy), &json!(boss)));
+    let lost = &row["access"]["lost"]["dial"];
+    assert_eq!((&lost["pairs"], &lost["who"]["first"]), (&json!(1), &json!([{ "id": bob, "name": "bob" }])));
+    assert!(row["access"]["gained"].is_null());
+    let changed = find(&format!("change = {}", row["change"]));
+    let actions: Vec<&Json> = changed.iter().map(|row| &row["action"]).collect();
+    assert_eq!(actions, [&json!("access"), &json!("update")], "the change itself is found with it");
+    assert_eq!(find("access.gained.dial = 2 and anyOf(access.gained.who) = \"ann\"").len(), 1);
+    assert_eq!(find("access.lost.dial > 0 and access.changes = 1 and access.last < 5").len(), 0);
+    assert_eq!(house.admin.get("/overkeep/v1/history?sort=sequence&limit=500").expect(200).data()[0]["action"], "create");
+
+    let streamed: Vec<Json> = (0..2).map(|_| events.next().unwrap().data).collect();
+    assert_eq!((&streamed[0]["action"], &streamed[1]), (&json!("update"), row));
+}
+
+#[test]
+fn the_rows_of_one_change_are_known_as_such() {
+    let mut world = World::new(3);
+    world.change(&Author::local(), |tx, dice| {
+        turn::<Service>(tx, "s0", json!({ "encryptionRequired": true }), dice)?;
+        turn::<Service>(tx, "s1", json!({ "encryptionRequired": true }), dice)
+    });
+    world.change(&Author::local(), |tx, dice| turn::<Service>(tx, "s2", json!({ "encryptionRequired": true }), dice));
+    let rows = world.store.read(|tx| tx.history_after(1, usize::MAX)).unwrap();
+    let changes: Vec<(u64, Option<u64>, u64)> = rows.iter().map(|row| (row.sequence, row.change, row.change())).collect();
+    assert_eq!(changes, [(2, None, 2), (3, Some(2), 2), (4, None, 4)]);
+}
