@@ -37,11 +37,17 @@ const NAMED: usize = 20;
 const ROWS: usize = 4096;
 /// Changes of one round that are told one by one; more are told some at a time.
 const MOST: usize = 32;
+/// The same while there is a backlog.
+const FEW: usize = 4;
 /// How long a round may take before what it has found is written.
 const LONG: Duration = Duration::from_millis(250);
-/// Between two rounds, and after a failure.
+/// After a round it rests so many times as long as that took: then it takes a quarter of a core at most.
+const SHARE: u32 = 3;
+/// It rests no less than this where it has caught up, and this long after a failure.
 const REST: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(10);
+/// An engine that nobody needed for so long is let go.
+const IDLE: Duration = Duration::from_secs(600);
 /// After so many rows in which nothing is to be found it is written down how far they were read.
 const PASSED: u64 = 10_000;
 
@@ -53,6 +59,8 @@ struct Progress {
     store: Store,
     /// Who might use what as of the last row seen; none until it is needed.
     engine: Option<Engine>,
+    /// When it was needed last.
+    needed: Instant,
     /// Up to this row everything is told.
     seen: u64,
     /// As it is written down.
@@ -74,7 +82,8 @@ impl Reckoning {
     pub fn following(store: &Store) -> Result<Self> {
         let noted = store.read(|tx| tx.setting(SETTING))?.and_then(|seen| seen.try_into().ok()).map(u64::from_le_bytes);
         let seen = noted.map_or_else(|| begin(store), Ok)?;
-        Ok(Self(Arc::new(Mutex::new(Progress { store: store.clone(), engine: None, seen, noted: seen }))))
+        let progress = Progress { store: store.clone(), engine: None, needed: Instant::now(), seen, noted: seen };
+        Ok(Self(Arc::new(Mutex::new(progress))))
     }
 
     /// Does some of what there is to do; says how long to wait before the next time.
@@ -83,13 +92,12 @@ impl Reckoning {
             if !progress.store.is_alive() {
                 return PATIENCE;
             }
+            let begun = Instant::now();
             match progress.round() {
-                Ok(more) => {
-                    if more {
-                        Duration::ZERO
-                    } else {
-                        REST
-                    }
+                Ok(true) => begun.elapsed() * SHARE,
+                Ok(false) => {
+                    progress.rest();
+                    REST.max(begun.elapsed() * SHARE)
                 }
                 Err(error) => {
                     tracing::warn!(%error, "who gained and lost access could not be told in the history");
@@ -146,7 +154,7 @@ impl Progress {
             (self.engine, self.seen) = (None, gone);
         }
         let (names, is_full) = (names(&rows), rows.len() >= ROWS);
-        let (mut shares, mut told, mut seen) = (shares(rows).into_iter(), Vec::new(), end);
+        let (mut shares, mut told, mut seen) = (shares(rows, if is_full { FEW } else { MOST }).into_iter(), Vec::new(), end);
         let begun = Instant::now();
         while let Some(share) = shares.next() {
             let engine = self.engine()?;
@@ -169,7 +177,15 @@ impl Progress {
             Some(engine) => engine,
             None => self.store.read(|tx| as_of(tx, self.seen))?,
         };
+        self.needed = Instant::now();
         Ok(self.engine.insert(engine))
+    }
+
+    /// Gives memory back where nothing has happened for long.
+    fn rest(&mut self) {
+        if self.needed.elapsed() > IDLE {
+            self.engine = None;
+        }
     }
 
     /// Writes what was found, and how far everything was looked at.
@@ -228,15 +244,15 @@ fn some(tx: &Read<'_>, sequence: u64) -> Result<Found> {
     Ok(Found { gone, rows, end: end.max(gone) })
 }
 
-/// Rows by changes; where these are many, several together, if possible only those of one author.
-fn shares(rows: Vec<Happening>) -> Vec<Share> {
+/// Rows by changes; where these are more than `most`, several together, if possible only those of one author.
+fn shares(rows: Vec<Happening>, most: usize) -> Vec<Share> {
     let one = |row: Happening| Share { changes: 1, by: row.by.clone(), rows: vec![row] };
     let mut changes = joined(rows.into_iter().map(one).collect(), usize::MAX, |one, next| one.change() == next.change());
     changes.iter_mut().for_each(|change| change.changes = 1);
-    let most = changes.len().div_ceil(MOST);
-    let shares = joined(changes, most, |one, next| one.by == next.by);
-    let most = shares.len().div_ceil(2 * MOST);
-    joined(shares, most, |_, _| true)
+    let together = changes.len().div_ceil(most);
+    let shares = joined(changes, together, |one, next| one.by == next.by);
+    let together = shares.len().div_ceil(2 * most);
+    joined(shares, together, |_, _| true)
 }
 
 /// Neighbours that fit together, at most so many, as one.
