@@ -2,8 +2,8 @@
 //!
 //! What a change gives and takes can be much, and nobody who makes one waits for it. So an engine of its own follows the history row by row,
 //! behind the times, and compares what it knew before each change with what it knows after. What it finds becomes a row, in the name of
-//! whoever made the change. The engine is filled when it is first needed: from the store as it is, and then back along the history to where
-//! it is to begin.
+//! whoever made the change. The engine is filled when it is needed, from the store as it is and then back along the history to where it is to
+//! begin, and let go when nothing has happened for long.
 //!
 //! Invariant: how far it is gets written down together with the rows, so that a crash neither loses nor doubles one; and what waits, waits in
 //! the history, not in memory. Where changes come faster than they can be told one by one, several are told of in one row.
@@ -61,6 +61,8 @@ struct Progress {
     engine: Option<Engine>,
     /// When it was needed last.
     needed: Instant,
+    /// Whether the last round left changes untold.
+    is_behind: bool,
     /// Up to this row everything is told.
     seen: u64,
     /// As it is written down.
@@ -82,7 +84,7 @@ impl Reckoning {
     pub fn following(store: &Store) -> Result<Self> {
         let noted = store.read(|tx| tx.setting(SETTING))?.and_then(|seen| seen.try_into().ok()).map(u64::from_le_bytes);
         let seen = noted.map_or_else(|| begin(store), Ok)?;
-        let progress = Progress { store: store.clone(), engine: None, needed: Instant::now(), seen, noted: seen };
+        let progress = Progress { store: store.clone(), engine: None, needed: Instant::now(), is_behind: false, seen, noted: seen };
         Ok(Self(Arc::new(Mutex::new(progress))))
     }
 
@@ -154,7 +156,8 @@ impl Progress {
             (self.engine, self.seen) = (None, gone);
         }
         let (names, is_full) = (names(&rows), rows.len() >= ROWS);
-        let (mut shares, mut told, mut seen) = (shares(rows, if is_full { FEW } else { MOST }).into_iter(), Vec::new(), end);
+        let most = if is_full || self.is_behind { FEW } else { MOST };
+        let (mut shares, mut told, mut seen) = (shares(rows, most).into_iter(), Vec::new(), end);
         let begun = Instant::now();
         while let Some(share) = shares.next() {
             let engine = self.engine()?;
@@ -168,7 +171,8 @@ impl Progress {
             }
         }
         self.note(seen, told)?;
-        Ok(is_full || seen < end)
+        self.is_behind = is_full || seen < end;
+        Ok(self.is_behind)
     }
 
     /// The engine as of the last row seen.

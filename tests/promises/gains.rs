@@ -256,8 +256,8 @@ fn of_very_many_changes_several_are_told_in_one_row() {
     world.reckoning.catch_up().unwrap();
     world.hold(0);
     let told = world.told(0);
-    // A slow host does not get through all of them in one round; then some rows more are worth their while.
-    assert!(told.len() > 8 && told.len() < 150, "{} rows", told.len());
+    // How many depends on how far a host gets in one round.
+    assert!(told.len() > 3 && told.len() < 100, "{} rows", told.len());
     assert!(told.iter().any(|row| row.access.as_deref().unwrap().changes > 1 && row.change.is_none()));
     assert!(told.iter().all(|row| row.by == alice), "one author is told as the author of all");
 
@@ -265,7 +265,7 @@ fn of_very_many_changes_several_are_told_in_one_row() {
     world.reckoning.catch_up().unwrap();
     world.hold(0);
     let more = world.told(0).split_off(told.len());
-    assert!(more.len() > 8 && more.len() < 200, "{} rows", more.len());
+    assert!(more.len() > 3 && more.len() < 150, "{} rows", more.len());
     assert!(more.iter().any(|row| row.by.who == Who::Several));
 }
 
