@@ -24,6 +24,7 @@ pub struct Passphrase {
 enum PassphraseCommand {
     /// Seal them with the passphrase in a file; the one so far, if there is one, is in that of --passphrase-file
     Set {
+        /// The passphrase that seals them from now on
         #[arg(value_name = "FILE")]
         next: PathBuf,
     },
