@@ -14,7 +14,7 @@ use overkeep::{
     change::{KINDS, Vault},
     clock::{Clock, Timestamp},
     config::{Config, Snapshots},
-    controller,
+    controller::{self, Controller},
     entity::{ApiSession, Id, Identity, Record, builtin},
     maintenance::{Maintenance, Schedule, closed},
     pki::Passphrase,
@@ -105,11 +105,12 @@ fn a_controller_keeps_its_schedule() {
 fn a_snapshot_takes_as_long_as_it_takes() {
     let place = TempDir::new().unwrap();
     let mut config = configuration(&place.path().join("data"));
-    config.http.request_timeout = "1s".parse().unwrap();
-    let start = || controller::start(&config, Clock::system()).unwrap();
-    let first = start();
+    let first = controller::start(&config, Clock::system()).unwrap();
     let password = first.generated_password().unwrap().to_owned();
+    let url = |controller: &Controller| format!("https://{}", controller.bound());
+    let token = trusting(&url(&first)).log_in("admin", &password).token.unwrap();
     first.stop();
+    config.http.request_timeout = "1s".parse().unwrap();
     let store = Store::open(&config.data, KINDS, Options::default()).unwrap();
     // As much as it takes here for a copy to last longer than a request may.
     let begun = |part: u32| {
@@ -122,8 +123,8 @@ fn a_snapshot_takes_as_long_as_it_takes() {
     });
     assert!(slow);
     store.close();
-    let controller = start();
-    trusting(&format!("https://{}", controller.bound())).log_in("admin", &password).post("/database/snapshot", json!({})).expect(200);
+    let controller = controller::start(&config, Clock::system()).unwrap();
+    trusting(&url(&controller)).with_token(token).post("/database/snapshot", json!({})).expect(200);
 }
 
 #[test]
