@@ -12,7 +12,7 @@
 //! | rules | [`change`] every write and what follows from it · [`access`] who may use what |
 //! | records | [`store`] one file, one writer, indexes, lists · [`network`] which routers are connected |
 //! | vocabulary | [`entity`] one file per kind: shapes and facts |
-//! | tools | [`query`] [`pki`] [`schema`] [`error`] [`clock`] [`config`] [`logging`] |
+//! | tools | [`query`] [`pki`] [`schema`] [`error`] [`clock`] [`config`] [`logging`] [`priority`] |
 //!
 //! # A filtered list, from the socket and back
 //!
@@ -57,6 +57,7 @@ pub mod maintenance;
 pub mod network;
 pub mod pki;
 pub mod posture;
+pub mod priority;
 pub mod query;
 pub mod schema;
 pub mod store;

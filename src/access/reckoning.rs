@@ -41,8 +41,8 @@ const MOST: usize = 32;
 const FEW: usize = 4;
 /// How long a round may take before what it has found is written.
 const LONG: Duration = Duration::from_millis(250);
-/// After a round it rests so many times as long as that took: then it takes a quarter of a core at most.
-const SHARE: u32 = 3;
+/// After a round it rests so many times as long as that took: then it takes a tenth of a core at most.
+const SHARE: u32 = 9;
 /// It rests no less than this where it has caught up, and this long after a failure.
 const REST: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(10);

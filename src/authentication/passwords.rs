@@ -11,7 +11,6 @@ use std::{
     thread,
 };
 
-use rustix::{process::setpriority_process, thread::gettid};
 use scrypt::{
     Params, Scrypt,
     password_hash::{PasswordHasher, PasswordVerifier, phc::PasswordHash},
@@ -23,6 +22,7 @@ use crate::{
     clock::Timestamp,
     entity::{FactsExt, Id, Identity},
     error::{Error, Result},
+    priority::give_way,
     store::Store,
 };
 
@@ -31,7 +31,7 @@ const RETRY: u32 = 2;
 /// Block size and parallelism of scrypt; with N = 2^14 that is 16 MiB.
 const BLOCKS: u32 = 8;
 const LANES: u32 = 1;
-/// How much the threads give way where others want the processor, from 0 to 19: at 5 they get a third of what others do.
+/// How far the threads give way: they get a third of what others do.
 const GIVING_WAY: i32 = 5;
 
 type Job = Box<dyn FnOnce() + Send>;
@@ -130,9 +130,7 @@ impl Passwords {
 
 /// Does one job after the other until nobody can send any more.
 fn work_off(inbox: &Mutex<Receiver<Job>>) {
-    if let Err(error) = setpriority_process(Some(gettid()), GIVING_WAY) {
-        tracing::debug!(%error, "passwords are hashed without giving way");
-    }
+    give_way(GIVING_WAY);
     let next = || inbox.lock().unwrap_or_else(PoisonError::into_inner).recv();
     while let Ok(job) = next() {
         // A job that panics drops its reply, which tells whoever waits.

@@ -1,4 +1,4 @@
-//! Work that is done again and again on a thread of its own.
+//! Work that is done again and again on a thread of its own, which gives way to those that somebody waits for.
 
 use std::{
     io,
@@ -10,7 +10,10 @@ use std::{
     time::Duration,
 };
 
-use crate::store::Watch;
+use crate::{priority::give_way, store::Watch};
+
+/// How far its threads give way: they get a tenth of what others do.
+const GIVING_WAY: i32 = 10;
 
 /// Work that goes on until this is dropped.
 pub struct Background {
@@ -28,7 +31,10 @@ impl Background {
         let watch = Arc::new(Watch::default());
         let (bell, inbox) = channel::<()>();
         let watched = watch.clone();
-        let work_and_rest = move || while inbox.recv_timeout(work(&watched)) == Err(RecvTimeoutError::Timeout) {};
+        let work_and_rest = move || {
+            give_way(GIVING_WAY);
+            while inbox.recv_timeout(work(&watched)) == Err(RecvTimeoutError::Timeout) {}
+        };
         let thread = thread::Builder::new().name(name.into()).spawn(work_and_rest)?;
         Ok(Self { watch, bell: Some(bell), thread: Some(thread) })
     }
