@@ -147,7 +147,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let tls = pki::tls::server_config(holdings.leaf())?;
     let access = Access::following(&store, clock.clone())?;
     let reckoning = Reckoning::following(&store)?;
-    let texts = http::Texts::following(&store);
+    let (texts, routers) = (http::Texts::following(&store), http::Routers::following(&store));
     let (bell, inbox) = upkeep::bell();
     bell.follow(&store);
     let doubtful = bell.clone();
@@ -204,6 +204,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         addresses,
         limits: limits(&config.http),
         texts,
+        routers,
     });
     let front = Front::new(services, interfaces);
     let commands = commands(config, owner);

@@ -39,7 +39,7 @@ mod services;
 mod verbs;
 
 pub use bounds::Limits;
-pub use common::texts::Texts;
+pub use common::{routers::Routers, texts::Texts};
 pub use descriptions::Descriptions;
 pub use front::Front;
 pub use overkeep::Watchers;

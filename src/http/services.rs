@@ -2,7 +2,12 @@
 
 use std::sync::Arc;
 
-use super::{bounds::Limits, common::texts::Texts, descriptions::Descriptions, overkeep::Watchers};
+use super::{
+    bounds::Limits,
+    common::{routers::Routers, texts::Texts},
+    descriptions::Descriptions,
+    overkeep::Watchers,
+};
 use crate::{
     access::Access,
     authentication::{Caller, Codes, Passwords, Refusals, Sessions, Tokens},
@@ -44,6 +49,8 @@ pub struct Services {
     pub limits: Limits,
     /// Services as text, for lists.
     pub texts: Texts,
+    /// For sessions.
+    pub routers: Routers,
 }
 
 impl Services {

@@ -40,19 +40,27 @@ fn from_a_token_to_a_session_on_a_service() {
     assert_eq!(services.data()[0]["postureQueries"][0]["isPassing"], true);
     assert_eq!(laptop.list("/services", &format!("name = \"{name}\""), "").expect(200).total(), 1);
 
+    fn named(session: &Answer) -> Vec<&str> {
+        session.data()["edgeRouters"].as_array().unwrap().iter().map(|router| router["name"].as_str().unwrap()).collect()
+    }
     let wanted = json!({ "serviceId": service, "type": "Dial" });
     laptop.post("/sessions", wanted.clone()).refused(400, "NO_EDGE_ROUTERS_AVAILABLE", "");
     let router = house.router_between(&id, &service);
     let session = laptop.post("/sessions", wanted.clone()).expect(201);
-    assert_eq!(session.data()["edgeRouters"].as_array().unwrap().iter().filter(|r| r["name"].is_string()).count(), 1, "{}", session.text);
+    assert_eq!(named(&session).len(), 1, "{}", session.text);
     assert_eq!(laptop.post("/sessions", wanted).expect(201).id(), session.id(), "one session for one wish");
     laptop.post("/sessions", json!({ "serviceId": service, "type": "Bind" })).expect(400);
 
     assert_eq!(laptop.get("/sessions").expect(200).each("id"), [session.id()]);
     let everybody = house.admin.get(&format!("/sessions/{}", session.id())).expect(200);
     assert_eq!(everybody.data()["identityId"], id.as_str());
-    house.admin.delete(&format!("/edge-routers/{router}")).expect(200);
-    laptop.delete(&format!("/sessions/{}", session.id())).expect(200);
+    let (router, session) = (format!("/edge-routers/{router}"), format!("/sessions/{}", session.id()));
+    let moved = fresh("moved");
+    house.admin.patch(&router, json!({ "name": moved })).expect(200);
+    assert_eq!(named(&laptop.get(&session).expect(200)), [moved.as_str()]);
+    house.admin.delete(&router).expect(200);
+    assert!(named(&laptop.get(&session).expect(200)).is_empty());
+    laptop.delete(&session).expect(200);
     assert_eq!(laptop.get("/sessions").expect(200).total(), 0);
 }
 

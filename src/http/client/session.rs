@@ -13,7 +13,7 @@ use crate::{
         answer::Made,
         argument::Body,
         call::Call,
-        common::session::{View, in_common, see, see_over},
+        common::session::{Sight, View},
         envelope::Detail,
     },
 };
@@ -43,11 +43,11 @@ pub async fn create(call: Call, Body(wish): Body<NewSession>) -> Result<Made<Det
     let (api_session, service) = (&caller.session.id, &wish.service_id);
     let key = Session::key(api_session, service, wanted);
     if let Some(open) = call.store.read(|tx| tx.find_by::<Session>("key", &key))? {
-        return call.store.read(|tx| see(tx, &call.access, &open)).map(Made);
+        return Sight::read(&call, |sight| sight.see(&open)).map(Made);
     }
     let service = call.store.read(|tx| tx.get(service))?;
     let service_policies = allowed(&call, &caller, &service, wanted)?;
-    let routers = in_common(&call.access, caller.identity.id.as_str(), service.id.as_str());
+    let routers = Sight::read(&call, |sight| Ok(sight.in_common(&caller.identity.id, &service.id)))?;
     if routers.is_empty() {
         return Err(Error::Refused(Refusal::NoEdgeRoutersAvailable));
     }
@@ -60,7 +60,7 @@ pub async fn create(call: Call, Body(wish): Body<NewSession>) -> Result<Made<Det
         service_policies,
     };
     let record = call.changes.run(move |change| open(change, session, wish.tags)).await?;
-    call.store.read(|tx| see_over(tx, &record, routers)).map(Made)
+    Sight::read(&call, |sight| sight.see_over(&record, &routers)).map(Made)
 }
 
 /// Stores the session, or finds the one that another request opened meanwhile.

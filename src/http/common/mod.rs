@@ -6,6 +6,7 @@ pub mod current;
 pub mod information;
 pub mod mfa;
 mod qr;
+pub mod routers;
 pub mod service;
 pub mod session;
 pub mod spec;

@@ -1,22 +1,22 @@
 //! Service sessions: permission to dial or host one service, over routers that caller and service have in common.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    access::Access,
-    entity::{EdgeRouter, Entity, EntityRef, Facts, FactsExt, Id, Record, ServicePolicy, Session, edge_router},
+    entity::{Entity, EntityRef, Facts, FactsExt, Id, Identity, Record, Service, ServicePolicy, Session, edge_router},
     error::{Error, Result},
     http::{
         answer::{Done, Page, Shown},
         argument::Query,
         call::Call,
         envelope::Detail,
+        services::Services,
         verbs::{Listing, page},
     },
-    store::{Read, Scope},
+    store::{Moment, Read, Scope},
 };
 
 /// At most this many routers are named in a session.
@@ -52,53 +52,80 @@ pub struct SessionRouter {
     urls: BTreeMap<String, String>,
 }
 
-/// How a session looks.
-///
-/// # Errors
-/// A record cannot be read.
-pub fn see(tx: &Read<'_>, access: &Access, record: &Record<Session>) -> Result<Detail<View>> {
-    see_over(tx, record, in_common(access, record.spec.identity_id.as_str(), record.spec.service_id.as_str()))
-}
-
-/// The same, with these routers in common.
-///
-/// # Errors
-/// A record cannot be read.
-pub fn see_over(tx: &Read<'_>, record: &Record<Session>, routers: Vec<Id<EdgeRouter>>) -> Result<Detail<View>> {
-    let view = View { of: Session::view(record, tx)?, edge_routers: named(tx, routers)? };
-    Ok(Detail::new(record, view))
-}
-
-/// The routers over which an identity reaches a service.
-pub fn in_common(access: &Access, identity: &str, service: &str) -> Vec<Id<EdgeRouter>> {
-    access.ask(|engine| engine.common_edge_routers(identity, service).in_order().map(|(_, id)| Id::from_text(id.to_string())).collect())
-}
-
-fn see_full(tx: &Read<'_>, access: &Access, record: &Record<Session>) -> Result<Detail<FullView>> {
-    let mut service_policies = Vec::new();
-    for id in &record.spec.service_policies {
-        if let Some(policy) = tx.find::<ServicePolicy>(id)? {
-            service_policies.push(EntityRef::of(&policy, &policy.spec.name));
-        }
+impl SessionRouter {
+    fn of(common: edge_router::Common) -> Self {
+        Self { urls: common.supported_protocols.clone(), common }
     }
-    let of = see(tx, access, record)?.view;
-    Ok(Detail::new(record, FullView { of, service_policies }))
 }
 
-/// As many of these as a session names, connected ones first.
-fn named(tx: &Read<'_>, routers: Vec<Id<EdgeRouter>>) -> Result<Vec<SessionRouter>> {
-    // There may be hundreds, of which the records are not read.
-    let (online, offline): (Vec<_>, Vec<_>) = routers.into_iter().partition(|id| tx.link(id.as_str()).is_some());
-    let mut found = Vec::with_capacity(ROUTERS);
-    for id in online.into_iter().chain(offline) {
-        if found.len() == ROUTERS {
-            break;
-        }
-        let Some(router) = tx.find(&id)? else { continue };
-        let common = edge_router::Common::of(&router, tx);
-        found.push(SessionRouter { urls: common.supported_protocols.clone(), common });
+/// Sessions as they look while a transaction lasts.
+pub struct Sight<'a> {
+    services: &'a Services,
+    tx: &'a Read<'a>,
+    /// The present before the transaction began.
+    at: Moment,
+}
+
+impl<'a> Sight<'a> {
+    /// What there is to see in a transaction that began after a moment.
+    fn new(services: &'a Services, tx: &'a Read<'a>, at: Moment) -> Self {
+        Self { services, tx, at }
     }
-    Ok(found)
+
+    /// Looks at something in a transaction of its own.
+    ///
+    /// # Errors
+    /// A record cannot be read, and those of the look.
+    pub fn read<T>(services: &Services, look: impl FnOnce(&Sight<'_>) -> Result<T>) -> Result<T> {
+        let at = services.routers.now();
+        services.store.read(|tx| look(&Sight::new(services, tx, at)))
+    }
+
+    /// How a session looks.
+    ///
+    /// # Errors
+    /// A record cannot be read.
+    pub fn see(&self, record: &Record<Session>) -> Result<Detail<View>> {
+        self.see_over(record, &self.in_common(&record.spec.identity_id, &record.spec.service_id))
+    }
+
+    /// The same, with these routers in common.
+    ///
+    /// # Errors
+    /// A record cannot be read.
+    pub fn see_over(&self, record: &Record<Session>, routers: &[Arc<str>]) -> Result<Detail<View>> {
+        let routers = self.services.routers.find(routers, self.tx, self.at)?;
+        let edge_routers = routers.iter().map(|router| SessionRouter::of(edge_router::Common::of(router, self.tx))).collect();
+        Ok(Detail::new(record, View { of: Session::view(record, self.tx)?, edge_routers }))
+    }
+
+    /// The routers over which an identity reaches a service, as many of them as a session names, connected ones first.
+    pub fn in_common(&self, identity: &Id<Identity>, service: &Id<Service>) -> Vec<Arc<str>> {
+        self.services.access.ask(|engine| {
+            let common = engine.common_edge_routers(identity.as_str(), service.as_str());
+            let (mut online, mut offline) = (Vec::with_capacity(ROUTERS), Vec::with_capacity(ROUTERS));
+            for (_, id) in common.in_order() {
+                let one = if self.tx.link(id).is_some() { &mut online } else { &mut offline };
+                if one.len() < ROUTERS {
+                    one.push(id.clone());
+                }
+            }
+            online.extend(offline);
+            online.truncate(ROUTERS);
+            online
+        })
+    }
+
+    fn see_full(&self, record: &Record<Session>) -> Result<Detail<FullView>> {
+        let mut service_policies = Vec::new();
+        for id in &record.spec.service_policies {
+            if let Some(policy) = self.tx.find::<ServicePolicy>(id)? {
+                service_policies.push(EntityRef::of(&policy, &policy.spec.name));
+            }
+        }
+        let of = self.see(record)?.view;
+        Ok(Detail::new(record, FullView { of, service_policies }))
+    }
 }
 
 /// What a caller may see: their own sessions, or everybody's for an administrator.
@@ -109,11 +136,12 @@ fn scope(call: &Call) -> Result<Option<String>> {
 
 /// GET /sessions
 pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Page<Detail<FullView>>> {
-    let (access, own) = (call.access.clone(), scope(&call)?);
+    let (services, own, at) = (call.services.clone(), scope(&call)?, call.routers.now());
     call.store
         .scan(move |tx| {
+            let sight = Sight::new(&services, tx, at);
             let scope = own.as_deref().map_or(Scope::All, |id| Scope::Having { field: "identity", value: id });
-            page::<Session, _>(tx, &listing, scope, |record| see_full(tx, &access, record))
+            page::<Session, _>(tx, &listing, scope, |record| sight.see_full(record))
         })
         .await
 }
@@ -131,7 +159,7 @@ fn visible(call: &Call, tx: &Read<'_>, id: &Id<Session>) -> Result<Record<Sessio
 
 /// GET /sessions/{id}
 pub async fn detail(call: Call, id: Id<Session>) -> Result<Shown<Detail<FullView>>> {
-    call.store.read(|tx| see_full(tx, &call.access, &visible(&call, tx, &id)?)).map(Shown)
+    Sight::read(&call, |sight| sight.see_full(&visible(&call, sight.tx, &id)?)).map(Shown)
 }
 
 /// Over which routers a session's traffic goes.
