@@ -1,6 +1,10 @@
 //! The engine kept in step with the store: filled at the start, then told of every committed change.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    mem,
+    sync::{Arc, Mutex, PoisonError, mpsc::sync_channel},
+    thread,
+};
 
 use super::{
     Difference, Engine, News, Policy, PolicyKind, Right, Semantic, Subject,
@@ -12,12 +16,16 @@ use crate::{
         self, Config, EdgeRouter, EdgeRouterPolicy, Entity, Identity, Kind, PolicyType, PostureCheck, Record, Roles, Service,
         ServiceEdgeRouterPolicy, ServicePolicy,
     },
-    error::Result,
+    error::{Error, Result},
     store::{Event, Read, Store},
 };
 
 /// How often a preview begins anew because something changed meanwhile.
 const PATIENCE: usize = 3;
+
+/// While an engine is filled, records are passed on so many at once, and so many times before it has learned of them.
+const AT_ONCE: usize = 1024;
+const AHEAD: usize = 4;
 
 /// The engine behind its one short lock. Cheap to clone.
 #[derive(Clone)]
@@ -94,18 +102,46 @@ fn millis(at: Timestamp) -> u64 {
     u64::try_from(at.millis()).unwrap_or(0)
 }
 
+/// Fills an engine with what is stored. It learns on a thread of its own of what was read, while more is read.
+///
+/// # Errors
+/// The store cannot be read, or the system gives no thread.
 pub(super) fn fill(engine: &mut Engine, tx: &Read<'_>) -> Result<()> {
-    let mut learn = |news: News| {
-        engine.learn(&news, 0);
+    let (teller, told) = sync_channel::<Vec<News>>(AHEAD);
+    thread::scope(move |scope| {
+        let learn = move || {
+            for news in told.into_iter().flatten() {
+                engine.learn(&news, 0);
+            }
+        };
+        let learning = thread::Builder::new().name("learning".into()).spawn_scoped(scope, learn);
+        learning.map_err(|e| Error::Internal(format!("a thread to learn of access: {e}")))?;
+        let mut some = Vec::with_capacity(AT_ONCE);
+        // Nobody listens any more only after a panic, which the scope passes on.
+        everything(tx, |news| {
+            some.push(news);
+            if some.len() == AT_ONCE {
+                drop(teller.send(mem::replace(&mut some, Vec::with_capacity(AT_ONCE))));
+            }
+        })?;
+        drop(teller.send(some));
+        Ok(())
+    })
+}
+
+/// All that an engine knows.
+fn everything(tx: &Read<'_>, mut tell: impl FnMut(News)) -> Result<()> {
+    let mut told = |news: News| {
+        tell(news);
         Ok(())
     };
-    tx.each::<EdgeRouter>(|r| learn(of_subject(Subject::EdgeRouter, &r, &r.spec.role_attributes)))?;
-    tx.each::<Service>(|r| learn(of_subject(Subject::Service, &r, &r.spec.role_attributes)))?;
-    tx.each::<PostureCheck>(|r| learn(of_subject(Subject::PostureCheck, &r, &r.spec.role_attributes)))?;
-    tx.each::<Identity>(|r| learn(of_subject(Subject::Identity, &r, &r.spec.role_attributes)))?;
-    tx.each::<ServicePolicy>(|r| learn(of_policy(&r, service_policy)))?;
-    tx.each::<EdgeRouterPolicy>(|r| learn(of_policy(&r, edge_router_policy)))?;
-    tx.each::<ServiceEdgeRouterPolicy>(|r| learn(of_policy(&r, service_edge_router_policy)))
+    tx.each::<EdgeRouter>(|r| told(of_subject(Subject::EdgeRouter, &r, &r.spec.role_attributes)))?;
+    tx.each::<Service>(|r| told(of_subject(Subject::Service, &r, &r.spec.role_attributes)))?;
+    tx.each::<PostureCheck>(|r| told(of_subject(Subject::PostureCheck, &r, &r.spec.role_attributes)))?;
+    tx.each::<Identity>(|r| told(of_subject(Subject::Identity, &r, &r.spec.role_attributes)))?;
+    tx.each::<ServicePolicy>(|r| told(of_policy(&r, service_policy)))?;
+    tx.each::<EdgeRouterPolicy>(|r| told(of_policy(&r, edge_router_policy)))?;
+    tx.each::<ServiceEdgeRouterPolicy>(|r| told(of_policy(&r, service_edge_router_policy)))
 }
 
 /// What the engine learns from one change.
