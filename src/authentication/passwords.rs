@@ -13,7 +13,8 @@ use std::{
 
 use scrypt::{
     Params, Scrypt,
-    password_hash::{PasswordHasher, PasswordVerifier, phc::PasswordHash},
+    password_hash::{self, PasswordHasher, PasswordVerifier},
+    phc::{ALG_ID, Output, PasswordHash, Salt},
 };
 use tokio::sync::oneshot;
 
@@ -53,7 +54,7 @@ impl Passwords {
     pub fn new(slots: usize, queue: usize, cost: u8) -> Result<Self> {
         let params = Params::new(cost, BLOCKS, LANES).map_err(|e| Error::Internal(format!("the cost of passwords: {e}")))?;
         let scrypt = Scrypt::new_with_params(params);
-        let decoy = hashed(&scrypt, "nobody has this password")?.into();
+        let decoy = decoy(params).map_err(|e| Error::Internal(format!("a password hash: {e}")))?;
         let (jobs, inbox) = sync_channel(queue);
         let inbox = Arc::new(Mutex::new(inbox));
         for _ in 0..slots {
@@ -136,6 +137,20 @@ fn work_off(inbox: &Mutex<Receiver<Job>>) {
         // A job that panics drops its reply, which tells whoever waits.
         drop(std::panic::catch_unwind(std::panic::AssertUnwindSafe(job)));
     }
+}
+
+/// What is compared where no hash is stored. It costs what any costs, and fits no password that could be found.
+fn decoy(params: Params) -> password_hash::Result<Arc<str>> {
+    const SALT: [u8; 16] = [0; 16];
+    const HASH: [u8; 32] = [0; 32];
+    let hash = PasswordHash {
+        algorithm: ALG_ID,
+        version: None,
+        params: params.try_into()?,
+        salt: Some(Salt::new(&SALT)?),
+        hash: Some(Output::new(&HASH)?),
+    };
+    Ok(hash.to_string().into())
 }
 
 fn hashed(scrypt: &Scrypt, password: &str) -> Result<String> {
