@@ -8,6 +8,7 @@ use super::{
     argument::{Create, IfMatch, Patch, Query, Replace, entity_tag},
     body,
     call::Call,
+    common::texts::Written,
     envelope::{Detail, Pagination, detail as seen},
     preview::{Outcome, Preview},
 };
@@ -166,10 +167,11 @@ pub async fn list<E: Entity>(call: Call, Query(listing): Query<Listing>) -> Resu
 }
 
 /// GET /{kind}/{id}
-pub async fn detail<E: Entity>(call: Call, id: Id<E>) -> Result<Tagged<Detail<E::View>>> {
+pub async fn detail<E: Entity>(call: Call, id: Id<E>) -> Result<Tagged<Written<Detail<E::View>>>> {
+    let at = call.texts.now();
     call.store.read(|tx| {
         let record = tx.get(&id)?;
-        Ok(Tagged { data: seen(&record, tx)?, tag: entity_tag(&record)? })
+        Ok(Tagged { data: call.texts.detail(&record, tx, at)?, tag: entity_tag(&record)? })
     })
 }
 

@@ -1,11 +1,18 @@
 //! The JSON of records as far as it is the same for everybody, kept in memory: lists of hundreds are joined from it.
 
-use std::sync::Arc;
+use std::{borrow::Cow, marker::PhantomData, sync::Arc};
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Serialize, Serializer};
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::{
     entity::{Config, Entity, Id, Record, Service},
     error::{Error, Result},
-    http::{answer::Entries, envelope::detail},
+    http::{
+        answer::Entries,
+        envelope::{Detail, detail},
+    },
     store::{Kept, Mark, Moment, Noting, Read, Store},
 };
 
@@ -34,12 +41,36 @@ impl Text {
     }
 }
 
+/// A `T` that is JSON already.
+pub struct Written<T>(Arc<Box<RawValue>>, PhantomData<fn() -> T>);
+
+impl<T: JsonSchema> JsonSchema for Written<T> {
+    fn schema_name() -> Cow<'static, str> {
+        T::schema_name()
+    }
+    fn schema_id() -> Cow<'static, str> {
+        T::schema_id()
+    }
+    fn inline_schema() -> bool {
+        T::inline_schema()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        T::json_schema(generator)
+    }
+}
+
+impl<T> Serialize for Written<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
 /// The texts kept. Cheap to clone.
 #[derive(Clone)]
 pub struct Texts {
     services: Kept<Text>,
     /// By path and id.
-    records: Kept<Vec<u8>>,
+    records: Kept<Box<RawValue>>,
 }
 
 /// A moment that texts can be made at.
@@ -78,26 +109,36 @@ impl Texts {
         Ok(text)
     }
 
+    /// A record as its kind shows it.
+    ///
+    /// # Errors
+    /// A record that it needs cannot be read.
+    pub fn detail<E: Entity>(&self, record: &Record<E>, tx: &Read<'_>, at: Present) -> Result<Written<Detail<E::View>>> {
+        let key = key(record);
+        let known = self.records.find(&key);
+        Ok(Written(known.map_or_else(|| self.record(record, &key, tx, at), Ok)?, PhantomData))
+    }
+
     /// Records as their kind shows them, as entries of a list.
     ///
     /// # Errors
     /// A record that one needs cannot be read.
     pub fn entries<E: Entity>(&self, records: &[Record<E>], tx: &Read<'_>, at: Present) -> Result<Entries> {
-        let keys: Vec<String> = records.iter().map(|record| format!("{}/{}", E::KIND.path, record.id)).collect();
+        let keys: Vec<String> = records.iter().map(key).collect();
         let known = self.records.find_all(keys.iter().map(String::as_str));
         let mut entries = Entries::with_room(records.len() * 2048);
         for ((record, key), known) in records.iter().zip(&keys).zip(known) {
             match known {
-                Some(text) => entries.add(&[&text]),
-                None => entries.add(&[&self.record(record, key, tx, at)?]),
+                Some(text) => entries.add(&[text.get().as_bytes()]),
+                None => entries.add(&[self.record(record, key, tx, at)?.get().as_bytes()]),
             }
         }
         Ok(entries)
     }
 
-    fn record<E: Entity>(&self, record: &Record<E>, key: &str, tx: &Read<'_>, at: Present) -> Result<Arc<Vec<u8>>> {
+    fn record<E: Entity>(&self, record: &Record<E>, key: &str, tx: &Read<'_>, at: Present) -> Result<Arc<Box<RawValue>>> {
         let facts = Noting::new(tx);
-        let text = serde_json::to_vec(&detail(record, &facts)?).map_err(|e| Error::Internal(format!("a record as JSON: {e}")))?;
+        let text = to_raw_value(&detail(record, &facts)?).map_err(|e| Error::Internal(format!("a record as JSON: {e}")))?;
         let text = Arc::new(text);
         if let Some(mut marks) = facts.marks() {
             marks.push(Mark::of_record(E::KIND, record.id.as_str()));
@@ -105,4 +146,8 @@ impl Texts {
         }
         Ok(text)
     }
+}
+
+fn key<E: Entity>(record: &Record<E>) -> String {
+    format!("{}/{}", E::KIND.path, record.id)
 }
