@@ -2,7 +2,8 @@
 //! the controller's certificates are kept in time; what the history is not to keep any longer goes, and so do tokens that expired long ago.
 //!
 //! Periodic, but for sessions in doubt, which are looked at as soon as a change was committed that may have taken their ground. What comes
-//! in very large numbers is done some at a time, so that neither others' writes nor a stop wait for all of it.
+//! in very large numbers is done some at a time, so that neither others' writes nor a stop wait for all of it. A damaged record holds nothing
+//! up but itself.
 //! Invariant: nothing here decides whether a session is over, it only clears away what is.
 
 use std::{
@@ -22,7 +23,7 @@ use crate::{
     change::{Certificates, Changes},
     clock::{Clock, Timestamp},
     config,
-    entity::{ApiSession, Enrollment, FactsExt, Id},
+    entity::{ApiSession, Enrollment, Id},
     error::Result,
     posture::{self, Doubt, Posture},
     store::{Keep, Store},
@@ -204,7 +205,7 @@ impl Upkeep {
     fn drop_enrollments(&self) -> Result<()> {
         let (before, mut old) = (self.clock.now().minus(self.enrollment.keep_expired.duration()), Vec::new());
         self.store.read(|tx| {
-            tx.each::<Enrollment>(|enrollment| {
+            tx.each_readable::<Enrollment>(|enrollment| {
                 old.extend((enrollment.spec.expires_at < before).then_some(enrollment.id));
                 Ok(())
             })
@@ -214,7 +215,7 @@ impl Upkeep {
             self.changes.run_blocking(move |change| {
                 for id in batch {
                     // Unless it was refreshed meanwhile.
-                    if change.find(&id)?.is_some_and(|enrollment| enrollment.spec.expires_at < before) {
+                    if change.find_readable(&id)?.is_some_and(|enrollment| enrollment.spec.expires_at < before) {
                         change.delete(&id)?;
                     }
                 }
@@ -263,7 +264,7 @@ impl Upkeep {
         let ended = self.changes.run_blocking(move |change| {
             let mut ended = Vec::new();
             for (id, at) in batch {
-                let Some(mut session) = change.find(&id)? else {
+                let Some(mut session) = change.find_readable(&id)? else {
                     ended.push(id);
                     continue;
                 };
@@ -284,7 +285,7 @@ impl Upkeep {
             let gone = self.changes.run_blocking(move |change| {
                 let mut gone = Vec::new();
                 for id in batch {
-                    if change.find(&id)?.is_some() { change.delete(&id)? } else { gone.push(id) }
+                    if change.find_readable(&id)?.is_some() { change.delete(&id)? } else { gone.push(id) }
                 }
                 Ok(gone)
             })?;

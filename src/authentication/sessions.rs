@@ -67,7 +67,7 @@ impl Sessions {
         let told = sessions.clone();
         store.subscribe(move |events| events.iter().for_each(|event| told.hear(event)));
         store.read(|tx| {
-            tx.each::<ApiSession>(|session| {
+            tx.each_readable::<ApiSession>(|session| {
                 let identity = &session.spec.identity_id;
                 sessions.room.found(&session, tx.ended(ApiSession::KIND, "identity", identity.as_str())?);
                 sessions.recall(&session);

@@ -119,7 +119,7 @@ impl Certificates {
         let (signer, issuers) = (self.holdings.signer(), self.advertised.iter().map(issuer).collect::<Vec<_>>());
         let mut found = Vec::new();
         self.store.read(|tx| {
-            tx.each::<Enrollment>(|enrollment| {
+            tx.each_readable::<Enrollment>(|enrollment| {
                 let token = Claimed::read(&enrollment.spec.jwt).ok();
                 let is_ours = token.as_ref().is_some_and(|token| signer.public_keys().any(|key| key.kid == token.key));
                 let gone = token.map(|token| token.issuer).filter(|issuer| !issuers.contains(issuer));

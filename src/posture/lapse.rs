@@ -6,7 +6,7 @@ use super::{Judge, Posture, Ruling};
 use crate::{
     access::{Granting, Right},
     change::Change,
-    entity::{Demand, FactsExt, Id, Identity, Mfa, PostureCheck, Record, Service, ServicePolicy, Session},
+    entity::{Demand, Entity, Facts, Id, Identity, Mfa, PostureCheck, Record, Service, ServicePolicy, Session},
     error::Result,
     store::{Event, Read},
 };
@@ -73,13 +73,17 @@ pub struct Lapsed {
 /// A record cannot be read.
 pub fn lapsed(tx: &Read<'_>, posture: &Posture, doubt: &Doubt) -> Result<Vec<Lapsed>> {
     let mut review = Review { tx, posture, judges: HashMap::new(), lapsed: Vec::new() };
-    match doubt {
-        Doubt::Everything => tx.each::<Session>(|session| review.look(&session))?,
-        Doubt::Identity(id) => tx.linked::<Session>("identity", id)?.iter().try_for_each(|session| review.look(session))?,
-        Doubt::Service(id) => tx.linked::<Session>("service", id)?.iter().try_for_each(|session| review.look(session))?,
-        Doubt::Session(id) => {
-            tx.find(&Id::<Session>::from_text(id.as_str()))?.iter().try_for_each(|session| review.look(session))?;
+    let ids = match doubt {
+        Doubt::Everything => {
+            tx.each_readable::<Session>(|session| review.look(&session))?;
+            Vec::new()
         }
+        Doubt::Identity(id) => tx.ids(Session::KIND, "identity", id)?,
+        Doubt::Service(id) => tx.ids(Session::KIND, "service", id)?,
+        Doubt::Session(id) => vec![id.clone()],
+    };
+    for id in ids {
+        tx.find_readable(&Id::from_text(id))?.map_or(Ok(()), |session| review.look(&session))?;
     }
     Ok(review.lapsed)
 }
@@ -104,7 +108,7 @@ pub fn depends_on_time(tx: &Read<'_>) -> Result<bool> {
 /// The store refuses.
 pub fn end(change: &Change<'_, '_>, lapsed: &[Lapsed]) -> Result<()> {
     for Lapsed { session, .. } in lapsed {
-        if change.find(session)?.is_some() {
+        if change.find_readable(session)?.is_some() {
             change.delete(session)?;
         }
     }

@@ -1,10 +1,11 @@
 //! What the store's threads share.
 
 use std::{
+    collections::BTreeSet,
     panic::{AssertUnwindSafe, catch_unwind},
     path::PathBuf,
     sync::{
-        Arc, PoisonError, RwLock,
+        Arc, Mutex, PoisonError, RwLock,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -27,6 +28,9 @@ use crate::{
     error::{Error, Result},
 };
 
+/// So many damaged records are named.
+const NAMED: usize = 1000;
+
 pub struct Core {
     /// Nothing once the store is closed.
     pub database: ArcSwapOption<Database>,
@@ -46,6 +50,8 @@ pub struct Core {
     pub failure: ArcSwapOption<String>,
     /// Whether the writer takes jobs.
     pub writing: AtomicBool,
+    /// What was said of damaged records that were passed over.
+    pub named: Mutex<BTreeSet<String>>,
 }
 
 impl Core {
@@ -99,6 +105,14 @@ impl Core {
     /// The refusal, after a failure.
     pub fn refusal(&self) -> Option<Error> {
         self.failure.load().as_ref().map(|reason| Error::Storage(format!("writes are refused since a failure: {reason}")))
+    }
+
+    /// Names a damaged record that is passed over, the first time that it is.
+    pub fn name(&self, damage: &Error) {
+        let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
+        if named.len() < NAMED && named.insert(damage.to_string()) {
+            tracing::error!(%damage, "a record is passed over");
+        }
     }
 
     pub fn publish(&self, events: &[Event]) {

@@ -54,8 +54,10 @@ pub(super) fn delete(tx: &Tx<'_>, kind: Kind, id: &str) -> Result<()> {
     for ((from, id), (to, target)) in plan.clear.iter().filter(|(from, _)| !plan.known.contains(from)) {
         (registry.entry(*from)?.clear)(tx, id, registry.entry(*to)?.kind, target)?;
     }
-    for (place, id) in plan.doomed.iter().rev() {
-        (registry.entry(*place)?.remove)(tx, id)?;
+    for (at, (place, id)) in plan.doomed.iter().enumerate().rev() {
+        let removed = (registry.entry(*place)?.remove)(tx, id);
+        // What would go with it and is damaged stays, for somebody to see.
+        if at == 0 { removed? } else { tx.unless_damaged(removed).map(|_| ())? }
     }
     plan.endings.into_iter().try_for_each(|(place, field, value)| tx.end(registry.entry(place)?.kind, field, &value))
 }

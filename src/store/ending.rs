@@ -17,7 +17,7 @@ use super::{
     tables::{Keys, Table},
 };
 use crate::{
-    entity::{Author, Entity, Era, FactsExt, Id, Kind, Record},
+    entity::{Author, Entity, Era, Id, Kind, Record},
     error::{Error, Result},
 };
 
@@ -140,11 +140,11 @@ impl Tx<'_> {
     /// one of [`Entity::ENDS_BY`], they are ended and none of them is answered; neither is one that was ended before.
     ///
     /// # Errors
-    /// One is damaged, or the file cannot be read or written.
+    /// The file cannot be read or written.
     pub fn few_or_end<E: Entity>(&self, field: &'static str, value: &str) -> Result<Vec<Record<E>>> {
         let most = if E::ENDS_BY.contains(&field) { AT_ONCE } else { usize::MAX };
         match self.few_ids(E::KIND, field, value, most)? {
-            Some(few) => few.into_iter().filter_map(|id| self.find(&Id::from_text(id)).transpose()).collect(),
+            Some(few) => few.into_iter().filter_map(|id| self.find_readable(&Id::from_text(id)).transpose()).collect(),
             None => self.end(E::KIND, field, value).map(|()| Vec::new()),
         }
     }

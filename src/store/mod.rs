@@ -207,6 +207,7 @@ impl Store {
             links: options.links,
             listeners: RwLock::default(),
             failure: ArcSwapOption::empty(),
+            named: Mutex::default(),
             writing: AtomicBool::new(false),
         });
         let content = |table: &Table| *table != Table::Meta && *table != Table::Index;

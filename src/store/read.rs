@@ -88,6 +88,40 @@ impl Read<'_> {
         self.each_while(&mut |record| visit(record).map(ControlFlow::Continue))
     }
 
+    /// The same, but those that are damaged are passed over.
+    ///
+    /// # Errors
+    /// The file cannot be read, or the first error of `visit`.
+    pub fn each_readable<E: Entity>(&self, mut visit: impl FnMut(Record<E>) -> Result<()>) -> Result<()> {
+        let table = Table::Records(self.core.registry.place(E::KIND)?);
+        self.scan(table, (Bound::Unbounded, Bound::Unbounded), &mut |id, bytes| {
+            self.unless_damaged(codec::decode::<E>(text(id)?, bytes))?.map_or(Ok(()), &mut visit).map(ControlFlow::Continue)
+        })
+    }
+
+    /// The record, unless it was ended or is damaged.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn find_readable<E: Entity>(&self, id: &Id<E>) -> Result<Option<Record<E>>> {
+        self.unless_damaged(self.standing(id.as_str())).map(Option::flatten)
+    }
+
+    /// What came of something, or nothing if a record is damaged; the log names it, once. For work on many records, which is not to stop
+    /// at one that nobody can use anyway.
+    ///
+    /// # Errors
+    /// Any other.
+    pub(super) fn unless_damaged<T>(&self, done: Result<T>) -> Result<Option<T>> {
+        match done {
+            Err(damage @ Error::Damaged { .. }) => {
+                self.core.name(&damage);
+                Ok(None)
+            }
+            done => done.map(Some),
+        }
+    }
+
     pub(super) fn each_while<E: Entity>(&self, visit: &mut dyn FnMut(Record<E>) -> Result<ControlFlow<()>>) -> Result<()> {
         let table = Table::Records(self.core.registry.place(E::KIND)?);
         let all = (Bound::Unbounded, Bound::Unbounded);

@@ -6,22 +6,31 @@ use std::{
     collections::BTreeMap,
     env, fs,
     path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
 use overkeep::{
     change::KINDS,
-    entity::{ConfigType, Entity, Id, Identity, Record, Service},
+    clock::{Clock, Timestamp},
+    config::{Config, Span},
+    controller,
+    entity::{ApiSession, ConfigType, Enrollment, Entity, FactsExt, Id, Identity, Record, Service, SessionCertificate},
     error::{Error, Result},
     store::{OpenError, Options, Read, Store, Watch, encode},
 };
 use proptest::{collection::vec, prelude::*};
+use redb::ReadableTable;
 use serde_json::json;
 use tempfile::TempDir;
 
 use crate::{
     drive::{Chance, Drive},
-    harness::{Program, fresh},
+    harness::{Base, Key, PASSWORD, Program, fresh, trusting},
+    keeping::Kept,
 };
 
 type Found = BTreeMap<String, Vec<u8>>;
@@ -238,4 +247,100 @@ fn a_full_disk_stops_writes_alone_and_only_as_long_as_it_is_full() {
     program.kill();
     let program = Program::start(place.path());
     assert_eq!(listed(&program.admin()), there);
+}
+
+/// Turns a bit of a record in a closed file.
+fn spoil<E: Entity>(kept: &Kept, id: &str) {
+    kept.tamper("data", &format!("records.{}", E::KIND.name), |rows| {
+        let mut bytes = rows.get(id.as_bytes()).unwrap().unwrap().value().to_vec();
+        *bytes.last_mut().unwrap() ^= 1;
+        drop(rows.insert(id.as_bytes(), bytes.as_slice()).unwrap());
+    });
+}
+
+#[test]
+fn what_ends_by_itself_ends_beside_a_record_that_is_damaged() {
+    let (kept, start) = (Kept::empty(), Clock::system().now());
+    let mut config = Config { data: kept.path("data"), listen: "127.0.0.1:0".parse().unwrap(), ..Config::default() };
+    (config.passwords.cost, config.enrollment.identity_duration) = (10, Span::minutes(5));
+    config.enrollment.keep_expired = Span::minutes(20);
+    let running = controller::start(&config, Clock::manual(start)).unwrap();
+    let password = running.generated_password().unwrap().to_owned();
+    let nobody = trusting(&format!("https://{}", running.bound()));
+    let admin = nobody.log_in("admin", &password);
+    let enrolling = |name: &str| {
+        let body = json!({ "name": name, "type": "User", "isAdmin": false, "enrollment": { "ott": true } });
+        let id = admin.post("/identities", body).expect(201).id();
+        let outstanding = admin.get(&format!("/identities/{id}/enrollments")).expect(200).each("id")[0].to_owned();
+        (id, outstanding)
+    };
+    let [(ann, damaged), (bob, whole)] = ["ann", "bob"].map(enrolling);
+    let open = |id: &str, name: &str| {
+        let body = json!({ "method": "updb", "identityId": id, "username": name, "password": PASSWORD });
+        admin.post("/authenticators", body).expect(201);
+        let session = nobody.at(Base::Client).log_in(name, PASSWORD);
+        (session.get("/current-api-session").expect(200).id(), session)
+    };
+    let [(lost, _), (left, bobby)] = [open(&ann, "anne"), open(&bob, "bobby")];
+    let certificate = bobby.post("/current-api-session/certificates", json!({ "csr": Key::new().request() })).expect(201).id();
+    running.stop();
+    spoil::<ApiSession>(&kept, &lost);
+    spoil::<Enrollment>(&kept, &damaged);
+    spoil::<SessionCertificate>(&kept, &certificate);
+
+    let clock = Clock::manual(start);
+    let running = controller::start(&config, clock.clone()).unwrap();
+    let nobody = trusting(&format!("https://{}", running.bound()));
+    let admin = nobody.log_in("admin", &password);
+    admin.post(&format!("/identities/{ann}/disable"), json!({ "durationMinutes": 0 })).expect(200);
+    clock.advance(Duration::from_secs(28 * 60));
+    admin.get(&format!("/api-sessions/{left}")).expect(200);
+    clock.advance(Duration::from_secs(3 * 60));
+    running.look_after();
+    admin.get(&format!("/api-sessions/{left}")).expect(404);
+    admin.get(&format!("/enrollments/{whole}")).expect(404);
+    running.stop();
+}
+
+/// Counts what is logged on this thread about one thing.
+#[derive(Clone)]
+struct Said(&'static str, Arc<AtomicUsize>);
+
+impl std::io::Write for Said {
+    fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
+        self.1.fetch_add(usize::from(String::from_utf8_lossy(line).contains(self.0)), Ordering::Relaxed);
+        Ok(line.len())
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_damaged_record_is_named_once_however_often_it_is_passed_over() {
+    let kept = Kept::new();
+    let store = open(&kept.path("data")).unwrap();
+    let named = |id: &str| Record::new(Id::from_text(id), Timestamp::from_millis(0), Identity::named(id));
+    store.write_blocking(move |tx| ["bent", "sound"].iter().try_for_each(|id| tx.insert(named(id)))).unwrap();
+    store.close();
+    spoil::<Identity>(&kept, "bent");
+    let store = open(&kept.path("data")).unwrap();
+    let said = Said("bent", Arc::default());
+    let ear = said.clone();
+    let lines = tracing_subscriber::fmt().with_writer(move || ear.clone()).finish();
+    tracing::subscriber::with_default(lines, || {
+        for _ in 0..3 {
+            let (mut bent, mut sound) = (0, 0);
+            let count = |record: Record<Identity>| {
+                bent += usize::from(record.id.as_str() == "bent");
+                sound += usize::from(record.id.as_str() == "sound");
+                Ok(())
+            };
+            store.read(|tx| tx.each_readable(count)).unwrap();
+            assert_eq!((bent, sound), (0, 1));
+            assert!(store.read(|tx| tx.find_readable::<Identity>(&Id::from_text("bent"))).unwrap().is_none());
+        }
+    });
+    assert_eq!(said.1.load(Ordering::Relaxed), 1);
+    assert!(store.read(|tx| tx.find::<Identity>(&Id::from_text("bent"))).is_err(), "who asks for it is told");
 }
