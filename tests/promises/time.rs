@@ -71,6 +71,21 @@ fn a_clock_that_is_put_back_makes_nobody_wait() {
     assert_eq!(told(), 2);
 }
 
+#[test]
+fn administrators_see_when_a_session_was_last_active() {
+    let house = House::standing_still();
+    let (id, alice) = house.user(&fresh("alice"), json!({}));
+    let opened = house.clock.now();
+    house.clock.advance(Duration::from_secs(60));
+    let own = alice.get("/current-api-session").expect(200);
+    let listed = house.admin.list("/api-sessions", &format!("identity = \"{id}\""), "").expect(200);
+    let shown = house.admin.get(&format!("/api-sessions/{}", own.id())).expect(200);
+    for session in [own.data(), &listed.data()[0], shown.data()] {
+        assert_eq!(session["cachedLastActivityAt"], house.clock.now().to_string());
+        assert_eq!(session["lastActivityAt"], opened.to_string(), "what is on disk");
+    }
+}
+
 fn settings(directory: &TempDir) -> Config {
     let mut config = Config { data: directory.path().join("data"), ..Config::default() };
     config.listen = "127.0.0.1:0".parse().unwrap();

@@ -1,5 +1,6 @@
 //! The management interface, for administrators.
 
+mod api_session;
 mod authenticator;
 mod ca;
 mod database;
@@ -127,9 +128,9 @@ pub fn routes() -> Routes {
         .with_charset()
         .detail::<PostureCheckType>(Admin)
         // credentials
-        .list::<ApiSession>(Admin)
+        .get("/api-sessions", Admin, api_session::list)
         .with_charset()
-        .detail::<ApiSession>(Admin)
+        .get("/api-sessions/{id}", Admin, api_session::detail)
         .remove::<ApiSession>(Admin)
         .crud::<AuthPolicy>(Admin)
         .crud::<ExternalJwtSigner>(Admin)

@@ -1,0 +1,37 @@
+//! API sessions as administrators see them: beside what is on disk, when each was last active.
+
+use crate::{
+    authentication::Sessions,
+    entity::{ApiSession, Entity, FactsExt, Id, Record},
+    error::Result,
+    http::{
+        answer::{Page, Tagged},
+        argument::{Query, entity_tag},
+        call::Call,
+        envelope::{Detail, detail as seen},
+        verbs::{Listing, page},
+    },
+    store::{Read, Scope},
+};
+
+type Seen = Detail<<ApiSession as Entity>::View>;
+
+fn see(tx: &Read<'_>, sessions: &Sessions, record: &Record<ApiSession>) -> Result<Seen> {
+    let mut session = seen(record, tx)?;
+    session.view.cached_last_activity_at = sessions.last_activity(record);
+    Ok(session)
+}
+
+/// GET /api-sessions
+pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Page<Seen>> {
+    let sessions = call.sessions.clone();
+    call.store.scan(move |tx| page::<ApiSession, _>(tx, &listing, Scope::All, |record| see(tx, &sessions, record))).await
+}
+
+/// GET /api-sessions/{id}
+pub async fn detail(call: Call, id: Id<ApiSession>) -> Result<Tagged<Seen>> {
+    call.store.read(|tx| {
+        let record = tx.get(&id)?;
+        Ok(Tagged { data: see(tx, &call.sessions, &record)?, tag: entity_tag(&record)? })
+    })
+}
