@@ -130,8 +130,8 @@ fn bearer(request: &HttpRequest) -> Option<Arc<str>> {
 
 /// The session behind the request's token. A token that is not one of ours is the same as a wrong one.
 async fn resolve(request: &HttpRequest, bearer: Option<&str>, services: &Services) -> Result<Option<Arc<Caller>>> {
-    let Some(token) = request.headers().get("zt-session") else { return Ok(None) };
-    let Some(token) = token.to_str().ok().filter(|token| !token.is_empty()) else { return Err(Error::Unauthorized { anonymous: false }) };
+    let Some(token) = request.headers().get("zt-session").filter(|token| !token.is_empty()) else { return Ok(None) };
+    let token = token.to_str().map_err(|_| Error::Unauthorized { anonymous: false })?;
     let caller = services.caller(token, bearer).await?.ok_or(Error::Unauthorized { anonymous: false })?;
     Ok(Some(caller))
 }

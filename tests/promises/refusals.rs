@@ -349,6 +349,18 @@ fn a_list_refuses_what_it_cannot_read_of_filter_order_and_page() {
 }
 
 #[test]
+fn no_session_is_told_from_a_wrong_one() {
+    let nobody = shared().nobody();
+    let asked = |token: Option<&str>| {
+        let asking = nobody.ask("GET", "/current-identity");
+        let asking = if let Some(token) = token { asking.header("zt-session", token) } else { asking };
+        asking.send().refused(401, "UNAUTHORIZED", "").json["error"]["cause"]["code"].clone()
+    };
+    assert_eq!([None, Some("")].map(asked), ["UNHANDLED", "UNHANDLED"]);
+    assert_eq!(["no-uuid", "5f0c7f6e-3b1c-4d57-9a20-6b1f0f6f5e11"].map(|token| asked(Some(token))), [Json::Null, Json::Null]);
+}
+
+#[test]
 fn another_method_or_path_is_refused_without_a_session_too() {
     let mut methods: BTreeMap<(&str, String), BTreeSet<&str>> = BTreeMap::new();
     for operation in operations() {
