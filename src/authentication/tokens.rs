@@ -19,6 +19,8 @@ use crate::{
 
 /// Longer ones are not looked at, in bytes.
 const LONGEST: usize = 16 << 10;
+/// A signer's clock may be so many seconds ahead of ours: many say that a token begins when they issue it.
+const AHEAD: f64 = 10.0;
 
 /// Judges tokens. Cheap to clone.
 #[derive(Clone)]
@@ -98,7 +100,7 @@ impl Tokens {
 fn subject<'c>(claims: &'c Map<String, Json>, signer: &ExternalJwtSigner, now: Timestamp) -> Option<&'c str> {
     let date = |name: &str| claims.get(name).map(|date| date.as_f64().ok_or(()));
     let now = now.seconds() as f64;
-    let begun = date("nbf").is_none_or(|date| date.is_ok_and(|date| date <= now));
+    let begun = date("nbf").is_none_or(|date| date.is_ok_and(|date| date <= now + AHEAD));
     let over = date("exp").is_some_and(|date| date.is_ok_and(|date| date <= now) || date.is_err());
     let for_us = match claims.get("aud") {
         Some(Json::String(audience)) => *audience == signer.audience,
