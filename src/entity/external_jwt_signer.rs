@@ -123,7 +123,7 @@ impl Entity for ExternalJwtSigner {
             (Some(_), Some(_)) => return Err(Error::BadReference("certPem and jwksEndpoint exclude each other".into())),
             _ => {}
         }
-        match self.jwks_endpoint.as_ref().filter(|url| !url.starts_with("https://") && !url.starts_with("http://")) {
+        match self.jwks_endpoint.as_ref().filter(|url| !is_endpoint(url)) {
             Some(bad) => Err(Error::invalid("jwksEndpoint", "must be an http or https URL", bad)),
             None => Ok(()),
         }
@@ -152,6 +152,12 @@ impl Entity for ExternalJwtSigner {
             not_after: state.not_after,
         })
     }
+}
+
+/// Whether keys may be had there: a scheme that we speak, a host, and no blank in between.
+fn is_endpoint(url: &str) -> bool {
+    let behind = url.strip_prefix("https://").or(url.strip_prefix("http://"));
+    behind.is_some_and(|host| !host.is_empty() && !host.starts_with(['/', '?', '#']) && !host.contains(char::is_whitespace))
 }
 
 /// Required, although null may stand there, which counts as missing.

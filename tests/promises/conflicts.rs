@@ -170,6 +170,8 @@ fn what_breaks_a_rule_of_its_kind_is_refused_by_name() {
         ("external-jwt-signers", json!({ "certPem": Authority::new("a").pem() }), Expected::Code(400, "REFERENCED_ENTITY_NOT_FOUND")),
         ("external-jwt-signers", json!({ "jwksEndpoint": null, "certPem": two }), Expected::Code(400, "INVALID_CERT_PEM")),
         ("external-jwt-signers", json!({ "jwksEndpoint": "nowhere" }), field("jwksEndpoint")),
+        ("external-jwt-signers", json!({ "jwksEndpoint": "https:///keys" }), field("jwksEndpoint")),
+        ("external-jwt-signers", json!({ "jwksEndpoint": "https:// idp.test/keys" }), field("jwksEndpoint")),
     ] {
         all.hold(&more.to_string(), &send("POST", &format!("/{path}"), &sample(path, more.clone())), expected);
     }
