@@ -122,7 +122,7 @@ pub fn certificate(store: &Store, holdings: &Holdings, now: Timestamp, presented
     let found = store.read(|tx| {
         if !trust::is_ours(holdings, &chain, how) {
             let ca = trust::authority(tx, &chain, how, Record::lets_in)?.ok_or(Error::InvalidAuth)?;
-            let claim = ca.spec.external_id_claim.and_then(|claim| claim.of(leaf)).filter(|id| !id.is_empty());
+            let claim = ca.spec.external_id_claim.and_then(|claim| claim.of(leaf)).filter(|id| !id.trim().is_empty());
             if let Some(id) = claim {
                 let identity = tx.find_by::<Identity>("externalId", &id)?.ok_or(Error::InvalidAuth)?;
                 return admitted(tx, identity, Ground::Claim(ca.id), now, allowed);

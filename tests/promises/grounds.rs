@@ -58,6 +58,16 @@ fn sessions_of_an_authority_outlive_other_changes_to_it() {
 }
 
 #[test]
+fn whoever_enrolled_without_a_name_logs_in_by_the_certificate_itself() {
+    let (house, authority, key) = (shared(), Authority::new("partner"), Key::new());
+    house.take_up(&authority);
+    let bearer = house.bearer(&authority.issue("  ", &key), &key);
+    bearer.ask("POST", "/enroll?method=ca").send().expect(200);
+    let session = bearer.log_in_by_certificate().get("/current-api-session").expect(200);
+    assert_ne!(session.data()["authenticatorId"], "internal");
+}
+
+#[test]
 fn a_signer_that_is_off_or_gone_lets_nobody_in_and_open_sessions_go_on() {
     let house = shared();
     for delete in [false, true] {
