@@ -35,8 +35,8 @@ impl Lifecycle for EdgeRouter {
 /// Issues the one-time token by which the router gets its certificates.
 fn enroll(router: &Record<EdgeRouter>, change: &Change<'_, '_>) -> Result<()> {
     let expires_at = change.now().plus(change.surroundings.router_enrollment);
-    let wanted = Enrollment::of_edge_router(router.id.clone());
-    enrollment::issue(wanted, expires_at, change).map(|_| ())
+    let wanted = change.sign(Enrollment::of_edge_router(router.id.clone()), expires_at)?;
+    enrollment::issue(wanted, change).map(|_| ())
 }
 
 /// Takes a router's certificates away and gives it a new token; the one before is dead.

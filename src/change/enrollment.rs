@@ -3,11 +3,12 @@
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::{Change, Lifecycle, lifecycle::short_id};
+use super::{Change, Changes, Lifecycle, Surroundings, lifecycle::short_id};
 use crate::{
     clock::Timestamp,
     entity::{Enrollment, FactsExt, Id, Record},
     error::{Error, Refusal, Result},
+    pki::jwt::Claimed,
 };
 
 impl Lifecycle for Enrollment {
@@ -28,34 +29,65 @@ struct Claims<'c> {
     ctrls: Option<Vec<String>>,
 }
 
-/// A new token for the enrollment, and the signed text that says whom it is for.
+impl Surroundings {
+    /// The enrollment with a new token, and with the signed text that says whom it is for.
+    fn sign(&self, mut enrollment: Enrollment, expires_at: Timestamp) -> Result<Enrollment> {
+        let token = Uuid::new_v4().to_string();
+        let issuer = self.issuer();
+        let claims = Claims {
+            em: enrollment.method.as_str(),
+            exp: expires_at.seconds(),
+            jti: &token,
+            iss: &issuer,
+            sub: enrollment.subject(),
+            aud: [""],
+            ctrls: None,
+        };
+        let signed = self.holdings.signer().sign(&claims);
+        enrollment.jwt = signed.map_err(|e| Error::Internal(format!("signing an enrollment token: {e}")))?;
+        (enrollment.token, enrollment.expires_at) = (token, expires_at);
+        Ok(enrollment)
+    }
+}
+
+impl Changes {
+    /// An enrollment with a new token, to be stored soon. Signing takes most of a millisecond, in which nobody could write if it were done in
+    /// the transaction.
+    ///
+    /// # Errors
+    /// Signing fails.
+    pub fn sign(&self, enrollment: Enrollment, expires_at: Timestamp) -> Result<Enrollment> {
+        self.surroundings.sign(enrollment, expires_at)
+    }
+}
+
+impl Change<'_, '_> {
+    /// [`Changes::sign`] for what is not known before.
+    ///
+    /// # Errors
+    /// Signing fails.
+    pub fn sign(&self, enrollment: Enrollment, expires_at: Timestamp) -> Result<Enrollment> {
+        self.surroundings.sign(enrollment, expires_at)
+    }
+}
+
+/// A signed enrollment as it may be stored: signed anew, if clients are shown another key since.
 ///
 /// # Errors
 /// Signing fails.
-pub fn renew(enrollment: &mut Enrollment, expires_at: Timestamp, change: &Change<'_, '_>) -> Result<()> {
-    let token = Uuid::new_v4().to_string();
-    let issuer = change.surroundings.issuer();
-    let claims = Claims {
-        em: enrollment.method.as_str(),
-        exp: expires_at.seconds(),
-        jti: &token,
-        iss: &issuer,
-        sub: enrollment.subject(),
-        aud: [""],
-        ctrls: None,
-    };
-    enrollment.jwt =
-        change.surroundings.holdings.signer().sign(&claims).map_err(|e| Error::Internal(format!("signing an enrollment token: {e}")))?;
-    (enrollment.token, enrollment.expires_at) = (token, expires_at);
-    Ok(())
+pub fn up_to_date(enrollment: Enrollment, change: &Change<'_, '_>) -> Result<Enrollment> {
+    let signer = change.surroundings.holdings.signer();
+    let is_current = Claimed::read(&enrollment.jwt).is_ok_and(|token| token.key == signer.public_key().kid);
+    let expires_at = enrollment.expires_at;
+    if is_current { Ok(enrollment) } else { change.sign(enrollment, expires_at) }
 }
 
-/// Stores a new enrollment with a token of its own.
+/// Stores a new enrollment, which was signed.
 ///
 /// # Errors
-/// Signing or storing fails.
-pub fn issue(mut enrollment: Enrollment, expires_at: Timestamp, change: &Change<'_, '_>) -> Result<Record<Enrollment>> {
-    renew(&mut enrollment, expires_at, change)?;
+/// Storing fails.
+pub fn issue(enrollment: Enrollment, change: &Change<'_, '_>) -> Result<Record<Enrollment>> {
+    let enrollment = up_to_date(enrollment, change)?;
     change.insert(Record::new(Id::from_text(Enrollment::new_id()), change.now(), enrollment))
 }
 
@@ -63,10 +95,10 @@ pub fn issue(mut enrollment: Enrollment, expires_at: Timestamp, change: &Change<
 ///
 /// # Errors
 /// There is one, or as in [`issue`].
-pub fn issue_once(enrollment: Enrollment, expires_at: Timestamp, change: &Change<'_, '_>) -> Result<Record<Enrollment>> {
+pub fn issue_once(enrollment: Enrollment, change: &Change<'_, '_>) -> Result<Record<Enrollment>> {
     let others = change.linked::<Enrollment>("identity", enrollment.subject())?;
     if others.iter().any(|other| other.spec.method == enrollment.method) {
         return Err(Error::Refused(Refusal::EnrollmentExists { method: enrollment.method.as_str() }));
     }
-    issue(enrollment, expires_at, change)
+    issue(enrollment, change)
 }

@@ -92,6 +92,11 @@ impl Changes {
         self.by(self.store.author().clone().known_as(identity))
     }
 
+    /// How long a one-time token of an identity is good for unless its creator says.
+    pub fn identity_enrollment(&self) -> Duration {
+        self.surroundings.identity_enrollment
+    }
+
     /// Runs a job in one transaction. When this returns, what it wrote is on disk and visible everywhere.
     ///
     /// # Errors
@@ -134,11 +139,6 @@ impl<'t> Deref for Change<'_, 't> {
 }
 
 impl Change<'_, '_> {
-    /// How long a one-time token of an identity is good for unless its creator says.
-    pub fn identity_enrollment(&self) -> Duration {
-        self.surroundings.identity_enrollment
-    }
-
     /// The time of the change.
     pub fn now(&self) -> Timestamp {
         crate::entity::Facts::now(self.tx)
@@ -149,7 +149,15 @@ impl Change<'_, '_> {
     /// # Errors
     /// A rule of the kind is broken.
     pub fn create<E: Lifecycle>(&self, draft: Draft<E>) -> Result<Record<E>> {
-        let mut record = Record::new(Id::from_text(E::new_id()), self.now(), draft.spec);
+        self.create_as(Id::from_text(E::new_id()), draft)
+    }
+
+    /// The same under an id that was made before.
+    ///
+    /// # Errors
+    /// A rule of the kind is broken.
+    pub fn create_as<E: Lifecycle>(&self, id: Id<E>, draft: Draft<E>) -> Result<Record<E>> {
+        let mut record = Record::new(id, self.now(), draft.spec);
         record.tags = draft.tags;
         self.insert(record)
     }

@@ -19,6 +19,7 @@ impl Lifecycle for TransitRouter {
 
     fn created(record: &Record<Self>, change: &Change<'_, '_>) -> Result<()> {
         let expires_at = change.now().plus(change.surroundings.router_enrollment);
-        enrollment::issue(Enrollment::of_transit_router(record.id.clone()), expires_at, change).map(|_| ())
+        let wanted = change.sign(Enrollment::of_transit_router(record.id.clone()), expires_at)?;
+        enrollment::issue(wanted, change).map(|_| ())
     }
 }

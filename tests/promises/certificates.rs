@@ -12,15 +12,17 @@ use std::{
 };
 
 use overkeep::{
+    change::{Administrator, Certificates, Changes, KINDS, Surroundings, Vault, enrollment, first_start},
     clock::Clock,
     config::{Config, Span},
     controller::{self, Controller},
+    entity::{Enrollment, Identity, Record, enrollment::Method},
     host::{Command, socket},
     pki::{
-        Certificate, PublicKey,
+        AlternativeNames, Certificate, PublicKey,
         jwt::{Claimed, Verifier},
     },
-    store::Watch,
+    store::{Options, Store, Watch},
 };
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, PKCS_ECDSA_P384_SHA384};
 use rustls::{
@@ -430,4 +432,34 @@ impl House {
     fn refused(&self, command: Command) -> String {
         ask(&socket::beside(&self.data()), &command).unwrap().unwrap_err()
     }
+}
+
+#[test]
+fn a_token_signed_just_before_the_key_changes_is_signed_anew() {
+    let directory = TempDir::new().unwrap();
+    let store = Store::open(&directory.path().join("data"), KINDS, Options::default()).unwrap();
+    let (vault, address) = (Vault::default(), "controller.test:1280");
+    let hosts = AlternativeNames::of_hosts(["controller.test"]);
+    let administrator = Administrator { username: "admin".into(), password: "no hash".into() };
+    first_start(&store, &vault, hosts, administrator).unwrap();
+    let certificates = Certificates::open(&store, &vault, vec![address.parse().unwrap()], None).unwrap();
+    let surroundings = Surroundings {
+        holdings: certificates.holdings().clone(),
+        address: address.into(),
+        identity_enrollment: DAY,
+        router_enrollment: DAY,
+    };
+    let changes = Changes::new(store.clone(), surroundings);
+    let mut identities = Vec::new();
+    let mut noted = |identity: Record<Identity>| {
+        identities.push(identity.id);
+        Ok(())
+    };
+    store.read(|tx| tx.each(&mut noted)).unwrap();
+    let now = Clock::system().now();
+    let wanted = changes.sign(Enrollment::of_identity(Method::Ott, identities.remove(0)), now.plus(DAY)).unwrap();
+    certificates.renew_key(now).unwrap();
+    let stored = changes.run_blocking(move |change| enrollment::issue(wanted, change)).unwrap();
+    assert!(certificates.holdings().signer().signed(&stored.spec.jwt));
+    assert_eq!(certificates.useless(now).unwrap().len(), 0);
 }

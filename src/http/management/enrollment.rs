@@ -50,12 +50,12 @@ pub async fn create(call: Call, Body(new): Body<EnrollmentCreate>) -> Result<Cre
     if new.expires_at <= call.now {
         return Err(Error::BadReference("expiresAt is in the past".into()));
     }
+    let (expires_at, tags) = (new.expires_at, new.tags.clone());
+    tags.check("tags")?;
+    let wanted = call.changes.sign(call.store.read(|tx| wanted(tx, new))?, expires_at)?;
     call.changes
         .run(move |change| {
-            let expires_at = new.expires_at;
-            let tags = new.tags.clone();
-            tags.check("tags")?;
-            let mut made = enrollment::issue_once(wanted(change, new)?, expires_at, change)?;
+            let mut made = enrollment::issue_once(wanted, change)?;
             made.tags = tags;
             let id = Created::new(&made.id);
             change.put(made).map(|()| id)
@@ -97,10 +97,11 @@ pub async fn refresh(call: Call, id: Id<Enrollment>, Body(new): Body<EnrollmentR
     if expires_at <= call.now {
         return Err(Error::invalid("expiresAt", "is in the past", expires_at.to_string()));
     }
+    let renewed = call.changes.sign(call.store.read(|tx| tx.get(&id))?.spec, expires_at)?;
     call.changes
         .run(move |change| {
             let mut record = change.get(&id)?;
-            enrollment::renew(&mut record.spec, expires_at, change)?;
+            record.spec = enrollment::up_to_date(renewed, change)?;
             let place = Location::of(&record.id);
             change.put(record).map(|()| Shown(place))
         })

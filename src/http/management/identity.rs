@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     access::Right,
     authentication::mfa,
-    change::{self, Change, Draft, enrollment},
+    change::{self, Change, Draft, Lifecycle, enrollment},
     entity::{Config, EdgeRouter, Enrollment, EntityRef, FactsExt, Id, Identity, Record, Service, enrollment::Method, identity::Override},
     error::{Error, Result},
     http::{
@@ -64,13 +64,14 @@ impl NewEnrollment {
 
 /// POST /identities
 pub async fn create(call: Call, Body(new): Body<NewIdentity>, preview: Preview) -> Result<Outcome<Created>> {
-    let asked = new.enrollment.unwrap_or_default();
+    let id = Id::from_text(Identity::new_id());
+    let sign = |wanted| call.changes.sign(wanted, call.now.plus(call.changes.identity_enrollment()));
+    let enrollment = new.enrollment.and_then(|how| how.of(id.clone())).map(sign).transpose()?;
     let create = move |change: &Change<'_, '_>| {
-        let id = change.create(new.draft)?.id;
-        if let Some(wanted) = asked.of(id.clone()) {
-            enrollment::issue(wanted, change.now().plus(change.identity_enrollment()), change)?;
-        }
-        Ok(Created::new(&id))
+        let created = Created::new(&id);
+        change.create_as(id, new.draft)?;
+        enrollment.map(|wanted| enrollment::issue(wanted, change)).transpose()?;
+        Ok(created)
     };
     preview.change(&call, create).await
 }
