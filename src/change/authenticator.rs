@@ -73,5 +73,5 @@ pub fn re_enroll(change: &Change<'_, '_>, id: &Id<Authenticator>, expires_at: Ti
     };
     let wanted = Enrollment { username, ca_id: record.state.ca_id, ..Enrollment::of_identity(method, identity) };
     change.delete(id)?;
-    enrollment::issue_once(change.sign(wanted, expires_at)?, change)
+    enrollment::issue_once(change.sign(wanted, expires_at)?, Tags::default(), change)
 }

@@ -3,7 +3,8 @@
 use super::{Change, Lifecycle, enrollment, lifecycle::short_id};
 use crate::{
     entity::{
-        ClaimedKind, EdgeRouter, EdgeRouterPolicy, Enrollment, FactsExt, Id, Identity, IdentityKind, Record, Semantic, edge_router::State,
+        ClaimedKind, EdgeRouter, EdgeRouterPolicy, Enrollment, FactsExt, Id, Identity, IdentityKind, Record, Semantic, Tags,
+        edge_router::State,
     },
     error::Result,
 };
@@ -36,7 +37,7 @@ impl Lifecycle for EdgeRouter {
 fn enroll(router: &Record<EdgeRouter>, change: &Change<'_, '_>) -> Result<()> {
     let expires_at = change.now().plus(change.surroundings.router_enrollment);
     let wanted = change.sign(Enrollment::of_edge_router(router.id.clone()), expires_at)?;
-    enrollment::issue(wanted, change).map(|_| ())
+    enrollment::issue(wanted, Tags::default(), change).map(|_| ())
 }
 
 /// Takes a router's certificates away and gives it a new token; the one before is dead.

@@ -3,10 +3,10 @@
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::{Change, Changes, Lifecycle, Surroundings, lifecycle::short_id};
+use super::{Change, Changes, Draft, Lifecycle, Surroundings, lifecycle::short_id};
 use crate::{
     clock::Timestamp,
-    entity::{Enrollment, FactsExt, Id, Record},
+    entity::{Enrollment, FactsExt, Record, Tags},
     error::{Error, Refusal, Result},
     pki::jwt::Claimed,
 };
@@ -86,19 +86,18 @@ pub fn up_to_date(enrollment: Enrollment, change: &Change<'_, '_>) -> Result<Enr
 ///
 /// # Errors
 /// Storing fails.
-pub fn issue(enrollment: Enrollment, change: &Change<'_, '_>) -> Result<Record<Enrollment>> {
-    let enrollment = up_to_date(enrollment, change)?;
-    change.insert(Record::new(Id::from_text(Enrollment::new_id()), change.now(), enrollment))
+pub fn issue(enrollment: Enrollment, tags: Tags, change: &Change<'_, '_>) -> Result<Record<Enrollment>> {
+    change.create(Draft { tags, spec: up_to_date(enrollment, change)? })
 }
 
 /// The same for an identity, which may have one of each method outstanding, expired or not.
 ///
 /// # Errors
 /// There is one, or as in [`issue`].
-pub fn issue_once(enrollment: Enrollment, change: &Change<'_, '_>) -> Result<Record<Enrollment>> {
+pub fn issue_once(enrollment: Enrollment, tags: Tags, change: &Change<'_, '_>) -> Result<Record<Enrollment>> {
     let others = change.linked::<Enrollment>("identity", enrollment.subject())?;
     if others.iter().any(|other| other.spec.method == enrollment.method) {
         return Err(Error::Refused(Refusal::EnrollmentExists { method: enrollment.method.as_str() }));
     }
-    issue(enrollment, change)
+    issue(enrollment, tags, change)
 }

@@ -16,7 +16,7 @@ use overkeep::{
     clock::Clock,
     config::{Config, Span},
     controller::{self, Controller},
-    entity::{Enrollment, Identity, Record, enrollment::Method},
+    entity::{Enrollment, Identity, Record, Tags, enrollment::Method},
     host::{Command, socket},
     pki::{
         AlternativeNames, Certificate, PublicKey,
@@ -459,7 +459,7 @@ fn a_token_signed_just_before_the_key_changes_is_signed_anew() {
     let now = Clock::system().now();
     let wanted = changes.sign(Enrollment::of_identity(Method::Ott, identities.remove(0)), now.plus(DAY)).unwrap();
     certificates.renew_key(now).unwrap();
-    let stored = changes.run_blocking(move |change| enrollment::issue(wanted, change)).unwrap();
+    let stored = changes.run_blocking(move |change| enrollment::issue(wanted, Tags::default(), change)).unwrap();
     assert!(certificates.holdings().signer().signed(&stored.spec.jwt));
     assert_eq!(certificates.useless(now).unwrap().len(), 0);
 }

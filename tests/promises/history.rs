@@ -316,6 +316,9 @@ fn administrators_read_who_did_what_to_which_record() {
     let (bob, _) = house.user("robert", json!({}));
     house.again("robert").ask("GET", "//overkeep/v1/history").send().refused(401, "UNAUTHORIZED", "");
     assert_eq!(history("action = \"refusal\"", "").data()[0]["id"], bob.as_str());
+    let tagged = json!({ "identityId": bob, "method": "ott", "expiresAt": "2090-01-01T00:00:00.000Z", "tags": { "x": "y" } });
+    let issued = house.admin.post("/enrollments", tagged).expect(201).id();
+    assert_eq!(history(&format!("id = \"{issued}\""), "").each("action"), ["create"]);
     house.admin.get("/overkeep/v1/history?sort=name").refused(400, "INVALID_SORT_IDENTIFIER", "");
     house.admin.list("/overkeep/v1/history", "after = 1", "").refused(400, "INVALID_FILTER", "");
 }

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::{
-    change::enrollment,
+    change::{Change, enrollment},
     clock::Timestamp,
     entity::{Ca, Enrollment, FactsExt, Id, Identity, Tags, enrollment::Method},
     error::{Error, Result},
@@ -51,16 +51,9 @@ pub async fn create(call: Call, Body(new): Body<EnrollmentCreate>) -> Result<Cre
         return Err(Error::BadReference("expiresAt is in the past".into()));
     }
     let (expires_at, tags) = (new.expires_at, new.tags.clone());
-    tags.check("tags")?;
     let wanted = call.changes.sign(call.store.read(|tx| wanted(tx, new))?, expires_at)?;
-    call.changes
-        .run(move |change| {
-            let mut made = enrollment::issue_once(wanted, change)?;
-            made.tags = tags;
-            let id = Created::new(&made.id);
-            change.put(made).map(|()| id)
-        })
-        .await
+    let issue = move |change: &Change<'_, '_>| enrollment::issue_once(wanted, tags, change);
+    call.changes.run(issue).await.map(|made| Created::new(&made.id))
 }
 
 /// The enrollment that is asked for, if everything it names is there.

@@ -7,7 +7,9 @@ use crate::{
     access::Right,
     authentication::mfa,
     change::{self, Change, Draft, Lifecycle, enrollment},
-    entity::{Config, EdgeRouter, Enrollment, EntityRef, FactsExt, Id, Identity, Record, Service, enrollment::Method, identity::Override},
+    entity::{
+        Config, EdgeRouter, Enrollment, EntityRef, FactsExt, Id, Identity, Record, Service, Tags, enrollment::Method, identity::Override,
+    },
     error::{Error, Result},
     http::{
         answer::{Created, Done, Page, Shown},
@@ -70,7 +72,7 @@ pub async fn create(call: Call, Body(new): Body<NewIdentity>, preview: Preview) 
     let create = move |change: &Change<'_, '_>| {
         let created = Created::new(&id);
         change.create_as(id, new.draft)?;
-        enrollment.map(|wanted| enrollment::issue(wanted, change)).transpose()?;
+        enrollment.map(|wanted| enrollment::issue(wanted, Tags::default(), change)).transpose()?;
         Ok(created)
     };
     preview.change(&call, create).await
