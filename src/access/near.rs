@@ -15,6 +15,8 @@ pub struct Near {
     /// Role attributes of which any one (each an entry of its own) or which together (one entry) would do. Empty: the policy lists no
     /// attributes, so that only naming the id in it helps.
     pub lacking: Vec<Vec<Arc<str>>>,
+    /// Ids of all checks that must pass besides, in order.
+    pub posture_checks: Vec<Arc<str>>,
 }
 
 impl Engine {
@@ -46,6 +48,7 @@ impl Engine {
             missing: missing.0,
             matched: self.reason(there.0, because),
             lacking: self.attributes(missing.0, list, held),
+            posture_checks: self.checks(policy),
         })
     }
 

@@ -134,13 +134,18 @@ impl Engine {
     }
 
     fn grant(&self, policy: u32, near: Because<'_>, far: Because<'_>) -> Option<Granting> {
-        let checks = self.service_policies.members(&[policy].into(), PostureCheck, &self.all);
         Some(Granting {
             policy: self.service_policies.names().text(policy)?.clone(),
             identity: self.reason(Identity, near),
             service: self.reason(Service, far),
-            posture_checks: self.subjects(PostureCheck, checks).in_order().map(|(_, id)| id.clone()).collect(),
+            posture_checks: self.checks(policy),
         })
+    }
+
+    /// What a service policy asks for, in order of id.
+    pub(super) fn checks(&self, policy: u32) -> Vec<Arc<str>> {
+        let checks = self.service_policies.members(&[policy].into(), PostureCheck, &self.all);
+        self.subjects(PostureCheck, checks).in_order().map(|(_, id)| id.clone()).collect()
     }
 
     pub(super) fn reason(&self, subject: Subject, because: Because<'_>) -> Reason {

@@ -2,11 +2,13 @@
 
 use serde_json::json;
 
-use super::{Case, Edit, MOST, Obstacle, What};
+use super::{Case, Edit, MOST, Obstacle, What, authentication::Means, policies::Candidate};
 use crate::{
     access::{Near, Subject},
     clock::Timestamp,
-    entity::{EdgeRouter, Enrollment, Identity, Record, Roles, ServicePolicy},
+    entity::{
+        AuthPolicy, EdgeRouter, EdgeRouterPolicy, Enrollment, Entity, Identity, Record, Roles, ServiceEdgeRouterPolicy, ServicePolicy,
+    },
     error::Result,
     posture::Judged,
     store::Read,
@@ -46,10 +48,30 @@ pub fn no_credential(identity: &Record<Identity>, outstanding: Option<&Record<En
     Obstacle { what: What::NoCredential, text, edits }
 }
 
+/// Nothing of what there is to log in with is allowed.
+pub fn not_allowed(identity: &Record<Identity>, policy: &Record<AuthPolicy>, credentials: &[Means]) -> Obstacle {
+    let name = &policy.spec.name;
+    let allowing = |means: &Means| Edit {
+        method: "PATCH",
+        path: format!("/auth-policies/{}", policy.id),
+        body: json!({ "primary": means.allowing }),
+        text: format!("have the auth policy {name} allow {}", means.method.words()),
+    };
+    let mut edits: Vec<Edit> = credentials.iter().map(allowing).collect();
+    edits.dedup();
+    let text = format!("the auth policy {name} allows nothing that {} could log in with", identity.spec.name);
+    Obstacle { what: What::CredentialNotAllowed, text, edits }
+}
+
 /// No policy gives the right: what would make one that nearly does, and the policy that is missing.
-pub fn no_policy(case: &Case<'_>, near: &[(Record<ServicePolicy>, Near)]) -> Obstacle {
+///
+/// # Errors
+/// The store cannot be read.
+pub fn no_policy(tx: &Read<'_>, case: &Case<'_>, near: &[Candidate]) -> Result<Obstacle> {
     let (identity, service) = (&case.identity, &case.service);
-    let mut edits: Vec<Edit> = near.iter().flat_map(|(policy, near)| completing(case, policy, near)).collect();
+    // One whose checks do not pass gives no more than now when it matches.
+    let passing = near.iter().filter(|candidate| candidate.is_passing);
+    let mut edits: Vec<Edit> = passing.flat_map(|Candidate { policy, near, .. }| completing(case, policy, near)).collect();
     edits.sort_by_key(|edit| edit.body.to_string().len());
     edits.truncate(MOST);
     let verb = case.right.verb();
@@ -57,12 +79,24 @@ pub fn no_policy(case: &Case<'_>, near: &[(Record<ServicePolicy>, Near)]) -> Obs
         method: "POST",
         path: "/service-policies".into(),
         body: json!({
-            "name": format!("{}-{verb}-{}", identity.spec.name, service.spec.name), "type": case.right, "semantic": "AnyOf",
+            "name": free::<ServicePolicy>(tx, format!("{}-{verb}-{}", identity.spec.name, service.spec.name))?,
+            "type": case.right, "semantic": "AnyOf",
             "identityRoles": [format!("@{}", identity.id)], "serviceRoles": [format!("@{}", service.id)]
         }),
         text: format!("add a policy that lets {} {verb} {}", identity.spec.name, service.spec.name),
     });
-    Obstacle { what: What::NoPolicy, text: format!("no service policy lets {} {verb} {}", identity.spec.name, service.spec.name), edits }
+    let text = format!("no service policy lets {} {verb} {}", identity.spec.name, service.spec.name);
+    Ok(Obstacle { what: What::NoPolicy, text, edits })
+}
+
+/// A name like this that no record of the kind has.
+fn free<E: Entity>(tx: &Read<'_>, name: String) -> Result<String> {
+    let (mut free, mut number) = (name.clone(), 1);
+    while tx.find_by::<E>("name", &free)?.is_some() {
+        number += 1;
+        free = format!("{name}-{number}");
+    }
+    Ok(free)
 }
 
 /// Every policy that gives the right asks for something that the endpoint has not shown.
@@ -139,11 +173,12 @@ pub fn no_router(tx: &Read<'_>, case: &Case<'_>) -> Result<Vec<Obstacle>> {
         };
         obstacles.push(Obstacle { what: What::NoEdgeRouter, text: "there is no edge router".into(), edits: vec![edit] });
     }
+    let policy = free::<EdgeRouterPolicy>(tx, format!("{name}-edge-routers-of-{}", service.spec.name))?;
     let for_identity = |routers: &[String], text: String| Edit {
         method: "POST",
         path: "/edge-router-policies".into(),
         body: json!({
-            "name": format!("{name}-edge-routers-of-{}", service.spec.name), "semantic": "AnyOf",
+            "name": policy, "semantic": "AnyOf",
             "identityRoles": [format!("@{}", identity.id)], "edgeRouterRoles": routers
         }),
         text,
@@ -153,7 +188,7 @@ pub fn no_router(tx: &Read<'_>, case: &Case<'_>) -> Result<Vec<Obstacle>> {
             method: "POST",
             path: "/service-edge-router-policies".into(),
             body: json!({
-                "name": format!("{}-edge-routers", service.spec.name), "semantic": "AnyOf",
+                "name": free::<ServiceEdgeRouterPolicy>(tx, format!("{}-edge-routers", service.spec.name))?, "semantic": "AnyOf",
                 "serviceRoles": [format!("@{}", service.id)], "edgeRouterRoles": ["#all"]
             }),
             text: format!("let {} be reached over every edge router", service.spec.name),

@@ -9,13 +9,15 @@ mod edits;
 mod policies;
 mod text;
 
+pub use text::plain;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value as Json;
 
 use self::{
     authentication::Authentication,
-    policies::{Grant, NearGrant},
+    policies::{Candidate, Grant, NearGrant},
 };
 use crate::{
     access::{Access, Near, Right},
@@ -113,6 +115,8 @@ pub struct Obstacle {
 pub enum What {
     Disabled,
     NoCredential,
+    /// There are credentials, but the auth policy allows none of them.
+    CredentialNotAllowed,
     NoPolicy,
     Posture,
     NoEdgeRouter,
@@ -166,11 +170,11 @@ fn answer(tx: &Read<'_>, case: Case<'_>, evidence: &Evidence) -> Result<Explanat
     let judge = Judge::new(tx, evidence.clone());
     let granted = |grant| policies::granting(tx, &case, grant, &judge, evidence).transpose();
     let policies = granting.iter().filter_map(granted).collect::<Result<Vec<_>>>()?;
-    let near = if policies.is_empty() { nearest(tx, &case)? } else { Vec::new() };
+    let near = if policies.is_empty() { nearest(tx, &case, &judge)? } else { Vec::new() };
     let routers = common.into_iter().filter_map(|id| router(tx, id).transpose()).collect::<Result<Vec<_>>>()?;
     let (authentication, mut obstacles) = authentication::judge(tx, &case.identity)?;
     if policies.is_empty() {
-        obstacles.push(edits::no_policy(&case, &near));
+        obstacles.push(edits::no_policy(tx, &case, &near)?);
     } else if let Ruling::Failed(failed) = judge.rule(&granting)? {
         obstacles.push(edits::posture(&case, &failed));
     }
@@ -184,19 +188,25 @@ fn answer(tx: &Read<'_>, case: Case<'_>, evidence: &Evidence) -> Result<Explanat
         verdict: obstacles.is_empty(),
         authentication,
         policies,
-        near_policies: near.iter().map(|(policy, near)| policies::nearly(&case, policy, near)).collect(),
+        near_policies: near.iter().map(|candidate| policies::nearly(&case, candidate)).collect(),
         routers,
         obstacles,
     })
 }
 
-/// The policies that lack least to give the right.
-fn nearest(tx: &Read<'_>, case: &Case<'_>) -> Result<Vec<(Record<ServicePolicy>, Near)>> {
+/// The policies that lack least to give the right: first those that ask for nothing else.
+fn nearest(tx: &Read<'_>, case: &Case<'_>, judge: &Judge<'_>) -> Result<Vec<Candidate>> {
     let (identity, service) = (case.identity.id.as_str(), case.service.id.as_str());
-    let mut near = case.access.ask(|engine| engine.nearly(identity, service, case.right));
-    near.sort_by_key(|near| near.lacking.iter().map(Vec::len).min());
-    let read = |near: Near| Ok(tx.find(&Id::<ServicePolicy>::from_text(near.policy.as_ref()))?.map(|policy| (policy, near)));
-    near.into_iter().take(MOST).filter_map(|near| read(near).transpose()).collect()
+    let mut nearest = Vec::new();
+    for near in case.access.ask(|engine| engine.nearly(identity, service, case.right)) {
+        nearest.push((!judge.passes(&near.posture_checks)?, near));
+    }
+    nearest.sort_by_key(|(is_failing, near)| (*is_failing, near.lacking.iter().map(Vec::len).min()));
+    let read = |(is_failing, near): (bool, Near)| {
+        let policy = tx.find(&Id::<ServicePolicy>::from_text(near.policy.as_ref()))?;
+        Ok(policy.map(|policy| Candidate { policy, near, is_passing: !is_failing }))
+    };
+    nearest.into_iter().take(MOST).filter_map(|near| read(near).transpose()).collect()
 }
 
 fn router(tx: &Read<'_>, id: String) -> Result<Option<Router>> {

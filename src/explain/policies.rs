@@ -40,6 +40,15 @@ pub struct NearGrant {
     pub matched_by: Vec<String>,
     /// Sets of role attributes of which any one would do; none where only naming the id in the policy helps.
     pub lacking: Vec<Vec<String>>,
+    /// Whether the endpoint passes the posture checks that the policy asks for. If not, matching would not do.
+    pub is_passing: bool,
+}
+
+/// A policy that nearly gives the right, as it is found.
+pub struct Candidate {
+    pub policy: Record<ServicePolicy>,
+    pub near: Near,
+    pub is_passing: bool,
 }
 
 /// One of the two that a question is about.
@@ -57,7 +66,7 @@ pub enum Missing {
 /// A record cannot be read.
 pub fn granting(tx: &Read<'_>, case: &Case<'_>, grant: &Granting, judge: &Judge<'_>, evidence: &Evidence) -> Result<Option<Grant>> {
     let Some(policy) = tx.find(&Id::<ServicePolicy>::from_text(grant.policy.as_ref()))? else { return Ok(None) };
-    let checks = judge.checks(grant)?;
+    let checks = judge.checks(&grant.posture_checks)?;
     let failed = checks.iter().filter(|judged| !judged.verdict.passes);
     Ok(Some(Grant {
         policy: Named::new(&policy, &policy.spec.name),
@@ -69,7 +78,7 @@ pub fn granting(tx: &Read<'_>, case: &Case<'_>, grant: &Granting, judge: &Judge<
 }
 
 /// A policy that nearly gives the right, as read.
-pub fn nearly(case: &Case<'_>, policy: &Record<ServicePolicy>, near: &Near) -> NearGrant {
+pub fn nearly(case: &Case<'_>, Candidate { policy, near, is_passing }: &Candidate) -> NearGrant {
     let (missing, there) = match near.missing {
         Subject::Service => (Missing::Service, case.identity.id.as_str()),
         _ => (Missing::Identity, case.service.id.as_str()),
@@ -79,6 +88,7 @@ pub fn nearly(case: &Case<'_>, policy: &Record<ServicePolicy>, near: &Near) -> N
         missing,
         matched_by: by(&near.matched, there),
         lacking: near.lacking.iter().map(|set| set.iter().map(ToString::to_string).collect()).collect(),
+        is_passing: *is_passing,
     }
 }
 

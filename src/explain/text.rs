@@ -2,41 +2,53 @@
 
 use std::fmt;
 
-use super::{Explanation, policies::Missing};
+use super::{Explanation, What, authentication::State, policies::Missing};
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (answer, verb) = (if self.verdict { "yes" } else { "no" }, self.right.verb());
-        write!(f, "{answer}: {} may {}{verb} {}", self.identity.name, if self.verdict { "" } else { "not " }, self.service.name)?;
+        let (identity, service) = (plain(&self.identity.name), plain(&self.service.name));
+        write!(f, "{answer}: {identity} may {}{verb} {service}", if self.verdict { "" } else { "not " })?;
         for grant in &self.policies {
-            let (identity, service) = (grant.identity_by.join(" "), grant.service_by.join(" "));
-            write!(f, "\n  granted by the policy {} (identity by {identity}, service by {service})", grant.policy.name)?;
+            let [policy, of_identity, of_service] =
+                [&grant.policy.name, &grant.identity_by.join(" "), &grant.service_by.join(" ")].map(|text| plain(text));
+            write!(f, "\n  granted by the policy {policy} (identity by {of_identity}, service by {of_service})")?;
         }
         for near in &self.near_policies {
             let (missing, other) = match near.missing {
-                Missing::Identity => (&self.identity.name, &self.service.name),
-                Missing::Service => (&self.service.name, &self.identity.name),
+                Missing::Identity => (&identity, &service),
+                Missing::Service => (&service, &identity),
             };
-            write!(f, "\n  the policy {} matches {other} (by {}) but not {missing}", near.policy.name, near.matched_by.join(" "))?;
+            let (policy, by) = (plain(&near.policy.name), plain(&near.matched_by.join(" ")));
+            write!(f, "\n  the policy {policy} matches {other} (by {by}) but not {missing}")?;
+            if !near.is_passing {
+                write!(f, ", and asks for posture checks that the endpoint does not pass")?;
+            }
         }
-        let credentials = &self.authentication.credentials;
-        if !credentials.is_empty() && credentials.iter().all(|means| !means.is_allowed) {
-            write!(f, "\n  the auth policy of {} allows none of its credentials", self.identity.name)?;
+        // For somebody who has no session it is an obstacle.
+        let is_obstacle = self.obstacles.iter().any(|obstacle| obstacle.what == What::CredentialNotAllowed);
+        if self.authentication.state == State::NotAllowed && !is_obstacle {
+            write!(f, "\n  the auth policy of {identity} allows none of its credentials")?;
         }
         for router in &self.routers {
-            write!(
-                f,
-                "\n  over the edge router {} ({})",
-                router.router.name,
-                if router.is_online { "connected" } else { "not connected" }
-            )?;
+            let state = if router.is_online { "connected" } else { "not connected" };
+            write!(f, "\n  over the edge router {} ({state})", plain(&router.router.name))?;
         }
         for obstacle in &self.obstacles {
-            write!(f, "\n  {}", obstacle.text)?;
+            write!(f, "\n  {}", plain(&obstacle.text))?;
             for edit in &obstacle.edits {
-                write!(f, "\n    to change that: {}\n      {} {} {}", edit.text, edit.method, edit.path, edit.body)?;
+                write!(f, "\n    to change that: {}\n      {} {} {}", plain(&edit.text), edit.method, edit.path, edit.body)?;
             }
         }
         Ok(())
     }
+}
+
+/// Text in which nothing ends a line or steers a terminal: names are as somebody made them.
+pub fn plain(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for sign in text.chars() {
+        if sign.is_control() { plain.extend(sign.escape_default()) } else { plain.push(sign) }
+    }
+    plain
 }

@@ -1,6 +1,6 @@
 //! Service policies with their posture checks, judged for one caller.
 
-use std::{cell::RefCell, collections::HashMap, rc::Rc};
+use std::{cell::RefCell, collections::HashMap, rc::Rc, sync::Arc};
 
 use super::{
     Evidence,
@@ -44,16 +44,24 @@ impl<'f> Judge<'f> {
         Self { facts, evidence, judged: RefCell::default() }
     }
 
-    /// The checks of a policy. One that has gone meanwhile stands in nobody's way.
+    /// The checks of a policy, which has them by these ids. One that has gone meanwhile stands in nobody's way.
     ///
     /// # Errors
     /// A check cannot be read.
-    pub fn checks(&self, granting: &Granting) -> Result<Vec<Judged>> {
-        let mut found = Vec::with_capacity(granting.posture_checks.len());
-        for id in &granting.posture_checks {
+    pub fn checks(&self, ids: &[Arc<str>]) -> Result<Vec<Judged>> {
+        let mut found = Vec::with_capacity(ids.len());
+        for id in ids {
             found.extend(self.check(id)?);
         }
         Ok(found)
+    }
+
+    /// Whether they all pass.
+    ///
+    /// # Errors
+    /// A check cannot be read.
+    pub fn passes(&self, ids: &[Arc<str>]) -> Result<bool> {
+        self.checks(ids).map(|checks| passes(&checks))
     }
 
     /// Whether at least one of the policies that grant a right has all its checks passed.
@@ -63,7 +71,7 @@ impl<'f> Judge<'f> {
     pub fn rule(&self, granting: &[Granting]) -> Result<Ruling> {
         let (mut passed, mut failed) = (Vec::new(), Vec::new());
         for policy in granting {
-            let checks = self.checks(policy)?;
+            let checks = self.checks(&policy.posture_checks)?;
             if passes(&checks) {
                 passed.push(Id::from_text(policy.policy.as_ref()));
             } else {
@@ -78,7 +86,7 @@ impl<'f> Judge<'f> {
     /// # Errors
     /// A check cannot be read.
     pub fn queries(&self, granting: &Granting, policy_type: PolicyType) -> Result<PostureQueries> {
-        let checks = self.checks(granting)?;
+        let checks = self.checks(&granting.posture_checks)?;
         let posture_queries = checks.iter().map(|judged| self.query(judged)).collect();
         Ok(PostureQueries { policy_id: granting.policy.to_string(), policy_type, is_passing: passes(&checks), posture_queries })
     }

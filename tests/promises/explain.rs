@@ -81,21 +81,33 @@ fn opens(user: &Caller, service: &str) -> bool {
 fn doing_one_edit_for_every_obstacle_turns_a_no_into_a_yes() {
     let asked = Asked::start();
     let house = &asked.house;
-    // Nothing, a policy that matches one side, one that matches the other, and one of the other type.
-    let policy = |case: usize, role: &str, service: &str| {
-        let (role, service, other) = (format!("#{role}"), format!("@{service}"), format!("#{}", fresh("other")));
+    let check = json!({ "typeId": "DOMAIN", "name": fresh("check"), "domains": ["corp"], "roleAttributes": ["strict"] });
+    house.admin.post("/posture-checks", check).expect(201);
+    // Nothing, a policy that matches one side, one that matches the other, one of the other type, one that matches one side and asks for
+    // what was not shown, and one that has the name that comes to mind.
+    let policy = |case: usize, (name, role): (&str, &str), service: &str| {
+        let (role, id, other) = (format!("#{role}"), format!("@{service}"), format!("#{}", fresh("other")));
         match case {
             1 => drop(house.service_policy("Dial", &[&role], &[&other])),
-            2 => drop(house.service_policy("Dial", &[&other], &[&service])),
-            3 => drop(house.service_policy("Bind", &[&role], &[&service])),
+            2 => drop(house.service_policy("Dial", &[&other], &[&id])),
+            3 => drop(house.service_policy("Bind", &[&role], &[&id])),
+            4 => {
+                let policy = house.service_policy("Dial", &[&role], &[&other]);
+                house.admin.patch(&format!("/service-policies/{policy}"), json!({ "postureCheckRoles": ["#strict"] })).expect(200);
+            }
+            5 => {
+                let called = house.admin.get(&format!("/services/{service}")).expect(200).data()["name"].as_str().unwrap().to_owned();
+                let body = json!({ "name": format!("{name}-dial-{called}"), "type": "Dial", "semantic": "AnyOf" });
+                house.admin.post("/service-policies", body).expect(201);
+            }
             _ => {}
         }
     };
-    for case in 0..4 {
+    for case in 0..6 {
         let (name, role) = (fresh("person"), fresh("role"));
         let (identity, user) = house.user(&name, json!({ "roleAttributes": [role] }));
         let service = house.service(&fresh("service"), json!({}));
-        policy(case, &role, &service);
+        policy(case, (&name, &role), &service);
         let before = asked.dial(&name, &service);
         assert!(!is_yes(&before) && !opens(&user, &service), "case {case}: {before:#}");
         before["obstacles"].as_array().unwrap().iter().for_each(|obstacle| drop(asked.make(&obstacle["edits"][0])));
@@ -197,6 +209,31 @@ fn posture_a_lock_and_a_missing_credential_are_named() {
     let blank = fresh("blank");
     house.identity(&blank, json!({}));
     assert!(whats(&asked.dial(&blank, &service)).contains(&"noCredential"));
+}
+
+#[test]
+fn credentials_that_are_not_allowed_are_none() {
+    let asked = Asked::start();
+    let house = &asked.house;
+    let name = fresh("person");
+    let (identity, user) = house.user(&name, json!({ "externalId": fresh("external") }));
+    let service = house.service(&fresh("service"), json!({}));
+    house.router_between(&identity, &service);
+    house.service_policy("Dial", &[&format!("@{identity}")], &[&format!("@{service}")]);
+    let mut strict = house.admin.get("/auth-policies/default").expect(200).data().clone();
+    let policy = json!({ "name": fresh("strict"), "primary": strict["primary"].take(), "secondary": strict["secondary"].take() });
+    let policy = house.admin.post("/auth-policies", policy).expect(201).id();
+    house.admin.patch(&format!("/auth-policies/{policy}"), json!({ "primary": { "updb": { "allowed": false } } })).expect(200);
+    house.admin.patch(&format!("/identities/{identity}"), json!({ "authPolicyId": policy })).expect(200);
+    let why = asked.dial(&name, &service);
+    assert_eq!((&why["authentication"]["state"], is_yes(&why)), (&json!("notAllowed"), true), "who is logged in stays so: {why:#}");
+    assert!(asked.told(&name, &service, false).unwrap().contains("allows none of its credentials"));
+    user.delete("/current-api-session").expect(200);
+    let why = asked.dial(&name, &service);
+    assert!(!is_yes(&why) && whats(&why) == ["credentialNotAllowed"], "{why:#}");
+    drop(asked.make(&why["obstacles"][0]["edits"][0]));
+    let why = asked.dial(&name, &service);
+    assert!(is_yes(&why) && opens(&house.again(&name), &service), "{why:#}");
 }
 
 #[test]
