@@ -2,7 +2,8 @@
 //! of every table, then the keys.
 //!
 //! In small steps with long rests, so that it takes its share of the processor and no more, however large the file is. What it finds goes to
-//! the log, once. Invariant: it changes nothing, and keeps nobody waiting; while a check or a repair is asked for it rests.
+//! the log, once; whoever asks for a check is told as well. Invariant: it changes nothing, and keeps nobody waiting; while a check or a
+//! repair is asked for it rests.
 
 use std::{
     collections::BTreeSet,

@@ -14,6 +14,7 @@
 //! Invariant: only the newest grip reaches the file, and a flush that it was told of is a flush of everything the state consists of.
 
 use std::{
+    collections::BTreeSet,
     io,
     ops::Bound,
     sync::{
@@ -61,6 +62,8 @@ struct State {
     /// What was written while the file was not.
     memory: Option<Changes>,
     failure: Option<String>,
+    /// Blocks that were not what was written to them when they were read again.
+    lost: BTreeSet<u64>,
 }
 
 /// A database's hold on the medium.
@@ -163,8 +166,16 @@ impl Medium {
         let end = from.saturating_add(count).min(self.sums.len());
         // Without a lock first: most of the time there is nothing to see, and nobody has to wait.
         let suspects = (from..end).filter(|block| !self.holds(*block, None));
-        let damaged = suspects.filter(|block| !self.holds(*block, Some(&self.state()))).map(|block| block * BLOCK).collect();
-        (damaged, (end < self.sums.len()).then_some(end))
+        let damaged: Vec<u64> = suspects.filter(|block| !self.holds(*block, Some(&self.state()))).collect();
+        self.state().lost.extend(&damaged);
+        (damaged.into_iter().map(|block| block * BLOCK).collect(), (end < self.sums.len()).then_some(end))
+    }
+
+    /// What [`Medium::reread`] has ever found so and still is so.
+    pub fn lost(&self) -> Vec<u64> {
+        let found: Vec<u64> = self.state().lost.iter().copied().collect();
+        let lost = found.into_iter().filter(|block| !self.holds(*block, Some(&self.state())));
+        lost.map(|block| block * BLOCK).collect()
     }
 
     /// Whether a block is what it should be. Only with the state locked nobody writes to it meanwhile.

@@ -545,9 +545,13 @@ fn damage_is_found_by_itself_and_told_once() {
     assert_eq!(store.check(&watch).unwrap(), Report::default(), "memory has it as it was");
     let found = scrub.round(&watch).unwrap();
     let expected = format!("the disk has lost what was written at byte {} of the file", at / 4096 * 4096);
-    assert_eq!(found, [expected]);
+    assert_eq!(found, [expected.as_str()]);
     assert_eq!(scrub.round(&watch).unwrap(), [""; 0], "it was told");
+    let told = |report: Report| -> Vec<(String, bool)> { report.findings.into_iter().map(|one| (one.description, one.fixed)).collect() };
+    assert_eq!(told(store.check(&watch).unwrap()), [(expected.clone(), false)], "whoever asks is told as well");
+    assert_eq!(told(store.repair(&watch).unwrap()), [(expected, false)]);
     drive.spoil(|bytes| bytes[at] ^= 4);
+    assert_eq!(store.check(&watch).unwrap(), Report::default(), "it is whole again");
     assert_eq!(scrub.round(&watch).unwrap(), [""; 0]);
     drive.spoil(|bytes| bytes[at] ^= 4);
     assert_eq!(scrub.round(&watch).unwrap().len(), 1, "it was gone, and is back");

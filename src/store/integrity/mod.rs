@@ -59,14 +59,15 @@ pub struct Report {
 }
 
 impl Store {
-    /// Looks for everything that is wrong, on this thread, in the file as it is now.
+    /// Looks for everything that is wrong, on this thread, in the file as it is now. Of what only reading the disk again shows, it tells what
+    /// [`Store::reread_some`] came upon.
     ///
     /// # Errors
     /// The file cannot be read, or the watcher stopped it.
     pub fn check(&self, watch: &Watch) -> Result<Report> {
         let faults = self.inspect(watch, TOLD + 1)?;
         let mut report = Report::default();
-        report.tell(faults.into_iter().map(|fault| (fault.description, false)));
+        report.tell(faults.into_iter().map(|fault| fault.description).chain(self.lost()).map(unmended));
         Ok(report)
     }
 
@@ -89,7 +90,7 @@ impl Store {
             let is_over = mended.is_empty();
             report.tell(mended.into_iter().map(|fault| (fault.description, true)));
             if is_over {
-                report.tell(left.into_iter().chain(others).map(|fault| (fault.description, false)));
+                report.tell(left.into_iter().chain(others).map(|fault| fault.description).chain(self.lost()).map(unmended));
                 return Ok(report);
             }
         }
@@ -116,7 +117,12 @@ impl Store {
     /// and where to go on.
     pub fn reread_some(&self, from: u64, blocks: u64) -> (Vec<String>, Option<u64>) {
         let (damaged, next) = self.0.core.medium.reread(from, blocks);
-        (damaged.iter().map(|at| format!("the disk has lost what was written at byte {at} of the file")).collect(), next)
+        (damaged.into_iter().map(lost).collect(), next)
+    }
+
+    /// What such reading has found and still finds.
+    fn lost(&self) -> impl Iterator<Item = String> {
+        self.0.core.medium.lost().into_iter().map(lost)
     }
 
     fn inspect(&self, watch: &Watch, most: usize) -> Result<Vec<Fault>> {
@@ -164,6 +170,14 @@ impl Report {
             self.findings.push(Finding { description, fixed });
         }
     }
+}
+
+fn lost(at: u64) -> String {
+    format!("the disk has lost what was written at byte {at} of the file")
+}
+
+fn unmended(description: String) -> (String, bool) {
+    (description, false)
 }
 
 /// The tables whose rows are looked at, in this order.
