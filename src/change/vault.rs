@@ -77,12 +77,12 @@ impl Vault {
     /// The same; nothing if the passphrase is missing. Takes a while if there is one and it is needed.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if the passphrase is wrong.
+    /// [`Error::Invalid`] if the passphrase is wrong; [`Error::Damaged`] if it cannot be told which it is.
     pub fn look(store: &Store, passphrase: Option<&Passphrase>) -> Result<Option<Self>> {
         let Some(text) = store.read(|read| read.setting(DERIVATION))? else { return Ok(Some(Self::default())) };
-        let Some(passphrase) = passphrase else { return Ok(None) };
         let damaged = || Secret(DERIVATION).damaged("it cannot be read");
         let derivation: Derivation = serde_json::from_slice(&text).map_err(|_| damaged())?;
+        let Some(passphrase) = passphrase else { return Ok(None) };
         match derivation.seal(passphrase) {
             Ok(seal) => Ok(Some(Self(Some(Arc::new(Sealing { derivation, seal }))))),
             Err(pki::Error::BadSignature) => Err(refused("another passphrase sealed the keys in the data file")),

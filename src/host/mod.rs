@@ -120,9 +120,11 @@ impl Host {
             Command::ListCertificates => self.list_certificates(),
             Command::RenewKey => self.renew_key(),
             Command::Snapshot { to } => self.maintenance.snapshot_to(&to, watch).map(|manifest| vec![copied(&manifest, &to)]),
-            Command::Check => return Ok(found(&self.maintenance.run(Work::Check, watch)?)),
-            Command::Repair => return Ok(found(&self.maintenance.run(Work::Repair, watch)?)),
-            Command::VerifyHistory { noted } => return Ok(followed(&self.store.verify_history(noted.as_ref())?)),
+            Command::Check => return judged(self.maintenance.run(Work::Check, watch).map(|report| found(&report))),
+            Command::Repair => return judged(self.maintenance.run(Work::Repair, watch).map(|report| found(&report))),
+            Command::VerifyHistory { noted } => {
+                return judged(self.store.verify_history(noted.as_ref()).map(|verified| followed(&verified)));
+            }
         };
         lines.map(Outcome::Done)
     }
@@ -211,6 +213,14 @@ pub fn described(manifest: &Manifest) -> String {
     let Manifest { format, release, made_at, .. } = manifest;
     format!("the state of {made_at}, format {format} of release {release}: {records}")
 }
+/// Damage that ends a look before its time is what was found.
+fn judged(looked: Result<Outcome>) -> Result<Outcome> {
+    match looked {
+        Err(error @ Error::Damaged { .. }) => Ok(Outcome::Problems(vec![error.to_string()])),
+        other => other,
+    }
+}
+
 
 /// What a look at the history found. Without a fault, its end is told as it is to be noted.
 pub fn followed(Verified { rows, last, faults }: &Verified) -> Outcome {

@@ -44,7 +44,10 @@ impl From<Broken> for Failed {
 
 impl From<Error> for Failed {
     fn from(error: Error) -> Self {
-        Self::Other(error.to_string())
+        match error {
+            Error::Damaged { .. } => Self::Damaged(error.to_string()),
+            other => Self::Other(other.to_string()),
+        }
     }
 }
 

@@ -147,7 +147,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
 /// What the first row is chained to.
 pub(super) fn anchor(read: &Read<'_>) -> Result<Link> {
     let Some(bytes) = read.bytes(Table::Meta, ANCHOR)? else { return Ok(Link::default()) };
-    Link::from_bytes(&bytes).ok_or_else(|| Error::Storage("the beginning of the history is damaged".into()))
+    Link::from_bytes(&bytes).ok_or_else(|| Error::Damaged { kind: "history", id: "anchor".into(), reason: "it cannot be read".into() })
 }
 
 /// What the next row is to be chained to.

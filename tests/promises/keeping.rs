@@ -268,3 +268,16 @@ fn a_running_controller_checks_and_mends_itself() {
     let before = Store::look(&kept.path("data.before-repair"), KINDS, Options::default()).unwrap();
     assert!(before.manifest(&Watch::default()).unwrap().is_some());
 }
+
+#[test]
+fn damage_in_what_the_file_says_of_itself_is_found() {
+    let broken = |table: &str, key: &str, lines: &[&str], says: &str| {
+        let kept = Kept::new();
+        kept.tamper("data", table, |rows| drop(rows.insert(key.as_bytes(), b"?".as_slice()).unwrap()));
+        fs::write(kept.path("secret"), "a passphrase of a test").unwrap();
+        lines.iter().for_each(|line| kept.ends(line, 3, says));
+    };
+    broken("meta", "history", &["check", "history verify", "repair"], "the stored history anchor is damaged");
+    let lines = ["check", "check --passphrase-file secret", "repair"];
+    broken("settings", "passphrase", &lines, "the stored setting passphrase is damaged");
+}
