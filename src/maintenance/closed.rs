@@ -3,7 +3,7 @@
 use std::{
     fs::{self, File, OpenOptions},
     io,
-    os::unix::fs::{MetadataExt, OpenOptionsExt},
+    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
 
@@ -14,7 +14,10 @@ use crate::{
     config::Broken,
     error::Error,
     pki::Passphrase,
-    store::{Finding, Manifest, Noted, OpenError, Options, Report, Store, Verified, Watch, beside},
+    store::{
+        Finding, Manifest, Noted, OpenError, Options, Report, Store, Verified, Watch, beside, hold, is_one, reserve, sync_directory,
+        unnamed,
+    },
 };
 
 /// Why nothing came of it; one line for a person.
@@ -134,19 +137,41 @@ pub fn restore(
     now: Timestamp,
     watch: &Watch,
 ) -> Result<(Found, Option<PathBuf>), Failed> {
-    // Held until the name is another file's, so that nobody begins to write to the one that goes.
-    let held = if file.try_exists().map_err(|e| failed(file, e))? { Some(hold(file)?) } else { None };
+    let is_there = file.try_exists().map_err(|e| failed(file, e))?;
+    let file = &if is_there { followed(file)? } else { file.to_owned() };
+    // Held until the name is another file's, so that nobody begins to write to the one that goes, or to make one.
+    let held = if is_there { hold(file)? } else { reserve(file)? };
+    let restored = put(snapshot, file, is_there.then_some(&held), passphrase, now, watch);
+    if !is_there {
+        drop(fs::remove_file(unnamed(file)));
+    }
+    restored
+}
+
+fn put(
+    snapshot: &Path,
+    file: &Path,
+    held: Option<&File>,
+    passphrase: Option<&Passphrase>,
+    now: Timestamp,
+    watch: &Watch,
+) -> Result<(Found, Option<PathBuf>), Failed> {
     let (store, found) = verified(snapshot, passphrase, watch)?;
     if !found.report.findings.is_empty() {
         return Ok((found, None));
     }
-    let aside = held.as_ref().map(|_| keep(file, now)).transpose()?;
+    let aside = held.map(|_| keep(file, now)).transpose()?;
     let restored = store.restore(file, watch);
-    if let (Err(_), Some(held), Some(aside)) = (&restored, &held, &aside) {
+    if let (Err(_), Some(held), Some(aside)) = (&restored, held, &aside) {
         forget(aside, held, file);
     }
     restored?;
     Ok((found, aside))
+}
+
+/// The file that a name leads to: what takes its place is to be there too, and not in that of the name alone.
+fn followed(file: &Path) -> Result<PathBuf, Failed> {
+    fs::canonicalize(file).map_err(|e| failed(file, e))
 }
 
 /// Puts in the place of a file one in which the keys are sealed with the next passphrase, or lie as they are without one. Nothing of how
@@ -155,6 +180,7 @@ pub fn restore(
 /// # Errors
 /// The file is damaged or in use, its passphrase is missing or wrong, or the other cannot be made. Then it is as it was.
 pub fn reseal(file: &Path, passphrase: Option<&Passphrase>, next: Option<&Passphrase>, watch: &Watch) -> Result<(), Failed> {
+    let file = &followed(file)?;
     let store = Store::look_alone(file, KINDS, Options::default())?;
     let (from, to) = (Vault::of(&store, passphrase)?, Vault::new(next)?);
     store.write_blocking(move |tx| from.give(tx, &to))?;
@@ -164,8 +190,9 @@ pub fn reseal(file: &Path, passphrase: Option<&Passphrase>, next: Option<&Passph
 
 /// Takes the second name away again, if the file still has its first.
 fn forget(aside: &Path, held: &File, file: &Path) {
-    let one = |found: io::Result<fs::Metadata>| found.map(|found| (found.dev(), found.ino())).ok();
-    if one(held.metadata()) == one(fs::metadata(file)) {
+    if let (Ok(held), Ok(there)) = (held.metadata(), fs::metadata(file))
+        && is_one(&held, &there)
+    {
         drop(fs::remove_file(aside));
     }
 }
@@ -197,13 +224,6 @@ fn failed(file: &Path, reason: io::Error) -> Failed {
     Failed::Other(format!("{}: {reason}", file.display()))
 }
 
-/// A file that nobody else has open, as long as this lives.
-fn hold(file: &Path) -> Result<File, Failed> {
-    let held = OpenOptions::new().read(true).write(true).open(file).map_err(|e| failed(file, e))?;
-    held.try_lock().map_err(|_| OpenError::Locked(file.into()))?;
-    Ok(held)
-}
-
 /// Gives a file a second name, under which it stays when the first becomes another's.
 fn keep(file: &Path, now: Timestamp) -> Result<PathBuf, Failed> {
     let aside = beside(file, &format!(".before-restore-{}", now.to_string().replace([':', '-'], "")));
@@ -216,8 +236,12 @@ fn keep(file: &Path, now: Timestamp) -> Result<PathBuf, Failed> {
 /// Copies bytes to a file for its owner alone, in place of one of that name.
 fn copy(file: &Path, to: &Path) -> io::Result<()> {
     let unfinished = beside(to, ".unfinished");
-    let mut copied = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished)?;
-    io::copy(&mut File::open(file)?, &mut copied)?;
-    copied.sync_all()?;
-    fs::rename(&unfinished, to)
+    let copied = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished).and_then(|mut copied| {
+        io::copy(&mut File::open(file)?, &mut copied)?;
+        copied.sync_all()
+    });
+    // What a full disk has room for only in part would keep it full.
+    copied.inspect_err(|_| drop(fs::remove_file(&unfinished)))?;
+    fs::rename(&unfinished, to)?;
+    sync_directory(to)
 }

@@ -17,7 +17,7 @@ pub use scrub::Scrub;
 pub use upgrade::{before_upgrade, upgraded};
 
 use std::{
-    path::{Path, PathBuf},
+    path::{Path, PathBuf, absolute},
     sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError},
     thread::{self, JoinHandle},
     time::Duration,
@@ -106,7 +106,7 @@ impl Maintenance {
         let to = beside(&self.0.data, ".snapshot");
         self.0.store.snapshot(&to, &Watch::default())?;
         *last = Some(now);
-        Ok(to)
+        Ok(absolute(&to).unwrap_or(to))
     }
 
     /// Copies the file to a new one. Blocks.
@@ -219,10 +219,11 @@ impl Inner {
 
 /// Copies a store to a file that is not there yet.
 fn new_snapshot(store: &Store, to: &Path, watch: &Watch) -> Result<Manifest> {
-    if to.try_exists().unwrap_or(true) {
-        return Err(Error::Storage(format!("{}: there is something of that name", to.display())));
+    match to.try_exists() {
+        Ok(false) => store.snapshot(to, watch),
+        Ok(true) => Err(Error::Storage(format!("{}: there is something of that name", to.display()))),
+        Err(reason) => Err(Error::Storage(format!("{}: {reason}", to.display()))),
     }
-    store.snapshot(to, watch)
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -64,7 +64,7 @@ pub use index::{IndexEntry, entries};
 pub use integrity::{Finding, Place, Report};
 pub use kept::{Kept, Mark, Moment, Noting};
 pub use manifest::Manifest;
-pub use open::{Format, OpenError, beside};
+pub use open::{Format, OpenError, beside, hold, is_one, reserve, sync_directory, unnamed};
 pub use read::Read;
 pub use registry::{Edge, Entry, Rule, Target};
 pub use select::{Page, Plan, Scope, is_brief};

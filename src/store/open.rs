@@ -3,9 +3,9 @@
 //! A new file is prepared beside its name and renamed when it is whole, so that there never is a half-made one under that name.
 
 use std::{
-    fs::{File, OpenOptions, Permissions},
+    fs::{File, Metadata, OpenOptions, Permissions},
     io::{self, Read as _},
-    os::unix::fs::{OpenOptionsExt, PermissionsExt},
+    os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -118,13 +118,11 @@ pub enum Others {
 
 /// Opens the file at a path to look at it, after every page of it was checked. What is written stays in memory.
 pub fn aside(path: &Path, others: Others, cache: usize, tables: &[String]) -> Result<Opened, OpenError> {
-    let file = File::open(path).map_err(|reason| io_error(path, reason))?;
-    if magic(&file, path)? != MAGIC {
-        return Err(OpenError::NotOurs(path.into()));
-    }
+    let file = ours(path, OpenOptions::new().read(true))?;
     // A controller holds it alone.
     let locked = if others == Others::MayLook { file.try_lock_shared() } else { file.try_lock() };
     locked.map_err(|_| OpenError::Locked(path.into()))?;
+    still(path, &file.metadata().map_err(|reason| io_error(path, reason))?)?;
     let mut opened = on(Aside::new(file).map_err(|reason| io_error(path, reason))?, path, cache, Pages::Unchecked)?;
     // Before anything is written, be it in memory: that gives pages new checksums.
     let whole = verify(&mut opened.1, path)?;
@@ -142,13 +140,32 @@ pub fn again(grip: Grip, path: &Path, cache: usize, tables: &[String]) -> Result
 }
 
 fn existing(path: &Path, cache: usize, pages: Pages) -> Result<Opened, OpenError> {
-    let file = OpenOptions::new().read(true).write(true).open(path).map_err(|reason| io_error(path, reason))?;
-    if !matches!(magic(&file, path)?.as_slice(), [] | MAGIC) {
-        return Err(OpenError::NotOurs(path.into()));
-    }
+    let file = ours(path, OpenOptions::new().read(true).write(true))?;
     // It holds keys; a copy put back by hand often comes with the rights of any file.
     file.set_permissions(Permissions::from_mode(0o600)).map_err(|reason| io_error(path, reason))?;
-    on(FileBackend::new(file).map_err(|e| failed(path, e))?, path, cache, pages)
+    let found = file.metadata().map_err(|reason| io_error(path, reason))?;
+    let opened = on(FileBackend::new(file).map_err(|e| failed(path, e))?, path, cache, pages)?;
+    still(path, &found)?;
+    Ok(opened)
+}
+
+/// A file that nobody else has open, as long as this lives; for whoever puts another in its place.
+pub fn hold(path: &Path) -> Result<File, OpenError> {
+    let held = regular(path, OpenOptions::new().read(true).write(true))?;
+    held.try_lock().map_err(|_| OpenError::Locked(path.into()))?;
+    still(path, &held.metadata().map_err(|reason| io_error(path, reason))?)?;
+    Ok(held)
+}
+
+/// Refuses a file that was locked a moment too late: whoever had it before has put another in its place.
+fn still(path: &Path, locked: &Metadata) -> Result<(), OpenError> {
+    let there = std::fs::metadata(path).map_err(|reason| io_error(path, reason))?;
+    if is_one(&there, locked) { Ok(()) } else { Err(OpenError::Locked(path.into())) }
+}
+
+/// Whether they are of one file, whatever its name.
+pub fn is_one(one: &Metadata, other: &Metadata) -> bool {
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
 fn on(backend: impl StorageBackend, path: &Path, cache: usize, pages: Pages) -> Result<Opened, OpenError> {
@@ -186,29 +203,54 @@ pub fn sync_directory(file: &Path) -> io::Result<()> {
     File::open(directory(file))?.sync_all()
 }
 
-/// The first bytes of a file.
-fn magic(mut file: &File, path: &Path) -> Result<Vec<u8>, OpenError> {
-    let mut magic = Vec::new();
-    file.by_ref().take(MAGIC.len() as u64).read_to_end(&mut magic).map_err(|reason| io_error(path, reason))?;
-    Ok(magic)
+/// Opens a file that begins as ours do. An empty one is not a new one: something has taken what was in it.
+fn ours(path: &Path, how: &OpenOptions) -> Result<File, OpenError> {
+    let (file, mut magic) = (regular(path, how)?, Vec::new());
+    (&file).take(MAGIC.len() as u64).read_to_end(&mut magic).map_err(|reason| io_error(path, reason))?;
+    if magic == MAGIC { Ok(file) } else { Err(OpenError::NotOurs(path.into())) }
+}
+
+/// Opens a file, or says what is wrong with a directory. A pipe or a device may never begin, may not end, and is not ours to change.
+fn regular(path: &Path, how: &OpenOptions) -> Result<File, OpenError> {
+    let found = std::fs::metadata(path).map_err(|reason| io_error(path, reason))?;
+    if !found.is_file() && !found.is_dir() {
+        return Err(OpenError::NotOurs(path.into()));
+    }
+    how.open(path).map_err(|reason| io_error(path, reason))
+}
+
+/// Where a new file is made before it has its name.
+pub fn unnamed(path: &Path) -> PathBuf {
+    beside(path, ".new")
+}
+
+/// The right to make a file that is not there, as long as this lives: what another start left half-made may be dropped, what it is making
+/// may not.
+pub fn reserve(path: &Path) -> Result<File, OpenError> {
+    let refused = |reason| OpenError::Directory { directory: directory(path).into(), reason };
+    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(unnamed(path)).map_err(refused)?;
+    file.try_lock().map_err(|_| OpenError::Locked(path.into()))?;
+    if path.exists() {
+        // Another was faster; its file is whole and ours is nothing yet.
+        drop(std::fs::remove_file(unnamed(path)));
+        return Err(OpenError::Locked(path.into()));
+    }
+    Ok(file)
 }
 
 fn create(path: &Path, cache: usize, tables: &[String]) -> Result<Opened, OpenError> {
-    let directory = directory(path);
-    let refused = |reason| OpenError::Directory { directory: directory.into(), reason };
-    let unfinished = beside(path, ".new");
-    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&unfinished).map_err(refused)?;
-    // Held until we have a name: what another start left half-made may be dropped, what it is making may not.
-    file.try_lock().map_err(|_| OpenError::Locked(path.into()))?;
-    if path.exists() {
-        // Another start was faster; its file is whole and ours is nothing yet.
-        drop(std::fs::remove_file(&unfinished));
-        return Err(OpenError::Locked(path.into()));
-    }
+    let refused = |reason| OpenError::Directory { directory: directory(path).into(), reason };
+    let (file, unfinished) = (reserve(path)?, unnamed(path));
     file.set_len(0).and_then(|()| file.set_permissions(Permissions::from_mode(0o600))).map_err(refused)?;
     let own = OpenOptions::new().read(true).write(true).open(&unfinished).map_err(refused)?;
     file.unlock().map_err(refused)?;
-    let opened = backend(FileBackend::new(own).map_err(|e| failed(path, e))?, path, cache, tables)?;
+    let made = FileBackend::new(own).map_err(|e| failed(path, e)).and_then(|own| backend(own, path, cache, tables));
+    let opened = made.inspect_err(|error| {
+        // What another has locked meanwhile is its own. Of ours nothing is to stay, above all where there was no room for it.
+        if !matches!(error, OpenError::Locked(_)) {
+            drop(std::fs::remove_file(&unfinished));
+        }
+    })?;
     std::fs::rename(&unfinished, path).map_err(refused)?;
     sync_directory(path).map_err(refused)?;
     Ok(opened)
@@ -255,6 +297,9 @@ pub fn format(from: &ReadTransaction) -> Result<Option<u32>, redb::Error> {
 fn failed(path: &Path, error: DatabaseError) -> OpenError {
     match error {
         DatabaseError::DatabaseAlreadyOpen => OpenError::Locked(path.into()),
+        DatabaseError::Storage(redb::StorageError::Io(reason)) if reason.kind() == io::ErrorKind::UnexpectedEof => {
+            damaged(path, "it ends too early")
+        }
         DatabaseError::Storage(redb::StorageError::Io(reason)) => io_error(path, reason),
         other => damaged(path, other),
     }

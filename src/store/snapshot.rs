@@ -6,6 +6,7 @@
 use std::{
     fs::File,
     io,
+    os::unix::fs::{MetadataExt, fchown},
     path::{Path, PathBuf},
 };
 
@@ -164,9 +165,14 @@ impl Unfinished {
         }
     }
 
-    /// Gives it its name, so that a crash leaves either the one before or this one.
+    /// Gives it its name, so that a crash leaves either the one before or this one. Whose that one was, his it is, whoever made it.
     fn place(self, to: &Path) -> io::Result<()> {
-        File::open(&self.0)?.sync_all()?;
+        let file = File::open(&self.0)?;
+        let before = std::fs::metadata(to).ok().map(|before| (before.uid(), before.gid()));
+        if let Some((user, group)) = before.filter(|(user, _)| file.metadata().is_ok_and(|made| made.uid() != *user)) {
+            fchown(&file, Some(user), Some(group))?;
+        }
+        file.sync_all()?;
         std::fs::rename(&self.0, to)?;
         open::sync_directory(to)
     }

@@ -247,6 +247,9 @@ fn a_full_disk_stops_writes_alone_and_only_as_long_as_it_is_full() {
     program.kill();
     let program = Program::start(place.path());
     assert_eq!(listed(&program.admin()), there);
+    let copied = program.admin().post("/database/snapshot", json!({})).expect(200);
+    let copy = Path::new(copied.data()["path"].as_str().unwrap());
+    assert!(copy.is_absolute() && copy.exists(), "it is said where the copy is, wherever the controller was started: {copy:?}");
 }
 
 /// Turns a bit of a record in a closed file.

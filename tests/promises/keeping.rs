@@ -2,7 +2,7 @@
 
 use std::{
     env, fs,
-    os::unix::fs::{FileExt, PermissionsExt},
+    os::unix::fs::{FileExt, MetadataExt, PermissionsExt, chown, symlink},
     path::{Path, PathBuf},
     process::Command,
     sync::LazyLock,
@@ -280,4 +280,44 @@ fn damage_in_what_the_file_says_of_itself_is_found() {
     broken("meta", "history", &["check", "history verify", "repair"], "the stored history anchor is damaged");
     let lines = ["check", "check --passphrase-file secret", "repair"];
     broken("settings", "passphrase", &lines, "the stored setting passphrase is damaged");
+}
+
+#[test]
+fn what_takes_the_place_of_a_file_is_where_that_was_and_is_his_whose_that_was() {
+    let kept = Kept::new();
+    kept.ends("snapshot copy", 0, "");
+    fs::write(kept.path("secret"), "a passphrase of a test").unwrap();
+    fs::create_dir(kept.path("elsewhere")).unwrap();
+    fs::rename(kept.path("data"), kept.path("elsewhere/real")).unwrap();
+    symlink("elsewhere/real", kept.path("data")).unwrap();
+    // Only the superuser can give a file away.
+    let is_given = chown(kept.path("elsewhere/real"), Some(4321), Some(4321)).is_ok();
+    for line in ["restore copy", "passphrase set secret"] {
+        kept.ends(line, 0, "");
+        let (link, real) = (fs::symlink_metadata(kept.path("data")).unwrap(), fs::metadata(kept.path("elsewhere/real")).unwrap());
+        assert!(link.is_symlink() && (!is_given || real.uid() == 4321), "{line}: {link:?}, {real:?}");
+    }
+    kept.ends("check", 0, "not looked at");
+}
+
+#[test]
+fn what_is_no_data_file_is_left_alone() {
+    let kept = Kept::new();
+    kept.ends("snapshot copy", 0, "");
+    fs::write(kept.path("blank"), "").unwrap();
+    assert!(Command::new("mkfifo").args(["-m", "644"]).arg(kept.path("pipe")).status().unwrap().success());
+    for name in ["blank", "pipe"] {
+        let lines = ["check", "repair", "compact", "admin list", "passphrase remove", "restore copy", "run --listen 127.0.0.1:0"];
+        lines.iter().filter(|line| **line != "restore copy" || name == "pipe").for_each(|line| {
+            kept.ends(&format!("{line} --data {name}"), 1, "is not a data file of Overkeep");
+        });
+        kept.ends(&format!("restore {name}"), 1, "is not a data file of Overkeep");
+    }
+    // One from which everything was taken is replaced by what it was.
+    assert_eq!(fs::metadata(kept.path("pipe")).unwrap().permissions().mode() & 0o777, 0o644);
+    kept.ends("restore copy --data blank", 0, "what was there before");
+    // The first page is cut off.
+    fs::write(kept.path("short"), &kept.bytes("copy")[..100]).unwrap();
+    kept.ends("check short", 3, "short is damaged");
+    kept.ends("restore --verify-only short", 3, "short is damaged");
 }

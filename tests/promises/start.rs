@@ -214,7 +214,8 @@ fn a_directory_that_may_not_be_written_to_is_named() {
 fn a_file_that_was_open_to_others_is_closed_to_them() {
     let place = TempDir::new().unwrap();
     let data = place.path().join("data");
-    fs::write(&data, "").unwrap();
+    drop(Running::start(place.path(), &[]));
+    fs::write(place.path().join("was-there"), "").unwrap();
     fs::set_permissions(&data, Permissions::from_mode(0o644)).unwrap();
     let _running = Running::start(place.path(), &[]);
     assert_eq!(mode(&data), 0o600);
