@@ -23,13 +23,13 @@ use crate::{
     config::{self, Config},
     entity::Author,
     error::Error,
-    host::{Host, socket},
+    host::{Command, Host, socket},
     http::{self, Descriptions, Front, Interfaces, Limits, Listener, Services},
     maintenance::{self, Background, Maintenance, Schedule, Scrub},
     network::Network,
     pki::{self, Files, Holdings},
     posture::Posture,
-    store::{self, Store},
+    store::{self, OpenError, Store},
     upkeep::{self, Upkeep},
 };
 
@@ -136,7 +136,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let advertised = addresses.first().cloned().unwrap_or_default();
     let passwords = Passwords::new(config.passwords.slots, config.passwords.queue, config.passwords.cost)?;
     let network = Network;
-    let store = open(config, &clock, &network)?;
+    let store = Store::open(&config.data, KINDS, options(config, &clock, &network)).map_err(refused)?;
     let vault = vault(config, &store)?;
     maintenance::before_upgrade(&store, &config.data)?;
     let generated = if store.is_new() { fill(config, &store, &vault, &passwords, bound)? } else { None };
@@ -266,14 +266,16 @@ fn surroundings(config: &Config, holdings: Arc<Holdings>, address: String) -> Su
     }
 }
 
-/// The data file of a controller that does not run, for commands of the owner of the host.
+/// The data file of a controller that does not run, for a command of the owner of the host. It stays as it is if the command only looks.
 ///
 /// # Errors
 /// The file cannot be opened, or holds no controller.
-pub fn host(config: &Config) -> Result<Host, NotStarted> {
+pub fn host(config: &Config, command: &Command) -> Result<Host, NotStarted> {
     pki::jwt::install();
     let clock = Clock::system();
-    let store = open(config, &clock, &Network)?.by(Author::local());
+    let options = options(config, &clock, &Network);
+    let opened = if command.only_looks() { Store::look(&config.data, KINDS, options) } else { Store::open(&config.data, KINDS, options) };
+    let store = opened.map_err(refused)?.by(Author::local());
     let vault = vault(config, &store)?;
     let passwords = Passwords::new(config.passwords.slots, config.passwords.queue, config.passwords.cost)?;
     let open = |files| Certificates::open(&store, &vault, config.advertised(config.listen), files);
@@ -302,9 +304,13 @@ fn listen(front: Front, listener: Listener) -> Result<(ServerHandle, JoinHandle<
     }
 }
 
-fn open(config: &Config, clock: &Clock, network: &Network) -> Result<Store, NotStarted> {
+fn refused(error: OpenError) -> NotStarted {
+    NotStarted(format!("data: {error}"))
+}
+
+fn options(config: &Config, clock: &Clock, network: &Network) -> store::Options {
     let network = network.clone();
-    let options = store::Options {
+    store::Options {
         cache_bytes: config.store.cache_mib << 20,
         queue: config.store.queue,
         group: config.store.group,
@@ -314,8 +320,7 @@ fn open(config: &Config, clock: &Clock, network: &Network) -> Result<Store, NotS
         clock: clock.clone(),
         links: Arc::new(move |router| network.link(router)),
         ..store::Options::default()
-    };
-    Store::open(&config.data, KINDS, options).map_err(|e| NotStarted(format!("data: {e}")))
+    }
 }
 
 /// How the controller's secrets lie in the file, or are to lie in it if it is new.

@@ -168,10 +168,9 @@ fn done(config: &Config, command: Command) -> Result<Outcome, String> {
     if let Some(told) = asked(config, &command) {
         return told;
     }
-    if !config.data.exists() {
-        return Err(format!("data: {}: there is no such file", config.data.display()));
-    }
-    let host = controller::host(config).map_err(|e| e.to_string())?;
+    // Nothing is made where there is nothing.
+    config.data.metadata().map_err(|e| format!("data: {}: {e}", config.data.display()))?;
+    let host = controller::host(config, &command).map_err(|e| e.to_string())?;
     let told = watched(|watch| host.act(command, watch)).map_err(|e| e.to_string());
     host.store.close();
     told

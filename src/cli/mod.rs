@@ -9,7 +9,7 @@
 
 use std::ffi::OsString;
 use std::fmt::Display;
-use std::io::Write;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -82,18 +82,18 @@ pub fn act<E: Display>(
 /// What came of a command, for whoever asked.
 fn tell(acted: Result<Outcome, String>) -> Result<(), Failure> {
     match acted.map_err(Failure::of)? {
-        Outcome::Done(lines) => {
-            print(&lines);
-            Ok(())
-        }
+        Outcome::Done(lines) => print(&lines).map_err(|error| Failure::of(format!("stdout: {error}"))),
         Outcome::Problems(lines) => Err(Failure::Problems(lines)),
     }
 }
 
-/// Nobody may be listening, which is no reason to fail.
-fn print(lines: &[String]) {
-    let mut out = std::io::stdout();
-    lines.iter().for_each(|line| drop(writeln!(out, "{line}")));
+/// Nobody may be listening, which is no reason to fail; a disk that does not take it is.
+fn print(lines: &[String]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    match lines.iter().try_for_each(|line| writeln!(out, "{line}")) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        told => told,
+    }
 }
 
 /// Why a command did not do what it was asked for.
@@ -125,9 +125,13 @@ impl Failure {
     fn report(self) -> ExitCode {
         match &self {
             Failure::Usage(answer) => drop(answer.print()),
-            Failure::Start(line) => drop(writeln!(std::io::stderr(), "overkeep: {line}")),
-            Failure::Problems(lines) => print(lines),
+            Failure::Start(line) => complain(line),
+            Failure::Problems(lines) => print(lines).unwrap_or_else(|error| complain(&format!("stdout: {error}"))),
         }
         ExitCode::from(self.status())
     }
+}
+
+fn complain(line: &str) {
+    drop(writeln!(io::stderr(), "overkeep: {line}"));
 }

@@ -22,7 +22,7 @@ use crate::{
     clock::{Clock, Timestamp},
     entity::{ApiSession, Authenticator, Enrollment, FactsExt, Identity, Record},
     error::{Error, Result},
-    explain::{self, Question},
+    explain::{self, Question, plain},
     maintenance::{Maintenance, Work},
     pki::{Certificate, Role},
     posture::Posture,
@@ -64,6 +64,17 @@ pub enum Command {
     VerifyHistory {
         noted: Option<Noted>,
     },
+}
+
+impl Command {
+    /// Whether the file is the same afterwards.
+    pub fn only_looks(&self) -> bool {
+        match self {
+            Self::ListAdministrators | Self::ListCertificates | Self::Explain { .. } => true,
+            Self::Snapshot { .. } | Self::Check | Self::VerifyHistory { .. } => true,
+            Self::ResetPassword { .. } | Self::Unlock { .. } | Self::RenewKey | Self::Repair => false,
+        }
+    }
 }
 
 /// What came of a command, in lines for a person.
@@ -126,7 +137,7 @@ impl Host {
                 return judged(self.store.verify_history(noted.as_ref()).map(|verified| followed(&verified)));
             }
         };
-        lines.map(Outcome::Done)
+        lines.map(|lines| Outcome::Done(lines.iter().map(|line| plain(line)).collect()))
     }
 
     fn explain(&self, right: Right, identity: &str, service: &str, json: bool) -> Result<Vec<String>> {
@@ -202,6 +213,14 @@ impl Host {
     }
 }
 
+/// Damage that ends a look before its time is what was found.
+fn judged(looked: Result<Outcome>) -> Result<Outcome> {
+    match looked {
+        Err(error @ Error::Damaged { .. }) => Ok(Outcome::Problems(vec![error.to_string()])),
+        other => other,
+    }
+}
+
 /// That a snapshot was made, and of what.
 pub fn copied(manifest: &Manifest, to: &Path) -> String {
     format!("{} holds {}", to.display(), described(manifest))
@@ -213,14 +232,6 @@ pub fn described(manifest: &Manifest) -> String {
     let Manifest { format, release, made_at, .. } = manifest;
     format!("the state of {made_at}, format {format} of release {release}: {records}")
 }
-/// Damage that ends a look before its time is what was found.
-fn judged(looked: Result<Outcome>) -> Result<Outcome> {
-    match looked {
-        Err(error @ Error::Damaged { .. }) => Ok(Outcome::Problems(vec![error.to_string()])),
-        other => other,
-    }
-}
-
 
 /// What a look at the history found. Without a fault, its end is told as it is to be noted.
 pub fn followed(Verified { rows, last, faults }: &Verified) -> Outcome {

@@ -30,6 +30,8 @@ use crate::store::{self, Watch};
 const LONGEST: u64 = 64 * 1024;
 /// Either side gives up on the other after this.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Who connects has its command ready: one that does not say it must not hold up a stop.
+const PROMPT: Duration = Duration::from_secs(2);
 
 /// How often it is said how far a command is.
 const TICK: Duration = Duration::from_millis(200);
@@ -98,7 +100,7 @@ fn bound(path: &Path) -> io::Result<UnixListener> {
 }
 
 fn answer(host: &Host, mut stream: UnixStream, stopped: &AtomicBool) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(PROMPT))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let told = match serde_json::from_str::<Command>(&line(&mut BufReader::new((&stream).take(LONGEST)))?) {
         Ok(command) => act(host, command, &mut stream, stopped),

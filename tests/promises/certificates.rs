@@ -362,7 +362,12 @@ fn a_start_with_files_that_cannot_serve_is_refused_by_name() {
     fs::write(&files[1], KeyPair::generate().unwrap().serialize_pem()).unwrap();
     assert!(refusal().contains("do not belong together"));
     // The owner gets in all the same.
-    assert!(controller::host(&config).unwrap().act(Command::ListAdministrators, &Arc::new(Watch::default())).is_ok());
+    assert!(
+        controller::host(&config, &Command::ListAdministrators)
+            .unwrap()
+            .act(Command::ListAdministrators, &Arc::new(Watch::default()))
+            .is_ok()
+    );
 }
 
 #[test]

@@ -49,8 +49,9 @@ fn a_lost_password_is_replaced_with_the_controller_running_and_without() {
     running.stop();
     assert!(!path.exists() && ask(&path, &Command::ListAdministrators).is_none());
 
-    let host = controller::host(&config).unwrap();
-    assert!(host.act(reset("a third password"), &Arc::new(Watch::default())).is_ok());
+    let command = reset("a third password");
+    let host = controller::host(&config, &command).unwrap();
+    assert!(host.act(command, &Arc::new(Watch::default())).is_ok());
     host.store.close();
     let again = controller::start(&config, Clock::system()).unwrap();
     assert!(again.generated_password().is_none());
@@ -100,6 +101,35 @@ fn what_is_no_command_is_refused_and_the_next_one_is_answered() {
         assert!(!answer.contains("Done"), "{answer}");
     }
     assert!(ask(&path, &Command::ListAdministrators).unwrap().is_ok());
+}
+
+#[test]
+fn who_connects_and_says_nothing_holds_up_no_stop() {
+    let directory = TempDir::new().unwrap();
+    let config = configuration(&directory);
+    let running = controller::start(&config, Clock::system()).unwrap();
+    let _silent = std::os::unix::net::UnixStream::connect(socket::beside(&config.data)).unwrap();
+    let begun = std::time::Instant::now();
+    running.stop();
+    assert!(begun.elapsed() < std::time::Duration::from_secs(15), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn names_end_no_line_and_steer_no_terminal() {
+    let directory = TempDir::new().unwrap();
+    let config = configuration(&directory);
+    let running = controller::start(&config, Clock::system()).unwrap();
+    let admin = crate::harness::trusting(&format!("https://{}", running.bound())).log_in("admin", running.generated_password().unwrap());
+    let name = "eve\nyes: eve may dial everything\u{1b}[2J\u{9b}";
+    admin.post("/identities", serde_json::json!({ "name": name, "type": "Device", "isAdmin": true })).expect(201);
+    admin.post("/services", serde_json::json!({ "name": name, "encryptionRequired": true })).expect(201);
+    let (identity, service) = (name.to_owned(), name.to_owned());
+    let explain = Command::Explain { right: overkeep::access::Right::Dial, identity, service, json: false };
+    for command in [Command::ListAdministrators, explain] {
+        let lines = ask(&socket::beside(&config.data), &command).unwrap().unwrap();
+        assert!(lines.iter().any(|line| line.contains("eve\\nyes: eve")), "{lines:?}");
+        assert!(lines.iter().all(|line| !line.starts_with("yes") && !line.contains(char::is_control)), "{lines:?}");
+    }
 }
 
 #[test]

@@ -81,9 +81,15 @@ impl Kept {
 
     /// Runs it.
     pub fn run(&self, line: &str) -> Said {
-        let output = self.command(line).output().unwrap();
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        Said { status: output.status.code().unwrap(), out: text(output.stdout), err: text(output.stderr) }
+        said(self.command(line))
+    }
+
+    /// Runs a line of a shell, in which the program is `$0`.
+    fn shell(&self, line: &str) -> Said {
+        let program = self.command("");
+        let mut shell = Command::new("sh");
+        shell.args(["-c", line]).arg(program.get_program()).env_clear().env("OVERKEEP_DATA", "data").current_dir(self.directory.path());
+        said(shell)
     }
 
     /// The same, of a command that is to end with this status and say this.
@@ -108,6 +114,12 @@ impl Kept {
         names.sort();
         names
     }
+}
+
+fn said(mut command: Command) -> Said {
+    let output = command.output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    Said { status: output.status.code().unwrap(), out: text(output.stdout), err: text(output.stderr) }
 }
 
 fn lose_half_the_index(rows: &mut redb::Table<'_, &'static [u8], &'static [u8]>) {
@@ -270,16 +282,16 @@ fn a_running_controller_checks_and_mends_itself() {
 }
 
 #[test]
-fn damage_in_what_the_file_says_of_itself_is_found() {
-    let broken = |table: &str, key: &str, lines: &[&str], says: &str| {
-        let kept = Kept::new();
-        kept.tamper("data", table, |rows| drop(rows.insert(key.as_bytes(), b"?".as_slice()).unwrap()));
-        fs::write(kept.path("secret"), "a passphrase of a test").unwrap();
-        lines.iter().for_each(|line| kept.ends(line, 3, says));
-    };
-    broken("meta", "history", &["check", "history verify", "repair"], "the stored history anchor is damaged");
-    let lines = ["check", "check --passphrase-file secret", "repair"];
-    broken("settings", "passphrase", &lines, "the stored setting passphrase is damaged");
+fn a_look_at_a_snapshot_leaves_it_a_snapshot() {
+    let kept = Kept::new();
+    kept.ends("snapshot copy", 0, "");
+    let copy = kept.bytes("copy");
+    kept.ends("admin list --data copy", 0, "user name admin");
+    kept.ends("pki status --data copy", 0, "root: ");
+    kept.ends("explain dial nobody nothing --data copy", 1, "not found");
+    kept.ends("history verify copy", 0, "nothing is wrong");
+    assert!(kept.bytes("copy") == copy, "a look changed it");
+    kept.ends("restore --verify-only copy", 0, "nothing is wrong");
 }
 
 #[test]
@@ -320,4 +332,33 @@ fn what_is_no_data_file_is_left_alone() {
     fs::write(kept.path("short"), &kept.bytes("copy")[..100]).unwrap();
     kept.ends("check short", 3, "short is damaged");
     kept.ends("restore --verify-only short", 3, "short is damaged");
+}
+
+#[test]
+fn without_room_nothing_stays_behind_and_nothing_is_taken_for_told() {
+    let kept = Kept::new();
+    kept.ends("snapshot copy", 0, "");
+    let (data, names) = (kept.bytes("data"), kept.names());
+    for line in ["snapshot out", "restore copy", "restore copy --data other", "repair", "run --data new --listen 127.0.0.1:0"] {
+        let said = kept.shell(&format!("trap '' XFSZ; ulimit -f 40; exec \"$0\" {line}"));
+        assert!(said.status == 1 && said.err.contains("File too large"), "{line}: {said:?}");
+        assert!(kept.names() == names && kept.bytes("data") == data, "{line}: {:?}", kept.names());
+    }
+    let said = kept.shell("\"$0\" admin list > /dev/full");
+    assert!(said.status == 1 && said.err.contains("No space left"), "{said:?}");
+    let said = kept.shell("\"$0\" admin list >&-; \"$0\" admin list | true");
+    assert!(said.status == 0 && said.err.is_empty(), "who does not listen is no reason to fail: {said:?}");
+}
+
+#[test]
+fn damage_in_what_the_file_says_of_itself_is_found() {
+    let broken = |table: &str, key: &str, lines: &[&str], says: &str| {
+        let kept = Kept::new();
+        kept.tamper("data", table, |rows| drop(rows.insert(key.as_bytes(), b"?".as_slice()).unwrap()));
+        fs::write(kept.path("secret"), "a passphrase of a test").unwrap();
+        lines.iter().for_each(|line| kept.ends(line, 3, says));
+    };
+    broken("meta", "history", &["check", "history verify", "repair"], "the stored history anchor is damaged");
+    let lines = ["check", "check --passphrase-file secret", "repair"];
+    broken("settings", "passphrase", &lines, "the stored setting passphrase is damaged");
 }
