@@ -51,6 +51,7 @@ pub async fn create(call: Call, Body(new): Body<EnrollmentCreate>) -> Result<Cre
         return Err(Error::BadReference("expiresAt is in the past".into()));
     }
     let (expires_at, tags) = (new.expires_at, new.tags.clone());
+    tags.check("tags")?;
     let wanted = call.changes.sign(call.store.read(|tx| wanted(tx, new))?, expires_at)?;
     let issue = move |change: &Change<'_, '_>| enrollment::issue_once(wanted, tags, change);
     call.changes.run(issue).await.map(|made| Created::new(&made.id))
