@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use super::{Change, Lifecycle};
 use crate::{
-    entity::{ApiSession, Ca, FactsExt, Id, Record},
+    entity::{Ca, FactsExt, Id, Record},
     error::{Error, Refusal, Result},
     pki::{self, Certificate, LeafDates, Purpose, Verification},
 };
@@ -19,14 +19,6 @@ impl Lifecycle for Ca {
         record.state.verification_token = Uuid::new_v4().to_string();
         if change.any::<Self>("fingerprint", &record.state.fingerprint)? {
             return Err(Error::Duplicate { field: "certPem".into(), value: record.spec.cert_pem.clone() });
-        }
-        Ok(())
-    }
-
-    /// With the right to log in by a claim go the sessions that were opened so. Those of authenticators stand on these and go on.
-    fn edited(old: &Record<Self>, new: &mut Record<Self>, change: &Change<'_, '_>) -> Result<()> {
-        if old.lets_in_by_claim() && !new.lets_in_by_claim() {
-            return change.delete_linked::<ApiSession>("ca", old.id.as_str());
         }
         Ok(())
     }
