@@ -133,11 +133,11 @@ fn means(tx: &Read<'_>, identity: &Record<Identity>, allowed: &Primary) -> Resul
         });
     }
     let (mut by_ca, mut signers) = (false, Vec::new());
-    tx.each::<Ca>(|ca| {
+    tx.each_readable::<Ca>(|ca| {
         by_ca |= ca.lets_in_by_claim();
         Ok(())
     })?;
-    tx.each::<ExternalJwtSigner>(|signer| {
+    tx.each_readable::<ExternalJwtSigner>(|signer| {
         signers.extend(signer.spec.enabled.then_some((signer.spec.use_external_id, signer.id)));
         Ok(())
     })?;

@@ -152,7 +152,7 @@ impl Host {
         let now = self.clock.now();
         self.store.read(|tx| {
             let mut administrators = Vec::new();
-            tx.each::<Identity>(|identity| {
+            tx.each_readable::<Identity>(|identity| {
                 administrators.extend(identity.is_admin().then_some(identity));
                 Ok(())
             })?;

@@ -22,10 +22,11 @@ use crate::{
 };
 
 impl Read<'_> {
-    /// A page of the rows that match, by sequence, and how many match in all. A window without a limit is empty.
+    /// A page of the rows that match, by sequence, and how many match in all. A window without a limit is empty. One that is damaged matches
+    /// nothing, and is not there where everything is asked for: its sequence is missing.
     ///
     /// # Errors
-    /// A row is damaged, or the file cannot be read.
+    /// The file cannot be read.
     pub fn history(&self, query: &Query, descending: bool, window: Window) -> Result<(Vec<Happening>, u64)> {
         let sequences = if always(&query.predicate) {
             Sequences::All(anchor(self)?.sequence + 1..=end(self)?.sequence)
@@ -37,14 +38,14 @@ impl Read<'_> {
         Ok((rows, sequences.count()))
     }
 
-    /// Rows behind a sequence, the oldest first, until they have so many bytes. Rows that are gone are passed over.
+    /// Rows behind a sequence, the oldest first, until they have so many bytes. Rows that are gone or damaged are passed over.
     ///
     /// # Errors
-    /// A row is damaged, or the file cannot be read.
+    /// The file cannot be read.
     pub fn history_after(&self, sequence: u64, bytes: usize) -> Result<Vec<Happening>> {
         let (mut rows, mut read) = (Vec::new(), 0);
         self.scan(Table::History, (Bound::Excluded(&sequence.to_be_bytes()), Bound::Unbounded), &mut |key, row| {
-            rows.push(shown(key, row)?);
+            rows.extend(self.unless_damaged(shown(key, row))?);
             read += row.len();
             Ok(if read < bytes { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
         })?;
@@ -99,14 +100,15 @@ impl Read<'_> {
 
     fn happening(&self, sequence: u64) -> Result<Option<Happening>> {
         let key = sequence.to_be_bytes();
-        self.bytes(Table::History, &key)?.map(|row| shown(&key, &row)).transpose()
+        let Some(row) = self.bytes(Table::History, &key)? else { return Ok(None) };
+        self.unless_damaged(shown(&key, &row))
     }
 
     fn matching_history(&self, query: &Query) -> Result<Vec<u64>> {
         let mut matching = Vec::new();
         self.scan(Table::History, ALL, &mut |key, row| {
-            let row = shown(key, row)?;
-            matching.extend(query.predicate.matches(&row).then_some(row.sequence));
+            let row = self.unless_damaged(shown(key, row))?;
+            matching.extend(row.filter(|row| query.predicate.matches(row)).map(|row| row.sequence));
             Ok(ControlFlow::Continue(()))
         })?;
         Ok(matching)

@@ -8,10 +8,14 @@ use std::{
 };
 
 use overkeep::{clock::Clock, config::Span};
+use redb::ReadableTable;
 use serde_json::{Value as Json, json};
 use ureq::http::Request;
 
-use crate::harness::{Caller, House};
+use crate::{
+    harness::{Answer, Base, Caller, House, trusting},
+    keeping::Kept,
+};
 
 /// The events of a connection, as far as they are there.
 pub struct Watch(Box<dyn BufRead>);
@@ -169,4 +173,28 @@ fn a_stop_does_not_wait_for_those_who_watch() {
     // An answer that is still under way would be waited for 30 seconds.
     assert!(start.elapsed() < Duration::from_secs(20));
     assert!(open.next().is_none_or(|event| event.data["action"] != "create"));
+}
+
+#[test]
+fn a_row_that_is_damaged_hides_no_other() {
+    let kept = Kept::new();
+    std::fs::write(kept.path("password"), "a password of a test").unwrap();
+    kept.tamper("data", "history", |rows| {
+        let key = 9_u64.to_be_bytes();
+        let row = rows.get(key.as_slice()).unwrap().unwrap().value().to_vec();
+        rows.insert(key.as_slice(), &row[..row.len() - 1]).unwrap();
+    });
+    kept.ends("history verify", 3, "row 9 of the history");
+    kept.ends("admin reset-password admin --password-file password", 0, "");
+    let controller = kept.start();
+    let admin = trusting(&format!("https://{}", controller.bound())).log_in("admin", "a password of a test");
+    let sequences =
+        |answer: Answer| -> Vec<u64> { answer.data().as_array().unwrap().iter().map(|row| row["sequence"].as_u64().unwrap()).collect() };
+    let overkeep = admin.at(Base::Overkeep);
+    assert_eq!(sequences(overkeep.list("/history", "sequence > 6 and sequence < 12 sort by sequence", "").expect(200)), [7, 8, 10, 11]);
+    let end = overkeep.get("/history?limit=1").expect(200).total();
+    assert_eq!(sequences(overkeep.get("/history?limit=500").expect(200)).len() as u64, end - 1);
+    let mut watch = watch(&admin, "7");
+    let seen: Vec<String> = (0..3).map(|_| watch.next().unwrap()).map(|event| format!("{}{}", event.event, event.id)).collect();
+    assert_eq!(seen, ["8", "gone", "10"]);
 }

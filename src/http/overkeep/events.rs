@@ -179,7 +179,7 @@ impl Reader {
     }
 }
 
-/// Rows that are not kept any more, by their sequences.
+/// Rows that are not kept any more or cannot be read, by their sequences.
 #[derive(Serialize)]
 struct Gone {
     from: u64,
