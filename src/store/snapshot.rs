@@ -4,7 +4,6 @@
 //! Invariant: under the name that was asked for there is never anything but a whole and checked copy.
 
 use std::{
-    fs::File,
     io,
     os::unix::fs::{MetadataExt, fchown},
     path::{Path, PathBuf},
@@ -16,7 +15,7 @@ use super::{
     Manifest, Store, Watch,
     history::ANCHOR,
     manifest::{Sum, tables},
-    open::{self, FORMAT, META},
+    open::{self, FORMAT, META, OpenError},
     tables::broken,
 };
 use crate::error::{Error, Result};
@@ -74,9 +73,8 @@ fn failed(reason: impl ToString) -> Error {
 /// Makes a file with the same rows and the manifest that `seal` gives for them.
 fn copy(from: ReadTransaction, to: &Path, watch: &Watch, seal: impl FnOnce(Sum) -> Result<Manifest>) -> Result<Manifest> {
     watch.begin(2 * count(&from)?);
-    let unfinished = Unfinished::of(to).map_err(failed)?;
     let names = tables(&from)?;
-    let (_, mut database) = open::file(&unfinished.0, CACHE, &names).map_err(failed)?;
+    let (unfinished, mut database) = Unfinished::make(to, &names).map_err(failed)?;
     let manifest = seal(write(&from, &database, &names, watch)?)?;
     carry(&from, &database).map_err(failed)?;
     // As long as it is read, no page goes free that writers replace; then the next write frees them all and every other waits for it.
@@ -85,7 +83,7 @@ fn copy(from: ReadTransaction, to: &Path, watch: &Watch, seal: impl FnOnce(Sum) 
     database.compact().map_err(failed)?;
     drop(database);
     reopened(&unfinished.0, &names, &manifest, watch)?;
-    unfinished.place(to).map_err(failed)?;
+    unfinished.place(to)?;
     Ok(manifest)
 }
 
@@ -156,31 +154,34 @@ fn count(of: &ReadTransaction) -> Result<u64> {
 struct Unfinished(PathBuf);
 
 impl Unfinished {
-    /// A free place for it; what an earlier attempt left there goes.
-    fn of(to: &Path) -> io::Result<Self> {
-        let unfinished = Self(open::beside(to, ".unfinished"));
-        match std::fs::remove_file(&unfinished.0) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
-            _ => Ok(unfinished),
+    /// Makes it. What an earlier attempt left there goes, unless another is at it.
+    fn make(to: &Path, tables: &[String]) -> Result<(Self, Database), OpenError> {
+        let path = open::beside(to, ".unfinished");
+        match open::hold(&path) {
+            Err(locked @ OpenError::Locked(_)) => return Err(locked),
+            Err(OpenError::Io { reason, .. }) if reason.kind() == io::ErrorKind::NotFound => {}
+            _ => std::fs::remove_file(&path).map_err(|reason| OpenError::Io { path: path.clone(), reason })?,
         }
+        let (_, database) = open::file(&path, CACHE, tables)?;
+        Ok((Self(path), database))
     }
 
     /// Gives it its name, so that a crash leaves either the one before or this one. Whose that one was, his it is, whoever made it.
-    fn place(self, to: &Path) -> io::Result<()> {
-        let file = File::open(&self.0)?;
+    fn place(self, to: &Path) -> Result<()> {
+        let file = open::hold(&self.0).map_err(failed)?;
         let before = std::fs::metadata(to).ok().map(|before| (before.uid(), before.gid()));
         if let Some((user, group)) = before.filter(|(user, _)| file.metadata().is_ok_and(|made| made.uid() != *user)) {
-            fchown(&file, Some(user), Some(group))?;
+            fchown(&file, Some(user), Some(group)).map_err(failed)?;
         }
-        file.sync_all()?;
-        std::fs::rename(&self.0, to)?;
-        open::sync_directory(to)
+        file.sync_all().and_then(|()| std::fs::rename(&self.0, to)).and_then(|()| open::sync_directory(to)).map_err(failed)
     }
 }
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        // Not there any more if it got its name.
-        drop(std::fs::remove_file(&self.0));
+        // Not there any more if it got its name, and another's if that cannot be held.
+        if let Ok(_held) = open::hold(&self.0) {
+            drop(std::fs::remove_file(&self.0));
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::{
     env, fs,
     os::unix::fs::{FileExt, MetadataExt, PermissionsExt, chown, symlink},
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
     sync::LazyLock,
 };
 
@@ -279,6 +279,19 @@ fn a_running_controller_checks_and_mends_itself() {
     controller.stop();
     let before = Store::look(&kept.path("data.before-repair"), KINDS, Options::default()).unwrap();
     assert!(before.manifest(&Watch::default()).unwrap().is_some());
+}
+
+#[test]
+fn of_those_who_make_one_snapshot_at_once_one_does() {
+    let kept = Kept::new();
+    for round in 0..3 {
+        let line = format!("snapshot copy{round}");
+        let all: Vec<_> = (0..4).map(|_| kept.command(&line).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()).collect();
+        let made = all.into_iter().filter_map(|one| one.wait_with_output().unwrap().status.success().then_some(())).count();
+        assert!(made > 0, "they were in each other's way");
+        kept.ends(&format!("restore --verify-only copy{round}"), 0, "nothing is wrong");
+    }
+    assert_eq!(kept.names(), ["copy0", "copy1", "copy2", "data"]);
 }
 
 #[test]
