@@ -250,7 +250,7 @@ fn listener(socket: TcpListener, tls: rustls::ServerConfig, http: &config::Http)
     }
 }
 
-/// The socket for the owner of the host. A controller without one works, so that a path too long for a socket stops nothing.
+/// The socket for the owner of the host. A controller without one works, so that a file system that has none stops nothing.
 fn commands(config: &Config, owner: Host) -> Option<socket::Listening> {
     let path = socket::beside(&config.data);
     let listening = socket::listen(owner, path.clone());

@@ -4,11 +4,14 @@
 //! up stops what was asked for, where that can be stopped.
 
 use std::{
-    fs,
+    fs::{self, File},
     io::{self, BufRead, BufReader, Read, Write},
-    os::unix::{
-        fs::{DirBuilderExt, PermissionsExt},
-        net::{UnixListener, UnixStream},
+    os::{
+        fd::AsRawFd,
+        unix::{
+            fs::{DirBuilderExt, PermissionsExt},
+            net::{UnixListener, UnixStream},
+        },
     },
     path::{Path, PathBuf},
     sync::{
@@ -26,6 +29,8 @@ use uuid::Uuid;
 use super::{Command, Host, Outcome};
 use crate::store::{self, Watch};
 
+/// Every system takes the path of a socket that has no more bytes.
+const SHORT: usize = 90;
 /// A command is no longer than this.
 const LONGEST: u64 = 64 * 1024;
 /// Either side gives up on the other after this.
@@ -89,7 +94,7 @@ fn bound(path: &Path) -> io::Result<UnixListener> {
     let room = path.with_file_name(format!(".{:.8}", Uuid::new_v4().simple().to_string()));
     fs::DirBuilder::new().mode(0o700).create(&room)?;
     let inside = room.join("s");
-    let made = UnixListener::bind(&inside).and_then(|listener| {
+    let made = reach(&inside, |inside| UnixListener::bind(inside)).and_then(|listener| {
         fs::set_permissions(&inside, fs::Permissions::from_mode(0o600))?;
         fs::rename(&inside, path)?;
         Ok(listener)
@@ -97,6 +102,22 @@ fn bound(path: &Path) -> io::Result<UnixListener> {
     drop(fs::remove_file(&inside));
     drop(fs::remove_dir(&room));
     made
+}
+
+/// Does something to a socket by a path that the system takes, which is a short one: a long one is gone through the number of its directory
+/// among the open files.
+fn reach<T>(path: &Path, act: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
+    match (path.parent(), path.file_name()) {
+        (Some(directory), Some(name)) if path.as_os_str().len() > SHORT => {
+            let directory = File::open(directory)?;
+            act(&Path::new("/proc/self/fd").join(directory.as_raw_fd().to_string()).join(name))
+        }
+        _ => act(path),
+    }
+}
+
+fn connect(path: &Path) -> io::Result<UnixStream> {
+    reach(path, |path| UnixStream::connect(path))
 }
 
 fn answer(host: &Host, mut stream: UnixStream, stopped: &AtomicBool) -> io::Result<()> {
@@ -148,7 +169,7 @@ fn line(stream: &mut impl BufRead) -> io::Result<String> {
 /// # Errors
 /// What the controller refuses, or that it does not answer.
 pub fn ask(path: &Path, command: &Command, see: &mut dyn FnMut(u64, u64)) -> Option<Result<Outcome, String>> {
-    let stream = UnixStream::connect(path).ok()?;
+    let stream = connect(path).ok()?;
     let asked = (|| {
         stream.set_read_timeout(Some(PATIENCE))?;
         writeln!(&stream, "{}", serde_json::to_string(command)?)?;
@@ -169,7 +190,7 @@ impl Drop for Listening {
         self.stop.store(true, Ordering::Release);
         // Wakes the thread, which then sees that it is over. If somebody took the socket's name away, nothing can wake it, and waiting
         // for it would be for ever.
-        let woken = UnixStream::connect(&self.path).is_ok();
+        let woken = connect(&self.path).is_ok();
         if let Some(thread) = self.thread.take().filter(|_| woken) {
             drop(thread.join());
         }

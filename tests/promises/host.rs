@@ -115,6 +115,18 @@ fn who_connects_and_says_nothing_holds_up_no_stop() {
 }
 
 #[test]
+fn a_controller_is_asked_however_long_the_path_of_its_file_is() {
+    let directory = TempDir::new().unwrap();
+    let deep = directory.path().join("deep-".repeat(30)).join("down-".repeat(30));
+    std::fs::create_dir_all(&deep).unwrap();
+    let config = Config { data: deep.join("data"), ..configuration(&directory) };
+    let running = controller::start(&config, Clock::system()).unwrap();
+    assert!(ask(&socket::beside(&config.data), &Command::ListAdministrators).unwrap().is_ok());
+    running.stop();
+    assert_eq!(std::fs::read_dir(&deep).unwrap().count(), 1, "only the file stays");
+}
+
+#[test]
 fn names_end_no_line_and_steer_no_terminal() {
     let directory = TempDir::new().unwrap();
     let config = configuration(&directory);
