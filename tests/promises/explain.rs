@@ -1,9 +1,14 @@
 //! Why somebody may or may not: the answer is what would happen, and what it says to change changes it.
 
+use std::sync::Arc;
+
 use overkeep::{
     access::Right,
     clock::Clock,
-    host::{Command, socket},
+    config::Config,
+    controller,
+    host::{Command, Outcome, socket},
+    store::Watch,
 };
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;
@@ -249,4 +254,13 @@ fn both_ways_to_ask_give_one_answer() {
     asked.ask("Dial", "nobody", &service).refused(404, "NOT_FOUND", "");
     asked.ask("Invalid", &name, &service).refused(400, "COULD_NOT_VALIDATE", "type");
     asked.house.admin.at(Base::Overkeep).get("/explain?identity=x&type=Dial").refused(400, "COULD_NOT_VALIDATE", "service");
+    // Without a controller, all the same, but for what only that knows.
+    let running = asked.told(&name, &service, false).unwrap();
+    let Asked { house, data, _directory } = asked;
+    drop(house);
+    let command = Command::Explain { right: Right::Dial, identity: name, service, json: false };
+    let host = controller::host(&Config { data, ..Config::default() }, &command).unwrap();
+    let Outcome::Done(lines) = host.act(command, &Arc::new(Watch::default())).unwrap() else { panic!() };
+    let (note, rest) = lines.split_last().unwrap();
+    assert!(note.starts_with("note: no controller runs") && rest.join("\n") == running, "{lines:?}");
 }
