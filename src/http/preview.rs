@@ -57,8 +57,10 @@ pub fn refuse_elsewhere(row: &Row, query: &str) -> Result<()> {
     }
 }
 
+/// What is asked for; where it is asked for more than once, not to do it wins.
 fn asked(query: &str) -> Option<String> {
-    body::pairs(query).find(|(name, _)| name == NAME).map(|(_, value)| value)
+    let values = body::pairs(query).filter(|(name, _)| name == NAME).map(|(_, value)| value);
+    values.reduce(|one, other| if one == "false" { other } else { one })
 }
 
 impl Preview {

@@ -184,6 +184,7 @@ fn a_preview_is_refused_as_the_change_would_be() {
     assert_eq!(admin.get(&format!("/identities/{identity}")).expect(200).data()["disabled"], false);
     // One that would be done is not done either, and one that is not asked for is.
     admin.delete(&format!("/services/{service}?preview=true")).expect(200);
+    admin.delete(&format!("/services/{service}?preview=false&preview=true")).expect(200);
     admin.get(&format!("/services/{service}")).expect(200);
     admin.delete(&format!("/services/{service}?preview=false")).expect(200);
     admin.get(&format!("/services/{service}")).expect(404);
