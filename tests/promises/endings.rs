@@ -180,9 +180,11 @@ fn very_many_sessions_are_over_with_the_answer_and_cleared_away_behind_it() {
     admin.delete(&format!("/identities/{}", bob.id)).expect(200);
     admin.delete(&format!("/authenticators/{}", cyd.authenticator)).expect(200);
     admin.delete(&format!("/cas/{}", dan.ca.as_ref().unwrap())).expect(200);
-    for enabled in [false, true] {
-        admin.patch(&format!("/cas/{}", eve.ca.as_ref().unwrap()), json!({ "isAuthEnabled": enabled })).expect(200);
-    }
+    // One that only lets nobody in any more ends nothing.
+    let authority = format!("/cas/{}", eve.ca.as_ref().unwrap());
+    admin.patch(&authority, json!({ "isAuthEnabled": false })).expect(200);
+    eve.callers(&admin).iter().for_each(|caller| _ = caller.get("/current-api-session").expect(200));
+    admin.delete(&authority).expect(200);
     all.iter().for_each(|holder| holder.assert_over(&admin));
     for holder in [&ann, &cyd, &dan, &eve] {
         let shown = admin.get(&format!("/identities/{}", holder.id)).expect(200);
