@@ -7,6 +7,8 @@ use std::{
     io,
     os::unix::fs::{MetadataExt, fchown},
     path::{Path, PathBuf},
+    thread,
+    time::Duration,
 };
 
 use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition};
@@ -24,6 +26,8 @@ use crate::error::{Error, Result};
 const CACHE: usize = 16 << 20;
 /// Bytes of rows written in one transaction.
 const BATCH: usize = 8 << 20;
+/// Between one view that goes and the next: time for a write or some.
+const PAUSE: Duration = Duration::from_millis(10);
 
 type Definition<'n> = TableDefinition<'n, &'static [u8], &'static [u8]>;
 /// A table's name, a key and a value.
@@ -37,10 +41,9 @@ impl Store {
     /// The copy cannot be written or is not the same as what was read, or the watcher stopped it; then the file of that name is as it
     /// was before.
     pub fn snapshot(&self, to: &Path, watch: &Watch) -> Result<Manifest> {
-        let core = &self.0.core;
-        let from = core.database()?.begin_read().map_err(broken)?;
-        let format = open::format(&from).map_err(broken)?.ok_or_else(|| failed("the file has no format"))?;
-        copy(from, to, watch, |sum| Manifest::of(sum, format, core.clock.now()))
+        let views = Views::of(self)?;
+        let format = open::format(&views.first).map_err(broken)?.ok_or_else(|| failed("the file has no format"))?;
+        copy(views, to, watch, |sum| Manifest::of(sum, format, self.0.core.clock.now()))
     }
 
     /// Copies a snapshot, which this store is one of, as [`Store::snapshot`] does. What comes of it is a snapshot too, until it is opened
@@ -49,9 +52,9 @@ impl Store {
     /// # Errors
     /// As [`Store::snapshot`], and if what is read is not what the manifest says.
     pub fn restore(&self, to: &Path, watch: &Watch) -> Result<Manifest> {
-        let from = self.0.core.database()?.begin_read().map_err(broken)?;
-        let manifest = Manifest::load(&from)?.ok_or_else(|| failed("the file has no manifest"))?;
-        copy(from, to, watch, |sum| manifest.confirm(sum))
+        let views = Views::of(self)?;
+        let manifest = Manifest::load(&views.first)?.ok_or_else(|| failed("the file has no manifest"))?;
+        copy(views, to, watch, |sum| manifest.confirm(sum))
     }
 
     /// What the file says of itself, once all of it was read and found to be so; nothing if it is no snapshot.
@@ -70,15 +73,43 @@ fn failed(reason: impl ToString) -> Error {
     Error::Storage(format!("a snapshot: {}", reason.to_string()))
 }
 
+/// What is copied, and what was there since, from time to time. No page that writers replace can be used again as long as an older view is
+/// open, and whoever writes when the last one goes has to free all of them while every other waits. So newer views are opened on the way, and
+/// let go one after the other.
+struct Views<'s> {
+    store: &'s Store,
+    first: ReadTransaction,
+    later: Vec<ReadTransaction>,
+}
+
+impl<'s> Views<'s> {
+    fn of(store: &'s Store) -> Result<Self> {
+        let first = store.0.core.database()?.begin_read().map_err(broken)?;
+        Ok(Self { store, first, later: Vec::new() })
+    }
+
+    fn open_another(&mut self) {
+        // Of a store that was closed nothing is freed either.
+        self.later.extend(self.store.0.core.database().ok().and_then(|database| database.begin_read().ok()));
+    }
+
+    fn let_go(self) {
+        drop(self.first);
+        for view in self.later {
+            thread::sleep(PAUSE);
+            drop(view);
+        }
+    }
+}
+
 /// Makes a file with the same rows and the manifest that `seal` gives for them.
-fn copy(from: ReadTransaction, to: &Path, watch: &Watch, seal: impl FnOnce(Sum) -> Result<Manifest>) -> Result<Manifest> {
-    watch.begin(2 * count(&from)?);
-    let names = tables(&from)?;
+fn copy(mut views: Views<'_>, to: &Path, watch: &Watch, seal: impl FnOnce(Sum) -> Result<Manifest>) -> Result<Manifest> {
+    watch.begin(2 * count(&views.first)?);
+    let names = tables(&views.first)?;
     let (unfinished, mut database) = Unfinished::make(to, &names).map_err(failed)?;
-    let manifest = seal(write(&from, &database, &names, watch)?)?;
-    carry(&from, &database).map_err(failed)?;
-    // As long as it is read, no page goes free that writers replace; then the next write frees them all and every other waits for it.
-    drop(from);
+    let manifest = seal(write(&mut views, &database, &names, watch)?)?;
+    carry(&views.first, &database).map_err(failed)?;
+    views.let_go();
     manifest.store(&database)?;
     database.compact().map_err(failed)?;
     drop(database);
@@ -87,10 +118,10 @@ fn copy(from: ReadTransaction, to: &Path, watch: &Watch, seal: impl FnOnce(Sum) 
     Ok(manifest)
 }
 
-fn write(from: &ReadTransaction, into: &Database, names: &[String], watch: &Watch) -> Result<Sum> {
+fn write(views: &mut Views<'_>, into: &Database, names: &[String], watch: &Watch) -> Result<Sum> {
     let (mut sum, mut batch, mut size) = (Sum::default(), Vec::new(), 0);
     for name in names {
-        for row in from.open_table(Definition::new(name)).map_err(broken)?.iter().map_err(broken)? {
+        for row in views.first.open_table(Definition::new(name)).map_err(broken)?.iter().map_err(broken)? {
             let (key, value) = row.map_err(broken)?;
             let (key, value) = (key.value(), value.value());
             sum.add(name, key, value);
@@ -99,6 +130,7 @@ fn write(from: &ReadTransaction, into: &Database, names: &[String], watch: &Watc
             if size >= BATCH {
                 insert(into, std::mem::take(&mut batch)).map_err(failed)?;
                 size = 0;
+                views.open_another();
             }
             watch.step()?;
         }
