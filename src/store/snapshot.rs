@@ -93,10 +93,13 @@ impl<'s> Views<'s> {
         self.later.extend(self.store.0.core.database().ok().and_then(|database| database.begin_read().ok()));
     }
 
-    fn let_go(self) {
+    fn let_go(self, watch: &Watch) {
         drop(self.first);
         for view in self.later {
-            thread::sleep(PAUSE);
+            // Who stops it all has no time for that.
+            if watch.go_on().is_ok() {
+                thread::sleep(PAUSE);
+            }
             drop(view);
         }
     }
@@ -107,9 +110,9 @@ fn copy(mut views: Views<'_>, to: &Path, watch: &Watch, seal: impl FnOnce(Sum) -
     watch.begin(2 * count(&views.first)?);
     let names = tables(&views.first)?;
     let (unfinished, mut database) = Unfinished::make(to, &names).map_err(failed)?;
-    let manifest = seal(write(&mut views, &database, &names, watch)?)?;
-    carry(&views.first, &database).map_err(failed)?;
-    views.let_go();
+    let written = write(&mut views, &database, &names, watch).and_then(|sum| carry(&views.first, &database).map(|()| sum).map_err(failed));
+    views.let_go(watch);
+    let manifest = seal(written?)?;
     manifest.store(&database)?;
     database.compact().map_err(failed)?;
     drop(database);
