@@ -150,7 +150,8 @@ fn a_terminal_is_shown_the_password_and_no_file_is_written() {
     if !python.is_ok_and(|status| status.success()) {
         return println!("skipped: no python3 to make a terminal");
     }
-    let terminal = "import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)";
+    // Whoever runs this may ignore that a terminal goes; the controller on this one must not.
+    let terminal = "import pty, signal, sys; signal.signal(signal.SIGHUP, signal.SIG_DFL); sys.exit(pty.spawn(sys.argv[1:]) >> 8)";
     let mut process = Command::new("python3")
         .args(["-c", terminal, env!("CARGO_BIN_EXE_overkeep"), "run", "--data", "data", "--listen", "127.0.0.1:0"])
         .current_dir(place.path())
