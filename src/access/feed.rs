@@ -246,7 +246,7 @@ fn shown_by(store: &Store, event: &Event) -> Vec<(Subject, String)> {
 
 /// Ids of one kind that policies bring together with a record of another, ascending.
 pub fn related(access: &Access, from: Kind, id: &str, to: Kind) -> Vec<String> {
-    let (Some(from), Some(to)) = (side(from), side(to)) else { return Vec::new() };
+    let (Some(from), Some(to)) = (side(from.name), side(to.name)) else { return Vec::new() };
     access.ask(|engine| {
         let named = match (from, to) {
             (Side::Policy(kind), Side::Subject(to)) => engine.members(kind, id, to),
@@ -279,13 +279,14 @@ pub(super) const SIDES: [(Kind, Side); 7] = [
     (ServiceEdgeRouterPolicy::KIND, Side::Policy(PolicyKind::ServiceEdgeRouter)),
 ];
 
-/// What a kind is to the engine, if policies are about it.
-pub fn subject(kind: Kind) -> Option<Subject> {
+/// What a kind of that name is to the engine, if policies are about it.
+pub fn subject(kind: &str) -> Option<Subject> {
     if let Side::Subject(subject) = side(kind)? { Some(subject) } else { None }
 }
 
-fn side(kind: Kind) -> Option<Side> {
-    SIDES.into_iter().find(|(of, _)| *of == kind).map(|(_, side)| side)
+/// What a kind of that name is to the engine.
+pub(super) fn side(kind: &str) -> Option<Side> {
+    SIDES.into_iter().find(|(of, _)| of.name == kind).map(|(_, side)| side)
 }
 
 /// The kind of policy that joins two kinds of subjects.

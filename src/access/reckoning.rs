@@ -18,8 +18,8 @@ use std::{
 
 use super::{
     Difference, Engine, Subject, Turn,
-    feed::fill,
-    rows::{Moment, kinds, news, subject, telling},
+    feed::{fill, subject},
+    rows::{Moment, kinds, news, telling},
 };
 use crate::{
     entity::{

@@ -7,7 +7,7 @@ use serde_json::{Map, Value as Json};
 
 use super::{
     Engine, News, Policy, PolicyKind, Right, Semantic, Subject,
-    feed::{self, SIDES, Side},
+    feed::{self, SIDES, Side, side},
 };
 use crate::entity::{self, Action, Happening, PolicyType, Roles};
 
@@ -45,15 +45,6 @@ pub(super) fn telling(mut row: Happening) -> Option<Happening> {
     let is_silent = row.action == Action::Update && [&row.before, &row.after].into_iter().flatten().all(Map::is_empty);
     let is_change = matches!(row.action, Action::Create | Action::Update | Action::Delete);
     (is_change && !is_silent).then_some(row)
-}
-
-/// What a kind of that name is to the engine, if it is a subject.
-pub(super) fn subject(kind: &str) -> Option<Subject> {
-    if let Side::Subject(subject) = side(kind)? { Some(subject) } else { None }
-}
-
-fn side(kind: &str) -> Option<Side> {
-    SIDES.into_iter().find(|(of, _)| of.name == kind).map(|(_, side)| side)
 }
 
 /// What an engine that knows one moment of a row is to learn of the other.

@@ -121,7 +121,7 @@ impl Certificates {
         self.store.read(|tx| {
             tx.each_readable::<Enrollment>(|enrollment| {
                 let token = Claimed::read(&enrollment.spec.jwt).ok();
-                let is_ours = token.as_ref().is_some_and(|token| signer.public_keys().any(|key| key.kid == token.key));
+                let is_ours = token.as_ref().is_some_and(|token| signer.is_known_as(&token.key));
                 let gone = token.map(|token| token.issuer).filter(|issuer| !issuers.contains(issuer));
                 let is_suspect = enrollment.spec.expires_at >= now && (gone.is_some() || !is_ours);
                 found.extend(is_suspect.then_some(Useless { enrollment, gone }));

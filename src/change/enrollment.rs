@@ -77,7 +77,7 @@ impl Change<'_, '_> {
 /// Signing fails.
 pub fn up_to_date(enrollment: Enrollment, change: &Change<'_, '_>) -> Result<Enrollment> {
     let signer = change.surroundings.holdings.signer();
-    let is_current = Claimed::read(&enrollment.jwt).is_ok_and(|token| token.key == signer.public_key().kid);
+    let is_current = Claimed::read(&enrollment.jwt).is_ok_and(|token| signer.is_known_as(&token.key));
     let expires_at = enrollment.expires_at;
     if is_current { Ok(enrollment) } else { change.sign(enrollment, expires_at) }
 }

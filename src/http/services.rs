@@ -47,9 +47,9 @@ pub struct Services {
     /// When this process started.
     pub started: crate::clock::Timestamp,
     pub limits: Limits,
-    /// Services as text, for lists.
+    /// Records as text, for lists and details.
     pub texts: Texts,
-    /// For sessions.
+    /// Edge routers, for sessions.
     pub routers: Routers,
 }
 

@@ -116,7 +116,7 @@ pub struct RoleListing {
 
 /// GET /{kind}, for kinds with role attributes
 pub async fn list_by_roles<E: Entity>(call: Call, Query(wanted): Query<RoleListing>) -> Result<Joined<Detail<E::View>>> {
-    let ids = match access::subject(E::KIND) {
+    let ids = match access::subject(E::KIND.name) {
         Some(subject) => wanted.roles.ids(&call.access, subject)?,
         None => None,
     };

@@ -70,6 +70,11 @@ impl Signer {
         std::iter::once(&self.public).chain(&self.former)
     }
 
+    /// Whether the key has, or had, a name.
+    pub fn is_known_as(&self, kid: &str) -> bool {
+        self.public_keys().any(|key| key.kid == kid)
+    }
+
     /// Did this key sign a token, with this or another certificate of it?
     pub fn signed(&self, token: &str) -> bool {
         self.verifier.verify::<IgnoredAny>(token).is_ok()

@@ -14,7 +14,7 @@ use super::{
     Ending, Entry, Event, Read, Store, Tx, delete, index,
     read::text,
     select::flow,
-    tables::{Keys, Table},
+    tables::{ALL, Table},
 };
 use crate::{
     entity::{Author, Entity, Era, Id, Kind, Record},
@@ -27,7 +27,6 @@ pub const AT_ONCE: usize = 200;
 pub const IN_ALL: usize = 3 * AT_ONCE;
 /// The setting that counts endings.
 const ERA: &str = "era";
-const ALL: Keys<'static> = (Bound::Unbounded, Bound::Unbounded);
 
 /// What is noted of an ending beside its era.
 #[derive(Serialize, Deserialize)]

@@ -11,9 +11,9 @@ use serde::Deserialize;
 
 use super::{
     Read,
-    history::{ALL, HEAD, Link, anchor, end, shown},
+    history::{HEAD, Link, anchor, end, shown},
     select::always,
-    tables::Table,
+    tables::{ALL, Table},
 };
 use crate::{
     entity::Happening,

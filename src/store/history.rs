@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Read, Store, Tx,
-    tables::{Keys, Table},
+    tables::{ALL, Table},
 };
 use crate::{
     clock::Timestamp,
@@ -36,7 +36,6 @@ pub(super) const ANCHOR: &[u8] = b"history";
 const BATCH: usize = 512;
 /// At most this many faults are told.
 const TOLD: usize = 100;
-pub(super) const ALL: Keys<'static> = (Bound::Unbounded, Bound::Unbounded);
 
 /// How much is kept.
 #[derive(Debug, Clone, Copy)]

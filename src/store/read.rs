@@ -9,7 +9,7 @@ use super::{
     codec,
     core::Core,
     index,
-    tables::{Keys, Rows, Table, Visit},
+    tables::{ALL, Keys, Rows, Table, Visit},
     turn::Turn,
 };
 use crate::{
@@ -94,7 +94,7 @@ impl Read<'_> {
     /// The file cannot be read, or the first error of `visit`.
     pub fn each_readable<E: Entity>(&self, mut visit: impl FnMut(Record<E>) -> Result<()>) -> Result<()> {
         let table = Table::Records(self.core.registry.place(E::KIND)?);
-        self.scan(table, (Bound::Unbounded, Bound::Unbounded), &mut |id, bytes| {
+        self.scan(table, ALL, &mut |id, bytes| {
             self.unless_damaged(codec::decode::<E>(text(id)?, bytes))?.map_or(Ok(()), &mut visit).map(ControlFlow::Continue)
         })
     }
@@ -124,8 +124,7 @@ impl Read<'_> {
 
     pub(super) fn each_while<E: Entity>(&self, visit: &mut dyn FnMut(Record<E>) -> Result<ControlFlow<()>>) -> Result<()> {
         let table = Table::Records(self.core.registry.place(E::KIND)?);
-        let all = (Bound::Unbounded, Bound::Unbounded);
-        self.scan(table, all, &mut |id, bytes| visit(codec::decode::<E>(text(id)?, bytes)?))
+        self.scan(table, ALL, &mut |id, bytes| visit(codec::decode::<E>(text(id)?, bytes)?))
     }
 
     /// The values that an indexed field has in any record of the kind, ascending, each once.

@@ -8,10 +8,15 @@ use std::{
     cell::Cell,
     cmp::Ordering,
     collections::{BTreeSet, BinaryHeap},
-    ops::{Bound, ControlFlow},
+    ops::ControlFlow,
 };
 
-use super::{Read, codec, read::text, tables::Table, walk::Walk};
+use super::{
+    Read, codec,
+    read::text,
+    tables::{ALL, Table},
+    walk::Walk,
+};
 use crate::{
     entity::{Entity, Facts, Index, Record, Seen, ending, field_of, is_id},
     error::Result,
@@ -189,7 +194,7 @@ impl Read<'_> {
                 let mut at = 0;
                 let table = Table::Records(self.core.registry.place(E::KIND)?);
                 page.total = self.rows.len(table)?;
-                self.scan(table, (Bound::Unbounded, Bound::Unbounded), &mut |id, bytes| {
+                self.scan(table, ALL, &mut |id, bytes| {
                     if shown(window, at) {
                         page.records.push(codec::decode(text(id)?, bytes)?);
                     }

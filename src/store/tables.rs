@@ -19,6 +19,8 @@ use crate::error::{Error, Result};
 type Bytes = &'static [u8];
 /// A range of keys.
 pub type Keys<'k> = (Bound<&'k [u8]>, Bound<&'k [u8]>);
+/// Every key.
+pub const ALL: Keys<'static> = (Bound::Unbounded, Bound::Unbounded);
 /// Sees one row; says whether to go on.
 pub type Visit<'v> = &'v mut dyn FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>>;
 

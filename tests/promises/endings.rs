@@ -206,18 +206,23 @@ fn very_many_sessions_are_over_with_the_answer_and_cleared_away_behind_it() {
     assert_eq!(left(&data), (3, 0));
 }
 
-#[test]
-fn certificates_of_very_many_sessions_go_with_the_credential_that_was_renewed() {
+/// A store with Ann and very many sessions of hers, and where it is.
+fn with_ann() -> (TempDir, Store) {
     let directory = TempDir::new().unwrap();
     let store = Store::open(&directory.path().join("data"), KINDS, Options::default()).unwrap();
-    let ann = Holder { id: "ann".into(), authenticator: "internal".into(), ca: None };
     store
         .write_blocking(|tx| {
             tx.insert(builtin::auth_policy(Timestamp::from_millis(0)))?;
             tx.insert(Record::new(Id::from_text("ann"), Timestamp::from_millis(0), Identity::named("ann")))
         })
         .unwrap();
-    ann.open(&store);
+    Holder { id: "ann".into(), authenticator: "internal".into(), ca: None }.open(&store);
+    (directory, store)
+}
+
+#[test]
+fn certificates_of_very_many_sessions_go_with_the_credential_that_was_renewed() {
+    let (_directory, store) = with_ann();
     let found = |store: &Store| store.read(|tx| Ok(tx.linked::<SessionCertificate>("fingerprint", &SHOWN.1)?.len())).unwrap();
     assert_eq!(found(&store), MANY);
     let left = store.write_blocking(|tx| tx.few_or_end::<SessionCertificate>("fingerprint", &SHOWN.1)).unwrap();
@@ -289,17 +294,8 @@ impl Facts for Counted<'_> {
 
 #[test]
 fn how_an_identity_looks_is_kept_until_its_sessions_end_and_costs_no_look_at_each() {
-    let directory = TempDir::new().unwrap();
-    let store = Store::open(&directory.path().join("data"), KINDS, Options::default()).unwrap();
+    let (_directory, store) = with_ann();
     let looks = Kept::<serde_json::Value>::following(&store, |_| true, 10);
-    let ann = Holder { id: "ann".into(), authenticator: "internal".into(), ca: None };
-    store
-        .write_blocking(|tx| {
-            tx.insert(builtin::auth_policy(Timestamp::from_millis(0)))?;
-            tx.insert(Record::new(Id::from_text("ann"), Timestamp::from_millis(0), Identity::named("ann")))
-        })
-        .unwrap();
-    ann.open(&store);
     let look = || {
         let at = looks.now();
         let made = store.read(|tx| {

@@ -1,4 +1,4 @@
-//! The JSON of records as far as it is the same for everybody, kept in memory: lists of hundreds are joined from it.
+//! The JSON of records as far as it is the same for everybody, kept in memory: lists of hundreds are joined from it, and details are it.
 
 use std::{borrow::Cow, marker::PhantomData, sync::Arc};
 

@@ -14,7 +14,7 @@ mod inspection;
 mod remedy;
 mod tally;
 
-use std::{ops::Bound, time::Duration};
+use std::time::Duration;
 
 pub use inspection::Place;
 
@@ -23,14 +23,9 @@ use self::{
     remedy::Remedy,
     tally::Tally,
 };
-use super::{
-    Read, Store, Watch,
-    tables::{Keys, Table},
-    turn::Turn,
-};
+use super::{Read, Store, Watch, tables::Table, turn::Turn};
 use crate::error::{Error, Result};
 
-const ALL: Keys<'static> = (Bound::Unbounded, Bound::Unbounded);
 /// At most this many findings are told.
 const TOLD: usize = 1000;
 /// At most this many are collected to be mended, before the rest is looked for again.

@@ -11,14 +11,14 @@ use std::{
     ops::ControlFlow,
 };
 
-use super::{ALL, total};
+use super::total;
 use crate::{
     error::Result,
     store::{
         Read, Watch, index,
         read::text,
         registry::{Entry, Parts},
-        tables::Table,
+        tables::{ALL, Table},
     },
 };
 
