@@ -48,7 +48,8 @@ impl fmt::Display for NotStarted {
 
 impl From<Error> for NotStarted {
     fn from(error: Error) -> Self {
-        Self(error.to_string())
+        let done = "overkeep restore puts a snapshot in its place, overkeep repair --drop-unreadable deletes records that cannot be read";
+        Self(if let Error::Damaged { .. } = error { format!("{error}; {done}") } else { error.to_string() })
     }
 }
 

@@ -17,6 +17,7 @@ use crate::{
     config::Config,
     host::{Command, Outcome, copied, described, found},
     maintenance::closed::{self, Failed, Found},
+    store::Unreadable,
 };
 
 /// Copy everything, as it is at one moment, to a new file.
@@ -42,6 +43,9 @@ pub struct Check {
 /// Copy the file, then mend what has one right answer: exit status 0 if all is well then, 3 if not, 1 if it could not be done.
 #[derive(Args, Clone, Debug)]
 pub struct Repair {
+    /// Delete what cannot be read, and what goes with it, where otherwise it would only be named; the controller must not run
+    #[arg(long)]
+    drop_unreadable: bool,
     #[command(flatten)]
     which: Which,
 }
@@ -109,10 +113,14 @@ impl Repair {
     /// One line.
     pub fn act(self, environment: &[(OsString, OsString)]) -> Acted {
         let config = self.which.config(environment)?;
-        running(&config, &Command::Repair, |data| {
+        let repair = |unreadable| {
             let passphrase = config.passphrase()?;
-            Ok(found(&watched(|watch| closed::repair(data, passphrase.as_ref(), watch))?))
-        })
+            Ok(found(&watched(|watch| closed::repair(&config.data, passphrase.as_ref(), unreadable, watch))?))
+        };
+        if self.drop_unreadable {
+            return judged(repair(Unreadable::Goes));
+        }
+        running(&config, &Command::Repair, |_| repair(Unreadable::Stays))
     }
 }
 

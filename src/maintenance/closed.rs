@@ -15,8 +15,8 @@ use crate::{
     error::Error,
     pki::Passphrase,
     store::{
-        Finding, Manifest, Noted, OpenError, Options, Report, Store, Verified, Watch, beside, hold, is_one, reserve, sync_directory,
-        unnamed,
+        Finding, Manifest, Noted, OpenError, Options, Report, Store, Unreadable, Verified, Watch, beside, hold, is_one, reserve,
+        sync_directory, unnamed,
     },
 };
 
@@ -86,16 +86,17 @@ pub fn snapshot(file: &Path, to: &Path, watch: &Watch) -> Result<Manifest, Faile
     Ok(new_snapshot(&store, to, watch)?)
 }
 
-/// Copies the file, byte for byte, to one with `.before-repair` behind its name, then mends what has one right answer.
+/// Copies the file, byte for byte, to one with `.before-repair` behind its name, then mends what has one right answer; what cannot be read
+/// goes, if it is to.
 ///
 /// # Errors
 /// The file is damaged beyond that, or cannot be read or written; the passphrase is wrong.
-pub fn repair(file: &Path, passphrase: Option<&Passphrase>, watch: &Watch) -> Result<Report, Failed> {
+pub fn repair(file: &Path, passphrase: Option<&Passphrase>, unreadable: Unreadable, watch: &Watch) -> Result<Report, Failed> {
     let held = hold(file)?;
     copy(file, &beside(file, ".before-repair")).map_err(|e| Failed::Other(format!("copying {} first: {e}", file.display())))?;
     drop(held);
     let (store, torn) = Store::open_verified(file, KINDS, Options::default())?;
-    let mended = Vault::look(&store, passphrase).and_then(|vault| soundness::repair(&store, vault.as_ref(), watch));
+    let mended = Vault::look(&store, passphrase).and_then(|vault| soundness::repair(&store, vault.as_ref(), unreadable, watch));
     store.close();
     let mut report = mended?;
     let pages = torn.then(|| Finding {

@@ -27,7 +27,7 @@ use crate::{
     change::Vault,
     clock::{Clock, Timestamp},
     error::{Error, Refusal, Result},
-    store::{Finding, Manifest, Report, Store, Watch, beside},
+    store::{Finding, Manifest, Report, Store, Unreadable, Watch, beside},
 };
 
 /// So long after a snapshot the next one may be asked for.
@@ -211,7 +211,7 @@ impl Inner {
             Work::Check => soundness::check(&self.store, Some(&self.vault), watch),
             Work::Repair => {
                 self.store.snapshot(&beside(&self.data, ".before-repair"), watch)?;
-                soundness::repair(&self.store, Some(&self.vault), watch)
+                soundness::repair(&self.store, Some(&self.vault), Unreadable::Stays, watch)
             }
         }
     }

@@ -8,7 +8,7 @@ use crate::{
     change::{self, Vault, certificates},
     entity::Facts,
     error::{Error, Result},
-    store::{Finding, Read, Report, Store, Watch},
+    store::{Finding, Read, Report, Store, Unreadable, Watch},
 };
 
 /// What is said where the keys are sealed and there is no passphrase.
@@ -22,12 +22,12 @@ pub fn check(store: &Store, vault: Option<&Vault>, watch: &Watch) -> Result<Repo
     with_keys(store, vault, store.check(watch)?)
 }
 
-/// The same, and mends what has one right answer.
+/// The same, and mends what has one right answer; what cannot be read goes, if it is to.
 ///
 /// # Errors
 /// The file cannot be read or written, or the watcher stopped it.
-pub fn repair(store: &Store, vault: Option<&Vault>, watch: &Watch) -> Result<Report> {
-    with_keys(store, vault, store.repair(watch)?)
+pub fn repair(store: &Store, vault: Option<&Vault>, unreadable: Unreadable, watch: &Watch) -> Result<Report> {
+    with_keys(store, vault, store.repair(unreadable, watch)?)
 }
 
 fn with_keys(store: &Store, vault: Option<&Vault>, mut report: Report) -> Result<Report> {

@@ -159,6 +159,21 @@ pub(super) fn end(read: &Read<'_>) -> Result<Link> {
     if any { last.ok_or_else(|| Error::Storage("the end of the history is damaged".into())) } else { anchor(read) }
 }
 
+/// The key of the last row, if that cannot be read, so that none can be chained to it.
+pub(super) fn unreadable_end(read: &Read<'_>) -> Result<Option<Vec<u8>>> {
+    let mut end = None;
+    read.rows.last(Table::History, &mut |key, row| {
+        end = Link::of(key, row).is_none().then(|| key.to_vec());
+        Ok(())
+    })?;
+    Ok(end)
+}
+
+/// Drops the last row, if it cannot be read. The next one takes its sequence.
+pub(super) fn drop_unreadable_end(tx: &Tx<'_>) -> Result<()> {
+    unreadable_end(tx)?.map_or(Ok(()), |key| tx.rows.remove(Table::History, &key))
+}
+
 /// A row for the eyes of others.
 pub(super) fn shown(key: &[u8], row: &[u8]) -> Result<Happening> {
     let damaged = || Error::Damaged { kind: "history", id: hexadecimal(key), reason: "the row cannot be read".into() };

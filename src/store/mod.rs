@@ -61,7 +61,7 @@ pub use codec::{decode, encode};
 pub use event::{Ending, Event, Listener, Side};
 pub use history::{Keep, Noted, Verified};
 pub use index::{IndexEntry, entries};
-pub use integrity::{Finding, Place, Report};
+pub use integrity::{Finding, Place, Report, Unreadable};
 pub use kept::{Kept, Mark, Moment, Noting};
 pub use manifest::Manifest;
 pub use open::{Format, OpenError, beside, hold, is_one, reserve, sync_directory, unnamed};

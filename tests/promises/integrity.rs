@@ -14,11 +14,11 @@ use std::{
 use overkeep::{
     change::Vault,
     clock::{Clock, Timestamp},
-    entity::{Entity, Facts, FactsExt, Field, Id, Kind, OnDelete, Record, Reference},
+    entity::{Action, Entity, Facts, FactsExt, Field, Id, Kind, OnDelete, Record, Reference},
     error::{Error, Refusal, Result},
     maintenance::{Maintenance, Work},
     query::Type,
-    store::{Entry, Options, Report, Store, Watch, encode},
+    store::{Entry, Options, Report, Store, Unreadable, Watch, encode},
 };
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, TableHandle};
 use serde::{Deserialize, Serialize};
@@ -77,6 +77,7 @@ static KINDS: &[Entry] = &[Entry::of::<Harbour>(), Entry::of::<Ship>()];
 
 type Table = TableDefinition<'static, &'static [u8], &'static [u8]>;
 const INDEX: Table = TableDefinition::new("index");
+const HISTORY: Table = TableDefinition::new("history");
 const SHIPS: Table = TableDefinition::new("records.ship");
 const HARBOURS: Table = TableDefinition::new("records.harbour");
 
@@ -149,7 +150,11 @@ impl Closed {
     }
 
     fn repair(&self) -> Report {
-        self.with(|store| store.repair(&Watch::default()).unwrap())
+        self.mend(Unreadable::Stays)
+    }
+
+    fn mend(&self, unreadable: Unreadable) -> Report {
+        self.with(|store| store.repair(unreadable, &Watch::default()).unwrap())
     }
 
     /// Finds that something is wrong, mends it, and finds nothing any more.
@@ -247,6 +252,42 @@ fn a_record_that_cannot_be_read_is_named_and_harms_nobody_else() {
 }
 
 #[test]
+fn what_cannot_be_read_goes_if_it_is_to_with_what_goes_with_it() {
+    let file = Closed::filled();
+    let mut bytes = file.rows()["records.ship"][b"tug".as_slice()].clone();
+    *bytes.last_mut().unwrap() ^= 1;
+    file.put(SHIPS, b"tug", &bytes);
+    file.put(SHIPS, b"no \xFF text", b"");
+    file.put(INDEX, b"\xFF", b"");
+    let last = file.rows()["history"].last_key_value().unwrap().0.clone();
+    file.put(HISTORY, &last, b"?");
+    file.with(|store| drop(store.write_blocking(|tx| tx.insert(ship("raft"))).expect_err("no row can be chained to the last")));
+
+    let expected = file.check();
+    assert_eq!(expected.findings.len(), 4, "{expected:?}");
+    let left = file.repair();
+    assert_eq!(left.findings.iter().filter(|finding| finding.fixed).count(), 1, "the row of the index is: {left:?}");
+    let gone = file.mend(Unreadable::Goes);
+    assert!(gone.findings.iter().all(|finding| finding.fixed), "{gone:?}");
+    let deleted = gone.findings.iter().filter(|finding| finding.description.ends_with("; it is deleted"));
+    assert_eq!(deleted.count(), 3, "{gone:?}");
+    assert_eq!(file.check(), Report::default());
+    file.with(|store| {
+        store.write_blocking(|tx| tx.insert(ship("tug"))).expect("its name and the values of its index are free");
+        store
+            .read(|tx| {
+                assert!(tx.find(&Id::<Ship>::from_text("barge"))?.is_none(), "it went with what towed it");
+                assert!(tx.get(&Id::<Ship>::from_text("liner"))?.spec.escorts.is_empty(), "it forgot both");
+                Ok(())
+            })
+            .unwrap();
+        let told = store.read(|tx| tx.history_after(0, usize::MAX)).unwrap();
+        let deletions = told.iter().filter(|row| row.action == Action::Delete).map(|row| row.id.as_str());
+        assert_eq!(deletions.collect::<Vec<_>>(), ["no \u{FFFD} text", "tug", "barge"]);
+    });
+}
+
+#[test]
 fn a_reference_to_nothing_counts_as_if_its_target_were_deleted() {
     let file = Closed::filled();
     file.lose(SHIPS, b"tug");
@@ -310,7 +351,7 @@ fn a_run_tells_how_far_it_is_and_can_be_stopped() {
     assert!(done == total && total > 15, "{done} of {total}");
     watch.stop();
     assert!(file.with(|store| store.check(&watch)).is_err());
-    assert!(file.with(|store| store.repair(&watch)).is_err());
+    assert!(file.with(|store| store.repair(Unreadable::Stays, &watch)).is_err());
 }
 
 #[test]

@@ -269,6 +269,21 @@ fn problems_and_repairs_show_in_the_exit_status() {
 }
 
 #[test]
+fn a_file_with_a_record_that_cannot_be_read_can_be_started_again_without_it() {
+    let kept = Kept::new();
+    kept.tamper("data", "records.servicePolicy", |rows| drop(rows.insert(b"torn".as_slice(), b"?".as_slice()).unwrap()));
+    let refused = kept.start_with(None).err().expect("who may use what is not known").to_string();
+    assert!(refused.contains("servicePolicy torn is damaged") && refused.contains("overkeep repair --drop-unreadable"), "{refused}");
+    kept.ends("repair", 3, "torn is damaged");
+    kept.ends("repair --drop-unreadable", 0, "mended: the stored servicePolicy torn is damaged");
+    kept.ends("check data.before-repair", 3, "torn is damaged");
+    kept.ends("check", 0, "nothing is wrong");
+    let controller = kept.start();
+    kept.ends("repair --drop-unreadable", 1, "in use");
+    controller.stop();
+}
+
+#[test]
 fn a_running_controller_checks_and_mends_itself() {
     let kept = Kept::new();
     kept.tamper("data", "index", |rows| drop(rows.insert(b"nobody's".as_slice(), b"".as_slice()).unwrap()));

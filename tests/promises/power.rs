@@ -23,7 +23,7 @@ use overkeep::{
         ServicePolicy, builtin,
     },
     error::{Error, Result},
-    store::{OpenError, Options, Read, Store, Tx, Watch, encode},
+    store::{OpenError, Options, Read, Store, Tx, Unreadable, Watch, encode},
 };
 use redb::{Database, ReadableTable, TableDefinition, backends::InMemoryBackend};
 use serde_json::{Value as Json, json};
@@ -458,12 +458,12 @@ fn power_fails_during_repair(chance: &mut Chance) {
     let drive = Drive::holding(content.content(), chance.number());
     drive.power_for((FEW + chance.below(FEW)) as u64);
     if let Ok(store) = open(&drive, &pair.clock) {
-        drop(store.repair(&Watch::default()));
+        drop(store.repair(Unreadable::Stays, &Watch::default()));
         store.close();
     }
     let drive = drive.after_power_loss();
     let store = open(&drive, &pair.clock).unwrap();
-    store.repair(&Watch::default()).unwrap();
+    store.repair(Unreadable::Stays, &Watch::default()).unwrap();
     store.close();
     let drive = drive.after_power_loss();
     pair.comes_back(drive, &[]);

@@ -7,7 +7,7 @@ use crate::{
     entity::{Facts, Kind},
     error::Result,
     store::{
-        Read, Watch,
+        Read, Watch, history,
         index::{self, IndexEntry},
         read::text,
         registry::{Entry, Parts, Rule},
@@ -19,6 +19,16 @@ use crate::{
 pub struct Fault {
     pub description: String,
     pub remedy: Remedy,
+}
+
+impl Fault {
+    /// What is said of it once it is mended.
+    pub fn mended(self) -> String {
+        match self.remedy {
+            Remedy::End | Remedy::Record { .. } => format!("{}; it is deleted", self.description),
+            _ => self.description,
+        }
+    }
 }
 
 /// One look at everything, or at a part of it.
@@ -88,8 +98,10 @@ impl<'i> Inspection<'i> {
             Ok(next)
         };
         if table == Table::History {
+            let end = history::unreadable_end(read)?;
             read.follow_history(behind, &mut |key, fault, _| {
-                fault.into_iter().for_each(|fault| self.tell(Remedy::None, fault));
+                let remedy = if end.as_deref() == Some(key) { Remedy::End } else { Remedy::None };
+                fault.into_iter().for_each(|fault| self.tell(remedy.clone(), fault));
                 step(self, key)
             })?;
             return Ok(stopped);
@@ -118,14 +130,15 @@ impl<'i> Inspection<'i> {
     /// One stored record: itself, its entries in the index, what it refers to.
     fn record(&mut self, place: usize, entry: &Entry, id: &[u8], bytes: &[u8]) -> Result<()> {
         let kind = entry.kind.name;
+        let unreadable = Remedy::Record { place, key: id.to_vec() };
         let Ok(id) = text(id) else {
-            self.tell(Remedy::None, format!("a {kind} has an id that is no text"));
+            self.tell(unreadable, format!("a {kind} has an id that is no text"));
             return Ok(());
         };
         let Parts { entries, targets, flaw } = match (entry.parts)(id, bytes) {
             Ok(parts) => parts,
             Err(reason) => {
-                self.tell(Remedy::None, reason.to_string());
+                self.tell(unreadable, reason.to_string());
                 return Ok(());
             }
         };

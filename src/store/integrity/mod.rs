@@ -3,9 +3,9 @@
 //! What is looked at: each record can be read and does not contradict itself; the index has the entries that
 //! [`index::entries`](super::entries) says and no others; what a record refers to exists; no two records share what must be unique; each
 //! row of the history is chained to the one before. What is mended: the index, from the records; a reference to nothing, as if its target
-//! were deleted just now. What is not: a record that cannot be read or contradicts itself, a value that two records share, a reference
-//! that would not have let its target go, a row of the history. A description names records and fields and never a value, for some values
-//! are secrets.
+//! were deleted just now. What is not: a record that contradicts itself, a value that two records share, a reference that would not have
+//! let its target go, a row of the history. What cannot be read is deleted only if whoever mends says so. A description names records and
+//! fields and never a value, for some values are secrets.
 //!
 //! `tally.rs` finds out in one pass whether there is anything to find; only if there is, `inspection.rs` looks at each thing, and
 //! `remedy.rs` knows what would set it right.
@@ -43,6 +43,13 @@ pub struct Finding {
     pub fixed: bool,
 }
 
+/// What becomes of records that cannot be read, and of rows at the end of the history that cannot be, behind which nothing can be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unreadable {
+    Stays,
+    Goes,
+}
+
 /// What a run found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
@@ -66,24 +73,21 @@ impl Store {
         Ok(report)
     }
 
-    /// The same, and mends what has one right answer. The index first, for references are followed by it.
+    /// The same, and mends what has one right answer. What cannot be read goes before, if it is to go, then the index, for references are
+    /// followed by it.
     ///
     /// # Errors
     /// The file cannot be read or written, or the watcher stopped it; what was mended until then stays so.
-    pub fn repair(&self, watch: &Watch) -> Result<Report> {
+    pub fn repair(&self, unreadable: Unreadable, watch: &Watch) -> Result<Report> {
         let mut report = Report::default();
         loop {
             let faults = self.inspect(watch, COLLECTED)?;
-            let of_index = faults.iter().any(|fault| matches!(fault.remedy, Remedy::Entries { .. } | Remedy::Row(_)));
-            let now = |fault: &Fault| match fault.remedy {
-                Remedy::None => false,
-                Remedy::Entries { .. } | Remedy::Row(_) => true,
-                Remedy::Target { .. } => !of_index,
-            };
-            let (wanted, others): (Vec<Fault>, Vec<Fault>) = faults.into_iter().partition(now);
+            let turn = |fault: &Fault| fault.remedy.turn(unreadable);
+            let next = faults.iter().filter_map(turn).min();
+            let (wanted, others): (Vec<Fault>, Vec<Fault>) = faults.into_iter().partition(|fault| next.is_some() && turn(fault) == next);
             let (mended, left) = self.mend(wanted, watch)?;
             let is_over = mended.is_empty();
-            report.tell(mended.into_iter().map(|fault| (fault.description, true)));
+            report.tell(mended.into_iter().map(|fault| (fault.mended(), true)));
             if is_over {
                 report.tell(left.into_iter().chain(others).map(|fault| fault.description).chain(self.lost()).map(unmended));
                 return Ok(report);

@@ -2,10 +2,14 @@
 
 use std::collections::HashSet;
 
-use super::inspection::{Owner, holder, rules};
+use super::{
+    Unreadable,
+    inspection::{Owner, holder, rules},
+};
 use crate::{
+    entity::{Action, Deed},
     error::{Error, Result},
-    store::{Event, Tx, delete, index, registry::Rule, tables::Table},
+    store::{Event, Tx, delete, history, index, read::text, registry::Rule, tables::Table},
 };
 
 /// What would set it right.
@@ -13,6 +17,10 @@ use crate::{
 pub enum Remedy {
     /// There is not one right answer.
     None,
+    /// The last row of the history, which cannot be read, is to go.
+    End,
+    /// This record, which cannot be read, is to go.
+    Record { place: usize, key: Vec<u8> },
     /// The index is to have the entries of this record.
     Entries { place: usize, id: String },
     /// This row of the index is to go.
@@ -22,10 +30,24 @@ pub enum Remedy {
 }
 
 impl Remedy {
+    /// Those of the first turn are applied first; what has none is not. Nothing can be told of a change before the history has an end.
+    pub fn turn(&self, unreadable: Unreadable) -> Option<u8> {
+        match self {
+            Self::None => None,
+            Self::End | Self::Record { .. } if unreadable == Unreadable::Stays => None,
+            Self::End => Some(0),
+            Self::Record { .. } => Some(1),
+            Self::Entries { .. } | Self::Row(_) => Some(2),
+            Self::Target { .. } => Some(3),
+        }
+    }
+
     /// Applies it, if the fault is still there. Says whether it is gone; if it cannot be mended nothing is changed.
     pub fn apply(&self, tx: &Tx<'_>) -> Result<bool> {
         let done = tx.whole(|| match self {
             Self::None => Err(Error::Internal("there is not one right answer".into())),
+            Self::End => history::drop_unreadable_end(tx),
+            Self::Record { place, key } => drop_record(tx, *place, key),
             Self::Entries { place, id } => write_entries(tx, *place, id),
             Self::Row(key) => drop_row(tx, key),
             Self::Target { place, id } => forget_targets(tx, *place, id),
@@ -36,6 +58,18 @@ impl Remedy {
             Err(_) => Ok(false),
         }
     }
+}
+
+/// Its rows of the index and what refers to it are found in the next turns, as those of a record that is not there.
+fn drop_record(tx: &Tx<'_>, place: usize, key: &[u8]) -> Result<()> {
+    let entry = tx.core.registry.entry(place)?;
+    let Some(bytes) = tx.bytes(Table::Records(place), key)? else { return Ok(()) };
+    if text(key).is_ok_and(|id| (entry.parts)(id, &bytes).is_ok()) {
+        return Ok(());
+    }
+    tx.rows.remove(Table::Records(place), key)?;
+    let id = String::from_utf8_lossy(key).into_owned();
+    tx.tell(Deed { action: Action::Delete, kind: entry.kind.name, id, name: None, before: None, after: None, access: None })
 }
 
 fn write_entries(tx: &Tx<'_>, place: usize, id: &str) -> Result<()> {
