@@ -18,7 +18,7 @@ use figment::providers::{Format, Serialized, Toml};
 use figment::value::{Dict, Map, Num, Value};
 use figment::{Figment, Metadata, Profile, Provider};
 
-use crate::config::Config;
+use crate::config::{Config, text_of};
 
 const PREFIX: &str = "OVERKEEP_";
 const CONFIG: &str = "OVERKEEP_CONFIG";
@@ -144,11 +144,8 @@ pub fn variable(key: &str) -> String {
 
 fn file_layer(path: &Path, place: &str) -> Result<Layer, Refused> {
     let name = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|error| Refused {
-        key: place.into(),
-        place: name.clone(),
-        reason: format!("cannot be read: {error}"),
-    })?;
+    let text =
+        text_of(path).map_err(|error| Refused { key: place.into(), place: name.clone(), reason: format!("cannot be read: {error}") })?;
     // Not `Toml::file_exact`: its errors are drawn over several lines.
     let values = Toml::from_str::<Dict>(&text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);

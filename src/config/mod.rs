@@ -10,6 +10,8 @@
 mod bounds;
 mod value;
 
+use std::fs::File;
+use std::io::{self, Read};
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -268,12 +270,22 @@ impl Config {
 fn secret(key: &'static str, path: Option<&Path>, what: &str, length: RangeInclusive<usize>) -> Result<Option<String>, Broken> {
     let Some(path) = path else { return Ok(None) };
     let refusal = |reason: String| Broken { key, reason: format!("{}: {reason}", path.display()) };
-    let text = std::fs::read_to_string(path).map_err(|error| refusal(error.to_string()))?;
+    let text = text_of(path).map_err(|error| refusal(error.to_string()))?;
     let secret = text.strip_suffix("\r\n").or_else(|| text.strip_suffix('\n')).unwrap_or(&text);
     if !length.contains(&secret.chars().count()) {
         return Err(refusal(format!("a {what} has {} to {} characters", length.start(), length.end())));
     }
     Ok(Some(secret.into()))
+}
+
+/// The text in a file that a person wrote.
+///
+/// # Errors
+/// It cannot be read, is no UTF-8, or has more than 1 MiB: what is named by mistake may have no end.
+pub fn text_of(path: &Path) -> io::Result<String> {
+    const MOST: u64 = 1 << 20;
+    let text = io::read_to_string(File::open(path)?.take(MOST + 1))?;
+    if text.len() as u64 > MOST { Err(io::Error::other("has more than 1 MiB")) } else { Ok(text) }
 }
 
 /// A value that may not be what it is: its key, and what is wrong.

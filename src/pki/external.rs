@@ -1,7 +1,8 @@
 //! A certificate for the listener that somebody else issued, from two files, which may be replaced while they are in use.
 
 use std::{
-    fs,
+    fs::File,
+    io::{self, Read},
     path::{Path, PathBuf},
 };
 
@@ -49,6 +50,9 @@ impl External {
     }
 }
 
+/// So much of a file is read; what is named by mistake may have no end.
+const LONGEST: u64 = 1 << 20;
+
 /// Two files, and what was found in them the last time.
 pub struct Files {
     certificate: PathBuf,
@@ -67,7 +71,8 @@ impl Files {
     /// # Errors
     /// What is wrong with them, in one line. It is said once.
     pub fn changed(&mut self) -> std::result::Result<Option<External>, String> {
-        let read = |path: &Path| fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()));
+        let text = |path: &Path| io::read_to_string(File::open(path)?.take(LONGEST));
+        let read = |path: &Path| text(path).map_err(|error| format!("{}: {error}", path.display()));
         let texts = read(&self.certificate).and_then(|chain| Ok((chain, read(&self.key)?)));
         let found = match &texts {
             Ok((chain, key)) => digest::digest(&digest::SHA256, format!("{}\n{chain}{key}", chain.len()).as_bytes()),

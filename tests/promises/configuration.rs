@@ -339,6 +339,17 @@ fn clients_are_sent_to_what_is_advertised_and_otherwise_to_what_is_listened_on()
 }
 
 #[test]
+fn a_file_without_an_end_is_refused() {
+    let endless = "/dev/zero";
+    assert_names(&refusal(configured(&["--config", endless], &[])), &["--config", endless, "1 MiB"]);
+    let config = Config { admin_password_file: Some(endless.into()), passphrase_file: Some(endless.into()), ..Config::default() };
+    assert_names(&config.admin_password().unwrap_err().to_string(), &["admin-password-file", endless, "1 MiB"]);
+    assert_names(&config.passphrase().err().unwrap().to_string(), &["passphrase-file", endless, "1 MiB"]);
+    let mut files = overkeep::pki::Files::new(endless.as_ref(), endless.as_ref());
+    assert!(files.changed().unwrap_err().contains(endless));
+}
+
+#[test]
 fn the_administrators_password_is_the_file_without_its_last_line_end() {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("password");
