@@ -50,7 +50,11 @@ impl Checker {
     /// # Errors
     /// [`Error::Unparseable`] where a member is of the wrong JSON type, [`Error::Invalid`] with its path otherwise.
     pub fn check_body(&self, body: &Json) -> Result<()> {
-        self.validator.validate(body).map_err(|violation| told(&violation, &self.schema, Of::Body))
+        if self.validator.is_valid(body) {
+            return Ok(());
+        }
+        let violations = self.validator.iter_errors(body).map(|violation| told(&violation, &self.schema, Of::Body));
+        first(violations).map_or(Ok(()), |(_, error)| Err(error))
     }
 
     /// Checks config data; every violation is an [`Error::Invalid`], a missing or unknown member one of `(root)`.
@@ -58,7 +62,7 @@ impl Checker {
     /// # Errors
     /// The first violation.
     pub fn check_data(&self, data: &Json) -> Result<()> {
-        self.validator.validate(data).map_err(|violation| told(&violation, &self.schema, Of::Data))
+        self.validator.validate(data).map_err(|violation| told(&violation, &self.schema, Of::Data).1)
     }
 }
 
@@ -68,16 +72,31 @@ enum Of {
     Data,
 }
 
-/// The words for a violation.
-fn told(violation: &ValidationError<'_>, schema: &Json, of: Of) -> Error {
+/// What a body is refused for if there are several reasons: clients know that it is read before a rule is looked at, and that which of
+/// several forms it has is asked before it is read.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Matter {
+    Form,
+    Type,
+    Rule,
+}
+
+/// What counts of several violations.
+fn first(violations: impl Iterator<Item = (Matter, Error)>) -> Option<(Matter, Error)> {
+    violations.min_by_key(|(matter, _)| *matter)
+}
+
+/// What a violation is about, and the words for it.
+fn told(violation: &ValidationError<'_>, schema: &Json, of: Of) -> (Matter, Error) {
     let path = dotted(violation.instance_path().as_str());
     match violation.kind() {
-        Broken::Type { .. } if of == Of::Body => Error::Unparseable(format!("{}: {}", named(path), violation.masked())),
+        Broken::Type { .. } if of == Of::Body => (Matter::Type, Error::Unparseable(format!("{}: {}", named(path), violation.masked()))),
         Broken::Required { property } if of == Of::Body => {
             let name = property.as_str().unwrap_or_default();
             let field = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
             let value = if is_list(schema, violation, name) { "[]" } else { "" };
-            Error::invalid(field, "is required", value)
+            let matter = if member(schema, violation, name, "const").is_some() { Matter::Form } else { Matter::Rule };
+            (matter, Error::invalid(field, "is required", value))
         }
         Broken::OneOfNotValid { context } if of == Of::Body => variant(context, schema, path),
         _ => {
@@ -88,30 +107,37 @@ fn told(violation: &ValidationError<'_>, schema: &Json, of: Of) -> Error {
             };
             let value = unexpected.unwrap_or_else(|| violation.instance());
             let value = if path.to_lowercase().ends_with("password") { String::new() } else { shown(value) };
-            Error::invalid(named(path), reason, value)
+            (Matter::Rule, Error::invalid(named(path), reason, value))
         }
     }
 }
 
-/// What is wrong with a body of several forms: the violation within the form that its tag names.
-fn variant(forms: &[Vec<ValidationError<'static>>], schema: &Json, path: String) -> Error {
+/// What is wrong with a body of several forms: its tag, or what is wrong with the form that the tag names.
+fn variant(forms: &[Vec<ValidationError<'static>>], schema: &Json, path: String) -> (Matter, Error) {
     let tagged = |form: &&Vec<ValidationError<'static>>| !form.iter().any(|v| matches!(v.kind(), Broken::Constant { .. }));
     let tag = forms.iter().flatten().find(|v| matches!(v.kind(), Broken::Constant { .. }));
-    if let Some(violation) = forms.iter().find(tagged).and_then(|form| form.first()) {
-        return told(violation, schema, Of::Body);
+    let form = forms.iter().find(tagged).into_iter().flatten();
+    if let Some(violation) = first(form.map(|violation| told(violation, schema, Of::Body))) {
+        return violation;
     }
-    match tag {
+    let error = match tag {
         Some(tag) if tag.instance().as_str() == Some("") => Error::invalid(dotted(tag.instance_path().as_str()), "must not be blank", ""),
         Some(tag) => Error::Unparseable(format!("{}: not one of the known kinds", dotted(tag.instance_path().as_str()))),
         None => Error::Unparseable(format!("{}: fits no known form", named(path))),
-    }
+    };
+    (Matter::Form, error)
 }
 
 /// Whether a member that is missing would be a list, also in one of several forms.
 fn is_list(schema: &Json, violation: &ValidationError<'_>, name: &str) -> bool {
-    let object = violation.schema_path().as_str().trim_end_matches("/required");
-    let of = schema.pointer(&format!("{object}/properties/{name}/type"));
+    let of = member(schema, violation, name, "type");
     of.is_some_and(|of| of == "array" || of.as_array().is_some_and(|several| several.iter().any(|one| one == "array")))
+}
+
+/// What the schema says of a member that is missing, by keyword.
+fn member<'s>(schema: &'s Json, violation: &ValidationError<'_>, name: &str, keyword: &str) -> Option<&'s Json> {
+    let object = violation.schema_path().as_str().trim_end_matches("/required");
+    schema.pointer(&format!("{object}/properties/{name}/{keyword}"))
 }
 
 /// A JSON pointer as a path with dots.

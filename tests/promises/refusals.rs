@@ -215,6 +215,38 @@ fn a_member_that_is_missing_or_of_the_wrong_kind_is_refused_by_name() {
     }
 }
 
+/// The members of a form that tell it apart from the others.
+fn tags(form: &Json) -> Json {
+    let members = form["properties"].as_object().into_iter().flatten();
+    members.filter_map(|(name, member)| Some((name.clone(), member.get("const")?.clone()))).collect::<Map<_, _>>().into()
+}
+
+#[test]
+fn what_cannot_be_read_is_told_before_what_is_missing() {
+    let mut all = Differences::default();
+    for operation in operations() {
+        let Some(schema) = operation.schema().filter(|schema| schema["type"] != "array") else { continue };
+        for form in forms(schema) {
+            let at_the_top = probes(&form, &least(&form, true)).into_iter().filter(|probe| probe.path.len() == 1);
+            for probe in at_the_top.filter(|probe| probe.fault == Fault::Kind && !probe.value.as_ref().is_some_and(Json::is_string)) {
+                let field = named(&operation, &probe.path);
+                if !RULES.contains(&field.as_str()) {
+                    let body = put(tags(&form), &probe.path, probe.value.clone());
+                    all.hold(&format!("nothing but {body:.60}"), &operation.answer(&body), Expected::Unread);
+                }
+            }
+        }
+    }
+    // Which of several forms a body has is asked first of all.
+    let posture = |body: Json| shared().admin.post("/posture-checks", body);
+    for unsaid in [json!({}), json!({ "name": 5 }), json!({ "name": 5, "typeId": null }), json!({ "typeId": "" })] {
+        all.hold("no form", &posture(unsaid), Expected::Field("typeId"));
+    }
+    for unknown in [json!({ "typeId": "os" }), json!({ "typeId": 5 }), json!({ "typeId": "OS", "operatingSystems": 5 })] {
+        all.hold("no such form", &posture(unknown), Expected::Unread);
+    }
+}
+
 /// A place in a body as errors name it: with dots, and in one of several answers of an endpoint as if it had been sent alone.
 fn named(operation: &Operation, path: &[Step]) -> String {
     let alone = operation.row.path == "/posture-response-bulk";
