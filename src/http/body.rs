@@ -3,11 +3,15 @@
 use std::sync::Arc;
 
 use actix_web::{http::header::HeaderMap, web::Bytes};
+use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value as Json};
 
-use super::operation::{BodyShape, Parameter, Place};
-use crate::error::{Error, Result};
+use super::operation::{BodyShape, Parameter, Place, Schemas};
+use crate::{
+    error::{Error, Result},
+    schema::Checker,
+};
 
 /// A request on its way into the arguments of a function.
 pub struct Incoming<'r> {
@@ -114,6 +118,19 @@ fn is_described(schema: &Json) -> bool {
 /// What the schema lets pass and the type does not, such as `1.0` for an integer.
 pub fn read<T: DeserializeOwned>(json: Json) -> Result<T> {
     serde_json::from_value(json).map_err(|e| Error::Unparseable(e.to_string()))
+}
+
+/// Reads what was put together from a body and a record. Each may be as it should, and what came of them not.
+///
+/// # Errors
+/// A member is missing, or does not go together with the others.
+pub fn read_whole<T: DeserializeOwned + JsonSchema>(mut json: Json) -> Result<T> {
+    read(json.clone()).map_err(|fault| {
+        let schema = Schemas::inline::<T>();
+        drop_nulls(&mut json, &schema);
+        let checked = Checker::own(&schema).and_then(|checker| checker.check_body(&json));
+        checked.err().unwrap_or(fault)
+    })
 }
 
 /// Writes a value of ours as JSON.

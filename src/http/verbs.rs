@@ -206,7 +206,7 @@ pub async fn patch<E: Lifecycle + JsonSchema>(
 ) -> Result<Outcome<Done>> {
     let patched = move |stored: &_| {
         let merged = body::patched(body::write(stored)?, &patch.body, &patch.schema, E::FIXED);
-        merged.map(body::read).transpose()
+        merged.map(body::read_whole).transpose()
     };
     let patch = move |change: &Change<'_, '_>| {
         known.check(change, &id)?;

@@ -178,6 +178,24 @@ fn what_breaks_a_rule_of_its_kind_is_refused_by_name() {
 }
 
 #[test]
+fn what_a_patch_leaves_out_of_something_new_is_refused_by_name() {
+    let mut all = Differences::default();
+    let ca = format!("/cas/{}", made("/cas", sample("cas", json!({ "externalIdClaim": null }))));
+    let part = json!({ "externalIdClaim": { "index": 1 } });
+    all.hold("a part of a claim", &send("PATCH", &ca, &part), Expected::Field("externalIdClaim.location"));
+    assert_eq!(admin().get(&ca).expect(200).data()["externalIdClaim"], Json::Null);
+
+    let check = json!({ "name": fresh("check"), "typeId": "MAC", "macAddresses": ["0242ac110002"] });
+    let check = format!("/posture-checks/{}", made("/posture-checks", check));
+    for (body, field) in [(json!({ "typeId": "DOMAIN" }), "domains"), (json!({ "typeId": "DOMAIN", "domains": ["a"] }), "typeId")] {
+        all.hold("another form", &send("PATCH", &check, &body), Expected::Field(field));
+    }
+    for path in [ca, check] {
+        admin().delete(&path).expect(200);
+    }
+}
+
+#[test]
 fn what_is_taken_is_refused_by_name() {
     let house = shared();
     let taken = |answer: Answer, field: &str, value: &str| {
