@@ -94,7 +94,9 @@ fn face(error: &Error) -> Face {
         Error::Filter(_) => Face::new(400, "INVALID_FILTER", error),
         Error::Sort(_) => Face::new(400, "INVALID_SORT_IDENTIFIER", error),
         Error::Referenced { field, by } => {
-            Face::field(409, "CAN_NOT_DELETE_REFERENCED_ENTITY", field, &error.to_string(), &format!("[{}]", by.join(" ")))
+            // Of several that stand in the way clients know one to be named; the sentence for people tells all.
+            let first = by.first().map_or("", String::as_str);
+            Face::field(409, "CAN_NOT_DELETE_REFERENCED_ENTITY", field, &error.to_string(), &format!("[{first}]"))
         }
         Error::BadReference(_) => Face::new(400, "REFERENCED_ENTITY_NOT_FOUND", error),
         Error::NotDeletable(_) => Face::new(400, "ENTITY_CAN_NOT_BE_DELETED", error),

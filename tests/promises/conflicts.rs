@@ -269,8 +269,19 @@ fn what_others_need_stays() {
     kept(&format!("/external-jwt-signers/{second}"), "secondary.requireExtJwtSigner", &strict);
     let identity = shared().identity(&fresh("bound"), json!({ "authPolicyId": policy }));
     kept(&format!("/auth-policies/{policy}"), "authPolicyId", &identity);
+    // Of several one is named for programs, all of them for people.
+    let other = shared().identity(&fresh("bound"), json!({ "authPolicyId": policy }));
+    let first = identity.clone().min(other.clone());
+    kept(&format!("/auth-policies/{policy}"), "authPolicyId", &first);
+    let answer = admin().delete(&format!("/auth-policies/{policy}"));
+    assert!([&identity, &other].into_iter().all(|id| answer.json["error"]["message"].as_str().unwrap().contains(id.as_str())));
 
-    for path in [format!("/identities/{identity}"), format!("/auth-policies/{policy}"), format!("/external-jwt-signers/{signer}")] {
+    for path in [
+        format!("/identities/{other}"),
+        format!("/identities/{identity}"),
+        format!("/auth-policies/{policy}"),
+        format!("/external-jwt-signers/{signer}"),
+    ] {
         admin().delete(&path).expect(200);
     }
     admin().delete(&format!("/configs/{config}")).expect(200);
