@@ -7,7 +7,7 @@ use super::{Ca, Entity, EntityRef, Facts, FactsExt, Field, Id, Identity, Kind, L
 use crate::{
     error::{Error, Result},
     pki::Certificate,
-    query::{Type, Value},
+    query::Type,
 };
 
 /// Characters of a user name. Whoever logs in may send no other.
@@ -149,10 +149,8 @@ impl Entity for Authenticator {
         Field::plain("certPem", Type::Text, |r| r.spec.credential.pem().into()),
         Field::unique("updbUsername", Type::Text, |r| r.spec.credential.username().into()),
         Field::indexed("identity", Type::Text, |r| r.spec.identity_id.as_str().into()),
-        // Known to saved filters, and never told.
-        Field::plain("updbPassword", Type::Text, |_| Value::Null),
-        Field::plain("updbSalt", Type::Text, |_| Value::Null),
     ];
+    const SECRET: &'static [&'static str] = &["updbPassword", "updbSalt"];
     const MEMBERS: &'static [(&'static str, &'static str)] = &[("updbUsername", "username")];
     const REFERENCES: &'static [Reference<Self>] = &[
         Reference::to::<Identity>("identity", |r| vec![r.spec.identity_id.as_str()], OnDelete::Cascade),

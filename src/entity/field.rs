@@ -83,7 +83,8 @@ pub fn is_id(symbol: &Symbol) -> bool {
 
 /// The names a client may use of a kind, as `meta.filterableFields` shows them.
 pub fn filterable<E: Entity>() -> impl Iterator<Item = &'static str> {
-    COMMON.iter().map(|(name, _)| *name).chain(E::FIELDS.iter().filter(|f| f.public).map(|f| f.name))
+    let own = E::FIELDS.iter().filter(|f| f.public).map(|f| f.name);
+    COMMON.iter().map(|(name, _)| *name).chain(own).chain(E::SECRET.iter().copied())
 }
 
 /// The vocabulary of a kind's lists.

@@ -34,6 +34,8 @@ pub trait Entity: Serialize + DeserializeOwned + Clone + Send + Sync + 'static {
     const KIND: Kind;
     /// Names by which lists are filtered and sorted, the value each has, and which of them are indexed.
     const FIELDS: &'static [Field<Self>];
+    /// Names that lists tell among those, because clients know them, and of which nothing is told: a filter that asks is refused.
+    const SECRET: &'static [&'static str] = &[];
     /// Records of other kinds that this one names, and what their deletion does to it.
     const REFERENCES: &'static [Reference<Self>] = &[];
     /// Names of lists below one record, `GET /<path>/{id}/<name>`; they become its `_links`.

@@ -271,6 +271,19 @@ fn settings_of_ones_own_and_attributes_in_use_are_listed_whole() {
     assert_eq!(*admin.get("/identity-role-attributes").expect(200).data(), json!(["staff"]));
 }
 
+#[test]
+fn what_is_secret_is_named_and_never_told() {
+    let house = House::start();
+    let list = house.admin.get("/authenticators").expect(200);
+    for secret in ["updbPassword", "updbSalt"] {
+        assert!(list.json["meta"]["filterableFields"].as_array().unwrap().contains(&secret.into()), "clients know {secret}");
+        for filter in ["= null", "!= null", "contains \"a\""] {
+            house.admin.list("/authenticators", &format!("{secret} {filter}"), "").refused(400, "INVALID_FILTER", "");
+        }
+        house.admin.get(&format!("/authenticators?sort={secret}")).refused(400, "INVALID_SORT_IDENTIFIER", "");
+    }
+}
+
 /// A list as somebody sees it, from every side.
 #[track_caller]
 fn shows(caller: &Caller, path: &str, expected: &[&str]) {
