@@ -50,7 +50,11 @@ impl Listing {
     /// # Errors
     /// Filter or sort cannot be read.
     pub fn query<E: Entity>(&self) -> Result<(query::Query, Window)> {
-        self.over(Words::<E>::WORDS)
+        let (query, window) = self.over(Words::<E>::WORDS)?;
+        // Clients know what is ordered and wanted whole by `limit=-1` as empty behind its first entry. A filter's `limit none` gives the rest.
+        let is_whole = query.limit.is_none() && window.limit.is_none();
+        let is_empty = is_whole && !query.sort.is_empty() && window.offset > 0;
+        Ok((query, if is_empty { window.emptied() } else { window }))
     }
 
     /// The same over whatever has these words.

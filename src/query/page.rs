@@ -43,7 +43,7 @@ pub enum Limit {
 /// The part of all matches that is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// `None`: all of them.
+    /// `None`: all of them. `Some(0)`: none of a list that was wanted whole ([`Window::emptied`]).
     pub limit: Option<usize>,
     pub offset: usize,
 }
@@ -67,8 +67,14 @@ impl Window {
         Window { limit: limit.and_then(|limit| limit.try_into().ok()), offset: offset.try_into().unwrap_or(0) }
     }
 
+    /// The same window with nothing in it, which still says what was asked for.
+    #[must_use]
+    pub fn emptied(self) -> Window {
+        Window { limit: Some(0), ..self }
+    }
+
     /// The limit as `meta.pagination` shows it: the largest number there is for none.
     pub fn shown_limit(&self) -> i64 {
-        self.limit.and_then(|limit| limit.try_into().ok()).unwrap_or(i64::MAX)
+        self.limit.filter(|limit| *limit > 0).and_then(|limit| limit.try_into().ok()).unwrap_or(i64::MAX)
     }
 }

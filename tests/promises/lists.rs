@@ -284,6 +284,27 @@ fn what_is_secret_is_named_and_never_told() {
     }
 }
 
+#[test]
+fn what_is_wanted_whole_is_there_from_any_place_but_as_clients_know_it() {
+    let house = House::start();
+    for name in ["one", "three", "two"] {
+        house.service(name, json!({}));
+    }
+    let asked = |query: &str| {
+        let answer = house.admin.get(&format!("/services?{query}")).expect(200);
+        let pagination = &answer.json["meta"]["pagination"];
+        assert_eq!((&pagination["totalCount"], &pagination["limit"]), (&json!(3), &json!(i64::MAX)), "{query}");
+        answer.each("name").into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    for rest in ["filter=true%20sort%20by%20name%20skip%201%20limit%20none", "filter=limit%20none&sort=name&offset=1"] {
+        assert_eq!(asked(rest), ["three", "two"], "{rest}");
+    }
+    assert_eq!(asked("limit=-1&sort=name"), ["one", "three", "two"]);
+    assert_eq!(asked("limit=-1&offset=1").len(), 2, "without an order the rest is there");
+    // What clients know of this one way to ask.
+    assert!(asked("limit=-1&sort=name&offset=1").is_empty());
+}
+
 /// A list as somebody sees it, from every side.
 #[track_caller]
 fn shows(caller: &Caller, path: &str, expected: &[&str]) {
