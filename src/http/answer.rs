@@ -9,9 +9,11 @@ use serde::Serialize;
 
 use super::{
     envelope::{Empty, Envelope, ListEnvelope, Location, Meta, Pagination},
+    header::Header,
     operation::{AnswerShape, JSON, Operation, Schemas},
 };
 use crate::{
+    clock::Timestamp,
     entity::{Entity, Id, Links},
     error::{Error, Result},
 };
@@ -73,7 +75,7 @@ pub trait Answer: 'static {
 }
 
 fn json_answer<T: JsonSchema>(operation: &mut Operation, schemas: &mut Schemas, status: u16) {
-    operation.answer = Some(AnswerShape { status, content: vec![(JSON, Some(schemas.answer::<T>()))], tagged: false });
+    operation.answer = Some(AnswerShape { status, content: vec![(JSON, Some(schemas.answer::<T>()))], headers: &[] });
 }
 
 /// Done, with nothing to say.
@@ -146,12 +148,12 @@ impl<T: Serialize + JsonSchema + 'static> Answer for Tagged<T> {
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
         Shown::<T>::describe(operation, schemas);
         if let Some(answer) = &mut operation.answer {
-            answer.tagged = true;
+            answer.headers = &[Header::Tag];
         }
     }
     fn reply(self) -> Result<Reply> {
         let mut reply = Shown(self.data).reply()?;
-        reply.headers.push(("etag", self.tag));
+        reply.headers.push((Header::Tag.name(), self.tag));
         Ok(reply)
     }
 }
@@ -186,7 +188,7 @@ pub struct Token(pub String);
 impl Answer for Token {
     fn describe(operation: &mut Operation, _: &mut Schemas) {
         let text = serde_json::json!({ "type": "string" });
-        operation.answer = Some(AnswerShape { status: 200, content: vec![(JWT, Some(text))], tagged: false });
+        operation.answer = Some(AnswerShape { status: 200, content: vec![(JWT, Some(text))], headers: &[] });
     }
     fn reply(self) -> Result<Reply> {
         Ok(Reply { status: 200, media: JWT, body: self.0.into_bytes().into(), headers: Vec::new() })
@@ -266,16 +268,29 @@ impl<T: Serialize + JsonSchema + 'static> Answer for Joined<T> {
     }
 }
 
-/// An answer with headers added.
-pub struct WithHeaders<A>(pub A, pub Vec<(&'static str, String)>);
+/// A new session, with its token and its end in the headers too.
+pub struct Opened<T> {
+    pub data: T,
+    pub token: String,
+    /// In seconds, after which it ends unless it is used.
+    pub timeout: u64,
+    pub ends: Timestamp,
+}
 
-impl<A: Answer> Answer for WithHeaders<A> {
+impl<T: Serialize + JsonSchema + 'static> Answer for Opened<T> {
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
-        A::describe(operation, schemas);
+        Shown::<T>::describe(operation, schemas);
+        if let Some(answer) = &mut operation.answer {
+            answer.headers = &[Header::Session, Header::ExpirationSeconds, Header::ExpiresAt];
+        }
     }
     fn reply(self) -> Result<Reply> {
-        let mut reply = self.0.reply()?;
-        reply.headers.extend(self.1);
+        let mut reply = Shown(self.data).reply()?;
+        reply.headers.extend([
+            (Header::Session.name(), self.token),
+            (Header::ExpirationSeconds.name(), self.timeout.to_string()),
+            (Header::ExpiresAt.name(), self.ends.to_string()),
+        ]);
         Ok(reply)
     }
 }

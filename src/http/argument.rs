@@ -91,7 +91,7 @@ impl Argument for IfMatch {
         Ok(())
     }
     fn take(incoming: &mut Incoming<'_>) -> Result<Self> {
-        Ok(Self(incoming.header("if-match").map(str::to_owned)))
+        Ok(Self(incoming.list("if-match")))
     }
 }
 
@@ -133,7 +133,7 @@ impl Argument for Accept {
         Ok(())
     }
     fn take(incoming: &mut Incoming<'_>) -> Result<Self> {
-        Ok(Self(incoming.header("accept").unwrap_or_default().to_owned()))
+        Ok(Self(incoming.list("accept").unwrap_or_default()))
     }
 }
 

@@ -36,6 +36,11 @@ impl Incoming<'_> {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
 
+    /// A header that is a list.
+    pub fn list(&self, name: &str) -> Option<String> {
+        list(self.headers, name)
+    }
+
     /// The schema of the JSON body.
     pub fn schema(&self) -> Arc<Json> {
         self.shape.map(|shape| shape.schema.clone()).unwrap_or_default()
@@ -63,6 +68,12 @@ impl Incoming<'_> {
         }
         Ok(json)
     }
+}
+
+/// A header that is a list: several lines are one (RFC 9110 section 5.3). What is no text fits nothing, but it was said.
+pub fn list(headers: &HeaderMap, name: &str) -> Option<String> {
+    let lines = headers.get_all(name).map(|line| String::from_utf8_lossy(line.as_bytes()));
+    lines.map(String::from).reduce(|list, line| list + "," + &line)
 }
 
 /// Takes out members that mean the same as absent ones: null, and a blank for an optional choice or text of a least length. Maps keep

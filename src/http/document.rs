@@ -6,6 +6,7 @@ use super::{
     envelope::Meta,
     error::ErrorEnvelope,
     glossary,
+    header::Header,
     operation::{BodyShape, Operation, Parameter, Place, Schemas},
     row::{Permission, Row},
     sample, sentences,
@@ -42,6 +43,7 @@ pub fn assemble(name: &str, base: &str, version: &str, rows: &[Row], mut schemas
         "paths": paths,
         "components": {
             "schemas": components,
+            "headers": Header::components(),
             "securitySchemes": {
                 SESSION_SCHEME: {
                     "type": "apiKey", "in": "header", "name": "zt-session",
@@ -130,18 +132,15 @@ fn responses(row: &Row, error: &Json) -> Json {
             .iter()
             .map(|(media, schema)| ((*media).to_owned(), schema.as_ref().map_or_else(|| json!({}), |schema| json!({ "schema": schema }))))
             .collect();
-        let mut response = json!({ "description": "Done.", "content": content });
-        if let (true, Some(response)) = (answer.tagged, response.as_object_mut()) {
-            let tag = json!({ "description": "For `If-Match` of a later write.", "schema": { "type": "string" } });
-            response.insert("headers".into(), json!({ "ETag": tag }));
-        }
+        let response = json!({ "description": "Done.", "headers": headers(row, answer.headers), "content": content });
         responses.insert(answer.status.to_string(), response);
     }
     if let Some(preview) = &row.operation.preview {
         let done = responses.get("200").and_then(|done| done.pointer("/content/application~1json/schema"));
         let schema = done.map_or_else(|| preview.clone(), |done| json!({ "anyOf": [done, preview] }));
         let text = if done.is_some() { "Done; or, for a preview, what would be." } else { "For a preview: what would be." };
-        responses.insert("200".into(), json!({ "description": text, "content": { "application/json": { "schema": schema } } }));
+        let content = json!({ "application/json": { "schema": schema } });
+        responses.insert("200".into(), json!({ "description": text, "headers": headers(row, &[]), "content": content }));
     }
     let refusal = |text: &str| json!({ "description": text, "content": { "application/json": { "schema": error } } });
     let mut statuses = row.operation.errors.clone();
@@ -150,10 +149,20 @@ fn responses(row: &Row, error: &Json) -> Json {
     statuses.extend(row.operation.body.iter().flat_map(|_| [408, 413]));
     statuses.extend([429, 431, 503]);
     for status in statuses {
-        responses.insert(status.to_string(), refusal(meaning(status)));
+        let mut response = refusal(meaning(status));
+        if let (429 | 503, Some(response)) = (status, response.as_object_mut()) {
+            response.insert("headers".into(), Header::references([Header::RetryAfter]));
+        }
+        responses.insert(status.to_string(), response);
     }
     responses.insert("default".into(), refusal("Any other refusal."));
     Json::Object(responses)
+}
+
+/// The headers of what a row answers: those that every answer has, those that a session has, and its own.
+fn headers(row: &Row, own: &[Header]) -> Json {
+    let of_session = [Header::ExpirationSeconds, Header::ExpiresAt].into_iter().filter(|_| row.permission != Permission::Open);
+    Header::references(std::iter::once(Header::Instance).chain(of_session).chain(own.iter().copied()))
 }
 
 fn meaning(status: u16) -> &'static str {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{answer::Reply, envelope::Meta};
+use super::{answer::Reply, envelope::Meta, header::Header};
 use crate::error::{self, Error, Refusal};
 
 /// An answer that is an error.
@@ -174,7 +174,7 @@ pub fn reply(error: &Error, request_id: &str) -> Reply {
         ErrorEnvelope { error: ApiError { code: code.into(), message, request_id: request_id.into(), cause }, meta: Meta::default() };
     let mut reply =
         Reply::json(status, &envelope).unwrap_or(Reply { status, media: "application/json", body: Vec::new().into(), headers: Vec::new() });
-    reply.headers.extend(retry_after(error).map(|seconds| ("retry-after", seconds.to_string())));
+    reply.headers.extend(retry_after(error).map(|seconds| (Header::RetryAfter.name(), seconds.to_string())));
     reply
 }
 

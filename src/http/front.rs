@@ -18,10 +18,12 @@ use tracing::Instrument;
 use super::{
     Interfaces,
     answer::{Content, Reply},
-    body::Incoming,
+    body::{self, Incoming},
     bounds::{Gate, within},
     call::{Call, Peer},
-    cors, docs, error, media,
+    cors, docs, error,
+    header::Header,
+    media,
     operation::JSON,
     preview,
     route::{Found, Interface},
@@ -199,8 +201,8 @@ fn permitted(row: &Row, caller: Result<Option<Arc<Caller>>>) -> Result<Option<Ar
 
 /// Whether the sender takes what the row answers with.
 fn acceptable(request: &HttpRequest, row: &Row) -> Result<()> {
-    let header = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok());
-    let accept = header("accept").map(str::trim).unwrap_or_default();
+    let accept = body::list(request.headers(), "accept").unwrap_or_default();
+    let accept = accept.trim();
     let offered = row.operation.answer.iter().flat_map(|answer| answer.content.iter().map(|(media, _)| *media));
     let offered: Vec<&str> = offered.chain(std::iter::once(JSON)).collect();
     if !accept.is_empty()
@@ -237,7 +239,7 @@ async fn payload_of(payload: web::Payload, row: &Row, limit: usize) -> Result<we
 /// What every answer says. A client library in wide use breaks on an answer without the instance.
 fn said_always(answer: &mut HttpResponseBuilder, services: &Services) {
     answer.insert_header(("server", SERVER));
-    answer.insert_header(("ziti-instance-id", services.instance.as_str()));
+    answer.insert_header((Header::Instance.name(), services.instance.as_str()));
 }
 
 fn send(request: &HttpRequest, services: &Services, reply: Reply, caller: Option<&Caller>) -> HttpResponse {
@@ -245,8 +247,8 @@ fn send(request: &HttpRequest, services: &Services, reply: Reply, caller: Option
     said_always(&mut answer, services);
     if let Some(caller) = caller {
         let timeout = services.sessions.timeout();
-        answer.insert_header(("expiration-seconds", timeout.as_secs()));
-        answer.insert_header(("expires-at", services.sessions.last_activity(&caller.session).plus(timeout).to_string()));
+        answer.insert_header((Header::ExpirationSeconds.name(), timeout.as_secs()));
+        answer.insert_header((Header::ExpiresAt.name(), services.sessions.last_activity(&caller.session).plus(timeout).to_string()));
     }
     cors::mark(request, &services.limits.origins, &mut answer);
     for (name, value) in reply.headers {

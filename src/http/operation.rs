@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value as Json};
 
+use super::header::Header;
 use crate::{error::Result, schema::Checker};
 
 /// The media type of nearly everything.
@@ -61,8 +62,8 @@ pub struct BodyShape {
 pub struct AnswerShape {
     pub status: u16,
     pub content: Vec<(&'static str, Option<Json>)>,
-    /// It carries an `ETag`.
-    pub tagged: bool,
+    /// Beside those that every answer has.
+    pub headers: &'static [Header],
 }
 
 /// Everything that is said of an operation by the types of its function.

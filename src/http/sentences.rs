@@ -15,7 +15,7 @@ nothing is heard from it for some time: every answer says in `expires-at` and `e
 **Lists** come in pages: `limit` (10 unless set, 500 at most) and `offset`; `meta.pagination.totalCount` says how many there are in all. `filter` \
 chooses: `name contains \"data\"`, `anyOf(roleAttributes) = \"web\"`, `createdAt > datetime(2026-01-01T00:00:00Z)`, `tags.team = \"sales\"`, joined by \
 `and`, `or`, `not` and brackets. It may end in `sort by name desc skip 20 limit 10`, and `limit none` takes all. `meta.filterableFields` names what a \
-filter may speak of.
+filter may speak of. In a query string all of it is percent-encoded, quotation marks above all: `name%3D%22web%22`.
 
 **Writing.** `POST` creates and answers the id. `PUT` replaces: what is left out becomes what it is when nothing is said. `PATCH` changes what it \
 names: what is left out or null stays. Some members are set once, when the record is created; a later write does not change them, and does not fail. \

@@ -295,6 +295,8 @@ fn whoever_accepts_nothing_that_is_offered_is_told_so() {
         all.hold("", &answer, Expected::Field("Accept"));
         assert_eq!(answer.json["error"]["cause"]["value"], "text/html, image/gif", "{}", operation.name());
     }
+    // Several lines are one list.
+    shared().nobody().ask("GET", "/version").header("accept", "text/html").header("accept", "application/json").send().expect(200);
 }
 
 /// Lists below a record: below none they are empty.

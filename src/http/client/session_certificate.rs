@@ -8,8 +8,8 @@ use crate::{
     entity::{ApiSession, Entity, FactsExt, Id, Record, SessionCertificate},
     error::{Error, Refusal, Result},
     http::{
-        answer::{Done, Made, Page, Shown},
-        argument::{Body, Query},
+        answer::{Done, Made, Page, Tagged},
+        argument::{Body, IfMatch, Query, entity_tag},
         call::Call,
         envelope::{Detail, Location, detail as seen},
         verbs::{Listing, page},
@@ -41,17 +41,21 @@ pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Page<See
 }
 
 /// GET /current-api-session/certificates/{id}
-pub async fn detail(call: Call, id: Id<SessionCertificate>) -> Result<Shown<Seen>> {
+pub async fn detail(call: Call, id: Id<SessionCertificate>) -> Result<Tagged<Seen>> {
     let session = session(&call)?;
-    call.store.read(|tx| seen(&own(tx, &id, session)?, tx)).map(Shown)
+    call.store.read(|tx| {
+        let certificate = own(tx, &id, session)?;
+        Ok(Tagged { data: seen(&certificate, tx)?, tag: entity_tag(&certificate)? })
+    })
 }
 
 /// DELETE /current-api-session/certificates/{id}
-pub async fn delete(call: Call, id: Id<SessionCertificate>) -> Result<Done> {
+pub async fn delete(call: Call, id: Id<SessionCertificate>, known: IfMatch) -> Result<Done> {
     let session = session(&call)?.clone();
     call.changes
         .run(move |change| {
             own(change, &id, &session)?;
+            known.check(change, &id)?;
             change.delete(&id)
         })
         .await

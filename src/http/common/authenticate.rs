@@ -14,7 +14,7 @@ use crate::{
     entity::{AuthQuery, Authenticator, EnvInfo, FactsExt, SdkInfo},
     error::{Error, Result},
     http::{
-        answer::{Shown, WithHeaders},
+        answer::Opened,
         argument::{OptionalBody, Query},
         call::Call,
     },
@@ -69,7 +69,7 @@ pub async fn authenticate(
     call: Call,
     Query(By { method }): Query<By>,
     OptionalBody(body): OptionalBody<Authenticate>,
-) -> Result<WithHeaders<Shown<SessionDetail>>> {
+) -> Result<Opened<SessionDetail>> {
     let body = body.unwrap_or_default();
     let principal = match judged(&call, method, &body).await {
         Err(Error::InvalidAuth) => {
@@ -90,12 +90,7 @@ pub async fn authenticate(
     })?;
     call.tokens.satisfy(&call.store, call.now, call.bearer.as_deref(), &mut caller).await?;
     let timeout = call.sessions.timeout();
-    let headers = vec![
-        ("zt-session", token),
-        ("expiration-seconds", timeout.as_secs().to_string()),
-        ("expires-at", call.now.plus(timeout).to_string()),
-    ];
-    Ok(WithHeaders(Shown(current(&call, &caller)?), headers))
+    Ok(Opened { data: current(&call, &caller)?, token, timeout: timeout.as_secs(), ends: call.now.plus(timeout) })
 }
 
 /// Who the caller turns out to be.

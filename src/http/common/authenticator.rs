@@ -10,8 +10,8 @@ use crate::{
     entity::{Authenticator, Credential, Entity, FactsExt, Id, Links, Record, Tags},
     error::{Error, Refusal, Result},
     http::{
-        answer::{Done, Page, Shown},
-        argument::{Body, Query},
+        answer::{Done, Page, Shown, Tagged},
+        argument::{Body, IfMatch, Query, entity_tag},
         call::Call,
         envelope::Detail,
         verbs::{Listing, page},
@@ -48,9 +48,9 @@ pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Page<Own
 }
 
 /// GET /current-identity/authenticators/{id}
-pub async fn detail(call: Call, id: Id<Authenticator>) -> Result<Shown<Own>> {
+pub async fn detail(call: Call, id: Id<Authenticator>) -> Result<Tagged<Own>> {
     let record = own(&call, &id)?;
-    call.store.read(|tx| see(tx, &record)).map(Shown)
+    Ok(Tagged { data: call.store.read(|tx| see(tx, &record))?, tag: entity_tag(&record)? })
 }
 
 /// A user name and a password in place of those of before.
@@ -86,16 +86,23 @@ pub struct AuthenticatorPatchWithCurrent {
 }
 
 /// PUT /current-identity/authenticators/{id}
-pub async fn replace(call: Call, id: Id<Authenticator>, Body(new): Body<AuthenticatorUpdateWithCurrent>) -> Result<Done> {
-    set(call, id, Some(new.username), Some(new.password), new.current_password).await
+pub async fn replace(call: Call, id: Id<Authenticator>, known: IfMatch, Body(new): Body<AuthenticatorUpdateWithCurrent>) -> Result<Done> {
+    set(call, id, known, (Some(new.username), Some(new.password)), new.current_password).await
 }
 
 /// PATCH /current-identity/authenticators/{id}
-pub async fn patch(call: Call, id: Id<Authenticator>, Body(new): Body<AuthenticatorPatchWithCurrent>) -> Result<Done> {
-    set(call, id, new.username, new.password, new.current_password).await
+pub async fn patch(call: Call, id: Id<Authenticator>, known: IfMatch, Body(new): Body<AuthenticatorPatchWithCurrent>) -> Result<Done> {
+    set(call, id, known, (new.username, new.password), new.current_password).await
 }
 
-async fn set(call: Call, id: Id<Authenticator>, name: Option<String>, password: Option<String>, current: String) -> Result<Done> {
+/// Sets the user name, the password, or both, as far as they are given, for whoever knows the current password.
+async fn set(
+    call: Call,
+    id: Id<Authenticator>,
+    known: IfMatch,
+    (name, password): (Option<String>, Option<String>),
+    current: String,
+) -> Result<Done> {
     let Record { spec: Authenticator { identity_id, credential }, .. } = own(&call, &id)?;
     let Credential::Updb { password: stored, .. } = credential else {
         return Err(Error::Refused(Refusal::CannotUpdateAuthenticator));
@@ -109,6 +116,7 @@ async fn set(call: Call, id: Id<Authenticator>, name: Option<String>, password: 
         None => None,
     };
     let set = move |change: &Change<'_, '_>| {
+        known.check(change, &id)?;
         // Whoever set another password while this one was looked at keeps it.
         if !matches!(change.get(&id)?.spec.credential, Credential::Updb { password, .. } if password == stored) {
             return Err(Error::Refused(Refusal::WrongCurrentPassword));

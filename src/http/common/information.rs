@@ -10,6 +10,7 @@ use crate::{
     http::{
         answer::{Answer, Reply, Shown},
         call::Call,
+        header::Header,
         operation::{AnswerShape, Operation, Schemas},
     },
 };
@@ -94,11 +95,12 @@ pub struct CaStore(String);
 impl Answer for CaStore {
     fn describe(operation: &mut Operation, _: &mut Schemas) {
         let text = serde_json::json!({ "type": "string" });
-        operation.answer = Some(AnswerShape { status: 200, content: vec![("application/pkcs7-mime", Some(text))], tagged: false });
+        let content = vec![("application/pkcs7-mime", Some(text))];
+        operation.answer = Some(AnswerShape { status: 200, content, headers: &[Header::TransferEncoding] });
         operation.any_accept = true;
     }
     fn reply(self) -> Result<Reply> {
-        let headers = vec![("content-transfer-encoding", "base64".to_owned())];
+        let headers = vec![(Header::TransferEncoding.name(), "base64".to_owned())];
         Ok(Reply { status: 200, media: "application/pkcs7-mime", body: self.0.into_bytes().into(), headers })
     }
 }

@@ -6,6 +6,7 @@ use crate::{
     error::{Error, Result},
     http::{
         answer::{Answer, Reply},
+        header::Header,
         operation::{AnswerShape, Operation, Schemas},
     },
 };
@@ -56,10 +57,11 @@ fn png_of(pixels: &[u8]) -> Result<Vec<u8>> {
 
 impl Answer for Picture {
     fn describe(operation: &mut Operation, _: &mut Schemas) {
-        operation.answer = Some(AnswerShape { status: 200, content: vec![("image/png", None)], tagged: false });
+        operation.answer = Some(AnswerShape { status: 200, content: vec![("image/png", None)], headers: &[Header::CacheControl] });
         operation.errors.insert(404);
     }
     fn reply(self) -> Result<Reply> {
-        Ok(Reply { status: 200, media: "image/png", body: self.0.into(), headers: vec![("cache-control", "no-store".into())] })
+        let headers = vec![(Header::CacheControl.name(), "no-store".into())];
+        Ok(Reply { status: 200, media: "image/png", body: self.0.into(), headers })
     }
 }

@@ -6,11 +6,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
+    change::Change,
     entity::{Entity, EntityRef, Facts, FactsExt, Id, Identity, Record, Service, ServicePolicy, Session, edge_router},
     error::{Error, Result},
     http::{
-        answer::{Done, Page, Shown},
-        argument::Query,
+        answer::{Done, Page, Shown, Tagged},
+        argument::{IfMatch, Query, entity_tag},
         call::Call,
         envelope::Detail,
         services::Services,
@@ -158,8 +159,11 @@ fn visible(call: &Call, tx: &Read<'_>, id: &Id<Session>) -> Result<Record<Sessio
 }
 
 /// GET /sessions/{id}
-pub async fn detail(call: Call, id: Id<Session>) -> Result<Shown<Detail<FullView>>> {
-    Sight::read(&call, |sight| sight.see_full(&visible(&call, sight.tx, &id)?)).map(Shown)
+pub async fn detail(call: Call, id: Id<Session>) -> Result<Tagged<Detail<FullView>>> {
+    Sight::read(&call, |sight| {
+        let session = visible(&call, sight.tx, &id)?;
+        Ok(Tagged { data: sight.see_full(&session)?, tag: entity_tag(&session)? })
+    })
 }
 
 /// Over which routers a session's traffic goes.
@@ -177,7 +181,11 @@ pub async fn route_path(call: Call, id: Id<Session>) -> Result<Shown<RoutePath>>
 }
 
 /// DELETE /sessions/{id}
-pub async fn delete(call: Call, id: Id<Session>) -> Result<Done> {
+pub async fn delete(call: Call, id: Id<Session>, known: IfMatch) -> Result<Done> {
     call.store.read(|tx| visible(&call, tx, &id).map(|_| ()))?;
-    call.changes.run(move |change| change.delete(&id)).await.map(|()| Done)
+    let delete = move |change: &Change<'_, '_>| {
+        known.check(change, &id)?;
+        change.delete(&id)
+    };
+    call.changes.run(delete).await.map(|()| Done)
 }

@@ -70,7 +70,7 @@ impl Answer for Body {
     fn describe(operation: &mut Operation, _: &mut Schemas) {
         let document = serde_json::json!({ "type": "object" });
         operation.answer =
-            Some(AnswerShape { status: 200, content: vec![(YAML, Some(document.clone())), (JSON, Some(document))], tagged: false });
+            Some(AnswerShape { status: 200, content: vec![(YAML, Some(document.clone())), (JSON, Some(document))], headers: &[] });
     }
     fn reply(self) -> Result<Reply> {
         Ok(Reply { status: 200, media: self.media, body: self.text.into(), headers: Vec::new() })
@@ -100,7 +100,7 @@ pub struct Document(Body);
 impl Answer for Document {
     fn describe(operation: &mut Operation, _: &mut Schemas) {
         operation.answer =
-            Some(AnswerShape { status: 200, content: vec![(JSON, Some(serde_json::json!({ "type": "object" })))], tagged: false });
+            Some(AnswerShape { status: 200, content: vec![(JSON, Some(serde_json::json!({ "type": "object" })))], headers: &[] });
     }
     fn reply(self) -> Result<Reply> {
         self.0.reply()

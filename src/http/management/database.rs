@@ -87,7 +87,7 @@ pub struct Results(Envelope<DataIntegrityCheckDetails>);
 impl Answer for Results {
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
         let schema = schemas.answer::<Envelope<DataIntegrityCheckDetails>>();
-        operation.answer = Some(AnswerShape { status: 200, content: vec![(JSON, Some(schema))], tagged: false });
+        operation.answer = Some(AnswerShape { status: 200, content: vec![(JSON, Some(schema))], headers: &[] });
     }
     fn reply(self) -> Result<Reply> {
         Reply::json(200, &self.0)

@@ -22,6 +22,7 @@ use crate::{
         answer::{Answer, Content, Reply},
         argument::Headers,
         call::Call,
+        header::Header,
         operation::{AnswerShape, Operation, Schemas},
         services::Services,
     },
@@ -75,12 +76,12 @@ pub struct Events(mpsc::Receiver<String>);
 impl Answer for Events {
     fn describe(operation: &mut Operation, _: &mut Schemas) {
         let text = serde_json::json!({ "type": "string" });
-        operation.answer = Some(AnswerShape { status: 200, content: vec![(MEDIA, Some(text))], tagged: false });
+        operation.answer = Some(AnswerShape { status: 200, content: vec![(MEDIA, Some(text))], headers: &[Header::CacheControl] });
     }
     fn reply(self) -> Result<Reply> {
         let pieces = stream::unfold(self.0, async |mut pieces| pieces.recv().await.map(|piece| (piece.into_bytes(), pieces)));
         // Packed, an event would wait until the packer has enough of them.
-        let headers = vec![("cache-control", "no-store".into()), ("content-encoding", "identity".into())];
+        let headers = vec![(Header::CacheControl.name(), "no-store".into()), ("content-encoding", "identity".into())];
         Ok(Reply { status: 200, media: MEDIA, body: Content::Pieces(Box::pin(pieces)), headers })
     }
 }

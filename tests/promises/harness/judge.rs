@@ -40,6 +40,7 @@ pub fn judge(method: &str, path: &str, answer: &Answer) {
             let response = response.unwrap_or_else(|| panic!("{asked}: status {status} is not in the document: {text}"));
             let described = response.pointer(&format!("/content/{}", escaped(media)));
             let described = described.unwrap_or_else(|| panic!("{asked}: {status} as {media:?} is not in the document: {text}"));
+            headers(base, response, answer);
             if media == "application/json" {
                 // Of the two forms of an answer the one that was asked for.
                 let preview = json!({ "$ref": "#/components/schemas/PreviewEnvelope" });
@@ -54,6 +55,35 @@ pub fn judge(method: &str, path: &str, answer: &Answer) {
     }
     if *status >= 400 {
         assert!(answer.json.pointer("/error/requestId").is_some_and(|id| id != ""), "{asked}: {text}");
+    }
+}
+
+/// Of the connection, of the body's form, and of rights of pages from elsewhere: no part of the interface.
+const OF_THE_CONNECTION: [&str; 7] =
+    ["connection", "content-encoding", "content-length", "content-type", "date", "transfer-encoding", "vary"];
+/// What every answer may say, refusals too.
+const SAID_ALWAYS: [&str; 4] = ["server", "ziti-instance-id", "expiration-seconds", "expires-at"];
+
+/// The headers are those that the response is described with: all that it has to have, in the form it says, and no others.
+#[track_caller]
+fn headers(base: Base, response: &Json, answer: &Answer) {
+    let described = response["headers"].as_object().cloned().unwrap_or_default();
+    for (name, reference) in &described {
+        let target = reference["$ref"].as_str().and_then(|target| target.strip_prefix('#')).unwrap();
+        let header = interface(base).document.pointer(target).unwrap_or_else(|| panic!("{target} is nowhere"));
+        if answer.headers.contains_key(name) {
+            let text = answer.header(name);
+            let value = if header["schema"]["type"] == "integer" { json!(text.parse::<i64>().unwrap_or_default()) } else { json!(text) };
+            let schema = jsonschema::options().should_validate_formats(true).build(&header["schema"]).unwrap();
+            let fits = !text.is_empty() && schema.is_valid(&value);
+            assert!(fits, "{}: the header {name} is {text:?}, and not as described", answer.asked);
+        } else {
+            assert!(header["required"] == false, "{}: no header {name}", answer.asked);
+        }
+    }
+    for name in answer.headers.keys().map(|name| name.as_str()).filter(|name| !name.starts_with("access-control-")) {
+        let known = OF_THE_CONNECTION.contains(&name) || SAID_ALWAYS.contains(&name) || described.contains_key(name);
+        assert!(known, "{}: the header {name} is not in the document", answer.asked);
     }
 }
 
