@@ -135,7 +135,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let bound = socket.local_addr().map_err(|e| NotStarted(format!("listen: {}: {e}", config.listen)))?;
     let addresses: Vec<String> = config.advertised(bound).iter().map(ToString::to_string).collect();
     let advertised = addresses.first().cloned().unwrap_or_default();
-    let passwords = Passwords::new(config.passwords.slots, config.passwords.queue, config.passwords.cost)?;
+    let passwords = Passwords::new(&config.passwords)?;
     let network = Network;
     let store = Store::open(&config.data, KINDS, options(config, &clock, &network)).map_err(refused)?;
     let vault = vault(config, &store)?;
@@ -152,7 +152,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let (bell, inbox) = upkeep::bell();
     bell.follow(&store);
     let doubtful = bell.clone();
-    let posture = Posture::following(&store, access.clone(), clock.clone(), move |doubt| doubtful.ring(doubt));
+    let posture = Posture::following(&store, access.clone(), clock.clone(), config.posture.clone(), move |doubt| doubtful.ring(doubt));
     let changes = Changes::new(store.clone(), surroundings(config, holdings.clone(), advertised.clone()));
     let maintenance = Maintenance::new(store.clone(), vault.clone(), clock.clone(), &config.data);
     let owner = Host {
@@ -197,13 +197,13 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         codes,
         refusals,
         watchers: watchers.clone(),
-        tokens: Tokens::new(config.key_sets.clone()),
+        tokens: Tokens::new(&config.tokens, config.key_sets.clone()),
         started: clock.now(),
         clock: clock.clone(),
         instance: Uuid::new_v4().simple().to_string().chars().take(10).collect(),
         address: advertised.clone(),
         addresses,
-        limits: limits(&config.http),
+        limits: limits(config),
         texts,
         routers,
     });
@@ -226,13 +226,15 @@ fn background(config: &Config, maintenance: &Maintenance, reckoning: &Reckoning,
     Ok(running)
 }
 
-fn limits(http: &config::Http) -> Limits {
+fn limits(config: &Config) -> Limits {
+    let http = &config.http;
     Limits {
         requests: http.max_requests,
         head: http.max_head_bytes,
         body: http.max_body_bytes,
         open_body: http.max_open_body_bytes,
         time: http.request_timeout.duration(),
+        certificates: config.sessions.certificates,
         origins: http.cors_origins.clone(),
     }
 }
@@ -278,7 +280,7 @@ pub fn host(config: &Config, command: &Command) -> Result<Host, NotStarted> {
     let opened = if command.only_looks() { Store::look(&config.data, KINDS, options) } else { Store::open(&config.data, KINDS, options) };
     let store = opened.map_err(refused)?.by(Author::local());
     let vault = vault(config, &store)?;
-    let passwords = Passwords::new(config.passwords.slots, config.passwords.queue, config.passwords.cost)?;
+    let passwords = Passwords::new(&config.passwords)?;
     let open = |files| Certificates::open(&store, &vault, config.advertised(config.listen), files);
     // Files that cannot be used must keep nobody from getting in again.
     let certificates = Arc::new(open(files(config)).or_else(|_| open(None))?);

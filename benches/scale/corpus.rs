@@ -13,6 +13,7 @@ use overkeep::{
     authentication::Passwords,
     change::{self, Administrator, Certificates, KINDS, Lifecycle, Vault},
     clock::Timestamp,
+    config::{self, Config},
     entity::{
         Authenticator, Credential, EdgeRouter, EdgeRouterPolicy, Facts, Id, Identity, PolicyType, Record, Roles, Semantic, Service,
         ServiceEdgeRouterPolicy, ServicePolicy,
@@ -78,7 +79,8 @@ pub fn build(directory: &Path, size: Size) -> Corpus {
     let start = Instant::now();
     let file = directory.join("data");
     let store = Store::open(&file, KINDS, Options::default()).expect("a file");
-    let password = Passwords::new(1, 1, COST).and_then(|passwords| passwords.hash_now(PASSWORD)).expect("a hash");
+    let settings = config::Passwords { cost: COST, ..Config::default().passwords };
+    let password = Passwords::new(&settings).and_then(|passwords| passwords.hash_now(PASSWORD)).expect("a hash");
     let hosts = AlternativeNames::of_hosts(["127.0.0.1", "localhost", "::1"]);
     change::first_start(&store, &Vault::default(), hosts, Administrator { username: "admin".into(), password: password.clone() })
         .expect("a controller");

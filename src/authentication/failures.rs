@@ -12,20 +12,25 @@ use crate::{
     error::{Error, Result},
 };
 
-/// At most this many identities are remembered; then the one that has been quiet longest is forgotten.
-const MOST: usize = 50_000;
-
 /// Something about each identity that failed, bounded.
-struct Book<V>(HashMap<String, (Timestamp, V)>);
+struct Book<V> {
+    entries: HashMap<String, (Timestamp, V)>,
+    /// At most this many; then the one that has been quiet longest is forgotten.
+    most: usize,
+}
 
 impl<V: Default> Book<V> {
+    fn new(most: usize) -> Self {
+        Self { entries: HashMap::new(), most }
+    }
+
     /// What is noted of an identity, to be added to.
     fn note(&mut self, identity: &str, now: Timestamp) -> &mut V {
-        if self.0.len() >= MOST && !self.0.contains_key(identity) {
-            let quiet = self.0.iter().min_by_key(|(_, (at, _))| *at).map(|(identity, _)| identity.clone());
-            quiet.and_then(|quiet| self.0.remove(&quiet));
+        if self.entries.len() >= self.most && !self.entries.contains_key(identity) {
+            let quiet = self.entries.iter().min_by_key(|(_, (at, _))| *at).map(|(identity, _)| identity.clone());
+            quiet.and_then(|quiet| self.entries.remove(&quiet));
         }
-        let entry = self.0.entry(identity.to_owned()).or_insert_with(|| (now, V::default()));
+        let entry = self.entries.entry(identity.to_owned()).or_insert_with(|| (now, V::default()));
         entry.0 = now;
         &mut entry.1
     }
@@ -41,8 +46,9 @@ pub struct WrongCodes {
 impl WrongCodes {
     /// None so far.
     pub fn new(limits: &config::Codes) -> Self {
-        let limits = [(limits.wrong_per_5_minutes, Duration::from_secs(5 * 60)), (limits.wrong_per_day, Duration::from_secs(24 * 60 * 60))];
-        Self { book: Mutex::new(Book(HashMap::new())), limits }
+        let config::Codes { wrong_per_5_minutes, wrong_per_day, remembered } = *limits;
+        let limits = [(wrong_per_5_minutes, Duration::from_secs(5 * 60)), (wrong_per_day, Duration::from_secs(24 * 60 * 60))];
+        Self { book: Mutex::new(Book::new(remembered)), limits }
     }
 
     /// Judges a code of an identity, unless too many were wrong; a right one makes up for all before. One at a time, so that nobody
@@ -52,12 +58,12 @@ impl WrongCodes {
     /// [`Error::Busy`] if it was not even looked at, and what `judge` says.
     pub fn judge<T>(&self, identity: &str, now: Timestamp, judge: impl FnOnce() -> Result<Option<T>>) -> Result<Option<T>> {
         let mut book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(wait) = book.0.get(identity).and_then(|(_, wrong)| self.wait(wrong, now)) {
+        if let Some(wait) = book.entries.get(identity).and_then(|(_, wrong)| self.wait(wrong, now)) {
             return Err(Error::Busy { retry_after: u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).max(1) });
         }
         let judged = judge()?;
         if judged.is_some() {
-            book.0.remove(identity);
+            book.entries.remove(identity);
         } else {
             let wrong = book.note(identity, now);
             wrong.push(now);
@@ -70,7 +76,7 @@ impl WrongCodes {
 
     /// Forgets an identity.
     pub fn forget(&self, identity: &str) {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner).0.remove(identity);
+        self.book.lock().unwrap_or_else(PoisonError::into_inner).entries.remove(identity);
     }
 
     /// How long it takes until another code is looked at, if that is not now. `wrong`: oldest first.
@@ -95,20 +101,19 @@ pub enum Tally {
 /// Wrong passwords in a row, and whether they were too many.
 pub struct WrongPasswords(Mutex<Book<(i64, bool)>>);
 
-impl Default for WrongPasswords {
-    fn default() -> Self {
-        Self(Mutex::new(Book(HashMap::new())))
-    }
-}
-
 impl WrongPasswords {
+    /// None so far, of so many identities at most.
+    pub fn new(remembered: usize) -> Self {
+        Self(Mutex::new(Book::new(remembered)))
+    }
+
     /// Notes one. `most`: so many in a row are too many; 0 for any number. After too many nothing is right until they are forgotten,
     /// so that nobody gets in with a password that was tried at the same time.
     pub fn tally(&self, identity: &str, right: bool, most: i64, now: Timestamp) -> Tally {
         let mut book = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (count, too_many) = book.0.get(identity).map_or((0, false), |(_, noted)| *noted);
+        let (count, too_many) = book.entries.get(identity).map_or((0, false), |(_, noted)| *noted);
         if right && !too_many {
-            book.0.remove(identity);
+            book.entries.remove(identity);
             return Tally::Right;
         }
         let count = count.saturating_add(i64::from(!right));
@@ -119,6 +124,6 @@ impl WrongPasswords {
 
     /// Forgets an identity.
     pub fn forget(&self, identity: &str) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).0.remove(identity);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).entries.remove(identity);
     }
 }

@@ -22,9 +22,6 @@ use crate::{
     pki::{KeySet, jwt::Verifier},
 };
 
-/// Sets of more signers than this are not kept.
-const MOST: usize = 1000;
-
 /// The key sets that were fetched. Cheap to clone.
 #[derive(Clone)]
 pub struct KeySets(Arc<Inner>);
@@ -82,7 +79,7 @@ impl KeySets {
         if let Some(known) = known {
             return known.clone();
         }
-        if sources.len() >= MOST {
+        if sources.len() >= self.0.settings.kept {
             sources.clear();
         }
         let source = Arc::new(Source {
@@ -106,7 +103,7 @@ impl KeySets {
         let (inner, endpoint) = (self.0.clone(), source.endpoint.clone());
         let fetched = tokio::task::spawn_blocking(move || {
             let agent = inner.agent.get_or_init(|| agent(inner.settings.timeout.duration()));
-            get(agent, &endpoint, inner.settings.max_bytes)
+            get(agent, &endpoint, &inner.settings)
         });
         match fetched.await.unwrap_or_else(|stopped| Err(stopped.to_string())) {
             Ok(keys) => source.with(|state| *state = State { keys: Some((keys, now)), tried: Some((now, true)) }),
@@ -150,11 +147,11 @@ fn agent(timeout: Duration) -> Agent {
     config.user_agent(concat!("overkeep/", env!("CARGO_PKG_VERSION"))).build().into()
 }
 
-fn get(agent: &Agent, endpoint: &str, most: u64) -> Result<KeySet, String> {
+fn get(agent: &Agent, endpoint: &str, settings: &config::KeySets) -> Result<KeySet, String> {
     let mut answer = agent.get(endpoint).header("accept", "application/json").call().map_err(|e| e.to_string())?;
     if answer.status() != 200 {
         return Err(format!("status {}", answer.status()));
     }
-    let body = answer.body_mut().with_config().limit(most).read_to_vec().map_err(|e| e.to_string())?;
-    KeySet::read(&body).map_err(|e| e.to_string())
+    let body = answer.body_mut().with_config().limit(settings.max_bytes).read_to_vec().map_err(|e| e.to_string())?;
+    KeySet::read(&body, settings.max_keys).map_err(|e| e.to_string())
 }

@@ -21,6 +21,7 @@ use tokio::sync::oneshot;
 use super::failures::{Tally, WrongPasswords};
 use crate::{
     clock::Timestamp,
+    config,
     entity::{FactsExt, Id, Identity},
     error::{Error, Result},
     priority::give_way,
@@ -47,11 +48,12 @@ pub struct Passwords {
 }
 
 impl Passwords {
-    /// At most `slots` hashes at once and `queue` waiting; `cost` is log2 of scrypt's N.
+    /// As an operator wants it.
     ///
     /// # Errors
     /// The cost is not one of scrypt's, there is no randomness, or the system gives no thread.
-    pub fn new(slots: usize, queue: usize, cost: u8) -> Result<Self> {
+    pub fn new(settings: &config::Passwords) -> Result<Self> {
+        let config::Passwords { slots, queue, cost, remembered } = *settings;
         let params = Params::new(cost, BLOCKS, LANES).map_err(|e| Error::Internal(format!("the cost of passwords: {e}")))?;
         let scrypt = Scrypt::new_with_params(params);
         let decoy = decoy(params).map_err(|e| Error::Internal(format!("a password hash: {e}")))?;
@@ -62,7 +64,7 @@ impl Passwords {
             let spawned = thread::Builder::new().name("passwords".into()).spawn(move || work_off(&inbox));
             spawned.map_err(|e| Error::Internal(format!("a thread for passwords: {e}")))?;
         }
-        Ok(Self { wrong: Arc::default(), jobs, scrypt, decoy })
+        Ok(Self { wrong: Arc::new(WrongPasswords::new(remembered)), jobs, scrypt, decoy })
     }
 
     /// The text to store for a new password of an identity, in the PHC string format. Every password that a request sets comes through here.

@@ -1,6 +1,6 @@
 //! Tokens of external signers: to log in with, and as a second factor that comes with every request.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use serde_json::{Map, Value as Json};
 
@@ -17,15 +17,14 @@ use crate::{
     store::{Read, Store},
 };
 
-/// Longer ones are not looked at, in bytes.
-const LONGEST: usize = 16 << 10;
-/// A signer's clock may be so many seconds ahead of ours: many say that a token begins when they issue it.
-const AHEAD: f64 = 10.0;
-
 /// Judges tokens. Cheap to clone.
 #[derive(Clone)]
 pub struct Tokens {
     keys: KeySets,
+    /// Longer ones are not looked at, in bytes.
+    longest: usize,
+    /// A signer's clock may be so far ahead of ours: many say that a token begins when they issue it.
+    ahead: Duration,
 }
 
 /// Whom a good token names, and who signed it.
@@ -36,9 +35,9 @@ struct Named {
 }
 
 impl Tokens {
-    /// Judges tokens by key sets that are fetched so.
-    pub fn new(settings: config::KeySets) -> Self {
-        Self { keys: KeySets::new(settings) }
+    /// Judges tokens so, by key sets that are fetched so.
+    pub fn new(settings: &config::Tokens, key_sets: config::KeySets) -> Self {
+        Self { keys: KeySets::new(key_sets), longest: settings.max_bytes, ahead: settings.ahead.duration() }
     }
 
     /// Judges a token as the means to log in with.
@@ -72,14 +71,14 @@ impl Tokens {
 
     /// Whom a token names, if it is good: signed with the key it names by the enabled signer it names, in time, for us.
     async fn judge(&self, store: &Store, now: Timestamp, token: &str) -> Result<Option<Named>> {
-        let Some(claimed) = Some(token).filter(|token| token.len() <= LONGEST).and_then(|token| Claimed::read(token).ok()) else {
+        let Some(claimed) = Some(token).filter(|token| token.len() <= self.longest).and_then(|token| Claimed::read(token).ok()) else {
             return Ok(None);
         };
         let found = store.read(|tx| tx.find_by::<ExternalJwtSigner>("issuer", &claimed.issuer))?;
         let Some(signer) = found.filter(|signer| signer.spec.enabled && !claimed.issuer.is_empty()) else { return Ok(None) };
         let Some(key) = self.key(&signer, &claimed.key, now).await else { return Ok(None) };
         let Ok(claims) = key.verify::<Map<String, Json>>(token) else { return Ok(None) };
-        match subject(&claims, &signer.spec, now) {
+        match subject(&claims, &signer.spec, now, self.ahead) {
             Some(subject) => store.read(|tx| named(tx, subject, signer)),
             None => Ok(None),
         }
@@ -97,10 +96,10 @@ impl Tokens {
 }
 
 /// Whom the claims of a verified token are about, if they are in time and for us (RFC 7519, section 4.1).
-fn subject<'c>(claims: &'c Map<String, Json>, signer: &ExternalJwtSigner, now: Timestamp) -> Option<&'c str> {
+fn subject<'c>(claims: &'c Map<String, Json>, signer: &ExternalJwtSigner, now: Timestamp, ahead: Duration) -> Option<&'c str> {
     let date = |name: &str| claims.get(name).map(|date| date.as_f64().ok_or(()));
     let now = now.seconds() as f64;
-    let begun = date("nbf").is_none_or(|date| date.is_ok_and(|date| date <= now + AHEAD));
+    let begun = date("nbf").is_none_or(|date| date.is_ok_and(|date| date <= now + ahead.as_secs_f64()));
     let over = date("exp").is_some_and(|date| date.is_ok_and(|date| date <= now) || date.is_err());
     let for_us = match claims.get("aud") {
         Some(Json::String(audience)) => *audience == signer.audience,

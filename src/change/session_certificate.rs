@@ -4,7 +4,7 @@ use super::{Change, Lifecycle};
 use crate::{
     clock::Timestamp,
     entity::{ApiSession, FactsExt, Id, Record, SessionCertificate},
-    error::Result,
+    error::{Error, Result},
     pki::Certificate,
 };
 
@@ -29,6 +29,27 @@ pub fn add(change: &Change<'_, '_>, session: &Id<ApiSession>, certificate: &Cert
         valid_to: Timestamp::from_seconds(certificate.not_after()),
     };
     change.insert(Record::new(Id::from_text(SessionCertificate::new_id()), change.now(), spec))
+}
+
+/// The same for one that a session asks for, of which it may have so many at the same time.
+///
+/// # Errors
+/// [`Error::Busy`] until the first of those ends.
+pub fn add_asked(
+    change: &Change<'_, '_>,
+    session: &Id<ApiSession>,
+    certificate: &Certificate,
+    most: usize,
+) -> Result<Record<SessionCertificate>> {
+    let held = change.linked::<SessionCertificate>("apiSession", session.as_str())?;
+    let ends: Vec<Timestamp> = held.iter().map(|one| one.spec.valid_to).filter(|end| *end >= change.now()).collect();
+    match ends.iter().min() {
+        Some(first) if ends.len() >= most => {
+            let wait = first.apart(change.now()).as_secs().saturating_add(1);
+            Err(Error::Busy { retry_after: u32::try_from(wait).unwrap_or(u32::MAX) })
+        }
+        _ => add(change, session, certificate),
+    }
 }
 
 /// Makes a certificate of no use in any session.

@@ -24,7 +24,8 @@ impl Config {
     /// What must hold. `controller.toml` repeats the bounds for people; a test tries both sides of each.
     fn rules(&self) -> Vec<Rule> {
         let (second, minute, hour, year) = (Span::seconds(1), Span::minutes(1), Span::minutes(60), Span::minutes(365 * 24 * 60));
-        let Config { log, http, sessions, enrollment, passwords, codes, key_sets, store, history, snapshots, integrity, .. } = self;
+        let Config { log, http, sessions, enrollment, passwords, codes, tokens, key_sets, .. } = self;
+        let Config { posture, store, history, snapshots, integrity, .. } = self;
         vec![
             rule("data", blank_path(&self.data)),
             rule("admin-password-file", self.admin_password_file.as_deref().and_then(blank_path)),
@@ -48,6 +49,7 @@ impl Config {
             within("http.workers", http.workers, 0..=256),
             within("sessions.timeout", sessions.timeout, minute..=year),
             within("sessions.per-identity", sessions.per_identity, 1..=10_000_000),
+            within("sessions.certificates", sessions.certificates, 4..=10_000),
             within("sessions.activity-interval", sessions.activity_interval, second..=hour),
             within("sessions.activity-batch", sessions.activity_batch, 1..=10_000),
             within("sessions.sweep-interval", sessions.sweep_interval, second..=hour),
@@ -58,15 +60,23 @@ impl Config {
             within("passwords.slots", passwords.slots, 1..=2),
             within("passwords.queue", passwords.queue, 1..=1000),
             within("passwords.cost", passwords.cost, 10..=17),
+            within("passwords.remembered", passwords.remembered, 1000..=10_000_000),
             within("codes.wrong-per-5-minutes", codes.wrong_per_5_minutes, 3..=1000),
             within("codes.wrong-per-day", codes.wrong_per_day, 3..=1000),
+            within("codes.remembered", codes.remembered, 1000..=10_000_000),
+            within("tokens.max-bytes", tokens.max_bytes, 1024..=65_536),
+            within("tokens.ahead", tokens.ahead, second..=Span::minutes(5)),
             within("key-sets.timeout", key_sets.timeout, second..=minute),
             within("key-sets.max-bytes", key_sets.max_bytes, 1024..=16_777_216),
+            within("key-sets.max-keys", key_sets.max_keys, 1..=10_000),
             within("key-sets.pause", key_sets.pause, second..=hour),
             within("key-sets.pause-after-failure", key_sets.pause_after_failure, second..=hour),
             within("key-sets.refresh", key_sets.refresh, second..=hour),
             within("key-sets.lifetime", key_sets.lifetime, second..=Span::minutes(24 * 60)),
             within("key-sets.fetches", key_sets.fetches, 1..=1000),
+            within("key-sets.kept", key_sets.kept, 1..=100_000),
+            within("posture.max-text-bytes", posture.max_text_bytes, 256..=65_536),
+            within("posture.processes", posture.processes, 16..=65_536),
             within("store.cache-mib", store.cache_mib, 1..=65_536),
             within("store.group", store.group, 1..=4096),
             within("store.queue", store.queue, 1..=65_536),

@@ -44,7 +44,9 @@ pub struct Config {
     pub enrollment: Enrollment,
     pub passwords: Passwords,
     pub codes: Codes,
+    pub tokens: Tokens,
     pub key_sets: KeySets,
+    pub posture: Posture,
     pub store: Store,
     pub history: History,
     pub snapshots: Snapshots,
@@ -103,6 +105,8 @@ pub struct Sessions {
     pub timeout: Span,
     /// Sessions of one identity at the same time.
     pub per_identity: usize,
+    /// Certificates of one session at the same time.
+    pub certificates: usize,
     pub activity_interval: Span,
     pub activity_batch: usize,
     pub sweep_interval: Span,
@@ -124,6 +128,8 @@ pub struct Passwords {
     pub queue: usize,
     /// The scrypt cost: log2 of N, with r = 8 and p = 1.
     pub cost: u8,
+    /// Identities whose wrong passwords are counted.
+    pub remembered: usize,
 }
 
 /// Wrong one-time codes of one identity, above which none is looked at.
@@ -132,6 +138,17 @@ pub struct Passwords {
 pub struct Codes {
     pub wrong_per_5_minutes: usize,
     pub wrong_per_day: usize,
+    /// Identities whose wrong codes are counted.
+    pub remembered: usize,
+}
+
+/// Tokens of external signers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Tokens {
+    pub max_bytes: usize,
+    /// Of a signer's clock, before ours.
+    pub ahead: Span,
 }
 
 /// The fetched key sets of external signers.
@@ -141,6 +158,8 @@ pub struct KeySets {
     /// For one fetch in all.
     pub timeout: Span,
     pub max_bytes: u64,
+    /// In one set.
+    pub max_keys: usize,
     /// The least time between two fetches of one signer, and after one that failed.
     pub pause: Span,
     pub pause_after_failure: Span,
@@ -150,6 +169,18 @@ pub struct KeySets {
     pub lifetime: Span,
     /// Fetches at the same time.
     pub fetches: usize,
+    /// Sets in memory.
+    pub kept: usize,
+}
+
+/// What endpoints say of themselves.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Posture {
+    /// Of one text in an answer.
+    pub max_text_bytes: usize,
+    /// Answers about processes that are kept of one identity.
+    pub processes: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -217,6 +248,7 @@ impl Default for Config {
             sessions: Sessions {
                 timeout: Span::minutes(30),
                 per_identity: 25_000,
+                certificates: 32,
                 activity_interval: Span::seconds(90),
                 activity_batch: 250,
                 sweep_interval: Span::seconds(5),
@@ -227,17 +259,21 @@ impl Default for Config {
                 edge_router_duration: Span::minutes(180),
                 keep_expired: Span::minutes(30 * 24 * 60),
             },
-            passwords: Passwords { slots: 1, queue: 64, cost: 14 },
-            codes: Codes { wrong_per_5_minutes: 20, wrong_per_day: 100 },
+            passwords: Passwords { slots: 1, queue: 64, cost: 14, remembered: 50_000 },
+            codes: Codes { wrong_per_5_minutes: 20, wrong_per_day: 100, remembered: 50_000 },
+            tokens: Tokens { max_bytes: 16 << 10, ahead: Span::seconds(10) },
             key_sets: KeySets {
                 timeout: Span::seconds(3),
                 max_bytes: 256 << 10,
+                max_keys: 100,
                 pause: Span::seconds(1),
                 pause_after_failure: Span::seconds(5),
                 refresh: Span::seconds(60),
                 lifetime: Span::minutes(5),
                 fetches: 32,
+                kept: 1000,
             },
+            posture: Posture { max_text_bytes: 4096, processes: 256 },
             store: Store { cache_mib: 64, group: 256, queue: 1024, scans: 2, scan_queue: 32, compact_at_start: true },
             history: History { max_age: Span::minutes(365 * 24 * 60), max_mib: 64, readers: 16 },
             snapshots: Snapshots { directory: None, interval: Span::minutes(24 * 60), keep: 7 },

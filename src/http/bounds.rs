@@ -11,7 +11,7 @@ use crate::error::{Error, Refusal, Result};
 /// Where to come back when too many requests are under way, in seconds.
 const RETRY: u32 = 1;
 
-/// Bounds on requests.
+/// Bounds on requests, and on what they may bring about.
 #[derive(Debug, Clone)]
 pub struct Limits {
     /// Requests that are worked on at the same time.
@@ -24,6 +24,8 @@ pub struct Limits {
     pub open_body: usize,
     /// Time for a body to arrive, and from then on for the answer.
     pub time: Duration,
+    /// Certificates of one session at the same time.
+    pub certificates: usize,
     /// Origins whose pages may call; `*` for all.
     pub origins: Vec<String>,
 }

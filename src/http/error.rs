@@ -183,7 +183,7 @@ fn retry_after(error: &Error) -> Option<u32> {
     match error {
         Error::Busy { retry_after } => Some(*retry_after),
         Error::Refused(Refusal::RateLimited) => Some(60),
-        Error::Refused(Refusal::Timeout) => Some(2),
+        Error::Refused(Refusal::Timeout | Refusal::TooSlow) | Error::Storage(_) => Some(2),
         _ => None,
     }
 }

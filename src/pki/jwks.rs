@@ -8,25 +8,22 @@ use jsonwebtoken::jwk::{Jwk, PublicKeyUse};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// More keys of one set are not looked at.
-const MOST: usize = 100;
-
 /// Verifiers by key id.
 #[derive(Debug, Default)]
 pub struct KeySet(BTreeMap<String, Verifier>);
 
 impl KeySet {
-    /// Reads a key set. Keys that are not for signatures, have no id or are of a kind we do not work with are left out.
+    /// Reads a key set, of which no more than `most` keys are looked at. Keys that are not for signatures, have no id or are of a kind we do not work with are left out.
     ///
     /// # Errors
     /// [`Error::Token`] if it is no key set at all.
-    pub fn read(json: &[u8]) -> Result<Self> {
+    pub fn read(json: &[u8], most: usize) -> Result<Self> {
         #[derive(Deserialize)]
         struct Keys {
             keys: Vec<serde_json::Value>,
         }
         let read: Keys = serde_json::from_slice(json).map_err(|_| Error::Token("no key set".into()))?;
-        let keys = read.keys.into_iter().take(MOST).filter_map(|key| {
+        let keys = read.keys.into_iter().take(most).filter_map(|key| {
             let key: Jwk = serde_json::from_value(key).ok()?;
             let for_signatures = key.common.public_key_use.as_ref().is_none_or(|of| *of == PublicKeyUse::Signature);
             let id = key.common.key_id.clone().filter(|_| for_signatures)?;

@@ -8,9 +8,6 @@ use crate::{
     entity::{SdkInfo, Version, posture_demand::hexadecimal},
 };
 
-/// Answers about so many processes are kept for an identity; then the oldest go.
-const MOST_PROCESSES: usize = 256;
-
 /// An answer and what it was an answer to.
 #[derive(Debug, Clone)]
 pub struct Answered<T> {
@@ -60,8 +57,8 @@ pub struct Presence {
 }
 
 impl Endpoint {
-    /// Takes an answer that was given in an API session.
-    pub fn take(&mut self, api_session: &str, response: Response, moment: Moment) {
+    /// Takes an answer that was given in an API session. Of answers about processes so many are kept; then the oldest go.
+    pub fn take(&mut self, api_session: &str, response: Response, moment: Moment, processes: usize) {
         let at = moment.shown;
         match response {
             Response::Os { id, os_type, version, build } => {
@@ -75,8 +72,8 @@ impl Endpoint {
             Response::Process { id, path, is_running, hash, signer_fingerprints } => {
                 let signers = signer_fingerprints.iter().map(|signer| hexadecimal(signer)).collect();
                 let what = Process { is_running, hash: hexadecimal(&hash), signers };
-                keep(&mut self.paths, (path, what.clone()), |one, other| one.0 == other.0);
-                keep(&mut self.processes, Answered { check: id, at, what }, |one, other| one.check == other.check);
+                keep(&mut self.paths, (path, what.clone()), processes, |one, other| one.0 == other.0);
+                keep(&mut self.processes, Answered { check: id, at, what }, processes, |one, other| one.check == other.check);
             }
             Response::EndpointState { woken, unlocked, .. } => {
                 let presence = self.sessions.entry(api_session.to_owned()).or_default();
@@ -97,12 +94,12 @@ impl Endpoint {
     }
 }
 
-/// Puts an entry in place of the one that is about the same, or behind all.
-fn keep<T>(entries: &mut Vec<T>, entry: T, is_same: impl Fn(&T, &T) -> bool) {
+/// Puts an entry in place of the one that is about the same, or behind all, of which there are no more than `most`.
+fn keep<T>(entries: &mut Vec<T>, entry: T, most: usize, is_same: impl Fn(&T, &T) -> bool) {
     match entries.iter_mut().find(|other| is_same(other, &entry)) {
         Some(other) => *other = entry,
         None => {
-            if entries.len() >= MOST_PROCESSES {
+            if entries.len() >= most {
                 entries.remove(0);
             }
             entries.push(entry);

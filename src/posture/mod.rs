@@ -31,6 +31,7 @@ pub use waking::{Awaited, awaited};
 use crate::{
     access::Access,
     clock::Clock,
+    config,
     entity::{ApiSession, FactsExt, Id, Identity, Mfa},
     error::Result,
     store::{Event, Store},
@@ -46,6 +47,7 @@ pub struct Posture {
     access: Access,
     store: Store,
     clock: Clock,
+    limits: config::Posture,
 }
 
 #[derive(Default)]
@@ -55,10 +57,16 @@ struct Memory {
 }
 
 impl Posture {
-    /// Nothing known as yet. Forgets identities and API sessions when they go, and tells `doubtful` whenever a committed change may
+    /// Nothing known as yet, and never more than these limits say. Forgets identities and API sessions when they go, and tells `doubtful` whenever a committed change may
     /// have taken the ground from sessions, with `access` up to date.
-    pub fn following(store: &Store, access: Access, clock: Clock, doubtful: impl Fn(Doubt) + Send + Sync + 'static) -> Self {
-        let posture = Self { memory: Arc::default(), access, store: store.clone(), clock };
+    pub fn following(
+        store: &Store,
+        access: Access,
+        clock: Clock,
+        limits: config::Posture,
+        doubtful: impl Fn(Doubt) + Send + Sync + 'static,
+    ) -> Self {
+        let posture = Self { memory: Arc::default(), access, store: store.clone(), clock, limits };
         let (memory, access, clock) = (posture.memory.clone(), posture.access.clone(), posture.clock.clone());
         store.subscribe(move |events| {
             for event in events {
@@ -69,15 +77,16 @@ impl Posture {
         posture
     }
 
-    /// Takes what an endpoint answered in an API session, all of it at once.
+    /// Takes what an endpoint answered in an API session, all of it at once or nothing.
     ///
     /// # Errors
-    /// The store cannot be read.
+    /// A text or a list is too long; the store cannot be read.
     pub fn take(&self, identity: &Id<Identity>, api_session: &Id<ApiSession>, responses: Vec<Response>) -> Result<()> {
-        let now = self.clock.moment();
+        responses.iter().try_for_each(|response| response.check(self.limits.max_text_bytes))?;
+        let (now, processes) = (self.clock.moment(), self.limits.processes);
         with(&self.memory, |memory| {
             let endpoint = memory.endpoint(identity.as_str());
-            responses.into_iter().for_each(|response| endpoint.take(api_session.as_str(), response, now));
+            responses.into_iter().for_each(|response| endpoint.take(api_session.as_str(), response, now, processes));
         });
         self.forget_unless_there(identity, Some(api_session))?;
         self.access.touch_identity(identity.as_str());

@@ -5,11 +5,9 @@ use serde::Deserialize;
 
 use crate::error::{Error, Result};
 
-/// No text of an answer may have more bytes.
-const LONGEST_TEXT: usize = 4096;
-/// No text of a list, and no hash.
+/// No hash, fingerprint or address may have more bytes: what they are says how long they are.
 const LONGEST_DIGITS: usize = 256;
-/// So many addresses an endpoint may have, and so many signers a process.
+/// So many addresses an endpoint may have, and so many signers a process; more than any has.
 const MOST_ADDRESSES: usize = 256;
 const MOST_SIGNERS: usize = 32;
 
@@ -60,11 +58,12 @@ pub enum Response {
 }
 
 impl Response {
-    /// Bounds on what is kept of it.
+    /// Bounds on what is kept of it: no text may have more bytes than the `longest`.
     ///
     /// # Errors
     /// A text or a list is too long.
-    pub fn check(&self) -> Result<()> {
+    pub fn check(&self, longest: usize) -> Result<()> {
+        let texts = |members: &[(&str, &String)]| members.iter().try_for_each(|(name, member)| text(name, member, longest));
         match self {
             Self::Os { id, os_type, version, build } => texts(&[("id", id), ("type", os_type), ("version", version), ("build", build)]),
             Self::Domain { id, domain } => texts(&[("id", id), ("domain", domain)]),
@@ -77,10 +76,6 @@ impl Response {
             Self::EndpointState { id, .. } => texts(&[("id", id)]),
         }
     }
-}
-
-fn texts(members: &[(&str, &String)]) -> Result<()> {
-    members.iter().try_for_each(|(name, member)| text(name, member, LONGEST_TEXT))
 }
 
 fn text(name: &str, text: &str, longest: usize) -> Result<()> {

@@ -10,7 +10,7 @@ use serde_json::{Value as Json, json};
 
 use crate::{
     factors::{Manner, endpoint, locking_in, signer},
-    harness::{Answer, Caller, House, PASSWORD, Watch, Wire, fresh, shared},
+    harness::{Answer, Caller, House, Key, PASSWORD, Watch, Wire, fresh, shared},
 };
 
 /// A controller with narrow bounds and short patience.
@@ -26,6 +26,7 @@ fn narrowed(config: &mut Config) {
     config.http.client_timeout = Span::seconds(1);
     config.http.unread_timeout = Span::seconds(1);
     config.sessions.per_identity = 3;
+    config.sessions.certificates = 4;
 }
 
 /// A login of which the body is announced and does not come.
@@ -127,6 +128,19 @@ fn an_identity_has_so_many_sessions_and_no_more() {
     second.delete("/current-api-session").expect(200);
     enter().expect(200);
     with_retry(&enter().refused(429, "SERVER_TOO_MANY_REQUESTS", ""));
+}
+
+#[test]
+fn a_session_has_so_many_certificates_and_no_more() {
+    let (house, name) = (narrow(), fresh("certified"));
+    let (_, alice) = house.user(&name, json!({}));
+    let ask = |caller: &Caller| caller.post("/current-api-session/certificates", json!({ "csr": Key::new().request() }));
+    let first = ask(&alice).expect(201).id();
+    (1..4).for_each(|_| drop(ask(&alice).expect(201)));
+    with_retry(&ask(&alice).refused(429, "SERVER_TOO_MANY_REQUESTS", ""));
+    ask(&house.again(&name)).expect(201);
+    alice.delete(&format!("/current-api-session/certificates/{first}")).expect(200);
+    ask(&alice).expect(201);
 }
 
 #[test]

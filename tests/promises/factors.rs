@@ -179,7 +179,7 @@ fn a_clock_that_is_put_back_lets_nobody_wait_until_it_is_then_again() {
 
 #[test]
 fn how_many_codes_may_be_wrong_is_for_the_operator_to_say() {
-    let mut ann = owner_within(&config::Codes { wrong_per_5_minutes: 3, wrong_per_day: 5 });
+    let mut ann = owner_within(&config::Codes { wrong_per_5_minutes: 3, wrong_per_day: 5, ..Config::default().codes });
     let wrong = ann.wrong(0);
     for _ in 0..3 {
         assert_eq!(ann.enter(&wrong, 0), Err(WRONG));
@@ -241,20 +241,20 @@ fn a_key_set_holds_public_keys_for_signatures_and_nothing_else() {
         encrypts,
         nameless,
     ]);
-    let set = KeySet::read(keys.to_string().as_bytes()).unwrap();
+    let set = KeySet::read(keys.to_string().as_bytes(), 100).unwrap();
     assert!(set.get(&idp.kid()).unwrap().verify::<Json>(&idp.token(&json!({ "sub": "ann" }))).is_ok());
     for left_out in ["shared", "p521", "new", "encrypts", ""] {
         assert!(set.get(left_out).is_none(), "{left_out}");
     }
     for no_set in ["", "[]", "{}", "{\"keys\":{}}"] {
-        assert!(KeySet::read(no_set.as_bytes()).is_err(), "{no_set}");
+        assert!(KeySet::read(no_set.as_bytes(), 100).is_err(), "{no_set}");
     }
 }
 
 #[test]
 fn a_token_does_not_choose_how_its_key_is_used() {
     let idp = signer();
-    let set = KeySet::read(idp.keys().to_string().as_bytes()).unwrap();
+    let set = KeySet::read(idp.keys().to_string().as_bytes(), 100).unwrap();
     let verifier = set.get(&idp.kid()).unwrap();
     let good = idp.token(&json!({ "sub": "ann" }));
     let body = good.split('.').nth(1).unwrap();
@@ -331,10 +331,12 @@ struct Realm {
 }
 
 fn realm(jwks: &str) -> Realm {
-    realm_with(jwks, Config::default().key_sets)
+    realm_with(jwks, |_| ())
 }
 
-fn realm_with(jwks: &str, settings: config::KeySets) -> Realm {
+fn realm_with(jwks: &str, adapt: impl FnOnce(&mut Config)) -> Realm {
+    let mut config = Config::default();
+    adapt(&mut config);
     let store = Store::open_on(InMemoryBackend::new(), KINDS, Options::default()).unwrap();
     let signer = ExternalJwtSigner {
         audience: "overlay".into(),
@@ -356,7 +358,7 @@ fn realm_with(jwks: &str, settings: config::KeySets) -> Realm {
         })
         .unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    Realm { store, tokens: Tokens::new(settings), runtime }
+    Realm { store, tokens: Tokens::new(&config.tokens, config.key_sets), runtime }
 }
 
 impl Realm {
@@ -410,6 +412,21 @@ fn only_a_token_that_is_right_in_every_respect_lets_in() {
     for broken in ["", ".", "..", "a.b.c", good.rsplit_once('.').unwrap().0, &"x".repeat(100_000)] {
         assert!(!realm.enter(broken, 0), "{broken:.40}");
     }
+}
+
+#[test]
+fn how_long_a_token_may_be_and_how_early_is_for_the_operator_to_say() {
+    let idp = signer();
+    let keys = endpoint(Manner::Keys(idp.keys().to_string()));
+    let realm = realm_with(&keys.url, |config| config.tokens = config::Tokens { max_bytes: 1024, ahead: Span::seconds(60) });
+    let with = |name: &str, value: Json| {
+        let mut claims = claims();
+        claims[name] = value;
+        idp.token(&claims)
+    };
+    assert!(realm.enter(&with("nbf", json!(NOW + 60)), 0) && !realm.enter(&with("nbf", json!(NOW + 61)), 0));
+    let (fits, long) = (with("padding", json!("x".repeat(300))), with("padding", json!("x".repeat(1000))));
+    assert!(fits.len() < 1024 && realm.enter(&fits, 0) && !realm.enter(&long, 0));
 }
 
 #[test]
@@ -481,7 +498,7 @@ fn how_key_sets_are_fetched_is_for_the_operator_to_say() {
     let keys = endpoint(Manner::Keys(idp.keys().to_string()));
     let (pause, lifetime) = (Span::seconds(100), Span::seconds(1000));
     let set = config::KeySets { pause, lifetime, pause_after_failure: Span::seconds(200), refresh: lifetime, ..Config::default().key_sets };
-    let realm = realm_with(&keys.url, set.clone());
+    let realm = realm_with(&keys.url, |config| config.key_sets = set.clone());
     let (good, unknown) = (idp.token(&claims()), other.token(&claims()));
     assert!(realm.enter(&good, 0) && !realm.enter(&unknown, 99));
     assert_eq!(keys.asked(), 1, "not again within the pause");
@@ -491,7 +508,7 @@ fn how_key_sets_are_fetched_is_for_the_operator_to_say() {
     keys.be(Manner::Keys(idp.keys().to_string()));
     assert!(!realm.enter(&good, 1200) && realm.enter(&good, 1201));
     keys.be(Manner::Keys(format!("{}{}", idp.keys(), " ".repeat(1024))));
-    let small = realm_with(&keys.url, config::KeySets { max_bytes: 1024, ..set });
+    let small = realm_with(&keys.url, |config| config.key_sets = config::KeySets { max_bytes: 1024, ..set });
     assert!(!small.enter(&good, 0), "larger than is taken");
 }
 

@@ -5,6 +5,7 @@ use std::thread;
 use overkeep::{
     authentication::{Passwords, Tally},
     clock::Timestamp,
+    config::{self, Config},
     entity::Id,
 };
 use serde_json::{Value as Json, json};
@@ -118,7 +119,8 @@ fn guessing_the_current_password_locks_out_like_guessing_at_the_door() {
 
 #[test]
 fn a_right_guess_among_too_many_wrong_ones_is_none() {
-    let (passwords, ann, now) = (Passwords::new(1, 1, 10).unwrap(), Id::from_text("ann"), Timestamp::from_seconds(0));
+    let settings = config::Passwords { cost: 10, ..Config::default().passwords };
+    let (passwords, ann, now) = (Passwords::new(&settings).unwrap(), Id::from_text("ann"), Timestamp::from_seconds(0));
     let guess = |right| passwords.tally(&ann, right, 3, now);
     for _ in 0..2 {
         assert_eq!([guess(false), guess(false), guess(true)], [Tally::Wrong, Tally::Wrong, Tally::Right]);
@@ -129,6 +131,16 @@ fn a_right_guess_among_too_many_wrong_ones_is_none() {
     assert_eq!(guess(true), Tally::Right);
     assert!((0..100).all(|_| passwords.tally(&ann, false, 0, now) == Tally::Wrong), "no number is too many where there is no limit");
     assert_eq!(passwords.tally(&ann, true, 3, now), Tally::Right);
+}
+
+#[test]
+fn of_how_many_guesses_are_counted_is_for_the_operator_to_say() {
+    let passwords = Passwords::new(&config::Passwords { cost: 10, remembered: 2, ..Config::default().passwords }).unwrap();
+    let guess = |name: &str, seconds: i64| passwords.tally(&Id::from_text(name), false, 2, Timestamp::from_seconds(seconds));
+    assert_eq!([guess("ann", 0), guess("bob", 1), guess("ann", 2)], [Tally::Wrong, Tally::Wrong, Tally::TooMany]);
+    assert_eq!(guess("cid", 3), Tally::Wrong);
+    assert_eq!(guess("ann", 4), Tally::TooMany, "who was quiet longest is forgotten, and nobody else");
+    assert_eq!(guess("bob", 5), Tally::Wrong);
 }
 
 #[test]

@@ -9,6 +9,7 @@ use overkeep::{
     access::Access,
     change::KINDS,
     clock::{Clock, Moment, Timestamp},
+    config::Config,
     entity::{ApiSession, Demand, FactsExt, Id, Identity, Mfa, Record, builtin},
     posture::{
         Doubt, Endpoint, Evidence, Posture, Presence, Response,
@@ -36,7 +37,7 @@ fn response(json: Json) -> Response {
 
 fn after(answers: &[Json]) -> Evidence {
     let mut endpoint = Endpoint::default();
-    answers.iter().for_each(|answer| endpoint.take("session", response(answer.clone()), Moment::at(NOW)));
+    answers.iter().for_each(|answer| endpoint.take("session", response(answer.clone()), Moment::at(NOW), 256));
     Evidence { endpoint: Arc::new(endpoint), ..Evidence::none(Moment::at(NOW)) }
 }
 
@@ -211,18 +212,19 @@ proptest! {
 fn an_endpoint_cannot_fill_the_memory() {
     let mut endpoint = Endpoint::default();
     for n in 0..10_000 {
-        endpoint.take("session", response(process(&format!("c{n}"), &format!("/bin/{n}"), true, "", &[])), Moment::at(NOW));
+        endpoint.take("session", response(process(&format!("c{n}"), &format!("/bin/{n}"), true, "", &[])), Moment::at(NOW), 300);
     }
-    assert!(endpoint.processes.len() <= 256);
+    assert_eq!(endpoint.processes.len(), 300);
     assert!(endpoint.process_for("c9999").is_some() && endpoint.process_at("/bin/9999").is_some());
     assert!(endpoint.process_for("c0").is_none() && endpoint.process_at("/bin/0").is_none());
     let long = "x".repeat(5000);
-    assert!(response(json!({ "typeId": "DOMAIN", "id": "x", "domain": long })).check().is_err());
-    assert!(response(json!({ "typeId": "MAC", "id": "x", "macAddresses": vec!["00"; 300] })).check().is_err());
-    assert!(response(json!({ "typeId": "MAC", "id": "x", "macAddresses": ["00".repeat(200)] })).check().is_err());
-    assert!(response(process("x", "/bin/x", true, "", &["00"; 33])).check().is_err());
-    assert!(response(process("x", "/bin/x", true, &"00".repeat(200), &[])).check().is_err());
-    assert!(response(process("x", "/bin/x", true, &"00".repeat(64), &["00:11"; 32])).check().is_ok());
+    assert!(response(json!({ "typeId": "DOMAIN", "id": "x", "domain": long })).check(4999).is_err());
+    assert!(response(json!({ "typeId": "DOMAIN", "id": "x", "domain": long })).check(5000).is_ok());
+    assert!(response(json!({ "typeId": "MAC", "id": "x", "macAddresses": vec!["00"; 300] })).check(5000).is_err());
+    assert!(response(json!({ "typeId": "MAC", "id": "x", "macAddresses": ["00".repeat(200)] })).check(5000).is_err());
+    assert!(response(process("x", "/bin/x", true, "", &["00"; 33])).check(5000).is_err());
+    assert!(response(process("x", "/bin/x", true, &"00".repeat(200), &[])).check(5000).is_err());
+    assert!(response(process("x", "/bin/x", true, &"00".repeat(64), &["00:11"; 32])).check(5000).is_ok());
 }
 
 struct House {
@@ -248,7 +250,8 @@ fn house() -> House {
     let clock = Clock::manual(NOW);
     let doubts = Arc::<Mutex<Vec<Doubt>>>::default();
     let heard = doubts.clone();
-    let posture = Posture::following(&store, access, clock.clone(), move |doubt| heard.lock().unwrap().push(doubt));
+    let posture =
+        Posture::following(&store, access, clock.clone(), Config::default().posture, move |doubt| heard.lock().unwrap().push(doubt));
     let opened = ApiSession {
         token: "7b1c6f3e-0000-4000-8000-000000000000".into(),
         identity_id: identity(),

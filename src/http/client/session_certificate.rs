@@ -88,10 +88,10 @@ pub async fn create(call: Call, Body(wanted): Body<NewCertificate>) -> Result<Ma
     let issued = Csr::parse(&wanted.csr).and_then(|csr| call.holdings.authority().issue_session(&csr, call.now.seconds()));
     let issued = issued.map_err(|_| Error::Refused(Refusal::CouldNotProcessCsr))?;
     let work = {
-        let issued = issued.clone();
+        let (issued, most) = (issued.clone(), call.limits.certificates);
         move |change: &Change<'_, '_>| {
             change.find(&session)?.ok_or(Error::Unauthorized { anonymous: false })?;
-            session_certificate::add(change, &session, &issued)
+            session_certificate::add_asked(change, &session, &issued, most)
         }
     };
     let record = call.changes.run(work).await?;
