@@ -15,6 +15,9 @@ use crate::{
     store::Read,
 };
 
+/// So many numbers may stand one behind the other in a name.
+const LONGEST: u32 = 5;
+
 /// Makes an identity for whoever presents a chain, leaf first.
 ///
 /// # Errors
@@ -72,14 +75,21 @@ fn admit(change: &Change<'_, '_>, ca: &Record<Ca>, leaf: &Certificate, requested
     authenticator::add(change, wanted).map(|_| ())
 }
 
-/// The name, or else the name with a number behind it that nobody has. Many devices may share a name, so the number is not looked for
-/// one by one: doubled until it is free, then narrowed down to one whose neighbour is taken.
-fn free(tx: &Read<'_>, name: String) -> Result<String> {
-    let numbered = |number: u32| format!("{name}{number:06}");
+/// The name, or else the name with a number behind it, or with the next number behind that, as clients know it. Many devices may share a
+/// name; so after some the number behind is not looked for one by one: doubled until it is free, then narrowed down to one whose
+/// neighbour is taken.
+fn free(tx: &Read<'_>, mut name: String) -> Result<String> {
     let taken = |name: &str| tx.any::<Identity>("name", name);
+    for number in 1..=LONGEST {
+        if !taken(&name)? {
+            return Ok(name);
+        }
+        name = format!("{name}{number:06}");
+    }
     if !taken(&name)? {
         return Ok(name);
     }
+    let numbered = |number: u32| format!("{name}{number:06}");
     let (mut low, mut high) = (0, 1);
     while taken(&numbered(high))? {
         (low, high) = (high, high.saturating_mul(2));

@@ -166,6 +166,29 @@ fn a_certificate_of_another_authority_is_refused_by_what_is_wrong_with_it() {
 }
 
 #[test]
+fn certificates_under_one_name_become_identities_under_several() {
+    let (house, authority) = (House::start(), Authority::new("fleet"));
+    let ca = house.take_up(&authority);
+    let by_name = json!({
+        "name": "fleet", "isAuthEnabled": true, "isAutoCaEnrollmentEnabled": true, "isOttCaEnrollmentEnabled": true, "identityRoles": [],
+        "identityNameFormat": "[commonName]"
+    });
+    house.admin.put(&format!("/cas/{ca}"), by_name).expect(200);
+    let enroll = || {
+        let key = Key::new();
+        house.bearer(&authority.issue("truck", &key), &key).ask("POST", "/enroll?method=ca").send().expect(200);
+    };
+    (0..9).for_each(|_| enroll());
+    // The number goes behind the name that was taken, as clients know it, up to a length.
+    let numbers = ["", "000001", "000002", "000003", "000004", "000005"];
+    let longest = format!("truck{}", numbers.concat());
+    let mut expected: Vec<String> = (0..6).map(|many| format!("truck{}", numbers[..=many].concat())).collect();
+    expected.extend([1, 2, 3].map(|number| format!("{longest}{number:06}")));
+    let found = house.admin.list("/identities", "name contains \"truck\" sort by name", "").expect(200);
+    assert_eq!(found.each("name"), expected);
+}
+
+#[test]
 fn only_its_own_key_proves_an_authority() {
     let house = shared();
     let (authority, stranger) = (Authority::new("proven"), Authority::new("stranger"));
