@@ -39,20 +39,30 @@ pub fn add(change: &Change<'_, '_>, wanted: Wanted) -> Result<Record<Authenticat
     change.insert(record)
 }
 
-/// Sets the user name, the password (a PHC string), or both. Sessions that are open go on.
+/// What of a password's authenticator is to be another.
+#[derive(Default)]
+pub struct Edit {
+    pub username: Option<String>,
+    /// A PHC string.
+    pub password: Option<String>,
+    pub tags: Option<Tags>,
+}
+
+/// Sets what there is of a user name, a password and tags. Sessions that are open go on.
 ///
 /// # Errors
 /// There is no such authenticator, it is a certificate, or the user name is taken.
-pub fn set_password(change: &Change<'_, '_>, id: &Id<Authenticator>, name: Option<String>, hash: Option<String>) -> Result<()> {
+pub fn edit(change: &Change<'_, '_>, id: &Id<Authenticator>, edit: Edit) -> Result<()> {
     let mut record = change.get(id)?;
     let Credential::Updb { username, password } = &mut record.spec.credential else {
         return Err(Error::Refused(Refusal::CannotUpdateAuthenticator));
     };
-    if name.is_none() && hash.is_none() {
+    if edit.username.is_none() && edit.password.is_none() && edit.tags.is_none() {
         return Ok(());
     }
-    *username = name.unwrap_or_else(|| std::mem::take(username));
-    *password = hash.unwrap_or_else(|| std::mem::take(password));
+    *username = edit.username.unwrap_or_else(|| std::mem::take(username));
+    *password = edit.password.unwrap_or_else(|| std::mem::take(password));
+    record.tags = edit.tags.unwrap_or(record.tags);
     change.put(record)
 }
 

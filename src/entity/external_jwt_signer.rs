@@ -48,6 +48,13 @@ pub struct ExternalJwtSigner {
     pub external_auth_url: Option<String>,
 }
 
+impl ExternalJwtSigner {
+    /// The `iss` of its tokens; a blank one is none, which several may have.
+    fn issuer(&self) -> Option<&str> {
+        Some(self.issuer.as_str()).filter(|issuer| !issuer.trim().is_empty())
+    }
+}
+
 /// What the certificate says.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -71,7 +78,8 @@ impl Default for State {
 pub struct View {
     name: String,
     enabled: bool,
-    issuer: String,
+    /// Null if it was left blank.
+    issuer: Option<String>,
     audience: String,
     cert_pem: Option<String>,
     #[schemars(extend("format" = "uri"))]
@@ -94,7 +102,7 @@ impl Entity for ExternalJwtSigner {
     const FIELDS: &'static [Field<Self>] = &[
         Field::every("name", |r| (&r.spec.name).into()),
         Field::unique("fingerprint", Type::Text, |r| r.state.fingerprint.as_ref().into()),
-        Field::unique("issuer", Type::Text, |r| (&r.spec.issuer).into()),
+        Field::unique("issuer", Type::Text, |r| r.spec.issuer().into()),
         Field::unique("kid", Type::Text, |r| r.spec.kid.as_ref().into()),
         Field::plain("audience", Type::Text, |r| (&r.spec.audience).into()),
         Field::plain("certPem", Type::Text, |r| r.spec.cert_pem.as_ref().into()),
@@ -138,7 +146,7 @@ impl Entity for ExternalJwtSigner {
         Ok(View {
             name: spec.name,
             enabled: spec.enabled,
-            issuer: spec.issuer,
+            issuer: record.spec.issuer().map(Into::into),
             audience: spec.audience,
             cert_pem: spec.cert_pem,
             jwks_endpoint: spec.jwks_endpoint,

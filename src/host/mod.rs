@@ -194,7 +194,8 @@ impl Host {
             let authenticator = behind(change, &name)?;
             let policy = change.get(change.get(&authenticator.spec.identity_id)?.spec.auth_policy())?;
             policy.spec.primary.updb.check_password(&password)?;
-            change::authenticator::set_password(change, &authenticator.id, None, Some(hash))?;
+            let edit = change::authenticator::Edit { password: Some(hash), ..change::authenticator::Edit::default() };
+            change::authenticator::edit(change, &authenticator.id, edit)?;
             change.delete_linked::<ApiSession>("authenticator", authenticator.id.as_str())?;
             change::identity::enable(change, &authenticator.spec.identity_id)?;
             Ok(authenticator.spec.identity_id)

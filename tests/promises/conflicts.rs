@@ -250,6 +250,39 @@ fn what_is_taken_is_refused_by_name() {
 }
 
 #[test]
+fn what_is_left_blank_is_taken_by_nobody() {
+    let without = || {
+        let name = fresh("unnamed");
+        let body =
+            json!({ "name": name, "issuer": "", "kid": "", "audience": "overlay", "enabled": true, "jwksEndpoint": "https://idp.test" });
+        made("/external-jwt-signers", body)
+    };
+    let signers = [without(), without()];
+    for signer in signers {
+        let path = format!("/external-jwt-signers/{signer}");
+        let shown = admin().get(&path).expect(200);
+        assert!(shown.data()["issuer"].is_null() && shown.data()["kid"].is_null(), "{}", shown.text);
+        admin().delete(&path).expect(200);
+    }
+}
+
+#[test]
+fn tags_of_a_credential_are_for_administrators_to_set() {
+    let (house, name) = (shared(), fresh("tagged"));
+    let (_, owner) = house.user(&name, json!({}));
+    let own = owner.get("/current-identity/authenticators").expect(200).each("id")[0].to_owned();
+    let path = format!("/authenticators/{own}");
+    let tags = || admin().get(&path).expect(200).data()["tags"].clone();
+    admin().put(&path, json!({ "username": name, "password": PASSWORD, "tags": { "shift": "night" } })).expect(200);
+    assert_eq!(tags(), json!({ "shift": "night" }));
+    admin().patch(&path, json!({ "tags": { "shift": "day" } })).expect(200);
+    admin().patch(&path, json!({ "password": PASSWORD })).expect(200);
+    let change = json!({ "currentPassword": PASSWORD, "password": PASSWORD, "tags": { "shift": "none" } });
+    owner.patch(&format!("/current-identity{path}"), change).expect(200);
+    assert_eq!(tags(), json!({ "shift": "day" }));
+}
+
+#[test]
 fn what_others_need_stays() {
     let kept = |path: &str, field: &str, by: &str| {
         let answer = admin().delete(path);

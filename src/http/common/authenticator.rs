@@ -5,7 +5,10 @@ use serde::Deserialize;
 
 use crate::{
     authentication::login,
-    change::{Change, authenticator},
+    change::{
+        Change,
+        authenticator::{self, Edit},
+    },
     enrollment::extension::{self, Extended, Holder},
     entity::{Authenticator, Credential, Entity, FactsExt, Id, Links, Record, Tags},
     error::{Error, Refusal, Result},
@@ -64,7 +67,7 @@ pub struct AuthenticatorUpdateWithCurrent {
     #[schemars(length(min = 5, max = 100))]
     current_password: String,
     #[serde(default)]
-    #[allow(dead_code, reason = "part of the interface, and never kept")]
+    #[allow(dead_code, reason = "part of the interface, and for administrators to set")]
     tags: Tags,
 }
 
@@ -81,7 +84,7 @@ pub struct AuthenticatorPatchWithCurrent {
     #[schemars(length(min = 5, max = 100))]
     current_password: String,
     #[serde(default)]
-    #[allow(dead_code, reason = "part of the interface, and never kept")]
+    #[allow(dead_code, reason = "part of the interface, and for administrators to set")]
     tags: Tags,
 }
 
@@ -121,7 +124,7 @@ async fn set(
         if !matches!(change.get(&id)?.spec.credential, Credential::Updb { password, .. } if password == stored) {
             return Err(Error::Refused(Refusal::WrongCurrentPassword));
         }
-        authenticator::set_password(change, &id, name, hash)
+        authenticator::edit(change, &id, Edit { username: name, password: hash, tags: None })
     };
     call.changes.run(set).await.map(|()| Done)
 }

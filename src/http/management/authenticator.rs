@@ -7,7 +7,7 @@ use crate::{
     authentication::trust::{self, Judgement},
     change::{
         Change,
-        authenticator::{self, Wanted},
+        authenticator::{self, Edit, Wanted},
     },
     clock::Timestamp,
     entity::{Authenticator, Ca, Credential, FactsExt, Id, Identity, Record, Tags, authenticator::check_username},
@@ -93,11 +93,10 @@ pub struct AuthenticatorUpdate {
     #[schemars(length(min = 5, max = 100))]
     password: String,
     #[serde(default)]
-    #[allow(dead_code, reason = "part of the interface, and never kept")]
     tags: Tags,
 }
 
-/// A user name, a password, or both.
+/// A user name, a password, or both, and tags.
 #[derive(Deserialize, JsonSchema)]
 pub struct AuthenticatorPatch {
     #[serde(default)]
@@ -107,32 +106,32 @@ pub struct AuthenticatorPatch {
     #[schemars(length(min = 5, max = 100))]
     password: Option<String>,
     #[serde(default)]
-    #[allow(dead_code, reason = "part of the interface, and never kept")]
-    tags: Tags,
+    #[schemars(with = "Tags")]
+    tags: Option<Tags>,
 }
 
 /// PUT /authenticators/{id}
 pub async fn replace(call: Call, id: Id<Authenticator>, known: IfMatch, Body(new): Body<AuthenticatorUpdate>) -> Result<Done> {
-    set(call, id, known, Some(new.username), Some(new.password)).await
+    set(call, id, known, Edit { username: Some(new.username), password: Some(new.password), tags: Some(new.tags) }).await
 }
 
 /// PATCH /authenticators/{id}
 pub async fn patch(call: Call, id: Id<Authenticator>, known: IfMatch, Body(new): Body<AuthenticatorPatch>) -> Result<Done> {
-    set(call, id, known, new.username, new.password).await
+    set(call, id, known, Edit { username: new.username, password: new.password, tags: new.tags }).await
 }
 
-async fn set(call: Call, id: Id<Authenticator>, known: IfMatch, name: Option<String>, password: Option<String>) -> Result<Done> {
+/// Makes an edit of which the password is none of a hash yet.
+async fn set(call: Call, id: Id<Authenticator>, known: IfMatch, mut edit: Edit) -> Result<Done> {
     let stored = call.store.read(|tx| tx.get(&id))?;
     if stored.spec.credential.username().is_none() {
         return Err(Error::Refused(Refusal::CannotUpdateAuthenticator));
     }
-    let hash = match password {
-        Some(password) => Some(call.passwords.hash_for(&call.store, &stored.spec.identity_id, password).await?),
-        None => None,
-    };
+    if let Some(password) = edit.password {
+        edit.password = Some(call.passwords.hash_for(&call.store, &stored.spec.identity_id, password).await?);
+    }
     let work = move |change: &Change<'_, '_>| {
         known.check(change, &id)?;
-        authenticator::set_password(change, &id, name, hash)
+        authenticator::edit(change, &id, edit)
     };
     call.changes.run(work).await.map(|()| Done)
 }
