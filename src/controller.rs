@@ -24,7 +24,7 @@ use crate::{
     entity::Author,
     error::Error,
     host::{Command, Host, socket},
-    http::{self, Descriptions, Front, Interfaces, Limits, Listener, Services},
+    http::{self, Descriptions, Front, Interfaces, Limits, Listener, Patience, Services},
     maintenance::{self, Background, Maintenance, Schedule, Scrub},
     network::Network,
     pki::{self, Files, Holdings},
@@ -247,7 +247,8 @@ fn listener(socket: TcpListener, tls: rustls::ServerConfig, http: &config::Http)
         client_timeout: http.client_timeout.duration(),
         handshake_timeout: http.handshake_timeout.duration(),
         keep_alive: http.keep_alive.duration(),
-        unread_timeout: http.unread_timeout.duration(),
+        // What is a little too long is read, to be told so.
+        patience: Patience { head: 2 * http.max_head_bytes, answers: http.max_unread, time: http.unread_timeout.duration() },
         connections: http.max_connections,
         handshakes: http.max_handshakes,
     }

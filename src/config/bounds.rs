@@ -40,6 +40,7 @@ impl Config {
             within("http.handshake-timeout", http.handshake_timeout, second..=minute),
             within("http.keep-alive", http.keep_alive, second..=hour),
             within("http.unread-timeout", http.unread_timeout, second..=Span::minutes(10)),
+            within("http.max-unread", http.max_unread, 100..=65_536),
             within("http.max-connections", http.max_connections, 16..=1_000_000),
             within("http.max-handshakes", http.max_handshakes, 16..=1_000_000),
             within("http.max-requests", http.max_requests, 16..=65_536),

@@ -88,6 +88,8 @@ pub struct Http {
     pub handshake_timeout: Span,
     pub keep_alive: Span,
     pub unread_timeout: Span,
+    /// Answers on one connection of HTTP/2.
+    pub max_unread: usize,
     pub max_connections: usize,
     pub max_handshakes: usize,
     pub max_requests: usize,
@@ -237,6 +239,7 @@ impl Default for Config {
                 handshake_timeout: Span::seconds(5),
                 keep_alive: Span::seconds(60),
                 unread_timeout: Span::seconds(30),
+                max_unread: 1000,
                 max_connections: 20_000,
                 max_handshakes: 4096,
                 max_requests: 2048,

@@ -78,7 +78,7 @@ impl Default for State {
 pub struct View {
     name: String,
     enabled: bool,
-    /// Null if it was left blank.
+    /// The `iss` of its tokens; null if it was left blank.
     issuer: Option<String>,
     audience: String,
     cert_pem: Option<String>,

@@ -11,7 +11,7 @@ use std::{
     },
 };
 
-use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder, http::StatusCode, web};
+use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder, body::BoxBody, http::StatusCode, web};
 use futures_util::{FutureExt, StreamExt};
 use tracing::Instrument;
 
@@ -23,6 +23,7 @@ use super::{
     call::{Call, Peer},
     cors, docs, error,
     header::Header,
+    line::Line,
     media,
     operation::JSON,
     preview,
@@ -116,7 +117,11 @@ pub async fn serve(request: HttpRequest, payload: web::Payload, front: web::Data
     }
     let reply = result.unwrap_or_else(|fault| span.in_scope(|| error::reply(&fault, &id)));
     span.in_scope(|| tracing::debug!(status = reply.status, "answered"));
-    send(&request, services, reply, known.as_deref())
+    let answer = send(&request, services, reply, known.as_deref());
+    match request.conn_data::<Line>() {
+        Some(line) => answer.map_body(|_, body| BoxBody::new(line.carry(body))),
+        None => answer,
+    }
 }
 
 fn peer(request: &HttpRequest) -> Peer {

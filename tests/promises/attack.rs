@@ -10,7 +10,7 @@ use serde_json::{Value as Json, json};
 
 use crate::{
     factors::{Manner, endpoint, locking_in, signer},
-    harness::{Answer, Caller, House, Key, PASSWORD, Watch, Wire, fresh, shared},
+    harness::{Answer, Caller, House, Key, PASSWORD, Watch, Wire, asking_for, frame, fresh, shared},
 };
 
 /// A controller with narrow bounds and short patience.
@@ -58,6 +58,7 @@ fn too_many_requests_are_sent_away_and_slow_ones_ended() {
     for mut wire in slow {
         let (told, _) = wire.read();
         assert!(told.starts_with("HTTP/1.1 408") && told.contains("\"REQUEST_TIMEOUT\""), "{told}");
+        assert!(told.contains("retry-after: "), "{told}");
     }
     house.admin.get(&format!("/identities/{id}")).expect(200);
 }
@@ -154,6 +155,31 @@ fn whoever_does_not_read_is_cut_off() {
     thread::sleep(Duration::from_secs(4));
     let (told, closed) = wire.read();
     assert!(closed && told.len() < 8 * whole, "{} of {} bytes", told.len(), 8 * whole);
+}
+
+#[test]
+fn a_head_of_http_2_that_does_not_end_is_cut_off() {
+    let mut wire = Wire::multiplexed(&narrow().admin, 65_535);
+    // A value that is announced with 15 MiB, in parts.
+    wire.send(&frame(1, 1, 1, b"\x82\x87\x84\x41\x02it\x00\x01a\x7f\x81\xff\xbf\x07")).unwrap();
+    let sent = (0..100).take_while(|_| wire.send(&frame(9, 0, 1, &[b'z'; 4096])).is_ok()).count();
+    assert!(wire.read().1, "{sent} parts were taken");
+}
+
+#[test]
+fn whoever_takes_no_answers_of_http_2_is_cut_off_and_nobody_else() {
+    let (house, ping) = (narrow(), frame(6, 0, 0, &[7; 8]));
+    let [mut takes, mut leaves] = [65_535, 0].map(|window| Wire::multiplexed(&house.admin, window));
+    for wire in [&mut takes, &mut leaves] {
+        wire.send(&asking_for("/version", 1)).unwrap();
+    }
+    thread::sleep(Duration::from_millis(2500));
+    takes.socket().set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+    takes.send(&[ping.clone(), asking_for("/version", 3)].concat()).unwrap();
+    let (told, closed) = takes.read();
+    assert!(told.matches("apiVersions").count() == 2 && !closed, "{told}");
+    drop(leaves.send(&ping));
+    assert!(leaves.read().1);
 }
 
 /// What an answer tells of somebody: everything but what is different each time.

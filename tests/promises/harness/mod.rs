@@ -29,7 +29,7 @@ pub use house::{House, PASSWORD, listed, trusting};
 pub use judge::interface;
 pub use program::{Program, command};
 pub use secrets::Watch;
-pub use wire::Wire;
+pub use wire::{Wire, asking_for, frame};
 
 /// The controller of all tests that only look at records of their own.
 pub fn shared() -> &'static House {
