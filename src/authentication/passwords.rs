@@ -6,6 +6,7 @@
 use std::{
     sync::{
         Arc, Mutex, PoisonError,
+        atomic::{AtomicU8, Ordering},
         mpsc::{Receiver, SyncSender, TrySendError, sync_channel},
     },
     thread,
@@ -13,8 +14,8 @@ use std::{
 
 use scrypt::{
     Params, Scrypt,
-    password_hash::{self, PasswordHasher, PasswordVerifier},
-    phc::{ALG_ID, Output, PasswordHash, Salt},
+    password_hash::{PasswordHasher, PasswordVerifier},
+    phc::PasswordHash,
 };
 use tokio::sync::oneshot;
 
@@ -44,7 +45,8 @@ pub struct Passwords {
     wrong: Arc<WrongPasswords>,
     jobs: SyncSender<Job>,
     scrypt: Scrypt,
-    decoy: Arc<str>,
+    /// The highest cost of a hash that was seen, or will be made.
+    costliest: Arc<AtomicU8>,
 }
 
 impl Passwords {
@@ -56,7 +58,6 @@ impl Passwords {
         let config::Passwords { slots, queue, cost, remembered } = *settings;
         let params = Params::new(cost, BLOCKS, LANES).map_err(|e| Error::Internal(format!("the cost of passwords: {e}")))?;
         let scrypt = Scrypt::new_with_params(params);
-        let decoy = decoy(params).map_err(|e| Error::Internal(format!("a password hash: {e}")))?;
         let (jobs, inbox) = sync_channel(queue);
         let inbox = Arc::new(Mutex::new(inbox));
         for _ in 0..slots {
@@ -64,7 +65,8 @@ impl Passwords {
             let spawned = thread::Builder::new().name("passwords".into()).spawn(move || work_off(&inbox));
             spawned.map_err(|e| Error::Internal(format!("a thread for passwords: {e}")))?;
         }
-        Ok(Self { wrong: Arc::new(WrongPasswords::new(remembered)), jobs, scrypt, decoy })
+        let (wrong, costliest) = (Arc::new(WrongPasswords::new(remembered)), Arc::new(AtomicU8::new(cost)));
+        Ok(Self { wrong, jobs, scrypt, costliest })
     }
 
     /// The text to store for a new password of an identity, in the PHC string format. Every password that a request sets comes through here.
@@ -82,17 +84,13 @@ impl Passwords {
         self.queued(move || hashed(&scrypt, &password)).await?
     }
 
-    /// Whether a password is the one stored. Without a stored one it takes as long and is wrong, so that nobody learns from the time
-    /// which user names exist.
+    /// Whether a password is the one stored. It takes as long where none is.
     ///
     /// # Errors
     /// The queue is full.
     pub async fn verify(&self, password: String, stored: Option<String>) -> Result<bool> {
-        let (scrypt, known) = (self.scrypt, stored.is_some());
-        let text = stored.unwrap_or_else(|| self.decoy.to_string());
-        let fits =
-            self.queued(move || PasswordHash::new(&text).is_ok_and(|hash| scrypt.verify_password(password.as_bytes(), &hash).is_ok()));
-        Ok(fits.await? && known)
+        let costliest = self.costliest.clone();
+        self.queued(move || compared(&password, stored.as_deref(), &costliest)).await
     }
 
     /// Notes whether a password of an identity was right. `most`: so many wrong ones in a row are too many; 0 for any number.
@@ -141,18 +139,28 @@ fn work_off(inbox: &Mutex<Receiver<Job>>) {
     }
 }
 
-/// What is compared where no hash is stored. It costs what any costs, and fits no password that could be found.
-fn decoy(params: Params) -> password_hash::Result<Arc<str>> {
+/// Whether a password is the one stored. It takes what the costliest hash takes that was seen so far, whichever is stored or none: nobody
+/// learns from the time which user names exist, also not where some hashes are of before the cost was changed.
+fn compared(password: &str, stored: Option<&str>, costliest: &AtomicU8) -> bool {
+    let hash = stored.and_then(|text| PasswordHash::new(text).ok());
+    let cost = hash.as_ref().and_then(|hash| Params::try_from(hash).ok()).map(|params| params.log_n());
+    let known = cost.unwrap_or_default();
+    let costliest = costliest.fetch_max(known, Ordering::Relaxed).max(known);
+    let right = hash.is_some_and(|hash| Scrypt::default().verify_password(password.as_bytes(), &hash).is_ok());
+    match cost {
+        // Each cost is twice the one before, so these together make up for what the stored hash took less.
+        Some(cost) => (cost..costliest).for_each(|less| waste(password, less)),
+        None => waste(password, costliest),
+    }
+    right
+}
+
+/// Does what a hash of this cost takes, for nothing.
+fn waste(password: &str, cost: u8) {
     const SALT: [u8; 16] = [0; 16];
-    const HASH: [u8; 32] = [0; 32];
-    let hash = PasswordHash {
-        algorithm: ALG_ID,
-        version: None,
-        params: params.try_into()?,
-        salt: Some(Salt::new(&SALT)?),
-        hash: Some(Output::new(&HASH)?),
-    };
-    Ok(hash.to_string().into())
+    let mut output = [0; 32];
+    let made = Params::new(cost, BLOCKS, LANES).map(|params| scrypt::scrypt(password.as_bytes(), &SALT, &params, &mut output));
+    let _ = std::hint::black_box((made, output));
 }
 
 fn hashed(scrypt: &Scrypt, password: &str) -> Result<String> {

@@ -1,6 +1,6 @@
 //! What lets somebody in must still stand when the session opens, and an authority takes its sessions with it; guessing gets nobody in.
 
-use std::thread;
+use std::{thread, time::Instant};
 
 use overkeep::{
     authentication::{Passwords, Tally},
@@ -131,6 +131,28 @@ fn a_right_guess_among_too_many_wrong_ones_is_none() {
     assert_eq!(guess(true), Tally::Right);
     assert!((0..100).all(|_| passwords.tally(&ann, false, 0, now) == Tally::Wrong), "no number is too many where there is no limit");
     assert_eq!(passwords.tally(&ann, true, 3, now), Tally::Right);
+}
+
+#[test]
+fn a_hash_of_before_the_cost_was_changed_gives_nobody_away() {
+    let at = |cost: u8| Passwords::new(&config::Passwords { cost, ..Config::default().passwords }).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let (cheap, dear) = (at(10).hash_now(PASSWORD).unwrap(), at(14).hash_now(PASSWORD).unwrap());
+    let now = at(12);
+    let takes = |stored: Option<&str>| {
+        let once = || {
+            let begun = Instant::now();
+            assert!(!runtime.block_on(now.verify("not the password".into(), stored.map(str::to_owned))).unwrap());
+            begun.elapsed()
+        };
+        (0..5).map(|_| once()).min().unwrap().as_secs_f64()
+    };
+    // Each is four times, or a quarter of, what a hash of today takes.
+    for known in [&cheap, &dear, &cheap] {
+        let (known, unknown) = (takes(Some(known)), takes(None));
+        assert!((0.5..2.0).contains(&(known / unknown)), "{known} s against {unknown} s");
+    }
+    assert!(runtime.block_on(now.verify(PASSWORD.into(), Some(cheap))).unwrap());
 }
 
 #[test]
