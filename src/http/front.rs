@@ -19,7 +19,7 @@ use super::{
     Interfaces,
     answer::{Content, Reply},
     body::{self, Incoming},
-    bounds::{Gate, within},
+    bounds::{Gate, Place, within},
     call::{Call, Peer},
     cors, docs, error,
     header::Header,
@@ -102,11 +102,11 @@ pub async fn serve(request: HttpRequest, payload: web::Payload, front: web::Data
         if let Some(reply) = plain(&request, request.uri().path(), services) {
             return reply;
         }
-        let _place = front.gate.admit(&request)?;
+        let place = front.gate.admit(&request)?;
         let bearer = bearer(&request);
         let caller = resolve(&request, bearer.as_deref(), services).await;
         known = caller.as_ref().ok().and_then(Option::as_ref).cloned();
-        answer(&request, payload, &front, caller, bearer).await
+        answer(&request, payload, &front, place, caller, bearer).await
     };
     let guarded = std::panic::AssertUnwindSafe(work).catch_unwind();
     let result = guarded.instrument(span.clone()).await.unwrap_or_else(|_| Err(Error::Internal("a panic while answering".into())));
@@ -147,6 +147,7 @@ async fn answer(
     request: &HttpRequest,
     payload: web::Payload,
     front: &Front,
+    place: Place,
     caller: Result<Option<Arc<Caller>>>,
     bearer: Option<Arc<str>>,
 ) -> Result<Reply> {
@@ -160,7 +161,7 @@ async fn answer(
     acceptable(request, row)?;
     preview::refuse_elsewhere(row, request.uri().query().unwrap_or_default())?;
     let limits = &front.services.limits;
-    let body = within(limits.time, Refusal::TooSlow, payload_of(payload, row, limits.body_of(row))).await?;
+    let (body, _place) = front.gate.body(place, limits.time, payload_of(payload, row, limits.body_of(row))).await?;
     taken(request, row, &body)?;
     let shape = row.operation.body.as_ref();
     let parameters = &row.operation.parameters;

@@ -21,8 +21,14 @@ const FLOORS: [&[&str]; 10] = [
 ];
 
 /// Crates that only these rooms may name: what a room does not know (section "who knows what" of the design).
-const KNOWN_TO: [(&str, &[&str]); 4] =
-    [("redb", &["store"]), ("actix_web", &["http", "controller"]), ("jsonschema", &["schema"]), ("rcgen", &["pki"])];
+const KNOWN_TO: [(&str, &[&str]); 6] = [
+    ("redb", &["store"]),
+    ("actix_web", &["http", "controller"]),
+    ("actix_http", &["http"]),
+    ("actix_server", &["http"]),
+    ("jsonschema", &["schema"]),
+    ("rcgen", &["pki"]),
+];
 
 fn floor(room: &str) -> usize {
     FLOORS.iter().position(|rooms| rooms.contains(&room)).unwrap_or_else(|| panic!("the room `{room}` stands on no floor: name one here"))
