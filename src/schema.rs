@@ -149,8 +149,17 @@ fn named(path: String) -> String {
     if path.is_empty() { "(root)".into() } else { path }
 }
 
-fn shown(value: &Json) -> String {
-    shortened(&value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+/// A value as errors repeat it: texts without quotes, lists without commas, and no more than the beginning.
+pub fn shown(value: &Json) -> String {
+    shortened(&text(value))
+}
+
+fn text(value: &Json) -> String {
+    match value {
+        Json::String(text) => text.clone(),
+        Json::Array(items) => format!("[{}]", items.iter().map(text).collect::<Vec<_>>().join(" ")),
+        other => other.to_string(),
+    }
 }
 
 fn shortened(text: &str) -> String {

@@ -11,6 +11,7 @@ use crate::{
     error::{Error, Result},
     pki::Certificate,
     query::Value,
+    schema,
 };
 
 /// A JSON object that we keep as it is: application data, config data, a schema.
@@ -61,7 +62,7 @@ impl Document {
 fn scalars(map: &Map<String, Json>, field: &str) -> Result<()> {
     match map.iter().find(|(_, value)| value.is_array() || value.is_object()) {
         Some((key, value)) => {
-            Err(Error::invalid(format!("{field}.{key}"), "must be a text, a number, a boolean or null", value.to_string()))
+            Err(Error::invalid(format!("{field}.{key}"), "must be a text, a number, a boolean or null", schema::shown(value)))
         }
         None => Ok(()),
     }

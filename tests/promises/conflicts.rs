@@ -178,6 +178,23 @@ fn what_breaks_a_rule_of_its_kind_is_refused_by_name() {
 }
 
 #[test]
+fn what_is_wrong_is_repeated_as_clients_know_it() {
+    let once = json!({ "type": "object", "properties": { "hosts": { "type": "array", "uniqueItems": true } } });
+    let once = made("/config-types", json!({ "name": fresh("type"), "schema": once }));
+    let config = |data: Json| json!({ "name": fresh("config"), "configTypeId": once, "data": data });
+    for (path, body, value) in [
+        ("/configs", config(json!({ "hosts": ["a", "a"] })), "[a a]"),
+        ("/configs", config(json!(["a", 1, [true]])), "[a 1 [true]]"),
+        ("/services", sample("services", json!({ "tags": { "a": ["b", "c"] } })), "[b c]"),
+        ("/services", sample("services", json!({ "maxIdleTimeMillis": -5 })), "-5"),
+    ] {
+        let answer = send("POST", path, &body).refused(400, "COULD_NOT_VALIDATE", "");
+        assert_eq!(answer.json["error"]["cause"]["value"], value, "{}", answer.text);
+    }
+    admin().delete(&format!("/config-types/{once}")).expect(200);
+}
+
+#[test]
 fn what_a_patch_leaves_out_of_something_new_is_refused_by_name() {
     let mut all = Differences::default();
     let ca = format!("/cas/{}", made("/cas", sample("cas", json!({ "externalIdClaim": null }))));
