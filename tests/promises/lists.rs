@@ -305,6 +305,20 @@ fn what_is_wanted_whole_is_there_from_any_place_but_as_clients_know_it() {
     assert!(asked("limit=-1&sort=name&offset=1").is_empty());
 }
 
+#[test]
+fn a_list_of_services_by_roles_is_about_nobody_in_particular() {
+    let house = House::start();
+    let id = house.service("web", json!({ "roleAttributes": ["front"] }));
+    let first = |query: &str| house.admin.get(&format!("/services?{query}")).expect(200).data()[0].clone();
+    let (whole, by_roles) = (first(""), first("roleFilter=%23front"));
+    assert_eq!(by_roles["id"], id);
+    assert_eq!(whole["permissions"], json!(["Invalid"]));
+    for (name, value) in whole.as_object().unwrap() {
+        let is_of_somebody = ["config", "permissions", "postureQueries"].contains(&name.as_str());
+        assert_eq!(by_roles[name], if is_of_somebody { Json::Null } else { value.clone() }, "{name}");
+    }
+}
+
 /// A list as somebody sees it, from every side.
 #[track_caller]
 fn shows(caller: &Caller, path: &str, expected: &[&str]) {

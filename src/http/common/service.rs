@@ -31,22 +31,22 @@ pub type ServiceDetail = Detail<SeenService>;
 #[schemars(rename = "ServiceDetail")]
 pub struct SeenService {
     #[serde(flatten)]
-    of: <Service as Entity>::View,
+    pub of: <Service as Entity>::View,
     #[serde(flatten)]
-    usage: Usage,
+    pub usage: Usage,
 }
 
 /// What a service is for the one who asks.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Usage {
+pub struct Usage {
     /// Settings by name of config type: those of the service, replaced by those made for the identity alone.
     #[schemars(with = "BTreeMap<String, BTreeMap<String, serde_json::Value>>")]
-    config: BTreeMap<String, Document>,
+    pub config: BTreeMap<String, Document>,
     /// `Bind`, `Dial`, or `Invalid` for an administrator who may neither.
-    permissions: Vec<PolicyType>,
+    pub permissions: Vec<PolicyType>,
     /// The posture checks behind each right, by policy.
-    posture_queries: Vec<PostureQueries>,
+    pub posture_queries: Vec<PostureQueries>,
 }
 
 /// Which rights somebody has to a service.

@@ -16,7 +16,7 @@ use crate::{
         answer::{Page, Tagged},
         argument::{Query, entity_tag},
         call::Call,
-        common::service::{ServiceDetail, Viewer},
+        common::service::{SeenService, ServiceDetail, Usage, Viewer},
         envelope::{Detail, detail as seen},
         verbs::{Listing, RoleFilter, of_ids, page},
     },
@@ -40,7 +40,7 @@ pub struct ServiceListing {
 }
 
 /// GET /services
-pub async fn list(call: Call, Query(wanted): Query<ServiceListing>) -> Result<Page<ServiceDetail>> {
+pub async fn list(call: Call, Query(wanted): Query<ServiceListing>) -> Result<Page<Plain>> {
     let (access, posture, caller) = (call.access.clone(), call.posture.clone(), call.caller()?.clone());
     let own = call.evidence()?;
     call.store
@@ -56,12 +56,18 @@ pub async fn list(call: Call, Query(wanted): Query<ServiceListing>) -> Result<Pa
             let viewer = Viewer::new(tx, &access, evidence, identity, &types)?;
             // Somebody else's list has what that one sees in it, and no more.
             let usable = other.as_ref().filter(|other| !other.is_admin()).map(|_| viewer.usable());
-            let ids = match (usable, wanted.roles.ids(&access, Subject::Service)?) {
+            let by_roles = wanted.roles.ids(&access, Subject::Service)?;
+            let is_by_roles = by_roles.is_some();
+            let ids = match (usable, by_roles) {
                 (Some(usable), Some(ids)) => Some(ids.into_iter().filter(|id| usable.binary_search(id).is_ok()).collect()),
                 (some, others) => some.or(others),
             };
             let scope = ids.as_deref().map_or(Scope::All, of_ids);
-            page::<Service, _>(tx, &wanted.listing, scope, |record| viewer.see(record))
+            // Clients know a list by roles as one that is about nobody in particular.
+            let show = |record: &_| {
+                if is_by_roles { plain(record, tx) } else { Ok(Detail::new(record, viewer.see(record)?.view.into())) }
+            };
+            page::<Service, _>(tx, &wanted.listing, scope, show)
         })
         .await
 }
@@ -113,7 +119,7 @@ impl RightListing {
     }
 }
 
-/// A service as lists below other records show it: what it is for a caller stays null, because they are about nobody in particular.
+/// A service as lists show it. By roles and below other records, what it is for a caller stays null: these are about nobody in particular.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ListedService")]
@@ -127,6 +133,13 @@ pub struct Listed {
 }
 
 type Plain = Detail<Listed>;
+
+impl From<SeenService> for Listed {
+    fn from(SeenService { of, usage }: SeenService) -> Self {
+        let Usage { config, permissions, posture_queries } = usage;
+        Self { of, config: Some(config), permissions: Some(permissions), posture_queries: Some(posture_queries) }
+    }
+}
 
 fn plain(record: &Record<Service>, tx: &Read<'_>) -> Result<Plain> {
     let of = Service::view(record, tx)?;
