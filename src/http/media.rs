@@ -1,15 +1,19 @@
 //! Media types, as far as the `accept` header speaks of them (RFC 9110 section 12.5.1).
 
+use std::cmp::Reverse;
+
 /// Whether a media range such as `text/*;q=0.5` covers a media type.
 pub fn covers(range: &str, media: &str) -> bool {
     specificity(range, media).is_some()
 }
 
-/// The offered media type that fits an `accept` header best: by weight, then by how exactly it is named, then in the order given.
+/// The offered media type that fits an `accept` header best: by weight, then by how exactly it is named, then in the order of the header,
+/// in which client libraries say what they read best, and at last in the order given.
 pub fn best(accept: &str, offered: &[&'static str]) -> Option<&'static str> {
-    let rank = |media: &str| accept.split(',').filter_map(|range| specificity(range, media).map(|exact| (weight(range), exact))).max();
+    let fits = |(at, range): (usize, &str), media: &str| specificity(range, media).map(|exact| (weight(range), exact, Reverse(at)));
+    let rank = |media: &str| accept.split(',').enumerate().filter_map(|range| fits(range, media)).max();
     let ranked = offered.iter().rev().filter_map(|media| rank(media).map(|rank| (rank, *media)));
-    ranked.filter(|((weight, _), _)| *weight > 0).max_by_key(|(rank, _)| *rank).map(|(_, media)| media)
+    ranked.filter(|((weight, ..), _)| *weight > 0).max_by_key(|(rank, _)| *rank).map(|(_, media)| media)
 }
 
 /// How exactly a range names a media type that it covers.

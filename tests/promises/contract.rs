@@ -63,6 +63,28 @@ fn clients_are_told_where_each_interface_is() {
 }
 
 #[test]
+fn a_description_comes_in_the_form_that_is_liked_best() {
+    let form = |accepted: &[&str]| {
+        let nobody = shared().nobody();
+        let asking = nobody.ask("GET", "/specs/edge-client/spec");
+        let asking = accepted.iter().fold(asking, |asking, line| asking.header("accept", line));
+        asking.send().expect(200).header("content-type").to_owned()
+    };
+    for (accepted, media) in [
+        (&["application/json"][..], "application/json"),
+        (&["text/yaml"], "text/yaml"),
+        (&["*/*"], "text/yaml"),
+        (&["text/*, application/json"], "application/json"),
+        (&["application/json;q=0.5, text/yaml;q=0.4"], "application/json"),
+        // Client libraries name each in a line of its own, the one first that they read best.
+        (&["application/json", "text/yaml"], "application/json"),
+        (&["text/yaml", "application/json"], "text/yaml"),
+    ] {
+        assert_eq!(form(accepted), media, "{accepted:?}");
+    }
+}
+
+#[test]
 fn every_row_is_described_and_everything_described_is_a_row() {
     for (base, file) in DOCUMENTS {
         let interface = interface(base);
