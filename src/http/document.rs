@@ -150,7 +150,7 @@ fn responses(row: &Row, error: &Json) -> Json {
     statuses.extend([429, 431, 503]);
     for status in statuses {
         let mut response = refusal(meaning(status));
-        if let (429 | 503, Some(response)) = (status, response.as_object_mut()) {
+        if let (408 | 429 | 503, Some(response)) = (status, response.as_object_mut()) {
             response.insert("headers".into(), Header::references([Header::RetryAfter]));
         }
         responses.insert(status.to_string(), response);
@@ -170,7 +170,7 @@ fn meaning(status: u16) -> &'static str {
         400 => "The request breaks a rule; the cause names the field.",
         401 => "No session, an ended one, or one without the permission.",
         404 => "There is no such record.",
-        408 => "The body did not arrive in time.",
+        408 => "The body did not arrive in time, or not before too many others were on their way.",
         409 => "The state of the record does not allow it.",
         412 => "The record has changed since it was read; the answer to a GET carries the tag of what it is now.",
         413 => "The body is larger than this controller takes.",
