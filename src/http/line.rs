@@ -2,15 +2,15 @@
 //! leaves unread, and for how long.
 //!
 //! HTTP/1.1 has one answer at a time and heads that its library bounds, and the kernel notices who takes nothing (`server.rs`). With HTTP/2
-//! a client can take all that the kernel sends and yet leave every answer where it is. So a connection is read through [`Guarded`], each
+//! a client can take all that the kernel sends and yet leave every answer where it is. So what is read goes past [`Line`] and [`Heads`], each
 //! answer goes out as [`Unread`], and where it becomes too much the connection is cut off, with all that waits on it.
-//! Not here: requests that are worked on (`bounds.rs`). Invariant: an answer is known to its [`Line`] until its body is gone.
+//! Not here: who reads (`connection.rs`), requests that are worked on (`bounds.rs`). Invariant: an answer is known to its [`Line`] until its
+//! body is gone.
 
 use std::{
     cell::RefCell,
     collections::HashMap,
     error::Error as StdError,
-    io,
     pin::Pin,
     rc::Rc,
     task::{Context, Poll, ready},
@@ -21,7 +21,6 @@ use actix_web::{
     body::{BodySize, BoxBody, MessageBody},
     web::Bytes,
 };
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Answers are handed out in parts of so many bytes: whether a client takes anything shows from one to the next.
 const PART: usize = 16 << 10;
@@ -72,7 +71,7 @@ impl Line {
     }
 
     /// Whether the client leaves too much where it is.
-    fn is_left(&self) -> bool {
+    pub fn is_left(&self) -> bool {
         let mut waiting = self.0.borrow_mut();
         let Waiting { patience, answers, looked, .. } = &mut *waiting;
         if answers.len() > patience.answers {
@@ -124,65 +123,8 @@ impl Drop for Unread {
     }
 }
 
-/// A connection that is read only as long as nothing on it is too much. One of HTTP/1.1 is read as it is.
-pub struct Guarded<T> {
-    pub stream: T,
-    /// Of HTTP/2.
-    watched: Option<(Line, Heads)>,
-}
-
-impl<T> Guarded<T> {
-    /// A connection of HTTP/1.1.
-    pub fn plain(stream: T) -> Self {
-        Self { stream, watched: None }
-    }
-
-    /// A connection of HTTP/2.
-    pub fn watched(stream: T, patience: Patience) -> Self {
-        Self { stream, watched: Some((Line::new(patience), Heads::new(patience.head))) }
-    }
-
-    /// What is on its way on it, if that is watched.
-    pub fn line(&self) -> Option<&Line> {
-        self.watched.as_ref().map(|(line, _)| line)
-    }
-}
-
-impl<T: AsyncRead + Unpin> AsyncRead for Guarded<T> {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let this = self.get_mut();
-        let cut = |reason: &str| Poll::Ready(Err(io::Error::new(io::ErrorKind::ConnectionAborted, reason)));
-        if this.line().is_some_and(Line::is_left) {
-            return cut("answers are left unread");
-        }
-        let known = buf.filled().len();
-        ready!(Pin::new(&mut this.stream).poll_read(cx, buf))?;
-        let new = buf.filled().get(known..).unwrap_or_default();
-        let ends = this.watched.as_mut().is_none_or(|(_, heads)| heads.take(new));
-        if ends { Poll::Ready(Ok(())) } else { cut("the head of a request does not end") }
-    }
-}
-
-impl<T: AsyncWrite + Unpin> AsyncWrite for Guarded<T> {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().stream).poll_write(cx, buf)
-    }
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_flush(cx)
-    }
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
-    }
-    fn poll_write_vectored(self: Pin<&mut Self>, cx: &mut Context<'_>, bufs: &[io::IoSlice<'_>]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().stream).poll_write_vectored(cx, bufs)
-    }
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-}
-
 /// Follows the frames of a client (RFC 9113, section 4.1) and adds up those that make one head: HEADERS, and the CONTINUATIONs behind it.
-struct Heads {
+pub struct Heads {
     /// Bytes to pass over until the next frame begins: at first the preface (section 3.4).
     ahead: usize,
     /// What has come of the 9 bytes that a frame begins with.
@@ -197,12 +139,13 @@ impl Heads {
     const HEADERS: u8 = 1;
     const CONTINUATION: u8 = 9;
 
-    fn new(most: usize) -> Self {
+    /// Of a client that has said nothing yet; no head may have more bytes.
+    pub fn new(most: usize) -> Self {
         Self { ahead: Self::PREFACE, begun: Vec::with_capacity(Self::BEGINNING), head: 0, most }
     }
 
     /// Takes what was read next. Says whether no head is too long.
-    fn take(&mut self, mut bytes: &[u8]) -> bool {
+    pub fn take(&mut self, mut bytes: &[u8]) -> bool {
         while !bytes.is_empty() {
             let wanted = if self.ahead > 0 { self.ahead } else { Self::BEGINNING - self.begun.len() };
             let (part, rest) = bytes.split_at(wanted.min(bytes.len()));

@@ -17,6 +17,7 @@ mod bounds;
 mod call;
 mod client;
 mod common;
+mod connection;
 mod cors;
 mod descriptions;
 mod docs;
@@ -38,6 +39,7 @@ mod sample;
 mod sentences;
 mod server;
 mod services;
+mod target;
 mod verbs;
 
 pub use bounds::Limits;

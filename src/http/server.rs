@@ -26,8 +26,9 @@ use rustix::{
 
 use super::{
     call::Peer,
+    connection::Guarded,
     front::{self, Front},
-    line::{Guarded, Patience},
+    line::Patience,
 };
 
 /// A socket that is bound, and how to treat whoever comes.

@@ -16,8 +16,9 @@ use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, PeerMis
 use std::fmt;
 use std::sync::Arc;
 
-/// Application protocols, the preferred one first (RFC 7301).
-const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
+/// Application protocols, the preferred one first (RFC 7301): targets of requests that are not quite as they should be are taken with
+/// HTTP/1.1 alone.
+const PROTOCOLS: [&[u8]; 2] = [b"http/1.1", b"h2"];
 
 /// The leaf that a listener shows, replaceable while it runs. Connections that are open keep the one they began with.
 pub struct ServerLeaf(ArcSwap<CertifiedKey>);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value as Json, json};
 
-use crate::harness::{Answer, Base, Caller, House, Key, PASSWORD, encoded, interface};
+use crate::harness::{Answer, Base, Caller, House, Key, PASSWORD, Wire, encoded, interface};
 
 /// Ids by the names they have here.
 type Ids = BTreeMap<&'static str, String>;
@@ -303,6 +303,27 @@ fn what_is_wanted_whole_is_there_from_any_place_but_as_clients_know_it() {
     assert_eq!(asked("limit=-1&offset=1").len(), 2, "without an order the rest is there");
     // What clients know of this one way to ask.
     assert!(asked("limit=-1&sort=name&offset=1").is_empty());
+}
+
+#[test]
+fn a_filter_may_come_with_its_quotation_marks_as_they_are() {
+    let house = House::start();
+    let (admin, name) = (&house.admin, "a<b>é");
+    let id = house.service(name, json!({}));
+    let mut wire = Wire::to(admin);
+    let token = admin.token.as_deref().unwrap();
+    let head = format!("host: it\r\nzt-session: {token}\r\n");
+    let body = r#"{"tags":{"GET /\" HTTP/1.1":"\"<>"}}"#;
+    let path = format!("/edge/management/v1/services/{id}?x=\"");
+    let write = format!("PATCH {path} HTTP/1.1\r\n{head}content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+    let look = format!("GET /edge/management/v1/services?filter=name=\"{name}\" HTTP/1.1\r\n{head}connection: close\r\n\r\n");
+    wire.send(format!("{write}{look}").as_bytes()).unwrap();
+    let (told, _) = wire.read();
+    let answers: Vec<&str> = told.split("HTTP/1.1 ").collect();
+    assert!(answers.len() == 3 && answers[1].starts_with("200") && answers[2].starts_with("200"), "{told}");
+    assert!(answers[2].contains(&id) && answers[2].contains(r#""totalCount":1"#), "{told}");
+    let tags = admin.get(&format!("/services/{id}")).expect(200).data()["tags"].clone();
+    assert_eq!(tags, json!({ "GET /\" HTTP/1.1": "\"<>" }), "the body is as it was sent");
 }
 
 #[test]

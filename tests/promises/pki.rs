@@ -731,14 +731,14 @@ fn any_certificate_is_let_in_whose_key_the_client_holds() {
     let stranger = std::fs::read_to_string(desk.key("stranger", P256)).unwrap();
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
         let meet = |shown: Option<(&Certificate, &str)>| handshake(&config, &material.root.certificate, version, shown);
-        assert_eq!(meet(None), Ok([String::new(), own.clone(), "h2".into()]));
+        assert_eq!(meet(None), Ok([String::new(), own.clone(), "http/1.1".into()]));
         for kind in [P256, P384, RSA, ED25519] {
             let file = desk.key("k", kind);
             let (csr, key) = (desk.csr(&file, "/CN=x", &[]), std::fs::read_to_string(&file).unwrap());
             let expired = client(&authority, &csr, Validity { not_before: 0, not_after: 1 });
             let self_signed = Certificate::only(&desk.openssl(&["req", "-x509", "-new", "-key", &file, "-subj", "/CN=x"], "")).unwrap();
             for shown in [desk.version_1(&csr, &material), expired, self_signed] {
-                assert_eq!(meet(Some((&shown, &key))), Ok([shown.fingerprint(), own.clone(), "h2".into()]), "{kind:?} {version:?}");
+                assert_eq!(meet(Some((&shown, &key))), Ok([shown.fingerprint(), own.clone(), "http/1.1".into()]), "{kind:?} {version:?}");
                 assert!(meet(Some((&shown, &stranger))).is_err(), "{kind:?} {version:?}: the key is another's");
             }
         }
