@@ -25,6 +25,15 @@ pub struct Load {
 }
 
 impl Load {
+    /// The load of several together: how long useful answers took, and how many were sent away.
+    pub fn of(parts: Vec<(Vec<Duration>, usize)>, time: Duration) -> Self {
+        let seconds = time.as_secs_f64();
+        let refused: usize = parts.iter().map(|(_, refused)| refused).sum();
+        let mut times: Vec<Duration> = parts.into_iter().flat_map(|(times, _)| times).collect();
+        times.sort_unstable();
+        Self { each_second: times.len() as f64 / seconds, refused_each_second: refused as f64 / seconds, times }
+    }
+
     /// The time that so large a part of the useful ones took at most.
     pub fn part(&self, part: f64) -> Duration {
         let at = (self.times.len() as f64 * part) as usize;
@@ -64,11 +73,7 @@ pub fn load(time: Duration, workers: Vec<Worker<'_>>) -> Load {
         let started: Vec<_> = works.collect();
         started.into_iter().map(|work| work.join().expect("a worker")).collect()
     });
-    let seconds = start.elapsed().as_secs_f64();
-    let refused: usize = parts.iter().map(|(_, refused)| refused).sum();
-    let mut times: Vec<Duration> = parts.into_iter().flat_map(|(times, _)| times).collect();
-    times.sort_unstable();
-    Load { each_second: times.len() as f64 / seconds, refused_each_second: refused as f64 / seconds, times }
+    Load::of(parts, start.elapsed())
 }
 
 /// Does something while others attack: the attackers are called again and again until it is done.

@@ -6,6 +6,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)] // a bench that panics says so
 
+mod crowd;
 mod load;
 #[path = "../common/process.rs"]
 mod process;
@@ -24,12 +25,13 @@ use std::{
     time::{Duration, Instant},
 };
 
+use crowd::crowd;
 use load::{Load, Outcome, Worker, during, load};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 use target::{BY_CERTIFICATE, CLIENT, MANAGEMENT, Target, credentials, session};
 use tempfile::TempDir;
-use wire::{Manner, Wire};
+use wire::{Manner, Wire, request};
 
 const LONG: Duration = Duration::from_secs(4);
 const ROUNDS: usize = 3;
@@ -39,8 +41,10 @@ const SESSIONS: usize = 8500;
 
 /// A part of the bench, by its name.
 type Part = (&'static str, fn(&Place));
-/// What many do at once, and who does it.
-type Kind = (&'static str, fn(&Place) -> Worker<'_>);
+/// What somebody asks again and again: method, path and body.
+type Asked = (&'static str, String, &'static str);
+/// What many do at once.
+type Kind = (&'static str, fn(&Place) -> Asked);
 
 /// Where everything happens.
 struct Place {
@@ -88,7 +92,7 @@ impl Place {
     }
 
     /// Asks the same over one connection again and again.
-    fn asking(&self, method: &'static str, path: String, body: &'static str) -> Worker<'_> {
+    fn asking(&self, (method, path, body): Asked) -> Worker<'_> {
         let mut wire = self.target.open();
         Box::new(move || {
             let answer = wire.ask(method, &path, &self.target.admin, body);
@@ -100,15 +104,23 @@ impl Place {
     }
 
     fn reads(&self) -> Worker<'_> {
-        self.asking("GET", format!("{MANAGEMENT}/services/{}", self.service), "")
+        self.asking(self.read())
     }
 
     fn writes(&self) -> Worker<'_> {
-        self.asking("PATCH", format!("{MANAGEMENT}/services/{}", self.service), r#"{"tags":{"n":1}}"#)
+        self.asking(self.write())
     }
 
-    fn lists(&self) -> Worker<'_> {
-        self.asking("GET", format!("{MANAGEMENT}/services?limit=10&filter=name%20contains%20%22000%22"), "")
+    fn read(&self) -> Asked {
+        ("GET", format!("{MANAGEMENT}/services/{}", self.service), "")
+    }
+
+    fn write(&self) -> Asked {
+        ("PATCH", format!("{MANAGEMENT}/services/{}", self.service), r#"{"tags":{"n":1}}"#)
+    }
+
+    fn list(&self) -> Asked {
+        ("GET", format!("{MANAGEMENT}/services?limit=10&filter=name%20contains%20%22000%22"), "")
     }
 
     /// What logins and reads come to side by side.
@@ -189,12 +201,14 @@ fn shedding(place: &Place) {
         }
     });
     println!("useful answers a second for 64 and for 512 clients");
-    let kinds: [Kind; 3] = [("reads", Place::reads), ("long lists", Place::lists), ("writes", Place::writes)];
-    for (what, worker) in kinds {
+    let kinds: [Kind; 3] = [("reads", Place::read), ("long lists", Place::list), ("writes", Place::write)];
+    for (what, asked) in kinds {
+        let (method, path, body) = asked(place);
+        let request = request(method, &path, &place.target.admin, body);
         let useful = |clients: usize| {
             let rounds = (0..ROUNDS).map(|_| {
-                let (workers, before) = ((0..clients).map(|_| worker(place)).collect(), place.target.cpu());
-                let load = load(LONG, workers);
+                let (wires, before) = ((0..clients).map(|_| place.target.open()).collect(), place.target.cpu());
+                let load = crowd(LONG, wires, &request);
                 let cpu = (place.target.cpu() - before) / (load.each_second * LONG.as_secs_f64());
                 (load, cpu * 1e6)
             });

@@ -72,10 +72,12 @@ impl Wire {
 
     /// Sends a request and reads its answer; `head` is lines of headers, each with its end.
     pub fn ask(&mut self, method: &str, path: &str, head: &str, body: &str) -> Result<Answer> {
-        let length = if body.is_empty() { String::new() } else { format!("content-length: {}\r\n", body.len()) };
-        let media = if body.is_empty() { "" } else { "content-type: application/json\r\n" };
-        self.send(format!("{method} {path} HTTP/1.1\r\nhost: bench\r\n{head}{media}{length}\r\n{body}").as_bytes())?;
+        self.send(request(method, path, head, body).as_bytes())?;
         self.answer()
+    }
+
+    pub fn socket(&self) -> &TcpStream {
+        &self.stream.sock
     }
 
     /// Reads an answer.
@@ -94,6 +96,13 @@ impl Wire {
             }
         }
     }
+}
+
+/// A request; `head` is lines of headers, each with its end.
+pub fn request(method: &str, path: &str, head: &str, body: &str) -> String {
+    let length = if body.is_empty() { String::new() } else { format!("content-length: {}\r\n", body.len()) };
+    let media = if body.is_empty() { "" } else { "content-type: application/json\r\n" };
+    format!("{method} {path} HTTP/1.1\r\nhost: bench\r\n{head}{media}{length}\r\n{body}")
 }
 
 /// As much of an answer as there is once its head is, and how long its body is to be.
