@@ -3,6 +3,7 @@
 use std::{
     cmp::Reverse,
     collections::BinaryHeap,
+    num::NonZero,
     os::fd::AsRawFd,
     thread,
     time::{Duration, Instant},
@@ -12,15 +13,14 @@ use mio::{Events, Interest, Poll, Token, unix::SourceFd};
 
 use super::{load::Load, wire::Wire};
 
-/// As many as there are cores.
-const THREADS: usize = 2;
 /// The longest wait for an answer before it is looked whether time is up.
 const REST: Duration = Duration::from_millis(50);
 
 /// Everybody asks the same again and again for a while, over a connection of their own. Who is sent away waits as long as they are told.
 pub fn crowd(time: Duration, mut wires: Vec<Wire>, request: &str) -> Load {
     let start = Instant::now();
-    let some = wires.len().div_ceil(THREADS);
+    // A thread for each core.
+    let some = wires.len().div_ceil(thread::available_parallelism().map_or(1, NonZero::get));
     let parts: Vec<(Vec<Duration>, usize)> = thread::scope(|scope| {
         let started: Vec<_> =
             wires.chunks_mut(some).map(|wires| scope.spawn(move || Part::new(wires, request).work(start, time))).collect();
@@ -61,6 +61,7 @@ impl<'w> Part<'w> {
             }
             let rest = self.later.peek().map_or(REST, |Reverse((due, _))| due.saturating_duration_since(Instant::now()).min(REST));
             poll.poll(&mut answered, Some(rest)).expect("answers");
+            // Each answer is read whole, so that what is told of a connection next is its next answer.
             for Token(n) in answered.iter().map(|event| event.token()) {
                 let answer = self.wires[n].answer().expect("an answer");
                 if answer.status < 300 {

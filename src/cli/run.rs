@@ -18,7 +18,7 @@ use figment::providers::{Format, Serialized, Toml};
 use figment::value::{Dict, Map, Num, Value};
 use figment::{Figment, Metadata, Profile, Provider};
 
-use crate::config::{Config, text_of};
+use crate::{config::Config, pki::text_of};
 
 const PREFIX: &str = "OVERKEEP_";
 const CONFIG: &str = "OVERKEEP_CONFIG";

@@ -10,8 +10,6 @@
 mod bounds;
 mod value;
 
-use std::fs::File;
-use std::io::{self, Read};
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -20,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 pub use value::{Address, Span};
 
-use crate::pki::Passphrase;
+use crate::pki::{Passphrase, text_of};
 
 /// The whole configuration of a controller. Paths that are not absolute start at the working directory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -315,16 +313,6 @@ fn secret(key: &'static str, path: Option<&Path>, what: &str, length: RangeInclu
         return Err(refusal(format!("a {what} has {} to {} characters", length.start(), length.end())));
     }
     Ok(Some(secret.into()))
-}
-
-/// The text in a file that a person wrote.
-///
-/// # Errors
-/// It cannot be read, is no UTF-8, or has more than 1 MiB: what is named by mistake may have no end.
-pub fn text_of(path: &Path) -> io::Result<String> {
-    const MOST: u64 = 1 << 20;
-    let text = io::read_to_string(File::open(path)?.take(MOST + 1))?;
-    if text.len() as u64 > MOST { Err(io::Error::other("has more than 1 MiB")) } else { Ok(text) }
 }
 
 /// A value that may not be what it is: its key, and what is wrong.

@@ -91,7 +91,7 @@ impl Argument for IfMatch {
         Ok(())
     }
     fn take(incoming: &mut Incoming<'_>) -> Result<Self> {
-        Ok(Self(incoming.list("if-match")))
+        Ok(Self(incoming.list("if-match").map(Into::into)))
     }
 }
 
@@ -133,7 +133,7 @@ impl Argument for Accept {
         Ok(())
     }
     fn take(incoming: &mut Incoming<'_>) -> Result<Self> {
-        Ok(Self(incoming.list("accept").unwrap_or_default()))
+        Ok(Self(incoming.list("accept").unwrap_or_default().into()))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Reading requests: JSON bodies against their schema, query strings, and what PUT and PATCH mean.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use actix_web::{http::header::HeaderMap, web::Bytes};
 use schemars::JsonSchema;
@@ -37,7 +37,7 @@ impl Incoming<'_> {
     }
 
     /// A header that is a list.
-    pub fn list(&self, name: &str) -> Option<String> {
+    pub fn list(&self, name: &str) -> Option<Cow<'_, str>> {
         list(self.headers, name)
     }
 
@@ -71,9 +71,9 @@ impl Incoming<'_> {
 }
 
 /// A header that is a list: several lines are one (RFC 9110 section 5.3). What is no text fits nothing, but it was said.
-pub fn list(headers: &HeaderMap, name: &str) -> Option<String> {
+pub fn list<'h>(headers: &'h HeaderMap, name: &str) -> Option<Cow<'h, str>> {
     let lines = headers.get_all(name).map(|line| String::from_utf8_lossy(line.as_bytes()));
-    lines.map(String::from).reduce(|list, line| list + "," + &line)
+    lines.reduce(|list, line| format!("{list},{line}").into())
 }
 
 /// Takes out members that mean the same as absent ones: null, and a blank for an optional choice or text of a least length. Maps keep

@@ -1,7 +1,7 @@
 //! The listener: actix over rustls, with the peer's certificates kept beside each connection, and bounds on connections.
 //!
 //! It is put together from the parts that actix-web's own server is made of, because that leaves no room between TLS and HTTP, where
-//! `line.rs` stands.
+//! `connection.rs` stands.
 
 use std::{future::ready, io, net::TcpListener, num::NonZero, sync::Arc, thread::available_parallelism, time::Duration};
 

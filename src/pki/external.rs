@@ -1,14 +1,10 @@
 //! A certificate for the listener that somebody else issued, from two files, which may be replaced while they are in use.
 
-use std::{
-    fs::File,
-    io::{self, Read},
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use ring::digest;
 
-use super::{Certificate, Error, KeyedCertificate, PrivateKey, Result};
+use super::{Certificate, Error, KeyedCertificate, PrivateKey, Result, text_of};
 
 /// A leaf with its key, and what stands above it.
 #[derive(Debug, Clone)]
@@ -50,9 +46,6 @@ impl External {
     }
 }
 
-/// So much of a file is read; what is named by mistake may have no end.
-const LONGEST: u64 = 1 << 20;
-
 /// Two files, and what was found in them the last time.
 pub struct Files {
     certificate: PathBuf,
@@ -71,8 +64,7 @@ impl Files {
     /// # Errors
     /// What is wrong with them, in one line. It is said once.
     pub fn changed(&mut self) -> std::result::Result<Option<External>, String> {
-        let text = |path: &Path| io::read_to_string(File::open(path)?.take(LONGEST));
-        let read = |path: &Path| text(path).map_err(|error| format!("{}: {error}", path.display()));
+        let read = |path: &Path| text_of(path).map_err(|error| format!("{}: {error}", path.display()));
         let texts = read(&self.certificate).and_then(|chain| Ok((chain, read(&self.key)?)));
         let found = match &texts {
             Ok((chain, key)) => digest::digest(&digest::SHA256, format!("{}\n{chain}{key}", chain.len()).as_bytes()),

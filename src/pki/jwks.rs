@@ -13,7 +13,8 @@ use std::collections::BTreeMap;
 pub struct KeySet(BTreeMap<String, Verifier>);
 
 impl KeySet {
-    /// Reads a key set, of which no more than `most` keys are looked at. Keys that are not for signatures, have no id or are of a kind we do not work with are left out.
+    /// Reads a key set, of which no more than `most` keys are looked at. Keys that are not for signatures, have no id or are of a kind we do
+    /// not work with are left out.
     ///
     /// # Errors
     /// [`Error::Token`] if it is no key set at all.

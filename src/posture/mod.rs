@@ -57,8 +57,8 @@ struct Memory {
 }
 
 impl Posture {
-    /// Nothing known as yet, and never more than these limits say. Forgets identities and API sessions when they go, and tells `doubtful` whenever a committed change may
-    /// have taken the ground from sessions, with `access` up to date.
+    /// Nothing known as yet, and never more than these limits say. Forgets identities and API sessions when they go, and tells `doubtful`
+    /// whenever a committed change may have taken the ground from sessions, with `access` up to date.
     pub fn following(
         store: &Store,
         access: Access,

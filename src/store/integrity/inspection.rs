@@ -130,15 +130,15 @@ impl<'i> Inspection<'i> {
     /// One stored record: itself, its entries in the index, what it refers to.
     fn record(&mut self, place: usize, entry: &Entry, id: &[u8], bytes: &[u8]) -> Result<()> {
         let kind = entry.kind.name;
-        let unreadable = Remedy::Record { place, key: id.to_vec() };
+        let unreadable = || Remedy::Record { place, key: id.to_vec() };
         let Ok(id) = text(id) else {
-            self.tell(unreadable, format!("a {kind} has an id that is no text"));
+            self.tell(unreadable(), format!("a {kind} has an id that is no text"));
             return Ok(());
         };
         let Parts { entries, targets, flaw } = match (entry.parts)(id, bytes) {
             Ok(parts) => parts,
             Err(reason) => {
-                self.tell(unreadable, reason.to_string());
+                self.tell(unreadable(), reason.to_string());
                 return Ok(());
             }
         };
