@@ -357,3 +357,72 @@ impl StorageBackend for Grip {
         if self.number == 1 { self.medium.backend.unlock_range(start, end) } else { Ok(()) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file that keeps account of what is done to it, first page by its choice.
+    #[derive(Debug, Default)]
+    struct Account {
+        bytes: Mutex<Vec<u8>>,
+        done: Arc<Mutex<Vec<String>>>,
+    }
+
+    impl Account {
+        fn note(&self, what: String) {
+            self.done.lock().unwrap().push(what);
+        }
+    }
+
+    impl StorageBackend for Account {
+        fn len(&self) -> io::Result<u64> {
+            Ok(self.bytes.lock().unwrap().len() as u64)
+        }
+
+        fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+            lay(0, &self.bytes.lock().unwrap(), offset, out);
+            Ok(())
+        }
+
+        fn set_len(&self, len: u64) -> io::Result<()> {
+            self.bytes.lock().unwrap().resize(len as usize, 0);
+            Ok(())
+        }
+
+        fn sync_data(&self) -> io::Result<()> {
+            self.note("flush".into());
+            Ok(())
+        }
+
+        fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+            lay(offset, data, 0, &mut self.bytes.lock().unwrap());
+            self.note(if offset == 0 { format!("choose {}", data[CHOICE]) } else { format!("write {offset}") });
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn the_disk_has_what_was_kept_in_memory_before_the_first_page_leads_to_it() {
+        let account = Account::default();
+        let done = account.done.clone();
+        let grip = Medium::of(account);
+        let head = |choice: u8| (0..PAGE).map(|at| if at == CHOICE { choice } else { choice + 10 }).collect::<Vec<u8>>();
+        grip.set_len(4 * BLOCK).unwrap();
+        grip.write(0, &head(0)).unwrap();
+        grip.sync_data().unwrap();
+        grip.write(BLOCK, &[1; PAGE]).unwrap();
+        grip.write(0, &head(1)).unwrap();
+
+        let aside = grip.medium().set_aside().unwrap();
+        assert_eq!(done.lock().unwrap().last().unwrap(), "choose 0", "who opens the file next must not trust what was not flushed");
+        aside.write(2 * BLOCK, &[2; PAGE]).unwrap();
+        aside.write(0, &head(1)).unwrap();
+        aside.sync_data().unwrap();
+        done.lock().unwrap().clear();
+
+        grip.medium().rejoin().unwrap();
+        let expected = ["choose 0", "write 4096", "flush", "write 8192", "flush", "choose 0", "flush", "choose 1", "flush"];
+        assert_eq!(*done.lock().unwrap(), expected);
+    }
+}

@@ -52,6 +52,8 @@ pub enum Trouble {
     Writes,
     /// Some of what is to be flushed is, and the rest is forgotten although it can be read: as Linux does.
     Flushes,
+    /// The same, and from then on nothing can be read.
+    FlushesThenReads,
     /// The file neither grows nor shrinks.
     Lengths,
     /// What was never written has no room.
@@ -137,6 +139,16 @@ impl Drive {
         Self::holding(state.platter.clone(), seed)
     }
 
+    /// What the next process finds when this one is killed now: the system keeps what it was given, and has forgotten what it forgot.
+    /// Another disk, for whoever holds this one still writes to it.
+    pub fn after_kill(&self) -> Self {
+        let mut state = self.state();
+        state.left = 0;
+        let (chance, pending) = (Chance(state.chance.number()), std::mem::take(&mut state.pending));
+        let (platter, cache, pages) = (state.platter.clone(), state.cache.clone(), state.pages.clone());
+        Self(Arc::new(Mutex::new(State { chance, platter, cache, pending, pages, left: u64::MAX, trouble: Trouble::None, failed: 0 })))
+    }
+
     /// What can be read from it now.
     pub fn content(&self) -> Vec<u8> {
         self.state().cache.clone()
@@ -220,11 +232,14 @@ impl StorageBackend for Drive {
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        let mut state = match self.operate(|state| state.trouble == Trouble::Flushes) {
+        let mut state = match self.operate(|state| matches!(state.trouble, Trouble::Flushes | Trouble::FlushesThenReads)) {
             Ok(state) => state,
             Err(error) => {
                 let mut state = self.state();
                 if state.left > 0 {
+                    if state.trouble == Trouble::FlushesThenReads {
+                        state.trouble = Trouble::Reads;
+                    }
                     state.lose(100);
                     // What was forgotten may be read for a while, or never again.
                     if state.chance.percent(50) {

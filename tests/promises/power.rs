@@ -198,6 +198,8 @@ struct Pair {
     store: Store,
     access: Access,
     shadow: Store,
+    /// When the last group was tried: if it was done after all, it was done then.
+    shadow_clock: Clock,
     shadow_access: Access,
 }
 
@@ -222,8 +224,9 @@ enum Outcome {
 impl Pair {
     /// Both empty; nothing if the power goes before the one on the drive is open.
     fn new(drive: Drive, clock: Clock) -> Option<Self> {
-        let shadow = shadow(&clock);
-        let shadow_access = Access::following(&shadow, clock.clone()).unwrap();
+        let shadow_clock = Clock::manual(clock.now());
+        let shadow = shadow(&shadow_clock);
+        let shadow_access = Access::following(&shadow, shadow_clock.clone()).unwrap();
         let opened = open(&drive, &clock).inspect_err(|e| assert!(!drive.has_power(), "{e}"));
         let store = opened.inspect_err(|_| shadow.close()).ok()?;
         let Ok(access) = Access::following(&store, clock.clone()) else {
@@ -231,11 +234,12 @@ impl Pair {
             shadow.close();
             return None;
         };
-        Some(Self { drive, clock, store, access, shadow, shadow_access })
+        Some(Self { drive, clock, store, access, shadow, shadow_clock, shadow_access })
     }
 
     /// Runs a group on the drive, and if it was done, on the other, where it must have the same results.
     fn run(&self, deeds: &[Deed]) -> Outcome {
+        self.shadow_clock.set(self.clock.now());
         let answers = commit(&self.store, deeds);
         if answers.iter().any(|answer| matches!(answer, Err(Error::Storage(_) | Error::Internal(_)))) {
             assert!(answers.iter().all(Result::is_err), "some of a group is acknowledged and some is not: {answers:?}");
@@ -305,7 +309,12 @@ fn begun(chance: &mut Chance) -> Pair {
 
 // --- what goes wrong -----------------------------------------------------------------------------------------------------
 
-/// The power goes in the middle of work, perhaps again while the store is opened, and work goes on.
+/// What is on a disk after the power went, or after the process alone was killed.
+fn after_the_end(drive: &Drive, chance: &mut Chance) -> Drive {
+    if chance.percent(40) { drive.after_kill() } else { drive.after_power_loss() }
+}
+
+/// The power goes in the middle of work, perhaps again while the store is opened, and work goes on. Or only the process ends there.
 fn power_fails(chance: &mut Chance) {
     let mut pair = begun(chance);
     for _ in 0..=chance.below(3) {
@@ -319,13 +328,13 @@ fn power_fails(chance: &mut Chance) {
             }
             doubtful.clear();
         }
-        let mut drive = pair.drive.after_power_loss();
+        let mut drive = after_the_end(&pair.drive, chance);
         if chance.percent(30) {
             drive.power_for(chance.below(2 * FEW) as u64);
             if let Ok(store) = open(&drive, &pair.clock) {
                 store.close();
             }
-            drive = drive.after_power_loss();
+            drive = after_the_end(&drive, chance);
         }
         pair.comes_back(drive, &doubtful);
         assert_eq!(pair.run(&group(chance)), Outcome::Done);
@@ -350,7 +359,8 @@ fn power_fails_at_the_first_start(chance: &mut Chance) {
     assert_eq!(again.run(&[Deed::Begin]), Outcome::Done);
 }
 
-const TROUBLES: [Trouble; 5] = [Trouble::Reads, Trouble::Writes, Trouble::Flushes, Trouble::Lengths, Trouble::Full];
+const TROUBLES: [Trouble; 6] =
+    [Trouble::Reads, Trouble::Writes, Trouble::Flushes, Trouble::FlushesThenReads, Trouble::Lengths, Trouble::Full];
 
 /// The disk stops working for a while, in one way or another, and the power may go before it works again or just as it does.
 fn disk_fails(chance: &mut Chance) {
@@ -382,14 +392,14 @@ fn disk_fails(chance: &mut Chance) {
                 doubtful.clear();
             }
         }
-        if trouble == Trouble::Reads {
+        if matches!(trouble, Trouble::Reads | Trouble::FlushesThenReads) {
             // Whatever is read is right.
             let _ = dump(&pair.store).map(|found| same(&found, &dump(&pair.shadow).unwrap()));
         } else {
             pair.agrees();
         }
-        if chance.percent(20) {
-            let drive = pair.drive.after_power_loss();
+        if chance.percent(30) {
+            let drive = after_the_end(&pair.drive, chance);
             pair.comes_back(drive, &doubtful);
             continue;
         }
@@ -398,7 +408,7 @@ fn disk_fails(chance: &mut Chance) {
             pair.drive.power_for(chance.below(FEW) as u64);
             tries_again(&pair);
             if !pair.drive.has_power() {
-                let drive = pair.drive.after_power_loss();
+                let drive = after_the_end(&pair.drive, chance);
                 pair.comes_back(drive, &doubtful);
                 continue;
             }
