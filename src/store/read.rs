@@ -247,6 +247,12 @@ impl Read<'_> {
         })
     }
 
+    /// Before a look at every record of a kind.
+    pub(super) fn before_all<E: Entity>(&self) -> Result<()> {
+        let Some(turn) = self.turn else { return Ok(()) };
+        turn.before(self.rows.len(Table::Records(self.core.registry.place(E::KIND)?))?)
+    }
+
     fn step(&self) -> Result<()> {
         self.turn.map_or(Ok(()), Turn::step)
     }

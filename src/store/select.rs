@@ -214,7 +214,10 @@ impl Read<'_> {
             Ok(ControlFlow::Continue(()))
         };
         match source {
-            Source::Scan => self.each_while(&mut see),
+            Source::Scan => {
+                self.before_all::<E>()?;
+                self.each_while(&mut see)
+            }
             Source::Ids(ids) => {
                 for id in ids {
                     if let Some(record) = self.load(&id)? {

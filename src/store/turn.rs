@@ -73,6 +73,18 @@ impl<'t> Turn<'t> {
         self.turns.filter(|_| rows == FEW).map_or(Ok(()), |turns| self.wait(turns))
     }
 
+    /// Before that many rows. If they are more than a few it waits now: who is sent away has cost nothing yet.
+    ///
+    /// # Errors
+    /// As in [`Turn::step`].
+    pub fn before(&self, rows: u64) -> Result<()> {
+        if rows <= u64::from(FEW) || self.rows.get() > FEW {
+            return Ok(());
+        }
+        self.rows.set(FEW + 1);
+        self.turns.map_or(Ok(()), |turns| self.wait(turns))
+    }
+
     fn wait(&self, turns: &Turns) -> Result<()> {
         let admitted = turns.admitted.clone().try_acquire_owned().map_err(|_| Error::Busy { retry_after: RETRY_AFTER })?;
         let running = Handle::current().block_on(turns.running.clone().acquire_owned()).map_err(|_| closed())?;

@@ -54,6 +54,9 @@ impl Read<'_> {
         let start = index::field(E::KIND, walk.field);
         let end = index::after(&start);
         let (everything, ordered) = (always(&query.predicate), walk.order != Order::ById);
+        if !everything {
+            self.before_all::<E>()?;
+        }
         let mut found = Found::new(window, ordered);
         let mut known = true;
         let visit = &mut |key: &[u8], row: &[u8]| {

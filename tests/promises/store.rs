@@ -720,6 +720,48 @@ async fn who_reads_little_does_not_wait_for_who_reads_much() {
     assert_eq!((first.await.unwrap(), second.await), (Ok(1_100), Ok(1_100)));
 }
 
+#[tokio::test]
+async fn who_may_not_wait_is_sent_away_before_anything_is_read() {
+    const RECORDS: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("records.task");
+    let directory = TempDir::new().unwrap();
+    let store = open(&directory);
+    store.write(|tx| (0..1_100).try_for_each(|n| tx.insert(task(&format!("{n:04}"))))).await.unwrap();
+    store.close();
+    let database = Database::open(directory.path().join("data")).unwrap();
+    let transaction = database.begin_write().unwrap();
+    drop(transaction.open_table(RECORDS).unwrap().insert(b"0000".as_slice(), b"?".as_slice()).unwrap());
+    transaction.commit().unwrap();
+    drop(database);
+    let options = Options { scans: 1, scan_queue: 0, ..Options::default() };
+    let store = Store::open(&directory.path().join("data"), KINDS, options).unwrap();
+    let list = |text: &str| {
+        let query = Query::parse(text, Words::<Task>::WORDS).unwrap();
+        store.scan(move |tx| tx.select::<Task>(&query, Window::new(&query, None, None), Scope::All).map(|page| page.total))
+    };
+    let reading = "weight = 0";
+    let found = list(reading).await;
+    assert!(matches!(found, Err(Error::Damaged { .. })), "{found:?}");
+    let (go, held) = channel::<()>();
+    let (told, begun) = tokio::sync::oneshot::channel();
+    let long = store.clone();
+    let first = tokio::spawn(async move {
+        long.scan(move |tx| {
+            tx.values::<Task>("label")?;
+            told.send(()).unwrap();
+            held.recv().unwrap();
+            Ok(())
+        })
+        .await
+    });
+    begun.await.unwrap();
+    for text in [reading, "weight = 0 sort by weight", "label contains \"task\""] {
+        assert!(matches!(list(text).await, Err(Error::Busy { .. })), "{text}");
+    }
+    assert_eq!(list("id = \"0001\"").await, Ok(1), "who reads little is served");
+    go.send(()).unwrap();
+    first.await.unwrap().unwrap();
+}
+
 #[test]
 fn a_filter_that_an_index_answers_does_not_scan() {
     let plan = |text: &str| Plan::of::<Task>(&Query::parse(text, Words::<Task>::WORDS).unwrap().predicate).0;
