@@ -203,7 +203,7 @@ fn preview_of_all_unlike(engine: &mut Engine, rows: &mut Vec<Row>) {
     rows.push(measure(what, 5, |_| _ = black_box(engine.preview(&news, 20))));
 }
 
-fn decisions(engine: &Engine, dice: &mut Dice, what: &str, rows: &mut Vec<Row>) {
+fn decisions(engine: &mut Engine, dice: &mut Dice, what: &str, rows: &mut Vec<Row>) {
     let pairs: Vec<_> =
         (0..20_000).map(|_| (identity(dice.below(IDENTITIES as u64) as usize), service(dice.below(SERVICES as u64) as usize))).collect();
     let mut yes = 0;
@@ -231,7 +231,7 @@ fn main() {
     let mut kept = Vec::new();
     let mut rows = vec![measure("bulk load", 5, |_| kept.push(load(&large, AnyOf)))];
     drop(kept);
-    decisions(&engine, &mut dice, "1,000 policies AnyOf", &mut rows);
+    decisions(&mut engine, &mut dice, "1,000 policies AnyOf", &mut rows);
     lists(&mut engine, &mut rows);
     previews(&mut engine, &mut rows);
     changes(&mut engine, &mut rows);
@@ -239,7 +239,7 @@ fn main() {
     let wide = corpus(10_000, &mut dice);
     for (semantic, what) in [(AnyOf, "10,000 policies AnyOf"), (AllOf, "10,000 policies AllOf")] {
         let mut engine = load(&wide, semantic);
-        decisions(&engine, &mut dice, what, &mut rows);
+        decisions(&mut engine, &mut dice, what, &mut rows);
         rows.push(measure(&format!("rights, first time, {what}"), 50, |n| {
             engine.put_subject(Service, "bump", &[format!("role{}", n % 8)], n as u64);
             black_box(engine.rights(&identity(n)));

@@ -55,6 +55,12 @@ impl Engine {
         match subject {
             Subject::Identity if changed => self.watch.roles_changed(row, now),
             Subject::Identity => {}
+            Subject::EdgeRouter => {
+                if changed {
+                    self.forget_evaluated();
+                }
+                return false;
+            }
             _ => return changed && self.policies_giving(subject, id) != before && self.rights_changed(now),
         }
         changed
@@ -65,9 +71,13 @@ impl Engine {
         let before = self.policies_giving(subject, id);
         let Some(row) = self.all.of_mut(subject).remove(id) else { return false };
         self.watch.forget_touch((subject, row));
-        if subject == Subject::Identity {
-            self.watch.forget(row);
-            return true;
+        match subject {
+            Subject::Identity => {
+                self.watch.forget(row);
+                return true;
+            }
+            Subject::EdgeRouter => self.forget_evaluated(),
+            Subject::Service | Subject::PostureCheck => {}
         }
         !before.is_empty() && self.rights_changed(now)
     }
@@ -77,13 +87,13 @@ impl Engine {
     pub fn put_policy(&mut self, id: &str, policy: &Policy, now: u64) -> bool {
         self.generation += 1;
         let changed = self.write(id, policy);
-        policy.kind == PolicyKind::Service && changed && self.rights_changed(now)
+        changed && self.policies_changed(policy.kind, now)
     }
 
     pub fn remove_policy(&mut self, kind: PolicyKind, id: &str, now: u64) -> bool {
         self.generation += 1;
         let removed = self.erase(kind, id);
-        kind == PolicyKind::Service && removed && self.rights_changed(now)
+        removed && self.policies_changed(kind, now)
     }
 
     /// Takes in what a policy says, and tells nobody. Whether it says something else now.
@@ -139,6 +149,17 @@ impl Engine {
         Some(rights)
     }
 
+    /// The edge routers that an identity may use, or that a service may be reached over.
+    pub(super) fn reach(&mut self, subject: Subject, id: &str) -> Option<Arc<RoaringBitmap>> {
+        let row = self.all.of(subject).row(id)?;
+        let policies = match subject {
+            Subject::Identity => &self.edge_router_policies,
+            Subject::Service => &self.service_edge_router_policies,
+            Subject::EdgeRouter | Subject::PostureCheck => return None,
+        };
+        self.evaluated.reach(subject, row, policies, &self.all)
+    }
+
     fn touch(&mut self, subject: Subject, id: &str, now: u64) {
         if let Some(row) = self.all.of(subject).row(id) {
             self.watch.touch((subject, row), now);
@@ -157,6 +178,15 @@ impl Engine {
             PolicyKind::ServiceEdgeRouter => &mut self.service_edge_router_policies,
         };
         (book, &mut self.all)
+    }
+
+    /// Whether that changed rights to dial or bind.
+    fn policies_changed(&mut self, kind: PolicyKind, now: u64) -> bool {
+        if kind == PolicyKind::Service {
+            return self.rights_changed(now);
+        }
+        self.forget_evaluated();
+        false
     }
 
     fn rights_changed(&mut self, now: u64) -> bool {

@@ -74,8 +74,9 @@ impl Engine {
     }
 
     /// Edge routers over which the identity can reach the service.
-    pub fn common_edge_routers(&self, identity: &str, service: &str) -> Named<'_> {
-        let common = self.edge_routers_of_identity(identity).rows() & self.edge_routers_of_service(service).rows();
+    pub fn common_edge_routers(&mut self, identity: &str, service: &str) -> Named<'_> {
+        let both = self.reach(Identity, identity).zip(self.reach(Service, service));
+        let common = both.map(|(near, far)| &*near & &*far).unwrap_or_default();
         self.subjects(EdgeRouter, common)
     }
 

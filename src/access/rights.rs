@@ -1,4 +1,4 @@
-//! What an identity may dial and bind, evaluated at once for all identities that are alike.
+//! What an identity may dial and bind, and which edge routers it or a service reaches, evaluated at once for all that are alike.
 
 use super::{
     Right, Subject,
@@ -88,17 +88,33 @@ impl Types {
 /// More classes than this are not kept: the memory must not grow with the number of identities that ask.
 const CLASSES: usize = 512;
 
-/// Rights already evaluated. Emptied whole by whoever changes anything but an identity: evaluating costs about as much as
-/// finding out which ones would have survived.
+/// What was evaluated already. Emptied whole by whoever changes it for anybody but one identity or one service: evaluating costs about as
+/// much as finding out what would have survived.
 #[derive(Default)]
 pub(super) struct Evaluated {
     classes: HashMap<Class, Arc<Rights>>,
+    reaches: HashMap<(Subject, Class), Arc<RoaringBitmap>>,
     hasher: RandomState,
 }
 
 impl Evaluated {
     pub fn forget(&mut self) {
         self.classes.clear();
+        self.reaches.clear();
+    }
+
+    /// The edge routers that policies of a kind put beside an identity or a service.
+    pub fn reach(&mut self, subject: Subject, row: u32, policies: &Book, all: &Populations) -> Option<Arc<RoaringBitmap>> {
+        let class = (subject, policies.class(subject, row, all)?);
+        if let Some(known) = self.reaches.get(&class) {
+            return Some(known.clone());
+        }
+        let routers = Arc::new(policies.members(&policies.of(subject, row, all), Subject::EdgeRouter, all));
+        if self.reaches.len() >= CLASSES {
+            self.reaches.clear();
+        }
+        self.reaches.insert(class, routers.clone());
+        Some(routers)
     }
 
     pub fn of(&mut self, identity: u32, policies: &Book, types: &Types, all: &Populations) -> Option<Arc<Rights>> {

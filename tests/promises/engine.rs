@@ -257,7 +257,7 @@ fn services_agree(engine: &mut Engine, model: &Model, identity: &str, ids: &[Str
     }
 }
 
-fn rights_agree(engine: &Engine, model: &Model, identity: &str, service: &str) {
+fn rights_agree(engine: &mut Engine, model: &Model, identity: &str, service: &str) {
     for right in RIGHTS {
         let expected = model.granting(identity, service, right);
         assert_eq!(engine.may(identity, service, right), !expected.is_empty());
@@ -268,11 +268,17 @@ fn rights_agree(engine: &Engine, model: &Model, identity: &str, service: &str) {
             assert_eq!(set(one.posture_checks.iter()), model.members(PolicyKind::Service, &one.policy, PostureCheck));
         }
     }
+    routers_agree(engine, model, identity, service);
+}
+
+fn routers_agree(engine: &mut Engine, model: &Model, identity: &str, service: &str) {
     let near = model.related(PolicyKind::EdgeRouter, Identity, identity, EdgeRouter);
     let far = model.related(PolicyKind::ServiceEdgeRouter, Service, service, EdgeRouter);
     assert_eq!(set(engine.edge_routers_of_identity(identity).ids()), near);
     assert_eq!(set(engine.edge_routers_of_service(service).ids()), far);
-    assert_eq!(set(engine.common_edge_routers(identity, service).ids()), near.intersection(&far).cloned().collect());
+    let common = engine.common_edge_routers(identity, service);
+    assert_eq!(set(common.ids()), near.intersection(&far).cloned().collect());
+    assert_eq!(common.len(), near.intersection(&far).count());
 }
 
 fn policies_agree(engine: &Engine, model: &Model, kind: PolicyKind, id: &str) {
@@ -400,6 +406,7 @@ proptest! {
             apply(&mut engine, event, now as u64);
             model.apply(event);
         }
+        (0..25).for_each(|n| routers_agree(&mut engine, &model, &format!("x{}", n % 5), &format!("x{}", n / 5)));
         let (before, mut then) = (pairs(&model), model.clone());
         changes.iter().for_each(|change| then.apply(change));
         let after = pairs(&then);
@@ -415,6 +422,8 @@ proptest! {
         for (now, event) in history.iter().enumerate() {
             apply(&mut engine, event, now as u64);
             model.apply(event);
+            // What is asked in between is kept, and must not be when it is asked again.
+            (0..25).for_each(|n| routers_agree(&mut engine, &model, &format!("x{}", n % 5), &format!("x{}", n / 5)));
         }
         agree(&mut engine, &model);
         agree(&mut loaded(&model, false), &model);
