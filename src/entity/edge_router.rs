@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Document, Entity, Facts, Field, Kind, Record, Roles, TransitRouter, other_certificate, router_enrollment::RouterEnrollment};
+use super::{
+    Document, Entity, Facts, Field, Kind, Record, Roles, RouterLink, TransitRouter, other_certificate, router_enrollment::RouterEnrollment,
+};
 use crate::{
     error::{Error, Result},
     query::Type,
@@ -115,8 +117,12 @@ struct VersionInfo {
 impl Common {
     /// What everybody sees of one router.
     pub fn of(record: &Record<EdgeRouter>, facts: &dyn Facts) -> Self {
+        Self::with(record, facts.link(record.id.as_str()))
+    }
+
+    /// The same, while it is connected or not.
+    pub fn with(record: &Record<EdgeRouter>, link: Option<RouterLink>) -> Self {
         let EdgeRouter { name, app_data, cost, disabled, no_traversal, .. } = record.spec.clone();
-        let link = facts.link(record.id.as_str());
         let is_online = link.is_some();
         let link = link.unwrap_or_default();
         let sync_status = if is_online { link.sync_status } else { "SYNC_UNKNOWN".into() };

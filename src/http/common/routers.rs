@@ -1,9 +1,13 @@
-//! Edge routers as they are stored, kept in memory: every session names some of them.
+//! Edge routers as sessions name them, kept in memory: every session names some.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::texts::Written;
 use crate::{
-    entity::{EdgeRouter, Entity, FactsExt, Id, Record},
+    entity::{EdgeRouter, Entity, Facts, FactsExt, Id, Record, edge_router::Common},
     error::Result,
     store::{Kept, Mark, Moment, Read, Store},
 };
@@ -11,9 +15,30 @@ use crate::{
 /// More than this are not kept: about 5 MB of usual ones.
 const ROUTERS: usize = 5_000;
 
+/// A router as a session names it.
+#[derive(Serialize, JsonSchema)]
+pub struct SessionRouter {
+    #[serde(flatten)]
+    common: Common,
+    /// The same as `supportedProtocols`; older clients read it.
+    urls: BTreeMap<String, String>,
+}
+
+impl SessionRouter {
+    fn of(common: Common) -> Self {
+        Self { urls: common.supported_protocols.clone(), common }
+    }
+}
+
+struct Known {
+    router: Record<EdgeRouter>,
+    /// How it looks while it is not connected.
+    apart: Written<SessionRouter>,
+}
+
 /// The routers kept. Cheap to clone.
 #[derive(Clone)]
-pub struct Routers(Kept<Record<EdgeRouter>>);
+pub struct Routers(Kept<Known>);
 
 impl Routers {
     /// No routers yet, and told of every change in a store from now on.
@@ -30,19 +55,23 @@ impl Routers {
     ///
     /// # Errors
     /// A record cannot be read.
-    pub fn find(&self, ids: &[Arc<str>], tx: &Read<'_>, at: Moment) -> Result<Vec<Arc<Record<EdgeRouter>>>> {
+    pub fn find(&self, ids: &[Arc<str>], tx: &Read<'_>, at: Moment) -> Result<Vec<Written<SessionRouter>>> {
         let mut found = Vec::with_capacity(ids.len());
         for (id, known) in ids.iter().zip(self.0.find_all(ids.iter().map(|id| &**id))) {
-            found.extend(if known.is_some() { known } else { self.read(id, tx, at)? });
+            let known = if known.is_some() { known } else { self.read(id, tx, at)? };
+            let Some(known) = known else { continue };
+            found.push(match tx.link(id) {
+                None => known.apart.clone(),
+                link => Written::of(&SessionRouter::of(Common::with(&known.router, link)))?,
+            });
         }
         Ok(found)
     }
 
-    fn read(&self, id: &str, tx: &Read<'_>, at: Moment) -> Result<Option<Arc<Record<EdgeRouter>>>> {
-        let router = tx.find(&Id::from_text(id))?.map(Arc::new);
-        if let Some(router) = &router {
-            self.0.keep(id, router.clone(), vec![Mark::of_record(EdgeRouter::KIND, id)], at);
-        }
-        Ok(router)
+    fn read(&self, id: &str, tx: &Read<'_>, at: Moment) -> Result<Option<Arc<Known>>> {
+        let Some(router) = tx.find(&Id::from_text(id))? else { return Ok(None) };
+        let known = Arc::new(Known { apart: Written::of(&SessionRouter::of(Common::with(&router, None)))?, router });
+        self.0.keep(id, known.clone(), vec![Mark::of_record(EdgeRouter::KIND, id)], at);
+        Ok(Some(known))
     }
 }

@@ -1,13 +1,14 @@
 //! Service sessions: permission to dial or host one service, over routers that caller and service have in common.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::{routers::SessionRouter, texts::Written};
 use crate::{
     change::Change,
-    entity::{Entity, EntityRef, Facts, FactsExt, Id, Identity, Record, Service, ServicePolicy, Session, edge_router},
+    entity::{Entity, EntityRef, Facts, FactsExt, Id, Identity, Record, Service, ServicePolicy, Session},
     error::{Error, Result},
     http::{
         answer::{Done, Page, Shown, Tagged},
@@ -31,7 +32,7 @@ pub struct View {
     #[serde(flatten)]
     of: <Session as Entity>::View,
     /// The routers to go over.
-    edge_routers: Vec<SessionRouter>,
+    edge_routers: Vec<Written<SessionRouter>>,
 }
 
 /// A session with the policies that allowed it.
@@ -42,21 +43,6 @@ pub struct FullView {
     #[serde(flatten)]
     of: View,
     service_policies: Vec<EntityRef>,
-}
-
-/// A router as a session names it.
-#[derive(Serialize, JsonSchema)]
-pub struct SessionRouter {
-    #[serde(flatten)]
-    common: edge_router::Common,
-    /// The same as `supportedProtocols`; older clients read it.
-    urls: BTreeMap<String, String>,
-}
-
-impl SessionRouter {
-    fn of(common: edge_router::Common) -> Self {
-        Self { urls: common.supported_protocols.clone(), common }
-    }
 }
 
 /// Sessions as they look while a transaction lasts.
@@ -95,8 +81,7 @@ impl<'a> Sight<'a> {
     /// # Errors
     /// A record cannot be read.
     pub fn see_over(&self, record: &Record<Session>, routers: &[Arc<str>]) -> Result<Detail<View>> {
-        let routers = self.services.routers.find(routers, self.tx, self.at)?;
-        let edge_routers = routers.iter().map(|router| SessionRouter::of(edge_router::Common::of(router, self.tx))).collect();
+        let edge_routers = self.services.routers.find(routers, self.tx, self.at)?;
         Ok(Detail::new(record, View { of: Session::view(record, self.tx)?, edge_routers }))
     }
 
@@ -104,16 +89,13 @@ impl<'a> Sight<'a> {
     pub fn in_common(&self, identity: &Id<Identity>, service: &Id<Service>) -> Vec<Arc<str>> {
         self.services.access.ask(|engine| {
             let common = engine.common_edge_routers(identity.as_str(), service.as_str());
-            let (mut online, mut offline) = (Vec::with_capacity(ROUTERS), Vec::with_capacity(ROUTERS));
-            for (_, id) in common.in_order() {
-                let one = if self.tx.link(id).is_some() { &mut online } else { &mut offline };
-                if one.len() < ROUTERS {
-                    one.push(id.clone());
-                }
-            }
-            online.extend(offline);
-            online.truncate(ROUTERS);
-            online
+            let is_online = |id: &&Arc<str>| self.tx.link(id).is_some();
+            let mut routers: Vec<Arc<str>> = common.ids().filter(is_online).cloned().collect();
+            routers.sort_unstable();
+            routers.truncate(ROUTERS);
+            let offline = common.in_order().map(|(_, id)| id).filter(|id| !is_online(id));
+            routers.extend(offline.take(ROUTERS - routers.len()).cloned());
+            routers
         })
     }
 

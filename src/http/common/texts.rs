@@ -44,6 +44,22 @@ impl Text {
 /// A `T` that is JSON already.
 pub struct Written<T>(Arc<Box<RawValue>>, PhantomData<fn() -> T>);
 
+impl<T> Clone for Written<T> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone(), PhantomData)
+    }
+}
+
+impl<T: Serialize> Written<T> {
+    /// Writes something once for all.
+    ///
+    /// # Errors
+    /// It has no JSON form, which is a defect.
+    pub fn of(what: &T) -> Result<Self> {
+        to_raw_value(what).map(|text| Self(Arc::new(text), PhantomData)).map_err(|e| Error::Internal(format!("JSON to keep: {e}")))
+    }
+}
+
 impl<T: JsonSchema> JsonSchema for Written<T> {
     fn schema_name() -> Cow<'static, str> {
         T::schema_name()
