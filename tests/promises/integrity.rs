@@ -371,6 +371,19 @@ fn a_snapshot_is_the_same_file_once_more() {
 }
 
 #[test]
+fn a_snapshot_has_little_room_in_it() {
+    let file = Closed::filled();
+    let copy = file.path.with_extension("copy");
+    file.with(|store| {
+        store.write_blocking(|tx| (0..4_000).try_for_each(|n| tx.insert(ship(&format!("raft {n:04}"))))).unwrap();
+        drop(store.snapshot(&copy, &Watch::default()).unwrap());
+    });
+    let held: usize = rows(&copy).values().flatten().map(|(key, value)| key.len() + value.len()).sum();
+    let size = std::fs::metadata(&copy).unwrap().len() as usize;
+    assert!(size < held * 4 / 3, "{size} bytes for {held}");
+}
+
+#[test]
 fn a_snapshot_that_fails_leaves_what_was_there() {
     let file = Closed::filled();
     assert!(file.with(|store| store.snapshot(&file.path.with_file_name("no such place").join("copy"), &Watch::default())).is_err());
