@@ -12,7 +12,7 @@ use crate::{
     store::{Kept, Mark, Moment, Read, Store},
 };
 
-/// More than this are not kept: about 5 MB of usual ones.
+/// More than this are not kept: about 7 MB of usual ones.
 const ROUTERS: usize = 5_000;
 
 /// A router as a session names it.
