@@ -55,10 +55,8 @@ impl Engine {
         match subject {
             Subject::Identity if changed => self.watch.roles_changed(row, now),
             Subject::Identity => {}
-            Subject::EdgeRouter => {
-                if changed {
-                    self.forget_evaluated();
-                }
+            Subject::EdgeRouter if changed => {
+                self.evaluated.forget_reaches();
                 return false;
             }
             _ => return changed && self.policies_giving(subject, id) != before && self.rights_changed(now),
@@ -76,7 +74,7 @@ impl Engine {
                 self.watch.forget(row);
                 return true;
             }
-            Subject::EdgeRouter => self.forget_evaluated(),
+            Subject::EdgeRouter => self.evaluated.forget_reaches(),
             Subject::Service | Subject::PostureCheck => {}
         }
         !before.is_empty() && self.rights_changed(now)
@@ -168,7 +166,8 @@ impl Engine {
 
     /// What was evaluated is evaluated again.
     pub(super) fn forget_evaluated(&mut self) {
-        self.evaluated.forget();
+        self.evaluated.forget_rights();
+        self.evaluated.forget_reaches();
     }
 
     fn book_mut(&mut self, kind: PolicyKind) -> (&mut Book, &mut Populations) {
@@ -180,17 +179,19 @@ impl Engine {
         (book, &mut self.all)
     }
 
-    /// Whether that changed rights to dial or bind.
+    /// Forgets what policies of a kind decide, and says whether that is rights to dial or bind.
     fn policies_changed(&mut self, kind: PolicyKind, now: u64) -> bool {
-        if kind == PolicyKind::Service {
-            return self.rights_changed(now);
+        match kind {
+            PolicyKind::Service => self.rights_changed(now),
+            PolicyKind::EdgeRouter | PolicyKind::ServiceEdgeRouter => {
+                self.evaluated.forget_reaches();
+                false
+            }
         }
-        self.forget_evaluated();
-        false
     }
 
     fn rights_changed(&mut self, now: u64) -> bool {
-        self.forget_evaluated();
+        self.evaluated.forget_rights();
         self.watch.rights_changed(now);
         true
     }

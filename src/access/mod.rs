@@ -10,8 +10,8 @@
 //! kind of policy has, per attribute, a bitmap of the policies that list it. From a subject to its policies, and from
 //! policies to their members, is a union of a handful of bitmaps either way. So a policy change is an index entry, a role
 //! change flips one bit per attribute, there is no derived state that could go stale, and 100,000 identities cost nothing
-//! but their ids. What is kept of answers (`Rights`, shared by all identities with the same roles) is thrown away whole as
-//! soon as anything it depends on changes.
+//! but their ids. What is kept of answers (rights, and which edge routers are reached, each shared by all with the same roles) is
+//! thrown away whole as soon as a policy that it may depend on changes, or what such policies lead to.
 //!
 //! Start reading at `roles.rs` (the rule, one screen), then `side.rs` (the two directions), then `questions.rs`. What would be if something
 //! changed is the same engine, changed for a moment (`trial`), and the difference (`preview`). What changes did give and take is told in the

@@ -7,7 +7,7 @@ use super::{
 use roaring::RoaringBitmap;
 use std::{
     collections::{BTreeMap, HashMap},
-    hash::{BuildHasher, RandomState},
+    hash::{BuildHasher, Hash, RandomState},
     sync::Arc,
 };
 
@@ -92,42 +92,59 @@ const CLASSES: usize = 512;
 /// much as finding out what would have survived.
 #[derive(Default)]
 pub(super) struct Evaluated {
-    classes: HashMap<Class, Arc<Rights>>,
-    reaches: HashMap<(Subject, Class), Arc<RoaringBitmap>>,
+    rights: Memo<Class, Rights>,
+    reaches: Memo<(Subject, Class), RoaringBitmap>,
     hasher: RandomState,
 }
 
+/// Answers, by whom they are for.
+struct Memo<K, V>(HashMap<K, Arc<V>>);
+
+impl<K, V> Default for Memo<K, V> {
+    fn default() -> Self {
+        Self(HashMap::new())
+    }
+}
+
+impl<K: Eq + Hash, V> Memo<K, V> {
+    fn find(&self, key: &K) -> Option<Arc<V>> {
+        self.0.get(key).cloned()
+    }
+
+    fn keep(&mut self, key: K, value: V) -> Arc<V> {
+        let value = Arc::new(value);
+        if self.0.len() >= CLASSES {
+            self.0.clear();
+        }
+        self.0.insert(key, value.clone());
+        value
+    }
+}
+
 impl Evaluated {
-    pub fn forget(&mut self) {
-        self.classes.clear();
-        self.reaches.clear();
+    pub fn forget_rights(&mut self) {
+        self.rights.0.clear();
+    }
+
+    pub fn forget_reaches(&mut self) {
+        self.reaches.0.clear();
     }
 
     /// The edge routers that policies of a kind put beside an identity or a service.
     pub fn reach(&mut self, subject: Subject, row: u32, policies: &Book, all: &Populations) -> Option<Arc<RoaringBitmap>> {
         let class = (subject, policies.class(subject, row, all)?);
-        if let Some(known) = self.reaches.get(&class) {
-            return Some(known.clone());
-        }
-        let routers = Arc::new(policies.members(&policies.of(subject, row, all), Subject::EdgeRouter, all));
-        if self.reaches.len() >= CLASSES {
-            self.reaches.clear();
-        }
-        self.reaches.insert(class, routers.clone());
-        Some(routers)
+        self.reaches.find(&class).or_else(|| {
+            let routers = policies.members(&policies.of(subject, row, all), Subject::EdgeRouter, all);
+            Some(self.reaches.keep(class, routers))
+        })
     }
 
     pub fn of(&mut self, identity: u32, policies: &Book, types: &Types, all: &Populations) -> Option<Arc<Rights>> {
         let class = policies.class(Subject::Identity, identity, all)?;
-        if let Some(known) = self.classes.get(&class) {
-            return Some(known.clone());
-        }
-        let rights = Arc::new(self.evaluate(identity, policies, types, all));
-        if self.classes.len() >= CLASSES {
-            self.classes.clear();
-        }
-        self.classes.insert(class, rights.clone());
-        Some(rights)
+        self.rights.find(&class).or_else(|| {
+            let rights = self.evaluate(identity, policies, types, all);
+            Some(self.rights.keep(class, rights))
+        })
     }
 
     fn evaluate(&self, identity: u32, policies: &Book, types: &Types, all: &Populations) -> Rights {

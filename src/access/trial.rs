@@ -80,7 +80,7 @@ impl Drop for Trial<'_> {
         for news in undo.iter().rev() {
             self.engine.exchange(news);
         }
-        // An attribute that nobody has and only a policy lists may have another row now, and rights are found by such rows.
+        // An attribute that nobody has and only a policy lists may have another row now, and what was evaluated is found by such rows.
         if undo.iter().any(|news| matches!(news, News::Policy { .. })) {
             self.engine.forget_evaluated();
         }

@@ -120,7 +120,7 @@ impl Common {
         Self::with(record, facts.link(record.id.as_str()))
     }
 
-    /// The same, while it is connected or not.
+    /// The same, with this connection or with none.
     pub fn with(record: &Record<EdgeRouter>, link: Option<RouterLink>) -> Self {
         let EdgeRouter { name, app_data, cost, disabled, no_traversal, .. } = record.spec.clone();
         let is_online = link.is_some();

@@ -85,7 +85,9 @@ impl Read<'_> {
     /// # Errors
     /// One is damaged, the file cannot be read, or the first error of `visit`.
     pub fn each<E: Entity>(&self, mut visit: impl FnMut(Record<E>) -> Result<()>) -> Result<()> {
-        self.each_while(&mut |record| visit(record).map(ControlFlow::Continue))
+        self.before_all::<E>()?;
+        let table = Table::Records(self.core.registry.place(E::KIND)?);
+        self.scan(table, ALL, &mut |id, bytes| visit(codec::decode::<E>(text(id)?, bytes)?).map(ControlFlow::Continue))
     }
 
     /// The same, but those that are damaged are passed over.
@@ -120,11 +122,6 @@ impl Read<'_> {
             }
             done => done.map(Some),
         }
-    }
-
-    pub(super) fn each_while<E: Entity>(&self, visit: &mut dyn FnMut(Record<E>) -> Result<ControlFlow<()>>) -> Result<()> {
-        let table = Table::Records(self.core.registry.place(E::KIND)?);
-        self.scan(table, ALL, &mut |id, bytes| visit(codec::decode::<E>(text(id)?, bytes)?))
     }
 
     /// The values that an indexed field has in any record of the kind, ascending, each once.
@@ -254,7 +251,7 @@ impl Read<'_> {
     }
 
     fn step(&self) -> Result<()> {
-        self.turn.map_or(Ok(()), Turn::step)
+        self.turn.map_or(Ok(()), |turn| turn.before(1))
     }
 }
 

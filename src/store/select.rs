@@ -211,18 +211,13 @@ impl Read<'_> {
             if predicate.matches(&Seen { record: &record, facts: self }) && ending::stands(&record, self)? {
                 visit(record)?;
             }
-            Ok(ControlFlow::Continue(()))
+            Ok(())
         };
         match source {
-            Source::Scan => {
-                self.before_all::<E>()?;
-                self.each_while(&mut see)
-            }
+            Source::Scan => self.each(see),
             Source::Ids(ids) => {
                 for id in ids {
-                    if let Some(record) = self.load(&id)? {
-                        let _: ControlFlow<()> = see(record)?;
-                    }
+                    self.load(&id)?.map_or(Ok(()), &mut see)?;
                 }
                 Ok(())
             }

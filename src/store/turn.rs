@@ -18,7 +18,7 @@ use super::{RETRY_AFTER, core::closed};
 use crate::error::{Error, Result};
 
 /// Rows that anybody may read at once.
-const FEW: u32 = 1_000;
+const FEW: u64 = 1_000;
 
 /// The turns there are.
 #[derive(Clone)]
@@ -42,7 +42,7 @@ pub struct Turn<'t> {
     abandoned: &'t AtomicBool,
     /// Nothing for what is never kept waiting.
     turns: Option<&'t Turns>,
-    rows: Cell<u32>,
+    rows: Cell<u64>,
     held: RefCell<Option<[OwnedSemaphorePermit; 2]>>,
 }
 
@@ -57,32 +57,19 @@ impl<'t> Turn<'t> {
         Self { abandoned, turns: None, rows: Cell::new(0), held: RefCell::default() }
     }
 
-    /// Before each row. Past the first few it waits until others are done.
+    /// Before so many more rows. Past the first few it waits until others are done; who knows how many there will be says so at once, for
+    /// then being sent away has cost nothing yet.
     ///
     /// # Errors
     /// [`Error::Busy`] if too many wait; or nobody waits for this one any more.
-    pub fn step(&self) -> Result<()> {
+    pub fn before(&self, rows: u64) -> Result<()> {
         if self.abandoned.load(Ordering::Relaxed) {
             return Err(Error::Internal("nobody waits for this any more".into()));
         }
-        let rows = self.rows.get();
-        if rows > FEW {
-            return Ok(());
-        }
-        self.rows.set(rows + 1);
-        self.turns.filter(|_| rows == FEW).map_or(Ok(()), |turns| self.wait(turns))
-    }
-
-    /// Before that many rows. If they are more than a few it waits now: who is sent away has cost nothing yet.
-    ///
-    /// # Errors
-    /// As in [`Turn::step`].
-    pub fn before(&self, rows: u64) -> Result<()> {
-        if rows <= u64::from(FEW) || self.rows.get() > FEW {
-            return Ok(());
-        }
-        self.rows.set(FEW + 1);
-        self.turns.map_or(Ok(()), |turns| self.wait(turns))
+        let known = self.rows.get();
+        self.rows.set(known.saturating_add(rows));
+        let becomes_many = known <= FEW && self.rows.get() > FEW;
+        self.turns.filter(|_| becomes_many).map_or(Ok(()), |turns| self.wait(turns))
     }
 
     fn wait(&self, turns: &Turns) -> Result<()> {

@@ -64,7 +64,7 @@ pub enum Trouble {
 #[derive(Debug, Clone)]
 pub struct Drive(Arc<Mutex<State>>);
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct State {
     chance: Chance,
     /// What stays when the power goes.
@@ -82,7 +82,7 @@ struct State {
     failed: u64,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Change {
     Write(usize, Vec<u8>),
     Length(usize),
@@ -144,9 +144,8 @@ impl Drive {
     pub fn after_kill(&self) -> Self {
         let mut state = self.state();
         state.left = 0;
-        let (chance, pending) = (Chance(state.chance.number()), std::mem::take(&mut state.pending));
-        let (platter, cache, pages) = (state.platter.clone(), state.cache.clone(), state.pages.clone());
-        Self(Arc::new(Mutex::new(State { chance, platter, cache, pending, pages, left: u64::MAX, trouble: Trouble::None, failed: 0 })))
+        let chance = Chance(state.chance.number());
+        Self(Arc::new(Mutex::new(State { chance, left: u64::MAX, trouble: Trouble::None, failed: 0, ..state.clone() })))
     }
 
     /// What can be read from it now.

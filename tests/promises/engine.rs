@@ -422,7 +422,7 @@ proptest! {
         for (now, event) in history.iter().enumerate() {
             apply(&mut engine, event, now as u64);
             model.apply(event);
-            // What is asked in between is kept, and must not be when it is asked again.
+            // What is asked is kept, and the next event must make it go if it changes it.
             (0..25).for_each(|n| routers_agree(&mut engine, &model, &format!("x{}", n % 5), &format!("x{}", n / 5)));
         }
         agree(&mut engine, &model);

@@ -2,8 +2,9 @@
 //!
 //! A store of the controller's own kinds runs on a [`Drive`], with a clock that is moved by hand. Random histories in groups of
 //! jobs run on it and, at the same time, on a store whose disk never fails: what that one has is what there must be. The power goes
-//! at any operation, also while the file is made, opened or mended, or the disk stops working for a while. One number, the seed,
-//! decides everything: `OVERKEEP_SEEDS=n` tries n of them, from `OVERKEEP_FIRST_SEED` on, `OVERKEEP_SEED=n` the one that failed.
+//! at any operation, or only the process is killed there, also while the file is made, opened or mended; or the disk stops working
+//! for a while. One number, the seed, decides everything: `OVERKEEP_SEEDS=n` tries n of them, from `OVERKEEP_FIRST_SEED` on,
+//! `OVERKEEP_SEED=n` the one that failed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -255,12 +256,12 @@ impl Pair {
         assert_eq!(rights(&self.access), rights(&self.shadow_access));
     }
 
-    /// After the power came back: all that was acknowledged is there, and `doubtful` as a whole or not at all.
+    /// After the power came back, or with the next process: all that was acknowledged is there, and `doubtful` as a whole or not at all.
     fn comes_back(&mut self, drive: Drive, doubtful: &[Deed]) {
         let before = (dump(&self.shadow).unwrap(), rights(&self.shadow_access));
         assert_eq!(rights(&self.access), before.1, "the engine knew of what was never acknowledged");
         self.store.close();
-        self.store = open(&drive, &self.clock).unwrap_or_else(|e| panic!("after the power came back: {e}"));
+        self.store = open(&drive, &self.clock).unwrap_or_else(|e| panic!("after the end: {e}"));
         self.drive = drive;
         let findings = self.store.check(&Watch::default()).unwrap().findings;
         assert!(findings.is_empty(), "{findings:#?}");
@@ -362,7 +363,7 @@ fn power_fails_at_the_first_start(chance: &mut Chance) {
 const TROUBLES: [Trouble; 6] =
     [Trouble::Reads, Trouble::Writes, Trouble::Flushes, Trouble::FlushesThenReads, Trouble::Lengths, Trouble::Full];
 
-/// The disk stops working for a while, in one way or another, and the power may go before it works again or just as it does.
+/// The disk stops working for a while, in one way or another, and the power may go, or the process, before it works again or just as it does.
 fn disk_fails(chance: &mut Chance) {
     let mut pair = begun(chance);
     for _ in 0..=chance.below(3) {

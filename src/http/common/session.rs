@@ -89,13 +89,13 @@ impl<'a> Sight<'a> {
     pub fn in_common(&self, identity: &Id<Identity>, service: &Id<Service>) -> Vec<Arc<str>> {
         self.services.access.ask(|engine| {
             let common = engine.common_edge_routers(identity.as_str(), service.as_str());
-            let is_online = |id: &&Arc<str>| self.tx.link(id).is_some();
-            let mut routers: Vec<Arc<str>> = common.ids().filter(is_online).cloned().collect();
-            routers.sort_unstable();
-            routers.truncate(ROUTERS);
-            let offline = common.in_order().map(|(_, id)| id).filter(|id| !is_online(id));
-            routers.extend(offline.take(ROUTERS - routers.len()).cloned());
-            routers
+            // Whether one is connected is asked once: it may change at any moment.
+            let mut named: Vec<&Arc<str>> = common.ids().filter(|id| self.tx.link(id).is_some()).collect();
+            named.sort_unstable();
+            named.truncate(ROUTERS);
+            let others = common.in_order().map(|(_, id)| id).filter(|id| !named.contains(id));
+            let others: Vec<&Arc<str>> = others.take(ROUTERS - named.len()).collect();
+            named.into_iter().chain(others).cloned().collect()
         })
     }
 

@@ -51,12 +51,12 @@ impl<T> Clone for Written<T> {
 }
 
 impl<T: Serialize> Written<T> {
-    /// Writes something once for all.
+    /// Something as JSON.
     ///
     /// # Errors
     /// It has no JSON form, which is a defect.
     pub fn of(what: &T) -> Result<Self> {
-        to_raw_value(what).map(|text| Self(Arc::new(text), PhantomData)).map_err(|e| Error::Internal(format!("JSON to keep: {e}")))
+        to_raw_value(what).map(|text| Self(Arc::new(text), PhantomData)).map_err(|e| Error::Internal(format!("a record as JSON: {e}")))
     }
 }
 
@@ -154,8 +154,7 @@ impl Texts {
 
     fn record<E: Entity>(&self, record: &Record<E>, key: &str, tx: &Read<'_>, at: Present) -> Result<Arc<Box<RawValue>>> {
         let facts = Noting::new(tx);
-        let text = to_raw_value(&detail(record, &facts)?).map_err(|e| Error::Internal(format!("a record as JSON: {e}")))?;
-        let text = Arc::new(text);
+        let Written(text, _) = Written::of(&detail(record, &facts)?)?;
         if let Some(mut marks) = facts.marks() {
             marks.push(Mark::of_record(E::KIND, record.id.as_str()));
             self.records.keep(key, text.clone(), marks, at.records);
