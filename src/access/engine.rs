@@ -147,15 +147,13 @@ impl Engine {
         Some(rights)
     }
 
-    /// The edge routers that an identity may use, or that a service may be reached over.
-    pub(super) fn reach(&mut self, subject: Subject, id: &str) -> Option<Arc<RoaringBitmap>> {
-        let row = self.all.of(subject).row(id)?;
-        let policies = match subject {
-            Subject::Identity => &self.edge_router_policies,
-            Subject::Service => &self.service_edge_router_policies,
-            Subject::EdgeRouter | Subject::PostureCheck => return None,
-        };
-        self.evaluated.reach(subject, row, policies, &self.all)
+    /// The edge routers that an identity may use, and those that a service may be reached over.
+    pub(super) fn reaches(&mut self, identity: &str, service: &str) -> Option<[Arc<RoaringBitmap>; 2]> {
+        use Subject::{Identity, Service};
+        let (known, all) = (&mut self.evaluated, &self.all);
+        let near = known.reach(Identity, all.of(Identity).row(identity)?, &self.edge_router_policies, all)?;
+        let far = known.reach(Service, all.of(Service).row(service)?, &self.service_edge_router_policies, all)?;
+        Some([near, far])
     }
 
     fn touch(&mut self, subject: Subject, id: &str, now: u64) {

@@ -75,8 +75,7 @@ impl Engine {
 
     /// Edge routers over which the identity can reach the service.
     pub fn common_edge_routers(&mut self, identity: &str, service: &str) -> Named<'_> {
-        let both = self.reach(Identity, identity).zip(self.reach(Service, service));
-        let common = both.map(|(near, far)| &*near & &*far).unwrap_or_default();
+        let common = self.reaches(identity, service).map(|[near, far]| &*near & &*far).unwrap_or_default();
         self.subjects(EdgeRouter, common)
     }
 

@@ -251,7 +251,7 @@ impl Read<'_> {
     }
 
     fn step(&self) -> Result<()> {
-        self.turn.map_or(Ok(()), |turn| turn.before(1))
+        self.turn.map_or(Ok(()), Turn::step)
     }
 }
 

@@ -57,19 +57,31 @@ impl<'t> Turn<'t> {
         Self { abandoned, turns: None, rows: Cell::new(0), held: RefCell::default() }
     }
 
-    /// Before so many more rows. Past the first few it waits until others are done; who knows how many there will be says so at once, for
-    /// then being sent away has cost nothing yet.
+    /// Before each row. Past the first few it waits until others are done.
     ///
     /// # Errors
     /// [`Error::Busy`] if too many wait; or nobody waits for this one any more.
+    pub fn step(&self) -> Result<()> {
+        self.before(1)?;
+        self.rows.set(self.rows.get().saturating_add(1));
+        Ok(())
+    }
+
+    /// Before so many more rows, each of which is still a step: if they are more than a few it waits now, for being sent away has cost
+    /// nothing yet.
+    ///
+    /// # Errors
+    /// As in [`Turn::step`].
     pub fn before(&self, rows: u64) -> Result<()> {
         if self.abandoned.load(Ordering::Relaxed) {
             return Err(Error::Internal("nobody waits for this any more".into()));
         }
         let known = self.rows.get();
-        self.rows.set(known.saturating_add(rows));
-        let becomes_many = known <= FEW && self.rows.get() > FEW;
-        self.turns.filter(|_| becomes_many).map_or(Ok(()), |turns| self.wait(turns))
+        if known > FEW || known.saturating_add(rows) <= FEW {
+            return Ok(());
+        }
+        self.rows.set(FEW + 1);
+        self.turns.map_or(Ok(()), |turns| self.wait(turns))
     }
 
     fn wait(&self, turns: &Turns) -> Result<()> {

@@ -281,6 +281,10 @@ fn routers_agree(engine: &mut Engine, model: &Model, identity: &str, service: &s
     assert_eq!(common.len(), near.intersection(&far).count());
 }
 
+fn all_routers_agree(engine: &mut Engine, model: &Model) {
+    (0..25).for_each(|n| routers_agree(engine, model, &format!("x{}", n % 5), &format!("x{}", n / 5)));
+}
+
 fn policies_agree(engine: &Engine, model: &Model, kind: PolicyKind, id: &str) {
     for side in SUBJECTS {
         assert_eq!(set(engine.members(kind, id, side).ids()), model.members(kind, id, side));
@@ -406,7 +410,7 @@ proptest! {
             apply(&mut engine, event, now as u64);
             model.apply(event);
         }
-        (0..25).for_each(|n| routers_agree(&mut engine, &model, &format!("x{}", n % 5), &format!("x{}", n / 5)));
+        all_routers_agree(&mut engine, &model);
         let (before, mut then) = (pairs(&model), model.clone());
         changes.iter().for_each(|change| then.apply(change));
         let after = pairs(&then);
@@ -423,7 +427,7 @@ proptest! {
             apply(&mut engine, event, now as u64);
             model.apply(event);
             // What is asked is kept, and the next event must make it go if it changes it.
-            (0..25).for_each(|n| routers_agree(&mut engine, &model, &format!("x{}", n % 5), &format!("x{}", n / 5)));
+            all_routers_agree(&mut engine, &model);
         }
         agree(&mut engine, &model);
         agree(&mut loaded(&model, false), &model);

@@ -343,7 +343,7 @@ fn power_fails(chance: &mut Chance) {
     }
 }
 
-/// The power goes while the file is made.
+/// The power goes while the file is made, or the process.
 fn power_fails_at_the_first_start(chance: &mut Chance) {
     let clock = Clock::manual(Timestamp::from_millis(1_000));
     let drive = Drive::holding(Vec::new(), chance.number());
@@ -351,7 +351,7 @@ fn power_fails_at_the_first_start(chance: &mut Chance) {
     if let Some(mut pair) = Pair::new(drive.clone(), clock.clone()) {
         let done = pair.run(&[Deed::Begin]);
         let doubtful: &[Deed] = if done == Outcome::Done { &[] } else { &[Deed::Begin] };
-        let drive = drive.after_power_loss();
+        let drive = after_the_end(&drive, chance);
         pair.comes_back(drive, doubtful);
         return;
     }
@@ -445,7 +445,7 @@ fn until(complaint: &str, done: impl Fn() -> bool) {
     }
 }
 
-/// The power goes while a damaged index is mended.
+/// The power goes while a damaged index is mended, or the process.
 fn power_fails_during_repair(chance: &mut Chance) {
     const INDEX: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("index");
     let mut pair = begun(chance);
@@ -472,7 +472,7 @@ fn power_fails_during_repair(chance: &mut Chance) {
         drop(store.repair(Unreadable::Stays, &Watch::default()));
         store.close();
     }
-    let drive = drive.after_power_loss();
+    let drive = after_the_end(&drive, chance);
     let store = open(&drive, &pair.clock).unwrap();
     store.repair(Unreadable::Stays, &Watch::default()).unwrap();
     store.close();
