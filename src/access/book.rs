@@ -121,16 +121,21 @@ impl Book {
         &'a self,
         (one, row): (Subject, u32),
         (other, other_row): (Subject, u32),
-        among: &RoaringBitmap,
+        among: &'a RoaringBitmap,
         all: &'a Populations,
     ) -> impl Iterator<Item = (u32, Because<'a>, Because<'a>)> {
         let near = self.side(one).zip(all.of(one).subject(row));
         let far = self.side(other).zip(all.of(other).subject(other_row));
         near.zip(far).into_iter().flat_map(move |((near, (id, roles)), (far, (other_id, other_roles)))| {
-            let proposed = near.propose(id, roles) & far.propose(other_id, other_roles) & among;
-            proposed
-                .into_iter()
-                .filter_map(move |policy| Some((policy, near.because(policy, id, roles)?, far.because(policy, other_id, other_roles)?)))
+            let others: Vec<&RoaringBitmap> = far.proposals(other_id, other_roles).collect();
+            let pairs = near.proposals(id, roles).flat_map(move |some| others.clone().into_iter().map(move |others| (some, others)));
+            let mut seen = RoaringBitmap::new();
+            let proposed = pairs.flat_map(move |(some, others)| {
+                let new = (some & others & among) - &seen;
+                seen |= &new;
+                new
+            });
+            proposed.filter_map(move |policy| Some((policy, near.because(policy, id, roles)?, far.because(policy, other_id, other_roles)?)))
         })
     }
 }

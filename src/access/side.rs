@@ -88,11 +88,10 @@ impl Side {
         &self.listing
     }
 
-    /// Policies that may match the subject: no other does.
-    pub fn propose(&self, id: &str, roles: &[u32]) -> RoaringBitmap {
+    /// Policies that may match the subject, by what they name of it: no other does, and some may be there twice.
+    pub fn proposals<'s>(&'s self, id: &str, roles: &'s [u32]) -> impl Iterator<Item = &'s RoaringBitmap> {
         let by_role = roles.iter().filter_map(|attribute| self.by_attribute.get(attribute));
-        let proposals: Vec<&RoaringBitmap> = by_role.chain(self.by_id.get(id)).chain([&self.everyone]).collect();
-        proposals.union()
+        by_role.chain(self.by_id.get(id)).chain([&self.everyone])
     }
 
     /// Whether, and why, a policy matches the subject.
@@ -102,7 +101,7 @@ impl Side {
 
     /// Policies that match the subject.
     pub fn of(&self, id: &str, roles: &[u32]) -> RoaringBitmap {
-        let mut policies = self.propose(id, roles);
+        let mut policies = self.proposals(id, roles).union();
         policies.retain(|policy| self.because(policy, id, roles).is_some());
         policies
     }
