@@ -21,6 +21,7 @@ mod core;
 mod delete;
 mod ending;
 mod event;
+mod former;
 mod happenings;
 mod history;
 mod index;
@@ -143,7 +144,7 @@ impl Store {
         if options.compact {
             open::shorten(&mut opened, path)?;
         }
-        Self::start(written(opened, path)?, path, kinds, options)
+        Self::start_writing(opened, path, kinds, options)
     }
 
     /// [`Store::open`] after every page of the file was checked, and what can be set right by that was. Says whether anything was.
@@ -152,7 +153,7 @@ impl Store {
     /// See [`OpenError`].
     pub fn open_verified(path: &Path, kinds: &'static [Entry], options: Options) -> Result<(Self, bool), OpenError> {
         let (opened, whole) = open::verified(path, options.cache_bytes, &names(kinds))?;
-        Ok((Self::start(written(opened, path)?, path, kinds, options)?, !whole))
+        Ok((Self::start_writing(opened, path, kinds, options)?, !whole))
     }
 
     /// Gives back what a closed file does not need.
@@ -192,7 +193,15 @@ impl Store {
     pub fn open_on(backend: impl StorageBackend, kinds: &'static [Entry], options: Options) -> Result<Self, OpenError> {
         let path = Path::new("the storage backend");
         let opened = open::backend(backend, path, options.cache_bytes, &names(kinds))?;
-        Self::start(written(opened, path)?, path, kinds, options)
+        Self::start_writing(opened, path, kinds, options)
+    }
+
+    fn start_writing(opened: Opened, path: &Path, kinds: &'static [Entry], options: Options) -> Result<Self, OpenError> {
+        let store = Self::start(written(opened, path)?, path, kinds, options)?;
+        if let Err(error) = store.drop_former() {
+            tracing::warn!(%error, "rows of the index that only an earlier release used are left in the file");
+        }
+        Ok(store)
     }
 
     fn start((medium, database): Opened, path: &Path, kinds: &'static [Entry], options: Options) -> Result<Self, OpenError> {

@@ -22,6 +22,8 @@ pub struct Entry {
     pub decode: fn(&str, &[u8]) -> Result<AnyRecord>,
     /// Takes a stored record apart.
     pub parts: fn(&str, &[u8]) -> Result<Parts>,
+    /// Whether records are looked up by a field or reference of this name.
+    pub(super) is_indexed: fn(&str) -> bool,
     /// Whether no two records may have the same value in a field.
     pub(super) is_unique: fn(&str) -> bool,
     /// Deletes one record and nothing else.
@@ -75,6 +77,10 @@ impl Entry {
             era: |id, bytes| Ok(E::era(&codec::decode::<E>(id, bytes)?)),
             decode: |id, bytes| Ok(Box::new(codec::decode::<E>(id, bytes)?)),
             parts: parts::<E>,
+            is_indexed: |name| {
+                let by_field = E::FIELDS.iter().any(|field| field.name == name && field.index != Index::None);
+                by_field || E::REFERENCES.iter().any(|reference| reference.field == name)
+            },
             is_unique: |name| E::FIELDS.iter().any(|field| field.name == name && matches!(field.index, Index::Unique | Index::Every)),
             remove: |tx, id| tx.remove(&Id::<E>::from_text(id)),
             clear: clear::<E>,

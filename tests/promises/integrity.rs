@@ -235,6 +235,28 @@ fn rows_that_the_index_should_not_have_go() {
 }
 
 #[test]
+fn rows_of_a_field_that_only_an_earlier_release_looked_up_are_no_fault_and_go_once_the_file_is_opened_to_be_written() {
+    let file = Closed::filled();
+    let before = file.rows();
+    let of_a_ship = |n: usize| format!("\x04ship\x05token{n:04}\0\0tug").into_bytes();
+    let all: Vec<Vec<u8>> = (0..1_200).map(of_a_ship).chain([b"\x04ship\x05tokenx\0\0ghost".to_vec()]).collect();
+    file.tamper(INDEX, |rows| all.iter().for_each(|key| drop(rows.insert(key.as_slice(), b"".as_slice()).unwrap())));
+    let with_them = file.rows();
+    let look = Store::look(&file.path, KINDS, Options::default()).unwrap();
+    assert_eq!(look.check(&Watch::default()).unwrap(), Report::default());
+    drop(look);
+    assert_eq!(file.rows(), with_them, "a look changed something");
+
+    // Nor do they hide what is a fault.
+    file.put(INDEX, b"\x04ship\x04flagblue\0\0ghost", b"");
+    let look = Store::look(&file.path, KINDS, Options::default()).unwrap();
+    assert_eq!(told(&look.check(&Watch::default()).unwrap()), [("the index of flag has the ship ghost, which is not there", false)]);
+    drop(look);
+    file.heals();
+    assert_eq!(file.rows(), before);
+}
+
+#[test]
 fn a_record_that_cannot_be_read_is_named_and_harms_nobody_else() {
     let file = Closed::filled();
     let before = file.rows();

@@ -170,7 +170,7 @@ impl<'i> Inspection<'i> {
     /// One row of the index.
     fn row(&mut self, key: &[u8], row: &[u8]) -> Result<()> {
         match Owner::of(self.read, key, row)? {
-            Owner::Record => {}
+            Owner::Record | Owner::Former => {}
             Owner::OtherRelease(kind) => self.tell(Remedy::None, format!("the index has rows of {kind}, a kind unknown to this release")),
             Owner::Nobody(description) => self.tell(Remedy::Row(key.to_vec()), description),
         }
@@ -183,6 +183,8 @@ pub enum Owner {
     /// A record that has the value, or one that cannot be read.
     Record,
     OtherRelease(String),
+    /// Nobody any more, since the field is not indexed any more.
+    Former,
     /// Nobody, and how that is to be told.
     Nobody(String),
 }
@@ -194,6 +196,9 @@ impl Owner {
         let Some((place, entry)) = entries.into_iter().find(|(_, entry)| entry.kind.name == kind) else {
             return Ok(Self::OtherRelease(kind.into()));
         };
+        if !(entry.is_indexed)(field) {
+            return Ok(Self::Former);
+        }
         let Some(bytes) = read.bytes(Table::Records(place), id.as_bytes())? else {
             return Ok(Self::Nobody(format!("the index of {field} has the {kind} {id}, which is not there")));
         };

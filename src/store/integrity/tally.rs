@@ -86,8 +86,11 @@ impl<'t> Tally<'t> {
         let read = self.read;
         let mut unique = Unique::default();
         read.scan(Table::Index, ALL, &mut |key, row| {
-            self.index = self.index.wrapping_sub(self.hash.hash_one((key, row)));
-            self.sound &= unique.follows(read, key, row).is_some();
+            match unique.follows(read, key, row) {
+                Some(true) => self.index = self.index.wrapping_sub(self.hash.hash_one((key, row))),
+                Some(false) => {}
+                None => self.sound = false,
+            }
             self.next()
         })
     }
@@ -103,20 +106,23 @@ impl<'t> Tally<'t> {
 /// What must be unique, told from the rows of the index one after the other.
 #[derive(Default)]
 struct Unique {
-    /// What the keys of the field begin with, and whether its values are unique.
+    /// What the keys of the field begin with, whether it is one that records are looked up by, and whether its values are unique.
     field: Vec<u8>,
+    is_indexed: bool,
     values_are: bool,
     /// Kind, field and value of the row before.
     before: Vec<u8>,
 }
 
 impl Unique {
-    /// Takes the next row; nothing if it is none of ours, or has the value of the one before although it must not.
-    fn follows(&mut self, read: &Read<'_>, key: &[u8], row: &[u8]) -> Option<()> {
+    /// Takes the next row, and says whether it counts: those of fields that an earlier release used do not. Nothing if it is none of ours,
+    /// or has the value of the one before although it must not.
+    fn follows(&mut self, read: &Read<'_>, key: &[u8], row: &[u8]) -> Option<bool> {
         if self.field.is_empty() || !key.starts_with(&self.field) {
             let (kind, field, _) = index::parts(key, row)?;
             let entry = read.core.registry.entries().iter().find(|entry| entry.kind.name == kind)?;
             self.field = index::field(entry.kind, field);
+            self.is_indexed = (entry.is_indexed)(field);
             self.values_are = (entry.is_unique)(field);
         }
         if self.values_are {
@@ -128,6 +134,6 @@ impl Unique {
             self.before.clear();
             self.before.extend_from_slice(value);
         }
-        Some(())
+        Some(self.is_indexed)
     }
 }
