@@ -27,6 +27,19 @@ impl Session {
     pub fn key(api_session: &Id<ApiSession>, service: &Id<Service>, right: PolicyType) -> String {
         format!("{api_session}/{service}/{}", right.as_str())
     }
+
+    /// The ids of an identity's sessions, ascending: those of its API sessions, with which they go.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn ids_of(identity: &str, facts: &dyn Facts) -> Result<Vec<String>> {
+        let mut ids = Vec::new();
+        for api_session in facts.ids(ApiSession::KIND, "identity", identity)? {
+            ids.extend(facts.ids(Self::KIND, "apiSession", &api_session)?);
+        }
+        ids.sort_unstable();
+        Ok(ids)
+    }
 }
 
 /// A session as clients see it, without the routers to go over, which depend on policies.
@@ -47,7 +60,8 @@ pub struct View {
 impl Entity for Session {
     const KIND: Kind = Kind { name: "session", path: "sessions" };
     const FIELDS: &'static [Field<Self>] = &[
-        Field::unique("token", Type::Text, |r| (&r.spec.token).into()),
+        // Nobody looks a session up by it; it is never given twice because it is random.
+        Field::plain("token", Type::Text, |r| (&r.spec.token).into()),
         Field::indexed("apiSession", Type::Text, |r| r.spec.api_session_id.as_str().into()),
         Field::indexed("service", Type::Text, |r| r.spec.service_id.as_str().into()),
         Field::plain("type", Type::Text, |r| r.spec.policy_type.as_str().into()),
@@ -55,10 +69,9 @@ impl Entity for Session {
     ];
     const REFERENCES: &'static [Reference<Self>] = &[
         Reference::to::<ApiSession>("apiSession", |r| vec![r.spec.api_session_id.as_str()], OnDelete::Cascade),
-        Reference::to::<Identity>("identity", |r| vec![r.spec.identity_id.as_str()], OnDelete::Cascade),
         Reference::to::<Service>("service", |r| vec![r.spec.service_id.as_str()], OnDelete::Cascade),
     ];
-    const ENDS_BY: &'static [&'static str] = &["apiSession", "identity", "service"];
+    const ENDS_BY: &'static [&'static str] = &["apiSession", "service"];
     const LINKS: &'static [&'static str] = &["route-path"];
     const LOGGED: Logged = Logged::Nothing;
     type State = ();

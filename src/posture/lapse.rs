@@ -78,7 +78,7 @@ pub fn lapsed(tx: &Read<'_>, posture: &Posture, doubt: &Doubt) -> Result<Vec<Lap
             tx.each_readable::<Session>(|session| review.look(&session))?;
             Vec::new()
         }
-        Doubt::Identity(id) => tx.ids(Session::KIND, "identity", id)?,
+        Doubt::Identity(id) => Session::ids_of(id, tx)?,
         Doubt::Service(id) => tx.ids(Session::KIND, "service", id)?,
         Doubt::Session(id) => vec![id.clone()],
     };

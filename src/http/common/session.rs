@@ -16,7 +16,7 @@ use crate::{
         call::Call,
         envelope::Detail,
         services::Services,
-        verbs::{Listing, page},
+        verbs::{Listing, of_ids, page},
     },
     store::{Moment, Read, Scope},
 };
@@ -123,7 +123,8 @@ pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Page<Det
     call.store
         .scan(move |tx| {
             let sight = Sight::new(&services, tx, at);
-            let scope = own.as_deref().map_or(Scope::All, |id| Scope::Having { field: "identity", value: id });
+            let own = own.map(|identity| Session::ids_of(&identity, tx)).transpose()?;
+            let scope = own.as_deref().map_or(Scope::All, of_ids);
             page::<Session, _>(tx, &listing, scope, |record| sight.see_full(record))
         })
         .await
