@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::{Judge, Posture, Ruling};
 use crate::{
-    access::{Granting, Right},
+    access::{Access, Granting, Right, Subject},
     change::Change,
     entity::{Demand, Entity, Facts, Id, Identity, Mfa, PostureCheck, Record, Service, ServicePolicy, Session},
     error::Result,
@@ -25,10 +25,10 @@ pub enum Doubt {
 }
 
 impl Doubt {
-    /// What a committed change may have taken from sessions. What can only give is none.
-    pub fn of(event: &Event) -> Option<Self> {
+    /// What a committed change may have taken from sessions, with `access` up to date. What can only give is none.
+    pub fn of(event: &Event, access: &Access) -> Option<Self> {
         if let Some((None, Some(session))) = event.of::<Session>() {
-            return Some(Self::Session(session.id.to_string()));
+            return (!has_right_alone(session, access)).then(|| Self::Session(session.id.to_string()));
         }
         if let Some((Some(old), Some(new))) = event.of::<Identity>() {
             return (old.spec.role_attributes != new.spec.role_attributes).then(|| Self::Identity(new.id.to_string()));
@@ -49,6 +49,14 @@ impl Doubt {
             _ => None,
         }
     }
+}
+
+/// Whether a session has its right, and nothing else can be asked of it.
+fn has_right_alone(session: &Record<Session>, access: &Access) -> bool {
+    let Session { identity_id, service_id, policy_type, .. } = &session.spec;
+    access.ask(|engine| {
+        engine.count(Subject::PostureCheck) == 0 && engine.may(identity_id.as_str(), service_id.as_str(), Right::from(*policy_type))
+    })
 }
 
 fn says_other(old: &ServicePolicy, new: &ServicePolicy) -> bool {

@@ -71,7 +71,7 @@ impl Posture {
         store.subscribe(move |events| {
             for event in events {
                 hear(&memory, &access, &clock, event);
-                Doubt::of(event).into_iter().for_each(&doubtful);
+                Doubt::of(event, &access).into_iter().for_each(&doubtful);
             }
         });
         posture
