@@ -66,13 +66,11 @@ pub async fn create(call: Call, Body(wish): Body<NewSession>) -> Result<Made<Det
 /// Stores the session, or finds the one that another request opened meanwhile.
 fn open(change: &Change<'_, '_>, session: Session, tags: Tags) -> Result<Record<Session>> {
     let key = Session::key(&session.api_session_id, &session.service_id, session.policy_type);
-    if let Some(open) = change.find_by::<Session>("key", &key)? {
-        return Ok(open);
-    }
-    if change.find(&session.api_session_id)?.is_none() {
-        return Err(Error::Unauthorized { anonymous: false });
-    }
     let mut record = Record::new(Id::from_text(Session::new_id()), change.now(), session);
     record.tags = tags;
-    change.insert(record)
+    change.insert(record).or_else(|refusal| match &refusal {
+        Error::Duplicate { field, .. } if field == "key" => change.find_by("key", &key)?.ok_or(refusal),
+        Error::NotFound { field: Some(field), .. } if field == "apiSession" => Err(Error::Unauthorized { anonymous: false }),
+        _ => Err(refusal),
+    })
 }
