@@ -56,9 +56,10 @@ pub(super) fn news(engine: &Engine, row: &Happening, moment: Moment) -> Option<N
     let id = row.id.clone();
     match side(&row.kind)? {
         Side::Subject(subject) => {
-            let roles = match members {
-                Some(members) => Some(feed::texts(&read::<Roles>(members, ROLES)?)),
-                None => None,
+            let roles = match members.map(|members| read::<Roles>(members, ROLES)) {
+                // Of what came or went, a row shows the members that have a value.
+                Some(None) if row.action == Action::Update => return None,
+                told => told.map(|roles| feed::texts(&roles.unwrap_or_default())),
             };
             Some(News::Subject { subject, id, roles })
         }

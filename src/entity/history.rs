@@ -227,19 +227,32 @@ fn difference<E: Entity>(old: Option<&Record<E>>, new: Option<&Record<E>>, secre
         Ok(Some(all))
     };
     let mut sides = [side(old)?, side(new)?];
-    if let [Some(before), Some(after)] = &mut sides {
-        before.retain(|member, was| {
-            let same = after.get(member) == Some(was);
-            if same {
-                after.shift_remove(member);
+    match &mut sides {
+        [Some(before), Some(after)] => {
+            before.retain(|member, was| {
+                let same = after.get(member) == Some(was);
+                if same {
+                    after.shift_remove(member);
+                }
+                !same
+            });
+            if before.is_empty() && after.is_empty() {
+                return Ok(None);
             }
-            !same
-        });
-        if before.is_empty() && after.is_empty() {
-            return Ok(None);
         }
+        alone => alone.iter_mut().flatten().for_each(|members| members.retain(|_, value| !is_empty(value))),
     }
     Ok(Some(sides.map(|side| side.map(|members| without(members, secret)))))
+}
+
+/// Whether a member is there without a value.
+fn is_empty(value: &Json) -> bool {
+    match value {
+        Json::Null => true,
+        Json::Array(items) => items.is_empty(),
+        Json::Object(members) => members.is_empty(),
+        Json::Bool(_) | Json::Number(_) | Json::String(_) => false,
+    }
 }
 
 fn without(members: Map<String, Json>, secret: &[&str]) -> Map<String, Json> {
@@ -270,10 +283,10 @@ pub struct Happening {
     /// What the record was called, if records of its kind have names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The members that changed as they were; all of them, if the record went.
+    /// The members that changed as they were; all that had a value, if the record went.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<Map<String, Json>>,
-    /// The members that changed as they are since; all of them, if the record came.
+    /// The members that changed as they are since; all that have a value, if the record came.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Map<String, Json>>,
     /// What changes gave and took.

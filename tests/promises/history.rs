@@ -294,7 +294,7 @@ fn administrators_read_who_did_what_to_which_record() {
     let house = House::standing_still();
     let history = |filter: &str, rest: &str| house.admin.list("/overkeep/v1/history", filter, rest).expect(200);
     let dora = house.identity("dora", json!({ "roleAttributes": ["a"] }));
-    house.admin.patch(&format!("/identities/{dora}"), json!({ "name": "theodora", "tags": { "x": "y" } })).expect(200);
+    house.admin.patch(&format!("/identities/{dora}"), json!({ "name": "theodora", "externalId": "d", "tags": { "x": "y" } })).expect(200);
     house.admin.delete(&format!("/identities/{dora}")).expect(200);
     let own = house.admin.get("/current-api-session").expect(200);
     let told = history(&format!("id = \"{dora}\""), "&sort=sequence");
@@ -302,9 +302,13 @@ fn administrators_read_who_did_what_to_which_record() {
     assert_eq!(told.each("name"), ["dora", "theodora", "theodora"]);
     let by = json!({ "who": "identity", "identity": own.data()["identityId"], "session": own.id(), "address": "127.0.0.1" });
     assert!(told.data().as_array().unwrap().iter().all(|row| row["by"] == by), "{}", told.text);
-    assert_eq!(told.data()[0]["after"]["roleAttributes"], json!(["a"]));
-    assert_eq!(told.data()[1]["before"], json!({ "name": "dora" }));
-    assert_eq!(told.data()[1]["after"], json!({ "name": "theodora", "tags": { "x": "y" } }));
+    let made = &told.data()[0]["after"];
+    assert_eq!((&made["roleAttributes"], &made["isAdmin"]), (&json!(["a"]), &json!(false)));
+    let empty = ["externalId", "appData", "serviceHostingCosts", "disabledAt"];
+    assert!(empty.iter().all(|member| made.get(member).is_none()), "members without a value tell nothing: {made}");
+    assert_eq!(told.data()[1]["before"], json!({ "name": "dora", "externalId": null }));
+    assert_eq!(told.data()[1]["after"], json!({ "name": "theodora", "externalId": "d", "tags": { "x": "y" } }));
+    assert_eq!((&told.data()[2]["before"]["externalId"], told.data()[2]["before"].get("appData")), (&json!("d"), None));
 
     let newest = history("true limit none", "");
     assert_eq!((newest.total() as usize, &newest.data()[0]["action"]), (newest.data().as_array().unwrap().len(), &json!("delete")));
