@@ -196,9 +196,10 @@ impl Engine {
 
     /// Service policies through which a service or posture check is part of others' rights.
     fn policies_giving(&self, subject: Subject, id: &str) -> RoaringBitmap {
-        match (subject, self.all.of(subject).row(id)) {
-            (Subject::Service | Subject::PostureCheck, Some(row)) => self.service_policies.of(subject, row, &self.all),
-            _ => RoaringBitmap::new(),
+        let of = |row| self.service_policies.of(subject, row, &self.all);
+        match subject {
+            Subject::Service | Subject::PostureCheck => self.row(subject, id).map(of).unwrap_or_default(),
+            Subject::Identity | Subject::EdgeRouter => RoaringBitmap::new(),
         }
     }
 }
