@@ -10,6 +10,9 @@ use super::{
 use roaring::RoaringBitmap;
 use std::sync::Arc;
 
+/// So many pairs of proposals are looked at one by one.
+const PAIRS: usize = 64;
+
 pub(super) struct Book {
     names: Names,
     sides: Vec<(Subject, Side)>,
@@ -115,27 +118,37 @@ impl Book {
         self.side(subject).map(|side| side.members(policies, all.of(subject))).unwrap_or_default()
     }
 
+    /// Whether any policy matches both subjects: [`Book::linking`] up to the first. Where little is proposed on either side, that is found
+    /// without uniting all of it.
+    pub fn links(&self, one: (Subject, u32), other: (Subject, u32), among: &RoaringBitmap, all: &Populations) -> bool {
+        let near = self.side(one.0).zip(all.of(one.0).subject(one.1));
+        let far = self.side(other.0).zip(all.of(other.0).subject(other.1));
+        let Some(((near, (id, roles)), (far, (other_id, other_roles)))) = near.zip(far) else { return false };
+        let (ones, others) = (near.proposals(id, roles), far.proposals(other_id, other_roles));
+        if ones.len() * others.len() > PAIRS {
+            return self.linking(one, other, among, all).next().is_some();
+        }
+        let matches = |policy: u32| near.because(policy, id, roles).is_some() && far.because(policy, other_id, other_roles).is_some();
+        let mut pairs = ones.iter().flat_map(|some| others.iter().map(move |others| (*some, *others)));
+        pairs.any(|(some, others)| !some.is_disjoint(others) && (some & others & among).into_iter().any(matches))
+    }
+
     /// Policies that match both subjects, and why on either side: the one evaluator behind allowing, listing and
     /// explaining. Lazy, so that a yes costs no more than finding the first.
     pub fn linking<'a>(
         &'a self,
         (one, row): (Subject, u32),
         (other, other_row): (Subject, u32),
-        among: &'a RoaringBitmap,
+        among: &RoaringBitmap,
         all: &'a Populations,
     ) -> impl Iterator<Item = (u32, Because<'a>, Because<'a>)> {
         let near = self.side(one).zip(all.of(one).subject(row));
         let far = self.side(other).zip(all.of(other).subject(other_row));
         near.zip(far).into_iter().flat_map(move |((near, (id, roles)), (far, (other_id, other_roles)))| {
-            let others: Vec<&RoaringBitmap> = far.proposals(other_id, other_roles).collect();
-            let pairs = near.proposals(id, roles).flat_map(move |some| others.clone().into_iter().map(move |others| (some, others)));
-            let mut seen = RoaringBitmap::new();
-            let proposed = pairs.flat_map(move |(some, others)| {
-                let new = (some & others & among) - &seen;
-                seen |= &new;
-                new
-            });
-            proposed.filter_map(move |policy| Some((policy, near.because(policy, id, roles)?, far.because(policy, other_id, other_roles)?)))
+            let proposed = near.propose(id, roles) & far.propose(other_id, other_roles) & among;
+            proposed
+                .into_iter()
+                .filter_map(move |policy| Some((policy, near.because(policy, id, roles)?, far.because(policy, other_id, other_roles)?)))
         })
     }
 }

@@ -27,7 +27,9 @@ pub enum Reason {
 impl Engine {
     pub fn may(&self, identity: &str, service: &str, right: Right) -> bool {
         let rows = self.row(Identity, identity).zip(self.row(Service, service));
-        rows.is_some_and(|(identity, service)| self.links(identity, service, right).next().is_some())
+        rows.is_some_and(|(identity, service)| {
+            self.service_policies.links((Identity, identity), (Service, service), self.types.of(right), &self.all)
+        })
     }
 
     /// The policies that give the identity this right to the service, in order of id.

@@ -88,10 +88,15 @@ impl Side {
         &self.listing
     }
 
-    /// Policies that may match the subject, by what they name of it: no other does, and some may be there twice.
-    pub fn proposals<'s>(&'s self, id: &str, roles: &'s [u32]) -> impl Iterator<Item = &'s RoaringBitmap> {
+    /// Policies that may match the subject: no other does.
+    pub fn propose(&self, id: &str, roles: &[u32]) -> RoaringBitmap {
+        self.proposals(id, roles).union()
+    }
+
+    /// The same, by what they name of it; some are there more than once.
+    pub fn proposals(&self, id: &str, roles: &[u32]) -> Vec<&RoaringBitmap> {
         let by_role = roles.iter().filter_map(|attribute| self.by_attribute.get(attribute));
-        by_role.chain(self.by_id.get(id)).chain([&self.everyone])
+        by_role.chain(self.by_id.get(id)).chain([&self.everyone]).collect()
     }
 
     /// Whether, and why, a policy matches the subject.
@@ -101,7 +106,7 @@ impl Side {
 
     /// Policies that match the subject.
     pub fn of(&self, id: &str, roles: &[u32]) -> RoaringBitmap {
-        let mut policies = self.proposals(id, roles).union();
+        let mut policies = self.propose(id, roles);
         policies.retain(|policy| self.because(policy, id, roles).is_some());
         policies
     }
