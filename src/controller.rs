@@ -140,6 +140,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let store = Store::open(&config.data, KINDS, options(config, &clock, &network)).map_err(refused)?;
     let vault = vault(config, &store)?;
     maintenance::before_upgrade(&store, &config.data)?;
+    store.drop_former()?;
     let generated = if store.is_new() { fill(config, &store, &vault, &passwords, bound)? } else { None };
     maintenance::upgraded(&store)?;
     let certificates = Arc::new(Certificates::open(&store, &vault, config.advertised(bound), files(config))?);

@@ -28,7 +28,7 @@ impl Session {
         format!("{api_session}/{service}/{}", right.as_str())
     }
 
-    /// The ids of an identity's sessions, ascending: those of its API sessions, with which they go.
+    /// The ids of an identity's sessions, ascending, each once: those of its API sessions, of which there may be very many.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -38,6 +38,7 @@ impl Session {
             ids.extend(facts.ids(Self::KIND, "apiSession", &api_session)?);
         }
         ids.sort_unstable();
+        ids.dedup();
         Ok(ids)
     }
 }
@@ -60,7 +61,7 @@ pub struct View {
 impl Entity for Session {
     const KIND: Kind = Kind { name: "session", path: "sessions" };
     const FIELDS: &'static [Field<Self>] = &[
-        // Nobody looks a session up by it; it is never given twice because it is random.
+        // Rarely filtered by; then all sessions are read. It is never given twice because it is random.
         Field::plain("token", Type::Text, |r| (&r.spec.token).into()),
         Field::indexed("apiSession", Type::Text, |r| r.spec.api_session_id.as_str().into()),
         Field::indexed("service", Type::Text, |r| r.spec.service_id.as_str().into()),
@@ -72,6 +73,7 @@ impl Entity for Session {
         Reference::to::<Service>("service", |r| vec![r.spec.service_id.as_str()], OnDelete::Cascade),
     ];
     const ENDS_BY: &'static [&'static str] = &["apiSession", "service"];
+    const FORMER: &'static [&'static str] = &["token", "identity"];
     const LINKS: &'static [&'static str] = &["route-path"];
     const LOGGED: Logged = Logged::Nothing;
     type State = ();

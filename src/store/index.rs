@@ -103,16 +103,10 @@ pub fn prefix(kind: Kind, name: &str, value: &[u8]) -> Vec<u8> {
 
 /// Whose a row is: the names of kind and field, and the id of the record. Nothing if it is no row of ours.
 pub fn parts<'k>(key: &'k [u8], row: &[u8]) -> Option<(&'k str, &'k str, &'k str)> {
-    let (kind, field, length) = field_of(key)?;
-    let (_, prefix) = value(length, key, row)?;
-    Some((kind, field, std::str::from_utf8(key.get(prefix..)?).ok()?))
-}
-
-/// The names of kind and field in a key, and how much of it [`field`] made of them. Nothing if it is no key of ours.
-pub fn field_of(key: &[u8]) -> Option<(&str, &str, usize)> {
     let (kind, rest) = named(key)?;
     let (field, rest) = named(rest)?;
-    Some((kind, field, key.len() - rest.len()))
+    let (_, prefix) = value(key.len() - rest.len(), key, row)?;
+    Some((kind, field, std::str::from_utf8(key.get(prefix..)?).ok()?))
 }
 
 /// Takes a name with its length in front off a key.

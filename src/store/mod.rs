@@ -9,7 +9,8 @@
 //! A disk that fails is not the end: nothing is written until it works again, and what was on disk is read meanwhile (`medium.rs`,
 //! `recovery.rs`).
 //!
-//! What ends in very large numbers is over at once and deleted some at a time (`ending.rs`).
+//! What ends in very large numbers is over at once and deleted some at a time (`ending.rs`). What the index has of fields that it once was
+//! made of and is no more is nobody's fault, and goes (`former.rs`).
 //!
 //! Invariant: who is told that a write is done finds it on disk after any crash, and every listener knew of it before. What is not
 //! on disk yet, no reader sees.
@@ -144,7 +145,7 @@ impl Store {
         if options.compact {
             open::shorten(&mut opened, path)?;
         }
-        Self::start_writing(opened, path, kinds, options)
+        Self::start(written(opened, path)?, path, kinds, options)
     }
 
     /// [`Store::open`] after every page of the file was checked, and what can be set right by that was. Says whether anything was.
@@ -153,7 +154,7 @@ impl Store {
     /// See [`OpenError`].
     pub fn open_verified(path: &Path, kinds: &'static [Entry], options: Options) -> Result<(Self, bool), OpenError> {
         let (opened, whole) = open::verified(path, options.cache_bytes, &names(kinds))?;
-        Ok((Self::start_writing(opened, path, kinds, options)?, !whole))
+        Ok((Self::start(written(opened, path)?, path, kinds, options)?, !whole))
     }
 
     /// Gives back what a closed file does not need.
@@ -193,15 +194,7 @@ impl Store {
     pub fn open_on(backend: impl StorageBackend, kinds: &'static [Entry], options: Options) -> Result<Self, OpenError> {
         let path = Path::new("the storage backend");
         let opened = open::backend(backend, path, options.cache_bytes, &names(kinds))?;
-        Self::start_writing(opened, path, kinds, options)
-    }
-
-    fn start_writing(opened: Opened, path: &Path, kinds: &'static [Entry], options: Options) -> Result<Self, OpenError> {
-        let store = Self::start(written(opened, path)?, path, kinds, options)?;
-        if let Err(error) = store.drop_former() {
-            tracing::warn!(%error, "rows of the index that only an earlier release used are left in the file");
-        }
-        Ok(store)
+        Self::start(written(opened, path)?, path, kinds, options)
     }
 
     fn start((medium, database): Opened, path: &Path, kinds: &'static [Entry], options: Options) -> Result<Self, OpenError> {

@@ -16,14 +16,14 @@ pub struct Entry {
     pub edges: fn() -> Vec<Edge>,
     /// By which of its fields and references very many records end at once.
     pub ends_by: &'static [&'static str],
+    /// Which of them only an earlier release had in the index.
+    former: &'static [&'static str],
     /// The era of a stored record.
     pub(super) era: fn(&str, &[u8]) -> Result<Era>,
     /// Reads a stored record: id and bytes to a `Record<E>`.
     pub decode: fn(&str, &[u8]) -> Result<AnyRecord>,
     /// Takes a stored record apart.
     pub parts: fn(&str, &[u8]) -> Result<Parts>,
-    /// Whether records are looked up by a field or reference of this name.
-    pub(super) is_indexed: fn(&str) -> bool,
     /// Whether no two records may have the same value in a field.
     pub(super) is_unique: fn(&str) -> bool,
     /// Deletes one record and nothing else.
@@ -74,13 +74,10 @@ impl Entry {
             kind: E::KIND,
             edges: edges::<E>,
             ends_by: E::ENDS_BY,
+            former: E::FORMER,
             era: |id, bytes| Ok(E::era(&codec::decode::<E>(id, bytes)?)),
             decode: |id, bytes| Ok(Box::new(codec::decode::<E>(id, bytes)?)),
             parts: parts::<E>,
-            is_indexed: |name| {
-                let by_field = E::FIELDS.iter().any(|field| field.name == name && field.index != Index::None);
-                by_field || E::REFERENCES.iter().any(|reference| reference.field == name)
-            },
             is_unique: |name| E::FIELDS.iter().any(|field| field.name == name && matches!(field.index, Index::Unique | Index::Every)),
             remove: |tx, id| tx.remove(&Id::<E>::from_text(id)),
             clear: clear::<E>,
@@ -122,12 +119,19 @@ fn clear<E: Entity>(tx: &Tx<'_>, id: &str, kind: Kind, target: &str) -> Result<(
 pub(super) struct Registry {
     entries: &'static [Entry],
     edges: Vec<(usize, Edge)>,
+    former: Vec<Vec<u8>>,
 }
 
 impl Registry {
     pub(super) fn new(entries: &'static [Entry]) -> Self {
         let edges = entries.iter().enumerate().flat_map(|(at, entry)| (entry.edges)().into_iter().map(move |edge| (at, edge)));
-        Self { entries, edges: edges.collect() }
+        let former = entries.iter().flat_map(|entry| entry.former.iter().map(|field| index::field(entry.kind, field)));
+        Self { entries, edges: edges.collect(), former: former.collect() }
+    }
+
+    /// What the keys of the index begin with that only an earlier release had, by field.
+    pub(super) fn former(&self) -> &[Vec<u8>] {
+        &self.former
     }
 
     /// The list.

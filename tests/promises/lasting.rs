@@ -20,11 +20,14 @@ use overkeep::{
     pki::Passphrase,
     store::{Keep, Options, Store, Tx, Watch},
 };
-use redb::{StorageBackend, backends::InMemoryBackend};
+use redb::{Database, StorageBackend, TableDefinition, backends::InMemoryBackend};
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::harness::{House, trusting};
+use crate::{
+    harness::{House, trusting},
+    integrity::rows,
+};
 
 fn names(directory: &Path) -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(directory).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
@@ -137,12 +140,23 @@ fn another_release_copies_the_file_before_it_touches_it() {
     assert_eq!(names(place.path()), ["data"], "the same release makes no copy");
     let store = Store::open(&data, KINDS, Options::default()).unwrap();
     store.write_blocking(|tx| tx.set_setting("release", Some(b"0.0.9"))).unwrap();
-    store.close();
+    drop(store);
+    let former = b"\x07session\x05tokenx\0\0ghost".as_slice();
+    let database = Database::open(&data).unwrap();
+    let transaction = database.begin_write().unwrap();
+    drop(transaction.open_table(TableDefinition::<&[u8], &[u8]>::new("index")).unwrap().insert(former, b"".as_slice()).unwrap());
+    transaction.commit().unwrap();
+    drop(database);
     start();
     let copy = format!("data.before-{}", env!("CARGO_PKG_VERSION"));
     assert_eq!(names(place.path()), ["data", &copy]);
-    let kept = Store::look(&place.path().join(copy), KINDS, Options::default()).unwrap();
+    let copy = place.path().join(copy);
+    let kept = Store::look(&copy, KINDS, Options::default()).unwrap();
     assert_eq!(kept.read(|tx| tx.setting("release")).unwrap().unwrap(), b"0.0.9");
+    drop(kept);
+    let has_it = |file: &Path| rows(file)["index"].contains_key(former);
+    assert!(has_it(&copy), "what only the other release has use for is in the copy");
+    assert!(!has_it(&data), "and nobody keeps it up to date in the file");
 }
 
 /// The golden file of a format: what an administrator made with the release that introduced it. `OVERKEEP_WRITE_GOLDEN=1` makes all anew,

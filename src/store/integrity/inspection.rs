@@ -183,7 +183,7 @@ pub enum Owner {
     /// A record that has the value, or one that cannot be read.
     Record,
     OtherRelease(String),
-    /// Nobody any more, since the field is not indexed any more.
+    /// Nobody any more: only an earlier release had its field in the index.
     Former,
     /// Nobody, and how that is to be told.
     Nobody(String),
@@ -191,14 +191,14 @@ pub enum Owner {
 
 impl Owner {
     pub fn of(read: &Read<'_>, key: &[u8], row: &[u8]) -> Result<Self> {
+        if read.core.registry.is_former(key) {
+            return Ok(Self::Former);
+        }
         let Some((kind, field, id)) = index::parts(key, row) else { return Ok(Self::Nobody("a row of the index cannot be read".into())) };
         let entries = read.core.registry.entries().iter().enumerate();
         let Some((place, entry)) = entries.into_iter().find(|(_, entry)| entry.kind.name == kind) else {
             return Ok(Self::OtherRelease(kind.into()));
         };
-        if !(entry.is_indexed)(field) {
-            return Ok(Self::Former);
-        }
         let Some(bytes) = read.bytes(Table::Records(place), id.as_bytes())? else {
             return Ok(Self::Nobody(format!("the index of {field} has the {kind} {id}, which is not there")));
         };
