@@ -20,7 +20,7 @@ pub enum Doubt {
     Identity(String),
     /// Those for a service.
     Service(String),
-    /// One, which was opened while rights may have changed.
+    /// One that was opened while there are posture checks, or has lost its right meanwhile.
     Session(String),
 }
 

@@ -10,7 +10,10 @@ use overkeep::{
     change::KINDS,
     clock::{Clock, Moment, Timestamp},
     config::Config,
-    entity::{ApiSession, Demand, FactsExt, Id, Identity, Mfa, Record, builtin},
+    entity::{
+        ApiSession, Demand, Entity, FactsExt, Id, Identity, Mfa, PolicyType, PostureCheck, Record, Service, ServicePolicy, Session, builtin,
+    },
+    error::{Error, Result},
     posture::{
         Doubt, Endpoint, Evidence, Posture, Presence, Response,
         judge::{Verdict, judge},
@@ -343,6 +346,79 @@ fn codes_go_with_the_second_factor_that_gave_them() {
     house.store.write_blocking(move |tx| tx.delete(&id)).unwrap();
     assert!(house.posture.evidence("ann", Some("session")).presence.passed_at.is_none());
     assert_eq!(*house.doubts.lock().unwrap(), [Doubt::Identity("ann".into())], "its sessions are looked at again");
+}
+
+fn written<E: Entity>(id: &str, spec: Json) -> Record<E> {
+    Record::new(Id::from_text(id), NOW, serde_json::from_value(spec).unwrap())
+}
+
+/// Ann's session on the service `db`.
+fn dialing(id: &str) -> Record<Session> {
+    let session = Session {
+        token: id.into(),
+        api_session_id: session(),
+        identity_id: identity(),
+        service_id: Id::from_text("db"),
+        policy_type: PolicyType::Dial,
+        service_policies: Vec::new(),
+    };
+    Record::new(Id::from_text(id), NOW, session)
+}
+
+#[test]
+fn a_new_session_is_in_doubt_if_its_right_has_gone_or_more_than_that_may_be_asked_of_it() {
+    let house = house();
+    let doubts = |work: fn(&Tx<'_>) -> Result<()>| {
+        house.doubts.lock().unwrap().clear();
+        house.store.write_blocking(work).unwrap();
+        house.doubts.lock().unwrap().clone()
+    };
+    let of = |id: &str| Doubt::Session(id.into());
+    let policy = Id::<ServicePolicy>::from_text("policy");
+    house.store.write_blocking(|tx| tx.insert(written::<Service>("db", json!({ "name": "db", "encryptionRequired": false })))).unwrap();
+    assert_eq!(doubts(|tx| tx.insert(dialing("before"))), [of("before")]);
+    house.store.write_blocking(|tx| tx.delete(&Id::<Session>::from_text("before"))).unwrap();
+
+    let grant = json!({ "name": "p", "type": "Dial", "semantic": "AnyOf", "identityRoles": ["@ann"], "serviceRoles": ["@db"] });
+    let granted = written::<ServicePolicy>("policy", grant);
+    house
+        .store
+        .write_blocking({
+            let granted = granted.clone();
+            move |tx| tx.insert(granted)
+        })
+        .unwrap();
+    assert_eq!(doubts(|tx| tx.insert(dialing("with it"))), []);
+    // Somebody takes the right away in the same transaction.
+    let taken = doubts(|tx| {
+        tx.delete(&Id::<Session>::from_text("with it"))?;
+        tx.insert(dialing("too late"))?;
+        tx.delete(&Id::<ServicePolicy>::from_text("policy"))
+    });
+    assert_eq!(taken, [of("too late"), Doubt::Everything]);
+
+    house.store.write_blocking(move |tx| tx.insert(granted)).unwrap();
+    let check = json!({ "name": "c", "typeId": "DOMAIN", "domains": ["corp"] });
+    let check = written::<PostureCheck>("check", check);
+    house.store.write_blocking(|tx| tx.insert(check)).unwrap();
+    let asked = doubts(|tx| {
+        tx.delete(&Id::<Session>::from_text("too late"))?;
+        tx.insert(dialing("with a check"))
+    });
+    assert_eq!(asked, [of("with a check")]);
+    assert!(house.store.read(|tx| tx.find(&policy)).unwrap().is_some());
+}
+
+#[test]
+fn the_store_says_whether_a_session_is_open_already_or_its_api_session_gone() {
+    let house = house();
+    house.store.write_blocking(|tx| tx.insert(written::<Service>("db", json!({ "name": "db", "encryptionRequired": false })))).unwrap();
+    house.store.write_blocking(|tx| tx.insert(dialing("first"))).unwrap();
+    let refused = house.store.write_blocking(|tx| tx.insert(dialing("second"))).unwrap_err();
+    assert!(matches!(&refused, Error::Duplicate { field, .. } if field == "key"), "{refused}");
+    house.store.write_blocking(|tx| tx.delete(&session())).unwrap();
+    let refused = house.store.write_blocking(|tx| tx.insert(dialing("third"))).unwrap_err();
+    assert!(matches!(&refused, Error::NotFound { field: Some(field), .. } if field == "apiSession"), "{refused}");
 }
 
 /// A service that its users reach while their endpoint is in the domain `corp`, and the check.

@@ -1,6 +1,6 @@
 //! Whole ways through the house, as somebody outside goes them.
 
-use std::{thread, time::Duration};
+use std::{collections::BTreeSet, thread, time::Duration};
 
 use overkeep::{clock::Clock, config::Span, pki::Certificate};
 use rcgen::{PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384};
@@ -235,6 +235,25 @@ fn a_session_lives_as_long_as_it_is_used() {
     tom.get("/current-api-session").refused(401, "UNAUTHORIZED", "");
     minutes(0);
     tom.get("/version").expect(200);
+}
+
+#[test]
+fn whoever_asks_for_the_same_service_at_the_same_time_gets_the_same_session() {
+    let house = shared();
+    let name = fresh("hasty");
+    let (id, _) = house.user(&name, json!({}));
+    let service = house.service(&fresh("db"), json!({}));
+    house.service_policy("Dial", &[&format!("@{id}")], &[&format!("@{service}")]);
+    house.router_between(&id, &service);
+    for _ in 0..4 {
+        let user = house.again(&name);
+        let ask = || user.post("/sessions", json!({ "serviceId": service })).expect(201).id();
+        let opened: BTreeSet<String> = thread::scope(|scope| {
+            let asking: Vec<_> = (0..8).map(|_| scope.spawn(ask)).collect();
+            asking.into_iter().map(|asked| asked.join().unwrap()).collect()
+        });
+        assert_eq!(opened.len(), 1, "{opened:?}");
+    }
 }
 
 #[test]

@@ -69,8 +69,8 @@ async fn take(call: Call, responses: Vec<Response>) -> Result<Told> {
         happened(|response| matches!(response, Response::EndpointState { unlocked: true, .. })),
     );
     call.posture.take(identity, api_session, responses)?;
-    let doubt = Doubt::Identity(identity.to_string());
-    let lapsed = call.store.read(|tx| posture::lapsed(tx, &call.posture, &doubt))?;
+    let (posture, doubt) = (call.posture.clone(), Doubt::Identity(identity.to_string()));
+    let lapsed = call.store.scan(move |tx| posture::lapsed(tx, &posture, &doubt)).await?;
     if !lapsed.is_empty() {
         call.changes.run(move |change| posture::end(change, &lapsed)).await?;
     }
