@@ -35,7 +35,7 @@ impl Engine {
     /// The policies that give the identity this right to the service, in order of id.
     pub fn granting(&self, identity: &str, service: &str, right: Right) -> Vec<Granting> {
         let rows = self.row(Identity, identity).zip(self.row(Service, service));
-        let links = rows.into_iter().flat_map(|(identity, service)| self.links(identity, service, right));
+        let links = rows.into_iter().flat_map(|(identity, service)| self.linking(identity, service, right));
         let mut granting: Vec<_> = links.filter_map(|(policy, near, far)| self.grant(policy, near, far)).collect();
         granting.sort_unstable_by(|one, other| one.policy.cmp(&other.policy));
         granting
@@ -131,7 +131,7 @@ impl Engine {
         Named::new(self.all.of(subject).names(), rows)
     }
 
-    fn links(&self, identity: u32, service: u32, right: Right) -> impl Iterator<Item = (u32, Because<'_>, Because<'_>)> {
+    fn linking(&self, identity: u32, service: u32, right: Right) -> impl Iterator<Item = (u32, Because<'_>, Because<'_>)> {
         self.service_policies.linking((Identity, identity), (Service, service), self.types.of(right), &self.all)
     }
 

@@ -2,10 +2,10 @@
 //!
 //! What is looked at: each record can be read and does not contradict itself; the index has the entries that
 //! [`index::entries`](super::entries) says, and no others but those of an earlier release (`former.rs`); what a record refers to exists; no
-//! two records share what must be unique; each row of the history is chained to the one before. What is mended: the index, from the records;
-//! a reference to nothing, as if its target were deleted just now. What is not: a record that contradicts itself, a value that two records
-//! share, a reference that would not have let its target go, a row of the history. What cannot be read is deleted only if whoever mends says so. A description names records and
-//! fields and never a value, for some values are secrets.
+//! two records share what must be unique; each row of the history is chained to the one before. What is mended: the index, from the
+//! records; a reference to nothing, as if its target were deleted just now. What is not: a record that contradicts itself, a value that two
+//! records share, a reference that would not have let its target go, a row of the history. What cannot be read is deleted only if whoever
+//! mends says so. A description names records and fields and never a value, for some values are secrets.
 //!
 //! `tally.rs` finds out in one pass whether there is anything to find; only if there is, `inspection.rs` looks at each thing, and
 //! `remedy.rs` knows what would set it right.
