@@ -84,7 +84,7 @@ macro_rules! json_map {
                 if deserializer.is_human_readable() {
                     return Ok(Self(Option::<Map<String, Json>>::deserialize(deserializer)?.unwrap_or_default()));
                 }
-                deserializer.deserialize_str(MapText).map(Self)
+                serde_json::from_str(&String::deserialize(deserializer)?).map(Self).map_err(de::Error::custom)
             }
         }
         impl JsonSchema for $name {
@@ -100,22 +100,6 @@ macro_rules! json_map {
         }
     };
 }
-
-/// Reads a JSON map from its text without taking a copy of that.
-struct MapText;
-
-impl de::Visitor<'_> for MapText {
-    type Value = Map<String, Json>;
-
-    fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.write_str("the text of a JSON map")
-    }
-
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
-        serde_json::from_str(text).map_err(E::custom)
-    }
-}
-
 json_map!(Document, { "type": ["object", "null"], "additionalProperties": true });
 json_map!(Tags, { "type": ["object", "null"], "additionalProperties": { "type": ["string", "boolean", "number", "object", "array", "null"] } });
 
