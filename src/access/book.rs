@@ -7,7 +7,7 @@ use super::{
     roles::{Because, List},
     side::Side,
 };
-use roaring::RoaringBitmap;
+use roaring::{MultiOps, RoaringBitmap};
 use std::sync::Arc;
 
 /// So many pairs of proposals are looked at one by one.
@@ -121,14 +121,12 @@ impl Book {
     /// Whether any policy matches both subjects: [`Book::linking`] up to the first. Where little is proposed on either side, that is found
     /// without uniting all of it.
     pub fn links(&self, one: (Subject, u32), other: (Subject, u32), among: &RoaringBitmap, all: &Populations) -> bool {
-        let near = self.side(one.0).zip(all.of(one.0).subject(one.1));
-        let far = self.side(other.0).zip(all.of(other.0).subject(other.1));
-        let Some(((near, (id, roles)), (far, (other_id, other_roles)))) = near.zip(far) else { return false };
-        let (ones, others) = (near.proposals(id, roles), far.proposals(other_id, other_roles));
+        let Some((near, far)) = self.end(one, all).zip(self.end(other, all)) else { return false };
+        let (ones, others) = (near.proposals(), far.proposals());
         if ones.len() * others.len() > PAIRS {
             return self.linking(one, other, among, all).next().is_some();
         }
-        let matches = |policy: u32| near.because(policy, id, roles).is_some() && far.because(policy, other_id, other_roles).is_some();
+        let matches = |policy: u32| near.because(policy).is_some() && far.because(policy).is_some();
         let mut pairs = ones.iter().flat_map(|some| others.iter().map(move |others| (*some, *others)));
         pairs.any(|(some, others)| !some.is_disjoint(others) && (some & others & among).into_iter().any(matches))
     }
@@ -137,19 +135,38 @@ impl Book {
     /// explaining. Lazy, so that a yes costs no more than finding the first.
     pub fn linking<'a>(
         &'a self,
-        (one, row): (Subject, u32),
-        (other, other_row): (Subject, u32),
+        one: (Subject, u32),
+        other: (Subject, u32),
         among: &RoaringBitmap,
         all: &'a Populations,
     ) -> impl Iterator<Item = (u32, Because<'a>, Because<'a>)> {
-        let near = self.side(one).zip(all.of(one).subject(row));
-        let far = self.side(other).zip(all.of(other).subject(other_row));
-        near.zip(far).into_iter().flat_map(move |((near, (id, roles)), (far, (other_id, other_roles)))| {
-            let proposed = near.propose(id, roles) & far.propose(other_id, other_roles) & among;
-            proposed
-                .into_iter()
-                .filter_map(move |policy| Some((policy, near.because(policy, id, roles)?, far.because(policy, other_id, other_roles)?)))
+        self.end(one, all).zip(self.end(other, all)).into_iter().flat_map(move |(near, far)| {
+            let proposed = near.proposals().union() & far.proposals().union() & among;
+            proposed.into_iter().filter_map(move |policy| Some((policy, near.because(policy)?, far.because(policy)?)))
         })
+    }
+
+    fn end<'a>(&'a self, (subject, row): (Subject, u32), all: &'a Populations) -> Option<End<'a>> {
+        let (id, roles) = all.of(subject).subject(row)?;
+        Some(End { side: self.side(subject)?, id, roles })
+    }
+}
+
+/// A subject, and the side on which policies may match it.
+#[derive(Clone, Copy)]
+struct End<'a> {
+    side: &'a Side,
+    id: &'a str,
+    roles: &'a [u32],
+}
+
+impl<'a> End<'a> {
+    fn proposals(self) -> Vec<&'a RoaringBitmap> {
+        self.side.proposals(self.id, self.roles)
+    }
+
+    fn because(self, policy: u32) -> Option<Because<'a>> {
+        self.side.because(policy, self.id, self.roles)
     }
 }
 

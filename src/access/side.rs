@@ -88,12 +88,7 @@ impl Side {
         &self.listing
     }
 
-    /// Policies that may match the subject: no other does.
-    pub fn propose(&self, id: &str, roles: &[u32]) -> RoaringBitmap {
-        self.proposals(id, roles).union()
-    }
-
-    /// The same, by what they name of it; some are there more than once.
+    /// Policies that may match the subject, by what they name of it; some are there more than once. No other matches it.
     pub fn proposals(&self, id: &str, roles: &[u32]) -> Vec<&RoaringBitmap> {
         let by_role = roles.iter().filter_map(|attribute| self.by_attribute.get(attribute));
         by_role.chain(self.by_id.get(id)).chain([&self.everyone]).collect()
@@ -106,7 +101,7 @@ impl Side {
 
     /// Policies that match the subject.
     pub fn of(&self, id: &str, roles: &[u32]) -> RoaringBitmap {
-        let mut policies = self.propose(id, roles);
+        let mut policies = self.proposals(id, roles).union();
         policies.retain(|policy| self.because(policy, id, roles).is_some());
         policies
     }

@@ -517,6 +517,25 @@ fn a_grant_says_which_role_or_id_it_rests_on() {
 }
 
 #[test]
+fn who_has_very_many_attributes_is_judged_like_anybody() {
+    let mut engine = Engine::new();
+    let of = |sign: &str, range: std::ops::Range<usize>| range.map(|n| format!("{sign}r{n}")).collect::<Vec<_>>().join(" ");
+    engine.put_subject(Identity, "alice", &words(&of("", 0..30)), 0);
+    engine.put_subject(Service, "db", &words(&of("", 0..30)), 0);
+    // Every attribute of either is named in some policy, and in none for both.
+    for n in 0..30 {
+        dial(&mut engine, &format!("near-{n}"), AnyOf, Dial, &format!("#r{n}"), "#elsewhere", "", 0);
+        dial(&mut engine, &format!("far-{n}"), AnyOf, Dial, "#nobody", &format!("#r{n}"), "", 0);
+    }
+    assert!(!engine.may("alice", "db", Dial) && engine.granting("alice", "db", Dial).is_empty());
+    dial(&mut engine, "both", AllOf, Dial, &of("#", 0..30), &of("#", 0..31), "", 1);
+    assert!(!engine.may("alice", "db", Dial), "one attribute of the service is missing");
+    dial(&mut engine, "both", AllOf, Dial, &of("#", 0..30), &of("#", 0..30), "", 2);
+    assert!(engine.may("alice", "db", Dial) && !engine.may("alice", "db", Bind));
+    assert_eq!(engine.granting("alice", "db", Dial).len(), 1);
+}
+
+#[test]
 fn changing_only_the_type_or_the_semantic_changes_the_grants() {
     let mut engine = office();
     dial(&mut engine, "base", AllOf, Bind, "#sales #eu", "#sql", "", 1);
