@@ -469,12 +469,13 @@ fn a_dead_endpoint_costs_one_of_its_own_some_seconds_and_nobody_else() {
     let good = idp.token(&claims());
     let start = Instant::now();
     assert!(!realm.enter(&good, 0));
-    assert!(start.elapsed() < Duration::from_secs(6), "{:?}", start.elapsed());
+    let first = start.elapsed();
+    assert!(first < Duration::from_secs(6), "{first:?}");
     let start = Instant::now();
     for _ in 0..10 {
         assert!(!realm.enter(&good, 4));
     }
-    assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+    assert!(start.elapsed() < first, "{:?}", start.elapsed());
     assert_eq!(keys.asked(), 1);
 }
 

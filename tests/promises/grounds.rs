@@ -140,17 +140,23 @@ fn a_hash_of_before_the_cost_was_changed_gives_nobody_away() {
     let (cheap, dear) = (at(10).hash_now(PASSWORD).unwrap(), at(14).hash_now(PASSWORD).unwrap());
     let now = at(12);
     let takes = |stored: Option<&str>| {
-        let once = || {
-            let begun = Instant::now();
-            assert!(!runtime.block_on(now.verify("not the password".into(), stored.map(str::to_owned))).unwrap());
-            begun.elapsed()
-        };
-        (0..5).map(|_| once()).min().unwrap().as_secs_f64()
+        let begun = Instant::now();
+        assert!(!runtime.block_on(now.verify("not the password".into(), stored.map(str::to_owned))).unwrap());
+        begun.elapsed().as_secs_f64()
     };
-    // Each is four times, or a quarter of, what a hash of today takes.
+    // Each is four times, or a quarter of, what a hash of today takes. By turns, and the least of each: others have the processor too.
     for known in [&cheap, &dear, &cheap] {
-        let (known, unknown) = (takes(Some(known)), takes(None));
-        assert!((0.5..2.0).contains(&(known / unknown)), "{known} s against {unknown} s");
+        let (mut least, mut alike) = ([f64::INFINITY; 2], false);
+        for round in 0..60 {
+            for (least, stored) in least.iter_mut().zip([Some(known.as_str()), None]) {
+                *least = least.min(takes(stored));
+            }
+            alike = (0.5..2.0).contains(&(least[0] / least[1]));
+            if round >= 5 && alike {
+                break;
+            }
+        }
+        assert!(alike, "{least:?} s");
     }
     assert!(runtime.block_on(now.verify(PASSWORD.into(), Some(cheap))).unwrap());
 }
