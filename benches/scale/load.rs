@@ -84,6 +84,7 @@ pub fn repeated<T>(server: &Server, times: usize, prepare: impl FnMut() -> T, mu
 
 fn rounds<T>(server: &Server, mut prepare: impl FnMut() -> T, mut round: impl FnMut(T) -> Vec<f64>) -> Rate {
     round(prepare());
+    server.settle();
     let measured: Vec<Rate> = (0..ROUNDS)
         .map(|_| {
             let ready = prepare();
