@@ -20,8 +20,10 @@ pub fn before_upgrade(store: &Store, data: &Path) -> Result<()> {
         return Ok(());
     }
     let copy = beside(data, &format!(".before-{OURS}"));
+    // Of a large file it takes many seconds, in which nobody is answered.
+    tracing::info!(file = %copy.display(), "another release was the last to start on the file; copying it first");
     store.snapshot(&copy, &Watch::default())?;
-    tracing::info!(file = %copy.display(), "another release was the last to start on the file; copied it first");
+    tracing::info!(file = %copy.display(), "copied");
     Ok(())
 }
 
