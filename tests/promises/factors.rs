@@ -475,7 +475,8 @@ fn a_dead_endpoint_costs_one_of_its_own_some_seconds_and_nobody_else() {
     for _ in 0..10 {
         assert!(!realm.enter(&good, 4));
     }
-    assert!(start.elapsed() < first, "{:?}", start.elapsed());
+    let others = start.elapsed();
+    assert!(others * 3 < first, "{others:?} after {first:?}");
     assert_eq!(keys.asked(), 1);
 }
 
