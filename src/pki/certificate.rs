@@ -8,7 +8,7 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use std::fmt;
 use webpki::EndEntityCert;
 use x509_parser::certificate::X509Certificate;
-use x509_parser::extensions::ParsedExtension;
+use x509_parser::extensions::{ParsedExtension, X509Extension};
 use x509_parser::prelude::{FromDer, X509Version};
 
 const LABEL: &str = "CERTIFICATE";
@@ -37,6 +37,8 @@ type PathLength = Option<u32>;
 enum Judged {
     /// Version 3 and nothing unusual: webpki and our own path agree on what it means.
     Plainly,
+    /// The same with policies that are critical: whoever asks for none may rely on it (RFC 5280 section 6.1), but webpki does not.
+    WithPolicies,
     /// A version before 3, which knows no extensions and which webpki refuses.
     Old,
     /// Demands to be processed by somebody who understands an extension that our own path does not: name constraints, or
@@ -183,7 +185,7 @@ impl Certificate {
 
     /// May it stand in our own path above `below` other authorities, as far as it says itself?
     pub(super) fn may_sign_above(&self, below: u32) -> bool {
-        self.signs && self.judged == Judged::Plainly && self.authority.is_some_and(|limit| limit.is_none_or(|limit| below <= limit))
+        self.is_understood() && self.may_anchor(below)
     }
 
     /// Does its extended key usage admit TLS clients? Without the extension everything is admitted.
@@ -191,9 +193,24 @@ impl Certificate {
         self.for_clients
     }
 
+    /// Does our own path know what all of its extensions mean?
+    fn is_understood(&self) -> bool {
+        matches!(self.judged, Judged::Plainly | Judged::WithPolicies)
+    }
+
     /// Does webpki take it as a leaf, its dates apart?
     pub(super) fn suits_webpki(&self) -> bool {
-        self.judged != Judged::Old && !self.is_ca()
+        matches!(self.judged, Judged::Plainly | Judged::Strictly) && !self.is_ca()
+    }
+
+    /// Does it have policies because of which webpki does not take it?
+    pub(super) fn has_policies(&self) -> bool {
+        self.judged == Judged::WithPolicies
+    }
+
+    /// May it stand above `below` other authorities, as an anchor of webpki's, which looks at nothing but name and key of those?
+    pub(super) fn may_anchor(&self, below: u32) -> bool {
+        self.may_sign() && self.authority.is_some_and(|limit| limit.is_none_or(|limit| below <= limit))
     }
 
     /// Does it demand more understanding than our own path has?
@@ -250,9 +267,17 @@ fn judged(parsed: &X509Certificate<'_>) -> Judged {
         ParsedExtension::BasicConstraints(_)
         | ParsedExtension::KeyUsage(_)
         | ParsedExtension::ExtendedKeyUsage(_)
-        | ParsedExtension::SubjectAlternativeName(_) => false,
+        | ParsedExtension::SubjectAlternativeName(_)
+        | ParsedExtension::CertificatePolicies(_) => false,
         ParsedExtension::NameConstraints(_) => true,
         _ => extension.critical,
     });
-    if strict { Judged::Strictly } else { Judged::Plainly }
+    let policies = |extension: &X509Extension<'_>| {
+        extension.critical && matches!(extension.parsed_extension(), ParsedExtension::CertificatePolicies(_))
+    };
+    match strict {
+        true => Judged::Strictly,
+        false if parsed.extensions().iter().any(policies) => Judged::WithPolicies,
+        false => Judged::Plainly,
+    }
 }

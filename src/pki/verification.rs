@@ -1,8 +1,8 @@
 //! Judging a certificate that somebody presents: is there a way from it to an authority that is trusted?
 //!
 //! Two ways lead there. webpki judges everything it can. Our own path takes the leaves that webpki refuses for what they are:
-//! version 1 (`openssl x509 -req` makes them), an authority's own certificate used as a client, and, where the leaf's dates
-//! are to be ignored, an expired one. (Asking webpki about the leaf's last second instead would fail whenever the authority
+//! version 1 (`openssl x509 -req` makes them), an authority's own certificate used as a client, one with policies that are critical,
+//! and, where the leaf's dates are to be ignored, an expired one. (Asking webpki about the leaf's last second instead would fail whenever the authority
 //! has been renewed since.) The own path understands less than webpki and therefore refuses more: whatever carries name
 //! constraints or an unknown critical extension has to go the other way.
 
@@ -10,7 +10,9 @@ use super::{Certificate, Error, Result};
 use rustls::pki_types::{CertificateDer, UnixTime};
 use std::cell::Cell;
 use std::time::Duration;
-use webpki::{EndEntityCert, ExtendedKeyUsageValidator, KeyPurposeId, KeyPurposeIdIter, KeyUsage, RequiredEkuNotFoundContext};
+use webpki::{
+    EndEntityCert, ExtendedKeyUsageValidator, KeyPurposeId, KeyPurposeIdIter, KeyUsage, RequiredEkuNotFoundContext, VerifiedPath,
+};
 
 /// Presented certificates that are looked at behind the leaf, and authorities in a path below the anchor.
 const LONGEST: usize = 8;
@@ -60,7 +62,14 @@ impl<'a, A: AsRef<Certificate>> Verification<'a, A> {
             return Err(Error::Expired);
         }
         let helpers: Vec<&Certificate> = rest.iter().take(LONGEST).chain(self.intermediates).collect();
-        if in_time && leaf.suits_webpki() { self.by_webpki(leaf, &helpers) } else { self.by_own_path(leaf, &helpers) }
+        if !in_time || !leaf.suits_webpki() {
+            return self.by_own_path(leaf, &helpers);
+        }
+        let authorities = || self.anchors.iter().map(A::as_ref).chain(helpers.iter().copied());
+        match self.by_webpki(leaf, &helpers) {
+            Err(Error::Untrusted) if authorities().any(Certificate::has_policies) => self.by_own_path(leaf, &helpers),
+            judged => judged,
+        }
     }
 
     fn by_webpki(&self, leaf: &Certificate, helpers: &[&Certificate]) -> Result<&'a A> {
@@ -74,15 +83,23 @@ impl<'a, A: AsRef<Certificate>> Verification<'a, A> {
         let helpers: Vec<CertificateDer<'_>> = helpers.iter().map(|helper| CertificateDer::from(helper.der().as_ref())).collect();
         let now = UnixTime::since_unix_epoch(Duration::from_secs(u64::try_from(self.now).unwrap_or_default()));
         let leaf = EndEntityCert::try_from(leaf.der()).map_err(|_| Error::Untrusted)?;
-        let path =
-            leaf.verify_for_usage(webpki::ALL_VERIFICATION_ALGS, &anchors, &helpers, now, self.purpose, None, None).map_err(|refused| {
-                match refused {
-                    webpki::Error::RequiredEkuNotFoundContext(_) => Error::WrongUsage,
-                    _ => Error::Untrusted,
-                }
-            })?;
-        let matched = anchors.iter().position(|anchor| anchor == path.anchor());
-        matched.and_then(|at| holders.get(at).copied()).ok_or(Error::Untrusted)
+        let above = |path: &VerifiedPath<'_>| {
+            let matched = anchors.iter().position(|anchor| anchor == path.anchor());
+            matched.and_then(|at| holders.get(at).copied())
+        };
+        // webpki takes an anchor by its word; what its certificate says binds it even so.
+        let bound = |path: &VerifiedPath<'_>| {
+            let below = u32::try_from(path.intermediate_certificates().count()).unwrap_or(u32::MAX);
+            let holds = above(path).is_some_and(|anchor| anchor.as_ref().may_anchor(below) && self.suits(anchor.as_ref()));
+            if holds { Ok(()) } else { Err(webpki::Error::UnknownIssuer) }
+        };
+        let algorithms = webpki::ALL_VERIFICATION_ALGS;
+        let path = leaf.verify_for_usage(algorithms, &anchors, &helpers, now, self.purpose, None, Some(&bound));
+        let path = path.map_err(|refused| match refused {
+            webpki::Error::RequiredEkuNotFoundContext(_) => Error::WrongUsage,
+            _ => Error::Untrusted,
+        })?;
+        above(&path).ok_or(Error::Untrusted)
     }
 
     fn by_own_path(&self, leaf: &Certificate, helpers: &[&Certificate]) -> Result<&'a A> {

@@ -625,6 +625,55 @@ fn certificates_of_version_1_and_of_authorities_can_be_clients_but_never_authori
     assert_eq!(Case { anchors: std::slice::from_ref(&sub), ..case }.judge(&[&deep]), Ok(sub.fingerprint()));
 }
 
+#[test]
+fn an_anchor_is_bound_by_what_its_own_certificate_says() {
+    let (desk, now) = (Desk::new(), now());
+    let key = |name: &str| desk.key(name, P256);
+    let root = |marks: &str| {
+        let (key, config) = (key("root"), desk.put("config", format!("[req]\ndistinguished_name=n\nx509_extensions=x\n[n]\n[x]\n{marks}")));
+        let args = ["req", "-x509", "-new", "-key", &key, "-subj", "/CN=root", "-days", "9", "-config", &config];
+        let pem = desk.openssl(&args, "");
+        desk.put("root.pem", &pem);
+        Certificate::only(&pem).unwrap()
+    };
+    let below = |who: &str, by: &str, marks: &str| {
+        let (signer, marks) = (format!("{by}.pem"), desk.put("marks", marks));
+        let args = ["x509", "-req", "-days", "9", "-CA", &signer, "-CAkey", by, "-set_serial", "7", "-extfile", &marks];
+        let pem = desk.openssl(&args, desk.csr(&key(who), &format!("/CN={who}"), &[]));
+        desk.put(&format!("{who}.pem"), &pem);
+        Certificate::only(&pem).unwrap()
+    };
+    let judged = |root: &Certificate, presented: &[&Certificate]| {
+        let anchors = std::slice::from_ref(root);
+        Case { anchors, known: &[], now: now + 60, purpose: Purpose::Client, leaf_dates: LeafDates::Enforce }.judge(presented)
+    };
+    const CA: &str = "basicConstraints=critical,CA:TRUE\n";
+    const LEAF: &str = "basicConstraints=CA:FALSE\n";
+
+    let free = root(CA);
+    let sub = below("sub", "root", CA);
+    let leaf = below("leaf", "sub", LEAF);
+    assert_eq!(judged(&free, &[&leaf, &sub]), Ok(free.fingerprint()));
+
+    let short = root("basicConstraints=critical,CA:TRUE,pathlen:0\n");
+    let (sub, direct) = (below("sub", "root", CA), below("direct", "root", LEAF));
+    assert_eq!(judged(&short, &[&below("leaf", "sub", LEAF), &sub]), Err(Error::Untrusted), "no authority may stand below it");
+    assert_eq!(judged(&short, &[&direct]), Ok(short.fingerprint()));
+
+    let servers = root(&format!("{CA}extendedKeyUsage=serverAuth\n"));
+    assert_eq!(judged(&servers, &[&below("direct", "root", LEAF)]), Err(Error::Untrusted), "it vouches for servers alone");
+
+    // Policies nobody asks for are no reason to refuse, wherever they stand; what nobody knows is one.
+    let policies = "certificatePolicies=critical,1.2.3.4\n";
+    let strict = root(&format!("{CA}{policies}"));
+    let sub = below("sub", "root", &format!("{CA}{policies}"));
+    for marks in [LEAF.to_owned(), format!("{LEAF}{policies}")] {
+        assert_eq!(judged(&strict, &[&below("leaf", "sub", &marks), &sub]), Ok(strict.fingerprint()));
+    }
+    let unknown = below("leaf", "sub", &format!("{LEAF}1.2.3.4.5=critical,ASN1:NULL\n"));
+    assert_eq!(judged(&strict, &[&unknown, &sub]), Err(Error::Untrusted));
+}
+
 // -- tokens --------------------------------------------------------------------------------------------------------------
 
 #[test]
