@@ -21,7 +21,11 @@ impl Lifecycle for ExternalJwtSigner {
 /// Reads the certificate, if there is one.
 fn describe(record: &mut Record<ExternalJwtSigner>) -> Result<()> {
     record.state = match &record.spec.cert_pem {
-        Some(pem) => state(&Certificate::only(pem).map_err(|_| Error::Refused(Refusal::InvalidCertPem))?),
+        Some(pem) => {
+            let certificate = Certificate::only(pem).map_err(|_| Error::Refused(Refusal::InvalidCertPem))?;
+            certificate.public_key().kind().map_err(|reason| Error::invalid("certPem", reason.to_string(), ""))?;
+            state(&certificate)
+        }
         None => State::default(),
     };
     Ok(())
