@@ -231,9 +231,9 @@ impl Change<'_, '_> {
         record.tags.check("tags")?;
         let name = E::FIELDS.iter().find(|field| field.name == "name").map(|field| (field.value)(record));
         if let Some(Value::Text(name)) = name
-            && name.trim().is_empty()
+            && name.is_empty()
         {
-            return Err(Error::invalid("name", "must not be blank", ""));
+            return Err(Error::invalid("name", "must not be empty", ""));
         }
         record.spec.check(self.tx)
     }

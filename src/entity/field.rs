@@ -12,9 +12,9 @@ pub enum Index {
     None,
     /// By value; several records may share one.
     Many,
-    /// By value; no two records of the kind may share one. A blank or absent value is not indexed.
+    /// By value; no two records of the kind may share one. An empty or absent value is not indexed.
     Unique,
-    /// By value, which every record has: never blank, and no other's. So the index alone tells all records, in the order of
+    /// By value, which every record has: never empty, and no other's. So the index alone tells all records, in the order of
     /// their values.
     Every,
 }

@@ -48,7 +48,7 @@ pub fn entries<E: Entity>(record: &Record<E>) -> Vec<IndexEntry> {
         let unique = matches!(field.index, Index::Unique | Index::Every);
         match (field.value)(record) {
             Value::Set(members) => members.iter().for_each(|member| add(field.name, member.as_bytes(), unique)),
-            Value::Text(text) if unique && text.trim().is_empty() => {}
+            Value::Text(text) if unique && text.is_empty() => {}
             value => {
                 if let Some(bytes) = bytes(&value) {
                     add(field.name, &bytes, unique);

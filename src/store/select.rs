@@ -61,8 +61,8 @@ impl Plan {
             }
             let field = field_of::<E>(anchor.symbol)?;
             match (field.index, field.of) {
-                // The index leaves blank values of unique fields out.
-                (Index::Unique | Index::Every, Type::Text) if anchor.values.iter().all(|value| !value.trim().is_empty()) => {
+                // The index leaves empty values of unique fields out.
+                (Index::Unique | Index::Every, Type::Text) if anchor.values.iter().all(|value| !value.is_empty()) => {
                     Some((1, Self::Field(field.name)))
                 }
                 (Index::Many, Type::Text | Type::Set) => Some((2, Self::Field(field.name))),

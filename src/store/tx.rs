@@ -184,11 +184,11 @@ impl Tx<'_> {
     }
 }
 
-/// What every record has must not be blank.
+/// What every record has must not be empty.
 fn check_every<E: Entity>(record: &Record<E>) -> Result<()> {
-    let blank = |field: &&Field<E>| !matches!((field.value)(record), Value::Text(text) if !text.trim().is_empty());
+    let blank = |field: &&Field<E>| !matches!((field.value)(record), Value::Text(text) if !text.is_empty());
     match E::FIELDS.iter().filter(|field| field.index == Index::Every).find(blank) {
-        Some(field) => Err(Error::invalid(field.name, "must not be blank", "")),
+        Some(field) => Err(Error::invalid(field.name, "must not be empty", "")),
         None => Ok(()),
     }
 }
