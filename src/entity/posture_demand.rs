@@ -1,5 +1,7 @@
 //! What a posture check demands of an endpoint.
 
+use std::{collections::HashSet, hash::Hash};
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -158,11 +160,13 @@ impl Demand {
         }
     }
 
-    /// Its normal form: lists sorted, hexadecimal digits in lower case and nothing between them, no timeout as -1.
+    /// Its normal form: lists sorted, and nothing in them twice, of which the later counts; hexadecimal digits in lower case and nothing
+    /// between them, but as they are for several processes; no timeout as -1.
     pub fn tidy(&mut self) {
         match self {
             Demand::Os { operating_systems } => {
                 operating_systems.iter_mut().for_each(|os| sorted(&mut os.versions));
+                keep_last(operating_systems, |os| os.os_type);
                 operating_systems.sort_by_key(|os| os.os_type);
             }
             Demand::Domain { domains } => sorted(domains),
@@ -172,9 +176,16 @@ impl Demand {
             }
             Demand::Process { process } => {
                 process.hashes.iter_mut().for_each(|hash| *hash = hash.to_lowercase());
+                sorted(&mut process.hashes);
                 process.signer_fingerprint = process.signer_fingerprint.to_lowercase();
             }
-            Demand::ProcessMulti { .. } => {}
+            Demand::ProcessMulti { processes, .. } => {
+                for process in processes.iter_mut() {
+                    sorted(&mut process.hashes);
+                    sorted(&mut process.signer_fingerprints);
+                }
+                keep_last(processes, |process| (process.os_type, process.path.clone()));
+            }
             Demand::Mfa { timeout_seconds, .. } => {
                 if *timeout_seconds <= 0 {
                     *timeout_seconds = -1;
@@ -187,6 +198,14 @@ impl Demand {
 fn sorted(texts: &mut Vec<String>) {
     texts.sort_unstable();
     texts.dedup();
+}
+
+/// Leaves of those with the same key only the last.
+fn keep_last<T, K: Eq + Hash>(items: &mut Vec<T>, key: impl Fn(&T) -> K) {
+    let mut met = HashSet::new();
+    items.reverse();
+    items.retain(|item| met.insert(key(item)));
+    items.reverse();
 }
 
 /// The hexadecimal digits of a text, in lower case: as addresses and fingerprints are compared, however they are written.
