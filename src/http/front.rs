@@ -157,7 +157,7 @@ async fn answer(
         Found::OtherMethod => return Err(Error::Refused(Refusal::MethodNotAllowed)),
         Found::Nothing => return Err(Error::Refused(Refusal::UnknownPath)),
     };
-    let caller = permitted(row, caller)?;
+    let caller = known(row, caller)?;
     acceptable(request, row)?;
     preview::refuse_elsewhere(row, request.uri().query().unwrap_or_default())?;
     let limits = &front.services.limits;
@@ -167,8 +167,9 @@ async fn answer(
     let parameters = &row.operation.parameters;
     let query = request.uri().query().unwrap_or_default();
     let mut incoming = Incoming { segments, query, headers: request.headers(), body, parameters, shape };
-    let call = Call::new(&front.services, caller, peer(request), bearer);
+    let call = Call::new(&front.services, caller.clone(), peer(request), bearer);
     let pending = (row.start)(call, &mut incoming)?;
+    permitted(row, caller.as_deref())?;
     let mut reply = if row.patient { pending.await? } else { within(limits.time, Refusal::Timeout, pending).await? };
     if row.charset && reply.media == JSON {
         reply.media = "application/json; charset=utf-8";
@@ -191,18 +192,23 @@ fn plain(request: &HttpRequest, path: &str, services: &Services) -> Option<Resul
     }
 }
 
-/// The caller, if the row lets them in. On open rows a stale token is as good as none.
-fn permitted(row: &Row, caller: Result<Option<Arc<Caller>>>) -> Result<Option<Arc<Caller>>> {
+/// Who asks, if the row wants to know. On open rows a stale token is as good as none.
+fn known(row: &Row, caller: Result<Option<Arc<Caller>>>) -> Result<Option<Arc<Caller>>> {
     if row.permission == Permission::Open {
         return Ok(caller.ok().flatten());
     }
-    let caller = caller?.ok_or(Error::Unauthorized { anonymous: true })?;
-    let held = match (caller.queries.is_empty(), caller.is_admin()) {
-        (false, _) => Permission::Partial,
-        (true, false) => Permission::User,
-        (true, true) => Permission::Admin,
+    caller?.ok_or(Error::Unauthorized { anonymous: true }).map(Some)
+}
+
+/// Whether the row lets them in. Clients know it so that whoever has a session is told first what is wrong with a request.
+fn permitted(row: &Row, caller: Option<&Caller>) -> Result<()> {
+    let held = match caller.map(|caller| (caller.queries.is_empty(), caller.is_admin())) {
+        None => Permission::Open,
+        Some((false, _)) => Permission::Partial,
+        Some((true, false)) => Permission::User,
+        Some((true, true)) => Permission::Admin,
     };
-    if held < row.permission { Err(Error::Unauthorized { anonymous: false }) } else { Ok(Some(caller)) }
+    if held < row.permission { Err(Error::Unauthorized { anonymous: false }) } else { Ok(()) }
 }
 
 /// Whether the sender takes what the row answers with.

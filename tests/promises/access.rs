@@ -1,7 +1,8 @@
-//! Every operation lets in exactly whom its row says, and nobody else gets as far as having a body judged.
+//! Every operation lets in exactly whom its row says. Whoever has no session does not get as far as having a body judged; whoever has one
+//! that is not enough gets no further than that.
 
 use overkeep::http::{Permission, Row};
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
 use crate::harness::{Answer, Base, Caller, House, fresh, interface};
 
@@ -25,6 +26,13 @@ impl Kind {
             None if self.wrong_token => house.nobody().with_token("5f0c7f6e-3b1c-4d57-9a20-6b1f0f6f5e11"),
             None => house.nobody(),
         }
+    }
+
+    /// A body for a request of theirs, with its type: one that is in order where only permission is to stand in the way.
+    fn body(&self, base: Base, row: &Row) -> Option<(String, Vec<u8>)> {
+        row.operation.body.as_ref()?;
+        let is_refused = self.holds.is_some() && !self.admitted(row);
+        Some(if is_refused { example(base, row) } else { ("application/json".into(), NONSENSE.into()) })
     }
 
     fn admitted(&self, row: &Row) -> bool {
@@ -67,6 +75,24 @@ fn path(row: &Row) -> String {
     row.path.split('/').map(|part| if part.starts_with('{') { "nothing-has-this-id" } else { part }).collect::<Vec<_>>().join("/")
 }
 
+fn described(base: Base, row: &Row) -> &'static Json {
+    &interface(base).document["paths"][row.path.as_str()][row.method.to_lowercase()]
+}
+
+/// What must stand in a request's query.
+fn query(base: Base, row: &Row) -> String {
+    let parameters = described(base, row)["parameters"].as_array().into_iter().flatten();
+    let required = parameters.filter(|one| one["in"] == "query" && one["required"] == true);
+    required.map(|one| format!("{}={}&", one["name"].as_str().unwrap(), one["schema"]["enum"][0].as_str().unwrap_or("x"))).collect()
+}
+
+/// The example of a row's body, and its type.
+fn example(base: Base, row: &Row) -> (String, Vec<u8>) {
+    let (media, content) = described(base, row)["requestBody"]["content"].as_object().unwrap().iter().next().unwrap();
+    let text = |example: &Json| example.as_str().map_or_else(|| example.to_string(), str::to_owned);
+    (media.clone(), text(&content["example"]).into())
+}
+
 fn sweep(base: Base) {
     let house = House::start();
     let kinds = kinds(&house);
@@ -74,9 +100,9 @@ fn sweep(base: Base) {
     for kind in &kinds {
         let mut caller = kind.caller(&house).at(base);
         for row in interface(base).rows() {
-            let mut asking = caller.ask(row.method, &path(row));
-            if row.operation.body.is_some() {
-                asking = asking.body("application/json", NONSENSE);
+            let mut asking = caller.ask(row.method, &format!("{}?{}", path(row), query(base, row)));
+            if let Some((media, body)) = kind.body(base, row) {
+                asking = asking.body(&media, body);
             }
             let answer = asking.send();
             if admitted(&answer) != kind.admitted(row) {
