@@ -73,17 +73,21 @@ enum Of {
 }
 
 /// What a body is refused for if there are several reasons: clients know that it is read before a rule is looked at, and that which of
-/// several forms it has is asked before it is read.
+/// several forms it has is asked before it is read; then what all forms have comes first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Matter {
     Form,
     Type,
     Rule,
+    RuleOfForm,
 }
 
-/// What counts of several violations.
+/// What counts of several violations. Of rules that of the member whose name comes first.
 fn first(violations: impl Iterator<Item = (Matter, Error)>) -> Option<(Matter, Error)> {
-    violations.min_by_key(|(matter, _)| *matter)
+    fn member(error: &Error) -> Vec<&str> {
+        if let Error::Invalid { field, .. } = error { field.split('.').collect() } else { Vec::new() }
+    }
+    violations.min_by(|(one, first), (other, second)| one.cmp(other).then_with(|| member(first).cmp(&member(second))))
 }
 
 /// What a violation is about, and the words for it.
@@ -117,8 +121,8 @@ fn variant(forms: &[Vec<ValidationError<'static>>], schema: &Json, path: String)
     let tagged = |form: &&Vec<ValidationError<'static>>| !form.iter().any(|v| matches!(v.kind(), Broken::Constant { .. }));
     let tag = forms.iter().flatten().find(|v| matches!(v.kind(), Broken::Constant { .. }));
     let form = forms.iter().find(tagged).into_iter().flatten();
-    if let Some(violation) = first(form.map(|violation| told(violation, schema, Of::Body))) {
-        return violation;
+    if let Some((matter, error)) = first(form.map(|violation| told(violation, schema, Of::Body))) {
+        return (if matter == Matter::Rule { Matter::RuleOfForm } else { matter }, error);
     }
     let error = match tag {
         Some(tag) if tag.instance().as_str() == Some("") => Error::invalid(dotted(tag.instance_path().as_str()), "must not be blank", ""),

@@ -29,8 +29,7 @@ pub struct EnvInfo {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SdkInfo {
-    /// The SDK for C spells it `appID`.
-    #[serde(alias = "appID")]
+    /// What the program calls itself.
     #[schemars(length(max = 255))]
     pub app_id: String,
     #[schemars(length(max = 255))]

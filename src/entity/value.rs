@@ -107,8 +107,8 @@ json_map!(Tags, { "type": ["object", "null"], "additionalProperties": { "type": 
 #[derive(Debug, Clone, Default)]
 pub struct Roles {
     entries: BTreeSet<String>,
-    /// Entries of a body that say neither `#` nor `@`, in the order they were given, for the refusal of a role list. Never stored.
-    bare: Vec<String>,
+    /// The entries of a body as they were given, for its refusal. Never stored.
+    given: Vec<String>,
 }
 
 impl PartialEq for Roles {
@@ -120,13 +120,14 @@ impl Eq for Roles {}
 
 impl FromIterator<String> for Roles {
     fn from_iter<I: IntoIterator<Item = String>>(entries: I) -> Self {
-        Self { entries: entries.into_iter().collect(), bare: Vec::new() }
+        Self { entries: entries.into_iter().collect(), given: Vec::new() }
     }
 }
 
 impl Extend<String> for Roles {
     fn extend<I: IntoIterator<Item = String>>(&mut self, entries: I) {
         self.entries.extend(entries);
+        self.given.clear();
     }
 }
 
@@ -142,8 +143,7 @@ impl<'de> Deserialize<'de> for Roles {
             return Vec::<String>::deserialize(deserializer).map(Self::from_iter);
         }
         let given = Option::<Vec<String>>::deserialize(deserializer)?.unwrap_or_default();
-        let bare = given.iter().filter(|entry| !entry.starts_with(['#', '@'])).cloned().collect();
-        Ok(Self { bare, ..given.into_iter().collect() })
+        Ok(Self { entries: given.iter().cloned().collect(), given })
     }
 }
 
@@ -171,12 +171,21 @@ impl Roles {
         &self.entries
     }
 
+    /// The texts as a body gave them, each as often; ascending, if none did.
+    fn as_given(&self) -> Vec<&str> {
+        if self.given.is_empty() {
+            self.entries.iter().map(String::as_str).collect()
+        } else {
+            self.given.iter().map(String::as_str).collect()
+        }
+    }
+
     /// Rules for role attributes of identities, services and routers.
     ///
     /// # Errors
     /// One is blank, or starts with a sign that means something in a policy.
     pub fn check_attributes(&self) -> Result<()> {
-        match self.entries.iter().find(|attribute| attribute.is_empty() || attribute.starts_with(['#', '@'])) {
+        match self.as_given().into_iter().find(|attribute| attribute.is_empty() || attribute.starts_with(['#', '@'])) {
             Some(bad) => Err(Error::invalid("roleAttributes", "must not be blank or start with # or @", bad)),
             None => Ok(()),
         }
@@ -197,13 +206,15 @@ impl Roles {
     /// # Errors
     /// An entry is no `#attribute` or `@id`, `#all` is not alone, or an id does not exist.
     pub fn check_list<E: Entity>(&self, field: &str, facts: &dyn Facts) -> Result<()> {
-        let shown = |entries: Vec<&str>| format!("[{}]", entries.join(" "));
-        if !self.bare.is_empty() {
-            let bare = self.bare.iter().map(String::as_str).collect();
-            return Err(Error::invalid(field, "role entries must be prefixed with # (an attribute) or @ (an id)", shown(bare)));
+        let refused = |reason: &str, entries: &[&str]| Err(Error::invalid(field, reason, format!("[{}]", entries.join(" "))));
+        let mut given = self.as_given();
+        let bare: Vec<&str> = given.iter().filter(|entry| !entry.starts_with(['#', '@'])).copied().collect();
+        if !bare.is_empty() {
+            return refused("role entries must be prefixed with # (an attribute) or @ (an id)", &bare);
         }
-        if self.entries.contains("#all") && self.entries.len() > 1 {
-            return Err(Error::invalid(field, "#all must stand alone", shown(self.entries.iter().map(String::as_str).collect())));
+        given.sort_unstable();
+        if given.contains(&"#all") && given.len() > 1 {
+            return refused("#all must stand alone", &given);
         }
         let mut unknown = Vec::new();
         for id in self.ids() {
@@ -211,11 +222,7 @@ impl Roles {
                 unknown.push(id);
             }
         }
-        if unknown.is_empty() {
-            Ok(())
-        } else {
-            Err(Error::invalid(field, format!("no {} found with the given ids", E::KIND.path), shown(unknown)))
-        }
+        if unknown.is_empty() { Ok(()) } else { refused(&format!("no {} found with the given ids", E::KIND.path), &unknown) }
     }
 
     /// What contradicts itself in stored role lists of a policy, whatever there is or is not of the ids.

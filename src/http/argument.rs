@@ -184,6 +184,8 @@ pub struct Patch<E> {
     pub body: Json,
     /// Says which members merge.
     pub schema: Arc<Json>,
+    /// Members that stay as they are.
+    pub fixed: &'static [&'static str],
     of: PhantomData<E>,
 }
 
@@ -193,7 +195,7 @@ impl<E: Entity + JsonSchema> Argument for Patch<E> {
         operation.json_body(E::BODY, body::title(E::KIND.name, "Patch"), schema)
     }
     fn take(incoming: &mut Incoming<'_>) -> Result<Self> {
-        Ok(Self { body: incoming.json()?, schema: incoming.schema(), of: PhantomData })
+        Ok(Self { body: incoming.patch()?, schema: incoming.schema(), fixed: E::FIXED, of: PhantomData })
     }
 }
 

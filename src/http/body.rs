@@ -7,7 +7,10 @@ use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value as Json};
 
-use super::operation::{BodyShape, Parameter, Place, Schemas};
+use super::{
+    lenient::{drop_blanks, drop_nulls, is_choice, is_described, member_schema, spell},
+    operation::{BodyShape, Parameter, Place, Schemas},
+};
 use crate::{
     error::{Error, Result},
     schema::Checker,
@@ -46,55 +49,58 @@ impl Incoming<'_> {
         self.shape.map(|shape| shape.schema.clone()).unwrap_or_default()
     }
 
-    /// The checked JSON body, without its null members. `null` counts as an empty object.
+    /// The checked JSON body, without members that mean the same as absent ones: null, and a blank for an optional choice or text of a
+    /// least length. `null` counts as empty, and the letters of names may be of either case.
     ///
     /// # Errors
     /// It is missing, no JSON, or breaks the schema.
     pub fn json(&self) -> Result<Json> {
         let Some(shape) = self.shape else { return Ok(Json::Null) };
+        let mut json = self.parsed(shape)?;
+        spell(&mut json, &shape.schema);
+        drop_nulls(&mut json, &shape.schema);
+        drop_blanks(&mut json, &shape.schema);
+        check(&json, shape).map(|()| json)
+    }
+
+    /// The checked JSON body of a PATCH, where names are taken by the letter, and only null means the same as absent.
+    ///
+    /// # Errors
+    /// As in [`Incoming::json`].
+    pub fn patch(&self) -> Result<Json> {
+        let Some(shape) = self.shape else { return Ok(Json::Null) };
+        let mut json = self.parsed(shape)?;
+        drop_nulls(&mut json, &shape.schema);
+        let mut without_blanks = json.clone();
+        drop_blanks(&mut without_blanks, &shape.schema);
+        check(&without_blanks, shape).map(|()| json)
+    }
+
+    fn parsed(&self, shape: &BodyShape) -> Result<Json> {
         if self.body.trim_ascii().is_empty() {
             return Err(Error::invalid(&shape.name, "a body is required", ""));
         }
-        let mut json: Json = serde_json::from_slice(&self.body).map_err(|e| Error::Unparseable(e.to_string()))?;
-        if json.is_null() {
-            json = Json::Object(Map::new());
-        }
-        drop_nulls(&mut json, &shape.schema);
-        if let Some(number) = uncountable(&json, &shape.schema) {
-            return Err(Error::Unparseable(format!("{number} stands where a whole number of 64 bits is expected")));
-        }
-        if let Some(checker) = &shape.checker {
-            checker.check_body(&json)?;
-        }
-        Ok(json)
+        let json: Json = serde_json::from_slice(&self.body).map_err(|e| Error::Unparseable(e.to_string()))?;
+        let is_list = shape.schema.get("type").is_some_and(|of| of == "array");
+        Ok(match json {
+            Json::Null if is_list => Json::Array(Vec::new()),
+            Json::Null => Json::Object(Map::new()),
+            json => json,
+        })
     }
+}
+
+fn check(json: &Json, shape: &BodyShape) -> Result<()> {
+    if let Some(number) = uncountable(json, &shape.schema) {
+        return Err(Error::Unparseable(format!("{number} stands where a whole number of 64 bits is expected")));
+    }
+    shape.checker.as_ref().map_or(Ok(()), |checker| checker.check_body(json))
 }
 
 /// A header that is a list: several lines are one (RFC 9110 section 5.3). What is no text fits nothing, but it was said.
 pub fn list<'h>(headers: &'h HeaderMap, name: &str) -> Option<Cow<'h, str>> {
     let lines = headers.get_all(name).map(|line| String::from_utf8_lossy(line.as_bytes()));
     lines.reduce(|list, line| format!("{list},{line}").into())
-}
-
-/// Takes out members that mean the same as absent ones: null, and a blank for an optional choice or text of a least length. Maps keep
-/// theirs.
-fn drop_nulls(json: &mut Json, schema: &Json) {
-    match json {
-        Json::Object(members) if is_described(schema) => {
-            members.retain(|name, member| !(member.is_null() || *member == "" && may_be_blank(schema, name)));
-            for (name, member) in members {
-                if let Some(inner) = member_schema(schema, name) {
-                    drop_nulls(member, inner);
-                }
-            }
-        }
-        Json::Array(items) => {
-            if let Some(inner) = schema.get("items") {
-                items.iter_mut().for_each(|item| drop_nulls(item, inner));
-            }
-        }
-        _ => {}
-    }
 }
 
 /// A number in the place of an integer that no integer is read from: with a fraction or an exponent, or beyond 64 bits. JSON schema takes
@@ -110,17 +116,6 @@ fn uncountable<'j>(json: &'j Json, schema: &Json) -> Option<&'j Json> {
         Json::Array(items) => items.iter().find_map(|item| uncountable(item, schema.get("items")?)),
         _ => None,
     }
-}
-
-/// Whether a member may be left out, and is one of several words or has a least length, which no blank has.
-fn may_be_blank(schema: &Json, name: &str) -> bool {
-    let required = schema.get("required").and_then(Json::as_array).is_some_and(|names| names.iter().any(|required| required == name));
-    !required && member_schema(schema, name).is_some_and(|member| member.get("enum").is_some() || member.get("minLength").is_some())
-}
-
-/// Whether a schema is of an object with members of its own, not of a map.
-fn is_described(schema: &Json) -> bool {
-    schema.get("properties").is_some() || schema.get("oneOf").is_some()
 }
 
 /// Reads checked JSON as a value.
@@ -139,6 +134,7 @@ pub fn read_whole<T: DeserializeOwned + JsonSchema>(mut json: Json) -> Result<T>
     read(json.clone()).map_err(|fault| {
         let schema = Schemas::inline::<T>();
         drop_nulls(&mut json, &schema);
+        drop_blanks(&mut json, &schema);
         let checked = Checker::own(&schema).and_then(|checker| checker.check_body(&json));
         checked.err().unwrap_or(fault)
     })
@@ -262,16 +258,20 @@ pub fn replaced(stored: &Json, mut body: Json, fixed: &[&str]) -> Json {
 }
 
 /// What a PATCH makes of a stored draft, or `None` where it names nothing. A member that is an object with members of its own
-/// merges, lists and maps are replaced, an empty map changes nothing.
+/// merges, lists and maps are replaced, an empty map changes nothing, and a blank choice is none at all. `fixed` members stay as they are.
 pub fn patched(stored: Json, body: &Json, schema: &Json, fixed: &[&str]) -> Option<Json> {
     let (Json::Object(mut merged), Json::Object(members)) = (stored, body) else { return None };
     let mut named = false;
-    for (name, value) in members.iter().filter(|(name, _)| !fixed.contains(&name.as_str())) {
-        if value.is_null() || is_hollow(value) {
+    for (name, value) in members.iter().filter(|(_, value)| !value.is_null() && !is_hollow(value)) {
+        named = true;
+        if fixed.contains(&name.as_str()) {
             continue;
         }
-        named = true;
         let described = member_schema(schema, name);
+        if *value == "" && described.is_some_and(is_choice) {
+            merged.shift_remove(name);
+            continue;
+        }
         let whole = !described.is_some_and(is_described);
         let before = merged.get(name).cloned().unwrap_or(Json::Null);
         let after = match described {
@@ -288,14 +288,6 @@ pub fn patched(stored: Json, body: &Json, schema: &Json, fixed: &[&str]) -> Opti
 /// An object without anything in it that is not null.
 fn is_hollow(value: &Json) -> bool {
     value.as_object().is_some_and(|members| members.values().all(|v| v.is_null() || is_hollow(v)))
-}
-
-fn member_schema<'s>(schema: &'s Json, name: &str) -> Option<&'s Json> {
-    let found = schema.get("properties").and_then(|p| p.get(name));
-    let forms = schema.get("oneOf").and_then(Json::as_array);
-    let found = found.or_else(|| forms?.iter().find_map(|form| form.get("properties")?.get(name)))?;
-    let either = found.get("anyOf").and_then(Json::as_array);
-    Some(either.and_then(|forms| forms.iter().find(|form| form.get("properties").is_some())).unwrap_or(found))
 }
 
 /// The values of a query string, typed as the parameters are described. Blank numbers and blank words of a list count as absent.

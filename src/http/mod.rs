@@ -27,6 +27,7 @@ mod error;
 mod front;
 mod glossary;
 mod header;
+mod lenient;
 mod line;
 mod management;
 mod media;

@@ -95,7 +95,7 @@ impl RoleFilter {
         let semantic = match self.role_semantic.as_deref().unwrap_or("AllOf") {
             word if word.eq_ignore_ascii_case("AllOf") => Semantic::AllOf,
             word if word.eq_ignore_ascii_case("AnyOf") => Semantic::AnyOf,
-            other => return Err(Error::invalid("roleSemantic", "must be AllOf or AnyOf", other)),
+            other => return Err(Error::invalid("semantic", "must be AllOf or AnyOf", other)),
         };
         if self.role_filter.is_empty() {
             return Ok(None);
@@ -209,7 +209,7 @@ pub async fn patch<E: Lifecycle + JsonSchema>(
     preview: Preview,
 ) -> Result<Outcome<Done>> {
     let patched = move |stored: &_| {
-        let merged = body::patched(body::write(stored)?, &patch.body, &patch.schema, E::FIXED);
+        let merged = body::patched(body::write(stored)?, &patch.body, &patch.schema, patch.fixed);
         merged.map(body::read_whole).transpose()
     };
     let patch = move |change: &Change<'_, '_>| {

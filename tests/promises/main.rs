@@ -27,6 +27,7 @@ mod explain;
 mod factors;
 mod gains;
 mod grounds;
+mod habits;
 mod harness;
 mod history;
 mod host;

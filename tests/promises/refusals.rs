@@ -372,11 +372,15 @@ fn a_list_refuses_what_it_cannot_read_of_filter_order_and_page() {
             all.hold(name, &answer, Expected::Field(name));
             assert_eq!(answer.json["error"]["cause"]["value"], value, "{}", answer.text);
         }
-        for (name, value) in
-            [("policyType", "Dial"), ("roleFilter", "x"), ("roleFilter", ""), ("roleSemantic", "Some"), ("asIdentity", NOWHERE)]
-        {
+        for (name, value, field) in [
+            ("policyType", "Dial", "policyType"),
+            ("roleFilter", "x", "roleFilter"),
+            ("roleFilter", "", "roleFilter"),
+            ("roleSemantic", "Some", "semantic"),
+            ("asIdentity", NOWHERE, "asIdentity"),
+        ] {
             if parameters.contains(&name) {
-                all.hold(name, &ask(&format!("{name}={value}")), Expected::Field(name));
+                all.hold(name, &ask(&format!("{name}={value}")), Expected::Field(field));
             }
         }
     }

@@ -68,13 +68,13 @@ pub async fn version(call: Call) -> Result<Shown<Version>> {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Capability {
-    HaController,
     OidcAuth,
+    HaController,
 }
 
 /// GET /enumerated-capabilities
 pub async fn capabilities(_: Call) -> Result<Shown<Vec<Capability>>> {
-    Ok(Shown(vec![Capability::HaController, Capability::OidcAuth]))
+    Ok(Shown(vec![Capability::OidcAuth, Capability::HaController]))
 }
 
 /// Where a protocol is spoken.

@@ -117,7 +117,9 @@ pub async fn replace(call: Call, id: Id<Authenticator>, known: IfMatch, Body(new
 
 /// PATCH /authenticators/{id}
 pub async fn patch(call: Call, id: Id<Authenticator>, known: IfMatch, Body(new): Body<AuthenticatorPatch>) -> Result<Done> {
-    set(call, id, known, Edit { username: new.username, password: new.password, tags: new.tags }).await
+    // As everywhere: a map without anything in it changes nothing.
+    let tags = new.tags.filter(|tags| tags.0.values().any(|tag| !tag.is_null()));
+    set(call, id, known, Edit { username: new.username, password: new.password, tags }).await
 }
 
 /// Makes an edit of which the password is none of a hash yet.

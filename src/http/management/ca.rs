@@ -8,10 +8,12 @@ use crate::{
     error::{Error, Result},
     http::{
         answer::{Done, Token},
-        argument::Argument,
+        argument::{Argument, IfMatch, Patch},
         body::Incoming,
         call::Call,
         operation::{BodyShape, JSON, Operation},
+        preview::{Outcome, Preview},
+        verbs,
     },
 };
 
@@ -49,6 +51,14 @@ impl Argument for Proof {
         }
         Ok(Self(String::from_utf8_lossy(&incoming.body).into_owned()))
     }
+}
+
+/// PATCH /cas/{id}; a blank `identityNameFormat` leaves the one there is.
+pub async fn patch(call: Call, id: Id<Ca>, known: IfMatch, mut patch: Patch<Ca>, preview: Preview) -> Result<Outcome<Done>> {
+    if let Some(members) = patch.body.as_object_mut() {
+        members.retain(|name, member| name != "identityNameFormat" || member.as_str().is_none_or(|format| !format.trim().is_empty()));
+    }
+    verbs::patch(call, id, known, patch, preview).await
 }
 
 /// POST /cas/{id}/verify

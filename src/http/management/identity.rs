@@ -80,9 +80,7 @@ pub async fn create(call: Call, Body(new): Body<NewIdentity>, preview: Preview) 
 
 /// PATCH /identities/{id}; a `type` is accepted and means nothing.
 pub async fn patch(call: Call, id: Id<Identity>, known: IfMatch, mut patch: Patch<Identity>, preview: Preview) -> Result<Outcome<Done>> {
-    if let Some(members) = patch.body.as_object_mut() {
-        members.shift_remove("type");
-    }
+    patch.fixed = &["type"];
     verbs::patch(call, id, known, patch, preview).await
 }
 

@@ -45,8 +45,9 @@ pub async fn list(call: Call, Query(wanted): Query<ServiceListing>) -> Result<Pa
     let own = call.evidence()?;
     call.store
         .scan(move |tx| {
-            let other = wanted.as_identity.as_deref().map(|name| named(tx, name)).transpose()?;
-            let named: Option<Vec<String>> = wanted.config_types.first().map(|list| list.split(',').map(str::to_owned).collect());
+            let other = wanted.as_identity.as_deref().filter(|name| !name.is_empty()).map(|name| named(tx, name)).transpose()?;
+            let named: Option<Vec<String>> =
+                wanted.config_types.first().filter(|list| !list.is_empty()).map(|list| list.split(',').map(str::to_owned).collect());
             let session_types = || caller.session.spec.config_types.iter().map(ToString::to_string).collect();
             let evidence = match &other {
                 Some(identity) => posture.evidence(identity.id.as_str(), None).seen_by(&identity.state.sdk_info),

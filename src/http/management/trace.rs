@@ -45,13 +45,24 @@ pub async fn set(call: Call, id: Id<Identity>, Body(wanted): Body<TraceSpec>) ->
         return Ok(Shown(TraceDetail { enabled: None, trace_id: None, until: call.now }));
     }
     let refusal = || Error::invalid("duration", "must be numbers with units, such as 1h30m", &wanted.duration);
-    let until = duration(&wanted.duration).and_then(|duration| call.now.checked_plus(duration)).ok_or_else(refusal)?;
+    let until = moment(call.now, &wanted.duration).ok_or_else(refusal)?;
     let trace_id = if wanted.trace_id.is_empty() { Uuid::new_v4().to_string() } else { wanted.trace_id };
     Ok(Shown(TraceDetail { enabled: Some(true), trace_id: Some(trace_id), until }))
 }
 
 /// Seconds in each unit.
 const UNITS: [(&str, f64); 7] = [("h", 3600.0), ("m", 60.0), ("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("µs", 1e-6), ("ns", 1e-9)];
+
+/// So much later as `1h30m`, `+1.5s` or `0` say, or earlier with a minus in front.
+fn moment(now: Timestamp, text: &str) -> Option<Timestamp> {
+    let (sign, length) = text.split_at(text.len() - text.trim_start_matches(['+', '-']).len());
+    let length = if length == "0" { Duration::ZERO } else { duration(length)? };
+    match sign {
+        "" | "+" => now.checked_plus(length),
+        "-" => Some(now.minus(length)),
+        _ => None,
+    }
+}
 
 /// A length of time as `1h30m` or `1.5s`.
 fn duration(text: &str) -> Option<Duration> {

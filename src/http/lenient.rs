@@ -1,0 +1,99 @@
+//! What is read generously in a body, by its schema: the case of letters in names, and nulls and blanks that mean the same as nothing.
+
+use serde_json::{Map, Value as Json};
+
+/// Gives members the names that the schema has where only the case of letters is another: clients know it so, and rely on it.
+pub fn spell(json: &mut Json, schema: &Json) {
+    match json {
+        Json::Object(members) if is_described(schema) => {
+            let unknown = members.keys().filter(|name| member_schema(schema, name).is_none());
+            let meant: Vec<(String, String)> = unknown.filter_map(|name| Some((name.clone(), meant_by(name, schema)?))).collect();
+            for (given, name) in meant {
+                if let Some(member) = members.shift_remove(&given) {
+                    members.entry(name).or_insert(member);
+                }
+            }
+            each_member(members, schema, spell);
+        }
+        Json::Array(items) => each_item(items, schema, spell),
+        _ => {}
+    }
+}
+
+/// The member whose name has the same letters.
+fn meant_by(name: &str, schema: &Json) -> Option<String> {
+    let forms = schema.get("oneOf").and_then(Json::as_array).into_iter().flatten();
+    let described = std::iter::once(schema).chain(forms).filter_map(|form| form.get("properties")?.as_object());
+    described.flat_map(Map::keys).find(|known| known.eq_ignore_ascii_case(name)).cloned()
+}
+
+fn each_member(members: &mut Map<String, Json>, schema: &Json, act: fn(&mut Json, &Json)) {
+    for (name, member) in members {
+        if let Some(inner) = member_schema(schema, name) {
+            act(member, inner);
+        }
+    }
+}
+
+fn each_item(items: &mut [Json], schema: &Json, act: fn(&mut Json, &Json)) {
+    if let Some(inner) = schema.get("items") {
+        items.iter_mut().for_each(|item| act(item, inner));
+    }
+}
+
+/// Takes out members that are null. Maps keep theirs, unless a type is said of them that has no null.
+pub fn drop_nulls(json: &mut Json, schema: &Json) {
+    match json {
+        Json::Object(members) if is_described(schema) => {
+            members.retain(|_, member| !member.is_null());
+            each_member(members, schema, drop_nulls);
+        }
+        Json::Object(members) if !takes_null(schema.get("additionalProperties")) => members.retain(|_, member| !member.is_null()),
+        Json::Array(items) => each_item(items, schema, drop_nulls),
+        _ => {}
+    }
+}
+
+/// Takes out members that are blank and count as absent then.
+pub fn drop_blanks(json: &mut Json, schema: &Json) {
+    match json {
+        Json::Object(members) if is_described(schema) => {
+            members.retain(|name, member| *member != "" || !may_be_blank(schema, name));
+            each_member(members, schema, drop_blanks);
+        }
+        Json::Array(items) => each_item(items, schema, drop_blanks),
+        _ => {}
+    }
+}
+
+/// Whether a member may be left out, and is one of several words or has a least length, which no blank has.
+fn may_be_blank(schema: &Json, name: &str) -> bool {
+    let required = schema.get("required").and_then(Json::as_array).is_some_and(|names| names.iter().any(|required| required == name));
+    !required && member_schema(schema, name).is_some_and(|member| is_choice(member) || member.get("minLength").is_some())
+}
+
+/// Whether a schema is of one of several words.
+pub fn is_choice(schema: &Json) -> bool {
+    schema.get("enum").is_some()
+}
+
+/// Whether the members of a map may be null: those that nothing is said of may.
+fn takes_null(schema: Option<&Json>) -> bool {
+    schema
+        .and_then(|schema| schema.get("type"))
+        .is_none_or(|of| of == "null" || of.as_array().is_some_and(|of| of.contains(&"null".into())))
+}
+
+/// Whether a schema is of an object with members of its own, not of a map.
+pub fn is_described(schema: &Json) -> bool {
+    schema.get("properties").is_some() || schema.get("oneOf").is_some()
+}
+
+/// The schema of a member, also in one of several forms.
+pub fn member_schema<'s>(schema: &'s Json, name: &str) -> Option<&'s Json> {
+    let found = schema.get("properties").and_then(|p| p.get(name));
+    let forms = schema.get("oneOf").and_then(Json::as_array);
+    let found = found.or_else(|| forms?.iter().find_map(|form| form.get("properties")?.get(name)))?;
+    let either = found.get("anyOf").and_then(Json::as_array);
+    Some(either.and_then(|forms| forms.iter().find(|form| form.get("properties").is_some())).unwrap_or(found))
+}

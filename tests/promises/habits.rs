@@ -1,0 +1,243 @@
+//! What clients are used to and is easily overlooked: blanks, nulls, the order in which things are refused.
+
+use serde_json::{Value as Json, json};
+
+use crate::harness::{Authority, Base, Caller, fresh, shared};
+
+fn admin() -> &'static Caller {
+    &shared().admin
+}
+
+/// What a path shows of a member.
+fn member(path: &str, name: &str) -> Json {
+    admin().get(path).expect(200).data()[name].clone()
+}
+
+#[test]
+fn a_name_of_blanks_is_a_name() {
+    let name = " ".repeat(fresh("").len());
+    let body = json!({ "name": name, "encryptionRequired": true });
+    let id = admin().post("/services", body.clone()).expect(201).id();
+    admin().post("/services", body).refused(400, "COULD_NOT_VALIDATE", "name");
+    let found = admin().list("/services", &format!("name = \"{name}\""), "").expect(200);
+    assert_eq!(found.each("id"), [id.as_str()]);
+    admin().delete(&format!("/services/{id}")).expect(200);
+}
+
+#[test]
+fn a_blank_choice_in_a_patch_counts() {
+    let house = shared();
+    let identity = house.identity(&fresh("host"), json!({ "defaultHostingPrecedence": "failed" }));
+    let path = format!("/identities/{identity}");
+    admin().patch(&path, json!({ "defaultHostingPrecedence": "" })).expect(200);
+    assert_eq!(member(&path, "defaultHostingPrecedence"), "default");
+
+    let (service, router) =
+        (house.service(&fresh("service"), json!({})), admin().post("/edge-routers", json!({ "name": fresh("router") })).expect(201).id());
+    let body = json!({ "service": service, "router": router, "binding": "b", "address": "tcp:a:1", "precedence": "required" });
+    let path = format!("/terminators/{}", admin().post("/terminators", body).expect(201).id());
+    admin().patch(&path, json!({ "precedence": "" })).expect(200);
+    assert_eq!(member(&path, "precedence"), "default");
+
+    // What cannot be left out cannot be blank either.
+    let path = format!("/service-policies/{}", house.service_policy("Dial", &[], &[]));
+    for name in ["semantic", "type"] {
+        let before = member(&path, name);
+        admin().patch(&path, json!({ name: "" })).refused(400, "COULD_NOT_VALIDATE", name);
+        assert_eq!(member(&path, name), before);
+    }
+}
+
+#[test]
+fn a_patch_of_what_stays_as_it_is_moves_the_time_even_so() {
+    let house = shared();
+    let router = admin().post("/edge-routers", json!({ "name": fresh("router") })).expect(201).id();
+    let paths = [
+        (format!("/identities/{}", house.identity(&fresh("somebody"), json!({}))), json!({ "type": "User" })),
+        (format!("/edge-routers/{router}"), json!({ "appData": { "a": 1 } })),
+    ];
+    for (path, patch) in paths {
+        let before = admin().get(&path).expect(200);
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        admin().patch(&path, patch).expect(200);
+        let after = admin().get(&path).expect(200);
+        assert_ne!(before.data()["updatedAt"], after.data()["updatedAt"]);
+        for name in ["type", "appData"] {
+            assert_eq!(before.data()[name], after.data()[name], "{path}");
+        }
+    }
+}
+
+#[test]
+fn maps_with_nothing_but_nulls_change_nothing() {
+    let house = shared();
+    let service = house.service(&fresh("service"), json!({}));
+    let costs = json!({ "serviceHostingCosts": { &service: 7 }, "serviceHostingPrecedences": { &service: "failed" } });
+    let path = format!("/identities/{}", house.identity(&fresh("host"), costs.clone()));
+    for name in ["serviceHostingCosts", "serviceHostingPrecedences"] {
+        admin().patch(&path, json!({ name: { &service: null } })).expect(200);
+        assert_eq!(member(&path, name), costs[name]);
+    }
+    let name = fresh("tagged");
+    house.user(&name, json!({}));
+    let path =
+        format!("/authenticators/{}", admin().list("/authenticators", &format!("updbUsername = \"{name}\""), "").expect(200).each("id")[0]);
+    admin().patch(&path, json!({ "tags": { "shift": "day" } })).expect(200);
+    for nothing in [json!({}), json!({ "shift": null })] {
+        admin().patch(&path, json!({ "tags": nothing })).expect(200);
+        assert_eq!(member(&path, "tags"), json!({ "shift": "day" }));
+    }
+}
+
+#[test]
+fn a_blank_format_of_names_is_a_default_only_at_first() {
+    let id = shared().take_up(&Authority::new(&fresh("authority")));
+    let path = format!("/cas/{id}");
+    admin().patch(&path, json!({ "identityNameFormat": "[caId]" })).expect(200);
+    for blank in ["", "  "] {
+        admin().patch(&path, json!({ "identityNameFormat": blank })).expect(200);
+        assert_eq!(member(&path, "identityNameFormat"), "[caId]");
+    }
+    admin().delete(&path).expect(200);
+}
+
+#[test]
+fn what_a_posture_check_lists_is_a_set_and_the_later_counts() {
+    let made = |body: Json| {
+        let id = admin().post("/posture-checks", body).expect(201).id();
+        admin().get(&format!("/posture-checks/{id}")).expect(200).data().clone()
+    };
+    let system = |kind: &str, version: &str| json!({ "type": kind, "versions": [version] });
+    let systems = [system("Linux", "1.0.0"), system("Android", "9.0.0"), system("Linux", "2.0.0")];
+    let os = made(json!({ "name": fresh("os"), "typeId": "OS", "operatingSystems": systems }));
+    let shown = os["operatingSystems"].as_array().unwrap();
+    assert_eq!(shown.len(), 2);
+    assert!(shown.contains(&system("Linux", "2.0.0")) && shown.contains(&system("Android", "9.0.0")));
+
+    let process = json!({ "osType": "Linux", "path": "/a", "hashes": ["EF", "ab", "AB"] });
+    assert_eq!(
+        made(json!({ "name": fresh("process"), "typeId": "PROCESS", "process": process }))["process"]["hashes"],
+        json!(["ab", "ef"])
+    );
+
+    let of = |path: &str, hashes: &[&str]| json!({ "osType": "Linux", "path": path, "hashes": hashes, "signerFingerprints": hashes });
+    let processes = [of("/a", &["c"]), of("/b", &[]), of("/a", &["B", "A", "A"])];
+    let multi = made(json!({ "name": fresh("multi"), "typeId": "PROCESS_MULTI", "semantic": "AllOf", "processes": processes }));
+    let shown = multi["processes"].as_array().unwrap();
+    let first = shown.iter().find(|process| process["path"] == "/a").unwrap();
+    assert_eq!((shown.len(), &first["hashes"], &first["signerFingerprints"]), (2, &json!(["A", "B"]), &json!(["A", "B"])));
+}
+
+#[test]
+fn role_lists_are_refused_with_what_is_wrong_in_them() {
+    let policy = |roles: Json| json!({ "name": fresh("policy"), "type": "Dial", "semantic": "AnyOf", "identityRoles": roles, "serviceRoles": ["#all"] });
+    let lists = [
+        (json!(["#all", "#all"]), "[#all #all]"),
+        (json!(["@none", "#all"]), "[#all @none]"),
+        (json!(["x", "#all"]), "[x]"),
+        (json!(["z", "#b", "a"]), "[z a]"),
+        (json!(["@z", "#b", "@a"]), "[a z]"),
+    ];
+    for (roles, shown) in lists {
+        let refused = admin().post("/service-policies", policy(roles)).refused(400, "COULD_NOT_VALIDATE", "identityRoles");
+        assert_eq!(refused.json["error"]["cause"]["value"], shown);
+    }
+    let body = json!({ "name": fresh("service"), "encryptionRequired": true, "roleAttributes": ["fine", "@z", "#a"] });
+    let refused = admin().post("/services", body).refused(400, "COULD_NOT_VALIDATE", "roleAttributes");
+    assert_eq!(refused.json["error"]["cause"]["value"], "@z");
+}
+
+#[test]
+fn of_several_members_that_are_missing_the_first_by_name_is_told() {
+    for (path, body, first) in [
+        ("/services", json!({}), "encryptionRequired"),
+        ("/identities", json!({}), "isAdmin"),
+        ("/cas", json!({}), "certPem"),
+        ("/configs", json!({}), "configTypeId"),
+        ("/identities", json!({ "name": "a", "isAdmin": false, "type": "x", "defaultHostingCost": -1 }), "defaultHostingCost"),
+        ("/posture-checks", json!({ "name": "a", "typeId": "PROCESS_MULTI" }), "processes"),
+        // What all forms have comes before what only one has.
+        ("/posture-checks", json!({ "typeId": "DOMAIN" }), "name"),
+    ] {
+        admin().post(path, body).refused(400, "COULD_NOT_VALIDATE", first);
+    }
+}
+
+#[test]
+fn blank_parameters_of_a_list_ask_for_nothing() {
+    let house = shared();
+    let config_type = admin().post("/config-types", json!({ "name": fresh("type") })).expect(201).id();
+    let body = json!({ "name": fresh("config"), "configTypeId": config_type, "data": { "a": 1 } });
+    let config = admin().post("/configs", body).expect(201).id();
+    let service = house.service(&fresh("service"), json!({ "configs": [config] }));
+    let body = json!({ "username": "admin", "password": house.password, "configTypes": ["all"] });
+    let token = house.nobody().at(Base::Management).post("/authenticate?method=password", body).expect(200).data()["token"].clone();
+    let caller = admin().with_token(token.as_str().unwrap());
+    let only = format!("id = \"{service}\"");
+    for blank in ["&configTypes=", "&asIdentity="] {
+        let listed = caller.list("/services", &only, blank).expect(200);
+        assert_eq!(listed.data()[0]["config"].as_object().map(|config| config.len()), Some(1), "{blank}: {}", listed.text);
+    }
+}
+
+#[test]
+fn null_stands_for_an_empty_list_too() {
+    let path = format!("/identities/{}/service-configs", shared().identity(&fresh("somebody"), json!({})));
+    admin().post(&path, Json::Null).expect(200);
+    admin().ask("DELETE", &path).json(&Json::Null).send().expect(200);
+}
+
+#[test]
+fn names_of_members_are_known_in_any_case_but_in_a_patch() {
+    let name = fresh("any case");
+    let id = admin().post("/identities", json!({ "NAME": name, "Type": "Device", "IsAdmin": false })).expect(201).id();
+    let path = format!("/identities/{id}");
+    assert_eq!(member(&path, "name"), name.as_str());
+    admin().patch(&path, json!({ "NAME": "another" })).expect(200);
+    assert_eq!(member(&path, "name"), name.as_str(), "clients know a patch by its letters");
+    shared().give_password(&id, &name);
+    let body = json!({ "USERNAME": name, "Password": crate::harness::PASSWORD, "sdkInfo": { "appID": "a" }, "EnvInfo": { "OS": "b" } });
+    shared().nobody().post("/authenticate?method=password", body).expect(200);
+    let shown = admin().get(&path).expect(200);
+    assert_eq!((&shown.data()["sdkInfo"]["appId"], &shown.data()["envInfo"]["os"]), (&json!("a"), &json!("b")));
+}
+
+#[test]
+fn whoever_has_a_session_is_told_first_what_is_wrong_with_a_request() {
+    let (_, somebody) = shared().user(&fresh("somebody"), json!({}));
+    let somebody = somebody.at(Base::Management);
+    somebody.post("/services", json!({})).refused(400, "COULD_NOT_VALIDATE", "encryptionRequired");
+    somebody.ask("POST", "/services").body("application/json", "{").send().refused(400, "COULD_NOT_PARSE_BODY", "");
+    somebody.get("/services?limit=x").refused(400, "COULD_NOT_VALIDATE", "limit");
+    let name = fresh("service");
+    somebody.post("/services", json!({ "name": name, "encryptionRequired": true })).refused(401, "UNAUTHORIZED", "");
+    assert_eq!(admin().list("/services", &format!("name = \"{name}\""), "").expect(200).total(), 0);
+    somebody.with_token("nobody's").post("/services", json!({})).refused(401, "UNAUTHORIZED", "");
+}
+
+#[test]
+fn the_length_of_a_trace_may_have_a_sign() {
+    let path = format!("/identities/{}/trace", shared().identity(&fresh("traced"), json!({})));
+    for length in ["0", "+5m", "-5m", "-0", "1.5h"] {
+        admin().put(&path, json!({ "enabled": true, "duration": length })).expect(200);
+    }
+    for nonsense in ["", "+", "--5m", "5", "m"] {
+        admin().put(&path, json!({ "enabled": true, "duration": nonsense })).refused(400, "COULD_NOT_VALIDATE", "duration");
+    }
+}
+
+#[test]
+fn certificates_with_keys_that_nobody_here_can_use_are_refused_where_they_are_taken_up() {
+    let place = tempfile::TempDir::new().unwrap();
+    let args =
+        ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:secp521r1", "-nodes", "-subj", "/CN=large", "-keyout", "key"];
+    let made = std::process::Command::new("openssl").args(args).current_dir(place.path()).output().unwrap();
+    let pem = String::from_utf8(made.stdout).unwrap();
+    let body = json!({
+        "name": fresh("large"), "certPem": pem, "isAuthEnabled": true, "isAutoCaEnrollmentEnabled": true, "isOttCaEnrollmentEnabled": true,
+        "identityRoles": []
+    });
+    admin().post("/cas", body).refused(400, "COULD_NOT_VALIDATE", "certPem");
+    let body = json!({ "name": fresh("large"), "certPem": pem, "issuer": fresh("issuer"), "kid": "k", "audience": "a", "enabled": true });
+    admin().post("/external-jwt-signers", body).refused(400, "COULD_NOT_VALIDATE", "certPem");
+}
