@@ -184,10 +184,12 @@ pub(super) fn texts(roles: &Roles) -> Vec<String> {
     roles.entries().iter().cloned().collect()
 }
 
-pub(super) fn semantic(of: entity::Semantic) -> Semantic {
-    match of {
-        entity::Semantic::AllOf => Semantic::AllOf,
-        entity::Semantic::AnyOf => Semantic::AnyOf,
+impl From<entity::Semantic> for Semantic {
+    fn from(of: entity::Semantic) -> Self {
+        match of {
+            entity::Semantic::AllOf => Self::AllOf,
+            entity::Semantic::AnyOf => Self::AnyOf,
+        }
     }
 }
 
@@ -210,17 +212,17 @@ impl From<Right> for PolicyType {
 fn service_policy(record: &Record<ServicePolicy>) -> Policy {
     let spec = &record.spec;
     let [identities, services, checks] = [&spec.identity_roles, &spec.service_roles, &spec.posture_check_roles].map(texts);
-    Policy::service(Right::from(spec.policy_type), semantic(spec.semantic), identities, services, checks)
+    Policy::service(Right::from(spec.policy_type), spec.semantic.into(), identities, services, checks)
 }
 
 fn edge_router_policy(record: &Record<EdgeRouterPolicy>) -> Policy {
     let spec = &record.spec;
-    Policy::edge_router(semantic(spec.semantic), texts(&spec.identity_roles), texts(&spec.edge_router_roles))
+    Policy::edge_router(spec.semantic.into(), texts(&spec.identity_roles), texts(&spec.edge_router_roles))
 }
 
 fn service_edge_router_policy(record: &Record<ServiceEdgeRouterPolicy>) -> Policy {
     let spec = &record.spec;
-    Policy::service_edge_router(semantic(spec.semantic), texts(&spec.service_roles), texts(&spec.edge_router_roles))
+    Policy::service_edge_router(spec.semantic.into(), texts(&spec.service_roles), texts(&spec.edge_router_roles))
 }
 
 /// Whose view a change alters although no right does: that of a service or a posture check that is seen, or of one identity.

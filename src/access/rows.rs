@@ -81,7 +81,7 @@ fn blank(kind: PolicyKind) -> Policy {
 /// A policy with what is told of it.
 fn as_told(mut policy: Policy, members: &Map<String, Json>) -> Policy {
     if let Some(semantic) = read::<entity::Semantic>(members, SEMANTIC) {
-        policy.semantic = feed::semantic(semantic);
+        policy.semantic = semantic.into();
     }
     if let Some(right) = read::<PolicyType>(members, RIGHT) {
         policy.right = policy.right.map(|_| Right::from(right));

@@ -46,9 +46,7 @@ impl Tokens {
     /// [`Error::InvalidAuth`], whatever the reason.
     pub async fn login(&self, store: &Store, now: Timestamp, token: &str) -> Result<Principal> {
         let Named { identity, policy, signer } = self.judge(store, now, token).await?.ok_or(Error::InvalidAuth)?;
-        let ext_jwt = &policy.spec.primary.ext_jwt;
-        let listed = ext_jwt.allowed_signers.is_empty() || ext_jwt.allowed_signers.contains(&signer);
-        if identity.state.is_disabled(now) || !ext_jwt.allowed || !listed {
+        if identity.state.is_disabled(now) || !policy.spec.primary.ext_jwt.lets_in(&signer) {
             return Err(Error::InvalidAuth);
         }
         Ok(Principal { identity: identity.id, ground: Ground::Token(signer), judged: None, certificate: None })

@@ -52,6 +52,18 @@ pub struct ExtJwt {
     pub allowed_signers: Vec<Id<ExternalJwtSigner>>,
 }
 
+impl ExtJwt {
+    /// Whether tokens of an enabled signer let in.
+    pub fn lets_in(&self, signer: &Id<ExternalJwtSigner>) -> bool {
+        self.allowed && self.lists(signer)
+    }
+
+    /// Whether they would, were tokens allowed.
+    pub fn lists(&self, signer: &Id<ExternalJwtSigner>) -> bool {
+        self.allowed_signers.is_empty() || self.allowed_signers.contains(signer)
+    }
+}
+
 /// User name and password.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -4,11 +4,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 
-use super::{Obstacle, edits};
+use super::{MOST, Obstacle, edits};
 use crate::{
     clock::Timestamp,
     entity::{
-        ApiSession, Authenticator, Ca, Enrollment, ExternalJwtSigner, Facts, FactsExt, Id, Identity, Record, auth_policy::Primary,
+        ApiSession, Authenticator, Ca, Enrollment, ExternalJwtSigner, Facts, FactsExt, Identity, Record,
+        auth_policy::{ExtJwt, Primary},
         authenticator,
     },
     error::Result,
@@ -56,9 +57,32 @@ pub struct Means {
     pub method: Method,
     /// Whether the auth policy of the identity lets it log in this way.
     pub is_allowed: bool,
-    /// What of the auth policy would allow it.
+    /// Changes of the auth policy of which any one would allow it.
     #[serde(skip)]
-    pub allowing: Json,
+    pub allowing: Vec<Allowing>,
+}
+
+/// A change of an auth policy that lets more people in.
+#[derive(Debug)]
+pub struct Allowing {
+    /// What becomes of its member `primary`.
+    pub primary: Json,
+    /// What it allows then, in a sentence.
+    pub words: String,
+}
+
+impl Allowing {
+    fn passwords() -> Self {
+        Self { primary: json!({ "updb": { "allowed": true } }), words: "passwords".into() }
+    }
+
+    fn certificates() -> Self {
+        Self { primary: json!({ "cert": { "allowed": true } }), words: "certificates".into() }
+    }
+
+    fn tokens(ext_jwt: Json, whose: &str) -> Self {
+        Self { primary: json!({ "extJwt": ext_jwt }), words: format!("tokens of {whose}") }
+    }
 }
 
 /// The ways to log in.
@@ -74,18 +98,6 @@ pub enum Method {
     ExternalId,
     /// Its id, in a token of another issuer.
     ExternalJwt,
-}
-
-impl Method {
-    /// In a sentence.
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::Updb => "passwords",
-            Self::Cert => "certificates",
-            Self::ExternalId => "external ids",
-            Self::ExternalJwt => "tokens of other issuers",
-        }
-    }
 }
 
 /// How an identity stands to logging in, and what keeps it from it.
@@ -124,36 +136,71 @@ pub fn judge(tx: &Read<'_>, identity: &Record<Identity>) -> Result<(Authenticati
 
 /// Everything there is to log in with.
 fn means(tx: &Read<'_>, identity: &Record<Identity>, allowed: &Primary) -> Result<Vec<Means>> {
-    let (updb, cert) = (json!({ "updb": { "allowed": true } }), json!({ "cert": { "allowed": true } }));
     let mut means: Vec<Means> = Vec::new();
     for held in tx.linked::<Authenticator>("identity", identity.id.as_str())? {
-        means.push(match held.spec.credential.method() {
-            authenticator::Method::Updb => Means { method: Method::Updb, is_allowed: allowed.updb.allowed, allowing: updb.clone() },
-            authenticator::Method::Cert => Means { method: Method::Cert, is_allowed: allowed.cert.allowed, allowing: cert.clone() },
-        });
+        let (method, is_allowed, allowing) = match held.spec.credential.method() {
+            authenticator::Method::Updb => (Method::Updb, allowed.updb.allowed, Allowing::passwords()),
+            authenticator::Method::Cert => (Method::Cert, allowed.cert.allowed, Allowing::certificates()),
+        };
+        means.push(Means { method, is_allowed, allowing: vec![allowing] });
     }
-    let (mut by_ca, mut signers) = (false, Vec::new());
-    tx.each_readable::<Ca>(|ca| {
-        by_ca |= ca.lets_in_by_claim();
-        Ok(())
-    })?;
-    tx.each_readable::<ExternalJwtSigner>(|signer| {
-        signers.extend(signer.spec.enabled.then_some((signer.spec.use_external_id, signer.id)));
-        Ok(())
-    })?;
-    let ext_jwt = &allowed.ext_jwt;
-    let is_chosen =
-        |id: &Id<ExternalJwtSigner>| ext_jwt.allowed && (ext_jwt.allowed_signers.is_empty() || ext_jwt.allowed_signers.contains(id));
-    let of = |external: bool| signers.iter().filter(move |(is_external, _)| *is_external == external);
-    let by_token = json!({ "extJwt": { "allowed": true, "allowedSigners": [] } });
-    if identity.spec.external_id.is_some() && (by_ca || of(true).next().is_some()) {
-        let is_allowed = (by_ca && allowed.cert.allowed) || of(true).any(|(_, id)| is_chosen(id));
-        means.push(Means { method: Method::ExternalId, is_allowed, allowing: if by_ca { cert } else { by_token.clone() } });
+    let others = Others::read(tx)?;
+    if identity.spec.external_id.is_some() {
+        means.extend(others.by_external_id(allowed));
     }
-    means.extend(of(false).any(|(_, id)| is_chosen(id)).then_some(Means {
-        method: Method::ExternalJwt,
-        is_allowed: true,
-        allowing: by_token,
-    }));
+    let by_id = others.signers_by_id.iter().any(|signer| allowed.ext_jwt.lets_in(&signer.id));
+    means.extend(by_id.then_some(Means { method: Method::ExternalJwt, is_allowed: true, allowing: Vec::new() }));
     Ok(means)
+}
+
+/// Who else says who somebody is.
+struct Others {
+    /// Whether an authority does, by a claim in its certificates that holds an external id.
+    by_claim: bool,
+    /// The enabled signers whose tokens hold external ids.
+    signers: Vec<Record<ExternalJwtSigner>>,
+    /// The other enabled ones: their tokens hold the ids of identities.
+    signers_by_id: Vec<Record<ExternalJwtSigner>>,
+}
+
+impl Others {
+    fn read(tx: &Read<'_>) -> Result<Self> {
+        let (mut by_claim, mut enabled) = (false, Vec::new());
+        tx.each_readable::<Ca>(|ca| {
+            by_claim |= ca.lets_in_by_claim();
+            Ok(())
+        })?;
+        tx.each_readable::<ExternalJwtSigner>(|signer| {
+            enabled.extend(signer.spec.enabled.then_some(signer));
+            Ok(())
+        })?;
+        let (signers, signers_by_id) = enabled.into_iter().partition(|signer| signer.spec.use_external_id);
+        Ok(Self { by_claim, signers, signers_by_id })
+    }
+
+    /// An external id, if anybody knows identities by theirs.
+    fn by_external_id(&self, allowed: &Primary) -> Option<Means> {
+        let by_token = self.signers.iter().any(|signer| allowed.ext_jwt.lets_in(&signer.id));
+        let is_allowed = (self.by_claim && allowed.cert.allowed) || by_token;
+        let by_claim = self.by_claim.then(Allowing::certificates);
+        let allowing: Vec<Allowing> = by_claim.into_iter().chain(allowing_tokens(&allowed.ext_jwt, &self.signers)).collect();
+        (!allowing.is_empty()).then_some(Means { method: Method::ExternalId, is_allowed, allowing })
+    }
+}
+
+/// What would let tokens of any of these signers in. A list of signers is only added to: an empty one stands for all of them.
+fn allowing_tokens(ext_jwt: &ExtJwt, signers: &[Record<ExternalJwtSigner>]) -> Vec<Allowing> {
+    if signers.iter().any(|signer| ext_jwt.lists(&signer.id)) {
+        let whose = if ext_jwt.allowed_signers.is_empty() { "every signer" } else { "the signers that it lists" };
+        return vec![Allowing::tokens(json!({ "allowed": true }), whose)];
+    }
+    let adding = |signer: &Record<ExternalJwtSigner>| {
+        let listed: Vec<_> = ext_jwt.allowed_signers.iter().chain([&signer.id]).collect();
+        let name = &signer.spec.name;
+        if ext_jwt.allowed {
+            return Allowing::tokens(json!({ "allowedSigners": listed }), name);
+        }
+        Allowing::tokens(json!({ "allowed": true, "allowedSigners": listed }), &format!("{name} and of the signers that it lists"))
+    };
+    signers.iter().take(MOST).map(adding).collect()
 }

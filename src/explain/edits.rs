@@ -2,7 +2,11 @@
 
 use serde_json::json;
 
-use super::{Case, Edit, MOST, Obstacle, What, authentication::Means, policies::Candidate};
+use super::{
+    Case, Edit, MOST, Obstacle, What,
+    authentication::{Allowing, Means},
+    policies::Candidate,
+};
 use crate::{
     access::{Near, Subject},
     clock::Timestamp,
@@ -10,7 +14,6 @@ use crate::{
         AuthPolicy, EdgeRouter, EdgeRouterPolicy, Enrollment, Entity, Identity, Record, Roles, ServiceEdgeRouterPolicy, ServicePolicy,
     },
     error::Result,
-    posture::Judged,
     store::Read,
 };
 
@@ -51,13 +54,17 @@ pub fn no_credential(identity: &Record<Identity>, outstanding: Option<&Record<En
 /// Nothing of what there is to log in with is allowed.
 pub fn not_allowed(identity: &Record<Identity>, policy: &Record<AuthPolicy>, credentials: &[Means]) -> Obstacle {
     let name = &policy.spec.name;
-    let allowing = |means: &Means| Edit {
+    let allowing = |allowing: &Allowing| Edit {
         method: "PATCH",
         path: format!("/auth-policies/{}", policy.id),
-        body: json!({ "primary": means.allowing }),
-        text: format!("have the auth policy {name} allow {}", means.method.words()),
+        body: json!({ "primary": allowing.primary }),
+        text: format!("have the auth policy {name} allow {}", allowing.words),
     };
-    let mut edits: Vec<Edit> = credentials.iter().map(allowing).collect();
+    let mut edits: Vec<Edit> = credentials.iter().flat_map(|means| &means.allowing).map(allowing).collect();
+    edits.sort_by_cached_key(|edit| {
+        let body = edit.body.to_string();
+        (body.len(), body)
+    });
     edits.dedup();
     let text = format!("the auth policy {name} allows nothing that {} could log in with", identity.spec.name);
     Obstacle { what: What::CredentialNotAllowed, text, edits }
@@ -97,24 +104,6 @@ fn free<E: Entity>(tx: &Read<'_>, name: String) -> Result<String> {
         free = format!("{name}-{number}");
     }
     Ok(free)
-}
-
-/// Every policy that gives the right asks for something that the endpoint has not shown.
-pub fn posture(case: &Case<'_>, failed: &[(String, Vec<Judged>)]) -> Obstacle {
-    let failing = |checks: &[Judged]| {
-        let names: Vec<&str> =
-            checks.iter().filter(|judged| !judged.verdict.passes).map(|judged| judged.check.spec.name.as_str()).collect();
-        names.join(", ")
-    };
-    let asked: Vec<String> = failed.iter().map(|(_, checks)| failing(checks)).collect();
-    let edit = |(policy, checks): &(String, Vec<Judged>)| Edit {
-        method: "PATCH",
-        path: format!("/service-policies/{policy}"),
-        body: json!({ "postureCheckRoles": [] }),
-        text: format!("no longer ask for {}", failing(checks)),
-    };
-    let text = format!("the endpoint of {} does not pass {}", case.identity.spec.name, asked.join(", nor "));
-    Obstacle { what: What::Posture, text, edits: failed.iter().take(MOST).map(edit).collect() }
 }
 
 /// What would make a policy that matches one side match the other too.

@@ -5,6 +5,7 @@
 //! verdict is what POST /sessions would do now, and doing one edit of every obstacle turns a no into a yes.
 
 mod authentication;
+mod checks;
 mod edits;
 mod policies;
 mod text;
@@ -176,7 +177,7 @@ fn answer(tx: &Read<'_>, case: Case<'_>, evidence: &Evidence) -> Result<Explanat
     if policies.is_empty() {
         obstacles.push(edits::no_policy(tx, &case, &near)?);
     } else if let Ruling::Failed(failed) = judge.rule(&granting)? {
-        obstacles.push(edits::posture(&case, &failed));
+        obstacles.push(checks::not_passed(tx, &case, &failed)?);
     }
     if routers.is_empty() {
         obstacles.extend(edits::no_router(tx, &case)?);

@@ -1,6 +1,6 @@
 //! Why somebody may or may not: the answer is what would happen, and what it says to change changes it.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use overkeep::{
     access::Right,
@@ -14,7 +14,7 @@ use serde_json::{Value as Json, json};
 use tempfile::TempDir;
 
 use crate::{
-    harness::{Answer, Base, Caller, Dice, House, encoded, fresh},
+    harness::{Answer, Authority, Base, Caller, Dice, House, encoded, fresh},
     host::ask,
 };
 
@@ -225,10 +225,7 @@ fn credentials_that_are_not_allowed_are_none() {
     let service = house.service(&fresh("service"), json!({}));
     house.router_between(&identity, &service);
     house.service_policy("Dial", &[&format!("@{identity}")], &[&format!("@{service}")]);
-    let mut strict = house.admin.get("/auth-policies/default").expect(200).data().clone();
-    let policy = json!({ "name": fresh("strict"), "primary": strict["primary"].take(), "secondary": strict["secondary"].take() });
-    let policy = house.admin.post("/auth-policies", policy).expect(201).id();
-    house.admin.patch(&format!("/auth-policies/{policy}"), json!({ "primary": { "updb": { "allowed": false } } })).expect(200);
+    let policy = auth_policy(house, json!({ "primary": { "updb": { "allowed": false } } }));
     house.admin.patch(&format!("/identities/{identity}"), json!({ "authPolicyId": policy })).expect(200);
     let why = asked.dial(&name, &service);
     assert_eq!((&why["authentication"]["state"], is_yes(&why)), (&json!("notAllowed"), true), "who is logged in stays so: {why:#}");
@@ -239,6 +236,142 @@ fn credentials_that_are_not_allowed_are_none() {
     drop(asked.make(&why["obstacles"][0]["edits"][0]));
     let why = asked.dial(&name, &service);
     assert!(is_yes(&why) && opens(&house.again(&name), &service), "{why:#}");
+}
+
+/// Somebody who may dial a service, but for `checks` of the policy: the identity, the caller, the service and the policy.
+fn all_but_posture(house: &House, semantic: &str, checks: &[String]) -> (String, Caller, String, String) {
+    let (identity, user) = house.user(&fresh("person"), json!({}));
+    let service = house.service(&fresh("service"), json!({}));
+    house.router_between(&identity, &service);
+    let policy = json!({
+        "name": fresh("policy"), "type": "Dial", "semantic": semantic, "postureCheckRoles": checks,
+        "identityRoles": [format!("@{identity}")], "serviceRoles": [format!("@{service}")]
+    });
+    (identity, user, service, house.admin.post("/service-policies", policy).expect(201).id())
+}
+
+/// A new check for one domain, as policies name it.
+fn check_for(house: &House, name: &str, domain: &str, roles: &[&str]) -> String {
+    let body = json!({ "typeId": "DOMAIN", "name": name, "domains": [domain], "roleAttributes": roles });
+    format!("@{}", house.admin.post("/posture-checks", body).expect(201).id())
+}
+
+#[test]
+fn a_policy_is_to_ask_on_for_the_checks_that_pass() {
+    let asked = Asked::start();
+    let house = &asked.house;
+    let [corp, more] = [("corp", ["a", "b", "c"].as_slice()), ("more", &["c"])].map(|(name, roles)| check_for(house, name, "corp", roles));
+    let [other, lone] = [("other", ["a", "b"].as_slice()), ("lone", &["a"])].map(|(name, roles)| check_for(house, name, "else", roles));
+    let [corp, more, other, lone] = [&corp, &more, &other, &lone].map(String::as_str);
+    // What a policy names, what it is to name, and what that is called.
+    let cases: [(_, &[&str], &[&str], _); 8] = [
+        ("AnyOf", &[corp, other], &[corp], "other"),
+        ("AnyOf", &["#b"], &[corp], "other, nor for others by #b, but still for corp"),
+        // What another entry matches as well is not named.
+        ("AnyOf", &["#b", "#c"], &["#c"], "other, nor for others by #b"),
+        ("AnyOf", &["#b", corp], &[corp], "other, nor for others by #b"),
+        ("AnyOf", &["#all"], &[corp, more], ""),
+        ("AnyOf", &[other, lone], &[], ""),
+        // Of attributes that are needed together one alone would match more.
+        ("AllOf", &["#a", "#b"], &[corp], "other, nor for others by #a #b, but still for corp"),
+        ("AllOf", &["#a", "#c", other], &["#a", "#c"], "other"),
+    ];
+    for (semantic, before, after, what) in cases {
+        let checks: Vec<String> = before.iter().map(|&role| role.to_owned()).collect();
+        let (identity, user, service, policy) = all_but_posture(house, semantic, &checks);
+        user.post("/posture-response", json!({ "id": "any", "typeId": "DOMAIN", "domain": "corp" })).expect(201);
+        let why = asked.dial(&identity, &service);
+        assert!(whats(&why) == ["posture"] && !opens(&user, &service), "{semantic} {before:?}: {why:#}");
+        let edit = &why["obstacles"][0]["edits"][0];
+        let named: BTreeSet<&str> =
+            edit["body"]["postureCheckRoles"].as_array().unwrap().iter().map(|role| role.as_str().unwrap()).collect();
+        assert_eq!(named, after.iter().copied().collect(), "{semantic} {before:?}: {edit:#}");
+        let name = house.admin.get(&format!("/service-policies/{policy}")).expect(200).data()["name"].clone();
+        let text = format!("have the policy {} no longer ask for {what}", name.as_str().unwrap());
+        assert!(what.is_empty() || edit["text"] == text, "{semantic} {before:?}: {edit:#}");
+        drop(asked.make(edit));
+        assert!(is_yes(&asked.dial(&identity, &service)) && opens(&user, &service), "{semantic} {before:?}: {edit:#}");
+    }
+}
+
+#[test]
+fn the_policy_that_fails_by_the_fewest_checks_is_named_first() {
+    let asked = Asked::start();
+    let house = &asked.house;
+    let [one, other] = ["one", "other"].map(|name| check_for(house, name, name, &[]));
+    for more in [[true, false], [false, true]] {
+        let checks = |more: bool| if more { vec![one.clone(), other.clone()] } else { vec![one.clone()] };
+        let (identity, _, service, first) = all_but_posture(house, "AnyOf", &checks(more[0]));
+        let second = house.service_policy("Dial", &[&format!("@{identity}")], &[&format!("@{service}")]);
+        house.admin.patch(&format!("/service-policies/{second}"), json!({ "postureCheckRoles": checks(more[1]) })).expect(200);
+        let why = asked.dial(&identity, &service);
+        let least = if more[0] { second } else { first };
+        assert_eq!(why["obstacles"][0]["edits"][0]["path"], format!("/service-policies/{least}"), "{why:#}");
+    }
+}
+
+/// A new auth policy, which is like the default one but for this.
+fn auth_policy(house: &House, change: Json) -> String {
+    let like = house.admin.get("/auth-policies/default").expect(200).data().clone();
+    let body = json!({ "name": fresh("auth"), "primary": like["primary"], "secondary": like["secondary"] });
+    let id = house.admin.post("/auth-policies", body).expect(201).id();
+    house.admin.patch(&format!("/auth-policies/{id}"), change).expect(200);
+    id
+}
+
+/// A new signer with this name.
+fn external_signer(house: &House, name: &str, more: Json) -> String {
+    let mut body = json!({
+        "name": name, "enabled": true, "issuer": fresh("issuer"), "audience": "overlay", "jwksEndpoint": "https://idp.test/keys",
+        "useExternalId": true
+    });
+    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    house.admin.post("/external-jwt-signers", body).expect(201).id()
+}
+
+#[test]
+fn an_auth_policy_is_to_let_in_no_more_signers_than_it_takes() {
+    let asked = Asked::start();
+    let house = &asked.house;
+    let (signer, other) = (external_signer(house, "idp", json!({})), external_signer(house, "off", json!({ "enabled": false })));
+    let identity = house.identity(&fresh("person"), json!({ "externalId": fresh("external") }));
+    let service = house.service(&fresh("service"), json!({}));
+    let off = json!({ "allowed": false });
+    let allows_only = |ext_jwt: Json| json!({ "primary": { "cert": off, "updb": off, "extJwt": ext_jwt } });
+    let allowing = || {
+        let why = asked.dial(&identity, &service);
+        let obstacles = why["obstacles"].as_array().unwrap();
+        let obstacle = obstacles.iter().find(|obstacle| obstacle["what"] == "credentialNotAllowed").unwrap();
+        obstacle["edits"].as_array().unwrap().clone()
+    };
+    let cases = [
+        (json!({ "allowed": false, "allowedSigners": [signer] }), json!({ "allowed": true }), "tokens of the signers that it lists"),
+        (json!({ "allowed": false, "allowedSigners": [] }), json!({ "allowed": true }), "tokens of every signer"),
+        (json!({ "allowed": true, "allowedSigners": [other] }), json!({ "allowedSigners": [other, signer] }), "tokens of idp"),
+        (
+            json!({ "allowed": false, "allowedSigners": [other] }),
+            json!({ "allowed": true, "allowedSigners": [other, signer] }),
+            "tokens of idp and of the signers that it lists",
+        ),
+    ];
+    for (ext_jwt, change, words) in cases {
+        let policy = auth_policy(house, allows_only(ext_jwt));
+        house.admin.patch(&format!("/identities/{identity}"), json!({ "authPolicyId": policy })).expect(200);
+        let edits = allowing();
+        assert_eq!((edits.len(), &edits[0]["body"]), (1, &json!({ "primary": { "extJwt": change } })), "{edits:#?}");
+        assert!(edits[0]["text"].as_str().unwrap().ends_with(words), "{edits:#?}");
+        drop(asked.make(&edits[0]));
+        assert_eq!(asked.dial(&identity, &service)["authentication"]["state"], "ready");
+    }
+    // Where an authority knows external ids too, either will do.
+    house.take_up(&Authority::new("partner"));
+    let policy = auth_policy(house, allows_only(off.clone()));
+    house.admin.patch(&format!("/identities/{identity}"), json!({ "authPolicyId": policy })).expect(200);
+    let on = json!({ "allowed": true });
+    assert_eq!(
+        allowing().iter().map(|edit| edit["body"]["primary"].clone()).collect::<Vec<_>>(),
+        [json!({ "cert": on }), json!({ "extJwt": on })]
+    );
 }
 
 #[test]

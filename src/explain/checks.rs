@@ -1,0 +1,86 @@
+//! Posture checks that stand in the way, and how little of a policy has to change for it not to ask for them.
+
+use std::{collections::HashSet, sync::Arc};
+
+use serde_json::json;
+
+use super::{Case, Edit, MOST, Obstacle, What};
+use crate::{
+    access::{Engine, Subject},
+    entity::{FactsExt, Id, Record, Semantic, ServicePolicy},
+    error::Result,
+    posture::Judged,
+    store::Read,
+};
+
+/// Every policy that gives the right, by id, asks for something that the endpoint has not shown.
+///
+/// # Errors
+/// A policy cannot be read.
+pub fn not_passed(tx: &Read<'_>, case: &Case<'_>, failed: &[(String, Vec<Judged>)]) -> Result<Obstacle> {
+    let asked: Vec<String> = failed.iter().map(|(_, checks)| names(failing(checks))).collect();
+    let text = format!("the endpoint of {} does not pass {}", case.identity.spec.name, asked.join(", nor "));
+    let mut smallest: Vec<_> = failed.iter().collect();
+    smallest.sort_by_key(|(_, checks)| failing(checks).count());
+    let mut edits = Vec::new();
+    for (policy, checks) in smallest.into_iter().take(MOST) {
+        let policy = tx.find(&Id::<ServicePolicy>::from_text(policy.as_str()))?;
+        edits.extend(policy.map(|policy| waiving(case, &policy, checks)));
+    }
+    Ok(Obstacle { what: What::Posture, text, edits })
+}
+
+/// Has a policy no longer ask for what fails, and still for what passes. An entry that matches a check that fails goes; what it matched
+/// besides is named by id, unless another entry matches it.
+fn waiving(case: &Case<'_>, policy: &Record<ServicePolicy>, checks: &[Judged]) -> Edit {
+    let semantic = policy.spec.semantic;
+    let (mut roles, mut dropped) = (Vec::new(), Vec::new());
+    for part in parts(&policy.spec) {
+        let matched = matched(case, semantic, &part);
+        let goes = is_everything(&part) || failing(checks).any(|judged| matched.contains(judged.check.id.as_str()));
+        if goes { dropped.extend(part) } else { roles.extend(part) }
+    }
+    let matched = matched(case, semantic, &roles);
+    let is_named = |judged: &&Judged| judged.verdict.passes && !matched.contains(judged.check.id.as_str());
+    let named: Vec<&Judged> = checks.iter().filter(is_named).collect();
+    roles.extend(named.iter().map(|judged| format!("@{}", judged.check.id)));
+    roles.sort_unstable();
+    let by: Vec<String> = dropped.into_iter().filter(|entry| entry.starts_with('#')).collect();
+    let others = if by.is_empty() { String::new() } else { format!(", nor for others by {}", by.join(" ")) };
+    let still = if named.is_empty() { String::new() } else { format!(", but still for {}", names(named.into_iter())) };
+    Edit {
+        method: "PATCH",
+        path: format!("/service-policies/{}", policy.id),
+        body: json!({ "postureCheckRoles": roles }),
+        text: format!("have the policy {} no longer ask for {}{others}{still}", policy.spec.name, names(failing(checks))),
+    }
+}
+
+/// What a policy asks for, in parts of which each can go without the others asking for more: the attributes that are needed together are
+/// one, because fewer of them match more.
+fn parts(policy: &ServicePolicy) -> Vec<Vec<String>> {
+    let is_together = |entry: &String| policy.semantic == Semantic::AllOf && entry.starts_with('#');
+    let (together, alone): (Vec<String>, Vec<String>) = policy.posture_check_roles.entries().iter().cloned().partition(is_together);
+    alone.into_iter().map(|entry| vec![entry]).chain([together]).collect()
+}
+
+/// Ids of the checks that entries of a policy ask for, where they do not ask for everything.
+fn matched(case: &Case<'_>, semantic: Semantic, entries: &[String]) -> HashSet<Arc<str>> {
+    let ids = |engine: &mut Engine| {
+        let matching = engine.matching(Subject::PostureCheck, semantic.into(), entries);
+        matching.in_order().map(|(_, id)| id.clone()).collect()
+    };
+    case.access.ask(ids)
+}
+
+fn is_everything(entries: &[String]) -> bool {
+    entries.iter().any(|entry| entry == "#all")
+}
+
+fn failing(checks: &[Judged]) -> impl Iterator<Item = &Judged> {
+    checks.iter().filter(|judged| !judged.verdict.passes)
+}
+
+fn names<'j>(checks: impl Iterator<Item = &'j Judged>) -> String {
+    checks.map(|judged| judged.check.spec.name.as_str()).collect::<Vec<_>>().join(", ")
+}
