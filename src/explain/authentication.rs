@@ -4,7 +4,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 
-use super::{MOST, Obstacle, edits};
+use super::{
+    MOST, Obstacle, edits,
+    second_factors::{self, SecondFactor},
+};
 use crate::{
     clock::Timestamp,
     entity::{
@@ -28,6 +31,8 @@ pub struct Authentication {
     pub until: Option<Timestamp>,
     /// What it may log in with.
     pub credentials: Vec<Means>,
+    /// What it is asked for besides. The verdict is for somebody who has given it.
+    pub second_factors: Vec<SecondFactor>,
 }
 
 /// The states.
@@ -35,13 +40,13 @@ pub struct Authentication {
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "AuthenticationState")]
 pub enum State {
-    /// It can log in.
+    /// It can log in, if it can also give what is asked for besides.
     Ready,
     /// Shut out until somebody enables it.
     Disabled,
     /// Shut out for some time, by an administrator or for wrong passwords.
     Locked,
-    /// It was given a token to enroll with, and has not used it.
+    /// It, or the edge router whose tunneler it is, was given a token to enroll with, and has not used it.
     NeverEnrolled,
     /// There is nothing that it could log in with.
     NoCredential,
@@ -114,12 +119,11 @@ pub fn judge(tx: &Read<'_>, identity: &Record<Identity>) -> Result<(Authenticati
     if shut_out {
         obstacles.push(edits::disabled(identity));
     }
-    let issued = tx.linked::<Enrollment>("identity", id)?;
-    let outstanding = issued.iter().max_by_key(|enrollment| enrollment.spec.expires_at);
+    let outstanding = outstanding(tx, id)?;
     // Whoever has a session need not log in.
     if !is_allowed && !tx.has::<ApiSession>("identity", id)? {
         obstacles.push(match credentials.as_slice() {
-            [] => edits::no_credential(identity, outstanding, now),
+            [] => edits::no_credential(identity, outstanding.as_ref(), now),
             credentials => edits::not_allowed(identity, &policy, credentials),
         });
     }
@@ -131,7 +135,16 @@ pub fn judge(tx: &Read<'_>, identity: &Record<Identity>) -> Result<(Authenticati
         (false, ..) if !is_allowed => (State::NotAllowed, None),
         (false, ..) => (State::Ready, None),
     };
-    Ok((Authentication { state, until, credentials }, obstacles))
+    let second_factors = second_factors::asked_of(tx, identity, &policy)?;
+    Ok((Authentication { state, until, credentials, second_factors }, obstacles))
+}
+
+/// The token that an identity, or the edge router whose tunneler it is, was given to enroll with; of several the one that is good longest.
+fn outstanding(tx: &Read<'_>, identity: &str) -> Result<Option<Record<Enrollment>>> {
+    let mut issued = tx.linked::<Enrollment>("identity", identity)?;
+    // A tunneler's identity has the id of its router.
+    issued.extend(tx.linked::<Enrollment>("edgeRouter", identity)?);
+    Ok(issued.into_iter().max_by_key(|enrollment| enrollment.spec.expires_at))
 }
 
 /// Everything there is to log in with.

@@ -11,7 +11,8 @@ use crate::{
     access::{Near, Subject},
     clock::Timestamp,
     entity::{
-        AuthPolicy, EdgeRouter, EdgeRouterPolicy, Enrollment, Entity, Identity, Record, Roles, ServiceEdgeRouterPolicy, ServicePolicy,
+        AuthPolicy, EdgeRouter, EdgeRouterPolicy, Enrollment, Entity, Identity, IdentityKind, Record, Roles, ServiceEdgeRouterPolicy,
+        ServicePolicy,
     },
     error::Result,
     store::Read,
@@ -25,30 +26,46 @@ pub fn disabled(identity: &Record<Identity>) -> Obstacle {
     Obstacle { what: What::Disabled, text: format!("{name} is disabled{until}"), edits: vec![edit] }
 }
 
-/// Nothing to log in with. Of the requests, the identity has to do the last one itself: enroll.
+/// Nothing to log in with.
 pub fn no_credential(identity: &Record<Identity>, outstanding: Option<&Record<Enrollment>>, now: Timestamp) -> Obstacle {
-    let (name, tomorrow) = (&identity.spec.name, now.plus_minutes(24 * 60));
-    let edit = |path, body, text| vec![Edit { method: "POST", path, body, text }];
-    let (text, edits) = match outstanding.map(|enrollment| (&enrollment.id, enrollment.spec.expires_at)) {
-        Some((_, end)) if end > now => (format!("{name} has not enrolled yet; the token it was given is good until {end}"), Vec::new()),
-        Some((id, end)) => (
-            format!("{name} has not enrolled, and the token it was given ended at {end}"),
-            edit(
-                format!("/enrollments/{id}/refresh"),
-                json!({ "expiresAt": tomorrow }),
-                format!("give {name} a new token, and have it enroll"),
-            ),
-        ),
-        None => (
-            format!("{name} has nothing to log in with and was given no enrollment token"),
-            edit(
-                "/enrollments".into(),
-                json!({ "identityId": identity.id, "method": "ott", "expiresAt": tomorrow }),
-                format!("give {name} an enrollment token, and have it enroll"),
-            ),
-        ),
+    let name = &identity.spec.name;
+    let (text, edit) = match outstanding {
+        Some(enrollment) => not_enrolled(identity, enrollment, now),
+        // With a credential of its own somebody else than the router would act as its tunneler.
+        None if identity.state.kind == IdentityKind::Router => {
+            (format!("{name} has nothing to log in with, being the tunneler of the edge router {name}"), None)
+        }
+        None => {
+            let edit = Edit {
+                method: "POST",
+                path: "/enrollments".into(),
+                body: json!({ "identityId": identity.id, "method": "ott", "expiresAt": tomorrow(now) }),
+                text: format!("give {name} an enrollment token, and have it enroll"),
+            };
+            (format!("{name} has nothing to log in with and was given no enrollment token"), Some(edit))
+        }
     };
-    Obstacle { what: What::NoCredential, text, edits }
+    Obstacle { what: What::NoCredential, text, edits: edit.into_iter().collect() }
+}
+
+/// The identity, or the edge router whose tunneler it is, was given a token that it has not used. What remains is for itself to do: enroll.
+fn not_enrolled(identity: &Record<Identity>, enrollment: &Record<Enrollment>, now: Timestamp) -> (String, Option<Edit>) {
+    let (name, end) = (&identity.spec.name, enrollment.spec.expires_at);
+    let who = if enrollment.spec.edge_router_id.is_some() { format!("the edge router {name}") } else { name.clone() };
+    if end > now {
+        return (format!("{who} has not enrolled yet; the token it was given is good until {end}"), None);
+    }
+    let edit = Edit {
+        method: "POST",
+        path: format!("/enrollments/{}/refresh", enrollment.id),
+        body: json!({ "expiresAt": tomorrow(now) }),
+        text: format!("give {who} a new token, and have it enroll"),
+    };
+    (format!("{who} has not enrolled, and the token it was given ended at {end}"), Some(edit))
+}
+
+fn tomorrow(now: Timestamp) -> Timestamp {
+    now.plus_minutes(24 * 60)
 }
 
 /// Nothing of what there is to log in with is allowed.

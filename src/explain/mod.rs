@@ -2,12 +2,14 @@
 //!
 //! Here: questions to the engine and the store, put together for a person and for programs. Not here: any rule of its own; enforcement
 //! asks the same engine. Start reading at [`explain`], then [`edits`], which turns an obstacle into requests that remove it. Invariant: the
-//! verdict is what POST /sessions would do now, and doing one edit of every obstacle turns a no into a yes.
+//! verdict is what POST /sessions would do now, but for a session that is open already and answered again; and doing one edit of every
+//! obstacle turns a no into a yes.
 
 mod authentication;
 mod checks;
 mod edits;
 mod policies;
+mod second_factors;
 mod text;
 
 pub use text::plain;
@@ -59,7 +61,7 @@ pub struct Explanation {
     service: Named,
     #[serde(rename = "type")]
     right: Right,
-    /// Whether a session would be opened now, for somebody who has logged in completely.
+    /// Whether a session would be opened now, for somebody who has logged in completely; one that is open already is answered in any case.
     pub verdict: bool,
     /// Whether the identity can log in, and with what.
     authentication: Authentication,
@@ -140,7 +142,7 @@ pub struct Edit {
 /// Answers a question.
 ///
 /// # Errors
-/// There is no such identity or service; or a record cannot be read.
+/// The identity or the service is not named, or there is none of that name; or a record cannot be read.
 pub fn explain(tx: &Read<'_>, question: &Question<'_>) -> Result<Explanation> {
     let Question { identity, service, right, access, posture } = *question;
     let case = Case { identity: named(tx, "identity", identity)?, service: named(tx, "service", service)?, right, access };
@@ -150,6 +152,9 @@ pub fn explain(tx: &Read<'_>, question: &Question<'_>) -> Result<Explanation> {
 
 /// The identity or service that a question names.
 fn named<E: Entity>(tx: &Read<'_>, parameter: &str, name: &str) -> Result<Record<E>> {
+    if name.trim().is_empty() {
+        return Err(Error::invalid(parameter, "must not be blank", name));
+    }
     let found = tx.find_named::<E>(name)?;
     found.ok_or_else(|| Error::NotFound { kind: E::KIND.name, id: name.into(), field: Some(parameter.into()) })
 }

@@ -30,6 +30,9 @@ impl fmt::Display for Explanation {
         if self.authentication.state == State::NotAllowed && !is_obstacle {
             write!(f, "\n  the auth policy of {identity} allows none of its credentials")?;
         }
+        for factor in &self.authentication.second_factors {
+            write!(f, "\n  {}", plain(&factor.text))?;
+        }
         for router in &self.routers {
             let state = if router.is_online { "connected" } else { "not connected" };
             write!(f, "\n  over the edge router {} ({state})", plain(&router.router.name))?;

@@ -12,9 +12,10 @@ use overkeep::{
 };
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;
+use totp_rs::{Builder, Secret};
 
 use crate::{
-    harness::{Answer, Authority, Base, Caller, Dice, House, encoded, fresh},
+    harness::{Answer, Authority, Base, Caller, Dice, House, Key, encoded, fresh},
     host::ask,
 };
 
@@ -372,6 +373,109 @@ fn an_auth_policy_is_to_let_in_no_more_signers_than_it_takes() {
         allowing().iter().map(|edit| edit["body"]["primary"].clone()).collect::<Vec<_>>(),
         [json!({ "cert": on }), json!({ "extJwt": on })]
     );
+}
+
+#[test]
+fn whoever_has_yet_to_set_a_second_factor_up_is_told() {
+    let asked = Asked::start();
+    let house = &asked.house;
+    let (by_external_id, disabled) =
+        (external_signer(house, "idp", json!({})), external_signer(house, "off", json!({ "enabled": false, "useExternalId": false })));
+    let name = fresh("person");
+    let identity = house.identity(&name, json!({}));
+    house.give_password(&identity, &name);
+    let service = house.service(&fresh("service"), json!({}));
+    house.router_between(&identity, &service);
+    house.service_policy("Dial", &[&format!("@{identity}")], &[&format!("@{service}")]);
+    let asks = |secondary: Json| {
+        let policy = auth_policy(house, json!({ "secondary": secondary }));
+        house.admin.patch(&format!("/identities/{identity}"), json!({ "authPolicyId": policy })).expect(200);
+    };
+    let told = |factors: &[(&str, bool)], words: &str| {
+        let why = asked.dial(&name, &service);
+        let authentication = &why["authentication"];
+        assert_eq!((is_yes(&why), &authentication["state"]), (true, &json!("ready")), "a verdict is for who has logged in completely");
+        let seen = authentication["secondFactors"].as_array().unwrap().iter();
+        let seen: Vec<_> = seen.map(|one| (one["factor"].as_str().unwrap(), one["isReady"].as_bool().unwrap())).collect();
+        assert_eq!(seen, factors, "{why:#}");
+        let text = asked.told(&name, &service, false).unwrap();
+        assert!(text.contains(words), "{text}");
+    };
+    told(&[], "yes");
+    asks(json!({ "requireTotp": true }));
+    told(&[("totp", false)], &format!("asks for a one-time code, but {name} has set none up"));
+    let url = {
+        let user = house.again(&name);
+        user.post("/current-identity/mfa", Json::Null).expect(201);
+        // Set up is what a code was given of.
+        told(&[("totp", false)], "has set none up");
+        user.get("/current-identity/mfa").expect(200).data()["provisioningUrl"].as_str().unwrap().to_owned()
+    };
+    let secret = Secret::try_from_base32(url.split("secret=").nth(1).unwrap()).unwrap();
+    let code = Builder::new().with_secret(secret).build().unwrap().generate_current();
+    house.again(&name).post("/current-identity/mfa/verify", json!({ "code": code.to_string() })).expect(200);
+    told(&[("totp", true)], &format!("{name} needs a one-time code besides to log in"));
+
+    asks(json!({ "requireExtJwtSigner": by_external_id }));
+    told(&[("totp", true), ("extJwt", false)], &format!("idp knows people by external ids, and {name} has none"));
+    asks(json!({ "requireExtJwtSigner": disabled }));
+    told(&[("totp", true), ("extJwt", false)], "asks for a token of off with every request, but off is disabled");
+    house.admin.patch(&format!("/external-jwt-signers/{disabled}"), json!({ "enabled": true })).expect(200);
+    told(&[("totp", true), ("extJwt", true)], "asks for a token of off with every request\n");
+}
+
+#[test]
+fn a_session_that_is_open_is_answered_again_whatever_the_verdict_on_a_new_one() {
+    let asked = Asked::start();
+    let house = &asked.house;
+    let name = fresh("person");
+    let (identity, user) = house.user(&name, json!({}));
+    let service = house.service(&fresh("service"), json!({}));
+    let router = house.router_between(&identity, &service);
+    house.service_policy("Dial", &[&format!("@{identity}")], &[&format!("@{service}")]);
+    assert!(is_yes(&asked.dial(&name, &service)) && opens(&user, &service));
+    house.admin.delete(&format!("/edge-routers/{router}")).expect(200);
+    assert!(!is_yes(&asked.dial(&name, &service)) && opens(&user, &service) && !opens(&house.again(&name), &service));
+    let schemas = house.nobody().at(Base::Overkeep).get("/openapi.json").expect(200).json["components"]["schemas"].clone();
+    let said = schemas["Explanation"]["properties"]["verdict"]["description"].as_str().unwrap();
+    assert!(said.contains("open already"), "{said}");
+}
+
+#[test]
+fn a_tunneler_waits_for_its_router_to_enroll() {
+    let asked = Asked::start();
+    let house = &asked.house;
+    let name = fresh("router");
+    let id = house.admin.post("/edge-routers", json!({ "name": name, "isTunnelerEnabled": true })).expect(201).id();
+    let service = house.service(&fresh("service"), json!({}));
+    let router = || house.admin.get(&format!("/edge-routers/{id}")).expect(200).data().clone();
+    let stands = |state: &str, words: &str| {
+        let why = asked.dial(&id, &service);
+        assert_eq!(why["authentication"]["state"], state, "{why:#}");
+        let obstacles = why["obstacles"].as_array().unwrap();
+        let obstacle = obstacles.iter().find(|obstacle| obstacle["what"] == "noCredential").unwrap();
+        assert!(obstacle["text"].as_str().unwrap().starts_with(words) && obstacle["edits"] == json!([]), "{obstacle:#}");
+        why["authentication"]["until"].clone()
+    };
+    let until = stands("neverEnrolled", &format!("the edge router {name} has not enrolled yet; the token it was given is good until"));
+    assert_eq!(until, router()["enrollmentExpiresAt"]);
+    let (key, token) = (Key::new(), router()["enrollmentToken"].as_str().unwrap().to_owned());
+    let requests = json!({ "certCsr": key.request_as(&id), "serverCertCsr": key.request() });
+    house.nobody().post(&format!("/enroll?method=erott&token={token}"), requests).expect(200);
+    stands("noCredential", &format!("{name} has nothing to log in with, being the tunneler of the edge router {name}"));
+}
+
+#[test]
+fn whoever_names_nobody_or_nothing_is_told_which() {
+    let asked = Asked::start();
+    let (person, service) = (fresh("person"), fresh("service"));
+    asked.house.identity(&person, json!({}));
+    asked.house.service(&service, json!({}));
+    for blank in ["", " "] {
+        asked.ask("Dial", blank, &service).refused(400, "COULD_NOT_VALIDATE", "identity");
+        asked.ask("Dial", &person, blank).refused(400, "COULD_NOT_VALIDATE", "service");
+    }
+    assert_eq!(asked.told(&person, "", false).unwrap_err(), "service: must not be blank");
 }
 
 #[test]
