@@ -172,7 +172,7 @@ fn variable_layers(environment: &[(OsString, OsString)], known: &BTreeMap<String
             reason: unknown_variable(&name, &names),
         })?;
         let text = text.to_str().ok_or_else(|| refusal(key, "the value is not UTF-8".into()))?;
-        let value = typed(text, default).ok_or_else(|| refusal(key, format!("{text:?} is not a whole number")))?;
+        let value = typed(text, default).map_err(|is_no| refusal(key, format!("{text:?} {is_no}")))?;
         layers.push(Layer::of(name.to_string(), key, value));
     }
     Ok(layers)
@@ -188,14 +188,15 @@ fn unknown_variable(name: &str, names: &BTreeMap<String, (&str, &Value)>) -> Str
 }
 
 /// A variable is only text; what it is to become shows from the key's default. Lists are separated by commas.
-fn typed(text: &str, default: &Value) -> Option<Value> {
+fn typed(text: &str, default: &Value) -> Result<Value, &'static str> {
     match default {
-        Value::Num(..) => text.trim().parse().ok().map(|number: i64| Num::I64(number).into()),
+        Value::Num(..) => text.trim().parse().map(|number: i64| Num::I64(number).into()).map_err(|_| "is not a whole number"),
+        Value::Bool(..) => text.trim().parse().map(|choice: bool| choice.into()).map_err(|_| "is neither true nor false"),
         Value::Array(..) => {
             let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
-            Some(items.map(Value::from).collect::<Vec<_>>().into())
+            Ok(items.map(Value::from).collect::<Vec<_>>().into())
         }
-        _ => Some(text.into()),
+        _ => Ok(text.into()),
     }
 }
 

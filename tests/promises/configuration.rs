@@ -149,6 +149,7 @@ fn every_key_has_a_variable_of_its_own() {
         ("OVERKEEP_HTTP_CORS_ORIGINS", "https://a.example.org, http://localhost:8080"),
         ("OVERKEEP_SESSIONS_TIMEOUT", "1h"),
         ("OVERKEEP_PASSWORDS_COST", "10"),
+        ("OVERKEEP_STORE_COMPACT_AT_START", "false"),
     ];
     let config = configured(&[], &given).unwrap();
     assert_eq!(config.data, Path::new("123"));
@@ -157,6 +158,7 @@ fn every_key_has_a_variable_of_its_own() {
     assert_eq!(config.http.cors_origins, ["https://a.example.org", "http://localhost:8080"]);
     assert_eq!(config.sessions.timeout, Span::minutes(60));
     assert_eq!(config.passwords.cost, 10);
+    assert!(!config.store.compact_at_start);
 }
 
 #[test]
@@ -254,6 +256,7 @@ fn a_mistake_in_a_variable_or_a_flag_is_refused_by_name() {
         ("OVERKEEP_LISTEN", "", &["listen", "OVERKEEP_LISTEN"]),
         ("OVERKEEP_HTTP_WORKERS", "many", &["http.workers", "OVERKEEP_HTTP_WORKERS", "many", "whole number"]),
         ("OVERKEEP_HTTP_WORKERS", "-1", &["http.workers", "OVERKEEP_HTTP_WORKERS", "-1", "0 to 256"]),
+        ("OVERKEEP_STORE_COMPACT_AT_START", "yes", &["store.compact-at-start", "OVERKEEP_STORE_COMPACT_AT_START", "yes", "true nor false"]),
         ("OVERKEEP_SESSIONS_TIMEOUT", "30", &["sessions.timeout", "OVERKEEP_SESSIONS_TIMEOUT", "30"]),
         ("OVERKEEP_CONFIG", "/does/not/exist.toml", &["OVERKEEP_CONFIG", "/does/not/exist.toml"]),
     ] {
