@@ -4,8 +4,10 @@
 
 use std::{
     fmt,
-    io::{IsTerminal, Write},
+    fs::{self, OpenOptions},
+    io::{ErrorKind, IsTerminal, Write},
     net::{SocketAddr, TcpListener},
+    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     sync::{Arc, mpsc},
     thread::JoinHandle,
@@ -86,9 +88,17 @@ impl Controller {
         &self.advertised
     }
 
-    /// The administrator's password, if this start made one up.
+    /// The administrator's password, if this start made one up. Every start makes up another until [`Controller::password_was_seen`].
     pub fn generated_password(&self) -> Option<&str> {
         self.generated.as_deref()
+    }
+
+    /// Notes that somebody has the password that was made up, so that later starts leave it alone.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn password_was_seen(&self) -> Result<(), NotStarted> {
+        Ok(change::seen(&self.store)?)
     }
 
     /// Does the periodic work that is due now, instead of within seconds: for whoever moved its clock.
@@ -141,7 +151,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let vault = vault(config, &store)?;
     maintenance::before_upgrade(&store, &config.data)?;
     store.drop_former()?;
-    let generated = if store.is_new() { fill(config, &store, &vault, &passwords, bound)? } else { None };
+    let generated = fill(config, &store, &vault, &passwords, bound)?;
     maintenance::upgraded(&store)?;
     let certificates = Arc::new(Certificates::open(&store, &vault, config.advertised(bound), files(config))?);
     certificates.renew(clock.now())?;
@@ -335,13 +345,21 @@ fn vault(config: &Config, store: &Store) -> Result<Vault, NotStarted> {
     Ok(vault?)
 }
 
-/// Fills a new file. Answers the administrator's password if it was made up.
+/// Fills a new file. In one whose administrator has a password that nobody has seen, because the start that made it up ended too early, sets
+/// another. Answers the password if it was made up.
 fn fill(config: &Config, store: &Store, vault: &Vault, passwords: &Passwords, bound: SocketAddr) -> Result<Option<String>, NotStarted> {
+    if !store.is_new() && !change::is_unseen(store, ADMINISTRATOR)? {
+        return Ok(None);
+    }
     let given = config.admin_password().map_err(|e| NotStarted(e.to_string()))?;
     let generated = given.is_none().then(|| Uuid::new_v4().simple().to_string());
     let password = passwords.hash_now(given.as_deref().or(generated.as_deref()).unwrap_or_default())?;
-    let administrator = Administrator { username: ADMINISTRATOR.into(), password };
-    change::first_start(store, vault, certificates::hosts(&config.advertised(bound)), administrator)?;
+    let administrator = Administrator { username: ADMINISTRATOR.into(), password, is_unseen: generated.is_some() };
+    if store.is_new() {
+        change::first_start(store, vault, certificates::hosts(&config.advertised(bound)), administrator)?;
+    } else {
+        change::replace_unseen(store, administrator)?;
+    }
     Ok(generated)
 }
 
@@ -378,21 +396,23 @@ fn announce(config: &Config, controller: &Controller) -> Result<(), NotStarted> 
     say(&format!("overkeep listens on {} and is reached at https://{address}", controller.bound()));
     let Some(password) = controller.generated_password() else { return Ok(()) };
     say(&format!("administrator: {ADMINISTRATOR}"));
-    if std::io::stdout().is_terminal() {
-        say(&format!("password: {password}  (shown this once)"));
-    } else {
-        let file = password_file(&config.data);
-        keep(&file, password).map_err(|e| {
-            NotStarted(format!(
-                "the administrator's password cannot be written to {}: {e}; set another with overkeep admin reset-password {ADMINISTRATOR}",
-                file.display()
-            ))
-        })?;
-        say(&format!("password: in {} (delete it once you have it)", file.display()));
-    }
+    hand_over(password, &config.data)
+        .map_err(|reason| NotStarted(format!("the administrator's password {reason}; the next start makes up another")))?;
+    controller.password_was_seen()?;
     say(&format!(
         "next: log in with POST https://{address}/edge/management/v1/authenticate?method=password, then create identities, services and policies"
     ));
+    Ok(())
+}
+
+/// Shows a password on the terminal, or writes it to a file beside the data file where there is none.
+fn hand_over(password: &str, data: &Path) -> Result<(), String> {
+    let (mut out, file) = (std::io::stdout(), password_file(data));
+    if out.is_terminal() {
+        return writeln!(out, "password: {password}  (shown this once)").map_err(|e| format!("cannot be shown: {e}"));
+    }
+    keep(&file, password).map_err(|e| format!("cannot be written to {}: {e}", file.display()))?;
+    say(&format!("password: in {} (delete it once you have it)", file.display()));
     Ok(())
 }
 
@@ -406,10 +426,15 @@ fn password_file(data: &Path) -> PathBuf {
     store::beside(data, ".admin-password")
 }
 
-/// Writes a secret to a file that only its owner can read.
+/// Writes a secret to a file that only its owner can read, and that lasts. One of that name goes, for others may read it, or it may be a
+/// link to a place where they can.
 fn keep(file: &Path, secret: &str) -> std::io::Result<()> {
-    use std::os::unix::fs::OpenOptionsExt;
-    let mut options = std::fs::OpenOptions::new();
-    let mut out = options.write(true).create(true).truncate(true).mode(0o600).open(file)?;
-    writeln!(out, "{secret}")
+    match fs::remove_file(file) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut out = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file)?;
+    writeln!(out, "{secret}")?;
+    out.sync_all()?;
+    store::sync_directory(file)
 }

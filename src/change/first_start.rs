@@ -1,4 +1,5 @@
-//! The first start: what a new file holds before anybody asked for anything.
+//! The first start: what a new file holds before anybody asked for anything, and what is made good if that start ended before the
+//! administrator's password was shown.
 
 use super::{
     certificates,
@@ -12,11 +13,22 @@ use crate::{
     store::{Read, Store, Tx},
 };
 
+/// The setting with the hash of a password that was made up, from when it is stored until somebody has been shown it.
+const UNSEEN: &str = "unseen-password";
+
 /// The administrator of a new controller.
 pub struct Administrator {
     pub username: String,
     /// PHC text.
     pub password: String,
+    /// Whether the password was made up, so that nobody knows it before it is shown.
+    pub is_unseen: bool,
+}
+
+impl Administrator {
+    fn note(&self, tx: &Tx<'_>) -> Result<()> {
+        tx.set_setting(UNSEEN, self.is_unseen.then_some(self.password.as_bytes()))
+    }
 }
 
 /// Fills a new file: keys and certificates for `hosts`, in this vault, the built-in records and the administrator, all or nothing.
@@ -38,8 +50,46 @@ pub fn first_start(store: &Store, vault: &Vault, hosts: AlternativeNames, admini
     })
 }
 
+/// Whether a user's password is one that was made up and that nobody has seen. Nobody set another since, for who could have logged in?
+/// Only the owner of the host, and that one is not to be lost.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn is_unseen(store: &Store, username: &str) -> Result<bool> {
+    store.read(|read| Ok(unseen(read, username)?.is_some()))
+}
+
+/// Gives the administrator another password in place of one that nobody has seen.
+///
+/// # Errors
+/// The file cannot be read or written.
+pub fn replace_unseen(store: &Store, administrator: Administrator) -> Result<()> {
+    store.write_blocking(move |tx| {
+        let Some(mut record) = unseen(tx, &administrator.username)? else { return Ok(()) };
+        administrator.note(tx)?;
+        record.updated_at = crate::entity::Facts::now(tx);
+        record.spec.credential = Credential::Updb { username: administrator.username, password: administrator.password };
+        tx.put(record)
+    })
+}
+
+/// Somebody has been shown the password.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn seen(store: &Store) -> Result<()> {
+    store.write_blocking(|tx| tx.set_setting(UNSEEN, None))
+}
+
+fn unseen(read: &Read<'_>, username: &str) -> Result<Option<Record<Authenticator>>> {
+    let Some(noted) = read.setting(UNSEEN)? else { return Ok(None) };
+    let found = read.find_by::<Authenticator>("updbUsername", username)?;
+    Ok(found.filter(|record| record.spec.credential.proof().as_bytes() == noted))
+}
+
 fn add(tx: &Tx<'_>, now: Timestamp, administrator: Administrator) -> Result<()> {
-    let Administrator { username, password } = administrator;
+    administrator.note(tx)?;
+    let Administrator { username, password, .. } = administrator;
     let id = super::lifecycle::short_id();
     let mut identity = Record::new(Id::from_text(id.as_str()), now, Identity::named("Default Admin"));
     identity.spec.is_admin = true;

@@ -29,7 +29,7 @@ use std::{fmt, ops::Deref, sync::Arc, time::Duration};
 
 pub use certificates::{Certificates, Useless};
 pub use draft::Draft;
-pub use first_start::{Administrator, first_start, seal, stored_seal};
+pub use first_start::{Administrator, first_start, is_unseen, replace_unseen, seal, seen, stored_seal};
 pub use lifecycle::Lifecycle;
 pub use registry::KINDS;
 pub use vault::Vault;

@@ -445,7 +445,7 @@ fn a_token_signed_just_before_the_key_changes_is_signed_anew() {
     let store = Store::open(&directory.path().join("data"), KINDS, Options::default()).unwrap();
     let (vault, address) = (Vault::default(), "controller.test:1280");
     let hosts = AlternativeNames::of_hosts(["controller.test"]);
-    let administrator = Administrator { username: "admin".into(), password: "no hash".into() };
+    let administrator = Administrator { username: "admin".into(), password: "no hash".into(), is_unseen: false };
     first_start(&store, &vault, hosts, administrator).unwrap();
     let certificates = Certificates::open(&store, &vault, vec![address.parse().unwrap()], None).unwrap();
     let surroundings = Surroundings {

@@ -269,6 +269,7 @@ fn what_ends_by_itself_ends_beside_a_record_that_is_damaged() {
     config.enrollment.keep_expired = Span::minutes(20);
     let running = controller::start(&config, Clock::manual(start)).unwrap();
     let password = running.generated_password().unwrap().to_owned();
+    running.password_was_seen().unwrap();
     let nobody = trusting(&format!("https://{}", running.bound()));
     let admin = nobody.log_in("admin", &password);
     let enrolling = |name: &str| {

@@ -99,6 +99,7 @@ fn a_controller_needs_the_passphrase_of_its_file_from_the_first_start_on() {
     let kept = with_passphrases(Kept::empty());
     let controller = kept.start_with(Some("passphrase")).unwrap();
     let password = controller.generated_password().unwrap().to_owned();
+    controller.password_was_seen().unwrap();
     let authorities = trusting(&format!("https://{}", controller.bound())).get("/.well-known/est/cacerts").expect(200).text;
     kept.ends("snapshot copy", 0, "format 2 of release");
     let said = kept.run("check");

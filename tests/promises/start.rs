@@ -3,7 +3,10 @@
 use std::{
     fs::{self, Permissions},
     io::{BufRead, BufReader, Read},
-    os::unix::{fs::PermissionsExt, process::CommandExt},
+    os::unix::{
+        fs::{PermissionsExt, symlink},
+        process::CommandExt,
+    },
     path::Path,
     process::{Child, Command, Output, Stdio},
     sync::Arc,
@@ -11,6 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use overkeep::{clock::Clock, config::Config, controller};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use ureq::{Agent, tls::TlsConfig};
@@ -135,6 +139,68 @@ fn a_first_start_needs_nothing_and_a_later_one_goes_on_with_the_same_file() {
     assert_eq!(running.said.len(), 1);
     assert_eq!(running.login(&password), 200);
     assert!(!secret.exists());
+}
+
+#[test]
+fn a_password_that_nobody_saw_is_replaced_by_the_next_start() {
+    let place = TempDir::new().unwrap();
+    let secret = place.path().join("data.admin-password");
+    let mut command = overkeep(place.path(), &[]);
+    command.envs([("OVERKEEP_TLS_CERTIFICATE", "none"), ("OVERKEEP_TLS_KEY", "none")]);
+    assert_refused(&command.output().unwrap(), &["tls.certificate", "No such file"]);
+    assert!(place.path().join("data").exists() && !secret.exists(), "it failed after the administrator was stored");
+    let running = Running::start(place.path(), &[]);
+    assert_eq!(running.login(fs::read_to_string(&secret).unwrap().trim_end()), 200);
+}
+
+#[test]
+fn a_password_that_was_made_up_stays_once_somebody_has_it() {
+    let place = TempDir::new().unwrap();
+    let mut config = Config { data: place.path().join("data"), listen: "127.0.0.1:0".parse().unwrap(), ..Config::default() };
+    config.passwords.cost = 10;
+    let start = |config: &Config| {
+        let running = controller::start(config, Clock::system()).unwrap();
+        let made_up = running.generated_password().map(str::to_owned);
+        (format!("https://{}", running.bound()), made_up, running)
+    };
+    let (_, lost, running) = start(&config);
+    // As if it had been killed before it could show it.
+    drop(running);
+    let (url, shown, running) = start(&config);
+    assert_eq!([&lost, &shown].map(|password| login(&url, password.as_ref().unwrap())), [401, 200]);
+    running.password_was_seen().unwrap();
+    drop(running);
+    let (url, none, running) = start(&config);
+    assert_eq!((none, login(&url, &shown.unwrap())), (None, 200));
+    drop(running);
+
+    // One that is given takes its place, and is not replaced.
+    let given = place.path().join("given");
+    fs::write(&given, "given-by-hand").unwrap();
+    config.data = place.path().join("other");
+    drop(start(&config));
+    drop(start(&Config { admin_password_file: Some(given), ..config.clone() }));
+    let (url, none, _running) = start(&config);
+    assert_eq!((none, login(&url, "given-by-hand")), (None, 200));
+}
+
+#[test]
+fn what_lies_where_the_password_is_to_be_written_does_not_get_it() {
+    for is_link in [false, true] {
+        let place = TempDir::new().unwrap();
+        let (secret, open) = (place.path().join("data.admin-password"), place.path().join("open"));
+        fs::write(&open, "of others").unwrap();
+        if is_link {
+            symlink(&open, &secret).unwrap()
+        } else {
+            fs::rename(&open, &secret).unwrap()
+        }
+        fs::set_permissions(&secret, Permissions::from_mode(0o644)).unwrap();
+        let running = Running::start(place.path(), &[]);
+        assert!(fs::symlink_metadata(&secret).unwrap().is_file());
+        assert_eq!((mode(&secret), running.login(fs::read_to_string(&secret).unwrap().trim_end())), (0o600, 200));
+        assert!(!is_link || fs::read_to_string(&open).unwrap() == "of others");
+    }
 }
 
 #[test]

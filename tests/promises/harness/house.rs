@@ -73,6 +73,7 @@ impl House {
         let controller = controller::start(&config, clock.clone()).unwrap_or_else(|e| panic!("{e}"));
         let url: Arc<str> = format!("https://{}", controller.bound()).into();
         let password = controller.generated_password().unwrap().to_owned();
+        controller.password_was_seen().unwrap();
         let roots = Arc::new(authorities(&url));
         let nobody = Caller { agent: agent(&roots, None), url, base: Base::Management, token: None };
         let admin = nobody.log_in("admin", &password);
