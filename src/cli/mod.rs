@@ -21,6 +21,7 @@ use crate::logging;
 mod file;
 mod history;
 mod host;
+mod limit;
 mod passphrase;
 mod progress;
 pub mod run;
@@ -51,9 +52,13 @@ enum Command {
 /// Does what this process was asked for. `start` runs a controller until it is told to stop; the log works by then.
 pub fn main<E: Display>(start: impl FnOnce(Config) -> Result<(), E>) -> ExitCode {
     let environment: Vec<_> = std::env::vars_os().collect();
-    let outcome = act(std::env::args_os(), &environment, |config| {
-        logging::start(&config.log)?;
-        start(config).map_err(|error| error.to_string())
+    // Before any file is opened.
+    let surviving = limit::survive().map_err(|error| Failure::of(format!("signals: {error}")));
+    let outcome = surviving.and_then(|()| {
+        act(std::env::args_os(), &environment, |config| {
+            logging::start(&config.log)?;
+            start(config).map_err(|error| error.to_string())
+        })
     });
     outcome.map_or_else(|failure| failure.report(), |()| ExitCode::SUCCESS)
 }

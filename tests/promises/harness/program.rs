@@ -1,7 +1,6 @@
 //! The program itself, in a process of its own.
 
 use std::{
-    ffi::OsStr,
     fs,
     io::{BufRead, BufReader},
     path::Path,
@@ -28,11 +27,8 @@ impl Program {
     /// The same, with files that cannot become larger than so many bytes until [`Program::unlimited`].
     pub fn limited(directory: &Path, bytes: u64) -> Self {
         let plain = command(directory);
-        let limit = format!("--fsize={bytes}:");
-        // Whoever writes too much is told so, not killed.
-        let prefix = ["-c", "trap '' XFSZ; exec \"$@\"", "sh", "prlimit", limit.as_str(), "--"].map(OsStr::new);
-        let mut command = Command::new("sh");
-        command.args(prefix).arg(plain.get_program()).args(plain.get_args()).current_dir(directory);
+        let mut command = Command::new("prlimit");
+        command.args([&format!("--fsize={bytes}:"), "--"]).arg(plain.get_program()).args(plain.get_args()).current_dir(directory);
         surround(&mut command);
         Self::of(command.spawn().unwrap()).expect("it says where it listens")
     }
