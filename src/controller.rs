@@ -27,7 +27,7 @@ use crate::{
     error::Error,
     host::{Command, Host, socket},
     http::{self, Descriptions, Front, Interfaces, Limits, Listener, Patience, Services},
-    maintenance::{self, Background, Maintenance, Schedule, Scrub},
+    maintenance::{self, Background, Maintenance, Schedule, Scrub, closed},
     network::Network,
     pki::{self, Files, Holdings},
     posture::Posture,
@@ -320,7 +320,10 @@ fn listen(front: Front, listener: Listener) -> Result<(ServerHandle, JoinHandle<
 }
 
 fn refused(error: OpenError) -> NotStarted {
-    NotStarted(format!("data: {error}"))
+    NotStarted(match &error {
+        OpenError::Damaged { path, .. } => format!("data: {error}; {}", closed::remedy(path)),
+        _ => format!("data: {error}"),
+    })
 }
 
 fn options(config: &Config, clock: &Clock, network: &Network) -> store::Options {

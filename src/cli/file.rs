@@ -118,7 +118,7 @@ impl Repair {
             Ok(found(&watched(|watch| closed::repair(&config.data, passphrase.as_ref(), unreadable, watch))?))
         };
         if self.drop_unreadable {
-            return judged(repair(Unreadable::Goes));
+            return judged_of(&config.data, repair(Unreadable::Goes));
         }
         running(&config, &Command::Repair, |_| repair(Unreadable::Stays))
     }
@@ -155,7 +155,10 @@ impl Compact {
     /// One line.
     pub fn act(self, environment: &[(OsString, OsString)]) -> Acted {
         let data = self.which.config(environment)?.data;
-        judged(closed::compact(&data).map(|(before, after)| Outcome::Done(vec![format!("{before} bytes before, {after} bytes now")])))
+        judged_of(
+            &data,
+            closed::compact(&data).map(|(before, after)| Outcome::Done(vec![format!("{before} bytes before, {after} bytes now")])),
+        )
     }
 }
 
@@ -163,7 +166,7 @@ impl Compact {
 pub fn running(config: &Config, command: &Command, closed: impl FnOnce(&Path) -> Result<Outcome, Failed>) -> Acted {
     match asked(config, command) {
         Some(told) => told,
-        None => judged(closed(&config.data)),
+        None => judged_of(&config.data, closed(&config.data)),
     }
 }
 
@@ -172,6 +175,14 @@ pub fn judged(acted: Result<Outcome, Failed>) -> Acted {
     match acted {
         Err(Failed::Damaged(reason)) => Ok(Outcome::Problems(vec![reason])),
         other => other.map_err(|e| e.to_string()),
+    }
+}
+
+/// The same of the data file itself: what to do about it is said, too.
+pub fn judged_of(data: &Path, acted: Result<Outcome, Failed>) -> Acted {
+    match acted {
+        Err(Failed::Damaged(reason)) => Ok(Outcome::Problems(vec![reason, closed::remedy(data)])),
+        other => judged(other),
     }
 }
 

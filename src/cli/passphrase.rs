@@ -5,7 +5,7 @@ use std::{ffi::OsString, path::PathBuf};
 use clap::{Args, Subcommand};
 
 use super::{
-    file::{Acted, judged},
+    file::{Acted, judged_of},
     host::Which,
     progress::watched,
 };
@@ -50,6 +50,7 @@ impl Passphrase {
             None => format!("the keys in {} are not sealed any more", config.data.display()),
         };
         let hint = "in copies that were made before, such as snapshots, they lie as they did then".to_owned();
-        judged(watched(|watch| closed::reseal(&config.data, now.as_ref(), next.as_ref(), watch)).map(|()| Outcome::Done(vec![done, hint])))
+        let resealed = watched(|watch| closed::reseal(&config.data, now.as_ref(), next.as_ref(), watch));
+        judged_of(&config.data, resealed.map(|()| Outcome::Done(vec![done, hint])))
     }
 }

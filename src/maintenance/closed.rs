@@ -54,6 +54,11 @@ impl From<Error> for Failed {
     }
 }
 
+/// What to do about a data file that is damaged as a whole.
+pub fn remedy(file: &Path) -> String {
+    format!("overkeep restore SNAPSHOT --data {} puts a snapshot in its place", file.display())
+}
+
 /// A closed file that was looked at: what it says of itself, if it is a snapshot, and what is wrong with it.
 #[derive(Debug)]
 pub struct Found {

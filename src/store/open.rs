@@ -41,6 +41,8 @@ const NEWEST: u32 = Format::Sealed as u32;
 pub const META: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("meta");
 /// The row that holds its format.
 pub const FORMAT: &[u8] = b"format";
+/// What is wrong with a file of which the checksums of pages say so.
+const PAGES: &str = "pages of it are not what was written";
 /// The first bytes of every redb file.
 const MAGIC: &[u8] = b"redb\x1A\x0A\xA9\x0D\x0A";
 
@@ -126,7 +128,7 @@ pub fn aside(path: &Path, others: Others, cache: usize, tables: &[String]) -> Re
     let mut opened = on(Aside::new(file).map_err(|reason| io_error(path, reason))?, path, cache, Pages::Unchecked)?;
     // Before anything is written, be it in memory: that gives pages new checksums.
     let whole = verify(&mut opened.1, path)?;
-    if whole { prepared(opened, path, tables) } else { Err(damaged(path, "pages of it are not what was written")) }
+    if whole { prepared(opened, path, tables) } else { Err(damaged(path, PAGES)) }
 }
 
 /// Opens what is on a backend; `path` is its name in errors.
@@ -260,9 +262,9 @@ fn create(path: &Path, cache: usize, tables: &[String]) -> Result<Opened, OpenEr
 fn prepared((medium, database): Opened, path: &Path, tables: &[String]) -> Result<Opened, OpenError> {
     let present =
         || -> Result<Vec<String>, redb::Error> { Ok(database.begin_read()?.list_tables()?.map(|table| table.name().to_owned()).collect()) };
-    let present = present().map_err(|e| damaged(path, e))?;
+    let present = present().map_err(|e| broken(path, e))?;
     if !present.is_empty() {
-        let found = database.begin_read().map_err(redb::Error::from).and_then(|from| format(&from)).map_err(|e| damaged(path, e))?;
+        let found = database.begin_read().map_err(redb::Error::from).and_then(|from| format(&from)).map_err(|e| broken(path, e))?;
         let found = found.ok_or_else(|| OpenError::NotOurs(path.into()))?;
         if found > NEWEST {
             return Err(OpenError::Newer { path: path.into(), found, known: NEWEST });
@@ -301,6 +303,14 @@ fn failed(path: &Path, error: DatabaseError) -> OpenError {
             damaged(path, "it ends too early")
         }
         DatabaseError::Storage(redb::StorageError::Io(reason)) => io_error(path, reason),
+        other => broken(path, other.into()),
+    }
+}
+
+/// The library tells of damage in words about itself.
+fn broken(path: &Path, error: redb::Error) -> OpenError {
+    match error {
+        redb::Error::Corrupted(_) => damaged(path, PAGES),
         other => damaged(path, other),
     }
 }

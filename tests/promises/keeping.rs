@@ -269,6 +269,27 @@ fn problems_and_repairs_show_in_the_exit_status() {
 }
 
 #[test]
+fn of_a_page_that_is_not_what_was_written_it_is_said_what_helps() {
+    let kept = Kept::new();
+    kept.ends("snapshot good", 0, "");
+    let (mut bytes, name) = (kept.bytes("data"), b"Default Admin");
+    let places: Vec<usize> = (0..bytes.len() - name.len()).filter(|at| bytes[*at..].starts_with(name)).collect();
+    places.into_iter().for_each(|at| bytes[at] ^= 1);
+    fs::write(kept.path("data"), &bytes).unwrap();
+    let helps = "overkeep restore SNAPSHOT --data data";
+    for line in ["check", "repair", "repair --drop-unreadable", "snapshot out", "compact", "history verify", "passphrase remove"] {
+        kept.ends(line, 3, "data is damaged: pages of it are not what was written");
+        kept.ends(line, 3, helps);
+    }
+    for line in ["run --listen 127.0.0.1:0", "admin list"] {
+        let said = kept.run(line);
+        assert!(said.status == 1 && said.err.contains("pages of it are not what was written; ") && said.err.contains(helps), "{said:?}");
+    }
+    kept.ends("restore good", 0, "nothing is wrong");
+    kept.ends("check", 0, "nothing is wrong");
+}
+
+#[test]
 fn a_file_with_a_record_that_cannot_be_read_can_be_started_again_without_it() {
     let kept = Kept::new();
     kept.tamper("data", "records.servicePolicy", |rows| drop(rows.insert(b"torn".as_slice(), b"?".as_slice()).unwrap()));
