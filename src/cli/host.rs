@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     access::Right,
-    config::Config,
+    config::{self, Config},
     controller,
     host::{Command, Outcome, socket},
 };
@@ -43,9 +43,12 @@ pub struct Admin {
 enum AdminCommand {
     /// Show every administrator
     List,
-    /// Set the password behind a user name, and end the sessions opened with the old one
+    /// Set the password behind a user name, end the sessions opened with the old one, and enable the identity if it is disabled
     ResetPassword {
         username: String,
+        /// Have the auth policy of the identity allow passwords, for everybody who has it, where it does not
+        #[arg(long)]
+        allow_passwords: bool,
         /// Read the new password from this file; without it one is made up and shown
         #[arg(long, value_name = "FILE")]
         password_file: Option<PathBuf>,
@@ -103,11 +106,11 @@ impl Admin {
         match self.what {
             AdminCommand::List => done(&config, Command::ListAdministrators),
             AdminCommand::Unlock { username } => done(&config, Command::Unlock { username }),
-            AdminCommand::ResetPassword { username, password_file } => {
-                let given = Config { admin_password_file: password_file, ..config.clone() }.admin_password().map_err(|e| e.to_string())?;
+            AdminCommand::ResetPassword { username, allow_passwords, password_file } => {
+                let given = config::password("--password-file", password_file.as_deref()).map_err(|e| e.to_string())?;
                 // With something of each kind that an auth policy may ask for.
                 let password = given.clone().unwrap_or_else(|| format!("Ok1-{}", Uuid::new_v4().simple()));
-                let mut outcome = done(&config, Command::ResetPassword { username, password: password.clone() })?;
+                let mut outcome = done(&config, Command::ResetPassword { username, password: password.clone(), allow_passwords })?;
                 if let Outcome::Done(lines) = &mut outcome {
                     lines.extend(given.is_none().then(|| format!("password: {password}")));
                 }

@@ -9,7 +9,7 @@ use super::{
     host::Which,
     progress::watched,
 };
-use crate::{config::Config, host::Outcome, maintenance::closed};
+use crate::{config, host::Outcome, maintenance::closed};
 
 /// Seal the keys in the data file with a passphrase, or with another one; the controller must not run.
 #[derive(Args, Clone, Debug)]
@@ -43,8 +43,8 @@ impl Passphrase {
             PassphraseCommand::Set { next } => Some(next),
             PassphraseCommand::Remove => None,
         };
-        let read = |passphrase_file| Config { passphrase_file, ..config.clone() }.passphrase().map_err(|e| e.to_string());
-        let (now, next) = (read(config.passphrase_file.clone())?, read(file.clone())?);
+        let now = config.passphrase().map_err(|e| e.to_string())?;
+        let next = config::passphrase("FILE", file.as_deref()).map_err(|e| e.to_string())?;
         let done = match file {
             Some(file) => format!("the keys in {} are sealed with the passphrase in {}", config.data.display(), file.display()),
             None => format!("the keys in {} are not sealed any more", config.data.display()),

@@ -290,17 +290,26 @@ impl Config {
         if self.advertise.is_empty() { vec![bound.into()] } else { self.advertise.clone() }
     }
 
-    /// The administrator's first password out of `admin-password-file`, if one is named. One line end behind it is not
-    /// part of it, everything else is. Never show it; the reason of a refusal does not.
+    /// The administrator's first password out of `admin-password-file`, if one is named.
     pub fn admin_password(&self) -> Result<Option<String>, Broken> {
-        secret("admin-password-file", self.admin_password_file.as_deref(), "password", 5..=100)
+        password("admin-password-file", self.admin_password_file.as_deref())
     }
 
-    /// The passphrase out of `passphrase-file`, if one is named; what is part of it is as with the password.
+    /// The passphrase out of `passphrase-file`, if one is named.
     pub fn passphrase(&self) -> Result<Option<Passphrase>, Broken> {
-        let text = secret("passphrase-file", self.passphrase_file.as_deref(), "passphrase", 8..=1000)?;
-        Ok(text.map(Passphrase::new))
+        passphrase("passphrase-file", self.passphrase_file.as_deref())
     }
+}
+
+/// The password in a file, if one is named, by `key`. One line end behind it is not part of it, everything else is. Never show it; the
+/// reason of a refusal does not.
+pub fn password(key: &'static str, file: Option<&Path>) -> Result<Option<String>, Broken> {
+    secret(key, file, "password", 5..=100)
+}
+
+/// The passphrase in a file, if one is named, by `key`; what is part of it is as with a password.
+pub fn passphrase(key: &'static str, file: Option<&Path>) -> Result<Option<Passphrase>, Broken> {
+    Ok(secret(key, file, "passphrase", 8..=1000)?.map(Passphrase::new))
 }
 
 /// The text in a file, if one is named, without the line end behind it. It must have so many characters.

@@ -20,7 +20,7 @@ use crate::{
     authentication::Passwords,
     change::{self, Certificates, Change, Changes, Useless},
     clock::{Clock, Timestamp},
-    entity::{ApiSession, Authenticator, Enrollment, FactsExt, Identity, Record},
+    entity::{ApiSession, AuthPolicy, Authenticator, Enrollment, FactsExt, Identity, Record},
     error::{Error, Result},
     explain::{self, Question, plain},
     maintenance::{Maintenance, Work},
@@ -38,6 +38,9 @@ pub enum Command {
     ResetPassword {
         username: String,
         password: String,
+        /// Whether the auth policy of the identity is to allow passwords, if it does not.
+        #[serde(default)]
+        allow_passwords: bool,
     },
     /// Enables the identity behind a user name.
     Unlock {
@@ -125,7 +128,7 @@ impl Host {
         tracing::warn!(?command, "asked by the owner of the host");
         let lines = match command {
             Command::ListAdministrators => self.list_administrators(),
-            Command::ResetPassword { username, password } => self.reset_password(&username, &password),
+            Command::ResetPassword { username, password, allow_passwords } => self.reset_password(&username, &password, allow_passwords),
             Command::Unlock { username } => self.unlock(&username),
             Command::Explain { right, identity, service, json } => self.explain(right, &identity, &service, json),
             Command::ListCertificates => self.list_certificates(),
@@ -188,20 +191,24 @@ impl Host {
         Ok(lines)
     }
 
-    fn reset_password(&self, username: &str, password: &str) -> Result<Vec<String>> {
+    fn reset_password(&self, username: &str, password: &str, allow: bool) -> Result<Vec<String>> {
         let (name, hash, password) = (username.to_owned(), self.passwords.hash_now(password)?, password.to_owned());
-        let identity = self.changes.run_blocking(move |change| {
+        let (identity, also) = self.changes.run_blocking(move |change| {
             let authenticator = behind(change, &name)?;
-            let policy = change.get(change.get(&authenticator.spec.identity_id)?.spec.auth_policy())?;
+            let identity = change.get(&authenticator.spec.identity_id)?;
+            let policy = change.get(identity.spec.auth_policy())?;
             policy.spec.primary.updb.check_password(&password)?;
+            let allowed = allow_passwords(change, policy, allow)?;
             let edit = change::authenticator::Edit { password: Some(hash), ..change::authenticator::Edit::default() };
             change::authenticator::edit(change, &authenticator.id, edit)?;
             change.delete_linked::<ApiSession>("authenticator", authenticator.id.as_str())?;
-            change::identity::enable(change, &authenticator.spec.identity_id)?;
-            Ok(authenticator.spec.identity_id)
+            let was_disabled = identity.state.is_disabled(change.now());
+            let enabled = was_disabled.then(|| format!("{} was disabled, and is enabled now", identity.spec.name));
+            change::identity::enable(change, &identity.id)?;
+            Ok((identity.id, enabled.into_iter().chain(allowed)))
         })?;
         self.passwords.forgive(&identity);
-        Ok(vec![format!("{username} has a new password; its sessions are ended")])
+        Ok(std::iter::once(format!("{username} has a new password; its sessions are ended")).chain(also).collect())
     }
 
     fn unlock(&self, username: &str) -> Result<Vec<String>> {
@@ -272,6 +279,21 @@ fn useless(tokens: &[Useless]) -> Vec<String> {
     let said = "the tokens of these enrollments are of no use any more; POST /edge/management/v1/enrollments/{id}/refresh issues a new \
         one, to be handed out instead:";
     std::iter::once(said.to_owned()).chain(tokens.iter().map(line)).collect()
+}
+
+/// Sees to it that an auth policy allows passwords. Answers what had to be changed for that.
+fn allow_passwords(change: &Change<'_, '_>, mut policy: Record<AuthPolicy>, may_change: bool) -> Result<Option<String>> {
+    if policy.spec.primary.updb.allowed {
+        return Ok(None);
+    }
+    let name = policy.spec.name.clone();
+    if !may_change {
+        let reason = format!("the auth policy {name} does not allow passwords; with --allow-passwords it will, for everybody who has it");
+        return Err(Error::invalid("password", reason, ""));
+    }
+    policy.spec.primary.updb.allowed = true;
+    change.put(policy)?;
+    Ok(Some(format!("the auth policy {name} allows passwords now, for everybody who has it; take that back once you have another way in")))
 }
 
 /// The authenticator with a user name.

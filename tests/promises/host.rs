@@ -28,7 +28,7 @@ pub fn ask(path: &Path, command: &Command) -> Option<Result<Vec<String>, String>
 }
 
 fn reset(password: &str) -> Command {
-    Command::ResetPassword { username: "admin".into(), password: password.into() }
+    Command::ResetPassword { username: "admin".into(), password: password.into(), allow_passwords: false }
 }
 
 #[test]
@@ -77,6 +77,53 @@ fn a_password_that_the_owner_sets_keeps_to_the_auth_policy() {
     let said = String::from_utf8(said.stdout).unwrap();
     let made = said.lines().find_map(|line| line.strip_prefix("password: ")).expect("one that is made up is allowed");
     admin.log_in("admin", made);
+}
+
+#[test]
+fn the_owner_gets_in_where_passwords_are_not_allowed_or_the_identity_is_disabled_and_is_told_what_that_took() {
+    let directory = TempDir::new().unwrap();
+    let config = configuration(&directory);
+    let running = controller::start(&config, Clock::system()).unwrap();
+    let agent = crate::harness::trusting(&format!("https://{}", running.bound()));
+    let made_up = running.generated_password().unwrap();
+    let admin = agent.log_in("admin", made_up);
+    let me = admin.get("/current-identity").expect(200).id();
+    admin.patch("/auth-policies/default", serde_json::json!({ "primary": { "updb": { "allowed": false } } })).expect(200);
+    let said = |line: &str| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_overkeep"));
+        let output = command.args(line.split(' ')).env_clear().env("OVERKEEP_DATA", &config.data).output().unwrap();
+        (output.status.code(), String::from_utf8([output.stdout, output.stderr].concat()).unwrap())
+    };
+    let (status, refused) = said("admin reset-password admin");
+    assert!(status == Some(1) && refused.contains("does not allow passwords; with --allow-passwords it will"), "{refused}");
+    admin.get("/current-api-session").expect(200);
+
+    admin.post(&format!("/identities/{me}/disable"), serde_json::json!({ "durationMinutes": 0 })).expect(200);
+    let (status, done) = said("admin reset-password admin --allow-passwords");
+    assert_eq!(status, Some(0), "{done}");
+    assert!(done.contains("Default Admin was disabled, and is enabled now") && done.contains("allows passwords now"), "{done}");
+    let admin = agent.log_in("admin", done.lines().find_map(|line| line.strip_prefix("password: ")).unwrap());
+    let rows = admin.list("/overkeep/v1/history", "kind = \"authPolicy\" and by.who = \"local\"", "").expect(200);
+    assert_eq!(rows.data()[0]["after"]["primary"]["updb"]["allowed"], true, "{}", rows.text);
+
+    let (_, done) = said("admin reset-password admin --allow-passwords");
+    assert!(!done.contains("disabled") && !done.contains("allows passwords"), "what was not needed is not said: {done}");
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_called_as_whoever_named_it_did() {
+    let directory = TempDir::new().unwrap();
+    let lines = [
+        ("admin reset-password admin --password-file none", "overkeep: --password-file: none: No such file"),
+        ("passphrase set none", "overkeep: FILE: none: No such file"),
+        ("passphrase remove --passphrase-file none", "overkeep: passphrase-file: none: No such file"),
+    ];
+    for (line, says) in lines {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_overkeep"));
+        let output = command.args(line.split(' ')).env_clear().current_dir(&directory).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(1) && said.starts_with(says), "{said}");
+    }
 }
 
 #[test]
