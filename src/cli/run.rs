@@ -99,11 +99,17 @@ impl Sources<'_> {
         for (key, value) in self.flags {
             sources = sources.merge(Layer::of(format!("--{key}"), key, value.into()));
         }
+        let placed = |key: &str, reason: String| {
+            let place = sources.find_metadata(key).map_or_else(|| "default".into(), |source| source.name.to_string());
+            Refused { key: key.into(), place, reason }
+        };
+        // Taken for a section, a list would be read as the values of its keys.
+        let is_list = |section: &&str| matches!(sources.find_value(section), Ok(Value::Array(..)));
+        if let Some(section) = known.keys().filter_map(|key| Some(key.split_once('.')?.0)).find(is_list) {
+            return Err(placed(section, format!("a list stands where a section belongs; its head is [{section}], and stands once")));
+        }
         let config: Config = sources.extract().map_err(refused)?;
-        config.check().map_err(|broken| {
-            let place = sources.find_metadata(broken.key).map_or_else(|| "default".into(), |source| source.name.to_string());
-            Refused { key: broken.key.into(), place, reason: broken.reason }
-        })?;
+        config.check().map_err(|broken| placed(broken.key, broken.reason))?;
         Ok(config)
     }
 

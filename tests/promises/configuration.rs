@@ -204,6 +204,8 @@ fn a_mistake_in_the_file_is_refused_by_name() {
         ("[store.more]\nx = 1", &["store.more"]),
         ("[sesions]\ntimeout = '1m'", &["sesions", "sessions"]),
         ("sessions = 5", &["sessions", "section"]),
+        ("[[http]]\nworkers = 4", &["http (", "a list stands where a section belongs", "[http]"]),
+        ("http = [['*'], '1s']", &["http (", "a list stands where a section belongs"]),
         ("data = 5", &["data", "5", "text in quotes"]),
         ("data = ' '", &["data", "blank"]),
         ("listen = 1280", &["listen", "1280", "ADDRESS:PORT"]),
