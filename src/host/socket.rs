@@ -50,9 +50,10 @@ enum Told {
     Refused(String),
 }
 
-/// Where the socket of a data file is.
+/// Where the socket of a data file is. A link to the file is another name for it, and leads to the same place.
 pub fn beside(data: &Path) -> PathBuf {
-    store::beside(data, ".sock")
+    let real = if data.is_symlink() { fs::canonicalize(data).ok() } else { None };
+    store::beside(real.as_deref().unwrap_or(data), ".sock")
 }
 
 /// A socket that is listened on; it is gone when this is dropped.

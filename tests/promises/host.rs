@@ -174,6 +174,21 @@ fn a_controller_is_asked_however_long_the_path_of_its_file_is() {
 }
 
 #[test]
+fn a_controller_is_asked_by_any_name_of_its_file() {
+    let directory = TempDir::new().unwrap();
+    let config = configuration(&directory);
+    let link = directory.path().join("link");
+    std::os::unix::fs::symlink("data", &link).unwrap();
+    for (runs, asked) in [(&config.data, &link), (&link, &config.data)] {
+        // Through a link only what is there is opened.
+        controller::start(&config, Clock::system()).unwrap().stop();
+        let running = controller::start(&Config { data: runs.clone(), ..config.clone() }, Clock::system()).unwrap();
+        assert!(ask(&socket::beside(asked), &Command::ListAdministrators).unwrap().is_ok());
+        running.stop();
+    }
+}
+
+#[test]
 fn names_end_no_line_and_steer_no_terminal() {
     let directory = TempDir::new().unwrap();
     let config = configuration(&directory);
