@@ -145,6 +145,9 @@ pub fn restore(
 ) -> Result<(Found, Option<PathBuf>), Failed> {
     let is_there = file.try_exists().map_err(|e| failed(file, e))?;
     let file = &if is_there { followed(file)? } else { file.to_owned() };
+    if is_there && same(snapshot, file) {
+        return Err(Failed::Other(format!("{} is the data file itself, and there is nothing to restore from it", snapshot.display())));
+    }
     // Held until the name is another file's, so that nobody begins to write to the one that goes, or to make one.
     let held = if is_there { hold(file)? } else { reserve(file)? };
     let restored = put(snapshot, file, is_there.then_some(&held), passphrase, now, watch);
@@ -173,6 +176,11 @@ fn put(
     }
     restored?;
     Ok((found, aside))
+}
+
+/// Whether two names are of one file.
+fn same(one: &Path, other: &Path) -> bool {
+    fs::metadata(one).is_ok_and(|one| fs::metadata(other).is_ok_and(|other| is_one(&one, &other)))
 }
 
 /// The file that a name leads to: what takes its place is to be there too, and not in that of the name alone.

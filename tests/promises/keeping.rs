@@ -168,6 +168,7 @@ fn a_snapshot_takes_the_place_of_the_file_and_what_was_there_is_kept() {
     assert!(kept.bytes(&aside) == before && kept.bytes("data") == kept.bytes("good"));
     assert_eq!(fs::metadata(kept.path("data")).unwrap().permissions().mode() & 0o777, 0o600);
     kept.start().stop();
+    kept.ends("restore data", 1, "data is the data file itself");
     // It is a data file now, and no snapshot any more.
     kept.ends("check data", 0, "nothing is wrong");
     kept.ends("restore --verify-only data", 1, "no manifest");
