@@ -83,7 +83,7 @@ impl Snapshot {
         let command = Command::Snapshot { to: to.clone() };
         running(&config, &command, |data| {
             let manifest = watched(|watch| closed::snapshot(data, &to, watch))?;
-            Ok(Outcome::Done(vec![copied(&manifest, &to)]))
+            Ok(Outcome::Done(copied(&manifest, &to)))
         })
     }
 }
@@ -188,9 +188,9 @@ pub fn judged_of(data: &Path, acted: Result<Outcome, Failed>) -> Acted {
 
 /// What a look at a closed file found.
 fn told(seen: &Found) -> Outcome {
-    let of = seen.manifest.as_ref().map(described);
+    let of = seen.manifest.as_ref().map(described).into_iter().flatten();
     match found(&seen.report) {
-        Outcome::Done(lines) => Outcome::Done(of.into_iter().chain(lines).collect()),
-        Outcome::Problems(lines) => Outcome::Problems(of.into_iter().chain(lines).collect()),
+        Outcome::Done(lines) => Outcome::Done(of.chain(lines).collect()),
+        Outcome::Problems(lines) => Outcome::Problems(of.chain(lines).collect()),
     }
 }

@@ -133,7 +133,7 @@ impl Host {
             Command::Explain { right, identity, service, json } => self.explain(right, &identity, &service, json),
             Command::ListCertificates => self.list_certificates(),
             Command::RenewKey => self.renew_key(),
-            Command::Snapshot { to } => self.maintenance.snapshot_to(&to, watch).map(|manifest| vec![copied(&manifest, &to)]),
+            Command::Snapshot { to } => self.maintenance.snapshot_to(&to, watch).map(|manifest| copied(&manifest, &to)),
             Command::Check => return judged(self.maintenance.run(Work::Check, watch).map(|report| found(&report))),
             Command::Repair => return judged(self.maintenance.run(Work::Repair, watch).map(|report| found(&report))),
             Command::VerifyHistory { noted } => {
@@ -232,15 +232,16 @@ fn judged(looked: Result<Outcome>) -> Result<Outcome> {
 }
 
 /// That a snapshot was made, and of what.
-pub fn copied(manifest: &Manifest, to: &Path) -> String {
-    format!("{} holds {}", to.display(), described(manifest))
+pub fn copied(manifest: &Manifest, to: &Path) -> Vec<String> {
+    let [what, hash] = described(manifest);
+    vec![format!("{} holds {what}", to.display()), hash]
 }
 
-/// What a snapshot is of.
-pub fn described(manifest: &Manifest) -> String {
+/// What a snapshot is of, and on a line of its own what tells it from any other.
+pub fn described(manifest: &Manifest) -> [String; 2] {
     let records = manifest.records().map(|(kind, count)| format!("{count} {kind}")).collect::<Vec<_>>().join(", ");
-    let Manifest { format, release, made_at, .. } = manifest;
-    format!("the state of {made_at}, format {format} of release {release}: {records}")
+    let Manifest { format, release, made_at, hash, .. } = manifest;
+    [format!("the state of {made_at}, format {format} of release {release}: {records}"), format!("sha256 of the content: {hash}")]
 }
 
 /// What a look at the history found. Without a fault, its end is told as it is to be noted.

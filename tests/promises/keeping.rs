@@ -153,6 +153,15 @@ fn a_snapshot_is_made_whether_the_controller_runs_or_not_and_says_what_it_holds(
     }
     kept.ends("snapshot data", 1, "there is something of that name");
     assert_eq!(kept.names(), ["data", "running", "stopped"]);
+    let hashes = |line: &str| {
+        let out = kept.run(line).out;
+        out.lines().filter_map(|line| line.strip_prefix("sha256 of the content: ")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let made = hashes("snapshot third");
+    assert!(made.len() == 1 && made[0].len() == 64, "{made:?}");
+    for line in ["check third", "restore --verify-only third", "restore third"] {
+        assert_eq!(hashes(line), made, "{line}");
+    }
 }
 
 #[test]
