@@ -155,6 +155,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     maintenance::upgraded(&store)?;
     let certificates = Arc::new(Certificates::open(&store, &vault, config.advertised(bound), files(config))?);
     certificates.renew(clock.now())?;
+    certificates.note_advertised()?;
     let holdings = certificates.holdings().clone();
     let tls = pki::tls::server_config(holdings.leaf())?;
     let access = Access::following(&store, clock.clone())?;
@@ -293,7 +294,8 @@ pub fn host(config: &Config, command: &Command) -> Result<Host, NotStarted> {
     let store = opened.map_err(refused)?.by(Author::local());
     let vault = vault(config, &store)?;
     let passwords = Passwords::new(&config.passwords)?;
-    let open = |files| Certificates::open(&store, &vault, config.advertised(config.listen), files);
+    let advertised = certificates::last_advertised(&store)?.unwrap_or_else(|| config.advertised(config.listen));
+    let open = |files| Certificates::open(&store, &vault, advertised.clone(), files);
     // Files that cannot be used must keep nobody from getting in again.
     let certificates = Arc::new(open(files(config)).or_else(|_| open(None))?);
     let changes = Changes::new(store.clone(), surroundings(config, certificates.holdings().clone(), String::new()));

@@ -393,6 +393,15 @@ fn all_names_that_clients_are_told_stand_in_the_certificate_also_after_they_chan
     let status = |data: &Path| ask(&socket::beside(data), &Command::ListCertificates).unwrap().unwrap().join("\n");
     assert!(!status(&config.data).contains(&late));
     running.stop();
+    // Who asks while it does not run need not say again what it was told to advertise.
+    let stopped = || {
+        let (looked, look) =
+            (controller::host(&settings(directory.path()), &Command::ListCertificates).unwrap(), Command::ListCertificates);
+        let told = looked.act(look, &Arc::new(Watch::default())).unwrap();
+        looked.store.close();
+        format!("{told:?}")
+    };
+    assert!(!stopped().contains(&late), "{}", stopped());
 
     assert_eq!(restarted(&config, &start), first, "nothing changed");
     config.advertise = vec!["two.test:443".parse().unwrap(), "192.0.2.7:443".parse().unwrap()];
@@ -402,6 +411,7 @@ fn all_names_that_clients_are_told_stand_in_the_certificate_also_after_they_chan
     let said = status(&config.data);
     assert!(said.contains(&late) && said.contains("https://one.test:1280") && said.contains("/refresh"), "sent nowhere: {said}");
     running.stop();
+    assert!(stopped().contains("https://one.test:1280"), "{}", stopped());
 }
 
 fn restarted(config: &Config, start: &impl Fn(&Config) -> (Controller, Certificate)) -> Certificate {
