@@ -155,6 +155,7 @@ impl Upkeep {
         let mut round = Every::from_now(self.settings.sweep_interval.duration());
         let mut activity = Every::from_now(self.settings.activity_interval.duration());
         let mut reclaiming = Every::from_now(RECLAIM);
+        let mut in_place = true;
         // A review that failed is made good by one of everything.
         let mut owed = false;
         // What endpoints had reported is lost with a restart, so that sessions which depend on it stand on nothing.
@@ -164,7 +165,7 @@ impl Upkeep {
             let now = !rounds.is_empty();
             if round.is_due(now) {
                 left = true;
-                self.look_around();
+                self.look_around(&mut in_place);
                 let again = owed || self.store.read(posture::depends_on_time).unwrap_or(true);
                 doubts.extend(again.then_some(Doubt::Everything));
             }
@@ -184,11 +185,27 @@ impl Upkeep {
     }
 
     /// What is done in each round.
-    fn look_around(&self) {
+    fn look_around(&self, was_in_place: &mut bool) {
+        self.look_for_file(was_in_place);
         tell("ending idle sessions", self.sweep());
         tell("looking after certificates", self.certificates.look_after(self.clock.now()));
         self.refusals.write(&self.store, self.clock.now(), false);
         tell("trimming the history", self.trim_history());
+    }
+
+    /// Says once that the file has lost its name, and once that it has it again.
+    fn look_for_file(&self, was_in_place: &mut bool) {
+        let is_in_place = self.store.is_in_place();
+        if is_in_place != *was_in_place {
+            *was_in_place = is_in_place;
+            match is_in_place {
+                true => tracing::info!("the data file is in its place again"),
+                false => tracing::error!(
+                    "the data file was moved, replaced or deleted; what is written goes on being written to it, and the next start will not \
+                     find it: make a snapshot, or move it back"
+                ),
+            }
+        }
     }
 
     /// Clears away some of what was ended all at once, or everything. Says whether there may be more.

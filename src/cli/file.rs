@@ -15,7 +15,7 @@ use super::{
 use crate::{
     clock::Clock,
     config::Config,
-    host::{Command, Outcome, copied, described, found},
+    host::{Command, Outcome, copied, described, found, socket},
     maintenance::closed::{self, Failed, Found},
     store::Unreadable,
 };
@@ -136,6 +136,11 @@ impl Restore {
             return judged(watched(|watch| closed::verify(&self.snapshot, passphrase.as_ref(), watch)).map(|seen| told(&seen)));
         }
         let (data, now) = (config.data, Clock::system().now());
+        // Also where its file was taken away from under it: it writes on to that one.
+        let beside = socket::beside(&data);
+        if socket::answers(&beside) {
+            return Err(format!("{} is in use by another process, which answers at {}", data.display(), beside.display()));
+        }
         judged(watched(|watch| closed::restore(&self.snapshot, &data, passphrase.as_ref(), now, watch)).map(|(seen, aside)| {
             let mut lines = match told(&seen) {
                 Outcome::Done(lines) => lines,

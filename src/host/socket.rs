@@ -56,6 +56,11 @@ pub fn beside(data: &Path) -> PathBuf {
     store::beside(real.as_deref().unwrap_or(data), ".sock")
 }
 
+/// Whether a controller that runs listens on a socket.
+pub fn answers(path: &Path) -> bool {
+    connect(path).is_ok()
+}
+
 /// A socket that is listened on; it is gone when this is dropped.
 pub struct Listening {
     path: PathBuf,

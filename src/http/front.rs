@@ -186,7 +186,7 @@ fn plain(request: &HttpRequest, path: &str, services: &Services) -> Option<Resul
     let word = |status, word: &str| Some(Reply::json(status, &serde_json::json!({ "status": word })));
     match path {
         "/health" => word(200, "alive"),
-        "/ready" if services.store.is_alive() => word(200, "ready"),
+        "/ready" if services.store.is_alive() && services.store.is_in_place() => word(200, "ready"),
         "/ready" => word(503, "not ready"),
         _ => docs::file(path).map(Ok),
     }

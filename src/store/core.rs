@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeSet,
+    fs::{self, Metadata},
     panic::{AssertUnwindSafe, catch_unwind},
     path::PathBuf,
     sync::{
@@ -38,6 +39,8 @@ pub struct Core {
     pub medium: Arc<Medium>,
     /// How that is called in errors.
     pub path: PathBuf,
+    /// What was there when it was opened; nothing if it is no file.
+    pub opened: Option<Metadata>,
     /// Bytes of it kept in memory.
     pub cache: usize,
     pub registry: Registry,
@@ -68,6 +71,11 @@ impl Core {
 
     pub fn database(&self) -> Result<Arc<Database>> {
         self.database.load_full().ok_or_else(closed)
+    }
+
+    /// Whether the file still has its name.
+    pub fn is_in_place(&self) -> bool {
+        self.opened.as_ref().is_none_or(|opened| fs::metadata(&self.path).is_ok_and(|there| open::is_one(&there, opened)))
     }
 
     /// Opens the state that was flushed last in place of a database that failed. For reading: what it writes stays in memory.

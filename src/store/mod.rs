@@ -202,6 +202,7 @@ impl Store {
             database: ArcSwapOption::from_pointee(database),
             medium,
             path: path.into(),
+            opened: std::fs::metadata(path).ok(),
             cache: options.cache_bytes,
             registry: Registry::new(kinds),
             names: names(kinds),
@@ -247,6 +248,12 @@ impl Store {
     /// Whether writes are taken.
     pub fn is_alive(&self) -> bool {
         self.0.core.writing.load(Ordering::Acquire)
+    }
+
+    /// Whether the file is still what its name leads to. Of one that was moved away or deleted nothing that is written will be there at the
+    /// next start.
+    pub fn is_in_place(&self) -> bool {
+        self.0.core.is_in_place()
     }
 
     /// Whether it has not been closed.

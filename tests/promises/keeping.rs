@@ -170,6 +170,11 @@ fn a_snapshot_takes_the_place_of_the_file_and_what_was_there_is_kept() {
     kept.ends("snapshot good", 0, "");
     let controller = kept.start();
     kept.ends("restore good", 1, "in use by another process");
+    // It goes on with a file whose name is gone, and what it writes would be missed.
+    fs::rename(kept.path("data"), kept.path("away")).unwrap();
+    kept.ends("restore good", 1, "in use by another process");
+    assert!(!kept.path("data").exists());
+    fs::rename(kept.path("away"), kept.path("data")).unwrap();
     controller.stop();
     let before = kept.bytes("data");
     kept.ends("restore good", 0, "what was there before is");

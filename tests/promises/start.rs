@@ -299,6 +299,27 @@ fn a_file_that_was_open_to_others_is_closed_to_them() {
 }
 
 #[test]
+fn a_file_that_is_taken_away_while_it_is_open_is_missed() {
+    let place = TempDir::new().unwrap();
+    let (data, away) = (place.path().join("data"), place.path().join("away"));
+    fs::write(place.path().join("settings"), "[sessions]\nsweep-interval = '1s'").unwrap();
+    let running = Running::start(place.path(), &["--config", "settings"]);
+    let ready = || get(&running.url, "/ready").0;
+    assert_eq!(ready(), 200);
+    fs::rename(&data, &away).unwrap();
+    assert_eq!(ready(), 503);
+    thread::sleep(Duration::from_secs(3));
+    fs::write(&data, "another").unwrap();
+    assert_eq!(ready(), 503);
+    fs::rename(&away, &data).unwrap();
+    assert_eq!(ready(), 200);
+    thread::sleep(Duration::from_secs(3));
+    let (_, log) = running.stop();
+    let said = ["the data file was moved, replaced or deleted", "the data file is in its place again"];
+    assert_eq!(said.map(|line| log.matches(line).count()), [1, 1], "{log}");
+}
+
+#[test]
 fn wrong_usage_ends_with_status_2_and_help_with_0() {
     let run = |arguments: &[&str]| Command::new(env!("CARGO_BIN_EXE_overkeep")).args(arguments).output().unwrap();
     let help = run(&["run", "--help"]);
