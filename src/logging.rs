@@ -25,7 +25,8 @@ where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
     let filter = EnvFilter::builder().parse(&log.level).map_err(|error| format!("log.level: {error}"))?;
-    let lines = fmt::Subscriber::builder().with_env_filter(filter).with_writer(writer);
+    // A line that cannot be written is lost: saying so would be a line, too, and one that panics when it cannot be written.
+    let lines = fmt::Subscriber::builder().with_env_filter(filter).with_writer(writer).log_internal_errors(false);
     Ok(if as_text(log.format, terminal) {
         Box::new(lines.with_ansi(terminal && colours_are_welcome()).finish())
     } else {

@@ -320,6 +320,22 @@ fn a_file_that_is_taken_away_while_it_is_open_is_missed() {
 }
 
 #[test]
+fn a_log_that_cannot_be_written_stops_nothing() {
+    let place = TempDir::new().unwrap();
+    let mut command = overkeep(place.path(), &[]);
+    command.env("OVERKEEP_LOG_LEVEL", "debug").stderr(fs::OpenOptions::new().write(true).open("/dev/full").unwrap());
+    let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+    assert!(lines.next().is_some_and(|first| first.unwrap().contains("https://")));
+    lines.for_each(|line| {
+        if line.unwrap().starts_with("next:") {
+            signal(process.id());
+        }
+    });
+    assert_eq!(process.wait().unwrap().code(), Some(0));
+}
+
+#[test]
 fn wrong_usage_ends_with_status_2_and_help_with_0() {
     let run = |arguments: &[&str]| Command::new(env!("CARGO_BIN_EXE_overkeep")).args(arguments).output().unwrap();
     let help = run(&["run", "--help"]);
