@@ -152,8 +152,8 @@ pub fn explain(tx: &Read<'_>, question: &Question<'_>) -> Result<Explanation> {
 
 /// The identity or service that a question names.
 fn named<E: Entity>(tx: &Read<'_>, parameter: &str, name: &str) -> Result<Record<E>> {
-    if name.trim().is_empty() {
-        return Err(Error::invalid(parameter, "must not be blank", name));
+    if name.is_empty() {
+        return Err(Error::invalid(parameter, "must not be empty", name));
     }
     let found = tx.find_named::<E>(name)?;
     found.ok_or_else(|| Error::NotFound { kind: E::KIND.name, id: name.into(), field: Some(parameter.into()) })
