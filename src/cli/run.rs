@@ -1,6 +1,6 @@
 //! `overkeep run`: its flags, and how flags, variables and the configuration file become one `Config`.
 //!
-//! Not here: the keys themselves (`config/`) and starting the controller (`controller.rs`).
+//! Not here: the keys themselves (`config/`) and starting the controller (`controller/`).
 //! Start with `Arguments`, then `Sources::config`. Commands that need the data file of a configured controller can fill
 //! a `Sources` too.
 //!

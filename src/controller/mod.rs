@@ -2,13 +2,11 @@
 //!
 //! Start reading at [`start`]. Invariant: a controller that says it runs has its file open, its engine filled and its socket bound.
 
+mod announcement;
+
 use std::{
     fmt,
-    fs::{self, OpenOptions},
-    io::{ErrorKind, IsTerminal, Write},
     net::{SocketAddr, TcpListener},
-    os::unix::fs::OpenOptionsExt,
-    path::{Path, PathBuf},
     sync::{Arc, mpsc},
     thread::JoinHandle,
 };
@@ -379,7 +377,7 @@ fn files(config: &Config) -> Option<Files> {
 /// It does not start.
 pub fn run(config: Config) -> Result<(), NotStarted> {
     let controller = start(&config, Clock::system())?;
-    announce(&config, &controller)?;
+    announcement::announce(&config, &controller)?;
     System::new().block_on(terminated()).map_err(|e| NotStarted(format!("signals: {e}")))?;
     tracing::info!("stopping");
     controller.stop();
@@ -393,53 +391,4 @@ async fn terminated() -> std::io::Result<()> {
         _ = interrupt.recv() => {},
     }
     Ok(())
-}
-
-/// Tells whoever started it where it is, and at the first start how to get in.
-fn announce(config: &Config, controller: &Controller) -> Result<(), NotStarted> {
-    let address = controller.advertised();
-    say(&format!("overkeep listens on {} and is reached at https://{address}", controller.bound()));
-    let Some(password) = controller.generated_password() else { return Ok(()) };
-    say(&format!("administrator: {ADMINISTRATOR}"));
-    hand_over(password, &config.data)
-        .map_err(|reason| NotStarted(format!("the administrator's password {reason}; the next start makes up another")))?;
-    controller.password_was_seen()?;
-    say(&format!(
-        "next: log in with POST https://{address}/edge/management/v1/authenticate?method=password, then create identities, services and policies"
-    ));
-    Ok(())
-}
-
-/// Shows a password on the terminal, or writes it to a file beside the data file where there is none.
-fn hand_over(password: &str, data: &Path) -> Result<(), String> {
-    let (mut out, file) = (std::io::stdout(), password_file(data));
-    if out.is_terminal() {
-        return writeln!(out, "password: {password}  (shown this once)").map_err(|e| format!("cannot be shown: {e}"));
-    }
-    keep(&file, password).map_err(|e| format!("cannot be written to {}: {e}", file.display()))?;
-    say(&format!("password: in {} (delete it once you have it)", file.display()));
-    Ok(())
-}
-
-/// A line for whoever started it. Nobody may be listening, which is no reason to fail.
-fn say(line: &str) {
-    drop(writeln!(std::io::stdout(), "{line}"));
-}
-
-/// Beside the data file, with `.admin-password` behind its name.
-fn password_file(data: &Path) -> PathBuf {
-    store::beside(data, ".admin-password")
-}
-
-/// Writes a secret to a file that only its owner can read, and that lasts. One of that name goes, for others may read it, or it may be a
-/// link to a place where they can.
-fn keep(file: &Path, secret: &str) -> std::io::Result<()> {
-    match fs::remove_file(file) {
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut out = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file)?;
-    writeln!(out, "{secret}")?;
-    out.sync_all()?;
-    store::sync_directory(file)
 }

@@ -1,4 +1,4 @@
-//! What answers are made with. Put together in `controller.rs`.
+//! What answers are made with. Put together in `controller/`.
 
 use std::sync::Arc;
 
