@@ -275,9 +275,11 @@ fn judged(parsed: &X509Certificate<'_>) -> Judged {
     let policies = |extension: &X509Extension<'_>| {
         extension.critical && matches!(extension.parsed_extension(), ParsedExtension::CertificatePolicies(_))
     };
-    match strict {
-        true => Judged::Strictly,
-        false if parsed.extensions().iter().any(policies) => Judged::WithPolicies,
-        false => Judged::Plainly,
+    if strict {
+        Judged::Strictly
+    } else if parsed.extensions().iter().any(policies) {
+        Judged::WithPolicies
+    } else {
+        Judged::Plainly
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! Two ways lead there. webpki judges everything it can. Our own path takes the leaves that webpki refuses for what they are:
 //! version 1 (`openssl x509 -req` makes them), an authority's own certificate used as a client, one with policies that are critical,
-//! and, where the leaf's dates are to be ignored, an expired one. (Asking webpki about the leaf's last second instead would fail whenever the authority
-//! has been renewed since.) The own path understands less than webpki and therefore refuses more: whatever carries name
-//! constraints or an unknown critical extension has to go the other way.
+//! and, where the leaf's dates are to be ignored, an expired one. (Asking webpki about the leaf's last second instead would fail
+//! whenever the authority has been renewed since.) The own path understands less than webpki and therefore refuses more: whatever
+//! carries name constraints or an unknown critical extension has to go the other way.
 
 use super::{Certificate, Error, Result};
 use rustls::pki_types::{CertificateDer, UnixTime};
@@ -83,16 +83,15 @@ impl<'a, A: AsRef<Certificate>> Verification<'a, A> {
         let helpers: Vec<CertificateDer<'_>> = helpers.iter().map(|helper| CertificateDer::from(helper.der().as_ref())).collect();
         let now = UnixTime::since_unix_epoch(Duration::from_secs(u64::try_from(self.now).unwrap_or_default()));
         let leaf = EndEntityCert::try_from(leaf.der()).map_err(|_| Error::Untrusted)?;
+        // webpki looks at an anchor's name and key alone. What its certificate says binds it even so; of several with one name and key
+        // any will do.
         let above = |path: &VerifiedPath<'_>| {
-            let matched = anchors.iter().position(|anchor| anchor == path.anchor());
-            matched.and_then(|at| holders.get(at).copied())
-        };
-        // webpki takes an anchor by its word; what its certificate says binds it even so.
-        let bound = |path: &VerifiedPath<'_>| {
             let below = u32::try_from(path.intermediate_certificates().count()).unwrap_or(u32::MAX);
-            let holds = above(path).is_some_and(|anchor| anchor.as_ref().may_anchor(below) && self.suits(anchor.as_ref()));
-            if holds { Ok(()) } else { Err(webpki::Error::UnknownIssuer) }
+            let holds = |holder: &&A| holder.as_ref().may_anchor(below) && self.suits(holder.as_ref());
+            let same = anchors.iter().zip(&holders).filter(|(anchor, _)| *anchor == path.anchor());
+            same.map(|(_, holder)| *holder).find(holds)
         };
+        let bound = |path: &VerifiedPath<'_>| above(path).map(drop).ok_or(webpki::Error::UnknownIssuer);
         let algorithms = webpki::ALL_VERIFICATION_ALGS;
         let path = leaf.verify_for_usage(algorithms, &anchors, &helpers, now, self.purpose, None, Some(&bound));
         let path = path.map_err(|refused| match refused {

@@ -659,6 +659,11 @@ fn an_anchor_is_bound_by_what_its_own_certificate_says() {
     let (sub, direct) = (below("sub", "root", CA), below("direct", "root", LEAF));
     assert_eq!(judged(&short, &[&below("leaf", "sub", LEAF), &sub]), Err(Error::Untrusted), "no authority may stand below it");
     assert_eq!(judged(&short, &[&direct]), Ok(short.fingerprint()));
+    let reissue = ["req", "-x509", "-new", "-key", "root", "-subj", "/CN=root", "-days", "9", "-addext", "keyUsage=keyCertSign"];
+    let free = Certificate::only(&desk.openssl(&reissue, "")).unwrap();
+    let both = [short.clone(), free.clone()];
+    let case = Case { anchors: &both, known: &[], now: now + 60, purpose: Purpose::Client, leaf_dates: LeafDates::Enforce };
+    assert_eq!(case.judge(&[&below("leaf", "sub", LEAF), &sub]), Ok(free.fingerprint()), "another of its name and key allows it");
 
     let servers = root(&format!("{CA}extendedKeyUsage=serverAuth\n"));
     assert_eq!(judged(&servers, &[&below("direct", "root", LEAF)]), Err(Error::Untrusted), "it vouches for servers alone");
@@ -672,6 +677,8 @@ fn an_anchor_is_bound_by_what_its_own_certificate_says() {
     }
     let unknown = below("leaf", "sub", &format!("{LEAF}1.2.3.4.5=critical,ASN1:NULL\n"));
     assert_eq!(judged(&strict, &[&unknown, &sub]), Err(Error::Untrusted));
+    let explicit = below("leaf", "sub", &format!("{LEAF}policyConstraints=critical,requireExplicitPolicy:0\n"));
+    assert_eq!(judged(&strict, &[&explicit, &sub]), Err(Error::Untrusted));
 }
 
 // -- tokens --------------------------------------------------------------------------------------------------------------
