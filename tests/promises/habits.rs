@@ -1,8 +1,16 @@
 //! What clients are used to and is easily overlooked: blanks, nulls, the order in which things are refused.
 
+use overkeep::{
+    change::KINDS,
+    clock::{Clock, Timestamp},
+    config::Config,
+    controller,
+    entity::{ExternalJwtSigner, Id, Record},
+    store::{Options, Store},
+};
 use serde_json::{Value as Json, json};
 
-use crate::harness::{Authority, Base, Caller, fresh, shared};
+use crate::harness::{Authority, Base, Caller, House, PASSWORD, fresh, shared, trusting};
 
 fn admin() -> &'static Caller {
     &shared().admin
@@ -196,7 +204,7 @@ fn names_of_members_are_known_in_any_case_but_in_a_patch() {
     admin().patch(&path, json!({ "NAME": "another" })).expect(200);
     assert_eq!(member(&path, "name"), name.as_str(), "clients know a patch by its letters");
     shared().give_password(&id, &name);
-    let body = json!({ "USERNAME": name, "Password": crate::harness::PASSWORD, "sdkInfo": { "appID": "a" }, "EnvInfo": { "OS": "b" } });
+    let body = json!({ "USERNAME": name, "Password": PASSWORD, "sdkInfo": { "appID": "a" }, "EnvInfo": { "OS": "b" } });
     shared().nobody().post("/authenticate?method=password", body).expect(200);
     let shown = admin().get(&path).expect(200);
     assert_eq!((&shown.data()["sdkInfo"]["appId"], &shown.data()["envInfo"]["os"]), (&json!("a"), &json!("b")));
@@ -226,13 +234,18 @@ fn the_length_of_a_trace_may_have_a_sign() {
     }
 }
 
-#[test]
-fn certificates_with_keys_that_nobody_here_can_use_are_refused_where_they_are_taken_up() {
+/// A certificate with a key on P-521, PEM.
+fn with_large_key() -> String {
     let place = tempfile::TempDir::new().unwrap();
     let args =
         ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:secp521r1", "-nodes", "-subj", "/CN=large", "-keyout", "key"];
     let made = std::process::Command::new("openssl").args(args).current_dir(place.path()).output().unwrap();
-    let pem = String::from_utf8(made.stdout).unwrap();
+    String::from_utf8(made.stdout).unwrap()
+}
+
+#[test]
+fn certificates_with_keys_that_nobody_here_can_use_are_refused_where_they_are_taken_up() {
+    let pem = with_large_key();
     let body = json!({
         "name": fresh("large"), "certPem": pem, "isAuthEnabled": true, "isAutoCaEnrollmentEnabled": true, "isOttCaEnrollmentEnabled": true,
         "identityRoles": []
@@ -240,4 +253,23 @@ fn certificates_with_keys_that_nobody_here_can_use_are_refused_where_they_are_ta
     admin().post("/cas", body).refused(400, "COULD_NOT_VALIDATE", "certPem");
     let body = json!({ "name": fresh("large"), "certPem": pem, "issuer": fresh("issuer"), "kid": "k", "audience": "a", "enabled": true });
     admin().post("/external-jwt-signers", body).refused(400, "COULD_NOT_VALIDATE", "certPem");
+}
+
+#[test]
+fn a_signer_that_was_taken_up_with_such_a_key_can_be_disabled() {
+    let house = House::start();
+    let password = house.password.clone();
+    let place = house.closed();
+    let data = place.path().join("data");
+    let body = json!({ "name": "large", "certPem": with_large_key(), "issuer": "i", "kid": "k", "audience": "a", "enabled": true });
+    let signer: ExternalJwtSigner = serde_json::from_value(body).unwrap();
+    let store = Store::open(&data, KINDS, Options::default()).unwrap();
+    store.write_blocking(|tx| tx.insert(Record::new(Id::from_text("large"), Timestamp::from_millis(1), signer))).unwrap();
+    store.close();
+
+    let config = Config { data, listen: "127.0.0.1:0".parse().unwrap(), ..Config::default() };
+    let running = controller::start(&config, Clock::system()).unwrap();
+    let admin = trusting(&format!("https://{}", running.bound())).log_in("admin", &password);
+    admin.patch("/external-jwt-signers/large", json!({ "enabled": false })).expect(200);
+    assert_eq!(admin.get("/external-jwt-signers/large").expect(200).data()["enabled"], false);
 }
