@@ -22,7 +22,7 @@ pub trait Action<Args>: Clone + Send + Sync + 'static {
     /// A schema of ours is none, which is a defect.
     fn describe(operation: &mut Operation, schemas: &mut Schemas) -> Result<()>;
 
-    /// Takes the arguments and starts.
+    /// Takes the arguments. Nothing else is done before what it answers is awaited: until then nobody has looked at permission.
     ///
     /// # Errors
     /// The request breaks what the arguments describe.
@@ -46,8 +46,8 @@ macro_rules! action {
             #[allow(non_snake_case, unused_variables)]
             fn start(&self, call: Call, incoming: &mut Incoming<'_>) -> Result<Pending> {
                 $(let $argument = $argument::take(incoming)?;)*
-                let answer = self(call, $($argument),*);
-                Ok(Box::pin(async move { answer.await?.reply() }))
+                let function = self.clone();
+                Ok(Box::pin(async move { function(call, $($argument),*).await?.reply() }))
             }
         }
     };

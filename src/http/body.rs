@@ -63,7 +63,7 @@ impl Incoming<'_> {
         check(&json, shape).map(|()| json)
     }
 
-    /// The checked JSON body of a PATCH, where names are taken by the letter, and only null means the same as absent.
+    /// The checked JSON body of a PATCH of a record, where names are taken by the letter, and only null means the same as absent.
     ///
     /// # Errors
     /// As in [`Incoming::json`].

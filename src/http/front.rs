@@ -1,7 +1,7 @@
 //! The front door: every request comes in here, finds its row, and leaves as an answer.
 //!
 //! actix-web does HTTP and TLS; routing is one radix tree behind its default service, because actix tries its own resources one
-//! after the other. The order of judgement is: how many requests are under way, path, method, session, permission, media types, body.
+//! after the other. The order of judgement is: how many requests are under way, path, method, session, media types, body, permission.
 
 use std::{
     convert::Infallible,
