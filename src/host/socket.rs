@@ -50,9 +50,11 @@ enum Told {
     Refused(String),
 }
 
-/// Where the socket of a data file is. A link to the file is another name for it, and leads to the same place.
+/// Where the socket of a data file is. A link to the file is another name for it, and leads to the same place, even when the file is there no
+/// more.
 pub fn beside(data: &Path) -> PathBuf {
-    let real = if data.is_symlink() { fs::canonicalize(data).ok() } else { None };
+    let led = || fs::read_link(data).ok().map(|target| data.parent().unwrap_or(Path::new("")).join(target));
+    let real = if data.is_symlink() { fs::canonicalize(data).ok().or_else(led) } else { None };
     store::beside(real.as_deref().unwrap_or(data), ".sock")
 }
 

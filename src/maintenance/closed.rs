@@ -26,6 +26,9 @@ pub enum Failed {
     /// The file was read, and is not what was once written.
     #[error("{0}")]
     Damaged(String),
+    /// The same of its pages, so that nothing in it can be relied on.
+    #[error("{0}")]
+    Broken(String),
     #[error("{0}")]
     Other(String),
 }
@@ -33,7 +36,7 @@ pub enum Failed {
 impl From<OpenError> for Failed {
     fn from(error: OpenError) -> Self {
         match error {
-            OpenError::Damaged { .. } => Self::Damaged(error.to_string()),
+            OpenError::Damaged { .. } => Self::Broken(error.to_string()),
             other => Self::Other(other.to_string()),
         }
     }

@@ -183,7 +183,12 @@ fn a_controller_is_asked_by_any_name_of_its_file() {
         // Through a link only what is there is opened.
         controller::start(&config, Clock::system()).unwrap().stop();
         let running = controller::start(&Config { data: runs.clone(), ..config.clone() }, Clock::system()).unwrap();
-        assert!(ask(&socket::beside(asked), &Command::ListAdministrators).unwrap().is_ok());
+        let answers = || ask(&socket::beside(asked), &Command::ListAdministrators).unwrap().is_ok();
+        assert!(answers());
+        let away = directory.path().join("away");
+        std::fs::rename(&config.data, &away).unwrap();
+        assert!(answers(), "also when the file is there no more");
+        std::fs::rename(&away, &config.data).unwrap();
         running.stop();
     }
 }
