@@ -25,6 +25,7 @@ fn main() {
     let config = Config { data, listen: ([127, 0, 0, 1], 0).into(), ..Config::default() };
     let controller = controller::start(&config, Clock::system()).expect("a controller");
     let password = controller.generated_password().expect("a new file has a new password");
+    controller.password_was_seen().expect("a file that can be written");
     let server = format!("https://{}", controller.advertised());
     println!("A controller runs at {server}, on an empty file. It made up a password for its administrator.");
 

@@ -198,12 +198,13 @@ impl Upkeep {
         let is_in_place = self.store.is_in_place();
         if is_in_place != *was_in_place {
             *was_in_place = is_in_place;
-            match is_in_place {
-                true => tracing::info!("the data file is in its place again"),
-                false => tracing::error!(
+            if is_in_place {
+                tracing::info!("the data file is in its place again");
+            } else {
+                tracing::error!(
                     "the data file was moved, replaced or deleted; what is written goes on being written to it, and the next start will not \
                      find it: make a snapshot, or move it back"
-                ),
+                );
             }
         }
     }

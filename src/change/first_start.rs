@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     clock::Timestamp,
-    entity::{Authenticator, Credential, Id, Identity, Record, builtin},
+    entity::{Authenticator, Credential, Facts, Id, Identity, Record, builtin},
     error::{Error, Result},
     pki::{AlternativeNames, Material, Seal},
     store::{Read, Store, Tx},
@@ -50,8 +50,8 @@ pub fn first_start(store: &Store, vault: &Vault, hosts: AlternativeNames, admini
     })
 }
 
-/// Whether a user's password is one that was made up and that nobody has seen. Nobody set another since, for who could have logged in?
-/// Only the owner of the host, and that one is not to be lost.
+/// Whether a user's password is one that was made up and that nobody has seen. One that the owner of the host has set meanwhile has another
+/// hash, and stays.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -67,7 +67,7 @@ pub fn replace_unseen(store: &Store, administrator: Administrator) -> Result<()>
     store.write_blocking(move |tx| {
         let Some(mut record) = unseen(tx, &administrator.username)? else { return Ok(()) };
         administrator.note(tx)?;
-        record.updated_at = crate::entity::Facts::now(tx);
+        record.updated_at = tx.now();
         record.spec.credential = Credential::Updb { username: administrator.username, password: administrator.password };
         tx.put(record)
     })

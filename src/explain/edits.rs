@@ -78,6 +78,7 @@ pub fn not_allowed(identity: &Record<Identity>, policy: &Record<AuthPolicy>, cre
         text: format!("have the auth policy {name} allow {}", allowing.words),
     };
     let mut edits: Vec<Edit> = credentials.iter().flat_map(|means| &means.allowing).map(allowing).collect();
+    // The shorter a change, the less it changes.
     edits.sort_by_cached_key(|edit| {
         let body = edit.body.to_string();
         (body.len(), body)

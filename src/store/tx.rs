@@ -186,8 +186,8 @@ impl Tx<'_> {
 
 /// What every record has must not be empty.
 fn check_every<E: Entity>(record: &Record<E>) -> Result<()> {
-    let blank = |field: &&Field<E>| !matches!((field.value)(record), Value::Text(text) if !text.is_empty());
-    match E::FIELDS.iter().filter(|field| field.index == Index::Every).find(blank) {
+    let empty = |field: &&Field<E>| !matches!((field.value)(record), Value::Text(text) if !text.is_empty());
+    match E::FIELDS.iter().filter(|field| field.index == Index::Every).find(empty) {
         Some(field) => Err(Error::invalid(field.name, "must not be empty", "")),
         None => Ok(()),
     }
