@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use super::posture_demand::Demand;
-use super::{Disk, Entity, Facts, Field, Kind, Record, Roles, VersionRange};
+use super::{Disk, Entity, Facts, Field, Kind, Record, Roles, Stored, VersionRange, kind::unreadable};
 use crate::{
     error::{Error, Result},
     query::{Type, Value},
@@ -50,11 +50,22 @@ impl Entity for PostureCheck {
         Field::inner("roleAttributes", Type::Set, |r| (&r.spec.role_attributes).into()),
     ];
     const DISK: Disk = Disk::Text;
+    const VERSION: u8 = 2;
     type State = ();
     type View = View;
 
     fn tidy(&mut self) {
         self.demand.tidy();
+    }
+
+    /// Of version 1 lists could name something twice. It means from now on what it would mean if it were sent now.
+    fn upgrade(version: u8, old: &mut impl Stored) -> Result<(Self, ())> {
+        if version != 1 {
+            return Err(unreadable(version));
+        }
+        let (mut spec, state) = old.read::<Self, ()>(Self::DISK)?;
+        spec.tidy();
+        Ok((spec, state))
     }
 
     fn check(&self, _: &dyn Facts) -> Result<()> {

@@ -5,8 +5,8 @@ use overkeep::{
     clock::{Clock, Timestamp},
     config::Config,
     controller,
-    entity::{ExternalJwtSigner, Id, Record},
-    store::{Options, Store},
+    entity::{ExternalJwtSigner, Id, PostureCheck, Record},
+    store::{Options, Store, decode, encode},
 };
 use serde_json::{Value as Json, json};
 
@@ -134,6 +134,22 @@ fn what_a_posture_check_lists_is_a_set_and_the_later_counts() {
     let shown = multi["processes"].as_array().unwrap();
     let first = shown.iter().find(|process| process["path"] == "/a").unwrap();
     assert_eq!((shown.len(), &first["hashes"], &first["signerFingerprints"]), (2, &json!(["A", "B"]), &json!(["A", "B"])));
+}
+
+#[test]
+fn a_posture_check_of_before_lists_what_it_would_list_now() {
+    let os = |version: &str| json!({ "type": "Linux", "versions": [version] });
+    let body = json!({ "name": "os", "typeId": "OS", "operatingSystems": [os("1.0.0"), os("2.0.0")] });
+    let check: PostureCheck = serde_json::from_value(body).unwrap();
+    let mut bytes = encode(&Record::new(Id::from_text("os"), Timestamp::from_millis(1), check)).unwrap();
+    bytes[0] = 1;
+    let mut sum = crc32fast::Hasher::new();
+    for part in [&b"os"[..], &bytes[..1], &bytes[5..]] {
+        sum.update(part);
+    }
+    bytes[1..5].copy_from_slice(&sum.finalize().to_le_bytes());
+    let read = decode::<PostureCheck>("os", &bytes).unwrap();
+    assert_eq!(serde_json::to_value(&read.spec).unwrap()["operatingSystems"], json!([os("2.0.0")]));
 }
 
 #[test]
