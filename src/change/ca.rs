@@ -15,7 +15,7 @@ impl Lifecycle for Ca {
         let unreadable = |reason: pki::Error| Error::invalid("certPem", reason.to_string(), "");
         let certificates = record.spec.certificates().map_err(unreadable)?;
         let first = certificates.first().filter(|first| first.is_ca()).ok_or(Error::Refused(Refusal::CertificateIsNotCa))?;
-        certificates.iter().try_for_each(|certificate| certificate.public_key().kind().map(drop)).map_err(unreadable)?;
+        certificates.iter().try_for_each(|certificate| certificate.public_key().usable().map(drop)).map_err(unreadable)?;
         record.state.fingerprint = first.fingerprint();
         record.state.verification_token = Uuid::new_v4().to_string();
         if change.any::<Self>("fingerprint", &record.state.fingerprint)? {

@@ -24,7 +24,7 @@ fn describe(record: &mut Record<ExternalJwtSigner>) -> Result<()> {
     record.state = match &record.spec.cert_pem {
         Some(pem) => {
             let certificate = Certificate::only(pem).map_err(|_| Error::Refused(Refusal::InvalidCertPem))?;
-            certificate.public_key().kind().map_err(|reason| Error::invalid("certPem", reason.to_string(), ""))?;
+            certificate.public_key().usable().map_err(|reason| Error::invalid("certPem", reason.to_string(), ""))?;
             state(&certificate)
         }
         None => State::default(),

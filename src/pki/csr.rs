@@ -1,14 +1,10 @@
 //! Certificate requests (PKCS#10, RFC 2986).
 
 use super::signature::Signed;
-use super::{AlternativeNames, Error, KeyKind, Name, PublicKey, Result, armor};
+use super::{AlternativeNames, Error, Name, PublicKey, Result, armor};
 use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::extensions::ParsedExtension;
 use x509_parser::prelude::FromDer;
-use x509_parser::public_key::PublicKey as Parsed;
-
-/// ring's lower limit, and today's.
-const SHORTEST_RSA_BITS: usize = 2048;
 
 /// A request whose signature has been verified, so that whoever made it holds the private key.
 ///
@@ -36,9 +32,8 @@ impl Csr {
         }
         let asked = &request.certification_request_info;
         let public_key = PublicKey::from_der(asked.subject_pki.raw);
-        if public_key.kind()? == KeyKind::Rsa && rsa_bits(&asked.subject_pki) < SHORTEST_RSA_BITS {
-            return Err(Error::Csr("the RSA key is shorter than 2048 bits"));
-        }
+        public_key.kind()?;
+        public_key.usable().map_err(|_| Error::Csr("the RSA key is shorter than 2048 bits"))?;
         Signed::read(block.contents())?.verify(&public_key)?;
         Ok(Self { subject: Name::from_der(asked.subject.as_raw()), public_key, names: names(&request) })
     }
@@ -64,13 +59,6 @@ impl Csr {
     /// [`Error::BadDer`] if the subject is not readable.
     pub fn with_common_name(self, common_name: &str) -> Result<Self> {
         Ok(Self { subject: self.subject.with_common_name(common_name)?, ..self })
-    }
-}
-
-fn rsa_bits(key: &x509_parser::x509::SubjectPublicKeyInfo<'_>) -> usize {
-    match key.parsed() {
-        Ok(Parsed::RSA(key)) => key.key_size(),
-        _ => 0,
     }
 }
 

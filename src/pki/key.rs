@@ -6,7 +6,12 @@ use rcgen::{KeyPair, PublicKeyData, SignatureAlgorithm, SigningKey};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer, alg_id};
 use std::fmt;
 use std::sync::Arc;
+use x509_parser::prelude::FromDer;
+use x509_parser::public_key::PublicKey as Parsed;
+use x509_parser::x509::SubjectPublicKeyInfo;
 
+/// ring's lower limit, and today's.
+const SHORTEST_RSA_BITS: usize = 2048;
 /// id-ecPublicKey (RFC 5480).
 const EC_PUBLIC_KEY: &[u8] = &[OBJECT_IDENTIFIER, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01];
 
@@ -148,6 +153,17 @@ impl PublicKey {
         ];
         let (algorithm, _) = self.parts()?;
         known.iter().find(|(id, _)| id.as_ref() == algorithm).map(|(_, kind)| *kind).ok_or(Error::Unsupported("kind of key"))
+    }
+
+    /// What kind of key it is, if signatures made with it can be verified here: an RSA key needs 2048 bits.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`], also as in [`PublicKey::kind`], [`Error::BadDer`].
+    pub fn usable(&self) -> Result<KeyKind> {
+        let kind = self.kind()?;
+        let (_, key) = SubjectPublicKeyInfo::from_der(&self.0).map_err(|_| Error::BadDer)?;
+        let is_long = || matches!(key.parsed(), Ok(Parsed::RSA(key)) if key.key_size() >= SHORTEST_RSA_BITS);
+        if kind != KeyKind::Rsa || is_long() { Ok(kind) } else { Err(Error::Unsupported("RSA key of less than 2048 bits")) }
     }
 
     /// Content of the algorithm identifier, and the key proper: the uncompressed point, or a PKCS#1 `RSAPublicKey`.

@@ -250,25 +250,35 @@ fn the_length_of_a_trace_may_have_a_sign() {
     }
 }
 
-/// A certificate with a key on P-521, PEM.
-fn with_large_key() -> String {
+/// An authority's certificate with a key of a kind, PEM.
+fn with_key(kind: &[&str]) -> String {
     let place = tempfile::TempDir::new().unwrap();
-    let args =
-        ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:secp521r1", "-nodes", "-subj", "/CN=large", "-keyout", "key"];
-    let made = std::process::Command::new("openssl").args(args).current_dir(place.path()).output().unwrap();
+    let args = ["req", "-x509", "-nodes", "-subj", "/CN=odd", "-keyout", "key"];
+    let made = std::process::Command::new("openssl").args(args).args(kind).current_dir(place.path()).output().unwrap();
     String::from_utf8(made.stdout).unwrap()
 }
 
+const P521: [&str; 4] = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:secp521r1"];
+
 #[test]
 fn certificates_with_keys_that_nobody_here_can_use_are_refused_where_they_are_taken_up() {
-    let pem = with_large_key();
-    let body = json!({
-        "name": fresh("large"), "certPem": pem, "isAuthEnabled": true, "isAutoCaEnrollmentEnabled": true, "isOttCaEnrollmentEnabled": true,
-        "identityRoles": []
-    });
-    admin().post("/cas", body).refused(400, "COULD_NOT_VALIDATE", "certPem");
-    let body = json!({ "name": fresh("large"), "certPem": pem, "issuer": fresh("issuer"), "kid": "k", "audience": "a", "enabled": true });
-    admin().post("/external-jwt-signers", body).refused(400, "COULD_NOT_VALIDATE", "certPem");
+    let sent = |kind: &[&str]| {
+        let pem = with_key(kind);
+        let authority = json!({
+            "name": fresh("odd"), "certPem": pem, "isAuthEnabled": true, "isAutoCaEnrollmentEnabled": true,
+            "isOttCaEnrollmentEnabled": true, "identityRoles": []
+        });
+        let signer = json!({ "name": fresh("odd"), "certPem": pem, "issuer": fresh("issuer"), "audience": "a", "enabled": true });
+        [admin().post("/cas", authority), admin().post("/external-jwt-signers", signer)]
+    };
+    for kind in [&P521[..], &["-newkey", "rsa:1024"]] {
+        for answer in sent(kind) {
+            answer.refused(400, "COULD_NOT_VALIDATE", "certPem");
+        }
+    }
+    for answer in sent(&["-newkey", "rsa:2048"]) {
+        answer.expect(201);
+    }
 }
 
 #[test]
@@ -277,7 +287,7 @@ fn a_signer_that_was_taken_up_with_such_a_key_can_be_disabled() {
     let password = house.password.clone();
     let place = house.closed();
     let data = place.path().join("data");
-    let body = json!({ "name": "large", "certPem": with_large_key(), "issuer": "i", "kid": "k", "audience": "a", "enabled": true });
+    let body = json!({ "name": "large", "certPem": with_key(&P521), "issuer": "i", "kid": "k", "audience": "a", "enabled": true });
     let signer: ExternalJwtSigner = serde_json::from_value(body).unwrap();
     let store = Store::open(&data, KINDS, Options::default()).unwrap();
     store.write_blocking(|tx| tx.insert(Record::new(Id::from_text("large"), Timestamp::from_millis(1), signer))).unwrap();
