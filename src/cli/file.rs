@@ -178,7 +178,7 @@ pub fn running(config: &Config, command: &Command, closed: impl FnOnce(&Path) ->
 /// A damaged file is a finding, not a failure.
 pub fn judged(acted: Result<Outcome, Failed>) -> Acted {
     match acted {
-        Err(Failed::Damaged(reason) | Failed::Broken(reason)) => Ok(Outcome::Problems(vec![reason])),
+        Err(Failed::Damaged(reason) | Failed::Pages(reason)) => Ok(Outcome::Problems(vec![reason])),
         other => other.map_err(|e| e.to_string()),
     }
 }
@@ -186,7 +186,7 @@ pub fn judged(acted: Result<Outcome, Failed>) -> Acted {
 /// The same of the data file itself: what to do about it is said, too.
 pub fn judged_of(data: &Path, acted: Result<Outcome, Failed>) -> Acted {
     match acted {
-        Err(Failed::Broken(reason)) => Ok(Outcome::Problems(vec![reason, closed::remedy(data)])),
+        Err(Failed::Pages(reason)) => Ok(Outcome::Problems(vec![reason, closed::remedy(data)])),
         other => judged(other),
     }
 }

@@ -199,6 +199,7 @@ impl Roles {
     /// Takes a record out of a policy's role list.
     pub fn forget(&mut self, id: &str) {
         self.entries.retain(|entry| entry.strip_prefix('@') != Some(id));
+        self.given.clear();
     }
 
     /// Rules for one role list of a policy over records of kind `E`; the errors name `field`.

@@ -28,7 +28,7 @@ pub enum Failed {
     Damaged(String),
     /// The same of its pages, so that nothing in it can be relied on.
     #[error("{0}")]
-    Broken(String),
+    Pages(String),
     #[error("{0}")]
     Other(String),
 }
@@ -36,7 +36,7 @@ pub enum Failed {
 impl From<OpenError> for Failed {
     fn from(error: OpenError) -> Self {
         match error {
-            OpenError::Damaged { .. } => Self::Broken(error.to_string()),
+            OpenError::Damaged { .. } => Self::Pages(error.to_string()),
             other => Self::Other(other.to_string()),
         }
     }

@@ -238,7 +238,7 @@ fn a_bit_that_flips_in_a_snapshot_is_found_or_changes_nothing() {
         let file = fs::OpenOptions::new().write(true).open(&bad).unwrap();
         file.write_all_at(&[good[at] ^ (1 << (round % 8))], at as u64).unwrap();
         match closed::restore(&bad, &restored, None, Timestamp::from_millis(0), &Watch::default()) {
-            Err(Failed::Damaged(_) | Failed::Broken(_) | Failed::Other(_)) => found += 1,
+            Err(Failed::Damaged(_) | Failed::Pages(_) | Failed::Other(_)) => found += 1,
             Ok((seen, _)) => {
                 assert!(seen.report.findings.is_empty(), "byte {at}: {seen:?}");
                 harmless += 1;
