@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::{
     error::{Error, Result},
     pki::{self, Derivation, Passphrase, Seal},
-    store::{Format, Read, Store, Tx},
+    store::{Read, Store, Tx},
 };
 
 /// The setting that says how the key comes of the passphrase; there is none where secrets lie as they are.
@@ -102,8 +102,7 @@ impl Vault {
     pub(super) fn establish(&self, tx: &Tx<'_>) -> Result<()> {
         let text = self.0.as_ref().map(|sealing| serde_json::to_vec(&sealing.derivation)).transpose();
         let text = text.map_err(|e| Error::Internal(format!("a passphrase: {e}")))?;
-        tx.set_setting(DERIVATION, text.as_deref())?;
-        tx.set_format(if self.is_sealed() { Format::Sealed } else { Format::First })
+        tx.set_setting(DERIVATION, text.as_deref())
     }
 
     /// Stores a secret.

@@ -147,10 +147,9 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let network = Network;
     let store = Store::open(&config.data, KINDS, options(config, &clock, &network)).map_err(refused)?;
     let vault = vault(config, &store)?;
-    maintenance::before_upgrade(&store, &config.data)?;
-    store.drop_former()?;
+    maintenance::upgrade(&store, &config.data)?;
     let generated = fill(config, &store, &vault, &passwords, bound)?;
-    maintenance::upgraded(&store)?;
+    maintenance::completed(&store)?;
     let certificates = Arc::new(Certificates::open(&store, &vault, config.advertised(bound), files(config))?);
     certificates.renew(clock.now())?;
     certificates.note_advertised()?;
@@ -288,9 +287,15 @@ pub fn host(config: &Config, command: &Command) -> Result<Host, NotStarted> {
     pki::jwt::install();
     let clock = Clock::system();
     let options = options(config, &clock, &Network);
-    let opened = if command.only_looks() { Store::look(&config.data, KINDS, options) } else { Store::open(&config.data, KINDS, options) };
+    let only_looks = command.only_looks();
+    let opened = if only_looks { Store::look(&config.data, KINDS, options) } else { Store::open(&config.data, KINDS, options) };
     let store = opened.map_err(refused)?.by(Author::local());
     let vault = vault(config, &store)?;
+    if only_looks {
+        store.upgrade()?
+    } else {
+        maintenance::upgrade(&store, &config.data)?
+    }
     let passwords = Passwords::new(&config.passwords)?;
     let advertised = certificates::last_advertised(&store)?.unwrap_or_else(|| config.advertised(config.listen));
     let open = |files| Certificates::open(&store, &vault, advertised.clone(), files);

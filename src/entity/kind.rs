@@ -49,9 +49,6 @@ pub trait Entity: Serialize + DeserializeOwned + Clone + Send + Sync + 'static {
     /// Indexed fields and references by whose value very many of its records can end at once (`ending.rs`): what rests on a credential that
     /// goes, say. They count as gone then, and are cleared away while nobody waits.
     const ENDS_BY: &'static [&'static str] = &[];
-    /// Fields and references that an earlier release had in the index and this one has not: their rows may still be in a file. One that
-    /// comes back has to be written for every record.
-    const FORMER: &'static [&'static str] = &[];
     /// What requests call a body of the kind, where an error says that it is missing.
     const BODY: &'static str = Self::KIND.name;
     /// How the spec is stored.

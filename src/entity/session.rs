@@ -73,7 +73,6 @@ impl Entity for Session {
         Reference::to::<Service>("service", |r| vec![r.spec.service_id.as_str()], OnDelete::Cascade),
     ];
     const ENDS_BY: &'static [&'static str] = &["apiSession", "service"];
-    const FORMER: &'static [&'static str] = &["token", "identity"];
     const LINKS: &'static [&'static str] = &["route-path"];
     const LOGGED: Logged = Logged::Nothing;
     type State = ();

@@ -74,7 +74,15 @@ pub struct Found {
 /// # Errors
 /// The file is damaged as a whole, or cannot be looked at; the passphrase is wrong.
 pub fn check(file: &Path, passphrase: Option<&Passphrase>, watch: &Watch) -> Result<Found, Failed> {
-    inspect(&look(file)?, file, passphrase, watch)
+    let damaged = |error: Error| Failed::Damaged(format!("{} is damaged: {error}", file.display()));
+    let store = look(file)?;
+    let manifest = store.manifest(watch).map_err(damaged)?;
+    store.upgrade()?;
+    let vault = Vault::look(&store, passphrase)?;
+    let mut report = soundness::check(&store, vault.as_ref(), watch)?;
+    let is_plain = vault.is_some_and(|vault| !vault.is_sealed());
+    report.notes.extend((is_plain && passphrase.is_some()).then(|| "there is a passphrase, but the keys are not sealed".into()));
+    Ok(Found { manifest, report })
 }
 
 /// Follows the chain of its history.
@@ -104,7 +112,8 @@ pub fn repair(file: &Path, passphrase: Option<&Passphrase>, unreadable: Unreadab
     copy(file, &beside(file, ".before-repair")).map_err(|e| Failed::Other(format!("copying {} first: {e}", file.display())))?;
     drop(held);
     let (store, torn) = Store::open_verified(file, KINDS, Options::default())?;
-    let mended = Vault::look(&store, passphrase).and_then(|vault| soundness::repair(&store, vault.as_ref(), unreadable, watch));
+    let vault = store.upgrade().and_then(|()| Vault::look(&store, passphrase));
+    let mended = vault.and_then(|vault| soundness::repair(&store, vault.as_ref(), unreadable, watch));
     store.close();
     let mut report = mended?;
     let pages = torn.then(|| Finding {
@@ -131,7 +140,11 @@ pub fn compact(file: &Path) -> Result<(u64, u64), Failed> {
 /// # Errors
 /// It is damaged or no snapshot, or cannot be looked at; the passphrase is wrong.
 pub fn verify(snapshot: &Path, passphrase: Option<&Passphrase>, watch: &Watch) -> Result<Found, Failed> {
-    verified(snapshot, passphrase, watch).map(|(_, found)| found)
+    let found = check(snapshot, passphrase, watch)?;
+    if found.manifest.is_none() {
+        return Err(Failed::Other(format!("{} is a data file, not a snapshot: it has no manifest", snapshot.display())));
+    }
+    Ok(found)
 }
 
 /// Puts what a snapshot holds in the place of a data file, once it was found whole and sound; if it is not sound, the report says how and
@@ -168,12 +181,12 @@ fn put(
     now: Timestamp,
     watch: &Watch,
 ) -> Result<(Found, Option<PathBuf>), Failed> {
-    let (store, found) = verified(snapshot, passphrase, watch)?;
+    let found = verify(snapshot, passphrase, watch)?;
     if !found.report.findings.is_empty() {
         return Ok((found, None));
     }
     let aside = held.map(|_| keep(file, now)).transpose()?;
-    let restored = store.restore(file, watch);
+    let restored = look(snapshot).and_then(|store| Ok(store.restore(file, watch)?));
     if let (Err(_), Some(held), Some(aside)) = (&restored, held, &aside) {
         forget(aside, held, file);
     }
@@ -200,6 +213,7 @@ pub fn reseal(file: &Path, passphrase: Option<&Passphrase>, next: Option<&Passph
     let file = &followed(file)?;
     let store = Store::look_alone(file, KINDS, Options::default())?;
     let (from, to) = (Vault::of(&store, passphrase)?, Vault::new(next)?);
+    store.upgrade()?;
     store.write_blocking(move |tx| from.give(tx, &to))?;
     store.snapshot(file, watch)?;
     Ok(())
@@ -216,25 +230,6 @@ fn forget(aside: &Path, held: &File, file: &Path) {
 
 fn look(file: &Path) -> Result<Store, Failed> {
     Ok(Store::look(file, KINDS, Options::default())?)
-}
-
-fn inspect(store: &Store, file: &Path, passphrase: Option<&Passphrase>, watch: &Watch) -> Result<Found, Failed> {
-    let damaged = |error: Error| Failed::Damaged(format!("{} is damaged: {error}", file.display()));
-    let manifest = store.manifest(watch).map_err(damaged)?;
-    let vault = Vault::look(store, passphrase)?;
-    let mut report = soundness::check(store, vault.as_ref(), watch)?;
-    let is_plain = vault.is_some_and(|vault| !vault.is_sealed());
-    report.notes.extend((is_plain && passphrase.is_some()).then(|| "there is a passphrase, but the keys are not sealed".into()));
-    Ok(Found { manifest, report })
-}
-
-fn verified(snapshot: &Path, passphrase: Option<&Passphrase>, watch: &Watch) -> Result<(Store, Found), Failed> {
-    let store = look(snapshot)?;
-    let found = inspect(&store, snapshot, passphrase, watch)?;
-    match found.manifest {
-        Some(_) => Ok((store, found)),
-        None => Err(Failed::Other(format!("{} is a data file, not a snapshot: it has no manifest", snapshot.display()))),
-    }
 }
 
 fn failed(file: &Path, reason: io::Error) -> Failed {

@@ -14,7 +14,7 @@ mod upgrade;
 pub use background::Background;
 pub use schedule::Schedule;
 pub use scrub::Scrub;
-pub use upgrade::{before_upgrade, upgraded};
+pub use upgrade::{completed, upgrade};
 
 use std::{
     path::{Path, PathBuf, absolute},

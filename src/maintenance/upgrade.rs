@@ -1,4 +1,4 @@
-//! The first start of another release: a copy of the file as the one before left it, for the way back.
+//! What another release left: first a copy of the file as it is, for the way back, then it is brought to the format of this one.
 
 use std::path::Path;
 
@@ -7,32 +7,45 @@ use crate::{
     store::{Read, Store, Watch, beside},
 };
 
-/// The setting that names the release which last started on the file.
+/// The setting that names the release which was the last to use the file, once it holds a controller.
 const SETTING: &str = "release";
 const OURS: &str = env!("CARGO_PKG_VERSION");
 
-/// Copies the file to one beside it, if another release was the last to start on it. To be called before anything is written.
+/// Brings the file to this release; if another was the last to use it, after copying it to one beside it. To be called before anything is
+/// looked up or written.
 ///
 /// # Errors
-/// The copy cannot be made; then the file is still as the other release left it.
-pub fn before_upgrade(store: &Store, data: &Path) -> Result<()> {
-    if store.is_new() || is_ours(store)? {
-        return Ok(());
+/// The copy cannot be made, or the file not be written; then it is still as the other release left it.
+pub fn upgrade(store: &Store, data: &Path) -> Result<()> {
+    let last = store.read(|read| read.setting(SETTING))?;
+    if last.is_none_or(|last| last == OURS.as_bytes()) {
+        return store.upgrade();
     }
+    copy(store, data)?;
+    store.upgrade()?;
+    // Before anything else is: nothing but what the other release left may be in that copy.
+    note(store)
+}
+
+fn copy(store: &Store, data: &Path) -> Result<()> {
     let copy = beside(data, &format!(".before-{OURS}"));
     // Of a large file it takes many seconds, in which nobody is answered.
-    tracing::info!(file = %copy.display(), "another release was the last to start on the file; copying it first");
+    tracing::info!(file = %copy.display(), "another release was the last to use the file; copying it first");
     store.snapshot(&copy, &Watch::default())?;
     tracing::info!(file = %copy.display(), "copied");
     Ok(())
 }
 
-/// From now on the file is one of this release. To be called once it holds a controller.
+/// Notes that the file holds a controller, if that is not known yet.
 ///
 /// # Errors
 /// The file cannot be written.
-pub fn upgraded(store: &Store) -> Result<()> {
-    if is_ours(store)? { Ok(()) } else { store.write_blocking(|tx| tx.set_setting(SETTING, Some(OURS.as_bytes()))) }
+pub fn completed(store: &Store) -> Result<()> {
+    if store.read(holds_a_controller)? { Ok(()) } else { note(store) }
+}
+
+fn note(store: &Store) -> Result<()> {
+    store.write_blocking(|tx| tx.set_setting(SETTING, Some(OURS.as_bytes())))
 }
 
 /// Whether a controller has ever been complete in the file.
@@ -41,8 +54,4 @@ pub fn upgraded(store: &Store) -> Result<()> {
 /// The file cannot be read.
 pub fn holds_a_controller(read: &Read<'_>) -> Result<bool> {
     Ok(read.setting(SETTING)?.is_some())
-}
-
-fn is_ours(store: &Store) -> Result<bool> {
-    Ok(store.read(|tx| tx.setting(SETTING))?.as_deref() == Some(OURS.as_bytes()))
 }

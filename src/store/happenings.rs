@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::{
     Read,
-    history::{HEAD, Link, anchor, end, shown},
+    history::{Link, anchor, end, shown, text},
     select::always,
     tables::{ALL, Table},
 };
@@ -63,7 +63,7 @@ impl Read<'_> {
             if is_of(kinds, row) && see(shown(key, row)?)?.is_break() {
                 return Ok(ControlFlow::Break(()));
             }
-            passed = Link::of(key, row).map_or(passed, |(link, _)| link.sequence);
+            passed = Link::of(key, row).map_or(passed, |link| link.sequence);
             Ok(ControlFlow::Continue(()))
         })?;
         Ok(passed)
@@ -122,8 +122,8 @@ fn is_of(kinds: &[&str], row: &[u8]) -> bool {
         #[serde(borrow)]
         kind: Cow<'r, str>,
     }
-    let about = row.get(HEAD..).and_then(|text| serde_json::from_slice::<About<'_>>(text).ok());
-    about.is_none_or(|about| kinds.contains(&about.kind.as_ref()))
+    let Some(text) = text(row) else { return true };
+    serde_json::from_slice::<About<'_>>(&text).ok().is_none_or(|about| kinds.contains(&about.kind.as_ref()))
 }
 
 /// Rows that were found: ascending, each once.

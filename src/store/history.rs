@@ -1,7 +1,8 @@
 //! The history in the file: rows that are only ever added, each chained to the one before, in the transaction of what they tell of.
 //!
-//! Key: the sequence, eight bytes. Row: `[hash 32][total u64, little endian][JSON]`. The hash is SHA-256 over the hash before, the key,
-//! the total and the JSON; the total counts the bytes of all rows there ever were, so that the size of those kept is a subtraction.
+//! Key: the sequence, eight bytes. Row: `[hash 32][total u64, little endian][JSON, packed]` (`packing.rs`). The hash is SHA-256 over the
+//! hash before, the key, the total and the JSON; the total counts the bytes of all rows there ever were, so that the size of those kept is a
+//! subtraction.
 //! Old rows go from the front; of the last one that went, sequence, hash and total stay behind as the anchor that the first row is
 //! chained to. Invariant: sequences have no gaps.
 //!
@@ -9,6 +10,7 @@
 //! found out by comparison with a hash that was noted elsewhere, which is what [`Noted`] is for.
 
 use std::{
+    borrow::Cow,
     fmt,
     ops::{Bound, ControlFlow},
     str::FromStr,
@@ -19,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Read, Store, Tx,
+    packing::{pack, unpack},
     tables::{ALL, Table},
 };
 use crate::{
@@ -29,7 +32,7 @@ use crate::{
 
 const HASH: usize = 32;
 /// Hash and total.
-pub(super) const HEAD: usize = HASH + 8;
+const HEAD: usize = HASH + 8;
 /// The key of the anchor in the table about the file itself.
 pub(super) const ANCHOR: &[u8] = b"history";
 /// Rows dropped in one transaction.
@@ -88,28 +91,31 @@ pub(super) struct Link {
 
 impl Link {
     /// Where a row leaves the chain.
-    pub(super) fn of<'r>(key: &[u8], row: &'r [u8]) -> Option<(Self, &'r [u8])> {
-        let (hash, rest) = row.split_first_chunk::<HASH>()?;
-        let (total, text) = rest.split_first_chunk::<8>()?;
+    pub(super) fn of(key: &[u8], row: &[u8]) -> Option<Self> {
+        let (hash, rest) = row.split_first_chunk()?;
+        let total = rest.first_chunk()?;
         let sequence = u64::from_be_bytes(key.try_into().ok()?);
-        Some((Self { sequence, hash: *hash, total: u64::from_le_bytes(*total) }, text))
+        Some(Self { sequence, hash: *hash, total: u64::from_le_bytes(*total) })
     }
 
-    /// The link of a row with this text.
-    fn next(&self, text: &[u8]) -> Result<Self> {
+    /// The row of this text, and its link.
+    fn next(&self, text: &[u8]) -> Result<(Self, Vec<u8>)> {
         let full = || Error::Storage("the history is damaged: overkeep history verify says where".into());
         let sequence = self.sequence.checked_add(1).ok_or_else(full)?;
-        let total = self.total.wrapping_add((8 + HEAD + text.len()) as u64);
-        Ok(Self { sequence, total, hash: self.sum(sequence, total, text) })
+        let packed = pack(text)?;
+        let total = self.total.wrapping_add((8 + HEAD + packed.len()) as u64);
+        let hash = self.sum(sequence, total, text);
+        let row = [hash.as_slice(), &total.to_le_bytes(), &packed].concat();
+        Ok((Self { sequence, hash, total }, row))
     }
 
     /// What is wrong with the row behind this one.
-    fn fault(&self, next: &Self, text: &[u8]) -> Option<String> {
+    fn fault(&self, next: &Self, row: &[u8]) -> Option<String> {
         let sequence = next.sequence;
         if self.sequence.checked_add(1) != Some(sequence) {
             return Some(format!("row {sequence} of the history comes right after row {}", self.sequence));
         }
-        let fits = self.sum(sequence, next.total, text) == next.hash;
+        let fits = text(row).is_some_and(|text| self.sum(sequence, next.total, &text) == next.hash);
         (!fits).then(|| format!("row {sequence} of the history is not what was written"))
     }
 
@@ -135,8 +141,13 @@ impl Link {
     /// What [`Link::to_bytes`] made.
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (head, key) = bytes.split_at_checked(HEAD)?;
-        Self::of(key, head).map(|(link, _)| link)
+        Self::of(key, head)
     }
+}
+
+/// The JSON of a row; nothing if it is damaged.
+pub(super) fn text(row: &[u8]) -> Option<Cow<'_, [u8]>> {
+    unpack(row.get(HEAD..)?)
 }
 
 fn hexadecimal(bytes: &[u8]) -> String {
@@ -153,7 +164,7 @@ pub(super) fn anchor(read: &Read<'_>) -> Result<Link> {
 pub(super) fn end(read: &Read<'_>) -> Result<Link> {
     let mut last = None;
     let any = read.rows.last(Table::History, &mut |key, row| {
-        last = Link::of(key, row).map(|(link, _)| link);
+        last = Link::of(key, row);
         Ok(())
     })?;
     if any { last.ok_or_else(|| Error::Storage("the end of the history is damaged".into())) } else { anchor(read) }
@@ -177,8 +188,8 @@ pub(super) fn drop_unreadable_end(tx: &Tx<'_>) -> Result<()> {
 /// A row for the eyes of others.
 pub(super) fn shown(key: &[u8], row: &[u8]) -> Result<Happening> {
     let damaged = || Error::Damaged { kind: "history", id: hexadecimal(key), reason: "the row cannot be read".into() };
-    let (link, text) = Link::of(key, row).ok_or_else(damaged)?;
-    let happening: Happening = serde_json::from_slice(text).map_err(|_| damaged())?;
+    let (link, text) = Link::of(key, row).zip(text(row)).ok_or_else(damaged)?;
+    let happening: Happening = serde_json::from_slice(&text).map_err(|_| damaged())?;
     Ok(Happening { hash: hexadecimal(&link.hash), ..happening })
 }
 
@@ -213,8 +224,7 @@ impl Tx<'_> {
         let sequence = end.sequence.wrapping_add(1);
         let happening = Happening::new(sequence, crate::entity::Facts::now(self), author, deed, change(sequence));
         let text = serde_json::to_vec(&happening).map_err(|e| Error::Internal(format!("a row of the history: {e}")))?;
-        let link = end.next(&text)?;
-        let row = [link.hash.as_slice(), &link.total.to_le_bytes(), &text].concat();
+        let (link, row) = end.next(&text)?;
         self.rows.insert(Table::History, &link.sequence.to_be_bytes(), &row)
     }
 
@@ -228,7 +238,7 @@ impl Tx<'_> {
         let mut old = Vec::new();
         self.scan(Table::History, ALL, &mut |key, row| {
             let goes = old.len() < BATCH && is_old(row, keep, end.total.wrapping_sub(anchor.total));
-            let Some((link, _)) = Link::of(key, row).filter(|_| goes) else { return Ok(ControlFlow::Break(())) };
+            let Some(link) = Link::of(key, row).filter(|_| goes) else { return Ok(ControlFlow::Break(())) };
             anchor = link;
             old.push(key.to_vec());
             Ok(ControlFlow::Continue(()))
@@ -258,7 +268,7 @@ fn is_old(row: &[u8], keep: Keep, bytes: u64) -> bool {
     struct When {
         at: Timestamp,
     }
-    let when = || serde_json::from_slice::<When>(row.get(HEAD..)?).ok();
+    let when = || serde_json::from_slice::<When>(&text(row)?).ok();
     bytes > keep.bytes || when().is_some_and(|when| when.at < keep.since)
 }
 
@@ -266,7 +276,7 @@ impl Read<'_> {
     /// Follows the chain from its anchor, or from the row of a key, to its end. Shows the key of each row, what does not fit, and its link.
     pub(super) fn follow_history(&self, behind: Option<&[u8]>, see: Follow<'_>) -> Result<()> {
         let known = match behind {
-            Some(key) => self.bytes(Table::History, key)?.and_then(|row| Link::of(key, &row).map(|(link, _)| link)),
+            Some(key) => self.bytes(Table::History, key)?.and_then(|row| Link::of(key, &row)),
             None => None,
         };
         let (mut before, from) = match (known, behind) {
@@ -276,11 +286,11 @@ impl Read<'_> {
             (None, None) => (anchor(self)?, Bound::Unbounded),
         };
         self.scan(Table::History, (from.as_ref().map(|key| key.as_slice()), Bound::Unbounded), &mut |key, row| {
-            let Some((link, text)) = Link::of(key, row) else {
+            let Some(link) = Link::of(key, row) else {
                 let fault = format!("the history has a row behind {} that cannot be read", before.sequence);
                 return see(key, Some(fault), before);
             };
-            let fault = before.fault(&link, text);
+            let fault = before.fault(&link, row);
             before = link;
             see(key, fault, link)
         })

@@ -1,8 +1,10 @@
 //! The index entries of a record, as a pure function of it, and how they lie in the one index table.
 //!
-//! Key: kind, field, value, id. Kind and field are ours and carry their length in front. The value comes from outside: a zero byte
-//! in it is doubled up as `00 FF`, and `00 00` ends it, so that no value can run into the id, and keys sort by value, then id. Of a
-//! value longer than [`LONGEST`] the key holds the first bytes, `00 01` and a SHA-256 of the whole, and the row holds the whole.
+//! Key: code, value, id. The code tells kind and field, in four bytes ([`code`]). The value comes from outside: a zero byte in it is
+//! doubled up as `00 FF`, and `00 00` ends it, so that no value can run into the id, and keys sort by value, then id. Of a value longer
+//! than [`LONGEST`] the key holds the first bytes, `00 01` and a SHA-256 of the whole, and the row holds the whole.
+//!
+//! Whoever changes which fields are in the index takes the next format of the file (`upgrade.rs`): one of before has other rows.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -13,6 +15,9 @@ use crate::{
     query::Value,
 };
 
+/// What the keys of a field begin with.
+pub type Code = [u8; CODE];
+const CODE: usize = 4;
 /// Values up to this many bytes stand in the key as they are.
 const LONGEST: usize = 200;
 const ZERO: [u8; 2] = [0, 0xFF];
@@ -25,7 +30,7 @@ const HASH: usize = 32;
 pub struct IndexEntry {
     pub field: &'static str,
     pub key: Vec<u8>,
-    /// This much of the key is kind, field and value; the id follows.
+    /// This much of the key is code and value; the id follows.
     pub prefix: usize,
     /// The whole value, if the key does not hold it.
     pub row: Vec<u8>,
@@ -75,20 +80,15 @@ pub fn bytes<'v>(value: &'v Value<'_>) -> Option<Cow<'v, [u8]>> {
     }
 }
 
-/// What the keys of a kind's field begin with.
-pub fn field(kind: Kind, field: &str) -> Vec<u8> {
-    let mut key = Vec::with_capacity(96);
-    for name in [kind.name, field] {
-        // Names are ours and short; a longer one would only be cut in its length byte, the same way everywhere.
-        key.push(name.len().to_le_bytes()[0]);
-        key.extend_from_slice(name.as_bytes());
-    }
-    key
+/// The code of a kind's field: CRC-32 of both names. They are ours; that no two share one is tested.
+pub fn code(kind: Kind, field: &str) -> Code {
+    crc32fast::hash(format!("{}.{field}", kind.name).as_bytes()).to_be_bytes()
 }
 
 /// What the keys of a field's value begin with; the id follows.
 pub fn prefix(kind: Kind, name: &str, value: &[u8]) -> Vec<u8> {
-    let mut key = field(kind, name);
+    let mut key = Vec::with_capacity(64);
+    key.extend(code(kind, name));
     for byte in value.iter().take(LONGEST) {
         if *byte == 0 { key.extend(ZERO) } else { key.push(*byte) }
     }
@@ -101,19 +101,10 @@ pub fn prefix(kind: Kind, name: &str, value: &[u8]) -> Vec<u8> {
     key
 }
 
-/// Whose a row is: the names of kind and field, and the id of the record. Nothing if it is no row of ours.
-pub fn parts<'k>(key: &'k [u8], row: &[u8]) -> Option<(&'k str, &'k str, &'k str)> {
-    let (kind, rest) = named(key)?;
-    let (field, rest) = named(rest)?;
-    let (_, prefix) = value(key.len() - rest.len(), key, row)?;
-    Some((kind, field, std::str::from_utf8(key.get(prefix..)?).ok()?))
-}
-
-/// Takes a name with its length in front off a key.
-fn named(key: &[u8]) -> Option<(&str, &[u8])> {
-    let (length, rest) = key.split_first()?;
-    let (name, rest) = rest.split_at_checked(usize::from(*length))?;
-    Some((std::str::from_utf8(name).ok()?, rest))
+/// Whose a row is: the code of its field, and the id of the record. Nothing if it is no row of ours.
+pub fn parts<'k>(key: &'k [u8], row: &[u8]) -> Option<(Code, &'k str)> {
+    let (_, prefix) = value(key, row)?;
+    Some((*key.first_chunk()?, std::str::from_utf8(key.get(prefix..)?).ok()?))
 }
 
 /// The key after all those that begin with a prefix.
@@ -128,10 +119,9 @@ pub fn after(prefix: &[u8]) -> Vec<u8> {
     key
 }
 
-/// Takes a row apart: the value, and how long its prefix is. `field` is the length of what [`field`] made.
-/// Nothing if it is no row of ours.
-pub fn value<'r>(field: usize, key: &'r [u8], row: &'r [u8]) -> Option<(Cow<'r, [u8]>, usize)> {
-    let coded = key.get(field..)?;
+/// Takes a row apart: the value, and how long its prefix is. Nothing if it is no row of ours.
+pub fn value<'r>(key: &'r [u8], row: &'r [u8]) -> Option<(Cow<'r, [u8]>, usize)> {
+    let coded = key.get(CODE..)?;
     let mut text = Cow::Borrowed(&[][..]);
     let mut at = 0;
     loop {
@@ -146,8 +136,8 @@ pub fn value<'r>(field: usize, key: &'r [u8], row: &'r [u8]) -> Option<(Cow<'r, 
         at = zero + 2;
         match [0, *coded.get(zero + 1)?] {
             ZERO => text.to_mut().push(0),
-            END => return Some((text, field + at)),
-            CUT => return Some((Cow::Borrowed(row), field + at + HASH)),
+            END => return Some((text, CODE + at)),
+            CUT => return Some((Cow::Borrowed(row), CODE + at + HASH)),
             _ => return None,
         }
     }

@@ -9,8 +9,8 @@
 //! A disk that fails is not the end: nothing is written until it works again, and what was on disk is read meanwhile (`medium.rs`,
 //! `recovery.rs`).
 //!
-//! What ends in very large numbers is over at once and deleted some at a time (`ending.rs`). What the index has of fields that it once was
-//! made of and is no more is nobody's fault, and goes (`former.rs`).
+//! What ends in very large numbers is over at once and deleted some at a time (`ending.rs`). A file of an earlier format becomes one of ours
+//! before anything else is done with it (`upgrade.rs`).
 //!
 //! Invariant: who is told that a write is done finds it on disk after any crash, and every listener knew of it before. What is not
 //! on disk yet, no reader sees.
@@ -22,7 +22,6 @@ mod core;
 mod delete;
 mod ending;
 mod event;
-mod former;
 mod happenings;
 mod history;
 mod index;
@@ -31,6 +30,7 @@ mod kept;
 mod manifest;
 mod medium;
 mod open;
+mod packing;
 mod read;
 mod recovery;
 mod registry;
@@ -40,6 +40,7 @@ mod sums;
 mod tables;
 mod turn;
 mod tx;
+mod upgrade;
 mod walk;
 mod watch;
 mod writer;
@@ -62,11 +63,11 @@ use tokio::sync::oneshot;
 pub use codec::{decode, encode};
 pub use event::{Ending, Event, Listener, Side};
 pub use history::{Keep, Noted, Verified};
-pub use index::{IndexEntry, entries};
+pub use index::{Code, IndexEntry, code as index_code, entries};
 pub use integrity::{Finding, Place, Report, Unreadable};
 pub use kept::{Kept, Mark, Moment, Noting};
 pub use manifest::Manifest;
-pub use open::{Format, OpenError, beside, hold, is_one, reserve, sync_directory, unnamed};
+pub use open::{NEWEST, OpenError, beside, hold, is_one, reserve, sync_directory, unnamed};
 pub use read::Read;
 pub use registry::{Edge, Entry, Rule, Target};
 pub use select::{Page, Plan, Scope, is_brief};

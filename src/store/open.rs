@@ -19,24 +19,9 @@ use super::{
     medium::{Grip, Medium},
 };
 
-/// What a release must know to open a file; a file has the oldest that says what is in it. Records carry versions of their own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
-    /// The layout of tables and keys.
-    First = 1,
-    /// The same, with settings that are sealed: a release that knows nothing of that would take it for damage.
-    Sealed = 2,
-}
-
-impl Format {
-    /// As it stands in the file.
-    pub fn bytes(self) -> [u8; 4] {
-        (self as u32).to_le_bytes()
-    }
-}
-
-/// A file may have any format up to this.
-const NEWEST: u32 = Format::Sealed as u32;
+/// The format of the files that this release writes: how tables and keys are laid out, and so what a release must know to open one. Files of
+/// an earlier format are brought to it (`upgrade.rs`). Records carry versions of their own.
+pub const NEWEST: u32 = 3;
 /// About the file itself.
 pub const META: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("meta");
 /// The row that holds its format.
@@ -279,7 +264,7 @@ fn prepared((medium, database): Opened, path: &Path, tables: &[String]) -> Resul
             transaction.open_table(TableDefinition::<&[u8], &[u8]>::new(table))?;
         }
         if present.is_empty() {
-            transaction.open_table(META)?.insert(FORMAT, Format::First.bytes().as_slice())?;
+            transaction.open_table(META)?.insert(FORMAT, NEWEST.to_le_bytes().as_slice())?;
         }
         Ok(transaction.commit()?)
     };

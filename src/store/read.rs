@@ -129,14 +129,14 @@ impl Read<'_> {
     /// # Errors
     /// The file cannot be read.
     pub fn values<E: Entity>(&self, field: &'static str) -> Result<Vec<String>> {
-        let start = index::field(E::KIND, field);
+        let start = index::code(E::KIND, field);
         let end = index::after(&start);
         let mut values = Vec::new();
-        let mut from = start.clone();
+        let mut from = start.to_vec();
         loop {
             let mut next = None;
             self.scan(Table::Index, (Bound::Included(&from), Bound::Excluded(&end)), &mut |key, row| {
-                let (value, prefix) = index::value(start.len(), key, row).ok_or_else(|| torn(field))?;
+                let (value, prefix) = index::value(key, row).ok_or_else(|| torn(field))?;
                 values.push(text(&value)?.to_owned());
                 next = key.get(..prefix).map(index::after);
                 Ok(ControlFlow::Break(()))
@@ -154,14 +154,14 @@ impl Read<'_> {
     /// # Errors
     /// The file cannot be read.
     pub fn ids_below<E: Entity>(&self, field: &'static str, bound: &Value<'_>, limit: usize) -> Result<Vec<Id<E>>> {
-        let start = index::field(E::KIND, field);
+        let start = index::code(E::KIND, field);
         let Some(end) = index::bytes(bound).map(|value| index::prefix(E::KIND, field, &value)) else { return Ok(Vec::new()) };
         let mut ids = Vec::new();
         self.scan(Table::Index, (Bound::Included(&start), Bound::Excluded(&end)), &mut |key, row| {
             if ids.len() == limit {
                 return Ok(ControlFlow::Break(()));
             }
-            let (_, prefix) = index::value(start.len(), key, row).ok_or_else(|| torn(field))?;
+            let (_, prefix) = index::value(key, row).ok_or_else(|| torn(field))?;
             ids.push(Id::from_text(text(key.get(prefix..).unwrap_or_default())?));
             Ok(ControlFlow::Continue(()))
         })?;

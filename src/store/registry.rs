@@ -1,8 +1,10 @@
 //! The kinds, as function pointers: how the store treats all of them alike without naming one.
 
+use std::collections::BTreeMap;
+
 use super::{
     Tx, codec,
-    index::{self, IndexEntry},
+    index::{self, Code, IndexEntry},
 };
 use crate::{
     entity::{AnyRecord, Entity, Era, Facts, FactsExt, Id, Index, Kind, OnDelete, Reference},
@@ -16,14 +18,14 @@ pub struct Entry {
     pub edges: fn() -> Vec<Edge>,
     /// By which of its fields and references very many records end at once.
     pub ends_by: &'static [&'static str],
-    /// Which of them only an earlier release had in the index.
-    former: &'static [&'static str],
     /// The era of a stored record.
     pub(super) era: fn(&str, &[u8]) -> Result<Era>,
     /// Reads a stored record: id and bytes to a `Record<E>`.
     pub decode: fn(&str, &[u8]) -> Result<AnyRecord>,
     /// Takes a stored record apart.
     pub parts: fn(&str, &[u8]) -> Result<Parts>,
+    /// The fields and references that the index has it by, some twice.
+    pub indexed: fn() -> Vec<&'static str>,
     /// Whether no two records may have the same value in a field.
     pub(super) is_unique: fn(&str) -> bool,
     /// Deletes one record and nothing else.
@@ -74,7 +76,7 @@ impl Entry {
             kind: E::KIND,
             edges: edges::<E>,
             ends_by: E::ENDS_BY,
-            former: E::FORMER,
+            indexed: indexed::<E>,
             era: |id, bytes| Ok(E::era(&codec::decode::<E>(id, bytes)?)),
             decode: |id, bytes| Ok(Box::new(codec::decode::<E>(id, bytes)?)),
             parts: parts::<E>,
@@ -83,6 +85,11 @@ impl Entry {
             clear: clear::<E>,
         }
     }
+}
+
+fn indexed<E: Entity>() -> Vec<&'static str> {
+    let fields = E::FIELDS.iter().filter(|field| field.index != Index::None).map(|field| field.name);
+    fields.chain(E::REFERENCES.iter().map(|reference| reference.field)).collect()
 }
 
 fn edges<E: Entity>() -> Vec<Edge> {
@@ -119,19 +126,28 @@ fn clear<E: Entity>(tx: &Tx<'_>, id: &str, kind: Kind, target: &str) -> Result<(
 pub(super) struct Registry {
     entries: &'static [Entry],
     edges: Vec<(usize, Edge)>,
-    former: Vec<Vec<u8>>,
+    /// What the index is made of: the place of the kind and the name of the field, by code.
+    fields: BTreeMap<Code, (usize, &'static str)>,
 }
 
 impl Registry {
     pub(super) fn new(entries: &'static [Entry]) -> Self {
         let edges = entries.iter().enumerate().flat_map(|(at, entry)| (entry.edges)().into_iter().map(move |edge| (at, edge)));
-        let former = entries.iter().flat_map(|entry| entry.former.iter().map(|field| index::field(entry.kind, field)));
-        Self { entries, edges: edges.collect(), former: former.collect() }
+        let fields = entries
+            .iter()
+            .enumerate()
+            .flat_map(|(at, entry)| (entry.indexed)().into_iter().map(move |field| (index::code(entry.kind, field), (at, field))));
+        Self { entries, edges: edges.collect(), fields: fields.collect() }
     }
 
-    /// What the keys of the index begin with that only an earlier release had, by field.
-    pub(super) fn former(&self) -> &[Vec<u8>] {
-        &self.former
+    /// The place of the kind, and the name of the field, that have a code.
+    pub(super) fn field(&self, code: Code) -> Option<(usize, &'static str)> {
+        self.fields.get(&code).copied()
+    }
+
+    /// All codes, ascending, with kind and field.
+    pub(super) fn fields(&self) -> impl Iterator<Item = (Code, Kind, &'static str)> + '_ {
+        self.fields.iter().filter_map(|(code, (place, field))| Some((*code, self.entries.get(*place)?.kind, *field)))
     }
 
     /// The list.

@@ -8,9 +8,8 @@ use std::{
 };
 
 use super::{
-    Event, Format, Read, codec, delete,
+    Event, Read, codec, delete,
     index::{self, IndexEntry},
-    open::FORMAT,
     tables::{RowsMut, Table},
 };
 use crate::{
@@ -91,14 +90,6 @@ impl Tx<'_> {
         }
     }
 
-    /// Says what a release must know from now on to open the file, or a copy of it.
-    ///
-    /// # Errors
-    /// The file cannot be written.
-    pub fn set_format(&self, format: Format) -> Result<()> {
-        self.rows.insert(Table::Meta, FORMAT, &format.bytes())
-    }
-
     /// Deletes one record, whoever refers to it.
     pub(super) fn remove<E: Entity>(&self, id: &Id<E>) -> Result<()> {
         // Also one that was ended.
@@ -156,8 +147,7 @@ impl Tx<'_> {
         if !entry.unique {
             return Ok(());
         }
-        let field = index::field(E::KIND, entry.field).len();
-        let value = index::value(field, &entry.key, &entry.row).map(|(value, _)| value).unwrap_or_default();
+        let value = index::value(&entry.key, &entry.row).map(|(value, _)| value).unwrap_or_default();
         let mut taken = false;
         self.visit_ids(E::KIND, entry.field, &value, &mut |_| {
             taken = true;

@@ -51,7 +51,7 @@ impl Read<'_> {
     /// # Errors
     /// A record is damaged, or the file cannot be read.
     pub(super) fn walk<E: Entity>(&self, walk: &Walk, query: &Query, window: Window) -> Result<Option<Page<E>>> {
-        let start = index::field(E::KIND, walk.field);
+        let start = index::code(E::KIND, walk.field);
         let end = index::after(&start);
         let (everything, ordered) = (always(&query.predicate), walk.order != Order::ById);
         if !everything {
@@ -60,7 +60,7 @@ impl Read<'_> {
         let mut found = Found::new(window, ordered);
         let mut known = true;
         let visit = &mut |key: &[u8], row: &[u8]| {
-            let (value, prefix) = index::value(start.len(), key, row).ok_or_else(|| torn(walk.field))?;
+            let (value, prefix) = index::value(key, row).ok_or_else(|| torn(walk.field))?;
             known = !ordered || row.is_empty();
             let seen = Pair { value: text(&value)?, id: text(key.get(prefix..).unwrap_or_default())? };
             if everything || query.predicate.matches(&seen) {

@@ -20,7 +20,7 @@ use overkeep::{
     },
     maintenance::{Maintenance, Scrub, Work},
     pki::{AlternativeNames, Certificate, Material},
-    store::{Entry, Options, Report, Rule, Store, Tx, Unreadable, Watch, decode, encode},
+    store::{Entry, Options, Report, Rule, Store, Tx, Unreadable, Watch, decode, encode, index_code},
 };
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
@@ -316,8 +316,7 @@ fn of_every_kind_a_row_that_the_index_should_not_have_goes() {
             let (kind, field) = (entry.kind.name, own.field);
             set(tx, INDEX, &[&own.key[..own.prefix], b"ghost"].concat(), b"");
             expected.insert(format!("the index of {field} has the {kind} ghost, which is not there"));
-            let names = [kind, field].map(|name| [&[u8::try_from(name.len()).unwrap()], name.as_bytes()].concat()).concat();
-            set(tx, INDEX, &[&names, b"a value of nobody\0\0".as_slice(), id.as_bytes()].concat(), b"");
+            set(tx, INDEX, &[&index_code(entry.kind, field), b"a value of nobody\0\0".as_slice(), id.as_bytes()].concat(), b"");
             expected.insert(format!("the index of {field} has a value that the {kind} {id} has not"));
         }
     });

@@ -3,6 +3,7 @@
 
 use std::{path::Path, time::Duration};
 
+use lz4_flex::block::decompress_with_dict;
 use overkeep::{
     cli::{self, Failure},
     clock::{Clock, Timestamp},
@@ -12,12 +13,13 @@ use overkeep::{
     query::{Query, Window},
     store::{Keep, Noted, Options, Store, Watch},
 };
-use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
+use redb::{Database, ReadableTable, TableDefinition};
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;
 
 use crate::{
     harness::{Caller, House, PASSWORD},
+    integrity,
     store::{KINDS, Task, task},
 };
 
@@ -28,11 +30,16 @@ fn rows(store: &Store) -> Vec<Happening> {
     store.read(|tx| tx.history_after(0, usize::MAX)).unwrap()
 }
 
-/// Every byte of the history of a closed file, as text.
+/// The texts of the history of a closed file, read by what is said of how they lie there: behind hash and total, packed.
 fn written(file: &Path) -> Vec<String> {
-    let database = Database::open(file).unwrap();
-    let table = database.begin_read().unwrap().open_table(HISTORY).unwrap();
-    table.iter().unwrap().map(|row| String::from_utf8_lossy(row.unwrap().1.value()).into_owned()).collect()
+    let unpacked = |row: &Vec<u8>| {
+        let (head, block) = row[32 + 8..].split_at(5);
+        assert_eq!(head[0], 1);
+        let length = u32::from_le_bytes(head[1..].try_into().unwrap());
+        let text = decompress_with_dict(block, length as usize, include_bytes!("../../src/store/words.txt")).unwrap();
+        String::from_utf8(text).unwrap()
+    };
+    integrity::rows(file)["history"].values().map(unpacked).collect()
 }
 
 /// A closed file with five rows.
@@ -180,6 +187,35 @@ fn a_history_that_was_written_anew_is_found_out_by_a_hash_noted_elsewhere() {
 }
 
 #[test]
+fn a_row_of_which_any_byte_is_another_shows() {
+    let (directory, _) = five();
+    let path = directory.path().join("data");
+    let sound = integrity::rows(&path)["history"][&key(3)].clone();
+    let put = |row: &[u8]| {
+        let database = Database::open(&path).unwrap();
+        let transaction = database.begin_write().unwrap();
+        transaction.open_table(HISTORY).unwrap().insert(key(3).as_slice(), row).unwrap();
+        transaction.commit().unwrap();
+    };
+    let faults = || open(&directory).verify_history(None).unwrap().faults;
+    // The mark and the length of the text, and some of the rest: bytes that stand for a length of 4 GiB cost no memory.
+    for at in (0..50).chain((50..sound.len()).step_by(7)) {
+        let mut row = sound.clone();
+        row[at] ^= 0xFF;
+        put(&row);
+        let found = faults();
+        assert!(
+            !found.is_empty() && found.iter().all(|fault| fault.contains("of the history is not what was written")),
+            "byte {at}: {found:?}"
+        );
+        let others = rows(&open(&directory)).iter().filter(|row| row.sequence != 3).count();
+        assert_eq!(others, 4, "byte {at}");
+    }
+    put(&sound);
+    assert_eq!(faults(), [""; 0]);
+}
+
+#[test]
 fn the_command_says_with_its_status_whether_somebody_tampered() {
     let house = House::start();
     let directory = house.closed();
@@ -258,10 +294,12 @@ fn old_rows_go_by_age_and_by_size_and_the_chain_still_holds() {
     assert_eq!(anchored, [""; 0], "the chain alone does not tell that the end is missing");
 }
 
-/// What the rows take, as the history counts it: key, hash, count and text.
+/// What the rows take, as the history counts it: keys and rows.
 fn store_bytes(store: &Store) -> usize {
-    let text = |row: Happening| serde_json::to_vec(&Happening { hash: String::new(), ..row }).unwrap().len();
-    rows(store).into_iter().map(|row| 8 + 40 + text(row)).sum()
+    let directory = TempDir::new().unwrap();
+    let copy = directory.path().join("copy");
+    store.snapshot(&copy, &Watch::default()).unwrap();
+    integrity::rows(&copy)["history"].iter().map(|(key, row)| key.len() + row.len()).sum()
 }
 
 #[test]

@@ -18,7 +18,7 @@ use overkeep::{
     error::{Error, Refusal, Result},
     maintenance::{Maintenance, Work},
     query::Type,
-    store::{Entry, Options, Report, Store, Unreadable, Watch, encode},
+    store::{Code, Entry, Options, Report, Store, Unreadable, Watch, encode, index_code},
 };
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, TableHandle};
 use serde::{Deserialize, Serialize};
@@ -57,7 +57,6 @@ impl Entity for Ship {
     const KIND: Kind = Kind { name: "ship", path: "ships" };
     const FIELDS: &'static [Field<Self>] =
         &[Field::unique("name", Type::Text, |r| (&r.spec.name).into()), Field::indexed("flag", Type::Text, |r| (&r.spec.flag).into())];
-    const FORMER: &'static [&'static str] = &["token"];
     const REFERENCES: &'static [Reference<Self>] = &[
         Reference::to::<Harbour>("home", |r| r.spec.home.iter().map(Id::as_str).collect(), OnDelete::Restrict),
         Reference::to::<Ship>("towedBy", |r| r.spec.towed_by.iter().map(Id::as_str).collect(), OnDelete::Cascade),
@@ -220,11 +219,13 @@ fn every_row_that_the_index_loses_is_found_and_put_back() {
 fn rows_that_the_index_should_not_have_go() {
     let file = Closed::filled();
     let before = file.rows();
-    let own = before["index"].keys().find(|key| key.ends_with(b"tug") && key.starts_with(b"\x04ship\x04flag")).unwrap().clone();
-    let of_nobody = [&own[..own.len() - 3], b"ghost"].concat();
-    let of_other_value = [b"\x04ship\x04flagred\0\0".as_slice(), b"tug"].concat();
-    let unique_of_nobody = b"\x04ship\x04namethe tug\0\0aardvark".to_vec();
-    for key in [of_nobody, of_other_value, unique_of_nobody, b"\x04ship\x04flag without an end".to_vec(), b"\xFF".to_vec(), Vec::new()] {
+    let of = |field: &str, rest: &str| [&index_code(Ship::KIND, field), rest.as_bytes()].concat();
+    let of_nobody = of("flag", "blue\0\0ghost");
+    let of_other_value = of("flag", "red\0\0tug");
+    let unique_of_nobody = of("name", "the tug\0\0aardvark");
+    let of_no_field = of("berth", "7\0\0tug");
+    let endless = of("flag", " without an end");
+    for key in [of_nobody, of_other_value, unique_of_nobody, of_no_field, endless, b"\xFF".to_vec(), Vec::new()] {
         file.put(INDEX, &key, b"");
         file.heals();
         assert_eq!(file.rows(), before, "after a row {:?}", String::from_utf8_lossy(&key));
@@ -235,33 +236,41 @@ fn rows_that_the_index_should_not_have_go() {
     assert_eq!(file.rows(), before);
 }
 
-#[test]
-fn rows_of_a_field_that_only_an_earlier_release_had_in_the_index_are_no_fault_and_can_be_dropped() {
-    let file = Closed::filled();
-    let before = file.rows();
-    let of_a_ship = |n: usize| format!("\x04ship\x05token{n:05}\0\0tug").into_bytes();
-    let others =
-        [b"\x04ship\x05token00000\0\0barge".to_vec(), b"\x04ship\x05tokenx\0\0ghost".to_vec(), b"\x04ship\x05token no end".to_vec()];
-    let all: Vec<Vec<u8>> = (0..20_000).map(of_a_ship).chain(others).collect();
-    file.tamper(INDEX, |rows| all.iter().for_each(|key| drop(rows.insert(key.as_slice(), b"".as_slice()).unwrap())));
-    let with_them = file.rows();
-    assert_eq!(file.check(), Report::default());
-    assert_eq!(file.repair(), Report::default());
-    assert_eq!(file.rows(), with_them, "they are left alone");
+/// A file as releases up to format 2 left it: names in the keys of the index and of endings.
+fn with_names(file: &Closed, fields: &[(&str, &str, Code)]) {
+    let renamed = |rows: &mut redb::Table<'_, &'static [u8], &'static [u8]>| {
+        let all: Vec<_> = rows
+            .extract_if(|_, _| true)
+            .unwrap()
+            .map(|row| row.unwrap())
+            .map(|(key, row)| (key.value().to_vec(), row.value().to_vec()))
+            .collect();
+        for (key, row) in all {
+            let (kind, field, _) = fields.iter().find(|(.., code)| key.starts_with(code)).unwrap();
+            let names = [kind, field].into_iter().flat_map(|name| [&[name.len() as u8], name.as_bytes()].concat()).collect::<Vec<u8>>();
+            rows.insert([names.as_slice(), &key[4..]].concat().as_slice(), row.as_slice()).unwrap();
+        }
+    };
+    file.tamper(INDEX, renamed);
+    file.tamper(TableDefinition::new("endings"), renamed);
+    file.put(TableDefinition::new("meta"), b"format", &2_u32.to_le_bytes());
+}
 
-    // They hide no fault, and what no release is known to have had is one.
-    let unknown = b"\x04ship\x05berth7\0\0tug";
-    file.put(INDEX, unknown, b"");
-    file.put(INDEX, b"\x04ship\x04flagblue\0\0ghost", b"");
-    let told = file.check();
-    let faults: Vec<&str> = told.findings.iter().map(|finding| finding.description.as_str()).collect();
-    assert_eq!(
-        faults,
-        ["the index of flag has the ship ghost, which is not there", "the index of berth has a value that the ship tug has not"]
-    );
-    file.with(|store| store.drop_former().unwrap());
-    assert!(file.rows()["index"].contains_key(unknown.as_slice()));
-    file.heals();
+#[test]
+fn a_file_with_names_in_the_keys_of_its_index_becomes_one_with_codes() {
+    let file = Closed::filled();
+    let ending = [&index_code(Ship::KIND, "flag"), b"blue\0\0".as_slice()].concat();
+    file.put(TableDefinition::new("endings"), &ending, b"an ending");
+    let before = file.rows();
+    let fields =
+        KINDS.iter().flat_map(|entry| (entry.indexed)().into_iter().map(|field| (entry.kind.name, field, index_code(entry.kind, field))));
+    with_names(&file, &fields.collect::<Vec<_>>());
+    let former = b"\x04ship\x05token1\0\0tug";
+    file.put(INDEX, former, b"");
+    assert_ne!(file.rows(), before);
+    file.with(|store| store.upgrade().unwrap());
+    assert_eq!(file.rows(), before, "what is not in the index any more is left behind");
+    file.with(|store| store.upgrade().unwrap());
     assert_eq!(file.rows(), before);
 }
 
@@ -341,7 +350,7 @@ fn a_reference_to_nothing_counts_as_if_its_target_were_deleted() {
 fn what_has_no_right_answer_is_told_and_left() {
     let file = Closed::filled();
     file.lose(HARBOURS, b"north");
-    file.lose(INDEX, b"\x07harbour\x04namenorth\0\0north");
+    file.lose(INDEX, &[&index_code(Harbour::KIND, "name"), b"north\0\0north".as_slice()].concat());
     let expected = [("the ship liner names as home the harbour north, which is not there", false)];
     assert_eq!(told(&file.check()), expected);
     assert_eq!(told(&file.repair()), expected);

@@ -147,7 +147,7 @@ fn a_snapshot_is_made_whether_the_controller_runs_or_not_and_says_what_it_holds(
     for made in ["stopped", "running"] {
         assert_eq!(fs::metadata(kept.path(made)).unwrap().permissions().mode() & 0o777, 0o600);
         let bytes = kept.bytes(made);
-        kept.ends(&format!("check {made}"), 0, "format 1 of release");
+        kept.ends(&format!("check {made}"), 0, "format 3 of release");
         kept.ends(&format!("restore --verify-only {made}"), 0, "nothing is wrong");
         assert!(kept.bytes(made) == bytes, "a look changed the snapshot");
     }
@@ -207,7 +207,7 @@ fn what_is_damaged_is_never_put_in_the_place_of_the_file() {
     };
     fs::write(kept.path("bad"), &good).unwrap();
     kept.tamper("bad", "meta", |meta| drop(meta.insert(b"format".as_slice(), 7_u32.to_le_bytes().as_slice()).unwrap()));
-    refused(1, "it has format 7, this release reads up to 2");
+    refused(1, "it has format 7, this release reads up to 3");
     fs::write(kept.path("bad"), &good).unwrap();
     kept.tamper("bad", "settings", |settings| drop(settings.insert(b"seal".as_slice(), b"another key".as_slice()).unwrap()));
     refused(3, "not what the manifest says");

@@ -1,6 +1,7 @@
 //! A file over the years: snapshots that come and go by themselves, other releases, and growth that ends.
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
     env, fs,
     io::{self, Read},
     ops::Range,
@@ -18,9 +19,9 @@ use overkeep::{
     entity::{ApiSession, Id, Identity, Record, builtin},
     maintenance::{Maintenance, Schedule, closed},
     pki::Passphrase,
-    store::{Keep, Options, Store, Tx, Watch},
+    store::{Keep, NEWEST, Options, Store, Tx, Unreadable, Watch, beside, index_code},
 };
-use redb::{Database, StorageBackend, TableDefinition, backends::InMemoryBackend};
+use redb::{StorageBackend, backends::InMemoryBackend};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -141,31 +142,21 @@ fn another_release_copies_the_file_before_it_touches_it() {
     let store = Store::open(&data, KINDS, Options::default()).unwrap();
     store.write_blocking(|tx| tx.set_setting("release", Some(b"0.0.9"))).unwrap();
     drop(store);
-    let former = b"\x07session\x05tokenx\0\0ghost".as_slice();
-    let database = Database::open(&data).unwrap();
-    let transaction = database.begin_write().unwrap();
-    drop(transaction.open_table(TableDefinition::<&[u8], &[u8]>::new("index")).unwrap().insert(former, b"".as_slice()).unwrap());
-    transaction.commit().unwrap();
-    drop(database);
     start();
     let copy = format!("data.before-{}", env!("CARGO_PKG_VERSION"));
     assert_eq!(names(place.path()), ["data", &copy]);
     let copy = place.path().join(copy);
     let kept = Store::look(&copy, KINDS, Options::default()).unwrap();
     assert_eq!(kept.read(|tx| tx.setting("release")).unwrap().unwrap(), b"0.0.9");
-    drop(kept);
-    let has_it = |file: &Path| rows(file)["index"].contains_key(former);
-    assert!(has_it(&copy), "what only the other release has use for is in the copy");
-    assert!(!has_it(&data), "and nobody keeps it up to date in the file");
 }
 
-/// The golden file of a format: what an administrator made with the release that introduced it. `OVERKEEP_WRITE_GOLDEN=1` makes all anew,
-/// which is right only as long as no release with the format is out.
+/// The golden file of a format: what an administrator made with the release that introduced it. `OVERKEEP_WRITE_GOLDEN=1` makes the one of
+/// the newest anew, which is right only as long as no release with the format is out.
 fn golden(format: u32) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/format-{format}.redb.gz"))
 }
 
-/// The keys of the second are sealed with this.
+/// The keys of all but the first are sealed with this.
 const PASSPHRASE: &str = "the golden passphrase";
 
 fn unpack(format: u32, to: &Path) {
@@ -187,15 +178,27 @@ fn a_file_of_every_format_opens_with_everything_in_it() {
     }
     opens_with_everything_in_it(1, None);
     opens_with_everything_in_it(2, Some(PASSPHRASE));
+    opens_with_everything_in_it(NEWEST, Some(PASSPHRASE));
 }
 
 fn opens_with_everything_in_it(format: u32, passphrase: Option<&str>) {
     let place = TempDir::new().unwrap();
     let data = place.path().join("data");
     unpack(format, &data);
-    let seen = closed::verify(&data, passphrase.map(Passphrase::new).as_ref(), &Watch::default()).unwrap();
-    assert!(seen.report.findings.is_empty(), "{:?}", seen.report);
-    assert_eq!(seen.manifest.unwrap().format, format);
+    let key = passphrase.map(Passphrase::new);
+    let verified = |file: &Path| {
+        let seen = closed::verify(file, key.as_ref(), &Watch::default()).unwrap();
+        assert!(seen.report.findings.is_empty(), "{:?}", seen.report);
+        assert!(closed::verify_history(file, None).unwrap().faults.is_empty());
+        seen.manifest.unwrap().format
+    };
+    assert_eq!(verified(&data), format);
+    let restored = place.path().join("restored");
+    closed::restore(&data, &restored, key.as_ref(), Timestamp::from_millis(0), &Watch::default()).unwrap();
+    let filled = |file: &Path| rows(file).into_iter().filter(|(_, rows)| !rows.is_empty()).collect::<BTreeMap<_, _>>();
+    assert!(filled(&restored) == filled(&data), "what is restored is what was kept");
+    closed::repair(&restored, key.as_ref(), Unreadable::Stays, &Watch::default()).unwrap();
+    closed::reseal(&restored, key.as_ref(), None, &Watch::default()).unwrap();
     let mut config = configuration(&data);
     config.passphrase_file = passphrase.map(|text| {
         let file = place.path().join("passphrase");
@@ -216,6 +219,13 @@ fn opens_with_everything_in_it(format: u32, passphrase: Option<&str>) {
     for (path, count) in counts {
         assert_eq!(admin.get(&format!("/{path}")).expect(200).data().as_array().unwrap().len(), count, "{path}");
     }
+    running.stop();
+    let copy = place.path().join("copy");
+    closed::snapshot(&data, &copy, &Watch::default()).unwrap();
+    assert_eq!(verified(&copy), NEWEST);
+    let before = beside(&data, &format!(".before-{}", env!("CARGO_PKG_VERSION")));
+    assert!(!before.exists() || verified(&before) == format, "the way back is what the other release left");
+    assert_eq!(before.exists(), format < NEWEST);
 }
 
 fn write_golden() {
@@ -255,9 +265,26 @@ fn write_golden() {
     let copy = place.path().join("copy");
     running.stop();
     closed::snapshot(&data, &copy, &Watch::default()).unwrap();
-    pack(1, &copy);
     closed::reseal(&copy, None, Some(&Passphrase::new(PASSPHRASE)), &Watch::default()).unwrap();
-    pack(2, &copy);
+    pack(NEWEST, &copy);
+}
+
+#[test]
+fn what_is_in_the_index_changes_with_the_format_only() {
+    let fields = || {
+        KINDS
+            .iter()
+            .flat_map(|entry| (entry.indexed)().into_iter().map(move |field| (entry.kind.name, field, index_code(entry.kind, field))))
+    };
+    let names: BTreeSet<_> = fields().map(|(kind, field, _)| (kind, field)).collect();
+    let codes: BTreeSet<_> = fields().map(|(.., code)| code).collect();
+    assert_eq!(codes.len(), names.len(), "two fields have one code");
+    let all = codes.iter().flatten().copied().collect::<Vec<u8>>();
+    assert_eq!(
+        crc32fast::hash(&all),
+        3_205_231_679,
+        "a file of format {NEWEST} has other rows: take the next format, and bring files to it"
+    );
 }
 
 /// Sessions that are open at any time, while others come and go.

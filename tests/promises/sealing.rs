@@ -101,7 +101,7 @@ fn a_controller_needs_the_passphrase_of_its_file_from_the_first_start_on() {
     let password = controller.generated_password().unwrap().to_owned();
     controller.password_was_seen().unwrap();
     let authorities = trusting(&format!("https://{}", controller.bound())).get("/.well-known/est/cacerts").expect(200).text;
-    kept.ends("snapshot copy", 0, "format 2 of release");
+    kept.ends("snapshot copy", 0, "format 3 of release");
     let said = kept.run("check");
     assert!(said.status == 0 && !said.out.contains(NOT_LOOKED_AT), "who runs has the keys: {said:?}");
     kept.ends("pki renew-key", 0, "another key");
@@ -144,7 +144,7 @@ fn a_passphrase_is_changed_and_taken_away_by_who_knows_it() {
     assert_eq!(found(&kept, "data", &pieces), 0);
     kept.ends("passphrase remove --passphrase-file another", 0, "not sealed any more");
     assert!(keys(&kept, None) == pieces && found(&kept, "data", &pieces) == pieces.len());
-    kept.ends("check data", 0, "format 1 of release");
+    kept.ends("check data", 0, "format 3 of release");
     kept.ends("run --listen 127.0.0.1:0 --passphrase-file another", 1, "not sealed; overkeep passphrase set FILE seals them");
     kept.start().stop();
 }

@@ -170,8 +170,7 @@ impl<'i> Inspection<'i> {
     /// One row of the index.
     fn row(&mut self, key: &[u8], row: &[u8]) -> Result<()> {
         match Owner::of(self.read, key, row)? {
-            Owner::Record | Owner::Former => {}
-            Owner::OtherRelease(kind) => self.tell(Remedy::None, format!("the index has rows of {kind}, a kind unknown to this release")),
+            Owner::Record => {}
             Owner::Nobody(description) => self.tell(Remedy::Row(key.to_vec()), description),
         }
         Ok(())
@@ -182,23 +181,18 @@ impl<'i> Inspection<'i> {
 pub enum Owner {
     /// A record that has the value, or one that cannot be read.
     Record,
-    OtherRelease(String),
-    /// Nobody any more: only an earlier release had its field in the index.
-    Former,
     /// Nobody, and how that is to be told.
     Nobody(String),
 }
 
 impl Owner {
     pub fn of(read: &Read<'_>, key: &[u8], row: &[u8]) -> Result<Self> {
-        if read.core.registry.is_former(key) {
-            return Ok(Self::Former);
-        }
-        let Some((kind, field, id)) = index::parts(key, row) else { return Ok(Self::Nobody("a row of the index cannot be read".into())) };
-        let entries = read.core.registry.entries().iter().enumerate();
-        let Some((place, entry)) = entries.into_iter().find(|(_, entry)| entry.kind.name == kind) else {
-            return Ok(Self::OtherRelease(kind.into()));
+        let Some((code, id)) = index::parts(key, row) else { return Ok(Self::Nobody("a row of the index cannot be read".into())) };
+        let Some((place, field)) = read.core.registry.field(code) else {
+            return Ok(Self::Nobody("the index has a row of no field".into()));
         };
+        let entry = read.core.registry.entry(place)?;
+        let kind = entry.kind.name;
         let Some(bytes) = read.bytes(Table::Records(place), id.as_bytes())? else {
             return Ok(Self::Nobody(format!("the index of {field} has the {kind} {id}, which is not there")));
         };

@@ -1,7 +1,7 @@
 //! Whether the file is sound, and mending what has one right answer. Works while everything else goes on.
 //!
 //! What is looked at: each record can be read and does not contradict itself; the index has the entries that
-//! [`index::entries`](super::entries) says, and no others but those of an earlier release (`former.rs`); what a record refers to exists; no
+//! [`index::entries`](super::entries) says, and no others; what a record refers to exists; no
 //! two records share what must be unique; each row of the history is chained to the one before. What is mended: the index, from the
 //! records; a reference to nothing, as if its target were deleted just now. What is not: a record that contradicts itself, a value that two
 //! records share, a reference that would not have let its target go, a row of the history. What cannot be read is deleted only if whoever

@@ -89,9 +89,9 @@ fn drop_row(tx: &Tx<'_>, key: &[u8]) -> Result<()> {
     let Some(row) = tx.bytes(Table::Index, key)? else { return Ok(()) };
     if let Owner::Nobody(_) = Owner::of(tx, key, &row)? {
         tx.rows.remove(Table::Index, key)?;
-        let known = index::parts(key, &row).and_then(|(kind, _, id)| {
-            let kind = tx.core.registry.entries().iter().map(|entry| entry.kind).find(|known| known.name == kind)?;
-            Some(Event::mended(kind, id, key.get(..key.len() - id.len())?))
+        let known = index::parts(key, &row).and_then(|(code, id)| {
+            let (place, _) = tx.core.registry.field(code)?;
+            Some(Event::mended(tx.core.registry.entry(place).ok()?.kind, id, key.get(..key.len() - id.len())?))
         });
         tx.events.borrow_mut().extend(known);
     }

@@ -1,8 +1,7 @@
 //! Whether everything adds up, found out in one pass over each table, without looking anything up: of a large and sound file that is all
 //! that a check does.
 //!
-//! The index has exactly the rows that the records say, leaving those of an earlier release aside, if both sides come to the same sum of
-//! hashes. Everything that is referred to is there if it is among the ids that were met. Rows that share a unique value are neighbours. The
+//! The index has exactly the rows that the records say if both sides come to the same sum of hashes. Everything that is referred to is there if it is among the ids that were met. Rows that share a unique value are neighbours. The
 //! hashes have keys of their own each time, so that nobody can make two things look alike.
 
 use std::{
@@ -86,10 +85,8 @@ impl<'t> Tally<'t> {
         let read = self.read;
         let mut unique = Unique::default();
         read.scan(Table::Index, ALL, &mut |key, row| {
-            if !read.core.registry.is_former(key) {
-                self.index = self.index.wrapping_sub(self.hash.hash_one((key, row)));
-                self.sound &= unique.follows(read, key, row).is_some();
-            }
+            self.index = self.index.wrapping_sub(self.hash.hash_one((key, row)));
+            self.sound &= unique.follows(read, key, row).is_some();
             self.next()
         })
     }
@@ -105,24 +102,24 @@ impl<'t> Tally<'t> {
 /// What must be unique, told from the rows of the index one after the other.
 #[derive(Default)]
 struct Unique {
-    /// What the keys of the field begin with, and whether its values are unique.
-    field: Vec<u8>,
+    /// The code of the field, and whether its values are unique.
+    field: Option<index::Code>,
     values_are: bool,
-    /// Kind, field and value of the row before.
+    /// Code and value of the row before.
     before: Vec<u8>,
 }
 
 impl Unique {
     /// Takes the next row; nothing if it is none of ours, or has the value of the one before although it must not.
     fn follows(&mut self, read: &Read<'_>, key: &[u8], row: &[u8]) -> Option<()> {
-        if self.field.is_empty() || !key.starts_with(&self.field) {
-            let (kind, field, _) = index::parts(key, row)?;
-            let entry = read.core.registry.entries().iter().find(|entry| entry.kind.name == kind)?;
-            self.field = index::field(entry.kind, field);
-            self.values_are = (entry.is_unique)(field);
+        let code = *key.first_chunk()?;
+        if self.field != Some(code) {
+            let (place, field) = read.core.registry.field(code)?;
+            self.field = Some(code);
+            self.values_are = (read.core.registry.entries().get(place)?.is_unique)(field);
         }
         if self.values_are {
-            let (_, prefix) = index::value(self.field.len(), key, row)?;
+            let (_, prefix) = index::value(key, row)?;
             let value = key.get(..prefix)?;
             if value == self.before {
                 return None;

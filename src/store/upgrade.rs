@@ -1,0 +1,66 @@
+//! A file of an earlier format becomes one of ours, all at once.
+//!
+//! Up to format 2 the keys of the index, and those of endings, began with the names of kind and field, each with its length in front; since 3
+//! with a code (`index.rs`), and rows of the history are packed (`packing.rs`). A file of format 2 had sealed settings, and one of format 1
+//! had not, which nobody needs to tell apart any more. Rows by fields that are not in the index any more stay behind.
+
+use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
+
+use super::{
+    Store, index,
+    open::{self, FORMAT, META, NEWEST},
+    registry::Registry,
+    tables::{Table, broken},
+};
+use crate::{entity::Kind, error::Result};
+
+type Definition<'n> = TableDefinition<'n, &'static [u8], &'static [u8]>;
+/// What a table of the earlier format is called meanwhile.
+const BEFORE: Definition<'static> = Definition::new("before");
+
+impl Store {
+    /// Brings the file to the format that this release writes, if it has an earlier one; to be called before anything is looked up in it or
+    /// written to it. Of a large file it takes many seconds. Blocks.
+    ///
+    /// # Errors
+    /// The file cannot be read or written; then it is as it was.
+    pub fn upgrade(&self) -> Result<()> {
+        let core = &self.0.core;
+        let database = core.database()?;
+        let format = database.begin_read().map_err(redb::Error::from).and_then(|from| open::format(&from)).map_err(broken)?;
+        if format == Some(NEWEST) {
+            return Ok(());
+        }
+        tracing::info!(file = %core.path.display(), from = format, to = NEWEST, "bringing the file to the format of this release");
+        upgrade(&database, &core.registry).map_err(broken)
+    }
+}
+
+fn upgrade(database: &Database, registry: &Registry) -> Result<(), redb::Error> {
+    let transaction = database.begin_write()?;
+    for table in [Table::Index, Table::Endings] {
+        let name = table.name(registry.entries());
+        transaction.rename_table(Definition::new(&name), BEFORE)?;
+        {
+            let (before, mut now) = (transaction.open_table(BEFORE)?, transaction.open_table(Definition::new(&name))?);
+            // In the order of the new keys, so that pages are filled.
+            for (code, kind, field) in registry.fields() {
+                let names = names(kind, field);
+                let end = index::after(&names);
+                for row in before.range(names.as_slice()..end.as_slice())? {
+                    let (key, row) = row?;
+                    let value = key.value().strip_prefix(names.as_slice()).unwrap_or_default();
+                    now.insert([code.as_slice(), value].concat().as_slice(), row.value())?;
+                }
+            }
+        }
+        transaction.delete_table(BEFORE)?;
+    }
+    transaction.open_table(META)?.insert(FORMAT, NEWEST.to_le_bytes().as_slice())?;
+    Ok(transaction.commit()?)
+}
+
+/// What the keys of a field began with.
+fn names(kind: Kind, field: &str) -> Vec<u8> {
+    [kind.name, field].into_iter().flat_map(|name| [&name.len().to_le_bytes()[..1], name.as_bytes()].concat()).collect()
+}
