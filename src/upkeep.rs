@@ -219,9 +219,14 @@ impl Upkeep {
         }
     }
 
+    /// What the age of things is counted from that go when they are old: a date of the host that lies ahead for a moment must not cost them.
+    fn today(&self) -> Timestamp {
+        self.clock.now().min(self.clock.steady())
+    }
+
     /// Deletes enrollments that expired so long ago that nobody will give their tokens another chance, in batches.
     fn drop_enrollments(&self) -> Result<()> {
-        let (before, mut old) = (self.clock.now().minus(self.enrollment.keep_expired.duration()), Vec::new());
+        let (before, mut old) = (self.today().minus(self.enrollment.keep_expired.duration()), Vec::new());
         self.store.read(|tx| {
             tx.each_readable::<Enrollment>(|enrollment| {
                 old.extend((enrollment.spec.expires_at < before).then_some(enrollment.id));
@@ -245,7 +250,7 @@ impl Upkeep {
 
     /// Drops the oldest rows of the history.
     fn trim_history(&self) -> Result<()> {
-        let since = self.clock.now().minus(self.history.max_age.duration());
+        let since = self.today().minus(self.history.max_age.duration());
         self.store.trim_history(Keep { since, bytes: self.history.max_mib << 20 }).map(|_| ())
     }
 

@@ -18,6 +18,8 @@ pub(super) struct Population {
     carried: Vec<Attribute>,
     // Identities come by the thousand with the same few attributes: one allocation per combination.
     combinations: HashSet<Arc<[u32]>>,
+    // With so many of them it is looked which nobody has any more. What was found out about rights keeps some for a while.
+    sweep_at: usize,
     // Per row a keyed hash of the id, see `fingerprint`.
     tokens: Vec<u64>,
     hasher: RandomState,
@@ -98,14 +100,14 @@ impl Population {
         let after = self.combination(after);
         at(&mut self.roles, row, |roles| *roles = Some(after.clone()));
         at(&mut self.tokens, row, |token| *token = self.hasher.hash_one(id));
-        self.drop_roles(row, before, &after);
+        self.drop_roles(row, &before, &after);
         (row, is_new || !same)
     }
 
     pub fn remove(&mut self, id: &str) -> Option<u32> {
         let row = self.names.row(id)?;
         if let Some(before) = self.roles.get_mut(row as usize).and_then(Option::take) {
-            self.drop_roles(row, before, &[]);
+            self.drop_roles(row, &before, &[]);
         }
         self.everyone.remove(row);
         self.names.release(row);
@@ -130,21 +132,21 @@ impl Population {
         if let Some(known) = self.combinations.get(roles.as_slice()) {
             return known.clone();
         }
+        if self.combinations.len() >= self.sweep_at {
+            self.combinations.retain(|one| Arc::strong_count(one) > 1);
+            self.sweep_at = 2 * self.combinations.len() + 64;
+        }
         let new: Arc<[u32]> = roles.into();
         self.combinations.insert(new.clone());
         new
     }
 
-    fn drop_roles(&mut self, row: u32, before: Arc<[u32]>, after: &[u32]) {
+    fn drop_roles(&mut self, row: u32, before: &[u32], after: &[u32]) {
         for attribute in before.iter().filter(|attribute| after.binary_search(attribute).is_err()) {
             if let Some(lost) = self.carried.get_mut(*attribute as usize) {
                 lost.carriers.remove(row);
             }
             self.release_if_unused(*attribute);
-        }
-        // Two left: this one and the set's own.
-        if Arc::strong_count(&before) == 2 {
-            self.combinations.remove(&before);
         }
     }
 

@@ -76,14 +76,14 @@ struct Edge {
 impl VersionRange {
     /// Reads a range; none if it is not one.
     pub fn parse(text: &str) -> Option<Self> {
-        // A sign may stand apart from its version: `>= 1.0.0`.
-        let mut text = text.to_owned();
-        for sign in ['>', '<', '=', '!'] {
-            while let Some(at) = text.find(&format!("{sign} ")) {
-                text.replace_range(at + 1..at + 2, "");
+        let mut plain = String::with_capacity(text.len());
+        for c in text.chars() {
+            // A sign may stand apart from its version: `>= 1.0.0`.
+            if c != ' ' || !plain.ends_with(['>', '<', '=', '!']) {
+                plain.push(c);
             }
         }
-        let either: Option<Vec<Vec<Bound>>> = text.split("||").map(|all| all.split_whitespace().map(Bound::parse).collect()).collect();
+        let either: Option<Vec<Vec<Bound>>> = plain.split("||").map(|all| all.split_whitespace().map(Bound::parse).collect()).collect();
         either.filter(|either| either.iter().all(|all| !all.is_empty())).map(Self)
     }
 

@@ -15,11 +15,14 @@ use crate::{
     error::{Error, Result},
 };
 
-/// The most that one record may take, in bytes. A length in damaged bytes cannot make us allocate more.
+/// The most that one record may take, in bytes.
 const LIMIT: usize = 16 << 20;
+/// A length in damaged bytes cannot make us allocate more. On reading the library counts 8 bytes more for each length than it has written,
+/// where that may have been a single one.
+const READ_LIMIT: usize = 9 * LIMIT;
 
 fn format() -> impl Config {
-    config::standard().with_limit::<LIMIT>()
+    config::standard().with_limit::<READ_LIMIT>()
 }
 
 /// The bytes of a record.

@@ -225,16 +225,16 @@ impl<'t> Writing<'t> {
         self.opened.get(table, || self.transaction.open_table(definition(self.names, table)?).map(RefCell::new).map_err(broken))
     }
 
-    /// Sets or removes a row; gives what was there. Torn until proven whole: also when redb panics.
+    /// Sets or removes a row; gives what was there. Torn until proven whole, also when redb panics; and once it is, for good.
     fn change(&self, table: Table, key: &[u8], value: Option<&[u8]>) -> Result<Option<Vec<u8>>> {
         let mut open = self.table(table)?.borrow_mut();
-        self.torn.set(true);
+        let torn = self.torn.replace(true);
         let before = match value {
             Some(value) => open.insert(key, value),
             None => open.remove(key),
         };
         let before = before.map_err(broken)?.map(|before| before.value().to_vec());
-        self.torn.set(false);
+        self.torn.set(torn);
         Ok(before)
     }
 

@@ -158,7 +158,7 @@ impl Group<'_> {
             let tx = self.core.job(&rows, job.author);
             let Outcome { kept, answer } = (job.run)(Ok(&tx));
             self.answers.push(answer);
-            if kept && !rows.torn() {
+            if kept {
                 written |= rows.keep();
                 self.told.push(tx.events.into_inner());
             } else {

@@ -168,6 +168,55 @@ fn a_record_damaged_while_the_file_is_open_is_never_shown_as_if_it_were_whole() 
     assert!(noticed > 0);
 }
 
+#[test]
+fn a_write_that_meets_a_damaged_page_takes_nothing_else_with_it() {
+    let drive = Drive::holding(Vec::new(), 0);
+    let open = |drive: &Drive| Store::open_on(drive.clone(), KINDS, Options { cache_bytes: 0, ..Options::default() }).unwrap();
+    let store = open(&drive);
+    let expected = fill(&store);
+    store.close();
+    let whole = drive.content();
+    const TURNS: u8 = 12;
+    let pages: Vec<usize> = (4096..whole.len()).step_by(4096).filter(|page| [1, 2].contains(&whole[*page])).collect();
+    let mut failed = 0;
+    for page in pages.into_iter().step_by(4) {
+        let drive = Drive::holding(whole.clone(), 0);
+        let store = open(&drive);
+        // A page that is neither a leaf nor a branch: whoever gets there stops half-way.
+        drive.spoil(|bytes| bytes[page] = 0xEE);
+        let mut written = BTreeMap::new();
+        for turn in 0..TURNS {
+            let key = format!("turn {turn}");
+            let name = key.clone();
+            let done = store.write_blocking(move |tx| {
+                tx.set_setting(&name, Some(&[turn; 3000]))?;
+                tx.delete(&Id::<Service>::from_text(format!("{turn:03}")))?;
+                tx.delete(&Id::<Identity>::from_text(format!("{:03}", 99 - turn)))
+            });
+            failed += usize::from(done.is_err());
+            written.extend(done.ok().map(|()| (key, turn)));
+        }
+        store.close();
+        drive.spoil(|bytes| bytes[page] = whole[page]);
+        let store = open(&drive);
+        let report = store.check(&Watch::default()).unwrap();
+        assert!(report.findings.is_empty(), "page {page}: {report:?}");
+        let mut found = Found::new();
+        read_all(&store, &mut found).unwrap();
+        for turn in 0..TURNS {
+            let key = format!("turn {turn}");
+            let is_there = store.read(|tx| tx.setting(&key)).unwrap().is_some();
+            assert_eq!(is_there, written.contains_key(&key), "page {page}: {key}");
+            for record in [format!("service {turn:03}"), format!("identity {:03}", 99 - turn)] {
+                assert_eq!(found.contains_key(&record), !is_there, "page {page}: {record}");
+            }
+        }
+        assert_eq!(found.len(), expected.len() - 2 * written.len(), "page {page}");
+        store.close();
+    }
+    assert!(failed > 0);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 

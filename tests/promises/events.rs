@@ -143,6 +143,21 @@ fn rows_that_are_gone_are_told_as_gone() {
 }
 
 #[test]
+fn a_date_of_the_host_that_lies_ahead_for_a_moment_costs_nothing_that_is_kept_by_age() {
+    let house = House::standing_still();
+    let token =
+        house.admin.post("/identities", json!({ "name": "late", "type": "Device", "isAdmin": false, "enrollment": { "ott": true } }));
+    token.expect(201);
+    let start = house.clock.now();
+    house.clock.set(start.plus(Duration::from_secs(100 * 365 * 24 * 60 * 60)));
+    house.look_after();
+    house.clock.set(start);
+    let rows = house.admin.get("/overkeep/v1/history?sort=sequence&limit=1").expect(200);
+    assert_eq!(rows.data()[0]["sequence"], 1);
+    assert_eq!(house.admin.get("/enrollments").expect(200).data().as_array().unwrap().len(), 1);
+}
+
+#[test]
 fn a_reader_who_stalls_is_dropped_and_its_place_given_to_another() {
     let house = House::with(Clock::system(), |config| {
         config.history.readers = 1;

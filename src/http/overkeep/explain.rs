@@ -23,8 +23,11 @@ pub struct Question {
 
 /// GET /explain
 pub async fn explain(call: Call, Query(asked): Query<Question>) -> Result<Shown<Explanation>> {
-    let Question { identity, service, right } = &asked;
-    let (access, posture) = (&call.access, Some(&call.posture));
-    let question = explain::Question { identity, service, right: *right, access, posture };
-    call.store.read(|tx| explain::explain(tx, &question)).map(Shown)
+    let (access, posture) = (call.access.clone(), call.posture.clone());
+    // One identity may have thousands of sessions, and all signers and authorities are looked at.
+    let explained = call.store.scan(move |tx| {
+        let Question { identity, service, right } = &asked;
+        explain::explain(tx, &explain::Question { identity, service, right: *right, access: &access, posture: Some(&posture) })
+    });
+    explained.await.map(Shown)
 }
