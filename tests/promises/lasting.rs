@@ -287,8 +287,9 @@ fn what_is_in_the_index_changes_with_the_format_only() {
     );
 }
 
-/// Sessions that are open at any time, while others come and go.
-const OPEN: usize = 2_500;
+/// Sessions that are open at any time, while others come and go. The database library doubles a file that has no room left, so that how
+/// many times its content a file is depends on how many there are: with these it has just done so.
+const OPEN: usize = 2_750;
 /// Sessions opened, and as many ended, in one transaction.
 const AT_ONCE: usize = 25;
 /// How much of the history is kept, in bytes.
@@ -409,10 +410,10 @@ impl StorageBackend for Disk {
 }
 
 fn session(n: usize, now: Timestamp) -> Record<ApiSession> {
-    // In no order, as ids are.
-    let id = format!("{:016x}", (n as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    // Ids ascend, and tokens are in no order, as they are.
+    let id = format!("c{n:024}");
     let spec = ApiSession {
-        token: format!("a token of somebody {n}"),
+        token: format!("{:016x}-of-somebody-{n:08}", (n as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)),
         identity_id: Id::from_text("somebody"),
         authenticator_id: "internal".into(),
         config_types: Vec::new(),
