@@ -16,8 +16,8 @@
 //!
 //! # A filtered list, from the socket and back
 //!
-//! `GET /edge/management/v1/services?filter=name="web"` arrives in `http/front.rs`, which finds the row of the table in
-//! `http/management/mod.rs`, resolves the session (`authentication/sessions.rs`). The row's function takes its arguments
+//! `GET /edge/management/v1/services?filter=name="web"` arrives in `http/front.rs`, which looks up the session
+//! (`authentication/sessions.rs`) and finds the row of the table in `http/management/mod.rs`. The row's function takes its arguments
 //! (`http/argument.rs`), and only then is the session compared with the row's permission. The filter is parsed against the words of the kind
 //! (`query/`, `entity/field.rs`).
 //! `store/select.rs` sees that `name` is unique, asks the index instead of reading all records, and answers a page. Each record is shown by

@@ -10,6 +10,8 @@ use crate::error::{Error, Result};
 
 /// A regular expression of a schema may compile to this many bytes.
 const PATTERN_BYTES: usize = 1 << 20;
+/// Of a body with more values than this only the first violation is looked for: to find all costs memory for each.
+const LOOKED_AT: usize = 4096;
 /// This much of an offending value is repeated to its sender.
 const SHOWN: usize = 400;
 
@@ -53,8 +55,11 @@ impl Checker {
         if self.validator.is_valid(body) {
             return Ok(());
         }
-        let violations = self.validator.iter_errors(body).map(|violation| told(&violation, &self.schema, Of::Body));
-        first(violations).map_or(Ok(()), |(_, error)| Err(error))
+        let told = |violation| told(&violation, &self.schema, Of::Body);
+        if exceeds(body, &mut { LOOKED_AT }) {
+            return self.validator.validate(body).map_err(|violation| told(violation).1);
+        }
+        first(self.validator.iter_errors(body).map(told)).map_or(Ok(()), |(_, error)| Err(error))
     }
 
     /// Checks config data; every violation is an [`Error::Invalid`], a missing or unknown member one of `(root)`.
@@ -63,6 +68,17 @@ impl Checker {
     /// The first violation.
     pub fn check_data(&self, data: &Json) -> Result<()> {
         self.validator.validate(data).map_err(|violation| told(&violation, &self.schema, Of::Data).1)
+    }
+}
+
+/// Whether there are more values in one than are left.
+fn exceeds(value: &Json, left: &mut usize) -> bool {
+    let Some(fewer) = left.checked_sub(1) else { return true };
+    *left = fewer;
+    match value {
+        Json::Array(items) => items.iter().any(|item| exceeds(item, left)),
+        Json::Object(members) => members.values().any(|member| exceeds(member, left)),
+        _ => false,
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
 };
 
 use rustls::crypto::ring;
-use tokio::sync::Semaphore;
+use tokio::{sync::Semaphore, task::JoinHandle};
 use ureq::{
     Agent,
     tls::{Certificate, RootCerts, TlsConfig},
@@ -63,12 +63,11 @@ impl KeySets {
         let settings = &self.0.settings;
         if let Some((key, age)) = source.find(id, now, settings) {
             if age > settings.refresh.duration() && source.is_due(now, settings) {
-                let (sets, source) = (self.clone(), source.clone());
-                tokio::spawn(async move { sets.fetch(&source, now).await });
+                drop(self.fetching(&source, now));
             }
             return Some(key);
         }
-        self.fetch(&source, now).await;
+        drop(self.fetching(&source, now).await);
         source.find(id, now, settings).map(|(key, _)| key)
     }
 
@@ -90,6 +89,12 @@ impl KeySets {
         });
         sources.insert(signer.id.to_string(), source.clone());
         source
+    }
+
+    /// A fetch that goes on when whoever began it has gone: others wait for what comes of it.
+    fn fetching(&self, source: &Arc<Source>, now: Timestamp) -> JoinHandle<()> {
+        let (sets, source) = (self.clone(), source.clone());
+        tokio::spawn(async move { sets.fetch(&source, now).await })
     }
 
     /// Fetches a set, unless that was tried a moment ago.

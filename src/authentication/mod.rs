@@ -1,6 +1,6 @@
 //! Who is calling: credentials become API sessions, and tokens become callers.
 //!
-//! Not here: how a credential comes into being (`enrollment/`), what a caller may do (`http/route.rs`, `access/`). Start reading at
+//! Not here: how a credential comes into being (`enrollment/`), what a caller may do (`http/row.rs`, `access/`). Start reading at
 //! [`Caller`], then [`login`]. Invariant: a refused login says nothing about why.
 //!
 //! Half-authenticated callers are callers with outstanding [`AuthQuery`]s. What answers them: one-time codes, remembered by the

@@ -29,7 +29,7 @@ use crate::{
     store::Store,
 };
 
-/// Where to come back when the queue is full, in seconds.
+/// Seconds after which it is worth asking again, when the queue is full.
 const RETRY: u32 = 2;
 /// Block size and parallelism of scrypt; with N = 2^14 that is 16 MiB.
 const BLOCKS: u32 = 8;

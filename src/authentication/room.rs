@@ -14,7 +14,7 @@ use crate::{
     error::{Error, Result},
 };
 
-/// Where to come back who has too many sessions, in seconds; some of them may have idled out by then.
+/// Seconds after which it is worth asking again for who has too many sessions: some of them may have idled out by then.
 const RETRY: u32 = 60;
 
 /// Room for sessions. Cheap to clone.

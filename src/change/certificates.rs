@@ -117,8 +117,7 @@ impl Certificates {
         if self.holdings.is_external() {
             return Err(Error::NotUpdatable("the key in use is that of tls.key; put another certificate and key into the files".into()));
         }
-        let Some(next) = self.holdings.with_server_key(now.seconds()).map_err(broken)? else { return Ok(Vec::new()) };
-        self.take(next)?;
+        self.take(self.holdings.with_server_key(now.seconds()).map_err(broken)?)?;
         tracing::warn!("the server has another key");
         self.useless(now)
     }

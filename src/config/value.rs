@@ -5,7 +5,7 @@
 
 use std::fmt::{self, Display};
 use std::marker::PhantomData;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -30,12 +30,6 @@ impl Span {
 
     pub const fn duration(self) -> Duration {
         self.0
-    }
-}
-
-impl From<Duration> for Span {
-    fn from(duration: Duration) -> Span {
-        Span(duration)
     }
 }
 
@@ -74,11 +68,6 @@ impl Address {
 
     pub fn port(&self) -> u16 {
         self.port
-    }
-
-    /// The host, if it is an IP address: a certificate names those differently from DNS names.
-    pub fn ip(&self) -> Option<IpAddr> {
-        self.host.parse().ok()
     }
 }
 

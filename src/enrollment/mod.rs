@@ -31,7 +31,7 @@ use crate::{
     clock::Timestamp,
     entity::{Enrollment, Facts, Record, enrollment::Method},
     error::{Error, Refusal, Result},
-    pki::{AlternativeNames, Certificate, Csr, Holdings, Validity},
+    pki::{self, AlternativeNames, Certificate, Csr, Holdings, Validity},
     store::{Read, Store},
 };
 
@@ -130,5 +130,13 @@ fn parsed(csr: &str) -> Result<Csr> {
 /// A client certificate with the key and subject of a request.
 fn client_certificate(desk: &Desk<'_>, csr: &Csr, names: &AlternativeNames) -> Result<Certificate> {
     let validity = Validity::years(YEARS, desk.now.seconds());
-    desk.holdings.authority().issue_client(csr, names, validity).map_err(|_| unprocessable())
+    desk.holdings.authority().issue_client(csr, names, validity).map_err(unissued)
+}
+
+/// Why a certificate was not issued: for what is in the request, unless the authority is at its end.
+pub fn unissued(reason: pki::Error) -> Error {
+    match reason {
+        pki::Error::Expired => Error::Internal("no certificate can be issued: the authority is outside of its validity".into()),
+        _ => unprocessable(),
+    }
 }

@@ -1,7 +1,7 @@
 //! What routers of both kinds have in common: they hand in two requests, one for their client certificate and one for their server
 //! certificate, to enroll and again to renew both.
 
-use super::{Desk, Issued, Offer, YEARS, client_certificate, parsed, unprocessable};
+use super::{Desk, Issued, Offer, YEARS, client_certificate, parsed, unissued, unprocessable};
 use crate::{
     change::Change,
     entity::{EdgeRouter, Entity, FactsExt, Id, Record, TransitRouter, edge_router::State},
@@ -60,7 +60,7 @@ impl Requests {
     /// [`Refusal::CouldNotProcessCsr`] for names that cannot stand in a certificate.
     pub fn issue(&self, desk: &Desk<'_>) -> Result<Pair> {
         let validity = Validity::years(YEARS, desk.now.seconds());
-        let server = desk.holdings.authority().issue_server(&self.server, self.server.names(), validity).map_err(|_| unprocessable())?;
+        let server = desk.holdings.authority().issue_server(&self.server, self.server.names(), validity).map_err(unissued)?;
         Ok(Pair { client: client_certificate(desk, &self.client, self.client.names())?, server })
     }
 }

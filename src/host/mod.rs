@@ -1,5 +1,6 @@
 //! What the owner of the host may do without a password: list administrators, give one a new password, let one in again, see when
-//! certificates end, ask why somebody may or may not use a service, and copy, check or mend the file.
+//! certificates end, give the server another key, ask why somebody may or may not use a service, verify the history, and copy, check or mend
+//! the file.
 //!
 //! Here: the commands and what they do to a store. [`socket`] carries them to a controller that runs, over a socket beside the data file
 //! that only its owner can open; with no controller running, `cli/` opens the file itself and acts on it. Not here: anything a

@@ -348,7 +348,10 @@ pub fn percent_decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((first, tail)) = rest.split_first() {
-        let hex = tail.get(..2).filter(|_| *first == b'%').and_then(|two| std::str::from_utf8(two).ok());
+        let hex = tail
+            .get(..2)
+            .filter(|two| *first == b'%' && two.iter().all(u8::is_ascii_hexdigit))
+            .and_then(|two| std::str::from_utf8(two).ok());
         if let Some(byte) = hex.and_then(|two| u8::from_str_radix(two, 16).ok()) {
             bytes.push(byte);
             rest = tail.get(2..).unwrap_or_default();

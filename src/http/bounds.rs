@@ -18,7 +18,7 @@ use tokio::sync::{
 use super::row::{Permission, Row};
 use crate::error::{Error, Refusal, Result};
 
-/// Where to come back when too many requests are under way, in seconds.
+/// Seconds after which it is worth asking again, when too many requests are under way.
 const RETRY: u32 = 1;
 
 /// Bounds on requests, and on what they may bring about.

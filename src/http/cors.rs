@@ -3,7 +3,7 @@
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder, http::StatusCode};
 
 const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE";
-const HEADERS: [&str; 5] = ["content-type", "accept", "authorization", "if-match", "zt-session"];
+const HEADERS: [&str; 7] = ["content-type", "accept", "authorization", "if-match", "last-event-id", "mfa-validation-code", "zt-session"];
 
 fn header<'r>(request: &'r HttpRequest, name: &str) -> Option<&'r str> {
     request.headers().get(name).and_then(|value| value.to_str().ok())

@@ -1,6 +1,6 @@
 //! The texts of the interfaces' descriptions, written out once when somebody first asks.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use actix_web::web::Bytes;
 use serde_json::Value as Json;
@@ -18,21 +18,21 @@ pub struct Descriptions {
 impl Descriptions {
     /// Those of finished interfaces.
     pub fn of(interfaces: &Interfaces) -> Self {
-        let of = |interface: &Interface| Description::new(&interface.document);
+        let of = |interface: &Interface| Description::new(interface.document.clone());
         Self { management: of(&interfaces.management), client: of(&interfaces.client), overkeep: of(&interfaces.overkeep) }
     }
 }
 
 /// An OpenAPI document as text.
 pub struct Description {
-    document: Json,
+    document: Arc<Json>,
     json: OnceLock<Bytes>,
     yaml: OnceLock<Bytes>,
 }
 
 impl Description {
-    fn new(document: &Json) -> Self {
-        Self { document: document.clone(), json: OnceLock::new(), yaml: OnceLock::new() }
+    fn new(document: Arc<Json>) -> Self {
+        Self { document, json: OnceLock::new(), yaml: OnceLock::new() }
     }
 
     /// As JSON.
@@ -40,7 +40,7 @@ impl Description {
     /// # Errors
     /// It has no such form, which is a defect.
     pub fn json(&self) -> Result<Bytes> {
-        once(&self.json, || serde_json::to_vec(&self.document).map_err(|e| Error::Internal(format!("a description as JSON: {e}"))))
+        once(&self.json, || serde_json::to_vec(self.document.as_ref()).map_err(|e| Error::Internal(format!("a description as JSON: {e}"))))
     }
 
     /// As YAML.
@@ -48,7 +48,7 @@ impl Description {
     /// # Errors
     /// It has no such form, which is a defect.
     pub fn yaml(&self) -> Result<Bytes> {
-        let text = || serde_saphyr::to_string(&self.document).map_err(|e| Error::Internal(format!("a description as YAML: {e}")));
+        let text = || serde_saphyr::to_string(self.document.as_ref()).map_err(|e| Error::Internal(format!("a description as YAML: {e}")));
         once(&self.yaml, || text().map(String::into_bytes))
     }
 }

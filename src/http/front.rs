@@ -104,7 +104,8 @@ pub async fn serve(request: HttpRequest, payload: web::Payload, front: web::Data
         }
         let place = front.gate.admit(&request)?;
         let bearer = bearer(&request);
-        let caller = resolve(&request, bearer.as_deref(), services).await;
+        // It may have to wait for the keys of an external signer.
+        let caller = within(services.limits.time, Refusal::Timeout, resolve(&request, bearer.as_deref(), services)).await;
         known = caller.as_ref().ok().and_then(Option::as_ref).cloned();
         answer(&request, payload, &front, place, caller, bearer).await
     };

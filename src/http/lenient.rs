@@ -6,11 +6,12 @@ use serde_json::{Map, Value as Json};
 pub fn spell(json: &mut Json, schema: &Json) {
     match json {
         Json::Object(members) if is_described(schema) => {
-            let unknown = members.keys().filter(|name| member_schema(schema, name).is_none());
-            let meant: Vec<(String, String)> = unknown.filter_map(|name| Some((name.clone(), meant_by(name, schema)?))).collect();
-            for (given, name) in meant {
-                if let Some(member) = members.shift_remove(&given) {
-                    members.entry(name).or_insert(member);
+            let is_known = |name: &String| member_schema(schema, name).is_some();
+            if !members.keys().all(is_known) {
+                let (known, others): (Map<_, _>, Map<_, _>) = std::mem::take(members).into_iter().partition(|(name, _)| is_known(name));
+                *members = known;
+                for (name, member) in others {
+                    members.entry(meant_by(&name, schema).unwrap_or(name)).or_insert(member);
                 }
             }
             each_member(members, schema, spell);

@@ -1,6 +1,6 @@
 //! Route tables: rows of method, path, permission and function, and the interface that is made of them.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use schemars::JsonSchema;
 use serde_json::Value as Json;
@@ -182,7 +182,7 @@ impl Routes {
         if let Some(fault) = self.fault {
             return Err(fault);
         }
-        let document = document::assemble(self.name, self.base, self.version, &self.rows, self.schemas);
+        let document = Arc::new(document::assemble(self.name, self.base, self.version, &self.rows, self.schemas));
         let (mut paths, mut at) = (Vec::<Vec<Row>>::new(), BTreeMap::<String, usize>::new());
         for row in self.rows {
             let index = *at.entry(row.path.clone()).or_insert_with(|| {
@@ -210,7 +210,7 @@ pub struct Interface {
     pub name: &'static str,
     pub base: &'static str,
     /// The OpenAPI document.
-    pub document: Json,
+    pub document: Arc<Json>,
     paths: Vec<Vec<Row>>,
     tree: matchit::Router<usize>,
 }

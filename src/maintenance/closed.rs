@@ -1,4 +1,5 @@
-//! The same for a file that no controller has open: [`check`], [`snapshot`] and [`verify`] leave it exactly as it is.
+//! Checking, copying, mending and replacing a data file that no controller has open. [`check`], [`snapshot`] and [`verify`] leave it
+//! exactly as it is.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -7,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{new_snapshot, soundness};
+use super::{new_snapshot, soundness, upgrade};
 use crate::{
     change::{KINDS, Vault},
     clock::Timestamp,
@@ -112,7 +113,7 @@ pub fn repair(file: &Path, passphrase: Option<&Passphrase>, unreadable: Unreadab
     copy(file, &beside(file, ".before-repair")).map_err(|e| Failed::Other(format!("copying {} first: {e}", file.display())))?;
     drop(held);
     let (store, torn) = Store::open_verified(file, KINDS, Options::default())?;
-    let vault = store.upgrade().and_then(|()| Vault::look(&store, passphrase));
+    let vault = upgrade::adopt(&store).and_then(|()| Vault::look(&store, passphrase));
     let mended = vault.and_then(|vault| soundness::repair(&store, vault.as_ref(), unreadable, watch));
     store.close();
     let mut report = mended?;
@@ -213,7 +214,7 @@ pub fn reseal(file: &Path, passphrase: Option<&Passphrase>, next: Option<&Passph
     let file = &followed(file)?;
     let store = Store::look_alone(file, KINDS, Options::default())?;
     let (from, to) = (Vault::of(&store, passphrase)?, Vault::new(next)?);
-    store.upgrade()?;
+    upgrade::upgrade(&store, file)?;
     store.write_blocking(move |tx| from.give(tx, &to))?;
     store.snapshot(file, watch)?;
     Ok(())

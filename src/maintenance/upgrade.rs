@@ -17,14 +17,25 @@ const OURS: &str = env!("CARGO_PKG_VERSION");
 /// # Errors
 /// The copy cannot be made, or the file not be written; then it is still as the other release left it.
 pub fn upgrade(store: &Store, data: &Path) -> Result<()> {
-    let last = store.read(|read| read.setting(SETTING))?;
-    if last.is_none_or(|last| last == OURS.as_bytes()) {
-        return store.upgrade();
+    if is_of_another(store)? {
+        copy(store, data)?;
     }
-    copy(store, data)?;
+    adopt(store)
+}
+
+/// Brings the file to this release, where it was copied already. Nothing that is written from now on gets into that copy: it will not be made
+/// again.
+///
+/// # Errors
+/// The file cannot be read or written.
+pub fn adopt(store: &Store) -> Result<()> {
+    let is_of_another = is_of_another(store)?;
     store.upgrade()?;
-    // Before anything else is: nothing but what the other release left may be in that copy.
-    note(store)
+    if is_of_another { note(store) } else { Ok(()) }
+}
+
+fn is_of_another(store: &Store) -> Result<bool> {
+    Ok(store.read(|read| read.setting(SETTING))?.is_some_and(|last| last != OURS.as_bytes()))
 }
 
 fn copy(store: &Store, data: &Path) -> Result<()> {

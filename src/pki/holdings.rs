@@ -127,15 +127,25 @@ impl Holdings {
     ///
     /// # Errors
     /// It cannot be made.
-    pub fn with_server_key(&self, now: i64) -> Result<Option<Next<'_>>> {
-        self.next(|held| held.material.with_server_key(now).map(Some))
+    pub fn with_server_key(&self, now: i64) -> Result<Next<'_>> {
+        let alone = self.alone();
+        let material = self.held.load().material.with_server_key(now)?;
+        self.opened(material, alone)
     }
 
     fn next(&self, make: impl FnOnce(&Held) -> Result<Option<Material>>) -> Result<Option<Next<'_>>> {
-        let alone = self.replacing.lock().unwrap_or_else(PoisonError::into_inner);
-        let held = self.held.load();
-        let Some(material) = make(&held)? else { return Ok(None) };
-        Ok(Some(Next { held: Held::open(material, held.external.clone())?, holdings: self, _alone: alone }))
+        let alone = self.alone();
+        make(&self.held.load())?.map(|material| self.opened(material, alone)).transpose()
+    }
+
+    fn opened<'h>(&'h self, material: Material, alone: MutexGuard<'h, ()>) -> Result<Next<'h>> {
+        let held = Held::open(material, self.held.load().external.clone())?;
+        Ok(Next { held, holdings: self, _alone: alone })
+    }
+
+    /// Keeps everybody else from replacing what is held.
+    fn alone(&self) -> MutexGuard<'_, ()> {
+        self.replacing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Shows another external leaf, or the first one, and signs with its key from now on.
@@ -143,7 +153,7 @@ impl Holdings {
     /// # Errors
     /// It cannot be used; then everything stays as it was.
     pub fn replace_external(&self, external: External) -> Result<()> {
-        let _alone = self.replacing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.alone();
         let material = self.held.load().material.clone();
         self.show(Held::open(material, Some(external))?)
     }

@@ -60,12 +60,7 @@ impl Signer {
         Ok(Self { former, ..self })
     }
 
-    /// The public half of the key.
-    pub fn public_key(&self) -> &PublicJwk {
-        &self.public
-    }
-
-    /// The same under every name that it has had, the current one first.
+    /// The public half of the key, under every name that it has had, the current one first.
     pub fn public_keys(&self) -> impl Iterator<Item = &PublicJwk> {
         std::iter::once(&self.public).chain(&self.former)
     }

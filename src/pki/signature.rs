@@ -16,21 +16,6 @@ const NULL: &[u8] = &[0x05, 0x00];
 const ECDSA_WITH_SHA512: &[u8] = &[0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x04];
 
 impl PublicKey {
-    /// Checks a signature as it stands in certificates and requests.
-    ///
-    /// `algorithm` is the whole `AlgorithmIdentifier`, `signature` the content of the bit string.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] if key and algorithm are no pair we know, [`Error::BadSignature`], [`Error::BadDer`].
-    pub(super) fn verify(&self, algorithm: &[u8], message: &[u8], signature: &[u8]) -> Result<()> {
-        let wanted = without_null(der::content_of(SEQUENCE, algorithm)?);
-        if wanted == ECDSA_WITH_SHA512 {
-            return ecdsa::verify_sha512(self, message, signature);
-        }
-        let candidates = webpki::ALL_VERIFICATION_ALGS.iter().filter(|known| known.signature_alg_id().as_ref() == wanted);
-        self.verify_with(candidates.copied(), message, signature)
-    }
-
     /// Checks a signature with the first of `candidates` that is meant for a key like this.
     pub(super) fn verify_with<'a>(
         &self,
@@ -68,7 +53,29 @@ impl<'a> Signed<'a> {
         }
     }
 
+    /// Checks the signature.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if key and algorithm are no pair that ring knows, [`Error::BadSignature`], [`Error::BadDer`].
     pub(super) fn verify(&self, key: &PublicKey) -> Result<()> {
-        key.verify(self.algorithm, self.message, self.signature)
+        let wanted = self.algorithm()?;
+        let candidates = webpki::ALL_VERIFICATION_ALGS.iter().filter(|known| known.signature_alg_id().as_ref() == wanted);
+        key.verify_with(candidates.copied(), self.message, self.signature)
+    }
+
+    /// The same for a request, which may be signed by what clients use and ring does not know, and costs a hundred times as much.
+    ///
+    /// # Errors
+    /// As [`Signed::verify`].
+    pub(super) fn verify_request(&self, key: &PublicKey) -> Result<()> {
+        if self.algorithm()? == ECDSA_WITH_SHA512 {
+            return ecdsa::verify_sha512(key, self.message, self.signature);
+        }
+        self.verify(key)
+    }
+
+    /// The content of the algorithm identifier.
+    fn algorithm(&self) -> Result<&'a [u8]> {
+        Ok(without_null(der::content_of(SEQUENCE, self.algorithm)?))
     }
 }

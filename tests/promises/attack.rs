@@ -1,6 +1,7 @@
 //! Under attack: whatever comes is bounded and answered clearly, and nobody learns who is known here.
 
 use std::{
+    fs,
     sync::LazyLock,
     thread,
     time::{Duration, Instant},
@@ -11,10 +12,11 @@ use overkeep::{
     config::{Config, Span},
 };
 use serde_json::{Value as Json, json};
+use tempfile::TempDir;
 
 use crate::{
     factors::{Manner, endpoint, locking_in, signer},
-    harness::{Answer, Caller, House, Key, PASSWORD, Watch, Wire, asking_for, frame, fresh, shared},
+    harness::{Answer, Caller, House, Key, PASSWORD, Program, Watch, Wire, asking_for, frame, fresh, shared},
 };
 
 /// A controller with narrow bounds and short patience.
@@ -243,14 +245,62 @@ fn who_is_known_here_is_not_told_by_the_answer_nor_by_the_work_it_takes() {
 #[test]
 fn an_enrollment_that_is_used_up_is_as_unknown_as_one_that_never_was() {
     let house = shared();
-    let (id, _) = house.enrolled("done");
-    let used = house.identity(&fresh("used"), json!({ "enrollment": { "ott": true } }));
-    let token = house.token_of(&used);
-    house.admin.delete(&format!("/identities/{used}")).expect(200);
-    let redeem = |caller: &Caller, token: &str| told(caller.ask("POST", &format!("/enroll?method=ott&token={token}")).send());
-    let unknown = redeem(&house.nobody(), "6f5b6d4e-0000-4000-8000-000000000000");
-    assert_eq!(unknown.2["error"]["code"], "INVALID_ENROLLMENT_TOKEN", "{id}");
-    assert_eq!(redeem(&house.nobody(), &token), unknown);
+    let [used, gone] = ["used", "gone"].map(|what| {
+        let id = house.identity(&fresh(what), json!({ "enrollment": { "ott": true } }));
+        (house.token_of(&id), id)
+    });
+    let redeem = |token: &str| {
+        let nobody = house.nobody();
+        nobody.ask("POST", &format!("/enroll?method=ott&token={token}")).body("application/pkcs10", Key::new().request()).send()
+    };
+    redeem(&used.0).expect(200);
+    house.admin.delete(&format!("/identities/{}", gone.1)).expect(200);
+    let unknown = told(redeem("6f5b6d4e-0000-4000-8000-000000000000"));
+    assert_eq!(unknown.2["error"]["code"], "INVALID_ENROLLMENT_TOKEN");
+    assert_eq!(told(redeem(&used.0)), unknown);
+    assert_eq!(told(redeem(&gone.0)), unknown);
+}
+
+#[test]
+fn very_many_of_anything_cost_neither_much_time_nor_much_memory() {
+    /// `encryptionRequired` in so many cases of letters.
+    fn spelled(count: usize) -> String {
+        let letter = |n: usize, at: usize, c: char| if n >> at & 1 == 1 { c.to_ascii_uppercase() } else { c.to_ascii_lowercase() };
+        let name = |n: usize| "encryptionrequired".chars().enumerate().map(|(at, c)| letter(n, at, c)).collect::<String>();
+        let members: Vec<String> = (0..count).map(|n| format!("\"{}\":true", name(n))).collect();
+        format!("{{{}}}", members.join(","))
+    }
+    let list = |item: &str, count: usize| format!("[{}]", vec![item; count].join(","));
+    let check = |versions: &str| json!({ "name": "c", "typeId": "OS", "operatingSystems": [{ "type": "Linux", "versions": [versions] }] });
+    /// Where it is sent, so many of something at most, and the body with some of it.
+    type Hostile<'b> = (&'b str, usize, &'b dyn Fn(usize) -> String);
+    let bodies: [Hostile<'_>; 4] = [
+        ("/edge/client/v1/posture-response-bulk", 300_000, &|count| list("{}", count)),
+        ("/services", 400_000, &|count| format!("{{\"name\":\"s\",\"encryptionRequired\":true,\"roleAttributes\":{}}}", list("0", count))),
+        ("/services", 40_000, &spelled),
+        ("/posture-checks", 900_000, &|count| check(&format!(">{}1.0.0", " ".repeat(count))).to_string()),
+    ];
+    let place = TempDir::new().unwrap();
+    let program = Program::start(place.path());
+    let admin = program.admin();
+    let peak = || {
+        let status = fs::read_to_string(format!("/proc/{}/status", program.process.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() / 1024
+    };
+    let before = peak();
+    for (path, most, body) in bodies {
+        let took = |count: usize| {
+            let (body, begun) = (body(count), Instant::now());
+            let answer = admin.ask("POST", path).body("application/json", body).send();
+            assert!((200..300).contains(&answer.status) || answer.status == 400, "{path}: {}", answer.status);
+            begun.elapsed()
+        };
+        // Whoever is a little slow on a busy host is asked again.
+        let is_flat = (0..5).any(|_| took(most) < 12 * took(most / 4) + Duration::from_millis(20));
+        assert!(is_flat, "{path}: four times as much takes more than twelve times as long");
+    }
+    assert!(peak() - before < 192, "{} MiB, and {before} before", peak());
 }
 
 #[test]

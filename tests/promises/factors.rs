@@ -374,6 +374,24 @@ impl Realm {
     }
 }
 
+#[test]
+fn who_hangs_up_while_a_key_set_is_fetched_takes_it_from_nobody() {
+    let idp = signer();
+    let keys = endpoint(Manner::Keys(idp.keys().to_string()));
+    let realm = realm(&keys.url);
+    let token = idp.token(&claims());
+    let answering = keys.manner.clone();
+    let held = answering.lock().unwrap();
+    let gave_up = realm.runtime.block_on(async {
+        let login = realm.tokens.login(&realm.store, at(0), &token);
+        tokio::time::timeout(Duration::from_millis(300), login).await.is_err()
+    });
+    assert!(gave_up, "the endpoint does not answer yet");
+    drop(held);
+    assert!(realm.enter(&token, 0), "the set that was asked for is there for whoever comes next");
+    assert_eq!(keys.asked(), 1);
+}
+
 fn claims() -> Json {
     json!({ "iss": "https://idp.test", "aud": "overlay", "sub": "ann", "exp": NOW + 10_000 })
 }

@@ -14,7 +14,7 @@ use flate2::read::GzDecoder;
 use overkeep::{
     change::{KINDS, Vault},
     clock::{Clock, Timestamp},
-    config::{Config, Snapshots},
+    config::{Config, Snapshots, Span},
     controller::{self, Controller},
     entity::{ApiSession, Id, Identity, Record, builtin},
     maintenance::{Maintenance, Schedule, closed},
@@ -51,7 +51,7 @@ fn snapshots_are_made_on_schedule_and_only_they_are_ever_removed() {
     store.write_blocking(|tx| tx.set_setting("something", Some(b"to copy"))).unwrap();
     let clock = Clock::manual(Timestamp::from_millis(1_700_000_000_123));
     let directory = place.path().join("made").join("here");
-    let settings = Snapshots { directory: Some(directory.clone()), interval: Duration::from_secs(3600).into(), keep: 2 };
+    let settings = Snapshots { directory: Some(directory.clone()), interval: Span::minutes(60), keep: 2 };
     let schedule =
         || Schedule::of(&settings, Maintenance::new(store.clone(), Vault::default(), clock.clone(), &data), clock.clone()).unwrap();
     let watch = Watch::default();
@@ -186,6 +186,15 @@ fn opens_with_everything_in_it(format: u32, passphrase: Option<&str>) {
     let data = place.path().join("data");
     unpack(format, &data);
     let key = passphrase.map(Passphrase::new);
+    let started = |file: &Path| {
+        let mut config = configuration(file);
+        config.passphrase_file = passphrase.map(|text| {
+            let file = place.path().join("passphrase");
+            fs::write(&file, text).unwrap();
+            file
+        });
+        controller::start(&config, Clock::system()).unwrap()
+    };
     let verified = |file: &Path| {
         let seen = closed::verify(file, key.as_ref(), &Watch::default()).unwrap();
         assert!(seen.report.findings.is_empty(), "{:?}", seen.report);
@@ -197,15 +206,19 @@ fn opens_with_everything_in_it(format: u32, passphrase: Option<&str>) {
     closed::restore(&data, &restored, key.as_ref(), Timestamp::from_millis(0), &Watch::default()).unwrap();
     let filled = |file: &Path| rows(file).into_iter().filter(|(_, rows)| !rows.is_empty()).collect::<BTreeMap<_, _>>();
     assert!(filled(&restored) == filled(&data), "what is restored is what was kept");
-    closed::repair(&restored, key.as_ref(), Unreadable::Stays, &Watch::default()).unwrap();
-    closed::reseal(&restored, key.as_ref(), None, &Watch::default()).unwrap();
-    let mut config = configuration(&data);
-    config.passphrase_file = passphrase.map(|text| {
-        let file = place.path().join("passphrase");
-        fs::write(&file, text).unwrap();
-        file
-    });
-    let running = controller::start(&config, Clock::system()).unwrap();
+    let before = |file: &Path| beside(file, &format!(".before-{}", env!("CARGO_PKG_VERSION")));
+    closed::reseal(&restored, key.as_ref(), key.as_ref(), &Watch::default()).unwrap();
+    assert!(format == NEWEST || verified(&before(&restored)) == format, "the way back is what the other release left");
+    let repaired = place.path().join("repaired");
+    fs::copy(&data, &repaired).unwrap();
+    closed::repair(&repaired, key.as_ref(), Unreadable::Stays, &Watch::default()).unwrap();
+    assert_eq!(verified(&beside(&repaired, ".before-repair")), format);
+    for file in [&restored, &repaired] {
+        let kept = fs::read(before(file)).ok();
+        started(file).stop();
+        assert_eq!(fs::read(before(file)).ok(), kept, "no copy is made of what a command of this release has written");
+    }
+    let running = started(&data);
     let admin = trusting(&format!("https://{}", running.bound())).log_in("admin", "the golden password");
     let alice = admin.get("/identities?filter=name%3D%22alice%22").expect(200);
     assert_eq!(alice.data()[0]["roleAttributes"], json!(["laptops"]));
@@ -223,9 +236,8 @@ fn opens_with_everything_in_it(format: u32, passphrase: Option<&str>) {
     let copy = place.path().join("copy");
     closed::snapshot(&data, &copy, &Watch::default()).unwrap();
     assert_eq!(verified(&copy), NEWEST);
-    let before = beside(&data, &format!(".before-{}", env!("CARGO_PKG_VERSION")));
-    assert!(!before.exists() || verified(&before) == format, "the way back is what the other release left");
-    assert_eq!(before.exists(), format < NEWEST);
+    assert_eq!(before(&data).exists(), format < NEWEST);
+    assert!(format == NEWEST || verified(&before(&data)) == format, "the way back is what the other release left");
 }
 
 fn write_golden() {

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     change::{Change, session_certificate},
+    enrollment::unissued,
     entity::{ApiSession, Entity, FactsExt, Id, Record, SessionCertificate},
     error::{Error, Refusal, Result},
     http::{
@@ -85,8 +86,8 @@ pub struct Certified {
 /// POST /current-api-session/certificates
 pub async fn create(call: Call, Body(wanted): Body<NewCertificate>) -> Result<Made<Certified>> {
     let session = session(&call)?.clone();
-    let issued = Csr::parse(&wanted.csr).and_then(|csr| call.holdings.authority().issue_session(&csr, call.now.seconds()));
-    let issued = issued.map_err(|_| Error::Refused(Refusal::CouldNotProcessCsr))?;
+    let csr = Csr::parse(&wanted.csr).map_err(|_| Error::Refused(Refusal::CouldNotProcessCsr))?;
+    let issued = call.holdings.authority().issue_session(&csr, call.now.seconds()).map_err(unissued)?;
     let work = {
         let (issued, most) = (issued.clone(), call.limits.certificates);
         move |change: &Change<'_, '_>| {

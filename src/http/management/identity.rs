@@ -1,5 +1,7 @@
 //! What administrators do with identities beyond the six verbs.
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +21,6 @@ use crate::{
         preview::{Outcome, Preview},
         verbs,
     },
-    store::Read,
 };
 
 /// A new identity.
@@ -161,33 +162,26 @@ pub async fn assign_service_configs(call: Call, id: Id<Identity>, Body(pairs): B
     call.changes
         .run(move |change| {
             let mut identity = change.get(&id)?;
-            let mut named = Vec::new();
+            let mut named = BTreeSet::new();
             for pair in &pairs {
                 change.get(&pair.service_id)?;
                 let of = change.get(&pair.config_id)?.spec.config_type_id;
-                let key = (pair.service_id.clone(), of.clone());
-                if named.contains(&key) {
+                if !named.insert((pair.service_id.clone(), of)) {
                     return Err(Error::invalid("configId", "two configs of one type for one service", pair.config_id.as_str()));
                 }
-                named.push(key);
-                replace(change, &mut identity, pair, of.as_str())?;
             }
+            // One config per type and service: the new one takes the place of an earlier one.
+            let mut kept = Vec::new();
+            for old in std::mem::take(&mut identity.state.service_configs) {
+                let of = change.get(&old.config)?.spec.config_type_id;
+                kept.extend((!named.contains(&(old.service.clone(), of))).then_some(old));
+            }
+            kept.extend(pairs.iter().map(ServiceConfigAssign::pair));
+            identity.state.service_configs = kept;
             change.put(identity)
         })
         .await
         .map(|()| Done)
-}
-
-/// One config per type and service: the new one takes the place of an earlier one.
-fn replace(tx: &Read<'_>, identity: &mut Record<Identity>, pair: &ServiceConfigAssign, of: &str) -> Result<()> {
-    let mut kept = Vec::new();
-    for old in std::mem::take(&mut identity.state.service_configs) {
-        let same_type = old.service == pair.service_id && tx.get(&old.config)?.spec.config_type_id.as_str() == of;
-        kept.extend((!same_type).then_some(old));
-    }
-    kept.push(pair.pair());
-    identity.state.service_configs = kept;
-    Ok(())
 }
 
 /// DELETE /identities/{id}/service-configs
@@ -204,8 +198,8 @@ pub async fn remove_service_configs(
                 change.get(&pair.service_id)?;
                 change.get(&pair.config_id)?;
             }
-            let doomed: Vec<Override> = pairs.iter().map(ServiceConfigAssign::pair).collect();
-            identity.state.service_configs.retain(|pair| !doomed.is_empty() && !doomed.contains(pair));
+            let doomed: BTreeSet<_> = pairs.iter().map(|pair| (&pair.service_id, &pair.config_id)).collect();
+            identity.state.service_configs.retain(|pair| !doomed.is_empty() && !doomed.contains(&(&pair.service, &pair.config)));
             change.put(identity)
         })
         .await
@@ -242,10 +236,10 @@ pub struct AdvisedRouter {
 
 /// GET /identities/{id}/policy-advice/{serviceId}
 pub async fn policy_advice(call: Call, id: Id<Identity>, service_id: Id<Service>) -> Result<Shown<PolicyAdvice>> {
-    let facts = call.store.clone();
-    facts.read(|tx| {
+    let (store, access) = (call.store.clone(), call.access.clone());
+    let advice = store.scan(move |tx| {
         let (identity, service) = (tx.get(&id)?, tx.get(&service_id)?);
-        let asked = call.access.ask(|engine| {
+        let asked = access.ask(|engine| {
             let common = engine.common_edge_routers(id.as_str(), service_id.as_str());
             let ids: Vec<String> = common.in_order().map(|(_, id)| id.to_string()).collect();
             let may = |right| engine.may(id.as_str(), service_id.as_str(), right);
@@ -270,5 +264,6 @@ pub async fn policy_advice(call: Call, id: Id<Identity>, service_id: Id<Service>
             service_router_count: service_routers as u32,
             common_routers,
         }))
-    })
+    });
+    advice.await
 }

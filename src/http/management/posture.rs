@@ -131,15 +131,17 @@ impl SessionData {
 /// GET /identities/{id}/posture-data. An unknown identity has none.
 pub async fn data(call: Call, id: Id<Identity>) -> Result<Shown<PostureData>> {
     let endpoint = call.posture.endpoint(id.as_str());
-    let api_session_posture_data = call.store.read(|tx| {
+    let known = endpoint.clone();
+    let sessions = call.store.scan(move |tx| {
         let sdk = tx.find(&id)?.map(|identity| identity.state.sdk_info).unwrap_or_default();
         let sessions = tx.linked::<ApiSession>("identity", id.as_str())?;
         let shown = sessions.into_iter().map(|session| {
-            let presence = endpoint.sessions.get(session.id.as_str()).copied().unwrap_or_default();
+            let presence = known.sessions.get(session.id.as_str()).copied().unwrap_or_default();
             (session.id.to_string(), SessionData::new(session.id.as_str(), presence, &sdk))
         });
         Ok(shown.collect())
-    })?;
+    });
+    let api_session_posture_data = sessions.await?;
     let Endpoint { os, domain, addresses, processes, .. } = endpoint.as_ref();
     let process = |Process { is_running, hash, signers }| ProcessFound { binary_hash: hash, is_running, signer_fingerprints: signers };
     Ok(Shown(PostureData {
