@@ -3,7 +3,7 @@
 use super::codes::{Accepted, Codes, Proof, recent};
 use crate::{
     change::{Change, Lifecycle},
-    entity::{ApiSession, Entity, FactsExt, Id, Identity, Mfa, Record, mfa::Used},
+    entity::{ApiSession, Entity, FactsExt, Id, Identity, Mfa, Record, mfa::Used, missing},
     error::{Error, Refusal, Result},
     store::Read,
 };
@@ -13,7 +13,7 @@ use crate::{
 /// # Errors
 /// There is none.
 pub fn of(tx: &Read<'_>, identity: &Id<Identity>) -> Result<Record<Mfa>> {
-    find(tx, identity)?.ok_or_else(|| Error::NotFound { kind: Mfa::KIND.name, id: identity.to_string(), field: None })
+    find(tx, identity)?.ok_or_else(|| missing(Mfa::KIND, identity))
 }
 
 /// The second factor of an identity that codes are asked of.
@@ -45,8 +45,7 @@ fn find(tx: &Read<'_>, identity: &Id<Identity>) -> Result<Option<Record<Mfa>>> {
 }
 
 fn in_state(mfa: Record<Mfa>, verified: bool) -> Result<Record<Mfa>> {
-    let missing = || Error::NotFound { kind: Mfa::KIND.name, id: mfa.spec.identity_id.to_string(), field: None };
-    if mfa.spec.is_verified == verified { Ok(mfa) } else { Err(missing()) }
+    if mfa.spec.is_verified == verified { Ok(mfa) } else { Err(missing(Mfa::KIND, &mfa.spec.identity_id)) }
 }
 
 /// Sets up a second factor.

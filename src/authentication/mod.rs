@@ -43,6 +43,11 @@ impl Caller {
         self.identity.is_admin()
     }
 
+    /// The ids of the config types that the session asked for.
+    pub fn config_types(&self) -> Vec<String> {
+        self.session.spec.config_types.iter().map(ToString::to_string).collect()
+    }
+
     /// As the author of changes, from where the request came.
     pub fn author(&self, from: Author) -> Author {
         Author { session: Some(self.session.id.to_string()), ..from.known_as(&self.identity.id) }

@@ -84,8 +84,9 @@ pub trait FactsExt {
     fn has<E: Entity>(&self, field: &'static str, value: &str) -> Result<bool>;
 }
 
-fn missing(kind: Kind, id: String) -> Error {
-    Error::NotFound { kind: kind.name, id, field: None }
+/// That there is no record of a kind with this id.
+pub fn missing(kind: Kind, id: impl ToString) -> Error {
+    Error::NotFound { kind: kind.name, id: id.to_string(), field: None }
 }
 
 impl<F: Facts + ?Sized> Facts for &F {
@@ -120,7 +121,7 @@ impl<F: Facts + ?Sized> FactsExt for F {
     }
 
     fn get<E: Entity>(&self, id: &Id<E>) -> Result<Record<E>> {
-        self.find(id)?.ok_or_else(|| missing(E::KIND, id.to_string()))
+        self.find(id)?.ok_or_else(|| missing(E::KIND, id))
     }
 
     fn linked<E: Entity>(&self, field: &'static str, value: &str) -> Result<Vec<Record<E>>> {

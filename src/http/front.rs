@@ -231,13 +231,7 @@ fn acceptable(request: &HttpRequest, row: &Row) -> Result<()> {
 fn taken(request: &HttpRequest, row: &Row, body: &[u8]) -> Result<()> {
     let Some(shape) = row.operation.body.as_ref().filter(|shape| !shape.judged_by_function && !body.is_empty()) else { return Ok(()) };
     let sent = request.headers().get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let essence = sent.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    let known = shape.media.contains(&essence.as_str());
-    if known {
-        Ok(())
-    } else {
-        Err(Error::invalid("Content-Type", "is not taken here", if sent.is_empty() { "application/octet-stream" } else { sent }))
-    }
+    if shape.media.contains(&media::essence(sent).as_str()) { Ok(()) } else { Err(media::not_taken(sent)) }
 }
 
 async fn payload_of(payload: web::Payload, row: &Row, limit: usize) -> Result<web::Bytes> {

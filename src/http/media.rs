@@ -1,6 +1,18 @@
-//! Media types, as far as the `accept` header speaks of them (RFC 9110 section 12.5.1).
+//! Media types, as far as the headers `accept` and `content-type` speak of them (RFC 9110 sections 12.5.1 and 8.3).
 
 use std::cmp::Reverse;
+
+use crate::error::Error;
+
+/// The media type that a `content-type` names, without its parameters.
+pub fn essence(sent: &str) -> String {
+    sent.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+/// What is sent with this `content-type`, or without one, is not taken.
+pub fn not_taken(sent: &str) -> Error {
+    Error::invalid("Content-Type", "is not taken here", if sent.is_empty() { "application/octet-stream" } else { sent })
+}
 
 /// Whether a media range such as `text/*;q=0.5` covers a media type.
 pub fn covers(range: &str, media: &str) -> bool {

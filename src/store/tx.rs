@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     clock::Timestamp,
-    entity::{AnyRecord, Author, Entity, Era, Facts, FactsExt, Field, Id, Index, Kind, Record, RouterLink},
+    entity::{AnyRecord, Author, Entity, Era, Facts, FactsExt, Field, Id, Index, Kind, Record, RouterLink, missing},
     error::{Error, Result},
     query::Value,
 };
@@ -74,7 +74,7 @@ impl Tx<'_> {
     /// [`Error::NotFound`]; [`Error::Referenced`] if one that stays does not allow it.
     pub fn delete<E: Entity>(&self, id: &Id<E>) -> Result<()> {
         if !self.exists(E::KIND, id.as_str())? {
-            return Err(Error::NotFound { kind: E::KIND.name, id: id.to_string(), field: None });
+            return Err(missing(E::KIND, id));
         }
         self.whole(|| delete::delete(self, E::KIND, id.as_str()))
     }
@@ -93,8 +93,7 @@ impl Tx<'_> {
     /// Deletes one record, whoever refers to it.
     pub(super) fn remove<E: Entity>(&self, id: &Id<E>) -> Result<()> {
         // Also one that was ended.
-        let missing = || Error::NotFound { kind: E::KIND.name, id: id.to_string(), field: None };
-        let old = self.load::<E>(id.as_str())?.ok_or_else(missing)?;
+        let old = self.load::<E>(id.as_str())?.ok_or_else(|| missing(E::KIND, id))?;
         let entries = index::entries(&old);
         for entry in &entries {
             self.rows.remove(Table::Index, &entry.key)?;

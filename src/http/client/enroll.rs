@@ -15,6 +15,7 @@ use crate::{
         argument::{Argument, Query},
         body::Incoming,
         call::Call,
+        media::{essence, not_taken},
         operation::{BodyShape, JSON, Operation, Schemas},
     },
 };
@@ -56,11 +57,10 @@ impl Argument for Sent {
     }
     fn take(incoming: &mut Incoming<'_>) -> Result<Self> {
         let sent = incoming.header("content-type").unwrap_or_default();
-        let media = sent.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        let media = essence(sent);
         let known = MEDIA.contains(&media.as_str());
         if !known && !incoming.body.is_empty() {
-            let shown = if sent.is_empty() { "application/octet-stream" } else { sent };
-            return Err(Error::invalid("Content-Type", "is not taken here", shown));
+            return Err(not_taken(sent));
         }
         // Generated clients name no type where they send nothing.
         if !known && !media.is_empty() {

@@ -7,8 +7,8 @@ use crate::{
     access::Subject,
     authentication::Caller,
     clock::Timestamp,
-    entity::{Entity, FactsExt, Id, Record, Service, filterable},
-    error::{Error, Result},
+    entity::{Entity, FactsExt, Id, Record, Service, filterable, missing},
+    error::Result,
     http::{
         answer::{Joined, Shown, Tagged},
         argument::{Query, entity_tag},
@@ -39,8 +39,7 @@ pub async fn list(call: Call, Query(wanted): Query<ServiceListing>) -> Result<Jo
     let (at, evidence) = (texts.now(), call.evidence()?);
     call.store
         .scan(move |tx| {
-            let session_types = || caller.session.spec.config_types.iter().map(ToString::to_string).collect();
-            let types = if wanted.config_types.is_empty() { session_types() } else { wanted.config_types };
+            let types = if wanted.config_types.is_empty() { caller.config_types() } else { wanted.config_types };
             let viewer = Viewer::new(tx, &access, evidence, &caller.identity, &types)?;
             let by_roles = wanted.roles.ids(&access, Subject::Service)?;
             let fields = filterable::<Service>().collect();
@@ -70,7 +69,7 @@ pub fn visible(call: &Call, caller: &Caller, tx: &Read<'_>, id: &Id<Service>) ->
     let identity = caller.identity.id.as_str();
     let may = |right| call.access.ask(|engine| engine.may(identity, id.as_str(), right));
     let seen = caller.is_admin() || [crate::access::Right::Dial, crate::access::Right::Bind].into_iter().any(may);
-    if seen { Ok(service) } else { Err(Error::NotFound { kind: Service::KIND.name, id: id.to_string(), field: None }) }
+    if seen { Ok(service) } else { Err(missing(Service::KIND, id)) }
 }
 
 /// GET /services/{id}
@@ -78,7 +77,7 @@ pub async fn detail(call: Call, id: Id<Service>) -> Result<Tagged<ServiceDetail>
     let caller = call.caller()?;
     call.store.read(|tx| {
         let service = visible(&call, caller, tx, &id)?;
-        let types: Vec<String> = caller.session.spec.config_types.iter().map(ToString::to_string).collect();
+        let types = caller.config_types();
         let data = Viewer::new(tx, &call.access, call.evidence()?, &caller.identity, &types)?.see(&service)?;
         Ok(Tagged { data, tag: entity_tag(&service)? })
     })

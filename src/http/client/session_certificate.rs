@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     change::{Change, session_certificate},
     enrollment::unissued,
-    entity::{ApiSession, Entity, FactsExt, Id, Record, SessionCertificate},
+    entity::{ApiSession, Entity, FactsExt, Id, Record, SessionCertificate, missing},
     error::{Error, Refusal, Result},
     http::{
         answer::{Done, Made, Page, Tagged},
@@ -28,7 +28,7 @@ fn session(call: &Call) -> Result<&Id<ApiSession>> {
 /// A certificate of the session; others do not exist for it.
 fn own(tx: &Read<'_>, id: &Id<SessionCertificate>, session: &Id<ApiSession>) -> Result<Record<SessionCertificate>> {
     let found = tx.find(id)?.filter(|record| record.spec.api_session_id == *session);
-    found.ok_or_else(|| Error::NotFound { kind: SessionCertificate::KIND.name, id: id.to_string(), field: None })
+    found.ok_or_else(|| missing(SessionCertificate::KIND, id))
 }
 
 /// GET /current-api-session/certificates

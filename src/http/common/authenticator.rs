@@ -10,7 +10,7 @@ use crate::{
         authenticator::{self, Edit},
     },
     enrollment::extension::{self, Extended, Holder},
-    entity::{Authenticator, Credential, Entity, FactsExt, Id, Links, Record, Tags},
+    entity::{Authenticator, Credential, Entity, FactsExt, Id, Links, Record, Tags, missing},
     error::{Error, Refusal, Result},
     http::{
         answer::{Done, Page, Shown, Tagged},
@@ -37,7 +37,7 @@ fn own(call: &Call, id: &Id<Authenticator>) -> Result<Record<Authenticator>> {
     if record.spec.identity_id == call.identity()?.id {
         return Ok(record);
     }
-    Err(Error::NotFound { kind: Authenticator::KIND.name, id: id.to_string(), field: None })
+    Err(missing(Authenticator::KIND, id))
 }
 
 /// GET /current-identity/authenticators

@@ -8,8 +8,8 @@ use serde::Serialize;
 use super::{routers::SessionRouter, texts::Written};
 use crate::{
     change::Change,
-    entity::{Entity, EntityRef, Facts, FactsExt, Id, Identity, Record, Service, ServicePolicy, Session},
-    error::{Error, Result},
+    entity::{Entity, EntityRef, Facts, FactsExt, Id, Identity, Record, Service, ServicePolicy, Session, missing},
+    error::Result,
     http::{
         answer::{Done, Page, Shown, Tagged},
         argument::{IfMatch, Query, entity_tag},
@@ -134,9 +134,7 @@ pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Page<Det
 fn visible(call: &Call, tx: &Read<'_>, id: &Id<Session>) -> Result<Record<Session>> {
     let record = tx.get(id)?;
     match scope(call)? {
-        Some(own) if own != record.spec.identity_id.as_str() => {
-            Err(Error::NotFound { kind: Session::KIND.name, id: id.to_string(), field: None })
-        }
+        Some(own) if own != record.spec.identity_id.as_str() => Err(missing(Session::KIND, id)),
         _ => Ok(record),
     }
 }

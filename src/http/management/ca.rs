@@ -11,6 +11,7 @@ use crate::{
         argument::{Argument, IfMatch, Patch},
         body::Incoming,
         call::Call,
+        media::{essence, not_taken},
         operation::{BodyShape, JSON, Operation},
         preview::{Outcome, Preview},
         verbs,
@@ -38,13 +39,11 @@ impl Argument for Proof {
     }
     fn take(incoming: &mut Incoming<'_>) -> Result<Self> {
         let sent = incoming.header("content-type").unwrap_or_default();
-        let media = sent.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-        match media.as_str() {
+        match essence(sent).as_str() {
             PLAIN => {}
             // Clients that send what they send everywhere are told that it is the body that is wrong.
             JSON => return Err(Error::Unparseable("a PEM certificate is wanted, as plain text".into())),
-            "" => return Err(Error::invalid("Content-Type", "is not taken here", "application/octet-stream")),
-            _ => return Err(Error::invalid("Content-Type", "is not taken here", sent)),
+            _ => return Err(not_taken(sent)),
         }
         if incoming.body.is_empty() {
             return Err(Error::invalid("certificate", "is required", ""));

@@ -48,12 +48,11 @@ pub async fn list(call: Call, Query(wanted): Query<ServiceListing>) -> Result<Pa
             let other = wanted.as_identity.as_deref().filter(|name| !name.is_empty()).map(|name| named(tx, name)).transpose()?;
             let named: Option<Vec<String>> =
                 wanted.config_types.first().filter(|list| !list.is_empty()).map(|list| list.split(',').map(str::to_owned).collect());
-            let session_types = || caller.session.spec.config_types.iter().map(ToString::to_string).collect();
             let evidence = match &other {
                 Some(identity) => posture.evidence(identity.id.as_str(), None).seen_by(&identity.state.sdk_info),
                 None => own,
             };
-            let (identity, types) = (other.as_ref().unwrap_or(&caller.identity), named.unwrap_or_else(session_types));
+            let (identity, types) = (other.as_ref().unwrap_or(&caller.identity), named.unwrap_or_else(|| caller.config_types()));
             let viewer = Viewer::new(tx, &access, evidence, identity, &types)?;
             // Somebody else's list has what that one sees in it, and no more.
             let usable = other.as_ref().filter(|other| !other.is_admin()).map(|_| viewer.usable());
@@ -83,7 +82,7 @@ fn named(tx: &Read<'_>, name: &str) -> Result<Record<Identity>> {
 pub async fn detail(call: Call, id: Id<Service>) -> Result<Tagged<ServiceDetail>> {
     let caller = call.caller()?;
     call.store.read(|tx| {
-        let types: Vec<String> = caller.session.spec.config_types.iter().map(ToString::to_string).collect();
+        let types = caller.config_types();
         let service = tx.get(&id)?;
         let data = Viewer::new(tx, &call.access, call.evidence()?, &caller.identity, &types)?.see(&service)?;
         Ok(Tagged { data, tag: entity_tag(&service)? })
