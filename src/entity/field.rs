@@ -42,15 +42,15 @@ impl<E: Entity> Field<E> {
     }
     /// Filterable and indexed.
     pub const fn indexed(name: &'static str, of: Type, value: for<'r> fn(&'r Record<E>) -> Value<'r>) -> Self {
-        Self { name, of, value, asked: None, index: Index::Many, public: true }
+        Self::looked_up(name, of, value, Index::Many, true)
     }
     /// Filterable and unique.
     pub const fn unique(name: &'static str, of: Type, value: for<'r> fn(&'r Record<E>) -> Value<'r>) -> Self {
-        Self { name, of, value, asked: None, index: Index::Unique, public: true }
+        Self::looked_up(name, of, value, Index::Unique, true)
     }
     /// Filterable and sortable from the index alone: a text of its own that every record has.
     pub const fn every(name: &'static str, value: for<'r> fn(&'r Record<E>) -> Value<'r>) -> Self {
-        Self { name, of: Type::Text, value, asked: None, index: Index::Every, public: true }
+        Self::looked_up(name, Type::Text, value, Index::Every, true)
     }
     /// Filterable, found out anew for each record: never indexed.
     pub const fn asked(name: &'static str, of: Type, value: Asked<E>) -> Self {
@@ -58,11 +58,16 @@ impl<E: Entity> Field<E> {
     }
     /// Indexed for our own look-ups; clients do not see it.
     pub const fn inner(name: &'static str, of: Type, value: for<'r> fn(&'r Record<E>) -> Value<'r>) -> Self {
-        Self { name, of, value, asked: None, index: Index::Many, public: false }
+        Self::looked_up(name, of, value, Index::Many, false)
     }
     /// Unique for our own look-ups; clients do not see it.
     pub const fn inner_unique(name: &'static str, of: Type, value: for<'r> fn(&'r Record<E>) -> Value<'r>) -> Self {
-        Self { name, of, value, asked: None, index: Index::Unique, public: false }
+        Self::looked_up(name, of, value, Index::Unique, false)
+    }
+
+    const fn looked_up(name: &'static str, of: Type, value: for<'r> fn(&'r Record<E>) -> Value<'r>, index: Index, public: bool) -> Self {
+        assert!(matches!(of, Type::Text | Type::Set), "the index holds texts and the members of sets");
+        Self { name, of, value, asked: None, index, public }
     }
 }
 

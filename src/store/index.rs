@@ -53,31 +53,14 @@ pub fn entries<E: Entity>(record: &Record<E>) -> Vec<IndexEntry> {
         let unique = matches!(field.index, Index::Unique | Index::Every);
         match (field.value)(record) {
             Value::Set(members) => members.iter().for_each(|member| add(field.name, member.as_bytes(), unique)),
-            Value::Text(text) if unique && text.is_empty() => {}
-            value => {
-                if let Some(bytes) = bytes(&value) {
-                    add(field.name, &bytes, unique);
-                }
-            }
+            Value::Text(text) if !(unique && text.is_empty()) => add(field.name, text.as_bytes(), unique),
+            _ => {}
         }
     }
     for reference in E::REFERENCES {
         (reference.ids)(record).into_iter().for_each(|id| add(reference.field, id.as_bytes(), false));
     }
     found.into_iter().map(|(key, (field, prefix, row, unique))| IndexEntry { field, key, prefix, row, unique }).collect()
-}
-
-/// A single value as bytes that sort as it does: text as it is, numbers and dates as eight bytes. Nothing for what is not indexed.
-pub fn bytes<'v>(value: &'v Value<'_>) -> Option<Cow<'v, [u8]>> {
-    const SIGN: u64 = 1 << 63;
-    let number = |bits: u64| Some(Cow::Owned(bits.to_be_bytes().to_vec()));
-    match value {
-        Value::Text(text) => Some(Cow::Borrowed(text.as_bytes())),
-        Value::Bool(value) => Some(Cow::Borrowed(if *value { b"true" } else { b"false" })),
-        Value::Integer(value) | Value::Date(value) => number(value.cast_unsigned() ^ SIGN),
-        Value::Float(value) => number(if value.is_sign_negative() { !value.to_bits() } else { value.to_bits() ^ SIGN }),
-        Value::Null | Value::Set(_) => None,
-    }
 }
 
 /// The code of a kind's field: CRC-32 of both names. They are ours; that no two share one is tested.

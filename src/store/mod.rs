@@ -16,7 +16,6 @@
 //! on disk yet, no reader sees.
 
 mod aside;
-mod batch;
 mod codec;
 mod core;
 mod delete;

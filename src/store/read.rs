@@ -16,7 +16,6 @@ use crate::{
     clock::Timestamp,
     entity::{AnyRecord, Entity, Era, Facts, FactsExt, Id, Kind, Record, RouterLink, ending},
     error::{Error, Result},
-    query::Value,
 };
 
 /// The store at one moment. Fields and references are named as in the kind's facts.
@@ -67,19 +66,6 @@ impl Read<'_> {
         self.rows.len(Table::Records(self.core.registry.place(E::KIND)?))
     }
 
-    /// How many records of the kind have this value.
-    ///
-    /// # Errors
-    /// The file cannot be read.
-    pub fn count_by<E: Entity>(&self, field: &'static str, value: &str) -> Result<u64> {
-        let mut count = 0;
-        self.visit_ids(E::KIND, field, value.as_bytes(), &mut |_| {
-            count += 1;
-            Ok(ControlFlow::Continue(()))
-        })?;
-        Ok(count)
-    }
-
     /// Shows every record of the kind, by id, one at a time; also those that were ended and are not cleared away yet.
     ///
     /// # Errors
@@ -122,50 +108,6 @@ impl Read<'_> {
             }
             done => done.map(Some),
         }
-    }
-
-    /// The values that an indexed field has in any record of the kind, ascending, each once.
-    ///
-    /// # Errors
-    /// The file cannot be read.
-    pub fn values<E: Entity>(&self, field: &'static str) -> Result<Vec<String>> {
-        let start = index::code(E::KIND, field);
-        let end = index::after(&start);
-        let mut values = Vec::new();
-        let mut from = start.to_vec();
-        loop {
-            let mut next = None;
-            self.scan(Table::Index, (Bound::Included(&from), Bound::Excluded(&end)), &mut |key, row| {
-                let (value, prefix) = index::value(key, row).ok_or_else(|| torn(field))?;
-                values.push(text(&value)?.to_owned());
-                next = key.get(..prefix).map(index::after);
-                Ok(ControlFlow::Break(()))
-            })?;
-            let Some(next) = next else { break };
-            from = next;
-        }
-        // Only values of hundreds of bytes that begin alike can be out of order.
-        values.sort_unstable();
-        Ok(values)
-    }
-
-    /// Ids of records whose date, number or text in `field` lies below `bound`, the lowest first, at most `limit` of them.
-    ///
-    /// # Errors
-    /// The file cannot be read.
-    pub fn ids_below<E: Entity>(&self, field: &'static str, bound: &Value<'_>, limit: usize) -> Result<Vec<Id<E>>> {
-        let start = index::code(E::KIND, field);
-        let Some(end) = index::bytes(bound).map(|value| index::prefix(E::KIND, field, &value)) else { return Ok(Vec::new()) };
-        let mut ids = Vec::new();
-        self.scan(Table::Index, (Bound::Included(&start), Bound::Excluded(&end)), &mut |key, row| {
-            if ids.len() == limit {
-                return Ok(ControlFlow::Break(()));
-            }
-            let (_, prefix) = index::value(key, row).ok_or_else(|| torn(field))?;
-            ids.push(Id::from_text(text(key.get(prefix..).unwrap_or_default())?));
-            Ok(ControlFlow::Continue(()))
-        })?;
-        Ok(ids)
     }
 
     /// What a room above keeps under a name.
@@ -304,8 +246,4 @@ impl Facts for Read<'_> {
 
 pub(super) fn text(bytes: &[u8]) -> Result<&str> {
     std::str::from_utf8(bytes).map_err(|_| Error::Storage("a key is no text: the file is damaged".into()))
-}
-
-pub(super) fn torn(field: &str) -> Error {
-    Error::Storage(format!("an index row of {field} is damaged"))
 }

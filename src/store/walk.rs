@@ -4,13 +4,13 @@ use std::{collections::BinaryHeap, ops::Bound};
 
 use super::{
     Page, Read, index,
-    read::{text, torn},
+    read::text,
     select::{always, ended, flow, shown},
     tables::Table,
 };
 use crate::{
     entity::{Entity, Index, field_of, is_id},
-    error::Result,
+    error::{Error, Result},
     query::{Query, Sort, Subject, Symbol, Value, Window},
 };
 
@@ -59,8 +59,9 @@ impl Read<'_> {
         }
         let mut found = Found::new(window, ordered);
         let mut known = true;
+        let torn = || Error::Storage(format!("an index row of {} is damaged", walk.field));
         let visit = &mut |key: &[u8], row: &[u8]| {
-            let (value, prefix) = index::value(key, row).ok_or_else(|| torn(walk.field))?;
+            let (value, prefix) = index::value(key, row).ok_or_else(torn)?;
             known = !ordered || row.is_empty();
             let seen = Pair { value: text(&value)?, id: text(key.get(prefix..).unwrap_or_default())? };
             if everything || query.predicate.matches(&seen) {
