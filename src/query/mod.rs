@@ -1,5 +1,5 @@
 //! The language of the list parameters `filter` and `sort`: text becomes a tree, the tree answers yes or no for one record at a
-//! time, and records are put in order and cut into pages.
+//! time; beside it stand what a list is ordered by and which part of it is wanted.
 //!
 //! Not here: which kinds exist and what can be filtered (a [`Vocabulary`] says so), where records come from (a [`Subject`] is one),
 //! indexes (a caller may use [`Predicate::anchors`] to avoid reading everything), status codes.
@@ -21,7 +21,7 @@ mod typing;
 mod value;
 
 pub use fault::{Fault, Parameter};
-pub use page::{DEFAULT_LIMIT, Limit, MAX_LIMIT, MAX_OFFSET, MAX_SORT, Sort, Window, order};
+pub use page::{DEFAULT_LIMIT, Limit, MAX_LIMIT, MAX_OFFSET, MAX_SORT, Sort, Window};
 pub use parser::{MAX_DEPTH, MAX_LENGTH};
 pub use predicate::{Anchor, Predicate};
 pub use subject::{Subject, Symbol, Vocabulary};

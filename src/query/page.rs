@@ -1,8 +1,6 @@
 //! The order of a list, and the part of it that is wanted.
 
-use std::cmp::Ordering;
-
-use super::{Query, Subject, Symbol, compare};
+use super::{Query, Symbol};
 
 /// The limit of a list that names none.
 pub const DEFAULT_LIMIT: i64 = 10;
@@ -21,15 +19,6 @@ const UNLIMITED: i64 = -1;
 pub struct Sort {
     pub symbol: Symbol,
     pub descending: bool,
-}
-
-/// How two records stand to each other. Ties remain: the caller breaks them by id, ascending.
-pub fn order(sort: &[Sort], a: &dyn Subject, b: &dyn Subject) -> Ordering {
-    let by = |each: &Sort| {
-        let ascending = compare(&a.value(&each.symbol), &b.value(&each.symbol));
-        if each.descending { ascending.reverse() } else { ascending }
-    };
-    sort.iter().map(by).find(|ordering| ordering.is_ne()).unwrap_or(Ordering::Equal)
 }
 
 /// The limit a filter asks for.

@@ -4,7 +4,7 @@
 //! indexed field, only those records are read; where the index of one field tells all there is to know, only the page (`walk.rs`).
 
 use std::{
-    borrow::Cow,
+    borrow::{Borrow, Cow},
     cell::Cell,
     cmp::Ordering,
     collections::{BTreeSet, BinaryHeap},
@@ -301,15 +301,22 @@ impl Ranked {
     }
 
     fn is_after(&self, seen: &dyn Subject, id: &str, sort: &[Sort]) -> bool {
-        let keys = self.keys.iter().zip(sort).map(|((own, down), by)| directed(compare(own, &seen.value(&by.symbol)), *down));
-        keys.fold(Ordering::Equal, Ordering::then).then_with(|| self.id.as_str().cmp(id)).is_gt()
+        self.stand_to(sort.iter().map(|by| seen.value(&by.symbol)), id).is_gt()
+    }
+
+    /// How it stands to a record with these keys and this id.
+    fn stand_to<'v>(&self, keys: impl Iterator<Item = impl Borrow<Value<'v>>>, id: &str) -> Ordering {
+        let keys = self.keys.iter().zip(keys).map(|((own, down), their)| {
+            let ascending = compare(own, their.borrow());
+            if *down { ascending.reverse() } else { ascending }
+        });
+        keys.fold(Ordering::Equal, Ordering::then).then_with(|| self.id.as_str().cmp(id))
     }
 }
 
 impl Ord for Ranked {
     fn cmp(&self, other: &Self) -> Ordering {
-        let keys = self.keys.iter().zip(&other.keys).map(|((own, down), (their, _))| directed(compare(own, their), *down));
-        keys.fold(Ordering::Equal, Ordering::then).then_with(|| self.id.cmp(&other.id))
+        self.stand_to(other.keys.iter().map(|(key, _)| key), &other.id)
     }
 }
 impl PartialOrd for Ranked {
@@ -323,10 +330,6 @@ impl PartialEq for Ranked {
     }
 }
 impl Eq for Ranked {}
-
-fn directed(order: Ordering, down: bool) -> Ordering {
-    if down { order.reverse() } else { order }
-}
 
 fn owned(value: Value<'_>) -> Value<'static> {
     match value {

@@ -576,6 +576,15 @@ fn a_fault_says_what_and_where() {
     assert_eq!(parse_sort("bogus", &SERVICES).expect_err("bogus").parameter, Parameter::Sort);
 }
 
+/// How two records stand to each other in a list, by the definition of a sort. Ties remain, which the id decides.
+pub fn order(sort: &[Sort], a: &dyn Subject, b: &dyn Subject) -> Ordering {
+    let by = |each: &Sort| {
+        let ascending = compare(&a.value(&each.symbol), &b.value(&each.symbol));
+        if each.descending { ascending.reverse() } else { ascending }
+    };
+    sort.iter().map(by).find(|ordering| ordering.is_ne()).unwrap_or(Ordering::Equal)
+}
+
 #[test]
 fn lists_are_in_the_order_that_was_asked_for() {
     let people = [("ann", true, Some("x1")), ("Bob", false, None), ("cid", false, Some("x3")), ("Eve", true, Some("x2"))];

@@ -636,7 +636,7 @@ proptest! {
         store.read(|tx| {
             let seen = |record| overkeep::entity::Seen { record, facts: tx };
             let mut naive: Vec<&Record<Task>> = tasks.iter().filter(naive_scope).filter(|task| query.predicate.matches(&seen(task))).collect();
-            naive.sort_by(|a, b| overkeep::query::order(&query.sort, &seen(a), &seen(b)).then_with(|| a.id.cmp(&b.id)));
+            naive.sort_by(|a, b| crate::query::order(&query.sort, &seen(a), &seen(b)).then_with(|| a.id.cmp(&b.id)));
             let expected: Vec<_> = naive.iter().skip(offset).take(limit.unwrap_or(usize::MAX)).map(|task| task.id.clone()).collect();
             let page: Page<Task> = tx.select(&query, Window { limit, offset }, scope)?;
             assert_eq!(page.records.into_iter().map(|task| task.id).collect::<Vec<_>>(), expected);
