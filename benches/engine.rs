@@ -135,7 +135,7 @@ fn changes(engine: &mut Engine, rows: &mut Vec<Row>) {
     rows.push(measure("role change of one service", 2_000, |n| {
         engine.put_subject(Service, &service(n), &roles(n), n as u64);
     }));
-    rows.push(measure("a new identity", 2_000, |n| _ = engine.put_subject(Identity, &format!("new-{n}"), &roles(n), n as u64)));
+    rows.push(measure("a new identity", 2_000, |n| engine.put_subject(Identity, &format!("new-{n}"), &roles(n), n as u64)));
 }
 
 fn lists(engine: &mut Engine, rows: &mut Vec<Row>) {

@@ -46,52 +46,55 @@ impl Engine {
         Self::default()
     }
 
-    /// A subject was created, or its role attributes may have changed. This and the other changes answer whether anybody's
-    /// right to dial or bind may have changed with it.
-    pub fn put_subject(&mut self, subject: Subject, id: &str, role_attributes: &[String], now: u64) -> bool {
+    /// A subject was created, or its role attributes may have changed.
+    pub fn put_subject(&mut self, subject: Subject, id: &str, role_attributes: &[String], now: u64) {
         self.generation += 1;
         let before = self.policies_giving(subject, id);
         let (row, changed) = self.all.of_mut(subject).put(id, role_attributes);
-        match subject {
-            Subject::Identity if changed => self.watch.roles_changed(row, now),
-            Subject::Identity => {}
-            Subject::EdgeRouter if changed => {
-                self.evaluated.forget_reaches();
-                return false;
-            }
-            _ => return changed && self.policies_giving(subject, id) != before && self.rights_changed(now),
+        if !changed {
+            return;
         }
-        changed
+        match subject {
+            Subject::Identity => self.watch.roles_changed(row, now),
+            Subject::EdgeRouter => self.evaluated.forget_reaches(),
+            Subject::Service | Subject::PostureCheck => {
+                if self.policies_giving(subject, id) != before {
+                    self.rights_changed(now);
+                }
+            }
+        }
     }
 
-    pub fn remove_subject(&mut self, subject: Subject, id: &str, now: u64) -> bool {
+    pub fn remove_subject(&mut self, subject: Subject, id: &str, now: u64) {
         self.generation += 1;
         let before = self.policies_giving(subject, id);
-        let Some(row) = self.all.of_mut(subject).remove(id) else { return false };
+        let Some(row) = self.all.of_mut(subject).remove(id) else { return };
         self.watch.forget_touch((subject, row));
         match subject {
-            Subject::Identity => {
-                self.watch.forget(row);
-                return true;
-            }
+            Subject::Identity => self.watch.forget(row),
             Subject::EdgeRouter => self.evaluated.forget_reaches(),
-            Subject::Service | Subject::PostureCheck => {}
+            Subject::Service | Subject::PostureCheck => {
+                if !before.is_empty() {
+                    self.rights_changed(now);
+                }
+            }
         }
-        !before.is_empty() && self.rights_changed(now)
     }
 
     /// A policy was created or may say something else now. One that says the same, under a new name for instance, changes
     /// nothing.
-    pub fn put_policy(&mut self, id: &str, policy: &Policy, now: u64) -> bool {
+    pub fn put_policy(&mut self, id: &str, policy: &Policy, now: u64) {
         self.generation += 1;
-        let changed = self.write(id, policy);
-        changed && self.policies_changed(policy.kind, now)
+        if self.write(id, policy) {
+            self.policies_changed(policy.kind, now);
+        }
     }
 
-    pub fn remove_policy(&mut self, kind: PolicyKind, id: &str, now: u64) -> bool {
+    pub fn remove_policy(&mut self, kind: PolicyKind, id: &str, now: u64) {
         self.generation += 1;
-        let removed = self.erase(kind, id);
-        removed && self.policies_changed(kind, now)
+        if self.erase(kind, id) {
+            self.policies_changed(kind, now);
+        }
     }
 
     /// Takes in what a policy says, and tells nobody. Whether it says something else now.
@@ -177,21 +180,17 @@ impl Engine {
         (book, &mut self.all)
     }
 
-    /// Forgets what policies of a kind decide, and says whether that is rights to dial or bind.
-    fn policies_changed(&mut self, kind: PolicyKind, now: u64) -> bool {
+    /// Forgets what policies of a kind decide.
+    fn policies_changed(&mut self, kind: PolicyKind, now: u64) {
         match kind {
             PolicyKind::Service => self.rights_changed(now),
-            PolicyKind::EdgeRouter | PolicyKind::ServiceEdgeRouter => {
-                self.evaluated.forget_reaches();
-                false
-            }
+            PolicyKind::EdgeRouter | PolicyKind::ServiceEdgeRouter => self.evaluated.forget_reaches(),
         }
     }
 
-    fn rights_changed(&mut self, now: u64) -> bool {
+    fn rights_changed(&mut self, now: u64) {
         self.evaluated.forget_rights();
         self.watch.rights_changed(now);
-        true
     }
 
     /// Service policies through which a service or posture check is part of others' rights.

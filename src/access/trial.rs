@@ -18,8 +18,8 @@ pub(super) struct Trial<'e> {
 }
 
 impl Engine {
-    /// Learns something; answers as the change that it is.
-    pub fn learn(&mut self, news: &News, now: u64) -> bool {
+    /// Learns something.
+    pub fn learn(&mut self, news: &News, now: u64) {
         match news {
             News::Subject { subject, id, roles: Some(roles) } => self.put_subject(*subject, id, roles, now),
             News::Subject { subject, id, roles: None } => self.remove_subject(*subject, id, now),

@@ -160,7 +160,7 @@ fn news(events: &[Event]) -> Vec<News> {
 fn apply(engine: &mut Engine, event: &Event, now: u64) {
     match event {
         Event::Put(..) | Event::Remove(..) | Event::Write(..) | Event::Erase(..) => {
-            news(std::slice::from_ref(event)).iter().for_each(|news| _ = engine.learn(news, now));
+            news(std::slice::from_ref(event)).iter().for_each(|news| engine.learn(news, now));
         }
         Event::Try(events) => _ = engine.preview(&news(events), 1),
         Event::Touch(Identity, id) => engine.touch_identity(id, now),
@@ -299,9 +299,9 @@ fn loaded(model: &Model, policies_first: bool) -> Engine {
     let mut engine = Engine::new();
     for subjects in [!policies_first, policies_first] {
         if subjects {
-            model.subjects.iter().for_each(|((subject, id), roles)| _ = engine.put_subject(*subject, id, roles, 0));
+            model.subjects.iter().for_each(|((subject, id), roles)| engine.put_subject(*subject, id, roles, 0));
         } else {
-            model.policies.iter().for_each(|((kind, id), written)| _ = engine.put_policy(id, &policy(*kind, written), 0));
+            model.policies.iter().for_each(|((kind, id), written)| engine.put_policy(id, &policy(*kind, written), 0));
         }
     }
     engine
@@ -554,11 +554,11 @@ fn last_change_at_moves_for_what_alice_sees_and_for_nothing_else() {
         ("nothing", false, |_| {}),
         ("gaining Dial", true, |e| dial(e, "p", AnyOf, Dial, "@alice", "@web", "", 50)),
         ("gaining Bind of a service she may dial", true, |e| dial(e, "p", AnyOf, Bind, "@alice", "@db", "", 50)),
-        ("losing the policy", true, |e| _ = e.remove_policy(PolicyKind::Service, "base", 50)),
-        ("losing a role it needs", true, |e| _ = e.put_subject(Identity, "alice", &words("eu"), 50)),
-        ("the service losing its role", true, |e| _ = e.put_subject(Service, "db", &[], 50)),
-        ("the service being deleted", true, |e| _ = e.remove_subject(Service, "db", 50)),
-        ("a new service that matches", true, |e| _ = e.put_subject(Service, "new", &words("sql"), 50)),
+        ("losing the policy", true, |e| e.remove_policy(PolicyKind::Service, "base", 50)),
+        ("losing a role it needs", true, |e| e.put_subject(Identity, "alice", &words("eu"), 50)),
+        ("the service losing its role", true, |e| e.put_subject(Service, "db", &[], 50)),
+        ("the service being deleted", true, |e| e.remove_subject(Service, "db", 50)),
+        ("a new service that matches", true, |e| e.put_subject(Service, "new", &words("sql"), 50)),
         ("the type changing", true, |e| dial(e, "base", AllOf, Bind, "#sales #eu", "#sql", "", 50)),
         ("a check joining the policy", true, |e| dial(e, "base", AllOf, Dial, "#sales #eu", "#sql", "#strict", 50)),
         ("an update of the service", true, |e| e.touch_service("db", 50)),
@@ -575,7 +575,7 @@ fn last_change_at_moves_for_what_alice_sees_and_for_nothing_else() {
             dial(e, "base", AllOf, Dial, "#sales #eu", "#sql", "", 51);
         }),
         ("the same rights by other roles", false, |e| dial(e, "base", AnyOf, Dial, "#eu", "@db", "", 50)),
-        ("a role that matches nothing", false, |e| _ = e.put_subject(Identity, "alice", &words("sales eu tall"), 50)),
+        ("a role that matches nothing", false, |e| e.put_subject(Identity, "alice", &words("sales eu tall"), 50)),
         ("somebody else's rights", false, |e| dial(e, "p", AnyOf, Dial, "@bob", "#all", "", 50)),
         ("an update of a service she does not see", false, |e| e.touch_service("web", 50)),
         ("a check nothing of hers asks for", false, |e| e.touch_posture_check("os", 50)),
@@ -587,7 +587,7 @@ fn last_change_at_moves_for_what_alice_sees_and_for_nothing_else() {
             e.put_policy("er", &Policy::edge_router(AnyOf, all(), all()), 50);
             e.put_policy("er", &Policy::service_edge_router(AnyOf, all(), all()), 50);
         }),
-        ("an unused check being deleted", false, |e| _ = e.remove_subject(PostureCheck, "os", 50)),
+        ("an unused check being deleted", false, |e| e.remove_subject(PostureCheck, "os", 50)),
     ];
     for (what, moves, act) in cases {
         let mut engine = office();
@@ -603,10 +603,10 @@ fn last_change_at_moves_for_what_alice_sees_and_for_nothing_else() {
 fn posture_check_changes_move_it_where_a_granting_policy_asks_for_the_check() {
     let cases: [(&str, bool, Act); 5] = [
         ("an update of the check", true, |e| e.touch_posture_check("os", 50)),
-        ("the check losing its role", true, |e| _ = e.put_subject(PostureCheck, "os", &[], 50)),
-        ("the check being deleted", true, |e| _ = e.remove_subject(PostureCheck, "os", 50)),
-        ("another check joining", true, |e| _ = e.put_subject(PostureCheck, "mac", &words("strict"), 50)),
-        ("a check without the role", false, |e| _ = e.put_subject(PostureCheck, "mac", &words("lax"), 50)),
+        ("the check losing its role", true, |e| e.put_subject(PostureCheck, "os", &[], 50)),
+        ("the check being deleted", true, |e| e.remove_subject(PostureCheck, "os", 50)),
+        ("another check joining", true, |e| e.put_subject(PostureCheck, "mac", &words("strict"), 50)),
+        ("a check without the role", false, |e| e.put_subject(PostureCheck, "mac", &words("lax"), 50)),
     ];
     for (what, moves, act) in cases {
         let mut engine = office();
