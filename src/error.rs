@@ -90,8 +90,6 @@ pub enum Refusal {
     InvalidEnrollmentToken,
     #[error("the enrollment has expired")]
     EnrollmentExpired,
-    #[error("the enrollment method is not one this controller knows")]
-    InvalidEnrollMethod,
     #[error("an enrollment of this method is outstanding already")]
     EnrollmentExists { method: &'static str },
     #[error("the certificate request cannot be processed")]

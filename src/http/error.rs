@@ -121,7 +121,6 @@ fn refused(refusal: Refusal, error: &Error) -> Face {
     let (status, code) = match refusal {
         Refusal::InvalidEnrollmentToken => (400, "INVALID_ENROLLMENT_TOKEN"),
         Refusal::EnrollmentExpired => (400, "ENROLLMENT_EXPIRED"),
-        Refusal::InvalidEnrollMethod => (400, "INVALID_ENROLL_METHOD"),
         Refusal::EnrollmentExists { method } => return Face::field(409, "ENROLLMENT_EXISTS", "method", &error.to_string(), method),
         Refusal::CouldNotProcessCsr => (400, "COULD_NOT_PROCESS_CSR"),
         Refusal::RouterCommonName => return Face::nested(400, "COULD_NOT_PROCESS_CSR", "EDGE_ROUTER_ENROLL_COMMON_NAME_INVALID", error),
