@@ -39,8 +39,7 @@ use crate::{
     entity::{Author, Entity, FactsExt, Id, Identity, Record},
     error::{Error, Result},
     pki::Holdings,
-    query::Value,
-    store::{Event, Store, Tx},
+    store::{Event, Store, Tx, check_every},
 };
 
 /// What changes need to know beside the store.
@@ -229,12 +228,8 @@ impl Change<'_, '_> {
     /// The rules for every write of a record: those of all kinds, then those of its own.
     fn check<E: Entity>(&self, record: &Record<E>) -> Result<()> {
         record.tags.check("tags")?;
-        let name = E::FIELDS.iter().find(|field| field.name == "name").map(|field| (field.value)(record));
-        if let Some(Value::Text(name)) = name
-            && name.is_empty()
-        {
-            return Err(Error::invalid("name", "must not be empty", ""));
-        }
+        // The store would refuse it too, but a blank name is told before what breaks a rule of the kind alone.
+        check_every(record)?;
         record.spec.check(self.tx)
     }
 }

@@ -70,7 +70,7 @@ pub use open::{NEWEST, OpenError, beside, hold, is_one, reserve, sync_directory,
 pub use read::Read;
 pub use registry::{Edge, Entry, Rule, Target};
 pub use select::{Page, Plan, Scope, is_brief};
-pub use tx::Tx;
+pub use tx::{Tx, check_every};
 pub use watch::Watch;
 
 use self::{

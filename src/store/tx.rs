@@ -173,8 +173,11 @@ impl Tx<'_> {
     }
 }
 
-/// What every record has must not be empty.
-fn check_every<E: Entity>(record: &Record<E>) -> Result<()> {
+/// What every record of a kind has must not be empty.
+///
+/// # Errors
+/// [`Error::Invalid`] with the name of the field that is.
+pub fn check_every<E: Entity>(record: &Record<E>) -> Result<()> {
     let empty = |field: &&Field<E>| !matches!((field.value)(record), Value::Text(text) if !text.is_empty());
     match E::FIELDS.iter().filter(|field| field.index == Index::Every).find(empty) {
         Some(field) => Err(Error::invalid(field.name, "must not be empty", "")),
