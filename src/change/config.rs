@@ -1,7 +1,6 @@
-//! Config types and configs: their rules are all in `entity/`.
+//! Configs: their rules are all in `entity/`.
 
 use super::Lifecycle;
-use crate::entity::{Config, ConfigType};
+use crate::entity::Config;
 
-impl Lifecycle for ConfigType {}
 impl Lifecycle for Config {}

@@ -1,14 +1,17 @@
 //! Every write goes through here: create, edit and delete for any kind, and what else happens then.
 //!
 //! Not here: who asked and whether they may (`http/`), how it is stored (`store/`). Start reading at [`Change`]; what a kind does
-//! beyond being written is in the file of its name, as its [`Lifecycle`]. Invariant: a record that breaks a rule of its kind is
-//! never stored, and everything a change brings about is in the same transaction.
+//! beyond being written is in the file of its name, as its [`Lifecycle`] (of the policies, which do nothing, in `policy.rs`).
+//! Invariant: a record that breaks a rule of its kind is never stored, and everything a change brings about is in the same
+//! transaction.
 
+mod api_session;
+mod auth_policy;
 pub mod authenticator;
 pub mod ca;
 pub mod certificates;
 mod config;
-mod credentials;
+mod config_type;
 mod draft;
 pub mod edge_router;
 pub mod enrollment;
@@ -16,10 +19,12 @@ mod external_jwt_signer;
 mod first_start;
 pub mod identity;
 mod lifecycle;
+mod mfa;
 mod policy;
 mod posture_check;
 mod registry;
 mod service;
+mod session;
 pub mod session_certificate;
 mod terminator;
 mod transit_router;

@@ -1,8 +1,8 @@
-//! Auth policies and sessions: little happens with them beyond being written; what ends with them says `entity/` by references.
+//! Auth policies: the default one stays.
 
-use super::{Change, Lifecycle, lifecycle::session_id};
+use super::{Change, Lifecycle};
 use crate::{
-    entity::{ApiSession, AuthPolicy, Identity, Mfa, Record, Session, identity::DEFAULT_AUTH_POLICY},
+    entity::{AuthPolicy, Identity, Record, identity::DEFAULT_AUTH_POLICY},
     error::{Error, Result},
 };
 
@@ -14,19 +14,5 @@ impl Lifecycle for AuthPolicy {
             return Err(Error::NotDeletable("the policy of identities that name none cannot be deleted".into()));
         }
         Ok(())
-    }
-}
-
-impl Lifecycle for ApiSession {
-    fn new_id() -> String {
-        session_id()
-    }
-}
-
-impl Lifecycle for Mfa {}
-
-impl Lifecycle for Session {
-    fn new_id() -> String {
-        session_id()
     }
 }

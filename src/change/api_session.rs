@@ -1,0 +1,10 @@
+//! API sessions: what ends with one is said by references in `entity/`.
+
+use super::{Lifecycle, lifecycle::session_id};
+use crate::entity::ApiSession;
+
+impl Lifecycle for ApiSession {
+    fn new_id() -> String {
+        session_id()
+    }
+}
