@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering::SeqCst},
+        atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst},
     },
     time::{Duration, Instant},
 };
@@ -438,27 +438,45 @@ fn a_snapshot_that_fails_leaves_what_was_there() {
 #[test]
 fn a_snapshot_is_of_one_moment_and_holds_nobody_up() {
     let file = Closed::filled();
+    let large = |n: u32| {
+        let mut large = ship(&format!("large {n}"));
+        large.spec.flag = "stripes and ".repeat(8_000);
+        large
+    };
     file.with(|store| {
-        let over = Arc::new(AtomicBool::new(false));
-        let (writing, ended) = (store.clone(), over.clone());
+        store.write_blocking(move |tx| (0..50).try_for_each(|n| tx.insert(large(n)))).unwrap();
+        let (over, pairs) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        let (writing, ended, written) = (store.clone(), over.clone(), pairs.clone());
         let writer = std::thread::spawn(move || {
-            let mut pairs = 0;
             while !ended.load(SeqCst) {
-                let pair = move |side: &str| ship(&format!("{side} {pairs}"));
+                let number = written.load(SeqCst);
+                let pair = move |side: &str| ship(&format!("{side} {number}"));
                 writing.write_blocking(move |tx| tx.insert(pair("left")).and_then(|()| tx.insert(pair("right")))).unwrap();
-                pairs += 1;
+                written.fetch_add(1, SeqCst);
             }
-            pairs
         });
         for n in 0..3 {
             let copy = file.path.with_file_name(format!("copy {n}"));
-            drop(store.snapshot(&copy, &Watch::default()).unwrap());
+            let watch = Watch::default();
+            let mut counts = Vec::new();
+            std::thread::scope(|scope| {
+                let making = scope.spawn(|| drop(store.snapshot(&copy, &watch).unwrap()));
+                while !making.is_finished() {
+                    let (done, total) = watch.progress();
+                    if (1..total).contains(&done) {
+                        counts.push(pairs.load(SeqCst));
+                    }
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            });
+            let meanwhile = counts.last().unwrap() - counts[0];
+            assert!(meanwhile > 1, "no more was written while a snapshot was made than what was on its way");
             let ships = rows(&copy).remove("records.ship").unwrap();
             let sides = |side: &[u8]| ships.keys().filter(|id| id.starts_with(side)).count();
             assert_eq!(sides(b"left"), sides(b"right"));
         }
         over.store(true, SeqCst);
-        assert!(writer.join().unwrap() > 0);
+        writer.join().unwrap();
         assert_eq!(store.check(&Watch::default()).unwrap(), Report::default());
     });
 }
