@@ -117,7 +117,7 @@ pub fn no_policy(tx: &Read<'_>, case: &Case<'_>, near: &[Candidate]) -> Result<O
 /// A name like this that no record of the kind has.
 fn free<E: Entity>(tx: &Read<'_>, name: String) -> Result<String> {
     let (mut free, mut number) = (name.clone(), 1);
-    while tx.find_by::<E>("name", &free)?.is_some() {
+    while tx.any::<E>("name", &free)? {
         number += 1;
         free = format!("{name}-{number}");
     }

@@ -90,14 +90,13 @@ impl Rest<'_> {
 
 impl Stored for Rest<'_> {
     fn read<S: DeserializeOwned, T: DeserializeOwned>(&mut self, spec: Disk) -> Result<(S, T)> {
-        let parts = || -> Result<(S, T), String> {
+        let mut parts = || -> Result<(S, T), String> {
             let spec = match spec {
                 Disk::Binary => self.next()?,
                 Disk::Text => serde_json::from_str(&self.next::<String>()?).map_err(|e| e.to_string())?,
             };
             Ok((spec, self.next()?))
         };
-        let mut parts = parts;
         parts().map_err(Error::Internal)
     }
 }
