@@ -134,6 +134,11 @@ impl Link {
         Noted { sequence: self.sequence, hash: hexadecimal(&self.hash) }
     }
 
+    /// Whether it is the row that was noted.
+    fn is(&self, noted: &Noted) -> bool {
+        self.sequence == noted.sequence && hexadecimal(&self.hash) == noted.hash
+    }
+
     fn to_bytes(self) -> Vec<u8> {
         [self.hash.as_slice(), &self.total.to_le_bytes(), &self.sequence.to_be_bytes()].concat()
     }
@@ -150,7 +155,8 @@ pub(super) fn text(row: &[u8]) -> Option<Cow<'_, [u8]>> {
     unpack(row.get(HEAD..)?)
 }
 
-fn hexadecimal(bytes: &[u8]) -> String {
+/// Lower case, two digits per byte.
+pub(super) fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -308,22 +314,21 @@ impl Store {
     pub fn verify_history(&self, noted: Option<&Noted>) -> Result<Verified> {
         self.read(|read| {
             let start = anchor(read)?;
-            let mut verified = Verified { rows: 0, last: start.noted(), faults: Vec::new() };
-            let mut met = noted.is_none_or(|noted| *noted == start.noted());
+            let (mut rows, mut last, mut faults) = (0, start, Vec::new());
+            let mut met = noted.is_none_or(|noted| start.is(noted));
             read.follow_history(None, &mut |_, fault, link| {
-                let row = link.noted();
-                verified.rows += 1;
-                verified.faults.extend(fault.filter(|_| verified.faults.len() < TOLD));
-                met |= noted == Some(&row);
-                verified.last = row;
+                rows += 1;
+                faults.extend(fault.filter(|_| faults.len() < TOLD));
+                met |= noted.is_some_and(|noted| link.is(noted));
+                last = link;
                 Ok(ControlFlow::Continue(()))
             })?;
             if let Some(Noted { sequence, .. }) = noted.filter(|_| !met) {
                 let gone = *sequence < start.sequence;
                 let how = if gone { "is older than what is kept, so that nobody can compare it" } else { "is not the one that was noted" };
-                verified.faults.push(format!("row {sequence} of the history {how}"));
+                faults.push(format!("row {sequence} of the history {how}"));
             }
-            Ok(verified)
+            Ok(Verified { rows, last: last.noted(), faults })
         })
     }
 

@@ -9,7 +9,7 @@ use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable, TableDefi
 use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
 
-use super::{Watch, open::META, tables::broken};
+use super::{Watch, history::hexadecimal, open::META, tables::broken};
 use crate::{
     clock::Timestamp,
     error::{Error, Result},
@@ -49,7 +49,7 @@ impl Manifest {
         let Sum { mut hash, rows } = sum;
         let mut manifest = Self { format, release, made_at, rows, hash: String::new() };
         hash.update(&manifest.text()?);
-        manifest.hash = hash.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+        manifest.hash = hexadecimal(hash.finish().as_ref());
         Ok(manifest)
     }
 
