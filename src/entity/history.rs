@@ -25,7 +25,7 @@ pub enum Logged {
     Changes {
         /// JSON pointers to members that no row may show.
         secret: &'static [&'static str],
-        /// Members whose change alone is none that anybody asked for.
+        /// Members that no row shows; a change of nothing else leaves no row.
         quiet: &'static [&'static str],
     },
     /// That a record comes, and that it goes.

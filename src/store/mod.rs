@@ -1,7 +1,7 @@
 //! Records in one file: typed transactions over redb, one writer with group commit, indexes, references, lists.
 //!
 //! Not here: any kind by name (the list of [`Entry`]s is handed in), who may do what, what else happens when a record changes.
-//! Integrity check and repair (`integrity.rs`) and snapshots (`snapshot.rs`) go over the same list.
+//! Integrity check and repair (`integrity/`) and snapshots (`snapshot.rs`) go over the same list.
 //!
 //! Start with [`Store::write`] and [`Store::read`], then `tx.rs` and `read.rs` for what a transaction can do, `writer.rs` for how
 //! jobs become durable, `index.rs` and `codec.rs` for what lies on disk.
@@ -314,8 +314,8 @@ impl Store {
         self.0.core.read(None, ask)
     }
 
-    /// Asks the store as it is now, on a thread that may block; for many records. Few that read more than some hundred run at a
-    /// time, the others wait. When nobody waits for the answer any more, it stops.
+    /// Asks the store as it is now, on a thread that may block; for many records. Few that read more than about a thousand
+    /// (`turn.rs`) run at a time, the others wait. When nobody waits for the answer any more, it stops.
     ///
     /// # Errors
     /// The question's own; [`Error::Busy`] if too many wait; [`Error::Internal`] if it panicked.

@@ -30,7 +30,7 @@ pub type See<'s> = &'s mut dyn FnMut(&[u8], &[u8]) -> Result<()>;
 /// A table of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Table {
-    /// About the file itself: its format.
+    /// About the file itself: its format, the manifest if it is a snapshot, the anchor of the history.
     Meta,
     /// Name to value, for the rooms above.
     Settings,
@@ -78,10 +78,10 @@ pub trait Rows {
     fn get(&self, table: Table, key: &[u8], see: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<bool>;
     /// Shows rows in the order of their keys. Rows that the visitor itself writes may or may not be shown.
     fn scan(&self, table: Table, keys: Keys<'_>, visit: Visit<'_>) -> Result<()>;
+    /// [`Rows::scan`] from the last key to the first.
+    fn scan_back(&self, table: Table, keys: Keys<'_>, visit: Visit<'_>) -> Result<()>;
     /// Shows the row with the last key, if there is any.
     fn last(&self, table: Table, see: See<'_>) -> Result<bool>;
-    /// The same from the last key to the first.
-    fn scan_back(&self, table: Table, keys: Keys<'_>, visit: Visit<'_>) -> Result<()>;
     fn len(&self, table: Table) -> Result<u64>;
 }
 
@@ -277,12 +277,6 @@ impl Rows for Writing<'_> {
         }
     }
 
-    fn last(&self, table: Table, see: See<'_>) -> Result<bool> {
-        let open = self.table(table)?.borrow();
-        let Some((key, value)) = open.last().map_err(broken)? else { return Ok(false) };
-        see(key.value(), value.value()).map(|()| true)
-    }
-
     /// Copies the whole range: no job goes through much backwards.
     fn scan_back(&self, table: Table, keys: Keys<'_>, visit: Visit<'_>) -> Result<()> {
         for (key, value) in self.some(table, keys, usize::MAX)?.iter().rev() {
@@ -291,6 +285,12 @@ impl Rows for Writing<'_> {
             }
         }
         Ok(())
+    }
+
+    fn last(&self, table: Table, see: See<'_>) -> Result<bool> {
+        let open = self.table(table)?.borrow();
+        let Some((key, value)) = open.last().map_err(broken)? else { return Ok(false) };
+        see(key.value(), value.value()).map(|()| true)
     }
 
     fn len(&self, table: Table) -> Result<u64> {

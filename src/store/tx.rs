@@ -79,7 +79,7 @@ impl Tx<'_> {
         self.whole(|| delete::delete(self, E::KIND, id.as_str()))
     }
 
-    /// Keeps something under a name; nothing removes it.
+    /// Keeps something under a name; `None` removes what is kept there.
     ///
     /// # Errors
     /// The file cannot be written.
