@@ -10,8 +10,10 @@ use crate::error::{Error, Result};
 
 /// A regular expression of a schema may compile to this many bytes.
 const PATTERN_BYTES: usize = 1 << 20;
-/// Of a body with more values than this only the first violation is looked for: to find all costs memory for each.
+/// Of a body with more values than this only the beginnings of lists and objects are looked at for what is wrong: each violation costs memory.
 const LOOKED_AT: usize = 4096;
+/// So many items of each list, and members of each object.
+const BEGINNING: usize = 64;
 /// This much of an offending value is repeated to its sender.
 const SHOWN: usize = 400;
 
@@ -55,11 +57,12 @@ impl Checker {
         if self.validator.is_valid(body) {
             return Ok(());
         }
-        let told = |violation| told(&violation, &self.schema, Of::Body);
-        if exceeds(body, &mut { LOOKED_AT }) {
-            return self.validator.validate(body).map_err(|violation| told(violation).1);
-        }
-        first(self.validator.iter_errors(body).map(told)).map_or(Ok(()), |(_, error)| Err(error))
+        let shortened = exceeds(body, &mut { LOOKED_AT }).then(|| beginning(body));
+        let violations =
+            self.validator.iter_errors(shortened.as_ref().unwrap_or(body)).map(|violation| told(&violation, &self.schema, Of::Body));
+        let behind =
+            || Error::invalid("(root)", format!("something behind the first {BEGINNING} items of a list is not what it must be"), "");
+        Err(first(violations).map_or_else(behind, |(_, error)| error))
     }
 
     /// Checks config data; every violation is an [`Error::Invalid`], a missing or unknown member one of `(root)`.
@@ -79,6 +82,15 @@ fn exceeds(value: &Json, left: &mut usize) -> bool {
         Json::Array(items) => items.iter().any(|item| exceeds(item, left)),
         Json::Object(members) => members.values().any(|member| exceeds(member, left)),
         _ => false,
+    }
+}
+
+/// A value with no more than the beginning of each list and object.
+fn beginning(value: &Json) -> Json {
+    match value {
+        Json::Array(items) => items.iter().take(BEGINNING).map(beginning).collect(),
+        Json::Object(members) => members.iter().take(BEGINNING).map(|(name, member)| (name.clone(), beginning(member))).collect(),
+        other => other.clone(),
     }
 }
 

@@ -72,6 +72,28 @@ impl Every {
     }
 }
 
+/// A date of the host that is ahead of what has passed since the start is believed once it has been for so long.
+const DOUBTED: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The date by which things that are kept for a time grow old: a date that is wrong for a moment must not cost them.
+#[derive(Default)]
+struct Calendar {
+    /// Since when the date of the host is ahead, by the clock that does not jump.
+    ahead: Option<Timestamp>,
+}
+
+impl Calendar {
+    fn today(&mut self, clock: &Clock) -> Timestamp {
+        let (shown, steady) = (clock.now(), clock.steady());
+        if shown <= steady {
+            self.ahead = None;
+            return shown;
+        }
+        let since = *self.ahead.get_or_insert(steady);
+        if steady.since(since) < DOUBTED { steady } else { shown }
+    }
+}
+
 /// What wakes the thread up between its rounds.
 enum Note {
     /// Sessions may have lost their ground.
@@ -155,7 +177,7 @@ impl Upkeep {
         let mut round = Every::from_now(self.settings.sweep_interval.duration());
         let mut activity = Every::from_now(self.settings.activity_interval.duration());
         let mut reclaiming = Every::from_now(RECLAIM);
-        let mut in_place = true;
+        let (mut in_place, mut calendar) = (true, Calendar::default());
         // A review that failed is made good by one of everything.
         let mut owed = false;
         // What endpoints had reported is lost with a restart, so that sessions which depend on it stand on nothing.
@@ -166,6 +188,7 @@ impl Upkeep {
             if round.is_due(now) {
                 left = true;
                 self.look_around(&mut in_place);
+                tell("trimming the history", self.trim_history(calendar.today(&self.clock)));
                 let again = owed || self.store.read(posture::depends_on_time).unwrap_or(true);
                 doubts.extend(again.then_some(Doubt::Everything));
             }
@@ -177,7 +200,7 @@ impl Upkeep {
                 tell("writing activity", self.write_activity());
             }
             if reclaiming.is_due(now) {
-                tell("dropping expired enrollments", self.drop_enrollments());
+                tell("dropping expired enrollments", self.drop_enrollments(calendar.today(&self.clock)));
             }
         }
         tell("writing activity", self.write_activity());
@@ -190,7 +213,6 @@ impl Upkeep {
         tell("ending idle sessions", self.sweep());
         tell("looking after certificates", self.certificates.look_after(self.clock.now()));
         self.refusals.write(&self.store, self.clock.now(), false);
-        tell("trimming the history", self.trim_history());
     }
 
     /// Says once that the file has lost its name, and once that it has it again.
@@ -219,14 +241,9 @@ impl Upkeep {
         }
     }
 
-    /// What the age of things is counted from that go when they are old: a date of the host that lies ahead for a moment must not cost them.
-    fn today(&self) -> Timestamp {
-        self.clock.now().min(self.clock.steady())
-    }
-
     /// Deletes enrollments that expired so long ago that nobody will give their tokens another chance, in batches.
-    fn drop_enrollments(&self) -> Result<()> {
-        let (before, mut old) = (self.today().minus(self.enrollment.keep_expired.duration()), Vec::new());
+    fn drop_enrollments(&self, today: Timestamp) -> Result<()> {
+        let (before, mut old) = (today.minus(self.enrollment.keep_expired.duration()), Vec::new());
         self.store.read(|tx| {
             tx.each_readable::<Enrollment>(|enrollment| {
                 old.extend((enrollment.spec.expires_at < before).then_some(enrollment.id));
@@ -249,8 +266,8 @@ impl Upkeep {
     }
 
     /// Drops the oldest rows of the history.
-    fn trim_history(&self) -> Result<()> {
-        let since = self.today().minus(self.history.max_age.duration());
+    fn trim_history(&self, today: Timestamp) -> Result<()> {
+        let since = today.minus(self.history.max_age.duration());
         self.store.trim_history(Keep { since, bytes: self.history.max_mib << 20 }).map(|_| ())
     }
 

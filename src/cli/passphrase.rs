@@ -51,6 +51,9 @@ impl Passphrase {
         };
         let hint = "in copies that were made before, such as snapshots, they lie as they did then".to_owned();
         let resealed = watched(|watch| closed::reseal(&config.data, now.as_ref(), next.as_ref(), watch));
-        judged_of(&config.data, resealed.map(|()| Outcome::Done(vec![done, hint])))
+        let left = |copy: PathBuf| {
+            format!("so they do in {}, which is the way back to the release before: delete it once you need none", copy.display())
+        };
+        judged_of(&config.data, resealed.map(|copy| Outcome::Done([done, hint].into_iter().chain(copy.map(left)).collect())))
     }
 }

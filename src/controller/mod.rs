@@ -147,7 +147,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let network = Network;
     let store = Store::open(&config.data, KINDS, options(config, &clock, &network)).map_err(refused)?;
     let vault = vault(config, &store)?;
-    maintenance::upgrade(&store, &config.data)?;
+    drop(maintenance::upgrade(&store, &config.data)?);
     let generated = fill(config, &store, &vault, &passwords, bound)?;
     maintenance::completed(&store)?;
     let certificates = Arc::new(Certificates::open(&store, &vault, config.advertised(bound), files(config))?);
@@ -291,10 +291,11 @@ pub fn host(config: &Config, command: &Command) -> Result<Host, NotStarted> {
     let opened = if only_looks { Store::look(&config.data, KINDS, options) } else { Store::open(&config.data, KINDS, options) };
     let store = opened.map_err(refused)?.by(Author::local());
     let vault = vault(config, &store)?;
+    // What is only looked at is brought to our format in memory.
     if only_looks {
-        store.upgrade()?
+        store.upgrade(None)?
     } else {
-        maintenance::upgrade(&store, &config.data)?
+        drop(maintenance::upgrade(&store, &config.data)?)
     }
     let passwords = Passwords::new(&config.passwords)?;
     let advertised = certificates::last_advertised(&store)?.unwrap_or_else(|| config.advertised(config.listen));

@@ -16,7 +16,7 @@ use crate::{
     error::Error,
     pki::Passphrase,
     store::{
-        Finding, Manifest, Noted, OpenError, Options, Report, Store, Unreadable, Verified, Watch, beside, hold, is_one, reserve,
+        Finding, Manifest, NEWEST, Noted, OpenError, Options, Report, Store, Unreadable, Verified, Watch, beside, hold, is_one, reserve,
         sync_directory, unnamed,
     },
 };
@@ -75,15 +75,20 @@ pub struct Found {
 /// # Errors
 /// The file is damaged as a whole, or cannot be looked at; the passphrase is wrong.
 pub fn check(file: &Path, passphrase: Option<&Passphrase>, watch: &Watch) -> Result<Found, Failed> {
+    inspected(file, passphrase, watch).map(|(_, found)| found)
+}
+
+/// What was found, and what was looked at: the file as it is, but in our format.
+fn inspected(file: &Path, passphrase: Option<&Passphrase>, watch: &Watch) -> Result<(Store, Found), Failed> {
     let damaged = |error: Error| Failed::Damaged(format!("{} is damaged: {error}", file.display()));
     let store = look(file)?;
     let manifest = store.manifest(watch).map_err(damaged)?;
-    store.upgrade()?;
+    store.upgrade(None)?;
     let vault = Vault::look(&store, passphrase)?;
     let mut report = soundness::check(&store, vault.as_ref(), watch)?;
     let is_plain = vault.is_some_and(|vault| !vault.is_sealed());
     report.notes.extend((is_plain && passphrase.is_some()).then(|| "there is a passphrase, but the keys are not sealed".into()));
-    Ok(Found { manifest, report })
+    Ok((store, Found { manifest, report }))
 }
 
 /// Follows the chain of its history.
@@ -110,9 +115,15 @@ pub fn snapshot(file: &Path, to: &Path, watch: &Watch) -> Result<Manifest, Faile
 /// The file is damaged beyond that, or cannot be read or written; the passphrase is wrong.
 pub fn repair(file: &Path, passphrase: Option<&Passphrase>, unreadable: Unreadable, watch: &Watch) -> Result<Report, Failed> {
     let held = hold(file)?;
-    copy(file, &beside(file, ".before-repair")).map_err(|e| Failed::Other(format!("copying {} first: {e}", file.display())))?;
+    let before = beside(file, ".before-repair");
+    copy(file, &before).map_err(|e| Failed::Other(format!("copying {} first: {e}", file.display())))?;
     drop(held);
     let (store, torn) = Store::open_verified(file, KINDS, Options::default())?;
+    if !upgrade::is_ours(&store)? {
+        // The next repair makes another copy in the place of this one.
+        let way_back = upgrade::way_back(file);
+        copy(&before, &way_back).map_err(|e| failed(&way_back, e))?;
+    }
     let vault = upgrade::adopt(&store).and_then(|()| Vault::look(&store, passphrase));
     let mended = vault.and_then(|vault| soundness::repair(&store, vault.as_ref(), unreadable, watch));
     store.close();
@@ -142,10 +153,13 @@ pub fn compact(file: &Path) -> Result<(u64, u64), Failed> {
 /// It is damaged or no snapshot, or cannot be looked at; the passphrase is wrong.
 pub fn verify(snapshot: &Path, passphrase: Option<&Passphrase>, watch: &Watch) -> Result<Found, Failed> {
     let found = check(snapshot, passphrase, watch)?;
-    if found.manifest.is_none() {
-        return Err(Failed::Other(format!("{} is a data file, not a snapshot: it has no manifest", snapshot.display())));
-    }
+    manifest_of(&found, snapshot)?;
     Ok(found)
+}
+
+fn manifest_of<'f>(found: &'f Found, snapshot: &Path) -> Result<&'f Manifest, Failed> {
+    let missing = || Failed::Other(format!("{} is a data file, not a snapshot: it has no manifest", snapshot.display()));
+    found.manifest.as_ref().ok_or_else(missing)
 }
 
 /// Puts what a snapshot holds in the place of a data file, once it was found whole and sound; if it is not sound, the report says how and
@@ -182,12 +196,14 @@ fn put(
     now: Timestamp,
     watch: &Watch,
 ) -> Result<(Found, Option<PathBuf>), Failed> {
-    let found = verify(snapshot, passphrase, watch)?;
+    let (looked_at, found) = inspected(snapshot, passphrase, watch)?;
+    let manifest = manifest_of(&found, snapshot)?;
     if !found.report.findings.is_empty() {
         return Ok((found, None));
     }
+    let store = if manifest.format == NEWEST { looked_at } else { look(snapshot)? };
     let aside = held.map(|_| keep(file, now)).transpose()?;
-    let restored = look(snapshot).and_then(|store| Ok(store.restore(file, watch)?));
+    let restored = store.restore(manifest, file, watch);
     if let (Err(_), Some(held), Some(aside)) = (&restored, held, &aside) {
         forget(aside, held, file);
     }
@@ -206,18 +222,19 @@ fn followed(file: &Path) -> Result<PathBuf, Failed> {
 }
 
 /// Puts in the place of a file one in which the keys are sealed with the next passphrase, or lie as they are without one. Nothing of how
-/// they were before is in it: it is a copy without the pages that are not needed. A crash leaves the one or the other.
+/// they were before is in it: it is a copy without the pages that are not needed. A crash leaves the one or the other. Answers where a copy is
+/// of the file as another release left it, if one did: in that keys lie as they did.
 ///
 /// # Errors
 /// The file is damaged or in use, its passphrase is missing or wrong, or the other cannot be made. Then it is as it was.
-pub fn reseal(file: &Path, passphrase: Option<&Passphrase>, next: Option<&Passphrase>, watch: &Watch) -> Result<(), Failed> {
+pub fn reseal(file: &Path, passphrase: Option<&Passphrase>, next: Option<&Passphrase>, watch: &Watch) -> Result<Option<PathBuf>, Failed> {
     let file = &followed(file)?;
     let store = Store::look_alone(file, KINDS, Options::default())?;
     let (from, to) = (Vault::of(&store, passphrase)?, Vault::new(next)?);
-    upgrade::upgrade(&store, file)?;
+    let copy = upgrade::upgrade(&store, file)?;
     store.write_blocking(move |tx| from.give(tx, &to))?;
     store.snapshot(file, watch)?;
-    Ok(())
+    Ok(copy)
 }
 
 /// Takes the second name away again, if the file still has its first.

@@ -1,6 +1,6 @@
 //! What another release left: first a copy of the file as it is, for the way back, then it is brought to the format of this one.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::{
     error::Result,
@@ -11,40 +11,45 @@ use crate::{
 const SETTING: &str = "release";
 const OURS: &str = env!("CARGO_PKG_VERSION");
 
-/// Brings the file to this release; if another was the last to use it, after copying it to one beside it. To be called before anything is
-/// looked up or written.
+/// Brings the file to this release. If another was the last to use it, or it has an earlier format, it is copied to one beside it before;
+/// answers which. To be called before anything is looked up or written.
 ///
 /// # Errors
 /// The copy cannot be made, or the file not be written; then it is still as the other release left it.
-pub fn upgrade(store: &Store, data: &Path) -> Result<()> {
-    if is_of_another(store)? {
-        copy(store, data)?;
+pub fn upgrade(store: &Store, data: &Path) -> Result<Option<PathBuf>> {
+    if is_ours(store)? {
+        return Ok(None);
     }
-    adopt(store)
-}
-
-/// Brings the file to this release, where it was copied already. Nothing that is written from now on gets into that copy: it will not be made
-/// again.
-///
-/// # Errors
-/// The file cannot be read or written.
-pub fn adopt(store: &Store) -> Result<()> {
-    let is_of_another = is_of_another(store)?;
-    store.upgrade()?;
-    if is_of_another { note(store) } else { Ok(()) }
-}
-
-fn is_of_another(store: &Store) -> Result<bool> {
-    Ok(store.read(|read| read.setting(SETTING))?.is_some_and(|last| last != OURS.as_bytes()))
-}
-
-fn copy(store: &Store, data: &Path) -> Result<()> {
-    let copy = beside(data, &format!(".before-{OURS}"));
+    let copy = way_back(data);
     // Of a large file it takes many seconds, in which nobody is answered.
     tracing::info!(file = %copy.display(), "another release was the last to use the file; copying it first");
     store.snapshot(&copy, &Watch::default())?;
     tracing::info!(file = %copy.display(), "copied");
-    Ok(())
+    adopt(store).map(|()| Some(copy))
+}
+
+/// The copy of a file as another release left it.
+pub fn way_back(data: &Path) -> PathBuf {
+    beside(data, &format!(".before-{OURS}"))
+}
+
+/// Brings the file to this release, where it was copied already. That is on disk together with the note that it is ours: the copy is never
+/// made again, of what this release has made of the file.
+///
+/// # Errors
+/// The file cannot be read or written; then it is as it was.
+pub fn adopt(store: &Store) -> Result<()> {
+    let is_complete = store.read(holds_a_controller)?;
+    store.upgrade(is_complete.then_some((SETTING, OURS.as_bytes())))
+}
+
+/// Whether no other release was the last to use the file.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn is_ours(store: &Store) -> Result<bool> {
+    let last = store.read(|read| read.setting(SETTING))?;
+    Ok(store.is_current()? && last.is_none_or(|last| last == OURS.as_bytes()))
 }
 
 /// Notes that the file holds a controller, if that is not known yet.
@@ -52,11 +57,7 @@ fn copy(store: &Store, data: &Path) -> Result<()> {
 /// # Errors
 /// The file cannot be written.
 pub fn completed(store: &Store) -> Result<()> {
-    if store.read(holds_a_controller)? { Ok(()) } else { note(store) }
-}
-
-fn note(store: &Store) -> Result<()> {
-    store.write_blocking(|tx| tx.set_setting(SETTING, Some(OURS.as_bytes())))
+    if store.read(holds_a_controller)? { Ok(()) } else { store.write_blocking(|tx| tx.set_setting(SETTING, Some(OURS.as_bytes()))) }
 }
 
 /// Whether a controller has ever been complete in the file.

@@ -10,7 +10,7 @@
 //! `recovery.rs`).
 //!
 //! What ends in very large numbers is over at once and deleted some at a time (`ending.rs`). A file of an earlier format becomes one of ours
-//! before anything else is done with it (`upgrade.rs`).
+//! before anything is looked up in it or written to it (`upgrade.rs`).
 //!
 //! Invariant: who is told that a write is done finds it on disk after any crash, and every listener knew of it before. What is not
 //! on disk yet, no reader sees.

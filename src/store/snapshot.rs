@@ -50,11 +50,9 @@ impl Store {
     /// to be written.
     ///
     /// # Errors
-    /// As [`Store::snapshot`], and if what is read is not what the manifest says.
-    pub fn restore(&self, to: &Path, watch: &Watch) -> Result<Manifest> {
-        let views = Views::of(self)?;
-        let manifest = Manifest::load(&views.first)?.ok_or_else(|| failed("the file has no manifest"))?;
-        copy(views, to, watch, |sum| manifest.confirm(sum))
+    /// As [`Store::snapshot`], and if what is read is not what this manifest says.
+    pub fn restore(&self, manifest: &Manifest, to: &Path, watch: &Watch) -> Result<Manifest> {
+        copy(Views::of(self)?, to, watch, |sum| manifest.confirm(sum))
     }
 
     /// What the file says of itself, once all of it was read and found to be so; nothing if it is no snapshot.

@@ -4,7 +4,7 @@
 //! with a code (`index.rs`), and rows of the history are packed (`packing.rs`). A file of format 2 had sealed settings, and one of format 1
 //! had not, which nobody needs to tell apart any more. Rows by fields that are not in the index any more stay behind.
 
-use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
+use redb::{ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
 
 use super::{
     Store, index,
@@ -19,25 +19,44 @@ type Definition<'n> = TableDefinition<'n, &'static [u8], &'static [u8]>;
 const BEFORE: Definition<'static> = Definition::new("before");
 
 impl Store {
-    /// Brings the file to the format that this release writes, if it has an earlier one; to be called before anything is looked up in it or
-    /// written to it. Of a large file it takes many seconds. Blocks.
+    /// Whether the file has the format that this release writes.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn is_current(&self) -> Result<bool> {
+        let from = self.0.core.database()?.begin_read().map_err(broken)?;
+        Ok(open::format(&from).map_err(broken)? == Some(NEWEST))
+    }
+
+    /// Brings the file to the format that this release writes, if it has an earlier one, and keeps a value under a name, all at once. To be
+    /// called before anything is looked up in the file or written to it. Of a large one it takes many seconds. Blocks.
     ///
     /// # Errors
     /// The file cannot be read or written; then it is as it was.
-    pub fn upgrade(&self) -> Result<()> {
-        let core = &self.0.core;
-        let database = core.database()?;
-        let format = database.begin_read().map_err(redb::Error::from).and_then(|from| open::format(&from)).map_err(broken)?;
-        if format == Some(NEWEST) {
+    pub fn upgrade(&self, setting: Option<(&str, &[u8])>) -> Result<()> {
+        let (core, is_current) = (&self.0.core, self.is_current()?);
+        if is_current && setting.is_none() {
             return Ok(());
         }
-        tracing::info!(file = %core.path.display(), from = format, to = NEWEST, "bringing the file to the format of this release");
-        upgrade(&database, &core.registry).map_err(broken)
+        if !is_current {
+            tracing::info!(file = %core.path.display(), format = NEWEST, "bringing the file to the format of this release");
+        }
+        let database = core.database()?;
+        let work = || -> Result<(), redb::Error> {
+            let transaction = database.begin_write()?;
+            if !is_current {
+                convert(&transaction, &core.registry)?;
+            }
+            if let Some((name, value)) = setting {
+                transaction.open_table(Definition::new(&Table::Settings.name(core.registry.entries())))?.insert(name.as_bytes(), value)?;
+            }
+            Ok(transaction.commit()?)
+        };
+        work().map_err(broken)
     }
 }
 
-fn upgrade(database: &Database, registry: &Registry) -> Result<(), redb::Error> {
-    let transaction = database.begin_write()?;
+fn convert(transaction: &WriteTransaction, registry: &Registry) -> Result<(), redb::Error> {
     for table in [Table::Index, Table::Endings] {
         let name = table.name(registry.entries());
         transaction.rename_table(Definition::new(&name), BEFORE)?;
@@ -57,7 +76,7 @@ fn upgrade(database: &Database, registry: &Registry) -> Result<(), redb::Error> 
         transaction.delete_table(BEFORE)?;
     }
     transaction.open_table(META)?.insert(FORMAT, NEWEST.to_le_bytes().as_slice())?;
-    Ok(transaction.commit()?)
+    Ok(())
 }
 
 /// What the keys of a field began with.

@@ -274,7 +274,8 @@ fn very_many_of_anything_cost_neither_much_time_nor_much_memory() {
     let check = |versions: &str| json!({ "name": "c", "typeId": "OS", "operatingSystems": [{ "type": "Linux", "versions": [versions] }] });
     /// Where it is sent, so many of something at most, and the body with some of it.
     type Hostile<'b> = (&'b str, usize, &'b dyn Fn(usize) -> String);
-    let bodies: [Hostile<'_>; 4] = [
+    let bodies: [Hostile<'_>; 5] = [
+        ("/posture-checks", 400_000, &|count| format!("{{\"name\":\"c\",\"typeId\":\"DOMAIN\",\"domains\":{}}}", list("0", count))),
         ("/edge/client/v1/posture-response-bulk", 300_000, &|count| list("{}", count)),
         ("/services", 400_000, &|count| format!("{{\"name\":\"s\",\"encryptionRequired\":true,\"roleAttributes\":{}}}", list("0", count))),
         ("/services", 40_000, &spelled),

@@ -103,6 +103,20 @@ fn open(path: &Path) -> Result<Store, OpenError> {
     Store::open(path, KINDS, Options { cache_bytes: 1 << 20, ..Options::default() })
 }
 
+/// What is on a drive, with next to no memory, so that everything is read anew.
+fn forgetful(drive: &Drive) -> Store {
+    Store::open_on(drive.clone(), KINDS, Options { cache_bytes: 0, ..Options::default() }).unwrap()
+}
+
+/// A file with some hundred records, and what is in it.
+fn filled() -> (Vec<u8>, Found) {
+    let drive = Drive::holding(Vec::new(), 0);
+    let store = forgetful(&drive);
+    let found = fill(&store);
+    store.close();
+    (drive.content(), found)
+}
+
 #[test]
 fn a_damaged_file_is_refused_by_name_or_is_whole_all_the_same() {
     let place = TempDir::new().unwrap();
@@ -137,17 +151,11 @@ fn a_damaged_file_is_refused_by_name_or_is_whole_all_the_same() {
 
 #[test]
 fn a_record_damaged_while_the_file_is_open_is_never_shown_as_if_it_were_whole() {
-    let drive = Drive::holding(Vec::new(), 0);
-    // Next to no memory, so that everything is read anew.
-    let open = |drive: &Drive| Store::open_on(drive.clone(), KINDS, Options { cache_bytes: 0, ..Options::default() }).unwrap();
-    let store = open(&drive);
-    let expected = fill(&store);
-    store.close();
-    let whole = drive.content();
+    let (whole, expected) = filled();
     let mut noticed = 0;
     for seed in 0..places() / 6 {
         let drive = Drive::holding(whole.clone(), 0);
-        let store = open(&drive);
+        let store = forgetful(&drive);
         let mut chance = Chance(seed);
         drive.spoil(|bytes| {
             let at = chance.below(bytes.len());
@@ -170,18 +178,13 @@ fn a_record_damaged_while_the_file_is_open_is_never_shown_as_if_it_were_whole() 
 
 #[test]
 fn a_write_that_meets_a_damaged_page_takes_nothing_else_with_it() {
-    let drive = Drive::holding(Vec::new(), 0);
-    let open = |drive: &Drive| Store::open_on(drive.clone(), KINDS, Options { cache_bytes: 0, ..Options::default() }).unwrap();
-    let store = open(&drive);
-    let expected = fill(&store);
-    store.close();
-    let whole = drive.content();
+    let (whole, expected) = filled();
     const TURNS: u8 = 12;
     let pages: Vec<usize> = (4096..whole.len()).step_by(4096).filter(|page| [1, 2].contains(&whole[*page])).collect();
     let mut failed = 0;
     for page in pages.into_iter().step_by(4) {
         let drive = Drive::holding(whole.clone(), 0);
-        let store = open(&drive);
+        let store = forgetful(&drive);
         // A page that is neither a leaf nor a branch: whoever gets there stops half-way.
         drive.spoil(|bytes| bytes[page] = 0xEE);
         let mut written = BTreeMap::new();
@@ -198,7 +201,7 @@ fn a_write_that_meets_a_damaged_page_takes_nothing_else_with_it() {
         }
         store.close();
         drive.spoil(|bytes| bytes[page] = whole[page]);
-        let store = open(&drive);
+        let store = forgetful(&drive);
         let report = store.check(&Watch::default()).unwrap();
         assert!(report.findings.is_empty(), "page {page}: {report:?}");
         let mut found = Found::new();

@@ -1,6 +1,6 @@
 //! What administrators do with identities beyond the six verbs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -162,19 +162,22 @@ pub async fn assign_service_configs(call: Call, id: Id<Identity>, Body(pairs): B
     call.changes
         .run(move |change| {
             let mut identity = change.get(&id)?;
-            let mut named = BTreeSet::new();
+            let mut named = BTreeMap::<_, BTreeSet<_>>::new();
             for pair in &pairs {
                 change.get(&pair.service_id)?;
                 let of = change.get(&pair.config_id)?.spec.config_type_id;
-                if !named.insert((pair.service_id.clone(), of)) {
+                if !named.entry(&pair.service_id).or_default().insert(of) {
                     return Err(Error::invalid("configId", "two configs of one type for one service", pair.config_id.as_str()));
                 }
             }
             // One config per type and service: the new one takes the place of an earlier one.
             let mut kept = Vec::new();
             for old in std::mem::take(&mut identity.state.service_configs) {
-                let of = change.get(&old.config)?.spec.config_type_id;
-                kept.extend((!named.contains(&(old.service.clone(), of))).then_some(old));
+                let goes = match named.get(&old.service) {
+                    Some(types) => types.contains(&change.get(&old.config)?.spec.config_type_id),
+                    None => false,
+                };
+                kept.extend((!goes).then_some(old));
             }
             kept.extend(pairs.iter().map(ServiceConfigAssign::pair));
             identity.state.service_configs = kept;

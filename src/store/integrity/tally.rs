@@ -1,8 +1,9 @@
 //! Whether everything adds up, found out in one pass over each table, without looking anything up: of a large and sound file that is all
 //! that a check does.
 //!
-//! The index has exactly the rows that the records say if both sides come to the same sum of hashes. Everything that is referred to is there if it is among the ids that were met. Rows that share a unique value are neighbours. The
-//! hashes have keys of their own each time, so that nobody can make two things look alike.
+//! The index has exactly the rows that the records say if both sides come to the same sum of hashes. Everything that is referred to is
+//! there if it is among the ids that were met. Rows that share a unique value are neighbours. The hashes have keys of their own each time,
+//! so that nobody can make two things look alike.
 
 use std::{
     collections::HashSet,
