@@ -123,9 +123,9 @@ pub fn repair(file: &Path, passphrase: Option<&Passphrase>, unreadable: Unreadab
         // The next repair makes another copy in the place of this one.
         let way_back = upgrade::way_back(file);
         copy(&before, &way_back).map_err(|e| failed(&way_back, e))?;
+        upgrade::adopt(&store)?;
     }
-    let vault = upgrade::adopt(&store).and_then(|()| Vault::look(&store, passphrase));
-    let mended = vault.and_then(|vault| soundness::repair(&store, vault.as_ref(), unreadable, watch));
+    let mended = Vault::look(&store, passphrase).and_then(|vault| soundness::repair(&store, vault.as_ref(), unreadable, watch));
     store.close();
     let mut report = mended?;
     let pages = torn.then(|| Finding {

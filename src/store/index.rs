@@ -65,7 +65,9 @@ pub fn entries<E: Entity>(record: &Record<E>) -> Vec<IndexEntry> {
 
 /// The code of a kind's field: CRC-32 of both names. They are ours; that no two share one is tested.
 pub fn code(kind: Kind, field: &str) -> Code {
-    crc32fast::hash(format!("{}.{field}", kind.name).as_bytes()).to_be_bytes()
+    let mut sum = crc32fast::Hasher::new();
+    [kind.name, ".", field].iter().for_each(|part| sum.update(part.as_bytes()));
+    sum.finalize().to_be_bytes()
 }
 
 /// What the keys of a field's value begin with; the id follows.

@@ -300,6 +300,7 @@ fn pages_of_allowed_origins_may_call_and_no_others() {
     assert!(
         good.header("access-control-allow-methods").contains("PATCH") && good.header("access-control-allow-headers").contains("zt-session")
     );
+    preflight("https://console.example.org", "GET", "if-match, last-event-id, mfa-validation-code").expect(200);
     preflight("https://evil.example.org", "GET", "").expect(403);
     preflight("https://console.example.org", "GET", "x-other").expect(403);
     preflight("https://console.example.org", "TRACE", "").expect(405);
