@@ -296,23 +296,23 @@ fn is_hollow(value: &Json) -> bool {
 /// A value is not of its parameter's type.
 pub fn query_values(query: &str, parameters: &[Parameter]) -> Result<Map<String, Json>> {
     let mut values = Map::new();
-    for (name, text) in pairs(query) {
+    for (name, text) in form_urlencoded::parse(query.as_bytes()) {
         let Some(parameter) = parameters.iter().find(|p| p.place == Place::Query && p.name == name) else { continue };
         match parameter.schema.get("type").and_then(Json::as_str) {
             Some("array") => {
-                if let Json::Array(list) = values.entry(name).or_insert_with(|| Json::Array(Vec::new())) {
-                    list.push(text.into());
+                if let Json::Array(list) = values.entry(name.into_owned()).or_insert_with(|| Json::Array(Vec::new())) {
+                    list.push(text.into_owned().into());
                 }
             }
-            _ if values.contains_key(&name) => {}
+            _ if values.contains_key(&*name) => {}
             Some("integer") if text.is_empty() => {}
             _ if text.is_empty() && !parameter.required && parameter.schema.get("enum").is_some() => {}
             Some("integer") => {
-                let number = text.parse::<i64>().map_err(|_| Error::invalid(&name, "must be an integer", &text))?;
-                values.insert(name, number.into());
+                let number = text.parse::<i64>().map_err(|_| Error::invalid(&*name, "must be an integer", &*text))?;
+                values.insert(name.into_owned(), number.into());
             }
             _ => {
-                values.insert(name, text.into());
+                values.insert(name.into_owned(), text.into_owned().into());
             }
         }
     }
@@ -328,37 +328,4 @@ pub fn query_values(query: &str, parameters: &[Parameter]) -> Result<Map<String,
         }
     }
     Ok(values)
-}
-
-/// Name and value of each part of a query string, decoded.
-pub fn pairs(query: &str) -> impl Iterator<Item = (String, String)> + '_ {
-    query.split('&').filter(|part| !part.is_empty()).map(|part| {
-        let (name, value) = part.split_once('=').unwrap_or((part, ""));
-        (decoded(name), decoded(value))
-    })
-}
-
-/// Percent-decodes text of a query string, where `+` is a blank.
-fn decoded(text: &str) -> String {
-    percent_decoded(&text.replace('+', " "))
-}
-
-/// Percent-decodes text; bytes that are no UTF-8 become the replacement character.
-pub fn percent_decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, tail)) = rest.split_first() {
-        let hex = tail
-            .get(..2)
-            .filter(|two| *first == b'%' && two.iter().all(u8::is_ascii_hexdigit))
-            .and_then(|two| std::str::from_utf8(two).ok());
-        if let Some(byte) = hex.and_then(|two| u8::from_str_radix(two, 16).ok()) {
-            bytes.push(byte);
-            rest = tail.get(2..).unwrap_or_default();
-        } else {
-            bytes.push(*first);
-            rest = tail;
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }

@@ -6,7 +6,7 @@
 use super::{
     answer::{Answer, Reply, Shown},
     argument::Argument,
-    body::{self, Incoming},
+    body::Incoming,
     call::Call,
     envelope::Envelope,
     operation::{Operation, Parameter, Place, Schemas},
@@ -59,7 +59,7 @@ pub fn refuse_elsewhere(row: &Row, query: &str) -> Result<()> {
 
 /// What is asked for; where it is asked for more than once, not to do it wins.
 fn asked(query: &str) -> Option<String> {
-    let values = body::pairs(query).filter(|(name, _)| name == NAME).map(|(_, value)| value);
+    let values = form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name == NAME).map(|(_, value)| value.into_owned());
     values.reduce(|one, other| if one == "false" { other } else { one })
 }
 

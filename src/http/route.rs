@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use percent_encoding::percent_decode_str;
 use schemars::JsonSchema;
 use serde_json::Value as Json;
 
@@ -228,7 +229,10 @@ impl Interface {
         let Ok(matched) = self.tree.at(path) else { return Found::Nothing };
         let Some(rows) = self.paths.get(*matched.value) else { return Found::Nothing };
         match rows.iter().find(|row| row.method == method) {
-            Some(row) => Found::Row(row, matched.params.iter().map(|(_, value)| super::body::percent_decoded(value)).collect()),
+            Some(row) => {
+                let decoded = |value: &str| percent_decode_str(value).decode_utf8_lossy().into_owned();
+                Found::Row(row, matched.params.iter().map(|(_, value)| decoded(value)).collect())
+            }
             None => Found::OtherMethod,
         }
     }
