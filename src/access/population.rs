@@ -156,3 +156,22 @@ impl Population {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn combinations_that_nobody_has_any_more_are_forgotten() {
+        let mut all = Population::default();
+        let same = ["east".to_owned(), "web".to_owned()];
+        all.put("bob", &same);
+        for round in 0..10_000 {
+            all.put("alice", &[format!("role {round}"), "web".to_owned()]);
+        }
+        assert!(all.combinations.len() < 200, "{} combinations for two subjects", all.combinations.len());
+        assert_eq!(all.attributes_of("bob").unwrap(), same);
+        assert_eq!(BTreeSet::from_iter(all.attributes_of("alice").unwrap()), BTreeSet::from(["role 9999".to_owned(), "web".to_owned()]));
+    }
+}
