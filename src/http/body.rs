@@ -8,7 +8,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value as Json};
 
 use super::{
-    lenient::{drop_blanks, drop_nulls, is_choice, is_described, member_schema, spell},
+    lenient::{drop_blanks, drop_nulls, is_choice, is_described, member_schema, spell, spell_items},
     operation::{BodyShape, Parameter, Place, Schemas},
 };
 use crate::{
@@ -63,13 +63,15 @@ impl Incoming<'_> {
         check(&json, shape).map(|()| json)
     }
 
-    /// The checked JSON body of a PATCH of a record, where names are taken by the letter, and only null means the same as absent.
+    /// The checked JSON body of a PATCH of a record, where names are taken by the letter but for those within lists, and only null means the
+    /// same as absent.
     ///
     /// # Errors
     /// As in [`Incoming::json`].
     pub fn patch(&self) -> Result<Json> {
         let Some(shape) = self.shape else { return Ok(Json::Null) };
         let mut json = self.parsed(shape)?;
+        spell_items(&mut json, &shape.schema);
         drop_nulls(&mut json, &shape.schema);
         let mut without_blanks = json.clone();
         drop_blanks(&mut without_blanks, &shape.schema);

@@ -21,6 +21,15 @@ pub fn spell(json: &mut Json, schema: &Json) {
     }
 }
 
+/// The same in a PATCH, which takes what it names by the letter: only within lists, which it takes as a whole.
+pub fn spell_items(json: &mut Json, schema: &Json) {
+    match json {
+        Json::Object(members) if is_described(schema) => each_member(members, schema, spell_items),
+        Json::Array(_) => spell(json, schema),
+        _ => {}
+    }
+}
+
 /// The member whose name has the same letters.
 fn meant_by(name: &str, schema: &Json) -> Option<String> {
     let forms = schema.get("oneOf").and_then(Json::as_array).into_iter().flatten();

@@ -212,7 +212,7 @@ fn null_stands_for_an_empty_list_too() {
 }
 
 #[test]
-fn names_of_members_are_known_in_any_case_but_in_a_patch() {
+fn names_of_members_are_known_in_any_case_but_where_a_patch_says_what_changes() {
     let name = fresh("any case");
     let id = admin().post("/identities", json!({ "NAME": name, "Type": "Device", "IsAdmin": false })).expect(201).id();
     let path = format!("/identities/{id}");
@@ -224,6 +224,18 @@ fn names_of_members_are_known_in_any_case_but_in_a_patch() {
     shared().nobody().post("/authenticate?method=password", body).expect(200);
     let shown = admin().get(&path).expect(200);
     assert_eq!((&shown.data()["sdkInfo"]["appId"], &shown.data()["envInfo"]["os"]), (&json!("a"), &json!("b")));
+}
+
+#[test]
+fn names_within_a_list_are_known_in_any_case_in_a_patch_too() {
+    let systems = |of: &str| json!([{ "type": of, "versions": [] }]);
+    let check = json!({ "name": fresh("check"), "typeId": "OS", "operatingSystems": systems("Windows") });
+    let path = format!("/posture-checks/{}", admin().post("/posture-checks", check).expect(201).id());
+    let spelled = json!({ "typeId": "OS", "operatingSystems": [{ "Type": "Linux", "Versions": ["5.4.0"] }] });
+    admin().patch(&path, spelled).expect(200);
+    assert_eq!(member(&path, "operatingSystems"), json!([{ "type": "Linux", "versions": ["5.4.0"] }]));
+    admin().patch(&path, json!({ "typeId": "OS", "OPERATINGSYSTEMS": systems("macOS") })).expect(200);
+    assert_eq!(member(&path, "operatingSystems"), json!([{ "type": "Linux", "versions": ["5.4.0"] }]));
 }
 
 #[test]
