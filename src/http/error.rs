@@ -83,12 +83,17 @@ impl Face {
     }
 }
 
+/// That a value is taken. Of a name programs know it by these words, as they are, and go on with the record that has it.
+fn taken(field: &str) -> &'static str {
+    if field == "name" { "name is must be unique" } else { "must be unique" }
+}
+
 fn face(error: &Error) -> Face {
     match error {
         Error::NotFound { field: Some(field), id, .. } => Face::field(404, "NOT_FOUND", field, &error.to_string(), id),
         Error::NotFound { field: None, .. } => Face::new(404, "NOT_FOUND", error),
         Error::Invalid { field, reason, value } => Face::field(400, "COULD_NOT_VALIDATE", field, reason, value),
-        Error::Duplicate { field, value } => Face::field(400, "COULD_NOT_VALIDATE", field, "must be unique", value),
+        Error::Duplicate { field, value } => Face::field(400, "COULD_NOT_VALIDATE", field, taken(field), value),
         Error::Incomplete(_) => Face::new(400, "COULD_NOT_VALIDATE", error),
         Error::Unparseable(_) => Face::new(400, "COULD_NOT_PARSE_BODY", error),
         Error::Filter(_) => Face::new(400, "INVALID_FILTER", error),

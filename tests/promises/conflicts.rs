@@ -217,7 +217,8 @@ fn what_is_taken_is_refused_by_name() {
     let house = shared();
     let taken = |answer: Answer, field: &str, value: &str| {
         let answer = answer.refused(400, "COULD_NOT_VALIDATE", field);
-        assert_eq!(answer.json["error"]["cause"]["value"], value, "{}", answer.text);
+        let reason = if field == "name" { "name is must be unique" } else { "must be unique" };
+        assert_eq!(answer.json["error"]["cause"], json!({ "field": field, "reason": reason, "value": value }));
     };
     for kind in SAMPLES.iter().filter(|kind| kind.key == "name" && kind.unique_on_create) {
         let path = format!("/{}", kind.path);
