@@ -139,9 +139,10 @@ impl Book {
         other: (Subject, u32),
         among: &RoaringBitmap,
         all: &'a Populations,
-    ) -> impl Iterator<Item = (u32, Because<'a>, Because<'a>)> {
-        self.end(one, all).zip(self.end(other, all)).into_iter().flat_map(move |(near, far)| {
-            let proposed = near.proposals().union() & far.proposals().union() & among;
+    ) -> impl Iterator<Item = (u32, Because<'a>, Because<'a>)> + use<'a> {
+        let ends = self.end(one, all).zip(self.end(other, all));
+        let proposed = ends.map(|(near, far)| ((near.proposals().union() & far.proposals().union() & among), near, far));
+        proposed.into_iter().flat_map(|(proposed, near, far)| {
             proposed.into_iter().filter_map(move |policy| Some((policy, near.because(policy)?, far.because(policy)?)))
         })
     }

@@ -45,7 +45,7 @@ pub use feed::{Access, related, subject};
 pub use names::Named;
 pub use near::Near;
 pub use preview::{Difference, Turn};
-pub use questions::{Granting, Reason};
+pub use questions::{Granting, Ground, Reason};
 pub use reckoning::Reckoning;
 pub use rights::Rights;
 pub use trial::News;

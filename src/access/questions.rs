@@ -1,18 +1,27 @@
 //! Everything that can be asked. An unknown id is not an error here: it may nothing and nothing is related to it.
 
-use super::{Engine, Named, PolicyKind, Right, Rights, Semantic, Subject, book::Book, roles::Because};
+use super::{Engine, Named, PolicyKind, Right, Rights, Semantic, Subject, book::Book, roles::Because, side::Side};
 use Subject::{EdgeRouter, Identity, PostureCheck, Service};
 use roaring::RoaringBitmap;
 use std::sync::Arc;
 
+/// So many policies are named as what a right rests on, where any one is enough.
+const ENOUGH: usize = 16;
+
+/// A policy that grants a right, and what it asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ground {
+    pub policy: Arc<str>,
+    /// Ids of all checks that must pass, in order. None: nothing is asked.
+    pub posture_checks: Vec<Arc<str>>,
+}
+
 /// A policy that grants a right, and why it does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Granting {
-    pub policy: Arc<str>,
+    pub ground: Ground,
     pub identity: Reason,
     pub service: Reason,
-    /// Ids of all checks that must pass, in order. None: nothing is asked.
-    pub posture_checks: Vec<Arc<str>>,
 }
 
 /// What a role list and a subject have in common.
@@ -35,19 +44,30 @@ impl Engine {
     /// The policies that give the identity this right to the service, in order of id.
     pub fn granting(&self, identity: &str, service: &str, right: Right) -> Vec<Granting> {
         let rows = self.row(Identity, identity).zip(self.row(Service, service));
-        let links = rows.into_iter().flat_map(|(identity, service)| self.linking(identity, service, right));
+        let links = rows.into_iter().flat_map(|(identity, service)| self.linking(identity, service, self.types.of(right)));
         let mut granting: Vec<_> = links.filter_map(|(policy, near, far)| self.grant(policy, near, far)).collect();
-        granting.sort_unstable_by(|one, other| one.policy.cmp(&other.policy));
+        granting.sort_unstable_by(|one, other| one.ground.policy.cmp(&other.ground.policy));
         granting
     }
 
-    /// [`Engine::granting`] for judging posture, or nothing for somebody who has no such right. Where no posture check exists that could
-    /// be asked for, the answer is empty: why each of hundreds of policies matches is not worked out.
-    pub fn grounds(&self, identity: &str, service: &str, right: Right) -> Option<Vec<Granting>> {
-        if self.count(PostureCheck) == 0 {
+    /// What a right rests on, or nothing for somebody who has none: the policies that give it. Of those that ask for nothing some are enough,
+    /// and then some in all; where no posture check exists that could be asked for, none is looked for.
+    pub fn grounds(&self, identity: &str, service: &str, right: Right) -> Option<Vec<Ground>> {
+        let Some(asking) = self.service_policies.side(PostureCheck).map(Side::listing).filter(|_| self.count(PostureCheck) > 0) else {
             return self.may(identity, service, right).then(Vec::new);
-        }
-        Some(self.granting(identity, service, right)).filter(|granting| !granting.is_empty())
+        };
+        let of_right = self.types.of(right);
+        let mut grounds: Vec<Ground> = self.grounds_among(identity, service, &(of_right - asking)).take(ENOUGH).collect();
+        let more = if grounds.is_empty() { usize::MAX } else { ENOUGH - grounds.len() };
+        grounds.extend(self.grounds_among(identity, service, &(of_right & asking)).take(more));
+        Some(grounds).filter(|grounds| !grounds.is_empty())
+    }
+
+    /// All policies that give the identity this right to the service, with what they ask for, in order of id.
+    pub fn all_grounds(&self, identity: &str, service: &str, right: Right) -> Vec<Ground> {
+        let mut all: Vec<Ground> = self.grounds_among(identity, service, self.types.of(right)).collect();
+        all.sort_unstable_by(|one, other| one.policy.cmp(&other.policy));
+        all
     }
 
     /// What the identity may dial and bind, shared and cheap to keep while the lock is let go; the rows are those of
@@ -131,21 +151,35 @@ impl Engine {
         Named::new(self.all.of(subject).names(), rows)
     }
 
-    fn linking(&self, identity: u32, service: u32, right: Right) -> impl Iterator<Item = (u32, Because<'_>, Because<'_>)> {
-        self.service_policies.linking((Identity, identity), (Service, service), self.types.of(right), &self.all)
+    fn linking<'a>(
+        &'a self,
+        identity: u32,
+        service: u32,
+        among: &RoaringBitmap,
+    ) -> impl Iterator<Item = (u32, Because<'a>, Because<'a>)> + use<'a> {
+        self.service_policies.linking((Identity, identity), (Service, service), among, &self.all)
+    }
+
+    fn grounds_among(&self, identity: &str, service: &str, among: &RoaringBitmap) -> impl Iterator<Item = Ground> {
+        let rows = self.row(Identity, identity).zip(self.row(Service, service));
+        let links = rows.into_iter().flat_map(move |(identity, service)| self.linking(identity, service, among));
+        links.filter_map(|(policy, ..)| self.ground(policy))
     }
 
     fn grant(&self, policy: u32, near: Because<'_>, far: Because<'_>) -> Option<Granting> {
-        Some(Granting {
-            policy: self.service_policies.names().text(policy)?.clone(),
-            identity: self.reason(Identity, near),
-            service: self.reason(Service, far),
-            posture_checks: self.checks(policy),
-        })
+        let (identity, service) = (self.reason(Identity, near), self.reason(Service, far));
+        Some(Granting { ground: self.ground(policy)?, identity, service })
+    }
+
+    fn ground(&self, policy: u32) -> Option<Ground> {
+        Some(Ground { policy: self.service_policies.names().text(policy)?.clone(), posture_checks: self.checks(policy) })
     }
 
     /// What a service policy asks for, in order of id.
     pub(super) fn checks(&self, policy: u32) -> Vec<Arc<str>> {
+        if !self.service_policies.side(PostureCheck).is_some_and(|side| side.listing().contains(policy)) {
+            return Vec::new();
+        }
         let checks = self.service_policies.members(&[policy].into(), PostureCheck, &self.all);
         self.subjects(PostureCheck, checks).in_order().map(|(_, id)| id.clone()).collect()
     }

@@ -18,7 +18,7 @@ pub struct Session {
     pub identity_id: Id<Identity>,
     pub service_id: Id<Service>,
     pub policy_type: PolicyType,
-    /// The policies whose posture checks passed when the session was made.
+    /// Policies that granted it when it was made, their posture checks passed.
     pub service_policies: Vec<Id<ServicePolicy>>,
 }
 

@@ -181,7 +181,7 @@ fn answer(tx: &Read<'_>, case: Case<'_>, evidence: &Evidence) -> Result<Explanat
     let (authentication, mut obstacles) = authentication::judge(tx, &case.identity)?;
     if policies.is_empty() {
         obstacles.push(edits::no_policy(tx, &case, &near)?);
-    } else if let Ruling::Failed(failed) = judge.rule(&granting)? {
+    } else if let Ruling::Failed(failed) = judge.rule(granting.iter().map(|grant| &grant.ground))? {
         obstacles.push(checks::not_passed(tx, &case, &failed)?);
     }
     if routers.is_empty() {

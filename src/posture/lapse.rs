@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::{Judge, Posture, Ruling};
 use crate::{
-    access::{Access, Granting, Right, Subject},
+    access::{Access, Ground, Right, Subject},
     change::Change,
     entity::{Demand, Entity, Facts, Id, Identity, Mfa, PostureCheck, Record, Service, ServicePolicy, Session},
     error::Result,
@@ -137,21 +137,21 @@ impl Review<'_> {
         let right = Right::from(spec.policy_type);
         let grounds = self.posture.access.ask(|engine| engine.grounds(spec.identity_id.as_str(), spec.service_id.as_str(), right));
         let by_posture = grounds.is_some();
-        let stands = grounds.map_or(Ok(false), |granting| self.passes(session, &granting))?;
+        let stands = grounds.map_or(Ok(false), |grounds| self.passes(session, &grounds))?;
         if !stands {
             self.lapsed.push(Lapsed { session: session.id.clone(), identity: spec.identity_id.clone(), by_posture });
         }
         Ok(())
     }
 
-    fn passes(&mut self, session: &Record<Session>, granting: &[Granting]) -> Result<bool> {
-        if granting.is_empty() || granting.iter().any(|policy| policy.posture_checks.is_empty()) {
+    fn passes(&mut self, session: &Record<Session>, grounds: &[Ground]) -> Result<bool> {
+        if grounds.is_empty() || grounds.iter().any(|ground| ground.posture_checks.is_empty()) {
             return Ok(true);
         }
         let (identity, api_session) = (session.spec.identity_id.as_str(), session.spec.api_session_id.as_str());
         let (tx, posture) = (self.tx, self.posture);
         let judge =
             self.judges.entry(api_session.to_owned()).or_insert_with(|| Judge::new(tx, posture.evidence(identity, Some(api_session))));
-        Ok(matches!(judge.rule(granting)?, Ruling::Passed(_)))
+        Ok(matches!(judge.rule(grounds)?, Ruling::Passed(_)))
     }
 }

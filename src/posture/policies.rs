@@ -7,7 +7,7 @@ use super::{
     judge::{Verdict, judge},
 };
 use crate::{
-    access::Granting,
+    access::Ground,
     clock::Timestamp,
     entity::{
         Demand, Facts, FactsExt, Id, Links, PolicyType, PostureCheck, PostureQueries, PostureQuery, Record, ServicePolicy,
@@ -68,14 +68,14 @@ impl<'f> Judge<'f> {
     ///
     /// # Errors
     /// A check cannot be read.
-    pub fn rule(&self, granting: &[Granting]) -> Result<Ruling> {
+    pub fn rule<'g>(&self, grounds: impl IntoIterator<Item = &'g Ground>) -> Result<Ruling> {
         let (mut passed, mut failed) = (Vec::new(), Vec::new());
-        for policy in granting {
-            let checks = self.checks(&policy.posture_checks)?;
+        for Ground { policy, posture_checks } in grounds {
+            let checks = self.checks(posture_checks)?;
             if passes(&checks) {
-                passed.push(Id::from_text(policy.policy.as_ref()));
+                passed.push(Id::from_text(policy.as_ref()));
             } else {
-                failed.push((policy.policy.to_string(), checks));
+                failed.push((policy.to_string(), checks));
             }
         }
         Ok(if passed.is_empty() { Ruling::Failed(failed) } else { Ruling::Passed(passed) })
@@ -85,10 +85,10 @@ impl<'f> Judge<'f> {
     ///
     /// # Errors
     /// A check cannot be read.
-    pub fn queries(&self, granting: &Granting, policy_type: PolicyType) -> Result<PostureQueries> {
-        let checks = self.checks(&granting.posture_checks)?;
+    pub fn queries(&self, ground: &Ground, policy_type: PolicyType) -> Result<PostureQueries> {
+        let checks = self.checks(&ground.posture_checks)?;
         let posture_queries = checks.iter().map(|judged| self.query(judged)).collect();
-        Ok(PostureQueries { policy_id: granting.policy.to_string(), policy_type, is_passing: passes(&checks), posture_queries })
+        Ok(PostureQueries { policy_id: ground.policy.to_string(), policy_type, is_passing: passes(&checks), posture_queries })
     }
 
     fn check(&self, id: &str) -> Result<Option<Judged>> {

@@ -2,7 +2,7 @@
 //! random histories, and so is an engine loaded afresh.
 
 use overkeep::{
-    access::{Difference, Engine, News, Policy, PolicyKind, Reason, Right, Semantic, Subject, Turn},
+    access::{Difference, Engine, Granting, Ground, News, Policy, PolicyKind, Reason, Right, Semantic, Subject, Turn},
     entity::{Counted, Tally},
 };
 use proptest::prelude::*;
@@ -263,12 +263,21 @@ fn rights_agree(engine: &mut Engine, model: &Model, identity: &str, service: &st
         assert_eq!(engine.may(identity, service, right), !expected.is_empty());
         assert_eq!(engine.identities(service, right).contains(identity), !expected.is_empty());
         let granting = engine.granting(identity, service, right);
-        assert_eq!(set(granting.iter().map(|granting| &granting.policy)), expected);
-        for one in granting {
-            assert_eq!(set(one.posture_checks.iter()), model.members(PolicyKind::Service, &one.policy, PostureCheck));
+        assert_eq!(set(granting.iter().map(|granting| &granting.ground.policy)), expected);
+        for Granting { ground, .. } in &granting {
+            assert_eq!(set(ground.posture_checks.iter()), model.members(PolicyKind::Service, &ground.policy, PostureCheck));
         }
+        let all: Vec<Ground> = granting.into_iter().map(|granting| granting.ground).collect();
+        assert_eq!(engine.all_grounds(identity, service, right), all);
+        let judged = (!all.is_empty()).then(|| if engine.count(PostureCheck) > 0 { all } else { Vec::new() });
+        assert_eq!(engine.grounds(identity, service, right).map(in_order), judged);
     }
     routers_agree(engine, model, identity, service);
+}
+
+fn in_order(mut grounds: Vec<Ground>) -> Vec<Ground> {
+    grounds.sort_by(|one, other| one.policy.cmp(&other.policy));
+    grounds
 }
 
 fn routers_agree(engine: &mut Engine, model: &Model, identity: &str, service: &str) {
@@ -508,12 +517,28 @@ fn a_grant_says_which_role_or_id_it_rests_on() {
     let mut engine = office();
     dial(&mut engine, "also", AnyOf, Dial, "@alice", "#all", "#strict", 1);
     let granting = engine.granting("alice", "db", Dial);
-    let told: Vec<_> = granting.iter().map(|one| (&*one.policy, &one.identity, &one.service, one.posture_checks.len())).collect();
+    let told: Vec<_> =
+        granting.iter().map(|one| (&*one.ground.policy, &one.identity, &one.service, one.ground.posture_checks.len())).collect();
     let roles = Reason::Attributes(vec!["sales".into(), "eu".into()]);
     let sql = Reason::Attributes(vec!["sql".into()]);
     assert_eq!(told, [("also", &Reason::Id, &Reason::Everyone, 1), ("base", &roles, &sql, 0)]);
     assert!(engine.may("alice", "db", Dial) && !engine.may("alice", "db", Bind) && !engine.may("bob", "db", Dial));
     assert!(!engine.may("alice", "nothing", Dial) && !engine.may("nobody", "db", Dial));
+}
+
+#[test]
+fn of_very_many_policies_that_ask_for_nothing_some_are_what_a_right_rests_on() {
+    let mut engine = office();
+    let asks = |engine: &Engine| -> Vec<bool> {
+        let grounds = engine.grounds("alice", "db", Dial).unwrap_or_default();
+        grounds.iter().map(|ground| !ground.posture_checks.is_empty()).collect()
+    };
+    engine.remove_policy(PolicyKind::Service, "base", 1);
+    assert_eq!(engine.grounds("alice", "db", Dial), None);
+    (0..40).for_each(|n| dial(&mut engine, &format!("asks {n}"), AnyOf, Dial, "@alice", "#all", "#strict", 2));
+    assert_eq!(asks(&engine), [true; 40], "any of them may be the one that passes");
+    (0..40).for_each(|n| dial(&mut engine, &format!("free {n}"), AnyOf, Dial, "@alice", "#all", "", 3));
+    assert_eq!(asks(&engine), [false; 16]);
 }
 
 #[test]

@@ -79,23 +79,23 @@ async fn take(call: Call, responses: Vec<Response>) -> Result<Told> {
     Ok(Told { services })
 }
 
-/// The policies by which a caller may use a service now; none where the system has no posture checks to pass.
+/// The policies by which a caller may use a service now, or of many some; none where the system has no posture checks to pass.
 ///
 /// # Errors
 /// The caller has no such right, may not even see the service, or posture checks stand in the way, in which case the request is kept as
 /// failed.
 pub fn allowed(call: &Call, caller: &Caller, service: &Record<Service>, wanted: PolicyType) -> Result<Vec<Id<ServicePolicy>>> {
     let (right, identity, id) = (Right::from(wanted), caller.identity.id.as_str(), service.id.as_str());
-    let granting = call.access.ask(|engine| engine.grounds(identity, id, right));
-    let Some(granting) = granting else {
+    let grounds = call.access.ask(|engine| engine.grounds(identity, id, right));
+    let Some(grounds) = grounds else {
         call.store.read(|tx| visible(call, caller, tx, &service.id))?;
         return Err(Error::invalid("ServiceId", "service not found", id));
     };
-    if granting.is_empty() {
+    if grounds.is_empty() {
         return Ok(Vec::new());
     }
     let evidence = call.evidence()?;
-    let policies = match call.store.read(|tx| Judge::new(tx, evidence.clone()).rule(&granting))? {
+    let policies = match call.store.read(|tx| Judge::new(tx, evidence.clone()).rule(&grounds))? {
         Ruling::Passed(policies) => return Ok(policies),
         Ruling::Failed(policies) => policies,
     };

@@ -224,15 +224,15 @@ impl<'v> Viewer<'v> {
             return unchecked();
         }
         let identity = self.identity.id.as_str();
-        let granting = self.access.ask(|engine| {
+        let grounds = self.access.ask(|engine| {
             let rights = [(Right::Bind, PolicyType::Bind), (Right::Dial, PolicyType::Dial)];
-            let of = |(right, word)| engine.granting(identity, service, right).into_iter().map(move |granting| (word, granting));
+            let of = |(right, word)| engine.all_grounds(identity, service, right).into_iter().map(move |ground| (word, ground));
             rights.into_iter().flat_map(of).collect::<Vec<_>>()
         });
-        if granting.is_empty() {
+        if grounds.is_empty() {
             return unchecked();
         }
-        granting.iter().map(|(right, granting)| self.judge.queries(granting, *right)).collect()
+        grounds.iter().map(|(right, ground)| self.judge.queries(ground, *right)).collect()
     }
 
     /// The settings by name of their type.
