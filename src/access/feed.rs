@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     Difference, Engine, News, Policy, PolicyKind, Right, Semantic, Subject,
-    preview::{Preview, SLICE, Step},
+    preview::{Preview, Step},
 };
 use crate::{
     clock::{Clock, Timestamp},
@@ -61,20 +61,25 @@ impl Access {
     }
 
     /// What would be gained and lost if this happened, with at most so many ids of each side. Others are let in between; if the engine
-    /// changes under our hands we begin anew, and after some times ask in one go.
-    pub fn preview(&self, events: &[Event], most: usize) -> Difference {
+    /// changes under our hands we begin anew, and after some times ask in one go. `go_on` is told before each step how many subjects are
+    /// still to be looked at.
+    ///
+    /// # Errors
+    /// That of `go_on`, which ends it.
+    pub fn preview(&self, events: &[Event], most: usize, go_on: impl Fn(u64) -> Result<()>) -> Result<Difference> {
         let news: Vec<News> = events.iter().filter_map(news).collect();
         for _ in 0..PATIENCE {
             let mut preview = self.ask(|engine| Preview::new(engine, &news));
             loop {
-                match self.ask(|engine| preview.step(engine, SLICE, most)) {
+                go_on(preview.ahead())?;
+                match self.ask(|engine| preview.step(engine, most)) {
                     Step::Going => {}
-                    Step::Done(difference) => return *difference,
+                    Step::Done(difference) => return Ok(*difference),
                     Step::Stale => break,
                 }
             }
         }
-        self.ask(|engine| engine.preview(&news, most))
+        Ok(self.ask(|engine| engine.preview(&news, most)))
     }
 
     fn hear(&self, store: &Store, events: &[Event]) {

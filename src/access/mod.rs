@@ -24,6 +24,7 @@
 mod book;
 mod engine;
 mod feed;
+mod listed;
 mod names;
 mod near;
 mod population;

@@ -1,14 +1,15 @@
 //! What changes would give and take: the difference between the engine as it is and as it would be.
 //!
-//! Few subjects can be concerned: those that change themselves, and those on one side of a policy that changes, whichever side has fewer.
+//! Few subjects can be concerned: those that change themselves, and those on one side of what changes in a policy, whichever side has fewer.
 //! What they reach is evaluated before and after, at once for all that are alike, and some at a time, so that nobody waits long.
 
 use super::{
-    Engine, News, PolicyKind, Right, Subject,
+    Engine, News, Policy, PolicyKind, Right, Subject,
     book::{Book, Class},
+    listed::difference,
 };
 use crate::entity::{Counted, Tally};
-use roaring::RoaringBitmap;
+use roaring::{MultiOps, RoaringBitmap};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::{collections::HashMap, sync::Arc};
@@ -61,8 +62,12 @@ impl Difference {
     }
 }
 
-/// So many groups are evaluated before others are let in between.
-pub(super) const SLICE: usize = 32;
+/// So many subjects are put into groups, and so many groups evaluated, before others are let in between; more, where trying the changes takes
+/// longer than that.
+const ROWS: usize = 1024;
+const GROUPS: usize = 32;
+/// So few subjects are looked at without counting those on the other side.
+const FEW: u64 = 64;
 
 /// How far a preview has come.
 pub(super) enum Step {
@@ -84,8 +89,10 @@ struct Part {
     relation: &'static Relation,
     /// Who is looked at; whatever else is looked at from the other side leaves them out.
     whos: RoaringBitmap,
-    /// Still to be evaluated: subjects that reach the same before and the same after, and whether they are those who may.
-    groups: Vec<(bool, RoaringBitmap)>,
+    /// Still to be put into groups, on either side.
+    loose: [RoaringBitmap; 2],
+    /// Subjects that reach the same before and the same after, being of one class then and of one now, by their side.
+    groups: HashMap<(Subject, [Option<Class>; 2]), RoaringBitmap>,
     gained: Pairs,
     lost: Pairs,
 }
@@ -116,11 +123,9 @@ impl Engine {
     /// What changes would give and take, with at most so many ids of each side.
     pub fn preview(&mut self, news: &[News], most: usize) -> Difference {
         let mut preview = Preview::new(self, news);
-        // Trying many changes takes its time too.
-        let slice = SLICE.max(preview.news.len());
         loop {
             // Nobody else has the engine, so that this ends with an answer.
-            if let Step::Done(difference) = preview.step(self, slice, most) {
+            if let Step::Done(difference) = preview.step(self, most) {
                 return *difference;
             }
         }
@@ -131,18 +136,31 @@ impl Preview {
     /// Finds out who is concerned.
     pub fn new(engine: &mut Engine, news: &[News]) -> Self {
         let news = in_order(news);
-        let part = |relation| Part::new(engine, &news, relation);
+        let before: Vec<News> = news.iter().map(|news| engine.known(news)).collect();
+        let rows = rows(engine, &news);
+        let part = |relation: &'static Relation| Part::new(relation, relation.concerned(engine, before.iter().zip(&news).zip(&rows)));
         let parts = [&DIAL, &BIND, &IDENTITY_ROUTERS, &SERVICE_ROUTERS].map(part);
         Self { generation: engine.generation, parts, news }
     }
 
-    /// Evaluates so many groups more; in the end, names those found.
-    pub fn step(&mut self, engine: &mut Engine, slice: usize, most: usize) -> Step {
+    /// How many subjects are still to be looked at.
+    pub fn ahead(&self) -> u64 {
+        let loose = |part: &Part| part.loose.iter().map(RoaringBitmap::len).sum::<u64>();
+        self.parts.iter().map(loose).sum()
+    }
+
+    /// Looks at some more; in the end, names those found.
+    pub fn step(&mut self, engine: &mut Engine, most: usize) -> Step {
         if engine.generation != self.generation {
             return Step::Stale;
         }
-        if let Some(part) = self.parts.iter_mut().find(|part| !part.groups.is_empty()) {
-            part.evaluate(engine, &self.news, slice);
+        let many = self.news.len();
+        if self.ahead() > 0 {
+            self.group(engine, ROWS.max(8 * many));
+            return Step::Going;
+        }
+        if self.parts.iter().any(|part| !part.groups.is_empty()) {
+            self.evaluate(engine, GROUPS.max(many));
             return Step::Going;
         }
         let lost = self.parts.each_ref().map(|part| part.relation.tally(engine, &part.lost, most));
@@ -157,6 +175,68 @@ impl Preview {
             service_routers: turn(of_services, not_of_services),
         }))
     }
+
+    /// Puts so many subjects into groups.
+    fn group(&mut self, engine: &mut Engine, rows: usize) {
+        let mut room = rows;
+        let mut some = Vec::new();
+        for (at, part) in self.parts.iter_mut().enumerate() {
+            for (side, loose) in [part.relation.who, part.relation.what].into_iter().zip(&mut part.loose) {
+                let taken: Vec<u32> = loose.iter().take(room).collect();
+                room -= taken.len();
+                loose.remove_smallest(taken.len() as u64);
+                some.extend(taken.into_iter().map(|row| (at, side, row)));
+            }
+        }
+        let parts = &self.parts;
+        let classes = |engine: &Engine| -> Vec<Option<Class>> {
+            let class = |(at, side, row): &(usize, Subject, u32)| parts.get(*at)?.relation.book(engine).class(*side, *row, &engine.all);
+            some.iter().map(class).collect()
+        };
+        let before = classes(engine);
+        let after = classes(&engine.as_if(&self.news));
+        for ((at, side, row), classes) in some.iter().zip(before.into_iter().zip(after)) {
+            if let Some(part) = self.parts.get_mut(*at) {
+                part.groups.entry((*side, classes.into())).or_default().insert(*row);
+            }
+        }
+    }
+
+    /// Evaluates so many groups.
+    fn evaluate(&mut self, engine: &mut Engine, groups: usize) {
+        let mut some = Vec::new();
+        for (at, part) in self.parts.iter_mut().enumerate() {
+            let keys: Vec<_> = part.groups.keys().take(groups.saturating_sub(some.len())).cloned().collect();
+            some.extend(keys.into_iter().filter_map(|key| Some((at, key.0, part.groups.remove(&key)?))));
+        }
+        let parts = &self.parts;
+        let reach = |engine: &Engine| -> Vec<RoaringBitmap> {
+            let reach =
+                |(at, side, rows): &(usize, Subject, RoaringBitmap)| Some(parts.get(*at)?.relation.reach(engine, *side, rows.min()));
+            some.iter().map(|group| reach(group).unwrap_or_default()).collect()
+        };
+        let before = reach(engine);
+        let after = reach(&engine.as_if(&self.news));
+        for (((at, side, rows), before), after) in some.iter().zip(before).zip(after) {
+            if let Some(part) = self.parts.get_mut(*at) {
+                part.turned(*side, rows, before, after);
+            }
+        }
+    }
+}
+
+/// The row of each subject among the news, which one that is new has then.
+fn rows(engine: &mut Engine, news: &[News]) -> Vec<Option<u32>> {
+    let row = |engine: &Engine, news: &News| match news {
+        News::Subject { subject, id, .. } => engine.row(*subject, id),
+        News::Policy { .. } => None,
+    };
+    let now: Vec<_> = news.iter().map(|news| row(engine, news)).collect();
+    if !news.iter().zip(&now).any(|(news, row)| matches!(news, News::Subject { .. }) && row.is_none()) {
+        return now;
+    }
+    let trial = engine.as_if(news);
+    news.iter().zip(now).map(|(news, now)| now.or_else(|| row(&trial, news))).collect()
 }
 
 /// Each subject and policy once, as it is in the end, and those that go behind the others.
@@ -172,30 +252,27 @@ fn in_order(news: &[News]) -> Vec<News> {
 }
 
 impl Part {
-    fn new(engine: &mut Engine, news: &[News], relation: &'static Relation) -> Self {
-        let (whos, whats) = relation.concerned(engine, news);
-        let of_whos = relation.alike(engine, news, relation.who, &whos).into_iter().map(|rows| (true, rows));
-        let of_whats = relation.alike(engine, news, relation.what, &whats).into_iter().map(|rows| (false, rows));
-        let groups = of_whos.chain(of_whats).collect();
-        Self { relation, whos, groups, gained: Pairs::default(), lost: Pairs::default() }
+    fn new(relation: &'static Relation, [whos, whats]: [RoaringBitmap; 2]) -> Self {
+        Self {
+            relation,
+            whos: whos.clone(),
+            loose: [whos, whats],
+            groups: HashMap::new(),
+            gained: Pairs::default(),
+            lost: Pairs::default(),
+        }
     }
 
-    fn evaluate(&mut self, engine: &mut Engine, news: &[News], slice: usize) {
-        let some = self.groups.split_off(self.groups.len().saturating_sub(slice));
-        let reach = |engine: &Engine| -> Vec<RoaringBitmap> {
-            some.iter().map(|(is_who, rows)| self.relation.reach(engine, *is_who, rows.min())).collect()
-        };
-        let before = reach(engine);
-        let after = reach(&engine.as_if(news));
-        for (((is_who, rows), before), after) in some.iter().zip(before).zip(after) {
-            let (mut gained, mut lost) = (&after - &before, before - after);
-            if !is_who {
-                gained -= &self.whos;
-                lost -= &self.whos;
-            }
-            self.gained.add(*is_who, rows, gained);
-            self.lost.add(*is_who, rows, lost);
+    /// What subjects of one side reach now and then.
+    fn turned(&mut self, side: Subject, rows: &RoaringBitmap, before: RoaringBitmap, after: RoaringBitmap) {
+        let is_who = side == self.relation.who;
+        let (mut gained, mut lost) = (&after - &before, before - after);
+        if !is_who {
+            gained -= &self.whos;
+            lost -= &self.whos;
         }
+        self.gained.add(is_who, rows, gained);
+        self.lost.add(is_who, rows, lost);
     }
 }
 
@@ -218,66 +295,50 @@ impl Relation {
     }
 
     /// Those whose reach can be another: together they are in every pair that comes or goes.
-    fn concerned(&self, engine: &mut Engine, news: &[News]) -> (RoaringBitmap, RoaringBitmap) {
-        let look = |engine: &Engine| -> Vec<[RoaringBitmap; 2]> { news.iter().map(|news| self.touched(engine, news)).collect() };
-        let before = look(engine);
-        let after = look(&engine.as_if(news));
+    fn concerned<'n>(&self, engine: &Engine, news: impl Iterator<Item = ((&'n News, &'n News), &'n Option<u32>)>) -> [RoaringBitmap; 2] {
         let (mut whos, mut whats) = (RoaringBitmap::new(), RoaringBitmap::new());
-        for ((news, [who, what]), [who_then, what_then]) in news.iter().zip(before).zip(after) {
-            let (all_who, all_what) = (&who | &who_then, &what | &what_then);
-            if matches!(news, News::Subject { .. }) {
-                whos |= all_who;
-                whats |= all_what;
+        for ((before, after), row) in news {
+            match (before, after) {
+                (_, News::Subject { subject, .. }) if *subject == self.who => whos.extend(row),
+                (_, News::Subject { subject, .. }) if *subject == self.what => whats.extend(row),
+                (News::Policy { policy: before, .. }, News::Policy { kind, policy: after, .. }) if *kind == self.kind => {
+                    let [before, after] = [before, after].map(|policy| policy.as_ref().filter(|policy| policy.right == self.right));
+                    self.concerned_by(engine, before, after, &mut whos, &mut whats);
+                }
+                _ => {}
+            }
+        }
+        [whos, whats]
+    }
+
+    /// Whoever a policy newly names, or no longer, with everything it is about; and the other way round.
+    fn concerned_by(
+        &self,
+        engine: &Engine,
+        before: Option<&Policy>,
+        after: Option<&Policy>,
+        whos: &mut RoaringBitmap,
+        whats: &mut RoaringBitmap,
+    ) {
+        for (side, other, is_who) in [(self.who, self.what, true), (self.what, self.who, false)] {
+            let turned = difference(engine, side, before, after);
+            if turned.is_empty() {
                 continue;
             }
-            // Whoever the policy newly names, or no longer, with everything it is about; and the other way round.
-            let (other_who, other_what) = (who ^ who_then, what ^ what_then);
-            for (who, what) in [(other_who, all_what), (all_who, other_what)] {
-                match who.len() <= what.len() {
-                    _ if who.is_empty() || what.is_empty() => {}
-                    true => whos |= who,
-                    false => whats |= what,
-                }
+            let (near, far) = if is_who { (&mut *whos, &mut *whats) } else { (&mut *whats, &mut *whos) };
+            if turned.len() <= FEW {
+                *near |= turned;
+                continue;
             }
+            let all = before.into_iter().chain(after).map(|policy| policy.named(engine, other)).union();
+            let is_nearer = turned.len() < all.len() || (is_who && turned.len() == all.len());
+            if is_nearer { *near |= turned } else { *far |= all }
         }
-        (whos, whats)
-    }
-
-    /// What some news is about: the subject itself, on its side, or what the policy matches on either.
-    fn touched(&self, engine: &Engine, news: &News) -> [RoaringBitmap; 2] {
-        match news {
-            News::Subject { subject, id, .. } => {
-                [self.who, self.what].map(|side| engine.row(*subject, id).filter(|_| side == *subject).into_iter().collect())
-            }
-            News::Policy { kind, id, .. } if *kind == self.kind => {
-                let policy = self.book(engine).names().row(id);
-                let policy = policy.filter(|row| self.right.is_none_or(|right| engine.types.of(right).contains(*row)));
-                let policy: RoaringBitmap = policy.into_iter().collect();
-                [self.who, self.what].map(|side| self.book(engine).members(&policy, side, &engine.all))
-            }
-            News::Policy { .. } => Default::default(),
-        }
-    }
-
-    /// Subjects in groups of those that are of one class before and of one after.
-    fn alike(&self, engine: &mut Engine, news: &[News], side: Subject, rows: &RoaringBitmap) -> Vec<RoaringBitmap> {
-        if rows.is_empty() {
-            return Vec::new();
-        }
-        let classes =
-            |engine: &Engine| -> Vec<Option<Class>> { rows.iter().map(|row| self.book(engine).class(side, row, &engine.all)).collect() };
-        let before = classes(engine);
-        let after = classes(&engine.as_if(news));
-        let mut groups = HashMap::<_, RoaringBitmap>::new();
-        for (row, classes) in rows.iter().zip(before.into_iter().zip(after)) {
-            groups.entry(classes).or_default().insert(row);
-        }
-        groups.into_values().collect()
     }
 
     /// What one subject has on the other side.
-    fn reach(&self, engine: &Engine, is_who: bool, row: Option<u32>) -> RoaringBitmap {
-        let (from, to) = if is_who { (self.who, self.what) } else { (self.what, self.who) };
+    fn reach(&self, engine: &Engine, from: Subject, row: Option<u32>) -> RoaringBitmap {
+        let to = if from == self.who { self.what } else { self.who };
         let mut policies = row.map(|row| self.book(engine).of(from, row, &engine.all)).unwrap_or_default();
         if let Some(right) = self.right {
             policies &= engine.types.of(right);

@@ -78,7 +78,10 @@ impl Preview {
         }
         let events = call.changes.rehearse(job).await?;
         let access = call.access.clone();
-        let look = move |tx: &Read<'_>| access.preview(&events, MOST).named(|subject, id| named(tx, &events, subject, id));
+        let look = move |tx: &Read<'_>| {
+            let difference = access.preview(&events, MOST, |subjects| tx.before(subjects))?;
+            difference.named(|subject, id| named(tx, &events, subject, id))
+        };
         call.store.scan(look).await.map(|seen| Outcome::Foreseen(Box::new(seen)))
     }
 }

@@ -192,6 +192,14 @@ impl Read<'_> {
         turn.before(self.rows.len(Table::Records(self.core.registry.place(E::KIND)?))?)
     }
 
+    /// Before work that is like a look at so many records: it waits for its turn as that would.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] if too many wait; or nobody waits for this one any more.
+    pub fn before(&self, records: u64) -> Result<()> {
+        self.turn.map_or(Ok(()), |turn| turn.before(records))
+    }
+
     fn step(&self) -> Result<()> {
         self.turn.map_or(Ok(()), Turn::step)
     }

@@ -2,7 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use overkeep::clock::Clock;
+use overkeep::{
+    access::{Access, Subject},
+    change::KINDS,
+    clock::{Clock, Timestamp},
+    entity::{Id, Identity, PolicyType, Record, Roles, Semantic, Service, ServicePolicy, builtin},
+    error::Error,
+    store::{Options, Store},
+};
+use redb::backends::InMemoryBackend;
 use serde_json::{Value as Json, json};
 
 use crate::harness::{Base, Dice, House, fresh};
@@ -205,4 +213,44 @@ fn clients_hear_nothing_of_a_preview() {
     assert_eq!(updates(), before);
     house.admin.delete(&path).expect(200);
     assert_ne!(updates(), before);
+}
+
+#[tokio::test]
+async fn others_are_let_in_while_a_preview_is_made_and_it_ends_when_nobody_waits_for_it() {
+    const MANY: usize = 3000;
+    let now = Timestamp::from_millis(0);
+    let store = Store::open_on(InMemoryBackend::new(), KINDS, Options::default()).unwrap();
+    let access = Access::following(&store, Clock::system()).unwrap();
+    let fill = store.write(move |tx| {
+        tx.insert(builtin::auth_policy(now))?;
+        (0..MANY).try_for_each(|n| tx.insert(Record::new(Id::from_text(format!("i{n}")), now, Identity::named(format!("i{n}")))))?;
+        let service = serde_json::from_value::<Service>(json!({ "name": "s", "encryptionRequired": true })).unwrap();
+        (0..MANY).try_for_each(|n| {
+            let name = format!("s{n}");
+            tx.insert(Record::new(Id::from_text(name.clone()), now, Service { name, ..service.clone() }))
+        })
+    });
+    fill.await.unwrap();
+    let all = || Roles::from_iter(["#all".to_owned()]);
+    let everything = ServicePolicy {
+        name: "everything".into(),
+        policy_type: PolicyType::Dial,
+        semantic: Semantic::AnyOf,
+        identity_roles: all(),
+        service_roles: all(),
+        posture_check_roles: Roles::default(),
+    };
+    let events = store.rehearse(move |tx| tx.insert(Record::new(Id::from_text("p"), now, everything))).await.unwrap();
+    let ahead = std::cell::RefCell::new(Vec::new());
+    let difference = access.preview(&events, 1, |subjects| {
+        ahead.borrow_mut().push(subjects);
+        assert_eq!(access.ask(|engine| engine.count(Subject::Identity)), MANY, "somebody else asks");
+        Ok(())
+    });
+    assert_eq!(difference.unwrap().dial.gained.pairs, (MANY * MANY) as u64);
+    let ahead = ahead.into_inner();
+    assert_eq!(ahead[0], MANY as u64, "one side is enough");
+    assert!(ahead.len() > 4 && ahead.is_sorted_by(|one, next| one >= next), "{ahead:?}");
+    let stopped = access.preview(&events, 1, |_| Err(Error::Busy { retry_after: 1 }));
+    assert_eq!(stopped.unwrap_err(), Error::Busy { retry_after: 1 });
 }

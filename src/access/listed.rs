@@ -1,0 +1,51 @@
+//! Whom the role lists of a policy name as they are written, and for whom it may make a difference that they change. A proposal as that of an
+//! index: who is matched is said by the rule.
+
+use super::{Engine, Policy, Semantic, Subject};
+use roaring::{MultiOps, RoaringBitmap};
+use std::collections::HashSet;
+
+impl Policy {
+    /// Who is named on a side.
+    pub(super) fn named(&self, engine: &Engine, side: Subject) -> RoaringBitmap {
+        named(engine, side, self.semantic, self.entries(side).map(String::as_str))
+    }
+
+    fn entries(&self, side: Subject) -> impl Iterator<Item = &String> {
+        self.lists.iter().filter(move |(of, _)| *of == side).flat_map(|(_, entries)| entries)
+    }
+}
+
+/// Who may be named on a side by one of two policies and not by the other.
+pub(super) fn difference(engine: &Engine, side: Subject, before: Option<&Policy>, after: Option<&Policy>) -> RoaringBitmap {
+    let (Some(before), Some(after)) = (before, after) else {
+        return before.or(after).map(|policy| policy.named(engine, side)).unwrap_or_default();
+    };
+    let [now, then] = [before, after].map(|policy| policy.entries(side).map(String::as_str).collect::<HashSet<_>>());
+    let turned = || now.symmetric_difference(&then).copied();
+    // Attributes that are needed together name others as soon as one more or one less is needed; all else names by itself.
+    let is_together = |entry: &str| before.semantic == Semantic::AllOf && entry.starts_with('#') && entry != EVERYONE;
+    if before.semantic != after.semantic || turned().any(is_together) {
+        return before.named(engine, side) | after.named(engine, side);
+    }
+    named(engine, side, before.semantic, turned())
+}
+
+const EVERYONE: &str = "#all";
+
+fn named<'n>(engine: &Engine, side: Subject, semantic: Semantic, entries: impl Iterator<Item = &'n str>) -> RoaringBitmap {
+    let population = engine.all.of(side);
+    let (mut carriers, mut ids) = (Vec::new(), RoaringBitmap::new());
+    for entry in entries {
+        match (entry.strip_prefix('#'), entry.strip_prefix('@')) {
+            _ if entry == EVERYONE => return population.everyone().clone(),
+            (Some(attribute), _) => carriers.push(population.carriers_of(attribute)),
+            (_, Some(id)) => ids.extend(population.row(id)),
+            _ => {}
+        }
+    }
+    ids | match semantic {
+        Semantic::AllOf => carriers.intersection(),
+        Semantic::AnyOf => carriers.union(),
+    }
+}
