@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Action, Authenticator, Ca, ConfigType, Entity, EntityRef, Era, ExternalJwtSigner, Facts, FactsExt, Field, Id, Identity, Kind, Logged,
-    OnDelete, Record, Reference, Stored, kind::unreadable,
+    OnDelete, Record, Reference, Stored, auth_policy::Secondary, kind::unreadable,
 };
 use crate::{
     clock::Timestamp,
@@ -50,6 +50,11 @@ impl ApiSession {
     pub fn authenticator(&self) -> Option<&str> {
         let id = self.authenticator_id.as_str();
         (!id.is_empty() && id != INTERNAL && !id.starts_with(SIGNER)).then_some(id)
+    }
+
+    /// Whether a one-time code is outstanding, where the auth policy of the identity asks for this besides.
+    pub fn lacks_code(&self, secondary: &Secondary) -> bool {
+        (self.is_mfa_required || secondary.require_totp) && !self.is_mfa_complete
     }
 }
 
@@ -210,7 +215,7 @@ impl AuthQuery {
         let identity = facts.get(&session.identity_id)?;
         let secondary = facts.get(identity.spec.auth_policy())?.spec.secondary;
         let mut lacking = Vec::new();
-        if (session.is_mfa_required || secondary.require_totp) && !session.is_mfa_complete {
+        if session.lacks_code(&secondary) {
             lacking.push(Self::code());
         }
         if let Some(signer) = secondary.require_ext_jwt_signer {
