@@ -108,6 +108,12 @@ impl Engine {
         self.subjects(to, self.book(kind).members(&policies, to, &self.all))
     }
 
+    /// Whether a policy of a kind that matches a subject lists `#all` on its other side, so that it matches whatever comes there.
+    pub fn reaches_everything(&self, kind: PolicyKind, from: Subject, id: &str, to: Subject) -> bool {
+        let policies = self.policies_matching(kind, from, id);
+        self.book(kind).side(to).is_some_and(|side| !side.everyone().is_disjoint(&policies))
+    }
+
     /// Policies of a kind that match a subject.
     pub fn policies(&self, kind: PolicyKind, subject: Subject, id: &str) -> Named<'_> {
         Named::new(self.book(kind).names(), self.policies_matching(kind, subject, id))

@@ -88,6 +88,11 @@ impl Side {
         &self.listing
     }
 
+    /// Policies whose list has `#all`.
+    pub fn everyone(&self) -> &RoaringBitmap {
+        &self.everyone
+    }
+
     /// Policies that may match the subject, by what they name of it; some are there more than once. No other matches it.
     pub fn proposals(&self, id: &str, roles: &[u32]) -> Vec<&RoaringBitmap> {
         let by_role = roles.iter().filter_map(|attribute| self.by_attribute.get(attribute));
