@@ -4,16 +4,13 @@ use serde_json::json;
 
 use super::{
     Case, Edit, MOST, Obstacle, What,
-    authentication::{Allowing, Means},
+    credentials::{Lack, Means},
     policies::Candidate,
 };
 use crate::{
     access::{Near, Subject},
     clock::Timestamp,
-    entity::{
-        AuthPolicy, EdgeRouter, EdgeRouterPolicy, Enrollment, Entity, Identity, IdentityKind, Record, Roles, ServiceEdgeRouterPolicy,
-        ServicePolicy,
-    },
+    entity::{Enrollment, Entity, Identity, IdentityKind, Record, Roles, ServicePolicy},
     error::Result,
     store::Read,
 };
@@ -68,24 +65,37 @@ fn tomorrow(now: Timestamp) -> Timestamp {
     now.plus_minutes(24 * 60)
 }
 
-/// Nothing of what there is to log in with is allowed.
-pub fn not_allowed(identity: &Record<Identity>, policy: &Record<AuthPolicy>, credentials: &[Means]) -> Obstacle {
-    let name = &policy.spec.name;
-    let allowing = |allowing: &Allowing| Edit {
-        method: "PATCH",
-        path: format!("/auth-policies/{}", policy.id),
-        body: json!({ "primary": allowing.primary }),
-        text: format!("have the auth policy {name} allow {}", allowing.words),
-    };
-    let mut edits: Vec<Edit> = credentials.iter().flat_map(|means| &means.allowing).map(allowing).collect();
+/// Nothing of what there is to log in with lets in. Where one thing stands in the way of something, its removal will do, and there is one
+/// obstacle; else each thing that stands in the way of what lacks least is one.
+pub fn not_allowed(identity: &Record<Identity>, credentials: &[Means]) -> Vec<Obstacle> {
+    let alone = || credentials.iter().filter_map(|means| <&[Lack; 1]>::try_from(means.lacking.as_slice()).ok());
+    let mut edits: Vec<Edit> = alone().flat_map(|[lack]| &lack.edits).cloned().collect();
     // The shorter a change, the less it changes.
     edits.sort_by_cached_key(|edit| {
         let body = edit.body.to_string();
         (body.len(), body)
     });
     edits.dedup();
-    let text = format!("the auth policy {name} allows nothing that {} could log in with", identity.spec.name);
-    Obstacle { what: What::CredentialNotAllowed, text, edits }
+    let obstacle = |text: String, edits| Obstacle { what: What::CredentialNotAllowed, text, edits };
+    let is_mendable = |means: &&Means| means.lacking.iter().all(|lack| !lack.edits.is_empty());
+    let name = &identity.spec.name;
+    if edits.is_empty()
+        && let Some(means) = credentials.iter().filter(is_mendable).min_by_key(|means| means.lacking.len())
+    {
+        return means.lacking.iter().map(|lack| obstacle(format!("nothing lets {name} in: {}", lack.text), lack.edits.clone())).collect();
+    }
+    vec![obstacle(format!("nothing lets {name} in: {}", lacks(credentials)), edits)]
+}
+
+/// What keeps credentials from letting in, each thing once.
+pub fn lacks(credentials: &[Means]) -> String {
+    let mut texts: Vec<&str> = Vec::new();
+    for lack in credentials.iter().flat_map(|means| &means.lacking) {
+        if !texts.contains(&lack.text.as_str()) {
+            texts.push(&lack.text);
+        }
+    }
+    texts.join("; ")
 }
 
 /// No policy gives the right: what would make one that nearly does, and the policy that is missing.
@@ -115,7 +125,10 @@ pub fn no_policy(tx: &Read<'_>, case: &Case<'_>, near: &[Candidate]) -> Result<O
 }
 
 /// A name like this that no record of the kind has.
-fn free<E: Entity>(tx: &Read<'_>, name: String) -> Result<String> {
+///
+/// # Errors
+/// The store cannot be read.
+pub fn free<E: Entity>(tx: &Read<'_>, name: String) -> Result<String> {
     let (mut free, mut number) = (name.clone(), 1);
     while tx.any::<E>("name", &free)? {
         number += 1;
@@ -157,61 +170,4 @@ fn with(listed: &Roles, more: impl IntoIterator<Item = String>) -> Vec<String> {
     all.sort_unstable();
     all.dedup();
     all
-}
-
-/// Identity and service have no edge router in common: what is missing for one.
-///
-/// # Errors
-/// The store cannot be read.
-pub fn no_router(tx: &Read<'_>, case: &Case<'_>) -> Result<Vec<Obstacle>> {
-    let (identity, service) = (&case.identity, &case.service);
-    let (name, of_identity, of_service) = case.access.ask(|engine| {
-        let reach = engine.edge_routers_of_service(service.id.as_str());
-        let reach: Vec<String> = reach.in_order().map(|(_, id)| format!("@{id}")).collect();
-        (identity.spec.name.clone(), engine.edge_routers_of_identity(identity.id.as_str()).len(), reach)
-    });
-    let mut obstacles = Vec::new();
-    if tx.count::<EdgeRouter>()? == 0 {
-        let edit = Edit {
-            method: "POST",
-            path: "/edge-routers".into(),
-            body: json!({ "name": "edge-router" }),
-            text: "add an edge router".into(),
-        };
-        obstacles.push(Obstacle { what: What::NoEdgeRouter, text: "there is no edge router".into(), edits: vec![edit] });
-    }
-    let policy = free::<EdgeRouterPolicy>(tx, format!("{name}-edge-routers-of-{}", service.spec.name))?;
-    let for_identity = |routers: &[String], text: String| Edit {
-        method: "POST",
-        path: "/edge-router-policies".into(),
-        body: json!({
-            "name": policy, "semantic": "AnyOf",
-            "identityRoles": [format!("@{}", identity.id)], "edgeRouterRoles": routers
-        }),
-        text,
-    };
-    if of_service.is_empty() {
-        let edit = Edit {
-            method: "POST",
-            path: "/service-edge-router-policies".into(),
-            body: json!({
-                "name": free::<ServiceEdgeRouterPolicy>(tx, format!("{}-edge-routers", service.spec.name))?, "semantic": "AnyOf",
-                "serviceRoles": [format!("@{}", service.id)], "edgeRouterRoles": ["#all"]
-            }),
-            text: format!("let {} be reached over every edge router", service.spec.name),
-        };
-        let text = format!("no policy lets {} be reached over an edge router", service.spec.name);
-        obstacles.push(Obstacle { what: What::ServiceWithoutRouter, text, edits: vec![edit] });
-    }
-    if of_identity == 0 {
-        let edit = for_identity(&["#all".into()], format!("let {name} use every edge router"));
-        let text = format!("no policy lets {name} use an edge router");
-        obstacles.push(Obstacle { what: What::IdentityWithoutRouter, text, edits: vec![edit] });
-    }
-    if of_identity > 0 && !of_service.is_empty() {
-        let edit = for_identity(&of_service, format!("let {name} use the edge routers of {}", service.spec.name));
-        let text = format!("{name} and {} have no edge router in common", service.spec.name);
-        obstacles.push(Obstacle { what: What::NoCommonRouter, text, edits: vec![edit] });
-    }
-    Ok(obstacles)
 }

@@ -2,13 +2,16 @@
 //!
 //! Here: questions to the engine and the store, put together for a person and for programs. Not here: any rule of its own; enforcement
 //! asks the same engine. Start reading at [`explain`], then [`edits`], which turns an obstacle into requests that remove it. Invariant: the
-//! verdict is what POST /sessions would do now, but for a session that is open already and answered again; and doing one edit of every
-//! obstacle turns a no into a yes.
+//! verdict is what POST /sessions would do now in the newest session in which nothing is outstanding, but for a session that is open already
+//! and answered again; without such a session, what it would do for somebody who logs in now, with a one-time code if there are codes. And
+//! doing one edit of every obstacle turns a no into a yes.
 
 mod authentication;
 mod checks;
+mod credentials;
 mod edits;
 mod policies;
+mod routers;
 mod second_factors;
 mod text;
 
@@ -21,11 +24,13 @@ use serde_json::Value as Json;
 use self::{
     authentication::Authentication,
     policies::{Candidate, Grant, NearGrant},
+    routers::Router,
 };
 use crate::{
     access::{Access, Near, Right},
+    authentication::mfa,
     clock::Moment,
-    entity::{ApiSession, EdgeRouter, Entity, Facts, FactsExt, Id, Identity, Record, Service, ServicePolicy},
+    entity::{ApiSession, Entity, Facts, FactsExt, Id, Identity, Record, Service, ServicePolicy},
     error::{Error, Result},
     posture::{Evidence, Judge, Posture, Ruling},
     store::Read,
@@ -51,6 +56,8 @@ struct Case<'q> {
     service: Record<Service>,
     right: Right,
     access: &'q Access,
+    /// The newest session of the identity in which nothing is outstanding.
+    session: Option<Record<ApiSession>>,
 }
 
 /// The answer.
@@ -61,7 +68,8 @@ pub struct Explanation {
     service: Named,
     #[serde(rename = "type")]
     right: Right,
-    /// Whether a session would be opened now, for somebody who has logged in completely; one that is open already is answered in any case.
+    /// Whether a session would be opened now, for somebody who has logged in completely, which must be possible; one that is open already is
+    /// answered in any case.
     pub verdict: bool,
     /// Whether the identity can log in, and with what.
     authentication: Authentication,
@@ -89,16 +97,6 @@ impl Named {
     }
 }
 
-/// An edge router to go over.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(rename = "ExplainedRouter")]
-struct Router {
-    #[serde(flatten)]
-    router: Named,
-    is_online: bool,
-}
-
 /// Something that stands in the way.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -118,8 +116,10 @@ pub struct Obstacle {
 pub enum What {
     Disabled,
     NoCredential,
-    /// There are credentials, but the auth policy allows none of them.
+    /// There are credentials, but the auth policy, or the authority that issued a certificate, lets in by none of them.
     CredentialNotAllowed,
+    /// Something is asked for besides a credential, and cannot be given.
+    SecondFactor,
     NoPolicy,
     Posture,
     NoEdgeRouter,
@@ -145,8 +145,10 @@ pub struct Edit {
 /// The identity or the service is not named, or there is none of that name; or a record cannot be read.
 pub fn explain(tx: &Read<'_>, question: &Question<'_>) -> Result<Explanation> {
     let Question { identity, service, right, access, posture } = *question;
-    let case = Case { identity: named(tx, "identity", identity)?, service: named(tx, "service", service)?, right, access };
-    let evidence = evidence(tx, posture, &case.identity)?;
+    let (identity, service) = (named(tx, "identity", identity)?, named(tx, "service", service)?);
+    let session = authentication::logged_in(tx, &identity)?;
+    let case = Case { identity, service, right, access, session };
+    let evidence = evidence(tx, posture, &case)?;
     answer(tx, case, &evidence)
 }
 
@@ -159,12 +161,16 @@ fn named<E: Entity>(tx: &Read<'_>, parameter: &str, name: &str) -> Result<Record
     found.ok_or_else(|| Error::NotFound { kind: E::KIND.name, id: name.into(), field: Some(parameter.into()) })
 }
 
-/// What the endpoint of an identity showed, in its newest session.
-fn evidence(tx: &Read<'_>, posture: Option<&Posture>, identity: &Record<Identity>) -> Result<Evidence> {
-    let sessions = tx.linked::<ApiSession>("identity", identity.id.as_str())?;
-    let newest = sessions.iter().max_by_key(|session| session.created_at).map(|session| session.id.as_str());
-    let known = posture.map(|posture| posture.evidence(identity.id.as_str(), newest));
-    Ok(known.unwrap_or_else(|| Evidence::none(Moment::at(tx.now()))).seen_by(&identity.state.sdk_info))
+/// What the endpoint of an identity showed, in its newest complete session. Without one, whoever has one-time codes has just given one: there
+/// is no other way in.
+fn evidence(tx: &Read<'_>, posture: Option<&Posture>, case: &Case<'_>) -> Result<Evidence> {
+    let (identity, session) = (&case.identity, case.session.as_ref().map(|session| session.id.as_str()));
+    let known = posture.map(|posture| posture.evidence(identity.id.as_str(), session));
+    let mut known = known.unwrap_or_else(|| Evidence::none(Moment::at(tx.now())));
+    if session.is_none() && mfa::is_enrolled(tx, &identity.id)? {
+        known.presence.passed_at = Some(known.now);
+    }
+    Ok(known.seen_by(&identity.state.sdk_info))
 }
 
 fn answer(tx: &Read<'_>, case: Case<'_>, evidence: &Evidence) -> Result<Explanation> {
@@ -177,15 +183,15 @@ fn answer(tx: &Read<'_>, case: Case<'_>, evidence: &Evidence) -> Result<Explanat
     let granted = |grant| policies::granting(tx, &case, grant, &judge, evidence).transpose();
     let policies = granting.iter().filter_map(granted).collect::<Result<Vec<_>>>()?;
     let near = if policies.is_empty() { nearest(tx, &case, &judge)? } else { Vec::new() };
-    let routers = common.into_iter().filter_map(|id| router(tx, id).transpose()).collect::<Result<Vec<_>>>()?;
-    let (authentication, mut obstacles) = authentication::judge(tx, &case.identity)?;
+    let routers = common.iter().filter_map(|id| routers::in_common(tx, id).transpose()).collect::<Result<Vec<_>>>()?;
+    let (authentication, mut obstacles) = authentication::judge(tx, &case)?;
     if policies.is_empty() {
         obstacles.push(edits::no_policy(tx, &case, &near)?);
     } else if let Ruling::Failed(failed) = judge.rule(granting.iter().map(|grant| &grant.ground))? {
         obstacles.push(checks::not_passed(tx, &case, &failed)?);
     }
     if routers.is_empty() {
-        obstacles.extend(edits::no_router(tx, &case)?);
+        obstacles.extend(routers::missing(tx, &case)?);
     }
     Ok(Explanation {
         identity: Named::new(&case.identity, &case.identity.spec.name),
@@ -213,9 +219,4 @@ fn nearest(tx: &Read<'_>, case: &Case<'_>, judge: &Judge<'_>) -> Result<Vec<Cand
         Ok(policy.map(|policy| Candidate { policy, near, is_passing: !is_failing }))
     };
     nearest.into_iter().take(MOST).filter_map(|near| read(near).transpose()).collect()
-}
-
-fn router(tx: &Read<'_>, id: String) -> Result<Option<Router>> {
-    let found = tx.find::<EdgeRouter>(&Id::from_text(id.as_str()))?;
-    Ok(found.map(|router| Router { is_online: tx.link(&id).is_some(), router: Named::new(&router, &router.spec.name) }))
 }

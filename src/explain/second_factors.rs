@@ -1,8 +1,10 @@
-//! What a log-in needs besides a credential. The verdict takes it as given: whoever never set it up learns it here.
+//! What a log-in needs besides a credential. The verdict takes it as given where it can be given; where it cannot, it stands in the way.
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::{Value as Json, json};
 
+use super::{Case, Edit, Obstacle, What};
 use crate::{
     authentication::mfa,
     entity::{AuthPolicy, ExternalJwtSigner, FactsExt, Identity, Record},
@@ -21,6 +23,9 @@ pub struct SecondFactor {
     pub is_ready: bool,
     /// The same for a person.
     pub text: String,
+    /// Requests of which any one lets the identity log in completely.
+    #[serde(skip)]
+    pub edits: Vec<Edit>,
 }
 
 /// The second factors.
@@ -51,14 +56,33 @@ pub fn asked_of(tx: &Read<'_>, identity: &Record<Identity>, policy: &Record<Auth
     Ok(factors)
 }
 
+/// The factors that the identity cannot give. In a complete session no code is asked for any more, but a token with every request.
+pub fn missing(case: &Case<'_>, factors: &[SecondFactor]) -> Vec<Obstacle> {
+    let is_asked = |factor: &&SecondFactor| !factor.is_ready && (factor.factor == Factor::ExtJwt || case.session.is_none());
+    let obstacle = |factor: &SecondFactor| Obstacle { what: What::SecondFactor, text: factor.text.clone(), edits: factor.edits.clone() };
+    factors.iter().filter(is_asked).map(obstacle).collect()
+}
+
+/// Has the auth policy no longer ask for something.
+fn waiving(policy: &Record<AuthPolicy>, secondary: Json, what: &str) -> Edit {
+    Edit {
+        method: "PATCH",
+        path: format!("/auth-policies/{}", policy.id),
+        body: json!({ "secondary": secondary }),
+        text: format!("have the auth policy {} no longer ask for {what}", policy.spec.name),
+    }
+}
+
 fn code(identity: &Record<Identity>, policy: &Record<AuthPolicy>, is_ready: bool) -> SecondFactor {
-    let (name, policy) = (&identity.spec.name, &policy.spec.name);
-    let text = if is_ready {
-        format!("{name} needs a one-time code besides to log in")
-    } else {
-        format!("the auth policy {policy} asks for a one-time code, but {name} has set none up")
-    };
-    SecondFactor { factor: Factor::Totp, is_ready, text }
+    let (name, asking) = (&identity.spec.name, &policy.spec.name);
+    if is_ready {
+        let text = format!("{name} needs a one-time code besides to log in");
+        return SecondFactor { factor: Factor::Totp, is_ready, text, edits: Vec::new() };
+    }
+    let text =
+        format!("the auth policy {asking} asks for a one-time code, but {name} has set none up; it can do so itself when it logs in");
+    let edits = vec![waiving(policy, json!({ "requireTotp": false }), "a one-time code")];
+    SecondFactor { factor: Factor::Totp, is_ready, text, edits }
 }
 
 fn token(identity: &Record<Identity>, policy: &Record<AuthPolicy>, signer: &Record<ExternalJwtSigner>) -> SecondFactor {
@@ -69,7 +93,16 @@ fn token(identity: &Record<Identity>, policy: &Record<AuthPolicy>, signer: &Reco
         (true, true) => format!(", but {signed_by} knows people by external ids, and {name} has none"),
         (true, false) => String::new(),
     };
+    let enabling = || Edit {
+        method: "PATCH",
+        path: format!("/external-jwt-signers/{}", signer.id),
+        body: json!({ "enabled": true }),
+        text: format!("enable {signed_by}"),
+    };
     let is_ready = lacking.is_empty();
+    let mut edits: Vec<Edit> = (!signer.spec.enabled && !is_nameless).then(enabling).into_iter().collect();
+    // Blank: a null would leave it as it is.
+    edits.extend((!is_ready).then(|| waiving(policy, json!({ "requireExtJwtSigner": "" }), &format!("a token of {signed_by}"))));
     let text = format!("the auth policy {} asks for a token of {signed_by} with every request{lacking}", policy.spec.name);
-    SecondFactor { factor: Factor::ExtJwt, is_ready, text }
+    SecondFactor { factor: Factor::ExtJwt, is_ready, text, edits }
 }

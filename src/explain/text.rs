@@ -2,18 +2,42 @@
 
 use std::fmt;
 
-use super::{Explanation, What, authentication::State, policies::Missing};
+use super::{Explanation, What, authentication::State, edits::lacks, policies::Missing};
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (answer, verb) = (if self.verdict { "yes" } else { "no" }, self.right.verb());
         let (identity, service) = (plain(&self.identity.name), plain(&self.service.name));
         write!(f, "{answer}: {identity} may {}{verb} {service}", if self.verdict { "" } else { "not " })?;
+        self.write_policies(f)?;
+        self.write_standing(f)?;
+        for router in &self.routers {
+            let state = if router.is_online { "connected" } else { "not connected" };
+            let disabled = if router.is_disabled { ", disabled" } else { "" };
+            write!(f, "\n  over the edge router {} ({state}{disabled})", plain(&router.router.name))?;
+        }
+        for obstacle in &self.obstacles {
+            write!(f, "\n  {}", plain(&obstacle.text))?;
+            for edit in &obstacle.edits {
+                write!(f, "\n    to change that: {}\n      {} {} {}", plain(&edit.text), edit.method, edit.path, edit.body)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Explanation {
+    /// The policies that grant the right, with what they ask for in vain, and those that nearly do.
+    fn write_policies(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for grant in &self.policies {
             let [policy, of_identity, of_service] =
                 [&grant.policy.name, &grant.identity_by.join(" "), &grant.service_by.join(" ")].map(|text| plain(text));
             write!(f, "\n  granted by the policy {policy} (identity by {of_identity}, service by {of_service})")?;
+            for failure in &grant.failed_checks {
+                write!(f, "\n    but not without the check {}", plain(&failure.to_string()))?;
+            }
         }
+        let (identity, service) = (plain(&self.identity.name), plain(&self.service.name));
         for near in &self.near_policies {
             let (missing, other) = match near.missing {
                 Missing::Identity => (&identity, &service),
@@ -25,22 +49,19 @@ impl fmt::Display for Explanation {
                 write!(f, ", and asks for posture checks that the endpoint does not pass")?;
             }
         }
-        // For somebody who has no session it is an obstacle.
-        let is_obstacle = self.obstacles.iter().any(|obstacle| obstacle.what == What::CredentialNotAllowed);
-        if self.authentication.state == State::NotAllowed && !is_obstacle {
-            write!(f, "\n  the auth policy of {identity} allows none of its credentials")?;
+        Ok(())
+    }
+
+    /// What is to be known of logging in, unless it is an obstacle and said there.
+    fn write_standing(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_obstacle = |what| self.obstacles.iter().any(|obstacle| obstacle.what == what);
+        if self.authentication.state == State::NotAllowed && !is_obstacle(What::CredentialNotAllowed) {
+            let lacks = lacks(&self.authentication.credentials);
+            write!(f, "\n  nothing would let {} in again: {}", plain(&self.identity.name), plain(&lacks))?;
         }
         for factor in &self.authentication.second_factors {
-            write!(f, "\n  {}", plain(&factor.text))?;
-        }
-        for router in &self.routers {
-            let state = if router.is_online { "connected" } else { "not connected" };
-            write!(f, "\n  over the edge router {} ({state})", plain(&router.router.name))?;
-        }
-        for obstacle in &self.obstacles {
-            write!(f, "\n  {}", plain(&obstacle.text))?;
-            for edit in &obstacle.edits {
-                write!(f, "\n    to change that: {}\n      {} {} {}", plain(&edit.text), edit.method, edit.path, edit.body)?;
+            if !self.obstacles.iter().any(|obstacle| obstacle.text == factor.text) {
+                write!(f, "\n  {}", plain(&factor.text))?;
             }
         }
         Ok(())

@@ -1,0 +1,280 @@
+//! What somebody has to log in with, and what keeps it from letting in: judged as a log-in judges it, without the caller.
+
+use std::slice;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Value as Json, json};
+
+use super::{Edit, MOST};
+use crate::{
+    authentication::trust::{self, Judgement},
+    clock::Timestamp,
+    entity::{
+        AuthPolicy, Authenticator, Ca, ExternalJwtSigner, Facts, FactsExt, Id, Identity, Record,
+        auth_policy::{ExtJwt, Primary},
+        authenticator,
+    },
+    error::Result,
+    pki::Certificate,
+    store::Read,
+};
+
+/// Something to log in with.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "ExplainedCredential")]
+pub struct Means {
+    pub method: Method,
+    /// Whether it lets in: the auth policy of the identity takes it, and a certificate is in time, unless the policy takes any, and of an
+    /// authority whose certificates log in.
+    pub is_allowed: bool,
+    /// What keeps it from letting in; all of it must go.
+    #[serde(skip)]
+    pub lacking: Vec<Lack>,
+}
+
+impl Means {
+    fn new(method: Method, lacking: Vec<Lack>) -> Self {
+        Self { method, is_allowed: lacking.is_empty(), lacking }
+    }
+}
+
+/// Something that keeps a credential from letting in.
+#[derive(Debug)]
+pub struct Lack {
+    /// What it is, for a person.
+    pub text: String,
+    /// Requests of which any one removes it; none where only somebody else can.
+    pub edits: Vec<Edit>,
+}
+
+/// The ways to log in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "ExplainedMethod")]
+pub enum Method {
+    /// User name and password.
+    Updb,
+    /// A client certificate.
+    Cert,
+    /// Its external id, in a certificate of another authority or a token of another issuer.
+    ExternalId,
+    /// Its id, in a token of another issuer.
+    ExternalJwt,
+}
+
+/// Everything there is to log in with for an identity that has this auth policy.
+///
+/// # Errors
+/// A record cannot be read.
+pub fn means(tx: &Read<'_>, identity: &Record<Identity>, policy: &Record<AuthPolicy>) -> Result<Vec<Means>> {
+    let others = Others::read(tx)?;
+    let look = Look { tx, identity, policy, others: &others };
+    let mut means: Vec<Means> = Vec::new();
+    for held in tx.linked::<Authenticator>("identity", identity.id.as_str())? {
+        means.push(match held.spec.credential.method() {
+            authenticator::Method::Updb => Means::new(Method::Updb, look.password()),
+            authenticator::Method::Cert => Means::new(Method::Cert, look.certificate(&held)?),
+        });
+    }
+    if identity.spec.external_id.is_some() {
+        means.extend(look.external_id());
+    }
+    let by_id = others.signers_by_id.iter().any(|signer| look.allowed().ext_jwt.lets_in(&signer.id));
+    means.extend(by_id.then(|| Means::new(Method::ExternalJwt, Vec::new())));
+    Ok(means)
+}
+
+/// Who else says who somebody is.
+struct Others {
+    authorities: Vec<Record<Ca>>,
+    /// The enabled signers whose tokens hold external ids.
+    signers: Vec<Record<ExternalJwtSigner>>,
+    /// The other enabled ones: their tokens hold the ids of identities.
+    signers_by_id: Vec<Record<ExternalJwtSigner>>,
+}
+
+impl Others {
+    fn read(tx: &Read<'_>) -> Result<Self> {
+        let (mut authorities, mut enabled) = (Vec::new(), Vec::new());
+        tx.each_readable::<Ca>(|ca| {
+            authorities.push(ca);
+            Ok(())
+        })?;
+        tx.each_readable::<ExternalJwtSigner>(|signer| {
+            enabled.extend(signer.spec.enabled.then_some(signer));
+            Ok(())
+        })?;
+        let (signers, signers_by_id) = enabled.into_iter().partition(|signer| signer.spec.use_external_id);
+        Ok(Self { authorities, signers, signers_by_id })
+    }
+
+    /// The authority by which a log-in judges a certificate; where none lets in, the one that stands nearest to it.
+    fn above(&self, leaf: &Certificate, now: Timestamp) -> Option<Record<Ca>> {
+        let of = |admitted: fn(&Record<Ca>) -> bool| {
+            let cas = self.authorities.iter().filter(|ca| admitted(ca)).cloned().collect();
+            trust::above(cas, slice::from_ref(leaf), Judgement::of_login(now.seconds()))
+        };
+        of(Record::lets_in).or_else(|| of(|ca| ca.state.is_verified)).or_else(|| of(|_| true))
+    }
+}
+
+/// An identity, what its auth policy takes, and who else knows it.
+struct Look<'l> {
+    tx: &'l Read<'l>,
+    identity: &'l Record<Identity>,
+    policy: &'l Record<AuthPolicy>,
+    others: &'l Others,
+}
+
+impl Look<'_> {
+    fn allowed(&self) -> &Primary {
+        &self.policy.spec.primary
+    }
+
+    fn password(&self) -> Vec<Lack> {
+        let lack = || Lack {
+            text: format!("the auth policy {} does not allow passwords", self.policy.spec.name),
+            edits: vec![self.allowing(json!({ "updb": { "allowed": true } }), "passwords")],
+        };
+        (!self.allowed().updb.allowed).then(lack).into_iter().collect()
+    }
+
+    /// A change of the member `primary` of the policy, and what it allows then.
+    fn allowing(&self, primary: Json, words: &str) -> Edit {
+        Edit {
+            method: "PATCH",
+            path: format!("/auth-policies/{}", self.policy.id),
+            body: json!({ "primary": primary }),
+            text: format!("have the auth policy {} allow {words}", self.policy.spec.name),
+        }
+    }
+
+    fn certificate(&self, held: &Record<Authenticator>) -> Result<Vec<Lack>> {
+        let leaf = held.spec.credential.pem().and_then(|pem| Certificate::first(pem).ok());
+        let mut lacking: Vec<Lack> = self.dates(leaf.as_ref()).into_iter().collect();
+        if let Some(issuer) = &held.state.ca_id {
+            lacking.extend(self.authority(leaf.as_ref(), issuer)?);
+        }
+        Ok(lacking)
+    }
+
+    /// Whether the policy takes certificates, and if this one is outside of its dates, such too.
+    fn dates(&self, leaf: Option<&Certificate>) -> Option<Lack> {
+        let (cert, name, now) = (&self.allowed().cert, &self.policy.spec.name, self.tx.now().seconds());
+        let outside = leaf.filter(|leaf| !leaf.valid_at(now) && !cert.allow_expired_certs);
+        let (change, words) = match (cert.allowed, outside) {
+            (true, None) => return None,
+            (false, None) => (json!({ "allowed": true }), "certificates"),
+            (true, Some(_)) => (json!({ "allowExpiredCerts": true }), "certificates outside of their dates"),
+            (false, Some(_)) => (json!({ "allowed": true, "allowExpiredCerts": true }), "certificates, also outside of their dates"),
+        };
+        let dates = |leaf: &Certificate| {
+            let [begin, end] = [leaf.not_before(), leaf.not_after()].map(Timestamp::from_seconds);
+            if leaf.not_before() > now {
+                format!(" that begin later, as its own at {begin}")
+            } else {
+                format!(" that ended, as its own at {end}")
+            }
+        };
+        let text = format!("the auth policy {name} does not allow certificates{}", outside.map(dates).unwrap_or_default());
+        Some(Lack { text, edits: vec![self.allowing(json!({ "cert": change }), words)] })
+    }
+
+    /// Whether the authority above a certificate of somebody else lets in, and whom it takes its holder for.
+    fn authority(&self, leaf: Option<&Certificate>, issuer: &Id<Ca>) -> Result<Vec<Lack>> {
+        let Some(noted) = self.others.authorities.iter().find(|ca| ca.id == *issuer) else { return Ok(Vec::new()) };
+        let name = &noted.spec.name;
+        let Some(ca) =
+            leaf.map_or_else(|| Some(noted.clone()), |leaf| self.others.above(leaf, self.tx.now()).or_else(|| unseen(noted, leaf)))
+        else {
+            return Ok(vec![Lack {
+                text: format!("its certificate cannot be verified with that of the authority {name} now"),
+                edits: Vec::new(),
+            }]);
+        };
+        let mut lacking: Vec<Lack> = (!ca.lets_in()).then(|| shut(&ca)).into_iter().collect();
+        let claim = ca.spec.external_id_claim.as_ref().zip(leaf).and_then(|(claim, leaf)| claim.of(leaf));
+        // Whoever is named so is let in, whatever credential there is.
+        if let Some(named) = claim.filter(|named| !named.trim().is_empty() && self.identity.spec.external_id.as_ref() != Some(named)) {
+            let is_free = self.identity.spec.external_id.is_none() && !self.tx.any::<Identity>("externalId", &named)?;
+            let edit = || Edit {
+                method: "PATCH",
+                path: format!("/identities/{}", self.identity.id),
+                body: json!({ "externalId": named }),
+                text: format!("have {} known by the external id {named}", self.identity.spec.name),
+            };
+            let text = format!(
+                "the authority {} knows the holder of its certificate by the external id {named}, which is not its own",
+                ca.spec.name
+            );
+            lacking.push(Lack { text, edits: is_free.then(edit).into_iter().collect() });
+        }
+        Ok(lacking)
+    }
+
+    /// Its external id, if anybody knows identities by theirs.
+    fn external_id(&self) -> Option<Means> {
+        let (allowed, signers) = (self.allowed(), &self.others.signers);
+        let by_token = signers.iter().any(|signer| allowed.ext_jwt.lets_in(&signer.id));
+        let claims = |ca: &&Record<Ca>| ca.state.is_verified && ca.spec.external_id_claim.is_some();
+        let (open, closed): (Vec<_>, Vec<_>) = self.others.authorities.iter().filter(claims).partition(|ca| ca.lets_in());
+        if by_token || (allowed.cert.allowed && !open.is_empty()) {
+            return Some(Means::new(Method::ExternalId, Vec::new()));
+        }
+        let certificates = (!open.is_empty()).then(|| self.allowing(json!({ "cert": { "allowed": true } }), "certificates"));
+        let opened = closed.into_iter().filter(|_| allowed.cert.allowed).take(MOST).map(opening);
+        let edits: Vec<Edit> = certificates.into_iter().chain(self.allowing_tokens(signers)).chain(opened).collect();
+        let name = &self.policy.spec.name;
+        let text = format!("no authority or signer that lets in by the auth policy {name} knows it by its external id");
+        (!edits.is_empty()).then(|| Means::new(Method::ExternalId, vec![Lack { text, edits }]))
+    }
+
+    /// What would let tokens of any of these signers in. A list of signers is only added to: an empty one stands for all of them.
+    fn allowing_tokens(&self, signers: &[Record<ExternalJwtSigner>]) -> Vec<Edit> {
+        let ext_jwt = &self.allowed().ext_jwt;
+        let tokens = |change: Json, whose: &str| self.allowing(json!({ "extJwt": change }), &format!("tokens of {whose}"));
+        if signers.iter().any(|signer| ext_jwt.lists(&signer.id)) {
+            let whose = if ext_jwt.allowed_signers.is_empty() { "every signer" } else { "the signers that it lists" };
+            return vec![tokens(json!({ "allowed": true }), whose)];
+        }
+        let adding = |signer: &Record<ExternalJwtSigner>| {
+            let ExtJwt { allowed, allowed_signers } = ext_jwt;
+            let listed: Vec<_> = allowed_signers.iter().chain([&signer.id]).collect();
+            let name = &signer.spec.name;
+            if *allowed {
+                return tokens(json!({ "allowedSigners": listed }), name);
+            }
+            tokens(json!({ "allowed": true, "allowedSigners": listed }), &format!("{name} and of the signers that it lists"))
+        };
+        signers.iter().take(MOST).map(adding).collect()
+    }
+}
+
+/// The authority under which a certificate came in, if it may stand above it by way of others that only their holder shows.
+fn unseen(noted: &Record<Ca>, leaf: &Certificate) -> Option<Record<Ca>> {
+    let own = noted.spec.certificates().unwrap_or_default();
+    (!own.iter().any(|certificate| certificate.subject() == leaf.issuer())).then(|| noted.clone())
+}
+
+/// An authority whose certificates do not log in.
+fn shut(ca: &Record<Ca>) -> Lack {
+    let name = &ca.spec.name;
+    if ca.state.is_verified {
+        return Lack { text: format!("certificates of the authority {name} do not log in"), edits: vec![opening(ca)] };
+    }
+    Lack {
+        text: format!("the owner of the authority {name}, which issued its certificate, has yet to prove to hold its key"),
+        edits: Vec::new(),
+    }
+}
+
+fn opening(ca: &Record<Ca>) -> Edit {
+    Edit {
+        method: "PATCH",
+        path: format!("/cas/{}", ca.id),
+        body: json!({ "isAuthEnabled": true }),
+        text: format!("let certificates of the authority {} log in", ca.spec.name),
+    }
+}

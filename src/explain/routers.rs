@@ -1,0 +1,122 @@
+//! The edge routers that identity and service have in common, and where there is none, what is missing for one.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Value as Json, json};
+
+use super::{Case, Edit, Named, Obstacle, What, edits::free};
+use crate::{
+    access::{PolicyKind, Subject},
+    entity::{EdgeRouter, EdgeRouterPolicy, Facts, FactsExt, Id, ServiceEdgeRouterPolicy, TransitRouter},
+    error::Result,
+    store::Read,
+};
+
+/// An edge router to go over. Whether it is connected or disabled does not matter to the verdict.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "ExplainedRouter")]
+pub struct Router {
+    #[serde(flatten)]
+    pub router: Named,
+    pub is_online: bool,
+    /// Whether it is told to stay away. Sessions name it all the same.
+    pub is_disabled: bool,
+}
+
+/// An edge router in common; nothing if it has gone meanwhile.
+///
+/// # Errors
+/// It cannot be read.
+pub fn in_common(tx: &Read<'_>, id: &str) -> Result<Option<Router>> {
+    let found = tx.find::<EdgeRouter>(&Id::from_text(id))?;
+    Ok(found.map(|router| Router {
+        is_online: tx.link(id).is_some(),
+        is_disabled: router.spec.disabled,
+        router: Named::new(&router, &router.spec.name),
+    }))
+}
+
+/// How far policies reach from one of the two that a question is about.
+struct Reach {
+    /// The edge routers that there are, as policies name them.
+    routers: Vec<String>,
+    /// Whether every router that comes will be among them.
+    everywhere: bool,
+}
+
+impl Reach {
+    fn of(case: &Case<'_>, kind: PolicyKind, from: Subject, id: &str) -> Self {
+        case.access.ask(|engine| {
+            let routers = engine.related(kind, from, id, Subject::EdgeRouter);
+            let routers = routers.in_order().map(|(_, id)| format!("@{id}")).collect();
+            Self { routers, everywhere: engine.reaches_everything(kind, from, id, Subject::EdgeRouter) }
+        })
+    }
+
+    fn is_nowhere(&self) -> bool {
+        self.routers.is_empty() && !self.everywhere
+    }
+}
+
+/// Identity and service have no edge router in common: what is missing for one. With none at all, a first one is enough for whom a policy
+/// lets use, or be reached over, every one.
+///
+/// # Errors
+/// The store cannot be read.
+pub fn missing(tx: &Read<'_>, case: &Case<'_>) -> Result<Vec<Obstacle>> {
+    let (identity, service) = (&case.identity.spec.name, &case.service.spec.name);
+    let of_identity = Reach::of(case, PolicyKind::EdgeRouter, Subject::Identity, case.identity.id.as_str());
+    let of_service = Reach::of(case, PolicyKind::ServiceEdgeRouter, Subject::Service, case.service.id.as_str());
+    let obstacle = |what, text, edit| Obstacle { what, text, edits: vec![edit] };
+    let mut obstacles = Vec::new();
+    if tx.count::<EdgeRouter>()? == 0 {
+        let edit = Edit {
+            method: "POST",
+            path: "/edge-routers".into(),
+            // No edge router has the name, and routers of the other kind may not have it either.
+            body: json!({ "name": free::<TransitRouter>(tx, "edge-router".into())? }),
+            text: "add an edge router".into(),
+        };
+        obstacles.push(obstacle(What::NoEdgeRouter, "there is no edge router".into(), edit));
+    }
+    if of_service.is_nowhere() {
+        let text = format!("no policy lets {service} be reached over an edge router");
+        obstacles.push(obstacle(What::ServiceWithoutRouter, text, for_service(tx, case)?));
+    }
+    if of_identity.is_nowhere() {
+        let edit = for_identity(tx, case, json!(["#all"]), format!("let {identity} use every edge router"))?;
+        obstacles.push(obstacle(What::IdentityWithoutRouter, format!("no policy lets {identity} use an edge router"), edit));
+    }
+    if obstacles.is_empty() {
+        let edit = for_identity(tx, case, json!(of_service.routers), format!("let {identity} use the edge routers of {service}"))?;
+        obstacles.push(obstacle(What::NoCommonRouter, format!("{identity} and {service} have no edge router in common"), edit));
+    }
+    Ok(obstacles)
+}
+
+fn for_service(tx: &Read<'_>, case: &Case<'_>) -> Result<Edit> {
+    let name = &case.service.spec.name;
+    Ok(Edit {
+        method: "POST",
+        path: "/service-edge-router-policies".into(),
+        body: json!({
+            "name": free::<ServiceEdgeRouterPolicy>(tx, format!("{name}-edge-routers"))?, "semantic": "AnyOf",
+            "serviceRoles": [format!("@{}", case.service.id)], "edgeRouterRoles": ["#all"]
+        }),
+        text: format!("let {name} be reached over every edge router"),
+    })
+}
+
+fn for_identity(tx: &Read<'_>, case: &Case<'_>, routers: Json, text: String) -> Result<Edit> {
+    let name = format!("{}-edge-routers-of-{}", case.identity.spec.name, case.service.spec.name);
+    Ok(Edit {
+        method: "POST",
+        path: "/edge-router-policies".into(),
+        body: json!({
+            "name": free::<EdgeRouterPolicy>(tx, name)?, "semantic": "AnyOf",
+            "identityRoles": [format!("@{}", case.identity.id)], "edgeRouterRoles": routers
+        }),
+        text,
+    })
+}
