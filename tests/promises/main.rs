@@ -54,3 +54,4 @@ mod time;
 mod torture;
 mod turns;
 mod verbs;
+mod verdicts;

@@ -1,0 +1,198 @@
+//! The verdict of an explanation is what happens, and each edit removes what it is for: with people, services and policies by chance.
+
+use std::{cell::RefCell, collections::BTreeSet};
+
+use serde_json::{Value as Json, json};
+
+use crate::{
+    explain::{Asked, auth_policy, external_signer, is_yes, verify, whats},
+    harness::{Authority, Caller, Dice, House, Key, PASSWORD, fresh},
+};
+
+const ROLES: [&str; 3] = ["red", "green", "blue"];
+
+/// Somebody, and the ways in.
+struct Person {
+    id: String,
+    name: String,
+    /// Shows a certificate, if there is one.
+    door: Caller,
+    is_certified: bool,
+    /// Recovery codes that were not used; none: no codes are set up.
+    codes: RefCell<Vec<String>>,
+    /// The oldest first.
+    sessions: Vec<Caller>,
+}
+
+impl Person {
+    /// Logs in as far as it goes without a code.
+    fn knock(&self) -> Option<Caller> {
+        let answer = if self.is_certified {
+            self.door.ask("POST", "/authenticate?method=cert").send()
+        } else {
+            self.door.post("/authenticate?method=password", json!({ "username": self.name, "password": PASSWORD }))
+        };
+        (answer.status == 200).then(|| self.door.with_token(answer.data()["token"].as_str().unwrap()))
+    }
+
+    /// Logs in as far as it goes.
+    fn enter(&self) -> Option<Caller> {
+        let session = self.knock()?;
+        if let Some(code) = self.codes.borrow_mut().pop() {
+            session.post("/authenticate/mfa", json!({ "code": code })).expect(200);
+        }
+        Some(session)
+    }
+
+    /// Whether a session is opened in the newest complete one, or else after logging in.
+    fn opens(&self, right: &str, service: &str) -> bool {
+        let open = |session: &Caller| session.post("/sessions", json!({ "serviceId": service, "type": right })).status == 201;
+        if let Some(complete) = self.sessions.iter().rev().find(|session| lacks_no_code(session)) {
+            return open(complete);
+        }
+        self.enter().is_some_and(|session| {
+            let opened = open(&session);
+            session.delete("/current-api-session").expect(200);
+            opened
+        })
+    }
+}
+
+fn lacks_no_code(session: &Caller) -> bool {
+    let shown = session.get("/current-api-session").expect(200);
+    shown.data()["authQueries"].as_array().unwrap().iter().all(|query| query["typeId"] != "MFA")
+}
+
+/// Somebody by chance: by password or by a certificate of one of these authorities, with codes or without, logged in or not.
+fn person(house: &House, dice: &mut Dice, authorities: &[Authority; 2]) -> Person {
+    let (name, roles) = (fresh("person"), [ROLES[dice.below(3)], ROLES[dice.below(3)]]);
+    let id = house.identity(&name, json!({ "roleAttributes": roles }));
+    let is_certified = dice.below(2) == 0;
+    let door = if is_certified {
+        let key = Key::new();
+        let chain = authorities[dice.below(2)].issue(" ", &key);
+        house.admin.post("/authenticators", json!({ "method": "cert", "identityId": id, "certPem": chain })).expect(201);
+        house.bearer(&chain, &key)
+    } else {
+        house.give_password(&id, &name);
+        house.nobody()
+    };
+    let mut person = Person { id, name, door, is_certified, codes: RefCell::default(), sessions: Vec::new() };
+    let first = person.knock().unwrap();
+    if dice.below(2) == 0 {
+        first.post("/posture-response", json!({ "id": "any", "typeId": "DOMAIN", "domain": "corp" })).expect(201);
+    }
+    if dice.below(2) == 0 {
+        first.post("/current-identity/mfa", Json::Null).expect(201);
+        person.codes.replace(verify(&first));
+    }
+    if dice.below(2) == 0 {
+        person.sessions.push(first);
+    } else {
+        first.delete("/current-api-session").expect(200);
+    }
+    if dice.below(2) == 0 {
+        person.sessions.push(person.knock().unwrap());
+    }
+    person
+}
+
+/// Some people, four services, and policies between them.
+fn crowd(house: &House, dice: &mut Dice) -> (Vec<Person>, Vec<String>) {
+    let authorities = [Authority::new("open"), Authority::new("shut")];
+    let cas = authorities.each_ref().map(|authority| house.take_up(authority));
+    let people: Vec<Person> = (0..6).map(|_| person(house, dice, &authorities)).collect();
+    house.admin.patch(&format!("/cas/{}", cas[1]), json!({ "isAuthEnabled": false })).expect(200);
+    // Once it is enabled, which no edit proposes, it would know nobody.
+    let signer = external_signer(house, &fresh("idp"), json!({ "enabled": false }));
+    let changes = [
+        json!({}),
+        json!({ "primary": { "updb": { "allowed": false } } }),
+        json!({ "primary": { "cert": { "allowed": false } }, "secondary": { "requireTotp": true } }),
+        json!({ "secondary": { "requireTotp": true, "requireExtJwtSigner": signer } }),
+        json!({ "secondary": { "requireTotp": true } }),
+    ];
+    for (n, person) in people.iter().enumerate() {
+        // Nobody shares one, so that an edit is for one person only.
+        let policy = auth_policy(house, changes[n % changes.len()].clone());
+        house.admin.patch(&format!("/identities/{}", person.id), json!({ "authPolicyId": policy })).expect(200);
+    }
+    let services = (0..4).map(|_| house.service(&fresh("service"), json!({ "roleAttributes": [ROLES[dice.below(3)]] }))).collect();
+    for colour in ["red", "green"] {
+        house.admin.post("/edge-routers", json!({ "name": fresh("router"), "roleAttributes": [colour] })).expect(201);
+    }
+    let domain = json!({ "typeId": "DOMAIN", "name": fresh("check"), "domains": ["corp"], "roleAttributes": ["strict"] });
+    let code = json!({ "typeId": "MFA", "name": fresh("check"), "timeoutSeconds": 3600, "roleAttributes": ["coded"] });
+    [domain, code].into_iter().for_each(|check| drop(house.admin.post("/posture-checks", check).expect(201)));
+    (0..10).for_each(|n| policy(house, dice, n));
+    (people, services)
+}
+
+fn policy(house: &House, dice: &mut Dice, n: usize) {
+    let (semantic, path, one, other) = match n {
+        0..6 => (["AllOf", "AnyOf"][n % 2], "service-policies", "identityRoles", "serviceRoles"),
+        6..8 => ("AnyOf", "edge-router-policies", "identityRoles", "edgeRouterRoles"),
+        _ => ("AnyOf", "service-edge-router-policies", "serviceRoles", "edgeRouterRoles"),
+    };
+    let mut roles = || vec![format!("#{}", ROLES[dice.below(3)]), format!("#{}", ROLES[dice.below(3)])];
+    let of_one = if n.is_multiple_of(2) { roles() } else { vec!["#all".into()] };
+    let mut body = json!({ "name": fresh("policy"), "semantic": semantic, one: of_one, other: roles() });
+    if n < 6 {
+        body["type"] = ["Dial", "Bind"][n / 3].into();
+        body["postureCheckRoles"] = [json!(["#strict"]), json!(["#coded"]), json!(["#strict", "#coded"])][dice.below(3)].clone();
+    }
+    house.admin.post(&format!("/{path}"), body).expect(201);
+}
+
+/// Each edit of a no alone takes one obstacle of its kind away.
+fn each_edit_helps(asked: &Asked, before: &Json, ask: impl Fn() -> Json) {
+    for obstacle in before["obstacles"].as_array().unwrap() {
+        let what = obstacle["what"].as_str().unwrap();
+        let count = |why: &Json| whats(why).iter().filter(|other| **other == what).count();
+        for edit in obstacle["edits"].as_array().unwrap() {
+            let undo = asked.make(edit);
+            let after = ask();
+            assert!(count(&after) < count(before), "{edit:#} left {after:#}");
+            undo();
+        }
+    }
+}
+
+#[test]
+fn the_verdict_is_what_happens_and_each_edit_removes_what_it_is_for() {
+    let asked = Asked::start();
+    let (mut no, mut yes, mut seen) = (0, 0, BTreeSet::new());
+    for seed in 0..3 {
+        let mut dice = Dice::new(seed);
+        let (people, services) = crowd(&asked.house, &mut dice);
+        for (person, service) in people.iter().flat_map(|person| services.iter().map(move |service| (person, service))) {
+            let right = ["Dial", "Bind"][dice.below(2)];
+            let ask = || asked.ask(right, &person.id, service).expect(200).data().clone();
+            let before = ask();
+            assert_eq!(is_yes(&before), person.opens(right, service), "seed {seed}, {right}: {before:#}");
+            if is_yes(&before) {
+                yes += 1;
+                continue;
+            }
+            no += 1;
+            seen.extend(whats(&before).into_iter().map(str::to_owned));
+            if no % 3 == 0 {
+                each_edit_helps(&asked, &before, ask);
+            }
+            // What is kept makes later answers a yes more often.
+            if no % 6 == 0 {
+                for obstacle in before["obstacles"].as_array().unwrap() {
+                    let edits = obstacle["edits"].as_array().unwrap();
+                    drop(asked.make(&edits[dice.below(edits.len())]));
+                }
+                let after = ask();
+                assert!(is_yes(&after), "seed {seed}: {before:#} became {after:#}");
+                assert_eq!(is_yes(&after), person.opens(right, service), "seed {seed}: {before:#} became {after:#}");
+            }
+        }
+    }
+    assert!(no > 10 && yes > 10, "{no} times no, {yes} times yes");
+    for what in ["credentialNotAllowed", "secondFactor", "posture", "noPolicy"] {
+        assert!(seen.contains(what), "{what}: {seen:?}");
+    }
+}
