@@ -27,7 +27,10 @@ mod tls;
 mod whole;
 mod writes;
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use client::Client;
 use corpus::{Corpus, Size};
@@ -80,9 +83,10 @@ fn measured(home: &Path, size: Size) -> Sheet {
     let floors = Floors::measure(&server, directory.path(), &corpus.credentials[0]);
     let mut bench = Bench { corpus: &corpus, server: &server, empty: &empty, floors, sheet, token };
     reads::measure(&mut bench);
-    whole::memory(&mut bench);
+    whole::memory(&mut bench, "all of these reads", Duration::from_secs(1));
     writes::measure(&mut bench);
     logins::measure(&mut bench);
     fairness::measure(&mut bench);
     bench.sheet
 }
+    whole::memory(&mut bench, "everything in this table", Duration::from_secs(5));

@@ -40,12 +40,12 @@ pub fn start(corpus: &Corpus, sheet: &mut Sheet) {
     sheet.add(figure.floor("reading the file", Value::Microseconds(floor)).at_most(Value::Microseconds(goal)));
 }
 
-/// What it keeps in memory once it has shown everything there is.
-pub fn memory(bench: &mut Bench<'_>) {
+/// What it keeps in memory after something, when it has had nothing to do for a while.
+pub fn memory(bench: &mut Bench<'_>, after: &str, idle: Duration) {
     const MIB: f64 = 1_048_576.0;
-    thread::sleep(Duration::from_secs(1));
+    thread::sleep(idle);
     let (resident, empty) = (bench.server.resident() as f64, bench.empty.resident() as f64);
     let goal = 250.0 + 50.0 * (bench.corpus.size.identities as f64 / 100_000.0 - 1.0).max(0.0);
-    let figure = Figure::new("resident memory, idle, after all of these reads", Value::Bytes(resident));
+    let figure = Figure::new(format!("resident memory, idle, after {after}"), Value::Bytes(resident));
     bench.sheet.add(figure.floor("on an empty file", Value::Bytes(empty)).at_most(Value::Bytes(goal * MIB)));
 }
