@@ -12,7 +12,7 @@ use super::{
     Bench,
     client::Client,
     corpus::identity,
-    load::{paced_for, part},
+    load::{ROUNDS, paced_for, part},
     server::{CLIENT, MANAGEMENT, parsed},
     sheet::{
         Figure,
@@ -20,18 +20,28 @@ use super::{
     },
 };
 
-/// Cheap requests a second, and for how long.
-const EACH_SECOND: f64 = 300.0;
-const TIME: Duration = Duration::from_secs(3);
+/// How long one round takes, and how many cheap requests or small writes there are in a second.
+const TIME: Duration = Duration::from_secs(1);
+const CHEAP_ONES: f64 = 300.0;
+const WRITES: f64 = 100.0;
 
+/// What is going on, how many do it, and what each does.
 type Expensive<'e> = (&'static str, usize, Box<dyn Fn(&mut Client, usize) + Sync + 'e>);
 
 pub fn measure(bench: &mut Bench<'_>) {
-    let quiet = cheap(bench, &("", 0, Box::new(|_, _| ())));
-    bench.sheet.add(Figure::new("cheap requests, nothing else going on, p99", Microseconds(quiet)));
+    let (_, user) = bench.server.login(&identity(0));
     let policy = format!("{MANAGEMENT}/service-policies/{}", bench.corpus.policy);
     let database = |what: &str| format!("{MANAGEMENT}/database/{what}");
-    let expensive: [Expensive<'_>; 5] = [
+    let deletion = format!("{MANAGEMENT}/identities/{}?preview=true", bench.corpus.everywhere);
+    let nothing: Expensive<'_> = ("nothing", 0, Box::new(|_, _| ()));
+    let previews: Expensive<'_> = (
+        "previews of deleting the identity that is in every policy, again and again",
+        1,
+        Box::new(|client, _| {
+            client.send("DELETE", &deletion, "");
+        }),
+    );
+    let expensive: [Expensive<'_>; 6] = [
         (
             "a filter over all identities, 4 at a time",
             4,
@@ -72,20 +82,64 @@ pub fn measure(bench: &mut Bench<'_>) {
                 client.ask("POST", &format!("{CLIENT}/authenticate?method=password"), &body);
             }),
         ),
+        previews,
     ];
-    for one in &expensive {
-        let waited = cheap(bench, one);
-        let figure = Figure::new(format!("meanwhile {}: p99 : quiet", one.0), Times(waited / quiet));
+    let (mut quiet, mut ratios) = by_turns(&nothing, &expensive, |other| cheap(bench, &user, other));
+    let quiet = part(&mut quiet, 0.5);
+    bench.sheet.add(Figure::new("cheap requests, nothing else going on, p99", Microseconds(quiet)));
+    for ((what, ..), ratios) in expensive.iter().zip(&mut ratios) {
+        let figure = Figure::new(format!("meanwhile {what}: p99 : quiet"), Times(part(ratios, 0.5)));
         bench.sheet.add(figure.floor("quiet", Microseconds(quiet)).at_most(Times(3.0)));
     }
+    let (mut quiet, mut ratios) = by_turns(&nothing, &expensive[5..], |other| writes(bench, other));
+    let figure = Figure::new("meanwhile such previews: p99 of another's small write : quiet", Times(part(&mut ratios[0], 0.5)));
+    bench.sheet.add(figure.floor("quiet", Microseconds(part(&mut quiet, 0.5))).at_most(Times(3.0)));
+}
+
+/// What is waited while nothing else goes on, and while each of several things does, in rounds by turns: the quiet values, and for each
+/// thing how many times the quiet value of its round was waited.
+fn by_turns<'e>(nothing: &Expensive<'e>, expensive: &[Expensive<'e>], waited: impl Fn(&Expensive<'e>) -> f64) -> (Vec<f64>, Vec<Vec<f64>>) {
+    let (mut all, mut ratios) = (Vec::new(), vec![Vec::new(); expensive.len()]);
+    for _ in 0..ROUNDS {
+        let quiet = waited(nothing);
+        all.push(quiet);
+        for (one, ratios) in expensive.iter().zip(&mut ratios) {
+            ratios.push(waited(one) / quiet);
+        }
+    }
+    (all, ratios)
+}
+
+/// The p99 of a small write of one client, while some clients do something else.
+fn writes(bench: &Bench<'_>, other: &Expensive<'_>) -> f64 {
+    let path = format!("{MANAGEMENT}/services/{}", bench.corpus.services[0]);
+    beside(bench, other, WRITES, |client, n| {
+        client.send("PATCH", &path, &format!(r#"{{"tags":{{"n":{n}}}}}"#));
+    })
 }
 
 /// The p99 of a detail, a poll and a look-up by name in turn, while some clients do something else.
-fn cheap(bench: &Bench<'_>, (_, clients, work): &Expensive<'_>) -> f64 {
-    let over = AtomicBool::new(false);
-    let (_, user) = bench.server.login(&identity(0));
+fn cheap(bench: &Bench<'_>, user: &str, other: &Expensive<'_>) -> f64 {
     let detail = format!("{MANAGEMENT}/identities/{}", bench.corpus.everywhere);
     let named = format!("{MANAGEMENT}/identities?filter=name%3D%22{}%22", identity(bench.corpus.size.identities / 2));
+    beside(bench, other, CHEAP_ONES, |client, n| {
+        match n % 3 {
+            0 => client.send("GET", &detail, ""),
+            1 => client.send("GET", &named, ""),
+            _ => {
+                client.carry(user);
+                client.send("GET", &format!("{CLIENT}/current-api-session/service-updates"), "")
+            }
+        };
+        client.carry(&bench.token);
+    })
+}
+
+/// The p99 of what one client does so often a second, while some clients do something else.
+fn beside(bench: &Bench<'_>, (_, clients, work): &Expensive<'_>, each_second: f64, mut cheap: impl FnMut(&mut Client, usize)) -> f64 {
+    let over = AtomicBool::new(false);
+    // What was set going in the round before ends there.
+    bench.server.settle();
     thread::scope(|scope| {
         for mut client in bench.clients(&bench.token, *clients) {
             let over = &over;
@@ -93,17 +147,7 @@ fn cheap(bench: &Bench<'_>, (_, clients, work): &Expensive<'_>) -> f64 {
         }
         thread::sleep(Duration::from_millis(100));
         let mut client = Client::new(bench.server.at, &bench.token);
-        let mut latencies = paced_for(TIME, &mut client, EACH_SECOND, &mut 0, |client, n| {
-            match n % 3 {
-                0 => client.send("GET", &detail, ""),
-                1 => client.send("GET", &named, ""),
-                _ => {
-                    client.carry(&user);
-                    client.send("GET", &format!("{CLIENT}/current-api-session/service-updates"), "")
-                }
-            };
-            client.carry(&bench.token);
-        });
+        let mut latencies = paced_for(TIME, each_second, |n| cheap(&mut client, n));
         over.store(true, Relaxed);
         part(&mut latencies, 0.99)
     })

@@ -53,23 +53,33 @@ fn together<C: Send>(clients: &mut [C], most: usize, work: impl Fn(&mut C, usize
     })
 }
 
-/// One client works so often a second, however long the server takes: a request that is late because of the one before counts
-/// from when it was due.
-pub fn paced(server: &Server, client: &mut Client, each_second: f64, work: impl Fn(&mut Client, usize)) -> Rate {
-    let mut count = 0;
-    rounds(server, || (), |()| paced_for(ROUND, client, each_second, &mut count, &work))
+/// Some clients work so often a second, all together, however long the server takes; `work` is told how often that was done before.
+pub fn paced(server: &Server, clients: &mut [Client], each_second: f64, work: impl Fn(&mut Client, usize) + Sync) -> Rate {
+    let (count, each) = (AtomicUsize::new(0), each_second / clients.len() as f64);
+    let one = |n: usize, client: &mut Client| {
+        // By turns, not all at the same moments.
+        thread::sleep(Duration::from_secs_f64(n as f64 / each_second));
+        paced_for(ROUND, each, |_| work(client, count.fetch_add(1, Relaxed)))
+    };
+    let round = |()| {
+        thread::scope(|scope| {
+            let threads: Vec<_> = clients.iter_mut().enumerate().map(|(n, client)| scope.spawn(move || one(n, client))).collect();
+            threads.into_iter().flat_map(|thread| thread.join().expect("a client")).collect()
+        })
+    };
+    rounds(server, || (), round)
 }
 
-/// The latencies of that.
-pub fn paced_for(time: Duration, client: &mut Client, each_second: f64, count: &mut usize, work: impl Fn(&mut Client, usize)) -> Vec<f64> {
+/// The latencies of something done so often a second; `work` is told how often it was done before. What is late because of the one
+/// before counts from when it was due.
+pub fn paced_for(time: Duration, each_second: f64, mut work: impl FnMut(usize)) -> Vec<f64> {
     let start = Instant::now();
     let mut latencies = Vec::new();
     let pause = Duration::from_secs_f64(1.0 / each_second);
     let mut due = start;
     while due.duration_since(start) < time {
         thread::sleep(due.saturating_duration_since(Instant::now()));
-        work(client, *count);
-        *count += 1;
+        work(latencies.len());
         latencies.push(due.elapsed().as_secs_f64() * 1e6);
         due += pause;
     }

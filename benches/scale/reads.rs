@@ -53,7 +53,9 @@ fn page(bench: &mut Bench<'_>) {
     let figure = Figure::new("client's list of services, page of 500, CPU", Microseconds(listed.cpu));
     // Not compared: the answer is larger in a larger model, up to a page.
     bench.sheet.add(figure.floor("a constant", Microseconds(bench.floors.constant.cpu)).at_most(Microseconds(600.0)));
-    let half = paced(bench.server, &mut bench.clients(&token, 1)[0], listed.each_second / 2.0, next);
+    let many = &mut bench.clients(&token, CONNECTIONS);
+    let most = rate(bench.server, many, next).each_second;
+    let half = paced(bench.server, many, most / 2.0, next);
     bench.sheet.add(Figure::new("the same, p99 at half load", Microseconds(half.p99)).at_most(Microseconds(5_000.0)));
     bench.sheet.add(Figure::new("the same, services visible", Count(total as f64)));
     bench.sheet.add(Figure::new("the same, bytes of a service in it", Count((bytes / shown) as f64)));
@@ -87,9 +89,8 @@ fn lists(bench: &mut Bench<'_>) {
         let offset = n * 37 % pages * 100;
         client.send("GET", &format!("{MANAGEMENT}/identities?sort=name&limit=100&offset={offset}"), "");
     });
-    bench
-        .sheet
-        .add(Figure::new("the same, any page, CPU", Microseconds(any.cpu)).floor("a constant", Microseconds(bench.floors.constant.cpu)));
+    let figure = Figure::new("the same, any page, CPU", Microseconds(any.cpu));
+    bench.sheet.add(figure.floor("a constant", Microseconds(bench.floors.constant.cpu)).flat());
     let scanned = listed(bench, 1, "filter=name%20contains%20%22999%22");
     let each = scanned.cpu / many as f64;
     let figure = Figure::new("identities, name contains \"x\", CPU per record", Microseconds(each));
