@@ -111,6 +111,12 @@ fn rounds<T>(server: &Server, mut prepare: impl FnMut() -> T, mut round: impl Fn
     Rate { each_second: middle(|r| r.each_second), cpu: middle(|r| r.cpu), median: middle(|r| r.median), p99: middle(|r| r.p99) }
 }
 
+/// The value that such a part lie below: the median of the rounds that all of them, in their order, are cut into.
+pub fn part_of_rounds(values: &[f64], at: f64) -> f64 {
+    let rounds = values.chunks(values.len().div_ceil(ROUNDS).max(1));
+    part(&mut rounds.map(|round| part(&mut round.to_vec(), at)).collect::<Vec<_>>(), 0.5)
+}
+
 /// The value that such a part of all lie below.
 pub fn part(values: &mut [f64], part: f64) -> f64 {
     values.sort_by(f64::total_cmp);

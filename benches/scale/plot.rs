@@ -4,16 +4,18 @@ use std::fmt::Write;
 
 use super::sheet::Sheet;
 
-const WIDTH: f64 = 760.0;
-const HEIGHT: f64 = 420.0;
+const WIDTH: f64 = 860.0;
+const HEIGHT: f64 = 440.0;
 const LEFT: f64 = 70.0;
 /// Room for the names.
-const RIGHT: f64 = 270.0;
-const TOP: f64 = 20.0;
+const RIGHT: f64 = 400.0;
+const TOP: f64 = 40.0;
 const BOTTOM: f64 = 50.0;
 /// The least distance between two names.
 const LINE: f64 = 15.0;
-const COLOURS: [&str; 8] = ["#1b6ca8", "#c0392b", "#1e8449", "#8e44ad", "#b9770e", "#117a65", "#5d6d7e", "#d81b60"];
+/// Lines are told apart by these, and further ones by dashes besides.
+const COLOURS: [&str; 8] = ["#1b6ca8", "#c0392b", "#1e8449", "#8e44ad", "#e67e22", "#17becf", "#5d6d7e", "#d81b60"];
+const DASHES: [&str; 3] = ["none", "7 4", "2 3"];
 
 struct Series<'s> {
     name: &'s str,
@@ -45,13 +47,19 @@ pub fn svg(sheets: &[Sheet]) -> String {
         text((x(sheet.identities as f64), HEIGHT - BOTTOM + 20.0), "middle", "black", &grouped(sheet.identities));
     }
     text(((LEFT + WIDTH - RIGHT) / 2.0, HEIGHT - 12.0), "middle", "black", "identities");
+    text((LEFT - 60.0, TOP - 20.0), "start", "black", "what a client waits, median");
     // Names stand at the height of the last point, pushed apart where lines end together.
     let mut names: Vec<(f64, usize)> = all.iter().enumerate().filter_map(|(n, one)| Some((y(one.points.last()?.1) + 4.0, n))).collect();
     names.sort_by(|one, other| one.0.total_cmp(&other.0));
-    let mut lowest = f64::MIN;
+    let (mut lowest, mut samples) = (f64::MIN, Vec::new());
     for (height, n) in names {
         lowest = height.max(lowest + LINE);
-        text((WIDTH - RIGHT + 10.0, lowest), "start", COLOURS[n % COLOURS.len()], all[n].name);
+        text((WIDTH - RIGHT + 40.0, lowest), "start", COLOURS[n % COLOURS.len()], all[n].name);
+        samples.push((lowest - 4.0, n));
+    }
+    for (height, n) in samples {
+        let (start, end) = (WIDTH - RIGHT + 8.0, WIDTH - RIGHT + 34.0);
+        let _ = writeln!(svg, "<path d=\"M{start:.1} {height:.1}H{end:.1}\" {}/>", stroke(n));
     }
     for power in y0 as i32..=y1 as i32 {
         let height = y(10_f64.powi(power));
@@ -60,7 +68,7 @@ pub fn svg(sheets: &[Sheet]) -> String {
     for (n, one) in all.iter().enumerate() {
         let points: Vec<String> = one.points.iter().map(|point| format!("{:.1},{:.1}", x(point.0), y(point.1))).collect();
         let colour = COLOURS[n % COLOURS.len()];
-        let _ = writeln!(svg, "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>", points.join(" "));
+        let _ = writeln!(svg, "<polyline points=\"{}\" fill=\"none\" {}/>", points.join(" "), stroke(n));
         for point in &one.points {
             let _ = writeln!(svg, "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"3\" fill=\"{colour}\"/>", x(point.0), y(point.1));
         }
@@ -68,17 +76,23 @@ pub fn svg(sheets: &[Sheet]) -> String {
     svg + "</svg>\n"
 }
 
+/// How the line of a number is drawn.
+fn stroke(n: usize) -> String {
+    let (colour, dashes) = (COLOURS[n % COLOURS.len()], DASHES[n / COLOURS.len() % DASHES.len()]);
+    format!("stroke=\"{colour}\" stroke-width=\"2\" stroke-dasharray=\"{dashes}\"")
+}
+
 fn series(sheets: &[Sheet]) -> Vec<Series<'_>> {
     let Some(last) = sheets.last() else { return Vec::new() };
     let of = |name: &str| {
         let points = sheets.iter().filter_map(|sheet| {
             let figure = sheet.figures.iter().find(|figure| figure.name == name)?;
-            Some((sheet.identities as f64, figure.latency?))
+            Some((sheet.identities as f64, figure.latency.as_ref()?.1))
         });
         points.collect()
     };
-    let plotted = last.figures.iter().filter(|figure| figure.latency.is_some());
-    plotted.map(|figure| Series { name: &figure.name, points: of(&figure.name) }).collect()
+    let plotted = last.figures.iter().filter_map(|figure| Some((&figure.latency.as_ref()?.0, &figure.name)));
+    plotted.map(|(name, figure)| Series { name, points: of(figure) }).collect()
 }
 
 /// A number with its thousands set apart.
