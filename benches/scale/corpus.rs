@@ -15,8 +15,8 @@ use overkeep::{
     clock::Timestamp,
     config::{self, Config},
     entity::{
-        Authenticator, Credential, EdgeRouter, EdgeRouterPolicy, Facts, Id, Identity, PolicyType, Record, Roles, Semantic, Service,
-        ServiceEdgeRouterPolicy, ServicePolicy,
+        Authenticator, Credential, Demand, EdgeRouter, EdgeRouterPolicy, Facts, Id, Identity, PolicyType, PostureCheck, Record, Roles,
+        Semantic, Service, ServiceEdgeRouterPolicy, ServicePolicy,
     },
     pki::{AlternativeNames, Csr, Validity},
     store::{Options, Store, encode},
@@ -31,6 +31,8 @@ const HOLDERS: usize = 500;
 /// scrypt's lowest cost: how long a password takes is not what is measured here.
 const COST: u8 = 10;
 pub const PASSWORD: &str = "measured";
+/// What posture checks ask for.
+pub const DOMAIN: &str = "corp";
 
 /// How large a model is.
 #[derive(Clone, Copy)]
@@ -50,6 +52,15 @@ pub const M: Size = Size { name: "M", identities: 10_000, services: 1_000, servi
 pub const L: Size =
     Size { name: "L", identities: 100_000, services: 10_000, service_policies: 1_000, edge_routers: 500, router_policies: 350 };
 pub const XL: Size = Size { name: "XL", identities: 1_000_000, ..L };
+
+/// How many of the service policies ask for a posture check.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Asking {
+    /// None, and there is no check.
+    Nobody,
+    OneInFour,
+    Everybody,
+}
 
 /// A model in a file, and what a bench needs to know of it.
 pub struct Corpus {
@@ -75,7 +86,7 @@ pub fn identity(n: usize) -> String {
 }
 
 /// Writes a model into a new file in a directory.
-pub fn build(directory: &Path, size: Size) -> Corpus {
+pub fn build(directory: &Path, size: Size, asking: Asking) -> Corpus {
     let start = Instant::now();
     let file = directory.join("data");
     let store = Store::open(&file, KINDS, Options::default()).expect("a file");
@@ -91,14 +102,27 @@ pub fn build(directory: &Path, size: Size) -> Corpus {
     let services = build.many::<Service>(size.services, |dice, n| service(n, roles(dice.roles())));
     build.many::<EdgeRouter>(size.edge_routers, |dice, n| edge_router(n, roles(dice.roles())));
     let everywhere = identities.first().cloned().unwrap_or_default();
-    build.policies(size, &everywhere);
-    let policy = build.many::<ServicePolicy>(size.identities.min(1), |_, _| everybody()).pop().unwrap_or_default();
+    let checks = build.checks(size, asking);
+    let asked = |n| asking.of(&checks, n);
+    build.policies(size, &everywhere, asked);
+    let policy = build.many::<ServicePolicy>(size.identities.min(1), |_, _| everybody(asked(size.service_policies))).pop();
+    let policy = policy.unwrap_or_default();
     let credentials = build.certificates(&identities);
     let users = build.passwords(&identities, &password);
     let record_bytes = build.record_bytes;
     store.close();
     let seconds = start.elapsed().as_secs_f64();
     Corpus { size, file, seconds, record_bytes, users, everywhere, credentials, services, policy }
+}
+
+impl Asking {
+    /// The check that a policy asks for, by the number of the policy. One each: what a client is shown of a service repeats each check
+    /// for each policy.
+    fn of(self, checks: &[String], n: usize) -> Roles {
+        let every = if self == Self::OneInFour { 4 } else { 1 };
+        let asks = self != Self::Nobody && n.is_multiple_of(every);
+        asks.then(|| format!("@{}", checks[n / every % checks.len()])).into_iter().collect()
+    }
 }
 
 struct Build<'b> {
@@ -127,7 +151,19 @@ impl Build<'_> {
         ids
     }
 
-    fn policies(&mut self, size: Size, everywhere: &str) {
+    /// Posture checks, one for a hundred services, with attributes as the others; the same model as without them otherwise.
+    fn checks(&mut self, size: Size, asking: Asking) -> Vec<String> {
+        let mut dice = Dice::new();
+        let count = if asking == Asking::Nobody { 0 } else { (size.services / 100).max(2) };
+        self.many(count, |_, n| PostureCheck {
+            name: format!("posture-check-{n:03}"),
+            role_attributes: roles(dice.roles()),
+            demand: Demand::Domain { domains: vec![DOMAIN.into()] },
+        })
+    }
+
+    /// `asked` says for which posture checks the service policies ask, by their number.
+    fn policies(&mut self, size: Size, everywhere: &str, asked: impl Fn(usize) -> Roles) {
         let with = |mut roles: Roles| {
             roles.extend([format!("@{everywhere}")]);
             roles
@@ -138,7 +174,7 @@ impl Build<'_> {
             semantic: Semantic::AnyOf,
             identity_roles: with(roles(dice.list())),
             service_roles: roles(dice.list()),
-            posture_check_roles: Roles::default(),
+            posture_check_roles: asked(n),
         });
         self.many(size.router_policies / 2, |dice, n| EdgeRouterPolicy {
             name: format!("edge-router-policy-{n:03}"),
@@ -208,14 +244,14 @@ fn edge_router(n: usize, role_attributes: Roles) -> EdgeRouter {
     }
 }
 
-fn everybody() -> ServicePolicy {
+fn everybody(posture_check_roles: Roles) -> ServicePolicy {
     ServicePolicy {
         name: "everybody".into(),
         policy_type: PolicyType::Dial,
         semantic: Semantic::AnyOf,
         identity_roles: Roles::from_iter(["#all".to_owned()]),
         service_roles: Roles::from_iter(["#role7".to_owned()]),
-        posture_check_roles: Roles::default(),
+        posture_check_roles,
     }
 }
 

@@ -22,6 +22,7 @@ mod plot;
 mod process;
 mod reads;
 mod server;
+mod sessions;
 mod sheet;
 #[path = "../common/tls.rs"]
 mod tls;
@@ -34,7 +35,7 @@ use std::{
 };
 
 use client::Client;
-use corpus::{Corpus, Size};
+use corpus::{Asking, Corpus, Size};
 use floors::Floors;
 use server::Server;
 use sheet::Sheet;
@@ -74,8 +75,8 @@ fn main() {
 
 fn measured(home: &Path, size: Size) -> Sheet {
     let (directory, beside) = (TempDir::new_in(home).expect("a directory"), TempDir::new_in(home).expect("a directory"));
-    let none = corpus::build(beside.path(), corpus::NONE);
-    let corpus = corpus::build(directory.path(), size);
+    let none = corpus::build(beside.path(), corpus::NONE, Asking::Nobody);
+    let corpus = corpus::build(directory.path(), size, Asking::Nobody);
     let mut sheet = Sheet { name: size.name, identities: size.identities, figures: Vec::new() };
     whole::file(&corpus, &mut sheet);
     whole::start(&corpus, &mut sheet);
@@ -86,8 +87,9 @@ fn measured(home: &Path, size: Size) -> Sheet {
     reads::measure(&mut bench);
     whole::memory(&mut bench, "all of these reads", Duration::from_secs(1));
     writes::measure(&mut bench);
+    sessions::measure(&mut bench, home);
     logins::measure(&mut bench);
     fairness::measure(&mut bench);
+    whole::memory(&mut bench, "everything in this table", Duration::from_secs(5));
     bench.sheet
 }
-    whole::memory(&mut bench, "everything in this table", Duration::from_secs(5));

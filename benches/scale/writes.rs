@@ -1,4 +1,4 @@
-//! Small mutations, new identities, a policy over everybody, sessions.
+//! Small mutations, new identities, a policy over everybody.
 
 use std::{
     sync::{
@@ -14,7 +14,7 @@ use super::{
     Bench,
     client::Client,
     floors::{AT_ONCE, fdatasync},
-    load::{ROUNDS, Rate, part, part_of_rounds, rate, rate_of_few, repeated, timed},
+    load::{ROUNDS, Rate, part_of_rounds, rate, repeated, timed},
     server::{CLIENT, MANAGEMENT, Server, create, parsed},
     sheet::{Figure, Value::Microseconds},
 };
@@ -24,7 +24,6 @@ pub fn measure(bench: &mut Bench<'_>) {
     newcomers(bench);
     policy(bench);
     deletion(bench);
-    sessions(bench);
 }
 
 fn mutations(bench: &mut Bench<'_>) {
@@ -144,39 +143,4 @@ fn deletion(bench: &mut Bench<'_>) {
 fn add_preview(bench: &mut Bench<'_>, name: &str, what: &str, times: &[f64]) {
     let figure = Figure::new(format!("{name}, p99"), Microseconds(part_of_rounds(times, 0.99)));
     bench.sheet.add(figure.at_most(Microseconds(100_000.0)).latency(what, part_of_rounds(times, 0.5)));
-}
-
-/// Sessions for dialing, opened by clients of fifty identities.
-fn sessions(bench: &mut Bench<'_>) {
-    const CLIENTS: usize = 50;
-    /// An API session has no more than one session for a service, and opening it again costs next to nothing.
-    const EACH: usize = 20;
-    let server = bench.server;
-    // Services that share no edge router with the identity cannot be dialed.
-    let dialing = |user: &String| {
-        let (mut client, _) = server.login(user);
-        let page = parsed(client.send("GET", &format!("{CLIENT}/services?limit=100"), ""));
-        let ids = page["data"].as_array()?.iter().filter_map(|service| service["id"].as_str().map(str::to_owned));
-        let services: Vec<String> = ids.filter(|id| client.ask("POST", &format!("{CLIENT}/sessions"), &wish(id)).0 == 201).collect();
-        (services.len() >= EACH).then(|| (user.clone(), services))
-    };
-    let dialers: Vec<(String, Vec<String>)> = bench.corpus.users.iter().filter_map(dialing).take(CLIENTS).collect();
-    assert_eq!(dialers.len(), CLIENTS, "too few may dial");
-    let new = || dialers.iter().map(|(user, services)| (server.login(user).0, services)).collect();
-    let opened = rate_of_few(server, EACH, new, |(client, services): &mut (Client, &Vec<String>), n| {
-        client.send("POST", &format!("{CLIENT}/sessions"), &wish(&services[n]));
-    });
-    let figure = Figure::new("POST /sessions, 50 clients, CPU each", Microseconds(opened.cpu));
-    let figure = figure.floor("a constant", Microseconds(bench.floors.constant.cpu));
-    bench.sheet.add(figure.at_most(Microseconds(150.0)).flat());
-    let (user, services) = &dialers[0];
-    let (mut client, _) = server.login(user);
-    let lone = |service: &String| timed(|| _ = client.send("POST", &format!("{CLIENT}/sessions"), &wish(service)));
-    let mut lone: Vec<f64> = services.iter().map(lone).collect();
-    let time = part(&mut lone, 0.5);
-    bench.sheet.add(Figure::new("POST /sessions, one client, time", Microseconds(time)).flat().latency("POST /sessions, one client", time));
-}
-
-fn wish(service: &str) -> String {
-    json!({ "serviceId": service, "type": "Dial" }).to_string()
 }

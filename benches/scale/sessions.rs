@@ -1,0 +1,106 @@
+//! Sessions for dialing, where nothing is asked of endpoints, and where posture is judged.
+
+use std::path::Path;
+
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::{
+    Bench,
+    client::Client,
+    corpus::{self, Asking, Corpus, DOMAIN, identity},
+    load::{rate, rate_of_few, repeated},
+    server::{CLIENT, Server, parsed},
+    sheet::{
+        Figure,
+        Value::{Count, Microseconds},
+    },
+};
+
+/// An API session has no more than one session for a service, and opening it again costs next to nothing.
+const EACH: usize = 20;
+
+/// Somebody with services that they may dial.
+type Dialer = (String, Vec<String>);
+
+pub fn measure(bench: &mut Bench<'_>, home: &Path) {
+    let (server, all) = (bench.server, dialers(bench.server, bench.corpus));
+    at_fifty(bench, server, &all, "POST /sessions, 50 clients");
+    alone(bench, server, &all[0]);
+    for (asking, who) in [(Asking::OneInFour, "one policy in four"), (Asking::Everybody, "every policy")] {
+        // Beside the others: the answers of the list get longer as soon as there is a check.
+        let directory = TempDir::new_in(home).expect("a directory");
+        let corpus = corpus::build(directory.path(), bench.corpus.size, asking);
+        let server = Server::start(&corpus.file);
+        at_fifty(bench, &server, &dialers(&server, &corpus), &format!("POST /sessions, 50 clients, {who} asks for a check, which passes"));
+        if asking == Asking::OneInFour {
+            list(bench, &server);
+        }
+    }
+}
+
+/// Opened by clients of fifty identities.
+fn at_fifty(bench: &mut Bench<'_>, server: &Server, dialers: &[Dialer], name: &str) {
+    let new = || dialers.iter().map(|(user, services)| (reported(server, user), services)).collect();
+    let opened = rate_of_few(server, EACH, new, |(client, services): &mut (Client, &Vec<String>), n| {
+        client.send("POST", &format!("{CLIENT}/sessions"), &wish(&services[n]));
+    });
+    let figure = Figure::new(format!("{name}, CPU each"), Microseconds(opened.cpu));
+    let figure = figure.floor("a constant", Microseconds(bench.floors.constant.cpu));
+    bench.sheet.add(figure.at_most(Microseconds(150.0)).flat());
+}
+
+fn alone(bench: &mut Bench<'_>, server: &Server, (user, services): &Dialer) {
+    let opened = repeated(
+        server,
+        EACH,
+        || reported(server, user),
+        |client, n| {
+            client.send("POST", &format!("{CLIENT}/sessions"), &wish(&services[n % EACH]));
+        },
+    );
+    let name = "POST /sessions, one client";
+    bench.sheet.add(Figure::new(format!("{name}, time"), Microseconds(opened.median)).flat().latency(name, opened.median));
+}
+
+/// The list of services names every policy that grants one, as soon as there is a check.
+fn list(bench: &mut Bench<'_>, server: &Server) {
+    let (mut client, _) = server.login(&identity(0));
+    let path = format!("{CLIENT}/services?limit=500");
+    let answer = client.send("GET", &path, "");
+    let shown = parsed(answer)["data"].as_array().map_or(0, Vec::len);
+    let bytes = answer.len() / shown;
+    let listed = rate(server, &mut [client], |client, _| _ = client.send("GET", &path, ""));
+    let figure =
+        Figure::new("client's list of services where one policy in four asks for a check, page of 500, CPU", Microseconds(listed.cpu));
+    bench.sheet.add(figure.floor("a constant", Microseconds(bench.floors.constant.cpu)));
+    bench.sheet.add(Figure::new("the same, bytes of a service in it, which names each policy that grants it", Count(bytes as f64)));
+}
+
+/// Identities that may dial enough, with what they may dial.
+fn dialers(server: &Server, corpus: &Corpus) -> Vec<Dialer> {
+    const CLIENTS: usize = 50;
+    // Services that share no edge router with the identity cannot be dialed.
+    let dialing = |user: &String| {
+        let mut client = reported(server, user);
+        let page = parsed(client.send("GET", &format!("{CLIENT}/services?limit=100"), ""));
+        let ids = page["data"].as_array()?.iter().filter_map(|service| service["id"].as_str().map(str::to_owned));
+        let services: Vec<String> = ids.filter(|id| client.ask("POST", &format!("{CLIENT}/sessions"), &wish(id)).0 == 201).collect();
+        (services.len() >= EACH).then(|| (user.clone(), services))
+    };
+    let dialers: Vec<Dialer> = corpus.users.iter().filter_map(dialing).take(CLIENTS).collect();
+    assert_eq!(dialers.len(), CLIENTS, "too few may dial");
+    dialers
+}
+
+/// A client whose endpoint has said of which domain it is.
+fn reported(server: &Server, user: &str) -> Client {
+    let (mut client, _) = server.login(user);
+    let said = json!({ "typeId": "DOMAIN", "id": "any", "domain": DOMAIN }).to_string();
+    client.send("POST", &format!("{CLIENT}/posture-response"), &said);
+    client
+}
+
+fn wish(service: &str) -> String {
+    json!({ "serviceId": service, "type": "Dial" }).to_string()
+}
