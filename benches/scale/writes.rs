@@ -124,7 +124,7 @@ fn policy(bench: &mut Bench<'_>) {
         bench.sheet.add(figure.goal("one fdatasync + 5 ms", p99 <= fsync + 5_000.0).latency(what, part_of_rounds(times, 0.5)));
     };
     add("a policy over everybody changes: until it is answered, p99", "a policy over everybody changes: until answered", &answered);
-    add("until the first list of 500 services shows it, p99", "until the first list shows it", &seen);
+    add("until the first list of 500 services shows it, p99", "a policy over everybody changes: until a list shows it", &seen);
     let turned = json!({ "type": "Bind" }).to_string();
     let preview = |_| timed(|| _ = admin.send("PATCH", &format!("{path}?preview=true"), &turned));
     let previews: Vec<f64> = (0..ROUNDS * 20).map(preview).collect();
