@@ -3,7 +3,7 @@
 use std::{
     sync::atomic::{AtomicBool, Ordering::Relaxed},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use serde_json::json;
@@ -12,7 +12,7 @@ use super::{
     Bench,
     client::Client,
     corpus::identity,
-    load::{ROUNDS, paced_for, part},
+    load::{ROUNDS, paced_for, part, timed},
     server::{CLIENT, MANAGEMENT, parsed},
     sheet::{
         Figure,
@@ -20,10 +20,9 @@ use super::{
     },
 };
 
-/// How long one round takes, and how many cheap requests or small writes there are in a second.
+/// How long one round takes, and how many cheap requests there are in a second.
 const TIME: Duration = Duration::from_secs(1);
-const CHEAP_ONES: f64 = 300.0;
-const WRITES: f64 = 100.0;
+const EACH_SECOND: f64 = 300.0;
 
 /// What is going on, how many do it, and what each does.
 type Expensive<'e> = (&'static str, usize, Box<dyn Fn(&mut Client, usize) + Sync + 'e>);
@@ -110,11 +109,13 @@ fn by_turns<'e>(nothing: &Expensive<'e>, expensive: &[Expensive<'e>], waited: im
     (all, ratios)
 }
 
-/// The p99 of a small write of one client, while some clients do something else.
+/// The p99 of a small write of one client that does nothing else, while some clients do something else.
 fn writes(bench: &Bench<'_>, other: &Expensive<'_>) -> f64 {
     let path = format!("{MANAGEMENT}/services/{}", bench.corpus.services[0]);
-    beside(bench, other, WRITES, |client, n| {
-        client.send("PATCH", &path, &format!(r#"{{"tags":{{"n":{n}}}}}"#));
+    beside(bench, other, |client| {
+        let start = Instant::now();
+        let write = |n| timed(|| _ = client.send("PATCH", &path, &format!(r#"{{"tags":{{"n":{n}}}}}"#)));
+        (0..).take_while(|_| start.elapsed() < TIME).map(write).collect()
     })
 }
 
@@ -122,7 +123,7 @@ fn writes(bench: &Bench<'_>, other: &Expensive<'_>) -> f64 {
 fn cheap(bench: &Bench<'_>, user: &str, other: &Expensive<'_>) -> f64 {
     let detail = format!("{MANAGEMENT}/identities/{}", bench.corpus.everywhere);
     let named = format!("{MANAGEMENT}/identities?filter=name%3D%22{}%22", identity(bench.corpus.size.identities / 2));
-    beside(bench, other, CHEAP_ONES, |client, n| {
+    let work = |client: &mut Client, n: usize| {
         match n % 3 {
             0 => client.send("GET", &detail, ""),
             1 => client.send("GET", &named, ""),
@@ -132,11 +133,12 @@ fn cheap(bench: &Bench<'_>, user: &str, other: &Expensive<'_>) -> f64 {
             }
         };
         client.carry(&bench.token);
-    })
+    };
+    beside(bench, other, |client| paced_for(TIME, EACH_SECOND, |n| work(client, n)))
 }
 
-/// The p99 of what one client does so often a second, while some clients do something else.
-fn beside(bench: &Bench<'_>, (_, clients, work): &Expensive<'_>, each_second: f64, mut cheap: impl FnMut(&mut Client, usize)) -> f64 {
+/// The p99 of what one client waits, while some clients do something else.
+fn beside(bench: &Bench<'_>, (_, clients, work): &Expensive<'_>, waits: impl FnOnce(&mut Client) -> Vec<f64>) -> f64 {
     let over = AtomicBool::new(false);
     // What was set going in the round before ends there.
     bench.server.settle();
@@ -147,7 +149,7 @@ fn beside(bench: &Bench<'_>, (_, clients, work): &Expensive<'_>, each_second: f6
         }
         thread::sleep(Duration::from_millis(100));
         let mut client = Client::new(bench.server.at, &bench.token);
-        let mut latencies = paced_for(TIME, each_second, |n| cheap(&mut client, n));
+        let mut latencies = waits(&mut client);
         over.store(true, Relaxed);
         part(&mut latencies, 0.99)
     })
