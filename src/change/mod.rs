@@ -44,7 +44,7 @@ use crate::{
     entity::{Author, Entity, FactsExt, Id, Identity, Record},
     error::{Error, Result},
     pki::Holdings,
-    store::{Event, Store, Tx, check_every},
+    store::{Event, Read, Store, Tx, check_every},
 };
 
 /// What changes need to know beside the store.
@@ -110,13 +110,17 @@ impl Changes {
         self.store.write(move |tx| job(&Change { tx, surroundings: &surroundings })).await
     }
 
-    /// Runs a job to see what it would change, and changes nothing.
+    /// Runs a job without changing anything, and looks at what it would have changed.
     ///
     /// # Errors
-    /// As in [`Changes::run`].
-    pub async fn rehearse<T: Send + 'static>(&self, job: impl FnOnce(&Change<'_, '_>) -> Result<T> + Send + 'static) -> Result<Vec<Event>> {
+    /// As in [`Store::rehearse`].
+    pub async fn rehearse<T, A: Send + 'static>(
+        &self,
+        job: impl FnOnce(&Change<'_, '_>) -> Result<T> + Send + 'static,
+        look: impl FnOnce(&Read<'_>, Vec<Event>) -> Result<A> + Send + 'static,
+    ) -> Result<A> {
         let surroundings = self.surroundings.clone();
-        self.store.rehearse(move |tx| job(&Change { tx, surroundings: &surroundings })).await
+        self.store.rehearse(move |tx| job(&Change { tx, surroundings: &surroundings }), look).await
     }
 
     /// [`Changes::run`] for callers outside of the request loop.

@@ -1,7 +1,7 @@
 //! Previews: what a change would give and take, instead of the change.
 //!
-//! The change is made as it would be, rules, references and all, in a transaction that is taken back; the engine compares what would have
-//! been published with what is. Nothing is written, and nobody hears of it.
+//! The change is made as it would be, rules, references and all, in memory beside the store; the engine compares what would have been
+//! published with what is. Nothing is written, and nobody hears of it.
 
 use super::{
     answer::{Answer, Reply, Shown},
@@ -76,13 +76,12 @@ impl Preview {
         if !self.0 {
             return call.changes.run(job).await.map(Outcome::Done);
         }
-        let events = call.changes.rehearse(job).await?;
         let access = call.access.clone();
-        let look = move |tx: &Read<'_>| {
+        let look = move |tx: &Read<'_>, events: Vec<Event>| {
             let difference = access.preview(&events, MOST, |subjects| tx.before(subjects))?;
             difference.named(|subject, id| named(tx, &events, subject, id))
         };
-        call.store.scan(look).await.map(|seen| Outcome::Foreseen(Box::new(seen)))
+        call.changes.rehearse(job, look).await.map(|seen| Outcome::Foreseen(Box::new(seen)))
     }
 }
 

@@ -91,7 +91,7 @@ impl Core {
     /// A job's view of the group's transaction.
     pub fn job<'t>(&'t self, rows: &'t Writing<'_>, author: Arc<Author>) -> Tx<'t> {
         let read = Read { rows, core: self, now: self.clock.now(), turn: None };
-        Tx { read, rows, events: Default::default(), author, first_row: Default::default() }
+        Tx::new(read, rows, author)
     }
 
     /// Refuses every write until [`Core::recovered`].

@@ -33,6 +33,7 @@ mod packing;
 mod read;
 mod recovery;
 mod registry;
+mod rehearsal;
 mod select;
 mod snapshot;
 mod sums;
@@ -77,6 +78,7 @@ use self::{
     core::{Core, closed},
     open::{Opened, Others},
     registry::Registry,
+    rehearsal::Rehearsal,
     tables::Table,
     turn::{Turn, Turns},
     writer::Job,
@@ -274,15 +276,24 @@ impl Store {
         answer.await.unwrap_or_else(|_| Err(closed()))
     }
 
-    /// Runs a job as [`Store::write`] does, takes back what it wrote, and answers what it would have changed. It takes its place among the
-    /// writes, so that it sees what they would, but costs no commit.
+    /// Runs a job on the store as it is now, and looks at what it would have changed. What it writes stays in memory: no write waits for it,
+    /// and it takes its turn among the scans.
     ///
     /// # Errors
-    /// As [`Store::write`].
-    pub async fn rehearse<T: Send + 'static>(&self, work: impl FnOnce(&Tx<'_>) -> Result<T> + Send + 'static) -> Result<Vec<Event>> {
-        let (reply, answer) = oneshot::channel();
-        self.submit(writer::rehearsal(self.1.clone(), work, move |result| drop(reply.send(result))))?;
-        answer.await.unwrap_or_else(|_| Err(closed()))
+    /// The job's own or that of `look`; [`Error::Busy`] if too many wait; [`Error::Internal`] if it panicked.
+    pub async fn rehearse<T, A: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Tx<'_>) -> Result<T> + Send + 'static,
+        look: impl FnOnce(&Read<'_>, Vec<Event>) -> Result<A> + Send + 'static,
+    ) -> Result<A> {
+        let author = self.1.clone();
+        let rehearsed = move |read: &Read<'_>| {
+            let rows = Rehearsal::on(read.rows);
+            let tx = Tx::new(Read { rows: &rows, ..*read }, &rows, author);
+            work(&tx)?;
+            look(read, tx.events.into_inner())
+        };
+        self.scan(rehearsed).await
     }
 
     /// [`Store::write`] for threads that may block. Not for a listener or a job: these run on the thread it would wait for.

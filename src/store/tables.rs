@@ -28,7 +28,7 @@ pub type Visit<'v> = &'v mut dyn FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>>;
 pub type See<'s> = &'s mut dyn FnMut(&[u8], &[u8]) -> Result<()>;
 
 /// A table of the file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Table {
     /// About the file itself: its format, the manifest if it is a snapshot, the anchor of the history.
     Meta,

@@ -42,6 +42,12 @@ impl<'t> Deref for Tx<'t> {
     }
 }
 
+impl<'t> Tx<'t> {
+    pub(super) fn new(read: Read<'t>, rows: &'t dyn RowsMut, author: Arc<Author>) -> Self {
+        Self { read, rows, events: RefCell::default(), author, first_row: Cell::default() }
+    }
+}
+
 impl Tx<'_> {
     /// Stores a record that does not exist yet. Its times are stored as they are.
     ///

@@ -61,19 +61,6 @@ pub fn job<T: Send + 'static>(
     Job { author, run }
 }
 
-/// Makes a job of somebody's work that is not to stay: the caller hears what it would have changed, and nobody else does.
-pub fn rehearsal<T: Send + 'static>(
-    author: Arc<Author>,
-    work: impl FnOnce(&Tx<'_>) -> Result<T> + Send + 'static,
-    reply: impl FnOnce(Result<Vec<Event>>) + Send + 'static,
-) -> Job {
-    let run = Box::new(move |tx: Result<&Tx<'_>>| {
-        let result = tx.and_then(|tx| guarded(tx, work).map(|_| tx.events.take()));
-        Outcome { kept: false, answer: Box::new(move |committed: Result<()>| reply(committed.and(result))) }
-    });
-    Job { author, run }
-}
-
 fn guarded<T>(tx: &Tx<'_>, work: impl FnOnce(&Tx<'_>) -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(|| work(tx))).unwrap_or_else(|panic| Err(panicked("a write", &*panic)))
 }

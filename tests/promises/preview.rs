@@ -240,7 +240,8 @@ async fn others_are_let_in_while_a_preview_is_made_and_it_ends_when_nobody_waits
         service_roles: all(),
         posture_check_roles: Roles::default(),
     };
-    let events = store.rehearse(move |tx| tx.insert(Record::new(Id::from_text("p"), now, everything))).await.unwrap();
+    let policy = Record::new(Id::from_text("p"), now, everything);
+    let events = store.rehearse(move |tx| tx.insert(policy), |_, events| Ok(events)).await.unwrap();
     let ahead = std::cell::RefCell::new(Vec::new());
     let difference = access.preview(&events, 1, |subjects| {
         ahead.borrow_mut().push(subjects);

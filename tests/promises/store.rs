@@ -14,18 +14,21 @@ use std::{
 };
 
 use overkeep::{
-    clock::Timestamp,
+    clock::{Clock, Timestamp},
     entity::{Disk, Entity, Facts, FactsExt, Field, Id, Kind, OnDelete, Record, Reference, Roles, Stored, Words},
     error::{Error, Result},
     query::{Query, Type, Value, Window},
-    store::{Entry, Kept, NEWEST, Noting, OpenError, Options, Page, Plan, Read, Report, Scope, Store, Tx, Watch, decode, encode},
+    store::{Entry, Event, Kept, NEWEST, Noting, OpenError, Options, Page, Plan, Read, Report, Scope, Store, Tx, Watch, decode, encode},
 };
 use proptest::{collection::vec, prelude::*};
 use redb::{Database, ReadableDatabase, StorageBackend, TableDefinition, backends::InMemoryBackend};
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
-use crate::drive::{Drive, Trouble};
+use crate::{
+    drive::{Drive, Trouble},
+    harness::Dice,
+};
 
 /// Something that others refer to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -381,17 +384,92 @@ async fn what_is_rehearsed_is_told_to_its_caller_and_to_nobody_else() {
     let listener = heard.clone();
     store.subscribe(move |_| _ = listener.fetch_add(1, SeqCst));
     let syncs = disk.syncs();
-    let events = store.rehearse(|tx| {
-        tx.insert(task("new"))?;
-        tx.delete(&Id::<Task>::from_text("there"))
-    });
-    let events = events.await.unwrap();
-    let told: Vec<(&str, bool)> = events.iter().map(|event| (event.id.as_str(), event.new.is_some())).collect();
-    assert_eq!(told, [("new", true), ("there", false)]);
-    assert!(matches!(store.rehearse(|tx| tx.insert(task("there"))).await, Err(Error::Duplicate { .. })));
+    let rehearsed = store.rehearse(
+        |tx| {
+            tx.insert(task("new"))?;
+            tx.delete(&Id::<Task>::from_text("there"))
+        },
+        |read, events| {
+            assert_eq!(read.count::<Task>()?, 1, "it is looked at beside what there is");
+            Ok(events.into_iter().map(|event| (event.id, event.new.is_some())).collect::<Vec<_>>())
+        },
+    );
+    assert_eq!(rehearsed.await.unwrap(), [("new".to_owned(), true), ("there".to_owned(), false)]);
+    let refused = store.rehearse(|tx| tx.insert(task("there")), |_, _| -> Result<()> { panic!("it came to nothing") });
+    assert!(matches!(refused.await, Err(Error::Duplicate { .. })));
     assert!(!disk.unsynced() && disk.syncs() == syncs, "a rehearsal wrote");
     assert_eq!(heard.load(SeqCst), 0);
     assert_eq!(all_ids(&store), ["there"]);
+}
+
+#[tokio::test]
+async fn no_write_waits_for_a_rehearsal() {
+    let store = fresh();
+    let writing = store.clone();
+    let beside = move |tx: &Tx<'_>| {
+        tx.insert(task("tried"))?;
+        writing.write_blocking(|tx| tx.insert(task("written")))?;
+        assert_eq!(tx.count::<Task>()?, 1, "what was written meanwhile is not seen");
+        Ok(())
+    };
+    store.rehearse(beside, |_, _| Ok(())).await.unwrap();
+    assert_eq!(all_ids(&store), ["written"]);
+}
+
+/// Does something to one of a few tasks, which may be refused, and says all that can be seen then.
+fn step(tx: &Tx<'_>, dice: &mut Dice) -> String {
+    let id = |dice: &mut Dice| dice.below(12).to_string();
+    let mut one = task(&id(dice));
+    one.spec.weight = dice.below(4) as i64;
+    one.spec.name = format!("task {}", dice.below(12));
+    one.spec.roles.extend(["x", "y"].into_iter().filter(|_| dice.below(2) == 0).map(str::to_owned));
+    one.spec.parent = (dice.below(3) == 0).then(|| Id::from_text(id(dice)));
+    one.spec.after = (0..dice.below(3)).map(|_| Id::from_text(id(dice))).collect();
+    let done = match dice.below(3) {
+        0 => tx.insert(one),
+        1 => tx.put(one),
+        _ => tx.delete(&one.id),
+    };
+    let listed = |query: &str, limit| {
+        let query = Query::parse(query, Words::<Task>::WORDS).unwrap();
+        let page: Page<Task> = tx.select(&query, Window { limit, offset: 0 }, Scope::All).unwrap();
+        (page.total, page.records)
+    };
+    let (mut newest, forth) = (Vec::new(), tx.history_after(0, usize::MAX).unwrap());
+    tx.history_back(&[Task::KIND.name], 0, &mut |row| Ok(newest.push(row.sequence))).unwrap();
+    let forth: Vec<_> = forth.into_iter().map(|row| (row.sequence, row.id, row.name)).collect();
+    let ids = |field, value| tx.ids(Task::KIND, field, value).unwrap();
+    let by = [listed("true", None), listed("true sort by name desc", Some(3)), listed("true sort by label", Some(3))];
+    let index = [ids("roles", "x"), ids("parent", "3"), ids("after", "3")];
+    format!("{done:?} {by:?} {index:?} {:?} {:?} {newest:?} {forth:?}", tx.count::<Task>(), tx.history_end())
+}
+
+#[tokio::test]
+async fn a_rehearsal_goes_as_the_change_does() {
+    let options = Options { clock: Clock::manual(Timestamp::from_millis(5_000)), ..Options::default() };
+    let store = Store::open_on(InMemoryBackend::new(), KINDS, options).unwrap();
+    let told = |events: &[Event]| events.iter().map(|event| format!("{:?}", event.of::<Task>())).collect::<Vec<_>>();
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let hears = heard.clone();
+    store.subscribe(move |events| hears.lock().unwrap().extend(told(events)));
+    let job = |seed: u64| {
+        move |tx: &Tx<'_>| {
+            let mut dice = Dice::new(seed);
+            Ok((0..20).map(|_| step(tx, &mut dice)).collect::<Vec<_>>())
+        }
+    };
+    for seed in 0..40 {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let sees = seen.clone();
+        let rehearsed = move |tx: &Tx<'_>| job(seed)(tx).map(|steps| *sees.lock().unwrap() = steps);
+        let foretold = store.rehearse(rehearsed, move |_, events| Ok(told(&events))).await.unwrap();
+        let happened = store.write(job(seed)).await.unwrap();
+        for (step, (foreseen, seen)) in seen.lock().unwrap().iter().zip(&happened).enumerate() {
+            assert_eq!(foreseen, seen, "seed {seed}, step {step}");
+        }
+        assert_eq!(heard.lock().unwrap().drain(..).collect::<Vec<_>>(), foretold, "seed {seed}");
+    }
+    indexed_well(&store);
 }
 
 #[test]

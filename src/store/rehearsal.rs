@@ -1,0 +1,171 @@
+//! Rows as a job would leave them: those of the file at one moment, and what it writes, which stays in memory and is gone with it. The
+//! writer hears nothing of it, so that no write waits for a job that is only looked at.
+
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, HashMap},
+    ops::{
+        Bound::{Excluded, Included, Unbounded},
+        ControlFlow::{self, Break, Continue},
+    },
+};
+
+use super::tables::{ALL, Keys, Rows, RowsMut, See, Table, Visit};
+use crate::error::Result;
+
+/// What is written in place of a row; nothing: it would be gone.
+type Change = Option<Vec<u8>>;
+
+/// What is there, and what is written over it.
+pub struct Rehearsal<'r> {
+    below: &'r dyn Rows,
+    changes: RefCell<HashMap<Table, BTreeMap<Vec<u8>, Change>>>,
+    /// In the order written, with what was written there before.
+    log: RefCell<Vec<(Table, Vec<u8>, Option<Change>)>>,
+}
+
+/// Which way rows are shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Up,
+    Down,
+}
+
+impl Way {
+    fn comes_first(self, one: &[u8], other: &[u8]) -> bool {
+        if self == Self::Up { one < other } else { one > other }
+    }
+
+    /// What is left of some keys behind this one.
+    fn behind<'k>(self, key: &'k [u8], (start, end): Keys<'k>) -> Keys<'k> {
+        if self == Self::Up { (Excluded(key), end) } else { (start, Excluded(key)) }
+    }
+}
+
+impl<'r> Rehearsal<'r> {
+    /// Nothing is written yet.
+    pub fn on(below: &'r dyn Rows) -> Self {
+        Self { below, changes: RefCell::default(), log: RefCell::default() }
+    }
+
+    fn change(&self, table: Table, key: &[u8], change: Change) {
+        let before = self.changes.borrow_mut().entry(table).or_default().insert(key.to_vec(), change);
+        self.log.borrow_mut().push((table, key.to_vec(), before));
+    }
+
+    /// The next change among some keys.
+    fn next(&self, table: Table, keys: Keys<'_>, way: Way) -> Option<(Vec<u8>, Change)> {
+        if is_empty(keys) {
+            return None;
+        }
+        let changes = self.changes.borrow();
+        let mut among = changes.get(&table)?.range::<[u8], _>(keys);
+        let next = if way == Way::Up { among.next() } else { among.next_back() };
+        next.map(|(key, change)| (key.clone(), change.clone()))
+    }
+
+    fn show(&self, table: Table, keys: Keys<'_>, way: Way, visit: Visit<'_>) -> Result<()> {
+        let mut next = self.next(table, keys, way);
+        let mut flow = Continue(());
+        // Shows what is changed before a key, or in its place, or else at all.
+        let mut changed = |until: Option<&[u8]>, visit: Visit<'_>| -> Result<(bool, ControlFlow<()>)> {
+            while let Some((key, change)) = next.take_if(|(key, _)| until.is_none_or(|until| !way.comes_first(until, key))) {
+                next = self.next(table, way.behind(&key, keys), way);
+                let flow = change.map_or(Ok(Continue(())), |row| visit(&key, &row))?;
+                let replaced = until == Some(&*key);
+                if replaced || flow.is_break() {
+                    return Ok((replaced, flow));
+                }
+            }
+            Ok((false, Continue(())))
+        };
+        let mut merged = |key: &[u8], value: &[u8]| {
+            let (replaced, so_far) = changed(Some(key), visit)?;
+            flow = if replaced || so_far.is_break() { so_far } else { visit(key, value)? };
+            Ok(flow)
+        };
+        match way {
+            Way::Up => self.below.scan(table, keys, &mut merged)?,
+            Way::Down => self.below.scan_back(table, keys, &mut merged)?,
+        }
+        if flow.is_continue() { changed(None, visit).map(|_| ()) } else { Ok(()) }
+    }
+}
+
+/// Whether no key can be among these.
+fn is_empty(keys: Keys<'_>) -> bool {
+    match keys {
+        (Unbounded, _) | (_, Unbounded) => false,
+        (Included(start), Included(end)) => start > end,
+        (Included(start) | Excluded(start), Included(end) | Excluded(end)) => start >= end,
+    }
+}
+
+impl Rows for Rehearsal<'_> {
+    fn get(&self, table: Table, key: &[u8], see: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<bool> {
+        let change = self.changes.borrow().get(&table).and_then(|changes| changes.get(key)).cloned();
+        match change {
+            Some(row) => row.map_or(Ok(false), |row| see(&row).map(|()| true)),
+            None => self.below.get(table, key, see),
+        }
+    }
+
+    fn scan(&self, table: Table, keys: Keys<'_>, visit: Visit<'_>) -> Result<()> {
+        self.show(table, keys, Way::Up, visit)
+    }
+
+    fn scan_back(&self, table: Table, keys: Keys<'_>, visit: Visit<'_>) -> Result<()> {
+        self.show(table, keys, Way::Down, visit)
+    }
+
+    fn last(&self, table: Table, see: See<'_>) -> Result<bool> {
+        let mut any = false;
+        self.scan_back(table, ALL, &mut |key, row| {
+            any = true;
+            see(key, row).map(Break)
+        })?;
+        Ok(any)
+    }
+
+    fn len(&self, table: Table) -> Result<u64> {
+        let mut len = self.below.len(table)?;
+        for (key, change) in self.changes.borrow().get(&table).into_iter().flatten() {
+            match (self.below.get(table, key, &mut |_| Ok(()))?, change) {
+                (true, None) => len -= 1,
+                (false, Some(_)) => len += 1,
+                _ => {}
+            }
+        }
+        Ok(len)
+    }
+}
+
+impl RowsMut for Rehearsal<'_> {
+    fn insert(&self, table: Table, key: &[u8], value: &[u8]) -> Result<()> {
+        self.change(table, key, Some(value.to_vec()));
+        Ok(())
+    }
+
+    fn remove(&self, table: Table, key: &[u8]) -> Result<()> {
+        self.change(table, key, None);
+        Ok(())
+    }
+
+    fn mark(&self) -> usize {
+        self.log.borrow().len()
+    }
+
+    fn rollback(&self, mark: usize) -> Result<()> {
+        let mut log = self.log.borrow_mut();
+        let since = mark.min(log.len());
+        for (table, key, before) in log.drain(since..).rev() {
+            let mut changes = self.changes.borrow_mut();
+            let changes = changes.entry(table).or_default();
+            match before {
+                Some(change) => _ = changes.insert(key, change),
+                None => _ = changes.remove(&key),
+            }
+        }
+        Ok(())
+    }
+}
