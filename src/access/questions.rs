@@ -50,15 +50,15 @@ impl Engine {
         granting
     }
 
-    /// What a right rests on, or nothing for somebody who has none: the policies that give it. Of those that ask for nothing some are enough,
-    /// and then some in all; where no posture check exists that could be asked for, none is looked for.
+    /// What a right rests on, or nothing for somebody who has none: policies that give it, those that ask for nothing first, and of many only
+    /// some, which are mostly enough to see that it stands. Where no posture check exists that could be asked for, none is looked for.
     pub fn grounds(&self, identity: &str, service: &str, right: Right) -> Option<Vec<Ground>> {
         let Some(asking) = self.service_policies.side(PostureCheck).map(Side::listing).filter(|_| self.count(PostureCheck) > 0) else {
             return self.may(identity, service, right).then(Vec::new);
         };
         let of_right = self.types.of(right);
         let mut grounds: Vec<Ground> = self.grounds_among(identity, service, &(of_right - asking)).take(ENOUGH).collect();
-        let more = if grounds.is_empty() { usize::MAX } else { ENOUGH - grounds.len() };
+        let more = ENOUGH - grounds.len();
         grounds.extend(self.grounds_among(identity, service, &(of_right & asking)).take(more));
         Some(grounds).filter(|grounds| !grounds.is_empty())
     }

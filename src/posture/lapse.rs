@@ -152,6 +152,8 @@ impl Review<'_> {
         let (tx, posture) = (self.tx, self.posture);
         let judge =
             self.judges.entry(api_session.to_owned()).or_insert_with(|| Judge::new(tx, posture.evidence(identity, Some(api_session))));
-        Ok(matches!(judge.rule(grounds)?, Ruling::Passed(_)))
+        let (service, right) = (session.spec.service_id.as_str(), Right::from(session.spec.policy_type));
+        let all = || posture.access.ask(|engine| engine.all_grounds(identity, service, right));
+        Ok(matches!(judge.rule_on_some(grounds, all)?, Ruling::Passed(_)))
     }
 }

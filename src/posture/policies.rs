@@ -64,6 +64,16 @@ impl<'f> Judge<'f> {
         self.checks(ids).map(|checks| passes(&checks))
     }
 
+    /// Whether at least one of the policies that grant a right has all its checks passed, where some of them may be enough to see that it
+    /// has: all are judged only if none of these has.
+    ///
+    /// # Errors
+    /// A check cannot be read.
+    pub fn rule_on_some(&self, some: &[Ground], all: impl FnOnce() -> Vec<Ground>) -> Result<Ruling> {
+        let ruling = self.rule(some)?;
+        if let Ruling::Failed(_) = ruling { self.rule(&all()) } else { Ok(ruling) }
+    }
+
     /// Whether at least one of the policies that grant a right has all its checks passed.
     ///
     /// # Errors

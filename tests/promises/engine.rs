@@ -527,7 +527,7 @@ fn a_grant_says_which_role_or_id_it_rests_on() {
 }
 
 #[test]
-fn of_very_many_policies_that_ask_for_nothing_some_are_what_a_right_rests_on() {
+fn of_very_many_policies_some_are_what_a_right_rests_on_those_that_ask_for_nothing_first() {
     let mut engine = office();
     let asks = |engine: &Engine| -> Vec<bool> {
         let grounds = engine.grounds("alice", "db", Dial).unwrap_or_default();
@@ -536,7 +536,8 @@ fn of_very_many_policies_that_ask_for_nothing_some_are_what_a_right_rests_on() {
     engine.remove_policy(PolicyKind::Service, "base", 1);
     assert_eq!(engine.grounds("alice", "db", Dial), None);
     (0..40).for_each(|n| dial(&mut engine, &format!("asks {n}"), AnyOf, Dial, "@alice", "#all", "#strict", 2));
-    assert_eq!(asks(&engine), [true; 40], "any of them may be the one that passes");
+    assert_eq!(asks(&engine), [true; 16]);
+    assert_eq!(engine.all_grounds("alice", "db", Dial).len(), 40, "any of them may be the one that passes");
     (0..40).for_each(|n| dial(&mut engine, &format!("free {n}"), AnyOf, Dial, "@alice", "#all", "", 3));
     assert_eq!(asks(&engine), [false; 16]);
 }

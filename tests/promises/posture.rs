@@ -417,16 +417,26 @@ fn the_store_says_whether_a_session_is_open_already_or_its_api_session_gone() {
 
 /// A service that its users reach while their endpoint is in the domain `corp`, and the check.
 fn guarded(house: &crate::harness::House, users: &[&str]) -> (String, String) {
-    let (service, role) = (house.service(&fresh("guarded"), json!({})), fresh("domain"));
-    let body = json!({ "typeId": "DOMAIN", "name": fresh("check"), "domains": ["corp"], "roleAttributes": [role] });
-    let check = house.admin.post("/posture-checks", body).expect(201).id();
+    let service = house.service(&fresh("guarded"), json!({}));
+    let check = within(house, "corp");
+    open_within(house, users, &service, &check);
+    (service, check)
+}
+
+/// A check for endpoints in a domain.
+fn within(house: &crate::harness::House, domain: &str) -> String {
+    let body = json!({ "typeId": "DOMAIN", "name": fresh("check"), "domains": [domain] });
+    house.admin.post("/posture-checks", body).expect(201).id()
+}
+
+/// A policy that lets users dial a service while a check passes.
+fn open_within(house: &crate::harness::House, users: &[&str], service: &str, check: &str) {
     let users: Vec<String> = users.iter().map(|id| format!("@{id}")).collect();
     let policy = json!({
         "name": fresh("policy"), "type": "Dial", "semantic": "AnyOf", "identityRoles": users,
-        "serviceRoles": [format!("@{service}")], "postureCheckRoles": [format!("#{role}")]
+        "serviceRoles": [format!("@{service}")], "postureCheckRoles": [format!("@{check}")]
     });
     house.admin.post("/service-policies", policy).expect(201);
-    (service, check)
 }
 
 fn is_in(domain: &str) -> Json {
@@ -476,6 +486,27 @@ fn an_endpoint_opens_and_closes_the_way_for_its_own_user() {
     assert!(open(), "of a list with a wrong answer nothing is taken");
     ann.post("/posture-response", is_in("home")).expect(201);
     assert!(!open());
+}
+
+#[test]
+fn one_policy_whose_checks_pass_is_enough_behind_very_many_whose_checks_do_not() {
+    let house = shared();
+    let (id, ann) = house.user(&fresh("ann"), json!({}));
+    let service = house.service(&fresh("service"), json!({}));
+    house.router_between(&id, &service);
+    let (elsewhere, corp) = (within(house, "elsewhere"), within(house, "corp"));
+    (0..40).for_each(|_| open_within(house, &[&id], &service, &elsewhere));
+    open_within(house, &[&id], &service, &corp);
+    let wanted = json!({ "serviceId": service });
+    let refused = ann.post("/sessions", wanted.clone()).refused(409, "INVALID_POSTURE", "");
+    assert_eq!(refused.json["error"]["cause"]["data"].as_object().unwrap().len(), 41, "each policy is named with what failed");
+    ann.post("/posture-response", is_in("corp")).expect(201);
+    let session = ann.post("/sessions", wanted).expect(201).id();
+    let is_open = || ann.get(&format!("/sessions/{session}")).status == 200;
+    ann.post("/posture-response-bulk", json!([is_in("home"), is_in("corp")])).expect(200);
+    assert!(is_open());
+    ann.post("/posture-response", is_in("home")).expect(201);
+    assert!(!is_open());
 }
 
 #[test]
