@@ -2,13 +2,15 @@
 
 use std::{
     mem,
-    sync::{Arc, Mutex, PoisonError, mpsc::sync_channel},
+    sync::{Arc, mpsc::sync_channel},
     thread,
 };
 
+use parking_lot::{Mutex, MutexGuard};
+
 use super::{
     Difference, Engine, News, Policy, PolicyKind, Right, Semantic, Subject,
-    preview::{Preview, Step},
+    preview::{Preview, Step, in_order},
 };
 use crate::{
     clock::{Clock, Timestamp},
@@ -57,7 +59,7 @@ impl Access {
 
     /// Asks the engine. Others wait meanwhile, so that a question should be short.
     pub fn ask<T>(&self, question: impl FnOnce(&mut Engine) -> T) -> T {
-        question(&mut self.engine.lock().unwrap_or_else(PoisonError::into_inner))
+        question(&mut self.engine.lock())
     }
 
     /// What would be gained and lost if this happened, with at most so many ids of each side. Others are let in between; if the engine
@@ -68,11 +70,16 @@ impl Access {
     /// That of `go_on`, which ends it.
     pub fn preview(&self, events: &[Event], most: usize, go_on: impl Fn(u64) -> Result<()>) -> Result<Difference> {
         let news: Vec<News> = events.iter().filter_map(news).collect();
+        let news = in_order(&news);
         for _ in 0..PATIENCE {
             let mut preview = self.ask(|engine| Preview::new(engine, &news));
             loop {
                 go_on(preview.ahead())?;
-                match self.ask(|engine| preview.step(engine, most)) {
+                let mut engine = self.engine.lock();
+                let step = preview.step(&mut engine, most);
+                // Whoever waits has it next, and not we again.
+                MutexGuard::unlock_fair(engine);
+                match step {
                     Step::Going => {}
                     Step::Done(difference) => return Ok(*difference),
                     Step::Stale => break,

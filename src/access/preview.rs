@@ -62,8 +62,9 @@ impl Difference {
     }
 }
 
-/// So many subjects are put into groups, and so many groups evaluated, before others are let in between; more, where trying the changes takes
-/// longer than that.
+/// So many changes are looked at, subjects put into groups, and groups evaluated, before others are let in between; more, where trying the
+/// changes takes longer than that.
+const CHANGES: usize = 64;
 const ROWS: usize = 1024;
 const GROUPS: usize = 32;
 /// So few subjects are looked at without counting those on the other side.
@@ -78,8 +79,13 @@ pub(super) enum Step {
 }
 
 /// A difference in the making.
-pub(super) struct Preview {
-    news: Vec<News>,
+pub(super) struct Preview<'n> {
+    news: &'n [News],
+    /// Of each of them the row, and how many were looked at.
+    rows: Vec<Option<u32>>,
+    seen: usize,
+    /// Who would not be there any more, and so reach nothing: nothing has to be tried for them.
+    gone: HashMap<Subject, RoaringBitmap>,
     generation: u64,
     parts: [Part; 4],
 }
@@ -122,7 +128,8 @@ static SERVICE_ROUTERS: Relation =
 impl Engine {
     /// What changes would give and take, with at most so many ids of each side.
     pub fn preview(&mut self, news: &[News], most: usize) -> Difference {
-        let mut preview = Preview::new(self, news);
+        let news = in_order(news);
+        let mut preview = Preview::new(self, &news);
         loop {
             // Nobody else has the engine, so that this ends with an answer.
             if let Step::Done(difference) = preview.step(self, most) {
@@ -132,21 +139,26 @@ impl Engine {
     }
 }
 
-impl Preview {
-    /// Finds out who is concerned.
-    pub fn new(engine: &mut Engine, news: &[News]) -> Self {
-        let news = in_order(news);
-        let before: Vec<News> = news.iter().map(|news| engine.known(news)).collect();
-        let rows = rows(engine, &news);
-        let part = |relation: &'static Relation| Part::new(relation, relation.concerned(engine, before.iter().zip(&news).zip(&rows)));
-        let parts = [&DIAL, &BIND, &IDENTITY_ROUTERS, &SERVICE_ROUTERS].map(part);
-        Self { generation: engine.generation, parts, news }
+impl<'n> Preview<'n> {
+    /// Of changes that are [`in_order`].
+    pub fn new(engine: &mut Engine, news: &'n [News]) -> Self {
+        let rows = rows(engine, news);
+        let mut gone: HashMap<Subject, RoaringBitmap> = HashMap::new();
+        for (news, row) in news.iter().zip(&rows) {
+            if let News::Subject { subject, roles: None, .. } = news {
+                gone.entry(*subject).or_default().extend(row);
+            }
+        }
+        let parts = [&DIAL, &BIND, &IDENTITY_ROUTERS, &SERVICE_ROUTERS].map(Part::new);
+        let mut preview = Self { news, rows, seen: 0, gone, generation: engine.generation, parts };
+        preview.look(engine);
+        preview
     }
 
-    /// How many subjects are still to be looked at.
+    /// How many changes and subjects are still to be looked at.
     pub fn ahead(&self) -> u64 {
         let loose = |part: &Part| part.loose.iter().map(RoaringBitmap::len).sum::<u64>();
-        self.parts.iter().map(loose).sum()
+        (self.news.len() - self.seen) as u64 + self.parts.iter().map(loose).sum::<u64>()
     }
 
     /// Looks at some more; in the end, names those found.
@@ -155,6 +167,10 @@ impl Preview {
             return Step::Stale;
         }
         let many = self.news.len();
+        if self.seen < many {
+            self.look(engine);
+            return Step::Going;
+        }
         if self.ahead() > 0 {
             self.group(engine, ROWS.max(8 * many));
             return Step::Going;
@@ -163,9 +179,14 @@ impl Preview {
             self.evaluate(engine, GROUPS.max(many));
             return Step::Going;
         }
-        let lost = self.parts.each_ref().map(|part| part.relation.tally(engine, &part.lost, most));
-        let trial = engine.as_if(&self.news);
-        let gained = self.parts.each_ref().map(|part| part.relation.tally(&trial, &part.gained, most));
+        let tallies = |engine: &Engine, of: fn(&Part) -> &Pairs| {
+            let tally = |part: &Part| part.relation.tally(engine, of(part), most);
+            self.parts.each_ref().map(tally)
+        };
+        let lost = tallies(engine, |part| &part.lost);
+        let is_loss = self.parts.iter().all(|part| part.gained.count == 0);
+        let gained: fn(&Part) -> &Pairs = |part| &part.gained;
+        let gained = if is_loss { tallies(engine, gained) } else { tallies(&engine.as_if(self.news), gained) };
         let ([dial, bind, of_identities, of_services], [no_dial, no_bind, not_of_identities, not_of_services]) = (gained, lost);
         let turn = |gained, lost| Turn { gained, lost };
         Step::Done(Box::new(Difference {
@@ -174,6 +195,16 @@ impl Preview {
             identity_routers: turn(of_identities, not_of_identities),
             service_routers: turn(of_services, not_of_services),
         }))
+    }
+
+    /// Finds out who is concerned by some more changes.
+    fn look(&mut self, engine: &Engine) {
+        let some = self.news.iter().zip(&self.rows).skip(self.seen).take(CHANGES);
+        for (news, row) in some {
+            let before = engine.known(news);
+            self.parts.iter_mut().for_each(|part| part.concern(engine, &before, news, *row));
+            self.seen += 1;
+        }
     }
 
     /// Puts so many subjects into groups.
@@ -193,8 +224,9 @@ impl Preview {
             let class = |(at, side, row): &(usize, Subject, u32)| parts.get(*at)?.relation.book(engine).class(*side, *row, &engine.all);
             some.iter().map(class).collect()
         };
+        let is_gone = |(_, side, row): &(usize, Subject, u32)| self.gone.get(side).is_some_and(|rows| rows.contains(*row));
         let before = classes(engine);
-        let after = classes(&engine.as_if(&self.news));
+        let after = if some.iter().all(is_gone) { vec![None; some.len()] } else { classes(&engine.as_if(self.news)) };
         for ((at, side, row), classes) in some.iter().zip(before.into_iter().zip(after)) {
             if let Some(part) = self.parts.get_mut(*at) {
                 part.groups.entry((*side, classes.into())).or_default().insert(*row);
@@ -204,10 +236,13 @@ impl Preview {
 
     /// Evaluates so many groups.
     fn evaluate(&mut self, engine: &mut Engine, groups: usize) {
-        let mut some = Vec::new();
+        let (mut some, mut some_stay) = (Vec::new(), false);
         for (at, part) in self.parts.iter_mut().enumerate() {
             let keys: Vec<_> = part.groups.keys().take(groups.saturating_sub(some.len())).cloned().collect();
-            some.extend(keys.into_iter().filter_map(|key| Some((at, key.0, part.groups.remove(&key)?))));
+            for key in keys {
+                some.extend(part.groups.remove(&key).map(|rows| (at, key.0, rows)));
+                some_stay |= key.1.last().is_some_and(Option::is_some);
+            }
         }
         let parts = &self.parts;
         let reach = |engine: &Engine| -> Vec<RoaringBitmap> {
@@ -216,7 +251,7 @@ impl Preview {
             some.iter().map(|group| reach(group).unwrap_or_default()).collect()
         };
         let before = reach(engine);
-        let after = reach(&engine.as_if(&self.news));
+        let after = if some_stay { reach(&engine.as_if(self.news)) } else { vec![RoaringBitmap::new(); some.len()] };
         for (((at, side, rows), before), after) in some.iter().zip(before).zip(after) {
             if let Some(part) = self.parts.get_mut(*at) {
                 part.turned(*side, rows, before, after);
@@ -240,7 +275,7 @@ fn rows(engine: &mut Engine, news: &[News]) -> Vec<Option<u32>> {
 }
 
 /// Each subject and policy once, as it is in the end, and those that go behind the others.
-fn in_order(news: &[News]) -> Vec<News> {
+pub(super) fn in_order(news: &[News]) -> Vec<News> {
     let about = |news: &News| match news {
         News::Subject { subject, id, .. } => (Some(*subject), None, id.clone()),
         News::Policy { kind, id, .. } => (None, Some(*kind), id.clone()),
@@ -252,15 +287,28 @@ fn in_order(news: &[News]) -> Vec<News> {
 }
 
 impl Part {
-    fn new(relation: &'static Relation, [whos, whats]: [RoaringBitmap; 2]) -> Self {
-        Self {
-            relation,
-            whos: whos.clone(),
-            loose: [whos, whats],
-            groups: HashMap::new(),
-            gained: Pairs::default(),
-            lost: Pairs::default(),
+    fn new(relation: &'static Relation) -> Self {
+        let (whos, loose) = Default::default();
+        Self { relation, whos, loose, groups: HashMap::new(), gained: Pairs::default(), lost: Pairs::default() }
+    }
+
+    /// Those whose reach can be another after a change: together they are in every pair that comes or goes.
+    fn concern(&mut self, engine: &Engine, before: &News, after: &News, row: Option<u32>) {
+        let of = self.relation;
+        let [mut whos, mut whats] = <[RoaringBitmap; 2]>::default();
+        match (before, after) {
+            (_, News::Subject { subject, .. }) if *subject == of.who => whos.extend(row),
+            (_, News::Subject { subject, .. }) if *subject == of.what => whats.extend(row),
+            (News::Policy { policy: before, .. }, News::Policy { kind, policy: after, .. }) if *kind == of.kind => {
+                let [before, after] = [before, after].map(|policy| policy.as_ref().filter(|policy| policy.right == of.right));
+                of.concerned_by(engine, before, after, &mut whos, &mut whats);
+            }
+            _ => {}
         }
+        let [loose_whos, loose_whats] = &mut self.loose;
+        self.whos |= &whos;
+        *loose_whos |= whos;
+        *loose_whats |= whats;
     }
 
     /// What subjects of one side reach now and then.
@@ -292,23 +340,6 @@ impl Pairs {
 impl Relation {
     fn book<'e>(&self, engine: &'e Engine) -> &'e Book {
         engine.book(self.kind)
-    }
-
-    /// Those whose reach can be another: together they are in every pair that comes or goes.
-    fn concerned<'n>(&self, engine: &Engine, news: impl Iterator<Item = ((&'n News, &'n News), &'n Option<u32>)>) -> [RoaringBitmap; 2] {
-        let (mut whos, mut whats) = (RoaringBitmap::new(), RoaringBitmap::new());
-        for ((before, after), row) in news {
-            match (before, after) {
-                (_, News::Subject { subject, .. }) if *subject == self.who => whos.extend(row),
-                (_, News::Subject { subject, .. }) if *subject == self.what => whats.extend(row),
-                (News::Policy { policy: before, .. }, News::Policy { kind, policy: after, .. }) if *kind == self.kind => {
-                    let [before, after] = [before, after].map(|policy| policy.as_ref().filter(|policy| policy.right == self.right));
-                    self.concerned_by(engine, before, after, &mut whos, &mut whats);
-                }
-                _ => {}
-            }
-        }
-        [whos, whats]
     }
 
     /// Whoever a policy newly names, or no longer, with everything it is about; and the other way round.
