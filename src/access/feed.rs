@@ -62,9 +62,18 @@ impl Access {
         question(&mut self.engine.lock())
     }
 
+    /// [`Access::ask`] for one of many steps: whoever waits has the engine next, and not we again, which the lock of the standard library
+    /// does not promise.
+    fn ask_in_turn<T>(&self, question: impl FnOnce(&mut Engine) -> T) -> T {
+        let mut engine = self.engine.lock();
+        let answer = question(&mut engine);
+        MutexGuard::unlock_fair(engine);
+        answer
+    }
+
     /// What would be gained and lost if this happened, with at most so many ids of each side. Others are let in between; if the engine
-    /// changes under our hands we begin anew, and after some times ask in one go. `go_on` is told before each step how many subjects are
-    /// still to be looked at.
+    /// changes under our hands we begin anew, and after some times ask in one go. `go_on` is told before each step how many changes and
+    /// subjects are known to be ahead.
     ///
     /// # Errors
     /// That of `go_on`, which ends it.
@@ -75,11 +84,7 @@ impl Access {
             let mut preview = self.ask(|engine| Preview::new(engine, &news));
             loop {
                 go_on(preview.ahead())?;
-                let mut engine = self.engine.lock();
-                let step = preview.step(&mut engine, most);
-                // Whoever waits has it next, and not we again.
-                MutexGuard::unlock_fair(engine);
-                match step {
+                match self.ask_in_turn(|engine| preview.step(engine, most)) {
                     Step::Going => {}
                     Step::Done(difference) => return Ok(*difference),
                     Step::Stale => break,
@@ -177,9 +182,9 @@ fn subject_news<E: Entity>(event: &Event, subject: Subject, roles: fn(&Record<E>
 
 fn policy_news<E: Entity>(event: &Event, kind: PolicyKind, says: fn(&Record<E>) -> Policy) -> Option<News> {
     match event.of::<E>()? {
-        (_, Some(new)) => Some(of_policy(new, says)),
+        (old, Some(new)) if old.is_none_or(|old| says(old) != says(new)) => Some(of_policy(new, says)),
         (Some(old), None) => Some(News::Policy { kind, id: old.id.to_string(), policy: None }),
-        (None, None) => None,
+        _ => None,
     }
 }
 

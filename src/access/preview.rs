@@ -12,7 +12,7 @@ use crate::entity::{Counted, Tally};
 use roaring::{MultiOps, RoaringBitmap};
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, iter::Zip, slice, sync::Arc, vec};
 
 /// What changes would give and take.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -62,8 +62,8 @@ impl Difference {
     }
 }
 
-/// So many changes are looked at, subjects put into groups, and groups evaluated, before others are let in between; more, where trying the
-/// changes takes longer than that.
+/// So many changes are looked at before others are let in between, so many subjects put into groups, and so many groups evaluated; more of
+/// the latter two, where trying the changes takes longer than that.
 const CHANGES: usize = 64;
 const ROWS: usize = 1024;
 const GROUPS: usize = 32;
@@ -81,9 +81,8 @@ pub(super) enum Step {
 /// A difference in the making.
 pub(super) struct Preview<'n> {
     news: &'n [News],
-    /// Of each of them the row, and how many were looked at.
-    rows: Vec<Option<u32>>,
-    seen: usize,
+    /// Those that were not looked at yet, each with the row of its subject.
+    unseen: Zip<slice::Iter<'n, News>, vec::IntoIter<Option<u32>>>,
     /// Who would not be there any more, and so reach nothing: nothing has to be tried for them.
     gone: HashMap<Subject, RoaringBitmap>,
     generation: u64,
@@ -150,15 +149,16 @@ impl<'n> Preview<'n> {
             }
         }
         let parts = [&DIAL, &BIND, &IDENTITY_ROUTERS, &SERVICE_ROUTERS].map(Part::new);
-        let mut preview = Self { news, rows, seen: 0, gone, generation: engine.generation, parts };
+        let mut preview = Self { news, unseen: news.iter().zip(rows), gone, generation: engine.generation, parts };
+        // Who is told first how much is ahead hears of subjects already.
         preview.look(engine);
         preview
     }
 
-    /// How many changes and subjects are still to be looked at.
+    /// How many changes and subjects are known to be ahead.
     pub fn ahead(&self) -> u64 {
         let loose = |part: &Part| part.loose.iter().map(RoaringBitmap::len).sum::<u64>();
-        (self.news.len() - self.seen) as u64 + self.parts.iter().map(loose).sum::<u64>()
+        self.unseen.len() as u64 + self.parts.iter().map(loose).sum::<u64>()
     }
 
     /// Looks at some more; in the end, names those found.
@@ -167,43 +167,43 @@ impl<'n> Preview<'n> {
             return Step::Stale;
         }
         let many = self.news.len();
-        if self.seen < many {
+        if self.unseen.len() > 0 {
             self.look(engine);
-            return Step::Going;
-        }
-        if self.ahead() > 0 {
+        } else if self.ahead() > 0 {
             self.group(engine, ROWS.max(8 * many));
-            return Step::Going;
-        }
-        if self.parts.iter().any(|part| !part.groups.is_empty()) {
+        } else if self.parts.iter().any(|part| !part.groups.is_empty()) {
             self.evaluate(engine, GROUPS.max(many));
-            return Step::Going;
+        } else {
+            return Step::Done(Box::new(self.difference(engine, most)));
         }
-        let tallies = |engine: &Engine, of: fn(&Part) -> &Pairs| {
-            let tally = |part: &Part| part.relation.tally(engine, of(part), most);
-            self.parts.each_ref().map(tally)
-        };
-        let lost = tallies(engine, |part| &part.lost);
-        let is_loss = self.parts.iter().all(|part| part.gained.count == 0);
-        let gained: fn(&Part) -> &Pairs = |part| &part.gained;
-        let gained = if is_loss { tallies(engine, gained) } else { tallies(&engine.as_if(self.news), gained) };
+        Step::Going
+    }
+
+    fn difference(&self, engine: &mut Engine, most: usize) -> Difference {
+        let lost = self.parts.each_ref().map(|part| part.relation.tally(engine, &part.lost, most));
+        let gained = |engine: &Engine| self.parts.each_ref().map(|part| part.relation.tally(engine, &part.gained, most));
+        // Who would be new has an id only then.
+        let is_any = self.parts.iter().any(|part| part.gained.count > 0);
+        let gained = if is_any { gained(&engine.as_if(self.news)) } else { gained(engine) };
         let ([dial, bind, of_identities, of_services], [no_dial, no_bind, not_of_identities, not_of_services]) = (gained, lost);
         let turn = |gained, lost| Turn { gained, lost };
-        Step::Done(Box::new(Difference {
+        Difference {
             dial: turn(dial, no_dial),
             bind: turn(bind, no_bind),
             identity_routers: turn(of_identities, not_of_identities),
             service_routers: turn(of_services, not_of_services),
-        }))
+        }
     }
 
     /// Finds out who is concerned by some more changes.
     fn look(&mut self, engine: &Engine) {
-        let some = self.news.iter().zip(&self.rows).skip(self.seen).take(CHANGES);
-        for (news, row) in some {
+        for (news, row) in self.unseen.by_ref().take(CHANGES) {
             let before = engine.known(news);
-            self.parts.iter_mut().for_each(|part| part.concern(engine, &before, news, *row));
-            self.seen += 1;
+            self.parts.iter_mut().for_each(|part| part.concern(engine, &before, news, row));
+        }
+        for part in &mut self.parts {
+            let [whos, _] = &part.loose;
+            part.whos.clone_from(whos);
         }
     }
 
@@ -236,23 +236,24 @@ impl<'n> Preview<'n> {
 
     /// Evaluates so many groups.
     fn evaluate(&mut self, engine: &mut Engine, groups: usize) {
-        let (mut some, mut some_stay) = (Vec::new(), false);
+        let mut some = Vec::new();
         for (at, part) in self.parts.iter_mut().enumerate() {
-            let keys: Vec<_> = part.groups.keys().take(groups.saturating_sub(some.len())).cloned().collect();
-            for key in keys {
-                some.extend(part.groups.remove(&key).map(|rows| (at, key.0, rows)));
-                some_stay |= key.1.last().is_some_and(Option::is_some);
-            }
+            let taken = part.groups.extract_if(|_, _| true).take(groups.saturating_sub(some.len()));
+            let taken: Vec<_> = taken.map(|((side, [_, after]), rows)| (at, side, rows, after.is_some())).collect();
+            some.extend(taken);
         }
         let parts = &self.parts;
         let reach = |engine: &Engine| -> Vec<RoaringBitmap> {
-            let reach =
-                |(at, side, rows): &(usize, Subject, RoaringBitmap)| Some(parts.get(*at)?.relation.reach(engine, *side, rows.min()));
+            let reach = |(at, side, rows, _): &(usize, Subject, RoaringBitmap, bool)| {
+                Some(parts.get(*at)?.relation.reach(engine, *side, rows.min()))
+            };
             some.iter().map(|group| reach(group).unwrap_or_default()).collect()
         };
         let before = reach(engine);
-        let after = if some_stay { reach(&engine.as_if(self.news)) } else { vec![RoaringBitmap::new(); some.len()] };
-        for (((at, side, rows), before), after) in some.iter().zip(before).zip(after) {
+        // Who is of no class then is gone, and reaches nothing.
+        let stays = |group: &(usize, Subject, RoaringBitmap, bool)| group.3;
+        let after = if some.iter().any(stays) { reach(&engine.as_if(self.news)) } else { vec![RoaringBitmap::new(); some.len()] };
+        for (((at, side, rows, _), before), after) in some.iter().zip(before).zip(after) {
             if let Some(part) = self.parts.get_mut(*at) {
                 part.turned(*side, rows, before, after);
             }
@@ -288,27 +289,29 @@ pub(super) fn in_order(news: &[News]) -> Vec<News> {
 
 impl Part {
     fn new(relation: &'static Relation) -> Self {
-        let (whos, loose) = Default::default();
-        Self { relation, whos, loose, groups: HashMap::new(), gained: Pairs::default(), lost: Pairs::default() }
+        Self {
+            relation,
+            whos: RoaringBitmap::new(),
+            loose: Default::default(),
+            groups: HashMap::new(),
+            gained: Pairs::default(),
+            lost: Pairs::default(),
+        }
     }
 
-    /// Those whose reach can be another after a change: together they are in every pair that comes or goes.
+    /// Takes in those whose reach can be another after a change: together they are in every pair that comes or goes.
     fn concern(&mut self, engine: &Engine, before: &News, after: &News, row: Option<u32>) {
         let of = self.relation;
-        let [mut whos, mut whats] = <[RoaringBitmap; 2]>::default();
+        let [whos, whats] = &mut self.loose;
         match (before, after) {
             (_, News::Subject { subject, .. }) if *subject == of.who => whos.extend(row),
             (_, News::Subject { subject, .. }) if *subject == of.what => whats.extend(row),
             (News::Policy { policy: before, .. }, News::Policy { kind, policy: after, .. }) if *kind == of.kind => {
                 let [before, after] = [before, after].map(|policy| policy.as_ref().filter(|policy| policy.right == of.right));
-                of.concerned_by(engine, before, after, &mut whos, &mut whats);
+                of.concerned_by(engine, before, after, whos, whats);
             }
             _ => {}
         }
-        let [loose_whos, loose_whats] = &mut self.loose;
-        self.whos |= &whos;
-        *loose_whos |= whos;
-        *loose_whats |= whats;
     }
 
     /// What subjects of one side reach now and then.

@@ -57,10 +57,10 @@ impl Engine {
             return self.may(identity, service, right).then(Vec::new);
         };
         let of_right = self.types.of(right);
-        let mut grounds: Vec<Ground> = self.grounds_among(identity, service, &(of_right - asking)).take(ENOUGH).collect();
-        let more = ENOUGH - grounds.len();
-        grounds.extend(self.grounds_among(identity, service, &(of_right & asking)).take(more));
-        Some(grounds).filter(|grounds| !grounds.is_empty())
+        let (free, asking) = (of_right - asking, of_right & asking);
+        let grounds = self.grounds_among(identity, service, &free).chain(self.grounds_among(identity, service, &asking));
+        let grounds: Vec<Ground> = grounds.take(ENOUGH).collect();
+        (!grounds.is_empty()).then_some(grounds)
     }
 
     /// All policies that give the identity this right to the service, with what they ask for, in order of id.

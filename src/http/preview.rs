@@ -78,7 +78,7 @@ impl Preview {
         }
         let access = call.access.clone();
         let look = move |tx: &Read<'_>, events: Vec<Event>| {
-            let difference = access.preview(&events, MOST, |subjects| tx.before(subjects))?;
+            let difference = access.preview(&events, MOST, |left| tx.before(left))?;
             difference.named(|subject, id| named(tx, &events, subject, id))
         };
         call.changes.rehearse(job, look).await.map(|seen| Outcome::Foreseen(Box::new(seen)))

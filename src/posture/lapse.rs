@@ -134,26 +134,23 @@ struct Review<'r> {
 impl Review<'_> {
     fn look(&mut self, session: &Record<Session>) -> Result<()> {
         let spec = &session.spec;
-        let right = Right::from(spec.policy_type);
-        let grounds = self.posture.access.ask(|engine| engine.grounds(spec.identity_id.as_str(), spec.service_id.as_str(), right));
+        let wanted @ (identity, service, right) = (spec.identity_id.as_str(), spec.service_id.as_str(), Right::from(spec.policy_type));
+        let grounds = self.posture.access.ask(|engine| engine.grounds(identity, service, right));
         let by_posture = grounds.is_some();
-        let stands = grounds.map_or(Ok(false), |grounds| self.passes(session, &grounds))?;
+        let stands = grounds.map_or(Ok(false), |grounds| self.passes(spec.api_session_id.as_str(), wanted, &grounds))?;
         if !stands {
             self.lapsed.push(Lapsed { session: session.id.clone(), identity: spec.identity_id.clone(), by_posture });
         }
         Ok(())
     }
 
-    fn passes(&mut self, session: &Record<Session>, grounds: &[Ground]) -> Result<bool> {
+    fn passes(&mut self, api_session: &str, wanted: (&str, &str, Right), grounds: &[Ground]) -> Result<bool> {
         if grounds.is_empty() || grounds.iter().any(|ground| ground.posture_checks.is_empty()) {
             return Ok(true);
         }
-        let (identity, api_session) = (session.spec.identity_id.as_str(), session.spec.api_session_id.as_str());
         let (tx, posture) = (self.tx, self.posture);
         let judge =
-            self.judges.entry(api_session.to_owned()).or_insert_with(|| Judge::new(tx, posture.evidence(identity, Some(api_session))));
-        let (service, right) = (session.spec.service_id.as_str(), Right::from(session.spec.policy_type));
-        let all = || posture.access.ask(|engine| engine.all_grounds(identity, service, right));
-        Ok(matches!(judge.rule_on_some(grounds, all)?, Ruling::Passed(_)))
+            self.judges.entry(api_session.to_owned()).or_insert_with(|| Judge::new(tx, posture.evidence(wanted.0, Some(api_session))));
+        Ok(matches!(judge.rule_on(&posture.access, wanted, grounds)?, Ruling::Passed(_)))
     }
 }

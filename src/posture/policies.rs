@@ -7,7 +7,7 @@ use super::{
     judge::{Verdict, judge},
 };
 use crate::{
-    access::Ground,
+    access::{Access, Ground, Right},
     clock::Timestamp,
     entity::{
         Demand, Facts, FactsExt, Id, Links, PolicyType, PostureCheck, PostureQueries, PostureQuery, Record, ServicePolicy,
@@ -34,7 +34,7 @@ pub struct Judge<'f> {
 pub enum Ruling {
     /// These policies grant it and all their checks pass.
     Passed(Vec<Id<ServicePolicy>>),
-    /// Every policy that would grant it, by id, with its checks.
+    /// Every policy that would grant it, under its id, with its checks.
     Failed(Vec<(String, Vec<Judged>)>),
 }
 
@@ -64,14 +64,18 @@ impl<'f> Judge<'f> {
         self.checks(ids).map(|checks| passes(&checks))
     }
 
-    /// Whether at least one of the policies that grant a right has all its checks passed, where some of them may be enough to see that it
-    /// has: all are judged only if none of these has.
+    /// [`Judge::rule`] on the policies that give an identity a right to a service. `some` of them are mostly enough to see it; all are asked
+    /// for only if none of these passes.
     ///
     /// # Errors
     /// A check cannot be read.
-    pub fn rule_on_some(&self, some: &[Ground], all: impl FnOnce() -> Vec<Ground>) -> Result<Ruling> {
+    pub fn rule_on(&self, access: &Access, (identity, service, right): (&str, &str, Right), some: &[Ground]) -> Result<Ruling> {
         let ruling = self.rule(some)?;
-        if let Ruling::Failed(_) = ruling { self.rule(&all()) } else { Ok(ruling) }
+        if let Ruling::Passed(_) = ruling {
+            return Ok(ruling);
+        }
+        let all = access.ask(|engine| engine.all_grounds(identity, service, right));
+        if all.len() > some.len() { self.rule(&all) } else { Ok(ruling) }
     }
 
     /// Whether at least one of the policies that grant a right has all its checks passed.

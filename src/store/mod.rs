@@ -6,6 +6,8 @@
 //! Start with [`Store::write`] and [`Store::read`], then `tx.rs` and `read.rs` for what a transaction can do, `writer.rs` for how
 //! jobs become durable, `index.rs` and `codec.rs` for what lies on disk.
 //!
+//! A change that is only looked at never comes to the writer (`rehearsal.rs`).
+//!
 //! A disk that fails is not the end: nothing is written until it works again, and what was on disk is read meanwhile (`medium.rs`,
 //! `recovery.rs`).
 //!
@@ -280,7 +282,7 @@ impl Store {
     /// and it takes its turn among the scans.
     ///
     /// # Errors
-    /// The job's own or that of `look`; [`Error::Busy`] if too many wait; [`Error::Internal`] if it panicked.
+    /// The job's own or that of `look`; the file cannot be read; [`Error::Busy`] if too many wait; [`Error::Internal`] if it panicked.
     pub async fn rehearse<T, A: Send + 'static>(
         &self,
         work: impl FnOnce(&Tx<'_>) -> Result<T> + Send + 'static,

@@ -4,9 +4,10 @@
 use std::{
     cell::RefCell,
     collections::{BTreeMap, HashMap},
+    iter::successors,
     ops::{
         Bound::{Excluded, Included, Unbounded},
-        ControlFlow::{self, Break, Continue},
+        ControlFlow::{Break, Continue},
     },
 };
 
@@ -20,8 +21,15 @@ type Change = Option<Vec<u8>>;
 pub struct Rehearsal<'r> {
     below: &'r dyn Rows,
     changes: RefCell<HashMap<Table, BTreeMap<Vec<u8>, Change>>>,
-    /// In the order written, with what was written there before.
-    log: RefCell<Vec<(Table, Vec<u8>, Option<Change>)>>,
+    /// In the order written.
+    log: RefCell<Vec<Undo>>,
+}
+
+struct Undo {
+    table: Table,
+    key: Vec<u8>,
+    /// What was written there before.
+    before: Option<Change>,
 }
 
 /// Which way rows are shown.
@@ -50,7 +58,7 @@ impl<'r> Rehearsal<'r> {
 
     fn change(&self, table: Table, key: &[u8], change: Change) {
         let before = self.changes.borrow_mut().entry(table).or_default().insert(key.to_vec(), change);
-        self.log.borrow_mut().push((table, key.to_vec(), before));
+        self.log.borrow_mut().push(Undo { table, key: key.to_vec(), before });
     }
 
     /// The next change among some keys.
@@ -65,34 +73,38 @@ impl<'r> Rehearsal<'r> {
     }
 
     fn show(&self, table: Table, keys: Keys<'_>, way: Way, visit: Visit<'_>) -> Result<()> {
-        let mut next = self.next(table, keys, way);
+        // One at a time: whoever is shown a row may write others.
+        let changes = successors(self.next(table, keys, way), |(key, _)| self.next(table, way.behind(key, keys), way));
+        let mut changes = changes.peekable();
         let mut flow = Continue(());
-        // Shows what is changed before a key, or in its place, or else at all.
-        let mut changed = |until: Option<&[u8]>, visit: Visit<'_>| -> Result<(bool, ControlFlow<()>)> {
-            while let Some((key, change)) = next.take_if(|(key, _)| until.is_none_or(|until| !way.comes_first(until, key))) {
-                next = self.next(table, way.behind(&key, keys), way);
-                let flow = change.map_or(Ok(Continue(())), |row| visit(&key, &row))?;
-                let replaced = until == Some(&*key);
-                if replaced || flow.is_break() {
-                    return Ok((replaced, flow));
+        let mut merged = |key: &[u8], value: &[u8]| {
+            while let Some((changed, change)) = changes.next_if(|(changed, _)| way.comes_first(changed, key)) {
+                flow = change.map_or(Ok(Continue(())), |row| visit(&changed, &row))?;
+                if flow.is_break() {
+                    return Ok(flow);
                 }
             }
-            Ok((false, Continue(())))
-        };
-        let mut merged = |key: &[u8], value: &[u8]| {
-            let (replaced, so_far) = changed(Some(key), visit)?;
-            flow = if replaced || so_far.is_break() { so_far } else { visit(key, value)? };
+            flow = match changes.next_if(|(changed, _)| changed == key) {
+                Some((_, change)) => change.map_or(Ok(Continue(())), |row| visit(key, &row))?,
+                None => visit(key, value)?,
+            };
             Ok(flow)
         };
         match way {
             Way::Up => self.below.scan(table, keys, &mut merged)?,
             Way::Down => self.below.scan_back(table, keys, &mut merged)?,
         }
-        if flow.is_continue() { changed(None, visit).map(|_| ()) } else { Ok(()) }
+        for (key, change) in changes {
+            if flow.is_break() {
+                break;
+            }
+            flow = change.map_or(Ok(Continue(())), |row| visit(&key, &row))?;
+        }
+        Ok(())
     }
 }
 
-/// Whether no key can be among these.
+/// Whether no key can be among these; a map of the library panics at some such ranges.
 fn is_empty(keys: Keys<'_>) -> bool {
     match keys {
         (Unbounded, _) | (_, Unbounded) => false,
@@ -158,7 +170,7 @@ impl RowsMut for Rehearsal<'_> {
     fn rollback(&self, mark: usize) -> Result<()> {
         let mut log = self.log.borrow_mut();
         let since = mark.min(log.len());
-        for (table, key, before) in log.drain(since..).rev() {
+        for Undo { table, key, before } in log.drain(since..).rev() {
             let mut changes = self.changes.borrow_mut();
             let changes = changes.entry(table).or_default();
             match before {

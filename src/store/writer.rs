@@ -55,14 +55,11 @@ pub fn job<T: Send + 'static>(
     reply: impl FnOnce(Result<T>) + Send + 'static,
 ) -> Job {
     let run = Box::new(move |tx: Result<&Tx<'_>>| {
-        let result = tx.and_then(|tx| guarded(tx, work));
+        let guarded = |tx: &Tx<'_>| catch_unwind(AssertUnwindSafe(|| work(tx))).unwrap_or_else(|panic| Err(panicked("a write", &*panic)));
+        let result = tx.and_then(guarded);
         Outcome { kept: result.is_ok(), answer: Box::new(move |committed: Result<()>| reply(committed.and(result))) }
     });
     Job { author, run }
-}
-
-fn guarded<T>(tx: &Tx<'_>, work: impl FnOnce(&Tx<'_>) -> Result<T>) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(|| work(tx))).unwrap_or_else(|panic| Err(panicked("a write", &*panic)))
 }
 
 /// What becomes of a panic; `what` panicked.

@@ -172,6 +172,25 @@ fn what_is_foretold_happens_and_nothing_before() {
 }
 
 #[test]
+fn what_very_many_policies_name_would_be_lost_by_each_of_them() {
+    let house = House::standing_still();
+    let [goes, stays] = ["goes", "stays"].map(|name| house.identity(&fresh(name), json!({})));
+    let services: Vec<String> = (0..3).map(|_| house.service(&fresh("service"), json!({}))).collect();
+    for n in 0..150 {
+        let who = if n < 100 { &goes } else { &stays };
+        house.service_policy("Dial", &[&format!("@{who}")], &[&format!("@{}", services[n % 3])]);
+    }
+    let lost = |path: &str| {
+        let preview = house.admin.delete(&format!("{path}?preview=true")).expect(200).data().clone();
+        assert_eq!(preview["dial"]["gained"]["pairs"], 0);
+        let lost = &preview["dial"]["lost"];
+        json!([lost["pairs"], lost["who"]["count"], lost["what"]["count"]])
+    };
+    assert_eq!(lost(&format!("/identities/{goes}")), json!([3, 1, 3]));
+    assert_eq!(lost(&format!("/services/{}", services[0])), json!([2, 2, 1]));
+}
+
+#[test]
 fn a_preview_is_refused_as_the_change_would_be() {
     let house = House::with(Clock::system(), |_| ());
     let admin = &house.admin;

@@ -15,7 +15,7 @@ use std::{
 
 use overkeep::{
     clock::{Clock, Timestamp},
-    entity::{Disk, Entity, Facts, FactsExt, Field, Id, Kind, OnDelete, Record, Reference, Roles, Stored, Words},
+    entity::{Disk, Entity, Facts, FactsExt, Field, Happening, Id, Kind, OnDelete, Record, Reference, Roles, Stored, Words},
     error::{Error, Result},
     query::{Query, Type, Value, Window},
     store::{Entry, Event, Kept, NEWEST, Noting, OpenError, Options, Page, Plan, Read, Report, Scope, Store, Tx, Watch, decode, encode},
@@ -436,7 +436,11 @@ fn step(tx: &Tx<'_>, dice: &mut Dice) -> String {
         (page.total, page.records)
     };
     let (mut newest, forth) = (Vec::new(), tx.history_after(0, usize::MAX).unwrap());
-    tx.history_back(&[Task::KIND.name], 0, &mut |row| Ok(newest.push(row.sequence))).unwrap();
+    let see = &mut |row: Happening| {
+        newest.push(row.sequence);
+        Ok(())
+    };
+    tx.history_back(&[Task::KIND.name], 0, see).unwrap();
     let forth: Vec<_> = forth.into_iter().map(|row| (row.sequence, row.id, row.name)).collect();
     let ids = |field, value| tx.ids(Task::KIND, field, value).unwrap();
     let by = [listed("true", None), listed("true sort by name desc", Some(3)), listed("true sort by label", Some(3))];

@@ -95,8 +95,8 @@ pub fn allowed(call: &Call, caller: &Caller, service: &Record<Service>, wanted: 
         return Ok(Vec::new());
     }
     let evidence = call.evidence()?;
-    let all = || call.access.ask(|engine| engine.all_grounds(identity, id, right));
-    let policies = match call.store.read(|tx| Judge::new(tx, evidence.clone()).rule_on_some(&grounds, all))? {
+    let judged = call.store.read(|tx| Judge::new(tx, evidence.clone()).rule_on(&call.access, (identity, id, right), &grounds));
+    let policies = match judged? {
         Ruling::Passed(policies) => return Ok(policies),
         Ruling::Failed(policies) => policies,
     };
