@@ -9,10 +9,10 @@ use std::{
 use serde_json::json;
 
 use super::{
-    Bench,
+    Bench, calm,
     client::Client,
     corpus::identity,
-    load::{ROUNDS, paced_for, part, timed},
+    load::{paced_for, part, timed},
     server::{CLIENT, MANAGEMENT, parsed},
     sheet::{
         Figure,
@@ -83,30 +83,24 @@ pub fn measure(bench: &mut Bench<'_>) {
         ),
         previews,
     ];
-    let (mut quiet, mut ratios) = by_turns(&nothing, &expensive, |other| cheap(bench, &user, other));
-    let quiet = part(&mut quiet, 0.5);
-    bench.sheet.add(Figure::new("cheap requests, nothing else going on, p99", Microseconds(quiet)));
-    for ((what, ..), ratios) in expensive.iter().zip(&mut ratios) {
-        let figure = Figure::new(format!("meanwhile {what}: p99 : quiet"), Times(part(ratios, 0.5)));
-        bench.sheet.add(figure.floor("quiet", Microseconds(quiet)).at_most(Times(3.0)));
+    bench.server.settle();
+    let late = calm::median(|| part(&mut paced_for(TIME, EACH_SECOND, |_| ()), 0.99));
+    let alone = calm::median(|| cheap(bench, &user, &nothing));
+    let figure = Figure::new("cheap requests, nothing else going on, p99", Microseconds(alone));
+    bench.sheet.add(figure.floor("a thread that wakes as often, and does nothing", Microseconds(late)));
+    for other in &expensive {
+        let rounds = calm::rounds(|| [cheap(bench, &user, &nothing), cheap(bench, &user, other)]);
+        add(bench, &format!("meanwhile {}: p99 : quiet", other.0), &rounds);
     }
-    let (mut quiet, mut ratios) = by_turns(&nothing, &expensive[5..], |other| writes(bench, other));
-    let figure = Figure::new("meanwhile such previews: p99 of another's small write : quiet", Times(part(&mut ratios[0], 0.5)));
-    bench.sheet.add(figure.floor("quiet", Microseconds(part(&mut quiet, 0.5))).at_most(Times(3.0)));
+    let rounds = calm::rounds(|| [writes(bench, &nothing), writes(bench, &expensive[5])]);
+    add(bench, "meanwhile such previews: p99 of another's small write : quiet", &rounds);
 }
 
-/// What is waited while nothing else goes on, and while each of several things does, in rounds by turns: the quiet values, and for each
-/// thing how many times the quiet value of its round was waited.
-fn by_turns<'e>(nothing: &Expensive<'e>, expensive: &[Expensive<'e>], waited: impl Fn(&Expensive<'e>) -> f64) -> (Vec<f64>, Vec<Vec<f64>>) {
-    let (mut all, mut ratios) = (Vec::new(), vec![Vec::new(); expensive.len()]);
-    for _ in 0..ROUNDS {
-        let quiet = waited(nothing);
-        all.push(quiet);
-        for (one, ratios) in expensive.iter().zip(&mut ratios) {
-            ratios.push(waited(one) / quiet);
-        }
-    }
-    (all, ratios)
+/// Adds how many times the quiet value was waited, of rounds each of which measured both.
+fn add(bench: &mut Bench<'_>, name: &str, rounds: &[[f64; 2]]) {
+    let middle = |of: fn(&[f64; 2]) -> f64| part(&mut rounds.iter().map(of).collect::<Vec<_>>(), 0.5);
+    let figure = Figure::new(name, Times(middle(|[quiet, beside]| beside / quiet)));
+    bench.sheet.add(figure.floor("quiet", Microseconds(middle(|[quiet, _]| *quiet))).at_most(Times(3.0)));
 }
 
 /// The p99 of a small write of one client that does nothing else, while some clients do something else.
@@ -140,9 +134,7 @@ fn cheap(bench: &Bench<'_>, user: &str, other: &Expensive<'_>) -> f64 {
 /// The p99 of what one client waits, while some clients do something else.
 fn beside(bench: &Bench<'_>, (_, clients, work): &Expensive<'_>, waits: impl FnOnce(&mut Client) -> Vec<f64>) -> f64 {
     let over = AtomicBool::new(false);
-    // What was set going in the round before ends there.
-    bench.server.settle();
-    thread::scope(|scope| {
+    let waited = thread::scope(|scope| {
         for mut client in bench.clients(&bench.token, *clients) {
             let over = &over;
             scope.spawn(move || (0..).take_while(|_| !over.load(Relaxed)).for_each(|n| work(&mut client, n)));
@@ -152,5 +144,8 @@ fn beside(bench: &Bench<'_>, (_, clients, work): &Expensive<'_>, waits: impl FnO
         let mut latencies = waits(&mut client);
         over.store(true, Relaxed);
         part(&mut latencies, 0.99)
-    })
+    });
+    // What was set going ends with the round.
+    bench.server.settle();
+    waited
 }

@@ -3,8 +3,9 @@
 use std::{fs::OpenOptions, os::unix::fs::FileExt, path::Path, time::Instant};
 
 use super::{
+    calm,
     client::{Client, Credentials},
-    load::{ROUNDS, Rate, part, rate, rate_of_new},
+    load::{Rate, rate, rate_of_new},
     server::Server,
 };
 
@@ -38,12 +39,11 @@ pub fn fdatasync(path: &Path) -> f64 {
     const EACH: u64 = 200;
     let file = OpenOptions::new().write(true).create(true).truncate(false).open(path).expect("a file");
     file.write_all_at(&vec![1; 1 << 20], 0).and_then(|()| file.sync_all()).expect("a page");
-    let round = |_| {
+    calm::median(|| {
         let start = Instant::now();
         for count in 0..EACH {
             file.write_all_at(&[count as u8; 4096], count % 256 * 4096).and_then(|()| file.sync_data()).expect("a sync");
         }
         start.elapsed().as_secs_f64() * 1e6 / EACH as f64
-    };
-    part(&mut (0..ROUNDS).map(round).collect::<Vec<_>>(), 0.5)
+    })
 }

@@ -6,9 +6,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{client::Client, server::Server};
+use super::{calm, client::Client, server::Server};
 
-pub const ROUNDS: usize = 5;
 const ROUND: Duration = Duration::from_millis(400);
 
 /// The median of some rounds of the same. Times are in microseconds.
@@ -95,26 +94,23 @@ pub fn repeated<T>(server: &Server, times: usize, prepare: impl FnMut() -> T, mu
 fn rounds<T>(server: &Server, mut prepare: impl FnMut() -> T, mut round: impl FnMut(T) -> Vec<f64>) -> Rate {
     round(prepare());
     server.settle();
-    let measured: Vec<Rate> = (0..ROUNDS)
-        .map(|_| {
-            let ready = prepare();
-            let (before, start) = (server.spent(), Instant::now());
-            let mut latencies = round(ready);
-            let (elapsed, done) = (start.elapsed().as_secs_f64(), latencies.len() as f64);
-            // What was begun with the last requests, such as the end of a connection, ends too.
-            thread::sleep(Duration::from_millis(5));
-            let cpu = server.spent().since(&before) / done * 1e6;
-            Rate { each_second: done / elapsed, cpu, median: part(&mut latencies, 0.5), p99: part(&mut latencies, 0.99) }
-        })
-        .collect();
+    let measured = calm::rounds(|| {
+        let ready = prepare();
+        let (before, start) = (server.spent(), Instant::now());
+        let mut latencies = round(ready);
+        let (elapsed, done) = (start.elapsed().as_secs_f64(), latencies.len() as f64);
+        // What was begun with the last requests, such as the end of a connection, ends too.
+        thread::sleep(Duration::from_millis(5));
+        let cpu = server.spent().since(&before) / done * 1e6;
+        Rate { each_second: done / elapsed, cpu, median: part(&mut latencies, 0.5), p99: part(&mut latencies, 0.99) }
+    });
     let middle = |of: fn(&Rate) -> f64| part(&mut measured.iter().map(of).collect::<Vec<_>>(), 0.5);
     Rate { each_second: middle(|r| r.each_second), cpu: middle(|r| r.cpu), median: middle(|r| r.median), p99: middle(|r| r.p99) }
 }
 
-/// The value that such a part lie below: the median of the rounds that all of them, in their order, are cut into.
-pub fn part_of_rounds(values: &[f64], at: f64) -> f64 {
-    let rounds = values.chunks(values.len().div_ceil(ROUNDS).max(1));
-    part(&mut rounds.map(|round| part(&mut round.to_vec(), at)).collect::<Vec<_>>(), 0.5)
+/// The value that such a part lie below, in the median of some rounds.
+pub fn part_of_rounds(rounds: &[Vec<f64>], at: f64) -> f64 {
+    part(&mut rounds.iter().map(|round| part(&mut round.clone(), at)).collect::<Vec<_>>(), 0.5)
 }
 
 /// The value that such a part of all lie below.

@@ -7,9 +7,10 @@ use std::{
 
 use super::{
     Bench,
+    calm::ROUNDS,
     client::{Client, Credentials},
     floors::{AT_ONCE, fdatasync},
-    load::{ROUNDS, part, rate, rate_of_new, timed},
+    load::{part, rate, rate_of_new, timed},
     server::{CLIENT, MANAGEMENT, token},
     sheet::{
         Figure,

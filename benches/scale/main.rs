@@ -9,6 +9,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)] // a bench that panics says so
 
+mod calm;
 mod client;
 mod corpus;
 #[path = "../common/dice.rs"]
@@ -91,5 +92,6 @@ fn measured(home: &Path, size: Size) -> Sheet {
     logins::measure(&mut bench);
     fairness::measure(&mut bench);
     whole::memory(&mut bench, "everything in this table", Duration::from_secs(5));
+    calm::say(&mut bench.sheet);
     bench.sheet
 }

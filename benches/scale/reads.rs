@@ -10,11 +10,11 @@ use overkeep::{
 use serde_json::json;
 
 use super::{
-    Bench,
+    Bench, calm,
     client::Client,
     corpus::identity,
     floors::CONNECTIONS,
-    load::{ROUNDS, Rate, paced, part, rate, timed},
+    load::{Rate, paced, rate, timed},
     server::{CLIENT, MANAGEMENT, parsed},
     sheet::{
         Figure,
@@ -111,6 +111,6 @@ fn decoding() -> f64 {
     spec.role_attributes = serde_json::from_value(json!(["role0", "role3", "role5"])).expect("attributes");
     let record = Record::<Identity>::new(Id::from_text("Vbeaaaaaaaaa"), Timestamp::from_millis(0), spec);
     let bytes = encode(&record).expect("bytes");
-    let round = |_| timed(|| (0..TIMES).for_each(|_| drop(black_box(decode::<Identity>("Vbeaaaaaaaaa", &bytes))))) / TIMES as f64;
-    part(&mut (0..ROUNDS).map(round).collect::<Vec<_>>(), 0.5)
+    let round = || timed(|| (0..TIMES).for_each(|_| drop(black_box(decode::<Identity>("Vbeaaaaaaaaa", &bytes))))) / TIMES as f64;
+    calm::median(round)
 }

@@ -3,10 +3,10 @@
 use std::{fs, hint::black_box, thread, time::Duration};
 
 use super::{
-    Bench,
+    Bench, calm,
     client::Client,
     corpus::Corpus,
-    load::{ROUNDS, part, timed},
+    load::timed,
     server::{CLIENT, Server},
     sheet::{Figure, Sheet, Value},
 };
@@ -25,19 +25,16 @@ pub fn file(corpus: &Corpus, sheet: &mut Sheet) {
 /// From the start of the process to the first answered login.
 pub fn start(corpus: &Corpus, sheet: &mut Sheet) {
     let goal = if corpus.size.identities > 100_000 { 4e6 } else { 0.5e6 };
-    let mut starts: Vec<f64> = (0..ROUNDS)
-        .map(|_| {
-            let mut server = None;
-            timed(|| {
-                let started = Server::start(&corpus.file);
-                Client::presenting(started.at, &corpus.credentials[0]).send("POST", &format!("{CLIENT}/authenticate?method=cert"), "");
-                server = Some(started);
-            })
+    let start = calm::median(|| {
+        let mut server = None;
+        timed(|| {
+            let started = Server::start(&corpus.file);
+            Client::presenting(started.at, &corpus.credentials[0]).send("POST", &format!("{CLIENT}/authenticate?method=cert"), "");
+            server = Some(started);
         })
-        .collect();
-    let mut reading: Vec<f64> = (0..ROUNDS).map(|_| timed(|| drop(black_box(fs::read(&corpus.file).expect("a file"))))).collect();
-    let floor = part(&mut reading, 0.5);
-    let figure = Figure::new("start to the first answered login, warm", Value::Microseconds(part(&mut starts, 0.5)));
+    });
+    let floor = calm::median(|| timed(|| drop(black_box(fs::read(&corpus.file).expect("a file")))));
+    let figure = Figure::new("start to the first answered login, warm", Value::Microseconds(start));
     sheet.add(figure.floor("reading the file", Value::Microseconds(floor)).at_most(Value::Microseconds(goal)));
 }
 

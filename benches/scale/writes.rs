@@ -11,10 +11,10 @@ use std::{
 use serde_json::json;
 
 use super::{
-    Bench,
+    Bench, calm,
     client::Client,
     floors::{AT_ONCE, fdatasync},
-    load::{ROUNDS, Rate, part_of_rounds, rate, repeated, timed},
+    load::{Rate, part_of_rounds, rate, repeated, timed},
     server::{CLIENT, MANAGEMENT, Server, create, parsed},
     sheet::{Figure, Value::Microseconds},
 };
@@ -101,24 +101,25 @@ fn enrolled(server: &Server, next: &AtomicUsize) -> Rate {
 /// A policy over all identities and a tenth of the services turns from Dial to Bind and back: until it is answered, and until
 /// somebody's list of services says so.
 fn policy(bench: &mut Bench<'_>) {
-    const TIMES: usize = ROUNDS * 40;
+    const TIMES: usize = 40;
     let (mut admin, _) = bench.server.login("admin");
     let (mut somebody, _) = bench.server.login(&bench.corpus.users[1]);
     let path = format!("{MANAGEMENT}/service-policies/{}", bench.corpus.policy);
     let list = format!("{CLIENT}/services?limit=500");
     let fsync = fdatasync(&bench.corpus.file.with_extension("floor"));
-    let (mut answered, mut seen) = (Vec::new(), Vec::new());
-    for n in 0..TIMES {
+    let mut turned = |n: usize| {
         let right = if n % 2 == 0 { "Bind" } else { "Dial" };
         let start = Instant::now();
         admin.send("PATCH", &path, &json!({ "type": right }).to_string());
-        answered.push(start.elapsed().as_secs_f64() * 1e6);
+        let answered = start.elapsed().as_secs_f64() * 1e6;
         let shown = somebody.send("GET", &list, "");
-        seen.push(start.elapsed().as_secs_f64() * 1e6);
+        let seen = start.elapsed().as_secs_f64() * 1e6;
         let binds = shown.windows(6).any(|bytes| bytes == b"\"Bind\"");
         assert_eq!(binds, n % 2 == 0, "the list is not as new as the policy");
-    }
-    let mut add = |name: &str, what: &str, times: &[f64]| {
+        (answered, seen)
+    };
+    let (answered, seen): (Vec<Vec<f64>>, Vec<Vec<f64>>) = calm::rounds(|| (0..TIMES).map(&mut turned).unzip()).into_iter().unzip();
+    let mut add = |name: &str, what: &str, times: &[Vec<f64>]| {
         let p99 = part_of_rounds(times, 0.99);
         let figure = Figure::new(name, Microseconds(p99)).floor("one fdatasync", Microseconds(fsync));
         bench.sheet.add(figure.goal("one fdatasync + 5 ms", p99 <= fsync + 5_000.0).latency(what, part_of_rounds(times, 0.5)));
@@ -126,8 +127,8 @@ fn policy(bench: &mut Bench<'_>) {
     add("a policy over everybody changes: until it is answered, p99", "a policy over everybody changes: until answered", &answered);
     add("until the first list of 500 services shows it, p99", "a policy over everybody changes: until a list shows it", &seen);
     let turned = json!({ "type": "Bind" }).to_string();
-    let preview = |_| timed(|| _ = admin.send("PATCH", &format!("{path}?preview=true"), &turned));
-    let previews: Vec<f64> = (0..ROUNDS * 20).map(preview).collect();
+    let mut preview = |_| timed(|| _ = admin.send("PATCH", &format!("{path}?preview=true"), &turned));
+    let previews = calm::rounds(|| (0..20).map(&mut preview).collect());
     add_preview(bench, "the same as a preview", "a policy over everybody changes, as a preview", &previews);
 }
 
@@ -135,12 +136,13 @@ fn policy(bench: &mut Bench<'_>) {
 fn deletion(bench: &mut Bench<'_>) {
     let (mut admin, _) = bench.server.login("admin");
     let path = format!("{MANAGEMENT}/identities/{}?preview=true", bench.corpus.everywhere);
-    let previews: Vec<f64> = (0..ROUNDS * 5).map(|_| timed(|| _ = admin.send("DELETE", &path, ""))).collect();
+    let mut preview = |_| timed(|| _ = admin.send("DELETE", &path, ""));
+    let previews = calm::rounds(|| (0..5).map(&mut preview).collect());
     let what = "deleting the identity that is in every policy, as a preview";
     add_preview(bench, what, what, &previews);
 }
 
-fn add_preview(bench: &mut Bench<'_>, name: &str, what: &str, times: &[f64]) {
+fn add_preview(bench: &mut Bench<'_>, name: &str, what: &str, times: &[Vec<f64>]) {
     let figure = Figure::new(format!("{name}, p99"), Microseconds(part_of_rounds(times, 0.99)));
     bench.sheet.add(figure.at_most(Microseconds(100_000.0)).latency(what, part_of_rounds(times, 0.5)));
 }

@@ -1,0 +1,100 @@
+//! Rounds that count: those that other machines, which share the processor, disturbed least.
+
+use std::{
+    fs,
+    hint::black_box,
+    sync::Mutex,
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+
+use super::{
+    load::{part, timed},
+    sheet::{self, Figure, Sheet},
+};
+
+/// Rounds that count for a figure.
+pub const ROUNDS: usize = 5;
+/// Rounds that are run at most until so many were calm; then the calmest count.
+const MOST: usize = 2 * ROUNDS;
+/// How long a round waits at most for the processor to be calm.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// A round is calm if the same work takes no longer than this, against its best in the whole run.
+const CALM: f64 = 1.15;
+
+struct Seen {
+    /// Microseconds of the same work at its best.
+    best: f64,
+    /// How many times its best the same work took in each of the rounds that counted.
+    counted: Vec<f64>,
+}
+
+static SEEN: Mutex<Seen> = Mutex::new(Seen { best: f64::INFINITY, counted: Vec::new() });
+
+/// Five rounds: the first that were calm, or of ten the calmest. What a round measures does not decide whether it counts, only how
+/// long work that is always the same takes right before and after it, and how much of the processor others had meanwhile.
+pub fn rounds<T>(mut round: impl FnMut() -> T) -> Vec<T> {
+    let mut all = Vec::new();
+    while all.len() < MOST && all.iter().filter(|(slowed, _)| *slowed <= CALM).count() < ROUNDS {
+        let before = calmed();
+        let (stolen, start) = (stolen(), Instant::now());
+        let measured = round();
+        let cores = thread::available_parallelism().map_or(1.0, |cores| cores.get() as f64);
+        let taken = (self::stolen() - stolen) / start.elapsed().as_secs_f64() / cores;
+        all.push((slowed().max(before) / (1.0 - taken).max(0.1), measured));
+    }
+    all.sort_by(|one, other| one.0.total_cmp(&other.0));
+    all.truncate(ROUNDS);
+    SEEN.lock().expect("no panic").counted.extend(all.iter().map(|(slowed, _)| slowed));
+    all.into_iter().map(|(_, measured)| measured).collect()
+}
+
+/// The median of such rounds.
+pub fn median(round: impl FnMut() -> f64) -> f64 {
+    part(&mut rounds(round), 0.5)
+}
+
+/// Says how calm it was since this was asked before.
+pub fn say(sheet: &mut Sheet) {
+    let mut counted = std::mem::take(&mut SEEN.lock().expect("no panic").counted);
+    let figure = Figure::new("the same work in the rounds that count : at its best", sheet::Value::Times(part(&mut counted, 0.5)));
+    sheet.add(figure.floor("nine in ten at most", sheet::Value::Times(part(&mut counted, 0.9))));
+}
+
+/// Waits for a while until the processor is calm, and says how calm it got.
+fn calmed() -> f64 {
+    let start = Instant::now();
+    loop {
+        let slowed = slowed();
+        if slowed <= CALM || start.elapsed() > PATIENCE {
+            return slowed;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// How many times its best the same work takes now, on all cores at once, the slowest of which counts.
+fn slowed() -> f64 {
+    const TIMES: usize = 300;
+    let record =
+        json!({ "id": "Vbeaaaaaaaaa", "name": "identity-4711", "roleAttributes": ["role0", "role3"], "isAdmin": false }).to_string();
+    let work = || timed(|| (0..TIMES).for_each(|_| drop(black_box(serde_json::from_str::<Value>(&record).map(|read| read.to_string())))));
+    let cores = thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let slowest = thread::scope(|scope| {
+        let threads: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
+        threads.into_iter().map(|thread| thread.join().expect("work")).fold(0.0, f64::max)
+    });
+    let mut seen = SEEN.lock().expect("no panic");
+    seen.best = seen.best.min(slowest);
+    slowest / seen.best
+}
+
+/// Seconds that other machines had our processors while we wanted them.
+fn stolen() -> f64 {
+    const TICK: f64 = 0.01;
+    let accounts = fs::read_to_string("/proc/stat").expect("the accounts of the processor");
+    let ticks = accounts.split_whitespace().nth(8).and_then(|ticks| ticks.parse::<f64>().ok());
+    ticks.expect("a number") * TICK
+}
