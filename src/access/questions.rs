@@ -5,9 +5,6 @@ use Subject::{EdgeRouter, Identity, PostureCheck, Service};
 use roaring::RoaringBitmap;
 use std::sync::Arc;
 
-/// So many policies are named as what a right rests on, where any one is enough.
-const ENOUGH: usize = 16;
-
 /// A policy that grants a right, and what it asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ground {
@@ -50,16 +47,16 @@ impl Engine {
         granting
     }
 
-    /// What a right rests on, or nothing for somebody who has none: policies that give it, those that ask for nothing first, and of many only
-    /// some, which are mostly enough to see that it stands. Where no posture check exists that could be asked for, none is looked for.
-    pub fn grounds(&self, identity: &str, service: &str, right: Right) -> Option<Vec<Ground>> {
+    /// What a right rests on, or nothing for somebody who has none: policies that give it, those that ask for nothing first, `most` of them
+    /// at most, where any one is enough. Where no posture check exists that could be asked for, none is looked for.
+    pub fn grounds(&self, identity: &str, service: &str, right: Right, most: usize) -> Option<Vec<Ground>> {
         let Some(asking) = self.service_policies.side(PostureCheck).map(Side::listing).filter(|_| self.count(PostureCheck) > 0) else {
             return self.may(identity, service, right).then(Vec::new);
         };
         let of_right = self.types.of(right);
         let (free, asking) = (of_right - asking, of_right & asking);
         let grounds = self.grounds_among(identity, service, &free).chain(self.grounds_among(identity, service, &asking));
-        let grounds: Vec<Ground> = grounds.take(ENOUGH).collect();
+        let grounds: Vec<Ground> = grounds.take(most).collect();
         (!grounds.is_empty()).then_some(grounds)
     }
 

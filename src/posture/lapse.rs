@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::{Judge, Posture, Ruling};
+use super::{Judge, Posture};
 use crate::{
-    access::{Access, Ground, Right, Subject},
+    access::{Access, Right, Subject},
     change::Change,
     entity::{Demand, Entity, Facts, Id, Identity, Mfa, PostureCheck, Record, Service, ServicePolicy, Session},
     error::Result,
@@ -134,23 +134,23 @@ struct Review<'r> {
 impl Review<'_> {
     fn look(&mut self, session: &Record<Session>) -> Result<()> {
         let spec = &session.spec;
-        let wanted @ (identity, service, right) = (spec.identity_id.as_str(), spec.service_id.as_str(), Right::from(spec.policy_type));
-        let grounds = self.posture.access.ask(|engine| engine.grounds(identity, service, right));
+        let (identity, service, right) = (spec.identity_id.as_str(), spec.service_id.as_str(), Right::from(spec.policy_type));
+        // Mostly the first policy says yes; only where it does not are all looked up.
+        let grounds = self.posture.access.ask(|engine| engine.grounds(identity, service, right, 1));
         let by_posture = grounds.is_some();
-        let stands = grounds.map_or(Ok(false), |grounds| self.passes(spec.api_session_id.as_str(), wanted, &grounds))?;
+        let stands = match grounds.as_deref() {
+            None => false,
+            Some([]) => true,
+            Some(first) => {
+                let (tx, posture, api_session) = (self.tx, self.posture, &spec.api_session_id);
+                let judge = || Judge::new(tx, posture.evidence(identity, Some(api_session.as_str())));
+                let judge = self.judges.entry(api_session.to_string()).or_insert_with(judge);
+                judge.allows(first)? || judge.allows(&posture.access.ask(|engine| engine.all_grounds(identity, service, right)))?
+            }
+        };
         if !stands {
             self.lapsed.push(Lapsed { session: session.id.clone(), identity: spec.identity_id.clone(), by_posture });
         }
         Ok(())
-    }
-
-    fn passes(&mut self, api_session: &str, wanted: (&str, &str, Right), grounds: &[Ground]) -> Result<bool> {
-        if grounds.is_empty() || grounds.iter().any(|ground| ground.posture_checks.is_empty()) {
-            return Ok(true);
-        }
-        let (tx, posture) = (self.tx, self.posture);
-        let judge =
-            self.judges.entry(api_session.to_owned()).or_insert_with(|| Judge::new(tx, posture.evidence(wanted.0, Some(api_session))));
-        Ok(matches!(judge.rule_on(&posture.access, wanted, grounds)?, Ruling::Passed(_)))
     }
 }

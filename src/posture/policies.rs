@@ -78,7 +78,20 @@ impl<'f> Judge<'f> {
         if all.len() > some.len() { self.rule(&all) } else { Ok(ruling) }
     }
 
-    /// Whether at least one of the policies that grant a right has all its checks passed.
+    /// Whether any of the policies that grant a right has all its checks passed; those behind the first that has are not looked at.
+    ///
+    /// # Errors
+    /// A check cannot be read.
+    pub fn allows(&self, grounds: &[Ground]) -> Result<bool> {
+        for ground in grounds {
+            if self.passes(&ground.posture_checks)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Which of the policies that grant a right have all their checks passed, or what failed if none has.
     ///
     /// # Errors
     /// A check cannot be read.

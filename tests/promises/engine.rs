@@ -270,7 +270,7 @@ fn rights_agree(engine: &mut Engine, model: &Model, identity: &str, service: &st
         let all: Vec<Ground> = granting.into_iter().map(|granting| granting.ground).collect();
         assert_eq!(engine.all_grounds(identity, service, right), all);
         let judged = (!all.is_empty()).then(|| if engine.count(PostureCheck) > 0 { all } else { Vec::new() });
-        assert_eq!(engine.grounds(identity, service, right).map(in_order), judged);
+        assert_eq!(engine.grounds(identity, service, right, usize::MAX).map(in_order), judged);
     }
     routers_agree(engine, model, identity, service);
 }
@@ -530,11 +530,11 @@ fn a_grant_says_which_role_or_id_it_rests_on() {
 fn of_very_many_policies_some_are_what_a_right_rests_on_those_that_ask_for_nothing_first() {
     let mut engine = office();
     let asks = |engine: &Engine| -> Vec<bool> {
-        let grounds = engine.grounds("alice", "db", Dial).unwrap_or_default();
+        let grounds = engine.grounds("alice", "db", Dial, 16).unwrap_or_default();
         grounds.iter().map(|ground| !ground.posture_checks.is_empty()).collect()
     };
     engine.remove_policy(PolicyKind::Service, "base", 1);
-    assert_eq!(engine.grounds("alice", "db", Dial), None);
+    assert_eq!(engine.grounds("alice", "db", Dial, 16), None);
     (0..40).for_each(|n| dial(&mut engine, &format!("asks {n}"), AnyOf, Dial, "@alice", "#all", "#strict", 2));
     assert_eq!(asks(&engine), [true; 16]);
     assert_eq!(engine.all_grounds("alice", "db", Dial).len(), 40, "any of them may be the one that passes");

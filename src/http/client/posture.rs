@@ -20,6 +20,9 @@ use crate::{
     store::Read,
 };
 
+/// So many policies at most are judged and named as what a session rests on, where any one is enough.
+const NAMED: usize = 16;
+
 /// Several answers, of which either all are taken or none. What is wrong with one is said as if it had been sent alone.
 pub struct Bulk(Vec<Response>);
 
@@ -86,7 +89,7 @@ async fn take(call: Call, responses: Vec<Response>) -> Result<Told> {
 /// failed.
 pub fn allowed(call: &Call, caller: &Caller, service: &Record<Service>, wanted: PolicyType) -> Result<Vec<Id<ServicePolicy>>> {
     let (right, identity, id) = (Right::from(wanted), caller.identity.id.as_str(), service.id.as_str());
-    let grounds = call.access.ask(|engine| engine.grounds(identity, id, right));
+    let grounds = call.access.ask(|engine| engine.grounds(identity, id, right, NAMED));
     let Some(grounds) = grounds else {
         call.store.read(|tx| visible(call, caller, tx, &service.id))?;
         return Err(Error::invalid("ServiceId", "service not found", id));
