@@ -108,14 +108,14 @@ fn policy(bench: &mut Bench<'_>) {
     let list = format!("{CLIENT}/services?limit=500");
     let fsync = fdatasync(&bench.corpus.file.with_extension("floor"));
     let mut turned = |n: usize| {
-        let right = if n % 2 == 0 { "Bind" } else { "Dial" };
+        let right = if n.is_multiple_of(2) { "Bind" } else { "Dial" };
         let start = Instant::now();
         admin.send("PATCH", &path, &json!({ "type": right }).to_string());
         let answered = start.elapsed().as_secs_f64() * 1e6;
         let shown = somebody.send("GET", &list, "");
         let seen = start.elapsed().as_secs_f64() * 1e6;
         let binds = shown.windows(6).any(|bytes| bytes == b"\"Bind\"");
-        assert_eq!(binds, n % 2 == 0, "the list is not as new as the policy");
+        assert_eq!(binds, n.is_multiple_of(2), "the list is not as new as the policy");
         (answered, seen)
     };
     let (answered, seen): (Vec<Vec<f64>>, Vec<Vec<f64>>) = calm::rounds(|| (0..TIMES).map(&mut turned).unzip()).into_iter().unzip();
