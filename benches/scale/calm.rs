@@ -21,13 +21,13 @@ pub const ROUNDS: usize = 5;
 const MOST: usize = 2 * ROUNDS;
 /// How long a round waits at most for the processor to be calm.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// A round is calm if the same work takes no longer than this, against its best in the whole run.
+/// A round is calm if the same work takes no longer than this, against its best in the run so far.
 const CALM: f64 = 1.15;
 
 struct Seen {
     /// Microseconds of the same work at its best.
     best: f64,
-    /// How many times its best the same work took in each of the rounds that counted.
+    /// What it took around each of the rounds that counted.
     counted: Vec<f64>,
 }
 
@@ -37,17 +37,17 @@ static SEEN: Mutex<Seen> = Mutex::new(Seen { best: f64::INFINITY, counted: Vec::
 /// long work that is always the same takes right before and after it, and how much of the processor others had meanwhile.
 pub fn rounds<T>(mut round: impl FnMut() -> T) -> Vec<T> {
     let mut all = Vec::new();
-    while all.len() < MOST && all.iter().filter(|(slowed, _)| *slowed <= CALM).count() < ROUNDS {
+    while all.len() < MOST && all.iter().filter(|(took, _)| is_calm(*took)).count() < ROUNDS {
         let before = calmed();
         let (stolen, start) = (stolen(), Instant::now());
         let measured = round();
         let cores = thread::available_parallelism().map_or(1.0, |cores| cores.get() as f64);
         let taken = (self::stolen() - stolen) / start.elapsed().as_secs_f64() / cores;
-        all.push((slowed().max(before) / (1.0 - taken).max(0.1), measured));
+        all.push((same_work().max(before) / (1.0 - taken).max(0.1), measured));
     }
     all.sort_by(|one, other| one.0.total_cmp(&other.0));
     all.truncate(ROUNDS);
-    SEEN.lock().expect("no panic").counted.extend(all.iter().map(|(slowed, _)| slowed));
+    SEEN.lock().expect("no panic").counted.extend(all.iter().map(|(took, _)| took));
     all.into_iter().map(|(_, measured)| measured).collect()
 }
 
@@ -58,25 +58,31 @@ pub fn median(round: impl FnMut() -> f64) -> f64 {
 
 /// Says how calm it was since this was asked before.
 pub fn say(sheet: &mut Sheet) {
-    let mut counted = std::mem::take(&mut SEEN.lock().expect("no panic").counted);
-    let figure = Figure::new("the same work in the rounds that count : at its best", sheet::Value::Times(part(&mut counted, 0.5)));
-    sheet.add(figure.floor("nine in ten at most", sheet::Value::Times(part(&mut counted, 0.9))));
+    let mut seen = SEEN.lock().expect("no panic");
+    let (best, mut counted) = (seen.best, std::mem::take(&mut seen.counted));
+    let mut times = |at: f64| sheet::Value::Times(part(&mut counted, at) / best);
+    let figure = Figure::new("the same work in the rounds that count : at its best", times(0.5));
+    sheet.add(figure.floor("nine in ten at most", times(0.9)));
 }
 
-/// Waits for a while until the processor is calm, and says how calm it got.
+fn is_calm(took: f64) -> bool {
+    took <= CALM * SEEN.lock().expect("no panic").best
+}
+
+/// Waits for a while until the processor is calm, and says what the same work took last.
 fn calmed() -> f64 {
     let start = Instant::now();
     loop {
-        let slowed = slowed();
-        if slowed <= CALM || start.elapsed() > PATIENCE {
-            return slowed;
+        let took = same_work();
+        if is_calm(took) || start.elapsed() > PATIENCE {
+            return took;
         }
         thread::sleep(Duration::from_millis(10));
     }
 }
 
-/// How many times its best the same work takes now, on all cores at once, the slowest of which counts.
-fn slowed() -> f64 {
+/// Microseconds that work which is always the same takes now, on all cores at once, the slowest of which counts.
+fn same_work() -> f64 {
     const TIMES: usize = 300;
     let record =
         json!({ "id": "Vbeaaaaaaaaa", "name": "identity-4711", "roleAttributes": ["role0", "role3"], "isAdmin": false }).to_string();
@@ -88,7 +94,7 @@ fn slowed() -> f64 {
     });
     let mut seen = SEEN.lock().expect("no panic");
     seen.best = seen.best.min(slowest);
-    slowest / seen.best
+    slowest
 }
 
 /// Seconds that other machines had our processors while we wanted them.

@@ -40,7 +40,7 @@ pub fn measure(bench: &mut Bench<'_>) {
             client.send("DELETE", &deletion, "");
         }),
     );
-    let expensive: [Expensive<'_>; 6] = [
+    let expensive: [Expensive<'_>; 5] = [
         (
             "a filter over all identities, 4 at a time",
             4,
@@ -81,18 +81,17 @@ pub fn measure(bench: &mut Bench<'_>) {
                 client.ask("POST", &format!("{CLIENT}/authenticate?method=password"), &body);
             }),
         ),
-        previews,
     ];
     bench.server.settle();
     let late = calm::median(|| part(&mut paced_for(TIME, EACH_SECOND, |_| ()), 0.99));
     let alone = calm::median(|| cheap(bench, &user, &nothing));
     let figure = Figure::new("cheap requests, nothing else going on, p99", Microseconds(alone));
     bench.sheet.add(figure.floor("a thread that wakes as often, and does nothing", Microseconds(late)));
-    for other in &expensive {
+    for other in expensive.iter().chain([&previews]) {
         let rounds = calm::rounds(|| [cheap(bench, &user, &nothing), cheap(bench, &user, other)]);
         add(bench, &format!("meanwhile {}: p99 : quiet", other.0), &rounds);
     }
-    let rounds = calm::rounds(|| [writes(bench, &nothing), writes(bench, &expensive[5])]);
+    let rounds = calm::rounds(|| [writes(bench, &nothing), writes(bench, &previews)]);
     add(bench, "meanwhile such previews: p99 of another's small write : quiet", &rounds);
 }
 

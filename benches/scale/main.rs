@@ -4,8 +4,8 @@
 //! `cargo bench --bench scale` goes through the models S, M and L, prints a table and draws `latency.svg`; it takes some minutes.
 //! `OVERKEEP_BENCH_SIZES` names other models, such as `S,L` or, with a million identities, `S,M,L,XL`; `OVERKEEP_BENCH_DIR` a directory on
 //! the disk to measure. Client and server share the cores of the machine, so that most figures are the CPU time of the server, which is
-//! from its own accounts. Each figure of time is the median of five rounds, the calmest of up to ten, but for the building of the
-//! model, and its floor is from the same run.
+//! from its own accounts. Each figure of time is the median of five rounds, the calmest of up to ten (the building of the model is
+//! one, and the end of very many sessions any five), and its floor is from the same run.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)] // a bench that panics says so
 
