@@ -39,7 +39,7 @@ const ROWS: usize = 4096;
 const MOST: usize = 32;
 /// The same while there is a backlog.
 const FEW: usize = 4;
-/// How long a round may take before what it has found is written.
+/// How long a round may take, of those that come by themselves, before what it has found is written.
 const LONG: Duration = Duration::from_millis(250);
 /// After a round it rests so many times as long as that took: then it takes a tenth of a core at most.
 const SHARE: u32 = 9;
@@ -95,7 +95,7 @@ impl Reckoning {
                 return PATIENCE;
             }
             let begun = Instant::now();
-            match progress.round() {
+            match progress.round(LONG) {
                 Ok(true) => begun.elapsed() * SHARE,
                 Ok(false) => {
                     progress.rest();
@@ -109,13 +109,13 @@ impl Reckoning {
         })
     }
 
-    /// Does everything there is to do.
+    /// Does everything there is to do, however long it takes.
     ///
     /// # Errors
     /// The file cannot be read or written.
     pub fn catch_up(&self) -> Result<()> {
         self.with(|progress| {
-            while progress.round()? {}
+            while progress.round(Duration::MAX)? {}
             Ok(())
         })
     }
@@ -135,9 +135,9 @@ fn begin(store: &Store) -> Result<u64> {
 }
 
 impl Progress {
-    /// Tells of some changes. Says whether there are more.
-    fn round(&mut self) -> Result<bool> {
-        let told = self.tell_some();
+    /// Tells of some changes, about so long. Says whether there are more.
+    fn round(&mut self, long: Duration) -> Result<bool> {
+        let told = self.tell_some(long);
         if let Err(error) = &told {
             // It may know more than was told.
             self.engine = None;
@@ -149,7 +149,7 @@ impl Progress {
         told
     }
 
-    fn tell_some(&mut self) -> Result<bool> {
+    fn tell_some(&mut self, long: Duration) -> Result<bool> {
         let Found { gone, rows, end } = self.store.read(|tx| some(tx, self.seen))?;
         if gone > self.seen {
             // Of changes that the history does not keep any more it tells nothing either.
@@ -165,7 +165,7 @@ impl Progress {
             let gains = self.store.read(|tx| Ok(share.gains(&back, |subject, id| named(tx, &names, subject, id))))?;
             let last = gains.last;
             told.extend(share.told(gains));
-            if begun.elapsed() > LONG && shares.len() > 0 {
+            if begun.elapsed() > long && shares.len() > 0 {
                 seen = last;
                 break;
             }
