@@ -73,6 +73,11 @@ impl Engine {
         self.row(Identity, identity).and_then(|row| self.rights_of(row)).unwrap_or_default()
     }
 
+    /// The services that somebody with these rights sees, in order of id.
+    pub fn visible<'r>(&self, rights: &'r Rights) -> &'r [u32] {
+        rights.visible(|rows| self.subjects(Service, rows).in_order().map(|(row, _)| row).collect())
+    }
+
     pub fn services(&mut self, identity: &str, right: Right) -> Named<'_> {
         let rights = self.rights(identity);
         self.subjects(Service, rights.to(right).clone())
@@ -147,6 +152,10 @@ impl Engine {
 
     pub fn row(&self, subject: Subject, id: &str) -> Option<u32> {
         self.all.of(subject).row(id)
+    }
+
+    pub fn id(&self, subject: Subject, row: u32) -> Option<&Arc<str>> {
+        self.all.of(subject).names().text(row)
     }
 
     /// Ids for rows of a kind.

@@ -8,7 +8,7 @@ use roaring::RoaringBitmap;
 use std::{
     collections::{BTreeMap, HashMap},
     hash::{BuildHasher, Hash, RandomState},
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
 /// The services an identity may dial and bind, as rows of services: good until the engine changes next.
@@ -18,6 +18,7 @@ pub struct Rights {
     bind: RoaringBitmap,
     posture_checks: RoaringBitmap,
     fingerprint: u64,
+    visible: OnceLock<Vec<u32>>,
 }
 
 impl Rights {
@@ -28,9 +29,9 @@ impl Rights {
         }
     }
 
-    /// Services with either right, which is what a client sees.
-    pub fn visible(&self) -> RoaringBitmap {
-        &self.dial | &self.bind
+    /// Services with either right, which is what a client sees, in an order that is found once: clients page through thousands.
+    pub(super) fn visible(&self, in_order: impl FnOnce(RoaringBitmap) -> Vec<u32>) -> &[u32] {
+        self.visible.get_or_init(|| in_order(&self.dial | &self.bind))
     }
 
     /// Changes when, and only when, what the identity sees or can do does: which services it may dial and bind, each under

@@ -255,6 +255,11 @@ fn services_agree(engine: &mut Engine, model: &Model, identity: &str, ids: &[Str
         let ordered: Vec<_> = services.in_order().map(|(_, id)| id.to_string()).collect();
         assert_eq!(ordered, expected.into_iter().collect::<Vec<_>>());
     }
+    let either = |id: &&String| RIGHTS.into_iter().any(|right| !model.granting(identity, id, right).is_empty());
+    let expected: BTreeSet<&String> = ids.iter().filter(either).collect();
+    let rights = engine.rights(identity);
+    let visible = engine.visible(&rights).iter().map(|row| engine.id(Service, *row).unwrap().to_string());
+    assert_eq!(visible.collect::<Vec<_>>(), expected.into_iter().cloned().collect::<Vec<_>>());
 }
 
 fn rights_agree(engine: &mut Engine, model: &Model, identity: &str, service: &str) {

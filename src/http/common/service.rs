@@ -150,9 +150,10 @@ impl<'v> Viewer<'v> {
         let identity = self.identity.id.as_str();
         let (part, total) = self.access.ask(|engine| {
             let rights = engine.rights(identity);
-            let usable = engine.subjects(Subject::Service, rights.visible());
-            let part = usable.in_order().skip(window.offset).take(window.limit.unwrap_or(usize::MAX));
-            (part.map(|(row, id)| (id.clone(), Held::of(&rights, row))).collect::<Vec<_>>(), usable.len())
+            let usable = engine.visible(&rights);
+            let part = usable.iter().skip(window.offset).take(window.limit.unwrap_or(usize::MAX));
+            let held = |row: &u32| Some((engine.id(Subject::Service, *row)?.clone(), Held::of(&rights, *row)));
+            (part.filter_map(held).collect::<Vec<_>>(), usable.len())
         });
         let known = texts.services(part.iter().map(|(id, _)| &**id));
         let mut entries = Entries::with_room(part.len() * ROOM);
@@ -174,8 +175,8 @@ impl<'v> Viewer<'v> {
     /// The ids of what this viewer may use, in order.
     pub fn usable(&self) -> Vec<String> {
         self.access.ask(|engine| {
-            let rows = engine.rights(self.identity.id.as_str()).visible();
-            engine.subjects(Subject::Service, rows).in_order().map(|(_, id)| id.to_string()).collect()
+            let rights = engine.rights(self.identity.id.as_str());
+            engine.visible(&rights).iter().filter_map(|row| Some(engine.id(Subject::Service, *row)?.to_string())).collect()
         })
     }
 
