@@ -10,10 +10,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::{
-    load::{part, timed},
-    sheet::{self, Figure, Sheet},
-};
+use super::load::{part, timed};
 
 /// Rounds that count for a figure.
 pub const ROUNDS: usize = 5;
@@ -27,7 +24,7 @@ const CALM: f64 = 1.15;
 struct Seen {
     /// Microseconds of the same work at its best.
     best: f64,
-    /// What it took around each of the rounds that counted.
+    /// What it took around each of the rounds that counted lately.
     counted: Vec<f64>,
 }
 
@@ -56,17 +53,18 @@ pub fn median(round: impl FnMut() -> f64) -> f64 {
     part(&mut rounds(round), 0.5)
 }
 
-/// Says how calm it was since this was asked before.
-pub fn say(sheet: &mut Sheet) {
-    let mut seen = SEEN.lock().expect("no panic");
-    let (best, mut counted) = (seen.best, std::mem::take(&mut seen.counted));
-    let mut times = |at: f64| sheet::Value::Times(part(&mut counted, at) / best);
-    let figure = Figure::new("the same work in the rounds that count : at its best", times(0.5));
-    sheet.add(figure.floor("nine in ten at most", times(0.9)));
+/// Microseconds that the same work took in the median around the rounds that counted since this was asked before; none, if none did.
+pub fn lately() -> f64 {
+    part(&mut std::mem::take(&mut SEEN.lock().expect("no panic").counted), 0.5)
+}
+
+/// How many times its best in the run so far this is for the same work.
+pub fn times(took: f64) -> f64 {
+    took / SEEN.lock().expect("no panic").best
 }
 
 fn is_calm(took: f64) -> bool {
-    took <= CALM * SEEN.lock().expect("no panic").best
+    times(took) <= CALM
 }
 
 /// Waits for a while until the processor is calm, and says what the same work took last.

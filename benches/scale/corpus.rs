@@ -88,6 +88,7 @@ pub fn identity(n: usize) -> String {
 /// Writes a model into a new file in a directory.
 pub fn build(directory: &Path, size: Size, asking: Asking) -> Corpus {
     let start = Instant::now();
+    std::fs::create_dir_all(directory).expect("a directory");
     let file = directory.join("data");
     let store = Store::open(&file, KINDS, Options::default()).expect("a file");
     let settings = config::Passwords { cost: COST, ..Config::default().passwords };

@@ -27,7 +27,7 @@ const EACH_SECOND: f64 = 300.0;
 /// What is going on, how many do it, and what each does.
 type Expensive<'e> = (&'static str, usize, Box<dyn Fn(&mut Client, usize) + Sync + 'e>);
 
-pub fn measure(bench: &mut Bench<'_>) {
+pub fn measure(bench: &mut Bench) {
     let (_, user) = bench.server.login(&identity(0));
     let policy = format!("{MANAGEMENT}/service-policies/{}", bench.corpus.policy);
     let database = |what: &str| format!("{MANAGEMENT}/database/{what}");
@@ -96,14 +96,14 @@ pub fn measure(bench: &mut Bench<'_>) {
 }
 
 /// Adds how many times the quiet value was waited, of rounds each of which measured both.
-fn add(bench: &mut Bench<'_>, name: &str, rounds: &[[f64; 2]]) {
+fn add(bench: &mut Bench, name: &str, rounds: &[[f64; 2]]) {
     let middle = |of: fn(&[f64; 2]) -> f64| part(&mut rounds.iter().map(of).collect::<Vec<_>>(), 0.5);
     let figure = Figure::new(name, Times(middle(|[quiet, beside]| beside / quiet)));
     bench.sheet.add(figure.floor("quiet", Microseconds(middle(|[quiet, _]| *quiet))).at_most(Times(3.0)));
 }
 
 /// The p99 of a small write of one client that does nothing else, while some clients do something else.
-fn writes(bench: &Bench<'_>, other: &Expensive<'_>) -> f64 {
+fn writes(bench: &Bench, other: &Expensive<'_>) -> f64 {
     let path = format!("{MANAGEMENT}/services/{}", bench.corpus.services[0]);
     beside(bench, other, |client| {
         let start = Instant::now();
@@ -113,7 +113,7 @@ fn writes(bench: &Bench<'_>, other: &Expensive<'_>) -> f64 {
 }
 
 /// The p99 of a detail, a poll and a look-up by name in turn, while some clients do something else.
-fn cheap(bench: &Bench<'_>, user: &str, other: &Expensive<'_>) -> f64 {
+fn cheap(bench: &Bench, user: &str, other: &Expensive<'_>) -> f64 {
     let detail = format!("{MANAGEMENT}/identities/{}", bench.corpus.everywhere);
     let named = format!("{MANAGEMENT}/identities?filter=name%3D%22{}%22", identity(bench.corpus.size.identities / 2));
     let work = |client: &mut Client, n: usize| {
@@ -131,10 +131,10 @@ fn cheap(bench: &Bench<'_>, user: &str, other: &Expensive<'_>) -> f64 {
 }
 
 /// The p99 of what one client waits, while some clients do something else.
-fn beside(bench: &Bench<'_>, (_, clients, work): &Expensive<'_>, waits: impl FnOnce(&mut Client) -> Vec<f64>) -> f64 {
+fn beside(bench: &Bench, (_, clients, work): &Expensive<'_>, waits: impl FnOnce(&mut Client) -> Vec<f64>) -> f64 {
     let over = AtomicBool::new(false);
     let waited = thread::scope(|scope| {
-        for mut client in bench.clients(&bench.token, *clients) {
+        for mut client in bench.server.clients(&bench.token, *clients) {
             let over = &over;
             scope.spawn(move || (0..).take_while(|_| !over.load(Relaxed)).for_each(|n| work(&mut client, n)));
         }

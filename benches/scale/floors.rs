@@ -3,10 +3,9 @@
 use std::{fs::OpenOptions, os::unix::fs::FileExt, path::Path, time::Instant};
 
 use super::{
-    calm,
-    client::{Client, Credentials},
-    load::{Rate, rate, rate_of_new},
-    server::Server,
+    Bench, calm,
+    client::Client,
+    load::{Load, of_new, steady},
 };
 
 /// Connections that share the work where only the server's CPU counts.
@@ -14,24 +13,20 @@ pub const CONNECTIONS: usize = 8;
 /// Clients that come in at the same time.
 pub const AT_ONCE: usize = 16;
 
-pub struct Floors {
-    /// `GET /health`, a constant.
-    pub constant: Rate,
-    /// A connection with a certificate, and nothing asked on it.
-    pub handshake: Rate,
-    /// Microseconds for one fdatasync of a page.
-    pub fsync: f64,
+/// Asks for a constant.
+pub fn health(client: &mut Client) {
+    client.send("GET", "/health", "");
 }
 
-impl Floors {
-    pub fn measure(server: &Server, directory: &Path, credentials: &Credentials) -> Self {
-        let mut clients: Vec<Client> = (0..CONNECTIONS).map(|_| Client::new(server.at, "")).collect();
-        Self {
-            constant: rate(server, &mut clients, |client, _| _ = client.send("GET", "/health", "")),
-            handshake: rate_of_new(server, || vec![(); AT_ONCE], |(), _| drop(Client::presenting(server.at, credentials))),
-            fsync: fdatasync(&directory.join("floor")),
-        }
-    }
+/// A constant, over and over again.
+pub fn constant(bench: &Bench) -> Load<'_> {
+    steady(&bench.server, bench.server.clients("", CONNECTIONS), |client, _| health(client))
+}
+
+/// A connection with a certificate, and nothing asked on it.
+pub fn handshake(bench: &Bench) -> Load<'_> {
+    let (server, credentials) = (&bench.server, &bench.corpus.credentials[0]);
+    of_new(server, usize::MAX, || vec![(); AT_ONCE], |(), _| drop(Client::presenting(server.at, credentials)))
 }
 
 /// Rewrites of a page in a file of full length, each followed by fdatasync: microseconds each.

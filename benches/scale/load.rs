@@ -10,7 +10,7 @@ use super::{calm, client::Client, server::Server};
 
 const ROUND: Duration = Duration::from_millis(400);
 
-/// The median of some rounds of the same. Times are in microseconds.
+/// What something takes. Times are in microseconds.
 #[derive(Clone, Copy)]
 pub struct Rate {
     pub each_second: f64,
@@ -20,20 +20,45 @@ pub struct Rate {
     pub p99: f64,
 }
 
+/// Something that is measured in rounds.
+pub struct Load<'l>(Box<dyn FnMut() -> Rate + 'l>);
+
+/// Something measured by turns with its floor.
+pub struct Pair {
+    pub rate: Rate,
+    pub floor: Rate,
+    /// CPU of one for the CPU of the other, in the same round.
+    pub times: f64,
+}
+
+impl Load<'_> {
+    /// The medians.
+    pub fn measure(mut self) -> Rate {
+        middle(&calm::rounds(&mut self.0))
+    }
+
+    /// The medians of rounds each of which measures both, so that what disturbs one disturbs the other.
+    pub fn beside(mut self, mut floor: Load<'_>) -> Pair {
+        let (rates, floors): (Vec<Rate>, Vec<Rate>) = calm::rounds(|| (self.0(), floor.0())).into_iter().unzip();
+        let times = rates.iter().zip(&floors).map(|(rate, floor)| rate.cpu / floor.cpu);
+        Pair { rate: middle(&rates), floor: middle(&floors), times: part(&mut times.collect::<Vec<_>>(), 0.5) }
+    }
+}
+
 /// Every client works without a pause; `work` is told how often that was done before.
-pub fn rate(server: &Server, clients: &mut [Client], work: impl Fn(&mut Client, usize) + Sync) -> Rate {
+pub fn steady<'l>(server: &'l Server, mut clients: Vec<Client>, work: impl Fn(&mut Client, usize) + Sync + 'l) -> Load<'l> {
     let count = AtomicUsize::new(0);
-    rounds(server, || (), |()| together(clients, usize::MAX, |client, _| work(client, count.fetch_add(1, Relaxed))))
+    load(server, || (), move |()| together(&mut clients, usize::MAX, |client, _| work(client, count.fetch_add(1, Relaxed))))
 }
 
-/// The same with other clients in each round; `work` is told how often its client did it before.
-pub fn rate_of_new<C: Send>(server: &Server, new: impl FnMut() -> Vec<C>, work: impl Fn(&mut C, usize) + Sync) -> Rate {
-    rounds(server, new, |mut clients| together(&mut clients, usize::MAX, &work))
-}
-
-/// The same, of work that a client can do only so often.
-pub fn rate_of_few<C: Send>(server: &Server, most: usize, new: impl FnMut() -> Vec<C>, work: impl Fn(&mut C, usize) + Sync) -> Rate {
-    rounds(server, new, |mut clients| together(&mut clients, most, &work))
+/// The same with other clients in each round, each of which does it so often at most; `work` is told how often its client did it before.
+pub fn of_new<'l, C: Send>(
+    server: &'l Server,
+    most: usize,
+    new: impl FnMut() -> Vec<C> + 'l,
+    work: impl Fn(&mut C, usize) + Sync + 'l,
+) -> Load<'l> {
+    load(server, new, move |mut clients| together(&mut clients, most, &work))
 }
 
 fn together<C: Send>(clients: &mut [C], most: usize, work: impl Fn(&mut C, usize) + Sync) -> Vec<f64> {
@@ -53,20 +78,26 @@ fn together<C: Send>(clients: &mut [C], most: usize, work: impl Fn(&mut C, usize
 }
 
 /// Some clients work so often a second, all together, however long the server takes; `work` is told how often that was done before.
-pub fn paced(server: &Server, clients: &mut [Client], each_second: f64, work: impl Fn(&mut Client, usize) + Sync) -> Rate {
+pub fn paced<'l>(
+    server: &'l Server,
+    mut clients: Vec<Client>,
+    each_second: f64,
+    work: impl Fn(&mut Client, usize) + Sync + 'l,
+) -> Load<'l> {
     let (count, each) = (AtomicUsize::new(0), each_second / clients.len() as f64);
-    let one = |n: usize, client: &mut Client| {
+    let one = move |n: usize, client: &mut Client| {
         // By turns, not all at the same moments.
         thread::sleep(Duration::from_secs_f64(n as f64 / each_second));
         paced_for(ROUND, each, |_| work(client, count.fetch_add(1, Relaxed)))
     };
-    let round = |()| {
+    let round = move |()| {
         thread::scope(|scope| {
+            let one = &one;
             let threads: Vec<_> = clients.iter_mut().enumerate().map(|(n, client)| scope.spawn(move || one(n, client))).collect();
             threads.into_iter().flat_map(|thread| thread.join().expect("a client")).collect()
         })
     };
-    rounds(server, || (), round)
+    load(server, || (), round)
 }
 
 /// The latencies of something done so often a second; `work` is told how often it was done before. What is late because of the one
@@ -86,15 +117,21 @@ pub fn paced_for(time: Duration, each_second: f64, mut work: impl FnMut(usize)) 
 }
 
 /// Something done some times, one after the other, with what is made ready for each round.
-pub fn repeated<T>(server: &Server, times: usize, prepare: impl FnMut() -> T, mut work: impl FnMut(&mut T, usize)) -> Rate {
+pub fn repeated<'l, T>(
+    server: &'l Server,
+    times: usize,
+    prepare: impl FnMut() -> T + 'l,
+    mut work: impl FnMut(&mut T, usize) + 'l,
+) -> Load<'l> {
     let mut count = 0..;
-    rounds(server, prepare, |mut ready| (0..times).map(|_| timed(|| work(&mut ready, count.next().unwrap_or_default()))).collect())
+    load(server, prepare, move |mut ready| (0..times).map(|_| timed(|| work(&mut ready, count.next().unwrap_or_default()))).collect())
 }
 
-fn rounds<T>(server: &Server, mut prepare: impl FnMut() -> T, mut round: impl FnMut(T) -> Vec<f64>) -> Rate {
+/// Rounds of work that gives its latencies; one more comes first, and is not measured.
+fn load<'l, T>(server: &'l Server, mut prepare: impl FnMut() -> T + 'l, mut round: impl FnMut(T) -> Vec<f64> + 'l) -> Load<'l> {
     round(prepare());
     server.settle();
-    let measured = calm::rounds(|| {
+    Load(Box::new(move || {
         let ready = prepare();
         let (before, start) = (server.spent(), Instant::now());
         let mut latencies = round(ready);
@@ -103,9 +140,12 @@ fn rounds<T>(server: &Server, mut prepare: impl FnMut() -> T, mut round: impl Fn
         thread::sleep(Duration::from_millis(5));
         let cpu = server.spent().since(&before) / done * 1e6;
         Rate { each_second: done / elapsed, cpu, median: part(&mut latencies, 0.5), p99: part(&mut latencies, 0.99) }
-    });
-    let middle = |of: fn(&Rate) -> f64| part(&mut measured.iter().map(of).collect::<Vec<_>>(), 0.5);
-    Rate { each_second: middle(|r| r.each_second), cpu: middle(|r| r.cpu), median: middle(|r| r.median), p99: middle(|r| r.p99) }
+    }))
+}
+
+fn middle(rates: &[Rate]) -> Rate {
+    let of = |of: fn(&Rate) -> f64| part(&mut rates.iter().map(of).collect::<Vec<_>>(), 0.5);
+    Rate { each_second: of(|r| r.each_second), cpu: of(|r| r.cpu), median: of(|r| r.median), p99: of(|r| r.p99) }
 }
 
 /// The value that such a part lie below, in the median of some rounds.

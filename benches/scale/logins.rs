@@ -9,8 +9,8 @@ use super::{
     Bench,
     calm::ROUNDS,
     client::{Client, Credentials},
-    floors::{AT_ONCE, fdatasync},
-    load::{part, rate, rate_of_new, timed},
+    floors::{AT_ONCE, fdatasync, handshake},
+    load::{of_new, part, steady, timed},
     server::{CLIENT, MANAGEMENT, token},
     sheet::{
         Figure,
@@ -20,28 +20,23 @@ use super::{
 
 const SESSIONS: usize = 10_000;
 
-pub fn measure(bench: &mut Bench<'_>) {
-    certificate(bench);
-    end(bench);
-}
-
 fn log_in(client: &mut Client) -> String {
     token(client.send("POST", &format!("{CLIENT}/authenticate?method=cert"), ""))
 }
 
-fn certificate(bench: &mut Bench<'_>) {
-    let all = &bench.corpus.credentials;
-    let server = bench.server;
-    let opened = rate_of_new(server, || vec![(); AT_ONCE], |(), n| drop(log_in(&mut Client::presenting(server.at, &all[n % all.len()]))));
-    let floor = bench.floors.handshake.cpu;
-    let figure = Figure::new("login with a certificate on a new connection, 16 at a time, CPU", Microseconds(opened.cpu));
-    let figure = figure.floor("such a connection alone", Microseconds(floor));
-    let figure = figure.goal("1.5x such a connection", opened.cpu <= 1.5 * floor).flat();
-    bench.sheet.add(figure.latency("login with a certificate on a new connection, 16 at a time", opened.median));
+pub fn certificate(bench: &mut Bench) {
+    let (server, all) = (&bench.server, &bench.corpus.credentials);
+    let enter = |(): &mut (), n| drop(log_in(&mut Client::presenting(server.at, &all[n % all.len()])));
+    let opened = of_new(server, usize::MAX, || vec![(); AT_ONCE], enter).beside(handshake(bench));
+    let name = "login with a certificate on a new connection, 16 at a time";
+    let figure = Figure::new(format!("{name}, CPU"), Microseconds(opened.rate.cpu));
+    let figure = figure.beside("such a connection alone", Microseconds(opened.floor.cpu), opened.times);
+    let figure = figure.goal("1.5x such a connection", opened.times <= 1.5).flat();
+    bench.sheet.add(figure.latency(name, opened.rate.median));
 }
 
 /// Ten thousand sessions of one identity: what they cost others while they last, and how long it takes to end them.
-fn end(bench: &mut Bench<'_>) {
+pub fn end(bench: &mut Bench) {
     // Not one that other figures use.
     let holder = 1;
     let credentials = &bench.corpus.credentials[holder];
@@ -78,20 +73,22 @@ fn end(bench: &mut Bench<'_>) {
 }
 
 /// The id of an identity.
-fn log_in_as(bench: &Bench<'_>, credentials: &Credentials) -> String {
+fn log_in_as(bench: &Bench, credentials: &Credentials) -> String {
     let mut client = Client::presenting(bench.server.at, credentials);
     let answer = super::server::parsed(client.send("POST", &format!("{CLIENT}/authenticate?method=cert"), ""));
     answer["data"]["identityId"].as_str().expect("an identity").to_owned()
 }
 
 /// What a detail and a page of identities cost.
-fn looks(bench: &Bench<'_>, detail: &str) -> (f64, f64) {
-    let of = |path: &str| rate(bench.server, &mut bench.clients(&bench.token, 2), |client, _| _ = client.send("GET", path, "")).cpu;
+fn looks(bench: &Bench, detail: &str) -> (f64, f64) {
+    let of = |path: &str| {
+        steady(&bench.server, bench.server.clients(&bench.token, 2), |client, _| _ = client.send("GET", path, "")).measure().cpu
+    };
     (of(detail), of(&format!("{MANAGEMENT}/identities?limit=100")))
 }
 
 /// Opens the sessions; gives the token of one.
-fn open(bench: &Bench<'_>, credentials: &Credentials) -> String {
+fn open(bench: &Bench, credentials: &Credentials) -> String {
     thread::scope(|scope| {
         let one = || {
             let mut client = Client::presenting(bench.server.at, credentials);
@@ -103,7 +100,7 @@ fn open(bench: &Bench<'_>, credentials: &Credentials) -> String {
 }
 
 /// Disables the identity: how long that took, and the longest write and read of somebody else meanwhile and right after.
-fn disable(bench: &Bench<'_>, detail: &str) -> [f64; 3] {
+fn disable(bench: &Bench, detail: &str) -> [f64; 3] {
     let over = AtomicBool::new(false);
     let write = format!("{MANAGEMENT}/services/{}", bench.corpus.services[0]);
     let read = format!("{MANAGEMENT}/identities/{}", bench.corpus.everywhere);

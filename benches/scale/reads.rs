@@ -13,8 +13,8 @@ use super::{
     Bench, calm,
     client::Client,
     corpus::identity,
-    floors::CONNECTIONS,
-    load::{Rate, paced, rate, timed},
+    floors::{CONNECTIONS, constant, health},
+    load::{Load, Pair, paced, steady, timed},
     server::{CLIENT, MANAGEMENT, parsed},
     sheet::{
         Figure,
@@ -22,25 +22,18 @@ use super::{
     },
 };
 
-pub fn measure(bench: &mut Bench<'_>) {
-    poll(bench);
-    page(bench);
-    details(bench);
-    lists(bench);
-}
+/// What is about as long as a page of 500 services, and always the same.
+const DOCUMENT: &str = "/edge/client/v1/openapi.json";
 
-fn poll(bench: &mut Bench<'_>) {
+pub fn poll(bench: &mut Bench) {
     let (_, token) = bench.server.login(&identity(0));
-    let polled = rate(bench.server, &mut bench.clients(&token, CONNECTIONS), |client, _| {
-        client.send("GET", &format!("{CLIENT}/current-api-session/service-updates"), "");
-    });
-    let constant = bench.floors.constant.cpu;
-    let figure = Figure::new("service-updates poll, CPU", Microseconds(polled.cpu)).floor("a constant", Microseconds(constant));
-    let figure = figure.goal("a constant is 30 % of it", constant >= 0.3 * polled.cpu).flat();
-    bench.sheet.add(figure.latency("service-updates poll", polled.median));
+    let path = format!("{CLIENT}/current-api-session/service-updates");
+    let polled = got(bench, &token, CONNECTIONS, path).beside(constant(bench));
+    let figure = beside_constant("service-updates poll", &polled).flat();
+    bench.sheet.add(figure.goal("a constant is 30 % of it", 0.3 * polled.times <= 1.0));
 }
 
-fn page(bench: &mut Bench<'_>) {
+pub fn page(bench: &mut Bench) {
     let (mut client, token) = bench.server.login(&identity(0));
     let answer = client.send("GET", &format!("{CLIENT}/services?limit=500"), "");
     let (bytes, page) = (answer.len(), parsed(answer));
@@ -50,58 +43,78 @@ fn page(bench: &mut Bench<'_>) {
         let offset = n % total.div_ceil(500) * 500;
         client.send("GET", &format!("{CLIENT}/services?limit=500&offset={offset}"), "");
     };
-    let listed = rate(bench.server, &mut bench.clients(&token, 1), next);
-    let figure = Figure::new("client's list of services, page of 500, CPU", Microseconds(listed.cpu));
+    let document = client.send("GET", DOCUMENT, "").len();
+    let constant = steady(&bench.server, bench.server.clients("", 1), |client, _| _ = client.send("GET", DOCUMENT, ""));
+    let Pair { rate, floor, times } = steady(&bench.server, bench.server.clients(&token, 1), next).beside(constant);
     // Not compared: the answer is larger in a larger model, up to a page.
-    bench.sheet.add(figure.floor("a constant", Microseconds(bench.floors.constant.cpu)).at_most(Microseconds(600.0)));
-    let many = &mut bench.clients(&token, CONNECTIONS);
-    let most = rate(bench.server, many, next).each_second;
-    let half = paced(bench.server, many, most / 2.0, next);
-    bench.sheet.add(Figure::new("the same, p99 at half load", Microseconds(half.p99)).at_most(Microseconds(5_000.0)));
+    let name = "client's list of services, page of 500";
+    let figure = Figure::new(format!("{name}, CPU"), Microseconds(rate.cpu)).at_most(Microseconds(600.0)).latency(name, rate.median);
+    bench.sheet.add(figure.beside(&format!("a document of {} kB", document / 1000), Microseconds(floor.cpu), times));
+    let many = || bench.server.clients(&token, CONNECTIONS);
+    let most = steady(&bench.server, many(), next).measure().each_second;
+    let pace = most / 2.0;
+    let floor = paced(&bench.server, many(), pace, |client, _| health(client));
+    let half = paced(&bench.server, many(), pace, next).beside(floor);
+    let figure = Figure::new("the same, p99 at half load", Microseconds(half.rate.p99)).at_most(Microseconds(5_000.0));
+    bench.sheet.add(figure.floor("a constant at this pace", Microseconds(half.floor.p99)));
     bench.sheet.add(Figure::new("the same, services visible", Count(total as f64)));
     bench.sheet.add(Figure::new("the same, bytes of a service in it", Count((bytes / shown) as f64)));
 }
 
-fn details(bench: &mut Bench<'_>) {
+pub fn detail(bench: &mut Bench) {
     let path = format!("{MANAGEMENT}/identities/{}", bench.corpus.everywhere);
-    let read = rate(bench.server, &mut bench.clients(&bench.token, CONNECTIONS), |client, _| _ = client.send("GET", &path, ""));
-    let figure = beside_constant(bench, "detail of an identity by id", &read);
+    let read = got(bench, &bench.token, CONNECTIONS, path).beside(constant(bench));
+    let figure = beside_constant("detail of an identity by id", &read).flat();
     bench.sheet.add(figure.at_most(Microseconds(50.0)));
 }
 
-fn lists(bench: &mut Bench<'_>) {
-    let many = bench.corpus.size.identities;
-    let listed = |bench: &Bench<'_>, clients: usize, query: &str| {
-        let path = format!("{MANAGEMENT}/identities?{query}");
-        rate(bench.server, &mut bench.clients(&bench.token, clients), |client, _| _ = client.send("GET", &path, ""))
-    };
-    let named = listed(bench, CONNECTIONS, &format!("filter=name%3D%22{}%22", identity(many / 2)));
-    let figure = beside_constant(bench, "identities, name = \"x\"", &named);
+pub fn named(bench: &mut Bench) {
+    let filter = format!("filter=name%3D%22{}%22", identity(bench.corpus.size.identities / 2));
+    let figure = listed(bench, "identities, name = \"x\"", CONNECTIONS, &filter);
     bench.sheet.add(figure.at_most(Microseconds(60.0)));
-    let page = listed(bench, 2, "limit=100");
-    let figure = beside_constant(bench, "identities, page of 100", &page);
+}
+
+pub fn pages(bench: &mut Bench) {
+    let figure = listed(bench, "identities, page of 100", 2, "limit=100");
     bench.sheet.add(figure);
-    let sorted = listed(bench, 2, "sort=name&limit=100");
-    let figure = beside_constant(bench, "identities, sorted by name, page of 100", &sorted);
+    let figure = listed(bench, "identities, sorted by name, page of 100", 2, "sort=name&limit=100");
     bench.sheet.add(figure.at_most(Microseconds(500.0)));
-    let pages = many / 100;
-    let any = rate(bench.server, &mut bench.clients(&bench.token, 2), |client, n| {
+}
+
+pub fn any_page(bench: &mut Bench) {
+    let pages = bench.corpus.size.identities / 100;
+    let next = |client: &mut Client, n| {
         // A step that has no factor in common with the number of pages: each comes in its turn, neighbours far apart.
         let offset = n * 37 % pages * 100;
         client.send("GET", &format!("{MANAGEMENT}/identities?sort=name&limit=100&offset={offset}"), "");
-    });
-    let figure = Figure::new("the same, any page, CPU", Microseconds(any.cpu));
-    bench.sheet.add(figure.floor("a constant", Microseconds(bench.floors.constant.cpu)).flat());
-    let scanned = listed(bench, 1, "filter=name%20contains%20%22999%22");
-    let each = scanned.cpu / many as f64;
+    };
+    let any = steady(&bench.server, bench.server.clients(&bench.token, 2), next).beside(constant(bench));
+    let figure = beside_constant("identities, sorted by name, any page", &any).flat();
+    bench.sheet.add(figure);
+}
+
+pub fn scan(bench: &mut Bench) {
+    let path = format!("{MANAGEMENT}/identities?filter=name%20contains%20%22999%22");
+    let scanned = got(bench, &bench.token, 1, path).measure();
+    let each = scanned.cpu / bench.corpus.size.identities as f64;
     let figure = Figure::new("identities, name contains \"x\", CPU per record", Microseconds(each));
     let figure = figure.floor("decoding a record", Microseconds(decoding())).at_most(Microseconds(1.0));
     bench.sheet.add(figure.latency("identities, name contains \"x\"", scanned.median));
 }
 
-fn beside_constant(bench: &Bench<'_>, name: &str, rate: &Rate) -> Figure {
-    let figure = Figure::new(format!("{name}, CPU"), Microseconds(rate.cpu));
-    figure.floor("a constant", Microseconds(bench.floors.constant.cpu)).flat().latency(name, rate.median)
+/// What identities a query gives, asked for by so many clients.
+fn listed(bench: &Bench, name: &str, clients: usize, query: &str) -> Figure {
+    let asked = got(bench, &bench.token, clients, format!("{MANAGEMENT}/identities?{query}"));
+    beside_constant(name, &asked.beside(constant(bench))).flat()
+}
+
+fn got<'b>(bench: &'b Bench, token: &str, clients: usize, path: String) -> Load<'b> {
+    steady(&bench.server, bench.server.clients(token, clients), move |client, _| _ = client.send("GET", &path, ""))
+}
+
+pub fn beside_constant(name: &str, Pair { rate, floor, times }: &Pair) -> Figure {
+    let figure = Figure::new(format!("{name}, CPU"), Microseconds(rate.cpu)).latency(name, rate.median);
+    figure.beside("a constant", Microseconds(floor.cpu), *times)
 }
 
 /// Microseconds to make a record of its bytes.

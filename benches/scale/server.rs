@@ -44,6 +44,11 @@ impl Server {
         (client, token)
     }
 
+    /// Connections that carry a session token.
+    pub fn clients(&self, token: &str, count: usize) -> Vec<Client> {
+        (0..count).map(|_| Client::new(self.at, token)).collect()
+    }
+
     /// What it has spent so far. Counted by thread, because the process as a whole is accounted for in hundredths of a second only.
     pub fn spent(&self) -> Spent {
         let tasks = fs::read_dir(format!("/proc/{}/task", self.process.id())).expect("its threads");

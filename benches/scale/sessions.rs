@@ -1,7 +1,5 @@
 //! Sessions for dialing, where nothing is asked of endpoints, and where posture is judged.
 
-use std::path::Path;
-
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -9,7 +7,9 @@ use super::{
     Bench,
     client::Client,
     corpus::{self, Asking, Corpus, DOMAIN, identity},
-    load::{rate, rate_of_few, repeated},
+    floors::{constant, health},
+    load::{Load, Pair, of_new, repeated, steady},
+    reads::beside_constant,
     server::{CLIENT, Server, parsed},
     sheet::{
         Figure,
@@ -23,16 +23,21 @@ const EACH: usize = 20;
 /// Somebody with services that they may dial.
 type Dialer = (String, Vec<String>);
 
-pub fn measure(bench: &mut Bench<'_>, home: &Path) {
-    let (server, all) = (bench.server, dialers(bench.server, bench.corpus));
-    at_fifty(bench, server, &all, "POST /sessions, 50 clients");
-    alone(bench, server, &all[0]);
+pub fn asked_for_nothing(bench: &mut Bench) {
+    let all = dialers(&bench.server, &bench.corpus);
+    let figures = [at_fifty(&bench.server, &all, "POST /sessions, 50 clients", constant(bench)), alone(&bench.server, &all[0])];
+    figures.into_iter().for_each(|figure| bench.sheet.add(figure));
+}
+
+pub fn asked_for_checks(bench: &mut Bench) {
     for (asking, who) in [(Asking::OneInFour, "one policy in four"), (Asking::Everybody, "every policy")] {
         // Beside the others: the answers of the list get longer as soon as there is a check.
-        let directory = TempDir::new_in(home).expect("a directory");
+        let directory = TempDir::new_in(bench.directory.path()).expect("a directory");
         let corpus = corpus::build(directory.path(), bench.corpus.size, asking);
         let server = Server::start(&corpus.file);
-        at_fifty(bench, &server, &dialers(&server, &corpus), &format!("POST /sessions, 50 clients, {who} asks for a check, which passes"));
+        let name = format!("POST /sessions, 50 clients, {who} asks for a check, which passes");
+        let figure = at_fifty(&server, &dialers(&server, &corpus), &name, constant(bench));
+        bench.sheet.add(figure);
         if asking == Asking::OneInFour {
             list(bench, &server);
         }
@@ -40,40 +45,35 @@ pub fn measure(bench: &mut Bench<'_>, home: &Path) {
 }
 
 /// Opened by clients of fifty identities.
-fn at_fifty(bench: &mut Bench<'_>, server: &Server, dialers: &[Dialer], name: &str) {
+fn at_fifty(server: &Server, dialers: &[Dialer], name: &str, constant: Load<'_>) -> Figure {
     let new = || dialers.iter().map(|(user, services)| (reported(server, user), services)).collect();
-    let opened = rate_of_few(server, EACH, new, |(client, services): &mut (Client, &Vec<String>), n| {
+    let opened = of_new(server, EACH, new, |(client, services): &mut (Client, &Vec<String>), n| {
         client.send("POST", &format!("{CLIENT}/sessions"), &wish(&services[n]));
     });
-    let figure = Figure::new(format!("{name}, CPU each"), Microseconds(opened.cpu));
-    let figure = figure.floor("a constant", Microseconds(bench.floors.constant.cpu));
-    bench.sheet.add(figure.at_most(Microseconds(150.0)).flat());
+    let Pair { rate, floor, times } = opened.beside(constant);
+    let figure = Figure::new(format!("{name}, CPU each"), Microseconds(rate.cpu)).at_most(Microseconds(150.0)).flat();
+    figure.beside("a constant", Microseconds(floor.cpu), times)
 }
 
-fn alone(bench: &mut Bench<'_>, server: &Server, (user, services): &Dialer) {
-    let opened = repeated(
-        server,
-        EACH,
-        || reported(server, user),
-        |client, n| {
-            client.send("POST", &format!("{CLIENT}/sessions"), &wish(&services[n % EACH]));
-        },
-    );
+fn alone(server: &Server, (user, services): &Dialer) -> Figure {
+    let open = |client: &mut Client, n: usize| _ = client.send("POST", &format!("{CLIENT}/sessions"), &wish(&services[n % EACH]));
+    let constant = repeated(server, EACH, || reported(server, user), |client, _| health(client));
+    let Pair { rate, floor, .. } = repeated(server, EACH, || reported(server, user), open).beside(constant);
     let name = "POST /sessions, one client";
-    bench.sheet.add(Figure::new(format!("{name}, time"), Microseconds(opened.median)).flat().latency(name, opened.median));
+    let figure = Figure::new(format!("{name}, time"), Microseconds(rate.median)).floor("a constant", Microseconds(floor.median));
+    figure.flat().latency(name, rate.median)
 }
 
 /// The list of services names every policy that grants one, as soon as there is a check.
-fn list(bench: &mut Bench<'_>, server: &Server) {
+fn list(bench: &mut Bench, server: &Server) {
     let (mut client, _) = server.login(&identity(0));
     let path = format!("{CLIENT}/services?limit=500");
     let answer = client.send("GET", &path, "");
     let shown = parsed(answer)["data"].as_array().map_or(0, Vec::len);
     let bytes = answer.len() / shown;
-    let listed = rate(server, &mut [client], |client, _| _ = client.send("GET", &path, ""));
-    let figure =
-        Figure::new("client's list of services where one policy in four asks for a check, page of 500, CPU", Microseconds(listed.cpu));
-    bench.sheet.add(figure.floor("a constant", Microseconds(bench.floors.constant.cpu)));
+    let listed = steady(server, vec![client], |client, _| _ = client.send("GET", &path, "")).beside(constant(bench));
+    let figure = beside_constant("client's list of services where one policy in four asks for a check, page of 500", &listed);
+    bench.sheet.add(figure);
     bench.sheet.add(Figure::new("the same, bytes of a service in it, which names each policy that grants it", Count(bytes as f64)));
 }
 

@@ -57,6 +57,11 @@ impl Figure {
         Self { floor: format!("{what}: {value}"), ..self }
     }
 
+    /// What it stands beside, measured by turns with it, and how many times as much it is.
+    pub fn beside(self, what: &str, floor: Value, times: f64) -> Self {
+        Self { floor: format!("{what}: {floor}, {}", Value::Times(times)), ..self }
+    }
+
     /// At most this.
     pub fn at_most(self, goal: Value) -> Self {
         let met = self.value.number() <= goal.number();
@@ -87,11 +92,14 @@ pub struct Sheet {
 }
 
 impl Sheet {
-    /// Adds a figure, and says it at once: a run takes minutes.
+    /// Adds a figure, in place of what was measured of it before, and says it at once: a run takes minutes.
     pub fn add(&mut self, figure: Figure) {
         let goal = figure.goal.as_ref().map(|(goal, met)| format!("goal {goal}, {}", if *met { "met" } else { "missed" }));
         eprintln!("{:>3}  {:<72}{:>10}  {}  {}", self.name, figure.name, figure.value.to_string(), figure.floor, goal.unwrap_or_default());
-        self.figures.push(figure);
+        match self.figures.iter_mut().find(|known| known.name == figure.name) {
+            Some(known) => *known = figure,
+            None => self.figures.push(figure),
+        }
     }
 
     fn find(&self, name: &str) -> Option<&Figure> {

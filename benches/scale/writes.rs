@@ -1,10 +1,7 @@
 //! Small mutations, new identities, a policy over everybody.
 
 use std::{
-    sync::{
-        Mutex,
-        atomic::{AtomicUsize, Ordering::Relaxed},
-    },
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
     time::Instant,
 };
 
@@ -13,94 +10,93 @@ use serde_json::json;
 use super::{
     Bench, calm,
     client::Client,
-    floors::{AT_ONCE, fdatasync},
-    load::{Rate, part_of_rounds, rate, repeated, timed},
+    floors::{AT_ONCE, constant, fdatasync, health},
+    load::{Load, Pair, part_of_rounds, repeated, steady},
     server::{CLIENT, MANAGEMENT, Server, create, parsed},
     sheet::{Figure, Value::Microseconds},
 };
 
-pub fn measure(bench: &mut Bench<'_>) {
-    mutations(bench);
-    newcomers(bench);
-    policy(bench);
-    deletion(bench);
-}
-
-fn mutations(bench: &mut Bench<'_>) {
+pub fn mutations(bench: &mut Bench) {
     let path = format!("{MANAGEMENT}/services/{}", bench.corpus.services[0]);
     for (writers, most) in [(1, None), (16, Some(150.0)), (64, Some(120.0)), (512, Some(120.0))] {
         let refused = AtomicUsize::new(0);
-        let written = rate(bench.server, &mut bench.clients(&bench.token, writers), |client, n| {
+        let write = |client: &mut Client, n| {
             let (status, _) = client.ask("PATCH", &path, &format!(r#"{{"tags":{{"n":{n}}}}}"#));
             refused.fetch_add(usize::from(status != 200), Relaxed);
-        });
+        };
+        let written = steady(&bench.server, bench.server.clients(&bench.token, writers), write).beside(constant(bench));
         assert_eq!(refused.into_inner(), 0, "writes were refused");
         let fsync = fdatasync(&bench.corpus.file.with_extension("floor"));
         let name = format!("small mutations, {writers} at a time");
-        let cpu = Figure::new(format!("{name}, CPU each"), Microseconds(written.cpu)).flat();
+        let cpu = Figure::new(format!("{name}, CPU each"), Microseconds(written.rate.cpu)).flat();
+        let cpu = cpu.beside("a constant", Microseconds(written.floor.cpu), written.times);
         let cpu = if let Some(most) = most { cpu.at_most(Microseconds(most)) } else { cpu };
         bench.sheet.add(cpu);
         let time = |name: String, value: f64| Figure::new(name, Microseconds(value)).floor("one fdatasync", Microseconds(fsync));
         if writers == 1 {
-            let alone = time(format!("{name}, time each"), written.median);
-            bench.sheet.add(alone.goal("2.5 fdatasyncs", written.median <= 2.5 * fsync).flat().latency(name.clone(), written.median));
+            let alone = time(format!("{name}, time each"), written.rate.median);
+            bench
+                .sheet
+                .add(alone.goal("2.5 fdatasyncs", written.rate.median <= 2.5 * fsync).flat().latency(name.clone(), written.rate.median));
         }
         if writers >= 64 {
-            let met = written.p99 <= 2.0 * fsync + 5_000.0;
-            bench.sheet.add(time(format!("{name}, p99"), written.p99).goal("2 fdatasyncs + 5 ms", met));
+            let met = written.rate.p99 <= 2.0 * fsync + 5_000.0;
+            bench.sheet.add(time(format!("{name}, p99"), written.rate.p99).goal("2 fdatasyncs + 5 ms", met));
         }
     }
 }
 
-/// New identities with a one-time token, and certificates for these tokens.
-fn newcomers(bench: &mut Bench<'_>) {
-    let next = AtomicUsize::new(0);
-    let created = |server: &Server| {
-        let (_, token) = server.login("admin");
-        let mut clients: Vec<Client> = (0..AT_ONCE).map(|_| Client::new(server.at, &token)).collect();
-        rate(server, &mut clients, |client, _| drop(newcomer(client, next.fetch_add(1, Relaxed))))
-    };
-    let (here, empty) = (created(bench.server), created(bench.empty));
-    against_empty(bench, "a new identity with a one-time token", &here, &empty);
-    let (here, empty) = (enrolled(bench.server, &next), enrolled(bench.empty, &next));
-    against_empty(bench, "a token turned into a certificate", &here, &empty);
+/// New identities with a one-time token.
+pub fn identities(bench: &mut Bench) {
+    let pair = created(&bench.server).beside(created(&bench.empty));
+    against_empty(bench, "a new identity with a one-time token", &pair);
 }
 
-fn against_empty(bench: &mut Bench<'_>, name: &str, here: &Rate, empty: &Rate) {
-    let figure = Figure::new(format!("{name}, CPU"), Microseconds(here.cpu)).floor("on an empty file", Microseconds(empty.cpu));
-    bench.sheet.add(figure.goal("1.2x on an empty file", here.cpu <= 1.2 * empty.cpu).flat().latency(name, here.median));
+/// Certificates for such tokens.
+pub fn certificates(bench: &mut Bench) {
+    let pair = enrolled(&bench.server).beside(enrolled(&bench.empty));
+    against_empty(bench, "a token turned into a certificate", &pair);
 }
 
-fn newcomer(client: &mut Client, n: usize) -> String {
+fn against_empty(bench: &mut Bench, name: &str, Pair { rate, floor, times }: &Pair) {
+    let figure = Figure::new(format!("{name}, CPU"), Microseconds(rate.cpu)).beside("on an empty file", Microseconds(floor.cpu), *times);
+    bench.sheet.add(figure.goal("1.2x on an empty file", *times <= 1.2).flat().latency(name, rate.median));
+}
+
+fn created(server: &Server) -> Load<'_> {
+    let (_, token) = server.login("admin");
+    steady(server, server.clients(&token, AT_ONCE), |client, _| drop(newcomer(client)))
+}
+
+/// A new identity with a one-time token.
+fn newcomer(client: &mut Client) -> String {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let n = NEXT.fetch_add(1, Relaxed);
     let roles = ["role0", "role3", "role5"];
     let new = json!({ "name": format!("newcomer-{n}"), "type": "Device", "isAdmin": false, "roleAttributes": roles, "enrollment": { "ott": true } });
     create(client, "/identities", &new)
 }
 
-fn enrolled(server: &Server, next: &AtomicUsize) -> Rate {
+fn enrolled(server: &Server) -> Load<'_> {
     const TOKENS: usize = 100;
     let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).expect("a key");
     let request = rcgen::CertificateParams::default().serialize_request(&key).and_then(|request| request.pem()).expect("a request");
     let (mut admin, _) = server.login("admin");
-    let mut token = || {
-        let id = newcomer(&mut admin, next.fetch_add(1, Relaxed));
+    let mut token = move || {
+        let id = newcomer(&mut admin);
         let detail = parsed(admin.send("GET", &format!("{MANAGEMENT}/identities/{id}"), ""));
         detail["data"]["enrollment"]["ott"]["token"].as_str().expect("a token").to_owned()
     };
-    let tokens = Mutex::new(Vec::new());
-    let prepare = || {
-        tokens.lock().expect("tokens").extend((0..TOKENS).map(|_| token()));
-        Client::new(server.at, "")
-    };
-    repeated(server, TOKENS, prepare, |client, _| {
-        let token = tokens.lock().expect("tokens").pop().expect("a token");
+    let prepare = move || (Client::new(server.at, ""), (0..TOKENS).map(|_| token()).collect());
+    repeated(server, TOKENS, prepare, move |(client, tokens): &mut (Client, Vec<String>), _| {
+        let token = tokens.pop().expect("a token");
         client.send("POST", &format!("{CLIENT}/enroll?method=ott&token={token}"), &request);
     })
 }
 
 /// A policy over all identities and a tenth of the services turns from Dial to Bind and back: until it is answered, and until
 /// somebody's list of services says so.
-fn policy(bench: &mut Bench<'_>) {
+pub fn policy(bench: &mut Bench) {
     const TIMES: usize = 40;
     let (mut admin, _) = bench.server.login("admin");
     let (mut somebody, _) = bench.server.login(&bench.corpus.users[1]);
@@ -127,22 +123,22 @@ fn policy(bench: &mut Bench<'_>) {
     add("a policy over everybody changes: until it is answered, p99", "a policy over everybody changes: until answered", &answered);
     add("until the first list of 500 services shows it, p99", "a policy over everybody changes: until a list shows it", &seen);
     let turned = json!({ "type": "Bind" }).to_string();
-    let mut preview = |_| timed(|| _ = admin.send("PATCH", &format!("{path}?preview=true"), &turned));
-    let previews = calm::rounds(|| (0..20).map(&mut preview).collect());
-    add_preview(bench, "the same as a preview", "a policy over everybody changes, as a preview", &previews);
+    let preview = |client: &mut Client| _ = client.send("PATCH", &format!("{path}?preview=true"), &turned);
+    previews(bench, "the same as a preview", "a policy over everybody changes, as a preview", 20, preview);
 }
 
 /// What deleting the identity that is in every policy would do.
-fn deletion(bench: &mut Bench<'_>) {
-    let (mut admin, _) = bench.server.login("admin");
+pub fn deletion(bench: &mut Bench) {
     let path = format!("{MANAGEMENT}/identities/{}?preview=true", bench.corpus.everywhere);
-    let mut preview = |_| timed(|| _ = admin.send("DELETE", &path, ""));
-    let previews = calm::rounds(|| (0..5).map(&mut preview).collect());
     let what = "deleting the identity that is in every policy, as a preview";
-    add_preview(bench, what, what, &previews);
+    previews(bench, what, what, 5, |client| _ = client.send("DELETE", &path, ""));
 }
 
-fn add_preview(bench: &mut Bench<'_>, name: &str, what: &str, times: &[Vec<f64>]) {
-    let figure = Figure::new(format!("{name}, p99"), Microseconds(part_of_rounds(times, 0.99)));
-    bench.sheet.add(figure.at_most(Microseconds(100_000.0)).latency(what, part_of_rounds(times, 0.5)));
+/// Previews, so many in a round.
+fn previews(bench: &mut Bench, name: &str, what: &str, times: usize, preview: impl Fn(&mut Client)) {
+    let client = || bench.server.login("admin").0;
+    let constant = repeated(&bench.server, times, client, |client, _| health(client));
+    let Pair { rate, floor, .. } = repeated(&bench.server, times, client, |client, _| preview(client)).beside(constant);
+    let figure = Figure::new(format!("{name}, p99"), Microseconds(rate.p99)).floor("a constant", Microseconds(floor.p99));
+    bench.sheet.add(figure.at_most(Microseconds(100_000.0)).latency(what, rate.median));
 }
