@@ -73,9 +73,13 @@ impl Engine {
         self.row(Identity, identity).and_then(|row| self.rights_of(row)).unwrap_or_default()
     }
 
-    /// The services that somebody with these rights sees, in order of id.
+    /// The services that somebody with these rights, which are those of the moment, sees: those with either, in order of id.
     pub fn visible<'r>(&self, rights: &'r Rights) -> &'r [u32] {
-        rights.visible(|rows| self.subjects(Service, rows).in_order().map(|(row, _)| row).collect())
+        let in_order = || {
+            let services = self.subjects(Service, rights.to(Right::Dial) | rights.to(Right::Bind));
+            services.in_order().map(|(row, _)| row).collect()
+        };
+        rights.visible.get_or_init(in_order)
     }
 
     pub fn services(&mut self, identity: &str, right: Right) -> Named<'_> {

@@ -115,6 +115,8 @@ impl Reckoning {
     /// The file cannot be read or written.
     pub fn catch_up(&self) -> Result<()> {
         self.with(|progress| {
+            // However much there is, it need not hurry.
+            progress.is_behind = false;
             while progress.round(Duration::MAX)? {}
             Ok(())
         })

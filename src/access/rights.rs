@@ -18,7 +18,8 @@ pub struct Rights {
     bind: RoaringBitmap,
     posture_checks: RoaringBitmap,
     fingerprint: u64,
-    visible: OnceLock<Vec<u32>>,
+    /// Services with either right in order of id, as soon as somebody wants to see them: clients page through thousands.
+    pub(super) visible: OnceLock<Box<[u32]>>,
 }
 
 impl Rights {
@@ -27,11 +28,6 @@ impl Rights {
             Right::Dial => &self.dial,
             Right::Bind => &self.bind,
         }
-    }
-
-    /// Services with either right, which is what a client sees, in an order that is found once: clients page through thousands.
-    pub(super) fn visible(&self, in_order: impl FnOnce(RoaringBitmap) -> Vec<u32>) -> &[u32] {
-        self.visible.get_or_init(|| in_order(&self.dial | &self.bind))
     }
 
     /// Changes when, and only when, what the identity sees or can do does: which services it may dial and bind, each under
