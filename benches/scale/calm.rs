@@ -24,7 +24,7 @@ const CALM: f64 = 1.15;
 struct Seen {
     /// Microseconds of the same work at its best.
     best: f64,
-    /// What it took around each of the rounds that counted lately.
+    /// What it took in the median around the rounds that counted, of each measurement since this was asked for.
     counted: Vec<f64>,
 }
 
@@ -44,7 +44,8 @@ pub fn rounds<T>(mut round: impl FnMut() -> T) -> Vec<T> {
     }
     all.sort_by(|one, other| one.0.total_cmp(&other.0));
     all.truncate(ROUNDS);
-    SEEN.lock().expect("no panic").counted.extend(all.iter().map(|(took, _)| took));
+    let took = part(&mut all.iter().map(|(took, _)| *took).collect::<Vec<_>>(), 0.5);
+    SEEN.lock().expect("no panic").counted.push(took);
     all.into_iter().map(|(_, measured)| measured).collect()
 }
 
@@ -53,9 +54,9 @@ pub fn median(round: impl FnMut() -> f64) -> f64 {
     part(&mut rounds(round), 0.5)
 }
 
-/// Microseconds that the same work took in the median around the rounds that counted since this was asked before; none, if none did.
-pub fn lately() -> f64 {
-    part(&mut std::mem::take(&mut SEEN.lock().expect("no panic").counted), 0.5)
+/// Microseconds that the same work took around the rounds that counted, in the most restless measurement since this was asked before.
+pub fn lately() -> Option<f64> {
+    std::mem::take(&mut SEEN.lock().expect("no panic").counted).into_iter().reduce(f64::max)
 }
 
 /// How many times its best in the run so far this is for the same work.

@@ -9,6 +9,7 @@ use std::{
 use super::{calm, client::Client, server::Server};
 
 const ROUND: Duration = Duration::from_millis(400);
+const REST: Duration = Duration::from_millis(50);
 
 /// What something takes. Times are in microseconds.
 #[derive(Clone, Copy)]
@@ -27,7 +28,7 @@ pub struct Load<'l>(Box<dyn FnMut() -> Rate + 'l>);
 pub struct Pair {
     pub rate: Rate,
     pub floor: Rate,
-    /// CPU of one for the CPU of the other, in the same round.
+    /// CPU of one for the CPU of the other in the same round, in the median.
     pub times: f64,
 }
 
@@ -39,7 +40,13 @@ impl Load<'_> {
 
     /// The medians of rounds each of which measures both, so that what disturbs one disturbs the other.
     pub fn beside(mut self, mut floor: Load<'_>) -> Pair {
-        let (rates, floors): (Vec<Rate>, Vec<Rate>) = calm::rounds(|| (self.0(), floor.0())).into_iter().unzip();
+        let both = || {
+            let (floor, rate) = (floor.0(), self.0());
+            // What it has left to do is not for the floor of the next round.
+            thread::sleep(REST);
+            (rate, floor)
+        };
+        let (rates, floors): (Vec<Rate>, Vec<Rate>) = calm::rounds(both).into_iter().unzip();
         let times = rates.iter().zip(&floors).map(|(rate, floor)| rate.cpu / floor.cpu);
         Pair { rate: middle(&rates), floor: middle(&floors), times: part(&mut times.collect::<Vec<_>>(), 0.5) }
     }

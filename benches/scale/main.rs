@@ -1,12 +1,13 @@
 //! What a controller costs that has many records, against one that has few: the program itself as a child process on a data file of
 //! a given size, driven over TLS by real connections from here.
 //!
-//! `cargo bench --bench scale` goes through the models S, M and L, prints a table and draws `latency.svg`; it takes some minutes.
+//! `cargo bench --bench scale` goes through the models S, M and L, prints a table and draws `latency.svg`; it takes half an hour or more.
 //! `OVERKEEP_BENCH_SIZES` names other models, such as `S,L` or, with a million identities, `S,M,L,XL`; `OVERKEEP_BENCH_DIR` a directory on
 //! the disk to measure. Client and server share the cores of the machine, so that most figures are the CPU time of the server, which is
 //! from its own accounts. Each figure of time is the median of five rounds, the calmest of up to ten (the building of the model is
-//! one, and the end of very many sessions any five); and what was not calm is measured once more at the end, and counts if it was calmer. What is compared is measured close together, for an hour is not like the next: each
-//! figure on all models one after the other, and what costs processor by turns with its floor.
+//! one, and the end of very many sessions any five). What is compared is measured close together, for an hour is not like the next: each
+//! step on all models one after the other, and what costs processor mostly by turns with its floor. A step in which anything was not calm
+//! is done once more at the end, and its figures count if it was calmer.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)] // a bench that panics says so
 
@@ -74,7 +75,7 @@ pub struct Bench {
     /// Of the administrator.
     pub token: String,
     /// Holds the files of both; further ones go there, too.
-    pub directory: TempDir,
+    directory: TempDir,
 }
 
 impl Bench {
@@ -84,25 +85,34 @@ impl Bench {
         let mut sheet = Sheet { name: size.name, identities: size.identities, figures: Vec::new() };
         whole::file(&corpus, &mut sheet);
         whole::start(&corpus, &mut sheet);
-        let none = corpus::build(&directory.path().join("empty"), corpus::NONE, Asking::Nobody);
+        let none = corpus::build(&directory.path().join("none"), corpus::NONE, Asking::Nobody);
         let (server, empty) = (Server::start(&corpus.file), Server::start(&none.file));
         let (_, token) = server.login("admin");
         Self { server, empty, corpus, sheet, token, directory }
     }
 
-    /// Does a step unless it was calm when it was done before; what was calmer counts. `calm` is what the same work took meanwhile.
-    fn take(&mut self, step: fn(&mut Self), calm: &mut f64) {
-        if calm::times(*calm) <= RESTLESS {
+    /// A further model with a controller of its own, which is to end before its directory.
+    pub fn fresh(&self, size: Size, asking: Asking) -> (TempDir, Corpus, Server) {
+        let directory = TempDir::new_in(self.directory.path()).expect("a directory");
+        let corpus = corpus::build(directory.path(), size, asking);
+        let server = Server::start(&corpus.file);
+        (directory, corpus, server)
+    }
+
+    /// Does a step unless it was calm when it was done before; the figures of the calmer time count. `took` is what the same work took.
+    fn take(&mut self, step: fn(&mut Self), took: &mut f64) {
+        if calm::times(*took) <= RESTLESS {
             return;
         }
         let before = self.sheet.figures.clone();
         // Of what came before.
         calm::lately();
         step(self);
-        let now = calm::lately();
-        if now < *calm {
-            *calm = now;
+        let now = calm::lately().unwrap_or_default();
+        if now < *took {
+            *took = now;
         } else {
+            eprintln!("{:>3}  it was calmer before", self.sheet.name);
             self.sheet.figures = before;
         }
     }
@@ -114,17 +124,22 @@ fn main() {
     let size =
         |name: &str| [corpus::S, corpus::M, corpus::L, corpus::XL].into_iter().find(|size| size.name == name).expect("S, M, L or XL");
     let mut benches: Vec<Bench> = named.split(',').map(|name| Bench::open(&home, size(name))).collect();
-    let mut calm = vec![[f64::INFINITY; STEPS.len()]; benches.len()];
+    let mut took = vec![[f64::INFINITY; STEPS.len()]; benches.len()];
     for _ in 0..2 {
         for (n, step) in STEPS.into_iter().enumerate() {
-            benches.iter_mut().zip(&mut calm).for_each(|(bench, calm)| bench.take(step, &mut calm[n]));
+            for (bench, took) in benches.iter_mut().zip(&mut took) {
+                bench.take(step, &mut took[n]);
+            }
         }
     }
     let sheets: Vec<Sheet> = benches.into_iter().map(|bench| bench.sheet).collect();
     sheet::print(&sheets);
-    let mut calm: Vec<f64> = calm.into_iter().flatten().map(calm::times).collect();
-    let [half, most] = [0.5, 1.0].map(|at| load::part(&mut calm, at));
-    println!("\nWhile this was measured the same work took {half:.2} times what it takes at its best, in the worst step {most:.2} times.");
+    // Not every step is of rounds.
+    let mut times: Vec<f64> = took.into_iter().flatten().filter(|took| *took > 0.0).map(calm::times).collect();
+    let [half, most] = [0.5, 1.0].map(|at| load::part(&mut times, at));
+    println!(
+        "\nWhile a step was measured the same work took {half:.2} times what it takes at its best, in the most restless one {most:.2} times."
+    );
     if sheets.len() > 1 {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/scale/latency.svg");
         std::fs::write(file, plot::svg(&sheets)).expect("a drawing");

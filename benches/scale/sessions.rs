@@ -1,15 +1,13 @@
 //! Sessions for dialing, where nothing is asked of endpoints, and where posture is judged.
 
 use serde_json::json;
-use tempfile::TempDir;
 
 use super::{
     Bench,
     client::Client,
-    corpus::{self, Asking, Corpus, DOMAIN, identity},
+    corpus::{Asking, Corpus, DOMAIN, identity},
     floors::{constant, health},
     load::{Load, Pair, of_new, repeated, steady},
-    reads::beside_constant,
     server::{CLIENT, Server, parsed},
     sheet::{
         Figure,
@@ -32,9 +30,7 @@ pub fn asked_for_nothing(bench: &mut Bench) {
 pub fn asked_for_checks(bench: &mut Bench) {
     for (asking, who) in [(Asking::OneInFour, "one policy in four"), (Asking::Everybody, "every policy")] {
         // Beside the others: the answers of the list get longer as soon as there is a check.
-        let directory = TempDir::new_in(bench.directory.path()).expect("a directory");
-        let corpus = corpus::build(directory.path(), bench.corpus.size, asking);
-        let server = Server::start(&corpus.file);
+        let (_directory, corpus, server) = bench.fresh(bench.corpus.size, asking);
         let name = format!("POST /sessions, 50 clients, {who} asks for a check, which passes");
         let figure = at_fifty(&server, &dialers(&server, &corpus), &name, constant(bench));
         bench.sheet.add(figure);
@@ -72,8 +68,9 @@ fn list(bench: &mut Bench, server: &Server) {
     let shown = parsed(answer)["data"].as_array().map_or(0, Vec::len);
     let bytes = answer.len() / shown;
     let listed = steady(server, vec![client], |client, _| _ = client.send("GET", &path, "")).beside(constant(bench));
-    let figure = beside_constant("client's list of services where one policy in four asks for a check, page of 500", &listed);
-    bench.sheet.add(figure);
+    let name = "client's list of services where one policy in four asks for a check, page of 500, CPU";
+    let figure = Figure::new(name, Microseconds(listed.rate.cpu));
+    bench.sheet.add(figure.beside("a constant", Microseconds(listed.floor.cpu), listed.times));
     bench.sheet.add(Figure::new("the same, bytes of a service in it, which names each policy that grants it", Count(bytes as f64)));
 }
 

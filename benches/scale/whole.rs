@@ -16,8 +16,9 @@ pub fn file(corpus: &Corpus, sheet: &mut Sheet) {
     const MINUTE: f64 = 60e6;
     let bytes = fs::metadata(&corpus.file).expect("a file").len() as f64;
     let (identities, records) = (corpus.size.identities as f64, corpus.record_bytes as f64);
-    let (contents, copy) = (fs::read(&corpus.file).expect("a file"), corpus.file.with_extension("copy"));
-    let written = timed(|| fs::write(&copy, &contents).and_then(|()| fs::File::open(&copy)?.sync_all()).expect("a copy"));
+    let (contents, copy) = (fs::read(&corpus.file).expect("a file"), corpus.file.with_extension("floor"));
+    let write = || fs::write(&copy, &contents).and_then(|()| fs::File::open(&copy)?.sync_all()).and_then(|()| fs::remove_file(&copy));
+    let written = timed(|| write().expect("a copy"));
     let built = Figure::new("building the model", Value::Microseconds(corpus.seconds * 1e6));
     sheet.add(built.floor("writing the file", Value::Microseconds(written)).at_most(Value::Microseconds(MINUTE)));
     let whole = Figure::new("data file", Value::Bytes(bytes)).floor("records", Value::Bytes(records));
