@@ -4,18 +4,19 @@ use std::{
     cell::RefCell,
     collections::{BTreeMap, HashMap, hash_map::Entry},
     rc::Rc,
+    sync::Arc,
 };
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    access::{Access, Right, Rights, Subject},
+    access::{Access, Ground, Right, Rights, Subject},
     entity::{Config, ConfigType, Document, Entity, FactsExt, Id, Identity, PolicyType, PostureQueries, Record, Service},
     error::{Error, Result},
     http::{
         answer::Entries,
-        common::texts::{Present, Text, Texts},
+        common::texts::{Present, Text, Texts, Written},
         envelope::Detail,
     },
     posture::{Evidence, Judge},
@@ -46,7 +47,7 @@ pub struct Usage {
     /// `Bind`, `Dial`, or `Invalid` for an administrator who may neither.
     pub permissions: Vec<PolicyType>,
     /// The posture checks behind each right, by policy.
-    pub posture_queries: Vec<PostureQueries>,
+    pub posture_queries: Vec<Written<PostureQueries>>,
 }
 
 /// Which rights somebody has to a service.
@@ -83,6 +84,8 @@ pub struct Viewer<'v> {
     settings: RefCell<HashMap<String, Setting>>,
     /// What entries end with, where that is the same for all with these rights.
     alike: RefCell<HashMap<Held, Vec<u8>>>,
+    /// What policies ask of this viewer, by id. One policy is behind many services.
+    asked: RefCell<HashMap<Arc<str>, Written<PostureQueries>>>,
 }
 
 /// Name of config type and data of a config, if it is wanted.
@@ -115,8 +118,8 @@ impl<'v> Viewer<'v> {
         for own in &identity.state.service_configs {
             overrides.entry(own.service.as_str()).or_default().push(&own.config);
         }
-        let (judge, settings, alike) = (Judge::new(tx, evidence), RefCell::default(), RefCell::default());
-        Ok(Self { tx, access, identity, judge, has_checks, wanted, overrides, settings, alike })
+        let (settings, alike, asked) = (RefCell::default(), RefCell::default(), RefCell::default());
+        Ok(Self { tx, access, identity, judge: Judge::new(tx, evidence), has_checks, wanted, overrides, settings, alike, asked })
     }
 
     /// How a service looks to this viewer.
@@ -219,8 +222,8 @@ impl<'v> Viewer<'v> {
     }
 
     /// What each policy asks of endpoints; where no check is to be passed in the whole system, one word for each right.
-    fn posture_queries(&self, service: &str, permissions: &[PolicyType]) -> Result<Vec<PostureQueries>> {
-        let unchecked = || Ok(permissions.iter().map(|right| PostureQueries::unchecked(*right)).collect());
+    fn posture_queries(&self, service: &str, permissions: &[PolicyType]) -> Result<Vec<Written<PostureQueries>>> {
+        let unchecked = || permissions.iter().map(|right| Written::of(&PostureQueries::unchecked(*right))).collect();
         if !self.has_checks {
             return unchecked();
         }
@@ -233,7 +236,17 @@ impl<'v> Viewer<'v> {
         if grounds.is_empty() {
             return unchecked();
         }
-        grounds.iter().map(|(right, ground)| self.judge.queries(ground, *right)).collect()
+        grounds.iter().map(|(right, ground)| self.asked(ground, *right)).collect()
+    }
+
+    /// What a policy asks of endpoints.
+    fn asked(&self, ground: &Ground, right: PolicyType) -> Result<Written<PostureQueries>> {
+        if let Some(known) = self.asked.borrow().get(&ground.policy) {
+            return Ok(known.clone());
+        }
+        let queries = Written::of(&self.judge.queries(ground, right)?)?;
+        self.asked.borrow_mut().insert(ground.policy.clone(), queries.clone());
+        Ok(queries)
     }
 
     /// The settings by name of their type.

@@ -16,7 +16,10 @@ use crate::{
         answer::{Page, Tagged},
         argument::{Query, entity_tag},
         call::Call,
-        common::service::{SeenService, ServiceDetail, Usage, Viewer},
+        common::{
+            service::{SeenService, ServiceDetail, Usage, Viewer},
+            texts::Written,
+        },
         envelope::{Detail, detail as seen},
         verbs::{Listing, RoleFilter, of_ids, page},
     },
@@ -129,7 +132,7 @@ pub struct Listed {
     #[schemars(with = "Option<BTreeMap<String, BTreeMap<String, serde_json::Value>>>")]
     config: Option<BTreeMap<String, Document>>,
     permissions: Option<Vec<PolicyType>>,
-    posture_queries: Option<Vec<PostureQueries>>,
+    posture_queries: Option<Vec<Written<PostureQueries>>>,
 }
 
 type Plain = Detail<Listed>;
