@@ -1,6 +1,6 @@
 //! Requests for a service that posture checks stood in the way of, as administrators see them.
 
-use std::{fmt, rc::Rc};
+use std::fmt;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -73,7 +73,7 @@ pub struct CheckFailure {
 
 impl CheckFailure {
     /// Why an endpoint does not pass a check.
-    pub fn of(check: &Rc<Record<PostureCheck>>, evidence: &Evidence) -> Self {
+    pub fn of(check: &Record<PostureCheck>, evidence: &Evidence) -> Self {
         let why = Why::of(&check.spec.demand, check.id.as_str(), evidence);
         Self { posture_check_id: check.id.to_string(), posture_check_name: check.spec.name.clone(), why }
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::{Judge, Posture};
 use crate::{
-    access::{Access, Right, Subject},
+    access::{Access, Right},
     change::Change,
     entity::{Demand, Entity, Facts, Id, Identity, Mfa, PostureCheck, Record, Service, ServicePolicy, Session},
     error::Result,
@@ -20,7 +20,7 @@ pub enum Doubt {
     Identity(String),
     /// Those for a service.
     Service(String),
-    /// One that was opened while there are posture checks, or has lost its right meanwhile.
+    /// One whose right rests on posture checks, or was lost while it was opened.
     Session(String),
 }
 
@@ -28,7 +28,7 @@ impl Doubt {
     /// What a committed change may have taken from sessions, with `access` up to date. What can only give is none.
     pub fn of(event: &Event, access: &Access) -> Option<Self> {
         if let Some((None, Some(session))) = event.of::<Session>() {
-            return (!has_right_alone(session, access)).then(|| Self::Session(session.id.to_string()));
+            return (!is_beyond_doubt(session, access)).then(|| Self::Session(session.id.to_string()));
         }
         if let Some((Some(old), Some(new))) = event.of::<Identity>() {
             return (old.spec.role_attributes != new.spec.role_attributes).then(|| Self::Identity(new.id.to_string()));
@@ -51,12 +51,12 @@ impl Doubt {
     }
 }
 
-/// Whether a session has its right, and nothing else can be asked of it.
-fn has_right_alone(session: &Record<Session>, access: &Access) -> bool {
+/// Whether a session has its right, and the first policy that gives it asks for nothing.
+fn is_beyond_doubt(session: &Record<Session>, access: &Access) -> bool {
     let Session { identity_id, service_id, policy_type, .. } = &session.spec;
-    access.ask(|engine| {
-        engine.count(Subject::PostureCheck) == 0 && engine.may(identity_id.as_str(), service_id.as_str(), Right::from(*policy_type))
-    })
+    let (identity, service, right) = (identity_id.as_str(), service_id.as_str(), Right::from(*policy_type));
+    let first = access.ask(|engine| engine.grounds(identity, service, right, 1));
+    first.is_some_and(|first| first.first().is_none_or(|ground| ground.posture_checks.is_empty()))
 }
 
 fn says_other(old: &ServicePolicy, new: &ServicePolicy) -> bool {
@@ -126,7 +126,7 @@ pub fn end(change: &Change<'_, '_>, lapsed: &[Lapsed]) -> Result<()> {
 struct Review<'r> {
     tx: &'r Read<'r>,
     posture: &'r Posture,
-    /// By API session: all its sessions are judged alike.
+    /// By API session: all its sessions are judged alike, by checks as the store has them.
     judges: HashMap<String, Judge<'r>>,
     lapsed: Vec<Lapsed>,
 }

@@ -29,14 +29,16 @@ pub use response::Response;
 pub use waking::{Awaited, awaited};
 
 use crate::{
-    access::Access,
+    access::{Access, Ground, Right},
     clock::Clock,
     config,
-    entity::{ApiSession, FactsExt, Id, Identity, Mfa},
+    entity::{ApiSession, Entity, FactsExt, Id, Identity, Mfa, PostureCheck, Record},
     error::Result,
-    store::{Event, Store},
+    store::{Event, Kept, Store},
 };
 
+/// More posture checks than this are not kept in memory.
+const MOST_CHECKS: usize = 10_000;
 /// So many failed requests are kept for an identity; then the oldest go.
 const MOST_FAILURES: usize = 100;
 
@@ -48,6 +50,7 @@ pub struct Posture {
     store: Store,
     clock: Clock,
     limits: config::Posture,
+    checks: Kept<Record<PostureCheck>>,
 }
 
 #[derive(Default)]
@@ -66,7 +69,8 @@ impl Posture {
         limits: config::Posture,
         doubtful: impl Fn(Doubt) + Send + Sync + 'static,
     ) -> Self {
-        let posture = Self { memory: Arc::default(), access, store: store.clone(), clock, limits };
+        let checks = Kept::following(store, |kind| kind == PostureCheck::KIND, MOST_CHECKS);
+        let posture = Self { memory: Arc::default(), access, store: store.clone(), clock, limits, checks };
         let (memory, access, clock) = (posture.memory.clone(), posture.access.clone(), posture.clock.clone());
         store.subscribe(move |events| {
             for event in events {
@@ -98,6 +102,15 @@ impl Posture {
         let endpoint = self.endpoint(identity);
         let presence = api_session.and_then(|id| endpoint.sessions.get(id)).copied().unwrap_or_default();
         Evidence { endpoint, presence, ..Evidence::none(self.clock.moment()) }
+    }
+
+    /// [`Judge::rule_on`], by this evidence.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn rule_on(&self, evidence: Evidence, of: (&str, &str, Right), some: &[Ground]) -> Result<Ruling> {
+        let at = self.checks.now();
+        self.store.read(|tx| Judge::new(tx, evidence).knowing(&self.checks, at).rule_on(&self.access, of, some))
     }
 
     /// What the endpoints of an identity said.

@@ -1,6 +1,6 @@
 //! Service policies with their posture checks, judged for one caller.
 
-use std::{cell::RefCell, collections::HashMap, rc::Rc, sync::Arc};
+use std::{cell::RefCell, collections::HashMap, sync::Arc};
 
 use super::{
     Evidence,
@@ -10,22 +10,25 @@ use crate::{
     access::{Access, Ground, Right},
     clock::Timestamp,
     entity::{
-        Demand, Facts, FactsExt, Id, Links, PolicyType, PostureCheck, PostureQueries, PostureQuery, Record, ServicePolicy,
+        Demand, Entity, Facts, FactsExt, Id, Links, PolicyType, PostureCheck, PostureQueries, PostureQuery, Record, ServicePolicy,
         service::ProcessRef,
     },
     error::Result,
+    store::{Kept, Mark, Moment},
 };
 
 /// A check and what came out.
 #[derive(Debug, Clone)]
 pub struct Judged {
-    pub check: Rc<Record<PostureCheck>>,
+    pub check: Arc<Record<PostureCheck>>,
     pub verdict: Verdict,
 }
 
 /// Judges policies by what is known of one caller. Each check is read and judged once, however many policies name it.
 pub struct Judge<'f> {
     facts: &'f dyn Facts,
+    /// Checks that others read, and when we began.
+    known: Option<(&'f Kept<Record<PostureCheck>>, Moment)>,
     evidence: Evidence,
     judged: RefCell<HashMap<String, Option<Judged>>>,
 }
@@ -41,7 +44,12 @@ pub enum Ruling {
 impl<'f> Judge<'f> {
     /// At the moment of the evidence.
     pub fn new(facts: &'f dyn Facts, evidence: Evidence) -> Self {
-        Self { facts, evidence, judged: RefCell::default() }
+        Self { facts, known: None, evidence, judged: RefCell::default() }
+    }
+
+    /// The same, who takes checks from what is kept of them, and adds to it. The facts are those of a later moment than this.
+    pub(super) fn knowing(self, checks: &'f Kept<Record<PostureCheck>>, at: Moment) -> Self {
+        Self { known: Some((checks, at)), ..self }
     }
 
     /// The checks of a policy, which has them by these ids. One that has gone meanwhile stands in nobody's way.
@@ -122,12 +130,23 @@ impl<'f> Judge<'f> {
         if let Some(known) = self.judged.borrow().get(id) {
             return Ok(known.clone());
         }
-        let judged = self.facts.find(&Id::<PostureCheck>::from_text(id))?.map(|check| {
+        let judged = self.find(id)?.map(|check| {
             let verdict = judge(&check.spec.demand, id, &self.evidence);
-            Judged { check: Rc::new(check), verdict }
+            Judged { check, verdict }
         });
         self.judged.borrow_mut().insert(id.to_owned(), judged.clone());
         Ok(judged)
+    }
+
+    fn find(&self, id: &str) -> Result<Option<Arc<Record<PostureCheck>>>> {
+        if let Some(known) = self.known.and_then(|(checks, _)| checks.find(id)) {
+            return Ok(Some(known));
+        }
+        let found = self.facts.find(&Id::from_text(id))?.map(Arc::new);
+        if let Some((check, (checks, at))) = found.as_ref().zip(self.known) {
+            checks.keep(id, check.clone(), vec![Mark::of_record(PostureCheck::KIND, id)], at);
+        }
+        Ok(found)
     }
 
     fn query(&self, Judged { check, verdict }: &Judged) -> PostureQuery {

@@ -366,7 +366,7 @@ fn dialing(id: &str) -> Record<Session> {
 }
 
 #[test]
-fn a_new_session_is_in_doubt_if_its_right_has_gone_or_more_than_that_may_be_asked_of_it() {
+fn a_new_session_is_in_doubt_if_its_right_has_gone_or_rests_on_posture_checks() {
     let house = house();
     let doubts = |work: fn(&Tx<'_>) -> Result<()>| {
         house.doubts.lock().unwrap().clear();
@@ -378,12 +378,14 @@ fn a_new_session_is_in_doubt_if_its_right_has_gone_or_more_than_that_may_be_aske
     assert_eq!(doubts(|tx| tx.insert(dialing("before"))), [of("before")]);
     house.store.write_blocking(|tx| tx.delete(&Id::<Session>::from_text("before"))).unwrap();
 
-    let grant = json!({ "name": "p", "type": "Dial", "semantic": "AnyOf", "identityRoles": ["@ann"], "serviceRoles": ["@db"] });
-    let allow = || {
-        let granted = written::<ServicePolicy>("policy", grant.clone());
+    let allow = |name: &str, checks: &[&str]| {
+        let roles = json!({ "identityRoles": ["@ann"], "serviceRoles": ["@db"], "postureCheckRoles": checks });
+        let mut grant = json!({ "name": name, "type": "Dial", "semantic": "AnyOf" });
+        grant.as_object_mut().unwrap().extend(roles.as_object().unwrap().clone());
+        let granted = written::<ServicePolicy>(name, grant);
         house.store.write_blocking(move |tx| tx.insert(granted)).unwrap();
     };
-    allow();
+    allow("policy", &[]);
     assert_eq!(doubts(|tx| tx.insert(dialing("with it"))), []);
     // Somebody takes the right away in the same transaction.
     let taken = doubts(|tx| {
@@ -393,14 +395,21 @@ fn a_new_session_is_in_doubt_if_its_right_has_gone_or_more_than_that_may_be_aske
     });
     assert_eq!(taken, [of("too late"), Doubt::Everything]);
 
-    allow();
     let check = written::<PostureCheck>("check", json!({ "name": "c", "typeId": "DOMAIN", "domains": ["corp"] }));
     house.store.write_blocking(|tx| tx.insert(check)).unwrap();
+    allow("asking", &["@check"]);
     let asked = doubts(|tx| {
         tx.delete(&Id::<Session>::from_text("too late"))?;
         tx.insert(dialing("with a check"))
     });
     assert_eq!(asked, [of("with a check")]);
+    // One policy is enough.
+    allow("policy", &[]);
+    let free = doubts(|tx| {
+        tx.delete(&Id::<Session>::from_text("with a check"))?;
+        tx.insert(dialing("without one"))
+    });
+    assert_eq!(free, []);
 }
 
 #[test]
@@ -508,6 +517,30 @@ fn one_policy_whose_checks_pass_is_enough_behind_very_many_whose_checks_do_not()
     assert!(is_open());
     ann.post("/posture-response", is_in("home")).expect(201);
     assert!(!is_open());
+}
+
+#[test]
+fn whoever_opens_a_session_is_judged_by_checks_as_they_are() {
+    let house = shared();
+    let (id, ann) = house.user(&fresh("ann"), json!({}));
+    let service = house.service(&fresh("service"), json!({}));
+    house.router_between(&id, &service);
+    let check = within(house, "elsewhere");
+    open_within(house, &[&id], &service, &check);
+    ann.post("/posture-response", is_in("corp")).expect(201);
+    let asks_for = |domain: &str| {
+        let demand = json!({ "typeId": "DOMAIN", "domains": [domain] });
+        house.admin.patch(&format!("/posture-checks/{check}"), demand).expect(200);
+    };
+    let open = || ann.post("/sessions", json!({ "serviceId": service }));
+    open().refused(409, "INVALID_POSTURE", "");
+    asks_for("corp");
+    let session = open().expect(201).id();
+    ann.delete(&format!("/sessions/{session}")).expect(200);
+    asks_for("elsewhere");
+    open().refused(409, "INVALID_POSTURE", "");
+    house.admin.delete(&format!("/posture-checks/{check}")).expect(200);
+    open().expect(201);
 }
 
 #[test]

@@ -16,7 +16,7 @@ use crate::{
         call::Call,
         operation::{Operation, Schemas},
     },
-    posture::{self, Awaited, Doubt, Evidence, FailedRequest, Judge, Judged, PolicyFailure, Response, Ruling},
+    posture::{self, Awaited, Doubt, Evidence, FailedRequest, Judged, PolicyFailure, Response, Ruling},
     store::Read,
 };
 
@@ -98,8 +98,8 @@ pub fn allowed(call: &Call, caller: &Caller, service: &Record<Service>, wanted: 
         return Ok(Vec::new());
     }
     let evidence = call.evidence()?;
-    let judged = call.store.read(|tx| Judge::new(tx, evidence.clone()).rule_on(&call.access, (identity, id, right), &grounds));
-    let policies = match judged? {
+    let ruling = call.posture.rule_on(evidence.clone(), (identity, id, right), &grounds);
+    let policies = match ruling? {
         Ruling::Passed(policies) => return Ok(policies),
         Ruling::Failed(policies) => policies,
     };
