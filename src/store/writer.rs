@@ -13,7 +13,7 @@ use std::{
         atomic::Ordering,
         mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
     },
-    thread::{Builder, JoinHandle},
+    thread::{Builder, JoinHandle, yield_now},
     time::Duration,
 };
 
@@ -29,6 +29,9 @@ use crate::{
     entity::Author,
     error::{Error, Result},
 };
+
+/// Where so many share a commit, it costs each of them little.
+const ENOUGH: usize = 16;
 
 /// What waits in the queue: it is run with a transaction, or refused.
 pub struct Job {
@@ -134,11 +137,21 @@ impl Group<'_> {
         if self.fill(&transaction, first)? { transaction.commit().map_err(broken) } else { transaction.abort().map_err(broken) }
     }
 
+    /// The next job. Where none waits and few share the commit, threads that wait for this core get it: they may bring one.
+    fn next(&self) -> Option<Job> {
+        let waiting = self.jobs.try_recv().ok();
+        if waiting.is_some() || self.answers.len() >= ENOUGH {
+            return waiting;
+        }
+        yield_now();
+        self.jobs.try_recv().ok()
+    }
+
     /// Runs jobs until none waits. Says whether there is anything to commit.
     fn fill(&mut self, transaction: &WriteTransaction, first: &mut Option<Job>) -> Result<bool> {
         let rows = Writing::new(transaction, &self.core.names);
         let mut written = false;
-        while let Some(job) = first.take().or_else(|| self.jobs.try_recv().ok()) {
+        while let Some(job) = first.take().or_else(|| self.next()) {
             let tx = self.core.job(&rows, job.author);
             let Outcome { kept, answer } = (job.run)(Ok(&tx));
             self.answers.push(answer);
