@@ -1,6 +1,9 @@
 //! A preview says what a change will do, and does nothing.
 
-use std::collections::BTreeSet;
+use std::{
+    cell::{Cell, RefCell},
+    collections::BTreeSet,
+};
 
 use overkeep::{
     access::{Access, Subject},
@@ -8,7 +11,7 @@ use overkeep::{
     clock::{Clock, Timestamp},
     entity::{Id, Identity, PolicyType, Record, Roles, Semantic, Service, ServicePolicy, builtin},
     error::Error,
-    store::{Options, Store},
+    store::{Event, Options, Store},
 };
 use redb::backends::InMemoryBackend;
 use serde_json::{Value as Json, json};
@@ -234,15 +237,21 @@ fn clients_hear_nothing_of_a_preview() {
     assert_ne!(updates(), before);
 }
 
-#[tokio::test]
-async fn others_are_let_in_while_a_preview_is_made_and_it_ends_when_nobody_waits_for_it() {
-    const MANY: usize = 3000;
+/// So many identities, and as many services.
+const MANY: usize = 3000;
+
+fn identity(name: &str) -> Record<Identity> {
+    Record::new(Id::from_text(name), Timestamp::from_millis(0), Identity::named(name.to_owned()))
+}
+
+/// A store with very many who may use nothing, and what would be published if they might dial everything.
+async fn crowd() -> (Store, Access, Vec<Event>) {
     let now = Timestamp::from_millis(0);
     let store = Store::open_on(InMemoryBackend::new(), KINDS, Options::default()).unwrap();
     let access = Access::following(&store, Clock::system()).unwrap();
     let fill = store.write(move |tx| {
         tx.insert(builtin::auth_policy(now))?;
-        (0..MANY).try_for_each(|n| tx.insert(Record::new(Id::from_text(format!("i{n}")), now, Identity::named(format!("i{n}")))))?;
+        (0..MANY).try_for_each(|n| tx.insert(identity(&format!("i{n}"))))?;
         let service = serde_json::from_value::<Service>(json!({ "name": "s", "encryptionRequired": true })).unwrap();
         (0..MANY).try_for_each(|n| {
             let name = format!("s{n}");
@@ -261,7 +270,13 @@ async fn others_are_let_in_while_a_preview_is_made_and_it_ends_when_nobody_waits
     };
     let policy = Record::new(Id::from_text("p"), now, everything);
     let events = store.rehearse(move |tx| tx.insert(policy), |_, events| Ok(events)).await.unwrap();
-    let ahead = std::cell::RefCell::new(Vec::new());
+    (store, access, events)
+}
+
+#[tokio::test]
+async fn others_are_let_in_while_a_preview_is_made_and_it_ends_when_nobody_waits_for_it() {
+    let (_store, access, events) = crowd().await;
+    let ahead = RefCell::new(Vec::new());
     let difference = access.preview(&events, 1, |subjects| {
         ahead.borrow_mut().push(subjects);
         assert_eq!(access.ask(|engine| engine.count(Subject::Identity)), MANY, "somebody else asks");
@@ -273,4 +288,40 @@ async fn others_are_let_in_while_a_preview_is_made_and_it_ends_when_nobody_waits
     assert!(ahead.len() > 4 && ahead.is_sorted_by(|one, next| one >= next), "{ahead:?}");
     let stopped = access.preview(&events, 1, |_| Err(Error::Busy { retry_after: 1 }));
     assert_eq!(stopped.unwrap_err(), Error::Busy { retry_after: 1 });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_preview_counts_who_comes_while_it_is_made() {
+    let (store, access, events) = crowd().await;
+    // Somebody comes in the middle of it, then between any two of its steps.
+    for (before, most) in [(MANY, 1), (MANY + 1, usize::MAX)] {
+        let (steps, come) = (Cell::new(0), Cell::new(0));
+        let difference = tokio::task::block_in_place(|| {
+            access.preview(&events, 1, |_| {
+                steps.set(steps.get() + 1);
+                if steps.get() < 2 || come.get() == most {
+                    return Ok(());
+                }
+                come.set(come.get() + 1);
+                let new = identity(&format!("new {before} {}", come.get()));
+                store.write_blocking(move |tx| tx.insert(new))
+            })
+        });
+        assert!(come.get() > 0, "it ended before anybody came");
+        assert_eq!(difference.unwrap().dial.gained.pairs, ((before + come.get()) * MANY) as u64, "after {} steps", steps.get());
+    }
+}
+
+#[test]
+fn a_preview_ends_no_session() {
+    let house = House::standing_still();
+    let (identity, user) = house.user(&fresh("person"), json!({}));
+    let path = format!("/identities/{identity}");
+    let open = || house.admin.get(&format!("/api-sessions?filter=identity%3D%22{identity}%22")).expect(200).each("id").len();
+    house.admin.delete(&format!("{path}?preview=true")).expect(200);
+    assert_eq!(open(), 1);
+    user.get("/current-api-session").expect(200);
+    house.admin.delete(&path).expect(200);
+    assert_eq!(open(), 0);
+    user.get("/current-api-session").expect(401);
 }

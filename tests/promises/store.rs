@@ -408,7 +408,10 @@ async fn no_write_waits_for_a_rehearsal() {
     let writing = store.clone();
     let beside = move |tx: &Tx<'_>| {
         tx.insert(task("tried"))?;
-        writing.write_blocking(|tx| tx.insert(task("written")))?;
+        let (done, written) = channel();
+        let writing = writing.clone();
+        std::thread::spawn(move || done.send(writing.write_blocking(|tx| tx.insert(task("written")))));
+        written.recv_timeout(Duration::from_secs(60)).expect("the write waits for the rehearsal")?;
         assert_eq!(tx.count::<Task>()?, 1, "what was written meanwhile is not seen");
         Ok(())
     };
