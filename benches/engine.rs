@@ -177,10 +177,16 @@ fn lists(engine: &mut Engine, rows: &mut Vec<Row>) {
         (0..IDENTITIES).for_each(|n| _ = black_box(engine.rights(&identity(n))));
     }));
     rows.push(measure("rights, repeated", 2_000, |_| _ = black_box(engine.rights(&busy))));
+    rows.push(measure("its rights, and the order of its services by id, first time", 200, |n| {
+        engine.put_subject(Service, "bump", &[format!("role{}", n % 8)], n as u64);
+        let rights = engine.rights(&busy);
+        _ = black_box(engine.visible(&rights));
+    }));
     for (what, skip) in [("page 500 of its services by id, first", 0), ("page 500 of its services by id, last", 9_000)] {
         rows.push(measure(what, 500, |_| {
-            let services = engine.services(&busy, Dial);
-            black_box(services.in_order().skip(skip).take(500).map(|(_, id)| id.clone()).collect::<Vec<_>>());
+            let rights = engine.rights(&busy);
+            let page = engine.visible(&rights).iter().skip(skip).take(500);
+            black_box(page.filter_map(|row| engine.id(Service, *row).cloned()).collect::<Vec<_>>());
         }));
     }
     rows.push(measure("service-updates, nothing changed", 2_000, |n| _ = black_box(engine.last_change_at(&identity(n), 1))));

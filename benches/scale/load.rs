@@ -9,6 +9,7 @@ use std::{
 use super::{calm, client::Client, server::Server};
 
 const ROUND: Duration = Duration::from_millis(400);
+/// Behind a round: what it has left to do is not for the floor of the next one.
 const REST: Duration = Duration::from_millis(50);
 
 /// What something takes. Times are in microseconds.
@@ -42,7 +43,6 @@ impl Load<'_> {
     pub fn beside(mut self, mut floor: Load<'_>) -> Pair {
         let both = || {
             let (floor, rate) = (floor.0(), self.0());
-            // What it has left to do is not for the floor of the next round.
             thread::sleep(REST);
             (rate, floor)
         };

@@ -1,13 +1,14 @@
 //! What a controller costs that has many records, against one that has few: the program itself as a child process on a data file of
 //! a given size, driven over TLS by real connections from here.
 //!
-//! `cargo bench --bench scale` goes through the models S, M and L, prints a table and draws `latency.svg`; it takes half an hour or more.
-//! `OVERKEEP_BENCH_SIZES` names other models, such as `S,L` or, with a million identities, `S,M,L,XL`; `OVERKEEP_BENCH_DIR` a directory on
-//! the disk to measure. Client and server share the cores of the machine, so that most figures are the CPU time of the server, which is
-//! from its own accounts. Each figure of time is the median of five rounds, the calmest of up to ten (the building of the model is
-//! one, and the end of very many sessions any five). What is compared is measured close together, for an hour is not like the next: each
-//! step on all models one after the other, and what costs processor mostly by turns with its floor. A step in which anything was not calm
-//! is done once more at the end, and its figures count if it was calmer.
+//! `cargo bench --bench scale` goes through the models S, M and L, prints a table and draws `latency.svg`; it takes an hour, and as long
+//! again where the machine is restless. `OVERKEEP_BENCH_SIZES` names other models, such as `S,L` or, with a million identities, `S,M,L,XL`;
+//! `OVERKEEP_BENCH_STEPS` some of the steps, such as `page,posture`; `OVERKEEP_BENCH_DIR` a directory on the disk to measure. Client and
+//! server share the cores of the machine, so that most figures are the CPU time of the server, which is from its own accounts. Each figure
+//! of time is the median of five rounds, the calmest of up to ten (the building of the model is one, and the end of very many sessions any
+//! five). What is compared is measured close together, for an hour is not like the next: each step on all models one after the other, and
+//! what costs processor mostly by turns with its floor. A step in which anything was not calm is done once more at the end, and its figures
+//! count if it was calmer; the table is printed before that and behind it.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)] // a bench that panics says so
 
@@ -42,27 +43,29 @@ use tempfile::TempDir;
 /// A step is measured once more at the end if the same work took longer than this in it, against its best in the run.
 const RESTLESS: f64 = 1.3;
 
-/// What is measured, in this order.
-const STEPS: [fn(&mut Bench); 19] = [
-    reads::poll,
-    reads::page,
-    reads::detail,
-    reads::named,
-    reads::pages,
-    reads::any_page,
-    reads::scan,
-    whole::memory_after_reads,
-    writes::mutations,
-    writes::identities,
-    writes::certificates,
-    writes::policy,
-    writes::deletion,
-    sessions::asked_for_nothing,
-    sessions::asked_for_checks,
-    logins::certificate,
-    logins::end,
-    fairness::measure,
-    whole::memory_at_the_end,
+type Step = fn(&mut Bench);
+
+/// What is measured, in this order, unless `OVERKEEP_BENCH_STEPS` names some of it.
+const STEPS: [(&str, Step); 19] = [
+    ("poll", reads::poll),
+    ("page", reads::page),
+    ("detail", reads::detail),
+    ("name", reads::named),
+    ("pages", reads::pages),
+    ("any-page", reads::any_page),
+    ("scan", reads::scan),
+    ("memory-after-reads", whole::memory_after_reads),
+    ("mutations", writes::mutations),
+    ("identities", writes::identities),
+    ("certificates", writes::certificates),
+    ("policy", writes::policy),
+    ("deletion", writes::deletion),
+    ("sessions", sessions::asked_for_nothing),
+    ("posture", sessions::asked_for_checks),
+    ("logins", logins::certificate),
+    ("end", logins::end),
+    ("fairness", fairness::measure),
+    ("memory", whole::memory_at_the_end),
 ];
 
 /// A controller on a model, and the sheet that its figures go on.
@@ -100,7 +103,7 @@ impl Bench {
     }
 
     /// Does a step unless it was calm when it was done before; the figures of the calmer time count. `took` is what the same work took.
-    fn take(&mut self, step: fn(&mut Self), took: &mut f64) {
+    fn take(&mut self, step: Step, took: &mut f64) {
         if calm::times(*took) <= RESTLESS {
             return;
         }
@@ -123,25 +126,36 @@ fn main() {
     let named = std::env::var("OVERKEEP_BENCH_SIZES").unwrap_or_else(|_| "S,M,L".into());
     let size =
         |name: &str| [corpus::S, corpus::M, corpus::L, corpus::XL].into_iter().find(|size| size.name == name).expect("S, M, L or XL");
+    let steps = steps();
     let mut benches: Vec<Bench> = named.split(',').map(|name| Bench::open(&home, size(name))).collect();
-    let mut took = vec![[f64::INFINITY; STEPS.len()]; benches.len()];
+    let mut took = vec![vec![f64::INFINITY; steps.len()]; benches.len()];
     for _ in 0..2 {
-        for (n, step) in STEPS.into_iter().enumerate() {
+        for (n, step) in steps.iter().enumerate() {
             for (bench, took) in benches.iter_mut().zip(&mut took) {
-                bench.take(step, &mut took[n]);
+                bench.take(*step, &mut took[n]);
             }
         }
+        let sheets: Vec<Sheet> = benches.iter().map(|bench| bench.sheet.clone()).collect();
+        tell(&sheets, took.iter().flatten());
+        if sheets.len() > 1 && steps.len() == STEPS.len() {
+            let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/scale/latency.svg");
+            std::fs::write(file, plot::svg(&sheets)).expect("a drawing");
+        }
     }
-    let sheets: Vec<Sheet> = benches.into_iter().map(|bench| bench.sheet).collect();
-    sheet::print(&sheets);
+}
+
+fn tell<'t>(sheets: &[Sheet], took: impl Iterator<Item = &'t f64>) {
+    sheet::print(sheets);
     // Not every step is of rounds.
-    let mut times: Vec<f64> = took.into_iter().flatten().filter(|took| *took > 0.0).map(calm::times).collect();
+    let mut times: Vec<f64> = took.filter(|took| **took > 0.0).map(|took| calm::times(*took)).collect();
     let [half, most] = [0.5, 1.0].map(|at| load::part(&mut times, at));
     println!(
-        "\nWhile a step was measured the same work took {half:.2} times what it takes at its best, in the most restless one {most:.2} times."
+        "\nWhile a step was measured the same work took {half:.2} times what it takes at its best, in the most restless one {most:.2} times.\n"
     );
-    if sheets.len() > 1 {
-        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/scale/latency.svg");
-        std::fs::write(file, plot::svg(&sheets)).expect("a drawing");
-    }
+}
+
+fn steps() -> Vec<Step> {
+    let all = || STEPS.map(|(_, step)| step).to_vec();
+    let step = |wanted: &str| STEPS.iter().find(|(name, _)| *name == wanted).expect("the name of a step").1;
+    std::env::var("OVERKEEP_BENCH_STEPS").map_or_else(|_| all(), |named| named.split(',').map(step).collect())
 }

@@ -85,6 +85,7 @@ impl Figure {
 }
 
 /// The figures of one model, in the order of the table.
+#[derive(Clone)]
 pub struct Sheet {
     pub name: &'static str,
     pub identities: usize,
