@@ -33,6 +33,9 @@ use crate::{
 /// Where so many share a commit, it costs each of them little.
 const ENOUGH: usize = 16;
 
+/// After so many commits in a row that nobody shared, none is kept open for others.
+const ALONE: usize = 8;
+
 /// What waits in the queue: it is run with a transaction, or refused.
 pub struct Job {
     author: Arc<Author>,
@@ -77,11 +80,15 @@ pub fn start(core: Arc<Core>, queue: usize, group: usize, retry: Duration) -> st
     core.writing.store(true, Ordering::Release);
     let thread = Builder::new().name("store writer".into()).spawn(move || {
         let mut recovery = Recovery::new(&core, retry);
+        // How many commits in a row nobody shared.
+        let mut alone = ALONE;
         loop {
             match jobs.recv_timeout(retry) {
                 Ok(first) => {
-                    let mut group = Group { core: &core, jobs: &jobs, limit: group.max(1), answers: Vec::new(), told: Vec::new() };
-                    group.run(first, &mut recovery);
+                    let (answers, told) = (Vec::new(), Vec::new());
+                    let mut group = Group { core: &core, jobs: &jobs, limit: group.max(1), open: alone < ALONE, answers, told };
+                    let shared = group.run(first, &mut recovery) > 1;
+                    alone = if shared { 0 } else { ALONE.min(alone + 1) };
                 }
                 Err(RecvTimeoutError::Timeout) => recovery.look(),
                 Err(RecvTimeoutError::Disconnected) => break,
@@ -97,13 +104,16 @@ struct Group<'w> {
     core: &'w Core,
     jobs: &'w Receiver<Job>,
     limit: usize,
+    /// Whether it is kept open for others while it is small.
+    open: bool,
     answers: Vec<Answer>,
     /// The events of each job that is kept.
     told: Vec<Vec<Event>>,
 }
 
 impl Group<'_> {
-    fn run(&mut self, first: Job, recovery: &mut Recovery<'_>) {
+    /// Says how many jobs there were.
+    fn run(&mut self, first: Job, recovery: &mut Recovery<'_>) -> usize {
         let mut first = Some(first);
         let committed = match self.core.refusal() {
             Some(refusal) => Err(refusal),
@@ -113,9 +123,11 @@ impl Group<'_> {
             Ok(()) => self.told.iter().for_each(|events| self.core.publish(events)),
             Err(e) => self.answers.extend(first.map(|job| (job.run)(Err(e.clone())).answer)),
         }
+        let jobs = self.answers.len();
         for answer in self.answers.drain(..) {
             answer(committed.clone());
         }
+        jobs
     }
 
     fn commit_or_recover(&mut self, first: &mut Option<Job>, recovery: &mut Recovery<'_>) -> Result<()> {
@@ -137,10 +149,11 @@ impl Group<'_> {
         if self.fill(&transaction, first)? { transaction.commit().map_err(broken) } else { transaction.abort().map_err(broken) }
     }
 
-    /// The next job. Where none waits and few share the commit, threads that wait for this core get it: they may bring one.
+    /// The next job. Where none waits and the commit is kept open, threads that wait for this core get it: they may bring one. Beside
+    /// somebody who computes for long that takes milliseconds, which a lone writer is to be spared.
     fn next(&self) -> Option<Job> {
         let waiting = self.jobs.try_recv().ok();
-        if waiting.is_some() || self.answers.len() >= ENOUGH {
+        if waiting.is_some() || !self.open || self.answers.len() >= ENOUGH {
             return waiting;
         }
         yield_now();
