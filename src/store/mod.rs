@@ -290,7 +290,7 @@ impl Store {
     ) -> Result<A> {
         let author = self.1.clone();
         let rehearsed = move |read: &Read<'_>| {
-            let rows = Rehearsal::on(read.rows);
+            let rows = Rehearsal::on(read.rows, read.turn);
             let tx = Tx::new(Read { rows: &rows, ..*read }, &rows, author);
             work(&tx)?;
             look(read, tx.events.into_inner())

@@ -11,7 +11,10 @@ use std::{
     },
 };
 
-use super::tables::{ALL, Keys, Rows, RowsMut, See, Table, Visit};
+use super::{
+    tables::{ALL, Keys, Rows, RowsMut, See, Table, Visit},
+    turn::Turn,
+};
 use crate::error::Result;
 
 /// What is written in place of a row; nothing: it would be gone.
@@ -20,6 +23,8 @@ type Change = Option<Vec<u8>>;
 /// What is there, and what is written over it.
 pub struct Rehearsal<'r> {
     below: &'r dyn Rows,
+    /// What is written counts as what is read does.
+    turn: Option<&'r Turn<'r>>,
     changes: RefCell<HashMap<Table, BTreeMap<Vec<u8>, Change>>>,
     /// In the order written.
     log: RefCell<Vec<Undo>>,
@@ -52,13 +57,15 @@ impl Way {
 
 impl<'r> Rehearsal<'r> {
     /// Nothing is written yet.
-    pub fn on(below: &'r dyn Rows) -> Self {
-        Self { below, changes: RefCell::default(), log: RefCell::default() }
+    pub fn on(below: &'r dyn Rows, turn: Option<&'r Turn<'r>>) -> Self {
+        Self { below, turn, changes: RefCell::default(), log: RefCell::default() }
     }
 
-    fn change(&self, table: Table, key: &[u8], change: Change) {
+    fn change(&self, table: Table, key: &[u8], change: Change) -> Result<()> {
+        self.turn.map_or(Ok(()), Turn::step)?;
         let before = self.changes.borrow_mut().entry(table).or_default().insert(key.to_vec(), change);
         self.log.borrow_mut().push(Undo { table, key: key.to_vec(), before });
+        Ok(())
     }
 
     /// The next change among some keys.
@@ -154,13 +161,11 @@ impl Rows for Rehearsal<'_> {
 
 impl RowsMut for Rehearsal<'_> {
     fn insert(&self, table: Table, key: &[u8], value: &[u8]) -> Result<()> {
-        self.change(table, key, Some(value.to_vec()));
-        Ok(())
+        self.change(table, key, Some(value.to_vec()))
     }
 
     fn remove(&self, table: Table, key: &[u8]) -> Result<()> {
-        self.change(table, key, None);
-        Ok(())
+        self.change(table, key, None)
     }
 
     fn mark(&self) -> usize {

@@ -1,5 +1,5 @@
-//! How long work on many records is kept from taking the machine: a scan that reads more than a few rows waits for its turn, and one
-//! that nobody waits for stops.
+//! How long work on many records is kept from taking the machine: a scan that reads more than a few rows waits for its turn, lets threads
+//! that wait for its core go first now and then, and stops if nobody waits for it.
 
 use std::{
     cell::{Cell, RefCell},
@@ -7,6 +7,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    thread::yield_now,
 };
 
 use tokio::{
@@ -19,6 +20,9 @@ use crate::error::{Error, Result};
 
 /// Rows that anybody may read at once.
 const FEW: u64 = 1_000;
+
+/// After so many rows, threads that wait for this core go first: the system may let them wait for as long as a short scan takes.
+const TOGETHER: u64 = 64;
 
 /// The turns there are.
 #[derive(Clone)]
@@ -57,13 +61,17 @@ impl<'t> Turn<'t> {
         Self { abandoned, turns: None, rows: Cell::new(0), held: RefCell::default() }
     }
 
-    /// Before each row. Past the first few it waits until others are done.
+    /// Before each row, read or written. Past the first few it waits until others are done.
     ///
     /// # Errors
     /// [`Error::Busy`] if too many wait; or nobody waits for this one any more.
     pub fn step(&self) -> Result<()> {
-        self.before(1)?;
-        self.rows.set(self.rows.get().saturating_add(1));
+        self.go_on(1)?;
+        let rows = self.rows.get().saturating_add(1);
+        self.rows.set(rows);
+        if rows.is_multiple_of(TOGETHER) {
+            yield_now();
+        }
         Ok(())
     }
 
@@ -73,6 +81,11 @@ impl<'t> Turn<'t> {
     /// # Errors
     /// As in [`Turn::step`].
     pub fn before(&self, rows: u64) -> Result<()> {
+        yield_now();
+        self.go_on(rows)
+    }
+
+    fn go_on(&self, rows: u64) -> Result<()> {
         if self.abandoned.load(Ordering::Relaxed) {
             return Err(Error::Internal("nobody waits for this any more".into()));
         }
