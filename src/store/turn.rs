@@ -75,8 +75,8 @@ impl<'t> Turn<'t> {
         Ok(())
     }
 
-    /// Before so many more rows, each of which is still a step: if they are more than a few it waits now, for being sent away has cost
-    /// nothing yet.
+    /// Before so many more rows, each of which is still a step, or before one piece of a work that is like so many: threads that wait for this
+    /// core go first, and if it is more than a few it waits now, for being sent away has cost nothing yet.
     ///
     /// # Errors
     /// As in [`Turn::step`].

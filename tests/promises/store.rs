@@ -821,9 +821,12 @@ async fn who_reads_little_does_not_wait_for_who_reads_much() {
     begun.await.unwrap();
     assert!(store.scan(|tx| tx.get(&Id::<Task>::from_text("0001"))).await.is_ok());
     let mut second = Box::pin(store.scan(all));
+    let write = |tx: &Tx<'_>| (0..1_100).try_for_each(|n| tx.insert(task(&format!("new {n}"))));
+    let mut third = Box::pin(store.rehearse(write, move |tx, _| all(tx)));
     assert!(tokio::time::timeout(Duration::from_millis(50), &mut second).await.is_err(), "one at a time");
+    assert!(tokio::time::timeout(Duration::from_millis(50), &mut third).await.is_err(), "what is only tried counts as what is read");
     go.send(()).unwrap();
-    assert_eq!((first.await.unwrap(), second.await), (Ok(1_100), Ok(1_100)));
+    assert_eq!((first.await.unwrap(), second.await, third.await), (Ok(1_100), Ok(1_100), Ok(1_100)));
 }
 
 #[tokio::test]
