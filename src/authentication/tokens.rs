@@ -93,12 +93,13 @@ impl Tokens {
     }
 }
 
-/// Whom the claims of a verified token are about, if they are in time and for us (RFC 7519, section 4.1).
+/// Whom the claims of a verified token are about, if they are in time and for us (RFC 7519, section 4.1). `exp` is required.
 fn subject<'c>(claims: &'c Map<String, Json>, signer: &ExternalJwtSigner, now: Timestamp, ahead: Duration) -> Option<&'c str> {
     let date = |name: &str| claims.get(name).map(|date| date.as_f64().ok_or(()));
     let now = now.seconds() as f64;
     let begun = date("nbf").is_none_or(|date| date.is_ok_and(|date| date <= now + ahead.as_secs_f64()));
-    let over = date("exp").is_some_and(|date| date.is_ok_and(|date| date <= now) || date.is_err());
+    // A token without an end would let its holder in for ever, whoever lost it.
+    let over = date("exp").is_none_or(|date| date.is_ok_and(|date| date <= now) || date.is_err());
     let for_us = match claims.get("aud") {
         Some(Json::String(audience)) => *audience == signer.audience,
         Some(Json::Array(several)) => several.iter().any(|audience| audience.as_str() == Some(&signer.audience)),

@@ -412,6 +412,7 @@ fn only_a_token_that_is_right_in_every_respect_lets_in() {
     let refused = [
         ("exp", json!(NOW)),
         ("exp", json!("never")),
+        ("exp", Json::Null),
         ("nbf", json!(NOW + 11)),
         ("nbf", json!(true)),
         ("aud", json!("other")),
@@ -426,6 +427,9 @@ fn only_a_token_that_is_right_in_every_respect_lets_in() {
     for (name, value) in refused {
         assert!(!realm.enter(&changed(name, value.clone()), 0), "{name}: {value}");
     }
+    let mut endless = claims();
+    endless.as_object_mut().unwrap().remove("exp");
+    assert!(!realm.enter(&idp.token(&endless), 0), "a token without `exp` would be good for ever");
     let good = idp.token(&claims());
     for broken in ["", ".", "..", "a.b.c", good.rsplit_once('.').unwrap().0, &"x".repeat(100_000)] {
         assert!(!realm.enter(broken, 0), "{broken:.40}");
