@@ -7,10 +7,10 @@
 //! | floor | rooms |
 //! |---|---|
 //! | the program | [`cli`] → [`controller`] (puts everything together) → [`upkeep`] (periodic work) and [`host`] (what the owner of the host may do) |
-//! | the interface | [`http`]: route tables, arguments, answers, the front door |
+//! | the interfaces | [`http`]: route tables, arguments, answers, the front door · [`network`] the data plane: channels of SDKs, circuits |
 //! | subjects | [`authentication`] who is calling · [`enrollment`] how a key becomes an identity · [`posture`] what endpoints report · [`explain`] why somebody may or may not · [`maintenance`] the file as a whole |
 //! | rules | [`change`] every write and what follows from it · [`access`] who may use what |
-//! | records | [`store`] one file, one writer, indexes, lists · [`network`] which routers are connected |
+//! | records | [`store`] one file, one writer, indexes, lists · [`online`] who is connected |
 //! | vocabulary | [`entity`] one file per kind: shapes and facts |
 //! | tools | [`query`] [`pki`] [`schema`] [`error`] [`clock`] [`config`] [`logging`] [`priority`] |
 //!
@@ -56,6 +56,7 @@ pub mod http;
 pub mod logging;
 pub mod maintenance;
 pub mod network;
+pub mod online;
 pub mod pki;
 pub mod posture;
 pub mod priority;

@@ -26,7 +26,8 @@ use crate::{
     host::{Command, Host, socket},
     http::{self, Descriptions, Front, Interfaces, Limits, Listener, Patience, Services},
     maintenance::{self, Background, Maintenance, Schedule, Scrub, closed},
-    network::Network,
+    network::Router,
+    online::Online,
     pki::{self, Files, Holdings},
     posture::Posture,
     store::{self, OpenError, Store},
@@ -144,8 +145,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let addresses: Vec<String> = config.advertised(bound).iter().map(ToString::to_string).collect();
     let advertised = addresses.first().cloned().unwrap_or_default();
     let passwords = Passwords::new(&config.passwords)?;
-    let network = Network;
-    let store = Store::open(&config.data, KINDS, options(config, &clock, &network)).map_err(refused)?;
+    let store = Store::open(&config.data, KINDS, options(config, &clock)).map_err(refused)?;
     let vault = vault(config, &store)?;
     drop(maintenance::upgrade(&store, &config.data)?);
     let generated = fill(config, &store, &vault, &passwords, bound)?;
@@ -198,7 +198,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         access,
         posture,
         holdings,
-        network,
+        router: Router::default(),
         maintenance: maintenance.clone(),
         descriptions: Descriptions::of(&interfaces),
         sessions,
@@ -286,7 +286,7 @@ fn surroundings(config: &Config, holdings: Arc<Holdings>, address: String) -> Su
 pub fn host(config: &Config, command: &Command) -> Result<Host, NotStarted> {
     pki::jwt::install();
     let clock = Clock::system();
-    let options = options(config, &clock, &Network);
+    let options = options(config, &clock);
     let only_looks = command.only_looks();
     let opened = if only_looks { Store::look(&config.data, KINDS, options) } else { Store::open(&config.data, KINDS, options) };
     let store = opened.map_err(refused)?.by(Author::local());
@@ -332,8 +332,7 @@ fn refused(error: OpenError) -> NotStarted {
     })
 }
 
-fn options(config: &Config, clock: &Clock, network: &Network) -> store::Options {
-    let network = network.clone();
+fn options(config: &Config, clock: &Clock) -> store::Options {
     store::Options {
         cache_bytes: config.store.cache_mib << 20,
         queue: config.store.queue,
@@ -342,7 +341,7 @@ fn options(config: &Config, clock: &Clock, network: &Network) -> store::Options 
         scan_queue: config.store.scan_queue,
         compact: config.store.compact_at_start,
         clock: clock.clone(),
-        links: Arc::new(move |router| network.link(router)),
+        online: Online::default(),
         ..store::Options::default()
     }
 }

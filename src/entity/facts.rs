@@ -44,6 +44,12 @@ pub trait Facts {
     /// The connection of a router, while it has one.
     fn link(&self, router: &str) -> Option<Link>;
 
+    /// Whether an identity has a channel to a router.
+    fn is_connected(&self, identity: &str) -> bool;
+
+    /// What open circuits and failed dials add to the cost of a terminator.
+    fn dynamic_cost(&self, terminator: &str) -> u16;
+
     /// The time of the transaction.
     fn now(&self) -> Timestamp;
 }
@@ -107,6 +113,12 @@ impl<F: Facts + ?Sized> Facts for &F {
     }
     fn link(&self, router: &str) -> Option<Link> {
         (**self).link(router)
+    }
+    fn is_connected(&self, identity: &str) -> bool {
+        (**self).is_connected(identity)
+    }
+    fn dynamic_cost(&self, terminator: &str) -> u16 {
+        (**self).dynamic_cost(terminator)
     }
     fn now(&self) -> Timestamp {
         (**self).now()

@@ -96,7 +96,7 @@ pub struct View {
     #[serde(skip_serializing_if = "Option::is_none")]
     disabled_until: Option<Timestamp>,
     has_api_session: bool,
-    /// Whether an edge router has seen it within the last minute.
+    /// Whether it has a channel to an edge router.
     has_edge_router_connection: bool,
     /// Whether it gives one-time codes.
     is_mfa_enabled: bool,
@@ -193,7 +193,7 @@ impl Entity for Identity {
             disabled_at: state.disabled_at,
             disabled_until: state.disabled_until,
             has_api_session: facts.has::<ApiSession>("identity", id)?,
-            has_edge_router_connection: false,
+            has_edge_router_connection: facts.is_connected(id),
             is_mfa_enabled: facts.linked::<Mfa>("identity", id)?.iter().any(|mfa| mfa.spec.is_verified),
             name: spec.name,
             is_admin: spec.is_admin,

@@ -128,6 +128,9 @@ impl Entity for Terminator {
         let Self { address, binding, router, service, cost, precedence, identity, .. } = record.spec.clone();
         let (router_name, _) = record.spec.find_router(facts)?;
         let service = facts.get(&service)?;
+        // Nothing adds to the cost of one that no connection made: a view that asks cannot be kept.
+        let is_lasting = record.state.host_id.is_empty();
+        let dynamic_cost = if is_lasting { 0 } else { facts.dynamic_cost(record.id.as_str()) };
         Ok(View {
             address,
             binding,
@@ -136,7 +139,7 @@ impl Entity for Terminator {
             service: EntityRef::of(&service, &service.spec.name),
             service_id: service.id,
             cost,
-            dynamic_cost: 0,
+            dynamic_cost,
             precedence,
             identity,
         })

@@ -15,7 +15,7 @@ use crate::{
     clock::Clock,
     error::Result,
     maintenance::Maintenance,
-    network::Network,
+    network::Router,
     pki::Holdings,
     posture::Posture,
     store::Store,
@@ -28,7 +28,8 @@ pub struct Services {
     pub access: Access,
     pub posture: Posture,
     pub holdings: Arc<Holdings>,
-    pub network: Network,
+    /// The edge router of this process.
+    pub router: Router,
     pub maintenance: Maintenance,
     pub descriptions: Descriptions,
     pub sessions: Sessions,

@@ -15,7 +15,7 @@ use arc_swap::ArcSwapOption;
 use redb::{Database, ReadableDatabase};
 
 use super::{
-    Event, Links, Listener, OpenError, Read, Tx,
+    Event, Listener, OpenError, Read, Tx,
     medium::Medium,
     open,
     registry::Registry,
@@ -27,6 +27,7 @@ use crate::{
     clock::Clock,
     entity::Author,
     error::{Error, Result},
+    online::Online,
 };
 
 /// So many damaged records are named.
@@ -47,7 +48,7 @@ pub struct Core {
     /// The tables' names, by slot.
     pub names: Vec<String>,
     pub clock: Clock,
-    pub links: Arc<Links>,
+    pub online: Online,
     pub listeners: RwLock<Vec<Listener>>,
     /// Why nothing is written at the moment.
     pub failure: ArcSwapOption<String>,

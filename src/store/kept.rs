@@ -38,6 +38,11 @@ impl Mark {
         Self::of((kind.name, id))
     }
 
+    /// Whether an identity is connected.
+    fn of_connection(identity: &str) -> Self {
+        Self::of(("online", identity))
+    }
+
     /// Whether the records with a value were ended.
     pub(super) fn of_ending(kind: Kind, field: &str, value: &str) -> Self {
         Self::of((kind.name, field, value, "ended"))
@@ -102,6 +107,14 @@ impl Facts for Noting<'_> {
         self.fleeting.set(true);
         self.facts.link(router)
     }
+    fn is_connected(&self, identity: &str) -> bool {
+        self.marks.borrow_mut().push(Mark::of_connection(identity));
+        self.facts.is_connected(identity)
+    }
+    fn dynamic_cost(&self, terminator: &str) -> u16 {
+        self.fleeting.set(true);
+        self.facts.dynamic_cost(terminator)
+    }
     fn now(&self) -> Timestamp {
         self.fleeting.set(true);
         self.facts.now()
@@ -152,6 +165,8 @@ impl<T: Send + Sync + 'static> Kept<T> {
                 told.with(|shelf| shelf.hear(marks));
             }
         });
+        let told = kept.clone();
+        store.online().subscribe(move |identity| told.with(|shelf| shelf.hear(vec![Mark::of_connection(identity)])));
         kept
     }
 

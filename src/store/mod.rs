@@ -87,12 +87,10 @@ use self::{
 };
 use crate::{
     clock::Clock,
-    entity::{Author, RouterLink},
+    entity::Author,
     error::{Error, Result},
+    online::Online,
 };
-
-/// Tells the connection of a router by its id.
-pub type Links = dyn Fn(&str) -> Option<RouterLink> + Send + Sync;
 
 /// Seconds after which it is worth asking again, when a queue is full.
 const RETRY_AFTER: u32 = 1;
@@ -115,14 +113,15 @@ pub struct Options {
     /// Whether opening a file of which more than half is not needed makes it shorter.
     pub compact: bool,
     pub clock: Clock,
-    pub links: Arc<Links>,
+    /// Who is connected, for whoever asks in a transaction.
+    pub online: Online,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        let (clock, links) = (Clock::system(), Arc::new(|_: &str| None));
+        let (clock, online) = (Clock::system(), Online::default());
         let (scan_queue, retry) = (32, Duration::from_secs(1));
-        Self { cache_bytes: 64 << 20, queue: 4096, group: 256, scans: 2, scan_queue, retry, compact: false, clock, links }
+        Self { cache_bytes: 64 << 20, queue: 4096, group: 256, scans: 2, scan_queue, retry, compact: false, clock, online }
     }
 }
 
@@ -211,7 +210,7 @@ impl Store {
             registry: Registry::new(kinds),
             names: names(kinds),
             clock: options.clock,
-            links: options.links,
+            online: options.online,
             listeners: RwLock::default(),
             failure: ArcSwapOption::empty(),
             named: Mutex::default(),
@@ -242,6 +241,11 @@ impl Store {
     /// Who is behind what is written through this handle.
     pub fn author(&self) -> &Author {
         &self.1
+    }
+
+    /// Who is connected.
+    pub fn online(&self) -> &Online {
+        &self.0.core.online
     }
 
     /// Whether nothing had ever been stored when it was opened; also after a crash before the first write.

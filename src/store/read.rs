@@ -244,7 +244,15 @@ impl Facts for Read<'_> {
     }
 
     fn link(&self, router: &str) -> Option<RouterLink> {
-        (self.core.links)(router)
+        self.core.online.router(router)
+    }
+
+    fn is_connected(&self, identity: &str) -> bool {
+        self.core.online.identity(identity)
+    }
+
+    fn dynamic_cost(&self, terminator: &str) -> u16 {
+        self.core.online.dynamic_cost(terminator)
     }
 
     fn now(&self) -> Timestamp {

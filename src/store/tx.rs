@@ -210,6 +210,12 @@ impl Facts for Tx<'_> {
     fn link(&self, router: &str) -> Option<RouterLink> {
         self.read.link(router)
     }
+    fn is_connected(&self, identity: &str) -> bool {
+        self.read.is_connected(identity)
+    }
+    fn dynamic_cost(&self, terminator: &str) -> u16 {
+        self.read.dynamic_cost(terminator)
+    }
     fn now(&self) -> Timestamp {
         self.read.now()
     }

@@ -7,13 +7,15 @@ use std::{
 };
 
 /// The floors, the lowest first. Rooms on one floor may use each other as long as no circle comes of it.
-const FLOORS: [&[&str]; 10] = [
+const FLOORS: [&[&str]; 12] = [
     &["clock", "error", "pki", "priority", "query"],
     &["config", "logging", "schema"],
     &["entity"],
-    &["store", "network"],
+    &["online"],
+    &["store"],
     &["access", "change"],
     &["authentication", "enrollment", "explain", "maintenance", "posture"],
+    &["network"],
     &["http"],
     &["upkeep", "host"],
     &["controller"],

@@ -298,6 +298,12 @@ impl Facts for Counted<'_> {
     fn link(&self, router: &str) -> Option<RouterLink> {
         self.facts.link(router)
     }
+    fn is_connected(&self, identity: &str) -> bool {
+        self.facts.is_connected(identity)
+    }
+    fn dynamic_cost(&self, terminator: &str) -> u16 {
+        self.facts.dynamic_cost(terminator)
+    }
     fn now(&self) -> Timestamp {
         self.facts.now()
     }
