@@ -40,6 +40,8 @@ pub struct Certificates {
     holdings: Arc<Holdings>,
     /// Where clients are sent.
     advertised: Vec<Address>,
+    /// Where clients of the built-in router are sent, if there is one.
+    router: Option<Address>,
     files: Option<Mutex<Files>>,
     noticed: Mutex<Option<Timestamp>>,
 }
@@ -57,7 +59,12 @@ impl Certificates {
             holdings.replace_external(external).map_err(|e| unusable(e.to_string()))?;
         }
         let (holdings, files) = (Arc::new(holdings), files.map(Mutex::new));
-        Ok(Self { store: store.clone(), vault: vault.clone(), holdings, advertised, files, noticed: Mutex::default() })
+        Ok(Self { store: store.clone(), vault: vault.clone(), holdings, advertised, router: None, files, noticed: Mutex::default() })
+    }
+
+    /// The listener's certificate names the host of this address as well.
+    pub fn naming(self, router: Option<Address>) -> Self {
+        Self { router, ..self }
     }
 
     /// The certificates, ready for use.
@@ -95,7 +102,9 @@ impl Certificates {
     pub fn renew(&self, now: Timestamp) -> Result<()> {
         self.note()?;
         let before = self.holdings.authority();
-        let Some(next) = self.holdings.due(&hosts(&self.advertised), now.seconds()).map_err(broken)? else { return Ok(()) };
+        let Some(next) = self.holdings.due(&hosts(self.advertised.iter().chain(&self.router)), now.seconds()).map_err(broken)? else {
+            return Ok(());
+        };
         self.take(next)?;
         tracing::info!("renewed the server certificate");
         let signs = self.holdings.authority();
@@ -223,8 +232,8 @@ pub fn last_advertised(store: &Store) -> Result<Option<Vec<Address>>> {
 }
 
 /// Everything that the server's certificate must name: where clients are sent, and this host itself.
-pub fn hosts(advertised: &[Address]) -> AlternativeNames {
-    AlternativeNames::of_hosts(advertised.iter().map(Address::host).chain(HERE))
+pub fn hosts<'a>(advertised: impl IntoIterator<Item = &'a Address>) -> AlternativeNames {
+    AlternativeNames::of_hosts(advertised.into_iter().map(Address::host).chain(HERE))
 }
 
 /// The stored keys and certificates, if there are any.

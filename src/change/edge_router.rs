@@ -6,7 +6,7 @@ use crate::{
         ClaimedKind, EdgeRouter, EdgeRouterPolicy, Enrollment, FactsExt, Id, Identity, IdentityKind, Record, Semantic, Tags,
         edge_router::State,
     },
-    error::Result,
+    error::{Error, Result},
 };
 
 impl Lifecycle for EdgeRouter {
@@ -20,6 +20,9 @@ impl Lifecycle for EdgeRouter {
     }
 
     fn edited(old: &Record<Self>, new: &mut Record<Self>, change: &Change<'_, '_>) -> Result<()> {
+        if new.is_built_in() && new.spec.is_tunneler_enabled {
+            return Err(Error::invalid("isTunnelerEnabled", "the built-in router has no tunneler", "true"));
+        }
         match (old.spec.is_tunneler_enabled, new.spec.is_tunneler_enabled) {
             (false, true) => add_tunneler(new, change),
             (true, false) => remove_tunneler(old, change),
@@ -29,6 +32,11 @@ impl Lifecycle for EdgeRouter {
     }
 
     fn deleting(record: &Record<Self>, change: &Change<'_, '_>) -> Result<()> {
+        if record.is_built_in() {
+            return Err(Error::NotDeletable(
+                "the built-in router goes with the controller; disable it, or start with router.enabled = false".into(),
+            ));
+        }
         if record.spec.is_tunneler_enabled { remove_tunneler(record, change) } else { Ok(()) }
     }
 }
@@ -43,9 +51,12 @@ fn enroll(router: &Record<EdgeRouter>, change: &Change<'_, '_>) -> Result<()> {
 /// Takes a router's certificates away and gives it a new token; the one before is dead.
 ///
 /// # Errors
-/// There is no such router.
+/// There is no such router, or it is the built-in one.
 pub fn re_enroll(change: &Change<'_, '_>, id: &Id<EdgeRouter>) -> Result<()> {
     let mut router = change.get(id)?;
+    if router.is_built_in() {
+        return Err(Error::NotUpdatable("the built-in router needs no enrollment".into()));
+    }
     change.delete_linked::<Enrollment>("edgeRouter", id.as_str())?;
     router.state = State::default();
     enroll(&router, change)?;

@@ -2,7 +2,7 @@
 //! administrator's password was shown.
 
 use super::{
-    certificates,
+    built_in_router, certificates,
     vault::{Secret, Vault},
 };
 use crate::{
@@ -31,22 +31,34 @@ impl Administrator {
     }
 }
 
-/// Fills a new file: keys and certificates for `hosts`, in this vault, the built-in records and the administrator, all or nothing.
+/// What a new file is filled with.
+pub struct Filling {
+    /// Hosts that the listener's certificate names.
+    pub hosts: AlternativeNames,
+    pub administrator: Administrator,
+    /// Whether there is a built-in router, which is open to everybody then.
+    pub router: bool,
+}
+
+/// Fills a new file: keys and certificates, in this vault, the built-in records and the administrator, all or nothing.
 ///
 /// # Errors
 /// The store refuses, or there is no randomness.
-pub fn first_start(store: &Store, vault: &Vault, hosts: AlternativeNames, administrator: Administrator) -> Result<()> {
+pub fn first_start(store: &Store, vault: &Vault, filling: Filling) -> Result<()> {
     let vault = vault.clone();
     store.write_blocking(move |tx| {
         let now = crate::entity::Facts::now(tx);
-        let material = Material::generate(&hosts, now.seconds()).map_err(|e| Error::Internal(format!("making keys: {e}")))?;
+        let material = Material::generate(&filling.hosts, now.seconds()).map_err(|e| Error::Internal(format!("making keys: {e}")))?;
         vault.establish(tx)?;
         certificates::keep(tx, &vault, &material)?;
         builtin::identity_types(now).into_iter().try_for_each(|record| tx.insert(record))?;
         builtin::posture_check_types(now).into_iter().try_for_each(|record| tx.insert(record))?;
         builtin::config_types(now)?.into_iter().try_for_each(|record| tx.insert(record))?;
         tx.insert(builtin::auth_policy(now))?;
-        add(tx, now, administrator)
+        if filling.router {
+            built_in_router::add_open(tx, now)?;
+        }
+        add(tx, now, filling.administrator)
     })
 }
 

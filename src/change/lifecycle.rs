@@ -59,7 +59,7 @@ pub trait Lifecycle: Entity {
 ///
 /// Ids that grow with time are written side by side in the file: many new records share the pages that a commit writes. The time is
 /// the system's whatever clock the controller runs by; nothing but the order of ids depends on it.
-fn long_id() -> String {
+pub fn long_id() -> String {
     digits((u128::from(millis()) << 80) | (Uuid::new_v4().as_u128() >> 48), BASE_62, 22)
 }
 

@@ -25,7 +25,7 @@ impl Config {
     fn rules(&self) -> Vec<Rule> {
         let (second, minute, hour, year) = (Span::seconds(1), Span::minutes(1), Span::minutes(60), Span::minutes(365 * 24 * 60));
         let Config { log, http, sessions, enrollment, passwords, codes, tokens, key_sets, .. } = self;
-        let Config { posture, store, history, snapshots, integrity, .. } = self;
+        let Config { posture, router, store, history, snapshots, integrity, .. } = self;
         vec![
             rule("data", blank_path(&self.data)),
             rule("admin-password-file", self.admin_password_file.as_deref().and_then(blank_path)),
@@ -78,6 +78,12 @@ impl Config {
             within("key-sets.kept", key_sets.kept, 1..=100_000),
             within("posture.max-text-bytes", posture.max_text_bytes, 256..=65_536),
             within("posture.processes", posture.processes, 16..=65_536),
+            within("router.max-circuit-kib", router.max_circuit_kib, 64..=65_536),
+            within("router.max-channel-mib", router.max_channel_mib, 1..=1024),
+            within("router.max-total-mib", router.max_total_mib, 4..=65_536),
+            within("router.max-message-mib", router.max_message_mib, 1..=64),
+            within("router.max-circuits", router.max_circuits, 16..=10_000_000),
+            within("router.drain-timeout", router.drain_timeout, second..=minute),
             within("store.cache-mib", store.cache_mib, 1..=65_536),
             within("store.group", store.group, 1..=4096),
             within("store.queue", store.queue, 1..=65_536),

@@ -45,6 +45,7 @@ pub struct Config {
     pub tokens: Tokens,
     pub key_sets: KeySets,
     pub posture: Posture,
+    pub router: Router,
     pub store: Store,
     pub history: History,
     pub snapshots: Snapshots,
@@ -183,6 +184,28 @@ pub struct Posture {
     pub processes: usize,
 }
 
+/// The built-in edge router. Sizes are of what waits in memory for clients to read it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Router {
+    pub enabled: bool,
+    /// None: clients of the router connect to the same address as everybody.
+    #[serde(deserialize_with = "value::optional_socket")]
+    pub listen: Option<SocketAddr>,
+    /// As given; `Config::router_address` knows what stands in when there is none.
+    pub advertise: Option<Address>,
+    /// Per circuit and direction.
+    pub max_circuit_kib: usize,
+    /// Per channel.
+    pub max_channel_mib: usize,
+    /// Of all channels.
+    pub max_total_mib: usize,
+    pub max_message_mib: usize,
+    pub max_circuits: usize,
+    /// How long clients have at a stop.
+    pub drain_timeout: Span,
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Store {
@@ -275,6 +298,17 @@ impl Default for Config {
                 kept: 1000,
             },
             posture: Posture { max_text_bytes: 4096, processes: 256 },
+            router: Router {
+                enabled: true,
+                listen: None,
+                advertise: None,
+                max_circuit_kib: 512,
+                max_channel_mib: 16,
+                max_total_mib: 64,
+                max_message_mib: 16,
+                max_circuits: 100_000,
+                drain_timeout: Span::seconds(5),
+            },
             store: Store { cache_mib: 64, group: 256, queue: 1024, scans: 2, scan_queue: 32, compact_at_start: true },
             history: History { max_age: Span::minutes(365 * 24 * 60), max_mib: 64, readers: 16 },
             snapshots: Snapshots { directory: None, interval: Span::minutes(24 * 60), keep: 7 },
@@ -288,6 +322,19 @@ impl Config {
     /// port. Never empty.
     pub fn advertised(&self, bound: SocketAddr) -> Vec<Address> {
         if self.advertise.is_empty() { vec![bound.into()] } else { self.advertise.clone() }
+    }
+
+    /// Where clients of the built-in router are sent: what `router.advertise` says, or else the first of [`Config::advertised`]. `own` is
+    /// the socket that only the router listens on, if there is one: its port stands in, and its address where `advertise` is empty and the
+    /// socket is not that of every address.
+    pub fn router_address(&self, bound: SocketAddr, own: Option<SocketAddr>) -> Address {
+        let first = || self.advertise.first().cloned().unwrap_or_else(|| bound.into());
+        let derived = || match own {
+            Some(own) if self.advertise.is_empty() && !own.ip().is_unspecified() => own.into(),
+            Some(own) => first().at(own.port()),
+            None => first(),
+        };
+        self.router.advertise.clone().unwrap_or_else(derived)
     }
 
     /// The administrator's first password out of `admin-password-file`, if one is named.

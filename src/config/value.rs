@@ -69,6 +69,11 @@ impl Address {
     pub fn port(&self) -> u16 {
         self.port
     }
+
+    /// The same host at another port.
+    pub fn at(self, port: u16) -> Address {
+        Address { port, ..self }
+    }
 }
 
 impl From<SocketAddr> for Address {
@@ -147,6 +152,31 @@ pub(super) fn socket<'de, D: Deserializer<'de>>(from: D) -> Result<SocketAddr, D
         }
     }
     from.deserialize_any(Text::<Listen>("ADDRESS:PORT in quotes", PhantomData)).map(|listen| listen.0)
+}
+
+/// The same where none may be set.
+pub(super) fn optional_socket<'de, D: Deserializer<'de>>(from: D) -> Result<Option<SocketAddr>, D::Error> {
+    struct Optional;
+    impl<'de> Visitor<'de> for Optional {
+        type Value = Option<SocketAddr>;
+
+        fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+            out.write_str("ADDRESS:PORT in quotes")
+        }
+
+        fn visit_none<E: de::Error>(self) -> Result<Option<SocketAddr>, E> {
+            Ok(None)
+        }
+
+        fn visit_unit<E: de::Error>(self) -> Result<Option<SocketAddr>, E> {
+            Ok(None)
+        }
+
+        fn visit_some<D: Deserializer<'de>>(self, from: D) -> Result<Option<SocketAddr>, D::Error> {
+            socket(from).map(Some)
+        }
+    }
+    from.deserialize_option(Optional)
 }
 
 /// A list, or one text with commas between the addresses, as flags are written.

@@ -3,6 +3,7 @@
 //! Start reading at [`start`]. Invariant: a controller that says it runs has its file open, its engine filled and its socket bound.
 
 mod announcement;
+mod built_in_router;
 
 use std::{
     fmt,
@@ -18,9 +19,9 @@ use uuid::Uuid;
 use crate::{
     access::{Access, Reckoning},
     authentication::{Codes, Passwords, Refusals, Sessions, Tokens},
-    change::{self, Administrator, Certificates, Changes, KINDS, Surroundings, Vault, certificates},
+    change::{self, Administrator, Certificates, Changes, Filling, KINDS, Surroundings, Vault, certificates},
     clock::Clock,
-    config::{self, Config},
+    config::{self, Address, Config},
     entity::Author,
     error::Error,
     host::{Command, Host, socket},
@@ -145,12 +146,14 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let addresses: Vec<String> = config.advertised(bound).iter().map(ToString::to_string).collect();
     let advertised = addresses.first().cloned().unwrap_or_default();
     let passwords = Passwords::new(&config.passwords)?;
+    let router = built_in_router::address(config, bound);
     let store = Store::open(&config.data, KINDS, options(config, &clock)).map_err(refused)?;
     let vault = vault(config, &store)?;
     drop(maintenance::upgrade(&store, &config.data)?);
-    let generated = fill(config, &store, &vault, &passwords, bound)?;
+    let generated = fill(config, &store, &vault, &passwords, (bound, router.as_ref()))?;
     maintenance::completed(&store)?;
-    let certificates = Arc::new(Certificates::open(&store, &vault, config.advertised(bound), files(config))?);
+    router.as_ref().map_or(Ok(()), |address| built_in_router::establish(&store, address))?;
+    let certificates = Arc::new(Certificates::open(&store, &vault, config.advertised(bound), files(config))?.naming(router));
     certificates.renew(clock.now())?;
     certificates.note_advertised()?;
     let holdings = certificates.holdings().clone();
@@ -355,7 +358,13 @@ fn vault(config: &Config, store: &Store) -> Result<Vault, NotStarted> {
 
 /// Fills a new file. In one whose administrator has a password that nobody has seen, because the start that made it up ended too early, sets
 /// another. Answers the password if it was made up.
-fn fill(config: &Config, store: &Store, vault: &Vault, passwords: &Passwords, bound: SocketAddr) -> Result<Option<String>, NotStarted> {
+fn fill(
+    config: &Config,
+    store: &Store,
+    vault: &Vault,
+    passwords: &Passwords,
+    at: (SocketAddr, Option<&Address>),
+) -> Result<Option<String>, NotStarted> {
     if !store.is_new() && !change::is_unseen(store, ADMINISTRATOR)? {
         return Ok(None);
     }
@@ -364,7 +373,9 @@ fn fill(config: &Config, store: &Store, vault: &Vault, passwords: &Passwords, bo
     let password = passwords.hash_now(given.as_deref().or(generated.as_deref()).unwrap_or_default())?;
     let administrator = Administrator { username: ADMINISTRATOR.into(), password, is_unseen: generated.is_some() };
     if store.is_new() {
-        change::first_start(store, vault, certificates::hosts(&config.advertised(bound)), administrator)?;
+        let (bound, router) = at;
+        let hosts = certificates::hosts(config.advertised(bound).iter().chain(router));
+        change::first_start(store, vault, Filling { hosts, administrator, router: router.is_some() })?;
     } else {
         change::replace_unseen(store, administrator)?;
     }

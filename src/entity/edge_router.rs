@@ -6,7 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Document, Entity, Facts, Field, Kind, Record, Roles, RouterLink, TransitRouter, other_certificate, router_enrollment::RouterEnrollment,
+    Document, Entity, Facts, Field, Kind, Record, Roles, RouterLink, TransitRouter, VersionInfo, other_certificate,
+    router_enrollment::RouterEnrollment,
 };
 use crate::{
     error::{Error, Result},
@@ -56,6 +57,18 @@ pub struct State {
     pub unverified_cert_pem: Option<String>,
 }
 
+impl EdgeRouter {
+    /// The id of the router inside of the controller. No other record has it: ids of others have twelve letters and digits.
+    pub const BUILT_IN: &'static str = "built-in";
+}
+
+impl Record<EdgeRouter> {
+    /// Whether it is the router inside of the controller.
+    pub fn is_built_in(&self) -> bool {
+        self.id.as_str() == EdgeRouter::BUILT_IN
+    }
+}
+
 impl State {
     /// What contradicts itself in it.
     pub fn flaw(&self) -> Option<&'static str> {
@@ -101,17 +114,6 @@ pub struct View {
     version_info: VersionInfo,
     #[serde(flatten)]
     enrollment: RouterEnrollment,
-}
-
-/// What an edge router runs, in its own words.
-#[derive(Default, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-struct VersionInfo {
-    arch: String,
-    build_date: String,
-    os: String,
-    revision: String,
-    version: String,
 }
 
 impl Common {
@@ -173,9 +175,11 @@ impl Entity for EdgeRouter {
     }
 
     fn view(record: &Record<Self>, facts: &dyn Facts) -> Result<View> {
+        let link = facts.link(record.id.as_str());
         let State { is_verified, fingerprint, cert_pem, unverified_fingerprint, unverified_cert_pem } = record.state.clone();
         Ok(View {
-            common: Common::of(record, facts),
+            version_info: link.as_ref().map(|link| link.version.clone()).unwrap_or_default(),
+            common: Common::with(record, link),
             role_attributes: record.spec.role_attributes.clone(),
             is_verified,
             is_tunneler_enabled: record.spec.is_tunneler_enabled,
@@ -183,7 +187,6 @@ impl Entity for EdgeRouter {
             cert_pem,
             unverified_fingerprint,
             unverified_cert_pem,
-            version_info: VersionInfo::default(),
             enrollment: RouterEnrollment::of("edgeRouter", record.id.as_str(), is_verified, facts)?,
         })
     }

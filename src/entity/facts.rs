@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use super::{AnyRecord, Entity, Era, Id, Kind, Record, ending};
 use crate::{
     clock::Timestamp,
@@ -61,6 +64,18 @@ pub struct Link {
     /// Protocol to address: `tls` to `tls://host:port`.
     pub protocols: BTreeMap<String, String>,
     pub sync_status: String,
+    pub version: VersionInfo,
+}
+
+/// What a router runs, in its own words.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct VersionInfo {
+    pub arch: String,
+    pub build_date: String,
+    pub os: String,
+    pub revision: String,
+    pub version: String,
 }
 
 /// The same questions, typed.

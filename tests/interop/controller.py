@@ -103,7 +103,7 @@ def controller(binary, work):
     secret, log = work / "password", work / "log"
     secret.touch(0o600)
     secret.write_text(password)
-    cheap = {"OVERKEEP_PASSWORDS_COST": "10"}       # hundreds of logins, and nobody who guesses
+    cheap = {"OVERKEEP_PASSWORDS_COST": "10", "OVERKEEP_ROUTER_ENABLED": "false"}       # hundreds of logins, and nobody who guesses
     with open(log, "wb") as output:
         process = subprocess.Popen([binary, "run", "--data", work / "overkeep.redb", "--listen", address, "--advertise", address,
                                     "--admin-password-file", secret],

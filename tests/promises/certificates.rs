@@ -12,7 +12,7 @@ use std::{
 };
 
 use overkeep::{
-    change::{Administrator, Certificates, Changes, KINDS, Surroundings, Vault, enrollment, first_start},
+    change::{Administrator, Certificates, Changes, Filling, KINDS, Surroundings, Vault, enrollment, first_start},
     clock::Clock,
     config::{Config, Span},
     controller::{self, Controller},
@@ -96,6 +96,11 @@ impl Device {
         stream.conn.complete_io(&mut stream.sock).unwrap_or_else(|error| panic!("at {}: {error}", self.clock.now()));
         Line(stream)
     }
+}
+
+/// The certificate that a controller shows.
+pub fn shown_by(house: &House) -> Certificate {
+    Device::new(&house.clock, house.bound()).connect().shown().swap_remove(0)
 }
 
 /// An open connection.
@@ -456,7 +461,7 @@ fn a_token_signed_just_before_the_key_changes_is_signed_anew() {
     let (vault, address) = (Vault::default(), "controller.test:1280");
     let hosts = AlternativeNames::of_hosts(["controller.test"]);
     let administrator = Administrator { username: "admin".into(), password: "no hash".into(), is_unseen: false };
-    first_start(&store, &vault, hosts, administrator).unwrap();
+    first_start(&store, &vault, Filling { hosts, administrator, router: false }).unwrap();
     let certificates = Certificates::open(&store, &vault, vec![address.parse().unwrap()], None).unwrap();
     let surroundings = Surroundings {
         holdings: certificates.holdings().clone(),

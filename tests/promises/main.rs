@@ -12,6 +12,7 @@ mod access;
 mod architecture;
 mod attack;
 mod breakage;
+mod built_in_router;
 mod certificates;
 mod configuration;
 mod conflicts;

@@ -62,17 +62,33 @@ impl House {
 
     /// With a clock and settings of its own.
     pub fn with(clock: Clock, adapt: impl FnOnce(&mut Config)) -> Self {
+        Self::on(TempDir::new().unwrap(), None, clock, adapt)
+    }
+
+    /// With the built-in router, which other controllers of tests do without.
+    pub fn with_router() -> Self {
+        Self::with(Clock::system(), |config| config.router.enabled = true)
+    }
+
+    /// Stops it and starts another one on its file, with other settings.
+    pub fn restarted(mut self, adapt: impl FnOnce(&mut Config)) -> Self {
+        let (clock, password, directory) = (self.clock.clone(), self.password.clone(), self.directory.take().unwrap());
+        drop(self);
+        Self::on(directory, Some(password), clock, adapt)
+    }
+
+    fn on(directory: TempDir, password: Option<String>, clock: Clock, adapt: impl FnOnce(&mut Config)) -> Self {
         secrets::listen();
-        let directory = TempDir::new().unwrap();
         let mut config =
             Config { data: directory.path().join("data"), listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), ..Config::default() };
         config.passwords.cost = 10;
         config.http.workers = 2;
+        config.router.enabled = false;
         adapt(&mut config);
         config.check().unwrap();
         let controller = controller::start(&config, clock.clone()).unwrap_or_else(|e| panic!("{e}"));
         let url: Arc<str> = format!("https://{}", controller.bound()).into();
-        let password = controller.generated_password().unwrap().to_owned();
+        let password = password.unwrap_or_else(|| controller.generated_password().unwrap().to_owned());
         controller.password_was_seen().unwrap();
         let roots = Arc::new(authorities(&url));
         let nobody = Caller { agent: agent(&roots, None), url, base: Base::Management, token: None };

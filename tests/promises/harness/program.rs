@@ -80,5 +80,5 @@ fn surround(command: &mut Command) {
     std::env::vars().filter(|(name, _)| name.starts_with("OVERKEEP_")).for_each(|(name, _)| {
         command.env_remove(name);
     });
-    command.env("OVERKEEP_PASSWORDS_COST", "10").stdout(Stdio::piped()).stderr(Stdio::null());
+    command.env("OVERKEEP_PASSWORDS_COST", "10").env("OVERKEEP_ROUTER_ENABLED", "false").stdout(Stdio::piped()).stderr(Stdio::null());
 }
