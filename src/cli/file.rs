@@ -3,18 +3,21 @@
 
 use std::{
     ffi::OsString,
+    fs, io,
     path::{self, Path, PathBuf},
 };
 
 use clap::Args;
 
 use super::{
+    Acted,
     host::{Which, asked},
     progress::watched,
 };
 use crate::{
     clock::Clock,
     config::Config,
+    controller,
     host::{Command, Outcome, copied, described, found, socket},
     maintenance::closed::{self, Failed, Found},
     store::Unreadable,
@@ -68,9 +71,6 @@ pub struct Compact {
     #[command(flatten)]
     which: Which,
 }
-
-/// What came of a command, or one line that says why nothing did.
-pub type Acted = Result<Outcome, String>;
 
 impl Snapshot {
     /// Does it, and says so.
@@ -139,7 +139,7 @@ impl Restore {
         // Also where its file was taken away from under it: it writes on to that one.
         let beside = socket::beside(&data);
         if socket::answers(&beside) {
-            return Err(format!("{} is in use by another process, which answers at {}", data.display(), beside.display()));
+            return Err(format!("{} is in use by another process, which answers at {}", data.display(), beside.display()).into());
         }
         judged(watched(|watch| closed::restore(&self.snapshot, &data, passphrase.as_ref(), now, watch)).map(|(seen, aside)| {
             let mut lines = match told(&seen) {
@@ -148,6 +148,7 @@ impl Restore {
             };
             lines.push(format!("{} is what the snapshot holds", data.display()));
             lines.extend(aside.map(|aside| format!("what was there before is {}", aside.display())));
+            lines.extend(forget_password(&data));
             Outcome::Done(lines)
         }))
     }
@@ -167,10 +168,21 @@ impl Compact {
     }
 }
 
+/// Removes the file with the first password of the data that was there: it may not be that of the data which is there now.
+fn forget_password(data: &Path) -> Option<String> {
+    let left = controller::password_file(data);
+    let gone = match fs::remove_file(&left) {
+        Ok(()) => format!("removed {}, which held the first password of what was there before", left.display()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+        Err(error) => format!("note: {} holds the first password of what was there before, and cannot be removed: {error}", left.display()),
+    };
+    Some(gone + "; overkeep admin reset-password sets another")
+}
+
 /// Has a command done by the controller if it runs, or else does the same to its file.
 pub fn running(config: &Config, command: &Command, closed: impl FnOnce(&Path) -> Result<Outcome, Failed>) -> Acted {
     match asked(config, command) {
-        Some(told) => told,
+        Some(told) => Ok(told?),
         None => judged_of(&config.data, closed(&config.data)),
     }
 }
@@ -179,7 +191,7 @@ pub fn running(config: &Config, command: &Command, closed: impl FnOnce(&Path) ->
 pub fn judged(acted: Result<Outcome, Failed>) -> Acted {
     match acted {
         Err(Failed::Damaged(reason) | Failed::Pages(reason)) => Ok(Outcome::Problems(vec![reason])),
-        other => other.map_err(|e| e.to_string()),
+        other => Ok(other.map_err(|e| e.to_string())?),
     }
 }
 

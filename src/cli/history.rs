@@ -5,7 +5,8 @@ use std::{ffi::OsString, path::PathBuf};
 use clap::{Args, Subcommand};
 
 use super::{
-    file::{Acted, judged, running},
+    Acted,
+    file::{judged, running},
     host::Which,
 };
 use crate::{

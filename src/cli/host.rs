@@ -6,8 +6,10 @@ use clap::{Args, Subcommand, ValueEnum};
 use uuid::Uuid;
 
 use super::{
+    Acted, Failure,
     progress::{Bar, watched},
-    run::Sources,
+    run::{Settled, Sources},
+    warn,
 };
 use crate::{
     access::Right,
@@ -101,7 +103,7 @@ impl Admin {
     ///
     /// # Errors
     /// One line.
-    pub fn act(self, environment: &[(OsString, OsString)]) -> Result<Outcome, String> {
+    pub fn act(self, environment: &[(OsString, OsString)]) -> Acted {
         let config = self.which.config(environment)?;
         match self.what {
             AdminCommand::List => done(&config, Command::ListAdministrators),
@@ -125,7 +127,7 @@ impl Pki {
     ///
     /// # Errors
     /// One line.
-    pub fn act(self, environment: &[(OsString, OsString)]) -> Result<Outcome, String> {
+    pub fn act(self, environment: &[(OsString, OsString)]) -> Acted {
         let config = self.which.config(environment)?;
         match self.what {
             PkiCommand::Status => done(&config, Command::ListCertificates),
@@ -139,7 +141,7 @@ impl Explain {
     ///
     /// # Errors
     /// One line.
-    pub fn act(self, environment: &[(OsString, OsString)]) -> Result<Outcome, String> {
+    pub fn act(self, environment: &[(OsString, OsString)]) -> Acted {
         let Self { right, identity, service, json, which } = self;
         let right = match right {
             Verb::Dial => Right::Dial,
@@ -154,10 +156,12 @@ impl Which {
     ///
     /// # Errors
     /// One line.
-    pub fn config(&self, environment: &[(OsString, OsString)]) -> Result<Config, String> {
+    pub fn config(&self, environment: &[(OsString, OsString)]) -> Result<Config, Failure> {
         let flags = [("data", self.data.clone()), ("passphrase-file", self.passphrase_file.clone())];
         let flags = flags.into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
-        Sources { file: self.config.clone(), environment, flags }.config().map_err(|refused| refused.to_string())
+        let Settled { config, warnings } = Sources { file: self.config.clone(), environment, flags }.config()?;
+        warnings.iter().for_each(|warning| warn(warning));
+        Ok(config)
     }
 }
 
@@ -167,14 +171,14 @@ pub fn asked(config: &Config, command: &Command) -> Option<Result<Outcome, Strin
     socket::ask(&socket::beside(&config.data), command, &mut |done, total| bar.show(done, total))
 }
 
-fn done(config: &Config, command: Command) -> Result<Outcome, String> {
+fn done(config: &Config, command: Command) -> Acted {
     if let Some(told) = asked(config, &command) {
-        return told;
+        return Ok(told?);
     }
     // Nothing is made where there is nothing.
     config.data.metadata().map_err(|e| format!("data: {}: {e}", config.data.display()))?;
     let host = controller::host(config, &command).map_err(|e| e.to_string())?;
     let told = watched(|watch| host.act(command, watch)).map_err(|e| e.to_string());
     host.store.close();
-    told
+    Ok(told?)
 }

@@ -4,8 +4,9 @@
 //! of the program understands. To add one: the file, a variant of `Command`, an arm in `act`.
 //! Start with `Command`, then `act`.
 //!
-//! Invariant: a wrong command line ends with status 2 and clap's explanation; a look at a file that found something wrong with
-//! status 3 and what it found on stdout; every other failure with status 1 and one line on stderr that begins with `overkeep:`.
+//! Invariant: a wrong command line ends with status 2 and clap's explanation, or one line where the value of a flag is wrong; a look at
+//! a file that found something wrong with status 3 and what it found on stdout; every other failure with status 1. Every such line is on
+//! stderr and begins with `overkeep:`.
 
 use std::ffi::OsString;
 use std::fmt::Display;
@@ -14,9 +15,11 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::config::Config;
+use crate::config::{Config, Reread};
 use crate::host::Outcome;
 use crate::logging;
+
+use run::{Refused, Settled};
 
 mod file;
 mod history;
@@ -49,28 +52,44 @@ enum Command {
     Passphrase(passphrase::Passphrase),
 }
 
+/// What came of a command, or why nothing did.
+pub type Acted = Result<Outcome, Failure>;
+
 /// Does what this process was asked for. `start` runs a controller until it is told to stop; the log works by then.
-pub fn main<E: Display>(start: impl FnOnce(Config) -> Result<(), E>) -> ExitCode {
+pub fn main<E: Display>(start: impl FnOnce(Config, Reread) -> Result<(), E>) -> ExitCode {
     let environment: Vec<_> = std::env::vars_os().collect();
     // Before any file is opened.
     let surviving = limit::survive().map_err(|error| Failure::of(format!("signals: {error}")));
     let outcome = surviving.and_then(|()| {
-        act(std::env::args_os(), &environment, |config| {
+        act(std::env::args_os(), &environment, |Start { config, warnings, again }| {
             logging::start(&config.log)?;
-            start(config).map_err(|error| error.to_string())
+            warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+            start(config, again).map_err(|error| error.to_string())
         })
     });
     outcome.map_or_else(|failure| failure.report(), |()| ExitCode::SUCCESS)
+}
+
+/// What `overkeep run` leads to.
+pub struct Start {
+    pub config: Config,
+    /// What is to be said of it; one line each.
+    pub warnings: Vec<String>,
+    /// Reads flags, variables and the file anew.
+    pub again: Reread,
 }
 
 /// As `main`, for any arguments (the program's name first) and any environment.
 pub fn act<E: Display>(
     arguments: impl IntoIterator<Item = OsString>,
     environment: &[(OsString, OsString)],
-    start: impl FnOnce(Config) -> Result<(), E>,
+    start: impl FnOnce(Start) -> Result<(), E>,
 ) -> Result<(), Failure> {
     match Line::try_parse_from(arguments).map_err(Failure::Usage)?.command {
-        Command::Run(arguments) => start(arguments.config(environment).map_err(Failure::of)?).map_err(Failure::of),
+        Command::Run(arguments) => {
+            let Settled { config, warnings } = arguments.config(environment)?;
+            start(Start { config, warnings, again: again(arguments, environment) }).map_err(Failure::of)
+        }
         Command::Admin(arguments) => tell(arguments.act(environment)),
         Command::Explain(arguments) => tell(arguments.act(environment)),
         Command::Pki(arguments) => tell(arguments.act(environment)),
@@ -84,9 +103,14 @@ pub fn act<E: Display>(
     }
 }
 
+fn again(arguments: run::Arguments, environment: &[(OsString, OsString)]) -> Reread {
+    let environment = environment.to_vec();
+    Box::new(move || arguments.config(&environment).map(|settled| settled.config).map_err(|refused| refused.to_string()))
+}
+
 /// What came of a command, for whoever asked.
-fn tell(acted: Result<Outcome, String>) -> Result<(), Failure> {
-    match acted.map_err(Failure::of)? {
+fn tell(acted: Acted) -> Result<(), Failure> {
+    match acted? {
         Outcome::Done(lines) => print(&lines).map_err(|error| Failure::of(format!("stdout: {error}"))),
         Outcome::Problems(lines) => Err(Failure::Problems(lines)),
     }
@@ -108,6 +132,8 @@ pub enum Failure {
     Usage(clap::Error),
     /// One line.
     Start(String),
+    /// The value of a flag is wrong; one line.
+    Flag(String),
     /// The file is not as it should be; lines that say how.
     Problems(Vec<String>),
 }
@@ -122,6 +148,7 @@ impl Failure {
         match self {
             Failure::Usage(answer) => u8::try_from(answer.exit_code()).unwrap_or(2),
             Failure::Start(_) => 1,
+            Failure::Flag(_) => 2,
             Failure::Problems(_) => 3,
         }
     }
@@ -130,11 +157,29 @@ impl Failure {
     fn report(self) -> ExitCode {
         match &self {
             Failure::Usage(answer) => drop(answer.print()),
-            Failure::Start(line) => complain(line),
+            Failure::Start(line) | Failure::Flag(line) => complain(line),
             Failure::Problems(lines) => print(lines).unwrap_or_else(|error| complain(&format!("stdout: {error}"))),
         }
         ExitCode::from(self.status())
     }
+}
+
+impl From<Refused> for Failure {
+    fn from(refused: Refused) -> Failure {
+        let line = run::one_line(&refused.to_string());
+        if refused.is_of_a_flag() { Failure::Flag(line) } else { Failure::Start(line) }
+    }
+}
+
+/// One line.
+impl From<String> for Failure {
+    fn from(line: String) -> Failure {
+        Failure::of(line)
+    }
+}
+
+fn warn(warning: &str) {
+    complain(&format!("warning: {warning}"));
 }
 
 fn complain(line: &str) {

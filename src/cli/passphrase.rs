@@ -4,11 +4,7 @@ use std::{ffi::OsString, path::PathBuf};
 
 use clap::{Args, Subcommand};
 
-use super::{
-    file::{Acted, judged_of},
-    host::Which,
-    progress::watched,
-};
+use super::{Acted, file::judged_of, host::Which, progress::watched};
 use crate::{config, host::Outcome, maintenance::closed};
 
 /// Seal the keys in the data file with a passphrase, or with another one; the controller must not run.

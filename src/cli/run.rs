@@ -5,7 +5,7 @@
 //! a `Sources` too.
 //!
 //! Invariant: flag before variable before file before default, for every key alike, and every refusal names the key and
-//! the one place its value came from. No file is read that nobody named: a `controller.toml` that happens to lie in the
+//! the one place its value came from. A variable of ours that is no key stops nothing: container platforms set some by themselves. No file is read that nobody named: a `controller.toml` that happens to lie in the
 //! working directory changes nothing.
 
 use std::collections::BTreeMap;
@@ -29,7 +29,8 @@ const NOT_KEYS: [&str; 5] = [CONFIG, "OVERKEEP_URL", "OVERKEEP_USER", "OVERKEEP_
 /// Start the controller and serve until it is told to stop.
 #[derive(Args, Clone, Debug, Default)]
 #[command(after_help = "Every key of controller.toml can also be set by a variable: OVERKEEP_ and the key in capitals, with _ for \
-    each . and -, such as OVERKEEP_SESSIONS_TIMEOUT=1h. A flag wins over a variable, a variable over the file.")]
+    each . and -, such as OVERKEEP_SESSIONS_TIMEOUT=1h. A flag wins over a variable, a variable over the file. A variable that is no key is \
+    ignored, with a warning.")]
 pub struct Arguments {
     /// Read the configuration from this file [env: OVERKEEP_CONFIG; default: none is read]
     #[arg(long, value_name = "FILE")]
@@ -53,17 +54,25 @@ pub struct Arguments {
 
 impl Arguments {
     /// The configuration these flags ask for, in this environment.
-    pub fn config(self, environment: &[(OsString, OsString)]) -> Result<Config, Refused> {
+    pub fn config(&self, environment: &[(OsString, OsString)]) -> Result<Settled, Refused> {
         let flags = [
-            ("data", self.data),
-            ("listen", self.listen),
-            ("advertise", self.advertise),
-            ("admin-password-file", self.admin_password_file),
-            ("passphrase-file", self.passphrase_file),
+            ("data", &self.data),
+            ("listen", &self.listen),
+            ("advertise", &self.advertise),
+            ("admin-password-file", &self.admin_password_file),
+            ("passphrase-file", &self.passphrase_file),
         ];
-        let flags = flags.into_iter().filter_map(|(key, value)| Some((key, value?))).collect();
-        Sources { file: self.config, environment, flags }.config()
+        let flags = flags.into_iter().filter_map(|(key, value)| Some((key, value.clone()?))).collect();
+        Sources { file: self.config.clone(), environment, flags }.config()
     }
+}
+
+/// A configuration that passed every check, and what is to be said of it even so.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settled {
+    pub config: Config,
+    /// One line for each variable that begins like ours and sets nothing.
+    pub warnings: Vec<String>,
 }
 
 /// Why a configuration was refused, in one line: the key (or what else it is about), where that stands, and the reason.
@@ -73,6 +82,13 @@ pub struct Refused {
     pub key: String,
     pub place: String,
     pub reason: String,
+}
+
+impl Refused {
+    /// Whether the value of a flag was refused, and not one of a variable or a file.
+    pub fn is_of_a_flag(&self) -> bool {
+        self.place.starts_with("--")
+    }
 }
 
 /// Everything that can say something about the configuration.
@@ -87,13 +103,14 @@ pub struct Sources<'e> {
 
 impl Sources<'_> {
     /// The sources on top of one another, checked.
-    pub fn config(self) -> Result<Config, Refused> {
+    pub fn config(self) -> Result<Settled, Refused> {
         let known = keys()?;
         let mut sources = Figment::from(Serialized::defaults(Config::default()));
         if let Some((path, place)) = self.file() {
             sources = sources.merge(file_layer(&path, &place)?);
         }
-        for layer in variable_layers(self.environment, &known)? {
+        let (layers, warnings) = variable_layers(self.environment, &known)?;
+        for layer in layers {
             sources = sources.merge(layer);
         }
         for (key, value) in self.flags {
@@ -110,7 +127,7 @@ impl Sources<'_> {
         }
         let config: Config = sources.extract().map_err(refused)?;
         config.check().map_err(|broken| placed(broken.key, broken.reason))?;
-        Ok(config)
+        Ok(Settled { config, warnings })
     }
 
     /// The configuration file, and which word named it.
@@ -161,10 +178,10 @@ fn file_layer(path: &Path, place: &str) -> Result<Layer, Refused> {
     Ok(Layer { place: name, values })
 }
 
-/// A layer for each of our variables, so that each is its own place.
-fn variable_layers(environment: &[(OsString, OsString)], known: &BTreeMap<String, Value>) -> Result<Vec<Layer>, Refused> {
+/// A layer for each of our variables, so that each is its own place, and a warning for each that is no key.
+fn variable_layers(environment: &[(OsString, OsString)], known: &BTreeMap<String, Value>) -> Result<(Vec<Layer>, Vec<String>), Refused> {
     let names: BTreeMap<String, (&str, &Value)> = known.iter().map(|(key, default)| (variable(key), (key.as_str(), default))).collect();
-    let mut layers = Vec::new();
+    let (mut layers, mut warnings) = (Vec::new(), Vec::new());
     for (name, text) in environment {
         // A name that is not text is none of ours, but may begin like one.
         let name = name.to_string_lossy();
@@ -172,24 +189,23 @@ fn variable_layers(environment: &[(OsString, OsString)], known: &BTreeMap<String
             continue;
         }
         let refusal = |key: &str, reason: String| Refused { key: key.into(), place: name.to_string(), reason };
-        let (key, default) = names.get(name.as_ref()).ok_or_else(|| Refused {
-            key: name.to_string(),
-            place: "environment".into(),
-            reason: unknown_variable(&name, &names),
-        })?;
+        let Some((key, default)) = names.get(name.as_ref()) else {
+            warnings.push(one_line(&format!("{name} (environment): {}", unknown_variable(&name, &names))));
+            continue;
+        };
         let text = text.to_str().ok_or_else(|| refusal(key, "the value is not UTF-8".into()))?;
         let value = typed(text, default).map_err(|is_no| refusal(key, format!("{text:?} {is_no}")))?;
         layers.push(Layer::of(name.to_string(), key, value));
     }
-    Ok(layers)
+    Ok((layers, warnings))
 }
 
 /// Mistakes in the separator are the likely ones, since other programs write `__` between section and key.
 fn unknown_variable(name: &str, names: &BTreeMap<String, (&str, &Value)>) -> String {
     let letters = |name: &str| name.replace('_', "");
     match names.keys().find(|known| letters(known) == letters(&name.to_ascii_uppercase())) {
-        Some(meant) => format!("there is no such setting; {meant} is one"),
-        None => "there is no such setting; controller.toml lists all keys".into(),
+        Some(meant) => format!("there is no such setting, and it is ignored; {meant} is one"),
+        None => "there is no such setting, and it is ignored; controller.toml lists all keys".into(),
     }
 }
 

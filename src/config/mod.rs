@@ -371,6 +371,9 @@ fn secret(key: &'static str, path: Option<&Path>, what: &str, length: RangeInclu
     Ok(Some(secret.into()))
 }
 
+/// Reads the configuration once more, as the start did; a refusal is one line.
+pub type Reread = Box<dyn Fn() -> Result<Config, String> + Send>;
+
 /// A value that may not be what it is: its key, and what is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {reason}")]

@@ -9,22 +9,41 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{ADMINISTRATOR, Controller, NotStarted};
+use super::{ADMINISTRATOR, Controller, NotStarted, Password};
 use crate::{config::Config, store};
 
 /// Tells whoever started it where it is, and at the first start how to get in.
 pub fn announce(config: &Config, controller: &Controller) -> Result<(), NotStarted> {
     let address = controller.advertised();
     say(&format!("overkeep listens on {} and is reached at https://{address}", controller.bound()));
-    let Some(password) = controller.generated_password() else { return Ok(()) };
+    let Some(password) = &controller.first_password else {
+        remind(config);
+        return Ok(());
+    };
     say(&format!("administrator: {ADMINISTRATOR}"));
-    hand_over(password, &config.data)
-        .map_err(|reason| NotStarted(format!("the administrator's password {reason}; the next start makes up another")))?;
-    controller.password_was_seen()?;
+    match password {
+        Password::MadeUp(password) => {
+            hand_over(password, &config.data)
+                .map_err(|reason| NotStarted(format!("the administrator's password {reason}; the next start makes up another")))?;
+            controller.password_was_seen()?;
+        }
+        Password::Given(file) => say(&format!("password: the one in {}, which no later start reads", file.display())),
+    }
     say(&format!(
         "next: log in with POST https://{address}/edge/management/v1/authenticate?method=password, then create identities, services and policies"
     ));
     Ok(())
+}
+
+/// Speaks of files that hold the administrator's first password after the start that needed them.
+fn remind(config: &Config) {
+    let left = password_file(&config.data);
+    if left.symlink_metadata().is_ok() {
+        tracing::warn!(file = %left.display(), "a password that an earlier start made up still lies here; delete the file once you have it");
+    }
+    if let Some(file) = config.admin_password_file.as_deref().filter(|file| file.exists()) {
+        tracing::info!(file = %file.display(), "admin-password-file is of no use any more: only a first start reads it");
+    }
 }
 
 /// Shows a password on the terminal, or writes it to a file beside the data file where there is none.
@@ -44,7 +63,7 @@ fn say(line: &str) {
 }
 
 /// Beside the data file, with `.admin-password` behind its name.
-fn password_file(data: &Path) -> PathBuf {
+pub fn password_file(data: &Path) -> PathBuf {
     store::beside(data, ".admin-password")
 }
 

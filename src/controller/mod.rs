@@ -5,9 +5,12 @@
 mod announcement;
 mod built_in_router;
 
+pub use announcement::password_file;
+
 use std::{
     fmt,
     net::{SocketAddr, TcpListener},
+    path::PathBuf,
     sync::{Arc, mpsc},
     thread::JoinHandle,
 };
@@ -61,11 +64,18 @@ impl From<pki::Error> for NotStarted {
     }
 }
 
+/// The administrator's password, at the start that sets it.
+enum Password {
+    MadeUp(String),
+    /// Read from this file.
+    Given(PathBuf),
+}
+
 /// A controller that answers requests. Dropping it stops it.
 pub struct Controller {
     bound: SocketAddr,
     advertised: String,
-    generated: Option<String>,
+    first_password: Option<Password>,
     store: Store,
     maintenance: Maintenance,
     watchers: Arc<http::Watchers>,
@@ -90,7 +100,7 @@ impl Controller {
 
     /// The administrator's password, if this start made one up. Every start makes up another until [`Controller::password_was_seen`].
     pub fn generated_password(&self) -> Option<&str> {
-        self.generated.as_deref()
+        if let Some(Password::MadeUp(password)) = &self.first_password { Some(password) } else { None }
     }
 
     /// Notes that somebody has the password that was made up, so that later starts leave it alone.
@@ -150,7 +160,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let store = Store::open(&config.data, KINDS, options(config, &clock)).map_err(refused)?;
     let vault = vault(config, &store)?;
     drop(maintenance::upgrade(&store, &config.data)?);
-    let generated = fill(config, &store, &vault, &passwords, (bound, router.as_ref()))?;
+    let first_password = fill(config, &store, &vault, &passwords, (bound, router.as_ref()))?;
     maintenance::completed(&store)?;
     router.as_ref().map_or(Ok(()), |address| built_in_router::establish(&store, address))?;
     let certificates = Arc::new(Certificates::open(&store, &vault, config.advertised(bound), files(config))?.naming(router));
@@ -225,7 +235,20 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let upkeep = Some(upkeep.start(bell, inbox).map_err(|e| NotStarted(format!("upkeep: {e}")))?);
     let background = background(config, &maintenance, &reckoning, &clock).map_err(|e| NotStarted(format!("maintenance: {e}")))?;
     let thread = Some(thread);
-    Ok(Controller { bound, advertised, generated, store, maintenance, watchers, server, thread, upkeep, background, reckoning, commands })
+    Ok(Controller {
+        bound,
+        advertised,
+        first_password,
+        store,
+        maintenance,
+        watchers,
+        server,
+        thread,
+        upkeep,
+        background,
+        reckoning,
+        commands,
+    })
 }
 
 /// What is done for the file by itself, and behind what happens.
@@ -357,21 +380,27 @@ fn vault(config: &Config, store: &Store) -> Result<Vault, NotStarted> {
 }
 
 /// Fills a new file. In one whose administrator has a password that nobody has seen, because the start that made it up ended too early, sets
-/// another. Answers the password if it was made up.
+/// another. Answers the password that it set, if it set one.
 fn fill(
     config: &Config,
     store: &Store,
     vault: &Vault,
     passwords: &Passwords,
     at: (SocketAddr, Option<&Address>),
-) -> Result<Option<String>, NotStarted> {
+) -> Result<Option<Password>, NotStarted> {
     if !store.is_new() && !change::is_unseen(store, ADMINISTRATOR)? {
         return Ok(None);
     }
     let given = config.admin_password().map_err(|e| NotStarted(e.to_string()))?;
-    let generated = given.is_none().then(|| Uuid::new_v4().simple().to_string());
-    let password = passwords.hash_now(given.as_deref().or(generated.as_deref()).unwrap_or_default())?;
-    let administrator = Administrator { username: ADMINISTRATOR.into(), password, is_unseen: generated.is_some() };
+    let (text, first) = match (given, &config.admin_password_file) {
+        (Some(given), Some(file)) => (given, Password::Given(file.clone())),
+        _ => {
+            let made_up = Uuid::new_v4().simple().to_string();
+            (made_up.clone(), Password::MadeUp(made_up))
+        }
+    };
+    let (password, is_unseen) = (passwords.hash_now(&text)?, matches!(first, Password::MadeUp(_)));
+    let administrator = Administrator { username: ADMINISTRATOR.into(), password, is_unseen };
     if store.is_new() {
         let (bound, router) = at;
         let hosts = certificates::hosts(config.advertised(bound).iter().chain(router));
@@ -379,7 +408,7 @@ fn fill(
     } else {
         change::replace_unseen(store, administrator)?;
     }
-    Ok(generated)
+    Ok(Some(first))
 }
 
 /// The files of a certificate for the listener that is not our own.
@@ -391,7 +420,7 @@ fn files(config: &Config) -> Option<Files> {
 ///
 /// # Errors
 /// It does not start.
-pub fn run(config: Config) -> Result<(), NotStarted> {
+pub fn run(config: Config, _again: config::Reread) -> Result<(), NotStarted> {
     let controller = start(&config, Clock::system())?;
     announcement::announce(&config, &controller)?;
     System::new().block_on(terminated()).map_err(|e| NotStarted(format!("signals: {e}")))?;

@@ -126,7 +126,11 @@ impl Host {
     /// # Errors
     /// There is no such user name, the auth policy does not allow the password, or the store refuses.
     pub fn act(&self, command: Command, watch: &Arc<Watch>) -> Result<Outcome> {
-        tracing::warn!(?command, "asked by the owner of the host");
+        if command.only_looks() {
+            tracing::debug!(?command, "asked by the owner of the host");
+        } else {
+            tracing::info!(?command, "asked by the owner of the host");
+        }
         let lines = match command {
             Command::ListAdministrators => self.list_administrators(),
             Command::ResetPassword { username, password, allow_passwords } => self.reset_password(&username, &password, allow_passwords),

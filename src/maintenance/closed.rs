@@ -109,11 +109,14 @@ pub fn snapshot(file: &Path, to: &Path, watch: &Watch) -> Result<Manifest, Faile
 }
 
 /// Copies the file, byte for byte, to one with `.before-repair` behind its name, then mends what has one right answer; what cannot be read
-/// goes, if it is to.
+/// goes, if it is to. A file with which nothing is wrong is left as it is, and not copied.
 ///
 /// # Errors
 /// The file is damaged beyond that, or cannot be read or written; the passphrase is wrong.
 pub fn repair(file: &Path, passphrase: Option<&Passphrase>, unreadable: Unreadable, watch: &Watch) -> Result<Report, Failed> {
+    if let Some(report) = sound(file, passphrase, watch) {
+        return Ok(report);
+    }
     let held = hold(file)?;
     let before = beside(file, ".before-repair");
     copy(file, &before).map_err(|e| Failed::Other(format!("copying {} first: {e}", file.display())))?;
@@ -134,6 +137,16 @@ pub fn repair(file: &Path, passphrase: Option<&Passphrase>, unreadable: Unreadab
     });
     report.findings.splice(..0, pages);
     Ok(report)
+}
+
+/// What a look found at a file of this release with which nothing is wrong. Where the look fails, the repair says why.
+fn sound(file: &Path, passphrase: Option<&Passphrase>, watch: &Watch) -> Option<Report> {
+    let store = look(file).ok()?;
+    if !upgrade::is_ours(&store).ok()? {
+        return None;
+    }
+    let vault = Vault::look(&store, passphrase).ok()?;
+    soundness::check(&store, vault.as_ref(), watch).ok().filter(|report| report.findings.is_empty())
 }
 
 /// Gives back what the file does not need. Says how many bytes it had, and has.

@@ -52,7 +52,7 @@ struct Inner {
 pub enum Work {
     /// Look.
     Check,
-    /// Make a snapshot, look, and mend what has one right answer.
+    /// Look, and if anything is wrong, make a snapshot and mend what has one right answer.
     Repair,
 }
 
@@ -210,6 +210,11 @@ impl Inner {
         match work {
             Work::Check => soundness::check(&self.store, Some(&self.vault), watch),
             Work::Repair => {
+                // What is sound needs no copy.
+                let looked = soundness::check(&self.store, Some(&self.vault), watch);
+                if looked.as_ref().is_ok_and(|report| report.findings.is_empty()) {
+                    return looked;
+                }
                 self.store.snapshot(&beside(&self.data, ".before-repair"), watch)?;
                 soundness::repair(&self.store, Some(&self.vault), Unreadable::Stays, watch)
             }

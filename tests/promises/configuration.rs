@@ -37,11 +37,16 @@ impl Place {
 
 /// The configuration a command line and variables lead to, or the failure.
 fn configured(arguments: &[&str], variables: &[(&str, &str)]) -> Result<Config, Failure> {
+    warned(arguments, variables).map(|(config, _)| config)
+}
+
+/// The same, and the warnings on the way.
+fn warned(arguments: &[&str], variables: &[(&str, &str)]) -> Result<(Config, Vec<String>), Failure> {
     let environment: Vec<(OsString, OsString)> = variables.iter().map(|(name, value)| (name.into(), value.into())).collect();
     let arguments = ["overkeep", "run"].iter().chain(arguments).map(OsString::from);
     let mut seen = None;
-    cli::act(arguments, &environment, |config| {
-        seen = Some(config);
+    cli::act(arguments, &environment, |start| {
+        seen = Some((start.config, start.warnings));
         Ok::<(), Infallible>(())
     })?;
     Ok(seen.unwrap())
@@ -55,7 +60,7 @@ fn from_file(text: &str) -> Result<Config, Failure> {
 /// The one line of a refused start.
 fn refusal(outcome: Result<Config, Failure>) -> String {
     match outcome {
-        Err(Failure::Start(line)) => {
+        Err(Failure::Start(line) | Failure::Flag(line)) => {
             assert!(!line.contains('\n'), "{line:?}");
             line
         }
@@ -252,10 +257,7 @@ fn no_section_takes_an_unknown_key() {
 #[test]
 fn a_mistake_in_a_variable_or_a_flag_is_refused_by_name() {
     for (variable, value, words) in [
-        ("OVERKEEP_DTA", "x", &["OVERKEEP_DTA", "no such setting"][..]),
-        ("OVERKEEP_LOG__LEVEL", "debug", &["OVERKEEP_LOG__LEVEL", "OVERKEEP_LOG_LEVEL is one"]),
-        ("OVERKEEP_SESSIONS", "1", &["OVERKEEP_SESSIONS"]),
-        ("OVERKEEP_LISTEN", "", &["listen", "OVERKEEP_LISTEN"]),
+        ("OVERKEEP_LISTEN", "", &["listen", "OVERKEEP_LISTEN"][..]),
         ("OVERKEEP_HTTP_WORKERS", "many", &["http.workers", "OVERKEEP_HTTP_WORKERS", "many", "whole number"]),
         ("OVERKEEP_HTTP_WORKERS", "-1", &["http.workers", "OVERKEEP_HTTP_WORKERS", "-1", "0 to 256"]),
         ("OVERKEEP_STORE_COMPACT_AT_START", "yes", &["store.compact-at-start", "OVERKEEP_STORE_COMPACT_AT_START", "yes", "true nor false"]),
@@ -269,6 +271,36 @@ fn a_mistake_in_a_variable_or_a_flag_is_refused_by_name() {
     }
     let missing = refusal(configured(&["--config", "/does/not/exist.toml"], &[]));
     assert_names(&missing, &["--config", "/does/not/exist.toml", "No such file"]);
+}
+
+/// Container platforms set variables for every service that they know: one named overkeep must not keep its own controller from starting.
+#[test]
+fn a_variable_that_is_no_setting_stops_nothing_and_is_named_in_a_warning() {
+    let variables = [
+        ("OVERKEEP_SERVICE_HOST", "10.96.0.17"),
+        ("OVERKEEP_PORT", "tcp://10.96.0.17:1280"),
+        ("OVERKEEP_PORT_1280_TCP_ADDR", "10.96.0.17"),
+        ("OVERKEEP_DTA", "x"),
+        ("OVERKEEP_SESSIONS", "1"),
+        ("OVERKEEP_LOG__LEVEL", "debug"),
+    ];
+    let (config, warnings) = warned(&[], &variables).unwrap();
+    assert_eq!((config, warnings.len()), (Config::default(), variables.len()));
+    for ((variable, _), warning) in variables.iter().zip(&warnings) {
+        assert_names(warning, &[variable, "no such setting", "ignored"]);
+    }
+    assert_names(&warnings[5], &["OVERKEEP_LOG_LEVEL is one"]);
+    let (_, none) = warned(&["--data", "x"], &[("OVERKEEP_LISTEN", "127.0.0.1:2"), ("OVERKEEP_PID", "1")]).unwrap();
+    assert!(none.is_empty(), "{none:?}");
+
+    // A command on the file says so, too, and does what it was asked for.
+    let place = Place::with("");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_overkeep"));
+    command.args(["check", "--data", "none"]).env_clear().env("OVERKEEP_SERVICE_HOST", "10.96.0.17").current_dir(place.0.path());
+    let said = String::from_utf8(command.output().unwrap().stderr).unwrap();
+    let [warning, failure] = said.lines().collect::<Vec<_>>()[..] else { panic!("{said}") };
+    assert_names(warning, &["overkeep: warning: OVERKEEP_SERVICE_HOST"]);
+    assert_names(failure, &["overkeep: none: "]);
 }
 
 #[cfg(unix)]
@@ -407,10 +439,23 @@ fn the_exit_status_is_2_for_wrong_usage_and_1_with_one_line_for_a_refused_start(
 
     let refused = program(&["run", "--listen", "here"], place.0.path());
     let line = String::from_utf8(refused.stderr).unwrap();
-    assert_eq!(refused.status.code(), Some(1));
+    assert_eq!(refused.status.code(), Some(2));
     assert!(line.starts_with("overkeep: listen (--listen): ") && line.lines().count() == 1, "{line:?}");
     assert!(refused.stdout.is_empty());
+    for wrong in [&["run", "--listen", "0.0.0.0:1"][..], &["run", "--advertise", "x"], &["run", "--passphrase-file", ""]] {
+        assert_eq!(status(wrong), Some(2), "{wrong:?}");
+    }
+    for command in
+        ["check", "snapshot new", "compact", "pki status", "admin list", "explain dial a b", "passphrase remove", "history verify"]
+    {
+        let line: Vec<&str> = command.split(' ').chain(["--data", " "]).collect();
+        assert_eq!(status(&line), Some(2), "{command}");
+    }
+    // What a flag names may be missing, or wrong in itself: that is no mistake in the command line.
     assert_eq!(status(&["run", "--config", "controller.toml"]), Some(1));
+    assert_eq!(status(&["run", "--config", "none"]), Some(1));
+    let variable = Command::new(env!("CARGO_BIN_EXE_overkeep")).arg("run").env_clear().env("OVERKEEP_LISTEN", "here").output().unwrap();
+    assert_eq!(variable.status.code(), Some(1));
 }
 
 #[test]
@@ -448,6 +493,25 @@ fn logged(level: &str, format: Format, terminal: bool) -> String {
     });
     let bytes = kept.0.lock().unwrap().clone();
     String::from_utf8(bytes).unwrap()
+}
+
+#[test]
+fn the_level_of_a_log_changes_while_it_is_written() {
+    let kept = Kept::default();
+    let writer = kept.clone();
+    let of = |level: &str| Log { level: level.into(), format: Format::Json };
+    let (subscriber, change) = logging::changeable(&of("info"), false, move || writer.clone()).unwrap();
+    tracing::subscriber::with_default(subscriber, || {
+        tracing::debug!("before");
+        change(&of("debug")).unwrap();
+        tracing::debug!("after");
+        assert!(change(&of("info,[")).is_err());
+        tracing::debug!("as before");
+        change(&of("error")).unwrap();
+        tracing::warn!("too little");
+    });
+    let text = String::from_utf8(kept.0.lock().unwrap().clone()).unwrap();
+    assert!(text.contains("after") && text.contains("as before") && text.lines().count() == 2, "{text}");
 }
 
 #[test]

@@ -254,7 +254,11 @@ fn a_bit_that_flips_in_a_snapshot_is_found_or_changes_nothing() {
 #[test]
 fn problems_and_repairs_show_in_the_exit_status() {
     let kept = Kept::new();
-    kept.ends("repair", 0, "nothing is wrong");
+    let sound = kept.bytes("data");
+    for line in ["repair", "repair --drop-unreadable"] {
+        kept.ends(line, 0, "nothing is wrong");
+        assert!(kept.names() == ["data"] && kept.bytes("data") == sound, "of what is sound there is no copy");
+    }
     kept.tamper("data", "index", lose_half_the_index);
     let broken = kept.bytes("data");
     kept.ends("check", 3, "lacks the");
@@ -327,6 +331,10 @@ fn a_running_controller_checks_and_mends_itself() {
     kept.ends("check", 3, "a row of the index cannot be read");
     kept.ends("repair", 0, "mended: a row of the index");
     kept.ends("check", 0, "nothing is wrong");
+    fs::rename(kept.path("data.before-repair"), kept.path("kept")).unwrap();
+    kept.ends("repair", 0, "nothing is wrong");
+    assert!(!kept.path("data.before-repair").exists(), "of what is sound there is no copy");
+    fs::rename(kept.path("kept"), kept.path("data.before-repair")).unwrap();
     controller.stop();
     let before = Store::look(&kept.path("data.before-repair"), KINDS, Options::default()).unwrap();
     assert!(before.manifest(&Watch::default()).unwrap().is_some());

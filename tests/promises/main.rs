@@ -11,7 +11,9 @@
 mod access;
 mod architecture;
 mod attack;
+mod backup;
 mod breakage;
+mod build;
 mod built_in_router;
 mod certificates;
 mod configuration;

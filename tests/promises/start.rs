@@ -370,3 +370,105 @@ fn a_request_that_is_being_answered_when_the_end_is_asked_for_still_gets_its_ans
     assert_eq!(entering.join().unwrap(), 200);
     assert_eq!(process.wait().unwrap().code(), Some(0));
 }
+
+#[test]
+fn a_first_start_with_a_given_password_names_the_user_and_what_is_next() {
+    let place = TempDir::new().unwrap();
+    fs::write(place.path().join("given"), "given-by-hand").unwrap();
+    let running = Running::start(place.path(), &["--admin-password-file", "given"]);
+    let [_, user, password, next] = running.said.as_slice() else { panic!("{:?}", running.said) };
+    assert_eq!(user, "administrator: admin");
+    assert!(password.contains("given") && !password.contains("given-by-hand"), "{password}");
+    assert!(next.starts_with("next: log in with POST https://"), "{next}");
+    assert!(!place.path().join("data.admin-password").exists());
+    assert_eq!(running.login("given-by-hand"), 200);
+}
+
+#[test]
+fn a_password_file_that_was_left_is_spoken_of_at_the_next_start_and_removed_by_a_restore() {
+    let place = TempDir::new().unwrap();
+    let secret = place.path().join("data.admin-password");
+    Running::start(place.path(), &[]).stop();
+    fs::write(place.path().join("was-there"), "").unwrap();
+    let (_, log) = Running::start(place.path(), &[]).stop();
+    let said = log.lines().find(|line| line.contains("data.admin-password")).unwrap_or_else(|| panic!("{log}"));
+    assert!(said.contains("WARN") && said.contains("delete the file"), "{said}");
+
+    let run = |line: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_overkeep"));
+        let done = command.args(line.split(' ')).args(["--data", "data"]).env_clear().current_dir(place.path()).output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+        String::from_utf8(done.stdout).unwrap()
+    };
+    run("snapshot copy");
+    run("restore --verify-only copy");
+    assert!(secret.exists(), "nothing was replaced yet");
+    let said = run("restore copy");
+    assert!(said.contains("removed data.admin-password"), "{said}");
+    assert!(!secret.exists());
+    assert!(!run("restore copy").contains("admin-password"), "there is nothing left to speak of");
+    let (_, log) = Running::start(place.path(), &[]).stop();
+    assert!(!log.contains("admin-password"), "{log}");
+
+    // One that the configuration names is told of as well.
+    fs::write(place.path().join("given"), "given-by-hand").unwrap();
+    let (_, log) = Running::start(place.path(), &["--admin-password-file", "given"]).stop();
+    assert!(log.contains("only a first start reads it"), "{log}");
+}
+
+#[test]
+fn what_an_anonymous_peer_sends_writes_no_alarm_into_the_log() {
+    let odd: [&[u8]; 9] = [
+        b"\x00\x01\x02\r\n\r\n",
+        b"GET\r\n\r\n",
+        b"GET / HTTP/9.9\r\nhost: a\r\n\r\n",
+        b"GET / HTTP/1.1\r\nfoo bar\r\n\r\n",
+        b"GET http://[::1 HTTP/1.1\r\nhost: a\r\n\r\n",
+        b"POST /edge/client/v1/authenticate?method=password HTTP/1.1\r\nhost: a\r\ncontent-length: -5\r\n\r\n",
+        b"POST /version HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\ncontent-length: 3\r\n\r\nzz\r\n",
+        b"POST /edge/client/v1/authenticate?method=password HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
+        b"GET /version HTTP/1.1\r\nhost: a\r\n\r\nGARBAGE\r\n\r\n",
+    ];
+    for (level, shows) in [("info", false), ("info,overkeep::store=debug", false), ("debug", true), ("info,actix_http=warn", true)] {
+        let place = TempDir::new().unwrap();
+        let settings = format!("[log]\nlevel = '{level}'");
+        fs::write(place.path().join("settings"), settings).unwrap();
+        let running = Running::start(place.path(), &["--config", "settings"]);
+        let caller = crate::harness::trusting(&running.url);
+        for bytes in odd {
+            let mut wire = crate::harness::Wire::to(&caller);
+            wire.socket().set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+            wire.send(bytes).unwrap();
+            assert!(wire.read().0.starts_with("HTTP/1.1 "));
+        }
+        let (status, log) = running.stop();
+        assert_eq!(status, Some(0));
+        let alarms: Vec<&str> = log.lines().filter(|line| line.contains("\"ERROR\"") || line.contains("\"WARN\"")).collect();
+        let of_peers = alarms.iter().filter(|line| !line.contains("the system gives files")).count();
+        assert_eq!(of_peers > 0, shows, "{level}: {alarms:?}");
+    }
+}
+
+#[test]
+fn commands_of_the_host_are_logged_as_what_they_are() {
+    for level in ["info", "debug"] {
+        let place = TempDir::new().unwrap();
+        fs::write(place.path().join("settings"), format!("[log]\nlevel = '{level}'")).unwrap();
+        let running = Running::start(place.path(), &["--config", "settings"]);
+        for line in ["admin list", "pki status", "check", "history verify", "snapshot copy", "pki renew-key", "admin unlock admin"] {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_overkeep"));
+            let done = command.args(line.split(' ')).args(["--data", "data"]).env_clear().current_dir(place.path()).output().unwrap();
+            assert!(done.status.success(), "{line}: {done:?}");
+        }
+        let (_, log) = running.stop();
+        let asked = log.lines().filter(|line| line.contains("asked by the owner"));
+        let told: Vec<Value> = asked.map(|line| serde_json::from_str(line).unwrap()).collect();
+        let told: Vec<(&str, &str)> =
+            told.iter().map(|line| (line["level"].as_str().unwrap(), line["command"].as_str().unwrap())).collect();
+        let changes = [("INFO", "renew the server's key"), ("INFO", "unlock \"admin\"")];
+        let is_read = |(_, command): &(&str, &str)| !changes.iter().any(|change| change.1 == *command);
+        assert_eq!(told.iter().filter(|line| !is_read(line)).copied().collect::<Vec<_>>(), changes, "{level}");
+        let reads: Vec<_> = told.iter().filter(|line| is_read(line)).map(|line| line.0).collect();
+        assert_eq!(reads, if level == "debug" { vec!["DEBUG"; 5] } else { Vec::new() }, "{told:?}");
+    }
+}

@@ -56,9 +56,9 @@ pub async fn version(call: Call) -> Result<Shown<Version>> {
     };
     Ok(Shown(Version {
         api_versions: INTERFACES.into_iter().map(|(name, path)| (name, interface(path))).collect(),
-        build_date: option_env!("OVERKEEP_BUILD_DATE").unwrap_or("unknown"),
+        build_date: env!("OVERKEEP_BUILD_DATE"),
         capabilities: Vec::new(),
-        revision: option_env!("OVERKEEP_REVISION").unwrap_or("unknown"),
+        revision: env!("OVERKEEP_REVISION"),
         runtime_version: concat!("rust ", env!("CARGO_PKG_RUST_VERSION")),
         version: format!("v{}", env!("CARGO_PKG_VERSION")),
     }))

@@ -75,7 +75,7 @@ pub fn command(directory: &Path) -> Command {
     command
 }
 
-/// What is set for the test is no key of the program's, and would be refused.
+/// What is set for the test is no key of the program's, and would be warned of.
 fn surround(command: &mut Command) {
     std::env::vars().filter(|(name, _)| name.starts_with("OVERKEEP_")).for_each(|(name, _)| {
         command.env_remove(name);
