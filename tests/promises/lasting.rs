@@ -213,7 +213,10 @@ fn opens_with_everything_in_it(format: u32, passphrase: Option<&str>) {
     fs::copy(&data, &repaired).unwrap();
     closed::repair(&repaired, key.as_ref(), Unreadable::Stays, &Watch::default()).unwrap();
     let copy = beside(&repaired, ".before-repair");
-    assert!(if format == NEWEST { !copy.exists() } else { verified(&copy) == format }, "what this release wrote and is sound is not copied");
+    assert!(
+        if format == NEWEST { !copy.exists() } else { verified(&copy) == format },
+        "what this release wrote and is sound is not copied"
+    );
     for file in [&restored, &repaired] {
         let kept = fs::read(before(file)).ok();
         started(file).stop();
