@@ -87,8 +87,11 @@ pub struct Http {
     pub handshake_timeout: Span,
     pub keep_alive: Span,
     pub unread_timeout: Span,
-    /// Answers on one connection of HTTP/2.
-    pub max_unread: usize,
+    /// Bytes of answers on one connection, and of whatever is held for clients on all connections together.
+    pub max_unread_bytes: usize,
+    pub max_unread_bytes_total: usize,
+    /// Requests at the same time on one connection of HTTP/2.
+    pub max_streams: usize,
     pub max_connections: usize,
     pub max_handshakes: usize,
     pub max_requests: usize,
@@ -260,7 +263,9 @@ impl Default for Config {
                 handshake_timeout: Span::seconds(5),
                 keep_alive: Span::seconds(60),
                 unread_timeout: Span::seconds(30),
-                max_unread: 1000,
+                max_unread_bytes: 8 << 20,
+                max_unread_bytes_total: 128 << 20,
+                max_streams: 128,
                 max_connections: 20_000,
                 max_handshakes: 4096,
                 max_requests: 2048,

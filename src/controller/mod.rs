@@ -15,7 +15,7 @@ use std::{
     thread::JoinHandle,
 };
 
-use actix_web::{dev::ServerHandle, rt::System};
+use actix_web::rt::System;
 use tokio::signal::unix::{SignalKind, signal};
 use uuid::Uuid;
 
@@ -28,7 +28,7 @@ use crate::{
     entity::Author,
     error::Error,
     host::{Command, Host, socket},
-    http::{self, Descriptions, Front, Interfaces, Limits, Listener, Patience, Services},
+    http::{self, Bounds, Descriptions, Front, Interfaces, Limits, Listener, Patience, Services},
     maintenance::{self, Background, Maintenance, Schedule, Scrub, closed},
     network::Router,
     online::Online,
@@ -79,7 +79,7 @@ pub struct Controller {
     store: Store,
     maintenance: Maintenance,
     watchers: Arc<http::Watchers>,
-    server: ServerHandle,
+    server: http::Running,
     thread: Option<JoinHandle<std::io::Result<()>>>,
     upkeep: Option<upkeep::Running>,
     background: Vec<Background>,
@@ -127,9 +127,7 @@ impl Controller {
     fn close(&mut self) {
         let Some(thread) = self.thread.take() else { return };
         self.watchers.close();
-        let stopping = self.server.stop(true);
-        let helper = std::thread::spawn(move || System::new().block_on(stopping));
-        drop(helper.join());
+        std::thread::scope(|scope| drop(scope.spawn(|| System::new().block_on(self.server.stop())).join()));
         drop(thread.join());
         drop(self.commands.take());
         drop(self.upkeep.take());
@@ -279,11 +277,16 @@ fn listener(socket: TcpListener, tls: rustls::ServerConfig, http: &config::Http)
         socket,
         tls,
         workers: http.workers,
-        client_timeout: http.client_timeout.duration(),
         handshake_timeout: http.handshake_timeout.duration(),
-        keep_alive: http.keep_alive.duration(),
-        // What is a little too long is read, to be told so.
-        patience: Patience { head: 2 * http.max_head_bytes, answers: http.max_unread, time: http.unread_timeout.duration() },
+        patience: Patience {
+            head: http.client_timeout.duration(),
+            unread: http.unread_timeout.duration(),
+            keep_alive: http.keep_alive.duration(),
+            // What is a little too long is read, to be told so.
+            head_bytes: 2 * http.max_head_bytes,
+            streams: http.max_streams,
+        },
+        bounds: Bounds { each: http.max_unread_bytes, total: http.max_unread_bytes_total },
         connections: http.max_connections,
         handshakes: http.max_handshakes,
     }
@@ -335,18 +338,18 @@ pub fn host(config: &Config, command: &Command) -> Result<Host, NotStarted> {
 }
 
 /// Runs the server on a thread of its own; it is there when this returns.
-fn listen(front: Front, listener: Listener) -> Result<(ServerHandle, JoinHandle<std::io::Result<()>>), NotStarted> {
+fn listen(front: Front, listener: Listener) -> Result<(http::Running, JoinHandle<std::io::Result<()>>), NotStarted> {
     let (tell, told) = mpsc::channel();
     let run = move || {
         System::new().block_on(async move {
-            let server = http::serve(front, listener)?;
-            drop(tell.send(server.handle()));
+            let (server, running) = http::serve(front, listener)?;
+            drop(tell.send(running));
             server.await
         })
     };
     let thread = std::thread::Builder::new().name("server".into()).spawn(run).map_err(|e| NotStarted(format!("server: {e}")))?;
     match told.recv() {
-        Ok(handle) => Ok((handle, thread)),
+        Ok(running) => Ok((running, thread)),
         Err(_) => Err(NotStarted("server: it ended before it began".into())),
     }
 }

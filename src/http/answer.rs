@@ -11,6 +11,7 @@ use super::{
     envelope::{Empty, Envelope, ListEnvelope, Location, Meta, Pagination},
     header::Header,
     operation::{AnswerShape, JSON, Operation, Schemas},
+    packed::Constant,
 };
 use crate::{
     clock::Timestamp,
@@ -32,6 +33,8 @@ pub struct Reply {
 /// The body of a reply.
 pub enum Content {
     Whole(Bytes),
+    /// The same for everybody.
+    Constant(Constant),
     /// As it comes into being.
     Pieces(Pieces),
 }
@@ -42,6 +45,12 @@ pub type Pieces = Pin<Box<dyn Stream<Item = Vec<u8>>>>;
 impl From<Vec<u8>> for Content {
     fn from(body: Vec<u8>) -> Self {
         Self::Whole(body.into())
+    }
+}
+
+impl From<Constant> for Content {
+    fn from(body: Constant) -> Self {
+        Self::Constant(body)
     }
 }
 

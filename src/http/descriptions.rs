@@ -2,10 +2,9 @@
 
 use std::sync::{Arc, OnceLock};
 
-use actix_web::web::Bytes;
 use serde_json::Value as Json;
 
-use super::{Interfaces, route::Interface};
+use super::{Interfaces, packed::Constant, route::Interface};
 use crate::error::{Error, Result};
 
 /// The descriptions of the interfaces.
@@ -26,8 +25,8 @@ impl Descriptions {
 /// An OpenAPI document as text.
 pub struct Description {
     document: Arc<Json>,
-    json: OnceLock<Bytes>,
-    yaml: OnceLock<Bytes>,
+    json: OnceLock<Constant>,
+    yaml: OnceLock<Constant>,
 }
 
 impl Description {
@@ -39,7 +38,7 @@ impl Description {
     ///
     /// # Errors
     /// It has no such form, which is a defect.
-    pub fn json(&self) -> Result<Bytes> {
+    pub fn json(&self) -> Result<Constant> {
         once(&self.json, || serde_json::to_vec(self.document.as_ref()).map_err(|e| Error::Internal(format!("a description as JSON: {e}"))))
     }
 
@@ -47,16 +46,16 @@ impl Description {
     ///
     /// # Errors
     /// It has no such form, which is a defect.
-    pub fn yaml(&self) -> Result<Bytes> {
+    pub fn yaml(&self) -> Result<Constant> {
         let text = || serde_saphyr::to_string(self.document.as_ref()).map_err(|e| Error::Internal(format!("a description as YAML: {e}")));
         once(&self.yaml, || text().map(String::into_bytes))
     }
 }
 
-fn once(cell: &OnceLock<Bytes>, write: impl FnOnce() -> Result<Vec<u8>>) -> Result<Bytes> {
+fn once(cell: &OnceLock<Constant>, write: impl FnOnce() -> Result<Vec<u8>>) -> Result<Constant> {
     if let Some(text) = cell.get() {
         return Ok(text.clone());
     }
-    let text = write()?;
-    Ok(cell.get_or_init(|| text.into()).clone())
+    let text = Constant::new(write()?.into());
+    Ok(cell.get_or_init(|| text).clone())
 }

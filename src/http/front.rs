@@ -11,7 +11,12 @@ use std::{
     },
 };
 
-use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder, body::BoxBody, http::StatusCode, web};
+use actix_web::{
+    HttpMessage, HttpRequest, HttpResponse, HttpResponseBuilder,
+    body::{BodyStream, BoxBody},
+    http::StatusCode,
+    web,
+};
 use futures_util::{FutureExt, StreamExt};
 use tracing::Instrument;
 
@@ -23,10 +28,11 @@ use super::{
     call::{Call, Peer},
     cors, docs, error,
     header::Header,
-    line::Line,
+    ledger::{Account, Hold},
     media,
     operation::JSON,
-    preview,
+    outgoing::Outgoing,
+    packed, preview,
     route::{Found, Interface},
     row::{Permission, Row},
     services::Services,
@@ -38,6 +44,10 @@ use crate::{
 
 /// First path segments that belong to no interface.
 const RESERVED: [&str; 6] = ["health", "ready", "docs", "metrics", "fabric", "oidc"];
+/// Bytes that working on a request takes, until it is known how long its answer is.
+const WORK: usize = 16 << 10;
+/// Bytes of an answer that comes into being while it is sent.
+const PIECES: usize = 128 << 10;
 const SERVER: &str = concat!("overkeep/", env!("CARGO_PKG_VERSION"));
 
 /// The interfaces, and what they answer with.
@@ -95,6 +105,7 @@ pub async fn serve(request: HttpRequest, payload: web::Payload, front: web::Data
         said_always(&mut answer, services);
         return answer.finish();
     }
+    let hold = hold(&request);
     let id = front.request_id();
     let span = tracing::info_span!("request", id, method = %request.method(), path = request.path());
     let mut known = None;
@@ -107,7 +118,7 @@ pub async fn serve(request: HttpRequest, payload: web::Payload, front: web::Data
         // It may have to wait for the keys of an external signer.
         let caller = within(services.limits.time, Refusal::Timeout, resolve(&request, bearer.as_deref(), services)).await;
         known = caller.as_ref().ok().and_then(Option::as_ref).cloned();
-        answer(&request, payload, &front, place, caller, bearer).await
+        answer(&request, payload, &front, place, caller, bearer, hold.as_deref()).await
     };
     let guarded = std::panic::AssertUnwindSafe(work).catch_unwind();
     let result = guarded.instrument(span.clone()).await.unwrap_or_else(|_| Err(Error::Internal("a panic while answering".into())));
@@ -118,15 +129,22 @@ pub async fn serve(request: HttpRequest, payload: web::Payload, front: web::Data
     }
     let reply = result.unwrap_or_else(|fault| span.in_scope(|| error::reply(&fault, &id)));
     span.in_scope(|| tracing::debug!(status = reply.status, "answered"));
-    let answer = send(&request, services, reply, known.as_deref());
-    match request.conn_data::<Line>() {
-        Some(line) => answer.map_body(|_, body| BoxBody::new(line.carry(body))),
-        None => answer,
-    }
+    send(&request, services, reply, known.as_deref(), hold)
+}
+
+/// What was left beside the request: by the connection, or with HTTP/2 by the stream.
+fn beside<T: Clone + 'static>(request: &HttpRequest) -> Option<T> {
+    request.conn_data::<T>().cloned().or_else(|| request.extensions().get::<T>().cloned())
+}
+
+/// What is held for the client because of a request. At first that is what working on it takes.
+fn hold(request: &HttpRequest) -> Option<Arc<Hold>> {
+    let hold = beside(request).or_else(|| beside::<Account>(request).map(|account| Arc::new(account.hold(0))));
+    hold.inspect(|hold| hold.answer(WORK))
 }
 
 fn peer(request: &HttpRequest) -> Peer {
-    request.conn_data::<Peer>().cloned().unwrap_or(Peer { address: None, certificates: Arc::new([]) })
+    beside(request).unwrap_or(Peer { address: None, certificates: Arc::new([]) })
 }
 
 /// The token of the only `Authorization` header (RFC 6750, section 2.1).
@@ -151,6 +169,7 @@ async fn answer(
     place: Place,
     caller: Result<Option<Arc<Caller>>>,
     bearer: Option<Arc<str>>,
+    hold: Option<&Hold>,
 ) -> Result<Reply> {
     let (interface, below) = front.locate(request.uri().path()).ok_or(Error::Refused(Refusal::UnknownPath))?;
     let (row, segments) = match interface.find(request.method().as_str(), &below) {
@@ -162,7 +181,7 @@ async fn answer(
     acceptable(request, row)?;
     preview::refuse_elsewhere(row, request.uri().query().unwrap_or_default())?;
     let limits = &front.services.limits;
-    let (body, _place) = front.gate.body(place, limits.time, payload_of(payload, row, limits.body_of(row))).await?;
+    let (body, _place) = front.gate.body(place, limits.time, payload_of(payload, row, limits.body_of(row), hold)).await?;
     taken(request, row, &body)?;
     let shape = row.operation.body.as_ref();
     let parameters = &row.operation.parameters;
@@ -234,13 +253,20 @@ fn taken(request: &HttpRequest, row: &Row, body: &[u8]) -> Result<()> {
     if shape.media.contains(&media::essence(sent).as_str()) { Ok(()) } else { Err(media::not_taken(sent)) }
 }
 
-async fn payload_of(payload: web::Payload, row: &Row, limit: usize) -> Result<web::Bytes> {
+async fn payload_of(mut payload: web::Payload, row: &Row, limit: usize, hold: Option<&Hold>) -> Result<web::Bytes> {
+    let mut body = Vec::new();
     if row.operation.body.is_none() {
         return Ok(web::Bytes::new());
     }
-    let refused = |reason: String| Error::Unparseable(reason);
-    let read = payload.to_bytes_limited(limit).await.map_err(|_| Error::Refused(Refusal::TooLarge))?;
-    read.map_err(|e| refused(e.to_string()))
+    while let Some(part) = payload.next().await {
+        let part = part.map_err(|e| Error::Unparseable(e.to_string()))?;
+        if body.len() + part.len() > limit {
+            return Err(Error::Refused(Refusal::TooLarge));
+        }
+        body.extend_from_slice(&part);
+        hold.inspect(|hold| hold.answer(WORK.max(body.len())));
+    }
+    Ok(body.into())
 }
 
 /// What every answer says. A client library in wide use breaks on an answer without the instance.
@@ -249,7 +275,7 @@ fn said_always(answer: &mut HttpResponseBuilder, services: &Services) {
     answer.insert_header((Header::Instance.name(), services.instance.as_str()));
 }
 
-fn send(request: &HttpRequest, services: &Services, reply: Reply, caller: Option<&Caller>) -> HttpResponse {
+fn send(request: &HttpRequest, services: &Services, reply: Reply, caller: Option<&Caller>, hold: Option<Arc<Hold>>) -> HttpResponse {
     let mut answer = HttpResponse::build(StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR));
     said_always(&mut answer, services);
     if let Some(caller) = caller {
@@ -258,12 +284,50 @@ fn send(request: &HttpRequest, services: &Services, reply: Reply, caller: Option
         answer.insert_header((Header::ExpiresAt.name(), services.sessions.last_activity(&caller.session).plus(timeout).to_string()));
     }
     cors::mark(request, &services.limits.origins, &mut answer);
+    let is_packed = reply.headers.iter().any(|(name, _)| *name == "content-encoding");
     for (name, value) in reply.headers {
         answer.insert_header((name, value));
     }
     answer.content_type(reply.media);
-    match reply.body {
-        Content::Whole(body) => answer.body(body),
-        Content::Pieces(pieces) => answer.streaming(pieces.map(|piece| Ok::<_, Infallible>(web::Bytes::from(piece)))),
+    let accepted = body::list(request.headers(), "accept-encoding").unwrap_or_default();
+    let takes_gzip = !is_packed && packed::is_taken(&accepted);
+    let (body, held) = outgoing(reply.body, takes_gzip, &mut answer);
+    hold.iter().for_each(|hold| hold.answer(held));
+    answer.body(Outgoing::new(body, hold))
+}
+
+/// A body as it goes out, and how much memory it holds. Constant texts hold none.
+fn outgoing(content: Content, takes_gzip: bool, answer: &mut HttpResponseBuilder) -> (BoxBody, usize) {
+    let whole = |plain: web::Bytes, packed: Option<web::Bytes>, answer: &mut HttpResponseBuilder| match packed {
+        Some(packed) => {
+            mark_packed(answer);
+            packed
+        }
+        None => plain,
+    };
+    match content {
+        Content::Whole(body) => {
+            let packed = takes_gzip.then(|| packed::whole(&body)).flatten();
+            let body = whole(body, packed, answer);
+            let held = body.len();
+            (BoxBody::new(body), held)
+        }
+        Content::Constant(text) => {
+            let packed = takes_gzip.then(|| text.packed()).flatten();
+            (BoxBody::new(whole(text.plain(), packed, answer)), 0)
+        }
+        Content::Pieces(pieces) if takes_gzip => {
+            mark_packed(answer);
+            (BoxBody::new(BodyStream::new(packed::stream(pieces))), PIECES)
+        }
+        Content::Pieces(pieces) => {
+            let pieces = pieces.map(|piece| Ok::<_, Infallible>(web::Bytes::from(piece)));
+            (BoxBody::new(BodyStream::new(pieces)), PIECES)
+        }
     }
+}
+
+fn mark_packed(answer: &mut HttpResponseBuilder) {
+    answer.insert_header(("content-encoding", packed::GZIP));
+    answer.append_header(("vary", "accept-encoding"));
 }

@@ -1,21 +1,28 @@
-//! The listener: actix over rustls, with the peer's certificates kept beside each connection, and bounds on connections.
+//! The listener: accepts connections, has TLS spoken on them, and hands each to what answers on it.
 //!
-//! It is put together from the parts that actix-web's own server is made of, because that leaves no room between TLS and HTTP, where
-//! `connection.rs` stands.
+//! actix does accepting, threads, TLS and HTTP/1.1. HTTP/2 is ours over the library `h2` (`multiplexed.rs`), because nothing else bounds what
+//! it holds for a client. Start with [`serve`]; [`Doors::enter`] is where a connection gets its protocol. Invariant: whatever a connection
+//! does, it ends with `Stopping`, and what is held for it is in its account.
 
-use std::{future::ready, io, net::TcpListener, num::NonZero, sync::Arc, thread::available_parallelism, time::Duration};
+use std::{io, net::TcpListener, num::NonZero, rc::Rc, sync::Arc, thread::available_parallelism, time::Duration};
 
-use actix_http::{HttpService, Protocol};
-use actix_server::Server;
-use actix_service::{IntoServiceFactory, ServiceFactoryExt, fn_service, map_config};
+use actix_http::{
+    HttpService, Request, Response,
+    body::BoxBody,
+    h1::{ExpectHandler, H1Service, H1ServiceHandler, UpgradeHandler},
+};
+use actix_server::{Server, ServerHandle};
+use actix_service::{
+    IntoServiceFactory, Service, ServiceFactory, ServiceFactoryExt, apply_fn_factory,
+    boxed::{self, BoxService, BoxServiceFactory},
+    fn_factory, fn_service, map_config,
+};
 use actix_tls::accept::{
     TlsError, max_concurrent_tls_connect,
-    rustls_0_23::{Acceptor, TlsStream},
+    rustls_0_23::{Acceptor, AcceptorService, TlsStream},
 };
 use actix_web::{
-    App,
     dev::{AppConfig, Extensions},
-    middleware::Compress,
     rt::net::TcpStream,
     web,
 };
@@ -26,9 +33,12 @@ use rustix::{
 
 use super::{
     call::Peer,
-    connection::Guarded,
+    connection::{Guarded, LEAVING, Patience},
     front::{self, Front},
-    line::Patience,
+    ledger::{Bounds, Ledger},
+    multiplexed::{self, Client},
+    outgoing::PART,
+    stopping::{Here, Stopping},
 };
 
 /// A socket that is bound, and how to treat whoever comes.
@@ -37,79 +47,184 @@ pub struct Listener {
     pub tls: rustls::ServerConfig,
     /// Threads; 0 for one a core.
     pub workers: usize,
-    /// The time a client has to send the head of a request.
-    pub client_timeout: Duration,
     pub handshake_timeout: Duration,
-    /// How long an idle connection is kept.
-    pub keep_alive: Duration,
-    /// How long a client may leave what it is sent unread, or unacknowledged, and how much of it.
-    pub patience: Patience,
     /// Connections at the same time, in all.
     pub connections: usize,
     /// TLS handshakes at the same time, in all.
     pub handshakes: usize,
+    pub patience: Patience,
+    /// Bytes that are held for clients.
+    pub bounds: Bounds,
 }
 
 /// Open files that are no connections: the data file, the log, sockets to key sets and whatever else.
 const OTHER_FILES: usize = 128;
 /// However few files the system allows, so many connections are tried.
 const FEWEST: usize = 16;
-/// How long a client may take to leave when it was told that nothing more comes.
-const LEAVING: Duration = Duration::from_secs(1);
+/// How long requests that are under way may take once the listener ends.
+const LONGEST: Duration = Duration::from_secs(30);
+/// Bytes that TLS buffers of what the socket does not take.
+const TLS_BUFFER: usize = 16 << 10;
+
+/// A listener that runs.
+pub struct Running {
+    handle: ServerHandle,
+    stopping: Stopping,
+}
+
+impl Running {
+    /// Ends it: idle connections at once, the others once their requests are answered, but those whose clients take nothing within a second.
+    pub async fn stop(&self) {
+        self.handle.pause().await;
+        self.stopping.begin();
+        if tokio::time::timeout(LONGEST, self.stopping.all_gone()).await.is_err() {
+            tracing::warn!("requests that are not answered yet are given up");
+        }
+        self.handle.stop(true).await;
+    }
+}
 
 /// Starts answering. The server runs while it is polled.
 ///
 /// # Errors
 /// The socket cannot be used.
-pub fn serve(front: Front, listener: Listener) -> io::Result<Server> {
+pub fn serve(front: Front, listener: Listener) -> io::Result<(Server, Running)> {
     let front = web::Data::from(Arc::new(front));
     let workers = if listener.workers > 0 { listener.workers } else { available_parallelism().map_or(1, NonZero::get) };
     max_concurrent_tls_connect(listener.handshakes.div_ceil(workers));
     let connections = room_for(listener.connections).div_ceil(workers);
-    let builder = Server::build().workers(workers).max_concurrent_connections(connections).disable_signals();
-    let Listener { socket, tls, client_timeout, handshake_timeout, keep_alive, patience, .. } = listener;
-    let stopping = builder.graceful_shutdown_signal();
+    let builder = Server::build().workers(workers).max_concurrent_connections(connections).disable_signals().shutdown_timeout(1);
+    let Listener { socket, tls, handshake_timeout, patience, bounds, .. } = listener;
+    let (stopping, ledger) = (Stopping::default(), Ledger::new(bounds));
+    let ends = stopping.clone();
     let interfaces = move || {
-        let (front, stopping) = (front.clone(), stopping.clone());
-        let app = App::new().app_data(front).wrap(Compress::default()).default_service(web::to(front::serve));
-        let app = app.into_factory().map_err(|error: actix_web::Error| error.error_response());
-        let http = HttpService::build()
-            .graceful_shutdown_signal(move || {
-                let stopping = stopping.clone();
-                async move { stopping.notified().await }
-            })
-            .keep_alive(keep_alive)
-            .client_request_timeout(client_timeout)
-            .client_disconnect_timeout(LEAVING)
-            // A client that says it sends no more has gone: nobody does anything for it any longer.
-            .h1_allow_half_closed(false)
-            .on_connect_ext(move |connection: &Connection, beside| remember(connection, beside, patience.time))
-            .finish(map_config(app, |()| AppConfig::default()));
         let mut acceptor = Acceptor::new(tls.clone());
         acceptor.set_handshake_timeout(handshake_timeout);
-        acceptor
-            .map_err(TlsError::into_service_error)
-            .and_then(fn_service(move |stream| ready(Ok(connected(stream, patience)))))
-            .and_then(http.map_err(TlsError::Service))
+        let coming = ends.clone();
+        let accepted = apply_fn_factory::<_, _, _, _, _, TcpStream, _, _>(acceptor, move |socket, acceptor: &AcceptorService| {
+            let (mut here, handshake) = (coming.connection(), acceptor.call(socket));
+            async move {
+                tokio::select! {
+                    stream = handshake => stream.map(|stream| (stream, here)),
+                    () = here.ends() => Err(TlsError::Timeout),
+                }
+            }
+        });
+        accepted.map_err(drop).and_then(doors(front.clone(), patience, ledger.clone(), ends.clone()))
     };
-    Ok(builder.listen("interfaces", socket, interfaces)?.run())
+    let server = builder.listen("interfaces", socket, interfaces)?.run();
+    let running = Running { handle: server.handle(), stopping };
+    Ok((server, running))
 }
 
 /// A connection whose handshake is over.
 type Connection = Guarded<TlsStream<TcpStream>>;
 
-/// What the library for HTTP wants to know of a connection.
-fn connected(stream: TlsStream<TcpStream>, patience: Patience) -> (Connection, Protocol, Option<std::net::SocketAddr>) {
-    let (socket, tls) = stream.get_ref();
+/// What answers requests, whatever they came over.
+type App = BoxServiceFactory<(), Request, Response<BoxBody>, Response<BoxBody>, ()>;
+
+fn app(front: web::Data<Front>) -> App {
+    let app = actix_web::App::new().app_data(front).default_service(web::to(front::serve));
+    let app = map_config(app.into_factory(), |()| AppConfig::default());
+    boxed::factory(app.map(Response::from).map_err(|error: actix_web::Error| error.error_response().into()))
+}
+
+/// What a connection is handed to, one for each thread.
+fn doors(
+    front: web::Data<Front>,
+    patience: Patience,
+    ledger: Ledger,
+    stopping: Stopping,
+) -> impl ServiceFactory<(TlsStream<TcpStream>, Here), Config = (), Response = (), Error = (), InitError = ()> {
+    fn_factory(move || {
+        let http1 = http1(front.clone(), patience, stopping.clone()).new_service(());
+        let (http2, ledger) = (app(front.clone()).new_service(()), ledger.clone());
+        async move {
+            let doors = Rc::new(Doors { http1: http1.await?, http2: Rc::new(http2.await?), patience, ledger });
+            Ok(fn_service(move |(stream, here)| {
+                let doors = doors.clone();
+                async move {
+                    doors.enter(stream, here).await;
+                    Ok(())
+                }
+            }))
+        }
+    })
+}
+
+fn http1(front: web::Data<Front>, patience: Patience, stopping: Stopping) -> H1Service<Connection, App, BoxBody> {
+    HttpService::build()
+        .graceful_shutdown_signal(move || {
+            let mut here = stopping.connection();
+            async move { here.ends().await }
+        })
+        .keep_alive(patience.keep_alive)
+        .client_request_timeout(patience.head)
+        .client_disconnect_timeout(LEAVING)
+        // A client that says it sends no more has gone: nobody does anything for it any longer.
+        .h1_allow_half_closed(false)
+        .h1_write_buffer_size(PART)
+        .on_connect_ext(|connection: &Connection, beside: &mut Extensions| {
+            beside.insert(peer(&connection.stream));
+            beside.insert(connection.account.clone());
+        })
+        .h1(app(front))
+}
+
+/// What answers on connections.
+struct Doors {
+    http1: H1ServiceHandler<Connection, AppService, BoxBody, ExpectHandler, UpgradeHandler>,
+    http2: Rc<AppService>,
+    patience: Patience,
+    ledger: Ledger,
+}
+
+type AppService = BoxService<Request, Response<BoxBody>, Response<BoxBody>>;
+
+impl Doors {
+    /// Has a connection answered until it ends, in the protocol that its handshake agreed on.
+    async fn enter(&self, mut stream: TlsStream<TcpStream>, here: Here) {
+        let (account, unread) = (self.ledger.open(), self.patience.unread);
+        prepare(&mut stream, unread);
+        let is_multiplexed = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+        let conversation = async {
+            if is_multiplexed {
+                let client = Client { peer: peer(&stream), account: account.clone() };
+                let head = 2 * self.patience.head_bytes;
+                let stream = Guarded::multiplexed(stream, account.clone(), here.clone(), unread, head);
+                multiplexed::serve(stream, self.http2.clone(), client, self.patience, here).await;
+            } else {
+                let address = stream.get_ref().0.peer_addr().ok();
+                let stream = Guarded::plain(stream, account.clone(), here, unread);
+                if let Err(error) = self.http1.call((stream, address)).await {
+                    tracing::debug!(%error, "a connection ended");
+                }
+            }
+        };
+        tokio::select! {
+            () = conversation => {},
+            () = account.is_cut() => tracing::debug!("a connection is cut off: too much is left unread"),
+        }
+    }
+}
+
+/// Sets what the system and TLS do with what is not taken.
+fn prepare(stream: &mut TlsStream<TcpStream>, unread: Duration) {
+    let (socket, tls) = stream.get_mut();
+    tls.set_buffer_limit(Some(TLS_BUFFER));
     if let Err(error) = socket.set_nodelay(true) {
         tracing::debug!(%error, "a connection that is slow to answer");
     }
-    let (address, is_multiplexed) = (socket.peer_addr().ok(), tls.alpn_protocol() == Some(b"h2"));
-    if is_multiplexed {
-        (Guarded::watched(stream, patience), Protocol::Http2, address)
-    } else {
-        (Guarded::plain(stream), Protocol::Http1, address)
+    if let Err(error) = set_tcp_user_timeout(socket, u32::try_from(unread.as_millis()).unwrap_or(u32::MAX)) {
+        tracing::debug!(%error, "a connection whose client may vanish unnoticed");
     }
+}
+
+/// Who is at the other end.
+fn peer(stream: &TlsStream<TcpStream>) -> Peer {
+    let (socket, tls) = stream.get_ref();
+    let certificates = tls.peer_certificates().unwrap_or_default().iter().map(|certificate| certificate.clone().into_owned()).collect();
+    Peer { address: socket.peer_addr().ok().map(|address| address.ip()), certificates }
 }
 
 /// For how many of these connections the system gives files. Raises the process's own limit as far as that is needed and allowed:
@@ -129,18 +244,4 @@ fn room_for(connections: usize) -> usize {
         tracing::warn!(files, room, connections, "the system gives files for fewer connections than http.max-connections");
     }
     room
-}
-
-/// Keeps who is at the other end beside the connection, and what is on its way there; every request on it sees that. Whoever does not
-/// take what is sent to them for `unread` is cut off.
-fn remember(connection: &Connection, beside: &mut Extensions, unread: Duration) {
-    let (socket, tls) = connection.stream.get_ref();
-    if let Err(error) = set_tcp_user_timeout(socket, u32::try_from(unread.as_millis()).unwrap_or(u32::MAX)) {
-        tracing::debug!(%error, "a connection that nobody will cut off");
-    }
-    let certificates = tls.peer_certificates().unwrap_or_default().iter().map(|certificate| certificate.clone().into_owned()).collect();
-    beside.insert(Peer { address: socket.peer_addr().ok().map(|address| address.ip()), certificates });
-    if let Some(line) = connection.line() {
-        beside.insert(line.clone());
-    }
 }

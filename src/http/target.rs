@@ -15,6 +15,8 @@ pub struct Targets {
     header: Vec<u8>,
     length: Option<u64>,
     is_odd: bool,
+    /// Bytes of the head that is being read.
+    come: usize,
 }
 
 #[derive(Default, Clone, Copy)]
@@ -28,6 +30,8 @@ enum At {
     Beyond,
 }
 
+/// What is buffered at most of what nobody looks at.
+const UNSEEN: usize = 128 << 10;
 /// More of a header says nothing about the length of a body.
 const ENOUGH: usize = 64;
 
@@ -44,6 +48,10 @@ impl Targets {
                 At::Beyond => rest.len(),
             };
             let (part, behind) = rest.split_at(part);
+            match self.at {
+                At::Line | At::Headers => self.come += part.len(),
+                At::Body(_) | At::Beyond => {}
+            }
             if matches!(self.at, At::Line) {
                 self.begin(part, bytes.len() - rest.len(), bytes, &mut encoded);
             } else {
@@ -53,6 +61,15 @@ impl Targets {
             rest = behind;
         }
         encoded
+    }
+
+    /// Bytes that have come of a head that is not whole. Where nothing is looked at, as many as may have.
+    pub fn unfinished(&self) -> usize {
+        match self.at {
+            At::Line | At::Headers => self.come,
+            At::Body(_) => 0,
+            At::Beyond => UNSEEN,
+        }
     }
 
     /// Takes a part of the line that a request begins with, which stands at this place of all.
@@ -103,6 +120,7 @@ impl Targets {
                 0 => At::Line,
                 length => At::Body(length),
             };
+            self.come = 0;
         } else if is("content-length") {
             let value = header.get(name.len() + 1..).unwrap_or_default().trim_ascii();
             let digits = Some(value).filter(|value| is_whole && value.iter().all(u8::is_ascii_digit));

@@ -56,5 +56,6 @@ mod stories;
 mod time;
 mod torture;
 mod turns;
+mod unread;
 mod verbs;
 mod verdicts;

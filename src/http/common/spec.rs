@@ -1,6 +1,5 @@
 //! The descriptions of the interfaces: what there is, and their texts.
 
-use actix_web::web::Bytes;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -15,6 +14,7 @@ use crate::{
         descriptions::Description,
         envelope::Pagination,
         operation::{AnswerShape, JSON, Operation, Schemas},
+        packed::Constant,
     },
 };
 
@@ -63,7 +63,7 @@ pub async fn detail(_: Call, id: Id<Spec>) -> Result<Shown<Spec>> {
 /// The text of a description.
 pub struct Body {
     media: &'static str,
-    text: Bytes,
+    text: Constant,
 }
 
 impl Answer for Body {

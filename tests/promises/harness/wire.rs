@@ -59,6 +59,16 @@ impl Wire {
         self.0.write_all(bytes)
     }
 
+    /// The frames of HTTP/2 that come until the other end closes or nothing comes any more: each with its kind and stream.
+    pub fn frames(&mut self) -> Vec<(u8, u32)> {
+        let (bytes, mut rest, mut frames) = (self.bytes().0, 0, Vec::new());
+        while let Some(&[a, b, c, kind, _, d, e, f, g]) = bytes.get(rest..rest + 9).and_then(|head| head.first_chunk::<9>()) {
+            frames.push((kind, u32::from_be_bytes([d, e, f, g])));
+            rest += 9 + u32::from_be_bytes([0, a, b, c]) as usize;
+        }
+        frames
+    }
+
     /// Says that nothing more comes, and leaves.
     pub fn leave(mut self) {
         self.0.conn.send_close_notify();
@@ -67,6 +77,11 @@ impl Wire {
 
     /// What comes until the other end closes or cuts the connection off, or for so long nothing comes; and whether it was closed.
     pub fn read(&mut self) -> (String, bool) {
+        let (read, closed) = self.bytes();
+        (String::from_utf8_lossy(&read).into_owned(), closed)
+    }
+
+    fn bytes(&mut self) -> (Vec<u8>, bool) {
         let (mut read, mut part) = (Vec::new(), [0; 16384]);
         let closed = loop {
             match self.0.read(&mut part) {
@@ -76,6 +91,6 @@ impl Wire {
                 Err(_) => break true,
             }
         };
-        (String::from_utf8_lossy(&read).into_owned(), closed)
+        (read, closed)
     }
 }

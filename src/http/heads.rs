@@ -1,0 +1,122 @@
+//! Heads of requests of HTTP/2 as they come in: the library bounds what is in them, and this how long one may be before it ends, and what
+//! is waited for.
+
+/// Follows the frames of a client (RFC 9113, section 4.1) and adds up those that make one head: HEADERS, and the CONTINUATIONs behind it.
+pub struct Heads {
+    /// Bytes to pass over until the next frame begins: at first the preface (section 3.4).
+    ahead: usize,
+    /// What has come of the 9 bytes that a frame begins with.
+    begun: Vec<u8>,
+    /// Bytes of the head so far, with those of its part that is on the way.
+    head: usize,
+    /// Whether another part of the head is to follow.
+    is_open: bool,
+    /// Whether the frame that is on the way is part of a head.
+    is_head: bool,
+    /// Of the frame that is on the way, those that have come.
+    come: usize,
+    most: usize,
+}
+
+impl Heads {
+    const PREFACE: usize = 24;
+    const BEGINNING: usize = 9;
+    const HEADERS: u8 = 1;
+    const CONTINUATION: u8 = 9;
+    const END_HEADERS: u8 = 4;
+
+    /// Of a client that has said nothing yet; no head may have more bytes.
+    pub fn new(most: usize) -> Self {
+        Self { ahead: Self::PREFACE, begun: Vec::with_capacity(Self::BEGINNING), head: 0, is_open: false, is_head: false, come: 0, most }
+    }
+
+    /// Takes what was read next. Says whether no head is too long.
+    pub fn take(&mut self, mut bytes: &[u8]) -> bool {
+        while !bytes.is_empty() {
+            let wanted = if self.ahead > 0 { self.ahead } else { Self::BEGINNING - self.begun.len() };
+            let (part, rest) = bytes.split_at(wanted.min(bytes.len()));
+            bytes = rest;
+            if self.ahead > 0 {
+                self.ahead -= part.len();
+                self.come += part.len();
+                continue;
+            }
+            self.begun.extend_from_slice(part);
+            if let [a, b, c, kind, flags, ..] = self.begun[..]
+                && self.begun.len() == Self::BEGINNING
+            {
+                self.begun.clear();
+                self.ahead = u32::from_be_bytes([0, a, b, c]) as usize;
+                self.come = 0;
+                match kind {
+                    Self::HEADERS => self.head = self.ahead,
+                    Self::CONTINUATION => self.head += self.ahead,
+                    _ => {}
+                }
+                self.is_head = matches!(kind, Self::HEADERS | Self::CONTINUATION);
+                if self.is_head {
+                    self.is_open = flags & Self::END_HEADERS == 0;
+                }
+                if self.head > self.most {
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// Bytes that have come of what is not whole: of a frame, and of a head.
+    pub fn unfinished(&self) -> usize {
+        match self.ahead {
+            0 if self.is_open => self.head,
+            0 => 0,
+            ahead if self.is_head => self.head.saturating_sub(ahead),
+            _ => self.come,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(kind: u8, bytes: usize) -> Vec<u8> {
+        let [_, a, b, c] = u32::try_from(bytes).unwrap().to_be_bytes();
+        let mut frame = vec![a, b, c, kind, 4, 0, 0, 0, 1];
+        frame.resize(9 + bytes, Heads::HEADERS);
+        frame
+    }
+
+    #[test]
+    fn a_head_is_what_its_frames_are_together_however_they_arrive() {
+        let fits = [vec![0; 24], frame(4, 6), frame(1, 600), frame(9, 400), frame(0, 5000), frame(1, 1000), frame(8, 4)].concat();
+        let long = [fits.clone(), frame(1, 600), frame(9, 401)].concat();
+        for step in [1, 2, 8, 9, 10, 599, 10_000] {
+            let taken = |bytes: &[u8]| {
+                let mut heads = Heads::new(1000);
+                bytes.chunks(step).all(|part| heads.take(part))
+            };
+            assert!(taken(&fits) && !taken(&long), "{step} bytes at a time");
+        }
+    }
+
+    #[test]
+    fn what_has_come_of_a_head_or_a_frame_is_unfinished_until_it_is_whole() {
+        let mut heads = Heads::new(1000);
+        let mut unfinished = |bytes: &[u8]| {
+            assert!(heads.take(bytes));
+            heads.unfinished()
+        };
+        let open = |kind: u8, bytes: usize| {
+            let mut frame = frame(kind, bytes);
+            frame[4] = 0;
+            frame
+        };
+        assert_eq!(unfinished(&[vec![0; 24], frame(1, 60)].concat()), 0);
+        let data = frame(0, 300);
+        assert_eq!((unfinished(&data[..109]), unfinished(&data[109..])), (100, 0));
+        assert_eq!(unfinished(&open(1, 200)), 200);
+        let next = frame(9, 100);
+        assert_eq!((unfinished(&next[..59]), unfinished(&next[59..])), (250, 0));
+    }
+}

@@ -1,0 +1,203 @@
+//! Clients that do not read: what is held for them is bounded, they are cut off, they keep nobody waiting, and nobody else notices.
+
+use std::{
+    fs,
+    net::TcpStream,
+    path::Path,
+    thread,
+    time::{Duration, Instant},
+};
+
+use overkeep::{clock::Clock, config::Span};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::harness::{Answer, House, Program, Wire, asking_for, frame, fresh};
+
+/// Longer than any connection here may be kept waiting by a client that does not read.
+const LONG: Duration = Duration::from_secs(20);
+/// The bound of all connections together, at its lowest.
+const TOTAL: usize = 16 << 20;
+
+/// Memory of a process now and at most, in MiB.
+fn memory(program: &Program) -> (usize, usize) {
+    let status = fs::read_to_string(format!("/proc/{}/status", program.process.id())).unwrap();
+    let of = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() / 1024
+    };
+    (of("VmRSS:"), of("VmHWM:"))
+}
+
+/// A request of HTTP/2 that takes gzip.
+fn asking_for_gzip(path: &str, stream: u32) -> Vec<u8> {
+    let length = u8::try_from(path.len()).unwrap();
+    frame(1, 5, stream, &[b"\x82\x87\x90\x44", &[length][..], path.as_bytes(), b"\x41\x02it"].concat())
+}
+
+/// A connection of HTTP/2 that asks for the same very often and reads nothing.
+fn greedy(to: &crate::harness::Caller, path: &str, times: u32) -> Wire {
+    let mut wire = Wire::multiplexed(to, 0);
+    for stream in 0..times {
+        if wire.send(&asking_for_gzip(path, 2 * stream + 1)).is_err() {
+            break;
+        }
+    }
+    wire
+}
+
+/// A program with settings of its own.
+fn program(directory: &Path, settings: &[(&str, &str)]) -> Program {
+    let mut command = crate::harness::command(directory);
+    command.envs(settings.iter().copied());
+    Program::of(command.spawn().unwrap()).expect("it says where it listens")
+}
+
+#[test]
+fn unread_answers_of_http_2_take_little_memory() {
+    let place = TempDir::new().unwrap();
+    let program = program(place.path(), &[]);
+    let admin = program.admin();
+    admin.ask("GET", "/openapi.json").header("accept-encoding", "gzip").send().expect(200);
+    let (before, _) = memory(&program);
+    for path in ["/edge/management/v1/openapi.json", "/version"] {
+        let greedy: Vec<Wire> = (0..5).map(|_| greedy(&admin, path, 900)).collect();
+        admin.get("/current-identity").expect(200);
+        thread::sleep(Duration::from_secs(1));
+        let (now, most) = memory(&program);
+        assert!(most.max(now) - before < 48, "{path}: {before} MiB before, {now} now, {most} at most");
+        drop(greedy);
+    }
+}
+
+#[test]
+fn a_client_that_is_silent_is_cut_off() {
+    let house = House::with(Clock::system(), |config| config.http.unread_timeout = Span::seconds(1)).unnamed();
+    let mut silent = Wire::multiplexed(&house.admin, 0);
+    silent.send(&asking_for("/version", 1)).unwrap();
+    assert!(silent.read().1, "it says nothing any more, and is cut off");
+}
+
+/// A house with a small bound, and an identity whose answer is large.
+fn tight() -> (House, String) {
+    let house = House::with(Clock::system(), |config| config.http.max_unread_bytes_total = TOTAL).unnamed();
+    let id = house.identity(&fresh("fat"), json!({ "tags": { "fat": "x".repeat(800_000) } }));
+    (house, id)
+}
+
+/// A request of HTTP/1.1 with the session of the administrator.
+fn asked(house: &House, path: &str) -> Vec<u8> {
+    let token = house.admin.token.as_deref().unwrap();
+    format!("GET /edge/management/v1{path} HTTP/1.1\r\nhost: it\r\nzt-session: {token}\r\n\r\n").into_bytes()
+}
+
+#[test]
+fn of_too_much_that_is_unread_the_oldest_is_given_up_and_others_are_answered() {
+    let (house, id) = tight();
+    let path = format!("/identities/{id}");
+    let ask = || {
+        let mut wire = Wire::to(&house.admin);
+        rustix::net::sockopt::set_socket_recv_buffer_size(wire.socket(), 4096).unwrap();
+        wire.send(&asked(&house, &path)).unwrap();
+        thread::sleep(Duration::from_millis(50));
+        wire
+    };
+    let whole = |answer: &str| answer.matches("xxxxxxxx").count() >= 100_000;
+    let mut unread: Vec<Wire> = (0..60).map(|_| ask()).collect();
+    let honest: Answer = house.admin.get(&path).expect(200);
+    assert!(whole(&honest.text));
+    let last = unread.last_mut().map(Wire::read).unwrap();
+    assert!(whole(&last.0), "the last one came late enough");
+    let given_up = unread.iter_mut().take(30).map(Wire::read).filter(|(told, closed)| *closed && !whole(told)).count();
+    assert!(given_up > 20, "{given_up} of the 30 oldest");
+}
+
+#[test]
+fn a_connection_on_which_much_is_unread_answers_no_more_until_it_is_read() {
+    let house = House::with(Clock::system(), |config| config.http.max_unread_bytes = 65_536).unnamed();
+    let id = house.identity(&fresh("fat"), json!({ "tags": { "fat": "x".repeat(200_000) } }));
+    let token = house.admin.token.clone().unwrap();
+    let path = format!("/edge/management/v1/identities/{id}");
+    let [path_length, token_length] = [path.len(), token.len()].map(|length| u8::try_from(length).unwrap());
+    let of_session = |stream: u32| {
+        let name = b"\x00\x0azt-session";
+        let head = [b"\x82\x87\x44", &[path_length][..], path.as_bytes(), b"\x41\x02it", name, &[token_length], token.as_bytes()];
+        frame(1, 5, stream, &head.concat())
+    };
+    let mut wire = Wire::multiplexed(&house.admin, 0);
+    wire.send(&[of_session(1), asking_for("/version", 3)].concat()).unwrap();
+    wire.socket().set_read_timeout(Some(Duration::from_secs(2))).unwrap();
+    let heads = |wire: &mut Wire| wire.frames().into_iter().filter(|(kind, _)| *kind == 1).map(|(_, stream)| stream).collect::<Vec<_>>();
+    assert_eq!(heads(&mut wire), [1], "the second request waits");
+    let much = 1_000_000_u32.to_be_bytes();
+    wire.send(&[frame(8, 0, 0, &much), frame(8, 0, 1, &much), frame(8, 0, 3, &much)].concat()).unwrap();
+    assert_eq!(heads(&mut wire), [3], "and is answered when the first answer was read");
+}
+
+#[test]
+fn heads_that_do_not_end_count_as_well() {
+    let house = House::with(Clock::system(), |config| {
+        config.http.max_unread_bytes_total = TOTAL;
+        config.http.client_timeout = Span::minutes(1);
+        config.http.keep_alive = Span::minutes(1);
+    })
+    .unnamed();
+    let half = |two: bool| {
+        let mut wire = if two { Wire::multiplexed(&house.admin, 65_535) } else { Wire::to(&house.admin) };
+        let begun = match two {
+            true => (0..7).map(|n| frame(if n == 0 { 1 } else { 9 }, 0, 1, &[b'z'; 16_000])).collect::<Vec<_>>().concat(),
+            false => [b"GET /version HTTP/1.1\r\nhost: it\r\nx-more: ".to_vec(), vec![b'z'; 112_000]].concat(),
+        };
+        wire.send(&begun).unwrap();
+        wire
+    };
+    for two in [false, true] {
+        let mut halves: Vec<Wire> = (0..200).map(|_| half(two)).collect();
+        house.admin.get("/current-identity").expect(200);
+        assert!(halves[0].read().1, "the first of {}", if two { "HTTP/2" } else { "HTTP/1.1" });
+    }
+}
+
+#[test]
+fn clients_that_do_not_read_do_not_hold_up_the_end() {
+    let place = TempDir::new().unwrap();
+    let settings = [("OVERKEEP_HTTP_UNREAD_TIMEOUT", "10m"), ("OVERKEEP_HTTP_KEEP_ALIVE", "1h"), ("OVERKEEP_HTTP_CLIENT_TIMEOUT", "10m")];
+    let mut program = program(place.path(), &[&settings[..], &[("OVERKEEP_HTTP_HANDSHAKE_TIMEOUT", "1m")]].concat());
+    let admin = program.admin();
+    let mut idle = Wire::multiplexed(&admin, 65_535);
+    idle.send(&asking_for("/version", 1)).unwrap();
+    let mut unread = Wire::multiplexed(&admin, 0);
+    unread.send(&asking_for("/version", 1)).unwrap();
+    let mut full = Wire::to(&admin);
+    rustix::net::sockopt::set_socket_recv_buffer_size(full.socket(), 4096).unwrap();
+    full.send(&b"GET /edge/management/v1/openapi.json HTTP/1.1\r\nhost: it\r\n\r\n".repeat(16)).unwrap();
+    let mut half = Wire::to(&admin);
+    half.send(b"GET /version HTTP/1.1\r\nhost: it\r\nx-more: ").unwrap();
+    let silent = TcpStream::connect(admin.url.strip_prefix("https://").unwrap()).unwrap();
+    thread::sleep(Duration::from_millis(500));
+    let begun = Instant::now();
+    kill_process(Pid::from_child(&program.process), Signal::TERM).unwrap();
+    assert!(program.process.wait().unwrap().success());
+    assert!(begun.elapsed() < LONG, "it took {:?}", begun.elapsed());
+    assert!(idle.frames().iter().any(|(kind, _)| *kind == 7), "an idle connection is told to go away");
+    drop((unread, full, half, silent));
+}
+
+#[test]
+fn a_request_that_is_under_way_is_answered_before_the_end() {
+    let house = House::start();
+    let mut wire = Wire::multiplexed(&house.admin, 65_535);
+    let body = serde_json::to_vec(&json!({ "username": "admin", "password": house.password })).unwrap();
+    let path = b"/authenticate?method=password";
+    let length = u8::try_from(path.len()).unwrap();
+    let head = [b"\x83\x87\x44", &[length][..], path, b"\x41\x02it", b"\x5f\x10application/json"].concat();
+    wire.send(&[frame(1, 4, 1, &head), frame(0, 0, 1, &body[..10])].concat()).unwrap();
+    thread::sleep(Duration::from_millis(300));
+    let ends = thread::spawn(move || house.closed());
+    thread::sleep(Duration::from_millis(300));
+    wire.send(&frame(0, 1, 1, &body[10..])).unwrap();
+    let (told, closed) = wire.read();
+    assert!(told.contains("\"token\"") && closed, "{told}");
+    drop(ends.join().unwrap());
+}
