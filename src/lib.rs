@@ -12,7 +12,7 @@
 //! | rules | [`change`] every write and what follows from it · [`access`] who may use what |
 //! | records | [`store`] one file, one writer, indexes, lists · [`online`] who is connected |
 //! | vocabulary | [`entity`] one file per kind: shapes and facts |
-//! | tools | [`query`] [`pki`] [`schema`] [`error`] [`clock`] [`config`] [`logging`] [`priority`] |
+//! | tools | [`query`] [`pki`] [`frame`] [`schema`] [`error`] [`clock`] [`config`] [`logging`] [`priority`] |
 //!
 //! # A filtered list, from the socket and back
 //!
@@ -51,6 +51,7 @@ pub mod enrollment;
 pub mod entity;
 pub mod error;
 pub mod explain;
+pub mod frame;
 pub mod host;
 pub mod http;
 pub mod logging;

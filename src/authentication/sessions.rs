@@ -185,6 +185,16 @@ impl Sessions {
         })
     }
 
+    /// Counts a session as active, for whoever uses it without a request.
+    pub fn touch(&self, session: &Id<ApiSession>) {
+        self.with(|active| {
+            let at = self.clock.steady();
+            if let Some(activity) = active.by_id.get_mut(session.as_str()) {
+                *activity = Activity { at, written: false };
+            }
+        });
+    }
+
     /// Notes that a session is active, which its record says already if it is `written`.
     fn note(&self, id: &str, written: bool) {
         let at = self.clock.steady();

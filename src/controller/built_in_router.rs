@@ -7,6 +7,7 @@ use crate::{
     config::{Address, Config},
     entity::{EdgeRouter, FactsExt, Id, Record, RouterLink, VersionInfo},
     error::Result,
+    network::{Parts, Router},
     store::Store,
 };
 
@@ -33,6 +34,14 @@ pub fn establish(store: &Store, address: &Address) -> Result<()> {
         of_built_in.filter_map(|event| event.of::<EdgeRouter>()).for_each(|(_, new)| show(new));
     });
     Ok(())
+}
+
+/// Starts the router, if it is enabled.
+///
+/// # Errors
+/// The file cannot be read or written, or the system gives no threads.
+pub fn start(config: &Config, parts: impl FnOnce() -> Parts) -> Result<Router> {
+    if config.router.enabled { Router::start(parts()) } else { Ok(Router::default()) }
 }
 
 fn link(address: &Address) -> RouterLink {

@@ -25,12 +25,12 @@ use crate::{
     change::{self, Administrator, Certificates, Changes, Filling, KINDS, Surroundings, Vault, certificates},
     clock::Clock,
     config::{self, Address, Config},
-    entity::Author,
+    entity::{Author, EdgeRouter, Id},
     error::Error,
     host::{Command, Host, socket},
     http::{self, Bounds, Descriptions, Front, Interfaces, Limits, Listener, Patience, Services},
     maintenance::{self, Background, Maintenance, Schedule, Scrub, closed},
-    network::Router,
+    network::{self, Router},
     online::Online,
     pki::{self, Files, Holdings},
     posture::Posture,
@@ -85,6 +85,7 @@ pub struct Controller {
     background: Vec<Background>,
     reckoning: Reckoning,
     commands: Option<socket::Listening>,
+    router: Router,
 }
 
 impl Controller {
@@ -119,6 +120,11 @@ impl Controller {
         }
     }
 
+    /// The edge router inside.
+    pub fn router(&self) -> &Router {
+        &self.router
+    }
+
     /// Lets open requests end, then closes the file.
     pub fn stop(mut self) {
         self.close();
@@ -127,6 +133,8 @@ impl Controller {
     fn close(&mut self) {
         let Some(thread) = self.thread.take() else { return };
         self.watchers.close();
+        // Whoever drops a controller may be on a runtime of its own, where nothing may block.
+        std::thread::scope(|scope| drop(scope.spawn(|| self.router.stop()).join()));
         std::thread::scope(|scope| drop(scope.spawn(|| System::new().block_on(self.server.stop())).join()));
         drop(thread.join());
         drop(self.commands.take());
@@ -201,6 +209,17 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         history: config.history.clone(),
         refusals: refusals.clone(),
     };
+    // Behind everything that its checks look at: it hears of a change when they all have.
+    let router = built_in_router::start(config, || network::Parts {
+        id: Id::from_text(EdgeRouter::BUILT_IN),
+        store: store.clone(),
+        changes: changes.clone(),
+        access: access.clone(),
+        posture: posture.clone(),
+        sessions: sessions.clone(),
+        clock: clock.clone(),
+        config: config.router.clone(),
+    })?;
     let codes = Codes::new(change::seal(&store, &vault)?, &config.codes);
     let interfaces = Interfaces::new()?;
     let services = Arc::new(Services {
@@ -209,7 +228,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         access,
         posture,
         holdings,
-        router: Router::default(),
+        router: router.clone(),
         maintenance: maintenance.clone(),
         descriptions: Descriptions::of(&interfaces),
         sessions,
@@ -246,6 +265,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         background,
         reckoning,
         commands,
+        router,
     })
 }
 

@@ -85,6 +85,11 @@ pub trait Entity: Serialize + DeserializeOwned + Clone + Send + Sync + 'static {
     /// A record it needs cannot be read.
     fn view(record: &Record<Self>, facts: &dyn Facts) -> Result<Self::View>;
 
+    /// Whether the history does not tell what the controller itself does with a record, because it comes and goes with a connection.
+    fn is_unlogged(_record: &Record<Self>) -> bool {
+        false
+    }
+
     /// What contradicts itself in a stored record, if anything does, as the end of a sentence that begins with the record. No rule for
     /// requests: none of them can bring it about.
     fn flaw(_record: &Record<Self>) -> Option<&'static str> {

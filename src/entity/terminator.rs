@@ -83,6 +83,13 @@ impl Terminator {
     }
 }
 
+impl Record<Terminator> {
+    /// Whether a connection made it, with which it ends. An administrator made the others.
+    pub fn is_of_a_connection(&self) -> bool {
+        !self.state.host_id.is_empty()
+    }
+}
+
 impl Entity for Terminator {
     const KIND: Kind = Kind { name: "terminator", path: "terminators" };
     const FIELDS: &'static [Field<Self>] = &[
@@ -105,6 +112,10 @@ impl Entity for Terminator {
     const LOGGED: Logged = Logged::Changes { secret: &["/identitySecret"], quiet: &[] };
     type State = State;
     type View = View;
+
+    fn is_unlogged(record: &Record<Self>) -> bool {
+        record.is_of_a_connection()
+    }
 
     fn tidy(&mut self) {
         if self.binding.trim().is_empty() {
@@ -129,8 +140,7 @@ impl Entity for Terminator {
         let (router_name, _) = record.spec.find_router(facts)?;
         let service = facts.get(&service)?;
         // Nothing adds to the cost of one that no connection made: a view that asks cannot be kept.
-        let is_lasting = record.state.host_id.is_empty();
-        let dynamic_cost = if is_lasting { 0 } else { facts.dynamic_cost(record.id.as_str()) };
+        let dynamic_cost = if record.is_of_a_connection() { facts.dynamic_cost(record.id.as_str()) } else { 0 };
         Ok(View {
             address,
             binding,

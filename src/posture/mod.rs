@@ -12,6 +12,7 @@ mod evidence;
 mod failure;
 pub mod judge;
 mod lapse;
+mod permission;
 mod policies;
 mod response;
 mod waking;
@@ -24,6 +25,7 @@ use std::{
 pub use evidence::{Answered, Endpoint, Evidence, Os, Presence, Process};
 pub use failure::{CheckFailure, FailedRequest, PolicyFailure};
 pub use lapse::{Doubt, Lapsed, depends_on_time, end, lapsed};
+pub use permission::Permission;
 pub use policies::{Judge, Judged, Ruling};
 pub use response::Response;
 pub use waking::{Awaited, awaited};

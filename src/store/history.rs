@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     clock::Timestamp,
-    entity::{Action, Author, Deed, Entity, Happening, Record},
+    entity::{Action, Author, Deed, Entity, Happening, Record, history::Who},
     error::{Error, Result},
 };
 
@@ -235,6 +235,9 @@ impl Tx<'_> {
     }
 
     pub(super) fn tell_change<E: Entity>(&self, old: Option<&Record<E>>, new: Option<&Record<E>>) -> Result<()> {
+        if self.author.who == Who::System && new.or(old).is_some_and(E::is_unlogged) {
+            return Ok(());
+        }
         Deed::of(old, new)?.map_or(Ok(()), |deed| self.tell(deed))
     }
 

@@ -8,7 +8,7 @@ use std::{
 
 /// The floors, the lowest first. Rooms on one floor may use each other as long as no circle comes of it.
 const FLOORS: [&[&str]; 12] = [
-    &["clock", "error", "pki", "priority", "query"],
+    &["clock", "error", "frame", "pki", "priority", "query"],
     &["config", "logging", "schema"],
     &["entity"],
     &["online"],

@@ -16,12 +16,9 @@ use crate::{
         call::Call,
         operation::{Operation, Schemas},
     },
-    posture::{self, Awaited, Doubt, Evidence, FailedRequest, Judged, PolicyFailure, Response, Ruling},
+    posture::{self, Awaited, Doubt, Evidence, FailedRequest, Judged, Permission, PolicyFailure, Response},
     store::Read,
 };
-
-/// So many policies at most are judged and named as what a session rests on, where any one is enough.
-const NAMED: usize = 16;
 
 /// Several answers, of which either all are taken or none. What is wrong with one is said as if it had been sent alone.
 pub struct Bulk(Vec<Response>);
@@ -88,20 +85,14 @@ async fn take(call: Call, responses: Vec<Response>) -> Result<Told> {
 /// The caller has no such right, may not even see the service, or posture checks stand in the way, in which case the request is kept as
 /// failed.
 pub fn allowed(call: &Call, caller: &Caller, service: &Record<Service>, wanted: PolicyType) -> Result<Vec<Id<ServicePolicy>>> {
-    let (right, identity, id) = (Right::from(wanted), caller.identity.id.as_str(), service.id.as_str());
-    let grounds = call.access.ask(|engine| engine.grounds(identity, id, right, NAMED));
-    let Some(grounds) = grounds else {
-        call.store.read(|tx| visible(call, caller, tx, &service.id))?;
-        return Err(Error::invalid("ServiceId", "service not found", id));
-    };
-    if grounds.is_empty() {
-        return Ok(Vec::new());
-    }
-    let evidence = call.evidence()?;
-    let ruling = call.posture.rule_on(evidence.clone(), (identity, id, right), &grounds);
-    let policies = match ruling? {
-        Ruling::Passed(policies) => return Ok(policies),
-        Ruling::Failed(policies) => policies,
+    let id = service.id.as_str();
+    let (policies, evidence) = match call.posture.permission(&caller.identity, &caller.session.id, id, Right::from(wanted))? {
+        Permission::Granted(policies) => return Ok(policies),
+        Permission::Blocked(policies, evidence) => (policies, evidence),
+        Permission::Missing => {
+            call.store.read(|tx| visible(call, caller, tx, &service.id))?;
+            return Err(Error::invalid("ServiceId", "service not found", id));
+        }
     };
     let failed = call.store.read(|tx| failure(call, caller, service, wanted, &policies, &evidence, tx))?;
     call.posture.failed(&caller.identity.id, failed)?;

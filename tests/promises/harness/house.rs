@@ -114,6 +114,11 @@ impl House {
         self.controller.bound()
     }
 
+    /// The edge router inside.
+    pub fn router(&self) -> &overkeep::network::Router {
+        self.controller.router()
+    }
+
     /// Its data file.
     pub fn data(&self) -> PathBuf {
         self.directory.as_ref().unwrap().path().join("data")

@@ -1,0 +1,226 @@
+//! Hosting: Bind, Unbind, UpdateBind.
+
+use std::sync::Arc;
+
+use tokio::time::sleep;
+
+use super::{
+    binding::{Asked, Binding},
+    channel::{Channel, Entry, Request},
+    core::Core,
+    dial::MOST_REQUESTS,
+    message::{self, Failure, key, kind},
+    select::Weight,
+    terminators,
+};
+use crate::{
+    access::Right,
+    change::Lifecycle,
+    entity::{Id, Precedence, Terminator},
+    frame::{Builder, Frame},
+};
+
+/// An instance id has at most this many bytes.
+const MOST_INSTANCE: usize = 256;
+/// A listener id and a secret have at most this many bytes.
+const MOST_SECRET: usize = 256;
+
+/// Begins what a Bind asks for.
+pub fn bind(core: &Arc<Core>, channel: &Arc<Channel>, frame: Frame) {
+    // A channel with so many requests that wait for their answer gets none for this one: an SDK that is refused at once binds again at once.
+    let Some(request) = channel.begin_request(MOST_REQUESTS) else {
+        return tracing::debug!(channel = channel.number, "too many binds at the same time");
+    };
+    tokio::spawn(run(core.clone(), channel.clone(), frame, request));
+}
+
+async fn run(core: Arc<Core>, channel: Arc<Channel>, frame: Frame, request: Request) {
+    let connection = frame.u32(key::CONNECTION);
+    let outcome = match connection {
+        Some(connection) => host(&core, &channel, &frame, connection).await,
+        None => Err(Failure::internal("a Bind without a connection id")),
+    };
+    match outcome {
+        Ok(()) => {
+            let connection = connection.unwrap_or_default();
+            let answer = message::connected(&frame, connection);
+            let gives_ids = frame.is_set(key::ROUTER_CONNECTION);
+            channel.send(if gives_ids { answer.flag(key::ROUTER_CONNECTION, true) } else { answer }.empty());
+            if frame.is_set(key::BIND_SUCCESS) {
+                channel.send(Builder::new(kind::BIND_SUCCESS).u32(key::CONNECTION, connection).empty());
+            }
+        }
+        Err(failure) => {
+            tracing::debug!(channel = channel.number, identity = %channel.identity, reason = %failure.text, "bind refused");
+            sleep(core.times.refusal).await;
+            channel.send(message::refused(&frame, connection.unwrap_or_default(), &failure));
+        }
+    }
+    drop(request);
+}
+
+async fn host(core: &Arc<Core>, channel: &Arc<Channel>, frame: &Frame, connection: u32) -> Result<(), Failure> {
+    if let Some(failure) = core.refusal() {
+        return Err(failure);
+    }
+    let session = core.session_of(channel, frame.body()).await?;
+    let (instance, secret) = instance(frame)?;
+    let listener = frame.header(key::LISTENER).filter(|listener| !listener.is_empty());
+    if listener.is_some_and(|listener| listener.len() > MOST_SECRET) {
+        return Err(Failure::instance(format!("a listener id has at most {MOST_SECRET} bytes")));
+    }
+    let earlier = earlier(core, channel, frame, session.spec.service_id.as_str(), &instance);
+    if let Earlier::Same = earlier {
+        return Ok(());
+    }
+    let grant = core.check(channel, &session, Right::Bind)?;
+    let taken_over = earlier.end(core);
+    let asked = Asked {
+        id: taken_over.clone().unwrap_or_else(|| Id::from_text(Terminator::new_id())),
+        channel: channel.clone(),
+        connection,
+        session: session.id.clone(),
+        service: session.spec.service_id.clone(),
+        token: frame.body().to_vec(),
+        instance,
+        public_key: frame.header(key::PUBLIC_KEY).map(<[u8]>::to_vec),
+        listener: listener.map(<[u8]>::to_vec),
+        gives_ids: frame.is_set(key::ROUTER_CONNECTION),
+        wants_sdk_flow_control: frame.is_set(key::SDK_FLOW_CONTROL),
+        weight: weight(frame, Weight::default()),
+    };
+    let binding = Arc::new(Binding::new(asked));
+    if !channel.enter(connection, Entry::Binding(binding.clone())) {
+        core.removals.add(taken_over);
+        return Err(Failure::internal(format!("connection id {connection} is in use")));
+    }
+    // From here on a change that takes the right away finds the binding; the check is made once more for what changed before.
+    let outcome = if core.registry.add_binding(&binding) {
+        match core.check(channel, &session, Right::Bind) {
+            Ok(_) => terminators::add(core, &binding, &grant.identity.id, secret).await,
+            Err(failure) => Err(failure),
+        }
+    } else {
+        Err(Failure::access_denied("the connection has ended"))
+    };
+    if let Err(failure) = outcome {
+        core.drop_binding(&binding, None);
+        core.removals.add(taken_over);
+        return Err(failure);
+    }
+    binding.list(true);
+    if binding.is_closed() {
+        core.removals.add([binding.id.clone()]);
+        return Err(Failure::access_denied("access has ended meanwhile"));
+    }
+    tracing::debug!(terminator = %binding.id, service = %binding.service, identity = %channel.identity, "hosted");
+    Ok(())
+}
+
+/// What is there already where an SDK binds again.
+enum Earlier {
+    Nothing,
+    /// This very binding.
+    Same,
+    /// One whose listener continues as this one, with its terminator.
+    TakenOver(Arc<Binding>),
+    /// Those of an earlier connection of the same API session.
+    Left(Vec<Arc<Binding>>),
+}
+
+fn earlier(core: &Core, channel: &Arc<Channel>, frame: &Frame, service: &str, instance: &str) -> Earlier {
+    let hosts = core.registry.hosts_of(service);
+    let is_here = |binding: &Binding| Arc::ptr_eq(&binding.channel, channel);
+    if let Some(listener) = frame.header(key::LISTENER).filter(|listener| !listener.is_empty()) {
+        let known = |binding: &&Arc<Binding>| {
+            binding.listener.as_deref() == Some(listener) && binding.channel.identity == channel.identity && !binding.is_closed()
+        };
+        return match hosts.iter().find(known) {
+            Some(old) if is_here(old) && old.token == frame.body() && Some(old.connection) == frame.u32(key::CONNECTION) => Earlier::Same,
+            Some(old) => Earlier::TakenOver(old.clone()),
+            None => Earlier::Nothing,
+        };
+    }
+    let left = |binding: &Arc<Binding>| !is_here(binding) && binding.token == frame.body() && binding.instance == instance;
+    Earlier::Left(hosts.into_iter().filter(left).collect())
+}
+
+impl Earlier {
+    /// Ends it. Answers the id of a terminator that goes on.
+    fn end(self, core: &Core) -> Option<Id<Terminator>> {
+        match self {
+            Self::Nothing | Self::Same => None,
+            Self::TakenOver(old) => {
+                let failure = Failure::new(1, message::Retry::Never, "the listener was bound again");
+                // One that ended by itself just now takes its terminator with it.
+                core.drop_binding(&old, Some(&failure)).then(|| old.id.clone())
+            }
+            Self::Left(bindings) => {
+                bindings.iter().for_each(|old| core.end_binding(old, None));
+                None
+            }
+        }
+    }
+}
+
+/// The name under which somebody hosts, and the secret that goes with it.
+fn instance(frame: &Frame) -> Result<(String, &[u8]), Failure> {
+    let Some(instance) = frame.header(key::INSTANCE) else { return Ok((String::new(), &[])) };
+    let secret = frame.header(key::INSTANCE_SECRET).unwrap_or_default();
+    let text = std::str::from_utf8(instance).map_err(|_| Failure::instance("an instance id is UTF-8"))?;
+    if text.len() > MOST_INSTANCE || secret.len() > MOST_SECRET {
+        return Err(Failure::instance(format!("an instance id has at most {MOST_INSTANCE} bytes, its secret {MOST_SECRET}")));
+    }
+    Ok((text.to_owned(), if text.is_empty() { &[] } else { secret }))
+}
+
+/// What a message says about cost and precedence, and for the rest what was known.
+fn weight(frame: &Frame, known: Weight) -> Weight {
+    // Some SDKs send four bytes for either.
+    let cost = frame.header(key::COST).and_then(<[u8]>::first_chunk).map(|cost| u16::from_le_bytes(*cost));
+    let precedence = frame.header(key::PRECEDENCE).and_then(<[u8]>::first).and_then(|precedence| match precedence {
+        0 => Some(Precedence::Default),
+        1 => Some(Precedence::Required),
+        2 => Some(Precedence::Failed),
+        _ => None,
+    });
+    Weight { cost: cost.unwrap_or(known.cost), precedence: precedence.unwrap_or(known.precedence), ..known }
+}
+
+/// The binding that a message is about.
+fn binding_of(channel: &Channel, frame: &Frame) -> Option<Arc<Binding>> {
+    match frame.u32(key::CONNECTION).and_then(|connection| channel.entry(connection)) {
+        Some(Entry::Binding(binding)) if binding.token == frame.body() => Some(binding),
+        _ => None,
+    }
+}
+
+/// Ends hosting. Some SDKs wait for the answer, others do not mind it.
+pub fn unbind(core: &Core, channel: &Channel, frame: &Frame) {
+    if let Some(binding) = binding_of(channel, frame) {
+        core.end_binding(&binding, None);
+    }
+    let connection = frame.u32(key::CONNECTION).unwrap_or_default();
+    channel.send(message::ended(connection, "unbound").with_reply_for(frame.sequence()));
+}
+
+/// Changes cost and precedence.
+pub fn update(core: &Arc<Core>, channel: &Arc<Channel>, frame: &Frame) {
+    let Some(binding) = binding_of(channel, frame) else { return };
+    let (known, request) = (binding.weight(), channel.begin_request(MOST_REQUESTS));
+    let weight = weight(frame, known);
+    if let Some(request) = request.filter(|_| weight != known && binding.is_listed()) {
+        let core = core.clone();
+        tokio::spawn(async move {
+            terminators::update(core, binding, weight).await;
+            drop(request);
+        });
+    }
+}
+
+/// Notes that what a host hosts is well, or is not. It says itself what follows, by an update of its precedence.
+pub fn health(channel: &Channel, frame: &Frame) {
+    if let Some(binding) = binding_of(channel, frame) {
+        tracing::debug!(terminator = %binding.id, passed = frame.is_set(key::HEALTH_PASSED), "health of a host");
+    }
+}

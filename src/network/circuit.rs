@@ -1,0 +1,203 @@
+//! A circuit: two ends, what they rest on, and counters. It is a record in maps, not a task.
+
+use std::sync::{
+    Arc, OnceLock,
+    atomic::{AtomicU64, Ordering},
+};
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use super::{
+    binding::Binding,
+    channel::Channel,
+    info::{CircuitInfo, EndInfo},
+    outbox::QueueId,
+};
+use crate::{
+    clock::Timestamp,
+    entity::{Id, Service, Session},
+};
+
+/// One of the two ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// Who dialled.
+    Client,
+    /// Who was dialled.
+    Host,
+}
+
+/// An end on a channel.
+pub struct End {
+    pub channel: Arc<Channel>,
+    pub connection: u32,
+    /// The queue of the channel for what goes to this end.
+    pub queue: QueueId,
+}
+
+/// A circuit.
+pub struct Circuit {
+    pub id: Arc<str>,
+    pub since: Timestamp,
+    pub client: End,
+    /// The number of the Connect that asked for it.
+    pub request: i32,
+    /// Once the session is known.
+    rests: OnceLock<Rests>,
+    /// Once the host has answered.
+    host: OnceLock<HostEnd>,
+    state: Mutex<State>,
+    closed: Notify,
+    /// From the client and from the host.
+    bytes: [AtomicU64; 2],
+    /// What they were, and how fast they grew, when somebody last looked.
+    rates: Mutex<[Rate; 2]>,
+}
+
+/// What a circuit rests on at the client's side.
+pub struct Rests {
+    pub session: Id<Session>,
+    pub service: Id<Service>,
+}
+
+/// The host's end.
+pub struct HostEnd {
+    pub end: End,
+    pub binding: Arc<Binding>,
+    /// Whether both SDKs do the flow control themselves.
+    pub has_sdk_flow_control: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// The host has not answered.
+    Pending,
+    Open,
+    Closed,
+}
+
+#[derive(Default, Clone, Copy)]
+struct Rate {
+    bytes: u64,
+    per_second: u64,
+}
+
+impl Circuit {
+    pub fn new(id: Arc<str>, since: Timestamp, client: End, request: i32) -> Self {
+        Self {
+            id,
+            since,
+            client,
+            request,
+            rests: OnceLock::new(),
+            host: OnceLock::new(),
+            state: Mutex::new(State::Pending),
+            closed: Notify::new(),
+            bytes: Default::default(),
+            rates: Mutex::default(),
+        }
+    }
+
+    /// Notes what it rests on. Once.
+    pub fn rest_on(&self, rests: Rests) {
+        drop(self.rests.set(rests));
+    }
+
+    pub fn rests(&self) -> Option<&Rests> {
+        self.rests.get()
+    }
+
+    pub fn host(&self) -> Option<&HostEnd> {
+        self.host.get()
+    }
+
+    /// Makes it a whole circuit, unless it was closed meanwhile; then the end comes back.
+    pub fn establish(&self, host: HostEnd) -> Result<(), HostEnd> {
+        let mut state = self.state.lock();
+        if *state != State::Pending {
+            return Err(host);
+        }
+        self.host.set(host)?;
+        *state = State::Open;
+        Ok(())
+    }
+
+    /// Closes it. Answers whether it was waiting for its host, or nothing if it was closed before.
+    pub fn close(&self) -> Option<bool> {
+        let before = std::mem::replace(&mut *self.state.lock(), State::Closed);
+        if before == State::Closed {
+            return None;
+        }
+        self.closed.notify_one();
+        Some(before == State::Pending)
+    }
+
+    /// Waits until it is closed. For whoever dials its host alone.
+    pub async fn closed(&self) {
+        while !self.is_closed() {
+            self.closed.notified().await;
+        }
+    }
+
+    pub fn is_closed(&self) -> bool {
+        *self.state.lock() == State::Closed
+    }
+
+    /// The end at a side, if it is there already.
+    pub fn end(&self, side: Side) -> Option<&End> {
+        match side {
+            Side::Client => Some(&self.client),
+            Side::Host => self.host.get().map(|host| &host.end),
+        }
+    }
+
+    /// Counts bytes of data that came from a side.
+    pub fn count(&self, from: Side, bytes: usize) {
+        let [client, host] = &self.bytes;
+        let counter = if from == Side::Client { client } else { host };
+        counter.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Looks how much came since the last look, so many seconds ago.
+    pub fn measure(&self, seconds: u64) {
+        let mut rates = self.rates.lock();
+        for (rate, bytes) in rates.iter_mut().zip(&self.bytes) {
+            let bytes = bytes.load(Ordering::Relaxed);
+            *rate = Rate { bytes, per_second: (bytes - rate.bytes) / seconds.max(1) };
+        }
+    }
+
+    /// How it looks; nothing until the host has answered.
+    pub fn info(&self) -> Option<CircuitInfo> {
+        let (host, rests) = self.host.get().zip(self.rests.get())?;
+        let [client_rate, host_rate] = *self.rates.lock();
+        let [client_bytes, host_bytes] = self.bytes.each_ref().map(|bytes| bytes.load(Ordering::Relaxed));
+        let end = |end: &End, session: &Id<Session>, bytes, rate: Rate| EndInfo {
+            identity_id: end.channel.identity.to_string(),
+            api_session_id: end.channel.api_session.to_string(),
+            session_id: session.to_string(),
+            channel_id: end.channel.number.to_string(),
+            connection: end.connection,
+            bytes,
+            bytes_per_second: rate.per_second,
+        };
+        Some(CircuitInfo {
+            id: self.id.to_string(),
+            service_id: rests.service.to_string(),
+            terminator_id: host.binding.id.to_string(),
+            since: self.since,
+            client: end(&self.client, &rests.session, client_bytes, client_rate),
+            host: end(&host.end, &host.binding.session, host_bytes, host_rate),
+        })
+    }
+}
+
+impl Side {
+    pub fn other(self) -> Self {
+        match self {
+            Self::Client => Self::Host,
+            Self::Host => Self::Client,
+        }
+    }
+}

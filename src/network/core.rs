@@ -1,0 +1,229 @@
+//! What all channels share, and the ways in which circuits, bindings and channels end.
+
+use std::{
+    hash::{BuildHasher, RandomState},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::sync::Notify;
+
+use super::{
+    binding::Binding,
+    budget::Budget,
+    channel::{Channel, Entry},
+    circuit::{Circuit, Side},
+    message::{self, Failure},
+    outbox::Room,
+    registry::Registry,
+    terminators::Removals,
+};
+use crate::{
+    access::Access,
+    authentication::Sessions,
+    change::Changes,
+    clock::Clock,
+    config,
+    entity::{EdgeRouter, Id},
+    frame::Frame,
+    online::Online,
+    posture::Posture,
+    store::Store,
+};
+
+/// What a router works with.
+pub struct Parts {
+    /// Its record.
+    pub id: Id<EdgeRouter>,
+    pub store: Store,
+    pub changes: Changes,
+    pub access: Access,
+    pub posture: Posture,
+    pub sessions: Sessions,
+    pub clock: Clock,
+    pub config: config::Router,
+}
+
+/// How long things take at most.
+#[derive(Debug, Clone, Copy)]
+pub struct Times {
+    /// For a hello to come.
+    pub hello: Duration,
+    /// For a host to answer a Dial.
+    pub dial: Duration,
+    /// Before a Bind is refused: SDKs bind again at once.
+    pub refusal: Duration,
+    /// Without a byte in the middle of a message.
+    pub stall: Duration,
+}
+
+impl Default for Times {
+    fn default() -> Self {
+        let seconds = Duration::from_secs;
+        Self { hello: seconds(5), dial: seconds(5), refusal: seconds(1), stall: seconds(60) }
+    }
+}
+
+/// A router that runs.
+pub struct Core {
+    pub parts: Parts,
+    pub times: Times,
+    pub room: Room,
+    pub budget: Arc<Budget>,
+    pub registry: Registry,
+    pub removals: Removals,
+    /// Whether its record says that it is not to be used.
+    pub is_disabled: AtomicBool,
+    /// Nothing new is begun.
+    pub is_stopping: AtomicBool,
+    /// Told when a circuit or a channel has ended, for whoever waits for the last one.
+    pub ended: Notify,
+    numbers: AtomicU64,
+    lots: RandomState,
+}
+
+impl Core {
+    pub fn new(parts: Parts, times: Times) -> Self {
+        let config = &parts.config;
+        let room = Room { queue: config.max_circuit_kib << 10, channel: config.max_channel_mib << 20 };
+        let budget = Arc::new(Budget::new(config.max_total_mib << 20));
+        Self {
+            registry: Registry::new(config.max_circuits),
+            times,
+            room,
+            budget,
+            removals: Removals::default(),
+            is_disabled: AtomicBool::new(false),
+            is_stopping: AtomicBool::new(false),
+            ended: Notify::new(),
+            numbers: AtomicU64::new(1),
+            lots: RandomState::new(),
+            parts,
+        }
+    }
+
+    pub fn online(&self) -> &Online {
+        self.parts.store.online()
+    }
+
+    /// A number that no channel or circuit has had since the start.
+    pub fn number(&self) -> u64 {
+        self.numbers.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Any number.
+    pub fn lot(&self) -> u64 {
+        self.lots.hash_one(self.number())
+    }
+
+    /// The id of a new circuit: 11 letters and digits at most, because links between routers carry no more than 15.
+    pub fn circuit_id(&self) -> Arc<str> {
+        const DIGITS: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+        // The number makes it unique, what comes of it by a key of ours makes it look like no number.
+        let (mut rest, mut id) = ((u128::from(self.number()) << 24) | u128::from(self.lot() >> 40), String::new());
+        while rest > 0 || id.is_empty() {
+            let digit = usize::try_from(rest % DIGITS.len() as u128).ok().and_then(|digit| DIGITS.get(digit));
+            id.insert(0, digit.map_or('0', |digit| char::from(*digit)));
+            rest /= DIGITS.len() as u128;
+        }
+        id.into()
+    }
+
+    /// Why nothing new is begun, if nothing is.
+    pub fn refusal(&self) -> Option<Failure> {
+        if self.is_stopping.load(Ordering::Acquire) {
+            return Some(Failure::busy("the router is stopping"));
+        }
+        self.is_disabled.load(Ordering::Acquire).then(|| Failure::busy("the router is disabled"))
+    }
+
+    /// Ends a circuit. Whoever it was ended by (`from`) is not told; the other end gets `last`, made with its connection id, behind all data
+    /// that waits for it.
+    pub fn end_circuit(&self, circuit: &Arc<Circuit>, from: Option<Side>, last: impl Fn(u32) -> Frame) {
+        let Some(was_pending) = circuit.close() else { return };
+        self.registry.remove_circuit(circuit);
+        for side in [Side::Client, Side::Host] {
+            let Some(end) = circuit.end(side) else { continue };
+            let outbox = &end.channel.outbox;
+            end.channel.forget_circuit(end.connection, circuit);
+            if from == Some(side) {
+                outbox.discard(end.queue);
+                continue;
+            }
+            let frame = last(end.connection);
+            let answers_connect = was_pending && side == Side::Client;
+            outbox.push(end.queue, if answers_connect { frame.with_reply_for(circuit.request) } else { frame });
+            outbox.finish(end.queue);
+        }
+        if let Some(host) = circuit.host() {
+            host.binding.circuit_ended();
+            self.show_cost(&host.binding);
+        }
+        tracing::debug!(circuit = %circuit.id, "circuit ended");
+        self.ended.notify_waiters();
+    }
+
+    /// Ends a circuit because of something that concerns both ends.
+    pub fn fail_circuit(&self, circuit: &Arc<Circuit>, failure: &Failure) {
+        self.end_circuit(circuit, None, |connection| message::closed(connection, failure));
+    }
+
+    /// Ends a binding, and tells its host why, if there is something to tell. Its circuits go on.
+    pub fn end_binding(&self, binding: &Arc<Binding>, failure: Option<&Failure>) {
+        if self.drop_binding(binding, failure) && binding.is_listed() {
+            self.removals.add([binding.id.clone()]);
+        }
+    }
+
+    /// The same, and its terminator stays. Answers whether it had not ended before.
+    pub fn drop_binding(&self, binding: &Arc<Binding>, failure: Option<&Failure>) -> bool {
+        if !binding.close() {
+            return false;
+        }
+        self.registry.remove_binding(binding);
+        binding.channel.forget_binding(binding);
+        self.online().set_dynamic_cost(binding.id.as_str(), 0);
+        if let Some(failure) = failure {
+            binding.channel.send(message::closed(binding.connection, failure));
+        }
+        true
+    }
+
+    /// Ends a channel: what is on it ends, and its peers are told.
+    pub fn end_channel(&self, channel: &Arc<Channel>, failure: &Failure) {
+        if !self.registry.remove_channel(channel) {
+            return;
+        }
+        channel.close();
+        channel.outbox.close();
+        for entry in channel.clear() {
+            match entry {
+                Entry::Binding(binding) => self.end_binding(&binding, None),
+                Entry::End(circuit, Side::Client) => {
+                    self.end_circuit(&circuit, Some(Side::Client), |connection| message::closed(connection, failure));
+                }
+                // A host that is only being dialled is no end yet: whoever dials tries another one.
+                Entry::End(circuit, Side::Host) => {
+                    if circuit.host().is_some() {
+                        self.end_circuit(&circuit, Some(Side::Host), |connection| message::closed(connection, failure));
+                    }
+                }
+            }
+        }
+        // It may have been woken for room that it does not need any more.
+        self.budget.wake(2);
+        self.online().channel_closed(channel.identity.as_str());
+        tracing::debug!(channel = channel.number, identity = %channel.identity, reason = %failure.text, "channel ended");
+        self.ended.notify_waiters();
+    }
+
+    /// Shows what a binding costs now.
+    pub fn show_cost(&self, binding: &Binding) {
+        if binding.is_open() {
+            self.online().set_dynamic_cost(binding.id.as_str(), binding.dynamic_cost());
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! From a Connect to a circuit: checks, the choice of a host, the Dial and its answer.
+//!
+//! A Connect is a task of its own; the host's answer comes on the reader of the host's channel, which makes the circuit before it reads on,
+//! because data may be right behind.
+
+use std::sync::Arc;
+
+use tokio::{sync::oneshot, time::timeout};
+
+use super::{
+    binding::Binding,
+    channel::{Channel, Entry, Request},
+    circuit::{Circuit, End, HostEnd, Rests, Side},
+    core::Core,
+    message::{self, Failure, crypto_method, key, kind},
+    outbox::QueueId,
+    permission::Grant,
+    select::{Strategy, choose},
+};
+use crate::{
+    access::Right,
+    frame::{Builder, Frame, key as common},
+};
+
+/// So many Connects and Binds of one channel are worked on at the same time.
+pub const MOST_REQUESTS: usize = 1024;
+/// So many Dials of one host may be unanswered.
+const MOST_DIALS: usize = 1024;
+/// Hosts that are tried for one Connect.
+const ATTEMPTS: usize = 2;
+/// Of a host's text about a failure so many bytes are passed on.
+const MOST_TEXT: usize = 1024;
+
+/// A Dial that waits for its answer.
+pub struct Dialing {
+    circuit: Arc<Circuit>,
+    binding: Arc<Binding>,
+    /// The id that we gave the connection; none where the host gives it.
+    connection: Option<u32>,
+    /// For what goes to the host.
+    queue: QueueId,
+    needs_key: bool,
+    is_sticky: bool,
+    has_sdk_flow_control: bool,
+    done: oneshot::Sender<Result<(), Failure>>,
+}
+
+/// Begins what a Connect asks for.
+pub fn connect(core: &Arc<Core>, channel: &Arc<Channel>, frame: Frame) {
+    let Some(connection) = frame.u32(key::CONNECTION) else {
+        return channel.send(message::refused(&frame, 0, &Failure::internal("a Connect without a connection id")));
+    };
+    let refuse = |failure: Failure| channel.send(message::refused(&frame, connection, &failure));
+    if let Some(failure) = core.refusal() {
+        return refuse(failure);
+    }
+    let Some(request) = channel.begin_request(MOST_REQUESTS) else { return refuse(Failure::busy("too many requests at the same time")) };
+    let queue = channel.outbox.open();
+    let client = End { channel: channel.clone(), connection, queue };
+    let circuit = Arc::new(Circuit::new(core.circuit_id(), core.parts.clock.now(), client, frame.sequence()));
+    if !channel.enter(connection, Entry::End(circuit.clone(), Side::Client)) {
+        channel.outbox.discard(queue);
+        return refuse(Failure::internal(format!("connection id {connection} is in use")));
+    }
+    tokio::spawn(run(core.clone(), circuit, frame, request));
+}
+
+async fn run(core: Arc<Core>, circuit: Arc<Circuit>, frame: Frame, request: Request) {
+    if let Err(failure) = establish(&core, &circuit, &frame).await {
+        let identity = &circuit.client.channel.identity;
+        tracing::debug!(circuit = %circuit.id, %identity, reason = %failure.text, "dial failed");
+        core.fail_circuit(&circuit, &failure);
+    }
+    drop(request);
+}
+
+async fn establish(core: &Arc<Core>, circuit: &Arc<Circuit>, frame: &Frame) -> Result<(), Failure> {
+    let channel = &circuit.client.channel;
+    let session = core.session_of(channel, frame.body()).await?;
+    circuit.rest_on(Rests { session: session.id.clone(), service: session.spec.service_id.clone() });
+    // From here on a change that takes the right away finds the circuit; what changed before, the check sees.
+    if !core.registry.add_circuit(circuit) {
+        return Err(Failure::busy("too many circuits"));
+    }
+    let grant = core.check(channel, &session, Right::Dial)?;
+    if grant.service.spec.encryption_required && frame.header(key::PUBLIC_KEY).is_none() {
+        return Err(Failure::encryption("encryption required on service, initiator did not send public header"));
+    }
+    let (mut tried, mut last) = (Vec::new(), None);
+    for _ in 0..ATTEMPTS {
+        let Some(binding) = choose_host(core, &grant, frame, &tried) else { break };
+        match dial(core, circuit, frame, &grant, &binding).await {
+            Ok(()) => return Ok(()),
+            Err(failure) => last = Some(failure),
+        }
+        if circuit.is_closed() {
+            break;
+        }
+        binding.dial_failed();
+        core.show_cost(&binding);
+        tried.push(binding);
+    }
+    Err(last.unwrap_or_else(|| no_terminators(&grant, frame)))
+}
+
+fn no_terminators(grant: &Grant, frame: &Frame) -> Failure {
+    let service = &grant.service.id;
+    Failure::internal(match frame.text(key::INSTANCE).filter(|instance| !instance.is_empty()) {
+        Some(instance) => format!("service {service} has no terminators for instanceId {instance}"),
+        None => format!("service {service} has no terminators"),
+    })
+}
+
+/// The host that is dialled next.
+fn choose_host(core: &Core, grant: &Grant, frame: &Frame, tried: &[Arc<Binding>]) -> Option<Arc<Binding>> {
+    let wanted = frame.header(key::INSTANCE).unwrap_or_default();
+    let is_candidate = |binding: &Arc<Binding>| {
+        binding.is_open() && binding.instance.as_bytes() == wanted && !tried.iter().any(|tried| Arc::ptr_eq(tried, binding))
+    };
+    let mut bindings = core.registry.hosts_of(grant.service.id.as_str());
+    bindings.retain(is_candidate);
+    let weights: Vec<_> = bindings.iter().map(|binding| binding.weight()).collect();
+    let sticky = frame.header(key::STICKINESS);
+    let sticky = bindings.iter().position(|binding| Some(binding.id.as_str().as_bytes()) == sticky);
+    let chosen = choose(Strategy::named(&grant.service.spec.terminator_strategy), &weights, sticky, core.lot())?;
+    bindings.into_iter().nth(chosen)
+}
+
+/// Dials a host and waits for its answer.
+async fn dial(core: &Arc<Core>, circuit: &Arc<Circuit>, frame: &Frame, grant: &Grant, binding: &Arc<Binding>) -> Result<(), Failure> {
+    let host = &binding.channel;
+    let gone = || Failure::internal("the host has left");
+    let connection = match binding.gives_ids {
+        true => Some(host.enter_ours(Entry::End(circuit.clone(), Side::Host)).ok_or_else(gone)?),
+        false => None,
+    };
+    let (queue, sequence) = (host.outbox.open(), host.next_sequence());
+    let (done, mut answer) = oneshot::channel();
+    let has_sdk_flow_control = binding.wants_sdk_flow_control && frame.is_set(key::SDK_FLOW_CONTROL);
+    let dialing = Dialing {
+        circuit: circuit.clone(),
+        binding: binding.clone(),
+        connection,
+        queue,
+        needs_key: grant.service.spec.encryption_required,
+        is_sticky: Strategy::named(&grant.service.spec.terminator_strategy) == Strategy::Sticky,
+        has_sdk_flow_control,
+        done,
+    };
+    let give_up = |failure| {
+        connection.iter().for_each(|connection| host.forget_circuit(*connection, circuit));
+        host.outbox.discard(queue);
+        Err(failure)
+    };
+    if !host.expect(sequence, dialing, MOST_DIALS) {
+        return give_up(Failure::busy("the host has too many dials to answer"));
+    }
+    let mut message = request(core, circuit, frame, grant, binding, connection, has_sdk_flow_control);
+    message.set_sequence(sequence);
+    if !host.outbox.control(message) {
+        drop(host.answered(sequence));
+        return give_up(Failure::busy("the host does not read"));
+    }
+    let waited = async {
+        tokio::select! {
+            answer = timeout(core.times.dial, &mut answer) => answer.ok(),
+            () = circuit.closed() => None,
+        }
+    };
+    match waited.await {
+        // Whoever answered has also cleaned up.
+        Some(Ok(answer)) => answer,
+        Some(Err(_)) => give_up(gone()),
+        None => match host.answered(sequence) {
+            Some(_) => give_up(Failure::internal("the host does not answer")),
+            // It does so just now.
+            None => answer.await.unwrap_or_else(|_| give_up(gone())),
+        },
+    }
+}
+
+/// The Dial for a host.
+fn request(
+    core: &Core,
+    circuit: &Circuit,
+    frame: &Frame,
+    grant: &Grant,
+    binding: &Binding,
+    connection: Option<u32>,
+    has_sdk_flow_control: bool,
+) -> Frame {
+    let caller = &grant.identity;
+    let builder = Builder::new(kind::DIAL)
+        .u32(key::CONNECTION, binding.connection)
+        .text(key::CALLER, &caller.spec.name)
+        .text(key::CIRCUIT, &circuit.id)
+        .text(key::DIALER_ID, caller.id.as_str())
+        .text(key::DIALER_NAME, &caller.spec.name)
+        .optional(key::ROUTER_CONNECTION, connection.map(u32::to_le_bytes))
+        .optional(key::PUBLIC_KEY, frame.header(key::PUBLIC_KEY))
+        .optional(key::CRYPTO_METHOD, crypto_method(frame))
+        .optional(key::APP_DATA, frame.header(key::APP_DATA))
+        .optional(key::MARKER, frame.header(key::MARKER));
+    let builder = if has_sdk_flow_control { with_flow_control(builder, core, circuit) } else { builder };
+    builder.body(&binding.token)
+}
+
+/// Tells an SDK that both ends do the flow control.
+fn with_flow_control(builder: Builder, core: &Core, circuit: &Circuit) -> Builder {
+    let router = core.parts.id.as_str();
+    builder.flag(key::SDK_FLOW_CONTROL, true).text(key::CONTROLLER, router).text(key::ADDRESS, &circuit.id)
+}
+
+/// What a host's DialSuccess leads to.
+pub fn succeeded(core: &Core, host: &Arc<Channel>, frame: &Frame) {
+    let given = frame.body().first_chunk().map(|id| u32::from_le_bytes(*id));
+    let Some(dialing) = frame.reply_for().and_then(|sequence| host.answered(sequence)) else {
+        // Nobody waits for it any more; the host must not keep a connection that leads nowhere.
+        if let Some(given) = given.filter(|given| host.entry(*given).is_none()) {
+            host.send(message::ended(given, "the dial had timed out"));
+        }
+        return;
+    };
+    let connection = dialing.connection.or(given);
+    let outcome = accept(core, host, &dialing, given, frame);
+    if let Err(failure) = &outcome {
+        host.outbox.discard(dialing.queue);
+        if let Some(connection) = connection {
+            host.forget_circuit(connection, &dialing.circuit);
+            host.send(message::closed(connection, failure));
+        }
+    }
+    drop(dialing.done.send(outcome));
+}
+
+fn accept(core: &Core, host: &Arc<Channel>, dialing: &Dialing, given: Option<u32>, frame: &Frame) -> Result<(), Failure> {
+    let Dialing { circuit, binding, queue, has_sdk_flow_control, .. } = dialing;
+    let host_key = frame.header(key::PUBLIC_KEY).or(binding.public_key.as_deref());
+    if dialing.needs_key && host_key.is_none() {
+        return Err(Failure::encryption("encryption required on service, terminator did not send public header"));
+    }
+    let connection = match (dialing.connection, given) {
+        (Some(ours), given) if given.is_none_or(|given| given == ours) => ours,
+        (None, Some(given)) if host.enter(given, Entry::End(circuit.clone(), Side::Host)) => given,
+        _ => return Err(Failure::internal("the host answered with a connection id that it cannot use")),
+    };
+    let end = End { channel: host.clone(), connection, queue: *queue };
+    let host_end = HostEnd { end, binding: binding.clone(), has_sdk_flow_control: *has_sdk_flow_control };
+    core.registry.establish(circuit, host_end).map_err(|_| Failure::access_denied("the circuit has ended meanwhile"))?;
+    binding.dial_succeeded();
+    core.show_cost(binding);
+    if dialing.connection.is_none() {
+        host.send(message::connected(frame, binding.connection).empty());
+    }
+    let client = &circuit.client;
+    let answer = Builder::new(kind::STATE_CONNECTED)
+        .i32(common::REPLY_FOR, circuit.request)
+        .u32(key::CONNECTION, client.connection)
+        .text(key::CIRCUIT, &circuit.id)
+        .optional(key::PUBLIC_KEY, host_key)
+        .optional(key::CRYPTO_METHOD, crypto_method(frame))
+        .optional(key::STICKINESS, dialing.is_sticky.then(|| binding.id.as_str()));
+    let answer = if *has_sdk_flow_control { with_flow_control(answer, core, circuit) } else { answer };
+    client.channel.outbox.push(client.queue, answer.empty());
+    tracing::debug!(circuit = %circuit.id, client = %client.channel.identity, host = %host.identity, service = %binding.service, "circuit");
+    Ok(())
+}
+
+/// What a host's DialFailed leads to.
+pub fn failed(host: &Arc<Channel>, frame: &Frame) {
+    let Some(dialing) = frame.reply_for().and_then(|sequence| host.answered(sequence)) else { return };
+    dialing.fail(host, &String::from_utf8_lossy(frame.body()));
+}
+
+impl Dialing {
+    pub fn is_for(&self, circuit: &Arc<Circuit>) -> bool {
+        Arc::ptr_eq(&self.circuit, circuit)
+    }
+
+    /// Tells whoever waits that there will be no connection.
+    pub fn fail(self, host: &Channel, text: &str) {
+        self.connection.iter().for_each(|connection| host.forget_circuit(*connection, &self.circuit));
+        host.outbox.discard(self.queue);
+        let text: String = text.chars().take(MOST_TEXT).collect();
+        let text = if text.is_empty() { "the host refused the dial".into() } else { text };
+        drop(self.done.send(Err(Failure::internal(text))));
+    }
+}

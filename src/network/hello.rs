@@ -1,0 +1,138 @@
+//! The first message of a channel: who is it, and is it their API session?
+
+use std::{net::SocketAddr, sync::Arc};
+
+use rustls::pki_types::CertificateDer;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, split};
+
+use super::{
+    channel::{Channel, Opened},
+    core::Core,
+    message::{self, Failure, key},
+    outbox::Outbox,
+    reader::{self, Reader, Stop},
+    writer,
+};
+use crate::{
+    authentication::holds,
+    error::Result,
+    frame::{Frame, Limits, content},
+    pki::Certificate,
+};
+
+/// How long the sections of a hello may be, in bytes: whoever sends it is not known yet.
+const LIMITS: Limits = Limits { headers: 4192, body: 4192 };
+/// The text of a hello is kept this far, in characters.
+const MOST_HELLO: usize = 256;
+
+/// Somebody at the other end of a connection.
+#[derive(Debug, Clone, Default)]
+pub struct Peer {
+    pub address: Option<SocketAddr>,
+    /// The certificate whose key the TLS handshake has proven; others that were sent along say nothing.
+    pub leaf: Option<CertificateDer<'static>>,
+}
+
+/// Serves one connection until it ends.
+pub async fn serve(core: Arc<Core>, mut stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static, peer: Peer) {
+    let hello = match tokio::time::timeout(core.times.hello, read(&mut stream, &core)).await {
+        Ok(Ok(hello)) => hello,
+        Ok(Err(stop)) => return tracing::debug!(address = ?peer.address, %stop, "no hello"),
+        Err(_) => return tracing::debug!(address = ?peer.address, "no hello in time"),
+    };
+    let channel = match welcome(&core, &hello, &peer) {
+        Ok(channel) => channel,
+        Err(text) => {
+            tracing::debug!(address = ?peer.address, reason = text, "hello refused");
+            let answer = message::unwelcome(&hello, text);
+            let refused = async {
+                stream.write_all(answer.as_bytes()).await?;
+                stream.shutdown().await
+            };
+            // Whoever does not take the answer goes without.
+            drop(tokio::time::timeout(core.times.hello, refused).await);
+            return;
+        }
+    };
+    drop(hello);
+    run(core, channel, stream).await;
+}
+
+async fn read(stream: &mut (impl AsyncRead + Unpin), core: &Core) -> std::result::Result<Frame, Stop> {
+    let mut hello = reader::begin(stream, LIMITS, core.times.hello).await?;
+    reader::fill(stream, &mut hello, core.times.hello).await?;
+    Ok(hello)
+}
+
+/// Opens a channel for whoever a hello is from.
+fn welcome(core: &Arc<Core>, hello: &Frame, peer: &Peer) -> std::result::Result<Arc<Channel>, &'static str> {
+    if hello.content_type() != content::HELLO {
+        return Err("the first message is a hello");
+    }
+    if let Some(failure) = core.refusal() {
+        tracing::debug!(reason = %failure.text, "hello refused");
+        return Err("the router takes no connections at the moment");
+    }
+    let token = hello.text(key::SESSION_TOKEN).ok_or("a hello carries the token of an API session")?;
+    let opened = identify(core, hello, token, peer).map_err(|error| {
+        tracing::warn!(%error, "an API session cannot be looked up");
+        "the API session cannot be looked up at the moment"
+    })?;
+    let channel = Arc::new(Channel::new(opened?, Outbox::new(core.room, core.budget.clone())));
+    let version = format!("v{}|||{}|{}", env!("CARGO_PKG_VERSION"), std::env::consts::OS, std::env::consts::ARCH);
+    channel.send(message::welcome(hello, &channel.number.to_string(), &version, core.parts.id.as_str()));
+    core.registry.add_channel(&channel);
+    core.online().channel_opened(channel.identity.as_str());
+    // What ended between the look at it and its entry into the registry was told to nobody.
+    if core.refusal().is_some() || !core.is_logged_in(&channel).unwrap_or(false) {
+        core.end_channel(&channel, &Failure::invalid_api_session());
+        return Err("invalid API session");
+    }
+    tracing::debug!(channel = channel.number, identity = %channel.identity, address = ?channel.address, "channel");
+    Ok(channel)
+}
+
+/// What is known of the channel that a hello opens; else why it opens none.
+fn identify(core: &Core, hello: &Frame, token: &str, peer: &Peer) -> Result<std::result::Result<Opened, &'static str>> {
+    let parts = &core.parts;
+    let Some(caller) = parts.sessions.resolve(&parts.store, token, parts.clock.now())? else { return Ok(Err("invalid API session")) };
+    let Some(leaf) = peer.leaf.as_ref().and_then(|leaf| Certificate::from_der(leaf).ok()) else {
+        return Ok(Err("a client certificate is needed"));
+    };
+    if !parts.store.read(|tx| holds(tx, &caller.session, &leaf))? {
+        return Ok(Err("the client certificate is none of the API session"));
+    }
+    Ok(Ok(Opened {
+        number: core.number(),
+        identity: caller.identity.id.clone(),
+        api_session: caller.session.id.clone(),
+        token: token.to_owned(),
+        address: peer.address,
+        hello: String::from_utf8_lossy(hello.body()).chars().take(MOST_HELLO).collect(),
+        since: parts.clock.now(),
+    }))
+}
+
+/// Reads and writes until the channel ends.
+async fn run(core: Arc<Core>, channel: Arc<Channel>, stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) {
+    let (read, write) = split(stream);
+    let writing = tokio::spawn({
+        let channel = channel.clone();
+        async move {
+            if let Err(error) = writer::run(&channel, write).await {
+                tracing::debug!(channel = channel.number, %error, "writing failed");
+            }
+            // Whatever is read from now on cannot be answered.
+            channel.close();
+        }
+    });
+    let reader = Reader::new(core.clone(), channel.clone(), read);
+    let reason = tokio::select! {
+        stop = reader.run() => stop.to_string(),
+        () = channel.closed() => "it was cut off".into(),
+    };
+    core.end_channel(&channel, &Failure::internal(format!("the peer has left: {reason}")));
+    // The outbox is closed: the writer ends, unless the socket holds it.
+    writing.abort();
+    drop(writing.await);
+}

@@ -1,0 +1,201 @@
+//! The messages between SDKs and a router: numbers, header keys, and the messages that we send.
+
+use serde_json::json;
+
+use crate::frame::{Builder, Frame, content, key as common};
+
+/// Content types of this channel.
+pub mod kind {
+    pub const CONNECT: i32 = 60783;
+    pub const STATE_CONNECTED: i32 = 60784;
+    pub const STATE_CLOSED: i32 = 60785;
+    pub const DATA: i32 = 60786;
+    pub const DIAL: i32 = 60787;
+    pub const DIAL_SUCCESS: i32 = 60788;
+    pub const DIAL_FAILED: i32 = 60789;
+    pub const BIND: i32 = 60790;
+    pub const UNBIND: i32 = 60791;
+    pub const UPDATE_BIND: i32 = 60794;
+    pub const HEALTH_EVENT: i32 = 60795;
+    pub const TRACE_ROUTE: i32 = 60796;
+    pub const TRACE_ROUTE_RESPONSE: i32 = 60797;
+    /// From the router only; the same number from an SDK is an update of its token.
+    pub const BIND_SUCCESS: i32 = 60800;
+    pub const XGRESS_PAYLOAD: i32 = 1100;
+    pub const XGRESS_ACK: i32 = 1101;
+    pub const XGRESS_CONTROL: i32 = 1102;
+    pub const XGRESS_CLOSE: i32 = 1103;
+}
+
+/// Header keys of this channel. Numbers are u32 unless said.
+pub mod key {
+    pub const CONNECTION: i32 = 1000;
+    pub const SESSION_TOKEN: i32 = 1002;
+    /// For end-to-end encryption; passed on as it is.
+    pub const PUBLIC_KEY: i32 = 1003;
+    /// u16, in the first two bytes.
+    pub const COST: i32 = 1004;
+    /// One byte: 0 default, 1 required, 2 failed.
+    pub const PRECEDENCE: i32 = 1005;
+    pub const INSTANCE: i32 = 1006;
+    pub const INSTANCE_SECRET: i32 = 1007;
+    pub const CALLER: i32 = 1008;
+    pub const CRYPTO_METHOD: i32 = 1009;
+    pub const APP_DATA: i32 = 1011;
+    /// In Bind a flag that asks for it, in Dial the number.
+    pub const ROUTER_CONNECTION: i32 = 1012;
+    /// Flag.
+    pub const HEALTH_PASSED: i32 = 1013;
+    pub const ERROR_CODE: i32 = 1014;
+    /// u64.
+    pub const TRACE_TIME: i32 = 1015;
+    pub const TRACE_HOPS: i32 = 1016;
+    pub const TRACE_HOP_TYPE: i32 = 1017;
+    pub const TRACE_HOP_ID: i32 = 1018;
+    pub const TRACE_REQUEST: i32 = 1019;
+    pub const LISTENER: i32 = 1021;
+    /// Flag. In a Bind: the SDK waits for BindSuccess; in our hello: we send it.
+    pub const BIND_SUCCESS: i32 = 1024;
+    pub const MARKER: i32 = 1025;
+    pub const CIRCUIT: i32 = 1026;
+    pub const STICKINESS: i32 = 1027;
+    /// Flag.
+    pub const SDK_FLOW_CONTROL: i32 = 1028;
+    pub const CONTROLLER: i32 = 1029;
+    pub const ADDRESS: i32 = 1030;
+    /// JSON.
+    pub const STRUCTURED_ERROR: i32 = 1033;
+    pub const DIALER_ID: i32 = 1034;
+    pub const DIALER_NAME: i32 = 1035;
+    /// Text, in messages of SDK flow control.
+    pub const XGRESS_CIRCUIT: i32 = 2256;
+    pub const XGRESS_FLAGS: i32 = 2258;
+}
+
+/// The bit of [`key::XGRESS_FLAGS`] that the host's side sets.
+pub const FROM_HOST: u32 = 2;
+
+/// What an SDK is to do about a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Retry {
+    Default = 0,
+    /// Try again later: too much is going on.
+    TooBusy = 1,
+    /// Get a new session.
+    StartOver = 2,
+    /// It will not work.
+    Never = 3,
+}
+
+/// A failure as SDKs are told of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    pub code: u32,
+    pub retry: Retry,
+    /// Never empty: some SDKs take an empty text for [`Failure::invalid_session`].
+    pub text: String,
+}
+
+impl Failure {
+    pub fn new(code: u32, retry: Retry, text: impl Into<String>) -> Self {
+        Self { code, retry, text: text.into() }
+    }
+
+    pub fn internal(text: impl Into<String>) -> Self {
+        Self::new(1, Retry::Default, text)
+    }
+
+    pub fn busy(text: impl Into<String>) -> Self {
+        Self::new(1, Retry::TooBusy, text)
+    }
+
+    pub fn invalid_api_session() -> Self {
+        Self::new(2, Retry::StartOver, "invalid API session")
+    }
+
+    /// SDKs in C compare the text and get a new session if it is exactly this.
+    pub fn invalid_session() -> Self {
+        Self::new(3, Retry::StartOver, "Invalid Session")
+    }
+
+    pub fn wrong_type() -> Self {
+        Self::new(4, Retry::Never, "the session is of the other type")
+    }
+
+    pub fn no_router() -> Self {
+        Self::new(5, Retry::StartOver, "identity and service may not both use this router")
+    }
+
+    pub fn no_service() -> Self {
+        Self::new(6, Retry::StartOver, "invalid service")
+    }
+
+    pub fn encryption(text: &str) -> Self {
+        Self::new(11, Retry::Never, text)
+    }
+
+    pub fn instance(text: impl Into<String>) -> Self {
+        Self::new(13, Retry::Never, text)
+    }
+
+    /// The right that something rested on ended.
+    pub fn access_denied(text: &str) -> Self {
+        Self::new(14, Retry::StartOver, text)
+    }
+
+    fn structured(&self) -> String {
+        json!({ "message": self.text, "code": self.code, "cause": null, "retryHint": self.retry as u32 }).to_string()
+    }
+}
+
+/// The answer to a hello that was accepted.
+pub fn welcome(hello: &Frame, connection: &str, version: &str, router: &str) -> Frame {
+    let answer = Builder::reply(content::RESULT, hello).flag(common::SUCCESS, true).text(common::CONNECTION_ID, connection);
+    first(answer.text(common::VERSION, version).text(common::ID, router).flag(key::BIND_SUCCESS, true).empty())
+}
+
+/// The answer to a hello that was not.
+pub fn unwelcome(hello: &Frame, text: &str) -> Frame {
+    first(Builder::reply(content::RESULT, hello).flag(common::SUCCESS, false).body(text.as_bytes()))
+}
+
+/// The first message of a channel has a number of its own.
+fn first(mut frame: Frame) -> Frame {
+    frame.set_sequence(-1);
+    frame
+}
+
+/// The answer to a probe or ping.
+pub fn success(to: &Frame) -> Frame {
+    Builder::reply(content::RESULT, to).flag(common::SUCCESS, true).empty()
+}
+
+/// That a request about a connection has succeeded; headers may follow.
+pub fn connected(request: &Frame, connection: u32) -> Builder {
+    Builder::reply(kind::STATE_CONNECTED, request).u32(key::CONNECTION, connection)
+}
+
+/// That a request about a connection was refused.
+pub fn refused(request: &Frame, connection: u32, failure: &Failure) -> Frame {
+    closing(Builder::reply(kind::STATE_CLOSED, request), connection, failure)
+}
+
+/// That a connection has ended.
+pub fn closed(connection: u32, failure: &Failure) -> Frame {
+    closing(Builder::new(kind::STATE_CLOSED), connection, failure)
+}
+
+/// That a connection has ended as it should.
+pub fn ended(connection: u32, text: &str) -> Frame {
+    Builder::new(kind::STATE_CLOSED).u32(key::CONNECTION, connection).body(text.as_bytes())
+}
+
+fn closing(builder: Builder, connection: u32, failure: &Failure) -> Frame {
+    let builder = builder.u32(key::CONNECTION, connection).u32(key::ERROR_CODE, failure.code);
+    builder.text(key::STRUCTURED_ERROR, &failure.structured()).body(failure.text.as_bytes())
+}
+
+/// The method of end-to-end encryption, where it may be passed on: some SDKs send a single byte that others take for a wrong method.
+pub fn crypto_method(frame: &Frame) -> Option<&[u8]> {
+    frame.header(key::CRYPTO_METHOD).filter(|method| method.len() > 1)
+}

@@ -1,0 +1,123 @@
+//! Whether a session gives its right at this moment. The right itself is asked of the same functions that answer `POST /sessions`.
+
+use std::{sync::atomic::Ordering, time::Duration};
+
+use tokio::time::sleep;
+
+use super::{channel::Channel, core::Core, message::Failure};
+use crate::{
+    access::Right,
+    entity::{Entity, Facts, FactsExt, Id, Identity, Record, Service, Session},
+    error::{Error, Result},
+    posture::Permission,
+};
+
+/// After so many unknown tokens in a row a channel waits before each further one is looked up.
+const UNKNOWN: usize = 16;
+const WAIT: Duration = Duration::from_secs(1);
+
+/// A right that somebody has.
+pub struct Grant {
+    pub identity: Record<Identity>,
+    pub service: Record<Service>,
+}
+
+impl Core {
+    /// The session of a channel with this token.
+    ///
+    /// # Errors
+    /// It has none, or the store cannot be read.
+    pub async fn session_of(&self, channel: &Channel, token: &[u8]) -> std::result::Result<Record<Session>, Failure> {
+        if channel.tokens.unknown.load(Ordering::Relaxed) >= UNKNOWN {
+            sleep(WAIT).await;
+        }
+        let token = std::str::from_utf8(token).map_err(|_| Failure::invalid_session())?;
+        let found = self.look_up(channel, token).map_err(unreadable)?;
+        match found {
+            Some(session) => {
+                channel.tokens.unknown.store(0, Ordering::Relaxed);
+                Ok(session)
+            }
+            None => {
+                channel.tokens.unknown.fetch_add(1, Ordering::Relaxed);
+                Err(Failure::invalid_session())
+            }
+        }
+    }
+
+    fn look_up(&self, channel: &Channel, token: &str) -> Result<Option<Record<Session>>> {
+        let known = channel.tokens.ids.lock().get(token).cloned();
+        self.parts.store.read(|tx| {
+            if let Some(session) = known.map(|id| tx.find(&id)).transpose()?.flatten() {
+                return Ok(Some(session));
+            }
+            // The store finds sessions by API session, not by token.
+            let (mut ids, mut found) = (std::collections::HashMap::new(), None);
+            for id in tx.ids(Session::KIND, "apiSession", channel.api_session.as_str())? {
+                let Some(session) = tx.find_readable(&Id::<Session>::from_text(id))? else { continue };
+                ids.insert(session.spec.token.clone(), session.id.clone());
+                if session.spec.token == token {
+                    found = Some(session);
+                }
+            }
+            *channel.tokens.ids.lock() = ids;
+            Ok(found)
+        })
+    }
+
+    /// Whether a session gives its right on a channel now.
+    ///
+    /// # Errors
+    /// What is in the way, or the store cannot be read.
+    pub fn check(&self, channel: &Channel, session: &Record<Session>, right: Right) -> std::result::Result<Grant, Failure> {
+        self.judge(channel, session, right).map_err(unreadable)?
+    }
+
+    /// The same; the outer error is that nobody can tell.
+    pub fn judge(&self, channel: &Channel, session: &Record<Session>, right: Right) -> Result<std::result::Result<Grant, Failure>> {
+        let parts = &self.parts;
+        let Some(caller) = parts.sessions.resolve(&parts.store, &channel.token, parts.clock.now())? else {
+            return Ok(Err(Failure::invalid_api_session()));
+        };
+        // A token of a second signer comes with each request over REST; whoever has a service session has shown it there.
+        if caller.queries.iter().any(|query| !query.is_token()) {
+            return Ok(Err(Failure::invalid_api_session()));
+        }
+        let spec = &session.spec;
+        if spec.api_session_id != channel.api_session {
+            return Ok(Err(Failure::invalid_session()));
+        }
+        if Right::from(spec.policy_type) != right {
+            return Ok(Err(Failure::wrong_type()));
+        }
+        let (stands, service) = parts.store.read(|tx| Ok((tx.find(&session.id)?.is_some(), tx.find(&spec.service_id)?)))?;
+        if !stands {
+            return Ok(Err(Failure::invalid_session()));
+        }
+        let Some(service) = service else { return Ok(Err(Failure::no_service())) };
+        let identity = caller.identity.id.as_str();
+        let permission = parts.posture.permission(&caller.identity, &channel.api_session, service.id.as_str(), right)?;
+        if !matches!(permission, Permission::Granted(_)) {
+            return Ok(Err(Failure::invalid_session()));
+        }
+        let router = parts.id.as_str();
+        if !parts.access.ask(|engine| engine.common_edge_routers(identity, service.id.as_str()).contains(router)) {
+            return Ok(Err(Failure::no_router()));
+        }
+        Ok(Ok(Grant { identity: caller.identity.clone(), service }))
+    }
+
+    /// Whether a channel's API session still stands.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn is_logged_in(&self, channel: &Channel) -> Result<bool> {
+        let parts = &self.parts;
+        Ok(parts.sessions.resolve(&parts.store, &channel.token, parts.clock.now())?.is_some())
+    }
+}
+
+fn unreadable(error: Error) -> Failure {
+    tracing::warn!(%error, "a right cannot be looked up");
+    Failure::busy("the controller cannot look that up at the moment")
+}

@@ -1,0 +1,251 @@
+//! What comes in on a channel: messages are read one after the other, data is relayed, everything else is handed to whoever answers it.
+//!
+//! Of a message that is relayed the headers are read first. Only when the queue it goes to has room is its body read, into the buffer that is
+//! handed on. So a reader waits for exactly one thing: room in a queue that some socket drains, or, where the peer leaves what is said to it
+//! unread, for that to be read.
+
+use std::{io, sync::Arc, time::Duration};
+
+use bytes::BytesMut;
+use tokio::{
+    io::{AsyncRead, AsyncReadExt},
+    sync::Notify,
+    time::timeout,
+};
+
+use super::{
+    bind,
+    channel::{Channel, Entry},
+    circuit::{Circuit, Side},
+    core::Core,
+    dial,
+    message::{self, FROM_HOST, Failure, key, kind},
+    trace,
+};
+use crate::frame::{Frame, HEAD, Head, Limits, Malformed, content};
+
+/// Headers of a message have at most this many bytes.
+const HEADERS: usize = 64 << 10;
+/// The body of a message that is not relayed has at most this many bytes; a longer one is passed over.
+const BODY: usize = 64 << 10;
+/// Up to this size a message is given its whole buffer at once.
+const USUAL: usize = 64 << 10;
+
+/// Why a channel is not read any further.
+#[derive(Debug, thiserror::Error)]
+pub enum Stop {
+    #[error("the connection was closed")]
+    Closed,
+    #[error("reading failed: {0}")]
+    Failed(io::Error),
+    #[error("no message: {0}")]
+    Malformed(#[from] Malformed),
+    #[error("nothing more came of a message for {} s", .0.as_secs())]
+    Stalled(Duration),
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::UnexpectedEof { Self::Closed } else { Self::Failed(error) }
+    }
+}
+
+/// The reader of one channel.
+pub struct Reader<S> {
+    core: Arc<Core>,
+    channel: Arc<Channel>,
+    stream: S,
+    waiter: Arc<Notify>,
+}
+
+impl<S: AsyncRead + Unpin> Reader<S> {
+    pub fn new(core: Arc<Core>, channel: Arc<Channel>, stream: S) -> Self {
+        Self { core, channel, stream, waiter: Arc::default() }
+    }
+
+    /// Reads until there is nothing more, and answers why.
+    pub async fn run(mut self) -> Stop {
+        loop {
+            if let Err(stop) = self.next().await {
+                return stop;
+            }
+        }
+    }
+
+    async fn next(&mut self) -> Result<(), Stop> {
+        self.channel.outbox.eased().await;
+        let limits = Limits { headers: HEADERS, body: i32::MAX.unsigned_abs() as usize };
+        let mut frame = begin(&mut self.stream, limits, self.core.times.stall).await?;
+        match frame.content_type() {
+            kind::DATA => self.relay(frame).await,
+            kind::XGRESS_PAYLOAD | kind::XGRESS_ACK if self.is_ours(&frame) => self.relay(frame).await,
+            _ if frame.missing() > BODY => self.pass_over(frame.missing()).await,
+            _ => {
+                fill(&mut self.stream, &mut frame, self.core.times.stall).await?;
+                self.take(frame).await
+            }
+        }
+    }
+
+    /// A message that is not data.
+    async fn take(&mut self, frame: Frame) -> Result<(), Stop> {
+        let (core, channel) = (&self.core, &self.channel);
+        match frame.content_type() {
+            kind::CONNECT => dial::connect(core, channel, frame),
+            kind::STATE_CLOSED => closed(core, channel, &frame),
+            kind::DIAL_SUCCESS => dial::succeeded(core, channel, &frame),
+            kind::DIAL_FAILED => dial::failed(channel, &frame),
+            kind::BIND => bind::bind(core, channel, frame),
+            kind::UNBIND => bind::unbind(core, channel, &frame),
+            kind::UPDATE_BIND => bind::update(core, channel, &frame),
+            kind::HEALTH_EVENT => bind::health(channel, &frame),
+            kind::TRACE_ROUTE => trace::request(core, channel, frame),
+            kind::TRACE_ROUTE_RESPONSE => trace::response(channel, frame),
+            kind::XGRESS_CONTROL => return self.control(frame).await,
+            kind::XGRESS_CLOSE => self.end_by_circuit(&frame),
+            content::LATENCY | content::PING => channel.send(message::success(&frame)),
+            other => tracing::trace!(channel = channel.number, content_type = other, "a message of a type that is not answered"),
+        }
+        Ok(())
+    }
+
+    /// The circuit that data belongs to, and the side it comes from.
+    fn route(&self, frame: &Frame) -> Option<(Arc<Circuit>, Side)> {
+        if frame.content_type() != kind::DATA {
+            return self.route_by_circuit(frame.text(key::XGRESS_CIRCUIT)?, frame.u32(key::XGRESS_FLAGS));
+        }
+        let Some(Entry::End(circuit, side)) = frame.u32(key::CONNECTION).and_then(|id| self.channel.entry(id)) else { return None };
+        // With flow control in the SDKs plain data only repeats an end that payloads carry, and would overtake them.
+        circuit.host().is_some_and(|host| !host.has_sdk_flow_control).then_some((circuit, side))
+    }
+
+    /// The circuit with this id, if both SDKs do the flow control and one of them is here.
+    fn route_by_circuit(&self, id: &str, flags: Option<u32>) -> Option<(Arc<Circuit>, Side)> {
+        let circuit = self.core.registry.circuit(id)?;
+        let host = circuit.host().filter(|host| host.has_sdk_flow_control)?;
+        let is_here = |channel: &Arc<Channel>| Arc::ptr_eq(channel, &self.channel);
+        let side = match (is_here(&circuit.client.channel), is_here(&host.end.channel)) {
+            (true, true) if flags.unwrap_or_default() & FROM_HOST != 0 => Side::Host,
+            (true, _) => Side::Client,
+            (false, true) => Side::Host,
+            (false, false) => return None,
+        };
+        Some((circuit, side))
+    }
+
+    fn is_ours(&self, frame: &Frame) -> bool {
+        frame.text(key::XGRESS_CIRCUIT).is_some_and(|id| self.route_by_circuit(id, None).is_some())
+    }
+
+    /// Hands data on to the other end of its circuit.
+    async fn relay(&mut self, frame: Frame) -> Result<(), Stop> {
+        let missing = frame.missing();
+        let Some((circuit, side)) = self.route(&frame) else { return self.pass_over(missing).await };
+        let Some(end) = circuit.end(side.other()) else { return self.pass_over(missing).await };
+        if frame.len() + missing > self.core.parts.config.max_message_mib << 20 {
+            self.core.fail_circuit(&circuit, &Failure::internal("a message is too long"));
+            return self.pass_over(missing).await;
+        }
+        self.hand_on(frame, &circuit, side, end).await
+    }
+
+    async fn hand_on(&mut self, mut frame: Frame, circuit: &Circuit, side: Side, end: &super::circuit::End) -> Result<(), Stop> {
+        let missing = frame.missing();
+        let Ok(reservation) = end.channel.outbox.reserve(end.queue, frame.len() + missing, &self.waiter).await else {
+            return self.pass_over(missing).await;
+        };
+        frame.put_u32(key::CONNECTION, end.connection);
+        fill(&mut self.stream, &mut frame, self.core.times.stall).await?;
+        circuit.count(side, frame.body().len());
+        reservation.fill(frame);
+        Ok(())
+    }
+
+    /// A control message between SDKs that do the flow control: its body is one byte and the id of the circuit.
+    async fn control(&mut self, frame: Frame) -> Result<(), Stop> {
+        let id = frame.body().get(1..).and_then(|id| std::str::from_utf8(id).ok());
+        let Some((circuit, side)) = id.and_then(|id| self.route_by_circuit(id, frame.u32(key::XGRESS_FLAGS))) else { return Ok(()) };
+        match circuit.end(side.other()) {
+            Some(end) => self.hand_on(frame, &circuit, side, end).await,
+            None => Ok(()),
+        }
+    }
+
+    /// The end of a circuit between SDKs that do the flow control: the body is its id.
+    fn end_by_circuit(&self, frame: &Frame) {
+        let id = std::str::from_utf8(frame.body()).ok();
+        if let Some((circuit, side)) = id.and_then(|id| self.route_by_circuit(id, frame.u32(key::XGRESS_FLAGS))) {
+            self.core.end_circuit(&circuit, Some(side), |connection| message::ended(connection, "xgress unrouted"));
+        }
+    }
+
+    /// Reads bytes that nobody wants.
+    async fn pass_over(&mut self, bytes: usize) -> Result<(), Stop> {
+        let (mut left, mut buffer) = (bytes, [0; 4096]);
+        while left > 0 {
+            let most = left.min(buffer.len());
+            let read = self.stream.read(buffer.get_mut(..most).unwrap_or_default());
+            match timeout(self.core.times.stall, read).await {
+                Ok(Ok(0)) => return Err(Stop::Closed),
+                Ok(read) => left -= read?,
+                Err(_) => return Err(Stop::Stalled(self.core.times.stall)),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads head and headers of the next message.
+pub async fn begin(stream: &mut (impl AsyncRead + Unpin), limits: Limits, stall: Duration) -> Result<Frame, Stop> {
+    let mut head = [0; HEAD];
+    stream.read_exact(&mut head).await?;
+    let decoded = Head::decode(&head, limits)?;
+    let first = HEAD + decoded.headers;
+    let mut bytes = BytesMut::with_capacity(if decoded.size() <= USUAL { decoded.size() } else { first });
+    bytes.extend_from_slice(&head);
+    read_to(stream, &mut bytes, first, stall).await?;
+    Ok(Frame::begin(decoded, bytes)?)
+}
+
+/// Reads the rest of a message.
+pub async fn fill(stream: &mut (impl AsyncRead + Unpin), frame: &mut Frame, stall: Duration) -> Result<(), Stop> {
+    while frame.missing() > 0 {
+        match timeout(stall, stream.read_buf(&mut frame.rest())).await {
+            Ok(Ok(0)) => return Err(Stop::Closed),
+            Ok(read) => drop(read?),
+            Err(_) => return Err(Stop::Stalled(stall)),
+        }
+    }
+    Ok(())
+}
+
+async fn read_to(stream: &mut (impl AsyncRead + Unpin), bytes: &mut BytesMut, length: usize, stall: Duration) -> Result<(), Stop> {
+    use bytes::BufMut;
+    while bytes.len() < length {
+        let missing = length - bytes.len();
+        match timeout(stall, stream.read_buf(&mut bytes.limit(missing))).await {
+            Ok(Ok(0)) => return Err(Stop::Closed),
+            Ok(read) => drop(read?),
+            Err(_) => return Err(Stop::Stalled(stall)),
+        }
+    }
+    Ok(())
+}
+
+/// An SDK ended a connection.
+fn closed(core: &Core, channel: &Arc<Channel>, frame: &Frame) {
+    let Some(connection) = frame.u32(key::CONNECTION) else { return };
+    match channel.entry(connection) {
+        Some(Entry::End(circuit, Side::Host)) if circuit.host().is_none() => channel.dial_refused(&circuit, frame),
+        Some(Entry::End(circuit, side)) => {
+            core.end_circuit(&circuit, Some(side), |connection| {
+                let mut last = frame.clone();
+                last.put_u32(key::CONNECTION, connection);
+                last
+            });
+        }
+        Some(Entry::Binding(binding)) => core.end_binding(&binding, None),
+        // Of a circuit that we have ended: the answer to that.
+        None => {}
+    }
+}

@@ -1,0 +1,207 @@
+//! Everything that is open, and by what it rests on: which circuits and bindings a session, a service or an identity carries.
+//!
+//! Invariant: what has ended is not here. It is marked as ended before it is taken out, and what is marked is not taken in.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use parking_lot::Mutex;
+
+use super::{
+    binding::Binding,
+    channel::Channel,
+    circuit::{Circuit, HostEnd},
+};
+
+/// What something rests on, by id.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Ground {
+    Session(String),
+    ApiSession(String),
+    Identity(String),
+    Service(String),
+}
+
+#[derive(Default)]
+pub struct Registry {
+    most_circuits: usize,
+    open: Mutex<Open>,
+}
+
+#[derive(Default)]
+struct Open {
+    channels: HashMap<u64, Arc<Channel>>,
+    circuits: HashMap<Arc<str>, Arc<Circuit>>,
+    /// By the id of the terminator.
+    bindings: HashMap<Arc<str>, Arc<Binding>>,
+    by_ground: HashMap<Ground, HashSet<Member>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Member {
+    Channel(u64),
+    Circuit(Arc<str>),
+    Binding(Arc<str>),
+}
+
+/// Some of what is open.
+#[derive(Default)]
+pub struct Some {
+    pub channels: Vec<Arc<Channel>>,
+    pub circuits: Vec<Arc<Circuit>>,
+    pub bindings: Vec<Arc<Binding>>,
+}
+
+impl Registry {
+    pub fn new(most_circuits: usize) -> Self {
+        Self { most_circuits, open: Mutex::default() }
+    }
+
+    pub fn add_channel(&self, channel: &Arc<Channel>) {
+        let mut open = self.open.lock();
+        open.channels.insert(channel.number, channel.clone());
+        open.link(Member::Channel(channel.number), grounds_of_channel(channel));
+    }
+
+    /// Answers whether it was there.
+    pub fn remove_channel(&self, channel: &Arc<Channel>) -> bool {
+        let mut open = self.open.lock();
+        open.unlink(&Member::Channel(channel.number), grounds_of_channel(channel));
+        open.channels.remove(&channel.number).is_some()
+    }
+
+    /// Takes a circuit in that knows what it rests on at the client's side. Answers whether there is room for it and it has not ended.
+    pub fn add_circuit(&self, circuit: &Arc<Circuit>) -> bool {
+        let mut open = self.open.lock();
+        if open.circuits.len() >= self.most_circuits || circuit.is_closed() {
+            return false;
+        }
+        open.circuits.insert(circuit.id.clone(), circuit.clone());
+        open.link(Member::Circuit(circuit.id.clone()), grounds_of_client(circuit));
+        true
+    }
+
+    /// Gives a circuit its host's end, unless the circuit or the binding has ended; then the end comes back.
+    pub fn establish(&self, circuit: &Arc<Circuit>, host: HostEnd) -> Result<(), Box<HostEnd>> {
+        let mut open = self.open.lock();
+        let grounds = grounds_of_binding(&host.binding);
+        if host.binding.is_closed() {
+            return Err(Box::new(host));
+        }
+        circuit.establish(host).map_err(Box::new)?;
+        open.link(Member::Circuit(circuit.id.clone()), grounds);
+        Ok(())
+    }
+
+    pub fn remove_circuit(&self, circuit: &Arc<Circuit>) {
+        let (mut open, member) = (self.open.lock(), Member::Circuit(circuit.id.clone()));
+        open.circuits.remove(&circuit.id);
+        open.unlink(&member, grounds_of_client(circuit));
+        if let Some(host) = circuit.host() {
+            open.unlink(&member, grounds_of_binding(&host.binding));
+        }
+    }
+
+    /// Answers whether it has not ended.
+    pub fn add_binding(&self, binding: &Arc<Binding>) -> bool {
+        let mut open = self.open.lock();
+        if binding.is_closed() {
+            return false;
+        }
+        let id: Arc<str> = binding.id.as_str().into();
+        open.bindings.insert(id.clone(), binding.clone());
+        open.link(Member::Binding(id), grounds_of_binding(binding));
+        true
+    }
+
+    pub fn remove_binding(&self, binding: &Arc<Binding>) {
+        let mut open = self.open.lock();
+        let id: Arc<str> = binding.id.as_str().into();
+        // Another may have taken its id over.
+        if open.bindings.get(&id).is_some_and(|known| Arc::ptr_eq(known, binding)) {
+            open.bindings.remove(&id);
+            open.unlink(&Member::Binding(id), grounds_of_binding(binding));
+        }
+    }
+
+    pub fn circuit(&self, id: &str) -> Option<Arc<Circuit>> {
+        self.open.lock().circuits.get(id).cloned()
+    }
+
+    pub fn binding(&self, terminator: &str) -> Option<Arc<Binding>> {
+        self.open.lock().bindings.get(terminator).cloned()
+    }
+
+    /// What hosts a service, open or not.
+    pub fn hosts_of(&self, service: &str) -> Vec<Arc<Binding>> {
+        self.resting_on(&Ground::Service(service.into())).bindings
+    }
+
+    /// How many circuits there are, those included that wait for their host.
+    pub fn count_circuits(&self) -> usize {
+        self.open.lock().circuits.len()
+    }
+
+    pub fn count_channels(&self) -> usize {
+        self.open.lock().channels.len()
+    }
+
+    /// What rests on something.
+    pub fn resting_on(&self, ground: &Ground) -> Some {
+        let open = self.open.lock();
+        let mut some = Some::default();
+        for member in open.by_ground.get(ground).into_iter().flatten() {
+            match member {
+                Member::Channel(number) => some.channels.extend(open.channels.get(number).cloned()),
+                Member::Circuit(id) => some.circuits.extend(open.circuits.get(id).cloned()),
+                Member::Binding(id) => some.bindings.extend(open.bindings.get(id).cloned()),
+            }
+        }
+        some
+    }
+
+    pub fn everything(&self) -> Some {
+        let open = self.open.lock();
+        Some {
+            channels: open.channels.values().cloned().collect(),
+            circuits: open.circuits.values().cloned().collect(),
+            bindings: open.bindings.values().cloned().collect(),
+        }
+    }
+}
+
+impl Open {
+    fn link(&mut self, member: Member, grounds: Vec<Ground>) {
+        for ground in grounds {
+            self.by_ground.entry(ground).or_default().insert(member.clone());
+        }
+    }
+
+    fn unlink(&mut self, member: &Member, grounds: Vec<Ground>) {
+        for ground in grounds {
+            if let Some(members) = self.by_ground.get_mut(&ground) {
+                members.remove(member);
+                if members.is_empty() {
+                    self.by_ground.remove(&ground);
+                }
+            }
+        }
+    }
+}
+
+fn grounds_of_channel(channel: &Channel) -> Vec<Ground> {
+    vec![Ground::ApiSession(channel.api_session.to_string()), Ground::Identity(channel.identity.to_string())]
+}
+
+fn grounds_of_client(circuit: &Circuit) -> Vec<Ground> {
+    let Some(rests) = circuit.rests() else { return Vec::new() };
+    let identity = Ground::Identity(circuit.client.channel.identity.to_string());
+    vec![Ground::Session(rests.session.to_string()), Ground::Service(rests.service.to_string()), identity]
+}
+
+fn grounds_of_binding(binding: &Binding) -> Vec<Ground> {
+    let identity = Ground::Identity(binding.channel.identity.to_string());
+    vec![Ground::Session(binding.session.to_string()), Ground::Service(binding.service.to_string()), identity]
+}

@@ -1,0 +1,189 @@
+//! Access that ends: a committed change is followed by a look at what rests on it, and what has no right any more is closed.
+//!
+//! The listener on the writer's thread only notes what is in doubt; the look is a task of its own. Nothing is looked at without such a note.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+use tokio::{sync::Notify, time::sleep};
+
+use super::{
+    channel::Channel,
+    core::Core,
+    message::Failure,
+    registry::{Ground, Some as Members},
+    terminators,
+};
+use crate::{
+    access::Right,
+    entity::{
+        ApiSession, AuthPolicy, EdgeRouter, EdgeRouterPolicy, Entity, FactsExt, Id, Identity, Mfa, PostureCheck, Record, Service,
+        ServiceEdgeRouterPolicy, ServicePolicy, Session,
+    },
+    error::Result,
+    store::Event,
+};
+
+/// With more notes than this everything is looked at.
+const MOST_DOUBTS: usize = 4096;
+/// After a look that failed, such as for a disk that cannot be read.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// What is in doubt.
+#[derive(Default)]
+pub struct Doubts {
+    noted: Mutex<Noted>,
+    added: Notify,
+}
+
+#[derive(Default)]
+struct Noted {
+    everything: bool,
+    some: HashSet<Ground>,
+}
+
+impl Doubts {
+    fn note(&self, doubt: Doubt) {
+        let mut noted = self.noted.lock();
+        match doubt {
+            Doubt::Of(ground) if noted.some.len() < MOST_DOUBTS => drop(noted.some.insert(ground)),
+            _ => noted.everything = true,
+        }
+        drop(noted);
+        self.added.notify_one();
+    }
+
+    async fn take(&self) -> Noted {
+        loop {
+            let noted = std::mem::take(&mut *self.noted.lock());
+            if noted.everything || !noted.some.is_empty() {
+                return noted;
+            }
+            self.added.notified().await;
+        }
+    }
+}
+
+enum Doubt {
+    Everything,
+    Of(Ground),
+}
+
+/// Notes what a committed change leaves in doubt.
+pub fn hear(core: &Core, doubts: &Doubts, event: &Event) {
+    terminators::follow(core, event);
+    if let Some((_, new)) = event.of::<EdgeRouter>().filter(|_| event.id == core.parts.id.as_str()) {
+        core.is_disabled.store(new.is_none_or(|router| router.spec.disabled), Ordering::Release);
+    }
+    if let Some(doubt) = doubt(core, event) {
+        doubts.note(doubt);
+    }
+}
+
+fn doubt(core: &Core, event: &Event) -> Option<Doubt> {
+    let is = |kind: crate::entity::Kind| event.kind == kind;
+    let has_old = event.old.is_some();
+    // Which of very many have ended is not told.
+    if event.ending.is_some() {
+        return (is(Session::KIND) || is(ApiSession::KIND)).then_some(Doubt::Everything);
+    }
+    let of = |ground: fn(String) -> Ground| Some(Doubt::Of(ground(event.id.clone())));
+    if is(Session::KIND) && has_old {
+        return of(Ground::Session);
+    }
+    if let Some((Some(old), new)) = event.of::<ApiSession>() {
+        let stays = new.is_some_and(|new| new.spec.is_mfa_complete == old.spec.is_mfa_complete && new.spec.token == old.spec.token);
+        return if stays { None } else { of(Ground::ApiSession) };
+    }
+    if is(Identity::KIND) && has_old {
+        return of(Ground::Identity);
+    }
+    if let Some((old, new)) = event.of::<Mfa>() {
+        return Some(Doubt::Of(Ground::Identity(new.or(old)?.spec.identity_id.to_string())));
+    }
+    if is(Service::KIND) && has_old {
+        return of(Ground::Service);
+    }
+    let policies = [ServicePolicy::KIND, EdgeRouterPolicy::KIND, ServiceEdgeRouterPolicy::KIND, PostureCheck::KIND, AuthPolicy::KIND];
+    let is_of_router = is(EdgeRouter::KIND) && event.id == core.parts.id.as_str();
+    let is_changed_policy = policies.contains(&event.kind) && (has_old || is(PostureCheck::KIND));
+    (is_of_router || is_changed_policy).then_some(Doubt::Everything)
+}
+
+/// Looks at what is in doubt, for as long as the router runs.
+pub async fn run(core: Arc<Core>, doubts: Arc<Doubts>) {
+    loop {
+        let noted = doubts.take().await;
+        let looking = core.clone();
+        let looked = tokio::task::spawn_blocking(move || look(&looking, noted)).await;
+        if !matches!(looked, Ok(Ok(()))) {
+            tracing::warn!(?looked, "whether access has ended could not be looked up; trying again");
+            sleep(AGAIN).await;
+            doubts.note(Doubt::Everything);
+        }
+    }
+}
+
+fn look(core: &Core, noted: Noted) -> Result<()> {
+    let members = if noted.everything {
+        vec![core.registry.everything()]
+    } else {
+        noted.some.iter().map(|ground| core.registry.resting_on(ground)).collect()
+    };
+    let mut review = Review { core, known: HashMap::new() };
+    members.iter().try_for_each(|members| review.look(members))
+}
+
+/// One look, in which each session is judged once.
+struct Review<'c> {
+    core: &'c Core,
+    /// What is in the way, by channel, session and right.
+    known: HashMap<(u64, String, Right), Option<Failure>>,
+}
+
+impl Review<'_> {
+    fn look(&mut self, members: &Members) -> Result<()> {
+        let core = self.core;
+        for channel in &members.channels {
+            if core.is_disabled.load(Ordering::Acquire) {
+                core.end_channel(channel, &Failure::access_denied("the router is disabled"));
+            } else if !core.is_logged_in(channel)? {
+                core.end_channel(channel, &Failure::access_denied("the API session has ended"));
+            }
+        }
+        for binding in &members.bindings {
+            if self.problem(&binding.channel, &binding.session, Right::Bind)?.is_some() {
+                core.end_binding(binding, Some(&Failure::access_denied("session ended")));
+            }
+        }
+        for circuit in &members.circuits {
+            let Some(rests) = circuit.rests() else { continue };
+            let mut problem = self.problem(&circuit.client.channel, &rests.session, Right::Dial)?;
+            if let (None, Some(host)) = (&problem, circuit.host()) {
+                problem = self.problem(&host.end.channel, &host.binding.session, Right::Bind)?;
+            }
+            if problem.is_some() {
+                core.fail_circuit(circuit, &Failure::access_denied("session closed"));
+            }
+        }
+        Ok(())
+    }
+
+    fn problem(&mut self, channel: &Channel, session: &Id<Session>, right: Right) -> Result<Option<Failure>> {
+        let key = (channel.number, session.to_string(), right);
+        if let Some(known) = self.known.get(&key) {
+            return Ok(known.clone());
+        }
+        let found: Option<Record<Session>> = self.core.parts.store.read(|tx| tx.find(session))?;
+        let problem = match found {
+            Some(session) => self.core.judge(channel, &session, right)?.err(),
+            None => Some(Failure::invalid_session()),
+        };
+        self.known.insert(key, problem.clone());
+        Ok(problem)
+    }
+}

@@ -1,0 +1,47 @@
+//! What goes out on a channel: many messages in one write.
+
+use std::io::{self, IoSlice};
+
+use tokio::io::{AsyncWrite, AsyncWriteExt};
+
+use super::channel::Channel;
+use crate::frame::Frame;
+
+/// So many messages go into one write.
+const TOGETHER: usize = 64;
+
+/// Writes what is in the outbox of a channel until there will be no more.
+///
+/// # Errors
+/// The connection takes nothing any more.
+pub async fn run(channel: &Channel, mut stream: impl AsyncWrite + Unpin) -> io::Result<()> {
+    let mut batch = Vec::new();
+    while let Some(bytes) = channel.outbox.take(&mut batch, |frame| frame.set_sequence(channel.next_sequence())).await {
+        for together in batch.chunks(TOGETHER) {
+            write(&mut stream, together).await?;
+        }
+        stream.flush().await?;
+        channel.outbox.written(bytes);
+        batch.clear();
+        // What a burst needed is not kept for an idle channel.
+        batch.shrink_to(TOGETHER);
+    }
+    stream.shutdown().await
+}
+
+async fn write(stream: &mut (impl AsyncWrite + Unpin), frames: &[Frame]) -> io::Result<()> {
+    let mut slices = [IoSlice::new(&[]); TOGETHER];
+    let count = frames.len();
+    for (slice, frame) in slices.iter_mut().zip(frames) {
+        *slice = IoSlice::new(frame.as_bytes());
+    }
+    let mut left = slices.get_mut(..count).unwrap_or_default();
+    while !left.is_empty() {
+        let written = stream.write_vectored(left).await?;
+        if written == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        IoSlice::advance_slices(&mut left, written);
+    }
+    Ok(())
+}

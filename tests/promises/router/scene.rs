@@ -1,0 +1,120 @@
+//! A controller with its router, and people with channels to it. The channels run in memory unless a test says otherwise.
+
+use std::sync::LazyLock;
+
+use overkeep::network::Peer;
+use rustls::pki_types::{CertificateDer, pem::PemObject};
+use serde_json::json;
+use tokio::{io::DuplexStream, runtime::Runtime};
+
+use super::sdk::{Conn, Host, Options, Refused, Sdk};
+use crate::harness::{Caller, House, Key, fresh};
+
+/// Where the SDKs of tests run.
+pub fn runtime() -> &'static Runtime {
+    static RUNTIME: LazyLock<Runtime> =
+        LazyLock::new(|| tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build().unwrap());
+    &RUNTIME
+}
+
+/// Runs what a test does with its SDKs.
+pub fn run<T>(test: impl Future<Output = T>) -> T {
+    runtime().block_on(test)
+}
+
+/// An identity that is logged in by its certificate.
+#[derive(Clone)]
+pub struct Member {
+    pub id: String,
+    pub name: String,
+    pub caller: Caller,
+    pub leaf: CertificateDer<'static>,
+}
+
+impl Member {
+    /// Somebody new.
+    pub fn new(house: &House, name: &str) -> Self {
+        let name = fresh(name);
+        let id = house.identity(&name, json!({ "enrollment": { "ott": true } }));
+        let key = Key::new();
+        let path = format!("/enroll?method=ott&token={}", house.token_of(&id));
+        let issued = house.nobody().ask("POST", &path).body("application/pkcs10", key.request()).send().expect(200);
+        let pem = issued.data()["cert"].as_str().unwrap();
+        let leaf = CertificateDer::from_pem_slice(pem.as_bytes()).unwrap();
+        Self { id, name, caller: house.bearer(pem, &key).log_in_by_certificate(), leaf }
+    }
+
+    /// The token of the API session.
+    pub fn token(&self) -> &str {
+        self.caller.token.as_deref().unwrap()
+    }
+
+    /// The token of a session for a service.
+    pub fn session(&self, service: &str, right: &str) -> String {
+        let session = self.caller.post("/sessions", json!({ "serviceId": service, "type": right })).expect(201);
+        session.data()["token"].as_str().unwrap().to_owned()
+    }
+
+    /// A connection to the router, in memory, and where a hello can be said on it.
+    pub fn stream(&self, house: &House) -> DuplexStream {
+        let (ours, theirs) = tokio::io::duplex(256 << 10);
+        house.router().serve(theirs, Peer { address: None, leaf: Some(self.leaf.clone()) }).unwrap();
+        ours
+    }
+
+    /// A channel to the router.
+    pub async fn try_connect(&self, house: &House, options: Options) -> Result<Sdk, Refused> {
+        Sdk::connect(self.stream(house), self.token(), options).await
+    }
+
+    /// A channel to the router.
+    pub async fn connect(&self, house: &House, options: Options) -> Sdk {
+        self.try_connect(house, options).await.unwrap()
+    }
+}
+
+/// A service, somebody who hosts it and somebody who may dial it.
+pub struct Scene {
+    pub house: House,
+    pub service: String,
+    pub host: Member,
+    pub client: Member,
+    /// Ids of the policies that let them.
+    pub bind: String,
+    pub dial: String,
+}
+
+impl Scene {
+    pub fn new() -> Self {
+        Self::on(House::with_router(), false)
+    }
+
+    /// With a service that needs encryption, or one that does not.
+    pub fn on(house: House, is_encrypted: bool) -> Self {
+        let service = house.service(&fresh("service"), json!({ "encryptionRequired": is_encrypted }));
+        let (host, client) = (Member::new(&house, "host"), Member::new(&house, "client"));
+        let of = |member: &Member| format!("@{}", member.id);
+        let bind = house.service_policy("Bind", &[&of(&host)], &[&format!("@{service}")]);
+        let dial = house.service_policy("Dial", &[&of(&client)], &[&format!("@{service}")]);
+        Self { house, service, host, client, bind, dial }
+    }
+
+    /// A channel of the host on which the service is hosted.
+    pub async fn hosted(&self, options: Options) -> Host {
+        let sdk = self.host.connect(&self.house, options).await;
+        sdk.host(&self.host.session(&self.service, "Bind")).await.unwrap()
+    }
+
+    /// A channel of the client, and the token of its session for the service.
+    pub async fn dialler(&self, options: Options) -> (Sdk, String) {
+        (self.client.connect(&self.house, options).await, self.client.session(&self.service, "Dial"))
+    }
+
+    /// Both ends of a new connection.
+    pub async fn connected(&self, options: Options) -> (Conn, Conn, Host) {
+        let mut host = self.hosted(options).await;
+        let (sdk, token) = self.dialler(options).await;
+        let (client, accepted) = tokio::join!(sdk.dial(&token), host.accept());
+        (client.unwrap(), accepted, host)
+    }
+}

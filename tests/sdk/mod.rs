@@ -1,0 +1,316 @@
+//! A small SDK for tests, benches and examples: it says hello on a connection, dials and hosts. Both ways to name the connections of a host are
+//! there, and nothing is done behind the caller's back: no reconnecting, no renewing of sessions, no encryption.
+
+#![allow(dead_code, reason = "not everybody who includes it needs all of it")]
+
+mod conn;
+mod host;
+
+use std::{
+    collections::HashMap,
+    io,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::BytesMut;
+use overkeep::frame::{Builder, Frame, HEAD, Head, Limits, content, key as common};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, WriteHalf, split},
+    sync::{Mutex as AsyncMutex, Notify, mpsc, oneshot},
+    time::timeout,
+};
+
+pub use conn::{Conn, Event};
+pub use host::Host;
+
+/// Content types.
+pub mod kind {
+    pub const CONNECT: i32 = 60783;
+    pub const STATE_CONNECTED: i32 = 60784;
+    pub const STATE_CLOSED: i32 = 60785;
+    pub const DATA: i32 = 60786;
+    pub const DIAL: i32 = 60787;
+    pub const DIAL_SUCCESS: i32 = 60788;
+    pub const DIAL_FAILED: i32 = 60789;
+    pub const BIND: i32 = 60790;
+    pub const UNBIND: i32 = 60791;
+    pub const UPDATE_BIND: i32 = 60794;
+    pub const HEALTH_EVENT: i32 = 60795;
+    pub const TRACE_ROUTE: i32 = 60796;
+    pub const TRACE_ROUTE_RESPONSE: i32 = 60797;
+    pub const BIND_SUCCESS: i32 = 60800;
+}
+
+/// Header keys.
+pub mod key {
+    pub const CONNECTION: i32 = 1000;
+    pub const SESSION_TOKEN: i32 = 1002;
+    pub const PUBLIC_KEY: i32 = 1003;
+    pub const COST: i32 = 1004;
+    pub const PRECEDENCE: i32 = 1005;
+    pub const INSTANCE: i32 = 1006;
+    pub const INSTANCE_SECRET: i32 = 1007;
+    pub const CALLER: i32 = 1008;
+    pub const CRYPTO_METHOD: i32 = 1009;
+    pub const FLAGS: i32 = 1010;
+    pub const APP_DATA: i32 = 1011;
+    pub const ROUTER_CONNECTION: i32 = 1012;
+    pub const ERROR_CODE: i32 = 1014;
+    pub const LISTENER: i32 = 1021;
+    pub const BIND_SUCCESS: i32 = 1024;
+    pub const MARKER: i32 = 1025;
+    pub const CIRCUIT: i32 = 1026;
+    pub const STICKINESS: i32 = 1027;
+    pub const SDK_FLOW_CONTROL: i32 = 1028;
+    pub const STRUCTURED_ERROR: i32 = 1033;
+}
+
+/// In [`key::FLAGS`]: nothing more comes this way.
+pub const FIN: u32 = 1;
+/// How long anything is waited for.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+const LIMITS: Limits = Limits { headers: 1 << 20, body: 64 << 20 };
+
+/// How an SDK behaves.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// Of its hello: -1, 0 or 1.
+    pub sequence: i32,
+    /// Its first connection id.
+    pub first: u32,
+    /// Whether the router is to name the connections that it accepts.
+    pub router_names: bool,
+    /// Messages of one connection that it holds; then it reads nothing more on the whole channel.
+    pub window: usize,
+}
+
+impl Options {
+    /// As SDKs in Go do it.
+    pub const GO: Self = Self { sequence: -1, first: 1, router_names: true, window: 1 << 20 };
+    /// As older SDKs in C do it.
+    pub const C: Self = Self { sequence: 0, first: 0, router_names: false, window: 1 << 20 };
+}
+
+/// Why a request was refused, or why there is no channel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    pub text: String,
+    pub code: Option<u32>,
+    /// What the structured error says, as JSON.
+    pub structured: Option<String>,
+}
+
+impl Refused {
+    fn of(frame: &Frame) -> Self {
+        Self {
+            text: String::from_utf8_lossy(frame.body()).into_owned(),
+            code: frame.u32(key::ERROR_CODE),
+            structured: frame.text(key::STRUCTURED_ERROR).map(str::to_owned),
+        }
+    }
+
+    fn lost() -> Self {
+        Self { text: "the channel was closed".into(), code: None, structured: None }
+    }
+}
+
+/// One channel to a router. Cheap to clone.
+#[derive(Clone)]
+pub struct Sdk {
+    inner: Arc<Inner>,
+    options: Options,
+    /// The answer to the hello.
+    pub welcome: Arc<Frame>,
+}
+
+struct Inner {
+    writer: AsyncMutex<WriteHalf<Box<dyn Stream>>>,
+    sequence: AtomicI32,
+    next: AtomicU32,
+    state: Mutex<State>,
+    others: AsyncMutex<mpsc::UnboundedReceiver<Frame>>,
+    is_paused: AtomicBool,
+    resumed: Notify,
+    closed: tokio::sync::watch::Sender<bool>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Who waits for the answer to a message.
+    replies: HashMap<i32, oneshot::Sender<Frame>>,
+    /// Who takes the messages of a connection.
+    takers: HashMap<u32, mpsc::Sender<Frame>>,
+    is_closed: bool,
+}
+
+/// What a channel runs over.
+pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
+/// Reads one message; nothing at the end.
+pub async fn read(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Frame>> {
+    let mut head = [0; HEAD];
+    match stream.read_exact(&mut head).await {
+        Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+        other => drop(other?),
+    }
+    let size = Head::decode(&head, LIMITS).map_err(io::Error::other)?.size();
+    let mut bytes = BytesMut::zeroed(size);
+    bytes[..HEAD].copy_from_slice(&head);
+    stream.read_exact(&mut bytes[HEAD..]).await?;
+    Frame::decode(bytes, LIMITS).map(Some).map_err(io::Error::other)
+}
+
+impl Sdk {
+    /// Says hello with the token of an API session.
+    ///
+    /// # Errors
+    /// What the router answers, if it refuses.
+    pub async fn connect(stream: impl Stream + 'static, token: &str, options: Options) -> Result<Self, Refused> {
+        let mut stream: Box<dyn Stream> = Box::new(stream);
+        let mut hello = Builder::new(content::HELLO).text(key::SESSION_TOKEN, token).body(b"test-sdk");
+        hello.set_sequence(options.sequence);
+        stream.write_all(hello.as_bytes()).await.map_err(|_| Refused::lost())?;
+        let answer = timeout(PATIENCE, read(&mut stream)).await.expect("no answer to a hello").ok().flatten();
+        let welcome = answer.ok_or_else(Refused::lost)?;
+        assert_eq!((welcome.content_type(), welcome.i32(common::REPLY_FOR)), (content::RESULT, Some(options.sequence)));
+        if !welcome.is_set(common::SUCCESS) {
+            return Err(Refused::of(&welcome));
+        }
+        let (mut reader, writer) = split(stream);
+        let (unclaimed, others) = mpsc::unbounded_channel();
+        let inner = Arc::new(Inner {
+            writer: AsyncMutex::new(writer),
+            sequence: AtomicI32::new(options.sequence.max(0) + 1),
+            next: AtomicU32::new(options.first),
+            state: Mutex::default(),
+            others: AsyncMutex::new(others),
+            is_paused: AtomicBool::new(false),
+            resumed: Notify::new(),
+            closed: tokio::sync::watch::Sender::new(false),
+        });
+        let reading = Arc::downgrade(&inner);
+        tokio::spawn(async move {
+            while let Ok(Some(frame)) = read(&mut reader).await {
+                let Some(inner) = reading.upgrade() else { return };
+                inner.dispatch(frame, &unclaimed).await;
+            }
+            if let Some(inner) = reading.upgrade() {
+                let mut state = inner.state.lock().unwrap();
+                (state.is_closed, state.replies, state.takers) = (true, HashMap::new(), HashMap::new());
+                inner.closed.send_replace(true);
+            }
+        });
+        Ok(Self { inner, options, welcome: Arc::new(welcome) })
+    }
+
+    /// A number for a connection.
+    pub fn next_id(&self) -> u32 {
+        self.inner.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Sends a message and answers its number.
+    pub async fn send(&self, mut frame: Frame) -> io::Result<i32> {
+        let mut writer = self.inner.writer.lock().await;
+        let sequence = self.inner.sequence.fetch_add(1, Ordering::Relaxed);
+        frame.set_sequence(sequence);
+        writer.write_all(frame.as_bytes()).await?;
+        writer.flush().await?;
+        Ok(sequence)
+    }
+
+    /// Sends bytes as they are.
+    pub async fn send_bytes(&self, bytes: &[u8]) -> io::Result<()> {
+        let mut writer = self.inner.writer.lock().await;
+        writer.write_all(bytes).await?;
+        writer.flush().await
+    }
+
+    /// Sends a message and waits for its answer; nothing if the channel is closed instead.
+    pub async fn ask(&self, mut frame: Frame) -> Option<Frame> {
+        let answer = {
+            let mut writer = self.inner.writer.lock().await;
+            let sequence = self.inner.sequence.fetch_add(1, Ordering::Relaxed);
+            frame.set_sequence(sequence);
+            let (reply, answer) = oneshot::channel();
+            {
+                let mut state = self.inner.state.lock().unwrap();
+                if state.is_closed {
+                    return None;
+                }
+                state.replies.insert(sequence, reply);
+            }
+            writer.write_all(frame.as_bytes()).await.ok()?;
+            writer.flush().await.ok()?;
+            answer
+        };
+        timeout(PATIENCE, answer).await.unwrap_or_else(|_| panic!("no answer to {}", frame.content_type())).ok()
+    }
+
+    /// The next message that is of no connection and answers nothing.
+    pub async fn other(&self) -> Option<Frame> {
+        self.inner.others.lock().await.recv().await
+    }
+
+    /// Reads nothing more, as a process does that is stopped.
+    pub fn pause(&self) {
+        self.inner.is_paused.store(true, Ordering::Release);
+    }
+
+    /// Reads again.
+    pub fn resume(&self) {
+        self.inner.is_paused.store(false, Ordering::Release);
+        self.inner.resumed.notify_one();
+    }
+
+    /// Waits until the router has closed the channel.
+    pub async fn closed(&self) {
+        let mut closed = self.inner.closed.subscribe();
+        timeout(PATIENCE, closed.wait_for(|closed| *closed)).await.expect("the channel stays open").unwrap();
+    }
+
+    pub fn is_closed(&self) -> bool {
+        *self.inner.closed.borrow()
+    }
+
+    /// Closes the connection for writing.
+    pub async fn leave(&self) {
+        let _ = self.inner.writer.lock().await.shutdown().await;
+    }
+
+    /// Has the messages of a connection from now on.
+    fn take(&self, connection: u32, window: usize) -> mpsc::Receiver<Frame> {
+        let (taker, messages) = mpsc::channel(window);
+        let mut state = self.inner.state.lock().unwrap();
+        if !state.is_closed {
+            state.takers.insert(connection, taker);
+        }
+        messages
+    }
+
+    fn forget(&self, connection: u32) {
+        self.inner.state.lock().unwrap().takers.remove(&connection);
+    }
+}
+
+impl Inner {
+    async fn dispatch(&self, frame: Frame, unclaimed: &mpsc::UnboundedSender<Frame>) {
+        while self.is_paused.load(Ordering::Acquire) {
+            self.resumed.notified().await;
+        }
+        let (reply, taker) = {
+            let mut state = self.state.lock().unwrap();
+            let reply = frame.reply_for().and_then(|sequence| state.replies.remove(&sequence));
+            (reply, frame.u32(key::CONNECTION).and_then(|connection| state.takers.get(&connection).cloned()))
+        };
+        match (reply, taker) {
+            (Some(reply), _) => drop(reply.send(frame)),
+            (None, Some(taker)) => drop(taker.send(frame).await),
+            (None, None) => drop(unclaimed.send(frame)),
+        }
+    }
+}
