@@ -22,6 +22,7 @@ mod contract;
 mod crash;
 mod credentials;
 mod damage;
+mod documentation;
 mod drive;
 mod endings;
 mod engine;

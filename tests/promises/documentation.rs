@@ -1,0 +1,114 @@
+//! The pages for people: the list of keys is made from `controller.toml`, links lead somewhere, the README stays short.
+
+use std::{env, fs, path::Path};
+
+const WRITE: &str = "OVERKEEP_WRITE_DOCS";
+const MOST_BYTES_OF_README: usize = 8 << 10;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A key of `controller.toml`.
+struct Key {
+    name: String,
+    default: String,
+    bounds: String,
+    text: String,
+}
+
+/// The keys with the comment in front of each, section by section.
+fn keys(toml: &str) -> Vec<Key> {
+    let (mut section, mut comment, mut keys) = (String::new(), Vec::new(), Vec::new());
+    for line in toml.lines() {
+        let body = line.strip_prefix("# ").unwrap_or(line);
+        let key = body.split_once(" = ").filter(|(name, _)| name.chars().all(|c| c.is_ascii_lowercase() || "-.".contains(c)));
+        if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+            (section, comment) = (format!("{name}."), Vec::new());
+        } else if let Some((name, default)) = key {
+            let name = if name.contains('.') { name.to_owned() } else { format!("{section}{name}") };
+            let default = if line.starts_with('#') { "none".to_owned() } else { format!("`{default}`") };
+            let (bounds, text): (Vec<&str>, Vec<&str>) = comment.drain(..).partition(|line: &&str| line.starts_with("Bounds: "));
+            let bounds = bounds.concat().replace("Bounds: ", "").trim_end_matches('.').to_owned();
+            keys.push(Key { name, default, bounds, text: text.join(" ") });
+        } else if line.starts_with('#') {
+            comment.push(body.trim_start_matches('#').trim());
+        } else {
+            comment.clear();
+        }
+    }
+    keys
+}
+
+/// `docs/configuration.md`.
+fn configuration(toml: &str) -> String {
+    let mut page = String::from(
+        "# Configuration\n\nMade from `controller.toml` by the tests; edit that file.\n\nNothing has to be configured. Keys can be set by a flag \
+         (`overkeep run --help`), by a variable (`OVERKEEP_` and the key in capitals, with `_` for each dot and dash: \
+         `OVERKEEP_SESSIONS_TIMEOUT=1h`), or in a file that `--config` names. A flag wins over a variable, a variable over the file. Durations \
+         are a whole number and a unit: `500ms`, `90s`, `30m`, `12h`, `7d`.\n\n| key | default | bounds | meaning |\n|---|---|---|---|\n",
+    );
+    for Key { name, default, bounds, text } in keys(toml) {
+        page += &format!("| `{name}` | {default} | {bounds} | {} |\n", text.replace('|', "\\|"));
+    }
+    page
+}
+
+#[test]
+fn configuration_page_matches_controller_toml() {
+    let path = root().join("docs/configuration.md");
+    let made = configuration(&fs::read_to_string(root().join("controller.toml")).unwrap());
+    if env::var_os(WRITE).is_some_and(|value| value == "1") {
+        fs::write(&path, &made).unwrap();
+    }
+    assert!(
+        fs::read_to_string(&path).unwrap_or_default() == made,
+        "docs/configuration.md is out of date: run `{WRITE}=1 cargo test --locked --test promises documentation` and commit it"
+    );
+}
+
+/// The pages for people, with their text.
+fn pages() -> Vec<(std::path::PathBuf, String)> {
+    let docs = fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let pages = docs.chain(["README.md", "CHANGELOG.md"].map(|name| root().join(name)));
+    pages
+        .filter(|path| path.extension().is_some_and(|ending| ending == "md"))
+        .map(|path| (path.clone(), fs::read_to_string(&path).unwrap()))
+        .collect()
+}
+
+/// The name that a heading is linked by.
+fn anchor(heading: &str) -> String {
+    let kept = heading.trim().to_lowercase().chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c)).collect::<String>();
+    kept.replace(' ', "-")
+}
+
+#[test]
+fn links_between_pages_lead_somewhere() {
+    let mut links = 0;
+    for (path, text) in pages() {
+        for (at, _) in text.match_indices("](") {
+            let target = text[at + 2..].split(')').next().unwrap();
+            if target.starts_with("http") {
+                continue;
+            }
+            links += 1;
+            let (file, heading) = target.split_once('#').unwrap_or((target, ""));
+            let file = if file.is_empty() { path.clone() } else { path.parent().unwrap().join(file) };
+            assert!(file.exists(), "{} links to {target}, which does not exist", path.display());
+            if !heading.is_empty() {
+                let there = fs::read_to_string(&file).unwrap();
+                let found =
+                    there.lines().filter_map(|line| line.strip_prefix('#')).any(|line| anchor(line.trim_start_matches('#')) == heading);
+                assert!(found, "{} links to {target}: no such heading", path.display());
+            }
+        }
+    }
+    assert!(links > 5, "the pages link to each other");
+}
+
+#[test]
+fn readme_is_short() {
+    let bytes = fs::metadata(root().join("README.md")).unwrap().len();
+    assert!(bytes <= MOST_BYTES_OF_README as u64, "README.md has {bytes} bytes, {MOST_BYTES_OF_README} are allowed");
+}
