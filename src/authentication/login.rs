@@ -4,7 +4,7 @@ use rustls::pki_types::CertificateDer;
 use uuid::Uuid;
 
 use super::{
-    Passwords, Place, Tally, mfa,
+    Asker, Passwords, Place, Tally, mfa,
     trust::{self, Judgement},
 };
 use crate::{
@@ -43,7 +43,7 @@ pub struct Surroundings {
     pub address: String,
 }
 
-/// Judges a user name and a password. So many wrong passwords in a row as the auth policy allows lock the identity out.
+/// Judges the user name of the asker and a password. So many wrong passwords in a row as the auth policy allows lock the identity out.
 ///
 /// # Errors
 /// [`Error::InvalidAuth`], whatever the reason; [`Error::Busy`].
@@ -52,15 +52,15 @@ pub async fn password(
     changes: &Changes,
     passwords: &Passwords,
     now: Timestamp,
-    username: &str,
+    asker: &Asker,
     password: String,
 ) -> Result<Principal> {
-    let found = store.read(|tx| tx.find_by::<Authenticator>("updbUsername", username))?;
+    let found = store.read(|tx| tx.find_by::<Authenticator>("updbUsername", &asker.name))?;
     let stored = found.as_ref().and_then(|authenticator| match &authenticator.spec.credential {
         Credential::Updb { password, .. } => Some(password.clone()),
         Credential::Cert { .. } => None,
     });
-    let right = passwords.verify(password, stored).await?;
+    let right = passwords.verify(asker, password, stored).await?;
     let authenticator = found.ok_or(Error::InvalidAuth)?;
     let principal = store.read(|tx| principal(tx, &authenticator, now, |policy| policy.spec.primary.updb.allowed))?;
     let counts = tally(store, changes, passwords, &principal.identity, right, now).await?;

@@ -18,6 +18,7 @@ mod room;
 mod sessions;
 mod tokens;
 pub mod trust;
+mod waiting;
 
 pub use codes::Codes;
 pub use failures::Tally;
@@ -27,6 +28,7 @@ pub use refusals::{Refusals, Refused};
 pub use room::Place;
 pub use sessions::Sessions;
 pub use tokens::Tokens;
+pub use waiting::Asker;
 
 use crate::entity::{ApiSession, AuthQuery, Author, Identity, Record};
 

@@ -1,13 +1,13 @@
 //! Hashing and checking passwords, a bounded number at a time.
 //!
 //! scrypt (RFC 7914) costs tens of milliseconds and 16 MiB by design. It runs on threads of its own, one or two, that give way to the
-//! others, with a bounded queue in front, so that a flood of logins slows nobody but itself.
+//! others, with a bounded and fair queue in front (`waiting.rs`), so that a flood of logins slows nobody but itself.
 
 use std::{
+    net::IpAddr,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU8, Ordering},
-        mpsc::{Receiver, SyncSender, TrySendError, sync_channel},
     },
     thread,
 };
@@ -19,7 +19,10 @@ use scrypt::{
 };
 use tokio::sync::oneshot;
 
-use super::failures::{Tally, WrongPasswords};
+use super::{
+    failures::{Tally, WrongPasswords},
+    waiting::{Asker, Turn, Waiting},
+};
 use crate::{
     clock::Timestamp,
     config,
@@ -37,13 +40,20 @@ const LANES: u32 = 1;
 /// How far the threads give way: they get a third of what others do.
 const GIVING_WAY: i32 = 5;
 
-type Job = Box<dyn FnOnce() + Send>;
+/// The jobs of the threads, which end when it is dropped.
+struct Queue(Arc<Waiting>);
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
 
 /// Hashes and checks passwords, and counts the wrong ones. Cheap to clone.
 #[derive(Clone)]
 pub struct Passwords {
     wrong: Arc<WrongPasswords>,
-    jobs: SyncSender<Job>,
+    queue: Arc<Queue>,
     scrypt: Scrypt,
     /// The highest cost of a hash that was seen, or will be made.
     costliest: Arc<AtomicU8>,
@@ -58,39 +68,36 @@ impl Passwords {
         let config::Passwords { slots, queue, cost, remembered } = *settings;
         let params = Params::new(cost, BLOCKS, LANES).map_err(|e| Error::Internal(format!("the cost of passwords: {e}")))?;
         let scrypt = Scrypt::new_with_params(params);
-        let (jobs, inbox) = sync_channel(queue);
-        let inbox = Arc::new(Mutex::new(inbox));
+        let queue = Queue(Arc::new(Waiting::new(queue)));
         for _ in 0..slots {
-            let inbox = inbox.clone();
-            let spawned = thread::Builder::new().name("passwords".into()).spawn(move || work_off(&inbox));
+            let waiting = queue.0.clone();
+            let spawned = thread::Builder::new().name("passwords".into()).spawn(move || work_off(&waiting));
             spawned.map_err(|e| Error::Internal(format!("a thread for passwords: {e}")))?;
         }
         let (wrong, costliest) = (Arc::new(WrongPasswords::new(remembered)), Arc::new(AtomicU8::new(cost)));
-        Ok(Self { wrong, jobs, scrypt, costliest })
+        Ok(Self { wrong, queue: Arc::new(queue), scrypt, costliest })
     }
 
     /// The text to store for a new password of an identity, in the PHC string format. Every password that a request sets comes through here.
+    /// `address`: where the request comes from.
     ///
     /// # Errors
     /// There is no such identity, its auth policy does not allow the password, or the queue is full.
-    pub async fn hash_for(&self, store: &Store, identity: &Id<Identity>, password: String) -> Result<String> {
+    pub async fn hash_for(&self, store: &Store, identity: &Id<Identity>, address: Option<IpAddr>, password: String) -> Result<String> {
         let policy = store.read(|tx| tx.get(tx.get(identity)?.spec.auth_policy()))?;
         policy.spec.primary.updb.check_password(&password)?;
-        self.hash(password).await
-    }
-
-    async fn hash(&self, password: String) -> Result<String> {
+        let asker = Asker { address, name: identity.to_string() };
         let scrypt = self.scrypt;
-        self.queued(move || hashed(&scrypt, &password)).await?
+        self.queued(&asker, move || hashed(&scrypt, &password)).await?
     }
 
     /// Whether a password is the one stored. It takes as long where none is.
     ///
     /// # Errors
-    /// The queue is full.
-    pub async fn verify(&self, password: String, stored: Option<String>) -> Result<bool> {
+    /// [`Error::Busy`]: the queue is full, and others who wait were served less of late.
+    pub async fn verify(&self, asker: &Asker, password: String, stored: Option<String>) -> Result<bool> {
         let costliest = self.costliest.clone();
-        self.queued(move || compared(&password, stored.as_deref(), &costliest)).await
+        self.queued(asker, move || compared(&password, stored.as_deref(), &costliest)).await
     }
 
     /// Notes whether a password of an identity was right. `most`: so many wrong ones in a row are too many; 0 for any number.
@@ -112,30 +119,26 @@ impl Passwords {
         hashed(&self.scrypt, password)
     }
 
-    async fn queued<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
-        let stopped = || Error::Internal("a password hash stopped".into());
+    async fn queued<T: Send + 'static>(&self, asker: &Asker, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
         let (reply, answer) = oneshot::channel();
-        let job = move || {
+        let job = move |turn: Turn| {
             // Nobody may be waiting any more.
             if !reply.is_closed() {
-                drop(reply.send(work()));
+                drop(reply.send((turn == Turn::Now).then(work)));
             }
         };
-        self.jobs.try_send(Box::new(job)).map_err(|refused| match refused {
-            TrySendError::Full(_) => Error::Busy { retry_after: RETRY },
-            TrySendError::Disconnected(_) => stopped(),
-        })?;
-        answer.await.map_err(|_| stopped())
+        self.queue.0.push(asker, Box::new(job));
+        let done = answer.await.map_err(|_| Error::Internal("a password hash stopped".into()))?;
+        done.ok_or(Error::Busy { retry_after: RETRY })
     }
 }
 
-/// Does one job after the other until nobody can send any more.
-fn work_off(inbox: &Mutex<Receiver<Job>>) {
+/// Does one job after the other until the queue is closed.
+fn work_off(waiting: &Waiting) {
     give_way(GIVING_WAY);
-    let next = || inbox.lock().unwrap_or_else(PoisonError::into_inner).recv();
-    while let Ok(job) = next() {
+    while let Some(job) = waiting.pop() {
         // A job that panics drops its reply, which tells whoever waits.
-        drop(std::panic::catch_unwind(std::panic::AssertUnwindSafe(job)));
+        drop(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| job(Turn::Now))));
     }
 }
 

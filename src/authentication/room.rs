@@ -1,4 +1,4 @@
-//! How many sessions each identity has, and whether there is room for another.
+//! How many sessions each identity has, of one kind, and whether there is room for another.
 //!
 //! Sessions that end with their credential or authority, very many at once, keep their room until they are cleared away, for seconds: whose
 //! they are is told only then.
@@ -10,7 +10,7 @@ use std::{
 };
 
 use crate::{
-    entity::{ApiSession, Era, Id, Identity, Record},
+    entity::{Era, Id, Identity},
     error::{Error, Result},
 };
 
@@ -38,8 +38,8 @@ struct Count {
 
 impl Count {
     /// Where a session counts.
-    fn of(&mut self, session: &Record<ApiSession>) -> &mut usize {
-        if session.state.era >= self.since { &mut self.open } else { &mut self.ended }
+    fn of(&mut self, era: Era) -> &mut usize {
+        if era >= self.since { &mut self.open } else { &mut self.ended }
     }
 }
 
@@ -63,23 +63,23 @@ impl Room {
         })
     }
 
-    /// Counts a session that was opened.
-    pub fn opened(&self, session: &Record<ApiSession>) {
-        self.found(session, 0);
+    /// Counts a session of an identity that was opened in an era.
+    pub fn opened(&self, identity: &Id<Identity>, era: Era) {
+        self.found(identity, era, 0);
     }
 
-    /// Counts a session that there is, of an identity whose sessions of eras before this one were ended.
-    pub fn found(&self, session: &Record<ApiSession>, since: Era) {
-        self.with(&session.spec.identity_id, |count| {
+    /// Counts a session that there is, of an identity whose sessions of eras before `since` were ended.
+    pub fn found(&self, identity: &Id<Identity>, era: Era, since: Era) {
+        self.with(identity, |count| {
             count.since = count.since.max(since);
-            *count.of(session) += 1;
+            *count.of(era) += 1;
         });
     }
 
     /// Counts one no more that was deleted.
-    pub fn deleted(&self, session: &Record<ApiSession>) {
-        self.with(&session.spec.identity_id, |count| {
-            let of = count.of(session);
+    pub fn deleted(&self, identity: &Id<Identity>, era: Era) {
+        self.with(identity, |count| {
+            let of = count.of(era);
             *of = of.saturating_sub(1);
         });
     }
@@ -119,50 +119,32 @@ impl Drop for Place {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Timestamp;
-
-    fn session(era: Era) -> Record<ApiSession> {
-        let now = Timestamp::from_millis(0);
-        let spec = ApiSession {
-            token: String::new(),
-            identity_id: Id::from_text("ann"),
-            authenticator_id: String::new(),
-            config_types: Vec::new(),
-            ip_address: String::new(),
-            is_mfa_required: false,
-            is_mfa_complete: false,
-            last_activity_at: now,
-        };
-        let mut session = Record::new(Id::from_text("one"), now, spec);
-        session.state.era = era;
-        session
-    }
 
     #[test]
     fn nothing_is_kept_of_an_identity_without_sessions() {
         let (room, ann) = (Room::new(2), Id::from_text("ann"));
         let known = |room: &Room| room.counts.lock().unwrap().len();
-        let (before, after) = (session(0), session(1));
-        room.opened(&before);
-        room.opened(&before);
+        let (before, after) = (0, 1);
+        room.opened(&ann, before);
+        room.opened(&ann, before);
         assert!(room.admit(&ann).is_err());
         room.ended(&ann, 1);
         // What was ended takes no room, however long it is there.
-        room.opened(&after);
-        room.deleted(&before);
-        room.opened(&after);
-        room.deleted(&before);
+        room.opened(&ann, after);
+        room.deleted(&ann, before);
+        room.opened(&ann, after);
+        room.deleted(&ann, before);
         assert!(room.admit(&ann).is_err(), "two are open");
-        room.deleted(&after);
+        room.deleted(&ann, after);
         drop(room.admit(&ann).unwrap());
-        room.deleted(&after);
+        room.deleted(&ann, after);
         assert_eq!(known(&room), 0);
         // As they are found at a start, before they are cleared away.
-        room.found(&before, 1);
-        room.found(&after, 1);
-        room.found(&before, 1);
+        room.found(&ann, before, 1);
+        room.found(&ann, after, 1);
+        room.found(&ann, before, 1);
         drop(room.admit(&ann).unwrap());
-        [&before, &after, &before].into_iter().for_each(|gone| room.deleted(gone));
+        [before, after, before].into_iter().for_each(|gone| room.deleted(&ann, gone));
         assert_eq!(known(&room), 0);
     }
 }

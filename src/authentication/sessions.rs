@@ -16,7 +16,10 @@ use std::{
 use super::{Caller, Place, room::Room};
 use crate::{
     clock::{Clock, Timestamp},
-    entity::{ApiSession, AuthPolicy, AuthQuery, Authenticator, Entity, ExternalJwtSigner, Facts, FactsExt, Id, Identity, Kind, Record},
+    config,
+    entity::{
+        ApiSession, AuthPolicy, AuthQuery, Authenticator, Entity, ExternalJwtSigner, Facts, FactsExt, Id, Identity, Kind, Record, Session,
+    },
     error::Result,
     store::{Ending, Event, Kept, Noting, Store},
 };
@@ -30,6 +33,8 @@ pub struct Sessions {
     timeout: Duration,
     active: Arc<Mutex<Active>>,
     room: Room,
+    /// For service sessions, by the identity whose they are. They count until they are deleted, also those that were ended.
+    service_room: Room,
     /// Callers by token: clients ask again and again.
     callers: Kept<Caller>,
 }
@@ -54,23 +59,28 @@ struct Activity {
 }
 
 impl Sessions {
-    /// The sessions of a store, over after idling for `timeout`, at most so many an identity. What ended there is forgotten here, however
-    /// it ended.
+    /// The sessions of a store, over after idling too long, at most so many an identity. What ended there is forgotten here, however it
+    /// ended.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub fn following(store: &Store, clock: Clock, timeout: Duration, most: usize) -> Result<Self> {
+    pub fn following(store: &Store, clock: Clock, settings: &config::Sessions) -> Result<Self> {
         let callers = Kept::following(store, |kind| MADE_OF.contains(&kind), CALLERS);
         let began = clock.steady();
         let active = Arc::new(Mutex::new(Active { by_id: HashMap::new(), since: began }));
-        let sessions = Self { began, clock, timeout, active, room: Room::new(most), callers };
+        let (room, service_room) = (Room::new(settings.per_identity), Room::new(settings.services_per_identity));
+        let sessions = Self { began, clock, timeout: settings.timeout.duration(), active, room, service_room, callers };
         let told = sessions.clone();
         store.subscribe(move |events| events.iter().for_each(|event| told.hear(event)));
         store.read(|tx| {
             tx.each_readable::<ApiSession>(|session| {
                 let identity = &session.spec.identity_id;
-                sessions.room.found(&session, tx.ended(ApiSession::KIND, "identity", identity.as_str())?);
+                sessions.room.found(identity, session.state.era, tx.ended(ApiSession::KIND, "identity", identity.as_str())?);
                 sessions.recall(&session);
+                Ok(())
+            })?;
+            tx.each_readable::<Session>(|session| {
+                sessions.service_room.opened(&session.spec.identity_id, 0);
                 Ok(())
             })
         })?;
@@ -81,17 +91,22 @@ impl Sessions {
         match event.of::<ApiSession>() {
             Some((None, Some(opened))) => {
                 self.note(opened.id.as_str(), true);
-                self.room.opened(opened);
+                self.room.opened(&opened.spec.identity_id, opened.state.era);
             }
             Some((Some(gone), None)) => {
                 self.forget(gone.id.as_str());
-                self.room.deleted(gone);
+                self.room.deleted(&gone.spec.identity_id, gone.state.era);
             }
             Some((None, None)) => {
                 if let Some(Ending { value, era, .. }) = event.ending.as_ref().filter(|ending| ending.field == "identity") {
                     self.room.ended(&Id::from_text(value.as_str()), *era);
                 }
             }
+            _ => {}
+        }
+        match event.of::<Session>() {
+            Some((None, Some(opened))) => self.service_room.opened(&opened.spec.identity_id, 0),
+            Some((Some(gone), None)) => self.service_room.deleted(&gone.spec.identity_id, 0),
             _ => {}
         }
     }
@@ -102,6 +117,14 @@ impl Sessions {
     /// [`Error::Busy`](crate::error::Error::Busy): it has as many as it may, those included that are about to be opened.
     pub fn admit(&self, identity: &Id<Identity>) -> Result<Place> {
         self.room.admit(identity)
+    }
+
+    /// The same for a service session.
+    ///
+    /// # Errors
+    /// As in [`Sessions::admit`].
+    pub fn admit_service(&self, identity: &Id<Identity>) -> Result<Place> {
+        self.service_room.admit(identity)
     }
 
     /// How long a session may idle.

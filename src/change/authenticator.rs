@@ -3,7 +3,7 @@
 use super::{Change, Lifecycle, enrollment, lifecycle::short_id};
 use crate::{
     clock::Timestamp,
-    entity::{Authenticator, Ca, Credential, Enrollment, FactsExt, Id, Identity, Record, Tags, enrollment::Method},
+    entity::{ApiSession, Authenticator, Ca, Credential, Enrollment, FactsExt, Id, Identity, Record, Tags, enrollment::Method},
     error::{Error, Refusal, Result},
 };
 
@@ -48,22 +48,42 @@ pub struct Edit {
     pub tags: Option<Tags>,
 }
 
-/// Sets what there is of a user name, a password and tags. Sessions that are open go on.
+/// Sets what there is of a user name, a password and tags. A new password ends the sessions that the old one let in, but for `spared`, that
+/// of the owner who sets it.
 ///
 /// # Errors
 /// There is no such authenticator, it is a certificate, or the user name is taken.
-pub fn edit(change: &Change<'_, '_>, id: &Id<Authenticator>, edit: Edit) -> Result<()> {
-    let mut record = change.get(id)?;
+pub fn edit(change: &Change<'_, '_>, id: &Id<Authenticator>, edit: Edit, spared: Option<&Id<ApiSession>>) -> Result<()> {
+    let old = change.get(id)?;
+    let mut record = old.clone();
     let Credential::Updb { username, password } = &mut record.spec.credential else {
         return Err(Error::Refused(Refusal::CannotUpdateAuthenticator));
     };
     if edit.username.is_none() && edit.password.is_none() && edit.tags.is_none() {
         return Ok(());
     }
+    let is_new = edit.password.is_some();
     *username = edit.username.unwrap_or_else(|| std::mem::take(username));
     *password = edit.password.unwrap_or_else(|| std::mem::take(password));
     record.tags = edit.tags.unwrap_or(record.tags);
-    change.put(record)
+    record.tags.check("tags")?;
+    change.check_amounts(Some(&old), &record)?;
+    change.put(record)?;
+    if is_new { end_sessions(change, id, spared) } else { Ok(()) }
+}
+
+/// Ends the sessions that a credential let in, but for one.
+fn end_sessions(change: &Change<'_, '_>, id: &Id<Authenticator>, spared: Option<&Id<ApiSession>>) -> Result<()> {
+    const FIELD: &str = "authenticator";
+    if let Some(spared) = spared
+        && let Some(mut session) = change.find(spared)?
+        && change.would_end::<ApiSession>(FIELD, id.as_str())?
+    {
+        session.state.era = change.era()?.saturating_add(1);
+        change.put(session)?;
+    }
+    let ended = change.few_or_end::<ApiSession>(FIELD, id.as_str())?;
+    ended.iter().filter(|session| Some(&session.id) != spared).try_for_each(|session| change.delete(&session.id))
 }
 
 /// Takes a credential away, ends its sessions, and issues the enrollment by which its identity gets one of the same kind again.

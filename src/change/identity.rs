@@ -25,6 +25,13 @@ impl Lifecycle for Identity {
         if claimed.kind() != old.state.kind {
             return Err(Error::invalid("typeId", "cannot be changed", claimed.kind().as_str()));
         }
+        if new.state.is_default_admin && !new.spec.is_admin {
+            // One that an earlier release stored so was an administrator all the same.
+            if old.spec.is_admin {
+                return Err(Error::invalid("isAdmin", "the default administrator is always an administrator", "false"));
+            }
+            new.spec.is_admin = true;
+        }
         if router && new.spec.name != old.spec.name {
             return Err(Error::invalid("name", "follows the name of the router", &new.spec.name));
         }

@@ -42,7 +42,7 @@ pub use vault::Vault;
 
 use crate::{
     clock::Timestamp,
-    entity::{Author, Entity, FactsExt, Id, Identity, Record},
+    entity::{Author, Entity, FactsExt, Id, Identity, Most, Record},
     error::{Error, Result},
     pki::Holdings,
     store::{Event, Read, Store, Tx, check_every},
@@ -58,6 +58,9 @@ pub struct Surroundings {
     pub identity_enrollment: Duration,
     /// How long a router's one-time token is good for.
     pub router_enrollment: Duration,
+    /// What a request may put into a member of a record, and what into one of a record that whoever uses services makes.
+    pub members: Most,
+    pub client_members: Most,
 }
 
 impl Surroundings {
@@ -100,6 +103,11 @@ impl Changes {
     /// How long a one-time token of an identity is good for unless its creator says.
     pub fn identity_enrollment(&self) -> Duration {
         self.surroundings.identity_enrollment
+    }
+
+    /// The most that whoever uses services may put into a member.
+    pub fn most_of_clients(&self) -> &Most {
+        &self.surroundings.client_members
     }
 
     /// Runs a job in one transaction. When this returns, what it wrote is on disk and visible everywhere.
@@ -177,7 +185,7 @@ impl Change<'_, '_> {
     /// A rule of the kind is broken.
     pub fn insert<E: Lifecycle>(&self, mut record: Record<E>) -> Result<Record<E>> {
         record.spec.tidy();
-        self.check(&record)?;
+        self.check(None, &record)?;
         E::creating(&mut record, self)?;
         self.tx.insert(record.clone())?;
         E::created(&record, self)?;
@@ -196,7 +204,7 @@ impl Change<'_, '_> {
         let Some(draft) = edit(&Draft { tags: old.tags.clone(), spec: old.spec.clone() })? else { return Ok(()) };
         let mut new = Record { tags: draft.tags, spec: draft.spec, ..old.clone() };
         new.spec.tidy();
-        self.check(&new)?;
+        self.check(Some(&old), &new)?;
         E::edited(&old, &mut new, self)?;
         self.put(new)
     }
@@ -236,10 +244,23 @@ impl Change<'_, '_> {
     }
 
     /// The rules for every write of a record: those of all kinds, then those of its own.
-    fn check<E: Entity>(&self, record: &Record<E>) -> Result<()> {
+    fn check<E: Entity>(&self, old: Option<&Record<E>>, record: &Record<E>) -> Result<()> {
         record.tags.check("tags")?;
+        self.check_amounts(old, record)?;
         // The store would refuse it too, but a blank name is told before what breaks a rule of the kind alone.
         check_every(record)?;
         record.spec.check(self.tx)
+    }
+
+    /// No member that requests fill as they like holds more than the configuration allows, unless it did before.
+    fn check_amounts<E: Entity>(&self, old: Option<&Record<E>>, record: &Record<E>) -> Result<()> {
+        let most = if E::MADE_BY_CLIENTS { &self.surroundings.client_members } else { &self.surroundings.members };
+        let before = old.map(|old| old.tags.amount()).unwrap_or_default();
+        record.tags.amount().check("tags", before, most)?;
+        let before = old.map(|old| old.spec.amounts()).unwrap_or_default();
+        record.spec.amounts().into_iter().try_for_each(|(member, amount)| {
+            let before = before.iter().find(|(name, _)| *name == member).map(|(_, amount)| *amount).unwrap_or_default();
+            amount.check(member, before, most)
+        })
     }
 }

@@ -24,7 +24,7 @@ impl Config {
     /// What must hold. `controller.toml` repeats the bounds for people; a test tries both sides of each.
     fn rules(&self) -> Vec<Rule> {
         let (second, minute, hour, year) = (Span::seconds(1), Span::minutes(1), Span::minutes(60), Span::minutes(365 * 24 * 60));
-        let Config { log, http, sessions, enrollment, passwords, codes, tokens, key_sets, .. } = self;
+        let Config { log, http, members, sessions, enrollment, passwords, codes, tokens, key_sets, .. } = self;
         let Config { posture, router, store, history, snapshots, integrity, .. } = self;
         vec![
             rule("data", blank_path(&self.data)),
@@ -50,8 +50,13 @@ impl Config {
             within("http.max-body-bytes", http.max_body_bytes, 16_384..=67_108_864),
             within("http.max-open-body-bytes", http.max_open_body_bytes, 16_384..=67_108_864),
             within("http.workers", http.workers, 0..=256),
+            within("members.entries", members.entries, 64..=1_000_000),
+            within("members.bytes", members.bytes, 4096..=67_108_864),
+            within("members.client-entries", members.client_entries, 8..=10_000),
+            within("members.client-bytes", members.client_bytes, 512..=65_536),
             within("sessions.timeout", sessions.timeout, minute..=year),
             within("sessions.per-identity", sessions.per_identity, 1..=10_000_000),
+            within("sessions.services-per-identity", sessions.services_per_identity, 1..=100_000_000),
             within("sessions.certificates", sessions.certificates, 4..=10_000),
             within("sessions.activity-interval", sessions.activity_interval, second..=hour),
             within("sessions.activity-batch", sessions.activity_batch, 1..=10_000),

@@ -38,6 +38,7 @@ pub struct Config {
     pub tls: Tls,
     pub log: Log,
     pub http: Http,
+    pub members: Members,
     pub sessions: Sessions,
     pub enrollment: Enrollment,
     pub passwords: Passwords,
@@ -103,12 +104,25 @@ pub struct Http {
     pub workers: usize,
 }
 
+/// What one member may hold that requests fill as they like: `tags`, `appData`, `roleAttributes`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Members {
+    pub entries: usize,
+    pub bytes: usize,
+    /// In what whoever uses services makes.
+    pub client_entries: usize,
+    pub client_bytes: usize,
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Sessions {
     pub timeout: Span,
     /// Sessions of one identity at the same time.
     pub per_identity: usize,
+    /// Service sessions of one identity at the same time.
+    pub services_per_identity: usize,
     /// Certificates of one session at the same time.
     pub certificates: usize,
     pub activity_interval: Span,
@@ -274,9 +288,11 @@ impl Default for Config {
                 max_open_body_bytes: 65_536,
                 workers: 0,
             },
+            members: Members { entries: 1000, bytes: 65_536, client_entries: 64, client_bytes: 4096 },
             sessions: Sessions {
                 timeout: Span::minutes(30),
                 per_identity: 25_000,
+                services_per_identity: 100_000,
                 certificates: 32,
                 activity_interval: Span::seconds(90),
                 activity_batch: 250,

@@ -25,7 +25,7 @@ use crate::{
     change::{self, Administrator, Certificates, Changes, Filling, KINDS, Surroundings, Vault, certificates},
     clock::Clock,
     config::{self, Address, Config},
-    entity::{Author, EdgeRouter, Id},
+    entity::{Author, EdgeRouter, Id, Most},
     error::Error,
     host::{Command, Host, socket},
     http::{self, Bounds, Descriptions, Front, Interfaces, Limits, Listener, Patience, Services},
@@ -193,7 +193,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         posture: Some(posture.clone()),
         clock: clock.clone(),
     };
-    let sessions = Sessions::following(&store, clock.clone(), config.sessions.timeout.duration(), config.sessions.per_identity)?;
+    let sessions = Sessions::following(&store, clock.clone(), &config.sessions)?;
     let refusals = Refusals::default();
     let watchers = http::Watchers::following(&store, config.history.readers);
     let upkeep = Upkeep {
@@ -325,6 +325,8 @@ fn surroundings(config: &Config, holdings: Arc<Holdings>, address: String) -> Su
         address,
         identity_enrollment: config.enrollment.identity_duration.duration(),
         router_enrollment: config.enrollment.edge_router_duration.duration(),
+        members: Most::of(&config.members),
+        client_members: Most::of_clients(&config.members),
     }
 }
 

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{Desk, client_certificate, parsed};
 use crate::{
     change::{Change, session_certificate},
-    entity::{ApiSession, Authenticator, Credential, FactsExt, Id, Identity, Record, authenticator::Unverified},
+    entity::{ApiSession, Authenticator, Credential, Entity, FactsExt, Id, Identity, Record, authenticator::Unverified, missing},
     error::{Error, Refusal, Result},
     pki::Certificate,
     store::Read,
@@ -37,7 +37,7 @@ pub struct Extended {
 /// certificate of this controller; [`Refusal::CouldNotProcessCsr`].
 pub async fn extend(desk: &Desk<'_>, holder: Holder, id: Id<Authenticator>, chain: &[Certificate], csr: &str) -> Result<Extended> {
     let leaf = chain.first().ok_or(stranger())?;
-    let current = desk.store.read(|tx| own(tx, &id, &holder.identity))?.0;
+    let current = desk.store.read(|tx| shown_by(tx, &id, &holder.identity, leaf))?;
     if leaf.fingerprint() != current.fingerprint {
         return Err(stranger());
     }
@@ -61,11 +61,12 @@ pub async fn extend(desk: &Desk<'_>, holder: Holder, id: Id<Authenticator>, chai
 /// Puts the certificate that waits in the place of the current one: its holder shows that it arrived.
 ///
 /// # Errors
-/// [`Error::Unauthorized`] for somebody else, [`Refusal::CannotUpdateAuthenticator`] if none waits, [`Refusal::InvalidClientCert`] for
+/// [`Error::Unauthorized`] for somebody else's and for an unknown one alike, [`Refusal::CannotUpdateAuthenticator`] if none waits, [`Refusal::InvalidClientCert`] for
 /// another.
 pub async fn confirm(desk: &Desk<'_>, holder: Holder, id: Id<Authenticator>, shown: String) -> Result<()> {
     let work = move |change: &Change<'_, '_>| {
-        let (old, mut record) = own(change, &id, &holder.identity)?;
+        // Nobody learns whether somebody else has an authenticator with this id.
+        let (old, mut record) = own(change, &id, &holder.identity).map_err(|e| if is_missing(&e) { stranger() } else { e })?;
         let waiting = old.unverified.ok_or(Error::Refused(Refusal::CannotUpdateAuthenticator))?;
         let shown = Certificate::first(&shown).ok().filter(|shown| shown.fingerprint() == waiting.fingerprint);
         let shown = shown.ok_or(Error::Refused(Refusal::InvalidClientCert))?;
@@ -82,6 +83,20 @@ struct Current {
     fingerprint: String,
     pem: String,
     unverified: Option<Unverified>,
+}
+
+/// The certificate of an authenticator, for whoever shows a certificate. What is somebody else's is unknown to all but those who hold its
+/// key, and know of it anyway.
+fn shown_by(tx: &Read<'_>, id: &Id<Authenticator>, identity: &Id<Identity>, leaf: &Certificate) -> Result<Current> {
+    let record = tx.get(id)?;
+    if record.spec.identity_id != *identity && record.spec.credential.fingerprint() != Some(&leaf.fingerprint()) {
+        return Err(missing(Authenticator::KIND, id));
+    }
+    own(tx, id, identity).map(|(current, _)| current)
+}
+
+fn is_missing(error: &Error) -> bool {
+    matches!(error, Error::NotFound { .. })
 }
 
 /// An authenticator of this identity, which must be a certificate.

@@ -16,7 +16,7 @@ mod router;
 mod trott;
 mod updb;
 
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -45,6 +45,8 @@ pub struct Desk<'d> {
     pub holdings: &'d Arc<Holdings>,
     pub passwords: &'d Passwords,
     pub now: Timestamp,
+    /// Where the request comes from.
+    pub address: Option<IpAddr>,
 }
 
 /// What somebody hands in to enroll.

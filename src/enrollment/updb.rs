@@ -21,7 +21,7 @@ pub async fn redeem(desk: &Desk<'_>, enrollment: Record<Enrollment>, offer: &Off
         Offer::Nothing | Offer::Text(_) => None,
     };
     let given = given.ok_or_else(|| Error::invalid("password", "is required, as a text", ""))?;
-    let password = desk.passwords.hash_for(desk.store, &identity, given.to_owned()).await?;
+    let password = desk.passwords.hash_for(desk.store, &identity, desk.address, given.to_owned()).await?;
     let wanted = Wanted { identity, credential: Credential::Updb { username, password }, ca: None, tags: Tags::default() };
     let work = move |change: &Change<'_, '_>| {
         use_up(change, &enrollment)?;

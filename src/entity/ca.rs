@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Entity, ExternalIdClaim, Facts, Field, Id, Kind, Logged, Record, Roles,
+    Amount, Entity, ExternalIdClaim, Facts, Field, Id, Kind, Logged, Record, Roles,
     external_id_claim::{ClaimLocation, ClaimMatcher},
     other_certificate,
 };
@@ -146,6 +146,10 @@ impl Entity for Ca {
             return Err(Error::BadReference("externalIdClaim: only a SAN_URI has a scheme to match".into()));
         }
         Ok(())
+    }
+
+    fn amounts(&self) -> Vec<(&'static str, Amount)> {
+        vec![("identityRoles", self.identity_roles.amount())]
     }
 
     fn flaw(record: &Record<Self>) -> Option<&'static str> {

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Document, Entity, Facts, Field, Kind, Record, Roles, RouterLink, TransitRouter, VersionInfo, other_certificate,
+    Amount, Document, Entity, Facts, Field, Kind, Record, Roles, RouterLink, TransitRouter, VersionInfo, other_certificate,
     router_enrollment::RouterEnrollment,
 };
 use crate::{
@@ -168,6 +168,10 @@ impl Entity for EdgeRouter {
             return Err(Error::Duplicate { field: "name".into(), value: self.name.clone() });
         }
         Ok(())
+    }
+
+    fn amounts(&self) -> Vec<(&'static str, Amount)> {
+        vec![("roleAttributes", self.role_attributes.amount()), ("appData", self.app_data.amount())]
     }
 
     fn flaw(record: &Record<Self>) -> Option<&'static str> {

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 pub use super::identity_state::{IdentityKind, Override, State};
 use super::{
-    ApiSession, AuthPolicy, Config, Document, Entity, EntityRef, Facts, FactsExt, Field, Id, IdentityType, Kind, Logged, Mfa, OnDelete,
-    Precedence, Record, Reference, Roles, Service,
+    Amount, ApiSession, AuthPolicy, Config, Document, Entity, EntityRef, Facts, FactsExt, Field, Id, IdentityType, Kind, Logged, Mfa,
+    OnDelete, Precedence, Record, Reference, Roles, Service,
     identity_parts::{Credentials, EnvInfo, Filled, Outstanding, SdkInfo},
 };
 use crate::{clock::Timestamp, error::Result, query::Type};
@@ -124,7 +124,7 @@ impl Entity for Identity {
         Field::unique("externalId", Type::Text, |r| r.spec.external_id.as_ref().into()),
         Field::plain("type", Type::Text, |r| r.state.kind.as_str().into()),
         Field::indexed("authPolicyId", Type::Text, |r| r.spec.auth_policy_id.as_str().into()),
-        Field::plain("isAdmin", Type::Bool, |r| r.spec.is_admin.into()),
+        Field::plain("isAdmin", Type::Bool, |r| r.is_admin().into()),
         Field::plain("isDefaultAdmin", Type::Bool, |r| r.state.is_default_admin.into()),
     ];
     const REFERENCES: &'static [Reference<Self>] = &[
@@ -177,6 +177,10 @@ impl Entity for Identity {
         self.hosted().try_for_each(|service| facts.get(service).map(|_| ()))
     }
 
+    fn amounts(&self) -> Vec<(&'static str, Amount)> {
+        vec![("roleAttributes", self.role_attributes.amount()), ("appData", self.app_data.amount())]
+    }
+
     fn view(record: &Record<Self>, facts: &dyn Facts) -> Result<View> {
         let (spec, state, id) = (record.spec.clone(), record.state.clone(), record.id.as_str());
         let auth_policy = facts.get(&spec.auth_policy_id)?;
@@ -196,7 +200,7 @@ impl Entity for Identity {
             has_edge_router_connection: facts.is_connected(id),
             is_mfa_enabled: facts.linked::<Mfa>("identity", id)?.iter().any(|mfa| mfa.spec.is_verified),
             name: spec.name,
-            is_admin: spec.is_admin,
+            is_admin: record.is_admin(),
             role_attributes: spec.role_attributes,
             external_id: spec.external_id,
             default_hosting_cost: spec.default_hosting_cost,

@@ -5,7 +5,7 @@ use std::any::Any;
 use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::{Era, Facts, Field, Logged, Record, Reference};
+use super::{Amount, Era, Facts, Field, Logged, Record, Reference};
 use crate::error::{Error, Result};
 
 /// The names of a kind.
@@ -51,6 +51,8 @@ pub trait Entity: Serialize + DeserializeOwned + Clone + Send + Sync + 'static {
     const ENDS_BY: &'static [&'static str] = &[];
     /// What requests call a body of the kind, where an error says that it is missing.
     const BODY: &'static str = Self::KIND.name;
+    /// Whether whoever uses services makes its records, and not only administrators: what requests may put into one is much less then.
+    const MADE_BY_CLIENTS: bool = false;
     /// How the spec is stored.
     const DISK: Disk = Disk::Binary;
     /// What the history tells of it.
@@ -72,6 +74,12 @@ pub trait Entity: Serialize + DeserializeOwned + Clone + Send + Sync + 'static {
     /// The first rule that is broken, naming the member.
     fn check(&self, _facts: &dyn Facts) -> Result<()> {
         Ok(())
+    }
+
+    /// How much is in each member that requests fill as they like, by its name; the configuration says how much may be. Tags are counted for
+    /// every kind and are not among them.
+    fn amounts(&self) -> Vec<(&'static str, Amount)> {
+        Vec::new()
     }
 
     /// The era that a record was made in, where its like may be made again after they ended all at once.

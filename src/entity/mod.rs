@@ -4,6 +4,7 @@
 //! Not here: storage, HTTP, what else happens when a record changes (`change/`). Start reading at [`Entity`] in `kind.rs`, then at
 //! `config.rs`, the smallest whole kind. Invariant: what is said of a kind is said here and nowhere else.
 
+mod amount;
 pub mod api_session;
 pub mod auth_policy;
 pub mod authenticator;
@@ -46,6 +47,7 @@ pub mod transit_router;
 mod value;
 mod version_range;
 
+pub use amount::{Amount, Most};
 pub use api_session::{ApiSession, AuthQuery, Ground};
 pub use auth_policy::AuthPolicy;
 pub use authenticator::{Authenticator, Credential};

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use super::posture_demand::Demand;
-use super::{Disk, Entity, Facts, Field, Kind, Record, Roles, Stored, VersionRange, kind::unreadable};
+use super::{Amount, Disk, Entity, Facts, Field, Kind, Record, Roles, Stored, VersionRange, kind::unreadable};
 use crate::{
     error::{Error, Result},
     query::{Type, Value},
@@ -77,6 +77,10 @@ impl Entity for PostureCheck {
             Some(bad) => Err(Error::invalid("operatingSystems", "is no range of versions", bad)),
             None => Ok(()),
         }
+    }
+
+    fn amounts(&self) -> Vec<(&'static str, Amount)> {
+        vec![("roleAttributes", self.role_attributes.amount())]
     }
 
     fn view(record: &Record<Self>, _: &dyn Facts) -> Result<View> {

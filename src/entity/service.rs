@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Config, Entity, Facts, FactsExt, Field, Id, Kind, Links, OnDelete, OsType, PolicyType, PostureKind, Record, Reference, Roles, Tags,
+    Amount, Config, Entity, Facts, FactsExt, Field, Id, Kind, Links, OnDelete, OsType, PolicyType, PostureKind, Record, Reference, Roles,
+    Tags,
 };
 use crate::{
     clock::Timestamp,
@@ -94,6 +95,10 @@ impl Entity for Service {
             types.push(of);
         }
         Ok(())
+    }
+
+    fn amounts(&self) -> Vec<(&'static str, Amount)> {
+        vec![("roleAttributes", self.role_attributes.amount())]
     }
 
     fn view(record: &Record<Self>, _: &dyn Facts) -> Result<View> {

@@ -75,6 +75,7 @@ impl Entity for Session {
     const ENDS_BY: &'static [&'static str] = &["apiSession", "service"];
     const LINKS: &'static [&'static str] = &["route-path"];
     const LOGGED: Logged = Logged::Nothing;
+    const MADE_BY_CLIENTS: bool = true;
     type State = ();
     type View = View;
 

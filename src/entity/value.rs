@@ -6,7 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::{Map, Value as Json};
 
-use super::{Entity, Facts, FactsExt, Id, Kind, Record};
+use super::{Amount, Entity, Facts, FactsExt, Id, Kind, Record};
 use crate::{
     error::{Error, Result},
     pki::Certificate,
@@ -40,6 +40,11 @@ impl Tags {
         }
     }
 
+    /// How much they are.
+    pub fn amount(&self) -> Amount {
+        amount(&self.0)
+    }
+
     /// Refuses values that are no scalars.
     ///
     /// # Errors
@@ -50,6 +55,11 @@ impl Tags {
 }
 
 impl Document {
+    /// How much it holds.
+    pub fn amount(&self) -> Amount {
+        amount(&self.0)
+    }
+
     /// Refuses values that are no scalars; application data allows nothing else.
     ///
     /// # Errors
@@ -57,6 +67,12 @@ impl Document {
     pub fn check_scalars(&self, field: &str) -> Result<()> {
         scalars(&self.0, field)
     }
+}
+
+fn amount(map: &Map<String, Json>) -> Amount {
+    // A map of which the text cannot be made is larger than any limit; none is known.
+    let bytes = if map.is_empty() { 2 } else { serde_json::to_string(map).map_or(usize::MAX, |text| text.len()) };
+    Amount { entries: map.len(), bytes }
 }
 
 fn scalars(map: &Map<String, Json>, field: &str) -> Result<()> {
@@ -169,6 +185,11 @@ impl Roles {
     /// The texts, ascending.
     pub fn entries(&self) -> &BTreeSet<String> {
         &self.entries
+    }
+
+    /// How much they are.
+    pub fn amount(&self) -> Amount {
+        Amount::of_texts(&self.entries)
     }
 
     /// The texts as a body gave them, each as often; ascending, if none did.

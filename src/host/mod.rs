@@ -21,7 +21,7 @@ use crate::{
     authentication::Passwords,
     change::{self, Certificates, Change, Changes, Useless},
     clock::{Clock, Timestamp},
-    entity::{ApiSession, AuthPolicy, Authenticator, Enrollment, FactsExt, Identity, Record},
+    entity::{AuthPolicy, Authenticator, Enrollment, FactsExt, Identity, Record},
     error::{Error, Result},
     explain::{self, Question, plain},
     maintenance::{Maintenance, Work},
@@ -205,8 +205,7 @@ impl Host {
             policy.spec.primary.updb.check_password(&password)?;
             let allowed = allow_passwords(change, policy, allow)?;
             let edit = change::authenticator::Edit { password: Some(hash), ..change::authenticator::Edit::default() };
-            change::authenticator::edit(change, &authenticator.id, edit)?;
-            change.delete_linked::<ApiSession>("authenticator", authenticator.id.as_str())?;
+            change::authenticator::edit(change, &authenticator.id, edit, None)?;
             let was_disabled = identity.state.is_disabled(change.now());
             let enabled = was_disabled.then(|| format!("{} was disabled, and is enabled now", identity.spec.name));
             change::identity::enable(change, &identity.id)?;

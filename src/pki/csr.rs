@@ -17,14 +17,20 @@ pub struct Csr {
     names: AlternativeNames,
 }
 
+/// The longest text of a request, in bytes. One with an RSA key of 16384 bits takes less than half of it.
+const LONGEST: usize = 16 << 10;
+
 impl Csr {
     /// Reads exactly one PEM block. Text in front of it is skipped, white space behind it is fine, the word in the PEM lines
     /// does not matter.
     ///
     /// # Errors
     /// [`Error::NoPem`], [`Error::Trailing`], [`Error::BadDer`], [`Error::BadSignature`], [`Error::Unsupported`] for key kinds
-    /// and hashes that are not taken (P-521, P-224, secp256k1; SHA-1), [`Error::Csr`] for an RSA key below 2048 bits.
+    /// and hashes that are not taken (P-521, P-224, secp256k1; SHA-1), [`Error::Csr`] for an RSA key below 2048 bits and for more than 16 KiB of text.
     pub fn parse(text: &str) -> Result<Self> {
+        if text.len() > LONGEST {
+            return Err(Error::Csr("the request is longer than 16 KiB"));
+        }
         let block = armor::only(text)?;
         let (rest, request) = X509CertificationRequest::from_der(block.contents()).map_err(|_| Error::BadDer)?;
         if !rest.is_empty() {

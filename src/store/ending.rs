@@ -141,11 +141,23 @@ impl Tx<'_> {
     /// # Errors
     /// The file cannot be read or written.
     pub fn few_or_end<E: Entity>(&self, field: &'static str, value: &str) -> Result<Vec<Record<E>>> {
-        let most = if E::ENDS_BY.contains(&field) { AT_ONCE } else { usize::MAX };
-        match self.few_ids(E::KIND, field, value, most)? {
+        match self.few::<E>(field, value)? {
             Some(few) => few.into_iter().filter_map(|id| self.find_readable(&Id::from_text(id)).transpose()).collect(),
             None => self.end(E::KIND, field, value).map(|()| Vec::new()),
         }
+    }
+
+    /// Whether [`Tx::few_or_end`] would end the records. One that is to go on must be of the era that this begins, which is the next one.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn would_end<E: Entity>(&self, field: &'static str, value: &str) -> Result<bool> {
+        Ok(self.few::<E>(field, value)?.is_none())
+    }
+
+    fn few<E: Entity>(&self, field: &'static str, value: &str) -> Result<Option<Vec<String>>> {
+        let most = if E::ENDS_BY.contains(&field) { AT_ONCE } else { usize::MAX };
+        self.few_ids(E::KIND, field, value, most)
     }
 
     pub(super) fn end(&self, kind: Kind, field: &'static str, value: &str) -> Result<()> {

@@ -16,7 +16,7 @@ use overkeep::{
     clock::Clock,
     config::{Config, Span},
     controller::{self, Controller},
-    entity::{Enrollment, Identity, Record, Tags, enrollment::Method},
+    entity::{Enrollment, Identity, Most, Record, Tags, enrollment::Method},
     host::{Command, socket},
     pki::{
         AlternativeNames, Certificate, PublicKey,
@@ -468,6 +468,8 @@ fn a_token_signed_just_before_the_key_changes_is_signed_anew() {
         address: address.into(),
         identity_enrollment: DAY,
         router_enrollment: DAY,
+        members: Most::of(&Config::default().members),
+        client_members: Most::of_clients(&Config::default().members),
     };
     let changes = Changes::new(store.clone(), surroundings);
     let mut identities = Vec::new();

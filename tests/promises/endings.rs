@@ -13,7 +13,7 @@ use overkeep::{
     authentication::Sessions,
     change::KINDS,
     clock::{Clock, Timestamp},
-    config::Config,
+    config::{self, Config, Span},
     controller::{self, Controller},
     entity::{
         AnyRecord, ApiSession, Ca, Entity, Era, Facts, FactsExt, Id, Identity, Kind, PolicyType, Record, RouterLink, Service, Session,
@@ -442,7 +442,8 @@ fn sessions_that_idle_too_long_are_found_without_looking_at_the_others() {
             Ok(())
         })
         .unwrap();
-    let sessions = Sessions::following(&store, clock.clone(), HOUR, 10).unwrap();
+    let settings = config::Sessions { timeout: Span::minutes(60), per_identity: 10, ..Config::default().sessions };
+    let sessions = Sessions::following(&store, clock.clone(), &settings).unwrap();
     let over = || {
         let mut ids: Vec<String> = sessions.over().into_iter().map(Id::into_text).collect();
         ids.sort();

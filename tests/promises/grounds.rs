@@ -3,7 +3,7 @@
 use std::{thread, time::Instant};
 
 use overkeep::{
-    authentication::{Passwords, Tally},
+    authentication::{Asker, Passwords, Tally},
     clock::Timestamp,
     config::{self, Config},
     entity::Id,
@@ -141,7 +141,7 @@ fn a_hash_of_before_the_cost_was_changed_gives_nobody_away() {
     let now = at(12);
     let takes = |stored: Option<&str>| {
         let begun = Instant::now();
-        assert!(!runtime.block_on(now.verify("not the password".into(), stored.map(str::to_owned))).unwrap());
+        assert!(!runtime.block_on(now.verify(&Asker::default(), "not the password".into(), stored.map(str::to_owned))).unwrap());
         begun.elapsed().as_secs_f64()
     };
     // Each is four times, or a quarter of, what a hash of today takes. By turns, and the least of each: others have the processor too.
@@ -158,7 +158,7 @@ fn a_hash_of_before_the_cost_was_changed_gives_nobody_away() {
         }
         assert!(alike, "{least:?} s");
     }
-    assert!(runtime.block_on(now.verify(PASSWORD.into(), Some(cheap))).unwrap());
+    assert!(runtime.block_on(now.verify(&Asker::default(), PASSWORD.into(), Some(cheap))).unwrap());
 }
 
 #[test]

@@ -9,6 +9,7 @@
 )]
 
 mod access;
+mod amounts;
 mod architecture;
 mod attack;
 mod backup;
@@ -29,6 +30,7 @@ mod engine;
 mod events;
 mod explain;
 mod factors;
+mod fairness;
 mod gains;
 mod grounds;
 mod habits;
@@ -41,6 +43,7 @@ mod keeping;
 mod lasting;
 mod lists;
 mod lost_updates;
+mod passwords;
 mod pki;
 mod posture;
 mod power;

@@ -447,3 +447,39 @@ fn a_text_is_as_long_as_clients_may_send_it() {
     let body = json!({ "username": "somebody", "password": "a good one", "envInfo": { "os": "x".repeat(256) } });
     all.hold("envInfo.os", &of("POST", "/authenticate?method=password", body), Expected::Field("envInfo.os"));
 }
+
+#[test]
+fn the_default_administrator_stays_what_it_is_shown_as() {
+    let admin = &shared().admin;
+    let chief = admin.get("/current-identity").expect(200).id();
+    let at = format!("/identities/{chief}");
+    let shown = admin.get(&at).expect(200).data().clone();
+    assert_eq!((&shown["isAdmin"], &shown["isDefaultAdmin"]), (&json!(true), &json!(true)));
+    let body = json!({ "name": shown["name"], "type": "Default", "isAdmin": false });
+    admin.put(&at, body.clone()).refused(400, "COULD_NOT_VALIDATE", "isAdmin");
+    admin.patch(&at, json!({ "isAdmin": false })).refused(400, "COULD_NOT_VALIDATE", "isAdmin");
+    assert_eq!(admin.get(&at).expect(200).data()["isAdmin"], true);
+    // Others are what they are made, at once.
+    let other = fresh("deputy");
+    let (id, deputy) = shared().user(&other, json!({ "isAdmin": true }));
+    deputy.at(Base::Management).get("/identities?limit=1").expect(200);
+    admin.patch(&format!("/identities/{id}"), json!({ "isAdmin": false })).expect(200);
+    deputy.at(Base::Management).get("/identities?limit=1").refused(401, "UNAUTHORIZED", "");
+}
+
+#[test]
+fn nobody_learns_which_certificates_others_have_by_renewing_them() {
+    let house = shared();
+    let (_, theirs) = house.enrolled("owner");
+    let (_, curious) = house.enrolled("curious");
+    let (theirs, curious) = (theirs.log_in_by_certificate(), curious.log_in_by_certificate());
+    let id = theirs.get("/current-identity/authenticators").expect(200).data()[0]["id"].as_str().unwrap().to_owned();
+    let request = json!({ "clientCertCsr": crate::harness::Key::new().request() });
+    for (step, body) in [("extend", request), ("extend-verify", json!({ "clientCert": "nothing" }))] {
+        for base in ["/current-identity/authenticators", "/authenticators"] {
+            let of = |id: &str| curious.post(&format!("{base}/{id}/{step}"), body.clone());
+            let (foreign, unknown) = (of(&id), of(NOWHERE));
+            assert_eq!((foreign.status, foreign.code()), (unknown.status, unknown.code()), "{base} {step}");
+        }
+    }
+}

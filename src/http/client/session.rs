@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::posture::allowed;
 use crate::{
     change::{Change, Lifecycle},
-    entity::{FactsExt, Id, PolicyType, Record, Service, Session, Tags},
+    entity::{Amount, FactsExt, Id, PolicyType, Record, Service, Session, Tags},
     error::{Error, Refusal, Result},
     http::{
         answer::Made,
@@ -40,6 +40,7 @@ pub async fn create(call: Call, Body(wish): Body<NewSession>) -> Result<Made<Det
     if wanted == PolicyType::Invalid {
         return Err(Error::invalid("type", "must be Dial or Bind", "Invalid"));
     }
+    wish.tags.amount().check("tags", Amount::default(), call.changes.most_of_clients())?;
     let (api_session, service) = (&caller.session.id, &wish.service_id);
     let key = Session::key(api_session, service, wanted);
     if let Some(open) = call.store.read(|tx| tx.find_by::<Session>("key", &key))? {
@@ -59,7 +60,9 @@ pub async fn create(call: Call, Body(wish): Body<NewSession>) -> Result<Made<Det
         policy_type: wanted,
         service_policies,
     };
-    let record = call.changes.run(move |change| open(change, session, wish.tags)).await?;
+    let place = call.sessions.admit_service(&caller.identity.id)?;
+    // The place is given back when the session counts itself.
+    let (record, _) = call.changes.run(move |change| open(change, session, wish.tags).map(|record| (record, place))).await?;
     Sight::read(&call, |sight| sight.see_over(&record, &routers)).map(Made)
 }
 

@@ -8,10 +8,10 @@ use serde::Deserialize;
 use super::current::{SessionDetail, current};
 use crate::{
     authentication::{
-        Caller, Refused,
+        Asker, Caller, Refused,
         login::{self, Principal, Surroundings},
     },
-    entity::{AuthQuery, Authenticator, EnvInfo, FactsExt, SdkInfo},
+    entity::{Amount, AuthQuery, Authenticator, EnvInfo, FactsExt, SdkInfo},
     error::{Error, Result},
     http::{
         answer::Opened,
@@ -71,6 +71,7 @@ pub async fn authenticate(
     OptionalBody(body): OptionalBody<Authenticate>,
 ) -> Result<Opened<SessionDetail>> {
     let body = body.unwrap_or_default();
+    Amount::of_texts(&body.config_types).check("configTypes", Amount::default(), call.changes.most_of_clients())?;
     let principal = match judged(&call, method, &body).await {
         Err(Error::InvalidAuth) => {
             let refused = Refused { what: method.as_str(), identity: claimed(&call, method, &body)?, address: call.peer.shown() };
@@ -101,7 +102,8 @@ async fn judged(call: &Call, method: AuthMethod, body: &Authenticate) -> Result<
             let (Some(username), Some(password)) = (given(&body.username), given(&body.password)) else {
                 return Err(Error::Incomplete("user name and password are required".into()));
             };
-            login::password(&call.store, &call.changes, &call.passwords, call.now, &username, password).await
+            let asker = Asker { address: call.peer.address, name: username };
+            login::password(&call.store, &call.changes, &call.passwords, call.now, &asker, password).await
         }
         AuthMethod::Cert => login::certificate(&call.store, &call.holdings, call.now, &call.peer.certificates),
         AuthMethod::ExtJwt => {

@@ -4,13 +4,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::{
-    authentication::login,
+    authentication::{Asker, login},
     change::{
         Change,
         authenticator::{self, Edit},
     },
     enrollment::extension::{self, Extended, Holder},
-    entity::{Authenticator, Credential, Entity, FactsExt, Id, Links, Record, Tags, missing},
+    entity::{Amount, Authenticator, Credential, Entity, FactsExt, Id, Links, Record, Tags, missing},
     error::{Error, Refusal, Result},
     http::{
         answer::{Done, Page, Shown, Tagged},
@@ -66,8 +66,8 @@ pub struct AuthenticatorUpdateWithCurrent {
     password: String,
     #[schemars(length(min = 5, max = 100))]
     current_password: String,
+    /// Not stored: administrators set them.
     #[serde(default)]
-    #[allow(dead_code, reason = "part of the interface, and for administrators to set")]
     tags: Tags,
 }
 
@@ -83,19 +83,27 @@ pub struct AuthenticatorPatchWithCurrent {
     password: Option<String>,
     #[schemars(length(min = 5, max = 100))]
     current_password: String,
+    /// Not stored: administrators set them.
     #[serde(default)]
-    #[allow(dead_code, reason = "part of the interface, and for administrators to set")]
     tags: Tags,
 }
 
 /// PUT /current-identity/authenticators/{id}
 pub async fn replace(call: Call, id: Id<Authenticator>, known: IfMatch, Body(new): Body<AuthenticatorUpdateWithCurrent>) -> Result<Done> {
+    check_tags(&call, &new.tags)?;
     set(call, id, known, (Some(new.username), Some(new.password)), new.current_password).await
 }
 
 /// PATCH /current-identity/authenticators/{id}
 pub async fn patch(call: Call, id: Id<Authenticator>, known: IfMatch, Body(new): Body<AuthenticatorPatchWithCurrent>) -> Result<Done> {
+    check_tags(&call, &new.tags)?;
     set(call, id, known, (new.username, new.password), new.current_password).await
+}
+
+/// Tags are not stored here, and are refused all the same where others would be.
+fn check_tags(call: &Call, tags: &Tags) -> Result<()> {
+    tags.check("tags")?;
+    tags.amount().check("tags", Amount::default(), call.changes.most_of_clients())
 }
 
 /// Sets the user name, the password, or both, as far as they are given, for whoever knows the current password.
@@ -107,24 +115,26 @@ async fn set(
     current: String,
 ) -> Result<Done> {
     let Record { spec: Authenticator { identity_id, credential }, .. } = own(&call, &id)?;
-    let Credential::Updb { password: stored, .. } = credential else {
+    let Credential::Updb { username, password: stored } = credential else {
         return Err(Error::Refused(Refusal::CannotUpdateAuthenticator));
     };
-    let right = call.passwords.verify(current, Some(stored.clone())).await?;
+    let asker = Asker { address: call.peer.address, name: username };
+    let right = call.passwords.verify(&asker, current, Some(stored.clone())).await?;
     if !login::tally(&call.store, &call.changes, &call.passwords, &identity_id, right, call.now).await? {
         return Err(Error::Refused(Refusal::WrongCurrentPassword));
     }
     let hash = match password {
-        Some(password) => Some(call.passwords.hash_for(&call.store, &identity_id, password).await?),
+        Some(password) => Some(call.passwords.hash_for(&call.store, &identity_id, call.peer.address, password).await?),
         None => None,
     };
+    let session = call.caller()?.session.id.clone();
     let set = move |change: &Change<'_, '_>| {
         known.check(change, &id)?;
         // Whoever set another password while this one was looked at keeps it.
         if !matches!(change.get(&id)?.spec.credential, Credential::Updb { password, .. } if password == stored) {
             return Err(Error::Refused(Refusal::WrongCurrentPassword));
         }
-        authenticator::edit(change, &id, Edit { username: name, password: hash, tags: None })
+        authenticator::edit(change, &id, Edit { username: name, password: hash, tags: None }, Some(&session))
     };
     call.changes.run(set).await.map(|()| Done)
 }

@@ -59,7 +59,7 @@ async fn updb(call: &Call, new: &AuthenticatorCreate) -> Result<Credential> {
     };
     let (username, password) = (needed(&new.username, "username")?, needed(&new.password, "password")?);
     check_username(&username)?;
-    Ok(Credential::Updb { username, password: call.passwords.hash_for(&call.store, &new.identity_id, password).await? })
+    Ok(Credential::Updb { username, password: call.passwords.hash_for(&call.store, &new.identity_id, call.peer.address, password).await? })
 }
 
 /// A certificate that stood below an authority we trust when it was issued, and whose that is unless ours.
@@ -129,11 +129,14 @@ async fn set(call: Call, id: Id<Authenticator>, known: IfMatch, mut edit: Edit) 
         return Err(Error::Refused(Refusal::CannotUpdateAuthenticator));
     }
     if let Some(password) = edit.password {
-        edit.password = Some(call.passwords.hash_for(&call.store, &stored.spec.identity_id, password).await?);
+        edit.password = Some(call.passwords.hash_for(&call.store, &stored.spec.identity_id, call.peer.address, password).await?);
     }
+    // Whoever sets their own password here goes on, as with the current one at `/current-identity/authenticators`.
+    let caller = call.caller()?;
+    let spared = (stored.spec.identity_id == caller.identity.id).then(|| caller.session.id.clone());
     let work = move |change: &Change<'_, '_>| {
         known.check(change, &id)?;
-        authenticator::edit(change, &id, edit)
+        authenticator::edit(change, &id, edit, spared.as_ref())
     };
     call.changes.run(work).await.map(|()| Done)
 }

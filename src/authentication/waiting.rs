@@ -1,0 +1,251 @@
+//! The jobs that wait for a hashing thread: who goes next, and who is turned away when there is no room.
+//!
+//! Fair by source network and by user name at the same time. Next goes the job of whoever was served least of late, by the busier of its
+//! network and its name; in a full queue the newest job of whoever has the most waiting, by the same measure, makes room. So a flood from
+//! one network, under however many names, and a flood at one name, from however many networks, take from themselves and leave the others
+//! their share. Invariant: at most `most` jobs wait.
+
+use std::{
+    collections::HashMap,
+    hash::{BuildHasher, RandomState},
+    net::{IpAddr, Ipv6Addr},
+    sync::{Condvar, Mutex, PoisonError},
+};
+
+/// After so many jobs what was served before counts half.
+const HALF_LIFE: u32 = 64;
+
+/// Whose job it is.
+#[derive(Debug, Clone, Default)]
+pub struct Asker {
+    /// Where the request comes from.
+    pub address: Option<IpAddr>,
+    /// The user name that was given, or the id of the identity whose password is set.
+    pub name: String,
+}
+
+/// What becomes of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    Now,
+    /// Another one needed its place more.
+    Never,
+}
+
+type Job = Box<dyn FnOnce(Turn) + Send>;
+
+/// The network that an address belongs to: an IPv4 address itself, of an IPv6 address the first 64 bits, which one customer has.
+pub fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX))),
+        address => address,
+    }
+}
+
+/// Jobs on their way to the threads.
+pub struct Waiting {
+    state: Mutex<State>,
+    arrived: Condvar,
+    most: usize,
+    hasher: RandomState,
+}
+
+#[derive(Default)]
+struct State {
+    jobs: Vec<Place>,
+    arrivals: u64,
+    served: Served,
+    is_closed: bool,
+}
+
+/// A job in its place.
+struct Place {
+    by: [u64; 2],
+    arrival: u64,
+    job: Job,
+}
+
+/// How often each network and each name was served of late.
+#[derive(Default)]
+struct Served {
+    times: HashMap<u64, u32>,
+    since_halved: u32,
+}
+
+impl Served {
+    fn note(&mut self, by: [u64; 2]) {
+        by.into_iter().for_each(|key| *self.times.entry(key).or_default() += 1);
+        self.since_halved += 1;
+        if self.since_halved >= HALF_LIFE {
+            self.since_halved = 0;
+            self.times.retain(|_, times| {
+                *times /= 2;
+                *times > 0
+            });
+        }
+    }
+
+    /// The larger number first.
+    fn of(&self, by: [u64; 2]) -> [u32; 2] {
+        ordered(by.map(|key| self.times.get(&key).copied().unwrap_or_default()))
+    }
+}
+
+/// Two numbers, the larger first.
+fn ordered([one, other]: [u32; 2]) -> [u32; 2] {
+    [one.max(other), one.min(other)]
+}
+
+impl State {
+    /// Takes out the job that goes next.
+    fn next(&mut self) -> Option<Job> {
+        let next = self.jobs.iter().enumerate().min_by_key(|(_, place)| (self.served.of(place.by), place.arrival))?.0;
+        let Place { by, job, .. } = self.jobs.swap_remove(next);
+        self.served.note(by);
+        Some(job)
+    }
+
+    /// Takes out the job that makes room for others.
+    fn surplus(&mut self) -> Option<Job> {
+        let mut waiting: HashMap<u64, u32> = HashMap::new();
+        self.jobs.iter().flat_map(|place| place.by).for_each(|key| *waiting.entry(key).or_default() += 1);
+        let has = |by: [u64; 2]| ordered(by.map(|key| waiting.get(&key).copied().unwrap_or_default()));
+        let most = |place: &Place| (has(place.by), self.served.of(place.by), place.arrival);
+        let surplus = self.jobs.iter().enumerate().max_by_key(|(_, place)| most(place))?.0;
+        Some(self.jobs.swap_remove(surplus).job)
+    }
+}
+
+impl Waiting {
+    /// Room for so many.
+    pub fn new(most: usize) -> Self {
+        Self { state: Mutex::default(), arrived: Condvar::new(), most, hasher: RandomState::new() }
+    }
+
+    /// Takes a job in, which may cost another one its place, or this one.
+    pub fn push(&self, asker: &Asker, job: Job) {
+        let by = [self.hasher.hash_one(asker.address.map(network)), self.hasher.hash_one(&asker.name)];
+        let mut state = self.lock();
+        let arrival = state.arrivals;
+        state.arrivals += 1;
+        state.jobs.push(Place { by, arrival, job });
+        let surplus = if state.jobs.len() > self.most { state.surplus() } else { None };
+        drop(state);
+        self.arrived.notify_one();
+        if let Some(job) = surplus {
+            job(Turn::Never);
+        }
+    }
+
+    /// The next job, once there is one; none after [`Waiting::close`].
+    pub fn pop(&self) -> Option<Job> {
+        let mut state = self.lock();
+        loop {
+            if state.is_closed {
+                return None;
+            }
+            if let Some(job) = state.next() {
+                return Some(job);
+            }
+            state = self.arrived.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Lets the threads end. Jobs that still wait are dropped.
+    pub fn close(&self) {
+        let mut state = self.lock();
+        state.is_closed = true;
+        let left = std::mem::take(&mut state.jobs);
+        drop(state);
+        self.arrived.notify_all();
+        drop(left);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    /// What became of jobs, by the names they were given.
+    #[derive(Default, Clone)]
+    struct Fates(Arc<Mutex<Vec<(String, Turn)>>>);
+
+    impl Fates {
+        fn job(&self, name: &str) -> Job {
+            let (fates, name) = (self.clone(), name.to_owned());
+            Box::new(move |turn| fates.0.lock().unwrap().push((name, turn)))
+        }
+
+        fn taken(&self) -> Vec<(String, Turn)> {
+            std::mem::take(&mut *self.0.lock().unwrap())
+        }
+    }
+
+    fn asker(address: &str, name: &str) -> Asker {
+        Asker { address: Some(address.parse().unwrap()), name: name.into() }
+    }
+
+    /// Keeps the queue full of a flood, while somebody honest asks again as soon as they were served. Answers how many of so many turns went
+    /// to the honest one, and whether they were ever turned away.
+    fn share(flood: impl Fn(usize) -> Asker, honest: &Asker, turns: usize) -> (usize, bool) {
+        let (waiting, fates) = (Waiting::new(16), Fates::default());
+        let (mut asked, mut served, mut refused) = (0, 0, false);
+        for _ in 0..turns {
+            for _ in 0..40 {
+                asked += 1;
+                waiting.push(&flood(asked), fates.job("flood"));
+            }
+            waiting.push(honest, fates.job("honest"));
+            for _ in 0..40 {
+                asked += 1;
+                waiting.push(&flood(asked), fates.job("flood"));
+            }
+            waiting.pop().unwrap()(Turn::Now);
+            for (name, turn) in fates.taken() {
+                served += usize::from(name == "honest" && turn == Turn::Now);
+                refused |= name == "honest" && turn == Turn::Never;
+            }
+        }
+        (served, refused)
+    }
+
+    #[test]
+    fn a_flood_leaves_those_from_elsewhere_half_of_the_service_whatever_it_is_made_of() {
+        let honest = asker("192.0.2.7", "honest");
+        let from_one_place = |n: usize| asker("198.51.100.1", &format!("name-{n}"));
+        let at_one_name = |n: usize| asker(&format!("10.0.{}.{}", n / 250 % 250, n % 250), "victim");
+        let from_one_network = |n: usize| asker(&format!("2001:db8::{:x}", n % 60_000), &format!("name-{n}"));
+        let floods: [&dyn Fn(usize) -> Asker; 3] = [&from_one_place, &at_one_name, &from_one_network];
+        for (at, flood) in floods.into_iter().enumerate() {
+            let (served, _) = share(flood, &honest, 200);
+            assert!(served >= 99, "flood {at}: {served} of 200");
+        }
+        // Behind the same address, and at the same name, the other one of the two tells them apart.
+        let beside = asker("198.51.100.1", "honest");
+        let attacked = asker("192.0.2.7", "victim");
+        let at_few_names = |n: usize| asker("198.51.100.1", &format!("name-{}", n % 3));
+        let from_few_places = |n: usize| asker(&format!("10.0.0.{}", n % 3), "victim");
+        assert!(share(at_few_names, &beside, 200).0 >= 40);
+        assert!(share(from_few_places, &attacked, 200).0 >= 40);
+    }
+
+    #[test]
+    fn those_who_ask_seldom_are_turned_away_last() {
+        let (waiting, fates) = (Waiting::new(2), Fates::default());
+        let (ann, bob) = (asker("192.0.2.1", "ann"), asker("192.0.2.2", "bob"));
+        waiting.push(&ann, fates.job("ann"));
+        waiting.push(&ann, fates.job("ann again"));
+        waiting.push(&bob, fates.job("bob"));
+        assert_eq!(fates.taken(), [("ann again".to_owned(), Turn::Never)]);
+        waiting.push(&asker("192.0.2.3", "eve"), fates.job("eve"));
+        assert_eq!(fates.taken(), [("eve".to_owned(), Turn::Never)], "of equals the newest");
+        waiting.close();
+        assert!(waiting.pop().is_none() && fates.taken().is_empty());
+    }
+}

@@ -1,0 +1,153 @@
+//! What an operator may rely on who has little disk: every member that requests fill as they like is bounded, the refusal names the member
+//! and the key that bounds it, and what whoever uses services makes is bounded so closely that one identity cannot grow the file.
+
+use overkeep::{clock::Clock, config::Members, entity::Amount, entity::Most};
+use serde_json::{Map, Value as Json, json};
+
+use crate::harness::{Answer, Base, House, Key, PASSWORD, fresh, shared};
+
+const SMALL: Members = Members { entries: 64, bytes: 4096, client_entries: 8, client_bytes: 512 };
+
+fn small() -> House {
+    House::with(Clock::system(), |config| config.members = SMALL)
+}
+
+/// A map of so many entries.
+fn map(entries: usize) -> Json {
+    (0..entries).map(|entry| (format!("k{entry}"), json!(entry))).collect::<Map<_, _>>().into()
+}
+
+fn roles(entries: usize) -> Json {
+    (0..entries).map(|entry| json!(format!("role-{entry}"))).collect::<Vec<_>>().into()
+}
+
+#[track_caller]
+fn refused_for(answer: Answer, member: &str, key: &str) {
+    let answer = answer.refused(400, "COULD_NOT_VALIDATE", member);
+    assert!(answer.text.contains(key), "{key} is not named: {}", answer.text);
+}
+
+#[test]
+fn tags_application_data_and_role_attributes_are_bounded_in_entries_and_bytes() {
+    let house = small();
+    let admin = &house.admin;
+    let config_type = admin.post("/config-types", json!({ "name": fresh("type") })).expect(201).id();
+    let long = "x".repeat(4096);
+    let kinds = [
+        ("/services", json!({ "encryptionRequired": true }), vec!["roleAttributes"]),
+        ("/identities", json!({ "type": "User", "isAdmin": false }), vec!["roleAttributes", "appData"]),
+        ("/edge-routers", json!({}), vec!["roleAttributes", "appData"]),
+        ("/posture-checks", json!({ "typeId": "DOMAIN", "domains": ["x"] }), vec!["roleAttributes"]),
+        ("/configs", json!({ "configTypeId": config_type, "data": {} }), vec![]),
+        ("/config-types", json!({}), vec![]),
+        ("/transit-routers", json!({}), vec![]),
+        ("/service-policies", json!({ "type": "Dial", "semantic": "AllOf" }), vec![]),
+        ("/edge-router-policies", json!({ "semantic": "AllOf" }), vec![]),
+        ("/service-edge-router-policies", json!({ "semantic": "AllOf" }), vec![]),
+    ];
+    for (path, body, members) in kinds {
+        let with = |member: &str, value: Json| {
+            let mut body = body.clone();
+            body["name"] = fresh("bounded").into();
+            body[member] = value;
+            body
+        };
+        let stored = admin.post(path, with("tags", map(64))).expect(201).id();
+        let at = format!("{path}/{stored}");
+        for member in members.into_iter().chain(["tags"]) {
+            let (fits, many, large) = if member == "roleAttributes" {
+                (roles(64), roles(65), json!([long, "y"]))
+            } else {
+                (map(64), map(65), json!({ "k": long }))
+            };
+            admin.post(path, with(member, fits)).expect(201);
+            refused_for(admin.post(path, with(member, many.clone())), member, "members.entries");
+            refused_for(admin.post(path, with(member, large.clone())), member, "members.bytes");
+            // What only creation sets is not looked at by the other two.
+            if !(path == "/edge-routers" && member == "appData") {
+                refused_for(admin.put(&at, with(member, many)), member, "members.entries");
+                refused_for(admin.patch(&at, with(member, large)), member, "members.bytes");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_administrators_say_of_credentials_is_bounded_as_elsewhere() {
+    let house = small();
+    let admin = &house.admin;
+    let identity = house.identity("bounded", json!({}));
+    let password =
+        |tags: Json| json!({ "method": "updb", "identityId": identity, "username": "bounded", "password": PASSWORD, "tags": tags });
+    refused_for(admin.post("/authenticators", password(map(65))), "tags", "members.entries");
+    let id = admin.post("/authenticators", password(map(64))).expect(201).id();
+    let at = format!("/authenticators/{id}");
+    refused_for(admin.put(&at, json!({ "username": "bounded", "password": PASSWORD, "tags": map(65) })), "tags", "members.entries");
+    refused_for(admin.patch(&at, json!({ "tags": { "k": "x".repeat(5000) } })), "tags", "members.bytes");
+    admin.patch(&at, json!({ "tags": { "k": [1] } })).refused(400, "COULD_NOT_VALIDATE", "tags.k");
+}
+
+#[test]
+fn a_record_that_has_more_than_it_may_can_be_edited_as_long_as_it_does_not_grow() {
+    let most = Most::of(&SMALL);
+    let amount = |entries, bytes| Amount { entries, bytes };
+    let judged = |given: Amount, before: Amount| given.check("tags", before, &most).is_ok();
+    assert!(judged(amount(64, 4096), amount(0, 0)));
+    assert!(!judged(amount(65, 4096), amount(0, 0)) && !judged(amount(64, 4097), amount(0, 0)));
+    assert!(judged(amount(70, 9000), amount(70, 9000)), "it stays as it is");
+    assert!(judged(amount(65, 5000), amount(70, 9000)), "it shrinks");
+    assert!(!judged(amount(71, 9000), amount(70, 9000)) && !judged(amount(70, 9001), amount(70, 9000)));
+}
+
+#[test]
+fn whoever_uses_services_can_say_little() {
+    let house = small();
+    let (who, user) = house.user("small", json!({}));
+    let service = house.service("small", json!({}));
+    house.service_policy("Dial", &[&format!("@{who}")], &[&format!("@{service}")]);
+    house.router_between(&who, &service);
+    let session = |tags: Json| json!({ "serviceId": service, "type": "Dial", "tags": tags });
+    refused_for(user.post("/sessions", session(map(9))), "tags", "members.client-entries");
+    refused_for(user.post("/sessions", session(json!({ "k": "x".repeat(512) }))), "tags", "members.client-bytes");
+    user.post("/sessions", session(map(8))).expect(201);
+
+    let own = user.get("/current-identity/authenticators").expect(200).data()[0]["id"].as_str().unwrap().to_owned();
+    let change = json!({ "password": PASSWORD, "currentPassword": PASSWORD, "tags": map(9) });
+    refused_for(user.patch(&format!("/current-identity/authenticators/{own}"), change), "tags", "members.client-entries");
+
+    let types: Vec<String> = (0..9).map(|each| format!("type-{each}")).collect();
+    let login = json!({ "username": "small", "password": PASSWORD, "configTypes": types });
+    refused_for(user.post("/authenticate?method=password", login), "configTypes", "members.client-entries");
+}
+
+#[test]
+fn a_certificate_request_is_no_place_to_keep_things_in() {
+    let (_, user) = shared().user(&fresh("requester"), json!({}));
+    let padded = |bytes: usize| json!({ "csr": format!("{}\n{}", "#".repeat(bytes), Key::new().request()) });
+    user.post("/current-api-session/certificates", padded(1)).expect(201);
+    user.post("/current-api-session/certificates", padded(16 << 10)).refused(400, "COULD_NOT_PROCESS_CSR", "");
+}
+
+#[test]
+fn an_identity_has_no_more_service_sessions_than_it_may() {
+    let house = House::with(Clock::system(), |config| config.sessions.services_per_identity = 2);
+    let (who, user) = house.user("busy", json!({}));
+    let services: Vec<String> = (0..3).map(|each| house.service(&format!("service-{each}"), json!({}))).collect();
+    house.service_policy("Dial", &[&format!("@{who}")], &["#all"]);
+    services.iter().for_each(|service| drop(house.router_between(&who, service)));
+    let open = |at: usize| user.post("/sessions", json!({ "serviceId": services[at], "type": "Dial" }));
+    let first = open(0).expect(201).id();
+    open(1).expect(201);
+    open(1).expect(201);
+    open(2).refused(429, "SERVER_TOO_MANY_REQUESTS", "");
+    // Sessions of the same identity count together, whichever API session opened them.
+    let again = house.again("busy");
+    again.post("/sessions", json!({ "serviceId": services[2], "type": "Dial" })).refused(429, "SERVER_TOO_MANY_REQUESTS", "");
+    user.delete(&format!("/sessions/{first}")).expect(200);
+    open(2).expect(201);
+    // What ends with an API session gives its room back.
+    user.at(Base::Client).delete("/current-api-session").expect(200);
+    for service in &services[..2] {
+        again.post("/sessions", json!({ "serviceId": service, "type": "Dial" })).expect(201);
+    }
+}
