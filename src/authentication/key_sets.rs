@@ -18,9 +18,14 @@ use ureq::{
 use crate::{
     clock::Timestamp,
     config,
-    entity::{ExternalJwtSigner, Record},
+    entity::{ExternalJwtSigner, Record, endpoint::Endpoint},
+    error::{Error, Result},
     pki::{KeySet, jwt::Verifier},
 };
+
+/// Seconds after which it is worth asking again, when too many requests wait.
+const RETRY: u32 = 1;
+const NO_ADDRESS: &str = "its endpoint is no http or https address";
 
 /// The key sets that were fetched. Cheap to clone.
 #[derive(Clone)]
@@ -36,10 +41,13 @@ struct Inner {
 
 /// The key set of a signer as it was written last.
 struct Source {
+    signer: String,
     endpoint: String,
     written_at: Timestamp,
     state: Mutex<State>,
     turn: tokio::sync::Mutex<()>,
+    /// One for each request that may wait.
+    places: Semaphore,
 }
 
 #[derive(Default)]
@@ -57,18 +65,22 @@ impl KeySets {
         Self(Arc::new(Inner { settings, agent: OnceLock::new(), fetches, sources: Mutex::default() }))
     }
 
-    /// The key that a signer with this endpoint has under this id.
-    pub async fn key(&self, signer: &Record<ExternalJwtSigner>, endpoint: &str, id: &str, now: Timestamp) -> Option<Verifier> {
+    /// The key that a signer with this endpoint has under this id. Waits for a fetch no longer than one may take: for its turn, too.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] if too many requests wait for this signer's keys: they have not sent their bodies yet, and would keep others out.
+    pub async fn key(&self, signer: &Record<ExternalJwtSigner>, endpoint: &str, id: &str, now: Timestamp) -> Result<Option<Verifier>> {
         let source = self.source(signer, endpoint);
         let settings = &self.0.settings;
         if let Some((key, age)) = source.find(id, now, settings) {
             if age > settings.refresh.duration() && source.is_due(now, settings) {
                 drop(self.fetching(&source, now));
             }
-            return Some(key);
+            return Ok(Some(key));
         }
-        drop(self.fetching(&source, now).await);
-        source.find(id, now, settings).map(|(key, _)| key)
+        let _place = source.places.try_acquire().map_err(|_| Error::Busy { retry_after: RETRY })?;
+        drop(tokio::time::timeout(settings.timeout.duration(), self.fetching(&source, now)).await);
+        Ok(source.find(id, now, settings).map(|(key, _)| key))
     }
 
     /// What is known of a signer; nothing, if it was written since.
@@ -82,10 +94,12 @@ impl KeySets {
             sources.clear();
         }
         let source = Arc::new(Source {
+            signer: signer.id.to_string(),
             endpoint: endpoint.to_owned(),
             written_at: signer.updated_at,
             state: Mutex::default(),
             turn: tokio::sync::Mutex::default(),
+            places: Semaphore::new(self.0.settings.waiting),
         });
         sources.insert(signer.id.to_string(), source.clone());
         source
@@ -104,6 +118,11 @@ impl KeySets {
             return;
         }
         source.with(|state| state.tried = Some((now, false)));
+        // An earlier release took up any address. What may be in it is not logged.
+        let admitted = Endpoint::read(&source.endpoint).ok_or(NO_ADDRESS).and_then(|read| read.admit(self.0.settings.allow_http));
+        if let Err(reason) = admitted {
+            return tracing::warn!(signer = source.signer, reason, "no key set is fetched");
+        }
         let _slot = self.0.fetches.acquire().await;
         let (inner, endpoint) = (self.0.clone(), source.endpoint.clone());
         let fetched = tokio::task::spawn_blocking(move || {

@@ -18,6 +18,7 @@ use scrypt::{
     phc::PasswordHash,
 };
 use tokio::sync::oneshot;
+use zeroize::Zeroizing;
 
 use super::{
     failures::{Tally, WrongPasswords},
@@ -87,7 +88,7 @@ impl Passwords {
         let policy = store.read(|tx| tx.get(tx.get(identity)?.spec.auth_policy()))?;
         policy.spec.primary.updb.check_password(&password)?;
         let asker = Asker { address, name: identity.to_string() };
-        let scrypt = self.scrypt;
+        let (scrypt, password) = (self.scrypt, Zeroizing::new(password));
         self.queued(&asker, move || hashed(&scrypt, &password)).await?
     }
 
@@ -96,7 +97,7 @@ impl Passwords {
     /// # Errors
     /// [`Error::Busy`]: the queue is full, and others who wait were served less of late.
     pub async fn verify(&self, asker: &Asker, password: String, stored: Option<String>) -> Result<bool> {
-        let costliest = self.costliest.clone();
+        let (costliest, password) = (self.costliest.clone(), Zeroizing::new(password));
         self.queued(asker, move || compared(&password, stored.as_deref(), &costliest)).await
     }
 

@@ -43,7 +43,7 @@ impl Tokens {
     /// Judges a token as the means to log in with.
     ///
     /// # Errors
-    /// [`Error::InvalidAuth`], whatever the reason.
+    /// [`Error::InvalidAuth`], whatever the reason, or [`Error::Busy`] if too many requests wait for the signer's keys.
     pub async fn login(&self, store: &Store, now: Timestamp, token: &str) -> Result<Principal> {
         let Named { identity, policy, signer } = self.judge(store, now, token).await?.ok_or(Error::InvalidAuth)?;
         if identity.state.is_disabled(now) || !policy.spec.primary.ext_jwt.lets_in(&signer) {
@@ -56,7 +56,7 @@ impl Tokens {
     /// caller's own identity.
     ///
     /// # Errors
-    /// The store cannot be read.
+    /// The store cannot be read, or as in [`Tokens::login`] too many requests wait.
     pub async fn satisfy(&self, store: &Store, now: Timestamp, token: Option<&str>, caller: &mut Arc<Caller>) -> Result<()> {
         let Some(token) = token.filter(|_| caller.queries.iter().any(|query| query.is_token())) else { return Ok(()) };
         let Some(named) = self.judge(store, now, token).await? else { return Ok(()) };
@@ -74,7 +74,7 @@ impl Tokens {
         };
         let found = store.read(|tx| tx.find_by::<ExternalJwtSigner>("issuer", &claimed.issuer))?;
         let Some(signer) = found.filter(|signer| signer.spec.enabled && !claimed.issuer.is_empty()) else { return Ok(None) };
-        let Some(key) = self.key(&signer, &claimed.key, now).await else { return Ok(None) };
+        let Some(key) = self.key(&signer, &claimed.key, now).await? else { return Ok(None) };
         let Ok(claims) = key.verify::<Map<String, Json>>(token) else { return Ok(None) };
         match subject(&claims, &signer.spec, now, self.ahead) {
             Some(subject) => store.read(|tx| named(tx, subject, signer)),
@@ -83,13 +83,16 @@ impl Tokens {
     }
 
     /// The key that the token names, if it is the signer's.
-    async fn key(&self, signer: &Record<ExternalJwtSigner>, id: &str, now: Timestamp) -> Option<Verifier> {
+    ///
+    /// # Errors
+    /// [`Error::Busy`] if too many requests wait for the signer's keys.
+    async fn key(&self, signer: &Record<ExternalJwtSigner>, id: &str, now: Timestamp) -> Result<Option<Verifier>> {
         if let Some(endpoint) = &signer.spec.jwks_endpoint {
             return self.keys.key(signer, endpoint, id, now).await;
         }
         let own = signer.spec.kid.as_deref().or(signer.state.fingerprint.as_deref());
-        let pem = signer.spec.cert_pem.as_deref().filter(|_| own == Some(id))?;
-        Certificate::only(pem).and_then(|certificate| Verifier::new(certificate.public_key())).ok()
+        let pem = signer.spec.cert_pem.as_deref().filter(|_| own == Some(id));
+        Ok(pem.and_then(|pem| Certificate::only(pem).and_then(|certificate| Verifier::new(certificate.public_key())).ok()))
     }
 }
 

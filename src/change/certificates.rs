@@ -3,6 +3,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use zeroize::Zeroizing;
+
 use super::{
     issuer,
     vault::{Secret, Vault},
@@ -248,6 +250,6 @@ pub fn stored(read: &Read<'_>, vault: &Vault) -> Result<Option<Material>> {
 
 /// Stores keys and certificates.
 pub(super) fn keep(tx: &Tx<'_>, vault: &Vault, material: &Material) -> Result<()> {
-    let text = serde_json::to_vec(material).map_err(|e| Error::Internal(format!("storing keys: {e}")))?;
+    let text = Zeroizing::new(serde_json::to_vec(material).map_err(|e| Error::Internal(format!("storing keys: {e}")))?);
     vault.keep(tx, Secret::MATERIAL, &text)
 }

@@ -3,20 +3,40 @@
 use super::{Change, Lifecycle};
 use crate::{
     clock::Timestamp,
-    entity::{ExternalJwtSigner, Record, external_jwt_signer::State},
+    entity::{
+        ExternalJwtSigner, Record,
+        endpoint::{Endpoint, USER_INFO, holds_user_info},
+        external_jwt_signer::State,
+    },
     error::{Error, Refusal, Result},
     pki::Certificate,
 };
 
 impl Lifecycle for ExternalJwtSigner {
-    fn creating(record: &mut Record<Self>, _: &Change<'_, '_>) -> Result<()> {
+    fn creating(record: &mut Record<Self>, change: &Change<'_, '_>) -> Result<()> {
+        admit_addresses(None, &record.spec, change)?;
         describe(record)
     }
 
-    fn edited(old: &Record<Self>, new: &mut Record<Self>, _: &Change<'_, '_>) -> Result<()> {
+    fn edited(old: &Record<Self>, new: &mut Record<Self>, change: &Change<'_, '_>) -> Result<()> {
+        admit_addresses(Some(&old.spec), &new.spec, change)?;
         // What an earlier release took up may have a key that is of no use; that must keep nobody from disabling it.
         if new.spec.cert_pem == old.spec.cert_pem { Ok(()) } else { describe(new) }
     }
+}
+
+/// Refuses an endpoint that keys may not be fetched from, and secrets in an address. What was stored by an earlier release may stay, so
+/// that the signer can be disabled; no keys are fetched from it. The refusal does not repeat the address.
+fn admit_addresses(old: Option<&ExternalJwtSigner>, new: &ExternalJwtSigner, change: &Change<'_, '_>) -> Result<()> {
+    let changed = |of: fn(&ExternalJwtSigner) -> Option<&String>| of(new).filter(|now| old.and_then(of) != Some(now));
+    if let Some(endpoint) = changed(|signer| signer.jwks_endpoint.as_ref()) {
+        let read = Endpoint::read(endpoint).ok_or_else(|| Error::invalid("jwksEndpoint", "must be an http or https URL", ""))?;
+        read.admit(change.surroundings.plain_key_sets).map_err(|reason| Error::invalid("jwksEndpoint", reason, ""))?;
+    }
+    if changed(|signer| signer.external_auth_url.as_ref()).is_some_and(|url| holds_user_info(url)) {
+        return Err(Error::invalid("externalAuthUrl", USER_INFO, ""));
+    }
+    Ok(())
 }
 
 /// Reads the certificate, if there is one.

@@ -1,6 +1,8 @@
 //! The first start: what a new file holds before anybody asked for anything, and what is made good if that start ended before the
 //! administrator's password was shown.
 
+use zeroize::Zeroizing;
+
 use super::{
     built_in_router, certificates,
     vault::{Secret, Vault},
@@ -123,9 +125,9 @@ pub fn seal(store: &Store, vault: &Vault) -> Result<Seal> {
             return Ok(seal);
         }
         let made = |e| Error::Internal(format!("making a key: {e}"));
-        let key = Seal::new_key().map_err(made)?;
-        vault.keep(tx, Secret::SEAL, &key)?;
-        Seal::new(&key).map_err(made)
+        let key = Zeroizing::new(Seal::new_key().map_err(made)?);
+        vault.keep(tx, Secret::SEAL, key.as_ref())?;
+        Seal::new(key.as_ref()).map_err(made)
     })
 }
 

@@ -61,6 +61,8 @@ pub struct Surroundings {
     /// What a request may put into a member of a record, and what into one of a record that whoever uses services makes.
     pub members: Most,
     pub client_members: Most,
+    /// Whether key sets of external signers may be fetched by http from other hosts.
+    pub plain_key_sets: bool,
 }
 
 impl Surroundings {

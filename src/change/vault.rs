@@ -6,6 +6,8 @@
 
 use std::sync::Arc;
 
+use zeroize::Zeroizing;
+
 use crate::{
     error::{Error, Result},
     pki::{self, Derivation, Passphrase, Seal},
@@ -115,14 +117,14 @@ impl Vault {
         tx.set_setting(secret.0, Some(&sealed))
     }
 
-    /// A stored secret, if it is there.
+    /// A stored secret, if it is there. It is wiped from memory when it is dropped.
     ///
     /// # Errors
     /// [`Error::Damaged`] if it does not open; the file cannot be read.
-    pub(super) fn find(&self, read: &Read<'_>, secret: Secret) -> Result<Option<Vec<u8>>> {
-        let stored = read.setting(secret.0)?;
+    pub(super) fn find(&self, read: &Read<'_>, secret: Secret) -> Result<Option<Zeroizing<Vec<u8>>>> {
+        let stored = read.setting(secret.0)?.map(Zeroizing::new);
         let Some(sealing) = &self.0 else { return Ok(stored) };
-        let opened = stored.map(|sealed| sealing.seal.open(secret.0, &sealed)).transpose();
+        let opened = stored.map(|sealed| sealing.seal.open(secret.0, &sealed).map(Zeroizing::new)).transpose();
         opened.map_err(|_| secret.damaged("the seal does not open"))
     }
 

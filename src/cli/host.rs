@@ -111,7 +111,7 @@ impl Admin {
             AdminCommand::ResetPassword { username, allow_passwords, password_file } => {
                 let given = config::password("--password-file", password_file.as_deref()).map_err(|e| e.to_string())?;
                 // With something of each kind that an auth policy may ask for.
-                let password = given.clone().unwrap_or_else(|| format!("Ok1-{}", Uuid::new_v4().simple()));
+                let password = given.as_deref().cloned().unwrap_or_else(|| format!("Ok1-{}", Uuid::new_v4().simple()));
                 let mut outcome = done(&config, Command::ResetPassword { username, password: password.clone(), allow_passwords })?;
                 if let Outcome::Done(lines) = &mut outcome {
                     lines.extend(given.is_none().then(|| format!("password: {password}")));

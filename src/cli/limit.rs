@@ -1,15 +1,24 @@
-//! A limit on how large files may become (`ulimit -f`, `LimitFSIZE=` of systemd): a write beyond it is to fail, as on a disk that is full, and
-//! not to end the process.
+//! What the system does to this process: how large its files may become, and who may see its memory.
 
 use std::io;
 
-use rustix::process::Signal;
+use rustix::process::{DumpableBehavior, Signal, set_dumpable_behavior};
 use tokio::{
     runtime::Builder,
     signal::unix::{SignalKind, signal},
 };
 
-/// Has the system refuse such writes from now on, in this whole process, instead of killing it without a word.
+/// Keeps the memory of this process, which holds keys and passwords, out of core dumps, and from debuggers of the same user
+/// (`PR_SET_DUMPABLE`, prctl(2)).
+///
+/// # Errors
+/// The system does not allow it.
+pub fn keep_out_of_dumps() -> io::Result<()> {
+    Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
+}
+
+/// Has a write beyond the limit on the size of files (`ulimit -f`, `LimitFSIZE=` of systemd) fail as on a disk that is full, from now on, in
+/// this whole process, instead of ending the process without a word.
 ///
 /// # Errors
 /// The system does not allow it.

@@ -58,6 +58,10 @@ pub type Acted = Result<Outcome, Failure>;
 /// Does what this process was asked for. `start` runs a controller until it is told to stop; the log works by then.
 pub fn main<E: Display>(start: impl FnOnce(Config, Reread) -> Result<(), E>) -> ExitCode {
     let environment: Vec<_> = std::env::vars_os().collect();
+    // Before any secret is read.
+    if let Err(error) = limit::keep_out_of_dumps() {
+        complain(&format!("warning: core dumps of this process may hold keys: {error}"));
+    }
     // Before any file is opened.
     let surviving = limit::survive().map_err(|error| Failure::of(format!("signals: {error}")));
     let outcome = surviving.and_then(|()| {

@@ -82,6 +82,7 @@ impl Config {
             within("key-sets.refresh", key_sets.refresh, second..=hour),
             within("key-sets.lifetime", key_sets.lifetime, second..=Span::minutes(24 * 60)),
             within("key-sets.fetches", key_sets.fetches, 1..=1000),
+            within("key-sets.waiting", key_sets.waiting, 1..=65_536),
             within("key-sets.kept", key_sets.kept, 1..=100_000),
             within("posture.max-text-bytes", posture.max_text_bytes, 256..=65_536),
             within("posture.processes", posture.processes, 16..=65_536),

@@ -18,7 +18,9 @@ use serde::{Deserialize, Serialize};
 
 pub use value::{Address, Span};
 
-use crate::pki::{Passphrase, text_of};
+use zeroize::Zeroizing;
+
+use crate::pki::{Passphrase, secret_of};
 
 /// The whole configuration of a controller. Paths that are not absolute start at the working directory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -137,6 +139,8 @@ pub struct Enrollment {
     pub identity_duration: Span,
     pub edge_router_duration: Span,
     pub keep_expired: Span,
+    /// Whether the certificates of routers may have names and addresses of `advertise`, or wildcards that cover one.
+    pub routers_may_name_controller: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -187,8 +191,12 @@ pub struct KeySets {
     pub lifetime: Span,
     /// Fetches at the same time.
     pub fetches: usize,
+    /// Requests that wait for the set of one signer at the same time.
+    pub waiting: usize,
     /// Sets in memory.
     pub kept: usize,
+    /// Whether an endpoint may be an http address of another host.
+    pub allow_http: bool,
 }
 
 /// What endpoints say of themselves.
@@ -303,6 +311,7 @@ impl Default for Config {
                 identity_duration: Span::minutes(180),
                 edge_router_duration: Span::minutes(180),
                 keep_expired: Span::minutes(30 * 24 * 60),
+                routers_may_name_controller: false,
             },
             passwords: Passwords { slots: 1, queue: 64, cost: 14, remembered: 50_000 },
             codes: Codes { wrong_per_5_minutes: 20, wrong_per_day: 100, remembered: 50_000 },
@@ -316,7 +325,9 @@ impl Default for Config {
                 refresh: Span::seconds(60),
                 lifetime: Span::minutes(5),
                 fetches: 32,
+                waiting: 256,
                 kept: 1000,
+                allow_http: false,
             },
             posture: Posture { max_text_bytes: 4096, processes: 256 },
             router: Router {
@@ -359,7 +370,7 @@ impl Config {
     }
 
     /// The administrator's first password out of `admin-password-file`, if one is named.
-    pub fn admin_password(&self) -> Result<Option<String>, Broken> {
+    pub fn admin_password(&self) -> Result<Option<Zeroizing<String>>, Broken> {
         password("admin-password-file", self.admin_password_file.as_deref())
     }
 
@@ -371,25 +382,26 @@ impl Config {
 
 /// The password in a file, if one is named, by `key`. One line end behind it is not part of it, everything else is. Never show it; the
 /// reason of a refusal does not.
-pub fn password(key: &'static str, file: Option<&Path>) -> Result<Option<String>, Broken> {
+pub fn password(key: &'static str, file: Option<&Path>) -> Result<Option<Zeroizing<String>>, Broken> {
     secret(key, file, "password", 5..=100)
 }
 
 /// The passphrase in a file, if one is named, by `key`; what is part of it is as with a password.
 pub fn passphrase(key: &'static str, file: Option<&Path>) -> Result<Option<Passphrase>, Broken> {
-    Ok(secret(key, file, "passphrase", 8..=1000)?.map(Passphrase::new))
+    Ok(secret(key, file, "passphrase", 8..=1000)?.map(Passphrase::from))
 }
 
-/// The text in a file, if one is named, without the line end behind it. It must have so many characters.
-fn secret(key: &'static str, path: Option<&Path>, what: &str, length: RangeInclusive<usize>) -> Result<Option<String>, Broken> {
+/// The text in a file, if one is named, without the line end behind it. It must have so many characters, and nobody but its owner may be
+/// able to write the file.
+fn secret(key: &'static str, path: Option<&Path>, what: &str, length: RangeInclusive<usize>) -> Result<Option<Zeroizing<String>>, Broken> {
     let Some(path) = path else { return Ok(None) };
     let refusal = |reason: String| Broken { key, reason: format!("{}: {reason}", path.display()) };
-    let text = text_of(path).map_err(|error| refusal(error.to_string()))?;
+    let text = secret_of(path).map_err(|error| refusal(error.to_string()))?;
     let secret = text.strip_suffix("\r\n").or_else(|| text.strip_suffix('\n')).unwrap_or(&text);
     if !length.contains(&secret.chars().count()) {
         return Err(refusal(format!("a {what} has {} to {} characters", length.start(), length.end())));
     }
-    Ok(Some(secret.into()))
+    Ok(Some(Zeroizing::new(secret.into())))
 }
 
 /// Reads the configuration once more, as the start did; a refusal is one line.

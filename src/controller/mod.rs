@@ -25,6 +25,7 @@ use crate::{
     change::{self, Administrator, Certificates, Changes, Filling, KINDS, Surroundings, Vault, certificates},
     clock::Clock,
     config::{self, Address, Config},
+    enrollment::Reserved,
     entity::{Author, EdgeRouter, Id, Most},
     error::Error,
     host::{Command, Host, socket},
@@ -242,6 +243,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         instance: Uuid::new_v4().simple().to_string().chars().take(10).collect(),
         address: advertised.clone(),
         addresses,
+        reserved: Reserved::of(&config.advertised(bound), config.enrollment.routers_may_name_controller),
         limits: limits(config),
         texts,
         routers,
@@ -327,6 +329,7 @@ fn surroundings(config: &Config, holdings: Arc<Holdings>, address: String) -> Su
         router_enrollment: config.enrollment.edge_router_duration.duration(),
         members: Most::of(&config.members),
         client_members: Most::of_clients(&config.members),
+        plain_key_sets: config.key_sets.allow_http,
     }
 }
 
@@ -421,7 +424,7 @@ fn fill(
         (Some(given), Some(file)) => (given, Password::Given(file.clone())),
         _ => {
             let made_up = Uuid::new_v4().simple().to_string();
-            (made_up.clone(), Password::MadeUp(made_up))
+            (made_up.clone().into(), Password::MadeUp(made_up))
         }
     };
     let (password, is_unseen) = (passwords.hash_now(&text)?, matches!(first, Password::MadeUp(_)));

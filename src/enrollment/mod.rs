@@ -12,6 +12,7 @@ mod erott;
 pub mod extension;
 mod ott;
 mod ottca;
+mod reserved;
 mod router;
 mod trott;
 mod updb;
@@ -23,6 +24,7 @@ use serde::Serialize;
 use serde_json::{Map, Value as Json};
 
 pub use ca::enroll as enroll_by_certificate;
+pub use reserved::Reserved;
 pub use router::extend as extend_router;
 
 use crate::{
@@ -44,6 +46,8 @@ pub struct Desk<'d> {
     pub changes: &'d Changes,
     pub holdings: &'d Arc<Holdings>,
     pub passwords: &'d Passwords,
+    /// What routers may not be called.
+    pub reserved: &'d Reserved,
     pub now: Timestamp,
     /// Where the request comes from.
     pub address: Option<IpAddr>,

@@ -57,8 +57,10 @@ impl Requests {
     /// Issues both certificates, each with the alternative names that its request asks for: routers know best how they are reached.
     ///
     /// # Errors
-    /// [`Refusal::CouldNotProcessCsr`] for names that cannot stand in a certificate.
+    /// [`Refusal::CouldNotProcessCsr`] for names that cannot stand in a certificate, [`Error::Invalid`] for one of the controller's.
     pub fn issue(&self, desk: &Desk<'_>) -> Result<Pair> {
+        desk.reserved.admits("certCsr", &self.client)?;
+        desk.reserved.admits("serverCertCsr", &self.server)?;
         let validity = Validity::years(YEARS, desk.now.seconds());
         let server = desk.holdings.authority().issue_server(&self.server, self.server.names(), validity).map_err(unissued)?;
         Ok(Pair { client: client_certificate(desk, &self.client, self.client.names())?, server })
@@ -82,7 +84,8 @@ impl Pair {
 /// Renews both certificates of the router that shows its client certificate. That of before is dead at once.
 ///
 /// # Errors
-/// [`Error::Unauthorized`] if it is no router's, [`Refusal::RouterCsr`], [`Refusal::RouterCommonName`].
+/// [`Error::Unauthorized`] if it is no router's, [`Refusal::RouterCsr`], [`Refusal::RouterCommonName`], [`Error::Invalid`] for a name of
+/// the controller.
 pub async fn extend(desk: &Desk<'_>, chain: &[Certificate], client: &str, server: &str) -> Result<Issued> {
     let nobody = Error::Unauthorized { anonymous: false };
     let fingerprint = chain.first().ok_or(nobody.clone())?.fingerprint();
@@ -91,7 +94,7 @@ pub async fn extend(desk: &Desk<'_>, chain: &[Certificate], client: &str, server
         let transit = if edge.is_none() { tx.find_by::<TransitRouter>("fingerprint", &fingerprint)?.map(|router| router.id) } else { None };
         Ok((edge, transit))
     })?;
-    let unreadable = |_| Error::Refused(Refusal::RouterCsr);
+    let unreadable = |reason| if let Error::Refused(_) = reason { Error::Refused(Refusal::RouterCsr) } else { reason };
     let asked = || Requests::parse(client, server).map_err(unreadable);
     let requests = match &found {
         (Some(id), _) => asked()?.of_edge_router(id.as_str()).map_err(|_| Error::Refused(Refusal::RouterCommonName))?,

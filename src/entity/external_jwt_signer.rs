@@ -132,7 +132,8 @@ impl Entity for ExternalJwtSigner {
             _ => {}
         }
         match self.jwks_endpoint.as_ref().filter(|url| !is_endpoint(url)) {
-            Some(bad) => Err(Error::invalid("jwksEndpoint", "must be an http or https URL", bad)),
+            // The address is not repeated: it may hold a password.
+            Some(_) => Err(Error::invalid("jwksEndpoint", "must be an http or https URL", "")),
             None => Ok(()),
         }
     }

@@ -16,6 +16,7 @@ pub mod controller;
 pub mod edge_router;
 pub mod edge_router_policy;
 pub mod ending;
+pub mod endpoint;
 pub mod enrollment;
 pub mod external_id_claim;
 pub mod external_jwt_signer;

@@ -26,7 +26,7 @@ use crate::{
 #[schemars(rename = "ExplainedCredential")]
 pub struct Means {
     pub method: Method,
-    /// Whether it lets in: the auth policy of the identity takes it, and a certificate is in time, unless the policy takes any, and of an
+    /// Whether it lets in: the auth policy of the identity takes it, and a certificate is in time, or expired where the policy takes such, and of an
     /// authority whose certificates log in.
     pub is_allowed: bool,
     /// What keeps it from letting in; all of it must go.
@@ -153,33 +153,33 @@ impl Look<'_> {
 
     fn certificate(&self, held: &Record<Authenticator>) -> Result<Vec<Lack>> {
         let leaf = held.spec.credential.pem().and_then(|pem| Certificate::first(pem).ok());
-        let mut lacking: Vec<Lack> = self.dates(leaf.as_ref()).into_iter().collect();
+        let mut lacking: Vec<Lack> = self.allowance(leaf.as_ref()).into_iter().chain(self.too_early(leaf.as_ref())).collect();
         if let Some(issuer) = &held.state.ca_id {
             lacking.extend(self.authority(leaf.as_ref(), issuer)?);
         }
         Ok(lacking)
     }
 
-    /// Whether the policy takes certificates, and if this one is outside of its dates, such too.
-    fn dates(&self, leaf: Option<&Certificate>) -> Option<Lack> {
+    /// Whether the policy takes certificates, and if this one has expired, such too.
+    fn allowance(&self, leaf: Option<&Certificate>) -> Option<Lack> {
         let (cert, name, now) = (&self.allowed().cert, &self.policy.spec.name, self.tx.now().seconds());
-        let outside = leaf.filter(|leaf| !leaf.valid_at(now) && !cert.allow_expired_certs);
-        let (change, words) = match (cert.allowed, outside) {
+        let expired = leaf.filter(|leaf| leaf.not_after() < now && !cert.allow_expired_certs);
+        let (change, words) = match (cert.allowed, expired) {
             (true, None) => return None,
             (false, None) => (json!({ "allowed": true }), "certificates"),
-            (true, Some(_)) => (json!({ "allowExpiredCerts": true }), "certificates outside of their dates"),
-            (false, Some(_)) => (json!({ "allowed": true, "allowExpiredCerts": true }), "certificates, also outside of their dates"),
+            (true, Some(_)) => (json!({ "allowExpiredCerts": true }), "expired certificates"),
+            (false, Some(_)) => (json!({ "allowed": true, "allowExpiredCerts": true }), "certificates, also expired ones"),
         };
-        let dates = |leaf: &Certificate| {
-            let [begin, end] = [leaf.not_before(), leaf.not_after()].map(Timestamp::from_seconds);
-            if leaf.not_before() > now {
-                format!(" that begin later, as its own at {begin}")
-            } else {
-                format!(" that ended, as its own at {end}")
-            }
-        };
-        let text = format!("the auth policy {name} does not allow certificates{}", outside.map(dates).unwrap_or_default());
+        let end = |leaf: &Certificate| format!(" that ended, as its own at {}", Timestamp::from_seconds(leaf.not_after()));
+        let text = format!("the auth policy {name} does not allow certificates{}", expired.map(end).unwrap_or_default());
         Some(Lack { text, edits: vec![self.allowing(json!({ "cert": change }), words)] })
+    }
+
+    /// Whether a certificate is not valid yet, which no policy allows.
+    fn too_early(&self, leaf: Option<&Certificate>) -> Option<Lack> {
+        let begin = leaf.map(Certificate::not_before).filter(|begin| *begin > self.tx.now().seconds())?;
+        let text = format!("its certificate is not valid before {}", Timestamp::from_seconds(begin));
+        Some(Lack { text, edits: Vec::new() })
     }
 
     /// Whether the authority above a certificate of somebody else lets in, and whom it takes its holder for.

@@ -9,7 +9,7 @@ use std::{
     os::{
         fd::AsRawFd,
         unix::{
-            fs::{DirBuilderExt, PermissionsExt},
+            fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt},
             net::{UnixListener, UnixStream},
         },
     },
@@ -23,6 +23,7 @@ use std::{
     time::Duration,
 };
 
+use rustix::{fs::OFlags, process::geteuid};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -101,15 +102,32 @@ pub fn listen(host: Host, path: PathBuf) -> io::Result<Listening> {
 fn bound(path: &Path) -> io::Result<UnixListener> {
     let room = path.with_file_name(format!(".{:.8}", Uuid::new_v4().simple().to_string()));
     fs::DirBuilder::new().mode(0o700).create(&room)?;
-    let inside = room.join("s");
-    let made = reach(&inside, |inside| UnixListener::bind(inside)).and_then(|listener| {
-        fs::set_permissions(&inside, fs::Permissions::from_mode(0o600))?;
-        fs::rename(&inside, path)?;
-        Ok(listener)
+    let made = own_directory(&room).and_then(|held| {
+        let inside = by_number(&held).join("s");
+        let made = UnixListener::bind(&inside).and_then(|listener| {
+            fs::set_permissions(&inside, fs::Permissions::from_mode(0o600))?;
+            fs::rename(&inside, path)?;
+            Ok(listener)
+        });
+        drop(fs::remove_file(&inside));
+        made
     });
-    drop(fs::remove_file(&inside));
     drop(fs::remove_dir(&room));
     made
+}
+
+/// Opens a directory that was just made. Where others may write they can have put another, or a link, in its place.
+fn own_directory(path: &Path) -> io::Result<File> {
+    let flags = i32::try_from((OFlags::DIRECTORY | OFlags::NOFOLLOW).bits()).unwrap_or_default();
+    let held = fs::OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    let found = held.metadata()?;
+    let is_ours = found.uid() == geteuid().as_raw() && found.mode().trailing_zeros() >= 6;
+    if is_ours { Ok(held) } else { Err(io::Error::other("somebody else has taken the place of a directory")) }
+}
+
+/// A path to what a number among the open files leads to, whatever names become of it.
+fn by_number(held: &File) -> PathBuf {
+    Path::new("/proc/self/fd").join(held.as_raw_fd().to_string())
 }
 
 /// Does something to a socket by a path that the system takes, which is a short one: a long one is gone through the number of its directory
@@ -118,7 +136,7 @@ fn reach<T>(path: &Path, act: impl FnOnce(&Path) -> io::Result<T>) -> io::Result
     match (path.parent(), path.file_name()) {
         (Some(directory), Some(name)) if path.as_os_str().len() > SHORT => {
             let directory = File::open(directory)?;
-            act(&Path::new("/proc/self/fd").join(directory.as_raw_fd().to_string()).join(name))
+            act(&by_number(&directory).join(name))
         }
         _ => act(path),
     }

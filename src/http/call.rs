@@ -78,8 +78,8 @@ impl Call {
 
     /// What enrolling is done with.
     pub fn desk(&self) -> Desk<'_> {
-        let Services { store, holdings, passwords, .. } = &*self.services;
-        Desk { store, changes: &self.changes, holdings, passwords, now: self.now, address: self.peer.address }
+        let Services { store, holdings, passwords, reserved, .. } = &*self.services;
+        Desk { store, changes: &self.changes, holdings, passwords, reserved, now: self.now, address: self.peer.address }
     }
 
     /// What is known of the caller's endpoint.

@@ -13,6 +13,7 @@ use crate::{
     authentication::{Caller, Codes, Passwords, Refusals, Sessions, Tokens},
     change::Changes,
     clock::Clock,
+    enrollment::Reserved,
     error::Result,
     maintenance::Maintenance,
     network::Router,
@@ -45,6 +46,8 @@ pub struct Services {
     pub address: String,
     /// That one and all others.
     pub addresses: Vec<String>,
+    /// What routers may not be called.
+    pub reserved: Reserved,
     /// When this process started.
     pub started: crate::clock::Timestamp,
     pub limits: Limits,

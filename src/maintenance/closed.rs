@@ -2,9 +2,8 @@
 //! exactly as it is.
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, File},
     io,
-    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
 
@@ -16,8 +15,8 @@ use crate::{
     error::Error,
     pki::Passphrase,
     store::{
-        Finding, Manifest, NEWEST, Noted, OpenError, Options, Report, Store, Unreadable, Verified, Watch, beside, hold, is_one, reserve,
-        sync_directory, unnamed,
+        Finding, Manifest, NEWEST, Noted, OpenError, Options, Report, Store, Unreadable, Verified, Watch, anew, beside, clear, hold,
+        is_one, reserve, sync_directory, unnamed,
     },
 };
 
@@ -246,7 +245,7 @@ pub fn reseal(file: &Path, passphrase: Option<&Passphrase>, next: Option<&Passph
     let (from, to) = (Vault::of(&store, passphrase)?, Vault::new(next)?);
     let copy = upgrade::upgrade(&store, file)?;
     store.write_blocking(move |tx| from.give(tx, &to))?;
-    store.snapshot(file, watch)?;
+    store.supersede(file, watch)?;
     Ok(copy)
 }
 
@@ -279,7 +278,8 @@ fn keep(file: &Path, now: Timestamp) -> Result<PathBuf, Failed> {
 /// Copies bytes to a file for its owner alone, in place of one of that name.
 fn copy(file: &Path, to: &Path) -> io::Result<()> {
     let unfinished = beside(to, ".unfinished");
-    let copied = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished).and_then(|mut copied| {
+    clear(&unfinished).map_err(|error| io::Error::other(error.to_string()))?;
+    let copied = anew(&unfinished).and_then(|mut copied| {
         io::copy(&mut File::open(file)?, &mut copied)?;
         copied.sync_all()
     });

@@ -83,7 +83,7 @@ impl Authority {
 
     /// Was a certificate issued here, by whichever authority signed then?
     pub fn issued(&self, certificate: &Certificate) -> bool {
-        self.cas.iter().any(|ca| !ca.is_self_issued() && certificate.is_signed_by(ca))
+        self.cas.iter().any(|ca| !ca.is_self_issued() && ca.may_sign() && certificate.is_signed_by(ca))
     }
 
     /// A certificate for a TLS client: subject and key of the request, and the given alternative names.

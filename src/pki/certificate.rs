@@ -9,9 +9,17 @@ use std::fmt;
 use webpki::EndEntityCert;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::{ParsedExtension, X509Extension};
+use x509_parser::oid_registry::{
+    OID_X509_EXT_BASIC_CONSTRAINTS, OID_X509_EXT_CERTIFICATE_POLICIES, OID_X509_EXT_EXTENDED_KEY_USAGE, OID_X509_EXT_KEY_USAGE,
+    OID_X509_EXT_NAME_CONSTRAINTS, Oid,
+};
 use x509_parser::prelude::{FromDer, X509Version};
 
 const LABEL: &str = "CERTIFICATE";
+
+/// Extensions that restrict what a certificate is good for. One that cannot be read may not count as absent.
+const RESTRICTING: [Oid<'static>; 4] =
+    [OID_X509_EXT_BASIC_CONSTRAINTS, OID_X509_EXT_KEY_USAGE, OID_X509_EXT_EXTENDED_KEY_USAGE, OID_X509_EXT_NAME_CONSTRAINTS];
 
 /// A certificate. `Debug` and `Display` show its fingerprint only.
 #[derive(Clone, PartialEq, Eq)]
@@ -41,8 +49,10 @@ enum Judged {
     WithPolicies,
     /// A version before 3, which knows no extensions and which webpki refuses.
     Old,
-    /// Demands to be processed by somebody who understands an extension that our own path does not: name constraints, or
-    /// something critical. (RFC 5280 section 4.2)
+    /// Has name constraints, which webpki applies and our own path does not.
+    Constrained,
+    /// Has a critical extension that is not processed here, so nothing below it may be relied on (RFC 5280 section 4.2), or an extension
+    /// that matters and cannot be read.
     Strictly,
 }
 
@@ -178,7 +188,7 @@ impl Certificate {
         self.issuer == issuer.subject && Signed::read(&self.der).and_then(|signed| signed.verify(&issuer.public_key)).is_ok()
     }
 
-    /// May its key sign certificates at all?
+    /// May its key sign certificates at all? It needs `cA` in its basic constraints, and `keyCertSign` if it has a key usage extension.
     pub(super) fn may_sign(&self) -> bool {
         self.is_ca() && self.signs
     }
@@ -200,7 +210,7 @@ impl Certificate {
 
     /// Does webpki take it as a leaf, its dates apart?
     pub(super) fn suits_webpki(&self) -> bool {
-        matches!(self.judged, Judged::Plainly | Judged::Strictly) && !self.is_ca()
+        matches!(self.judged, Judged::Plainly | Judged::Constrained | Judged::Strictly) && !self.is_ca()
     }
 
     /// Does it have policies because of which webpki does not take it?
@@ -208,14 +218,16 @@ impl Certificate {
         self.judged == Judged::WithPolicies
     }
 
-    /// May it stand above `below` other authorities, as an anchor of webpki's, which looks at nothing but name and key of those?
+    /// May it stand in a path of webpki's above `below` other authorities? webpki applies name constraints, but looks at the key usage of
+    /// no certificate, and of an anchor at nothing but name, key and name constraints.
     pub(super) fn may_anchor(&self, below: u32) -> bool {
-        self.may_sign() && self.authority.is_some_and(|limit| limit.is_none_or(|limit| below <= limit))
+        let understood = !matches!(self.judged, Judged::Old | Judged::Strictly);
+        understood && self.may_sign() && self.authority.is_some_and(|limit| limit.is_none_or(|limit| below <= limit))
     }
 
     /// Does it demand more understanding than our own path has?
     pub(super) fn is_strict(&self) -> bool {
-        self.judged == Judged::Strictly
+        matches!(self.judged, Judged::Constrained | Judged::Strictly)
     }
 }
 
@@ -263,23 +275,27 @@ fn judged(parsed: &X509Certificate<'_>) -> Judged {
     if parsed.version() != X509Version::V3 {
         return Judged::Old;
     }
-    let strict = parsed.extensions().iter().any(|extension| match extension.parsed_extension() {
+    let any = |demands: fn(&X509Extension<'_>) -> bool| parsed.extensions().iter().any(demands);
+    if any(is_beyond_us) {
+        Judged::Strictly
+    } else if any(|extension| extension.oid == OID_X509_EXT_NAME_CONSTRAINTS) {
+        Judged::Constrained
+    } else if any(|extension| extension.critical && extension.oid == OID_X509_EXT_CERTIFICATE_POLICIES) {
+        Judged::WithPolicies
+    } else {
+        Judged::Plainly
+    }
+}
+
+/// Is it critical and not processed here, or processed here and not readable?
+fn is_beyond_us(extension: &X509Extension<'_>) -> bool {
+    match extension.parsed_extension() {
         ParsedExtension::BasicConstraints(_)
         | ParsedExtension::KeyUsage(_)
         | ParsedExtension::ExtendedKeyUsage(_)
         | ParsedExtension::SubjectAlternativeName(_)
-        | ParsedExtension::CertificatePolicies(_) => false,
-        ParsedExtension::NameConstraints(_) => true,
-        _ => extension.critical,
-    });
-    let policies = |extension: &X509Extension<'_>| {
-        extension.critical && matches!(extension.parsed_extension(), ParsedExtension::CertificatePolicies(_))
-    };
-    if strict {
-        Judged::Strictly
-    } else if parsed.extensions().iter().any(policies) {
-        Judged::WithPolicies
-    } else {
-        Judged::Plainly
+        | ParsedExtension::CertificatePolicies(_)
+        | ParsedExtension::NameConstraints(_) => false,
+        _ => extension.critical || RESTRICTING.contains(&extension.oid),
     }
 }

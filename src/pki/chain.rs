@@ -7,7 +7,7 @@ const LONGEST: usize = 8;
 
 /// The leaf, then each of `cas` that signed the one before. The self-signed root is left out: whoever needs the chain has it.
 pub fn chain<'a>(leaf: &'a Certificate, cas: &'a [Certificate]) -> Vec<&'a Certificate> {
-    let above = |below: &&'a Certificate| cas.iter().find(|ca| ca.is_ca() && !ca.is_self_issued() && below.is_signed_by(ca));
+    let above = |below: &&'a Certificate| cas.iter().find(|ca| ca.may_sign() && !ca.is_self_issued() && below.is_signed_by(ca));
     std::iter::successors(Some(leaf), above).take(LONGEST).collect()
 }
 

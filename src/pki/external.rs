@@ -1,10 +1,13 @@
 //! A certificate for the listener that somebody else issued, from two files, which may be replaced while they are in use.
 
-use std::path::{Path, PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use ring::digest;
 
-use super::{Certificate, Error, KeyedCertificate, PrivateKey, Result, text_of};
+use super::{Certificate, Error, KeyedCertificate, PrivateKey, Result, secret_of, text_of};
 
 /// A leaf with its key, and what stands above it.
 #[derive(Debug, Clone)]
@@ -64,12 +67,19 @@ impl Files {
     /// # Errors
     /// What is wrong with them, in one line. It is said once.
     pub fn changed(&mut self) -> std::result::Result<Option<External>, String> {
-        let read = |path: &Path| text_of(path).map_err(|error| format!("{}: {error}", path.display()));
-        let texts = read(&self.certificate).and_then(|chain| Ok((chain, read(&self.key)?)));
-        let found = match &texts {
-            Ok((chain, key)) => digest::digest(&digest::SHA256, format!("{}\n{chain}{key}", chain.len()).as_bytes()),
-            Err(reason) => digest::digest(&digest::SHA256, reason.as_bytes()),
-        };
+        let named = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
+        let chain = text_of(&self.certificate).map_err(|error| named(&self.certificate, error));
+        let texts = chain.and_then(|chain| Ok((chain, secret_of(&self.key).map_err(|error| named(&self.key, error))?)));
+        let mut hash = digest::Context::new(&digest::SHA256);
+        match &texts {
+            Ok((chain, key)) => {
+                hash.update(&chain.len().to_be_bytes());
+                hash.update(chain.as_bytes());
+                hash.update(key.as_bytes());
+            }
+            Err(reason) => hash.update(reason.as_bytes()),
+        }
+        let found = hash.finish();
         let known = self.seen.replace(found);
         if known.is_some_and(|known| known.as_ref() == found.as_ref()) {
             return Ok(None);

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use x509_parser::prelude::FromDer;
 use x509_parser::public_key::PublicKey as Parsed;
 use x509_parser::x509::SubjectPublicKeyInfo;
+use zeroize::Zeroizing;
 
 /// ring's lower limit, and today's.
 const SHORTEST_RSA_BITS: usize = 2048;
@@ -28,7 +29,7 @@ pub enum KeyKind {
     Ed25519,
 }
 
-/// A private key. Cheap to clone; shows nothing but its kind.
+/// A private key. Cheap to clone; shows nothing but its kind. Its bytes are wiped when the last clone is dropped (rcgen does that).
 #[derive(Clone)]
 pub struct PrivateKey(Arc<KeyPair>);
 
@@ -43,8 +44,8 @@ impl PrivateKey {
             KeyKind::P384 => &rcgen::PKCS_ECDSA_P384_SHA384,
             KeyKind::Ed25519 => &rcgen::PKCS_ED25519,
             KeyKind::Rsa => {
-                let pair =
-                    KeyPair::try_from(rsa::generate()?.as_slice()).map_err(|_| Error::Internal("a made RSA key is refused".into()))?;
+                let pair = KeyPair::try_from(Zeroizing::new(rsa::generate()?).as_slice())
+                    .map_err(|_| Error::Internal("a made RSA key is refused".into()))?;
                 return Ok(Self(Arc::new(pair)));
             }
         };
@@ -60,18 +61,18 @@ impl PrivateKey {
         let mut blocks = armor::all(text)?;
         blocks.retain(|block| block.tag() != "EC PARAMETERS");
         let [block] = blocks.as_slice() else { return Err(Error::Trailing) };
-        let pkcs8 = match block.tag() {
+        let pkcs8 = Zeroizing::new(match block.tag() {
             "EC PRIVATE KEY" => wrapped(&ec_algorithm(block.contents())?, block.contents()),
             "RSA PRIVATE KEY" => wrapped(rsa::ALGORITHM, block.contents()),
             _ => block.contents().to_vec(),
-        };
+        });
         let pair = KeyPair::try_from(pkcs8.as_slice()).map_err(|_| Error::BadKey)?;
         Ok(Self(Arc::new(pair)))
     }
 
     /// One PKCS#8 block. This text is a secret.
-    pub fn to_pem(&self) -> String {
-        armor::write("PRIVATE KEY", self.0.serialized_der())
+    pub fn to_pem(&self) -> Zeroizing<String> {
+        Zeroizing::new(armor::write("PRIVATE KEY", self.0.serialized_der()))
     }
 
     /// The public half.

@@ -7,6 +7,7 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, 
 use ring::rand::{SecureRandom, SystemRandom};
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use zeroize::Zeroizing;
 
 const ROOT_YEARS: u16 = 30;
 const INTERMEDIATE_YEARS: u16 = 10;
@@ -19,8 +20,8 @@ const MOST_SHOWN: usize = 50;
 pub struct Credential {
     /// One `CERTIFICATE` block.
     pub certificate: String,
-    /// One `PRIVATE KEY` block, PKCS#8 without a password.
-    pub key: String,
+    /// One `PRIVATE KEY` block, PKCS#8 without a password. Wiped from memory when it is dropped.
+    pub key: Zeroizing<String>,
 }
 
 impl fmt::Debug for Credential {

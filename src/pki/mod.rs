@@ -45,7 +45,7 @@ pub use chain::{bundle_pem, chain, chain_pem};
 pub use csr::Csr;
 pub use error::{Error, Result};
 pub use external::{External, Files};
-pub use file::text_of;
+pub use file::{secret_of, text_of};
 pub use holdings::{Holdings, Next, Role};
 pub use jwk::PublicJwk;
 pub use jwks::KeySet;

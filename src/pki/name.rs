@@ -56,6 +56,12 @@ impl Name {
         parts.iter().flatten().filter(|(kind, _)| *kind == COMMON_NAME).filter_map(|(_, value)| text(value)).next_back()
     }
 
+    /// All common names; none if the name is not readable.
+    pub fn common_names(&self) -> Vec<String> {
+        let parts = self.parts().unwrap_or_default();
+        parts.iter().flatten().filter(|(kind, _)| *kind == COMMON_NAME).filter_map(|(_, value)| text(value)).collect()
+    }
+
     /// The same name with this and no other common name.
     ///
     /// # Errors

@@ -4,6 +4,7 @@ use std::fmt;
 
 use scrypt::{Params, scrypt};
 use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
 
 use super::{Error, Result, Seal, random};
 
@@ -16,14 +17,20 @@ const LANES: u32 = 2;
 const HIGHEST_COST: u8 = 20;
 const PROOF: &str = "passphrase";
 
-/// What its owner knows and no file says. Shown by nothing.
+/// What its owner knows and no file says. Shown by nothing, and wiped from memory when it is dropped.
 #[derive(Clone)]
-pub struct Passphrase(String);
+pub struct Passphrase(Zeroizing<String>);
 
 impl Passphrase {
     /// This text, all of it.
     pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
+        Self(Zeroizing::new(text.into()))
+    }
+}
+
+impl From<Zeroizing<String>> for Passphrase {
+    fn from(text: Zeroizing<String>) -> Self {
+        Self(text)
     }
 }
 
@@ -68,7 +75,7 @@ impl Derivation {
 fn key(passphrase: &Passphrase, cost: u8, salt: &[u8]) -> Result<Seal> {
     let unsupported = Error::Unsupported("cost of a passphrase");
     let params = Some(cost).filter(|cost| *cost <= HIGHEST_COST).and_then(|cost| Params::new(cost, BLOCKS, LANES).ok());
-    let mut key = [0; Seal::KEY_BYTES];
-    scrypt(passphrase.0.as_bytes(), salt, &params.ok_or(unsupported)?, &mut key).map_err(|_| Error::BadKey)?;
-    Seal::new(&key)
+    let mut key = Zeroizing::new([0; Seal::KEY_BYTES]);
+    scrypt(passphrase.0.as_bytes(), salt, &params.ok_or(unsupported)?, key.as_mut()).map_err(|_| Error::BadKey)?;
+    Seal::new(key.as_ref())
 }

@@ -63,7 +63,7 @@ impl<'a> Signed<'a> {
         key.verify_with(candidates.copied(), self.message, self.signature)
     }
 
-    /// The same for a request, which may be signed by what clients use and ring does not know, and costs a hundred times as much.
+    /// The same for a request, which may be signed by what clients use and ring does not know.
     ///
     /// # Errors
     /// As [`Signed::verify`].

@@ -4,7 +4,11 @@
 //! version 1 (`openssl x509 -req` makes them), an authority's own certificate used as a client, one with policies that are critical,
 //! and, where the leaf's dates are to be ignored, an expired one. (Asking webpki about the leaf's last second instead would fail
 //! whenever the authority has been renewed since.) The own path understands less than webpki and therefore refuses more: whatever
-//! carries name constraints or an unknown critical extension has to go the other way.
+//! carries name constraints has to go the other way.
+//!
+//! On both ways a certificate above the leaf must be an authority's by its basic constraints, must have `keyCertSign` if it has a key
+//! usage extension (RFC 5280 section 4.2.1.3), and must have no critical extension that is not processed here. webpki checks the first
+//! of these alone, and none for an anchor, so all are checked again here.
 
 use super::{Certificate, Error, Result};
 use rustls::pki_types::{CertificateDer, UnixTime};
@@ -28,10 +32,11 @@ pub enum Purpose {
     Client,
 }
 
-/// Whether the leaf has to be within its own dates. Those of the authorities above it always count.
+/// Whether a leaf may have expired. One that is not valid yet is never good, and the dates of the authorities above it always count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeafDates {
     Enforce,
+    /// Its last second is not looked at.
     Ignore,
 }
 
@@ -53,12 +58,12 @@ impl<'a, A: AsRef<Certificate>> Verification<'a, A> {
     /// Which anchor stands above the presented chain, leaf first? With several ways the first one found.
     ///
     /// # Errors
-    /// [`Error::Untrusted`], also for an empty chain; [`Error::Expired`] for a leaf outside of dates that count;
+    /// [`Error::Untrusted`], also for an empty chain; [`Error::Expired`] for a leaf outside of dates that count, or not valid yet;
     /// [`Error::WrongUsage`].
     pub fn anchor_of(&self, presented: &[Certificate]) -> Result<&'a A> {
         let (leaf, rest) = presented.split_first().ok_or(Error::Untrusted)?;
         let in_time = leaf.valid_at(self.now);
-        if !in_time && self.leaf_dates == LeafDates::Enforce {
+        if !in_time && (self.leaf_dates == LeafDates::Enforce || self.now < leaf.not_before()) {
             return Err(Error::Expired);
         }
         let helpers: Vec<&Certificate> = rest.iter().take(LONGEST).chain(self.intermediates).collect();
@@ -73,7 +78,7 @@ impl<'a, A: AsRef<Certificate>> Verification<'a, A> {
     }
 
     fn by_webpki(&self, leaf: &Certificate, helpers: &[&Certificate]) -> Result<&'a A> {
-        let usable = |anchor: &&A| anchor.as_ref().may_sign() && anchor.as_ref().valid_at(self.now);
+        let usable = |anchor: &&A| anchor.as_ref().may_anchor(0) && anchor.as_ref().valid_at(self.now);
         let (holders, anchors): (Vec<&'a A>, Vec<_>) = self
             .anchors
             .iter()
@@ -91,7 +96,12 @@ impl<'a, A: AsRef<Certificate>> Verification<'a, A> {
             let same = anchors.iter().zip(&holders).filter(|(anchor, _)| *anchor == path.anchor());
             same.map(|(_, holder)| *holder).find(holds)
         };
-        let bound = |path: &VerifiedPath<'_>| above(path).map(drop).ok_or(webpki::Error::UnknownIssuer);
+        // webpki itself counts the path lengths of what stands between.
+        let may_sign = |der: CertificateDer<'_>| Certificate::from_der(&der).is_ok_and(|between| between.may_anchor(0));
+        let bound = |path: &VerifiedPath<'_>| {
+            let between = path.intermediate_certificates().all(|between| may_sign(between.der()));
+            above(path).filter(|_| between).map(drop).ok_or(webpki::Error::UnknownIssuer)
+        };
         let algorithms = webpki::ALL_VERIFICATION_ALGS;
         let path = leaf.verify_for_usage(algorithms, &anchors, &helpers, now, self.purpose, None, Some(&bound));
         let path = path.map_err(|refused| match refused {

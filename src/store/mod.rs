@@ -17,6 +17,7 @@
 //! Invariant: who is told that a write is done finds it on disk after any crash, and every listener knew of it before. What is not
 //! on disk yet, no reader sees.
 
+mod anew;
 mod aside;
 mod codec;
 mod core;
@@ -62,6 +63,7 @@ use arc_swap::ArcSwapOption;
 use redb::StorageBackend;
 use tokio::sync::oneshot;
 
+pub use anew::{anew, clear};
 pub use codec::{decode, encode};
 pub use event::{Ending, Event, Listener, Side};
 pub use history::{Keep, Noted, Verified};

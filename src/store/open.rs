@@ -5,7 +5,7 @@
 use std::{
     fs::{File, Metadata, OpenOptions, Permissions},
     io::{self, Read as _},
-    os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt},
+    os::unix::fs::{MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -15,6 +15,7 @@ use redb::{
 };
 
 use super::{
+    anew::{anew, clear, is_named},
     aside::Aside,
     medium::{Grip, Medium},
 };
@@ -62,7 +63,7 @@ enum Pages {
 /// Opens the file at a path, or makes it.
 pub fn file(path: &Path, cache: usize, tables: &[String]) -> Result<Opened, OpenError> {
     if !path.try_exists().map_err(|reason| io_error(path, reason))? {
-        return create(path, cache, tables);
+        return create(path, cache, tables).map(|(opened, _)| opened);
     }
     prepared(existing(path, cache, Pages::Checked)?, path, tables)
 }
@@ -212,11 +213,15 @@ pub fn unnamed(path: &Path) -> PathBuf {
 }
 
 /// The right to make a file that is not there, as long as this lives: what another start left half-made may be dropped, what it is making
-/// may not.
+/// may not. The file is made anew.
 pub fn reserve(path: &Path) -> Result<File, OpenError> {
     let refused = |reason| OpenError::Directory { directory: directory(path).into(), reason };
-    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(unnamed(path)).map_err(refused)?;
+    clear(&unnamed(path)).map_err(|error| if let OpenError::Locked(_) = error { OpenError::Locked(path.into()) } else { error })?;
+    let file = anew(&unnamed(path)).map_err(refused)?;
     file.try_lock().map_err(|_| OpenError::Locked(path.into()))?;
+    if !is_named(&unnamed(path), &file.metadata().map_err(refused)?) {
+        return Err(OpenError::Locked(path.into()));
+    }
     if path.exists() {
         // Another was faster; its file is whole and ours is nothing yet.
         drop(std::fs::remove_file(unnamed(path)));
@@ -225,22 +230,25 @@ pub fn reserve(path: &Path) -> Result<File, OpenError> {
     Ok(file)
 }
 
-fn create(path: &Path, cache: usize, tables: &[String]) -> Result<Opened, OpenError> {
+/// Makes the file at a path, where none may be, and says which it is.
+pub fn create(path: &Path, cache: usize, tables: &[String]) -> Result<(Opened, Metadata), OpenError> {
     let refused = |reason| OpenError::Directory { directory: directory(path).into(), reason };
     let (file, unfinished) = (reserve(path)?, unnamed(path));
-    file.set_len(0).and_then(|()| file.set_permissions(Permissions::from_mode(0o600))).map_err(refused)?;
-    let own = OpenOptions::new().read(true).write(true).open(&unfinished).map_err(refused)?;
-    file.unlock().map_err(refused)?;
-    let made = FileBackend::new(own).map_err(|e| failed(path, e)).and_then(|own| backend(own, path, cache, tables));
-    let opened = made.inspect_err(|error| {
-        // What another has locked meanwhile is its own. Of ours nothing is to stay, above all where there was no room for it.
-        if !matches!(error, OpenError::Locked(_)) {
+    let which = file.metadata().map_err(refused)?;
+    // It stays locked: the library locks it again by the same opening of it.
+    let made = FileBackend::new(file).map_err(|e| failed(path, e)).and_then(|own| backend(own, path, cache, tables));
+    let named = made.and_then(|opened| {
+        std::fs::rename(&unfinished, path).map_err(refused)?;
+        sync_directory(path).map_err(refused)?;
+        if is_named(path, &which) { Ok(opened) } else { Err(OpenError::Locked(path.into())) }
+    });
+    // Of one that did not come about nothing is to stay, above all where there was no room for it.
+    let opened = named.inspect_err(|_| {
+        if is_named(&unfinished, &which) {
             drop(std::fs::remove_file(&unfinished));
         }
     })?;
-    std::fs::rename(&unfinished, path).map_err(refused)?;
-    sync_directory(path).map_err(refused)?;
-    Ok(opened)
+    Ok((opened, which))
 }
 
 /// Checks the format and makes the tables that are missing.

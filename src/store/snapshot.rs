@@ -4,7 +4,7 @@
 //! Invariant: under the name that was asked for there is never anything but a whole and checked copy.
 
 use std::{
-    io,
+    fs::Metadata,
     os::unix::fs::{MetadataExt, fchown},
     path::{Path, PathBuf},
     thread,
@@ -15,6 +15,7 @@ use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable, ReadableT
 
 use super::{
     Manifest, Store, Watch,
+    anew::{clear, is_named, lock},
     history::ANCHOR,
     manifest::{Sum, tables},
     open::{self, FORMAT, META, OpenError},
@@ -41,18 +42,30 @@ impl Store {
     /// The copy cannot be written or is not the same as what was read, or the watcher stopped it; then the file of that name is as it
     /// was before.
     pub fn snapshot(&self, to: &Path, watch: &Watch) -> Result<Manifest> {
-        let views = Views::of(self)?;
-        let format = open::format(&views.first).map_err(broken)?.ok_or_else(|| failed("the file has no format"))?;
-        copy(views, to, watch, |sum| Manifest::of(sum, format, self.0.core.clock.now()))
+        self.copied(to, Owner::Ours, watch)
     }
 
-    /// Copies a snapshot, which this store is one of, as [`Store::snapshot`] does. What comes of it is a snapshot too, until it is opened
+    /// The same in place of a data file, which stays its owner's.
+    ///
+    /// # Errors
+    /// As [`Store::snapshot`].
+    pub fn supersede(&self, file: &Path, watch: &Watch) -> Result<Manifest> {
+        self.copied(file, Owner::OfTheOneBefore, watch)
+    }
+
+    fn copied(&self, to: &Path, owner: Owner, watch: &Watch) -> Result<Manifest> {
+        let views = Views::of(self)?;
+        let format = open::format(&views.first).map_err(broken)?.ok_or_else(|| failed("the file has no format"))?;
+        copy(views, to, owner, watch, |sum| Manifest::of(sum, format, self.0.core.clock.now()))
+    }
+
+    /// Copies a snapshot, which this store is one of, as [`Store::supersede`] does. What comes of it is a snapshot too, until it is opened
     /// to be written.
     ///
     /// # Errors
     /// As [`Store::snapshot`], and if what is read is not what this manifest says.
     pub fn restore(&self, manifest: &Manifest, to: &Path, watch: &Watch) -> Result<Manifest> {
-        copy(Views::of(self)?, to, watch, |sum| manifest.confirm(sum))
+        copy(Views::of(self)?, to, Owner::OfTheOneBefore, watch, |sum| manifest.confirm(sum))
     }
 
     /// What the file says of itself, once all of it was read and found to be so; nothing if it is no snapshot.
@@ -104,7 +117,7 @@ impl<'s> Views<'s> {
 }
 
 /// Makes a file with the same rows and the manifest that `seal` gives for them.
-fn copy(mut views: Views<'_>, to: &Path, watch: &Watch, seal: impl FnOnce(Sum) -> Result<Manifest>) -> Result<Manifest> {
+fn copy(mut views: Views<'_>, to: &Path, owner: Owner, watch: &Watch, seal: impl FnOnce(Sum) -> Result<Manifest>) -> Result<Manifest> {
     watch.begin(2 * count(&views.first)?);
     let names = tables(&views.first)?;
     let (unfinished, mut database) = Unfinished::make(to, &names).map_err(failed)?;
@@ -114,8 +127,8 @@ fn copy(mut views: Views<'_>, to: &Path, watch: &Watch, seal: impl FnOnce(Sum) -
     manifest.store(&database)?;
     database.compact().map_err(failed)?;
     drop(database);
-    reopened(&unfinished.0, &names, &manifest, watch)?;
-    unfinished.place(to)?;
+    reopened(&unfinished.path, &names, &manifest, watch)?;
+    unfinished.place(to, owner)?;
     Ok(manifest)
 }
 
@@ -184,37 +197,49 @@ fn count(of: &ReadTransaction) -> Result<u64> {
 }
 
 /// A file that is being made. Gone if it does not get its name.
-struct Unfinished(PathBuf);
+struct Unfinished {
+    path: PathBuf,
+    which: Metadata,
+}
 
 impl Unfinished {
-    /// Makes it. What an earlier attempt left there goes, unless another is at it.
+    /// Makes it anew. What an earlier attempt left there goes, unless another is at it.
     fn make(to: &Path, tables: &[String]) -> Result<(Self, Database), OpenError> {
         let path = open::beside(to, ".unfinished");
-        match open::hold(&path) {
-            Err(locked @ OpenError::Locked(_)) => return Err(locked),
-            Err(OpenError::Io { reason, .. }) if reason.kind() == io::ErrorKind::NotFound => {}
-            _ => std::fs::remove_file(&path).map_err(|reason| OpenError::Io { path: path.clone(), reason })?,
-        }
-        let (_, database) = open::file(&path, CACHE, tables)?;
-        Ok((Self(path), database))
+        clear(&path)?;
+        let ((_, database), which) = open::create(&path, CACHE, tables)?;
+        Ok((Self { path, which }, database))
     }
 
-    /// Gives it its name, so that a crash leaves either the one before or this one. Whose that one was, his it is, whoever made it.
-    fn place(self, to: &Path) -> Result<()> {
-        let file = open::hold(&self.0).map_err(failed)?;
-        let before = std::fs::metadata(to).ok().map(|before| (before.uid(), before.gid()));
-        if let Some((user, group)) = before.filter(|(user, _)| file.metadata().is_ok_and(|made| made.uid() != *user)) {
+    /// Gives it its name, so that a crash leaves either the one before or this one.
+    fn place(self, to: &Path, owner: Owner) -> Result<()> {
+        let file = lock(&self.path).map_err(failed)?;
+        if !is_named(&self.path, &self.which) || !file.metadata().is_ok_and(|file| open::is_one(&file, &self.which)) {
+            return Err(failed(format!("another file has taken the name {}", self.path.display())));
+        }
+        let before = std::fs::metadata(to).ok().filter(|_| owner == Owner::OfTheOneBefore);
+        let before = before.map(|before| (before.uid(), before.gid()));
+        if let Some((user, group)) = before.filter(|(user, _)| self.which.uid() != *user) {
             fchown(&file, Some(user), Some(group)).map_err(failed)?;
         }
-        file.sync_all().and_then(|()| std::fs::rename(&self.0, to)).and_then(|()| open::sync_directory(to)).map_err(failed)
+        file.sync_all().and_then(|()| std::fs::rename(&self.path, to)).and_then(|()| open::sync_directory(to)).map_err(failed)
     }
+}
+
+/// Whose a file is that takes the place of another.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    /// Whose this process is. At a path that somebody names anybody's file may be, and the copy holds keys.
+    Ours,
+    /// Whose the one before was, whoever runs this: of data files.
+    OfTheOneBefore,
 }
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        // Not there any more if it got its name, and another's if that cannot be held.
-        if let Ok(_held) = open::hold(&self.0) {
-            drop(std::fs::remove_file(&self.0));
+        // Not there any more if it got its name, and another's if that is not the one that was made.
+        if is_named(&self.path, &self.which) {
+            drop(std::fs::remove_file(&self.path));
         }
     }
 }

@@ -442,7 +442,7 @@ fn keys_and_certificates_that_do_not_fit_together_are_named() {
         let (mut params, key) = (CertificateParams::default(), KeyPair::generate().unwrap());
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.not_after = rcgen::date_time_ymd(2400, 1, 1);
-        overkeep::pki::Credential { certificate: params.signed_by(&key, &issuer).unwrap().pem(), key: key.serialize_pem() }
+        overkeep::pki::Credential { certificate: params.signed_by(&key, &issuer).unwrap().pem(), key: key.serialize_pem().into() }
     };
     let with = |change: &dyn Fn(&mut Material)| {
         let mut material = own.clone();

@@ -464,6 +464,7 @@ fn a_token_signed_just_before_the_key_changes_is_signed_anew() {
     first_start(&store, &vault, Filling { hosts, administrator, router: false }).unwrap();
     let certificates = Certificates::open(&store, &vault, vec![address.parse().unwrap()], None).unwrap();
     let surroundings = Surroundings {
+        plain_key_sets: false,
         holdings: certificates.holdings().clone(),
         address: address.into(),
         identity_enrollment: DAY,

@@ -396,7 +396,7 @@ fn the_administrators_password_is_the_file_without_its_last_line_end() {
 
     for (text, password) in [("secret", "secret"), ("secret\n", "secret"), ("secret\r\n", "secret"), (" secret \n\n", " secret \n")] {
         std::fs::write(&file, text).unwrap();
-        assert_eq!(config.admin_password(), Ok(Some(password.into())));
+        assert_eq!(config.admin_password(), Ok(Some(password.to_owned().into())));
     }
     for text in ["", "four", "four\n", &"x".repeat(101)] {
         std::fs::write(&file, text).unwrap();

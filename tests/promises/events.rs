@@ -202,7 +202,7 @@ fn a_stop_does_not_wait_for_those_who_watch() {
 #[test]
 fn a_row_that_is_damaged_hides_no_other() {
     let kept = Kept::new();
-    std::fs::write(kept.path("password"), "a password of a test").unwrap();
+    kept.keep_secret("password", "a password of a test");
     kept.tamper("data", "history", |rows| {
         let key = 9_u64.to_be_bytes();
         let row = rows.get(key.as_slice()).unwrap().unwrap().value().to_vec();

@@ -31,7 +31,7 @@ use crate::harness::{Answer, House, PASSWORD, fresh, shared};
 
 const NOW: i64 = 1_800_000_015;
 
-fn at(seconds: i64) -> Timestamp {
+pub fn at(seconds: i64) -> Timestamp {
     Timestamp::from_seconds(NOW + seconds)
 }
 
@@ -204,7 +204,7 @@ pub fn signer() -> Signer {
 }
 
 impl Signer {
-    fn kid(&self) -> String {
+    pub fn kid(&self) -> String {
         self.certificate.certificate().fingerprint()
     }
 
@@ -213,7 +213,7 @@ impl Signer {
     }
 
     /// The key set that holds the key under its id.
-    fn keys(&self) -> Json {
+    pub fn keys(&self) -> Json {
         let der = STANDARD.encode(self.certificate.certificate().der());
         json!({ "keys": [{ "kty": "RSA", "n": "", "e": "", "kid": self.kid(), "x5c": [der] }] })
     }
@@ -314,7 +314,7 @@ pub fn endpoint(manner: Manner) -> Endpoint {
 }
 
 impl Endpoint {
-    fn asked(&self) -> usize {
+    pub fn asked(&self) -> usize {
         *self.asked.lock().unwrap()
     }
 
@@ -324,17 +324,17 @@ impl Endpoint {
 }
 
 /// A store with an identity `ann` and a signer that keeps its keys at an endpoint.
-struct Realm {
-    store: Store,
-    tokens: Tokens,
-    runtime: tokio::runtime::Runtime,
+pub struct Realm {
+    pub store: Store,
+    pub tokens: Tokens,
+    pub runtime: tokio::runtime::Runtime,
 }
 
 fn realm(jwks: &str) -> Realm {
     realm_with(jwks, |_| ())
 }
 
-fn realm_with(jwks: &str, adapt: impl FnOnce(&mut Config)) -> Realm {
+pub fn realm_with(jwks: &str, adapt: impl FnOnce(&mut Config)) -> Realm {
     let mut config = Config::default();
     adapt(&mut config);
     let store = Store::open_on(InMemoryBackend::new(), KINDS, Options::default()).unwrap();
@@ -362,7 +362,7 @@ fn realm_with(jwks: &str, adapt: impl FnOnce(&mut Config)) -> Realm {
 }
 
 impl Realm {
-    fn enter(&self, token: &str, seconds: i64) -> bool {
+    pub fn enter(&self, token: &str, seconds: i64) -> bool {
         let entered = self.runtime.block_on(self.tokens.login(&self.store, at(seconds), token));
         match entered {
             Ok(principal) => principal.identity.as_str() == "ann" && principal.ground == Ground::Token(Id::from_text("idp")),
@@ -392,7 +392,7 @@ fn who_hangs_up_while_a_key_set_is_fetched_takes_it_from_nobody() {
     assert_eq!(keys.asked(), 1);
 }
 
-fn claims() -> Json {
+pub fn claims() -> Json {
     json!({ "iss": "https://idp.test", "aud": "overlay", "sub": "ann", "exp": NOW + 10_000 })
 }
 

@@ -72,6 +72,12 @@ impl Kept {
         fs::read(self.path(name)).unwrap()
     }
 
+    /// Writes a secret to a file that nobody else can read.
+    pub fn keep_secret(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text).unwrap();
+        fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o600)).unwrap();
+    }
+
     /// The program, here, with `data` as its data file.
     pub fn command(&self, line: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_overkeep"));
@@ -370,7 +376,7 @@ fn a_look_at_a_snapshot_leaves_it_a_snapshot() {
 fn what_takes_the_place_of_a_file_is_where_that_was_and_is_his_whose_that_was() {
     let kept = Kept::new();
     kept.ends("snapshot copy", 0, "");
-    fs::write(kept.path("secret"), "a passphrase of a test").unwrap();
+    kept.keep_secret("secret", "a passphrase of a test");
     fs::create_dir(kept.path("elsewhere")).unwrap();
     fs::rename(kept.path("data"), kept.path("elsewhere/real")).unwrap();
     symlink("elsewhere/real", kept.path("data")).unwrap();
@@ -427,7 +433,7 @@ fn damage_in_what_the_file_says_of_itself_is_found() {
     let broken = |table: &str, key: &str, lines: &[&str], says: &str| {
         let kept = Kept::new();
         kept.tamper("data", table, |rows| drop(rows.insert(key.as_bytes(), b"?".as_slice()).unwrap()));
-        fs::write(kept.path("secret"), "a passphrase of a test").unwrap();
+        kept.keep_secret("secret", "a passphrase of a test");
         lines.iter().for_each(|line| kept.ends(line, 3, says));
     };
     broken("meta", "history", &["check", "history verify", "repair"], "the stored history anchor is damaged");

@@ -443,7 +443,7 @@ fn material_that_does_not_belong_together_is_refused() {
     assert_eq!(open(&|m| m.intermediate = m.server.clone()), Error::NotACa);
     assert_eq!(open(&|m| m.root = other.root.clone()), Error::Untrusted);
     assert_eq!(open(&|m| m.intermediate.key.clear()), Error::NoPem);
-    assert_eq!(open(&|m| m.intermediate.certificate = m.intermediate.key.clone()), Error::WrongBlock);
+    assert_eq!(open(&|m| m.intermediate.certificate = m.intermediate.key.to_string()), Error::WrongBlock);
 }
 
 #[test]
@@ -488,7 +488,7 @@ fn bundles_are_certificates_and_nothing_else() {
     let (a, b) = (&material.root.certificate, &material.server.certificate);
     assert_eq!(Certificate::bundle(&format!("{a}\r\n\n{}", b.replace('\n', "\r\n"))).unwrap().len(), 2);
     assert_eq!(Certificate::bundle(&format!("{a}x{b}")).unwrap_err(), Error::Trailing);
-    assert_eq!(Certificate::bundle(&format!("{a}{}", material.root.key)).unwrap_err(), Error::WrongBlock);
+    assert_eq!(Certificate::bundle(&format!("{a}{}", material.root.key.as_str())).unwrap_err(), Error::WrongBlock);
     assert_eq!(Certificate::bundle("").unwrap_err(), Error::NoPem);
     assert_eq!(Certificate::only(&format!("{a}{b}")).unwrap_err(), Error::Trailing);
     let first = Certificate::first(&format!("in front\n{b}{a} behind")).unwrap();
@@ -598,7 +598,7 @@ fn certificates_of_version_1_and_of_authorities_can_be_clients_but_never_authori
     let fake_key = desk.key("fake", P256);
     let fake = desk.openssl(&["req", "-x509", "-new", "-key", &fake_key, "-subj", &name, "-days", "9"], "");
     let forged = Material {
-        intermediate: overkeep::pki::Credential { certificate: fake, key: std::fs::read_to_string(&fake_key).unwrap() },
+        intermediate: overkeep::pki::Credential { certificate: fake, key: std::fs::read_to_string(&fake_key).unwrap().into() },
         ..material.clone()
     };
     let forgery = desk.version_1(&csr, &forged);
@@ -609,7 +609,7 @@ fn certificates_of_version_1_and_of_authorities_can_be_clients_but_never_authori
     // neither version 1 nor an ordinary leaf signs for others, and a path length is kept
     let mut below = material.clone();
     below.intermediate =
-        overkeep::pki::Credential { certificate: old.pem(), key: std::fs::read_to_string(desk.0.path().join("k")).unwrap() };
+        overkeep::pki::Credential { certificate: old.pem(), key: std::fs::read_to_string(desk.0.path().join("k")).unwrap().into() };
     assert_eq!(case.judge(&[&desk.version_1(&csr, &below), &old, between]), Err(Error::Untrusted));
     below.intermediate = material.server.clone();
     let server = Certificate::only(&material.server.certificate).unwrap();
@@ -618,7 +618,7 @@ fn certificates_of_version_1_and_of_authorities_can_be_clients_but_never_authori
     let marks = desk.put("ext", "basicConstraints=critical,CA:TRUE\n");
     let args = ["x509", "-req", "-days", "9", "-CA", &ca, "-CAkey", &ca_key, "-set_serial", "9", "-extfile", &marks];
     let sub = desk.openssl(&args, desk.csr(&sub_key, "/CN=sub", &[]));
-    below.intermediate = overkeep::pki::Credential { certificate: sub.clone(), key: std::fs::read_to_string(&sub_key).unwrap() };
+    below.intermediate = overkeep::pki::Credential { certificate: sub.clone(), key: std::fs::read_to_string(&sub_key).unwrap().into() };
     let sub = Certificate::only(&sub).unwrap();
     let deep = desk.version_1(&csr, &below);
     assert_eq!(case.judge(&[&deep, &sub, between]), Err(Error::Untrusted), "the intermediate allows none below it");
@@ -849,7 +849,7 @@ fn samples() -> &'static [Vec<u8>] {
     SAMPLES.get_or_init(|| {
         let (desk, material) = (Desk::new(), material());
         let csr = desk.csr(&desk.key("k", P384), "/O=x/CN=y", &["-sha384", "-addext", "subjectAltName=DNS:a.test,IP:127.0.0.1"]);
-        let texts = [csr, material.root.certificate, material.server.certificate, material.server.key];
+        let texts = [csr, material.root.certificate, material.server.certificate, material.server.key.to_string()];
         texts.iter().map(|text| pem::parse(text).unwrap().into_contents()).collect()
     })
 }

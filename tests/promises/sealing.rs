@@ -24,8 +24,8 @@ const NOT_LOOKED_AT: &str = "not looked at";
 
 /// With files that hold two passphrases.
 fn with_passphrases(kept: Kept) -> Kept {
-    fs::write(kept.path("passphrase"), format!("{PASSPHRASE}\n")).unwrap();
-    fs::write(kept.path("another"), ANOTHER).unwrap();
+    kept.keep_secret("passphrase", &format!("{PASSPHRASE}\n"));
+    kept.keep_secret("another", ANOTHER);
     kept
 }
 
@@ -45,7 +45,7 @@ fn opened<T>(kept: &Kept, passphrase: Option<&str>, read: impl FnOnce(&Store, &V
 /// The private keys in the file, in pieces as they would stand in it.
 fn keys(kept: &Kept, passphrase: Option<&str>) -> Vec<String> {
     let material = opened(kept, passphrase, |store, vault| store.read(|read| certificates::stored(read, vault)).unwrap().unwrap());
-    let lines = [&material.root, &material.intermediate, &material.server].map(|one| one.key.clone()).join("\n");
+    let lines = [&material.root, &material.intermediate, &material.server].map(|one| one.key.to_string()).join("\n");
     let pieces: Vec<String> = lines.lines().filter(|line| !line.starts_with('-') && line.len() > 40).map(str::to_owned).collect();
     assert!(pieces.len() > 20);
     pieces

@@ -1,7 +1,11 @@
 //! Keys of callers, and the way from a one-time token to a certificate.
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, PKCS_ECDSA_P256_SHA256, SignatureAlgorithm};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, KeyUsagePurpose, PKCS_ECDSA_P256_SHA256,
+    SignatureAlgorithm,
+};
 use serde_json::json;
+use time::OffsetDateTime;
 use ureq::tls::PrivateKey;
 
 use super::{caller::Caller, fresh, house::House};
@@ -26,6 +30,13 @@ impl Key {
     /// A certificate request under a name, PEM.
     pub fn request_as(&self, common_name: &str) -> String {
         called(common_name).serialize_request(&self.0).unwrap().pem().unwrap()
+    }
+
+    /// A certificate request under a name, with alternative names (an address where one reads as that), PEM.
+    pub fn request_with(&self, common_name: &str, names: &[&str]) -> String {
+        let mut params = CertificateParams::new(names.iter().map(ToString::to_string).collect::<Vec<_>>()).unwrap();
+        params.distinguished_name.push(DnType::CommonName, common_name);
+        params.serialize_request(&self.0).unwrap().pem().unwrap()
     }
 
     /// A certificate that vouches for itself, PEM.
@@ -67,6 +78,21 @@ impl Authority {
     /// A certificate for a key, PEM.
     pub fn issue(&self, common_name: &str, key: &Key) -> String {
         called(common_name).signed_by(&key.0, &self.0).unwrap().pem()
+    }
+
+    /// An authority below it whose certificate has this key usage.
+    pub fn intermediate(&self, name: &str, key_usages: Vec<KeyUsagePurpose>) -> Self {
+        let mut params = called(name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = key_usages;
+        Self(CertifiedIssuer::signed_by(params, KeyPair::generate().unwrap(), &self.0).unwrap())
+    }
+
+    /// A certificate that is not valid before a time, PEM.
+    pub fn issue_from(&self, common_name: &str, key: &Key, not_before: OffsetDateTime) -> String {
+        let mut params = called(common_name);
+        params.not_before = not_before;
+        params.signed_by(&key.0, &self.0).unwrap().pem()
     }
 
     /// The same, for a certificate that ended long ago.

@@ -1,0 +1,86 @@
+//! Names that no router may have in its certificates: those under which clients reach the controller. A router with one of them could
+//! answer in the controller's place.
+
+use std::net::IpAddr;
+
+use crate::{
+    config::Address,
+    error::{Error, Result},
+    pki::{AlternativeNames, Csr},
+};
+
+/// The setting that lets routers have such names.
+const KEY: &str = "enrollment.routers-may-name-controller";
+
+/// The names and addresses of the controller that routers may not have. Those of the loopback interface are everybody's.
+#[derive(Debug, Clone, Default)]
+pub struct Reserved {
+    /// Nothing is refused.
+    allowed: bool,
+    names: Vec<String>,
+    addresses: Vec<IpAddr>,
+}
+
+impl Reserved {
+    /// The hosts of what is advertised; nothing of that is refused if routers are `allowed` to name the controller.
+    pub fn of(advertised: &[Address], allowed: bool) -> Self {
+        let AlternativeNames { dns, addresses, .. } = AlternativeNames::of_hosts(advertised.iter().map(Address::host));
+        let names = dns.iter().map(|name| plain(name)).filter(|name| !is_local(name)).collect();
+        let addresses = addresses.into_iter().map(|address| address.to_canonical()).filter(|address| !address.is_loopback()).collect();
+        Self { allowed, names, addresses }
+    }
+
+    /// Whether a router may have what a request asks for. `field` is the member of the body that holds the request. The common names of
+    /// the subject count too: clients that find no alternative name take one of those.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], which names the field, the name and the setting that allows it.
+    pub fn admits(&self, field: &str, request: &Csr) -> Result<()> {
+        let (names, subject) = (request.names(), request.subject().common_names());
+        let texts = names.dns.iter().chain(&subject).find(|name| self.covers_name(name)).cloned();
+        let address = || names.addresses.iter().find(|address| self.addresses.contains(&address.to_canonical())).map(ToString::to_string);
+        match texts.or_else(address).filter(|_| !self.allowed) {
+            Some(name) => {
+                let reason = format!("{name} is a name of the controller, or covers one; {KEY} in the configuration allows it");
+                Err(Error::invalid(field, reason, name))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Whether a host name, perhaps with wildcards, is `*` or stands for a name or an address of the controller.
+    fn covers_name(&self, name: &str) -> bool {
+        let name = plain(name);
+        let address = name.trim_start_matches('[').trim_end_matches(']').parse().map(|address: IpAddr| address.to_canonical());
+        name == "*" || address.is_ok_and(|address| self.addresses.contains(&address)) || self.names.iter().any(|own| covers(&name, own))
+    }
+}
+
+/// As host names are compared (RFC 4343): in lower case, without the dot of the root.
+fn plain(name: &str) -> String {
+    name.trim().trim_end_matches('.').to_ascii_lowercase()
+}
+
+/// RFC 6761 section 6.3: such a name is this host, wherever it is asked for.
+fn is_local(name: &str) -> bool {
+    name == "localhost" || name.ends_with(".localhost")
+}
+
+/// Whether a pattern stands for a name. A `*` stands for any part of one label, as the most lenient of clients read it (RFC 6125
+/// section 6.4.3).
+fn covers(pattern: &str, name: &str) -> bool {
+    let (pattern, name): (Vec<&str>, Vec<&str>) = (pattern.split('.').collect(), name.split('.').collect());
+    pattern.len() == name.len() && pattern.iter().zip(&name).all(|(pattern, label)| covers_label(pattern, label))
+}
+
+fn covers_label(pattern: &str, label: &str) -> bool {
+    let Some((head, rest)) = pattern.split_once('*') else { return pattern == label };
+    let Some(mut left) = label.strip_prefix(head) else { return false };
+    let mut parts: Vec<&str> = rest.split('*').collect();
+    let tail = parts.pop().unwrap_or_default();
+    for part in parts {
+        let Some(at) = left.find(part) else { return false };
+        left = left.get(at + part.len()..).unwrap_or_default();
+    }
+    left.ends_with(tail)
+}

@@ -1,0 +1,47 @@
+//! Addresses that key sets of external signers are fetched from, and whether they may be.
+
+use std::net::IpAddr;
+
+use ureq::http::{Uri, uri::Scheme};
+
+/// Why an address with a user name or a password is refused.
+pub const USER_INFO: &str = "must hold no user name and no password: addresses are shown and logged";
+const PLAIN: &str = "must be an https address; key-sets.allow-http in the configuration allows http";
+
+/// An http or https address of a key set (RFC 9110 section 4.2).
+#[derive(Debug)]
+pub struct Endpoint(Uri);
+
+impl Endpoint {
+    /// Reads an address. `None` unless it is an absolute one with a host, and http or https.
+    pub fn read(url: &str) -> Option<Self> {
+        let uri: Uri = url.parse().ok()?;
+        let scheme = uri.scheme()?;
+        let known = *scheme == Scheme::HTTP || *scheme == Scheme::HTTPS;
+        (known && uri.host().is_some_and(|host| !host.is_empty())).then_some(Self(uri))
+    }
+
+    /// Whether keys may be fetched from it: by https, or by http from this host, or by http from anywhere if `plain` is set.
+    ///
+    /// # Errors
+    /// Why not, in words that do not repeat the address.
+    pub fn admit(&self, plain: bool) -> Result<(), &'static str> {
+        if self.0.authority().is_some_and(|authority| authority.as_str().contains('@')) {
+            return Err(USER_INFO);
+        }
+        let is_https = self.0.scheme() == Some(&Scheme::HTTPS);
+        if is_https || plain || self.is_loopback() { Ok(()) } else { Err(PLAIN) }
+    }
+
+    fn is_loopback(&self) -> bool {
+        let host = self.0.host().unwrap_or_default().trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
+        let address: Result<IpAddr, _> = host.parse();
+        address.map_or(host == "localhost" || host.ends_with(".localhost"), |address| address.to_canonical().is_loopback())
+    }
+}
+
+/// Whether an address of any scheme holds a user name or a password (RFC 3986 section 3.2.1).
+pub fn holds_user_info(url: &str) -> bool {
+    let authority = url.split_once("//").map(|(_, rest)| rest.split(['/', '?', '#']).next().unwrap_or_default());
+    authority.is_some_and(|authority| authority.contains('@'))
+}

@@ -1,0 +1,150 @@
+//! What a certificate above a leaf must be, on every way on which a chain is judged, and when a leaf is not good whoever signed it.
+
+use std::sync::LazyLock;
+
+use overkeep::pki::{Certificate, Error, LeafDates, Purpose, Verification};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, CustomExtension, DnType, IsCa, KeyPair, KeyUsagePurpose};
+use serde_json::json;
+use time::{Duration, OffsetDateTime};
+
+use crate::harness::{Authority, Key, fresh, shared};
+
+static NOW: LazyLock<OffsetDateTime> = LazyLock::new(OffsetDateTime::now_utc);
+const KEY_USAGE: &[u64] = &[2, 5, 29, 15];
+const CA: IsCa = IsCa::Ca(BasicConstraints::Unconstrained);
+
+type Signer = CertifiedIssuer<'static, KeyPair>;
+
+fn params(name: &str, is_ca: IsCa, change: impl Fn(&mut CertificateParams)) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    params.distinguished_name.push(DnType::CommonName, name);
+    params.is_ca = is_ca;
+    params.not_before = *NOW - Duration::DAY;
+    params.not_after = *NOW + Duration::DAY;
+    change(&mut params);
+    params
+}
+
+fn root(change: impl Fn(&mut CertificateParams)) -> Signer {
+    CertifiedIssuer::self_signed(params("root", CA, change), KeyPair::generate().unwrap()).unwrap()
+}
+
+fn below(by: &Signer, name: &str, is_ca: IsCa, change: impl Fn(&mut CertificateParams)) -> Signer {
+    CertifiedIssuer::signed_by(params(name, is_ca, change), KeyPair::generate().unwrap(), by).unwrap()
+}
+
+fn leaf(by: &Signer, change: impl Fn(&mut CertificateParams)) -> Certificate {
+    read(&below(by, "leaf", IsCa::NoCa, change))
+}
+
+fn read(certificate: &Signer) -> Certificate {
+    Certificate::from_der(certificate.as_ref().der()).unwrap()
+}
+
+fn extension(oid: &[u64], critical: bool, content: &[u8]) -> CustomExtension {
+    let mut extension = CustomExtension::from_oid_content(oid, content.to_vec());
+    extension.set_criticality(critical);
+    extension
+}
+
+fn judged(anchor: &Certificate, presented: &[Certificate], known: &[Certificate], leaf_dates: LeafDates) -> Result<(), Error> {
+    let (anchors, now) = (std::slice::from_ref(anchor), NOW.unix_timestamp());
+    Verification { anchors, intermediates: known, now, purpose: Purpose::Any, leaf_dates }.anchor_of(presented).map(drop)
+}
+
+/// A change to the certificate of an authority, whether it may still sign, and what it is.
+type Change = (fn(&mut CertificateParams), bool, &'static str);
+
+const CHANGES: [Change; 9] = [
+    (|_| (), true, "no key usage"),
+    (|ca| ca.key_usages = vec![KeyUsagePurpose::KeyCertSign], true, "keyCertSign"),
+    (|ca| ca.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign], true, "keyCertSign among others"),
+    (|ca| ca.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::CrlSign], false, "no keyCertSign"),
+    (|ca| ca.custom_extensions.push(extension(KEY_USAGE, false, &[5, 0])), false, "a key usage that cannot be read"),
+    (|ca| ca.custom_extensions.push(extension(&[1, 2, 3, 4], true, &[5, 0])), false, "an unknown critical extension"),
+    (|ca| ca.custom_extensions.push(extension(&[2, 5, 29, 99], true, &[5, 0])), false, "an unknown critical extension of X.509"),
+    (|ca| ca.custom_extensions.push(extension(&[1, 2, 3, 4], false, &[5, 0])), true, "an unknown extension that is not critical"),
+    (|ca| ca.is_ca = IsCa::ExplicitNoCa, false, "no authority"),
+];
+
+/// The ways differ: webpki judges an ordinary leaf, our own path one that has expired and one that is itself an authority's.
+#[test]
+fn a_certificate_above_a_leaf_must_be_allowed_to_sign() {
+    let ways: [(fn(&mut CertificateParams), LeafDates, &str); 3] = [
+        (|_| (), LeafDates::Enforce, "a leaf"),
+        (|leaf| leaf.not_after = *NOW - Duration::HOUR, LeafDates::Ignore, "a leaf that has expired"),
+        (|leaf| leaf.is_ca = CA, LeafDates::Enforce, "an authority's certificate as the leaf"),
+    ];
+    for (of_leaf, dates, way) in ways {
+        for (change, may, what) in CHANGES {
+            let expected = if may { Ok(()) } else { Err(Error::Untrusted) };
+            let top = root(|_| ());
+            let between = below(&top, "between", CA, change);
+            let (leaf_between, between) = (leaf(&between, of_leaf), read(&between));
+            let chain = [leaf_between.clone(), between.clone()];
+            assert_eq!(judged(&read(&top), &chain, &[], dates), expected, "{way} below an intermediate with {what}");
+            let known = std::slice::from_ref(&between);
+            assert_eq!(judged(&read(&top), &chain[..1], known, dates), expected, "{way} below a known one with {what}");
+            assert_eq!(judged(&between, &chain[..1], &[], dates), expected, "{way} below a trusted one with {what}");
+            let odd = root(change);
+            assert_eq!(judged(&read(&odd), &[leaf(&odd, of_leaf)], &[], dates), expected, "{way} below a root with {what}");
+            let deep = below(&odd, "between", CA, |_| ());
+            let chain = [leaf(&deep, of_leaf), read(&deep)];
+            assert_eq!(judged(&read(&odd), &chain, &[], dates), expected, "{way} two below a root with {what}");
+        }
+    }
+}
+
+#[test]
+fn a_leaf_that_is_not_valid_yet_is_refused_also_where_expired_ones_are_allowed() {
+    let top = root(|_| ());
+    for is_ca in [IsCa::NoCa, CA] {
+        let later = leaf(&top, |leaf| (leaf.not_before, leaf.is_ca) = (*NOW + Duration::HOUR, is_ca.clone()));
+        let earlier = leaf(&top, |leaf| (leaf.not_after, leaf.is_ca) = (*NOW - Duration::HOUR, is_ca.clone()));
+        for dates in [LeafDates::Enforce, LeafDates::Ignore] {
+            assert_eq!(judged(&read(&top), std::slice::from_ref(&later), &[], dates), Err(Error::Expired), "{is_ca:?} {dates:?}");
+        }
+        assert_eq!(judged(&read(&top), &[earlier], &[], LeafDates::Ignore), Ok(()), "{is_ca:?}");
+    }
+}
+
+/// Who holds a leaf that an intermediate signed: its authority, verified, is known to the controller and lets in whom it names.
+#[test]
+fn nobody_logs_in_or_enrolls_below_an_intermediate_that_may_not_sign() {
+    let (house, authority) = (shared(), Authority::new("partner"));
+    house.take_up(&authority);
+    for (usages, may) in [(vec![KeyUsagePurpose::KeyCertSign], true), (vec![KeyUsagePurpose::DigitalSignature], false)] {
+        let (between, key) = (authority.intermediate("between", usages), Key::new());
+        let (name, newcomer) = (fresh("known"), fresh("newcomer"));
+        house.identity(&name, json!({ "isAdmin": true, "externalId": name }));
+        let chain = |name: &str| format!("{}{}", between.issue(name, &key), between.pem());
+        let log_in = house.bearer(&chain(&name), &key).ask("POST", "/authenticate?method=cert").send();
+        let enroll = house.bearer(&chain(&newcomer), &key).ask("POST", "/enroll?method=ca").send();
+        if may {
+            log_in.expect(200);
+            enroll.expect(200);
+        } else {
+            log_in.refused(401, "INVALID_AUTH", "");
+            enroll.refused(400, "CERT_FAILED_VALIDATION", "");
+        }
+    }
+}
+
+#[test]
+fn nobody_logs_in_by_a_certificate_that_is_not_valid_yet() {
+    let (house, authority, key) = (shared(), Authority::new("partner"), Key::new());
+    house.take_up(&authority);
+    let name = fresh("early");
+    house.identity(&name, json!({ "externalId": name }));
+    let policy = house.admin.get("/auth-policies/default").expect(200);
+    assert_eq!(policy.data()["primary"]["cert"]["allowExpiredCerts"], true, "who is refused is so for another reason");
+    house.bearer(&authority.issue_ended(&name, &key), &key).log_in_by_certificate();
+    let early = house.bearer(&authority.issue_from(&name, &key, *NOW + Duration::DAY), &key);
+    early.ask("POST", "/authenticate?method=cert").send().refused(401, "INVALID_AUTH", "");
+
+    let (id, service) = (house.identity(&fresh("early"), json!({})), house.service(&fresh("service"), json!({})));
+    let held = authority.issue_from(" ", &key, *NOW + Duration::DAY);
+    house.admin.post("/authenticators", json!({ "method": "cert", "identityId": id, "certPem": held })).expect(201);
+    let why = house.admin.get(&format!("/overkeep/v1/explain?identity={id}&service={service}&type=Dial")).expect(200);
+    assert!(why.text.contains("is not valid before"), "{}", why.text);
+}

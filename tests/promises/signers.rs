@@ -1,0 +1,174 @@
+//! External signers: where their keys may be fetched from, what an address may not hold, and how long anybody waits for a slow one.
+
+use std::{
+    io::Write,
+    sync::{Arc, Mutex},
+    thread,
+    time::{Duration, Instant},
+};
+
+use overkeep::{
+    clock::Clock,
+    config::Span,
+    entity::{ExternalJwtSigner, FactsExt, Id, Record},
+    error::Error,
+};
+use serde_json::{Value as Json, json};
+
+use crate::{
+    factors::{Manner, Realm, at, claims, endpoint, realm_with, signer},
+    harness::{Base, House, fresh, shared},
+};
+
+const PASSWORD: &str = "w0rd-in-an-address";
+
+fn body(endpoint: &str) -> Json {
+    json!({ "name": fresh("idp"), "enabled": true, "issuer": fresh("https://idp"), "audience": "overlay", "jwksEndpoint": endpoint })
+}
+
+const PLAIN: [&str; 5] = [
+    "http://idp.test/keys",
+    "http://192.0.2.1:8080/keys",
+    "http://localhost.example.org/keys",
+    "http://[2001:db8::1]/keys",
+    "http://127.0.0.1.example.org/keys",
+];
+const HERE: [&str; 5] = [
+    "http://127.0.0.1:8080/keys",
+    "http://127.8.9.1/keys",
+    "http://localhost/keys",
+    "http://[::1]:80/keys",
+    "http://[::ffff:127.0.0.1]/keys",
+];
+
+#[test]
+fn keys_are_fetched_by_https_or_from_this_host_unless_http_is_allowed() {
+    let house = shared();
+    let known = house.admin.post("/external-jwt-signers", body("https://idp.test/keys")).expect(201).id();
+    let known = format!("/external-jwt-signers/{known}");
+    for plain in PLAIN {
+        for answer in [
+            house.admin.post("/external-jwt-signers", body(plain)),
+            house.admin.patch(&known, json!({ "jwksEndpoint": plain })),
+            house.admin.put(&known, body(plain)),
+        ] {
+            let answer = answer.refused(400, "COULD_NOT_VALIDATE", "jwksEndpoint");
+            assert!(answer.text.contains("key-sets.allow-http"), "it says how to allow it: {}", answer.text);
+        }
+    }
+    for here in HERE {
+        house.admin.patch(&known, json!({ "jwksEndpoint": here })).expect(200);
+    }
+    let lenient = House::with(Clock::system(), |config| config.key_sets.allow_http = true);
+    for plain in PLAIN {
+        lenient.admin.post("/external-jwt-signers", body(plain)).expect(201);
+    }
+}
+
+#[test]
+fn an_address_with_a_password_is_refused_and_told_to_nobody() {
+    let house = shared();
+    let known = house.admin.post("/external-jwt-signers", body("https://idp.test/keys")).expect(201).id();
+    let path = format!("/external-jwt-signers/{known}");
+    let addresses =
+        ["https://user:w0rd-in-an-address@idp.test/keys", "http://w0rd-in-an-address@127.0.0.1/keys", "ftp://u:w0rd-in-an-address@x"];
+    for address in addresses {
+        for (field, answer) in [
+            ("jwksEndpoint", house.admin.post("/external-jwt-signers", body(address))),
+            ("jwksEndpoint", house.admin.patch(&path, json!({ "jwksEndpoint": address }))),
+            ("externalAuthUrl", house.admin.patch(&path, json!({ "externalAuthUrl": address }))),
+        ] {
+            let answer = answer.refused(400, "COULD_NOT_VALIDATE", field);
+            assert!(!answer.text.contains(PASSWORD), "{}", answer.text);
+        }
+    }
+    house.admin.patch(&path, json!({ "jwksEndpoint": "https://idp.test/@keys?of=a@b" })).expect(200);
+    let history = house.admin.at(Base::Overkeep).get("/history?limit=500").expect(200);
+    assert!(!history.text.contains(PASSWORD));
+}
+
+/// A log that keeps its lines.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What an earlier release took up.
+#[test]
+fn nothing_is_fetched_from_a_stored_address_that_would_be_refused_now() {
+    let idp = signer();
+    let keys = endpoint(Manner::Keys(idp.keys().to_string()));
+    let (token, log) = (idp.token(&claims()), Log::default());
+    for bad in [keys.url.replace("http://", "http://user:w0rd-in-an-address@"), "http://192.0.2.1/keys".into(), "nowhere".into()] {
+        let realm = realm_with(&bad, |_| ());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let to = log.clone();
+        let subscriber = tracing_subscriber::fmt().with_writer(move || to.clone()).finish();
+        let login = realm.tokens.login(&realm.store, at(0), &token);
+        let refused = tracing::subscriber::with_default(subscriber, || runtime.block_on(login));
+        assert!(matches!(refused, Err(Error::InvalidAuth)), "{bad}");
+    }
+    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    assert!(text.contains("no key set is fetched") && !text.contains(PASSWORD), "{text}");
+    assert_eq!(keys.asked(), 0);
+    assert!(realm_with(&keys.url, |_| ()).enter(&token, 0));
+}
+
+#[test]
+fn only_so_many_wait_for_the_keys_of_one_signer() {
+    let idp = signer();
+    let keys = endpoint(Manner::Silent);
+    let realm = realm_with(&keys.url, |config| config.key_sets.waiting = 1);
+    let (token, other) = (idp.token(&claims()), realm.tokens.clone());
+    let (store, first) = (realm.store.clone(), token.clone());
+    let waiting = realm.runtime.spawn(async move { other.login(&store, at(0), &first).await.map(drop) });
+    while keys.asked() == 0 {
+        thread::yield_now();
+    }
+    let further = realm.runtime.block_on(realm.tokens.login(&realm.store, at(0), &token));
+    assert!(matches!(further, Err(Error::Busy { retry_after: 1 })), "it is not kept waiting");
+    assert_eq!(realm.runtime.block_on(waiting).unwrap(), Err(Error::InvalidAuth));
+}
+
+/// Slow signers take turns where few sets are fetched at the same time; whoever waits does not wait for all of them.
+#[test]
+fn nobody_waits_for_a_signer_longer_than_one_fetch_may_take() {
+    let idp = signer();
+    let keys = endpoint(Manner::Silent);
+    let realm = realm_with(&keys.url, |config| {
+        (config.key_sets.fetches, config.key_sets.timeout) = (1, Span::seconds(1));
+    });
+    let others: Vec<String> = (0..6).map(|n| another(&realm, n)).collect();
+    let log_in = |issuer: &str| {
+        let (tokens, store) = (realm.tokens.clone(), realm.store.clone());
+        let mut claims = claims();
+        claims["iss"] = issuer.into();
+        let token = idp.token(&claims);
+        realm.runtime.spawn(async move {
+            let started = Instant::now();
+            assert!(tokens.login(&store, at(0), &token).await.is_err());
+            started.elapsed()
+        })
+    };
+    let alone = realm.runtime.block_on(log_in("https://idp.test")).unwrap();
+    let together: Vec<_> = others.iter().map(|issuer| log_in(issuer)).collect();
+    let longest: Duration = together.into_iter().map(|one| realm.runtime.block_on(one).unwrap()).max().unwrap();
+    assert!(longest < 3 * alone, "{longest:?} with others, {alone:?} alone");
+}
+
+/// Another signer at the same endpoint; answers its issuer.
+fn another(realm: &Realm, n: usize) -> String {
+    let issuer = format!("https://idp{n}.test");
+    let signer = realm.store.read(|tx| tx.get(&Id::<ExternalJwtSigner>::from_text("idp"))).unwrap();
+    let spec = ExternalJwtSigner { issuer: issuer.clone(), name: format!("idp{n}"), ..signer.spec };
+    realm.store.write_blocking(move |tx| tx.insert(Record::new(Id::from_text(format!("idp{n}")), at(0), spec))).unwrap();
+    issuer
+}
