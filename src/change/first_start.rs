@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     clock::Timestamp,
-    entity::{Authenticator, Credential, Facts, Id, Identity, Record, builtin},
+    entity::{Authenticator, Credential, Facts, FactsExt, Id, Identity, Record, builtin},
     error::{Error, Result},
     pki::{AlternativeNames, Material, Seal},
     store::{Read, Store, Tx},
@@ -93,6 +93,24 @@ pub fn replace_unseen(store: &Store, administrator: Administrator) -> Result<()>
 /// The file cannot be written.
 pub fn seen(store: &Store) -> Result<()> {
     store.write_blocking(|tx| tx.set_setting(UNSEEN, None))
+}
+
+/// Gives the built-in config types of an existing file the schemas of this release. One that somebody has changed stays as it is, and one that
+/// somebody has deleted is not made again.
+///
+/// # Errors
+/// The file cannot be read or written.
+pub fn renew_config_types(store: &Store) -> Result<()> {
+    let outdated: Vec<_> = store.read(|read| {
+        let stored = builtin::config_type_ids().map(|id| read.find(&id)).collect::<Result<Vec<_>>>()?;
+        let renewed = stored.iter().flatten().map(builtin::renewed).collect::<Result<Vec<_>>>()?;
+        Ok(renewed.into_iter().flatten().collect())
+    })?;
+    if outdated.is_empty() {
+        return Ok(());
+    }
+    tracing::info!(count = outdated.len(), "bringing the schemas of built-in config types to those of this release");
+    store.write_blocking(move |tx| outdated.into_iter().try_for_each(|record| tx.put(record)))
 }
 
 fn unseen(read: &Read<'_>, username: &str) -> Result<Option<Record<Authenticator>>> {

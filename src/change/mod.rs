@@ -35,7 +35,7 @@ use std::{fmt, ops::Deref, sync::Arc, time::Duration};
 
 pub use certificates::{Certificates, Useless};
 pub use draft::Draft;
-pub use first_start::{Administrator, Filling, first_start, is_unseen, replace_unseen, seal, seen, stored_seal};
+pub use first_start::{Administrator, Filling, first_start, is_unseen, renew_config_types, replace_unseen, seal, seen, stored_seal};
 pub use lifecycle::Lifecycle;
 pub use registry::KINDS;
 pub use vault::Vault;

@@ -29,7 +29,7 @@ use crate::{
     entity::{Author, EdgeRouter, Id, Most},
     error::Error,
     host::{Command, Host, socket},
-    http::{self, Bounds, Descriptions, Front, Interfaces, Limits, Listener, Patience, Services},
+    http::{self, Bounds, Descriptions, Front, Interfaces, Limits, Listener, NetworkTokens, Patience, Services},
     maintenance::{self, Background, Maintenance, Schedule, Scrub, closed},
     network::{self, Router},
     online::Online,
@@ -168,6 +168,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let vault = vault(config, &store)?;
     drop(maintenance::upgrade(&store, &config.data)?);
     let first_password = fill(config, &store, &vault, &passwords, (bound, router.as_ref()))?;
+    change::renew_config_types(&store)?;
     maintenance::completed(&store)?;
     router.as_ref().map_or(Ok(()), |address| built_in_router::establish(&store, address))?;
     let certificates = Arc::new(Certificates::open(&store, &vault, config.advertised(bound), files(config))?.naming(router));
@@ -247,6 +248,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         limits: limits(config),
         texts,
         routers,
+        network_tokens: NetworkTokens::default(),
     });
     let front = Front::new(services, interfaces);
     let commands = commands(config, owner);

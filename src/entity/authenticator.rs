@@ -139,6 +139,16 @@ pub struct View {
     /// Of a certificate.
     #[serde(skip_serializing_if = "Option::is_none")]
     fingerprint: Option<String>,
+    /// Of a certificate: whether this controller issued it, so that its holder can have it renewed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    is_issued_by_network: Option<bool>,
+}
+
+impl Record<Authenticator> {
+    /// Whether it is a certificate that this controller issued. One of another authority names it.
+    pub fn is_issued_by_network(&self) -> bool {
+        self.spec.credential.method() == Method::Cert && self.state.ca_id.is_none()
+    }
 }
 
 impl Entity for Authenticator {
@@ -182,6 +192,7 @@ impl Entity for Authenticator {
             username: credential.username().map(Into::into),
             cert_pem: credential.pem().map(Into::into),
             fingerprint: credential.fingerprint().map(Into::into),
+            is_issued_by_network: (credential.method() == Method::Cert).then(|| record.is_issued_by_network()),
         })
     }
 

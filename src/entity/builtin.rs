@@ -1,7 +1,7 @@
 //! What a new file holds before anybody asked for anything: config types that tunnelers know by name, identity types, posture
 //! check types and the auth policy of those who name none.
 
-use serde_json::{Map, Value as Json};
+use serde_json::{Map, Value as Json, json};
 
 use super::{
     AuthPolicy, ConfigType, Document, Entity, Id, IdentityKind, IdentityType, OperatingSystem, OsType, PostureCheckType, Record,
@@ -13,50 +13,96 @@ use crate::{
     error::{Error, Result},
 };
 
-/// Parts that several of the schemas share.
-const DEFINITIONS: &str = include_str!("builtin/definitions.json");
-const HOST_V1: &str = include_str!("builtin/host.v1.json");
-/// Id, name and schema of each config type.
-const CONFIG_TYPES: [(&str, &str, &str); 5] = [
-    ("f2dd2df0-9c04-4b84-a91e-71437ac229f1", "ziti-tunneler-client.v1", include_str!("builtin/ziti-tunneler-client.v1.json")),
-    ("cea49285-6c07-42cf-9f52-09a9b115c783", "ziti-tunneler-server.v1", include_str!("builtin/ziti-tunneler-server.v1.json")),
-    ("g7cIWbcGg", "intercept.v1", include_str!("builtin/intercept.v1.json")),
-    ("NH5p4FpGR", "host.v1", HOST_V1),
-    ("host.v2", "host.v2", include_str!("builtin/host.v2.json")),
+/// The definitions of health checks, and those of addresses, ports and protocols.
+const CHECKS: &str = include_str!("builtin/definitions.check.json");
+const TUNNEL: &str = include_str!("builtin/definitions.tunnel.json");
+/// The schema of `host.v1` without its name; `host.v2` takes it as the definition of a terminator.
+const HOST: &str = include_str!("builtin/host.json");
+/// What the schema of `host.v1` is called.
+const HOST_V1_NAME: &str = "http://ziti-edge.netfoundry.io/schemas/host.v1.schema.json";
+
+/// Id, name, schema and groups of definitions of each config type.
+type Shape = (&'static str, &'static str, &'static str, &'static [&'static str]);
+const CONFIG_TYPES: [Shape; 5] = [
+    ("f2dd2df0-9c04-4b84-a91e-71437ac229f1", "ziti-tunneler-client.v1", include_str!("builtin/ziti-tunneler-client.v1.json"), &[]),
+    ("cea49285-6c07-42cf-9f52-09a9b115c783", "ziti-tunneler-server.v1", include_str!("builtin/ziti-tunneler-server.v1.json"), &[CHECKS]),
+    ("g7cIWbcGg", "intercept.v1", include_str!("builtin/intercept.v1.json"), &[TUNNEL]),
+    ("NH5p4FpGR", "host.v1", HOST, &[CHECKS, TUNNEL]),
+    (HOST_V2, "host.v2", include_str!("builtin/host.v2.json"), &[CHECKS, TUNNEL]),
 ];
+const HOST_V2: &str = "host.v2";
 
 /// The config types, in `entity/builtin/`.
+///
+/// The order and nesting of keywords is an interface: forms are made from these schemas. A form resolves the references and then reads the
+/// type of a list from the first part of its `allOf` and the type of its items from the second part. Members stand in the order of their
+/// names, because forms show them in the order in which they stand. Definitions that a schema does not use stay in it.
+///
+/// Which values may be empty: the texts `hostname`, `sourceIp`, `identity`, `body`, `url`, `expectInBody` and the `address` of a proxy and of
+/// a port check; the objects `listenOptions` and `dialOptions`; the lists `portChecks` and `httpChecks`. Not empty are `address` of a host,
+/// every entry of a list of addresses, and the lists `protocols`, `addresses`, `portRanges`, `allowedProtocols`, `allowedAddresses`,
+/// `allowedPortRanges`, `allowedSourceAddresses`, `actions` and `terminators`. `protocol` of `ziti-tunneler-server.v1` says that it may be
+/// null, and its enumeration refuses null. A proxy may have members that the schema does not name.
 ///
 /// # Errors
 /// A file is no JSON object, which is a defect.
 pub fn config_types(now: Timestamp) -> Result<Vec<Record<ConfigType>>> {
-    let mut shared = object(DEFINITIONS)?;
-    shared.insert("host.v1".into(), object(HOST_V1)?.into());
-    let record = |(id, name, schema): (&str, &str, &str)| {
-        let schema = Some(Document(whole(object(schema)?, &shared)));
-        Ok(Record::new(Id::from_text(id), now, ConfigType { name: name.into(), schema }))
+    let record = |shape: Shape| {
+        let (id, name, ..) = shape;
+        Ok(Record::new(Id::from_text(id), now, ConfigType { name: name.into(), schema: Some(Document(whole(shape)?)) }))
     };
     CONFIG_TYPES.into_iter().map(record).collect()
+}
+
+/// A built-in config type with the schema of this release, if nobody has changed it since the first start and an earlier release wrote it.
+/// The times stay, so that a later release can tell the same.
+///
+/// # Errors
+/// As for [`config_types`].
+pub fn renewed(stored: &Record<ConfigType>) -> Result<Option<Record<ConfigType>>> {
+    let Some(shape) = CONFIG_TYPES.into_iter().find(|(id, ..)| *id == stored.id.as_str()) else { return Ok(None) };
+    if stored.created_at != stored.updated_at {
+        return Ok(None);
+    }
+    let schema = Some(Document(whole(shape)?));
+    let same = serde_json::to_string(&stored.spec.schema).ok() == serde_json::to_string(&schema).ok();
+    Ok((!same).then(|| {
+        let mut record = stored.clone();
+        record.spec.schema = schema;
+        record
+    }))
+}
+
+/// The ids of the built-in config types.
+pub fn config_type_ids() -> impl Iterator<Item = Id<ConfigType>> {
+    CONFIG_TYPES.into_iter().map(|(id, ..)| Id::from_text(id))
 }
 
 fn object(text: &str) -> Result<Map<String, Json>> {
     serde_json::from_str(text).map_err(|e| Error::Internal(format!("a built-in schema: {e}")))
 }
 
-/// A schema with those of the shared parts that it refers to, directly or by another part.
-fn whole(mut schema: Map<String, Json>, shared: &Map<String, Json>) -> Map<String, Json> {
-    let mut parts = Map::new();
-    loop {
-        let text = Json::from(vec![Json::from(schema.clone()), Json::from(parts.clone())]).to_string();
-        let wanted = |name: &str| !parts.contains_key(name) && text.contains(&format!("\"#/definitions/{name}\""));
-        let found: Map<_, _> = shared.iter().filter(|(name, _)| wanted(name)).map(|(name, part)| (name.clone(), part.clone())).collect();
-        if found.is_empty() {
-            break;
-        }
-        parts.extend(found);
+/// A schema with its definitions, members in the order of their names.
+fn whole((id, _, text, groups): Shape) -> Result<Map<String, Json>> {
+    let mut schema = object(text)?;
+    let mut definitions = Map::new();
+    for group in groups {
+        definitions.extend(object(group)?);
     }
-    schema.insert("definitions".into(), parts.into());
-    schema
+    if text == HOST {
+        schema.insert("$id".into(), HOST_V1_NAME.into());
+    }
+    if id == HOST_V2 {
+        definitions.insert("terminator".into(), object(HOST)?.into());
+        definitions
+            .insert("terminatorList".into(), json!({ "type": "array", "minItems": 1, "items": { "$ref": "#/definitions/terminator" } }));
+    }
+    if !definitions.is_empty() {
+        schema.insert("definitions".into(), definitions.into());
+    }
+    let mut schema = Json::Object(schema);
+    schema.sort_all_objects();
+    if let Json::Object(schema) = schema { Ok(schema) } else { Err(Error::Internal("a built-in schema is no object".into())) }
 }
 
 /// The identity types.
@@ -131,6 +177,129 @@ mod tests {
             Ok(()) => None,
             Err(Error::Invalid { field, .. }) => Some(field),
             Err(other) => panic!("{other}"),
+        }
+    }
+
+    /// A schema with every reference replaced by what it refers to, as forms read it.
+    fn resolved(schema: &Json, root: &Json) -> Json {
+        match schema {
+            Json::Object(members) => match members.get("$ref").and_then(Json::as_str) {
+                Some(place) => resolved(root.pointer(place.trim_start_matches('#')).unwrap(), root),
+                None => Json::Object(members.iter().map(|(name, value)| (name.clone(), resolved(value, root))).collect()),
+            },
+            Json::Array(items) => items.iter().map(|item| resolved(item, root)).collect(),
+            other => other.clone(),
+        }
+    }
+
+    /// What a form makes of a member: the type of the member, and of the items of a list.
+    fn as_form(member: &Json) -> String {
+        let word = |value: &Json| if value["enum"].is_array() { "string" } else { value["type"].as_str().unwrap_or("none") }.to_owned();
+        if member["type"].is_null() && member["allOf"][0]["type"] == "array" {
+            return format!("list of {}", word(&member["allOf"][1]["items"]));
+        }
+        if member["type"] == "array" {
+            format!("array of {}", word(&member["items"]))
+        } else if member["type"] == "boolean" {
+            "boolean".into()
+        } else {
+            word(member)
+        }
+    }
+
+    #[test]
+    fn forms_read_the_type_of_every_member() {
+        let listed = [
+            ("protocols", "list of string"),
+            ("addresses", "list of string"),
+            ("portRanges", "list of object"),
+            ("allowedProtocols", "list of string"),
+            ("allowedAddresses", "list of string"),
+            ("allowedPortRanges", "list of object"),
+            ("allowedSourceAddresses", "list of string"),
+            ("portChecks", "array of object"),
+            ("httpChecks", "array of object"),
+            ("terminators", "array of object"),
+        ];
+        let mut seen = std::collections::BTreeSet::new();
+        for of in config_types(Timestamp::ZERO_TIME).unwrap() {
+            let schema = Json::Object(of.spec.schema.unwrap().0);
+            for (name, member) in resolved(&schema, &schema)["properties"].as_object().unwrap() {
+                let form = as_form(member);
+                assert_ne!(form, "none", "{} {name}", of.spec.name);
+                if let Some((_, wanted)) = listed.iter().find(|(of, _)| of == name) {
+                    assert_eq!(form, *wanted, "{} {name}", of.spec.name);
+                    seen.insert(name.clone());
+                }
+            }
+        }
+        assert_eq!(seen.len(), listed.len());
+    }
+
+    #[test]
+    fn keywords_and_definitions_stand_where_clients_know_them() {
+        let types = config_types(Timestamp::ZERO_TIME).unwrap();
+        let schema = |name: &str| Json::Object(types.iter().find(|of| of.spec.name == name).unwrap().spec.schema.clone().unwrap().0);
+        let names = |value: &Json| value.as_object().unwrap().keys().map(String::as_str).collect::<Vec<_>>().join(" ");
+        let checks = ["action", "actionList", "duration", "httpCheck", "httpCheckList", "method", "portCheck", "portCheckList"];
+        let tunnel = ["dialAddress", "inhabitedSet", "listenAddress", "portNumber", "portRange", "protocolName", "proxyConfiguration"];
+        let more = ["proxyType", "timeoutSeconds"];
+        let sorted = |parts: &[&[&str]]| {
+            let mut all = parts.concat();
+            all.sort_unstable();
+            all.join(" ")
+        };
+        assert_eq!(names(&schema("ziti-tunneler-client.v1")), "$id additionalProperties properties required type");
+        assert_eq!(names(&schema("host.v1")), "$id additionalProperties allOf definitions properties type");
+        assert_eq!(names(&schema("host.v2")), "$id additionalProperties definitions properties required type");
+        assert_eq!(names(&schema("ziti-tunneler-server.v1")["definitions"]), sorted(&[&checks]));
+        assert_eq!(names(&schema("intercept.v1")["definitions"]), sorted(&[&tunnel, &more]));
+        assert_eq!(names(&schema("host.v1")["definitions"]), sorted(&[&checks, &tunnel, &more]));
+        assert_eq!(names(&schema("host.v2")["definitions"]), sorted(&[&checks, &tunnel, &more, &["terminator", "terminatorList"]]));
+        let set = json!({ "allOf": [{ "$ref": "#/definitions/inhabitedSet" }, { "items": { "$ref": "#/definitions/portRange" } }] });
+        assert_eq!(schema("intercept.v1")["properties"]["portRanges"], set);
+    }
+
+    #[test]
+    fn what_may_be_empty_is_accepted_empty_and_nothing_else() {
+        let host = json!({ "protocol": "tcp", "address": "a", "port": 1 });
+        let port = json!({ "interval": "1s", "timeout": "1s", "address": "" });
+        let http = json!({ "interval": "1s", "timeout": "1s", "url": "", "body": "", "expectInBody": "" });
+        let catch = json!({ "protocols": ["tcp"], "addresses": ["a"], "portRanges": [{ "low": 1, "high": 1 }] });
+        let with = |base: &Json, member: &str, value: Json| {
+            let mut data = base.clone();
+            data[member] = value;
+            data.to_string()
+        };
+        for (name, data) in [
+            ("ziti-tunneler-client.v1", r#"{"hostname": "", "port": 1}"#.to_owned()),
+            ("host.v1", with(&host, "listenOptions", json!({ "identity": "" }))),
+            ("host.v1", with(&host, "listenOptions", json!({}))),
+            ("host.v1", with(&host, "portChecks", json!([]))),
+            ("host.v1", with(&host, "httpChecks", json!([]))),
+            ("host.v1", with(&host, "portChecks", json!([port]))),
+            ("host.v1", with(&host, "httpChecks", json!([http]))),
+            ("host.v1", with(&host, "proxy", json!({ "type": "http", "address": "", "more": 1 }))),
+            ("intercept.v1", with(&catch, "dialOptions", json!({}))),
+            ("intercept.v1", with(&catch, "sourceIp", json!(""))),
+        ] {
+            assert_eq!(refused(name, &data), None, "{name} {data}");
+        }
+        for (name, base, member, value, field) in [
+            ("host.v1", &host, "address", json!(""), "address"),
+            ("host.v1", &host, "allowedAddresses", json!([]), "allowedAddresses"),
+            ("host.v1", &host, "allowedAddresses", json!([""]), "allowedAddresses.0"),
+            ("host.v1", &host, "allowedProtocols", json!([]), "allowedProtocols"),
+            ("host.v1", &host, "allowedPortRanges", json!([]), "allowedPortRanges"),
+            ("host.v1", &host, "allowedSourceAddresses", json!([]), "allowedSourceAddresses"),
+            ("intercept.v1", &catch, "protocols", json!([]), "protocols"),
+            ("intercept.v1", &catch, "addresses", json!([]), "addresses"),
+            ("intercept.v1", &catch, "addresses", json!([""]), "addresses.0"),
+            ("intercept.v1", &catch, "portRanges", json!([]), "portRanges"),
+            ("host.v2", &json!({}), "terminators", json!([]), "terminators"),
+        ] {
+            let data = with(base, member, value);
+            assert_eq!(refused(name, &data).as_deref(), Some(field), "{name} {data}");
         }
     }
 

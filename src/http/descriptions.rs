@@ -12,13 +12,19 @@ pub struct Descriptions {
     pub management: Description,
     pub client: Description,
     pub overkeep: Description,
+    pub fabric: Description,
 }
 
 impl Descriptions {
     /// Those of finished interfaces.
     pub fn of(interfaces: &Interfaces) -> Self {
         let of = |interface: &Interface| Description::new(interface.document.clone());
-        Self { management: of(&interfaces.management), client: of(&interfaces.client), overkeep: of(&interfaces.overkeep) }
+        Self {
+            management: of(&interfaces.management),
+            client: of(&interfaces.client),
+            overkeep: of(&interfaces.overkeep),
+            fabric: of(&interfaces.fabric),
+        }
     }
 }
 

@@ -43,7 +43,7 @@ use crate::{
 };
 
 /// First path segments that belong to no interface.
-const RESERVED: [&str; 6] = ["health", "ready", "docs", "metrics", "fabric", "oidc"];
+const RESERVED: [&str; 5] = ["health", "ready", "docs", "metrics", "oidc"];
 /// Bytes that working on a request takes, until it is known how long its answer is.
 const WORK: usize = 16 << 10;
 /// Bytes of an answer that comes into being while it is sent.
@@ -67,7 +67,7 @@ impl Front {
 
     /// The interface that a path belongs to, and the path below its base.
     fn locate(&self, path: &str) -> Option<(&Interface, String)> {
-        let Interfaces { management, client, overkeep } = &self.interfaces;
+        let Interfaces { management, client, overkeep, fabric } = &self.interfaces;
         let mut parts = path.split('/').filter(|part| !part.is_empty()).peekable();
         let below = |parts: &mut dyn Iterator<Item = &str>| parts.fold(String::new(), |path, part| path + "/" + part);
         let whole = |path: String| if path.is_empty() { "/".to_owned() } else { path };
@@ -82,9 +82,10 @@ impl Front {
                 };
                 Some((interface, whole(below(&mut parts))))
             }
-            Some("overkeep") => {
+            Some(name @ ("overkeep" | "fabric")) => {
                 parts.next();
-                (parts.next()? == "v1").then(|| (overkeep, whole(below(&mut parts))))
+                let interface = if name == "fabric" { fabric } else { overkeep };
+                (parts.next()? == "v1").then(|| (interface, whole(below(&mut parts))))
             }
             Some(".well-known") => Some((client, below(&mut parts))),
             Some(first) if RESERVED.contains(&first) => None,

@@ -1,7 +1,7 @@
 //! REST: who asks and how it is answered.
 //!
 //! Here: the route tables of the interfaces (`management/mod.rs`, `client/mod.rs`: read them first; `overkeep/mod.rs` is what only this
-//! controller has), the types that functions in them take and answer with (`argument.rs`, `answer.rs`), the verbs that all kinds share
+//! controller has, `fabric/mod.rs` what the tools of operators list), the types that functions in them take and answer with (`argument.rs`, `answer.rs`), the verbs that all kinds share
 //! (`verbs.rs`), a look at what they would do instead of doing it (`preview.rs`), and the front door (`front.rs`). Not here: rules of
 //! kinds, storage, who may use what. Invariant: nothing about an operation is said twice; routing, documents, validation and permission
 //! all come from its row.
@@ -24,6 +24,7 @@ mod docs;
 mod document;
 mod envelope;
 mod error;
+mod fabric;
 mod front;
 mod glossary;
 mod header;
@@ -49,7 +50,7 @@ mod target;
 mod verbs;
 
 pub use bounds::Limits;
-pub use common::{routers::Routers, texts::Texts};
+pub use common::{network_token::NetworkTokens, routers::Routers, texts::Texts};
 pub use connection::Patience;
 pub use descriptions::Descriptions;
 pub use front::Front;
@@ -69,6 +70,8 @@ pub struct Interfaces {
     pub client: Interface,
     /// What only this controller has.
     pub overkeep: Interface,
+    /// Routers, links and circuits, for the tools of operators.
+    pub fabric: Interface,
 }
 
 impl Interfaces {
@@ -77,6 +80,11 @@ impl Interfaces {
     /// # Errors
     /// A row is wrong in itself, which is a defect.
     pub fn new() -> Result<Self> {
-        Ok(Self { management: management::routes().finish()?, client: client::routes().finish()?, overkeep: overkeep::routes().finish()? })
+        Ok(Self {
+            management: management::routes().finish()?,
+            client: client::routes().finish()?,
+            overkeep: overkeep::routes().finish()?,
+            fabric: fabric::routes().finish()?,
+        })
     }
 }

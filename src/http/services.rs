@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     bounds::Limits,
-    common::{routers::Routers, texts::Texts},
+    common::{network_token::NetworkTokens, routers::Routers, texts::Texts},
     descriptions::Descriptions,
     overkeep::Watchers,
 };
@@ -55,6 +55,8 @@ pub struct Services {
     pub texts: Texts,
     /// Edge routers, for sessions.
     pub routers: Routers,
+    /// What anybody is told of the network.
+    pub network_tokens: NetworkTokens,
 }
 
 impl Services {

@@ -1,6 +1,6 @@
 //! What is shown of open channels and circuits.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, time::Duration};
 
 use crate::clock::Timestamp;
 
@@ -49,4 +49,28 @@ pub struct EndInfo {
     pub bytes: u64,
     /// The same each second, lately.
     pub bytes_per_second: u64,
+}
+
+/// A connection between two routers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LinkInfo {
+    pub id: String,
+    /// What is spoken on it, such as `tls`.
+    pub protocol: String,
+    /// The router that made it.
+    pub source_id: String,
+    /// The router that it was made to.
+    pub destination_id: String,
+    /// Such as `Connected`.
+    pub state: &'static str,
+    /// An administrator keeps paths away from it.
+    pub is_down: bool,
+    /// What an administrator has it cost.
+    pub static_cost: u32,
+    pub source_latency: Duration,
+    pub destination_latency: Duration,
+    /// What it costs a path, latencies included.
+    pub cost: u32,
+    /// How often it has been made.
+    pub iteration: u32,
 }

@@ -51,7 +51,7 @@ use self::{core::Core, message::Failure, review::Doubts};
 pub use self::{
     core::{Parts, Times},
     hello::Peer,
-    info::{ChannelInfo, CircuitInfo, EndInfo},
+    info::{ChannelInfo, CircuitInfo, EndInfo, LinkInfo},
 };
 use crate::entity::FactsExt;
 
@@ -116,6 +116,11 @@ impl Router {
     pub fn serve(&self, stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static, peer: Peer) -> Option<JoinHandle<()>> {
         let inner = self.0.as_deref()?;
         Some(inner.handle.spawn(hello::serve(inner.core.clone(), stream, peer)))
+    }
+
+    /// The connections between routers, the oldest first. There are none while other routers cannot connect.
+    pub fn links(&self) -> Vec<LinkInfo> {
+        Vec::new()
     }
 
     /// All open circuits, the oldest first.

@@ -140,6 +140,14 @@ fn operations_of_our_own_admit_whom_their_rows_say() {
 }
 
 #[test]
+fn operations_of_the_fabric_admit_whom_their_rows_say() {
+    sweep(Base::Fabric);
+    for row in interface(Base::Fabric).rows() {
+        assert!(row.permission == Permission::Admin || row.path == "/openapi.json", "{} {}", row.method, row.path);
+    }
+}
+
+#[test]
 fn a_bearer_token_alone_opens_nothing() {
     let house = House::start();
     for base in Base::ALL {
@@ -174,6 +182,7 @@ fn open_operations_are_those_that_nobody_could_use_otherwise() {
         "/enroll/jwks",
         "/enroll/challenge",
         "/external-jwt-signers",
+        "/network-jwts",
     ];
     for base in Base::ALL {
         for row in interface(base).rows().filter(|row| row.permission == Permission::Open) {

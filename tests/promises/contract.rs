@@ -6,8 +6,12 @@ use serde_json::Value as Json;
 
 use crate::harness::{Base, interface, shared};
 
-const DOCUMENTS: [(Base, &str); 3] =
-    [(Base::Management, "schema/management.json"), (Base::Client, "schema/client.json"), (Base::Overkeep, "schema/overkeep.json")];
+const DOCUMENTS: [(Base, &str); 4] = [
+    (Base::Management, "schema/management.json"),
+    (Base::Client, "schema/client.json"),
+    (Base::Overkeep, "schema/overkeep.json"),
+    (Base::Fabric, "schema/fabric.json"),
+];
 const WRITE: &str = "OVERKEEP_WRITE_SCHEMAS";
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 

@@ -236,12 +236,47 @@ fn opens_with_everything_in_it(format: u32, passphrase: Option<&str>) {
     for (path, count) in counts {
         assert_eq!(admin.get(&format!("/{path}")).expect(200).data().as_array().unwrap().len(), count, "{path}");
     }
+    // Forms are made from these schemas, and files of earlier releases hold others.
+    for record in builtin::config_types(Timestamp::ZERO_TIME).unwrap() {
+        let shown = admin.get(&format!("/config-types/{}", record.id)).expect(200);
+        let schema = record.spec.schema.unwrap().0;
+        assert_eq!(
+            shown.data()["schema"].to_string(),
+            serde_json::Value::from(schema).to_string(),
+            "format {format}: {}",
+            record.spec.name
+        );
+    }
     running.stop();
     let copy = place.path().join("copy");
     closed::snapshot(&data, &copy, &Watch::default()).unwrap();
     assert_eq!(verified(&copy), NEWEST);
     assert_eq!(before(&data).exists(), format < NEWEST);
     assert!(format == NEWEST || verified(&before(&data)) == format, "the way back is what the other release left");
+}
+
+#[test]
+fn a_built_in_config_type_that_somebody_changed_stays_as_it_is() {
+    let place = TempDir::new().unwrap();
+    let data = place.path().join("data");
+    let given = place.path().join("given");
+    fs::write(&given, PASSPHRASE).unwrap();
+    let mut config = configuration(&data);
+    config.admin_password_file = Some(given);
+    let start = || {
+        let running = controller::start(&config, Clock::system()).unwrap();
+        let admin = trusting(&format!("https://{}", running.bound())).log_in("admin", PASSPHRASE);
+        (running, admin)
+    };
+    let (running, admin) = start();
+    let own = json!({ "type": "object", "properties": { "mine": { "type": "string" } } });
+    admin.patch("/config-types/host.v2", json!({ "schema": own })).expect(200);
+    admin.delete("/config-types/g7cIWbcGg").expect(200);
+    running.stop();
+    let (running, admin) = start();
+    assert_eq!(admin.get("/config-types/host.v2").expect(200).data()["schema"]["properties"], own["properties"]);
+    admin.get("/config-types/g7cIWbcGg").expect(404);
+    running.stop();
 }
 
 fn write_golden() {

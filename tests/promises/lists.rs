@@ -97,6 +97,8 @@ type Expected = (&'static str, &'static str, &'static str, &'static [&'static st
 const LISTS: &[Expected] = &[
     ("config-types", "kind", "configs", &["config"]),
     ("config-types", "other-kind", "configs", &["other-config"]),
+    ("configs", "config", "services", &["web", "wiki"]),
+    ("configs", "other-config", "services", &["wiki"]),
     ("services", "mail", "configs", &[]),
     ("services", "wiki", "configs", &["config", "other-config"]),
     ("services", "mail", "edge-routers", &[]),
@@ -250,6 +252,7 @@ fn settings_of_ones_own_and_attributes_in_use_are_listed_whole() {
         ("/identity-role-attributes", &["night", "staff"][..]),
         ("/service-role-attributes", &["web"]),
         ("/edge-router-role-attributes", &["hall"]),
+        ("/posture-check-role-attributes", &["strict"]),
     ] {
         let all = admin.get(path).expect(200);
         assert_eq!(*all.data(), json!(attributes), "{path}");

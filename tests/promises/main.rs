@@ -64,6 +64,7 @@ mod start;
 mod store;
 mod stories;
 mod time;
+mod tools;
 mod torture;
 mod turns;
 mod unread;

@@ -127,6 +127,7 @@ const BODIES: &[(&str, &str)] = &[
     ("/cas", "ca"),
     ("/cas/{id}/verify", "certificate"),
     ("/config-types", "configType"),
+    ("/database/snapshot", "snapshot"),
     ("/configs", "config"),
     ("/current-api-session/certificates", "sessionCertificate"),
     ("/current-identity/authenticators/{id}", "authenticator"),
@@ -321,7 +322,7 @@ fn an_id_of_nothing_is_not_found() {
         let body = operation.schema().map_or_else(|| json!({}), |schema| least(&forms(schema)[0], false));
         let body = if body.get("name").is_some() { put(body, &["name".into()], Some(fresh("nowhere").into())) } else { body };
         let below = operation.row.path.rsplit_once("{id}").map_or("", |(_, below)| below);
-        let list = operation.row.method == "GET" && operation.base == Base::Management;
+        let list = operation.row.method == "GET" && [Base::Management, Base::Fabric].contains(&operation.base);
         let empty = list && BELOW.contains(&below);
         let answer = match operation.row.operation.body.as_ref() {
             None => shared().admin.at(operation.base).ask(operation.row.method, &operation.path(NOWHERE)).send(),

@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::{
     authentication::Caller,
     clock::Timestamp,
-    entity::{ApiSession, Entity, FactsExt, Identity, Links},
+    entity::{ApiSession, Authenticator, Entity, FactsExt, Id, Identity, Links},
     error::Result,
     http::{
         answer::{Done, Shown},
@@ -29,6 +29,8 @@ pub struct CurrentSession {
     expires_at: Timestamp,
     /// How long a session may idle.
     expiration_seconds: u64,
+    /// Whether it was opened with a certificate that its holder can have renewed here.
+    is_cert_extendable: bool,
 }
 
 /// How a caller's session looks.
@@ -39,10 +41,14 @@ pub fn current(call: &Call, caller: &Caller) -> Result<SessionDetail> {
     let session = &caller.session;
     let timeout = call.sessions.timeout();
     let active = call.sessions.last_activity(session);
-    let mut of = call.store.read(|tx| ApiSession::view(session, tx))?;
+    let (mut of, is_cert_extendable) = call.store.read(|tx| {
+        let authenticator = session.spec.authenticator().map(Id::<Authenticator>::from_text);
+        let authenticator = authenticator.map(|id| tx.find(&id)).transpose()?.flatten();
+        Ok((ApiSession::view(session, tx)?, authenticator.is_some_and(|record| record.is_issued_by_network())))
+    })?;
     of.cached_last_activity_at = active;
     of.auth_queries.clone_from(&caller.queries);
-    let view = CurrentSession { of, expires_at: active.plus(timeout), expiration_seconds: timeout.as_secs() };
+    let view = CurrentSession { of, expires_at: active.plus(timeout), expiration_seconds: timeout.as_secs(), is_cert_extendable };
     Ok(Detail::new(session, view))
 }
 

@@ -16,10 +16,11 @@ use crate::{
 };
 
 /// The interfaces and their base paths.
-const INTERFACES: [(&str, &str); 4] = [
+const INTERFACES: [(&str, &str); 5] = [
     ("edge", "/edge/client/v1"),
     ("edge-client", "/edge/client/v1"),
     ("edge-management", "/edge/management/v1"),
+    ("fabric", "/fabric/v1"),
     // Clients look up the names that they know, and pass over this one.
     ("overkeep", "/overkeep/v1"),
 ];

@@ -5,6 +5,7 @@ pub mod authenticator;
 pub mod current;
 pub mod information;
 pub mod mfa;
+pub mod network_token;
 mod qr;
 pub mod routers;
 pub mod service;
@@ -32,6 +33,9 @@ pub fn routes(routes: Routes) -> Routes {
         .says("One description of an interface.")
         .get("/specs/{id}/spec", Open, spec::body)
         .says("The text of a description, as YAML or JSON.")
+        .get("/network-jwts", Open, network_token::list)
+        .says("The signed token that tells a client which network is at this address.")
+        .extension()
         .list::<Controller>(User)
         .says("The controllers that run together with this one.")
         .post("/authenticate", Open, authenticate::authenticate)

@@ -121,3 +121,8 @@ pub async fn management(call: Call) -> Result<Document> {
 pub async fn overkeep(call: Call) -> Result<Document> {
     json(&call.descriptions.overkeep).map(Document)
 }
+
+/// GET /openapi.json of the fabric interface
+pub async fn fabric(call: Call) -> Result<Document> {
+    json(&call.descriptions.fabric).map(Document)
+}

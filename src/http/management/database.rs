@@ -33,12 +33,13 @@ pub fn routes(routes: Routes) -> Routes {
 
 /// A snapshot that was made.
 #[derive(Serialize, JsonSchema)]
-struct DatabaseSnapshotDetails {
+pub struct DatabaseSnapshotDetails {
     /// Where it is, on the host of the controller.
     path: String,
 }
 
-async fn snapshot(call: Call) -> Result<Shown<DatabaseSnapshotDetails>> {
+/// POST /database/snapshot
+pub async fn snapshot(call: Call) -> Result<Shown<DatabaseSnapshotDetails>> {
     let maintenance = call.maintenance.clone();
     let made = tokio::task::spawn_blocking(move || maintenance.snapshot()).await;
     let path = made.unwrap_or_else(|e| Err(Error::Internal(format!("a snapshot: {e}"))))?;

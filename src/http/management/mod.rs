@@ -3,7 +3,7 @@
 mod api_session;
 mod authenticator;
 mod ca;
-mod database;
+pub mod database;
 mod edge_router;
 mod enrollment;
 mod identity;
@@ -43,6 +43,9 @@ pub fn routes() -> Routes {
         .crud::<ConfigType>(Admin)
         .linked::<ConfigType, Config>(Admin)
         .crud::<Config>(Admin)
+        .get("/configs/{id}/services", Admin, service::of_config)
+        .says("The services that carry a config.")
+        .extension()
         // services
         .get("/services", Admin, service::list)
         .get("/services/{id}", Admin, service::detail)
@@ -124,6 +127,9 @@ pub fn routes() -> Routes {
         .detail::<PostureCheck>(Admin)
         .create::<PostureCheck>(Admin)
         .edit::<PostureCheck>(Admin)
+        .get("/posture-check-role-attributes", Admin, roles::of_posture_checks)
+        .says("The role attributes that posture checks have.")
+        .extension()
         .list::<PostureCheckType>(Admin)
         .with_charset()
         .detail::<PostureCheckType>(Admin)

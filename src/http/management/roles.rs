@@ -59,3 +59,8 @@ pub async fn of_services(call: Call, Query(listing): Query<Listing>) -> Result<P
 pub async fn of_edge_routers(call: Call, Query(listing): Query<Listing>) -> Result<Page<String>> {
     attributes(&call, Subject::EdgeRouter, &listing)
 }
+
+/// GET /posture-check-role-attributes
+pub async fn of_posture_checks(call: Call, Query(listing): Query<Listing>) -> Result<Page<String>> {
+    attributes(&call, Subject::PostureCheck, &listing)
+}

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::{
     access::{self, Right, Subject},
     entity::{
-        Document, EdgeRouter, Entity, FactsExt, Id, Identity, Kind, PolicyType, PostureQueries, Record, Service, ServiceEdgeRouterPolicy,
-        ServicePolicy,
+        Config, Document, EdgeRouter, Entity, FactsExt, Id, Identity, Kind, PolicyType, PostureQueries, Record, Service,
+        ServiceEdgeRouterPolicy, ServicePolicy,
     },
     error::{Error, Result},
     http::{
@@ -179,6 +179,15 @@ pub async fn identities(
 async fn below(call: Call, kind: Kind, id: String, listing: Listing) -> Result<Page<Plain>> {
     let ids = access::related(&call.access, kind, &id, Service::KIND);
     call.store.scan(move |tx| page::<Service, _>(tx, &listing, of_ids(&ids), |record| plain(record, tx))).await
+}
+
+/// GET /configs/{id}/services: those that name the config. An unknown config has none.
+pub async fn of_config(call: Call, id: Id<Config>, Query(listing): Query<Listing>) -> Result<Page<Plain>> {
+    let list = move |tx: &Read<'_>| {
+        let scope = Scope::Having { field: "configs", value: id.as_str() };
+        page::<Service, _>(tx, &listing, scope, |record| plain(record, tx))
+    };
+    call.store.scan(list).await
 }
 
 /// GET /edge-routers/{id}/services

@@ -13,16 +13,18 @@ pub enum Base {
     Management,
     Client,
     Overkeep,
+    Fabric,
 }
 
 impl Base {
-    pub const ALL: [Self; 3] = [Self::Management, Self::Client, Self::Overkeep];
+    pub const ALL: [Self; 4] = [Self::Management, Self::Client, Self::Overkeep, Self::Fabric];
 
     pub fn path(self) -> &'static str {
         match self {
             Self::Management => "/edge/management/v1",
             Self::Client => "/edge/client/v1",
             Self::Overkeep => "/overkeep/v1",
+            Self::Fabric => "/fabric/v1",
         }
     }
 }
@@ -88,7 +90,7 @@ impl Caller {
     pub fn ask(&self, method: &str, path: &str) -> Asking<'_> {
         let path = match path.strip_prefix("//") {
             Some(whole) => format!("/{whole}"),
-            None if path.starts_with("/edge/") || path.starts_with("/overkeep/") => path.to_owned(),
+            None if path.starts_with("/edge/") || path.starts_with("/overkeep/") || path.starts_with("/fabric/") => path.to_owned(),
             None => format!("{}{path}", self.base.path()),
         };
         let headers = self.token.iter().map(|token| ("zt-session".to_owned(), token.clone())).collect();

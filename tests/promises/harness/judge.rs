@@ -18,6 +18,7 @@ pub fn interface(base: Base) -> &'static Interface {
         Base::Management => &ALL.management,
         Base::Client => &ALL.client,
         Base::Overkeep => &ALL.overkeep,
+        Base::Fabric => &ALL.fabric,
     }
 }
 

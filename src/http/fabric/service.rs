@@ -1,0 +1,48 @@
+//! Services, as the fabric knows them: by how their terminators are chosen.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::{
+    entity::{FactsExt, Id, Links, Record, Service},
+    error::Result,
+    http::{
+        answer::{Page, Shown},
+        argument::Query,
+        call::Call,
+        envelope::Detail,
+        verbs::{Listing, page},
+    },
+    store::Scope,
+};
+
+/// A service.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "ServiceDetail")]
+pub struct View {
+    name: String,
+    terminator_strategy: String,
+}
+
+/// The links of a service.
+pub fn links(id: &str) -> Links {
+    Links::default().with("self", format_args!("services/{id}")).with("terminators", format_args!("services/{id}/terminators"))
+}
+
+fn see(record: &Record<Service>) -> Detail<View> {
+    let Service { name, terminator_strategy, .. } = record.spec.clone();
+    let mut seen = Detail::new(record, View { name, terminator_strategy });
+    seen.links = links(record.id.as_str());
+    seen
+}
+
+/// GET /services
+pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Page<Detail<View>>> {
+    call.store.scan(move |tx| page::<Service, _>(tx, &listing, Scope::All, |record| Ok(see(record)))).await
+}
+
+/// GET /services/{id}
+pub async fn detail(call: Call, id: Id<Service>) -> Result<Shown<Detail<View>>> {
+    call.store.read(|tx| Ok(Shown(see(&tx.get(&id)?))))
+}

@@ -1,0 +1,167 @@
+"""Runs programs that nobody here wrote, as operators and applications run them, against a controller.
+
+  ziti-1.1.15, ziti-1.7.2   the unmodified command line, over what an operator does most (operator.py)
+  java                      the Java SDK: enrolls, logs in, lists its services (java/)
+
+Each program is built once from its public module or package, in the version that this file or java/pom.xml pins, below target/programs.
+"""
+import argparse
+import hashlib
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "interop"))
+from controller import Failed, Missing, controller, expect, tail  # noqa: E402
+from steps import Operator, Ziti, go_controller, steps  # noqa: E402
+
+CACHE = HERE.parent.parent / "target" / "programs"
+BUILD = 1800                # seconds: one build on a slow machine
+RUN = 120                   # seconds: one program's run
+MODULE = "github.com/openziti/ziti"
+# The module of each version of the command line. The second one names a version of a module that is not to be had any more.
+ZITI = {
+    "1.1.15": f"module programs\n\ngo 1.24\n\nrequire {MODULE} v1.1.15\n",
+    "1.7.2": f"module programs\n\ngo 1.25.3\n\nrequire {MODULE} v1.7.2\n\n"
+             "replace github.com/michaelquigley/pfxlog => github.com/michaelquigley/pfxlog v0.6.10\n",
+}
+
+
+def command(*line, cwd, env=None):
+    try:
+        done = subprocess.run([*map(str, line)], cwd=cwd, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=BUILD)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise Missing(f"{error}") from None
+    if done.returncode:
+        raise Missing(f"`{' '.join(map(str, line[:3]))}` failed: {tail(done.stderr or done.stdout, 4)}")
+
+
+def ziti(version):
+    """The command line, built if the cache lacks it. The version is set at link time, as in a release."""
+    if not shutil.which("go"):
+        raise Missing("go is not there")
+    stamp = hashlib.sha256(ZITI[version].encode()).hexdigest()[:12]
+    binary = CACHE / f"ziti-{version}-{stamp}"
+    if not binary.exists():
+        work = CACHE / f"build-{version}"
+        work.mkdir(parents=True, exist_ok=True)
+        (work / "go.mod").write_text(ZITI[version])
+        part = binary.with_suffix(".part")
+        # The checksum database does not know every one of these versions and is not asked for them.
+        environment = {**os.environ, "GOFLAGS": "-mod=mod -trimpath -buildvcs=false", "GONOSUMDB": "github.com/openziti/*",
+                       "GOTOOLCHAIN": "local", "GOWORK": "off"}
+        command("go", "build", "-ldflags", f"-X {MODULE}/common/version.Version=v{version}", "-o", part, f"{MODULE}/ziti",
+                cwd=work, env=environment)
+        part.rename(binary)
+    return binary
+
+
+def operate(admin, work, version, report):
+    """All steps, each reported by itself: those behind one that failed are taken nevertheless."""
+    with open(work / "commands", "w") as log, go_controller(program := Ziti(ziti(version), work / "home", log), work) as go:
+        operator = Operator(program, admin, work, version, go)
+        for step in steps(version):
+            name = f"ziti {version}: {step.removeprefix('step_').replace('_', ' ')}"
+            try:
+                getattr(operator, step)()
+                report(name, None)
+            except Failed as reason:
+                report(name, str(reason))
+
+
+def java_classes():
+    """The class path of the program in java/, compiled with the SDK that its pom.xml pins."""
+    for tool in ("java", "javac", "mvn"):
+        if not shutil.which(tool):
+            raise Missing(f"{tool} is not there")
+    source = HERE / "java"
+    stamp = hashlib.sha256((source / "pom.xml").read_bytes() + (source / "Client.java").read_bytes()).hexdigest()[:12]
+    home = CACHE / f"java-{stamp}"
+    if not (home / "ready").exists():
+        shutil.rmtree(home, ignore_errors=True)
+        home.mkdir(parents=True)
+        command("mvn", "--batch-mode", "--quiet", "-f", source / "pom.xml", "dependency:copy-dependencies",
+                f"-DoutputDirectory={home / 'lib'}", f"-DbuildDirectory={home / 'build'}", cwd=home)
+        command("javac", "-cp", f"{home / 'lib'}/*", "-d", home / "classes", source / "Client.java", cwd=home)
+        (home / "ready").touch()
+    return f"{home / 'classes'}:{home / 'lib'}/*"
+
+
+def java(admin, work, _, report):
+    """The SDK enrolls with a token, and lists the one service that its identity may use."""
+    classes = java_classes()
+    identity = admin.create("/identities", name="java", type="Device", isAdmin=False, enrollment={"ott": True}, roleAttributes=["java"])
+    admin.create("/services", name="java service", encryptionRequired=True, roleAttributes=["java"])
+    admin.create("/services", name="java hidden", encryptionRequired=True)
+    admin.create("/service-policies", name="java", type="Dial", semantic="AnyOf", identityRoles=["#java"], serviceRoles=["#java"])
+    token, kept = work / "java.jwt", work / "java.p12"
+    token.write_text(admin.get(f"/identities/{identity}")["enrollment"]["ott"]["jwt"])
+
+    def client(*line):
+        """What the program prints. The SDK reaches into the sockets of the runtime, which asks to be told so."""
+        whole = ["java", "--add-opens", "java.base/java.net=ALL-UNNAMED", "-cp", classes, "Client", *map(str, line)]
+        try:
+            done = subprocess.run(whole, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=RUN, cwd=work)
+        except subprocess.TimeoutExpired:
+            raise Failed(f"did not end within {RUN} s") from None
+        expect(done.returncode == 0, f"status {done.returncode}: {tail(done.stderr)}")
+        return done.stdout
+
+    def enroll():
+        client("enroll", token, kept)
+        expect(admin.get(f"/identities/{identity}")["authenticators"].get("cert"), "the identity has no certificate")
+
+    def lists():
+        said = client("list", kept, "java service")
+        services = [line.removeprefix("name: ").split(" id: ")[0] for line in said.splitlines() if line.startswith("name: ")]
+        expect(services == ["java service"], f"it lists {services}: {tail(said)}")
+        sessions = [session for session in admin.get("/api-sessions?limit=500") if session["identityId"] == identity]
+        expect(sessions, "there is no session of the identity")
+    for name, step in (("enroll", enroll), ("list services", lists)):
+        try:
+            step()
+            report(f"java: {name}", None)
+        except Failed as reason:
+            report(f"java: {name}", str(reason))
+
+
+PROGRAMS = {**{f"ziti-{version}": (operate, version) for version in ZITI}, "java": (java, "")}
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--require", action="store_true", help="what cannot be prepared on this machine fails instead of being skipped")
+    arguments.add_argument("--keep", type=pathlib.Path, help="a directory for what the programs printed and the log of the controller")
+    arguments.add_argument("binary", type=pathlib.Path)
+    arguments.add_argument("programs", nargs="+", choices=PROGRAMS)
+    chosen = arguments.parse_args()
+    counts = {"ok": 0, "FAIL": 0, "skip": 0}
+
+    def report(name, reason, verdict="FAIL"):
+        verdict = verdict if reason else "ok"
+        counts[verdict] += 1
+        print(f"{verdict} {name}" + (f": {reason}" if reason else ""), flush=True)
+
+    for name in chosen.programs:
+        run, version = PROGRAMS[name]
+        with tempfile.TemporaryDirectory() as place:
+            work = pathlib.Path(place)
+            try:
+                with controller(chosen.binary.resolve(), work) as admin:
+                    run(admin, work, version, report)
+            except Missing as reason:
+                report(name, str(reason), "FAIL" if chosen.require or os.environ.get("CI") else "skip")
+            except Failed as reason:
+                report(name, str(reason))
+            if chosen.keep:
+                shutil.copytree(work, chosen.keep / name, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.sock"))
+    print(f"{counts['ok']} passed, {counts['FAIL']} failed, {counts['skip']} skipped")
+    return 1 if counts["FAIL"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
