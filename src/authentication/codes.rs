@@ -5,11 +5,14 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use totp_rs::{Builder, Secret, Totp};
 
-use super::failures::WrongCodes;
+use super::guesses::{Attempt, WrongCodes};
 use crate::{
     clock::Timestamp,
     config,
-    entity::{Id, Identity, Mfa, Record, mfa::Used},
+    entity::{
+        Id, Identity, Mfa, Record,
+        mfa::{Purpose, Used},
+    },
     error::{Error, Refusal, Result},
     pki::{self, Seal},
 };
@@ -30,13 +33,6 @@ const SKEW: u16 = 2;
 struct Secrets {
     secret: Vec<u8>,
     recovery_codes: Vec<String>,
-}
-
-/// Which codes will do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Accepted {
-    OneTime,
-    OneTimeOrRecovery,
 }
 
 /// What a code turned out to be.
@@ -97,18 +93,13 @@ impl Codes {
         Ok(format!("otpauth://totp/{ISSUER}:{}?issuer={ISSUER}&secret={secret}", escaped(name)))
     }
 
-    /// Judges a code. A one-time code is right only if `fresh` says so of its step; a recovery code that was right is used up.
+    /// Judges a code, and notes its use in the record. A one-time code is right only as far as its moment was not used for something else
+    /// ([`Purpose::may_use`]); a recovery code that was right is used up.
     ///
     /// # Errors
     /// [`Refusal::MfaInvalidToken`]; [`Error::Busy`] after too many of those.
-    pub fn judge(
-        &self,
-        record: &mut Record<Mfa>,
-        code: &str,
-        accepted: Accepted,
-        now: Timestamp,
-        fresh: impl Fn(u64) -> bool,
-    ) -> Result<Proof> {
+    pub fn judge(&self, record: &mut Record<Mfa>, attempt: &Attempt, purpose: Purpose, now: Timestamp) -> Result<Proof> {
+        let Attempt { code, session, .. } = attempt;
         let wrong = Error::Refused(Refusal::MfaInvalidToken);
         if code.is_empty() {
             return Err(wrong);
@@ -116,16 +107,34 @@ impl Codes {
         let mut secrets = self.opened(&record.spec)?;
         let totp = totp(&secrets)?;
         let identity = record.spec.identity_id.clone();
-        let proof = self.wrong.judge(identity.as_str(), now, || {
-            let step = totp.check(code, now.seconds().unsigned_abs()).filter(|step| fresh(*step)).map(Proof::Step);
-            let recovery = || secrets.recovery_codes.iter().position(|known| same(known, code)).map(Proof::Recovery);
-            Ok(step.or_else(|| if accepted == Accepted::OneTimeOrRecovery { recovery() } else { None }))
+        let known = recent(std::mem::take(&mut record.state.used), now);
+        let proof = self.wrong.judge(identity.as_str(), attempt, now, || {
+            if let Some(step) = totp.check(code, now.seconds().unsigned_abs()) {
+                let used: Vec<&Used> = known.iter().filter(|used| used.step == step).collect();
+                return Ok(purpose.may_use(session, &used).then_some((Proof::Step(step), used.is_empty())));
+            }
+            let is_taken = matches!(purpose, Purpose::Enter | Purpose::Renew | Purpose::Remove);
+            let place = || secrets.recovery_codes.iter().position(|known| same(known, code));
+            Ok(if is_taken { place().map(|at| (Proof::Recovery(at), true)) } else { None })
         })?;
-        if let Some(Proof::Recovery(at)) = proof {
-            secrets.recovery_codes.remove(at);
-            record.spec.sealed = self.sealed(&identity, &secrets)?;
+        record.state.used = known;
+        match proof {
+            Some(Proof::Step(step)) => record.state.used.push(Used { step, session: session.clone(), purpose }),
+            Some(Proof::Recovery(at)) => {
+                secrets.recovery_codes.remove(at);
+                record.spec.sealed = self.sealed(&identity, &secrets)?;
+            }
+            None => {}
         }
         proof.ok_or(wrong)
+    }
+
+    /// Refuses a code that would not be looked at, before anything is done for it.
+    ///
+    /// # Errors
+    /// [`Error::Busy`].
+    pub fn admit(&self, identity: &Id<Identity>, attempt: &Attempt, now: Timestamp) -> Result<()> {
+        self.wrong.admit(identity.as_str(), attempt, now)
     }
 
     /// Forgets the wrong codes of an identity.
@@ -145,7 +154,7 @@ impl Codes {
     }
 }
 
-/// The steps that let a session in and whose codes still count.
+/// The uses of codes that still count.
 pub fn recent(used: Vec<Used>, now: Timestamp) -> Vec<Used> {
     let oldest = (now.seconds().unsigned_abs() / 30).saturating_sub(u64::from(SKEW));
     used.into_iter().filter(|used| used.step >= oldest).collect()

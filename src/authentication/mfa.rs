@@ -1,9 +1,9 @@
 //! The second factor of an identity: set up, verified, asked for at a log-in, removed. Each step is part of a change.
 
-use super::codes::{Accepted, Codes, Proof, recent};
+use super::{Attempt, Caller, Codes};
 use crate::{
     change::{Change, Lifecycle},
-    entity::{ApiSession, Entity, FactsExt, Id, Identity, Mfa, Record, mfa::Used, missing},
+    entity::{ApiSession, AuthQuery, Entity, FactsExt, Id, Identity, Mfa, Record, mfa::Purpose, missing},
     error::{Error, Refusal, Result},
     store::Read,
 };
@@ -48,6 +48,15 @@ fn in_state(mfa: Record<Mfa>, verified: bool) -> Result<Record<Mfa>> {
     if mfa.spec.is_verified == verified { Ok(mfa) } else { Err(missing(Mfa::KIND, &mfa.spec.identity_id)) }
 }
 
+/// Refuses a caller who lacks another factor than the one-time code: they set no second factor up, and see nothing of one that is being
+/// set up. With a password alone nobody could tell them from the owner.
+///
+/// # Errors
+/// [`Error::Unauthorized`].
+pub fn may_set_up(caller: &Caller) -> Result<()> {
+    if caller.queries.iter().any(AuthQuery::is_token) { Err(Error::Unauthorized { anonymous: false }) } else { Ok(()) }
+}
+
 /// Sets up a second factor.
 ///
 /// # Errors
@@ -64,9 +73,9 @@ pub fn enroll(change: &Change<'_, '_>, codes: &Codes, identity: &Id<Identity>) -
 ///
 /// # Errors
 /// [`Refusal::MfaInvalidToken`]; nothing is set up that was not verified before.
-pub fn verify(change: &Change<'_, '_>, codes: &Codes, session: &Record<ApiSession>, code: &str) -> Result<()> {
+pub fn verify(change: &Change<'_, '_>, codes: &Codes, session: &Record<ApiSession>, attempt: &Attempt) -> Result<()> {
     let mut mfa = unverified(change, &session.spec.identity_id)?;
-    codes.judge(&mut mfa, code, Accepted::OneTime, change.now(), |_| true)?;
+    codes.judge(&mut mfa, attempt, Purpose::Verify, change.now())?;
     mfa.spec.is_verified = true;
     change.put(mfa)?;
     complete(change, &session.id)
@@ -76,28 +85,32 @@ pub fn verify(change: &Change<'_, '_>, codes: &Codes, session: &Record<ApiSessio
 ///
 /// # Errors
 /// [`Refusal::MfaNotEnrolled`], [`Refusal::MfaInvalidToken`].
-pub fn enter(change: &Change<'_, '_>, codes: &Codes, session: &Record<ApiSession>, code: &str) -> Result<()> {
-    let now = change.now();
+pub fn enter(change: &Change<'_, '_>, codes: &Codes, session: &Record<ApiSession>, attempt: &Attempt) -> Result<()> {
     let mfa = find(change, &session.spec.identity_id)?.filter(|mfa| mfa.spec.is_verified);
     let mut mfa = mfa.ok_or(Error::Refused(Refusal::MfaNotEnrolled))?;
-    let used = recent(std::mem::take(&mut mfa.state.used), now);
-    let fresh = |step| !used.iter().any(|used| used.step == step && used.session != session.id);
-    let proof = codes.judge(&mut mfa, code, Accepted::OneTimeOrRecovery, now, fresh)?;
-    mfa.state.used = used;
-    if let Proof::Step(step) = proof {
-        mfa.state.used.push(Used { step, session: session.id.clone() });
-    }
+    codes.judge(&mut mfa, attempt, Purpose::Enter, change.now())?;
     change.put(mfa)?;
     complete(change, &session.id)
+}
+
+/// The second factor of whoever may see its recovery codes, because they show a one-time code.
+///
+/// # Errors
+/// [`Refusal::MfaInvalidToken`]; there is no second factor.
+pub fn show(change: &Change<'_, '_>, codes: &Codes, identity: &Id<Identity>, attempt: &Attempt) -> Result<Record<Mfa>> {
+    let mut mfa = verified(change, identity)?;
+    codes.judge(&mut mfa, attempt, Purpose::Show, change.now())?;
+    change.put(mfa.clone())?;
+    Ok(mfa)
 }
 
 /// Makes new recovery codes.
 ///
 /// # Errors
 /// [`Refusal::MfaInvalidToken`]; there is no second factor.
-pub fn renew(change: &Change<'_, '_>, codes: &Codes, identity: &Id<Identity>, code: &str) -> Result<()> {
+pub fn renew(change: &Change<'_, '_>, codes: &Codes, identity: &Id<Identity>, attempt: &Attempt) -> Result<()> {
     let mut mfa = verified(change, identity)?;
-    codes.judge(&mut mfa, code, Accepted::OneTimeOrRecovery, change.now(), |_| true)?;
+    codes.judge(&mut mfa, attempt, Purpose::Renew, change.now())?;
     codes.renew(&mut mfa.spec)?;
     change.put(mfa)
 }
@@ -106,10 +119,10 @@ pub fn renew(change: &Change<'_, '_>, codes: &Codes, identity: &Id<Identity>, co
 ///
 /// # Errors
 /// [`Refusal::MfaInvalidToken`]; there is no second factor.
-pub fn remove(change: &Change<'_, '_>, codes: &Codes, identity: &Id<Identity>, code: &str) -> Result<()> {
+pub fn remove(change: &Change<'_, '_>, codes: &Codes, identity: &Id<Identity>, attempt: &Attempt) -> Result<()> {
     let mut mfa = of(change, identity)?;
     if mfa.spec.is_verified {
-        codes.judge(&mut mfa, code, Accepted::OneTimeOrRecovery, change.now(), |_| true)?;
+        codes.judge(&mut mfa, attempt, Purpose::Remove, change.now())?;
     }
     change.delete(&mfa.id)
 }

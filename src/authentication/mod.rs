@@ -8,6 +8,7 @@
 
 pub mod codes;
 mod failures;
+mod guesses;
 mod key_sets;
 pub mod login;
 pub mod mfa;
@@ -22,6 +23,7 @@ mod waiting;
 
 pub use codes::Codes;
 pub use failures::Tally;
+pub use guesses::Attempt;
 pub use passwords::Passwords;
 pub use proof::holds;
 pub use refusals::{Refusals, Refused};

@@ -71,6 +71,7 @@ impl Config {
             within("passwords.remembered", passwords.remembered, 1000..=10_000_000),
             within("codes.wrong-per-5-minutes", codes.wrong_per_5_minutes, 3..=1000),
             within("codes.wrong-per-day", codes.wrong_per_day, 3..=1000),
+            within("codes.wrong-per-day-in-all", codes.wrong_per_day_in_all, 3..=100_000),
             within("codes.remembered", codes.remembered, 1000..=10_000_000),
             within("tokens.max-bytes", tokens.max_bytes, 1024..=65_536),
             within("tokens.ahead", tokens.ahead, second..=Span::minutes(5)),

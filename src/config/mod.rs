@@ -154,12 +154,16 @@ pub struct Passwords {
     pub remembered: usize,
 }
 
-/// Wrong one-time codes of one identity, above which none is looked at.
+/// Wrong one-time codes for one identity, above which none is looked at.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Codes {
+    /// In one session.
     pub wrong_per_5_minutes: usize,
+    /// From one network; half of them in one session.
     pub wrong_per_day: usize,
+    /// From all networks from which no right code came.
+    pub wrong_per_day_in_all: usize,
     /// Identities whose wrong codes are counted.
     pub remembered: usize,
 }
@@ -314,7 +318,7 @@ impl Default for Config {
                 routers_may_name_controller: false,
             },
             passwords: Passwords { slots: 1, queue: 64, cost: 14, remembered: 50_000 },
-            codes: Codes { wrong_per_5_minutes: 20, wrong_per_day: 100, remembered: 50_000 },
+            codes: Codes { wrong_per_5_minutes: 20, wrong_per_day: 100, wrong_per_day_in_all: 300, remembered: 50_000 },
             tokens: Tokens { max_bytes: 16 << 10, ahead: Span::seconds(10) },
             key_sets: KeySets {
                 timeout: Span::seconds(3),

@@ -12,13 +12,16 @@ use std::{
 use base64::{Engine, engine::general_purpose::STANDARD, engine::general_purpose::URL_SAFE_NO_PAD};
 use overkeep::{
     authentication::{
-        Codes, Tokens,
-        codes::{Accepted, Proof, recent},
+        Attempt, Codes, Tokens,
+        codes::{Proof, recent},
     },
     change::KINDS,
     clock::Timestamp,
     config::{self, Config, Span},
-    entity::{ExternalJwtSigner, Ground, Id, Identity, Mfa, Record, builtin, mfa::Used},
+    entity::{
+        ExternalJwtSigner, Ground, Id, Identity, Mfa, Record, builtin,
+        mfa::{Purpose, Used},
+    },
     error::{Error, Refusal, Result},
     pki::{AlternativeNames, KeySet, KeyedCertificate, Material, Seal, jwt},
     store::{Options, Store},
@@ -27,12 +30,19 @@ use redb::backends::InMemoryBackend;
 use serde_json::{Value as Json, json};
 use totp_rs::{Builder, Secret, Totp};
 
-use crate::harness::{Answer, House, PASSWORD, fresh, shared};
+use crate::{
+    explain::{auth_policy, external_signer},
+    harness::{Answer, House, PASSWORD, fresh, shared},
+};
 
 const NOW: i64 = 1_800_000_015;
 
 pub fn at(seconds: i64) -> Timestamp {
     Timestamp::from_seconds(NOW + seconds)
+}
+
+fn attempt(address: &str, session: &str, code: &str) -> Attempt {
+    Attempt { code: code.into(), session: Id::from_text(session), address: Some(address.parse().unwrap()) }
 }
 
 /// Somebody with codes, and the app that makes them.
@@ -69,7 +79,15 @@ impl Owner {
     }
 
     fn enter(&mut self, code: &str, seconds: i64) -> Result<Proof> {
-        self.codes.judge(&mut self.record, code, Accepted::OneTimeOrRecovery, at(seconds), |_| true)
+        self.enter_from("192.0.2.1", "one", code, seconds)
+    }
+
+    fn enter_from(&mut self, address: &str, session: &str, code: &str, seconds: i64) -> Result<Proof> {
+        self.show(Purpose::Enter, &attempt(address, session, code), seconds)
+    }
+
+    fn show(&mut self, purpose: Purpose, attempt: &Attempt, seconds: i64) -> Result<Proof> {
+        self.codes.judge(&mut self.record, attempt, purpose, at(seconds))
     }
 }
 
@@ -90,15 +108,94 @@ fn a_code_counts_two_steps_before_and_after_its_own() {
 }
 
 #[test]
-fn a_code_that_is_not_fresh_is_wrong() {
+fn a_code_completes_one_session_and_does_little_else() {
+    use Purpose::{Enter, Remove, Renew, Show, Verify};
+    // What a code was used for, in which session, and whether that may be.
+    let chains: [&[(Purpose, &str, bool)]; 10] = [
+        &[(Enter, "a", true), (Enter, "b", false), (Enter, "a", false)],
+        &[(Enter, "a", true), (Renew, "a", false), (Renew, "b", false), (Remove, "b", false), (Remove, "a", true)],
+        // As established clients do.
+        &[(Verify, "a", true), (Show, "a", true), (Renew, "a", true), (Show, "a", true), (Show, "a", true)],
+        &[(Verify, "a", true), (Enter, "b", true), (Enter, "c", false), (Show, "c", true), (Show, "b", false)],
+        &[(Verify, "a", true), (Enter, "b", true), (Remove, "b", true)],
+        &[(Verify, "a", true), (Enter, "a", false), (Renew, "b", false), (Verify, "b", false), (Renew, "a", true), (Renew, "a", false)],
+        &[(Show, "a", true), (Enter, "b", false), (Show, "b", false), (Remove, "a", false), (Renew, "a", true), (Enter, "b", false)],
+        &[(Renew, "a", true), (Show, "b", false), (Enter, "b", false), (Remove, "a", false)],
+        &[(Verify, "a", true), (Remove, "b", true)],
+        &[(Enter, "a", true), (Verify, "a", false), (Show, "b", true), (Renew, "b", false)],
+    ];
+    for (at, chain) in chains.into_iter().enumerate() {
+        let mut ann = owner();
+        let code = ann.code(0);
+        for (step, (purpose, session, may)) in chain.iter().enumerate() {
+            let shown = ann.show(*purpose, &attempt("192.0.2.1", session, &code), 0);
+            assert_eq!(shown.is_ok(), *may, "chain {at}, step {step}: {shown:?}");
+        }
+    }
+}
+
+#[test]
+fn every_use_of_a_code_counts_as_an_attempt() {
     let mut ann = owner();
-    let code = ann.code(0);
-    let Proof::Step(step) = ann.enter(&code, 0).unwrap() else { panic!("no step") };
-    assert_eq!(step, at(0).seconds().unsigned_abs() / 30);
-    assert_eq!(ann.codes.judge(&mut ann.record, &code, Accepted::OneTime, at(0), |used| used != step), Err(WRONG));
-    let used = [step - 3, step - 2, step + 2].map(|step| Used { step, session: Id::from_text("s") });
+    let (code, wrong) = (ann.code(0), ann.wrong(0));
+    let again = |code: &str| attempt("192.0.2.1", "a", code);
+    ann.show(Purpose::Verify, &again(&code), 0).unwrap();
+    for _ in 0..9 {
+        assert!(ann.show(Purpose::Show, &again(&code), 0).is_ok());
+        assert_eq!(ann.show(Purpose::Show, &again(&wrong), 0), Err(WRONG), "a code that was used makes up for nothing");
+    }
+    assert!(ann.show(Purpose::Show, &again(&code), 0).is_ok());
+    assert_eq!(ann.show(Purpose::Enter, &again(&code), 0), Err(WRONG));
+    assert_eq!(ann.show(Purpose::Show, &again(&code), 0), Err(Error::Busy { retry_after: 300 }));
+}
+
+#[test]
+fn uses_that_could_be_repeated_are_remembered() {
+    let step = at(0).seconds().unsigned_abs() / 30;
+    let used = [step - 3, step - 2, step + 2].map(|step| Used { step, session: Id::from_text("s"), purpose: Purpose::Enter });
     let kept: Vec<u64> = recent(used.to_vec(), at(0)).iter().map(|used| used.step).collect();
-    assert_eq!(kept, [step - 2, step + 2], "whatever could be shown once more is remembered");
+    assert_eq!(kept, [step - 2, step + 2]);
+}
+
+#[test]
+fn whoever_guesses_in_one_session_locks_out_nobody_who_shows_a_right_code_in_another() {
+    let mut ann = owner();
+    let (right, wrong, recovery) = (ann.code(0), ann.wrong(0), ann.codes.recovery_codes(&ann.record.spec).unwrap());
+    for _ in 0..20 {
+        assert_eq!(ann.enter_from("192.0.2.1", "thief", &wrong, 0), Err(WRONG));
+    }
+    assert_eq!(ann.enter_from("192.0.2.1", "thief", &recovery[0], 0), Err(Error::Busy { retry_after: 300 }));
+    assert!(ann.enter_from("192.0.2.1", "owner", &right, 0).is_ok());
+    assert!(ann.enter_from("192.0.2.1", "second", &recovery[0], 0).is_ok());
+    // However long it goes on in that session.
+    for guess in 1..50 {
+        let (at, session) = (guess * 300, format!("owner-{guess}"));
+        let (right, wrong) = (ann.code(at), ann.wrong(at));
+        for _ in 0..20 {
+            drop(ann.enter_from("192.0.2.1", "thief", &wrong, at));
+        }
+        assert!(ann.enter_from("192.0.2.1", &session, &right, at).is_ok(), "after {at} s");
+    }
+}
+
+#[test]
+fn a_thief_with_many_sessions_and_addresses_is_cut_off_and_the_owner_is_not() {
+    let mut ann = owner();
+    let (first, recovery) = (ann.code(0), ann.codes.recovery_codes(&ann.record.spec).unwrap());
+    assert!(ann.enter_from("192.0.2.1", "first", &first, 0).is_ok());
+    let wrong = ann.wrong(60);
+    let mut looked_at = 0;
+    for guess in 0..2000 {
+        // Sessions of their own, in networks of their own: the first 64 bits tell those apart.
+        let (address, session) = (format!("2001:db8:0:{}::{guess:x}", guess % 40), format!("thief-{guess}"));
+        looked_at += usize::from(ann.enter_from(&address, &session, &wrong, 60) == Err(WRONG));
+    }
+    assert_eq!(looked_at, 300);
+    let (second, third) = (ann.code(60), ann.code(90));
+    assert!(ann.enter_from("192.0.2.1", "home", &second, 60).is_ok(), "where a right code came from");
+    assert!(matches!(ann.enter_from("198.51.100.7", "away", &third, 60), Err(Error::Busy { .. })));
+    assert!(ann.enter_from("198.51.100.7", "away", &recovery[0], 60).is_ok(), "a recovery code, from anywhere");
+    assert!(ann.enter_from("198.51.100.7", "away-again", &third, 60).is_ok(), "and that place is known then");
 }
 
 #[test]
@@ -107,7 +204,7 @@ fn a_recovery_code_works_once_and_only_where_it_may() {
     let all = ann.codes.recovery_codes(&ann.record.spec).unwrap();
     assert_eq!(all.len(), 20);
     assert!(all.iter().all(|code| code.len() == 6 && code.bytes().all(|b| matches!(b, b'A'..=b'Z' | b'2'..=b'7'))), "{all:?}");
-    let one_time = ann.codes.judge(&mut ann.record, &all[3], Accepted::OneTime, at(0), |_| true);
+    let one_time = ann.show(Purpose::Show, &attempt("192.0.2.1", "one", &all[3]), 0);
     assert_eq!(one_time, Err(WRONG));
     assert_eq!(ann.enter(&all[3].to_lowercase(), 0), Err(WRONG));
     assert_eq!(ann.enter(&all[3], 0), Ok(Proof::Recovery(3)));
@@ -159,7 +256,8 @@ fn patient_guessing_is_limited_by_the_day() {
     let day = 24 * 60 * 60;
     for guess in 0..100 {
         let code = ann.wrong(guess * 60);
-        assert_eq!(ann.enter(&code, guess * 60), Err(WRONG), "guess {guess}");
+        let session = format!("session-{}", guess / 10);
+        assert_eq!(ann.enter_from("192.0.2.1", &session, &code, guess * 60), Err(WRONG), "guess {guess}");
     }
     assert_eq!(ann.enter("000000", 100 * 60), Err(Error::Busy { retry_after: (day - 100 * 60) as u32 }));
     let code = ann.code(day);
@@ -179,7 +277,7 @@ fn a_clock_that_is_put_back_lets_nobody_wait_until_it_is_then_again() {
 
 #[test]
 fn how_many_codes_may_be_wrong_is_for_the_operator_to_say() {
-    let mut ann = owner_within(&config::Codes { wrong_per_5_minutes: 3, wrong_per_day: 5, ..Config::default().codes });
+    let mut ann = owner_within(&config::Codes { wrong_per_5_minutes: 3, wrong_per_day: 10, ..Config::default().codes });
     let wrong = ann.wrong(0);
     for _ in 0..3 {
         assert_eq!(ann.enter(&wrong, 0), Err(WRONG));
@@ -617,13 +715,57 @@ fn a_code_lets_one_session_in_and_guessing_ends_in_429() {
     one.post("/authenticate/mfa", right.clone()).expect(200);
     one.get("/current-identity").expect(200);
     two.post("/authenticate/mfa", right.clone()).refused(400, "MFA_INVALID_TOKEN", "");
-    one.post("/authenticate/mfa", right).expect(200);
-    for _ in 0..20 {
+    one.post("/authenticate/mfa", right.clone()).refused(400, "MFA_INVALID_TOKEN", "");
+    one.post("/current-identity/mfa/recovery-codes", right).refused(400, "MFA_INVALID_TOKEN", "");
+    for _ in 0..19 {
         two.post("/authenticate/mfa", code(-100)).refused(400, "MFA_INVALID_TOKEN", "");
     }
     let stopped = two.post("/authenticate/mfa", code(-100)).refused(429, "SERVER_TOO_MANY_REQUESTS", "");
     assert!((1..=300).contains(&stopped.header("retry-after").parse::<u32>().unwrap()));
+    let (three, four) = (house.again(&name), house.again(&name));
+    three.post("/authenticate/mfa", code(1)).expect(200);
+    four.post("/authenticate/mfa", json!({ "code": shown.data()["recoveryCodes"][0] })).expect(200);
+    // A code that showed the recovery codes completes no session any more.
+    let path = "/current-identity/mfa/recovery-codes";
+    let used = code(2);
+    one.ask("GET", path).header("mfa-validation-code", used["code"].as_str().unwrap()).send().expect(200);
+    house.again(&name).post("/authenticate/mfa", used).refused(400, "MFA_INVALID_TOKEN", "");
     house.admin.delete(&format!("/identities/{id}/mfa")).expect(200);
     two.post("/authenticate/mfa", code(0)).refused(409, "MFA_NOT_ENROLLED", "");
     house.again(&name).get("/current-identity").expect(200);
+}
+
+#[test]
+fn a_half_open_session_sets_up_no_second_factor_while_another_one_is_outstanding() {
+    let house = shared();
+    let (idp, issuer) = (signer(), format!("https://{}.test", fresh("second")));
+    let more = json!({ "certPem": idp.certificate.certificate.pem(), "kid": idp.kid(), "issuer": issuer, "audience": "overkeep" });
+    let signer = external_signer(house, &fresh("second"), more);
+    let policy = auth_policy(house, json!({ "secondary": { "requireTotp": false, "requireExtJwtSigner": signer } }));
+    let name = fresh("half");
+    let (id, half) = house.user(&name, json!({ "authPolicyId": policy }));
+    let now = house.clock.now().seconds();
+    let token = idp.token(&json!({ "iss": issuer, "aud": "overkeep", "sub": id, "iat": now, "exp": now + 600 }));
+    let bearer = format!("Bearer {token}");
+    let path = "/current-identity/mfa";
+    let whole = |method: &str, path: &str| half.ask(method, path).header("authorization", &bearer);
+
+    half.post(path, Json::Null).refused(401, "UNAUTHORIZED", "");
+    half.get(path).refused(404, "NOT_FOUND", "");
+    whole("POST", path).send().expect(201);
+    // Nothing of one that its owner sets up is shown either.
+    half.get(path).refused(401, "UNAUTHORIZED", "");
+    half.get(&format!("{path}/qr-code")).refused(401, "UNAUTHORIZED", "");
+    half.post(&format!("{path}/verify"), json!({ "code": "123456" })).refused(401, "UNAUTHORIZED", "");
+    let shown = whole("GET", path).send().expect(200);
+    let secret = shown.data()["provisioningUrl"].as_str().unwrap().split("secret=").nth(1).unwrap().to_owned();
+    let app = Builder::new().with_secret(Secret::try_from_base32(secret).unwrap()).build().unwrap();
+    let code = json!({ "code": app.generate(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs()).to_string() });
+    half.post(&format!("{path}/verify"), code.clone()).refused(401, "UNAUTHORIZED", "");
+    whole("POST", &format!("{path}/verify")).json(&code).send().expect(200);
+    // A code completes a session also before the token is shown.
+    let next = house.again(&name);
+    next.post("/authenticate/mfa", code).expect(200);
+    next.get(path).expect(200);
+    next.get("/current-identity").refused(401, "UNAUTHORIZED", "");
 }

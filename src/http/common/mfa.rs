@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::qr::Picture;
 use crate::{
-    authentication::{Codes, codes::Accepted, mfa},
+    authentication::{Attempt, Codes, mfa},
     change::Change,
     entity::{ApiSession, Entity, Id, Identity, Links, Mfa, Record, mfa::View},
     error::Result,
@@ -55,20 +55,30 @@ pub async fn authenticate(call: Call, Body(given): Body<MfaAuth>) -> Result<Done
 
 /// POST /current-identity/mfa/verify
 pub async fn verify(call: Call, Body(given): Body<MfaValidation>) -> Result<Done> {
+    mfa::may_set_up(call.caller()?)?;
     pass(&call, given.code, mfa::verify).await
 }
 
 /// A step by which a session passes the second factor with a code.
-type Step = fn(&Change<'_, '_>, &Codes, &Record<ApiSession>, &str) -> Result<()>;
+type Step = fn(&Change<'_, '_>, &Codes, &Record<ApiSession>, &Attempt) -> Result<()>;
 
 /// The caller's session passes the second factor: every way to do so comes through here.
 async fn pass(call: &Call, code: String, step: Step) -> Result<Done> {
-    let (codes, session) = (call.codes.clone(), call.caller()?.session.clone());
-    call.changes.run(move |change| step(change, &codes, &session, &code)).await.map(|()| Done)
+    let (codes, session, attempt) = (call.codes.clone(), call.caller()?.session.clone(), attempt(call, code)?);
+    call.changes.run(move |change| step(change, &codes, &session, &attempt)).await.map(|()| Done)
+}
+
+/// A code that the caller shows. It is refused here if it would not be looked at, so that nobody else waits for it.
+fn attempt(call: &Call, code: String) -> Result<Attempt> {
+    let caller = call.caller()?;
+    let attempt = Attempt { code, session: caller.session.id.clone(), address: call.peer.address };
+    call.codes.admit(&caller.identity.id, &attempt, call.now)?;
+    Ok(attempt)
 }
 
 /// POST /current-identity/mfa
 pub async fn enroll(call: Call) -> Result<Created> {
+    mfa::may_set_up(call.caller()?)?;
     let codes = call.codes.clone();
     let id = change_own(&call, move |change, identity| mfa::enroll(change, &codes, identity)).await?;
     Ok(Created::at(PATH, &id))
@@ -83,6 +93,7 @@ pub async fn detail(call: Call) -> Result<Shown<Detail<View>>> {
         Ok((record, view))
     })?;
     if !record.spec.is_verified {
+        mfa::may_set_up(call.caller()?)?;
         view.provisioning_url = Some(call.codes.provisioning_url(&record.spec, &identity.spec.name)?);
         view.recovery_codes = Some(call.codes.recovery_codes(&record.spec)?);
     }
@@ -91,6 +102,7 @@ pub async fn detail(call: Call) -> Result<Shown<Detail<View>>> {
 
 /// GET /current-identity/mfa/qr-code
 pub async fn qr_code(call: Call) -> Result<Picture> {
+    mfa::may_set_up(call.caller()?)?;
     let identity = call.identity()?;
     let record = call.store.read(|tx| mfa::unverified(tx, &identity.id))?;
     Picture::of(&call.codes.provisioning_url(&record.spec, &identity.spec.name)?, "name")
@@ -98,8 +110,10 @@ pub async fn qr_code(call: Call) -> Result<Picture> {
 
 /// DELETE /current-identity/mfa
 pub async fn remove(call: Call, Headers(header): Headers<CodeHeader>) -> Result<Done> {
-    let (codes, code) = (call.codes.clone(), header.code.unwrap_or_default());
-    change_own(&call, move |change, identity| mfa::remove(change, &codes, identity, &code)).await.map(|()| Done)
+    let (codes, attempt) = (call.codes.clone(), attempt(&call, header.code.unwrap_or_default())?);
+    change_own(&call, move |change, identity| mfa::remove(change, &codes, identity, &attempt)).await?;
+    call.codes.forgive(&call.identity()?.id);
+    Ok(Done)
 }
 
 /// GET /current-identity/mfa/recovery-codes
@@ -108,17 +122,17 @@ pub async fn recovery_codes(
     OptionalBody(given): OptionalBody<MfaValidation>,
     Headers(header): Headers<CodeHeader>,
 ) -> Result<Shown<Detail<RecoveryCodes>>> {
-    let mut record = call.store.read(|tx| mfa::verified(tx, &call.identity()?.id))?;
     let code = given.map(|body| body.code).filter(|code| !code.is_empty()).or(header.code).unwrap_or_default();
-    call.codes.judge(&mut record, &code, Accepted::OneTime, call.now, |_| true)?;
+    let (codes, attempt) = (call.codes.clone(), attempt(&call, code)?);
+    let record = change_own(&call, move |change, identity| mfa::show(change, &codes, identity, &attempt)).await?;
     let recovery_codes = call.codes.recovery_codes(&record.spec)?;
     Ok(Shown(linked(&record, RecoveryCodes { recovery_codes })))
 }
 
 /// POST /current-identity/mfa/recovery-codes
 pub async fn renew_recovery_codes(call: Call, Body(given): Body<MfaValidation>) -> Result<Done> {
-    let codes = call.codes.clone();
-    change_own(&call, move |change, identity| mfa::renew(change, &codes, identity, &given.code)).await.map(|()| Done)
+    let (codes, attempt) = (call.codes.clone(), attempt(&call, given.code)?);
+    change_own(&call, move |change, identity| mfa::renew(change, &codes, identity, &attempt)).await.map(|()| Done)
 }
 
 /// A change to what belongs to the caller's identity.
