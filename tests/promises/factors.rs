@@ -739,7 +739,10 @@ fn a_code_lets_one_session_in_and_guessing_ends_in_429() {
 fn a_half_open_session_sets_up_no_second_factor_while_another_one_is_outstanding() {
     let house = shared();
     let (idp, issuer) = (signer(), format!("https://{}.test", fresh("second")));
-    let more = json!({ "certPem": idp.certificate.certificate.pem(), "kid": idp.kid(), "issuer": issuer, "audience": "overkeep" });
+    let more = json!({
+        "certPem": idp.certificate.certificate().pem(), "kid": idp.kid(), "issuer": issuer, "audience": "overkeep",
+        "jwksEndpoint": null, "useExternalId": false
+    });
     let signer = external_signer(house, &fresh("second"), more);
     let policy = auth_policy(house, json!({ "secondary": { "requireTotp": false, "requireExtJwtSigner": signer } }));
     let name = fresh("half");
