@@ -27,7 +27,7 @@ pub fn not_passed(tx: &Read<'_>, case: &Case<'_>, failed: &[(String, Vec<Judged>
         let policy = tx.find(&Id::<ServicePolicy>::from_text(policy.as_str()))?;
         edits.extend(policy.map(|policy| waiving(case, &policy, checks)));
     }
-    Ok(Obstacle { what: What::Posture, text, edits })
+    Ok(Obstacle::new(What::Posture, text, edits))
 }
 
 /// Has a policy no longer ask for what fails, and still for what passes. An entry that matches a check that fails goes; what it matched

@@ -20,7 +20,7 @@ pub fn disabled(identity: &Record<Identity>) -> Obstacle {
     let name = &identity.spec.name;
     let edit =
         Edit { method: "POST", path: format!("/identities/{}/enable", identity.id), body: json!({}), text: format!("enable {name}") };
-    Obstacle { what: What::Disabled, text: format!("{name} is disabled{until}"), edits: vec![edit] }
+    Obstacle::new(What::Disabled, format!("{name} is disabled{until}"), vec![edit])
 }
 
 /// Nothing to log in with.
@@ -42,7 +42,7 @@ pub fn no_credential(identity: &Record<Identity>, outstanding: Option<&Record<En
             (format!("{name} has nothing to log in with and was given no enrollment token"), Some(edit))
         }
     };
-    Obstacle { what: What::NoCredential, text, edits: edit.into_iter().collect() }
+    Obstacle::new(What::NoCredential, text, edit.into_iter().collect())
 }
 
 /// The identity, or the edge router whose tunneler it is, was given a token that it has not used. What remains is for itself to do: enroll.
@@ -76,7 +76,7 @@ pub fn not_allowed(identity: &Record<Identity>, credentials: &[Means]) -> Vec<Ob
         (body.len(), body)
     });
     edits.dedup();
-    let obstacle = |text: String, edits| Obstacle { what: What::CredentialNotAllowed, text, edits };
+    let obstacle = |text: String, edits| Obstacle::new(What::CredentialNotAllowed, text, edits);
     let is_mendable = |means: &&Means| means.lacking.iter().all(|lack| !lack.edits.is_empty());
     let name = &identity.spec.name;
     if edits.is_empty()
@@ -121,7 +121,7 @@ pub fn no_policy(tx: &Read<'_>, case: &Case<'_>, near: &[Candidate]) -> Result<O
         text: format!("add a policy that lets {} {verb} {}", identity.spec.name, service.spec.name),
     });
     let text = format!("no service policy lets {} {verb} {}", identity.spec.name, service.spec.name);
-    Ok(Obstacle { what: What::NoPolicy, text, edits })
+    Ok(Obstacle::new(What::NoPolicy, text, edits))
 }
 
 /// A name like this that no record of the kind has.

@@ -2,9 +2,9 @@
 //!
 //! Here: questions to the engine and the store, put together for a person and for programs. Not here: any rule of its own; enforcement
 //! asks the same engine. Start reading at [`explain`], then [`edits`], which turns an obstacle into requests that remove it. Invariant: the
-//! verdict is what POST /sessions would do now in the newest session in which nothing is outstanding, but for a session that is open already
-//! and answered again; without such a session, what it would do for somebody who logs in now, with a one-time code if there are codes. And
-//! doing one edit of every obstacle turns a no into a yes.
+//! allowed says what POST /sessions would do now in the newest session in which nothing is outstanding, but for a session that is open already
+//! and answered again; without such a session, what it would do for somebody who logs in now, with a one-time code if there are codes.
+//! Doing one edit of every obstacle to a right gives it. The verdict is a yes only if traffic could flow as well (`traffic.rs`).
 
 mod authentication;
 mod checks;
@@ -14,6 +14,7 @@ mod policies;
 mod routers;
 mod second_factors;
 mod text;
+mod traffic;
 
 pub use text::plain;
 
@@ -68,9 +69,11 @@ pub struct Explanation {
     service: Named,
     #[serde(rename = "type")]
     right: Right,
-    /// Whether a session would be opened now, for somebody who has logged in completely, which must be possible; one that is open already is
-    /// answered in any case.
+    /// Whether it would work now: the right is there, a router to go over is connected, and to dial, a host binds the service.
     pub verdict: bool,
+    /// Whether the right is there: a session would be opened now, for somebody who has logged in completely, which must be possible; one that
+    /// is open already is answered in any case.
+    pub allowed: bool,
     /// Whether the identity can log in, and with what.
     authentication: Authentication,
     /// The policies that give the right.
@@ -79,7 +82,7 @@ pub struct Explanation {
     near_policies: Vec<NearGrant>,
     /// The edge routers that identity and service have in common.
     routers: Vec<Router>,
-    /// What stands in the way; empty exactly if the verdict is yes.
+    /// What stands in the way, of rights first; empty exactly if the verdict is yes.
     pub obstacles: Vec<Obstacle>,
 }
 
@@ -103,10 +106,36 @@ impl Named {
 pub struct Obstacle {
     /// What kind of obstacle it is.
     pub what: What,
+    /// What it stands in the way of.
+    pub concerns: Concern,
     /// The same for a person.
     pub text: String,
     /// Requests of which any one removes it, the smallest first.
     pub edits: Vec<Edit>,
+    /// What to do where no request does it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+}
+
+impl Obstacle {
+    fn new(what: What, text: String, edits: Vec<Edit>) -> Self {
+        Self { what, concerns: what.concerns(), text, edits, remedy: None }
+    }
+
+    fn with_remedy(self, remedy: String) -> Self {
+        Self { remedy: Some(remedy), ..self }
+    }
+}
+
+/// What obstacles stand in the way of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "ObstacleConcern")]
+pub enum Concern {
+    /// The identity may not.
+    Rights,
+    /// It may, but nothing would come of it now.
+    Traffic,
 }
 
 /// The kinds of obstacle.
@@ -126,6 +155,24 @@ pub enum What {
     IdentityWithoutRouter,
     ServiceWithoutRouter,
     NoCommonRouter,
+    RouterNotConnected,
+    /// The service has terminators, and all are on routers that are not connected.
+    TerminatorNotReachable,
+    /// Somebody may host the service, and nobody does.
+    NoHost,
+    /// Nobody hosts the service, and nobody may.
+    NoTerminator,
+}
+
+impl What {
+    fn concerns(self) -> Concern {
+        match self {
+            Self::RouterNotConnected | Self::TerminatorNotReachable | Self::NoHost | Self::NoTerminator => Concern::Traffic,
+            Self::Disabled | Self::NoCredential | Self::CredentialNotAllowed | Self::SecondFactor => Concern::Rights,
+            Self::NoPolicy | Self::Posture | Self::NoEdgeRouter => Concern::Rights,
+            Self::IdentityWithoutRouter | Self::ServiceWithoutRouter | Self::NoCommonRouter => Concern::Rights,
+        }
+    }
 }
 
 /// A request to the management interface.
@@ -193,11 +240,14 @@ fn answer(tx: &Read<'_>, case: Case<'_>, evidence: &Evidence) -> Result<Explanat
     if routers.is_empty() {
         obstacles.extend(routers::missing(tx, &case)?);
     }
+    let allowed = obstacles.is_empty();
+    obstacles.extend(traffic::judge(tx, &case, &routers)?);
     Ok(Explanation {
         identity: Named::new(&case.identity, &case.identity.spec.name),
         service: Named::new(&case.service, &case.service.spec.name),
         right: case.right,
         verdict: obstacles.is_empty(),
+        allowed,
         authentication,
         policies,
         near_policies: near.iter().map(|candidate| policies::nearly(&case, candidate)).collect(),

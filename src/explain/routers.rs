@@ -12,7 +12,7 @@ use crate::{
     store::Read,
 };
 
-/// An edge router to go over. Whether it is connected or disabled does not matter to the verdict.
+/// An edge router to go over. Whether it is disabled does not matter.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ExplainedRouter")]
@@ -68,7 +68,7 @@ pub fn missing(tx: &Read<'_>, case: &Case<'_>) -> Result<Vec<Obstacle>> {
     let (identity, service) = (&case.identity.spec.name, &case.service.spec.name);
     let of_identity = Reach::of(case, PolicyKind::EdgeRouter, Subject::Identity, case.identity.id.as_str());
     let of_service = Reach::of(case, PolicyKind::ServiceEdgeRouter, Subject::Service, case.service.id.as_str());
-    let obstacle = |what, text, edit| Obstacle { what, text, edits: vec![edit] };
+    let obstacle = |what, text, edit| Obstacle::new(what, text, vec![edit]);
     let mut obstacles = Vec::new();
     if tx.count::<EdgeRouter>()? == 0 {
         let edit = Edit {

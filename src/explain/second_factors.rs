@@ -59,7 +59,7 @@ pub fn asked_of(tx: &Read<'_>, identity: &Record<Identity>, policy: &Record<Auth
 /// The factors that the identity cannot give. In a complete session no code is asked for any more, but a token with every request.
 pub fn missing(case: &Case<'_>, factors: &[SecondFactor]) -> Vec<Obstacle> {
     let is_asked = |factor: &&SecondFactor| !factor.is_ready && (factor.factor == Factor::ExtJwt || case.session.is_none());
-    let obstacle = |factor: &SecondFactor| Obstacle { what: What::SecondFactor, text: factor.text.clone(), edits: factor.edits.clone() };
+    let obstacle = |factor: &SecondFactor| Obstacle::new(What::SecondFactor, factor.text.clone(), factor.edits.clone());
     factors.iter().filter(is_asked).map(obstacle).collect()
 }
 

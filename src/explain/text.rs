@@ -6,9 +6,12 @@ use super::{Explanation, What, authentication::State, edits::lacks, policies::Mi
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (answer, verb) = (if self.verdict { "yes" } else { "no" }, self.right.verb());
-        let (identity, service) = (plain(&self.identity.name), plain(&self.service.name));
-        write!(f, "{answer}: {identity} may {}{verb} {service}", if self.verdict { "" } else { "not " })?;
+        let (verb, identity, service) = (self.right.verb(), plain(&self.identity.name), plain(&self.service.name));
+        match (self.allowed, self.verdict) {
+            (false, _) => write!(f, "no: {identity} may not {verb} {service}")?,
+            (true, false) => write!(f, "may, but cannot now: {identity} may {verb} {service}, but it would not work now")?,
+            (true, true) => write!(f, "yes: {identity} may {verb} {service}")?,
+        }
         self.write_policies(f)?;
         self.write_standing(f)?;
         for router in &self.routers {
@@ -18,6 +21,9 @@ impl fmt::Display for Explanation {
         }
         for obstacle in &self.obstacles {
             write!(f, "\n  {}", plain(&obstacle.text))?;
+            if let Some(remedy) = &obstacle.remedy {
+                write!(f, "\n    to change that: {}", plain(remedy))?;
+            }
             for edit in &obstacle.edits {
                 write!(f, "\n    to change that: {}\n      {} {} {}", plain(&edit.text), edit.method, edit.path, edit.body)?;
             }

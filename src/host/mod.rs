@@ -154,7 +154,8 @@ impl Host {
         let text =
             if json { serde_json::to_string_pretty(&answer).map_err(|e| Error::Internal(e.to_string()))? } else { answer.to_string() };
         let unknown = self.posture.is_none() && !json;
-        let note = unknown.then_some("note: no controller runs, so that what endpoints showed for posture checks is not known");
+        let note = unknown
+            .then_some("note: no controller runs, so that what endpoints showed for posture checks is not known, and nothing is connected");
         Ok(text.lines().chain(note).map(str::to_owned).collect())
     }
 

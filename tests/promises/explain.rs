@@ -22,8 +22,8 @@ use crate::{
 /// A controller that is asked by its administrator and by the owner of its host.
 pub struct Asked {
     pub house: House,
-    data: std::path::PathBuf,
-    _directory: TempDir,
+    pub data: std::path::PathBuf,
+    pub _directory: TempDir,
 }
 
 impl Asked {
@@ -78,12 +78,18 @@ impl Asked {
     }
 }
 
+/// Whether the right is there; whether anything would come of it shows in `traffic.rs`.
 pub fn is_yes(why: &Json) -> bool {
-    why["verdict"].as_bool().unwrap()
+    why["allowed"].as_bool().unwrap()
+}
+
+/// What stands in the way of the right.
+pub fn obstacles(why: &Json) -> Vec<&Json> {
+    why["obstacles"].as_array().unwrap().iter().filter(|obstacle| obstacle["concerns"] == "rights").collect()
 }
 
 pub fn whats(why: &Json) -> Vec<&str> {
-    why["obstacles"].as_array().unwrap().iter().map(|obstacle| obstacle["what"].as_str().unwrap()).collect()
+    obstacles(why).into_iter().map(|obstacle| obstacle["what"].as_str().unwrap()).collect()
 }
 
 fn opens(user: &Caller, service: &str) -> bool {
@@ -123,7 +129,7 @@ fn doing_one_edit_for_every_obstacle_turns_a_no_into_a_yes() {
         policy(case, (&name, &role), &service);
         let before = asked.dial(&name, &service);
         assert!(!is_yes(&before) && !opens(&user, &service), "case {case}: {before:#}");
-        before["obstacles"].as_array().unwrap().iter().for_each(|obstacle| drop(asked.make(&obstacle["edits"][0])));
+        obstacles(&before).into_iter().for_each(|obstacle| drop(asked.make(&obstacle["edits"][0])));
         let after = asked.dial(&identity, &service);
         assert!(is_yes(&after) && opens(&user, &service), "case {case}: {before:#} became {after:#}");
     }
@@ -281,7 +287,7 @@ fn an_auth_policy_is_to_let_in_no_more_signers_than_it_takes() {
     let allows_only = |ext_jwt: Json| json!({ "primary": { "cert": off, "updb": off, "extJwt": ext_jwt } });
     let allowing = || {
         let why = asked.dial(&identity, &service);
-        let obstacles = why["obstacles"].as_array().unwrap();
+        let obstacles = obstacles(&why);
         let obstacle = obstacles.iter().find(|obstacle| obstacle["what"] == "credentialNotAllowed").unwrap();
         obstacle["edits"].as_array().unwrap().clone()
     };
@@ -335,7 +341,7 @@ fn reachable(house: &House, identity: &str) -> String {
 #[track_caller]
 fn stands_until_mended(asked: &Asked, (identity, service, bearer): &(String, String, Caller), words: &[&str], bodies: &[Json]) {
     let why = asked.dial(identity, service);
-    let obstacles = why["obstacles"].as_array().unwrap();
+    let obstacles = obstacles(&why);
     let text = asked.told(identity, service, false).unwrap();
     assert_eq!(whats(&why), vec!["credentialNotAllowed"; bodies.len()], "{why:#}");
     assert!(words.iter().all(|words| text.contains(words)), "{text}");
@@ -456,7 +462,7 @@ fn a_first_edge_router_is_enough_for_whom_policies_give_every_one() {
         of_service.iter().for_each(|routers| policy("/service-edge-router-policies", "serviceRoles", &service, routers));
         let before = asked.dial(&identity, &service);
         assert_eq!(whats(&before), expected, "{before:#}");
-        before["obstacles"].as_array().unwrap().iter().for_each(|obstacle| drop(asked.make(&obstacle["edits"][0])));
+        obstacles(&before).into_iter().for_each(|obstacle| drop(asked.make(&obstacle["edits"][0])));
         let after = asked.dial(&identity, &service);
         assert!(is_yes(&after) && opens(&user, &service), "{before:#} became {after:#}");
         let router = house.admin.get("/edge-routers").expect(200).each("id")[0].to_owned();
@@ -547,7 +553,7 @@ fn whoever_has_yet_to_set_a_second_factor_up_is_told() {
         let seen = authentication["secondFactors"].as_array().unwrap().iter();
         let seen: Vec<_> = seen.map(|one| (one["factor"].as_str().unwrap(), one["isReady"].as_bool().unwrap())).collect();
         assert_eq!(seen, factors, "{why:#}");
-        let obstacles = why["obstacles"].as_array().unwrap();
+        let obstacles = obstacles(&why);
         let missing = factors.iter().filter(|(_, is_ready)| !is_ready).count();
         assert_eq!((whats(&why), is_yes(&why)), (vec!["secondFactor"; missing], missing == 0), "{why:#}");
         for edit in obstacles.iter().flat_map(|obstacle| obstacle["edits"].as_array().unwrap()) {
@@ -650,7 +656,7 @@ fn a_session_that_is_open_is_answered_again_whatever_the_verdict_on_a_new_one() 
     house.admin.delete(&format!("/edge-routers/{router}")).expect(200);
     assert!(!is_yes(&asked.dial(&name, &service)) && opens(&user, &service) && !opens(&house.again(&name), &service));
     let schemas = house.nobody().at(Base::Overkeep).get("/openapi.json").expect(200).json["components"]["schemas"].clone();
-    let said = schemas["Explanation"]["properties"]["verdict"]["description"].as_str().unwrap();
+    let said = schemas["Explanation"]["properties"]["allowed"]["description"].as_str().unwrap();
     assert!(said.contains("open already"), "{said}");
 }
 
@@ -665,7 +671,7 @@ fn a_tunneler_waits_for_its_router_to_enroll() {
     let stands = |state: &str, words: &str| {
         let why = asked.dial(&id, &service);
         assert_eq!(why["authentication"]["state"], state, "{why:#}");
-        let obstacles = why["obstacles"].as_array().unwrap();
+        let obstacles = obstacles(&why);
         let obstacle = obstacles.iter().find(|obstacle| obstacle["what"] == "noCredential").unwrap();
         assert!(obstacle["text"].as_str().unwrap().starts_with(words) && obstacle["edits"] == json!([]), "{obstacle:#}");
         why["authentication"]["until"].clone()

@@ -66,6 +66,7 @@ mod stories;
 mod time;
 mod tools;
 mod torture;
+mod traffic;
 mod turns;
 mod unread;
 mod verbs;

@@ -5,7 +5,7 @@ use std::{cell::RefCell, collections::BTreeSet};
 use serde_json::{Value as Json, json};
 
 use crate::{
-    explain::{Asked, auth_policy, external_signer, is_yes, verify, whats},
+    explain::{Asked, auth_policy, external_signer, is_yes, obstacles, verify, whats},
     harness::{Authority, Caller, Dice, House, Key, PASSWORD, fresh},
 };
 
@@ -146,7 +146,7 @@ fn policy(house: &House, dice: &mut Dice, n: usize) {
 
 /// Each edit of a no alone takes one obstacle of its kind away.
 fn each_edit_helps(asked: &Asked, before: &Json, ask: impl Fn() -> Json) {
-    for obstacle in before["obstacles"].as_array().unwrap() {
+    for obstacle in obstacles(before) {
         let what = obstacle["what"].as_str().unwrap();
         let count = |why: &Json| whats(why).iter().filter(|other| **other == what).count();
         for edit in obstacle["edits"].as_array().unwrap() {
@@ -181,7 +181,7 @@ fn the_verdict_is_what_happens_and_each_edit_removes_what_it_is_for() {
             }
             // What is kept makes later answers a yes more often.
             if no % 6 == 0 {
-                for obstacle in before["obstacles"].as_array().unwrap() {
+                for obstacle in obstacles(&before) {
                     let edits = obstacle["edits"].as_array().unwrap();
                     drop(asked.make(&edits[dice.below(edits.len())]));
                 }

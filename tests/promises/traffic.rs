@@ -1,0 +1,150 @@
+//! A right is not enough: an explanation says yes only where traffic could flow, and says what is to be started where it could not.
+
+use std::sync::Arc;
+
+use overkeep::{
+    access::Right,
+    config::Config,
+    controller,
+    entity::RouterLink,
+    host::{Command, Host, Outcome},
+    store::Watch,
+};
+use serde_json::{Value as Json, json};
+
+use crate::{
+    explain::{Asked, is_yes},
+    harness::fresh,
+};
+
+/// A host's answer to a question.
+fn asked(host: &Host, right: Right, identity: &str, service: &str, json: bool) -> String {
+    let command = Command::Explain { right, identity: identity.into(), service: service.into(), json };
+    let Outcome::Done(lines) = host.act(command, &Arc::new(Watch::default())).unwrap() else { panic!() };
+    lines.join("\n")
+}
+
+/// What is in the way of traffic, and its remedies.
+fn in_the_way(why: &Json) -> Vec<(String, String)> {
+    let of_traffic = why["obstacles"].as_array().unwrap().iter().filter(|obstacle| obstacle["concerns"] == "traffic");
+    of_traffic.map(|obstacle| ["what", "remedy"].map(|member| obstacle[member].as_str().unwrap().to_owned()).into()).collect()
+}
+
+#[test]
+fn whoever_may_but_cannot_now_is_told_so_and_what_to_start() {
+    let running = Asked::start();
+    let house = &running.house;
+    let (alice, _) = house.user(&fresh("alice"), json!({}));
+    let (bob, _) = house.user("the-host", json!({}));
+    let [database, orphan, old] = ["database", "orphan", "old"].map(|name| house.service(&fresh(name), json!({})));
+    let router = house.router_between(&alice, &database);
+    let all = [&database, &orphan, &old].map(|service| format!("@{service}"));
+    let routers = |path: &str, member: &str, ids: &[String]| {
+        let body = json!({ "name": fresh("all"), "semantic": "AnyOf", member: ids, "edgeRouterRoles": [format!("@{router}")] });
+        house.admin.post(path, body).expect(201);
+    };
+    routers("/service-edge-router-policies", "serviceRoles", &all);
+    routers("/edge-router-policies", "identityRoles", &[format!("@{bob}")]);
+    house.service_policy("Dial", &[&format!("@{alice}")], &all.each_ref().map(String::as_str));
+    house.service_policy("Bind", &[&format!("@{bob}")], &[&all[0]]);
+    let elsewhere = house.admin.post("/edge-routers", json!({ "name": "elsewhere" })).expect(201).id();
+    let terminator = |service: &str, router: &str| {
+        let body = json!({ "service": service, "router": router, "address": "tcp:localhost:80", "binding": "transport" });
+        house.admin.post("/terminators", body).expect(201).id()
+    };
+    terminator(&old, &elsewhere);
+
+    // Nothing is connected.
+    let why = running.dial(&alice, &database);
+    assert!(is_yes(&why) && why["verdict"] == false, "{why:#}");
+    let told = in_the_way(&why);
+    assert_eq!(told.iter().map(|(what, _)| what.as_str()).collect::<Vec<_>>(), ["routerNotConnected", "noHost"], "{why:#}");
+    assert!(told[0].1.contains("start one of them") && told[0].1.contains("yet to enroll"), "{told:?}");
+    assert!(told[1].1.contains("the-host (not connected)"), "{told:?}");
+
+    let Asked { house, data, _directory } = running;
+    drop(house);
+    let mut config = Config { data, ..Config::default() };
+    config.passwords.cost = 10;
+    let host = controller::host(&config, &Command::Unlock { username: "x".into() }).unwrap();
+    let why =
+        |right, identity: &str, service: &str| -> Json { serde_json::from_str(&asked(&host, right, identity, service, true)).unwrap() };
+    let whats = |why: &Json| in_the_way(why).into_iter().map(|(what, _)| what).collect::<Vec<_>>();
+    let online = host.store.online();
+    online.set_router(&router, Some(RouterLink::default()));
+
+    // Whoever hosts needs a router and no host.
+    let bind = why(Right::Bind, &bob, &database);
+    assert!(bind["verdict"] == true && bind["obstacles"] == json!([]), "{bind:#}");
+    assert!(asked(&host, Right::Bind, &bob, &database, false).starts_with("yes: the-host may bind"));
+    online.channel_opened(&bob);
+    let dial = why(Right::Dial, &alice, &database);
+    assert_eq!(whats(&dial), ["noHost"]);
+    assert!(in_the_way(&dial)[0].1.contains("the-host (connected, but does not bind it)"), "{dial:#}");
+    let text = asked(&host, Right::Dial, &alice, &database, false);
+    assert!(text.starts_with("may, but cannot now: ") && text.contains("to change that: start the hosting program"), "{text}");
+
+    let nobody = why(Right::Dial, &alice, &orphan);
+    assert_eq!(whats(&nobody), ["noTerminator"]);
+    assert!(in_the_way(&nobody)[0].1.contains("service policy of type Bind"), "{nobody:#}");
+    let unreachable = why(Right::Dial, &alice, &old);
+    assert_eq!(whats(&unreachable), ["terminatorNotReachable"]);
+    assert!(in_the_way(&unreachable)[0].1.contains("elsewhere"), "{unreachable:#}");
+    online.set_router(&elsewhere, Some(RouterLink::default()));
+    assert_eq!(why(Right::Dial, &alice, &old)["verdict"], true);
+    online.set_router(&router, None);
+    assert_eq!(whats(&why(Right::Dial, &alice, &old)), ["routerNotConnected"]);
+
+    // Where the right is missing it is said first, and the answer is no.
+    let no = why(Right::Dial, &bob, &database);
+    assert!(no["allowed"] == false && no["verdict"] == false && no["obstacles"][0]["concerns"] == "rights", "{no:#}");
+    assert!(asked(&host, Right::Dial, &bob, &database, false).starts_with("no: the-host may not dial"));
+    host.store.close();
+}
+
+/// Both are asked of the same policies and the same connections; an administrator who asks the one must not be told otherwise by the other.
+#[test]
+fn policy_advice_and_explain_agree() {
+    let running = Asked::start();
+    let house = &running.house;
+    let roles = ["red", "green", "blue"];
+    for colour in roles {
+        house.admin.post("/edge-routers", json!({ "name": fresh("router"), "roleAttributes": [colour] })).expect(201);
+    }
+    let identities: Vec<String> = (0..4).map(|n| house.identity(&fresh("who"), json!({ "roleAttributes": [roles[n % 3]] }))).collect();
+    let services: Vec<String> = (0..4).map(|n| house.service(&fresh("what"), json!({ "roleAttributes": [roles[n % 3]] }))).collect();
+    let policy = |path: &str, right: Option<&str>, [one, role]: [&str; 2], [other, to]: [&str; 2]| {
+        let mut body = json!({ "name": fresh("policy"), "semantic": "AnyOf", one: [format!("#{role}")], other: [format!("#{to}")] });
+        right.into_iter().for_each(|right| body["type"] = right.into());
+        house.admin.post(path, body).expect(201);
+    };
+    policy("/service-policies", Some("Dial"), ["identityRoles", "red"], ["serviceRoles", "green"]);
+    policy("/service-policies", Some("Bind"), ["identityRoles", "green"], ["serviceRoles", "red"]);
+    policy("/edge-router-policies", None, ["identityRoles", "red"], ["edgeRouterRoles", "red"]);
+    policy("/edge-router-policies", None, ["identityRoles", "green"], ["edgeRouterRoles", "all"]);
+    policy("/service-edge-router-policies", None, ["serviceRoles", "red"], ["edgeRouterRoles", "all"]);
+    policy("/service-edge-router-policies", None, ["serviceRoles", "green"], ["edgeRouterRoles", "green"]);
+    let (mut yes, mut no) = (0, 0);
+    for (who, what) in identities.iter().flat_map(|who| services.iter().map(move |what| (who, what))) {
+        let advice = house.admin.get(&format!("/identities/{who}/policy-advice/{what}")).expect(200);
+        let advice = advice.data();
+        for (right, member) in [("Dial", "isDialAllowed"), ("Bind", "isBindAllowed")] {
+            let why = running.ask(right, who, what).expect(200);
+            let why = why.data();
+            let is_granted = !why["policies"].as_array().unwrap().is_empty();
+            assert_eq!(advice[member], is_granted, "{advice:#} {why:#}");
+            let of = |routers: &Json| {
+                let pair = |router: &Json| (router["id"].as_str().unwrap().to_owned(), router["isOnline"].as_bool().unwrap());
+                let mut routers: Vec<_> = routers.as_array().unwrap().iter().map(pair).collect();
+                routers.sort();
+                routers
+            };
+            let (advised, explained) = (of(&advice["commonRouters"]), of(&why["routers"]));
+            assert_eq!(advised, explained);
+            let is_possible = advice[member] == true && advised.iter().any(|(_, is_online)| *is_online);
+            assert!(is_possible || why["verdict"] == false, "explain says yes where the advice has no router: {advice:#} {why:#}");
+            *if is_granted { &mut yes } else { &mut no } += 1;
+        }
+    }
+    assert!(yes > 2 && no > 2, "{yes} times granted, {no} times not");
+}
