@@ -22,7 +22,7 @@ const CLIENT: &str = "/edge/client/v1";
 fn main() {
     let directory = tempfile::tempdir().expect("a directory");
     let data = directory.path().join("overkeep.redb");
-    let config = Config { data, listen: ([127, 0, 0, 1], 0).into(), ..Config::default() };
+    let config = Config { data, listen: std::net::SocketAddr::from(([127, 0, 0, 1], 0)).into(), ..Config::default() };
     let controller = controller::start(&config, Clock::system()).expect("a controller");
     let password = controller.generated_password().expect("a new file has a new password");
     controller.password_was_seen().expect("a file that can be written");

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use zeroize::Zeroizing;
 
 use super::{
-    issuer,
+    addresses, issuer,
     vault::{Secret, Vault},
 };
 use crate::{
@@ -78,12 +78,21 @@ impl Certificates {
     ///
     /// # Errors
     /// The file cannot be read or written.
-    pub fn note_advertised(&self) -> Result<()> {
+    pub fn note_advertised(&self, now: Timestamp) -> Result<()> {
+        addresses::note(&self.store, &self.advertised, now)?;
         let text = serde_json::to_vec(&self.advertised).map_err(|e| Error::Internal(format!("addresses: {e}")))?;
         if self.store.read(|read| read.setting(ADVERTISED))?.as_deref() == Some(&text) {
             return Ok(());
         }
         self.store.write_blocking(move |tx| tx.set_setting(ADVERTISED, Some(&text)))
+    }
+
+    /// Who enrolled under addresses that are not the first of those advertised now.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn moved(&self) -> Result<Vec<addresses::Moved>> {
+        addresses::moved(&self.store, &self.advertised)
     }
 
     /// Does what is due, and logs what the owner should know: now and then once a day.
@@ -179,7 +188,7 @@ impl Certificates {
     }
 
     /// Shows what the files hold, if that is something else now and can be used.
-    fn reload(&self, now: Timestamp) {
+    pub fn reload(&self, now: Timestamp) {
         let Some(files) = &self.files else { return };
         let changed = files.lock().unwrap_or_else(PoisonError::into_inner).changed();
         let taken = changed.and_then(|found| {

@@ -5,6 +5,7 @@
 //! Invariant: a record that breaks a rule of its kind is never stored, and everything a change brings about is in the same
 //! transaction.
 
+pub mod addresses;
 mod api_session;
 mod auth_policy;
 pub mod authenticator;

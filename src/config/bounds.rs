@@ -110,8 +110,8 @@ impl Config {
 
     /// Clients are told where to go by `advertise`; "every address" is a place to listen on, not one to go to.
     fn unreachable(&self) -> Option<String> {
-        (self.advertise.is_empty() && self.listen.ip().is_unspecified())
-            .then(|| format!("{} is every address of this host; say with advertise which HOST:PORT clients reach it at", self.listen))
+        let every = self.listen.places().iter().find(|place| self.advertise.is_empty() && place.ip().is_unspecified())?;
+        Some(format!("{every} is every address of this host; say with advertise which HOST:PORT clients reach it at"))
     }
 }
 

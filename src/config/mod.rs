@@ -8,6 +8,7 @@
 //! Invariant: a key is a field here and nowhere else; its name in the file and its variable follow from the field's name.
 
 mod bounds;
+mod listen;
 mod value;
 
 use std::net::SocketAddr;
@@ -16,6 +17,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+pub use listen::Listen;
 pub use value::{Address, Span};
 
 use zeroize::Zeroizing;
@@ -28,8 +30,7 @@ use crate::pki::{Passphrase, secret_of};
 pub struct Config {
     pub data: PathBuf,
     /// Port 0 lets the system choose one.
-    #[serde(deserialize_with = "value::socket")]
-    pub listen: SocketAddr,
+    pub listen: Listen,
     /// As given; `Config::advertised` knows what stands in when there is none.
     #[serde(deserialize_with = "value::addresses")]
     pub advertise: Vec<Address>,
@@ -276,7 +277,7 @@ impl Default for Config {
     fn default() -> Config {
         Config {
             data: PathBuf::from("overkeep.redb"),
-            listen: SocketAddr::from(([127, 0, 0, 1], 1280)),
+            listen: SocketAddr::from(([127, 0, 0, 1], 1280)).into(),
             advertise: Vec::new(),
             admin_password_file: None,
             passphrase_file: None,
@@ -354,10 +355,10 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Where clients are sent, the first before the others: what `advertise` says, or else the address that is listened on, with its real
-    /// port. Never empty.
-    pub fn advertised(&self, bound: SocketAddr) -> Vec<Address> {
-        if self.advertise.is_empty() { vec![bound.into()] } else { self.advertise.clone() }
+    /// Where clients are sent, the first before the others: what `advertise` says, or else the addresses that are listened on, with their
+    /// real ports. Never empty.
+    pub fn advertised(&self, bound: &[SocketAddr]) -> Vec<Address> {
+        if self.advertise.is_empty() { bound.iter().copied().map(Address::from).collect() } else { self.advertise.clone() }
     }
 
     /// Where clients of the built-in router are sent: what `router.advertise` says, or else the first of [`Config::advertised`]. `own` is

@@ -5,19 +5,25 @@
 use std::{
     fs::{self, OpenOptions},
     io::{ErrorKind, IsTerminal, Write},
+    net::IpAddr,
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
 
 use super::{ADMINISTRATOR, Controller, NotStarted, Password};
-use crate::{config::Config, store};
+use crate::{
+    config::{Address, Config},
+    store,
+};
 
 /// Tells whoever started it where it is, and at the first start how to get in.
 pub fn announce(config: &Config, controller: &Controller) -> Result<(), NotStarted> {
     let address = controller.advertised();
-    say(&format!("overkeep listens on {} and is reached at https://{address}", controller.bound()));
+    let bound: Vec<String> = controller.all_bound().iter().map(ToString::to_string).collect();
+    say(&format!("overkeep listens on {} and is reached at https://{address}", bound.join(", ")));
     let Some(password) = &controller.first_password else {
         remind(config);
+        warn_of_moves(controller);
         return Ok(());
     };
     say(&format!("administrator: {ADMINISTRATOR}"));
@@ -32,7 +38,27 @@ pub fn announce(config: &Config, controller: &Controller) -> Result<(), NotStart
     say(&format!(
         "next: log in with POST https://{address}/edge/management/v1/authenticate?method=password, then create identities, services and policies"
     ));
+    if config.advertised(controller.all_bound()).iter().all(is_here) {
+        say(&format!(
+            "advertise: only this host reaches {address}, and whoever enrolls keeps that address; before anybody does, set --advertise (or \
+             OVERKEEP_ADVERTISE) to the HOST:PORT that clients are to use, and --listen to an address they get to, such as 0.0.0.0:1280"
+        ));
+    }
     Ok(())
+}
+
+/// Whether only this host gets to an address.
+fn is_here(address: &Address) -> bool {
+    let host = address.host();
+    host == "localhost" || host.ends_with(".localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+/// Says who enrolled under an address that tokens do not name any more.
+fn warn_of_moves(controller: &Controller) {
+    match controller.reload.moved() {
+        Ok(moved) => moved.iter().for_each(|moved| tracing::warn!("{moved}")),
+        Err(error) => tracing::warn!(%error, "who enrolled under another address could not be told"),
+    }
 }
 
 /// Speaks of files that hold the administrator's first password after the start that needed them.

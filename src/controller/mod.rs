@@ -4,6 +4,7 @@
 
 mod announcement;
 mod built_in_router;
+mod reload;
 
 pub use announcement::password_file;
 
@@ -16,6 +17,7 @@ use std::{
 };
 
 use actix_web::rt::System;
+use arc_swap::ArcSwap;
 use tokio::signal::unix::{SignalKind, signal};
 use uuid::Uuid;
 
@@ -38,6 +40,8 @@ use crate::{
     store::{self, OpenError, Store},
     upkeep::{self, Upkeep},
 };
+
+use reload::Reload;
 
 /// The user name of the administrator that a first start creates.
 const ADMINISTRATOR: &str = "admin";
@@ -74,7 +78,8 @@ enum Password {
 
 /// A controller that answers requests. Dropping it stops it.
 pub struct Controller {
-    bound: SocketAddr,
+    bound: Vec<SocketAddr>,
+    reload: Reload,
     advertised: String,
     first_password: Option<Password>,
     store: Store,
@@ -90,9 +95,19 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// The address that is listened on, with its real port.
+    /// The first of the addresses that are listened on, with its real port.
     pub fn bound(&self) -> SocketAddr {
-        self.bound
+        self.bound.first().copied().unwrap_or_else(|| SocketAddr::from(([0, 0, 0, 0], 0)))
+    }
+
+    /// All of them.
+    pub fn all_bound(&self) -> &[SocketAddr] {
+        &self.bound
+    }
+
+    /// Takes over what another configuration says, as far as that needs no restart, and logs what changed and what needs one.
+    pub fn reload(&self, again: &Config) {
+        self.reload.take(again);
     }
 
     /// `host:port` under which clients reach it.
@@ -158,22 +173,23 @@ impl Drop for Controller {
 /// The first thing that does not work, in one line.
 pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     pki::jwt::install();
-    let socket = TcpListener::bind(config.listen).map_err(|e| NotStarted(format!("listen: {}: {e}", config.listen)))?;
-    let bound = socket.local_addr().map_err(|e| NotStarted(format!("listen: {}: {e}", config.listen)))?;
-    let addresses: Vec<String> = config.advertised(bound).iter().map(ToString::to_string).collect();
+    let (sockets, all_bound) = bind(config)?;
+    let bound = all_bound.first().copied().ok_or_else(|| NotStarted("listen: nowhere".into()))?;
+    let clients = config.advertised(&all_bound);
+    let addresses: Vec<String> = clients.iter().map(ToString::to_string).collect();
     let advertised = addresses.first().cloned().unwrap_or_default();
     let passwords = Passwords::new(&config.passwords)?;
     let router = built_in_router::address(config, bound);
     let store = Store::open(&config.data, KINDS, options(config, &clock)).map_err(refused)?;
     let vault = vault(config, &store)?;
     drop(maintenance::upgrade(&store, &config.data)?);
-    let first_password = fill(config, &store, &vault, &passwords, (bound, router.as_ref()))?;
+    let first_password = fill(config, &store, &vault, &passwords, (&clients, router.as_ref()))?;
     change::renew_config_types(&store)?;
     maintenance::completed(&store)?;
     router.as_ref().map_or(Ok(()), |address| built_in_router::establish(&store, address))?;
-    let certificates = Arc::new(Certificates::open(&store, &vault, config.advertised(bound), files(config))?.naming(router));
+    let certificates = Arc::new(Certificates::open(&store, &vault, clients, files(config))?.naming(router));
     certificates.renew(clock.now())?;
-    certificates.note_advertised()?;
+    certificates.note_advertised(clock.now())?;
     let holdings = certificates.holdings().clone();
     let tls = pki::tls::server_config(holdings.leaf())?;
     let access = Access::following(&store, clock.clone())?;
@@ -207,7 +223,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         clock: clock.clone(),
         settings: config.sessions.clone(),
         enrollment: config.enrollment.clone(),
-        certificates,
+        certificates: certificates.clone(),
         history: config.history.clone(),
         refusals: refusals.clone(),
     };
@@ -244,20 +260,22 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         instance: Uuid::new_v4().simple().to_string().chars().take(10).collect(),
         address: advertised.clone(),
         addresses,
-        reserved: Reserved::of(&config.advertised(bound), config.enrollment.routers_may_name_controller),
-        limits: limits(config),
+        reserved: Reserved::of(&config.advertised(&all_bound), config.enrollment.routers_may_name_controller),
+        limits: ArcSwap::from_pointee(limits(config)),
         texts,
         routers,
         network_tokens: NetworkTokens::default(),
     });
+    let reload = Reload::new(config.clone(), services.clone(), certificates);
     let front = Front::new(services, interfaces);
     let commands = commands(config, owner);
-    let (server, thread) = listen(front, listener(socket, tls, &config.http))?;
+    let (server, thread) = listen(front, listener(sockets, tls, &config.http))?;
     let upkeep = Some(upkeep.start(bell, inbox).map_err(|e| NotStarted(format!("upkeep: {e}")))?);
     let background = background(config, &maintenance, &reckoning, &clock).map_err(|e| NotStarted(format!("maintenance: {e}")))?;
     let thread = Some(thread);
     Ok(Controller {
-        bound,
+        bound: all_bound,
+        reload,
         advertised,
         first_password,
         store,
@@ -296,9 +314,21 @@ fn limits(config: &Config) -> Limits {
     }
 }
 
-fn listener(socket: TcpListener, tls: rustls::ServerConfig, http: &config::Http) -> Listener {
+/// Sockets for all places that are to be listened on, and their addresses with real ports.
+fn bind(config: &Config) -> Result<(Vec<TcpListener>, Vec<SocketAddr>), NotStarted> {
+    let mut bound = (Vec::new(), Vec::new());
+    for place in config.listen.places() {
+        let failed = |e: std::io::Error| NotStarted(format!("listen: {place}: {e}"));
+        let socket = TcpListener::bind(place).map_err(failed)?;
+        bound.1.push(socket.local_addr().map_err(failed)?);
+        bound.0.push(socket);
+    }
+    Ok(bound)
+}
+
+fn listener(sockets: Vec<TcpListener>, tls: rustls::ServerConfig, http: &config::Http) -> Listener {
     Listener {
-        socket,
+        sockets,
         tls,
         workers: http.workers,
         handshake_timeout: http.handshake_timeout.duration(),
@@ -354,7 +384,7 @@ pub fn host(config: &Config, command: &Command) -> Result<Host, NotStarted> {
         drop(maintenance::upgrade(&store, &config.data)?)
     }
     let passwords = Passwords::new(&config.passwords)?;
-    let advertised = certificates::last_advertised(&store)?.unwrap_or_else(|| config.advertised(config.listen));
+    let advertised = certificates::last_advertised(&store)?.unwrap_or_else(|| config.advertised(config.listen.places()));
     let open = |files| Certificates::open(&store, &vault, advertised.clone(), files);
     // Files that cannot be used must keep nobody from getting in again.
     let certificates = Arc::new(open(files(config)).or_else(|_| open(None))?);
@@ -416,7 +446,7 @@ fn fill(
     store: &Store,
     vault: &Vault,
     passwords: &Passwords,
-    at: (SocketAddr, Option<&Address>),
+    (clients, router): (&[Address], Option<&Address>),
 ) -> Result<Option<Password>, NotStarted> {
     if !store.is_new() && !change::is_unseen(store, ADMINISTRATOR)? {
         return Ok(None);
@@ -432,8 +462,7 @@ fn fill(
     let (password, is_unseen) = (passwords.hash_now(&text)?, matches!(first, Password::MadeUp(_)));
     let administrator = Administrator { username: ADMINISTRATOR.into(), password, is_unseen };
     if store.is_new() {
-        let (bound, router) = at;
-        let hosts = certificates::hosts(config.advertised(bound).iter().chain(router));
+        let hosts = certificates::hosts(clients.iter().chain(router));
         change::first_start(store, vault, Filling { hosts, administrator, router: router.is_some() })?;
     } else {
         change::replace_unseen(store, administrator)?;
@@ -446,24 +475,28 @@ fn files(config: &Config) -> Option<Files> {
     config.tls.certificate.as_deref().zip(config.tls.key.as_deref()).map(|(certificate, key)| Files::new(certificate, key))
 }
 
-/// `overkeep run`: starts a controller, says where it is, and stops it on SIGTERM or SIGINT.
+/// `overkeep run`: starts a controller, says where it is, reads its configuration anew on SIGHUP, and stops it on SIGTERM or SIGINT.
 ///
 /// # Errors
 /// It does not start.
-pub fn run(config: Config, _again: config::Reread) -> Result<(), NotStarted> {
+pub fn run(config: Config, again: config::Reread) -> Result<(), NotStarted> {
+    let (system, failed) = (System::new(), |e: std::io::Error| NotStarted(format!("signals: {e}")));
+    // A SIGHUP during the start is answered after it; the others end a start that takes too long, which is safe at any moment.
+    let mut hangup = system.block_on(async { signal(SignalKind::hangup()) }).map_err(failed)?;
     let controller = start(&config, Clock::system())?;
+    let ends = || Ok((signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?));
+    let (mut term, mut interrupt) = system.block_on(async { ends() }).map_err(failed)?;
     announcement::announce(&config, &controller)?;
-    System::new().block_on(terminated()).map_err(|e| NotStarted(format!("signals: {e}")))?;
+    system.block_on(async {
+        loop {
+            tokio::select! {
+                _ = term.recv() => return,
+                _ = interrupt.recv() => return,
+                _ = hangup.recv() => controller.reload.read(&again),
+            }
+        }
+    });
     tracing::info!("stopping");
     controller.stop();
-    Ok(())
-}
-
-async fn terminated() -> std::io::Result<()> {
-    let (mut term, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    tokio::select! {
-        _ = term.recv() => {},
-        _ = interrupt.recv() => {},
-    }
     Ok(())
 }

@@ -186,6 +186,7 @@ impl Host {
         };
         let mut lines: Vec<String> = self.certificates.holdings().certificates().into_iter().map(shown).collect();
         lines.extend(self.certificates.notices(now));
+        lines.extend(self.certificates.moved()?.iter().map(ToString::to_string));
         lines.extend(useless(&self.certificates.useless(now)?));
         Ok(lines)
     }

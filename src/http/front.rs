@@ -14,7 +14,7 @@ use std::{
 use actix_web::{
     HttpMessage, HttpRequest, HttpResponse, HttpResponseBuilder,
     body::{BodyStream, BoxBody},
-    http::StatusCode,
+    http::{Method, StatusCode},
     web,
 };
 use futures_util::{FutureExt, StreamExt};
@@ -36,6 +36,7 @@ use super::{
     route::{Found, Interface},
     row::{Permission, Row},
     services::Services,
+    welcome,
 };
 use crate::{
     authentication::{Caller, Refused},
@@ -61,7 +62,7 @@ pub struct Front {
 impl Front {
     /// A front door for these interfaces.
     pub fn new(services: Arc<Services>, interfaces: Interfaces) -> Self {
-        let gate = Gate::new(&services.limits);
+        let gate = Gate::new(&services.limits.load());
         Self { services, interfaces, gate, requests: AtomicU64::new(0) }
     }
 
@@ -101,8 +102,8 @@ impl Front {
 /// Answers any request.
 pub async fn serve(request: HttpRequest, payload: web::Payload, front: web::Data<Front>) -> HttpResponse {
     let services = &front.services;
-    if request.method() == actix_web::http::Method::OPTIONS {
-        let mut answer = cors::preflight(&request, &services.limits.origins);
+    if request.method() == Method::OPTIONS {
+        let mut answer = cors::preflight(&request, &services.limits.load().origins);
         said_always(&mut answer, services);
         return answer.finish();
     }
@@ -117,7 +118,7 @@ pub async fn serve(request: HttpRequest, payload: web::Payload, front: web::Data
         let place = front.gate.admit(&request)?;
         let bearer = bearer(&request);
         // It may have to wait for the keys of an external signer.
-        let caller = within(services.limits.time, Refusal::Timeout, resolve(&request, bearer.as_deref(), services)).await;
+        let caller = within(services.limits.load().time, Refusal::Timeout, resolve(&request, bearer.as_deref(), services)).await;
         known = caller.as_ref().ok().and_then(Option::as_ref).cloned();
         answer(&request, payload, &front, place, caller, bearer, hold.as_deref()).await
     };
@@ -173,7 +174,9 @@ async fn answer(
     hold: Option<&Hold>,
 ) -> Result<Reply> {
     let (interface, below) = front.locate(request.uri().path()).ok_or(Error::Refused(Refusal::UnknownPath))?;
-    let (row, segments) = match interface.find(request.method().as_str(), &below) {
+    // Of what is recorded nothing answers HEAD but the root, which is no part of it.
+    let method = if request.method() == Method::HEAD && request.path() == "/" { "GET" } else { request.method().as_str() };
+    let (row, segments) = match interface.find(method, &below) {
         Found::Row(row, segments) => (row, segments),
         Found::OtherMethod => return Err(Error::Refused(Refusal::MethodNotAllowed)),
         Found::Nothing => return Err(Error::Refused(Refusal::UnknownPath)),
@@ -181,7 +184,7 @@ async fn answer(
     let caller = known(row, caller)?;
     acceptable(request, row)?;
     preview::refuse_elsewhere(row, request.uri().query().unwrap_or_default())?;
-    let limits = &front.services.limits;
+    let limits = front.services.limits.load();
     let (body, _place) = front.gate.body(place, limits.time, payload_of(payload, row, limits.body_of(row), hold)).await?;
     taken(request, row, &body)?;
     let shape = row.operation.body.as_ref();
@@ -200,8 +203,9 @@ async fn answer(
 
 /// What is at paths of no interface: the two questions of whoever watches over the process, and the page that shows the documents. They
 /// are answered however many requests are under way.
+/// HEAD is answered as GET, without the body.
 fn plain(request: &HttpRequest, path: &str, services: &Services) -> Option<Result<Reply>> {
-    if request.method() != actix_web::http::Method::GET {
+    if ![Method::GET, Method::HEAD].contains(request.method()) {
         return None;
     }
     let word = |status, word: &str| Some(Reply::json(status, &serde_json::json!({ "status": word })));
@@ -209,6 +213,7 @@ fn plain(request: &HttpRequest, path: &str, services: &Services) -> Option<Resul
         "/health" => word(200, "alive"),
         "/ready" if services.store.is_alive() && services.store.is_in_place() => word(200, "ready"),
         "/ready" => word(503, "not ready"),
+        "/" if welcome::is_preferred(&body::list(request.headers(), "accept").unwrap_or_default()) => Some(Ok(welcome::page())),
         _ => docs::file(path).map(Ok),
     }
 }
@@ -284,7 +289,7 @@ fn send(request: &HttpRequest, services: &Services, reply: Reply, caller: Option
         answer.insert_header((Header::ExpirationSeconds.name(), timeout.as_secs()));
         answer.insert_header((Header::ExpiresAt.name(), services.sessions.last_activity(&caller.session).plus(timeout).to_string()));
     }
-    cors::mark(request, &services.limits.origins, &mut answer);
+    cors::mark(request, &services.limits.load().origins, &mut answer);
     let is_packed = reply.headers.iter().any(|(name, _)| *name == "content-encoding");
     for (name, value) in reply.headers {
         answer.insert_header((name, value));

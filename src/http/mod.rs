@@ -38,6 +38,7 @@ mod operation;
 mod outgoing;
 mod overkeep;
 mod packed;
+mod plaintext;
 mod preview;
 mod route;
 mod row;
@@ -48,6 +49,7 @@ mod services;
 mod stopping;
 mod target;
 mod verbs;
+mod welcome;
 
 pub use bounds::Limits;
 pub use common::{network_token::NetworkTokens, routers::Routers, texts::Texts};

@@ -38,12 +38,13 @@ use super::{
     ledger::{Bounds, Ledger},
     multiplexed::{self, Client},
     outgoing::PART,
+    plaintext,
     stopping::{Here, Stopping},
 };
 
-/// A socket that is bound, and how to treat whoever comes.
+/// Sockets that are bound, and how to treat whoever comes.
 pub struct Listener {
-    pub socket: TcpListener,
+    pub sockets: Vec<TcpListener>,
     pub tls: rustls::ServerConfig,
     /// Threads; 0 for one a core.
     pub workers: usize,
@@ -87,32 +88,47 @@ impl Running {
 /// Starts answering. The server runs while it is polled.
 ///
 /// # Errors
-/// The socket cannot be used.
+/// A socket cannot be used.
 pub fn serve(front: Front, listener: Listener) -> io::Result<(Server, Running)> {
     let front = web::Data::from(Arc::new(front));
     let workers = if listener.workers > 0 { listener.workers } else { available_parallelism().map_or(1, NonZero::get) };
     max_concurrent_tls_connect(listener.handshakes.div_ceil(workers));
     let connections = room_for(listener.connections).div_ceil(workers);
-    let builder = Server::build().workers(workers).max_concurrent_connections(connections).disable_signals().shutdown_timeout(1);
-    let Listener { socket, tls, handshake_timeout, patience, bounds, .. } = listener;
+    let mut builder = Server::build().workers(workers).max_concurrent_connections(connections).disable_signals().shutdown_timeout(1);
+    let Listener { sockets, tls, handshake_timeout, patience, bounds, .. } = listener;
     let (stopping, ledger) = (Stopping::default(), Ledger::new(bounds));
     let ends = stopping.clone();
     let interfaces = move || {
         let mut acceptor = Acceptor::new(tls.clone());
         acceptor.set_handshake_timeout(handshake_timeout);
         let coming = ends.clone();
-        let accepted = apply_fn_factory::<_, _, _, _, _, TcpStream, _, _>(acceptor, move |socket, acceptor: &AcceptorService| {
-            let (mut here, handshake) = (coming.connection(), acceptor.call(socket));
+        let first = fn_service(move |socket: TcpStream| {
+            let mut here = coming.connection();
             async move {
                 tokio::select! {
-                    stream = handshake => stream.map(|stream| (stream, here)),
-                    () = here.ends() => Err(TlsError::Timeout),
+                    socket = plaintext::admitted(socket, handshake_timeout) => socket.map(|socket| (socket, here)).ok_or(()),
+                    () = here.ends() => Err(()),
                 }
             }
         });
-        accepted.map_err(drop).and_then(doors(front.clone(), patience, ledger.clone(), ends.clone()))
+        let accepted = apply_fn_factory::<_, _, _, _, (TcpStream, Here), TcpStream, _, _>(
+            acceptor,
+            move |(socket, mut here), acceptor: &AcceptorService| {
+                let handshake = acceptor.call(socket);
+                async move {
+                    tokio::select! {
+                        stream = handshake => stream.map(|stream| (stream, here)),
+                        () = here.ends() => Err(TlsError::Timeout),
+                    }
+                }
+            },
+        );
+        first.and_then(accepted.map_err(drop)).and_then(doors(front.clone(), patience, ledger.clone(), ends.clone()))
     };
-    let server = builder.listen("interfaces", socket, interfaces)?.run();
+    for (number, socket) in sockets.into_iter().enumerate() {
+        builder = builder.listen(format!("interfaces {}", number + 1), socket, interfaces.clone())?;
+    }
+    let server = builder.run();
     let running = Running { handle: server.handle(), stopping };
     Ok((server, running))
 }

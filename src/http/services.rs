@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
+
 use super::{
     bounds::Limits,
     common::{network_token::NetworkTokens, routers::Routers, texts::Texts},
@@ -50,7 +52,8 @@ pub struct Services {
     pub reserved: Reserved,
     /// When this process started.
     pub started: crate::clock::Timestamp,
-    pub limits: Limits,
+    /// They may become others while requests are answered.
+    pub limits: ArcSwap<Limits>,
     /// Records as text, for lists and details.
     pub texts: Texts,
     /// Edge routers, for sessions.

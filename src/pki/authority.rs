@@ -8,7 +8,7 @@ use std::fmt;
 use time::OffsetDateTime;
 
 /// Issued certificates are valid a little before now, for clocks that are slow.
-const BACKDATE: i64 = 60;
+pub const BACKDATE: i64 = 60;
 const SESSION: i64 = 12 * 60 * 60;
 const YEAR: i64 = 365 * 24 * 60 * 60;
 

@@ -39,7 +39,7 @@ pub mod tls;
 mod verification;
 
 pub use alternative_names::AlternativeNames;
-pub use authority::{Authority, Validity};
+pub use authority::{Authority, BACKDATE, Validity};
 pub use certificate::Certificate;
 pub use chain::{bundle_pem, chain, chain_pem};
 pub use csr::Csr;

@@ -216,6 +216,10 @@ fn a_mistake_in_the_file_is_refused_by_name() {
         ("listen = 1280", &["listen", "1280", "ADDRESS:PORT"]),
         ("listen = 'localhost:1280'", &["listen", "localhost:1280", "127.0.0.1:1280"]),
         ("listen = '[::]:1280'", &["listen", "advertise"]),
+        ("listen = ['127.0.0.1:1280', '0.0.0.0:1281']", &["listen", "0.0.0.0:1281", "advertise"]),
+        ("listen = ['127.0.0.1:1280', 'here']", &["listen", "here", "ADDRESS:PORT"]),
+        ("listen = ['127.0.0.1:1280', '127.0.0.1:1280']", &["listen", "twice"]),
+        ("listen = []", &["listen", "nowhere"]),
         ("advertise = 'overlay'", &["advertise", "overlay", "HOST:PORT"]),
         ("advertise = ['a.example.org:1', 'overlay']", &["advertise", "overlay", "HOST:PORT"]),
         ("advertise = 5", &["advertise", "5", "HOST:PORT"]),
@@ -366,9 +370,13 @@ fn durations_and_addresses_are_written_as_they_are_read() {
 
 #[test]
 fn clients_are_sent_to_what_is_advertised_and_otherwise_to_what_is_listened_on() {
-    let bound = "127.0.0.1:4711".parse().unwrap();
-    let told = |config: Config| config.advertised(bound).iter().map(ToString::to_string).collect::<Vec<_>>();
+    let bound = ["127.0.0.1:4711".parse().unwrap(), "[::1]:4712".parse().unwrap()];
+    let told =
+        |config: Config| config.advertised(&bound[..config.listen.places().len()]).iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(told(configured(&["--listen", "127.0.0.1:0"], &[]).unwrap()), ["127.0.0.1:4711"]);
+    assert_eq!(told(configured(&["--listen", "127.0.0.1:0,[::1]:0"], &[]).unwrap()), ["127.0.0.1:4711", "[::1]:4712"]);
+    assert_eq!(told(from_file("listen = ['127.0.0.1:1', '[::1]:1']").unwrap()), ["127.0.0.1:4711", "[::1]:4712"]);
+    assert_eq!(told(configured(&[], &[("OVERKEEP_LISTEN", "127.0.0.1:1, [::1]:1")]).unwrap()), ["127.0.0.1:4711", "[::1]:4712"]);
     let named = configured(&["--listen", "0.0.0.0:1280", "--advertise", "a.example.org:443,[::1]:9"], &[]).unwrap();
     assert_eq!(told(named), ["a.example.org:443", "[::1]:9"]);
     assert_eq!(told(from_file("advertise = 'a.example.org:443'").unwrap()), ["a.example.org:443"]);

@@ -136,7 +136,7 @@ impl Reader {
     }
 
     async fn send(&self, text: String) -> bool {
-        matches!(timeout(self.services.limits.time, self.out.send(text)).await, Ok(Ok(())))
+        matches!(timeout(self.services.limits.load().time, self.out.send(text)).await, Ok(Ok(())))
     }
 
     /// What is to be sent next, as soon as there is something. Nothing if the reader may not see any more.

@@ -80,7 +80,7 @@ impl House {
     fn on(directory: TempDir, password: Option<String>, clock: Clock, adapt: impl FnOnce(&mut Config)) -> Self {
         secrets::listen();
         let mut config =
-            Config { data: directory.path().join("data"), listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), ..Config::default() };
+            Config { data: directory.path().join("data"), listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into(), ..Config::default() };
         config.passwords.cost = 10;
         config.http.workers = 2;
         config.router.enabled = false;

@@ -1,0 +1,121 @@
+//! Where clients were sent over time, and how many still go by an address to which nobody is sent any more.
+//!
+//! Whoever enrolls keeps the address that their token named, and nothing tells them of another. Counted are identities by the newest of
+//! their certificate authenticators, and edge routers by the certificate that they hold: what was enrolled, or renewed by a router, since an
+//! address is in use counts for that address. Invariant: there is a row for each time that the first address became another.
+
+use serde::{Deserialize, Serialize};
+
+use super::certificates;
+use crate::{
+    clock::Timestamp,
+    config::Address,
+    entity::{Authenticator, Credential, EdgeRouter, Record},
+    error::{Error, Result},
+    pki::{BACKDATE, Certificate},
+    store::{Read, Store},
+};
+use std::collections::HashMap;
+
+/// The setting with all periods, the oldest first.
+const PERIODS: &str = "addresses";
+/// More than these are not kept; the oldest go.
+const MOST: usize = 64;
+
+/// Since when tokens name an address.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Period {
+    address: Address,
+    since: Timestamp,
+}
+
+/// An address that tokens named once, and who enrolled with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Moved {
+    pub address: Address,
+    pub identities: usize,
+    pub routers: usize,
+    /// Whether it is advertised still, behind another.
+    pub is_advertised: bool,
+}
+
+impl std::fmt::Display for Moved {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { address, identities, routers, is_advertised } = self;
+        let count = |number: &usize, one: &str, many: &str| format!("{number} {}", if *number == 1 { one } else { many });
+        let (identities, routers) = (count(identities, "identity", "identities"), count(routers, "edge router", "edge routers"));
+        let remedy = if *is_advertised {
+            "it is advertised still; keep it in advertise and listen until they go by the first address"
+        } else {
+            "it is not advertised any more: list it in advertise again and listen on it, or have them go by the new address"
+        };
+        write!(f, "{identities} and {routers} enrolled under {address}; {remedy}")
+    }
+}
+
+/// Notes which address tokens name from now on. To be called before [`certificates::Certificates::note_advertised`] forgets the last one.
+///
+/// # Errors
+/// The file cannot be read or written.
+pub fn note(store: &Store, advertised: &[Address], now: Timestamp) -> Result<()> {
+    let Some(address) = advertised.first().cloned() else { return Ok(()) };
+    let mut periods = store.read(periods)?;
+    if periods.is_empty() {
+        // A file of an earlier release says only where its last controller sent clients.
+        let first = certificates::last_advertised(store)?.and_then(|last| last.into_iter().next()).unwrap_or_else(|| address.clone());
+        periods.push(Period { address: first, since: Timestamp::from_millis(0) });
+    } else if periods.last().is_some_and(|last| last.address == address) {
+        return Ok(());
+    }
+    if periods.last().is_some_and(|last| last.address != address) {
+        periods.push(Period { address, since: now });
+    }
+    let surplus = periods.len().saturating_sub(MOST);
+    periods.drain(..surplus);
+    let text = serde_json::to_vec(&periods).map_err(|e| Error::Internal(format!("addresses: {e}")))?;
+    store.write_blocking(move |tx| tx.set_setting(PERIODS, Some(&text)))
+}
+
+/// Who enrolled under addresses that are not the first of those advertised now; the address that was left last comes last.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn moved(store: &Store, advertised: &[Address]) -> Result<Vec<Moved>> {
+    let periods = store.read(periods)?;
+    let mut moved: Vec<Moved> = Vec::new();
+    for Period { address, .. } in &periods {
+        if advertised.first() != Some(address) && !moved.iter().any(|known| known.address == *address) {
+            let is_advertised = advertised.contains(address);
+            moved.push(Moved { address: address.clone(), identities: 0, routers: 0, is_advertised });
+        }
+    }
+    if moved.is_empty() {
+        return Ok(moved);
+    }
+    let mut count = |at: Timestamp, add: fn(&mut Moved)| {
+        let period = periods.iter().rev().find(|period| period.since <= at).or(periods.first());
+        moved.iter_mut().filter(|moved| period.is_some_and(|period| period.address == moved.address)).for_each(add);
+    };
+    store.read(|tx| {
+        let mut newest: HashMap<String, Timestamp> = HashMap::new();
+        tx.each_readable::<Authenticator>(|authenticator| {
+            if matches!(authenticator.spec.credential, Credential::Cert { .. }) {
+                let at = newest.entry(authenticator.spec.identity_id.to_string()).or_insert(authenticator.created_at);
+                *at = (*at).max(authenticator.created_at);
+            }
+            Ok(())
+        })?;
+        newest.into_values().for_each(|at| count(at, |moved| moved.identities += 1));
+        tx.each_readable::<EdgeRouter>(|router: Record<EdgeRouter>| {
+            let held = router.state.cert_pem.as_deref().and_then(|pem| Certificate::first(pem).ok());
+            held.into_iter().for_each(|held| count(Timestamp::from_seconds(held.not_before() + BACKDATE), |moved| moved.routers += 1));
+            Ok(())
+        })
+    })?;
+    moved.retain(|moved| moved.identities + moved.routers > 0);
+    Ok(moved)
+}
+
+fn periods(read: &Read<'_>) -> Result<Vec<Period>> {
+    Ok(read.setting(PERIODS)?.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default())
+}

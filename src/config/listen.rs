@@ -1,0 +1,91 @@
+//! The places that a controller listens on.
+//!
+//! Not here: where clients are sent (`Address`). Invariant: there is at least one place, and none is there twice.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::str::FromStr;
+
+use serde::de::{self, Deserialize, Deserializer, Visitor};
+use serde::ser::{Serialize, Serializer};
+
+/// One address and port, or several, of this host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listen(Vec<SocketAddr>);
+
+impl Listen {
+    /// All of them, in the order given.
+    pub fn places(&self) -> &[SocketAddr] {
+        &self.0
+    }
+
+    fn of(places: Vec<SocketAddr>) -> Result<Listen, String> {
+        let twice = places.iter().enumerate().find(|(at, place)| place.port() != 0 && places.iter().take(*at).any(|other| other == *place));
+        match twice {
+            _ if places.is_empty() => Err("an empty list is nowhere to listen".into()),
+            Some((_, place)) => Err(format!("{place} is there twice")),
+            None => Ok(Listen(places)),
+        }
+    }
+}
+
+impl From<SocketAddr> for Listen {
+    fn from(place: SocketAddr) -> Listen {
+        Listen(vec![place])
+    }
+}
+
+/// With commas between them, as flags are written.
+impl FromStr for Listen {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Listen, String> {
+        let refusal = |part: &str| format!("{part:?} is not ADDRESS:PORT, such as 127.0.0.1:1280 or [::]:1280; names are not taken here");
+        let places = text.split(',').map(str::trim).map(|part| part.parse().map_err(|_| refusal(part)));
+        Listen::of(places.collect::<Result<_, _>>()?)
+    }
+}
+
+impl fmt::Display for Listen {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let places: Vec<String> = self.0.iter().map(ToString::to_string).collect();
+        out.write_str(&places.join(", "))
+    }
+}
+
+impl Serialize for Listen {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self.0.as_slice() {
+            [one] => to.collect_str(one),
+            several => to.collect_seq(several.iter().map(ToString::to_string)),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Listen {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Listen, D::Error> {
+        from.deserialize_any(Places)
+    }
+}
+
+struct Places;
+
+impl<'de> Visitor<'de> for Places {
+    type Value = Listen;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("ADDRESS:PORT in quotes, or a list of them")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Listen, E> {
+        text.parse().map_err(E::custom)
+    }
+
+    fn visit_seq<A: de::SeqAccess<'de>>(self, mut list: A) -> Result<Listen, A::Error> {
+        let mut places = Vec::new();
+        while let Some(text) = list.next_element::<String>()? {
+            places.extend_from_slice(text.parse::<Listen>().map_err(de::Error::custom)?.places());
+        }
+        Listen::of(places).map_err(de::Error::custom)
+    }
+}

@@ -1,0 +1,113 @@
+//! What a running controller takes over from a configuration that was changed: on SIGHUP, for `overkeep run`.
+//!
+//! Not here: how the configuration is read (`cli/run.rs`). Start with [`Reload::read`]. Invariant: a configuration that is refused changes
+//! nothing, and nothing here ends the process.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use serde_json::Value as Json;
+
+use super::limits;
+use crate::{
+    change::{Certificates, addresses::Moved},
+    config::{Config, Reread},
+    error::Result,
+    http::Services,
+    logging,
+};
+
+/// The keys that need no restart.
+pub const RELOADED: [&str; 6] =
+    ["log.level", "http.cors-origins", "http.request-timeout", "http.max-body-bytes", "http.max-open-body-bytes", "sessions.certificates"];
+
+/// What can be changed while a controller runs.
+pub struct Reload {
+    /// What holds now.
+    running: Mutex<Config>,
+    services: Arc<Services>,
+    certificates: Arc<Certificates>,
+}
+
+impl Reload {
+    /// Of a controller that was started with this configuration.
+    pub fn new(config: Config, services: Arc<Services>, certificates: Arc<Certificates>) -> Self {
+        Self { running: Mutex::new(config), services, certificates }
+    }
+
+    /// Who enrolled under addresses that are not the first of those advertised now.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn moved(&self) -> Result<Vec<Moved>> {
+        self.certificates.moved()
+    }
+
+    /// Reads the configuration anew and takes over what can be.
+    pub fn read(&self, again: &Reread) {
+        match again() {
+            Ok(config) => self.take(&config),
+            Err(reason) => tracing::warn!(reason, "the configuration is refused; nothing was changed"),
+        }
+    }
+
+    /// Takes over what can be, and says so of each key.
+    pub fn take(&self, wanted: &Config) {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let changes = changes(&running, wanted);
+        let (reloaded, others): (Vec<_>, Vec<_>) = changes.iter().partition(|change| RELOADED.contains(&change.key.as_str()));
+        for Change { key, before, after } in &reloaded {
+            tracing::info!(key, %before, %after, "the configuration was changed");
+        }
+        for Change { key, before, after } in others {
+            tracing::warn!(key, %before, %after, "the configuration was changed; this needs a restart");
+        }
+        if changes.is_empty() {
+            tracing::info!("the configuration is as before");
+        }
+        running.log.level.clone_from(&wanted.log.level);
+        running.http.cors_origins.clone_from(&wanted.http.cors_origins);
+        running.http.request_timeout = wanted.http.request_timeout;
+        running.http.max_body_bytes = wanted.http.max_body_bytes;
+        running.http.max_open_body_bytes = wanted.http.max_open_body_bytes;
+        running.sessions.certificates = wanted.sessions.certificates;
+        self.services.limits.store(Arc::new(limits(&running)));
+        self.certificates.reload(self.services.clock.now());
+        if let Err(reason) = logging::change(&running.log) {
+            tracing::warn!(reason, "the level of the log stays");
+        }
+    }
+}
+
+/// A key with another value.
+struct Change {
+    key: String,
+    before: Json,
+    after: Json,
+}
+
+fn changes(before: &Config, after: &Config) -> Vec<Change> {
+    let (before, mut after) = (values(before), values(after));
+    let pairs = before.into_iter().map(|(key, before)| (after.remove(&key).unwrap_or_default(), key, before));
+    pairs.filter(|(after, _, before)| before != after).map(|(after, key, before)| Change { key, before, after }).collect()
+}
+
+/// Every key with its value.
+fn values(config: &Config) -> BTreeMap<String, Json> {
+    let mut values = BTreeMap::new();
+    collect("", serde_json::to_value(config).unwrap_or_default(), &mut values);
+    values
+}
+
+fn collect(path: &str, value: Json, values: &mut BTreeMap<String, Json>) {
+    match value {
+        Json::Object(members) => {
+            for (name, value) in members {
+                collect(&if path.is_empty() { name } else { format!("{path}.{name}") }, value, values);
+            }
+        }
+        leaf => drop(values.insert(path.to_owned(), leaf)),
+    }
+}

@@ -1,0 +1,57 @@
+//! Clients that speak HTTP to the port of TLS: they are told to use https, instead of a broken connection.
+//!
+//! A connection of TLS begins with a record of a handshake (RFC 8446, section 5.1), whose first byte is 22; a request of HTTP/1 begins with
+//! a letter. Only that byte is looked at, and what is answered is always the same. Invariant: a connection costs no more here than it
+//! would in its handshake.
+
+use std::time::Duration;
+
+use actix_web::rt::net::TcpStream;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    time::timeout,
+};
+
+use super::connection::LEAVING;
+
+const ANSWER: &[u8] =
+    b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: 68\r\nconnection: close\r\n\r\n\
+    This port speaks https only: use https:// instead of http:// here.\r\n";
+/// So much of the request is read, so that the system does not take the answer back with a reset.
+const READ: usize = 16 << 10;
+
+/// The connection, if it begins as TLS does, or as nothing that is known; nothing where it was answered or has no first byte within `patience`.
+pub async fn admitted(mut socket: TcpStream, patience: Duration) -> Option<TcpStream> {
+    let mut first = [0];
+    match timeout(patience, socket.peek(&mut first)).await {
+        Ok(Ok(1)) if !first[0].is_ascii_alphabetic() => return Some(socket),
+        Ok(Ok(1)) => drop(timeout(LEAVING, turn_away(&mut socket)).await),
+        _ => {}
+    }
+    None
+}
+
+async fn turn_away(socket: &mut TcpStream) -> std::io::Result<()> {
+    socket.write_all(ANSWER).await?;
+    socket.shutdown().await?;
+    let (mut part, mut left) = ([0; 1024], READ);
+    loop {
+        let read = socket.read(&mut part).await?;
+        left = left.saturating_sub(read);
+        if read == 0 || left == 0 {
+            return Ok(());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ANSWER;
+
+    #[test]
+    fn the_answer_is_as_long_as_it_says() {
+        let text = std::str::from_utf8(ANSWER).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        assert!(head.contains(&format!("content-length: {}\r\n", body.len())), "{}", body.len());
+    }
+}

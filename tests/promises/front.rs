@@ -1,0 +1,150 @@
+//! What is ours alone at the front door: questions without a body, the page for people, http where https is spoken, and a configuration that
+//! is read anew.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read, Write},
+    net::{Shutdown, TcpStream},
+    process::{Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::json;
+use tempfile::TempDir;
+
+use crate::harness::{House, Wire, shared, trusting};
+
+/// What a request on a connection of its own is answered with.
+fn exchanged(text: &str) -> String {
+    let mut wire = Wire::to(&shared().nobody());
+    wire.send(text.as_bytes()).unwrap();
+    wire.read().0
+}
+
+#[test]
+fn head_is_answered_where_nobody_recorded_anything_else() {
+    for path in ["/", "/health", "/ready", "/docs", "/docs/page.css"] {
+        let ask = |method: &str| exchanged(&format!("{method} {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n"));
+        let (get, head) = (ask("GET"), ask("HEAD"));
+        let [(get_head, get_body), (head_head, head_body)] = [&get, &head].map(|answer| answer.split_once("\r\n\r\n").unwrap());
+        assert!(get_head.starts_with("HTTP/1.1 200") && head_head.starts_with("HTTP/1.1 200"), "{path}: {head_head}");
+        assert!(!get_body.is_empty() && head_body.is_empty(), "{path}: {head_body}");
+        let length = |head: &str| head.lines().find_map(|line| line.strip_prefix("content-length: ").map(str::to_owned));
+        assert_eq!(length(get_head), length(head_head), "{path}");
+    }
+    for path in ["/version", "/services", "/edge/client/v1/version", "/edge/management/v1/", "/overkeep/v1/history"] {
+        let head = exchanged(&format!("HEAD {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n"));
+        assert!(head.starts_with("HTTP/1.1 405"), "{path} stays as it is recorded: {head}");
+    }
+}
+
+#[test]
+fn the_root_is_a_page_for_whoever_prefers_one_and_what_is_recorded_for_everybody_else() {
+    let ask = |accept: &str| {
+        let accept = if accept.is_empty() { String::new() } else { format!("accept: {accept}\r\n") };
+        exchanged(&format!("GET / HTTP/1.1\r\nhost: a\r\n{accept}connection: close\r\n\r\n"))
+    };
+    for browser in ["text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", "text/html", "application/json;q=0.5, text/html"] {
+        let page = ask(browser);
+        assert!(page.contains("content-type: text/html") && page.contains("href=\"/docs\""), "{browser}: {page}");
+        assert!(page.contains("content-security-policy: default-src 'none'") && page.contains("vary: accept"), "{browser}: {page}");
+    }
+    for program in ["", "*/*", "application/json", "application/json, text/html;q=0.9", "application/json, text/html", "text/*"] {
+        let answer = ask(program);
+        assert!(answer.contains("content-type: application/json") && answer.contains("apiVersions"), "{program}: {answer}");
+    }
+    let elsewhere = exchanged("GET /edge/client/v1/ HTTP/1.1\r\nhost: a\r\naccept: text/html,*/*;q=0.8\r\nconnection: close\r\n\r\n");
+    assert!(elsewhere.contains("apiVersions"), "{elsewhere}");
+}
+
+#[test]
+fn whoever_speaks_http_to_the_port_of_tls_is_told_to_use_https() {
+    let house = House::start();
+    for asked in
+        ["GET / HTTP/1.1\r\nhost: a\r\n\r\n", "POST /edge/client/v1/authenticate HTTP/1.0\r\n\r\n{}", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"]
+    {
+        let mut socket = TcpStream::connect(house.bound()).unwrap();
+        socket.write_all(asked.as_bytes()).unwrap();
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 400") && answer.contains("https://"), "{asked:?}: {answer:?}");
+    }
+    // However much is sent behind it.
+    let mut socket = TcpStream::connect(house.bound()).unwrap();
+    drop(socket.write_all(&[b'A'; 100_000]));
+    drop(socket.shutdown(Shutdown::Write));
+    let mut answer = Vec::new();
+    drop(socket.read_to_end(&mut answer));
+    assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 400"), "{answer:?}");
+    // What is no text is for TLS to judge, and TLS goes on.
+    let mut socket = TcpStream::connect(house.bound()).unwrap();
+    socket.write_all(b"\x16\x03\x01\x00\x02\xff\xff").unwrap();
+    let mut alert = Vec::new();
+    drop(socket.read_to_end(&mut alert));
+    assert!(!alert.starts_with(b"HTTP"), "{alert:?}");
+    house.admin.get("/current-identity").expect(200);
+}
+
+/// Whether something becomes so before long.
+fn becomes(mut so: impl FnMut() -> bool) -> bool {
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(60) {
+        if so() {
+            return true;
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+    false
+}
+
+#[test]
+fn a_hangup_takes_over_what_can_be_says_what_needs_a_restart_and_ends_nothing() {
+    let place = TempDir::new().unwrap();
+    let write = |text: &str| fs::write(place.path().join("settings"), text).unwrap();
+    write("[http]\ncors-origins = ['https://before.example.org']\n[passwords]\ncost = 10");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_overkeep"));
+    command.args(["run", "--config", "settings", "--data", "data", "--listen", "127.0.0.1:0"]).env_clear().current_dir(place.path());
+    let log = fs::File::create(place.path().join("log")).unwrap();
+    let mut process = command.stdout(Stdio::piped()).stderr(log).spawn().unwrap();
+    let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let first = lines.next().unwrap();
+    let url = first.split_whitespace().find(|word| word.starts_with("https://")).unwrap().to_owned();
+    lines.by_ref().take_while(|line| !line.starts_with("next:")).for_each(drop);
+    let logged = |words: &[&str]| {
+        let log = fs::read_to_string(place.path().join("log")).unwrap();
+        log.lines().any(|line| words.iter().all(|word| line.contains(word)))
+    };
+    let hangup = || assert!(Command::new("kill").args(["-HUP", &process.id().to_string()]).status().unwrap().success());
+    let caller = trusting(&url);
+    let allowed = |origin: &str| {
+        let answer = caller.ask("GET", "/version").header("origin", origin).send().expect(200);
+        answer.headers.get("access-control-allow-origin").is_some_and(|value| value == origin)
+    };
+    assert!(allowed("https://before.example.org") && !allowed("https://after.example.org"));
+
+    hangup();
+    assert!(becomes(|| logged(&["the configuration is as before"])));
+    write(
+        "[http]\ncors-origins = ['https://after.example.org']\nmax-open-body-bytes = 16384\nworkers = 3\n[log]\nlevel = 'debug'\n[passwords]\ncost = 10",
+    );
+    hangup();
+    assert!(becomes(|| allowed("https://after.example.org")));
+    assert!(!allowed("https://before.example.org"));
+    assert!(becomes(|| logged(&["http.cors-origins", "before.example.org", "after.example.org", "INFO"])));
+    assert!(becomes(|| logged(&["log.level", "INFO"]) && logged(&["DEBUG"])), "the level is another now");
+    assert!(logged(&["http.workers", "WARN", "needs a restart"]));
+    let large = json!({ "username": "x".repeat(20_000), "password": "y" });
+    assert_eq!(caller.post("/authenticate?method=password", large).status, 413, "the bound is another now");
+
+    write("[http]\ncors-origins = ['not an origin']");
+    hangup();
+    assert!(becomes(|| logged(&["the configuration is refused", "http.cors-origins", "WARN"])));
+    fs::remove_file(place.path().join("settings")).unwrap();
+    hangup();
+    assert!(becomes(|| logged(&["the configuration is refused", "No such file"])));
+    assert!(allowed("https://after.example.org"), "what is refused changes nothing");
+    assert!(process.try_wait().unwrap().is_none(), "nothing of that ended it");
+    assert!(Command::new("kill").args(["-TERM", &process.id().to_string()]).status().unwrap().success());
+    assert!(process.wait().unwrap().success());
+}
