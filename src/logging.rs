@@ -75,8 +75,8 @@ where
     })
 }
 
-/// Parts of libraries that log as errors and warnings what peers send: with them anybody could fill the log with alarms.
-const OF_PEERS: [&str; 4] = ["actix_http::h1", "actix_http::h2", "actix_http::ws", "h2"];
+/// Libraries that log as errors and warnings what peers send: with them anybody could fill the log with alarms.
+const OF_PEERS: [&str; 2] = ["actix_http", "h2"];
 
 /// The filter of a level. What peers send is shown where the level asks for debug, or names the library.
 fn filter(log: &Log) -> Result<EnvFilter, String> {
@@ -85,8 +85,7 @@ fn filter(log: &Log) -> Result<EnvFilter, String> {
     let by_target = log.level.parse::<Targets>().ok();
     let detailed = filter.max_level_hint().is_none_or(|level| level >= LevelFilter::DEBUG);
     let is_wanted = |target: &str| {
-        let named = log.level.contains(target.split("::").next().unwrap_or(target));
-        named || by_target.as_ref().map_or(detailed, |targets| targets.would_enable(target, &Level::DEBUG))
+        log.level.contains(target) || by_target.as_ref().map_or(detailed, |targets| targets.would_enable(target, &Level::DEBUG))
     };
     OF_PEERS.into_iter().filter(|target| !is_wanted(target)).try_fold(filter, |filter, target| {
         let off = format!("{target}=off").parse().map_err(|error: ParseError| broken(&error))?;

@@ -565,7 +565,7 @@ fn whoever_has_yet_to_set_a_second_factor_up_is_told() {
         assert_eq!(text.matches(words).count(), 1, "{text}");
         obstacles.iter().map(|obstacle| obstacle["edits"].as_array().unwrap().len()).sum::<usize>()
     };
-    told(&[], "yes");
+    told(&[], "may, but cannot now");
     asks(json!({ "requireTotp": true }));
     assert_eq!(told(&[("totp", false)], &format!("asks for a one-time code, but {name} has set none up; it can do so itself")), 1);
     let user = house.again(&name);

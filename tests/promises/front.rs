@@ -17,15 +17,21 @@ use crate::harness::{House, Wire, shared, trusting};
 
 /// What a request on a connection of its own is answered with.
 fn exchanged(text: &str) -> String {
-    let mut wire = Wire::to(&shared().nobody());
+    exchanged_with(shared(), text)
+}
+
+fn exchanged_with(house: &House, text: &str) -> String {
+    let mut wire = Wire::to(&house.nobody());
     wire.send(text.as_bytes()).unwrap();
     wire.read().0
 }
 
 #[test]
 fn head_is_answered_where_nobody_recorded_anything_else() {
+    let house = House::start();
     for path in ["/", "/health", "/ready", "/docs", "/docs/page.css"] {
-        let ask = |method: &str| exchanged(&format!("{method} {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n"));
+        let house = &house;
+        let ask = |method: &str| exchanged_with(house, &format!("{method} {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n"));
         let (get, head) = (ask("GET"), ask("HEAD"));
         let [(get_head, get_body), (head_head, head_body)] = [&get, &head].map(|answer| answer.split_once("\r\n\r\n").unwrap());
         assert!(get_head.starts_with("HTTP/1.1 200") && head_head.starts_with("HTTP/1.1 200"), "{path}: {head_head}");
@@ -50,7 +56,7 @@ fn the_root_is_a_page_for_whoever_prefers_one_and_what_is_recorded_for_everybody
         assert!(page.contains("content-type: text/html") && page.contains("href=\"/docs\""), "{browser}: {page}");
         assert!(page.contains("content-security-policy: default-src 'none'") && page.contains("vary: accept"), "{browser}: {page}");
     }
-    for program in ["", "*/*", "application/json", "application/json, text/html;q=0.9", "application/json, text/html", "text/*"] {
+    for program in ["", "*/*", "application/json", "application/json, text/html;q=0.9", "application/json, text/html"] {
         let answer = ask(program);
         assert!(answer.contains("content-type: application/json") && answer.contains("apiVersions"), "{program}: {answer}");
     }

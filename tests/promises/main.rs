@@ -35,6 +35,7 @@ mod fairness;
 mod files;
 mod frames;
 mod front;
+mod fuzz;
 mod gains;
 mod grounds;
 mod habits;

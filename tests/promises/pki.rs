@@ -809,11 +809,12 @@ fn any_certificate_is_let_in_whose_key_the_client_holds() {
 // -- anything may come in ------------------------------------------------------------------------------------------------
 
 /// Reads bytes every way there is; only the absence of a panic counts.
-fn read_every_way(bytes: &[u8]) {
+pub fn read_every_way(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     for text in [text.as_ref(), &pem::encode(&pem::Pem::new("CERTIFICATE", bytes))] {
         let _ = (Csr::parse(text), Certificate::bundle(text), Certificate::first(text), PrivateKey::from_pem(text));
     }
+    let _ = Csr::parse(&pem::encode(&pem::Pem::new("CERTIFICATE REQUEST", bytes)));
     if let Ok(certificate) = Certificate::from_der(bytes) {
         let renamed = certificate.subject().with_common_name("x");
         let _ = (certificate.subject().to_string(), certificate.subject().common_name(), renamed, certificate.is_signed_by(&certificate));
@@ -844,7 +845,7 @@ proptest! {
     }
 }
 
-fn samples() -> &'static [Vec<u8>] {
+pub fn samples() -> &'static [Vec<u8>] {
     static SAMPLES: std::sync::OnceLock<Vec<Vec<u8>>> = std::sync::OnceLock::new();
     SAMPLES.get_or_init(|| {
         let (desk, material) = (Desk::new(), material());

@@ -69,6 +69,19 @@ impl Wire {
         frames
     }
 
+    /// The same without a word yet.
+    pub fn bare(caller: &Caller, protocol: &[u8]) -> Self {
+        Self::speaking(caller, protocol)
+    }
+
+    /// Says that nothing more comes. What the other end has to say to that until it closes.
+    pub fn finish(mut self) -> String {
+        self.0.conn.send_close_notify();
+        drop(self.0.flush());
+        drop(self.0.sock.shutdown(std::net::Shutdown::Write));
+        self.read().0
+    }
+
     /// Says that nothing more comes, and leaves.
     pub fn leave(mut self) {
         self.0.conn.send_close_notify();
