@@ -58,8 +58,7 @@ fn not_hosted(tx: &Read<'_>, case: &Case<'_>) -> Result<Option<Obstacle>> {
     }
     let hosts = case.access.ask(|engine| {
         let hosts = engine.identities(id, Right::Bind);
-        let first = hosts.in_order().take(MOST + 1).map(|(_, id)| id.to_string()).collect::<Vec<_>>();
-        first
+        hosts.in_order().take(MOST + 1).map(|(_, id)| id.to_string()).collect::<Vec<_>>()
     });
     if hosts.is_empty() {
         let text = format!("{name} has no terminator, and no identity may bind it");
