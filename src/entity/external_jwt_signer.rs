@@ -132,8 +132,11 @@ impl Entity for ExternalJwtSigner {
             _ => {}
         }
         match self.jwks_endpoint.as_ref().filter(|url| !is_endpoint(url)) {
-            // The address is not repeated: it may hold a password.
-            Some(_) => Err(Error::invalid("jwksEndpoint", "must be an http or https URL", "")),
+            // What may hold a password is not repeated.
+            Some(bad) => {
+                let shown = if bad.contains('@') { "" } else { bad.as_str() };
+                Err(Error::invalid("jwksEndpoint", "must be an http or https URL", shown))
+            }
             None => Ok(()),
         }
     }
