@@ -1,6 +1,6 @@
 //! What an attack costs those who have no part in it: the program itself as a child process, attackers and others from here.
 //!
-//! `cargo bench --bench flood`, or some of its parts by name: `-- passwords shedding idle slow huge sessions`. Every figure stands beside
+//! `cargo bench --bench flood`, or some of its parts by name: `-- passwords shedding idle slow huge sessions unread`. Every figure stands beside
 //! the quiet one of the same run, and is the median of five rounds; attackers, the others and the controller share the cores of the
 //! machine. `OVERKEEP_BENCH_DIR` names a directory on the disk to measure.
 
@@ -13,6 +13,7 @@ mod process;
 mod target;
 #[path = "../common/tls.rs"]
 mod tls;
+mod unread;
 mod wire;
 
 use std::{
@@ -64,8 +65,15 @@ fn main() {
     let (_, holder) = target.enrolled("holder");
     let service = target.create("/services", &json!({ "name": "read", "encryptionRequired": true }));
     let place = Place { target, directory: directory.path().into(), holder, service };
-    let parts: [Part; 6] =
-        [("passwords", passwords), ("shedding", shedding), ("idle", idle), ("slow", slow), ("huge", huge), ("sessions", sessions)];
+    let parts: [Part; 7] = [
+        ("passwords", passwords),
+        ("shedding", shedding),
+        ("idle", idle),
+        ("slow", slow),
+        ("huge", huge),
+        ("sessions", sessions),
+        ("unread", unread::unread),
+    ];
     let asked: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
     println!("{:<52}{:>12}{:>12}{:>9}   goal", "", "quiet", "attacked", "ratio");
     for (_, part) in parts.iter().filter(|(name, _)| asked.is_empty() || asked.iter().any(|word| word == name)) {

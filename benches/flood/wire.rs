@@ -25,6 +25,13 @@ impl Manner {
         Self::new(trusting().with_no_client_auth())
     }
 
+    /// The same, to speak HTTP/2.
+    pub fn multiplexed() -> Self {
+        let mut config = trusting().with_no_client_auth();
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        Self::new(config)
+    }
+
     /// With a certificate and its key.
     pub fn showing(chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> Self {
         Self::new(trusting().with_client_auth_cert(chain, key).expect("a certificate and its key"))

@@ -1,6 +1,6 @@
 //! What the functions in the route tables answer: each answer describes itself and turns into a reply.
 
-use std::{marker::PhantomData, pin::Pin};
+use std::pin::Pin;
 
 use actix_web::web::Bytes;
 use futures_util::Stream;
@@ -35,12 +35,12 @@ pub enum Content {
     Whole(Bytes),
     /// The same for everybody.
     Constant(Constant),
-    /// As it comes into being.
-    Pieces(Pieces),
+    /// As it comes into being, and how many bytes that holds at a time.
+    Pieces(Pieces, usize),
 }
 
-/// Parts of a body, in order. Not `Send`: they stay on the thread of their connection.
-pub type Pieces = Pin<Box<dyn Stream<Item = Vec<u8>>>>;
+/// Parts of a body, in order, none of them empty; behind an error comes nothing, and the client sees that the body breaks off. Not `Send`: they stay on the thread of their connection.
+pub type Pieces = Pin<Box<dyn Stream<Item = Result<Vec<u8>>>>>;
 
 impl From<Vec<u8>> for Content {
     fn from(body: Vec<u8>) -> Self {
@@ -218,62 +218,6 @@ impl<T: Serialize + JsonSchema + 'static> Answer for Page<T> {
     }
     fn reply(self) -> Result<Reply> {
         Reply::json(200, &ListEnvelope { data: self.data, meta: Meta::of_list(self.pagination, self.fields) })
-    }
-}
-
-/// A page of a list whose entries are JSON already, each a `T`.
-pub struct Joined<T> {
-    /// The answer up to the last entry.
-    body: Vec<u8>,
-    pagination: Pagination,
-    fields: Vec<&'static str>,
-    of: PhantomData<fn() -> T>,
-}
-
-/// What an answer with entries begins with.
-const OPEN: &[u8] = br#"{"data":["#;
-
-/// More bytes than this are not asked for in advance.
-const MOST_ROOM: usize = 1 << 20;
-
-/// Entries of a list, as JSON, on their way into an answer.
-pub struct Entries(Vec<u8>);
-
-impl Entries {
-    /// None yet, with room for so many bytes, up to that of a large page: a list of everything makes its room as it goes.
-    pub fn with_room(bytes: usize) -> Self {
-        let mut body = Vec::with_capacity(OPEN.len() + bytes.min(MOST_ROOM));
-        body.extend_from_slice(OPEN);
-        Self(body)
-    }
-
-    /// Adds one that comes in parts.
-    pub fn add(&mut self, parts: &[&[u8]]) {
-        if self.0.len() > OPEN.len() {
-            self.0.push(b',');
-        }
-        parts.iter().for_each(|part| self.0.extend_from_slice(part));
-    }
-}
-
-impl<T> Joined<T> {
-    /// These entries.
-    pub fn new(entries: Entries, pagination: Pagination, fields: Vec<&'static str>) -> Self {
-        Self { body: entries.0, pagination, fields, of: PhantomData }
-    }
-}
-
-impl<T: Serialize + JsonSchema + 'static> Answer for Joined<T> {
-    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
-        Page::<T>::describe(operation, schemas);
-    }
-    fn reply(self) -> Result<Reply> {
-        let meta = Meta::of_list(self.pagination, Some(self.fields));
-        let mut body = self.body;
-        body.extend_from_slice(br#"],"meta":"#);
-        serde_json::to_writer(&mut body, &meta).map_err(|e| Error::Internal(format!("an answer as JSON: {e}")))?;
-        body.push(b'}');
-        Ok(Reply { status: 200, media: JSON, body: body.into(), headers: Vec::new() })
     }
 }
 

@@ -3,12 +3,9 @@
 //! actix-web does HTTP and TLS; routing is one radix tree behind its default service, because actix tries its own resources one
 //! after the other. The order of judgement is: how many requests are under way, path, method, session, media types, body, permission.
 
-use std::{
-    convert::Infallible,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
 };
 
 use actix_web::{
@@ -47,8 +44,6 @@ use crate::{
 const RESERVED: [&str; 5] = ["health", "ready", "docs", "metrics", "oidc"];
 /// Bytes that working on a request takes, until it is known how long its answer is.
 const WORK: usize = 16 << 10;
-/// Bytes of an answer that comes into being while it is sent.
-const PIECES: usize = 128 << 10;
 const SERVER: &str = concat!("overkeep/", env!("CARGO_PKG_VERSION"));
 
 /// The interfaces, and what they answer with.
@@ -322,14 +317,11 @@ fn outgoing(content: Content, takes_gzip: bool, answer: &mut HttpResponseBuilder
             let packed = takes_gzip.then(|| text.packed()).flatten();
             (BoxBody::new(whole(text.plain(), packed, answer)), 0)
         }
-        Content::Pieces(pieces) if takes_gzip => {
+        Content::Pieces(pieces, held) if takes_gzip => {
             mark_packed(answer);
-            (BoxBody::new(BodyStream::new(packed::stream(pieces))), PIECES)
+            (BoxBody::new(BodyStream::new(packed::stream(pieces))), held)
         }
-        Content::Pieces(pieces) => {
-            let pieces = pieces.map(|piece| Ok::<_, Infallible>(web::Bytes::from(piece)));
-            (BoxBody::new(BodyStream::new(pieces)), PIECES)
-        }
+        Content::Pieces(pieces, held) => (BoxBody::new(BodyStream::new(pieces.map(|piece| piece.map(web::Bytes::from)))), held),
     }
 }
 

@@ -31,6 +31,7 @@ mod header;
 mod heads;
 mod ledger;
 mod lenient;
+mod listed;
 mod management;
 mod media;
 mod multiplexed;

@@ -41,7 +41,7 @@ impl MessageBody for Outgoing {
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Self::Error>>> {
         let this = self.get_mut();
-        if this.rest.is_empty() {
+        while this.rest.is_empty() {
             match ready!(Pin::new(&mut this.body).poll_next(cx)).transpose()? {
                 Some(next) => this.rest = next,
                 None => return Poll::Ready(None),

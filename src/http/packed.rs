@@ -92,10 +92,11 @@ pub fn stream(pieces: answer::Pieces) -> impl Stream<Item = Result<Bytes>> {
     stream::unfold((pieces, Some(Pieces::default())), async |(mut pieces, packer)| {
         let mut packer = packer?;
         match pieces.next().await {
-            Some(piece) => {
+            Some(Ok(piece)) => {
                 let packed = packer.pack(&piece).map(Bytes::from);
                 Some((packed, (pieces, Some(packer))))
             }
+            Some(Err(error)) => Some((Err(error), (pieces, None))),
             None => Some((Ok(packer.end().into()), (pieces, None))),
         }
     })

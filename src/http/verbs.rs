@@ -4,12 +4,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{
-    answer::{Created, Done, Joined, Page, Tagged},
+    answer::{Created, Done, Page, Tagged},
     argument::{Create, IfMatch, Patch, Query, Replace, entity_tag},
     body,
     call::Call,
     common::texts::Written,
     envelope::{Detail, Pagination, detail as seen},
+    listed::{self, Joined, Part, Wanted, joined},
     preview::{Outcome, Preview},
 };
 use crate::{
@@ -87,6 +88,11 @@ pub struct RoleFilter {
 }
 
 impl RoleFilter {
+    /// Whether anything is asked for.
+    pub fn is_some(&self) -> bool {
+        !self.role_filter.is_empty()
+    }
+
     /// The ids that match, ascending, if anything is asked for: by the attributes together, and each id by itself.
     ///
     /// # Errors
@@ -124,20 +130,20 @@ pub async fn list_by_roles<E: Entity>(call: Call, Query(wanted): Query<RoleListi
         Some(subject) => wanted.roles.ids(&call.access, subject)?,
         None => None,
     };
-    listed::<E>(call, wanted.listing, ids).await
+    all_or_some::<E>(call, wanted.listing, ids).await
 }
 
 /// The records that a listing asks for, of all or of some, as their kind shows them.
-async fn listed<E: Entity>(call: Call, listing: Listing, ids: Option<Vec<String>>) -> Result<Joined<Detail<E::View>>> {
+async fn all_or_some<E: Entity>(call: Call, listing: Listing, ids: Option<Vec<String>>) -> Result<Joined<Detail<E::View>>> {
     let (query, window) = listing.query::<E>()?;
     let brief = ids.is_none() && is_brief::<E>(&query, window);
-    let (texts, at) = (call.texts.clone(), call.texts.now());
-    let list = move |tx: &Read<'_>| {
-        let found = tx.select::<E>(&query, window, ids.as_deref().map_or(Scope::All, of_ids))?;
-        let entries = texts.entries(&found.records, tx, at)?;
-        Ok(Joined::new(entries, Pagination::of(window, found.total), filterable::<E>().collect()))
+    let (texts, wanted) = (call.texts.clone(), ids.map_or(Wanted::All, Wanted::Ids));
+    let find = move |tx: &Read<'_>| {
+        let (ids, total) = tx.select_ids::<E>(&query, window, wanted.scope())?;
+        Ok((ids, Pagination::of(window, total)))
     };
-    call.store.ask(brief, list).await
+    let write = move |tx: &Read<'_>, at, part: &mut Part<'_>| texts.write::<E>(tx, at, part);
+    joined(&call, brief, filterable::<E>().collect(), find, write).await
 }
 
 /// The records of a scope that a listing asks for.
@@ -145,19 +151,10 @@ async fn listed<E: Entity>(call: Call, listing: Listing, ids: Option<Vec<String>
 /// # Errors
 /// Filter or sort cannot be read, or a record.
 pub fn page<E: Entity, V>(tx: &Read<'_>, listing: &Listing, scope: Scope<'_>, view: impl Fn(&Record<E>) -> Result<V>) -> Result<Page<V>> {
-    let (records, pagination) = select::<E>(tx, listing, scope)?;
-    let data = records.iter().map(view).collect::<Result<Vec<V>>>()?;
-    Ok(Page { data, pagination, fields: Some(filterable::<E>().collect()) })
-}
-
-/// As [`page`], the records themselves.
-///
-/// # Errors
-/// As there.
-pub fn select<E: Entity>(tx: &Read<'_>, listing: &Listing, scope: Scope<'_>) -> Result<(Vec<Record<E>>, Pagination)> {
     let (query, window) = listing.query::<E>()?;
     let found = tx.select::<E>(&query, window, scope)?;
-    Ok((found.records, Pagination::of(window, found.total)))
+    let data = found.records.iter().map(view).collect::<Result<Vec<V>>>()?;
+    Ok(Page { data, pagination: Pagination::of(window, found.total), fields: Some(filterable::<E>().collect()) })
 }
 
 /// The records with these ids.
@@ -167,7 +164,7 @@ pub fn of_ids(ids: &[String]) -> Scope<'_> {
 
 /// GET /{kind}
 pub async fn list<E: Entity>(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Detail<E::View>>> {
-    listed::<E>(call, listing, None).await
+    all_or_some::<E>(call, listing, None).await
 }
 
 /// GET /{kind}/{id}
@@ -229,26 +226,23 @@ pub async fn delete<E: Lifecycle>(call: Call, id: Id<E>, known: IfMatch, preview
 }
 
 /// GET /{parents}/{id}/{children}: those that name the parent, or that it names. An unknown parent has none.
-pub async fn linked<P: Entity, C: Entity>(call: Call, id: Id<P>, Query(listing): Query<Listing>) -> Result<Page<Detail<C::View>>> {
+pub async fn linked<P: Entity, C: Entity>(call: Call, id: Id<P>, Query(listing): Query<Listing>) -> Result<Joined<Detail<C::View>>> {
     let naming = C::REFERENCES.iter().find(|reference| reference.kind == P::KIND).map(|reference| reference.field);
     let named = P::REFERENCES.iter().find(|reference| reference.kind == C::KIND);
-    call.store
-        .scan(move |tx| {
-            let ids: Vec<String> = match (naming, named) {
-                (Some(field), _) => {
-                    let scope = Scope::Having { field, value: id.as_str() };
-                    return page::<C, _>(tx, &listing, scope, |record| seen(record, tx));
-                }
-                (None, Some(reference)) => tx.find(&id)?.iter().flat_map(|parent| (reference.ids)(parent)).map(str::to_owned).collect(),
-                (None, None) => Vec::new(),
-            };
-            page::<C, _>(tx, &listing, of_ids(&ids), |record| seen(record, tx))
+    let wanted = move |tx: &Read<'_>| {
+        Ok(match (naming, named) {
+            (Some(field), _) => Wanted::Having { field, value: id.into_text() },
+            (None, Some(reference)) => {
+                Wanted::Ids(tx.find(&id)?.iter().flat_map(|parent| (reference.ids)(parent)).map(str::to_owned).collect())
+            }
+            (None, None) => Wanted::Ids(Vec::new()),
         })
-        .await
+    };
+    listed::listed(&call, listing, wanted, |tx, record| seen::<C>(record, tx)).await
 }
 
 /// GET /{parents}/{id}/{children}: those that policies bring together with the parent.
-pub async fn related<P: Entity, C: Entity>(call: Call, id: Id<P>, Query(listing): Query<Listing>) -> Result<Page<Detail<C::View>>> {
+pub async fn related<P: Entity, C: Entity>(call: Call, id: Id<P>, Query(listing): Query<Listing>) -> Result<Joined<Detail<C::View>>> {
     let ids = access::related(&call.access, P::KIND, id.as_str(), C::KIND);
-    call.store.scan(move |tx| page::<C, _>(tx, &listing, of_ids(&ids), |record| seen(record, tx))).await
+    listed::listed(&call, listing, |_| Ok(Wanted::Ids(ids)), |tx, record| seen::<C>(record, tx)).await
 }

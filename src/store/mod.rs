@@ -74,7 +74,7 @@ pub use manifest::Manifest;
 pub use open::{NEWEST, OpenError, beside, hold, is_one, reserve, sync_directory, unnamed};
 pub use read::Read;
 pub use registry::{Edge, Entry, Rule, Target};
-pub use select::{Page, Plan, Scope, is_brief};
+pub use select::{Ids, Page, Plan, Scope, is_brief};
 pub use tx::{Tx, check_every};
 pub use watch::Watch;
 

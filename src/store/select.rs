@@ -1,6 +1,6 @@
 //! Lists: candidates, filter, order, page, total.
 //!
-//! Only the page is kept in memory, and with a sort the keys that lead up to it. Where the filter names an id or the value of an
+//! Only the ids of the page are kept in memory, and with a sort the keys that lead up to it. Where the filter names an id or the value of an
 //! indexed field, only those records are read; where the index of one field tells all there is to know, only the page (`walk.rs`).
 
 use std::{
@@ -12,7 +12,7 @@ use std::{
 };
 
 use super::{
-    Read, codec,
+    Read,
     read::text,
     tables::{ALL, Table},
     walk::Walk,
@@ -29,6 +29,48 @@ pub struct Page<E: Entity> {
     pub records: Vec<Record<E>>,
     /// How many match, on this page or not.
     pub total: u64,
+}
+
+/// Ids of records, in order, in little memory.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ids {
+    text: String,
+    /// Where each ends.
+    ends: Vec<usize>,
+}
+
+impl Ids {
+    /// Adds one.
+    pub fn push(&mut self, id: &str) {
+        self.text.push_str(id);
+        self.ends.push(self.text.len());
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The one at a place.
+    pub fn get(&self, at: usize) -> Option<&str> {
+        let start = at.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).copied())?;
+        self.text.get(start..*self.ends.get(at)?)
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        (0..self.len()).filter_map(|at| self.get(at))
+    }
+
+    /// Bytes that they take in memory.
+    pub fn bytes(&self) -> usize {
+        self.text.capacity() + self.ends.capacity() * size_of::<usize>()
+    }
 }
 
 /// Which records a list is of, before its filter.
@@ -97,31 +139,41 @@ impl Read<'_> {
     /// # Errors
     /// A record is damaged, or the file cannot be read.
     pub fn select<E: Entity>(&self, query: &Query, window: Window, scope: Scope<'_>) -> Result<Page<E>> {
+        let (ids, total) = self.select_ids::<E>(query, window, scope)?;
+        let records = ids.iter().filter_map(|id| self.load(id).transpose()).collect::<Result<_>>()?;
+        Ok(Page { records, total })
+    }
+
+    /// The ids of the same records, and how many match on this page or not.
+    ///
+    /// # Errors
+    /// As in [`Read::select`].
+    pub fn select_ids<E: Entity>(&self, query: &Query, window: Window, scope: Scope<'_>) -> Result<(Ids, u64)> {
         let sort = query.sort.get(..MAX_SORT).unwrap_or(&query.sort);
         let everything = always(&query.predicate);
         let source = self.source::<E>(&query.predicate, scope)?;
         // As long as ended records are there too, each has to be looked at.
         let all_stand = E::ENDS_BY.is_empty() || !self.any_ended()?;
         if all_stand && everything && sort.is_empty() {
-            return self.cut(source, window);
+            return self.cut::<E>(source, window);
         }
         if let (true, Source::Scan, Some(walk)) = (all_stand, &source, Walk::of::<E>(query, sort))
-            && let Some(page) = self.walk(&walk, query, window)?
+            && let Some(found) = self.walk::<E>(&walk, query, window)?
         {
-            return Ok(page);
+            return Ok(found);
         }
-        if sort.is_empty() {
-            let mut page = Page { records: Vec::new(), total: 0 };
-            self.matching::<E>(source, &query.predicate, &mut |record| {
-                if shown(window, page.total) {
-                    page.records.push(record);
-                }
-                page.total += 1;
-                Ok(())
-            })?;
-            return Ok(page);
+        if !sort.is_empty() {
+            return self.sorted::<E>(source, query, sort, window);
         }
-        self.sorted(source, query, sort, window)
+        let (mut ids, mut total) = (Ids::default(), 0);
+        self.matching::<E>(source, &query.predicate, &mut |record| {
+            if shown(window, total) {
+                ids.push(record.id.as_str());
+            }
+            total += 1;
+            Ok(())
+        })?;
+        Ok((ids, total))
     }
 
     /// The same part of records that somebody brings along, whether or not they are stored as such.
@@ -176,34 +228,34 @@ impl Read<'_> {
         Ok(ids)
     }
 
-    /// A page when nothing is filtered or sorted: the records before and behind it need not be read.
-    fn cut<E: Entity>(&self, source: Source<'_>, window: Window) -> Result<Page<E>> {
-        let mut page = Page { records: Vec::new(), total: 0 };
+    /// A page when nothing is filtered or sorted: no record need be read.
+    fn cut<E: Entity>(&self, source: Source<'_>, window: Window) -> Result<(Ids, u64)> {
+        let (mut ids, mut total) = (Ids::default(), 0);
         match source {
-            Source::Ids(ids) => {
-                for id in ids {
-                    if !shown(window, page.total) {
-                        page.total += u64::from(self.exists(E::KIND, &id)?);
-                    } else if let Some(record) = self.load(&id)? {
-                        page.records.push(record);
-                        page.total += 1;
+            Source::Ids(known) => {
+                for id in known {
+                    if self.exists(E::KIND, &id)? {
+                        if shown(window, total) {
+                            ids.push(&id);
+                        }
+                        total += 1;
                     }
                 }
             }
             Source::Scan => {
                 let mut at = 0;
                 let table = Table::Records(self.core.registry.place(E::KIND)?);
-                page.total = self.rows.len(table)?;
-                self.scan(table, ALL, &mut |id, bytes| {
+                total = self.rows.len(table)?;
+                self.scan(table, ALL, &mut |id, _| {
                     if shown(window, at) {
-                        page.records.push(codec::decode(text(id)?, bytes)?);
+                        ids.push(text(id)?);
                     }
                     at += 1;
                     Ok(flow(!ended(window, at)))
                 })?;
             }
         }
-        Ok(page)
+        Ok((ids, total))
     }
 
     fn matching<E: Entity>(&self, source: Source<'_>, predicate: &Predicate, visit: &mut dyn FnMut(Record<E>) -> Result<()>) -> Result<()> {
@@ -224,8 +276,8 @@ impl Read<'_> {
         }
     }
 
-    /// Keeps as many sort keys as lead up to the end of the page, and reads the page's records again by id.
-    fn sorted<E: Entity>(&self, source: Source<'_>, query: &Query, sort: &[Sort], window: Window) -> Result<Page<E>> {
+    /// Keeps as many sort keys as lead up to the end of the page.
+    fn sorted<E: Entity>(&self, source: Source<'_>, query: &Query, sort: &[Sort], window: Window) -> Result<(Ids, u64)> {
         let most = window.limit.map_or(usize::MAX, |limit| limit.saturating_add(window.offset));
         let mut first = BinaryHeap::new();
         let mut total = 0;
@@ -241,9 +293,9 @@ impl Read<'_> {
             }
             Ok(())
         })?;
-        let ranked = first.into_sorted_vec().into_iter().skip(window.offset);
-        let records = ranked.filter_map(|ranked| self.load(&ranked.id).transpose()).collect::<Result<_>>()?;
-        Ok(Page { records, total })
+        let mut ids = Ids::default();
+        first.into_sorted_vec().iter().skip(window.offset).for_each(|ranked| ids.push(&ranked.id));
+        Ok((ids, total))
     }
 }
 

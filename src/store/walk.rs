@@ -3,7 +3,7 @@
 use std::{collections::BinaryHeap, ops::Bound};
 
 use super::{
-    Page, Read, index,
+    Ids, Read, index,
     read::text,
     select::{always, ended, flow, shown},
     tables::Table,
@@ -50,7 +50,7 @@ impl Read<'_> {
     ///
     /// # Errors
     /// A record is damaged, or the file cannot be read.
-    pub(super) fn walk<E: Entity>(&self, walk: &Walk, query: &Query, window: Window) -> Result<Option<Page<E>>> {
+    pub(super) fn walk<E: Entity>(&self, walk: &Walk, query: &Query, window: Window) -> Result<Option<(Ids, u64)>> {
         let start = index::code(E::KIND, walk.field);
         let end = index::after(&start);
         let (everything, ordered) = (always(&query.predicate), walk.order != Order::ById);
@@ -78,8 +78,7 @@ impl Read<'_> {
             return Ok(None);
         }
         let total = if everything { self.count::<E>()? } else { found.total };
-        let records = found.page().iter().filter_map(|id| self.load(id).transpose()).collect::<Result<_>>()?;
-        Ok(Some(Page { records, total }))
+        Ok(Some((found.page(), total)))
     }
 }
 
@@ -101,21 +100,21 @@ struct Found {
     window: Window,
     total: u64,
     /// In the order of the walk, the page alone.
-    ordered: Option<Vec<String>>,
+    ordered: Option<Ids>,
     /// As many of the lowest as lead up to the end of the page.
     lowest: BinaryHeap<String>,
 }
 
 impl Found {
     fn new(window: Window, ordered: bool) -> Self {
-        Self { window, total: 0, ordered: ordered.then(Vec::new), lowest: BinaryHeap::new() }
+        Self { window, total: 0, ordered: ordered.then(Ids::default), lowest: BinaryHeap::new() }
     }
 
     fn add(&mut self, id: &str) {
         let most = self.window.limit.map_or(usize::MAX, |limit| limit.saturating_add(self.window.offset));
         if let Some(page) = &mut self.ordered {
             if shown(self.window, self.total) {
-                page.push(id.to_owned());
+                page.push(id);
             }
         } else if self.lowest.len() < most {
             self.lowest.push(id.to_owned());
@@ -127,7 +126,11 @@ impl Found {
         self.total += 1;
     }
 
-    fn page(self) -> Vec<String> {
-        self.ordered.unwrap_or_else(|| self.lowest.into_sorted_vec().into_iter().skip(self.window.offset).collect())
+    fn page(self) -> Ids {
+        self.ordered.unwrap_or_else(|| {
+            let mut ids = Ids::default();
+            self.lowest.into_sorted_vec().iter().skip(self.window.offset).for_each(|id| ids.push(id));
+            ids
+        })
     }
 }

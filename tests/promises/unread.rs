@@ -13,12 +13,14 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::harness::{Answer, House, Program, Wire, asking_for, frame, fresh};
+use crate::harness::{Answer, Caller, House, Program, Wire, asking_for, frame, fresh};
 
 /// Longer than any connection here may be kept waiting by a client that does not read.
 const LONG: Duration = Duration::from_secs(20);
 /// The bound of all connections together, at its lowest.
 const TOTAL: usize = 16 << 20;
+/// A window that holds any answer here.
+const MUCH: [u8; 4] = 10_000_000_u32.to_be_bytes();
 
 /// Memory of a process now and at most, in MiB.
 fn memory(program: &Program) -> (usize, usize) {
@@ -37,7 +39,7 @@ fn asking_for_gzip(path: &str, stream: u32) -> Vec<u8> {
 }
 
 /// A connection of HTTP/2 that asks for the same very often and reads nothing.
-fn greedy(to: &crate::harness::Caller, path: &str, times: u32) -> Wire {
+fn greedy(to: &Caller, path: &str, times: u32) -> Wire {
     let mut wire = Wire::multiplexed(to, 0);
     for stream in 0..times {
         if wire.send(&asking_for_gzip(path, 2 * stream + 1)).is_err() {
@@ -79,59 +81,61 @@ fn a_client_that_is_silent_is_cut_off() {
     assert!(silent.read().1, "it says nothing any more, and is cut off");
 }
 
-/// A house with a small bound, and an identity whose answer is large.
-fn tight() -> (House, String) {
-    let house = House::with(Clock::system(), |config| config.http.max_unread_bytes_total = TOTAL).unnamed();
-    let id = house.identity(&fresh("fat"), json!({ "tags": { "fat": "x".repeat(800_000) } }));
-    (house, id)
+/// A config with so many bytes of data, of the type `fat`. Answers its id.
+fn fat(admin: &Caller, bytes: usize) -> String {
+    let known = admin.get("/config-types?filter=name=%22fat%22").expect(200).json["data"][0]["id"].as_str().map(str::to_owned);
+    let of = known.unwrap_or_else(|| admin.post("/config-types", json!({ "name": "fat", "schema": {} })).expect(201).id());
+    let body = json!({ "name": fresh("fat"), "configTypeId": of, "data": { "fat": "x".repeat(bytes) } });
+    admin.post("/configs", body).expect(201).id()
 }
 
-/// A request of HTTP/1.1 with the session of the administrator.
-fn asked(house: &House, path: &str) -> Vec<u8> {
-    let token = house.admin.token.as_deref().unwrap();
-    format!("GET /edge/management/v1{path} HTTP/1.1\r\nhost: it\r\nzt-session: {token}\r\n\r\n").into_bytes()
+/// A request with the session of a caller, in a version of HTTP/1.
+fn asked(caller: &Caller, path: &str, version: &str) -> Vec<u8> {
+    let token = caller.token.as_deref().unwrap();
+    format!("GET /edge/management/v1{path} HTTP/{version}\r\nhost: it\r\nzt-session: {token}\r\n\r\n").into_bytes()
+}
+
+/// A request of HTTP/2 with the session of a caller.
+fn with_session(caller: &Caller, path: &str, stream: u32) -> Vec<u8> {
+    let (path, token) = (format!("/edge/management/v1{path}"), caller.token.as_deref().unwrap());
+    let [path_length, token_length] = [&path, token].map(|text| u8::try_from(text.len()).unwrap());
+    let session = [b"\x00\x0azt-session", &[token_length][..], token.as_bytes()].concat();
+    frame(1, 5, stream, &[b"\x82\x87\x44", &[path_length][..], path.as_bytes(), b"\x41\x02it", &session].concat())
 }
 
 #[test]
 fn of_too_much_that_is_unread_the_oldest_is_given_up_and_others_are_answered() {
-    let (house, id) = tight();
-    let path = format!("/identities/{id}");
+    let house = House::with(Clock::system(), |config| config.http.max_unread_bytes_total = TOTAL).unnamed();
+    let path = format!("/configs/{}", fat(&house.admin, 800_000));
     let ask = || {
-        let mut wire = Wire::to(&house.admin);
-        rustix::net::sockopt::set_socket_recv_buffer_size(wire.socket(), 4096).unwrap();
-        wire.send(&asked(&house, &path)).unwrap();
-        thread::sleep(Duration::from_millis(50));
+        let mut wire = Wire::multiplexed(&house.admin, 0);
+        wire.send(&with_session(&house.admin, &path, 1)).unwrap();
+        thread::sleep(Duration::from_millis(20));
         wire
     };
-    let whole = |answer: &str| answer.matches("xxxxxxxx").count() >= 100_000;
+    let whole = |answer: &str| answer.matches("xxxxxxxx").count() >= 90_000;
     let mut unread: Vec<Wire> = (0..60).map(|_| ask()).collect();
     let honest: Answer = house.admin.get(&path).expect(200);
     assert!(whole(&honest.text));
-    let last = unread.last_mut().map(Wire::read).unwrap();
-    assert!(whole(&last.0), "the last one came late enough");
-    let given_up = unread.iter_mut().take(30).map(Wire::read).filter(|(told, closed)| *closed && !whole(told)).count();
+    let last = unread.last_mut().unwrap();
+    last.socket().set_read_timeout(Some(Duration::from_secs(3))).unwrap();
+    last.send(&[frame(8, 0, 0, &MUCH), frame(8, 0, 1, &MUCH)].concat()).unwrap();
+    assert!(whole(&last.read().0), "the last one came late enough");
+    let given_up = unread.iter_mut().take(30).map(Wire::read).filter(|(_, closed)| *closed).count();
     assert!(given_up > 20, "{given_up} of the 30 oldest");
 }
 
 #[test]
 fn a_connection_on_which_much_is_unread_answers_no_more_until_it_is_read() {
     let house = House::with(Clock::system(), |config| config.http.max_unread_bytes = 65_536).unnamed();
-    let id = house.identity(&fresh("fat"), json!({ "tags": { "fat": "x".repeat(200_000) } }));
-    let token = house.admin.token.clone().unwrap();
-    let path = format!("/edge/management/v1/identities/{id}");
-    let [path_length, token_length] = [path.len(), token.len()].map(|length| u8::try_from(length).unwrap());
-    let of_session = |stream: u32| {
-        let name = b"\x00\x0azt-session";
-        let head = [b"\x82\x87\x44", &[path_length][..], path.as_bytes(), b"\x41\x02it", name, &[token_length], token.as_bytes()];
-        frame(1, 5, stream, &head.concat())
-    };
+    let id = fat(&house.admin, 200_000);
     let mut wire = Wire::multiplexed(&house.admin, 0);
-    wire.send(&[of_session(1), asking_for("/version", 3)].concat()).unwrap();
+    let first = with_session(&house.admin, &format!("/configs/{id}"), 1);
+    wire.send(&[first, asking_for("/version", 3)].concat()).unwrap();
     wire.socket().set_read_timeout(Some(Duration::from_secs(2))).unwrap();
     let heads = |wire: &mut Wire| wire.frames().into_iter().filter(|(kind, _)| *kind == 1).map(|(_, stream)| stream).collect::<Vec<_>>();
     assert_eq!(heads(&mut wire), [1], "the second request waits");
-    let much = 1_000_000_u32.to_be_bytes();
-    wire.send(&[frame(8, 0, 0, &much), frame(8, 0, 1, &much), frame(8, 0, 3, &much)].concat()).unwrap();
+    wire.send(&[frame(8, 0, 0, &MUCH), frame(8, 0, 1, &MUCH), frame(8, 0, 3, &MUCH)].concat()).unwrap();
     assert_eq!(heads(&mut wire), [3], "and is answered when the first answer was read");
 }
 
@@ -170,7 +174,6 @@ fn clients_that_do_not_read_do_not_hold_up_the_end() {
     let mut unread = Wire::multiplexed(&admin, 0);
     unread.send(&asking_for("/version", 1)).unwrap();
     let mut full = Wire::to(&admin);
-    rustix::net::sockopt::set_socket_recv_buffer_size(full.socket(), 4096).unwrap();
     full.send(&b"GET /edge/management/v1/openapi.json HTTP/1.1\r\nhost: it\r\n\r\n".repeat(16)).unwrap();
     let mut half = Wire::to(&admin);
     half.send(b"GET /version HTTP/1.1\r\nhost: it\r\nx-more: ").unwrap();
@@ -200,4 +203,76 @@ fn a_request_that_is_under_way_is_answered_before_the_end() {
     let (told, closed) = wire.read();
     assert!(told.contains("\"token\"") && closed, "{told}");
     drop(ends.join().unwrap());
+}
+
+/// The ids of the entries of a list.
+fn ids(list: &serde_json::Value) -> Vec<String> {
+    list["data"].as_array().unwrap().iter().map(|entry| entry["id"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_list_of_everything_takes_little_memory_and_loses_nothing() {
+    let place = TempDir::new().unwrap();
+    let program = program(place.path(), &[("OVERKEEP_STORE_CACHE_MIB", "2"), ("OVERKEEP_HTTP_UNREAD_TIMEOUT", "1m")]);
+    let admin = program.admin();
+    let mut stay: Vec<String> = (0..40).map(|_| fat(&admin, 500_000)).collect();
+    stay.sort();
+    let (before, _) = memory(&program);
+    let mut readers: Vec<Wire> = (0..3).map(|_| Wire::to(&admin)).collect();
+    let [all, sorted, by_type] =
+        ["/configs?limit=-1", "/configs?limit=-1&sort=name%20desc", "/configs?filter=name%20contains%20%22fat%22%20limit%20none"];
+    for (reader, path) in readers.iter_mut().zip([all, sorted, by_type]) {
+        reader.send(&asked(&admin, path, "1.0")).unwrap();
+    }
+    thread::sleep(Duration::from_secs(2));
+    let (_, most) = memory(&program);
+    assert!(most - before < 40, "{before} MiB before, {most} at most");
+    // Whatever is written meanwhile, those that stay are there once.
+    let gone = stay.split_off(34);
+    for id in &gone {
+        admin.delete(&format!("/configs/{id}")).expect(200);
+        fat(&admin, 100);
+    }
+    for reader in &mut readers {
+        let (told, closed) = reader.read();
+        let list: serde_json::Value = serde_json::from_str(told.split_once("\r\n\r\n").unwrap().1).unwrap();
+        let mut seen = ids(&list);
+        seen.sort();
+        seen.retain(|id| !gone.contains(id));
+        assert!(closed && seen == stay, "{} of {}", seen.len(), stay.len());
+        let page = &list["meta"]["pagination"];
+        assert_eq!((&page["totalCount"], &page["offset"]), (&json!(40), &json!(0)));
+    }
+}
+
+#[test]
+fn a_long_list_is_its_pages_one_behind_the_other() {
+    let house = House::start().unnamed();
+    let configs: Vec<String> = (0..30).map(|_| fat(&house.admin, 40_000)).collect();
+    for config in &configs {
+        house.service(&fresh("fat"), json!({ "configs": [config] }));
+    }
+    let of = house.admin.get("/config-types?filter=name=%22fat%22").expect(200).json["data"][0]["id"].as_str().unwrap().to_owned();
+    let client = Caller { base: crate::harness::Base::Client, ..house.admin.clone() };
+    let below = format!("/config-types/{of}/configs?");
+    let lists = [
+        (&house.admin, "/configs?"),
+        (&house.admin, "/configs?sort=name%20desc&"),
+        (&house.admin, "/services?configTypes=all&"),
+        (&client, "/services?configTypes=all&"),
+        (&client, "/services?configTypes=all&sort=name&"),
+        (&house.admin, &below),
+    ];
+    for (caller, path) in lists {
+        let whole = caller.ask("GET", &format!("{path}limit=-1")).header("accept-encoding", "gzip").send().expect(200);
+        assert!(whole.text.len() > 1_000_000 && whole.header("content-encoding") == "gzip", "{path}: {} bytes", whole.text.len());
+        assert_eq!(caller.get(&format!("{path}limit=-1")).expect(200).json, whole.json, "{path}");
+        let mut entries = Vec::new();
+        for offset in (0..30).step_by(4) {
+            let page = caller.get(&format!("{path}limit=4&offset={offset}")).expect(200);
+            assert_eq!(page.json["meta"]["pagination"]["totalCount"], 30);
+            entries.extend(page.json["data"].as_array().unwrap().clone());
+        }
+        assert_eq!((&whole.json["data"], &whole.json["meta"]["pagination"]["totalCount"]), (&json!(entries), &json!(30)), "{path}");
+    }
 }

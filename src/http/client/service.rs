@@ -1,23 +1,27 @@
 //! Services as their users see them.
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    access::Subject,
+    access::{Access, Subject},
     authentication::Caller,
     clock::Timestamp,
     entity::{Entity, FactsExt, Id, Record, Service, filterable, missing},
     error::Result,
     http::{
-        answer::{Joined, Shown, Tagged},
+        answer::{Shown, Tagged},
         argument::{Query, entity_tag},
         call::Call,
         common::service::{ServiceDetail, Viewer},
         envelope::Pagination,
-        verbs::{Listing, RoleFilter, of_ids, select},
+        listed::{Joined, Part, Wanted, found, joined},
+        verbs::{Listing, RoleFilter},
     },
-    store::{Read, Scope},
+    posture::Evidence,
+    store::Read,
 };
 
 /// Which services.
@@ -35,29 +39,43 @@ pub struct ServiceListing {
 
 /// GET /services
 pub async fn list(call: Call, Query(wanted): Query<ServiceListing>) -> Result<Joined<ServiceDetail>> {
-    let (access, texts, caller) = (call.access.clone(), call.texts.clone(), call.caller()?.clone());
-    let (at, evidence) = (texts.now(), call.evidence()?);
-    call.store
-        .scan(move |tx| {
-            let types = if wanted.config_types.is_empty() { caller.config_types() } else { wanted.config_types };
-            let viewer = Viewer::new(tx, &access, evidence, &caller.identity, &types)?;
-            let by_roles = wanted.roles.ids(&access, Subject::Service)?;
-            let fields = filterable::<Service>().collect();
-            if !caller.is_admin() && by_roles.is_none() && wanted.listing.is_of_all() {
-                let (_, window) = wanted.listing.query::<Service>()?;
-                let (entries, total) = viewer.see_usable(window, &texts, at)?;
-                return Ok(Joined::new(entries, Pagination::of(window, total), fields));
-            }
-            let usable = (!caller.is_admin()).then(|| viewer.usable());
-            let ids = match (usable, by_roles) {
-                (Some(usable), Some(ids)) => Some(ids.into_iter().filter(|id| usable.binary_search(id).is_ok()).collect()),
-                (Some(ids), None) | (None, Some(ids)) => Some(ids),
-                (None, None) => None,
-            };
-            let (services, pagination) = select::<Service>(tx, &wanted.listing, ids.as_deref().map_or(Scope::All, of_ids))?;
-            Ok(Joined::new(viewer.see_all(&services)?, pagination, fields))
-        })
-        .await
+    let (access, texts, caller, evidence) = (call.access.clone(), call.texts.clone(), call.caller()?.clone(), call.evidence()?);
+    let ServiceListing { listing, roles, config_types } = wanted;
+    let types = if config_types.is_empty() { caller.config_types() } else { config_types };
+    let viewers = Arc::new(Viewers { access, caller, evidence, types });
+    let writers = viewers.clone();
+    let find = move |tx: &Read<'_>| {
+        let Viewers { access, caller, .. } = &*viewers;
+        let by_roles = roles.ids(access, Subject::Service)?;
+        let viewer = viewers.viewer(tx)?;
+        if !caller.is_admin() && by_roles.is_none() && listing.is_of_all() {
+            let (_, window) = listing.query::<Service>()?;
+            let (ids, total) = viewer.some_usable(window);
+            return Ok((ids, Pagination::of(window, total)));
+        }
+        let usable = (!caller.is_admin()).then(|| viewer.usable());
+        let ids = match (usable, by_roles) {
+            (Some(usable), Some(ids)) => Some(ids.into_iter().filter(|id| usable.binary_search(id).is_ok()).collect()),
+            (some, others) => some.or(others),
+        };
+        found::<Service>(tx, &listing, &ids.map_or(Wanted::All, Wanted::Ids))
+    };
+    let write = move |tx: &Read<'_>, at, part: &mut Part<'_>| writers.viewer(tx)?.write(&texts, at, part);
+    joined(&call, false, filterable::<Service>().collect(), find, write).await
+}
+
+/// The caller, as somebody who looks at services in one transaction after the other.
+struct Viewers {
+    access: Access,
+    caller: Arc<Caller>,
+    evidence: Evidence,
+    types: Vec<String>,
+}
+
+impl Viewers {
+    fn viewer<'v>(&'v self, tx: &'v Read<'v>) -> Result<Viewer<'v>> {
+        Viewer::new(tx, &self.access, self.evidence.clone(), &self.caller.identity, &self.types)
+    }
 }
 
 /// A service that the caller may see.

@@ -8,13 +8,13 @@ use crate::{
     entity::{EntityRef, FactsExt, Id, Record, Service, Terminator},
     error::Result,
     http::{
-        answer::Page,
         argument::Query,
         call::Call,
         envelope::Detail,
-        verbs::{Listing, page},
+        listed::{Joined, Wanted, listed},
+        verbs::Listing,
     },
-    store::{Read, Scope},
+    store::Read,
 };
 
 /// A terminator as users of its service see it.
@@ -41,12 +41,9 @@ fn see(tx: &Read<'_>, record: &Record<Terminator>) -> Result<Detail<View>> {
 }
 
 /// GET /services/{id}/terminators
-pub async fn of_service(call: Call, id: Id<Service>, Query(listing): Query<Listing>) -> Result<Page<Detail<View>>> {
+pub async fn of_service(call: Call, id: Id<Service>, Query(listing): Query<Listing>) -> Result<Joined<Detail<View>>> {
     let caller = call.caller()?;
     call.store.read(|tx| visible(&call, caller, tx, &id).map(|_| ()))?;
-    let list = move |tx: &Read<'_>| {
-        let scope = Scope::Having { field: "service", value: id.as_str() };
-        page::<Terminator, _>(tx, &listing, scope, |record| see(tx, record))
-    };
-    call.store.scan(list).await
+    let wanted = Wanted::Having { field: "service", value: id.into_text() };
+    listed(&call, listing, |_| Ok(wanted), see).await
 }

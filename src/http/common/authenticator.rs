@@ -13,13 +13,14 @@ use crate::{
     entity::{Amount, Authenticator, Credential, Entity, FactsExt, Id, Links, Record, Tags, missing},
     error::{Error, Refusal, Result},
     http::{
-        answer::{Done, Page, Shown, Tagged},
+        answer::{Done, Shown, Tagged},
         argument::{Body, IfMatch, Query, entity_tag},
         call::Call,
         envelope::Detail,
-        verbs::{Listing, page},
+        listed::{Joined, Wanted, listed},
+        verbs::Listing,
     },
-    store::{Read, Scope},
+    store::Read,
 };
 
 /// A credential as its owner sees it.
@@ -41,13 +42,9 @@ fn own(call: &Call, id: &Id<Authenticator>) -> Result<Record<Authenticator>> {
 }
 
 /// GET /current-identity/authenticators
-pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Page<Own>> {
-    let identity = call.identity()?.id.clone();
-    let list = move |tx: &Read<'_>| {
-        let scope = Scope::Having { field: "identity", value: identity.as_str() };
-        page::<Authenticator, _>(tx, &listing, scope, |record| see(tx, record))
-    };
-    call.store.scan(list).await
+pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Own>> {
+    let wanted = Wanted::Having { field: "identity", value: call.identity()?.id.to_string() };
+    listed(&call, listing, |_| Ok(wanted), see).await
 }
 
 /// GET /current-identity/authenticators/{id}

@@ -15,13 +15,13 @@ use crate::{
     entity::{Config, ConfigType, Document, Entity, FactsExt, Id, Identity, PolicyType, PostureQueries, Record, Service},
     error::{Error, Result},
     http::{
-        answer::Entries,
-        common::texts::{Present, Text, Texts, Written},
+        common::texts::{Present, SOME, Text, Texts, Written},
         envelope::Detail,
+        listed::Part,
     },
     posture::{Evidence, Judge},
     query::Window,
-    store::Read,
+    store::{Ids, Read},
 };
 
 /// A service as one identity sees it.
@@ -91,9 +91,6 @@ pub struct Viewer<'v> {
 /// Name of config type and data of a config, if it is wanted.
 type Setting = Rc<Option<(String, Document)>>;
 
-/// Bytes that an entry of a list usually takes at most.
-const ROOM: usize = 1024;
-
 impl<'v> Viewer<'v> {
     /// A viewer of whose endpoint this is known, and who wants settings of these types, by id or name; `all` for every one, unknown
     /// ones count for nothing.
@@ -127,52 +124,49 @@ impl<'v> Viewer<'v> {
     /// # Errors
     /// A record cannot be read.
     pub fn see(&self, service: &Record<Service>) -> Result<ServiceDetail> {
-        let held = self.held(std::slice::from_ref(service)).first().copied().unwrap_or(Held { bind: false, dial: false });
+        let held = self.held(&[service.id.as_str()]).first().copied().unwrap_or(Held { bind: false, dial: false });
         let usage = self.usage(&service.id, &service.spec.configs, held)?;
         Ok(Detail::new(service, SeenService { of: Service::view(service, self.tx)?, usage }))
     }
 
-    /// How some services look to this viewer, as entries of a list.
+    /// Writes how services look to this viewer. `texts` says what services look like, `at` is a moment before the transaction.
     ///
     /// # Errors
     /// A record cannot be read.
-    pub fn see_all(&self, services: &[Record<Service>]) -> Result<Entries> {
-        let mut entries = Entries::with_room(services.len() * ROOM);
-        for (service, held) in services.iter().zip(self.held(services)) {
-            self.append(&mut entries, &service.id, &Text::of(service, self.tx)?, held)?;
+    pub fn write(&self, texts: &Texts, at: Present, part: &mut Part<'_>) -> Result<()> {
+        loop {
+            let ids = part.ahead(SOME);
+            if ids.is_empty() {
+                return Ok(());
+            }
+            for ((id, known), held) in ids.iter().zip(texts.services(ids.iter().copied())).zip(self.held(&ids)) {
+                if part.next().is_none() {
+                    return Ok(());
+                }
+                let id = Id::from_text(*id);
+                let text = match known {
+                    Some(text) => text,
+                    None => {
+                        // Deleted a moment ago.
+                        let Some(record) = self.tx.find(&id)? else { continue };
+                        texts.service(&record, self.tx, at)?
+                    }
+                };
+                self.append(part, &id, &text, held)?;
+            }
         }
-        Ok(entries)
     }
 
-    /// Part of what this viewer may use, in order of id, as entries of a list; and how many there are in all. `texts` says
-    /// what services look like, `at` is a moment before the transaction.
-    ///
-    /// # Errors
-    /// A record cannot be read.
-    pub fn see_usable(&self, window: Window, texts: &Texts, at: Present) -> Result<(Entries, u64)> {
-        let identity = self.identity.id.as_str();
-        let (part, total) = self.access.ask(|engine| {
-            let rights = engine.rights(identity);
+    /// Which services this viewer may use, in order of id: those in a window, and how many there are in all.
+    pub fn some_usable(&self, window: Window) -> (Ids, u64) {
+        self.access.ask(|engine| {
+            let rights = engine.rights(self.identity.id.as_str());
             let usable = engine.visible(&rights);
             let part = usable.iter().skip(window.offset).take(window.limit.unwrap_or(usize::MAX));
-            let held = |row: &u32| Some((engine.id(Subject::Service, *row)?.clone(), Held::of(&rights, *row)));
-            (part.filter_map(held).collect::<Vec<_>>(), usable.len())
-        });
-        let known = texts.services(part.iter().map(|(id, _)| &**id));
-        let mut entries = Entries::with_room(part.len() * ROOM);
-        for ((id, held), known) in part.iter().zip(known) {
-            let id = Id::from_text(&**id);
-            let text = match known {
-                Some(text) => text,
-                None => {
-                    // Deleted a moment ago.
-                    let Some(record) = self.tx.find(&id)? else { continue };
-                    texts.service(&record, self.tx, at)?
-                }
-            };
-            self.append(&mut entries, &id, &text, *held)?;
-        }
-        Ok((entries, total as u64))
+            let mut ids = Ids::default();
+            part.filter_map(|row| engine.id(Subject::Service, *row)).for_each(|id| ids.push(id));
+            (ids, usable.len() as u64)
+        })
     }
 
     /// The ids of what this viewer may use, in order.
@@ -183,7 +177,7 @@ impl<'v> Viewer<'v> {
         })
     }
 
-    fn append(&self, entries: &mut Entries, id: &Id<Service>, text: &Text, held: Held) -> Result<()> {
+    fn append(&self, part: &mut Part<'_>, id: &Id<Service>, text: &Text, held: Held) -> Result<()> {
         let written = |usage: &Usage| {
             let mut usage = serde_json::to_vec(usage).map_err(|e| Error::Internal(format!("a service as JSON: {e}")))?;
             // Its members follow those of the text.
@@ -193,7 +187,7 @@ impl<'v> Viewer<'v> {
             Ok::<_, Error>(usage)
         };
         if !self.wanted.is_empty() || self.has_checks {
-            entries.add(&[text.open.as_bytes(), &written(&self.usage(id, &text.configs, held)?)?]);
+            part.add(&[text.open.as_bytes(), &written(&self.usage(id, &text.configs, held)?)?]);
             return Ok(());
         }
         // Without settings and checks it is the same for every service with these rights.
@@ -202,15 +196,15 @@ impl<'v> Viewer<'v> {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => new.insert(written(&self.usage(id, &text.configs, held)?)?),
         };
-        entries.add(&[text.open.as_bytes(), usage]);
+        part.add(&[text.open.as_bytes(), usage]);
         Ok(())
     }
 
-    fn held(&self, services: &[Record<Service>]) -> Vec<Held> {
+    fn held(&self, services: &[&str]) -> Vec<Held> {
         let identity = self.identity.id.as_str();
         self.access.ask(|engine| {
             let rights = engine.rights(identity);
-            let row = |service: &Record<Service>| engine.row(Subject::Service, service.id.as_str());
+            let row = |service: &&str| engine.row(Subject::Service, service);
             services.iter().map(|service| row(service).map_or(Held { bind: false, dial: false }, |row| Held::of(&rights, row))).collect()
         })
     }

@@ -11,14 +11,15 @@ use crate::{
     entity::{Entity, EntityRef, Facts, FactsExt, Id, Identity, Record, Service, ServicePolicy, Session, missing},
     error::Result,
     http::{
-        answer::{Done, Page, Shown, Tagged},
+        answer::{Done, Shown, Tagged},
         argument::{IfMatch, Query, entity_tag},
         call::Call,
         envelope::Detail,
+        listed::{Joined, Wanted, listed},
         services::Services,
-        verbs::{Listing, of_ids, page},
+        verbs::Listing,
     },
-    store::{Moment, Read, Scope},
+    store::{Moment, Read},
 };
 
 /// At most this many routers are named in a session.
@@ -118,16 +119,12 @@ fn scope(call: &Call) -> Result<Option<String>> {
 }
 
 /// GET /sessions
-pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Page<Detail<FullView>>> {
-    let (services, own, at) = (call.services.clone(), scope(&call)?, call.routers.now());
-    call.store
-        .scan(move |tx| {
-            let sight = Sight::new(&services, tx, at);
-            let own = own.map(|identity| Session::ids_of(&identity, tx)).transpose()?;
-            let scope = own.as_deref().map_or(Scope::All, of_ids);
-            page::<Session, _>(tx, &listing, scope, |record| sight.see_full(record))
-        })
-        .await
+pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Detail<FullView>>> {
+    let (services, own) = (call.services.clone(), scope(&call)?);
+    let wanted = move |tx: &Read<'_>| Ok(own.map(|identity| Session::ids_of(&identity, tx)).transpose()?.map_or(Wanted::All, Wanted::Ids));
+    // Before the transaction: a later moment would keep what a change has made old.
+    let at = call.routers.now();
+    listed(&call, listing, wanted, move |tx, record| Sight::new(&services, tx, at).see_full(record)).await
 }
 
 /// A session that the caller may see.

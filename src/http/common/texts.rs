@@ -7,11 +7,11 @@ use serde::{Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::{
-    entity::{Config, Entity, Id, Record, Service},
+    entity::{Config, Entity, FactsExt, Id, Record, Service},
     error::{Error, Result},
     http::{
-        answer::Entries,
         envelope::{Detail, detail},
+        listed::Part,
     },
     store::{Kept, Mark, Moment, Noting, Read, Store},
 };
@@ -20,6 +20,11 @@ use crate::{
 const SERVICES: usize = 20_000;
 /// More other records than this are not kept: about 20 MB of the largest, identities.
 const RECORDS: usize = 10_000;
+
+/// Longer texts are not kept.
+const LONGEST: usize = 4096;
+/// Texts that are looked up at a time.
+pub const SOME: usize = 500;
 
 /// A service as text.
 pub struct Text {
@@ -121,7 +126,9 @@ impl Texts {
     /// As in [`Text::of`].
     pub fn service(&self, record: &Record<Service>, tx: &Read<'_>, at: Present) -> Result<Arc<Text>> {
         let (id, text) = (record.id.as_str(), Arc::new(Text::of(record, tx)?));
-        self.services.keep(id, text.clone(), vec![Mark::of_record(Service::KIND, id)], at.services);
+        if text.open.len() <= LONGEST {
+            self.services.keep(id, text.clone(), vec![Mark::of_record(Service::KIND, id)], at.services);
+        }
         Ok(text)
     }
 
@@ -130,32 +137,37 @@ impl Texts {
     /// # Errors
     /// A record that it needs cannot be read.
     pub fn detail<E: Entity>(&self, record: &Record<E>, tx: &Read<'_>, at: Present) -> Result<Written<Detail<E::View>>> {
-        let key = key(record);
+        let key = key::<E>(record.id.as_str());
         let known = self.records.find(&key);
         Ok(Written(known.map_or_else(|| self.record(record, &key, tx, at), Ok)?, PhantomData))
     }
 
-    /// Records as their kind shows them, as entries of a list.
+    /// Writes records as their kind shows them.
     ///
     /// # Errors
     /// A record that one needs cannot be read.
-    pub fn entries<E: Entity>(&self, records: &[Record<E>], tx: &Read<'_>, at: Present) -> Result<Entries> {
-        let keys: Vec<String> = records.iter().map(key).collect();
-        let known = self.records.find_all(keys.iter().map(String::as_str));
-        let mut entries = Entries::with_room(records.len() * 2048);
-        for ((record, key), known) in records.iter().zip(&keys).zip(known) {
-            match known {
-                Some(text) => entries.add(&[text.get().as_bytes()]),
-                None => entries.add(&[self.record(record, key, tx, at)?.get().as_bytes()]),
+    pub fn write<E: Entity>(&self, tx: &Read<'_>, at: Present, part: &mut Part<'_>) -> Result<()> {
+        loop {
+            let keys: Vec<String> = part.ahead(SOME).into_iter().map(key::<E>).collect();
+            if keys.is_empty() {
+                return Ok(());
+            }
+            let known = self.records.find_all(keys.iter().map(String::as_str));
+            for (key, known) in keys.iter().zip(known) {
+                let Some(id) = part.next() else { return Ok(()) };
+                if let Some(text) = known {
+                    part.add(&[text.get().as_bytes()]);
+                } else if let Some(record) = tx.find(&Id::<E>::from_text(id))? {
+                    part.add(&[self.record(&record, key, tx, at)?.get().as_bytes()]);
+                }
             }
         }
-        Ok(entries)
     }
 
     fn record<E: Entity>(&self, record: &Record<E>, key: &str, tx: &Read<'_>, at: Present) -> Result<Arc<Box<RawValue>>> {
         let facts = Noting::new(tx);
         let Written(text, _) = Written::of(&detail(record, &facts)?)?;
-        if let Some(mut marks) = facts.marks() {
+        if let Some(mut marks) = facts.marks().filter(|_| text.get().len() <= LONGEST) {
             marks.push(Mark::of_record(E::KIND, record.id.as_str()));
             self.records.keep(key, text.clone(), marks, at.records);
         }
@@ -163,6 +175,6 @@ impl Texts {
     }
 }
 
-fn key<E: Entity>(record: &Record<E>) -> String {
-    format!("{}/{}", E::KIND.path, record.id)
+fn key<E: Entity>(id: &str) -> String {
+    format!("{}/{id}", E::KIND.path)
 }

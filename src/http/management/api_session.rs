@@ -5,13 +5,14 @@ use crate::{
     entity::{ApiSession, Entity, FactsExt, Id, Record},
     error::Result,
     http::{
-        answer::{Page, Tagged},
+        answer::Tagged,
         argument::{Query, entity_tag},
         call::Call,
         envelope::{Detail, detail as seen},
-        verbs::{Listing, page},
+        listed::{Joined, Wanted, listed},
+        verbs::Listing,
     },
-    store::{Read, Scope},
+    store::Read,
 };
 
 type Seen = Detail<<ApiSession as Entity>::View>;
@@ -23,9 +24,9 @@ fn see(tx: &Read<'_>, sessions: &Sessions, record: &Record<ApiSession>) -> Resul
 }
 
 /// GET /api-sessions
-pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Page<Seen>> {
+pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Seen>> {
     let sessions = call.sessions.clone();
-    call.store.scan(move |tx| page::<ApiSession, _>(tx, &listing, Scope::All, |record| see(tx, &sessions, record))).await
+    listed(&call, listing, |_| Ok(Wanted::All), move |tx, record| see(tx, &sessions, record)).await
 }
 
 /// GET /api-sessions/{id}

@@ -1,19 +1,20 @@
 //! Services as administrators list them: as the caller sees each, or below another record.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    access::{self, Right, Subject},
+    access::{self, Access, Right, Subject},
+    authentication::Caller,
     entity::{
         Config, Document, EdgeRouter, Entity, FactsExt, Id, Identity, Kind, PolicyType, PostureQueries, Record, Service,
-        ServiceEdgeRouterPolicy, ServicePolicy,
+        ServiceEdgeRouterPolicy, ServicePolicy, filterable,
     },
     error::{Error, Result},
     http::{
-        answer::{Page, Tagged},
+        answer::Tagged,
         argument::{Query, entity_tag},
         call::Call,
         common::{
@@ -21,9 +22,11 @@ use crate::{
             texts::Written,
         },
         envelope::{Detail, detail as seen},
-        verbs::{Listing, RoleFilter, of_ids, page},
+        listed::{Joined, Part, Wanted, found, joined, listed, viewed},
+        verbs::{Listing, RoleFilter},
     },
-    store::{Read, Scope},
+    posture::{Evidence, Posture},
+    store::Read,
 };
 
 /// Which services, and how they are looked at.
@@ -43,36 +46,58 @@ pub struct ServiceListing {
 }
 
 /// GET /services
-pub async fn list(call: Call, Query(wanted): Query<ServiceListing>) -> Result<Page<Plain>> {
+pub async fn list(call: Call, Query(wanted): Query<ServiceListing>) -> Result<Joined<Plain>> {
     let (access, posture, caller) = (call.access.clone(), call.posture.clone(), call.caller()?.clone());
-    let own = call.evidence()?;
-    call.store
-        .scan(move |tx| {
-            let other = wanted.as_identity.as_deref().filter(|name| !name.is_empty()).map(|name| named(tx, name)).transpose()?;
-            let named: Option<Vec<String>> =
-                wanted.config_types.first().filter(|list| !list.is_empty()).map(|list| list.split(',').map(str::to_owned).collect());
-            let evidence = match &other {
-                Some(identity) => posture.evidence(identity.id.as_str(), None).seen_by(&identity.state.sdk_info),
-                None => own,
-            };
-            let (identity, types) = (other.as_ref().unwrap_or(&caller.identity), named.unwrap_or_else(|| caller.config_types()));
-            let viewer = Viewer::new(tx, &access, evidence, identity, &types)?;
-            // Somebody else's list has what that one sees in it, and no more.
-            let usable = other.as_ref().filter(|other| !other.is_admin()).map(|_| viewer.usable());
-            let by_roles = wanted.roles.ids(&access, Subject::Service)?;
-            let is_by_roles = by_roles.is_some();
-            let ids = match (usable, by_roles) {
-                (Some(usable), Some(ids)) => Some(ids.into_iter().filter(|id| usable.binary_search(id).is_ok()).collect()),
-                (some, others) => some.or(others),
-            };
-            let scope = ids.as_deref().map_or(Scope::All, of_ids);
-            // Clients know a list by roles as one that is about nobody in particular.
-            let show = |record: &_| {
-                if is_by_roles { plain(record, tx) } else { Ok(Detail::new(record, viewer.see(record)?.view.into())) }
-            };
-            page::<Service, _>(tx, &wanted.listing, scope, show)
-        })
-        .await
+    let sight = Arc::new(Sight { access, posture, caller, own: call.evidence()?, wanted });
+    let shown = sight.clone();
+    let find = move |tx: &Read<'_>| {
+        let Sight { access, wanted, .. } = &*sight;
+        // Somebody else's list has what that one sees in it, and no more.
+        let other = sight.other(tx)?.filter(|other| !other.is_admin());
+        let usable = other.map(|other| sight.viewer(tx, Some(&other)).map(|viewer| viewer.usable())).transpose()?;
+        let ids = match (usable, wanted.roles.ids(access, Subject::Service)?) {
+            (Some(usable), Some(ids)) => Some(ids.into_iter().filter(|id| usable.binary_search(id).is_ok()).collect()),
+            (some, others) => some.or(others),
+        };
+        found::<Service>(tx, &wanted.listing, &ids.map_or(Wanted::All, Wanted::Ids))
+    };
+    let write = move |tx: &Read<'_>, _, part: &mut Part<'_>| {
+        // Clients know a list by roles as one that is about nobody in particular.
+        if shown.wanted.roles.is_some() {
+            return viewed(tx, part, |record| plain(record, tx));
+        }
+        let other = shown.other(tx)?;
+        let viewer = shown.viewer(tx, other.as_ref())?;
+        viewed(tx, part, |record| Ok(Plain::new(record, viewer.see(record)?.view.into())))
+    };
+    joined(&call, false, filterable::<Service>().collect(), find, write).await
+}
+
+/// Who looks at services, in one transaction after the other.
+struct Sight {
+    access: Access,
+    posture: Posture,
+    caller: Arc<Caller>,
+    /// Of the caller.
+    own: Evidence,
+    wanted: ServiceListing,
+}
+
+impl Sight {
+    /// The identity whose view is wanted, if it is another one.
+    fn other(&self, tx: &Read<'_>) -> Result<Option<Record<Identity>>> {
+        self.wanted.as_identity.as_deref().filter(|name| !name.is_empty()).map(|name| named(tx, name)).transpose()
+    }
+
+    fn viewer<'v>(&'v self, tx: &'v Read<'v>, other: Option<&'v Record<Identity>>) -> Result<Viewer<'v>> {
+        let named = self.wanted.config_types.first().filter(|list| !list.is_empty());
+        let types = named.map_or_else(|| self.caller.config_types(), |list| list.split(',').map(str::to_owned).collect());
+        let evidence = match other {
+            Some(identity) => self.posture.evidence(identity.id.as_str(), None).seen_by(&identity.state.sdk_info),
+            None => self.own.clone(),
+        };
+        Viewer::new(tx, &self.access, evidence, other.unwrap_or(&self.caller.identity), &types)
+    }
 }
 
 /// An identity by id or name.
@@ -150,14 +175,14 @@ fn plain(record: &Record<Service>, tx: &Read<'_>) -> Result<Plain> {
 }
 
 /// GET /identities/{id}/services
-pub async fn of_identity(call: Call, id: Id<Identity>, Query(wanted): Query<RightListing>) -> Result<Page<Plain>> {
+pub async fn of_identity(call: Call, id: Id<Identity>, Query(wanted): Query<RightListing>) -> Result<Joined<Plain>> {
     let rights = wanted.rights();
     let ids = call.access.ask(|engine| {
         let rights: Vec<_> = rights.into_iter().map(|right| engine.rights(id.as_str()).to(right).clone()).collect();
         let rows = rights.into_iter().fold(Default::default(), |all: roaring::RoaringBitmap, some| all | some);
         engine.subjects(Subject::Service, rows).in_order().map(|(_, id)| id.to_string()).collect::<Vec<_>>()
     });
-    call.store.scan(move |tx| page::<Service, _>(tx, &wanted.listing, of_ids(&ids), |record| plain(record, tx))).await
+    listed(&call, wanted.listing, |_| Ok(Wanted::Ids(ids)), |tx, record| plain(record, tx)).await
 }
 
 /// GET /services/{id}/identities
@@ -165,7 +190,7 @@ pub async fn identities(
     call: Call,
     id: Id<Service>,
     Query(wanted): Query<RightListing>,
-) -> Result<Page<Detail<<Identity as Entity>::View>>> {
+) -> Result<Joined<Detail<<Identity as Entity>::View>>> {
     let rights = wanted.rights();
     let mut ids: Vec<String> = call.access.ask(|engine| {
         let of = |right| engine.identities(id.as_str(), right).in_order().map(|(_, id)| id.to_string()).collect::<Vec<_>>();
@@ -173,30 +198,27 @@ pub async fn identities(
     });
     ids.sort_unstable();
     ids.dedup();
-    call.store.scan(move |tx| page::<Identity, _>(tx, &wanted.listing, of_ids(&ids), |record| seen(record, tx))).await
+    listed(&call, wanted.listing, |_| Ok(Wanted::Ids(ids)), |tx, record| seen::<Identity>(record, tx)).await
 }
 
-async fn below(call: Call, kind: Kind, id: String, listing: Listing) -> Result<Page<Plain>> {
+async fn below(call: Call, kind: Kind, id: String, listing: Listing) -> Result<Joined<Plain>> {
     let ids = access::related(&call.access, kind, &id, Service::KIND);
-    call.store.scan(move |tx| page::<Service, _>(tx, &listing, of_ids(&ids), |record| plain(record, tx))).await
+    listed(&call, listing, |_| Ok(Wanted::Ids(ids)), |tx, record| plain(record, tx)).await
 }
 
 /// GET /configs/{id}/services: those that name the config. An unknown config has none.
-pub async fn of_config(call: Call, id: Id<Config>, Query(listing): Query<Listing>) -> Result<Page<Plain>> {
-    let list = move |tx: &Read<'_>| {
-        let scope = Scope::Having { field: "configs", value: id.as_str() };
-        page::<Service, _>(tx, &listing, scope, |record| plain(record, tx))
-    };
-    call.store.scan(list).await
+pub async fn of_config(call: Call, id: Id<Config>, Query(listing): Query<Listing>) -> Result<Joined<Plain>> {
+    let wanted = Wanted::Having { field: "configs", value: id.into_text() };
+    listed(&call, listing, |_| Ok(wanted), |tx, record| plain(record, tx)).await
 }
 
 /// GET /edge-routers/{id}/services
-pub async fn of_edge_router(call: Call, id: Id<EdgeRouter>, Query(listing): Query<Listing>) -> Result<Page<Plain>> {
+pub async fn of_edge_router(call: Call, id: Id<EdgeRouter>, Query(listing): Query<Listing>) -> Result<Joined<Plain>> {
     below(call, EdgeRouter::KIND, id.into_text(), listing).await
 }
 
 /// GET /service-policies/{id}/services
-pub async fn of_service_policy(call: Call, id: Id<ServicePolicy>, Query(listing): Query<Listing>) -> Result<Page<Plain>> {
+pub async fn of_service_policy(call: Call, id: Id<ServicePolicy>, Query(listing): Query<Listing>) -> Result<Joined<Plain>> {
     below(call, ServicePolicy::KIND, id.into_text(), listing).await
 }
 
@@ -205,6 +227,6 @@ pub async fn of_service_edge_router_policy(
     call: Call,
     id: Id<ServiceEdgeRouterPolicy>,
     Query(listing): Query<Listing>,
-) -> Result<Page<Plain>> {
+) -> Result<Joined<Plain>> {
     below(call, ServiceEdgeRouterPolicy::KIND, id.into_text(), listing).await
 }

@@ -79,10 +79,10 @@ impl Answer for Events {
         operation.answer = Some(AnswerShape { status: 200, content: vec![(MEDIA, Some(text))], headers: &[Header::CacheControl] });
     }
     fn reply(self) -> Result<Reply> {
-        let pieces = stream::unfold(self.0, async |mut pieces| pieces.recv().await.map(|piece| (piece.into_bytes(), pieces)));
+        let pieces = stream::unfold(self.0, async |mut pieces| pieces.recv().await.map(|piece| (Ok(piece.into_bytes()), pieces)));
         // Packed, an event would wait until the packer has enough of them.
         let headers = vec![(Header::CacheControl.name(), "no-store".into()), ("content-encoding", "identity".into())];
-        Ok(Reply { status: 200, media: MEDIA, body: Content::Pieces(Box::pin(pieces)), headers })
+        Ok(Reply { status: 200, media: MEDIA, body: Content::Pieces(Box::pin(pieces), 2 * SOME), headers })
     }
 }
 

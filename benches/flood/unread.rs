@@ -1,0 +1,95 @@
+//! Clients of HTTP/2 that ask for very much and read nothing: what they take of memory, and what others notice.
+
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
+use super::{
+    LONG, Place,
+    load::{Worker, load},
+    median, row,
+    wire::{Manner, Wire},
+};
+
+/// Connections, unless `OVERKEEP_BENCH_UNREAD` says another number.
+const CONNECTIONS: usize = 20_000;
+/// Requests on each.
+const REQUESTS: u32 = 900;
+/// MiB that may be held for all of them together: the default of `http.max-unread-bytes-total`.
+const TOTAL: f64 = 128.0;
+const THREADS: usize = 8;
+const ROUNDS: usize = 3;
+
+/// The attack, and reads beside it.
+pub fn unread(place: &Place) {
+    let target = &place.target;
+    let count = std::env::var("OVERKEEP_BENCH_UNREAD").map_or(CONNECTIONS, |count| count.parse().expect("a number of connections"));
+    // Whoever asks first has the documents packed, once for all.
+    let packed = target.open().ask("GET", "/edge/management/v1/openapi.json", "accept-encoding: gzip\r\n", "").expect("a document");
+    assert_eq!(packed.status, 200);
+    let (mut quiet, mut beside) = (Vec::new(), Vec::new());
+    for round in 0..ROUNDS {
+        quiet.push(reads(place));
+        let before = target.memory();
+        let start = Instant::now();
+        let mut greedy: Vec<Vec<Wire>> = opened(place, count);
+        let idle = target.memory();
+        thread::scope(|scope| greedy.iter_mut().for_each(|some| drop(scope.spawn(|| some.iter_mut().for_each(ask)))));
+        let rate = reads(place);
+        let (held, each) = ((target.memory() - idle) / 1024.0, (idle - before) / count as f64);
+        beside.push(rate);
+        if round == 0 {
+            println!(
+                "{count} connections of HTTP/2 with {REQUESTS} requests each, of which nothing is read; after {:.1?}",
+                start.elapsed()
+            );
+            println!("  memory of the connections by themselves: {:.0} MiB, {each:.1} KiB each", (idle - before) / 1024.0);
+            let met = if held <= TOTAL { "met" } else { "missed" };
+            println!("  memory of what is unread: {held:.0} MiB   at most {TOTAL} MiB: {met}");
+        }
+        drop(greedy);
+        thread::sleep(LONG / 4);
+    }
+    row("unread answers: reads, per second", median(quiet), median(beside), Some(("at least 0.50", |ratio| ratio >= 0.5)));
+}
+
+fn reads(place: &Place) -> f64 {
+    let workers: Vec<Worker<'_>> = vec![place.reads(), place.reads()];
+    load(LONG, workers).each_second
+}
+
+/// Connections on which nothing is asked yet, and of which no answer is taken.
+fn opened(place: &Place, count: usize) -> Vec<Vec<Wire>> {
+    let target = &place.target;
+    let manner = Manner::multiplexed();
+    let open = || {
+        let mut wire = Wire::open(target.at, &manner).expect("a connection");
+        let window = frame(4, 0, 0, &[0, 4, 0, 0, 0, 0]);
+        wire.send(&[&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &window].concat()).expect("a preface");
+        wire
+    };
+    thread::scope(|scope| {
+        let started: Vec<_> = (0..THREADS).map(|_| scope.spawn(|| (0..count / THREADS).map(|_| open()).collect::<Vec<_>>())).collect();
+        started.into_iter().map(|some| some.join().expect("connections")).collect()
+    })
+}
+
+/// Asks for a large document and for a small answer by turns, until all is asked or the connection is cut off.
+fn ask(wire: &mut Wire) {
+    wire.socket().set_write_timeout(Some(Duration::from_secs(1))).expect("a socket");
+    let paths = ["/edge/management/v1/openapi.json", "/version"];
+    let asked: Vec<u8> = (0..REQUESTS).zip(paths.iter().cycle()).flat_map(|(n, path)| request(path, 2 * n + 1)).collect();
+    // It may be cut off, or read no further: both are what is measured.
+    drop(wire.send(&asked));
+}
+
+fn request(path: &str, stream: u32) -> Vec<u8> {
+    let length = u8::try_from(path.len()).expect("a short path");
+    frame(1, 5, stream, &[b"\x82\x87\x90\x44", &[length][..], path.as_bytes(), b"\x41\x05bench"].concat())
+}
+
+fn frame(kind: u8, flags: u8, stream: u32, bytes: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(bytes.len()).expect("a short frame").to_be_bytes();
+    [&length[1..], &[kind, flags], &stream.to_be_bytes(), bytes].concat()
+}
