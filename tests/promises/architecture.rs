@@ -26,7 +26,7 @@ const FLOORS: [&[&str]; 12] = [
 const KNOWN_TO: [(&str, &[&str]); 6] = [
     ("redb", &["store"]),
     ("actix_web", &["http", "controller"]),
-    ("actix_http", &["http"]),
+    ("actix_http", &["http", "logging"]),
     ("actix_server", &["http"]),
     ("jsonschema", &["schema"]),
     ("rcgen", &["pki"]),
