@@ -33,11 +33,11 @@ pub struct Extended {
 /// Issues a certificate for the key of the request, with the alternative names of the current one, which `chain` must present.
 ///
 /// # Errors
-/// [`Error::Unauthorized`] for somebody else, or another certificate; [`Refusal::CannotUpdateAuthenticator`] for what is no
+/// [`Error::NotFound`] as in [`confirm`]; [`Error::Unauthorized`] for another certificate or none; [`Refusal::CannotUpdateAuthenticator`] for what is no
 /// certificate of this controller; [`Refusal::CouldNotProcessCsr`].
 pub async fn extend(desk: &Desk<'_>, holder: Holder, id: Id<Authenticator>, chain: &[Certificate], csr: &str) -> Result<Extended> {
     let leaf = chain.first().ok_or(stranger())?;
-    let current = desk.store.read(|tx| shown_by(tx, &id, &holder.identity, leaf))?;
+    let current = desk.store.read(|tx| own(tx, &id, &holder.identity, Some(&leaf.fingerprint())))?.0;
     if leaf.fingerprint() != current.fingerprint {
         return Err(stranger());
     }
@@ -47,7 +47,7 @@ pub async fn extend(desk: &Desk<'_>, holder: Holder, id: Id<Authenticator>, chai
     let issued = client_certificate(desk, &parsed(csr)?, leaf.names())?;
     let waiting = Unverified { fingerprint: issued.fingerprint(), pem: issued.pem() };
     let work = move |change: &Change<'_, '_>| {
-        let (now, mut record) = own(change, &id, &holder.identity)?;
+        let (now, mut record) = own(change, &id, &holder.identity, None)?;
         if now.fingerprint != current.fingerprint {
             return Err(stranger());
         }
@@ -61,14 +61,15 @@ pub async fn extend(desk: &Desk<'_>, holder: Holder, id: Id<Authenticator>, chai
 /// Puts the certificate that waits in the place of the current one: its holder shows that it arrived.
 ///
 /// # Errors
-/// [`Error::Unauthorized`] for somebody else's and for an unknown one alike, [`Refusal::CannotUpdateAuthenticator`] if none waits, [`Refusal::InvalidClientCert`] for
-/// another.
+/// [`Error::NotFound`] for an unknown one and for somebody else's ([`Error::Unauthorized`] with its certificate),
+/// [`Refusal::CannotUpdateAuthenticator`] if none waits, [`Refusal::InvalidClientCert`] for another.
 pub async fn confirm(desk: &Desk<'_>, holder: Holder, id: Id<Authenticator>, shown: String) -> Result<()> {
     let work = move |change: &Change<'_, '_>| {
-        // Nobody learns whether somebody else has an authenticator with this id.
-        let (old, mut record) = own(change, &id, &holder.identity).map_err(|e| if is_missing(&e) { stranger() } else { e })?;
+        let shown = Certificate::first(&shown).ok();
+        let fingerprint = shown.as_ref().map(Certificate::fingerprint);
+        let (old, mut record) = own(change, &id, &holder.identity, fingerprint.as_deref())?;
         let waiting = old.unverified.ok_or(Error::Refused(Refusal::CannotUpdateAuthenticator))?;
-        let shown = Certificate::first(&shown).ok().filter(|shown| shown.fingerprint() == waiting.fingerprint);
+        let shown = shown.filter(|shown| shown.fingerprint() == waiting.fingerprint);
         let shown = shown.ok_or(Error::Refused(Refusal::InvalidClientCert))?;
         record.spec.credential = Credential::certificate(&shown);
         change.put(record)?;
@@ -85,25 +86,13 @@ struct Current {
     unverified: Option<Unverified>,
 }
 
-/// The certificate of an authenticator, for whoever shows a certificate. What is somebody else's is unknown to all but those who hold its
-/// key, and know of it anyway.
-fn shown_by(tx: &Read<'_>, id: &Id<Authenticator>, identity: &Id<Identity>, leaf: &Certificate) -> Result<Current> {
-    let record = tx.get(id)?;
-    if record.spec.identity_id != *identity && record.spec.credential.fingerprint() != Some(&leaf.fingerprint()) {
-        return Err(missing(Authenticator::KIND, id));
-    }
-    own(tx, id, identity).map(|(current, _)| current)
-}
-
-fn is_missing(error: &Error) -> bool {
-    matches!(error, Error::NotFound { .. })
-}
-
-/// An authenticator of this identity, which must be a certificate.
-fn own(tx: &Read<'_>, id: &Id<Authenticator>, identity: &Id<Identity>) -> Result<(Current, Record<Authenticator>)> {
+/// An authenticator of this identity, which must be a certificate. Somebody else's is as unknown as one that does not exist, except to a
+/// caller who shows its very certificate, of which `shown` is the fingerprint.
+fn own(tx: &Read<'_>, id: &Id<Authenticator>, identity: &Id<Identity>, shown: Option<&str>) -> Result<(Current, Record<Authenticator>)> {
     let record = tx.get(id)?;
     if record.spec.identity_id != *identity {
-        return Err(stranger());
+        let is_known = shown.is_some() && record.spec.credential.fingerprint() == shown;
+        return Err(if is_known { stranger() } else { missing(Authenticator::KIND, id) });
     }
     match record.spec.credential.clone() {
         Credential::Cert { fingerprint, pem, unverified } => Ok((Current { fingerprint, pem, unverified }, record)),
