@@ -214,7 +214,7 @@ impl Shown {
         own.at = now;
         if self.sessions.len() >= TOLD_APART {
             let quiet = self.sessions.iter().enumerate().min_by_key(|(_, session)| session.at).map(|(at, _)| at);
-            quiet.into_iter().for_each(|at| drop(self.sessions.swap_remove(at)));
+            quiet.map(|at| self.sessions.swap_remove(at));
         }
         self.sessions.push_mut(own)
     }
@@ -231,7 +231,7 @@ impl Shown {
         own.at = now;
         if self.networks.len() >= TOLD_APART {
             let quiet = self.networks.iter().enumerate().min_by_key(|(_, place)| (place.is_known, place.at)).map(|(at, _)| at);
-            quiet.into_iter().for_each(|at| drop(self.networks.swap_remove(at)));
+            quiet.map(|at| self.networks.swap_remove(at));
         }
         self.networks.push_mut(own)
     }
