@@ -67,10 +67,13 @@ const CHANGES: [Change; 9] = [
     (|ca| ca.is_ca = IsCa::ExplicitNoCa, false, "no authority"),
 ];
 
+/// A change to a leaf, whether it may have expired, and what it is.
+type Way = (fn(&mut CertificateParams), LeafDates, &'static str);
+
 /// The ways differ: webpki judges an ordinary leaf, our own path one that has expired and one that is itself an authority's.
 #[test]
 fn a_certificate_above_a_leaf_must_be_allowed_to_sign() {
-    let ways: [(fn(&mut CertificateParams), LeafDates, &str); 3] = [
+    let ways: [Way; 3] = [
         (|_| (), LeafDates::Enforce, "a leaf"),
         (|leaf| leaf.not_after = *NOW - Duration::HOUR, LeafDates::Ignore, "a leaf that has expired"),
         (|leaf| leaf.is_ca = CA, LeafDates::Enforce, "an authority's certificate as the leaf"),
@@ -99,8 +102,8 @@ fn a_certificate_above_a_leaf_must_be_allowed_to_sign() {
 fn a_leaf_that_is_not_valid_yet_is_refused_also_where_expired_ones_are_allowed() {
     let top = root(|_| ());
     for is_ca in [IsCa::NoCa, CA] {
-        let later = leaf(&top, |leaf| (leaf.not_before, leaf.is_ca) = (*NOW + Duration::HOUR, is_ca.clone()));
-        let earlier = leaf(&top, |leaf| (leaf.not_after, leaf.is_ca) = (*NOW - Duration::HOUR, is_ca.clone()));
+        let later = leaf(&top, |leaf| (leaf.not_before, leaf.is_ca) = (*NOW + Duration::HOUR, is_ca));
+        let earlier = leaf(&top, |leaf| (leaf.not_after, leaf.is_ca) = (*NOW - Duration::HOUR, is_ca));
         for dates in [LeafDates::Enforce, LeafDates::Ignore] {
             assert_eq!(judged(&read(&top), std::slice::from_ref(&later), &[], dates), Err(Error::Expired), "{is_ca:?} {dates:?}");
         }
