@@ -190,7 +190,7 @@ fn reads(directory: &Path) {
         10.0,
     );
     let list = |text: &str| {
-        let query = Query::parse(text, Words::<Thing>::WORDS).expect("a query");
+        let query = Query::parse(text, Words::<Thing>::ALL).expect("a query");
         let list = || store.read(|tx| tx.select::<Thing>(&query, Window::new(&query, None, None), Scope::All)).expect("a page");
         assert!(list().total > 0);
         let count = if text.contains("sort") || text.contains("contains") { 5 } else { 200 };

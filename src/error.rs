@@ -7,6 +7,9 @@ use std::collections::BTreeMap;
 /// The result of everything that can fail for a reason a caller may see.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
+/// So many rules that a request breaks are told at most.
+const MOST: usize = 20;
+
 /// Why something was not done.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
@@ -17,8 +20,11 @@ pub enum Error {
     #[error("{field}: {reason}")]
     Invalid { field: String, reason: String, value: String },
     /// A value that must be unique is taken.
-    #[error("{field}: must be unique, and {value} is taken")]
+    #[error("{field} must be unique")]
     Duplicate { field: String, value: String },
+    /// Several rules that one request breaks: at least two, none of them `Several`, and first the one that counts where only one can be told.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Several(Vec<Error>),
     /// Something that the request must say is missing, and no single member is to blame.
     #[error("{0}")]
     Incomplete(String),
@@ -164,6 +170,29 @@ impl Error {
     /// A rule that the member `field` breaks; `value` is shown to the sender, so it must not be a secret.
     pub fn invalid(field: impl Into<String>, reason: impl Into<String>, value: impl Into<String>) -> Self {
         Self::Invalid { field: field.into(), reason: reason.into(), value: value.into() }
+    }
+
+    /// What several checks of one request refuse together. A fault of ours or of the file is told at once and alone.
+    ///
+    /// # Errors
+    /// That of a check that fails alone; [`Error::Several`], in the order of the checks, if more than one does.
+    pub fn all(checks: impl IntoIterator<Item = Result<()>>) -> Result<()> {
+        let mut refused = Vec::new();
+        for check in checks {
+            match check {
+                Ok(()) => {}
+                Err(Self::Several(more)) => refused.extend(more),
+                Err(fault @ (Self::Storage(_) | Self::Damaged { .. } | Self::Internal(_))) => return Err(fault),
+                Err(other) => refused.push(other),
+            }
+        }
+        Self::several(refused).map_or(Ok(()), Err)
+    }
+
+    /// These errors as one; nothing if there is none. Of very many only the first are told.
+    pub fn several(mut errors: Vec<Self>) -> Option<Self> {
+        errors.truncate(MOST);
+        if errors.len() > 1 { Some(Self::Several(errors)) } else { errors.pop() }
     }
 
     /// The same error, said of a member of the request instead of the path.

@@ -1,9 +1,12 @@
-//! JSON schemas: compiled once, and the first violation told as an error of ours.
+//! JSON schemas: compiled once, and violations told as errors of ours.
 //!
 //! Used for request bodies (`http/`) and for config data (`entity/`). Not here: where schemas come from. Start reading at
 //! [`Checker`]. Invariant: an error never repeats the value of a password.
 
-use jsonschema::{PatternOptions, ValidationError, Validator, error::ValidationErrorKind as Broken};
+use jsonschema::{
+    JsonType, PatternOptions, ValidationError, Validator,
+    error::{TypeKind, ValidationErrorKind as Broken},
+};
 use serde_json::Value as Json;
 
 use crate::error::{Error, Result};
@@ -14,6 +17,8 @@ const PATTERN_BYTES: usize = 1 << 20;
 const LOOKED_AT: usize = 4096;
 /// So many items of each list, and members of each object.
 const BEGINNING: usize = 64;
+/// So many violations are told.
+const TOLD: usize = 20;
 /// This much of an offending value is repeated to its sender.
 const SHOWN: usize = 400;
 
@@ -52,26 +57,68 @@ impl Checker {
     /// Checks a request body.
     ///
     /// # Errors
-    /// [`Error::Unparseable`] where a member is of the wrong JSON type, [`Error::Invalid`] with its path otherwise.
+    /// All that is wrong: [`Error::Unparseable`] where a member is of the wrong JSON type, [`Error::Invalid`] with its path otherwise.
     pub fn check_body(&self, body: &Json) -> Result<()> {
         if self.validator.is_valid(body) {
             return Ok(());
         }
         let shortened = exceeds(body, &mut { LOOKED_AT }).then(|| beginning(body));
-        let violations =
-            self.validator.iter_errors(shortened.as_ref().unwrap_or(body)).map(|violation| told(&violation, &self.schema, Of::Body));
+        let mut told = Told::default();
+        for violation in self.validator.iter_errors(shortened.as_ref().unwrap_or(body)) {
+            told.add(self::told(&violation, &self.schema, Of::Body));
+        }
         let behind =
             || Error::invalid("(root)", format!("something behind the first {BEGINNING} items of a list is not what it must be"), "");
-        Err(first(violations).map_or_else(behind, |(_, error)| error))
+        Err(Error::several(told.errors()).unwrap_or_else(behind))
     }
 
     /// Checks config data; every violation is an [`Error::Invalid`], a missing or unknown member one of `(root)`.
     ///
     /// # Errors
-    /// The first violation.
+    /// The violations; of large data the first.
     pub fn check_data(&self, data: &Json) -> Result<()> {
-        self.validator.validate(data).map_err(|violation| told(&violation, &self.schema, Of::Data).1)
+        let Err(first) = self.validator.validate(data) else { return Ok(()) };
+        let told = |violation: &ValidationError<'_>| told(violation, &self.schema, Of::Data).into_iter().map(|(_, error)| error);
+        let mut errors: Vec<Error> = told(&first).collect();
+        if !exceeds(data, &mut { LOOKED_AT }) {
+            for error in self.validator.iter_errors(data).flat_map(|violation| told(&violation).collect::<Vec<_>>()) {
+                if !errors.contains(&error) && errors.len() < TOLD {
+                    errors.push(error);
+                }
+            }
+        }
+        Error::several(errors).map_or(Ok(()), Err)
     }
+}
+
+/// Violations on their way to somebody, the ones that count most kept.
+#[derive(Default)]
+struct Told(Vec<(Matter, Error)>);
+
+impl Told {
+    fn add(&mut self, more: Vec<(Matter, Error)>) {
+        self.0.extend(more);
+        if self.0.len() > 4 * TOLD {
+            self.sort();
+        }
+    }
+
+    fn sort(&mut self) {
+        self.0.sort_by(|(one, first), (other, second)| one.cmp(other).then_with(|| member_of(first).cmp(&member_of(second))));
+        self.0.dedup_by(|(_, one), (_, other)| one == other);
+        self.0.truncate(TOLD);
+    }
+
+    /// In the order in which they count.
+    fn errors(mut self) -> Vec<Error> {
+        self.sort();
+        self.0.into_iter().map(|(_, error)| error).collect()
+    }
+}
+
+/// The path of the member that an error is about.
+fn member_of(error: &Error) -> Vec<&str> {
+    if let Error::Invalid { field, .. } = error { field.split('.').collect() } else { Vec::new() }
 }
 
 /// Whether there are more values in one than are left.
@@ -110,19 +157,18 @@ enum Matter {
     RuleOfForm,
 }
 
-/// What counts of several violations. Of rules that of the member whose name comes first.
-fn first(violations: impl Iterator<Item = (Matter, Error)>) -> Option<(Matter, Error)> {
-    fn member(error: &Error) -> Vec<&str> {
-        if let Error::Invalid { field, .. } = error { field.split('.').collect() } else { Vec::new() }
-    }
-    violations.min_by(|(one, first), (other, second)| one.cmp(other).then_with(|| member(first).cmp(&member(second))))
-}
-
-/// What a violation is about, and the words for it.
-fn told(violation: &ValidationError<'_>, schema: &Json, of: Of) -> (Matter, Error) {
+/// What a violation is about, and the words for it: one, unless it is about several forms.
+fn told(violation: &ValidationError<'_>, schema: &Json, of: Of) -> Vec<(Matter, Error)> {
     let path = dotted(violation.instance_path().as_str());
     match violation.kind() {
-        Broken::Type { .. } if of == Of::Body => (Matter::Type, Error::Unparseable(format!("{}: {}", named(path), violation.masked()))),
+        Broken::OneOfNotValid { context } if of == Of::Body => variant(context, schema, path),
+        _ => vec![one(violation, schema, of, path)],
+    }
+}
+
+fn one(violation: &ValidationError<'_>, schema: &Json, of: Of, path: String) -> (Matter, Error) {
+    match violation.kind() {
+        Broken::Type { .. } if of == Of::Body => (Matter::Type, Error::Unparseable(format!("{} {}", named(path), reason(violation)))),
         Broken::Required { property } if of == Of::Body => {
             let name = property.as_str().unwrap_or_default();
             let field = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
@@ -130,9 +176,8 @@ fn told(violation: &ValidationError<'_>, schema: &Json, of: Of) -> (Matter, Erro
             let matter = if member(schema, violation, name, "const").is_some() { Matter::Form } else { Matter::Rule };
             (matter, Error::invalid(field, "is required", value))
         }
-        Broken::OneOfNotValid { context } if of == Of::Body => variant(context, schema, path),
         _ => {
-            let reason = shortened(&violation.masked().to_string());
+            let reason = shortened(&reason(violation));
             let unexpected = match violation.kind() {
                 Broken::AdditionalProperties { unexpected } => unexpected.first().and_then(|name| violation.instance().get(name)),
                 _ => None,
@@ -145,19 +190,73 @@ fn told(violation: &ValidationError<'_>, schema: &Json, of: Of) -> (Matter, Erro
 }
 
 /// What is wrong with a body of several forms: its tag, or what is wrong with the form that the tag names.
-fn variant(forms: &[Vec<ValidationError<'static>>], schema: &Json, path: String) -> (Matter, Error) {
+fn variant(forms: &[Vec<ValidationError<'static>>], schema: &Json, path: String) -> Vec<(Matter, Error)> {
     let tagged = |form: &&Vec<ValidationError<'static>>| !form.iter().any(|v| matches!(v.kind(), Broken::Constant { .. }));
     let tag = forms.iter().flatten().find(|v| matches!(v.kind(), Broken::Constant { .. }));
     let form = forms.iter().find(tagged).into_iter().flatten();
-    if let Some((matter, error)) = first(form.map(|violation| told(violation, schema, Of::Body))) {
-        return (if matter == Matter::Rule { Matter::RuleOfForm } else { matter }, error);
+    let of_form = |(matter, error)| (if matter == Matter::Rule { Matter::RuleOfForm } else { matter }, error);
+    let broken: Vec<_> = form.flat_map(|violation| told(violation, schema, Of::Body)).map(of_form).collect();
+    if !broken.is_empty() {
+        return broken;
     }
+    let known = || {
+        forms
+            .iter()
+            .flatten()
+            .filter_map(|v| if let Broken::Constant { expected_value } = v.kind() { Some(&**expected_value) } else { None })
+    };
     let error = match tag {
         Some(tag) if tag.instance().as_str() == Some("") => Error::invalid(dotted(tag.instance_path().as_str()), "must not be blank", ""),
-        Some(tag) => Error::Unparseable(format!("{}: not one of the known kinds", dotted(tag.instance_path().as_str()))),
+        Some(tag) => Error::Unparseable(format!("{} must be {}", dotted(tag.instance_path().as_str()), one_of(known()))),
         None => Error::Unparseable(format!("{}: fits no known form", named(path))),
     };
-    (Matter::Form, error)
+    vec![(Matter::Form, error)]
+}
+
+/// What would be right, in words that do not repeat what was sent.
+fn reason(violation: &ValidationError<'_>) -> String {
+    match violation.kind() {
+        Broken::Enum { options } => format!("must be {}", one_of(options.as_array().into_iter().flatten())),
+        Broken::Constant { expected_value } => format!("must be {}", text(expected_value)),
+        Broken::Type { kind } => format!("must be {}, not {}", types(kind), type_name(JsonType::from(violation.instance().as_ref()))),
+        Broken::MinLength { limit: 1 } => "must not be empty".into(),
+        Broken::MinLength { limit } => format!("must have at least {limit} characters"),
+        Broken::MaxLength { limit } => format!("must have at most {limit} characters"),
+        Broken::MinItems { limit: 1 } => "must have an entry".into(),
+        Broken::MinItems { limit } => format!("must have at least {limit} entries"),
+        Broken::MaxItems { limit } => format!("must have at most {limit} entries"),
+        Broken::Minimum { limit } => format!("must be at least {limit}"),
+        Broken::Maximum { limit } => format!("must be at most {limit}"),
+        Broken::Pattern { pattern } => format!("must match {pattern}"),
+        Broken::Format { format } => format!("must be of the format {format}"),
+        _ => violation.masked().to_string(),
+    }
+}
+
+fn one_of<'v>(values: impl Iterator<Item = &'v Json>) -> String {
+    let mut words: Vec<String> = values.filter(|value| !value.is_null()).map(text).collect();
+    words.dedup();
+    if words.len() == 1 { words.concat() } else { format!("one of {}", words.join(", ")) }
+}
+
+fn types(kind: &TypeKind) -> String {
+    match kind {
+        TypeKind::Single(one) => type_name(*one).into(),
+        // That null may stand there too is no help to anybody.
+        TypeKind::Multiple(several) => several.iter().filter(|one| *one != JsonType::Null).map(type_name).collect::<Vec<_>>().join(" or "),
+    }
+}
+
+fn type_name(of: JsonType) -> &'static str {
+    match of {
+        JsonType::Null => "null",
+        JsonType::Boolean => "true or false",
+        JsonType::Integer => "a whole number",
+        JsonType::Number => "a number",
+        JsonType::String => "a text",
+        JsonType::Array => "a list",
+        JsonType::Object => "an object",
+    }
 }
 
 /// Whether a member that is missing would be a list, also in one of several forms.

@@ -56,6 +56,6 @@ impl Caller {
 
     /// As the author of changes, from where the request came.
     pub fn author(&self, from: Author) -> Author {
-        Author { session: Some(self.session.id.to_string()), ..from.known_as(&self.identity.id) }
+        Author { session: Some(self.session.id.to_string()), ..from.known_as(&self.identity.id, Some(&self.identity.spec.name)) }
     }
 }

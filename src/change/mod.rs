@@ -100,7 +100,9 @@ impl Changes {
     /// The same, known by now to be made by this identity.
     #[must_use]
     pub fn known_as(&self, identity: &Id<Identity>) -> Self {
-        self.by(self.store.author().clone().known_as(identity))
+        // Whether its name can be read decides nothing.
+        let found = self.store.read(|tx| tx.find(identity)).ok().flatten();
+        self.by(self.store.author().clone().known_as(identity, found.as_ref().map(|found| found.spec.name.as_str())))
     }
 
     /// How long a one-time token of an identity is good for unless its creator says.
@@ -248,22 +250,26 @@ impl Change<'_, '_> {
 
     /// The rules for every write of a record: those of all kinds, then those of its own.
     fn check<E: Entity>(&self, old: Option<&Record<E>>, record: &Record<E>) -> Result<()> {
-        record.tags.check("tags")?;
-        self.check_amounts(old, record)?;
         // The store would refuse it too, but a blank name is told before what breaks a rule of the kind alone.
-        check_every(record)?;
-        record.spec.check(self.tx)
+        let Err(refused) =
+            Error::all([record.tags.check("tags"), self.check_amounts(old, record), check_every(record), record.spec.check(self.tx)])
+        else {
+            return Ok(());
+        };
+        // What is taken is told along with it; alone the store tells it.
+        Error::all([Err(refused), self.tx.check_taken(record)])
     }
 
     /// No member that requests fill as they like holds more than the configuration allows, unless it did before.
     fn check_amounts<E: Entity>(&self, old: Option<&Record<E>>, record: &Record<E>) -> Result<()> {
         let most = if E::MADE_BY_CLIENTS { &self.surroundings.client_members } else { &self.surroundings.members };
         let before = old.map(|old| old.tags.amount()).unwrap_or_default();
-        record.tags.amount().check("tags", before, most)?;
+        let tags = record.tags.amount().check("tags", before, most);
         let before = old.map(|old| old.spec.amounts()).unwrap_or_default();
-        record.spec.amounts().into_iter().try_for_each(|(member, amount)| {
+        let members = record.spec.amounts().into_iter().map(|(member, amount)| {
             let before = before.iter().find(|(name, _)| *name == member).map(|(_, amount)| *amount).unwrap_or_default();
             amount.check(member, before, most)
-        })
+        });
+        Error::all(std::iter::once(tags).chain(members))
     }
 }

@@ -1,4 +1,4 @@
-//! Transit routers: the enrollment that comes with one, and what only their creation sets.
+//! Transit routers: the enrollment that comes with one.
 
 use super::{Change, Lifecycle, enrollment, lifecycle::short_id};
 use crate::{
@@ -9,12 +9,6 @@ use crate::{
 impl Lifecycle for TransitRouter {
     fn new_id() -> String {
         short_id()
-    }
-
-    /// Creation takes neither `disabled` nor tags, as clients know it; tags can be given afterwards.
-    fn creating(record: &mut Record<Self>, _: &Change<'_, '_>) -> Result<()> {
-        (record.spec.disabled, record.tags) = (false, Tags::default());
-        Ok(())
     }
 
     fn created(record: &Record<Self>, change: &Change<'_, '_>) -> Result<()> {

@@ -170,13 +170,10 @@ impl Entity for AuthPolicy {
     }
 
     fn check(&self, facts: &dyn Facts) -> Result<()> {
-        if let Some(id) = &self.secondary.require_ext_jwt_signer {
-            facts.get(id).map_err(|e| e.in_field("secondary.requiredExtJwtSigner"))?;
-        }
-        for (at, id) in self.primary.ext_jwt.allowed_signers.iter().enumerate() {
-            facts.get(id).map_err(|e| e.in_field(&format!("primary.extJwt.allowedExtJwtSigners[{at}]")))?;
-        }
-        Ok(())
+        let exists = |id, field: &str| facts.get(id).map(|_| ()).map_err(|e| e.in_field(field));
+        let required = self.secondary.require_ext_jwt_signer.iter().map(|id| exists(id, "secondary.requiredExtJwtSigner"));
+        let allowed = self.primary.ext_jwt.allowed_signers.iter().enumerate();
+        Error::all(required.chain(allowed.map(|(at, id)| exists(id, &format!("primary.extJwt.allowedExtJwtSigners[{at}]")))))
     }
 
     fn view(record: &Record<Self>, _: &dyn Facts) -> Result<View> {

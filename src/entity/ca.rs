@@ -134,18 +134,19 @@ impl Entity for Ca {
     }
 
     fn check(&self, _: &dyn Facts) -> Result<()> {
-        self.identity_roles.check_attributes().map_err(|e| match e {
+        let roles = self.identity_roles.check_attributes().map_err(|e| match e {
             Error::Invalid { reason, value, .. } => Error::invalid("identityRoles", reason, value),
             other => other,
-        })?;
-        let Some(claim) = &self.external_id_claim else { return Ok(()) };
-        if claim.index < 0 {
-            return Err(Error::invalid("externalIdClaim.index", "must not be negative", claim.index.to_string()));
-        }
-        if claim.matcher == ClaimMatcher::Scheme && claim.location != ClaimLocation::SanUri {
-            return Err(Error::BadReference("externalIdClaim: only a SAN_URI has a scheme to match".into()));
-        }
-        Ok(())
+        });
+        let Some(claim) = &self.external_id_claim else { return roles };
+        let is_negative = claim.index < 0;
+        let no_scheme = claim.matcher == ClaimMatcher::Scheme && claim.location != ClaimLocation::SanUri;
+        let negative = || Error::invalid("externalIdClaim.index", "must not be negative", claim.index.to_string());
+        Error::all([
+            roles,
+            if is_negative { Err(negative()) } else { Ok(()) },
+            if no_scheme { Err(Error::BadReference("externalIdClaim: only a SAN_URI has a scheme to match".into())) } else { Ok(()) },
+        ])
     }
 
     fn amounts(&self) -> Vec<(&'static str, Amount)> {

@@ -157,17 +157,17 @@ impl Entity for EdgeRouter {
         Field::asked("online", Type::Bool, |r, facts| facts.link(r.id.as_str()).is_some().into()),
     ];
     const LINKS: &'static [&'static str] = &["edge-router-policies"];
-    const FIXED: &'static [&'static str] = &["appData"];
     type State = State;
     type View = View;
 
     fn check(&self, facts: &dyn Facts) -> Result<()> {
-        self.role_attributes.check_attributes()?;
-        self.app_data.check_scalars("appData")?;
-        if facts.any(TransitRouter::KIND, "name", &self.name)? {
-            return Err(Error::Duplicate { field: "name".into(), value: self.name.clone() });
-        }
-        Ok(())
+        let is_taken = facts.any(TransitRouter::KIND, "name", &self.name)?;
+        let taken = || Error::Duplicate { field: "name".into(), value: self.name.clone() };
+        Error::all([
+            self.role_attributes.check_attributes(),
+            self.app_data.check_scalars("appData"),
+            if is_taken { Err(taken()) } else { Ok(()) },
+        ])
     }
 
     fn amounts(&self) -> Vec<(&'static str, Amount)> {

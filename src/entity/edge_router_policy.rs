@@ -4,7 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{EdgeRouter, Entity, Facts, Field, Identity, Kind, NamedRole, OnDelete, Record, Reference, Roles, Semantic};
-use crate::{error::Result, query::Type};
+use crate::{
+    error::{Error, Result},
+    query::Type,
+};
 
 /// Lets identities connect over edge routers.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -62,8 +65,10 @@ impl Entity for EdgeRouterPolicy {
     type View = View;
 
     fn check(&self, facts: &dyn Facts) -> Result<()> {
-        self.edge_router_roles.check_list::<EdgeRouter>("edgeRouterRoles", facts)?;
-        self.identity_roles.check_list::<Identity>("identityRoles", facts)
+        Error::all([
+            self.edge_router_roles.check_list::<EdgeRouter>("edgeRouterRoles", facts),
+            self.identity_roles.check_list::<Identity>("identityRoles", facts),
+        ])
     }
 
     fn flaw(record: &Record<Self>) -> Option<&'static str> {

@@ -3,7 +3,7 @@
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
-use super::{Entity, Facts, Field, Kind, Record, other_certificate};
+use super::{Entity, Facts, Field, Kind, Record, Stored, kind::unreadable, other_certificate};
 use crate::{
     clock::Timestamp,
     error::{Error, Result},
@@ -46,6 +46,62 @@ pub struct ExternalJwtSigner {
     #[serde(default)]
     #[schemars(extend("format" = "url"))]
     pub external_auth_url: Option<String>,
+    /// What programs call themselves where a person gets a token (RFC 6749 section 2.2).
+    #[serde(default)]
+    pub client_id: Option<String>,
+    /// What programs ask for there (RFC 6749 section 3.3).
+    #[serde(default)]
+    #[schemars(with = "Option<Vec<String>>")]
+    pub scopes: Vec<String>,
+    /// Which of the tokens that they get there logs in.
+    #[serde(default)]
+    #[schemars(with = "Option<TargetToken>")]
+    pub target_token: TargetToken,
+}
+
+/// One of the tokens that an OpenID provider issues.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum TargetToken {
+    #[default]
+    Access,
+    Id,
+}
+
+/// What was stored in version 1.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SpecBeforeClients {
+    audience: String,
+    enabled: bool,
+    issuer: String,
+    name: String,
+    cert_pem: Option<String>,
+    jwks_endpoint: Option<String>,
+    kid: Option<String>,
+    claims_property: String,
+    use_external_id: bool,
+    external_auth_url: Option<String>,
+}
+
+impl From<SpecBeforeClients> for ExternalJwtSigner {
+    fn from(old: SpecBeforeClients) -> Self {
+        Self {
+            audience: old.audience,
+            enabled: old.enabled,
+            issuer: old.issuer,
+            name: old.name,
+            cert_pem: old.cert_pem,
+            jwks_endpoint: old.jwks_endpoint,
+            kid: old.kid,
+            claims_property: old.claims_property,
+            use_external_id: old.use_external_id,
+            external_auth_url: old.external_auth_url,
+            client_id: None,
+            scopes: Vec::new(),
+            target_token: TargetToken::default(),
+        }
+    }
 }
 
 impl ExternalJwtSigner {
@@ -89,6 +145,12 @@ pub struct View {
     use_external_id: bool,
     #[schemars(extend("format" = "url"))]
     external_auth_url: Option<String>,
+    /// What programs call themselves where a person gets a token.
+    client_id: Option<String>,
+    /// What programs ask for there.
+    scopes: Vec<String>,
+    /// Which of the tokens that they get there logs in.
+    target_token: TargetToken,
     common_name: String,
     fingerprint: Option<String>,
     /// `0001-01-01T00:00:00.000Z` without a certificate.
@@ -113,11 +175,20 @@ impl Entity for ExternalJwtSigner {
         Field::plain("claimsProperty", Type::Text, |r| (&r.spec.claims_property).into()),
         Field::plain("useExternalId", Type::Bool, |r| r.spec.use_external_id.into()),
     ];
+    const VERSION: u8 = 2;
     type State = State;
     type View = View;
 
+    /// Version 1 knew nothing of how programs get a token.
+    fn upgrade(version: u8, old: &mut impl Stored) -> Result<(Self, State)> {
+        match version {
+            1 => old.read::<SpecBeforeClients, State>(Self::DISK).map(|(spec, state)| (spec.into(), state)),
+            _ => Err(unreadable(version)),
+        }
+    }
+
     fn tidy(&mut self) {
-        for optional in [&mut self.cert_pem, &mut self.jwks_endpoint, &mut self.kid, &mut self.external_auth_url] {
+        for optional in [&mut self.cert_pem, &mut self.jwks_endpoint, &mut self.kid, &mut self.external_auth_url, &mut self.client_id] {
             optional.take_if(|text| text.trim().is_empty());
         }
         if self.claims_property.trim().is_empty() {
@@ -158,6 +229,9 @@ impl Entity for ExternalJwtSigner {
             claims_property: spec.claims_property,
             use_external_id: spec.use_external_id,
             external_auth_url: spec.external_auth_url,
+            client_id: spec.client_id,
+            scopes: spec.scopes,
+            target_token: spec.target_token,
             common_name: state.common_name,
             fingerprint: state.fingerprint,
             not_before: state.not_before,

@@ -28,8 +28,18 @@ pub struct Field<E: Entity> {
     /// is no index.
     pub asked: Option<Asked<E>>,
     pub index: Index,
-    /// Whether clients may filter and sort by it.
-    pub public: bool,
+    pub access: FieldAccess,
+}
+
+/// Who uses a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FieldAccess {
+    /// Clients, and lists tell them so in `meta.filterableFields`.
+    Listed,
+    /// Clients, although lists do not tell them: the recorded lists tell other names.
+    Unlisted,
+    /// Only code.
+    Inner,
 }
 
 /// A value that is found out when a list is filtered.
@@ -38,36 +48,46 @@ pub type Asked<E> = for<'r> fn(&'r Record<E>, &dyn Facts) -> Value<'r>;
 impl<E: Entity> Field<E> {
     /// Filterable, not indexed.
     pub const fn plain(name: &'static str, of: Type, value: for<'r> fn(&'r Record<E>) -> Value<'r>) -> Self {
-        Self { name, of, value, asked: None, index: Index::None, public: true }
+        Self { name, of, value, asked: None, index: Index::None, access: FieldAccess::Listed }
     }
     /// Filterable and indexed.
     pub const fn indexed(name: &'static str, of: Type, value: for<'r> fn(&'r Record<E>) -> Value<'r>) -> Self {
-        Self::looked_up(name, of, value, Index::Many, true)
+        Self::looked_up(name, of, value, Index::Many, FieldAccess::Listed)
     }
     /// Filterable and unique.
     pub const fn unique(name: &'static str, of: Type, value: for<'r> fn(&'r Record<E>) -> Value<'r>) -> Self {
-        Self::looked_up(name, of, value, Index::Unique, true)
+        Self::looked_up(name, of, value, Index::Unique, FieldAccess::Listed)
     }
     /// Filterable and sortable from the index alone: a text of its own that every record has.
     pub const fn every(name: &'static str, value: for<'r> fn(&'r Record<E>) -> Value<'r>) -> Self {
-        Self::looked_up(name, Type::Text, value, Index::Every, true)
+        Self::looked_up(name, Type::Text, value, Index::Every, FieldAccess::Listed)
     }
     /// Filterable, found out anew for each record: never indexed.
     pub const fn asked(name: &'static str, of: Type, value: Asked<E>) -> Self {
-        Self { name, of, value: |_| Value::Null, asked: Some(value), index: Index::None, public: true }
+        Self { name, of, value: |_| Value::Null, asked: Some(value), index: Index::None, access: FieldAccess::Listed }
+    }
+    /// The same, not told among the names of a list.
+    pub const fn unlisted(name: &'static str, of: Type, value: Asked<E>) -> Self {
+        Self { name, of, value: |_| Value::Null, asked: Some(value), index: Index::None, access: FieldAccess::Unlisted }
     }
     /// Indexed for our own look-ups; clients do not see it.
     pub const fn inner(name: &'static str, of: Type, value: for<'r> fn(&'r Record<E>) -> Value<'r>) -> Self {
-        Self::looked_up(name, of, value, Index::Many, false)
+        Self::looked_up(name, of, value, Index::Many, FieldAccess::Inner)
     }
     /// Unique for our own look-ups; clients do not see it.
     pub const fn inner_unique(name: &'static str, of: Type, value: for<'r> fn(&'r Record<E>) -> Value<'r>) -> Self {
-        Self::looked_up(name, of, value, Index::Unique, false)
+        Self::looked_up(name, of, value, Index::Unique, FieldAccess::Inner)
     }
 
-    const fn looked_up(name: &'static str, of: Type, value: for<'r> fn(&'r Record<E>) -> Value<'r>, index: Index, public: bool) -> Self {
+    const fn looked_up(
+        name: &'static str,
+        of: Type,
+        value: for<'r> fn(&'r Record<E>) -> Value<'r>,
+        index: Index,
+        access: FieldAccess,
+    ) -> Self {
         assert!(matches!(of, Type::Text | Type::Set), "the index holds texts and the members of sets");
-        Self { name, of, value, asked: None, index, public }
+        Self { name, of, value, asked: None, index, access }
     }
 }
 
@@ -88,20 +108,71 @@ pub fn is_id(symbol: &Symbol) -> bool {
 
 /// The names a client may use of a kind, as `meta.filterableFields` shows them.
 pub fn filterable<E: Entity>() -> impl Iterator<Item = &'static str> {
-    let own = E::FIELDS.iter().filter(|f| f.public).map(|f| f.name);
+    let own = E::FIELDS.iter().filter(|f| f.access == FieldAccess::Listed).map(|f| f.name);
     COMMON.iter().map(|(name, _)| *name).chain(own).chain(E::SECRET.iter().copied())
 }
 
-/// The vocabulary of a kind's lists.
-pub struct Words<E>(PhantomData<fn() -> E>);
-
-impl<E: Entity> Words<E> {
-    /// There is nothing to it but the kind.
-    pub const WORDS: &'static Self = &Self(PhantomData);
+/// The vocabulary of one view of a kind: the names by which its lists are filtered and sorted. A filter tells what a value is,
+/// so a view knows only the names of members that it shows.
+pub struct Words<E> {
+    shown: Shown,
+    /// Names that order a list although they do not filter it.
+    ordering: &'static [&'static str],
+    of: PhantomData<fn() -> E>,
 }
 
-impl<E: Entity> Vocabulary for Words<E> {
-    fn resolve(&self, name: &str) -> Option<(Symbol, Type)> {
+/// Which names a view knows.
+#[derive(Clone, Copy)]
+enum Shown {
+    /// All public ones.
+    All,
+    /// Those of the members of [`Entity::View`], which never shows `isSystem`.
+    Whole,
+    /// These; `tags` stands for the members of that map.
+    Only(&'static [&'static str]),
+}
+
+impl<E: Entity> Words<E> {
+    /// All public names of the kind: what administrators use.
+    pub const ALL: &'static Self = &Self::new(Shown::All);
+    /// The names of everything that [`Entity::View`] shows: for other callers of lists that show records as their kind does.
+    pub const WHOLE: &'static Self = &Self::new(Shown::Whole);
+
+    const fn new(shown: Shown) -> Self {
+        Self { shown, ordering: &[], of: PhantomData }
+    }
+
+    /// These names only; `tags` stands for the members of that map.
+    pub const fn only(names: &'static [&'static str]) -> Self {
+        Self::new(Shown::Only(names))
+    }
+
+    /// The same, with names that order a list and do not filter it.
+    #[must_use]
+    pub const fn ordered_by(self, names: &'static [&'static str]) -> Self {
+        Self { ordering: names, ..self }
+    }
+
+    /// The names for a list that shows records as their kind does.
+    pub fn of_whole(is_admin: bool) -> &'static Self {
+        if is_admin { Self::ALL } else { Self::WHOLE }
+    }
+
+    /// Every name, as `meta.filterableFields` shows them.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        filterable::<E>().filter(|name| self.knows(name))
+    }
+
+    fn knows(&self, name: &str) -> bool {
+        let name = if name.starts_with("tags.") { "tags" } else { name };
+        match self.shown {
+            Shown::All => true,
+            Shown::Whole => name != "isSystem",
+            Shown::Only(names) => names.contains(&name),
+        }
+    }
+
+    fn find(name: &str) -> Option<(Symbol, Type)> {
         let whole = |field: usize, of| Some((Symbol { field, path: None }, of));
         if let Some(path) = name.strip_prefix("tags.") {
             return Some((Symbol { field: TAGS, path: Some(path.into()) }, Type::Any));
@@ -109,11 +180,25 @@ impl<E: Entity> Vocabulary for Words<E> {
         if let Some(at) = COMMON.iter().position(|(known, _)| *known == name && name != "tags") {
             return COMMON.get(at).and_then(|(_, of)| whole(at, *of));
         }
-        let at = E::FIELDS.iter().position(|f| f.public && f.name == name)?;
+        let at = E::FIELDS.iter().position(|f| f.access != FieldAccess::Inner && f.name == name)?;
         E::FIELDS.get(at).and_then(|f| whole(COMMON.len() + at, f.of))
+    }
+}
+
+impl<E: Entity> Vocabulary for Words<E> {
+    fn resolve(&self, name: &str) -> Option<(Symbol, Type)> {
+        if self.knows(name) { Self::find(name) } else { None }
+    }
+
+    fn order(&self, name: &str) -> Option<(Symbol, Type)> {
+        if self.knows(name) || self.ordering.contains(&name) { Self::find(name) } else { None }
     }
 
     fn linked(&self, set: &Symbol) -> Option<&dyn Vocabulary> {
+        // A view that does not show all of its own kind shows the ids of others and no more of them.
+        if !matches!(self.shown, Shown::All) {
+            return None;
+        }
         let name = field_of::<E>(set)?.name;
         E::REFERENCES.iter().find(|r| r.field == name).map(|r| (r.words)())
     }

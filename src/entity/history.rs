@@ -48,6 +48,9 @@ pub struct Author {
     /// The id of the identity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<String>,
+    /// What the identity was called then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// The id of the API session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
@@ -137,9 +140,9 @@ impl Author {
         Self { who: Who::Anonymous, address, ..Self::default() }
     }
 
-    /// The same, of an identity.
-    pub fn known_as(self, identity: &Id<Identity>) -> Self {
-        Self { who: Who::Identity, identity: Some(identity.to_string()), ..self }
+    /// The same, of an identity, by its id and its name if that is known.
+    pub fn known_as(self, identity: &Id<Identity>, name: Option<&str>) -> Self {
+        Self { who: Who::Identity, identity: Some(identity.to_string()), name: name.map(str::to_owned), ..self }
     }
 }
 
@@ -322,11 +325,12 @@ impl Happening {
 type Word = (&'static str, Type, for<'r> fn(&'r Happening) -> Value<'r>);
 
 /// The names that a filter over the history may use.
-const WORDS: [Word; 26] = [
+const WORDS: [Word; 27] = [
     ("sequence", Type::Number, |row| number(row.sequence)),
     ("at", Type::Date, |row| Value::Date(row.at.millis())),
     ("by.who", Type::Text, |row| row.by.who.as_str().into()),
     ("by.identity", Type::Text, |row| row.by.identity.as_ref().into()),
+    ("by.name", Type::Text, |row| row.by.name.as_ref().into()),
     ("by.session", Type::Text, |row| row.by.session.as_ref().into()),
     ("by.address", Type::Text, |row| row.by.address.as_ref().into()),
     ("action", Type::Text, |row| row.action.as_str().into()),

@@ -11,7 +11,11 @@ use super::{
     OnDelete, Precedence, Record, Reference, Roles, Service,
     identity_parts::{Credentials, EnvInfo, Filled, Outstanding, SdkInfo},
 };
-use crate::{clock::Timestamp, error::Result, query::Type};
+use crate::{
+    clock::Timestamp,
+    error::{Error, Result},
+    query::Type,
+};
 
 /// The auth policy of those who name none; made at the first start.
 pub const DEFAULT_AUTH_POLICY: &str = "default";
@@ -126,6 +130,7 @@ impl Entity for Identity {
         Field::indexed("authPolicyId", Type::Text, |r| r.spec.auth_policy_id.as_str().into()),
         Field::plain("isAdmin", Type::Bool, |r| r.is_admin().into()),
         Field::plain("isDefaultAdmin", Type::Bool, |r| r.state.is_default_admin.into()),
+        Field::unlisted("hasApiSession", Type::Bool, |r, facts| facts.has::<ApiSession>("identity", r.id.as_str()).ok().into()),
     ];
     const REFERENCES: &'static [Reference<Self>] = &[
         Reference::to::<AuthPolicy>("authPolicyId", |r| vec![r.spec.auth_policy_id.as_str()], OnDelete::Restrict),
@@ -171,10 +176,9 @@ impl Entity for Identity {
     }
 
     fn check(&self, facts: &dyn Facts) -> Result<()> {
-        self.role_attributes.check_attributes()?;
-        self.app_data.check_scalars("appData")?;
-        facts.get(&self.auth_policy_id)?;
-        self.hosted().try_for_each(|service| facts.get(service).map(|_| ()))
+        let own =
+            [self.role_attributes.check_attributes(), self.app_data.check_scalars("appData"), facts.get(&self.auth_policy_id).map(|_| ())];
+        Error::all(own.into_iter().chain(self.hosted().map(|service| facts.get(service).map(|_| ()))))
     }
 
     fn amounts(&self) -> Vec<(&'static str, Amount)> {

@@ -42,6 +42,9 @@ pub trait Entity: Serialize + DeserializeOwned + Clone + Send + Sync + 'static {
     const LINKS: &'static [&'static str] = &[];
     /// JSON members that only creation sets: PUT and PATCH keep the stored value.
     const FIXED: &'static [&'static str] = &[];
+    /// JSON members that PUT keeps where its body leaves them out, as clients know it; elsewhere they go back to what they are when nothing
+    /// is said.
+    const KEPT: &'static [&'static str] = &[];
     /// JSON members that PUT demands although creation does not.
     const REQUIRED_ON_REPLACE: &'static [&'static str] = &[];
     /// Fields that requests know by another name: the field and the member. Errors speak of the member.

@@ -63,7 +63,7 @@ pub use enrollment::Enrollment;
 pub use external_id_claim::ExternalIdClaim;
 pub use external_jwt_signer::ExternalJwtSigner;
 pub use facts::{Facts, FactsExt, Link as RouterLink, VersionInfo, missing};
-pub use field::{Asked, Field, Index, Seen, Words, field_of, filterable, is_id};
+pub use field::{Asked, Field, FieldAccess, Index, Seen, Words, field_of, filterable, is_id};
 pub use gains::{Counted, Gains, Named, Pairs, Tally};
 pub use history::{Action, Author, Deed, Happening, Logged};
 pub use hosting::Precedence;

@@ -46,7 +46,7 @@ fn stands<T: Entity>(facts: &dyn Facts, id: &str) -> Result<bool> {
 }
 
 fn words<T: Entity>() -> &'static dyn Vocabulary {
-    Words::<T>::WORDS
+    Words::<T>::ALL
 }
 
 fn visit<T: Entity>(facts: &dyn Facts, id: &str, see: &mut dyn FnMut(&dyn Subject)) {

@@ -77,14 +77,36 @@ impl Entity for Service {
     }
 
     fn check(&self, facts: &dyn Facts) -> Result<()> {
-        self.role_attributes.check_attributes()?;
-        if !STRATEGIES.contains(&self.terminator_strategy.as_str()) {
-            return Err(Error::NotFound { kind: "terminatorStrategy", id: self.terminator_strategy.clone(), field: None });
+        Error::all([self.role_attributes.check_attributes(), self.check_strategy(), self.check_idle_time(), self.check_configs(facts)])
+    }
+
+    fn amounts(&self) -> Vec<(&'static str, Amount)> {
+        vec![("roleAttributes", self.role_attributes.amount())]
+    }
+
+    fn view(record: &Record<Self>, _: &dyn Facts) -> Result<View> {
+        let Self { name, encryption_required, terminator_strategy, max_idle_time_millis, role_attributes, configs } = record.spec.clone();
+        Ok(View { name, encryption_required, terminator_strategy, max_idle_time_millis, role_attributes, configs })
+    }
+}
+
+impl Service {
+    fn check_strategy(&self) -> Result<()> {
+        if STRATEGIES.contains(&self.terminator_strategy.as_str()) {
+            return Ok(());
         }
-        if !(0..=LONGEST_IDLE_MILLIS).contains(&self.max_idle_time_millis) {
-            let reason = format!("must be between 0 and {LONGEST_IDLE_MILLIS}");
-            return Err(Error::invalid("maxIdleTimeMillis", reason, self.max_idle_time_millis.to_string()));
+        Err(Error::NotFound { kind: "terminatorStrategy", id: self.terminator_strategy.clone(), field: None })
+    }
+
+    fn check_idle_time(&self) -> Result<()> {
+        if (0..=LONGEST_IDLE_MILLIS).contains(&self.max_idle_time_millis) {
+            return Ok(());
         }
+        let reason = format!("must be between 0 and {LONGEST_IDLE_MILLIS}");
+        Err(Error::invalid("maxIdleTimeMillis", reason, self.max_idle_time_millis.to_string()))
+    }
+
+    fn check_configs(&self, facts: &dyn Facts) -> Result<()> {
         let mut types = Vec::with_capacity(self.configs.len());
         for id in &self.configs {
             let of = facts.get(id)?.spec.config_type_id;
@@ -95,15 +117,6 @@ impl Entity for Service {
             types.push(of);
         }
         Ok(())
-    }
-
-    fn amounts(&self) -> Vec<(&'static str, Amount)> {
-        vec![("roleAttributes", self.role_attributes.amount())]
-    }
-
-    fn view(record: &Record<Self>, _: &dyn Facts) -> Result<View> {
-        let Self { name, encryption_required, terminator_strategy, max_idle_time_millis, role_attributes, configs } = record.spec.clone();
-        Ok(View { name, encryption_required, terminator_strategy, max_idle_time_millis, role_attributes, configs })
     }
 }
 

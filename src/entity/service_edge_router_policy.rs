@@ -4,7 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{EdgeRouter, Entity, Facts, Field, Kind, NamedRole, OnDelete, Record, Reference, Roles, Semantic, Service};
-use crate::{error::Result, query::Type};
+use crate::{
+    error::{Error, Result},
+    query::Type,
+};
 
 /// Makes services reachable over edge routers.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -60,8 +63,10 @@ impl Entity for ServiceEdgeRouterPolicy {
     type View = View;
 
     fn check(&self, facts: &dyn Facts) -> Result<()> {
-        self.edge_router_roles.check_list::<EdgeRouter>("edgeRouterRoles", facts)?;
-        self.service_roles.check_list::<Service>("serviceRoles", facts)
+        Error::all([
+            self.edge_router_roles.check_list::<EdgeRouter>("edgeRouterRoles", facts),
+            self.service_roles.check_list::<Service>("serviceRoles", facts),
+        ])
     }
 
     fn flaw(record: &Record<Self>) -> Option<&'static str> {

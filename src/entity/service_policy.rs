@@ -82,12 +82,13 @@ impl Entity for ServicePolicy {
     type View = View;
 
     fn check(&self, facts: &dyn Facts) -> Result<()> {
-        if self.policy_type == PolicyType::Invalid {
-            return Err(Error::invalid("policyType", "must be Dial or Bind", "Invalid"));
-        }
-        self.identity_roles.check_list::<Identity>("identityRoles", facts)?;
-        self.service_roles.check_list::<Service>("serviceRoles", facts)?;
-        self.posture_check_roles.check_list::<PostureCheck>("postureCheckRoles", facts)
+        let is_valid = self.policy_type != PolicyType::Invalid;
+        Error::all([
+            if is_valid { Ok(()) } else { Err(Error::invalid("policyType", "must be Dial or Bind", "Invalid")) },
+            self.identity_roles.check_list::<Identity>("identityRoles", facts),
+            self.service_roles.check_list::<Service>("serviceRoles", facts),
+            self.posture_check_roles.check_list::<PostureCheck>("postureCheckRoles", facts),
+        ])
     }
 
     fn flaw(record: &Record<Self>) -> Option<&'static str> {

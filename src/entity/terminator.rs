@@ -23,7 +23,6 @@ pub struct Terminator {
     pub binding: String,
     /// The id of an edge or transit router.
     pub router: String,
-    /// Set once.
     pub service: Id<Service>,
     /// What it adds to the cost of a path.
     #[serde(default)]
@@ -107,8 +106,7 @@ impl Entity for Terminator {
         Reference::to::<EdgeRouter>("router", |r| of_kind(r, false), OnDelete::Cascade),
         Reference::to::<TransitRouter>("router", |r| of_kind(r, true), OnDelete::Cascade),
     ];
-    const FIXED: &'static [&'static str] = &["service", "identity", "identitySecret"];
-    const REQUIRED_ON_REPLACE: &'static [&'static str] = &["service"];
+    const FIXED: &'static [&'static str] = &["identity", "identitySecret"];
     const LOGGED: Logged = Logged::Changes { secret: &["/identitySecret"], quiet: &[] };
     type State = State;
     type View = View;
@@ -125,14 +123,11 @@ impl Entity for Terminator {
 
     fn check(&self, facts: &dyn Facts) -> Result<()> {
         let needed = [("service", self.service.as_str()), ("router", &self.router), ("address", &self.address)];
-        if let Some((name, _)) = needed.iter().find(|(_, text)| text.is_empty()) {
-            return Err(Error::invalid(*name, "must not be blank", ""));
-        }
-        if STANDARD.decode(&self.identity_secret).is_err() {
-            return Err(Error::Unparseable("identitySecret: is no base64".into()));
-        }
-        facts.get(&self.service)?;
-        self.find_router(facts).map(|_| ())
+        let blank = needed.iter().filter(|(_, text)| text.is_empty()).map(|(name, _)| Err(Error::invalid(*name, "must not be blank", "")));
+        let secret = STANDARD.decode(&self.identity_secret).map(|_| ());
+        let secret = secret.map_err(|_| Error::Unparseable("identitySecret: is no base64".into()));
+        Error::all(blank.chain([secret]))?;
+        Error::all([facts.get(&self.service).map(|_| ()), self.find_router(facts).map(|_| ())])
     }
 
     fn view(record: &Record<Self>, facts: &dyn Facts) -> Result<View> {

@@ -56,7 +56,7 @@ impl Entity for TransitRouter {
         Field::plain("noTraversal", Type::Bool, |r| r.spec.no_traversal.into()),
         Field::plain("disabled", Type::Bool, |r| r.spec.disabled.into()),
     ];
-    const FIXED: &'static [&'static str] = &["cost", "noTraversal", "disabled"];
+    const KEPT: &'static [&'static str] = &["cost", "noTraversal", "disabled"];
     const BODY: &'static str = "router";
     type State = State;
     type View = View;

@@ -10,6 +10,7 @@ use serde_json::{Map, Value as Json};
 use super::{
     lenient::{drop_blanks, drop_nulls, is_choice, is_described, member_schema, spell, spell_items},
     operation::{BodyShape, Parameter, Place, Schemas},
+    strict,
 };
 use crate::{
     error::{Error, Result},
@@ -26,6 +27,8 @@ pub struct Incoming<'r> {
     /// What the operation describes.
     pub parameters: &'r [Parameter],
     pub shape: Option<&'r BodyShape>,
+    /// Members of the body that were read and are not known.
+    pub unknown: Vec<String>,
 }
 
 impl Incoming<'_> {
@@ -54,13 +57,13 @@ impl Incoming<'_> {
     ///
     /// # Errors
     /// It is missing, no JSON, or breaks the schema.
-    pub fn json(&self) -> Result<Json> {
+    pub fn json(&mut self) -> Result<Json> {
         let Some(shape) = self.shape else { return Ok(Json::Null) };
         let mut json = self.parsed(shape)?;
         spell(&mut json, &shape.schema);
         drop_nulls(&mut json, &shape.schema);
         drop_blanks(&mut json, &shape.schema);
-        check(&json, shape).map(|()| json)
+        self.judge(&json, check(&json, shape), shape).map(|()| json)
     }
 
     /// The checked JSON body of a PATCH of a record, where names are taken by the letter but for those within lists, and only null means the
@@ -68,14 +71,24 @@ impl Incoming<'_> {
     ///
     /// # Errors
     /// As in [`Incoming::json`].
-    pub fn patch(&self) -> Result<Json> {
+    pub fn patch(&mut self) -> Result<Json> {
         let Some(shape) = self.shape else { return Ok(Json::Null) };
         let mut json = self.parsed(shape)?;
         spell_items(&mut json, &shape.schema);
         drop_nulls(&mut json, &shape.schema);
         let mut without_blanks = json.clone();
         drop_blanks(&mut without_blanks, &shape.schema);
-        check(&without_blanks, shape).map(|()| json)
+        self.judge(&json, check(&without_blanks, shape), shape).map(|()| json)
+    }
+
+    /// Says what was checked, and whether members that are not known count: to who asks strictly, and beside what is refused anyhow.
+    fn judge(&mut self, json: &Json, checked: Result<()>, shape: &BodyShape) -> Result<()> {
+        let unknown = strict::unknown(json, &shape.schema);
+        if strict::is_asked(self.query)? || checked.is_err() {
+            return Error::all(std::iter::once(checked).chain(unknown.into_iter().map(|one| Err(one.refused()))));
+        }
+        self.unknown.extend(unknown.into_iter().map(|one| one.path));
+        Ok(())
     }
 
     fn parsed(&self, shape: &BodyShape) -> Result<Json> {
@@ -93,10 +106,9 @@ impl Incoming<'_> {
 }
 
 fn check(json: &Json, shape: &BodyShape) -> Result<()> {
-    if let Some(number) = uncountable(json, &shape.schema) {
-        return Err(Error::Unparseable(format!("{number} stands where a whole number of 64 bits is expected")));
-    }
-    shape.checker.as_ref().map_or(Ok(()), |checker| checker.check_body(json))
+    let uncountable = uncountable(json, &shape.schema).map(|number| format!("{number} stands where a whole number of 64 bits is expected"));
+    let counted = uncountable.map_or(Ok(()), |reason| Err(Error::Unparseable(reason)));
+    Error::all([counted, shape.checker.as_ref().map_or(Ok(()), |checker| checker.check_body(json))])
 }
 
 /// A header that is a list: several lines are one (RFC 9110 section 5.3). What is no text fits nothing, but it was said.
@@ -247,12 +259,15 @@ fn members_mut(object: &mut Map<String, Json>) -> impl Iterator<Item = &mut Json
     object.get_mut("properties").and_then(Json::as_object_mut).into_iter().flat_map(|members| members.values_mut())
 }
 
-/// What a PUT makes of a stored draft: the body, with the stored values of members that only creation sets.
-pub fn replaced(stored: &Json, mut body: Json, fixed: &[&str]) -> Json {
+/// What a PUT makes of a stored draft: the body, with the stored values of members that only creation sets (`fixed`), and of those among
+/// `kept` that the body leaves out.
+pub fn replaced(stored: &Json, mut body: Json, fixed: &[&str], kept: &[&str]) -> Json {
     if let Some(members) = body.as_object_mut() {
-        for name in fixed {
-            if let Some(kept) = stored.get(name) {
-                members.insert((*name).into(), kept.clone());
+        let kept = kept.iter().filter(|name| !members.contains_key(**name));
+        let names: Vec<&str> = fixed.iter().chain(kept).copied().collect();
+        for name in names {
+            if let Some(value) = stored.get(name) {
+                members.insert(name.into(), value.clone());
             }
         }
     }
@@ -326,7 +341,8 @@ pub fn query_values(query: &str, parameters: &[Parameter]) -> Result<Map<String,
         let schema = parameters.iter().find(|p| p.place == Place::Query && p.name == *name).map(|p| &p.schema);
         let allowed = schema.and_then(|s| s.get("enum")).and_then(Json::as_array);
         if allowed.is_some_and(|allowed| !allowed.contains(value)) {
-            return Err(Error::invalid(name, "is not one of the allowed values", value.as_str().unwrap_or_default()));
+            let words: Vec<&str> = allowed.into_iter().flatten().filter_map(Json::as_str).collect();
+            return Err(Error::invalid(name, format!("must be one of {}", words.join(", ")), value.as_str().unwrap_or_default()));
         }
     }
     Ok(values)

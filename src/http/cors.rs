@@ -55,7 +55,7 @@ pub fn mark(request: &HttpRequest, origins: &[String], answer: &mut HttpResponse
         answer.insert_header(("access-control-allow-credentials", "true"));
         answer.insert_header((
             "access-control-expose-headers",
-            "zt-session, ziti-instance-id, expiration-seconds, expires-at, etag, retry-after",
+            "zt-session, ziti-instance-id, expiration-seconds, expires-at, etag, retry-after, overkeep-unknown-members",
         ));
         answer.insert_header(("vary", "origin"));
     }

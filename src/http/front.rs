@@ -33,7 +33,7 @@ use super::{
     route::{Found, Interface},
     row::{Permission, Row},
     services::Services,
-    welcome,
+    strict, welcome,
 };
 use crate::{
     authentication::{Caller, Refused},
@@ -185,11 +185,17 @@ async fn answer(
     let shape = row.operation.body.as_ref();
     let parameters = &row.operation.parameters;
     let query = request.uri().query().unwrap_or_default();
-    let mut incoming = Incoming { segments, query, headers: request.headers(), body, parameters, shape };
+    let unknown = Vec::new();
+    let mut incoming = Incoming { segments, query, headers: request.headers(), body, parameters, shape, unknown };
     let call = Call::new(&front.services, caller.clone(), peer(request), bearer);
     let pending = (row.start)(call, &mut incoming)?;
     permitted(row, caller.as_deref())?;
+    let unknown = incoming.unknown;
     let mut reply = if row.patient { pending.await? } else { within(limits.time, Refusal::Timeout, pending).await? };
+    if !unknown.is_empty() {
+        tracing::debug!(members = ?unknown, "the body has members that are not known");
+        reply.headers.push((Header::UnknownMembers.name(), strict::listed(&unknown)));
+    }
     if row.charset && reply.media == JSON {
         reply.media = "application/json; charset=utf-8";
     }
@@ -242,7 +248,9 @@ fn acceptable(request: &HttpRequest, row: &Row) -> Result<()> {
         && !row.operation.any_accept
         && !accept.split(',').any(|range| offered.iter().any(|media| media::covers(range, media)))
     {
-        return Err(Error::invalid("Accept", "nothing of this kind is offered", accept));
+        let mut words = offered;
+        words.dedup();
+        return Err(Error::invalid("Accept", format!("the answer is {}", words.join(" or ")), accept));
     }
     Ok(())
 }
@@ -251,7 +259,7 @@ fn acceptable(request: &HttpRequest, row: &Row) -> Result<()> {
 fn taken(request: &HttpRequest, row: &Row, body: &[u8]) -> Result<()> {
     let Some(shape) = row.operation.body.as_ref().filter(|shape| !shape.judged_by_function && !body.is_empty()) else { return Ok(()) };
     let sent = request.headers().get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
-    if shape.media.contains(&media::essence(sent).as_str()) { Ok(()) } else { Err(media::not_taken(sent)) }
+    if shape.media.contains(&media::essence(sent).as_str()) { Ok(()) } else { Err(media::not_taken(sent, shape.media)) }
 }
 
 async fn payload_of(mut payload: web::Payload, row: &Row, limit: usize, hold: Option<&Hold>) -> Result<web::Bytes> {

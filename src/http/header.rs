@@ -13,10 +13,11 @@ pub enum Header {
     TransferEncoding,
     RetryAfter,
     CacheControl,
+    UnknownMembers,
 }
 
 impl Header {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Instance,
         Self::ExpirationSeconds,
         Self::ExpiresAt,
@@ -25,6 +26,7 @@ impl Header {
         Self::TransferEncoding,
         Self::RetryAfter,
         Self::CacheControl,
+        Self::UnknownMembers,
     ];
 
     /// Its name on the wire.
@@ -38,6 +40,7 @@ impl Header {
             Self::TransferEncoding => "content-transfer-encoding",
             Self::RetryAfter => "retry-after",
             Self::CacheControl => "cache-control",
+            Self::UnknownMembers => "overkeep-unknown-members",
         }
     }
 
@@ -54,6 +57,9 @@ impl Header {
             Self::Tag => ("For `If-Match` of a later write.", text),
             Self::TransferEncoding => ("How the body is written.", json!({ "const": "base64" })),
             Self::CacheControl => ("What is on the way is kept by nobody.", json!({ "const": "no-store" })),
+            Self::UnknownMembers => {
+                ("Members of the body that are not known and changed nothing, percent-encoded, with commas between.", text)
+            }
             Self::RetryAfter => ("In how many seconds it is worth another try, if that is known.", json!({ "type": "integer" })),
         }
     }
@@ -62,7 +68,7 @@ impl Header {
     pub fn components() -> Json {
         let described = |header: Self| {
             let (description, schema) = header.described();
-            json!({ "description": description, "required": header != Self::RetryAfter, "schema": schema })
+            json!({ "description": description, "required": !matches!(header, Self::RetryAfter | Self::UnknownMembers), "schema": schema })
         };
         Self::ALL.into_iter().map(|header| (header.name().to_owned(), described(header))).collect::<Map<_, _>>().into()
     }

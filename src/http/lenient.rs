@@ -103,7 +103,11 @@ pub fn is_described(schema: &Json) -> bool {
 pub fn member_schema<'s>(schema: &'s Json, name: &str) -> Option<&'s Json> {
     let found = schema.get("properties").and_then(|p| p.get(name));
     let forms = schema.get("oneOf").and_then(Json::as_array);
-    let found = found.or_else(|| forms?.iter().find_map(|form| form.get("properties")?.get(name)))?;
+    found.or_else(|| forms?.iter().find_map(|form| form.get("properties")?.get(name))).map(described)
+}
+
+/// Of a schema that lets null pass, what it says of anything else.
+pub fn described(found: &Json) -> &Json {
     let either = found.get("anyOf").and_then(Json::as_array);
-    Some(either.and_then(|forms| forms.iter().find(|form| form.get("properties").is_some())).unwrap_or(found))
+    either.and_then(|forms| forms.iter().find(|form| form.get("properties").is_some())).unwrap_or(found)
 }

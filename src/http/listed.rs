@@ -20,7 +20,7 @@ use super::{
     verbs::Listing,
 };
 use crate::{
-    entity::{Entity, FactsExt, Id, Record, filterable},
+    entity::{Entity, FactsExt, Id, Record, Words, filterable},
     error::{Error, Result},
     store::{Ids, Read, Scope},
 };
@@ -214,27 +214,28 @@ impl Wanted {
     }
 }
 
-/// The records that a listing asks for among those wanted.
+/// The records that a listing asks for among those wanted, by the names that the view knows.
 ///
 /// # Errors
 /// Filter or sort cannot be read, or a record.
-pub fn found<E: Entity>(tx: &Read<'_>, listing: &Listing, wanted: &Wanted) -> Result<(Ids, Pagination)> {
-    let (query, window) = listing.query::<E>()?;
+pub fn found<E: Entity>(tx: &Read<'_>, listing: &Listing, words: &Words<E>, wanted: &Wanted) -> Result<(Ids, Pagination)> {
+    let (query, window) = listing.query(words)?;
     let (ids, total) = tx.select_ids::<E>(&query, window, wanted.scope())?;
     Ok((ids, Pagination::of(window, total)))
 }
 
-/// Answers the records that a listing asks for among those wanted, each as `view` shows it.
+/// Answers the records that a listing asks for among those wanted, each as `view` shows it: `words` are those of that view.
 ///
 /// # Errors
 /// As in [`joined`].
 pub async fn listed<E: Entity, V: Serialize>(
     call: &Call,
     listing: Listing,
+    words: &'static Words<E>,
     wanted: impl FnOnce(&Read<'_>) -> Result<Wanted> + Send + 'static,
     view: impl Fn(&Read<'_>, &Record<E>) -> Result<V> + Send + Sync + 'static,
 ) -> Result<Joined<V>> {
-    let find = move |tx: &Read<'_>| found::<E>(tx, &listing, &wanted(tx)?);
+    let find = move |tx: &Read<'_>| found(tx, &listing, words, &wanted(tx)?);
     joined(call, false, filterable::<E>().collect(), find, move |tx, _, part| viewed(tx, part, |record| view(tx, record))).await
 }
 

@@ -9,9 +9,10 @@ pub fn essence(sent: &str) -> String {
     sent.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-/// What is sent with this `content-type`, or without one, is not taken.
-pub fn not_taken(sent: &str) -> Error {
-    Error::invalid("Content-Type", "is not taken here", if sent.is_empty() { "application/octet-stream" } else { sent })
+/// What is sent with this `content-type`, or without one, is not among these that are taken.
+pub fn not_taken(sent: &str, taken: &[&str]) -> Error {
+    let reason = format!("send content-type: {}", taken.join(" or "));
+    Error::invalid("Content-Type", reason, if sent.is_empty() { "application/octet-stream" } else { sent })
 }
 
 /// Whether a media range such as `text/*;q=0.5` covers a media type.

@@ -48,6 +48,7 @@ mod sentences;
 mod server;
 mod services;
 mod stopping;
+mod strict;
 mod target;
 mod verbs;
 mod welcome;

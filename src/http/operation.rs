@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value as Json};
 
-use super::header::Header;
+use super::{header::Header, strict};
 use crate::{error::Result, schema::Checker};
 
 /// The media type of nearly everything.
@@ -106,6 +106,10 @@ impl Operation {
             title: Some(title),
             judged_by_function: false,
         });
+        let description =
+            "`true`: members of the body that are not known are refused. Otherwise they change nothing, and a header names them.";
+        let schema = serde_json::json!({ "type": "boolean", "description": description });
+        self.parameters.push(Parameter { name: strict::NAME.into(), place: Place::Query, required: false, schema });
         self.errors.insert(400);
         Ok(())
     }

@@ -10,15 +10,17 @@ The controller of a private overlay network: identities, services and the polici
 nothing is heard from it for some time: every answer says in `expires-at` and `expiration-seconds` how long that is.
 
 **Answers** are JSON: what was asked for in `data`, what is said beside it in `meta`. A refusal has an `error` with a `code` for programs, a \
-`message` for people, a `requestId` under which the log has more, and mostly a `cause`, whose `field` names what is to blame.
+`message` for people, a `requestId` under which the log has more, and mostly a `cause`, whose `field` names what is to blame. If several things \
+are wrong, `violations` has them all.
 
 **Lists** come in pages: `limit` (10 unless set, 500 at most) and `offset`; `meta.pagination.totalCount` says how many there are in all. `filter` \
 chooses: `name contains \"data\"`, `anyOf(roleAttributes) = \"web\"`, `createdAt > datetime(2026-01-01T00:00:00Z)`, `tags.team = \"sales\"`, joined by \
 `and`, `or`, `not` and brackets. It may end in `sort by name desc skip 20 limit 10`, and `limit none` takes all. `meta.filterableFields` names what a \
-filter may speak of. In a query string all of it is percent-encoded, quotation marks above all: `name%3D%22web%22`.
+filter may speak of; a name whose member the list does not show to its caller is refused. In a query string all of it is percent-encoded, quotation marks above all: `name%3D%22web%22`.
 
 **Writing.** `POST` creates and answers the id. `PUT` replaces: what is left out becomes what it is when nothing is said. `PATCH` changes what it \
-names: what is left out or null stays. Some members are set once, when the record is created; a later write does not change them, and does not fail. \
+names: what is left out or null stays. Members that are not known change nothing, and the header `overkeep-unknown-members` names them; with \
+`?strict=true` they are refused. Some members are set once, when the record is created; a later write does not change them, and does not fail. \
 A GET of one record answers an `ETag`; sent as `If-Match` with a write, it keeps the writer from undoing what somebody else did meanwhile.";
 
 /// Under which heading an operation stands.

@@ -49,9 +49,9 @@ impl Listing {
     /// The query over records of kind `E`, and the window of its answer.
     ///
     /// # Errors
-    /// Filter or sort cannot be read.
-    pub fn query<E: Entity>(&self) -> Result<(query::Query, Window)> {
-        let (query, window) = self.over(Words::<E>::WORDS)?;
+    /// Filter or sort cannot be read, or use a name that is none of `words`.
+    pub fn query<E: Entity>(&self, words: &Words<E>) -> Result<(query::Query, Window)> {
+        let (query, window) = self.over(words)?;
         // Clients know what is ordered and wanted whole by `limit=-1` as empty behind its first entry. A filter's `limit none` gives the rest.
         let is_whole = query.limit.is_none() && window.limit.is_none();
         let is_empty = is_whole && !query.sort.is_empty() && window.offset > 0;
@@ -135,7 +135,8 @@ pub async fn list_by_roles<E: Entity>(call: Call, Query(wanted): Query<RoleListi
 
 /// The records that a listing asks for, of all or of some, as their kind shows them.
 async fn all_or_some<E: Entity>(call: Call, listing: Listing, ids: Option<Vec<String>>) -> Result<Joined<Detail<E::View>>> {
-    let (query, window) = listing.query::<E>()?;
+    let is_admin = call.caller.as_ref().is_some_and(|caller| caller.is_admin());
+    let (query, window) = listing.query(Words::<E>::of_whole(is_admin))?;
     let brief = ids.is_none() && is_brief::<E>(&query, window);
     let (texts, wanted) = (call.texts.clone(), ids.map_or(Wanted::All, Wanted::Ids));
     let find = move |tx: &Read<'_>| {
@@ -146,12 +147,18 @@ async fn all_or_some<E: Entity>(call: Call, listing: Listing, ids: Option<Vec<St
     joined(&call, brief, filterable::<E>().collect(), find, write).await
 }
 
-/// The records of a scope that a listing asks for.
+/// The records of a scope that a listing asks for, as one view shows them: `words` are those of that view.
 ///
 /// # Errors
 /// Filter or sort cannot be read, or a record.
-pub fn page<E: Entity, V>(tx: &Read<'_>, listing: &Listing, scope: Scope<'_>, view: impl Fn(&Record<E>) -> Result<V>) -> Result<Page<V>> {
-    let (query, window) = listing.query::<E>()?;
+pub fn page<E: Entity, V>(
+    tx: &Read<'_>,
+    listing: &Listing,
+    words: &Words<E>,
+    scope: Scope<'_>,
+    view: impl Fn(&Record<E>) -> Result<V>,
+) -> Result<Page<V>> {
+    let (query, window) = listing.query(words)?;
     let found = tx.select::<E>(&query, window, scope)?;
     let data = found.records.iter().map(view).collect::<Result<Vec<V>>>()?;
     Ok(Page { data, pagination: Pagination::of(window, found.total), fields: Some(filterable::<E>().collect()) })
@@ -189,7 +196,7 @@ pub async fn replace<E: Lifecycle + JsonSchema>(
     body: Replace<E>,
     preview: Preview,
 ) -> Result<Outcome<Done>> {
-    let replaced = move |stored: &_| body::read(body::replaced(&body::write(stored)?, body.0, E::FIXED)).map(Some);
+    let replaced = move |stored: &_| body::read(body::replaced(&body::write(stored)?, body.0, E::FIXED, E::KEPT)).map(Some);
     let replace = move |change: &Change<'_, '_>| {
         known.check(change, &id)?;
         change.edit(&id, replaced).map(|()| Done)
@@ -238,11 +245,11 @@ pub async fn linked<P: Entity, C: Entity>(call: Call, id: Id<P>, Query(listing):
             (None, None) => Wanted::Ids(Vec::new()),
         })
     };
-    listed::listed(&call, listing, wanted, |tx, record| seen::<C>(record, tx)).await
+    listed::listed(&call, listing, Words::ALL, wanted, |tx, record| seen::<C>(record, tx)).await
 }
 
 /// GET /{parents}/{id}/{children}: those that policies bring together with the parent.
 pub async fn related<P: Entity, C: Entity>(call: Call, id: Id<P>, Query(listing): Query<Listing>) -> Result<Joined<Detail<C::View>>> {
     let ids = access::related(&call.access, P::KIND, id.as_str(), C::KIND);
-    listed::listed(&call, listing, |_| Ok(Wanted::Ids(ids)), |tx, record| seen::<C>(record, tx)).await
+    listed::listed(&call, listing, Words::ALL, |_| Ok(Wanted::Ids(ids)), |tx, record| seen::<C>(record, tx)).await
 }

@@ -62,7 +62,7 @@ impl<'t> Parser<'t> {
 
     fn field(&mut self) -> Result<Sort, Fault> {
         let name = self.ahead.clone();
-        let (symbol, kind) = self.symbol()?;
+        let (symbol, kind) = self.named(|words, name| words.order(name))?;
         if matches!(kind, Type::Any | Type::Set) {
             return Err(self.fault(&name, format!("cannot sort by '{}'", name.source)));
         }
@@ -264,8 +264,12 @@ impl<'t> Parser<'t> {
     }
 
     fn symbol(&mut self) -> Result<(Symbol, Type), Fault> {
+        self.named(|words, name| words.resolve(name))
+    }
+
+    fn named(&mut self, look: fn(&dyn Vocabulary, &str) -> Option<(Symbol, Type)>) -> Result<(Symbol, Type), Fault> {
         let Lexeme::Name(name) = self.ahead.lexeme else { return Err(self.unexpected("a name")) };
-        let resolved = self.words.resolve(name).ok_or_else(|| self.fault(&self.ahead, format!("unknown symbol '{name}'")))?;
+        let resolved = look(self.words, name).ok_or_else(|| self.fault(&self.ahead, format!("unknown symbol '{name}'")))?;
         self.advance()?;
         Ok(resolved)
     }

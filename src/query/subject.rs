@@ -16,6 +16,11 @@ pub trait Vocabulary {
     /// `None`: unknown. Names are case-sensitive and come whole, dots included; a map itself is not a name, its members are.
     fn resolve(&self, name: &str) -> Option<(Symbol, Type)>;
 
+    /// The same for a name that records are ordered by. Nothing can be read out of an order alone, so it may know more.
+    fn order(&self, name: &str) -> Option<(Symbol, Type)> {
+        self.resolve(name)
+    }
+
     /// The names of the kind that the ids in a set refer to; `None` if they refer to nothing.
     fn linked(&self, set: &Symbol) -> Option<&dyn Vocabulary>;
 }

@@ -123,8 +123,8 @@ impl Tx<'_> {
         let mut added: Vec<&IndexEntry> = after.iter().filter(|entry| without(entry, &before)).collect();
         // Of several values that are taken, the one that the kind names first is told.
         added.sort_by_key(|entry| E::FIELDS.iter().position(|field| field.name == entry.field));
+        Error::all(added.iter().map(|entry| self.check_unique::<E>(entry, new.id.as_str())))?;
         for entry in &added {
-            self.check_unique::<E>(entry)?;
             self.rows.insert(Table::Index, &entry.key, &entry.row)?;
         }
         self.rows.insert(self.records::<E>()?, new.id.as_str().as_bytes(), &codec::encode(&new)?)?;
@@ -148,14 +148,22 @@ impl Tx<'_> {
         Ok(())
     }
 
-    fn check_unique<E: Entity>(&self, entry: &IndexEntry) -> Result<()> {
+    /// What of a record must be unique and is another's.
+    ///
+    /// # Errors
+    /// [`Error::Duplicate`], [`Error::Several`] of them, or the file cannot be read.
+    pub fn check_taken<E: Entity>(&self, record: &Record<E>) -> Result<()> {
+        Error::all(index::entries(record).iter().map(|entry| self.check_unique::<E>(entry, record.id.as_str())))
+    }
+
+    fn check_unique<E: Entity>(&self, entry: &IndexEntry, own: &str) -> Result<()> {
         if !entry.unique {
             return Ok(());
         }
         let value = index::value(&entry.key, &entry.row).map(|(value, _)| value).unwrap_or_default();
         let mut taken = false;
-        self.visit_ids(E::KIND, entry.field, &value, &mut |_| {
-            taken = true;
+        self.visit_ids(E::KIND, entry.field, &value, &mut |id| {
+            taken |= id != own;
             Ok(ControlFlow::Break(()))
         })?;
         let shown = String::from_utf8_lossy(&value).into_owned();

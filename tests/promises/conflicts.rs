@@ -217,7 +217,7 @@ fn what_is_taken_is_refused_by_name() {
     let house = shared();
     let taken = |answer: Answer, field: &str, value: &str| {
         let answer = answer.refused(400, "COULD_NOT_VALIDATE", field);
-        let reason = if field == "name" { "name is must be unique" } else { "must be unique" };
+        let reason = format!("{field} must be unique");
         assert_eq!(answer.json["error"]["cause"], json!({ "field": field, "reason": reason, "value": value }));
     };
     for kind in SAMPLES.iter().filter(|kind| kind.key == "name" && kind.unique_on_create) {
@@ -285,7 +285,7 @@ fn what_is_left_blank_is_taken_by_nobody() {
 }
 
 #[test]
-fn tags_of_a_credential_are_for_administrators_to_set() {
+fn tags_of_a_credential_stay_unless_others_are_sent() {
     let (house, name) = (shared(), fresh("tagged"));
     let (_, owner) = house.user(&name, json!({}));
     let own = owner.get("/current-identity/authenticators").expect(200).each("id")[0].to_owned();
@@ -295,9 +295,14 @@ fn tags_of_a_credential_are_for_administrators_to_set() {
     assert_eq!(tags(), json!({ "shift": "night" }));
     admin().patch(&path, json!({ "tags": { "shift": "day" } })).expect(200);
     admin().patch(&path, json!({ "password": PASSWORD })).expect(200);
-    let change = json!({ "currentPassword": PASSWORD, "password": PASSWORD, "tags": { "shift": "none" } });
-    owner.patch(&format!("/current-identity{path}"), change).expect(200);
+    // A new password of an administrator ended the session.
+    let (owner, own_path) = (house.again(&name), format!("/current-identity{path}"));
+    owner.patch(&own_path, json!({ "currentPassword": PASSWORD, "password": PASSWORD })).expect(200);
+    owner.put(&own_path, json!({ "currentPassword": PASSWORD, "username": name, "password": PASSWORD })).expect(200);
     assert_eq!(tags(), json!({ "shift": "day" }));
+    let change = json!({ "currentPassword": PASSWORD, "password": PASSWORD, "tags": { "shift": "none" } });
+    owner.patch(&own_path, change).expect(200);
+    assert_eq!(tags(), json!({ "shift": "none" }));
 }
 
 #[test]

@@ -20,6 +20,7 @@ use overkeep::{
     config::{self, Config, Span},
     entity::{
         ExternalJwtSigner, Ground, Id, Identity, Mfa, Record, builtin,
+        external_jwt_signer::TargetToken,
         mfa::{Purpose, Used},
     },
     error::{Error, Refusal, Result},
@@ -447,6 +448,9 @@ pub fn realm_with(jwks: &str, adapt: impl FnOnce(&mut Config)) -> Realm {
         claims_property: "sub".into(),
         use_external_id: false,
         external_auth_url: None,
+        client_id: None,
+        scopes: Vec::new(),
+        target_token: TargetToken::default(),
     };
     store
         .write_blocking(|tx| {

@@ -214,7 +214,7 @@ fn turn<E: Entity>(tx: &Tx<'_>, id: &str, mut spec: Json, dice: &mut Dice) -> Re
 }
 
 fn somebody(name: &str) -> Author {
-    Author::remote(Some("127.0.0.1".into())).known_as(&Id::from_text(name))
+    Author::remote(Some("127.0.0.1".into())).known_as(&Id::from_text(name), None)
 }
 
 #[test]

@@ -59,10 +59,10 @@ fn a_blank_choice_in_a_patch_counts() {
 #[test]
 fn a_patch_of_what_stays_as_it_is_moves_the_time_even_so() {
     let house = shared();
-    let router = admin().post("/edge-routers", json!({ "name": fresh("router") })).expect(201).id();
+    let service = house.service(&fresh("service"), json!({}));
     let paths = [
         (format!("/identities/{}", house.identity(&fresh("somebody"), json!({}))), json!({ "type": "User" })),
-        (format!("/edge-routers/{router}"), json!({ "appData": { "a": 1 } })),
+        (format!("/services/{service}"), json!({ "encryptionRequired": false })),
     ];
     for (path, patch) in paths {
         let before = admin().get(&path).expect(200);
@@ -70,7 +70,7 @@ fn a_patch_of_what_stays_as_it_is_moves_the_time_even_so() {
         admin().patch(&path, patch).expect(200);
         let after = admin().get(&path).expect(200);
         assert_ne!(before.data()["updatedAt"], after.data()["updatedAt"]);
-        for name in ["type", "appData"] {
+        for name in ["type", "encryptionRequired"] {
             assert_eq!(before.data()[name], after.data()[name], "{path}");
         }
     }

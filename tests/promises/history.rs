@@ -128,7 +128,7 @@ fn a_write_that_changes_nothing_leaves_no_row() {
 fn whoever_holds_the_handle_is_the_author() {
     let directory = TempDir::new().unwrap();
     let store = open(&directory);
-    let ann = Author { session: Some("s".into()), ..Author::remote(Some("10.0.0.1".into())).known_as(&Id::from_text("ann")) };
+    let ann = Author { session: Some("s".into()), ..Author::remote(Some("10.0.0.1".into())).known_as(&Id::from_text("ann"), Some("Ann")) };
     for (id, handle) in [("a", store.clone()), ("b", store.by(Author::local())), ("c", store.by(ann.clone()))] {
         handle.write_blocking(move |tx| tx.insert(task(id))).unwrap();
     }
@@ -338,8 +338,10 @@ fn administrators_read_who_did_what_to_which_record() {
     let told = history(&format!("id = \"{dora}\""), "&sort=sequence");
     assert_eq!(told.each("action"), ["create", "update", "delete"]);
     assert_eq!(told.each("name"), ["dora", "theodora", "theodora"]);
-    let by = json!({ "who": "identity", "identity": own.data()["identityId"], "session": own.id(), "address": "127.0.0.1" });
+    let (id, name) = (&own.data()["identityId"], &own.data()["identity"]["name"]);
+    let by = json!({ "who": "identity", "identity": id, "name": name, "session": own.id(), "address": "127.0.0.1" });
     assert!(told.data().as_array().unwrap().iter().all(|row| row["by"] == by), "{}", told.text);
+    assert_eq!(history(&format!("id = \"{dora}\" and by.name = {name}"), "").total(), 3);
     let made = &told.data()[0]["after"];
     assert_eq!((&made["roleAttributes"], &made["isAdmin"]), (&json!(["a"]), &json!(false)));
     let empty = ["externalId", "appData", "serviceHostingCosts", "disabledAt"];

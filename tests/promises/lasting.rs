@@ -247,6 +247,10 @@ fn opens_with_everything_in_it(format: u32, passphrase: Option<&str>) {
             record.spec.name
         );
     }
+    let signers = admin.get("/external-jwt-signers").expect(200);
+    let signer = ["name", "jwksEndpoint", "claimsProperty", "clientId", "scopes", "targetToken"].map(|member| &signers.data()[0][member]);
+    let known = json!(["signer", "https://issuer.example.org/keys", "sub", null, [], "ACCESS"]);
+    assert_eq!(json!(signer), known, "what was stored before programs could be told how to get a token");
     running.stop();
     let copy = place.path().join("copy");
     closed::snapshot(&data, &copy, &Watch::default()).unwrap();

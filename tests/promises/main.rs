@@ -74,3 +74,5 @@ mod turns;
 mod unread;
 mod verbs;
 mod verdicts;
+mod views;
+mod violations;

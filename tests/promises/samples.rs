@@ -54,14 +54,21 @@ const PLAIN: Sample = Sample {
 /// One kind with two paths.
 const TRANSIT_ROUTER: Sample = Sample {
     path: "transit-routers",
-    body: |_, name| json!({ "name": name, "cost": 5, "noTraversal": true, "disabled": false }),
-    changes: |_| json!({ "cost": 9, "noTraversal": false, "disabled": true, "tags": { "size": 7 } }),
-    fixed: &["cost", "noTraversal", "disabled"],
-    filters: &[("fingerprint", |_| "fingerprint = null".into()), ("tags", |_| "tags.colour = null".into())],
+    body: |_, name| json!({ "name": name, "cost": 5, "noTraversal": true, "disabled": true, "tags": { "colour": "red" } }),
+    changes: |_| json!({ "cost": 9, "noTraversal": false, "disabled": false, "tags": { "size": 7 } }),
+    filters: &[("fingerprint", |_| "fingerprint = null".into())],
     ..PLAIN
 };
 
-/// Every kind with six verbs.
+/// A posture check of any form but a one-time code.
+const CHECK: Sample = Sample {
+    path: "posture-checks",
+    tag: Some("typeId"),
+    filters: &[("promptOnUnlock", |_| "promptOnUnlock = false".into()), ("promptOnWake", |_| "promptOnWake = false".into())],
+    ..PLAIN
+};
+
+/// Every kind with six verbs, and each form of those that have several.
 pub const SAMPLES: &[Sample] = &[
     Sample {
         path: "config-types",
@@ -135,7 +142,6 @@ pub const SAMPLES: &[Sample] = &[
                 "roleAttributes": ["edge", "public"], "tags": { "size": 7 }
             })
         },
-        fixed: &["appData"],
         filters: &[
             ("fingerprint", |_| "fingerprint = null".into()),
             ("connected", |detail| format!("connected = {}", detail["isOnline"])),
@@ -160,9 +166,9 @@ pub const SAMPLES: &[Sample] = &[
             })
         },
         key: "instanceId",
-        fixed: &["service", "identity", "identitySecret"],
+        fixed: &["identity", "identitySecret"],
         unseen: &["service", "router", "identitySecret"],
-        follows: &["router", "routerId"],
+        follows: &["router", "routerId", "service", "serviceId"],
         filters: &[
             ("service", |detail| format!("service = {}", detail["serviceId"])),
             ("router", |detail| format!("router = {}", detail["routerId"])),
@@ -221,6 +227,58 @@ pub const SAMPLES: &[Sample] = &[
         ..PLAIN
     },
     Sample {
+        body: |_, name| {
+            let systems = json!([{ "type": "Linux", "versions": [">=5.0.0"] }]);
+            json!({ "typeId": "OS", "name": name, "roleAttributes": ["laptops"], "operatingSystems": systems, "tags": { "colour": "red" } })
+        },
+        changes: |_| {
+            let systems = json!([{ "type": "Windows", "versions": ["10.0.0"] }, { "type": "macOS", "versions": [] }]);
+            json!({ "roleAttributes": ["desktops"], "operatingSystems": systems, "tags": { "size": 7 } })
+        },
+        also: &["operatingSystems"],
+        ..CHECK
+    },
+    Sample {
+        body: |_, name| json!({ "typeId": "DOMAIN", "name": name, "roleAttributes": ["laptops"], "domains": ["one.test"], "tags": { "colour": "red" } }),
+        changes: |_| json!({ "roleAttributes": ["desktops"], "domains": ["three.test", "two.test"], "tags": { "size": 7 } }),
+        also: &["domains"],
+        ..CHECK
+    },
+    Sample {
+        body: |_, name| json!({ "typeId": "MAC", "name": name, "roleAttributes": ["laptops"], "macAddresses": ["0242ac110002"], "tags": { "colour": "red" } }),
+        changes: |_| json!({ "roleAttributes": ["desktops"], "macAddresses": ["0242ac110003", "0242ac110004"], "tags": { "size": 7 } }),
+        also: &["macAddresses"],
+        ..CHECK
+    },
+    Sample {
+        body: |_, name| {
+            let process = json!({ "osType": "Linux", "path": "/bin/guard", "hashes": ["ab"], "signerFingerprint": "cd" });
+            json!({ "typeId": "PROCESS", "name": name, "roleAttributes": ["laptops"], "process": process, "tags": { "colour": "red" } })
+        },
+        changes: |_| {
+            let process = json!({ "osType": "Windows", "path": "guard.exe", "hashes": ["12", "34"], "signerFingerprint": "ef" });
+            json!({ "roleAttributes": ["desktops"], "process": process, "tags": { "size": 7 } })
+        },
+        also: &["process"],
+        ..CHECK
+    },
+    Sample {
+        body: |_, name| {
+            let processes = json!([{ "osType": "Linux", "path": "/bin/guard", "hashes": ["ab"], "signerFingerprints": ["cd"] }]);
+            json!({
+                "typeId": "PROCESS_MULTI", "name": name, "roleAttributes": ["laptops"], "semantic": "AllOf", "processes": processes,
+                "tags": { "colour": "red" }
+            })
+        },
+        changes: |_| {
+            let processes =
+                json!([{ "osType": "macOS", "path": "/Applications/Guard", "hashes": ["12", "34"], "signerFingerprints": ["ef"] }]);
+            json!({ "roleAttributes": ["desktops"], "semantic": "AnyOf", "processes": processes, "tags": { "size": 7 } })
+        },
+        also: &["semantic", "processes"],
+        ..CHECK
+    },
+    Sample {
         path: "cas",
         body: |_, name| {
             json!({
@@ -252,14 +310,16 @@ pub const SAMPLES: &[Sample] = &[
         body: |_, name| {
             json!({
                 "name": name, "enabled": true, "issuer": format!("https://{name}.test"), "audience": "overlay",
-                "jwksEndpoint": "https://idp.test/keys", "kid": fresh("kid"), "claimsProperty": "email", "useExternalId": true,
-                "externalAuthUrl": "https://idp.test/start", "tags": { "colour": "red" }
+                "jwksEndpoint": "https://idp.test/keys", "certPem": null, "kid": fresh("kid"), "claimsProperty": "email", "useExternalId": true,
+                "externalAuthUrl": "https://idp.test/start", "clientId": "overlay-app", "scopes": ["openid", "email"], "targetToken": "ID",
+                "tags": { "colour": "red" }
             })
         },
         changes: |_| {
             json!({
                 "enabled": false, "issuer": fresh("https://issuer"), "audience": "other", "jwksEndpoint": "https://idp.test/other", "certPem": null,
                 "kid": fresh("kid"), "claimsProperty": "sub", "useExternalId": false, "externalAuthUrl": "https://idp.test/again",
+                "clientId": "other-app", "scopes": ["profile"], "targetToken": "ACCESS",
                 "tags": { "size": 7 }
             })
         },
@@ -268,6 +328,32 @@ pub const SAMPLES: &[Sample] = &[
             ("notAfter", |detail| format!("notAfter = datetime({})", detail["notAfter"].as_str().unwrap())),
             ("notBefore", |detail| format!("notBefore = datetime({})", detail["notBefore"].as_str().unwrap())),
         ],
+        ..PLAIN
+    },
+    Sample {
+        path: "external-jwt-signers",
+        body: |_, name| {
+            json!({
+                "name": name, "enabled": true, "issuer": format!("https://{name}.test"), "audience": "overlay", "jwksEndpoint": null,
+                "certPem": authority(name), "kid": fresh("kid"), "claimsProperty": "email", "useExternalId": true, "externalAuthUrl": null,
+                "clientId": null, "scopes": [], "targetToken": "ACCESS", "tags": { "colour": "red" }
+            })
+        },
+        changes: |_| {
+            json!({
+                "enabled": false, "issuer": fresh("https://issuer"), "audience": "other", "jwksEndpoint": null, "certPem": authority("another"),
+                "kid": fresh("kid"), "claimsProperty": "sub", "useExternalId": false, "externalAuthUrl": "https://idp.test/again",
+                "clientId": "other-app", "scopes": ["profile"], "targetToken": "ID", "tags": { "size": 7 }
+            })
+        },
+        also: &["certPem"],
+        follows: &["fingerprint", "commonName", "notBefore", "notAfter"],
+        filters: &[
+            ("notAfter", |detail| format!("notAfter = datetime({})", detail["notAfter"].as_str().unwrap())),
+            ("notBefore", |detail| format!("notBefore = datetime({})", detail["notBefore"].as_str().unwrap())),
+            ("certPem", |_| "certPem contains \"CERTIFICATE\"".into()),
+        ],
+        unique_on_create: false,
         ..PLAIN
     },
     Sample {

@@ -434,7 +434,7 @@ fn step(tx: &Tx<'_>, dice: &mut Dice) -> String {
         _ => tx.delete(&one.id),
     };
     let listed = |query: &str, limit| {
-        let query = Query::parse(query, Words::<Task>::WORDS).unwrap();
+        let query = Query::parse(query, Words::<Task>::ALL).unwrap();
         let page: Page<Task> = tx.select(&query, Window { limit, offset: 0 }, Scope::All).unwrap();
         (page.total, page.records)
     };
@@ -713,7 +713,7 @@ proptest! {
             task.spec.roles.extend([role.clone()]);
             task
         }).collect();
-        let query = Query::parse(&format!("{filter}{sort}"), Words::<Task>::WORDS).unwrap();
+        let query = Query::parse(&format!("{filter}{sort}"), Words::<Task>::ALL).unwrap();
         let store = with_tasks(tasks.clone());
         let listed = ["02", "03", "05", "20", "77"];
         let naive_scope = |task: &&Record<Task>| match scope { 0 => true, 1 => listed.contains(&task.id.as_str()), _ => task.spec.roles.entries().contains("y") };
@@ -840,7 +840,7 @@ async fn who_may_not_wait_is_sent_away_before_anything_is_read() {
     let options = Options { scans: 1, scan_queue: 0, ..Options::default() };
     let store = Store::open(&directory.path().join("data"), KINDS, options).unwrap();
     let list = |text: &str| {
-        let query = Query::parse(text, Words::<Task>::WORDS).unwrap();
+        let query = Query::parse(text, Words::<Task>::ALL).unwrap();
         store.scan(move |tx| tx.select::<Task>(&query, Window::new(&query, None, None), Scope::All).map(|page| page.total))
     };
     let reading = "weight = 0";
@@ -864,7 +864,7 @@ async fn who_may_not_wait_is_sent_away_before_anything_is_read() {
     }
     assert_eq!(list("id = \"0001\"").await, Ok(1), "who reads little is served");
     for text in ["name contains \"0\"", "id contains \"0\""] {
-        let query = Query::parse(text, Words::<Team>::WORDS).unwrap();
+        let query = Query::parse(text, Words::<Team>::ALL).unwrap();
         let few = store.scan(move |tx| tx.select::<Team>(&query, Window::new(&query, None, None), Scope::All).map(|page| page.total));
         assert!(few.await.is_ok_and(|total| total > 0), "{text}: so is who reads all of a few");
     }
@@ -874,7 +874,7 @@ async fn who_may_not_wait_is_sent_away_before_anything_is_read() {
 
 #[test]
 fn a_filter_that_an_index_answers_does_not_scan() {
-    let plan = |text: &str| Plan::of::<Task>(&Query::parse(text, Words::<Task>::WORDS).unwrap().predicate).0;
+    let plan = |text: &str| Plan::of::<Task>(&Query::parse(text, Words::<Task>::ALL).unwrap().predicate).0;
     assert_eq!(plan("name = \"x\""), Plan::Field("name"));
     assert_eq!(plan("anyOf(roles) = \"x\" and name in [\"x\", \"y\"]"), Plan::Field("name"));
     assert_eq!(plan("anyOf(roles) = \"x\" or anyOf(roles) = \"y\""), Plan::Field("roles"));
@@ -890,7 +890,7 @@ fn a_filter_that_an_index_answers_does_not_scan() {
     damage(&directory, &["a", "c"]);
     let store = open(&directory);
     let list = |text: &str| {
-        let query = Query::parse(text, Words::<Task>::WORDS).unwrap();
+        let query = Query::parse(text, Words::<Task>::ALL).unwrap();
         store.read(|tx| tx.select::<Task>(&query, Window::new(&query, None, None), Scope::All)).map(|page| page.total)
     };
     assert_eq!(list("name = \"task b\" and weight = 0"), Ok(1));

@@ -118,6 +118,7 @@ fn what_is_created_is_shown_and_listed() {
     for sample in SAMPLES {
         let made = sample.make();
         let detail = sample.shown(&made.id);
+        is_whole(sample, "post", &made.body, sample.tag.map(|tag| (tag, &made.body[tag])));
         carries(sample, &detail, &made.body, "after POST");
         assert_eq!(detail["_links"]["self"]["href"], format!("./{}/{}", sample.linked.unwrap_or(sample.path), made.id));
         assert_eq!(detail["createdAt"], detail["updatedAt"], "{}", sample.path);
@@ -263,6 +264,7 @@ fn put_replaces_what_is_not_fixed() {
         let made = sample.make();
         let name = fresh("renamed");
         let mut body = sample.other(&name);
+        is_whole(sample, "put", &body, sample.tag.map(|tag| (tag, &made.body[tag])));
         admin().put(&sample.one(&made.id), body.clone()).expect(200);
         let detail = sample.shown(&made.id);
         for fixed in sample.fixed {
@@ -295,14 +297,31 @@ fn single(changes: &Json, schema: &Json) -> Vec<Json> {
     bodies
 }
 
-/// The names of all members of a schema, those of inner ones with their path.
-fn members(schema: &Json, path: &str) -> Vec<String> {
-    let properties = schema["properties"].as_object();
-    let own = properties.into_iter().flatten().flat_map(|(name, member)| {
+/// The names of all members of a schema, those of inner ones with their path; of several forms those of the one of the sample.
+fn members(schema: &Json, path: &str, form: Option<(&str, &Json)>) -> Vec<String> {
+    let is_form = |one: &&Json| form.is_some_and(|(tag, word)| one["properties"][tag]["const"] == *word);
+    let forms = schema["oneOf"].as_array().into_iter().flatten().filter(is_form);
+    let properties = std::iter::once(schema).chain(forms).filter_map(|one| one["properties"].as_object());
+    let own = properties.flatten().flat_map(|(name, member)| {
         let place = format!("{path}/{name}");
-        if member["properties"].is_object() { members(member, &place) } else { vec![place] }
+        let inner = std::iter::once(member).chain(member["anyOf"].as_array().into_iter().flatten());
+        match inner.into_iter().find(|one| one["properties"].is_object()) {
+            Some(described) => members(described, &place, None),
+            None => vec![place],
+        }
     });
     own.collect()
+}
+
+/// Set by creation alone, and shown otherwise: tests of enrolling look at it.
+const ELSEWHERE: &str = "/enrollment/";
+
+/// That a sample has a value for every member of a body that the document describes, and that each is read back by somebody.
+#[track_caller]
+fn is_whole(sample: &Sample, method: &str, body: &Json, form: Option<(&str, &Json)>) {
+    let missing = |place: &String| body.pointer(place).is_none() && !place.starts_with(ELSEWHERE);
+    let missing: Vec<String> = members(sample.schema(method), "", form).into_iter().filter(missing).collect();
+    assert!(missing.is_empty(), "{} {method}: samples.rs leaves out {missing:?}", sample.path);
 }
 
 /// Puts `patch` over `detail`, into objects that both have if the schema describes their members.
@@ -321,11 +340,13 @@ fn patch_changes_the_member_it_names_and_no_other() {
         if sample.key == "name" {
             changes["name"] = fresh("patched").into();
         }
-        for place in members(schema, "") {
-            let named = changes.pointer(&place).is_some() || sample.tag.is_some_and(|tag| place == format!("/{tag}"));
-            assert!(named, "{}: samples.rs does not change {place}", sample.path);
-        }
         let made = sample.make();
+        let form = sample.tag.map(|tag| (tag, &made.body[tag]));
+        let mut whole = changes.clone();
+        if let Some((tag, word)) = form {
+            whole[tag] = word.clone();
+        }
+        is_whole(sample, "patch", &whole, form);
         for mut body in single(&changes, schema) {
             let member = body.as_object().unwrap().keys().next().unwrap().clone();
             if let Some(tag) = sample.tag {
@@ -476,7 +497,7 @@ fn whatever_a_member_is_set_to_the_answer_is_yes_or_no() {
     for sample in SAMPLES {
         let made = sample.make();
         let mut body = (sample.body)(shared(), "");
-        for place in members(sample.schema("post"), "") {
+        for place in members(sample.schema("post"), "", None) {
             for value in oddities() {
                 body["name"] = fresh("odd").into();
                 let created = admin().post(&sample.list(), with_member(body.clone(), &place, &value));
@@ -515,4 +536,73 @@ fn a_member_that_is_not_known_is_no_harm_and_does_nothing() {
         let detail = sample.shown(&id);
         assert!(id != "mine" && detail.get("somethingElse").is_none() && detail["createdAt"] != "mine", "{}: {detail}", sample.path);
     }
+}
+
+/// The credentials that a password is, whose members no sample has.
+#[test]
+fn every_member_of_a_password_is_read_back_by_whoever_may_write_it() {
+    let house = shared();
+    let (person, first) = (house.identity(&fresh("person"), json!({})), fresh("first"));
+    let body =
+        json!({ "method": "updb", "identityId": person, "username": first, "password": "password one", "tags": { "colour": "red" } });
+    let id = admin().post("/authenticators", body).expect(201).id();
+    let seen = |caller: &Caller, path: &str, name: &str, tags: Json| {
+        let shown = caller.get(path).expect(200);
+        assert_eq!((&shown.data()["username"], &shown.data()["tags"]), (&json!(name), &tags), "{path}");
+    };
+    let whole = format!("/authenticators/{id}");
+    seen(admin(), &whole, &first, json!({ "colour": "red" }));
+    let (second, third) = (fresh("second"), fresh("third"));
+    admin().put(&whole, json!({ "username": second, "password": "password two", "tags": { "size": 7 } })).expect(200);
+    seen(admin(), &whole, &second, json!({ "size": 7 }));
+    admin().patch(&whole, json!({ "tags": { "flat": true } })).expect(200);
+    seen(admin(), &whole, &second, json!({ "flat": true }));
+    let own = house.nobody().log_in(&second, "password two");
+    let path = format!("/current-identity/authenticators/{id}");
+    let new = json!({ "username": third, "password": "password three", "currentPassword": "password two" });
+    own.put(&path, new).expect(200);
+    // The tags may be those of an administrator: they stay unless others are sent.
+    seen(&own, &path, &third, json!({ "flat": true }));
+    let own = house.nobody().log_in(&third, "password three");
+    own.patch(&path, json!({ "tags": { "colour": "blue" }, "currentPassword": "password three" })).expect(200);
+    seen(&own, &path, &third, json!({ "colour": "blue" }));
+    let new = json!({ "username": first, "password": "password four", "currentPassword": "password three", "tags": { "size": 9 } });
+    own.put(&path, new).expect(200);
+    seen(admin(), &whole, &first, json!({ "size": 9 }));
+}
+
+#[test]
+fn a_put_keeps_what_routers_are_told_once() {
+    let name = fresh("transit");
+    let id = admin().post("/transit-routers", json!({ "name": name, "cost": 7, "noTraversal": true })).expect(201).id();
+    let path = format!("/transit-routers/{id}");
+    let seen = || ["cost", "noTraversal", "disabled"].map(|member| admin().get(&path).expect(200).data()[member].clone());
+    admin().put(&path, json!({ "name": name })).expect(200);
+    assert_eq!(json!(seen()), json!([7, true, false]));
+    admin().put(&path, json!({ "name": name, "cost": 9, "disabled": true })).expect(200);
+    assert_eq!(json!(seen()), json!([9, true, true]));
+}
+
+#[test]
+fn programs_are_told_how_to_get_a_token_before_they_have_a_session() {
+    let house = shared();
+    let name = fresh("idp");
+    let body = json!({
+        "name": name, "enabled": true, "issuer": format!("https://{name}.test"), "audience": "overlay", "jwksEndpoint": "https://idp.test/keys",
+        "clientId": "overlay-app", "scopes": ["openid", "email"]
+    });
+    let id = admin().post("/external-jwt-signers", body).expect(201).id();
+    let shown = || {
+        let list = house.nobody().get(&format!("/external-jwt-signers?filter={}", encoded(&format!("id = \"{id}\"")))).expect(200);
+        ["clientId", "scopes", "targetToken"].map(|member| list.data()[0][member].clone())
+    };
+    assert_eq!(json!(shown()), json!(["overlay-app", ["openid", "email"], "ACCESS"]));
+    admin().patch(&format!("/external-jwt-signers/{id}"), json!({ "targetToken": "ID" })).expect(200);
+    assert_eq!(shown()[2], "ID");
+    admin().patch(&format!("/external-jwt-signers/{id}"), json!({ "targetToken": "REFRESH" })).refused(
+        400,
+        "COULD_NOT_VALIDATE",
+        "targetToken",
+    );
+    admin().delete(&format!("/external-jwt-signers/{id}")).expect(200);
 }

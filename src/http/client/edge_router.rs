@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::service::visible;
 use crate::{
     access,
-    entity::{EdgeRouter, Entity, FactsExt, Id, Identity, Service, edge_router::Common},
+    entity::{EdgeRouter, Entity, FactsExt, Id, Identity, Service, Words, edge_router::Common},
     error::{Error, Result},
     http::{
         answer::{Page, Shown},
@@ -16,6 +16,12 @@ use crate::{
         verbs::{Listing, of_ids, page},
     },
 };
+
+/// What is shown of a router as such.
+const WORDS: Words<EdgeRouter> =
+    Words::only(&["id", "createdAt", "updatedAt", "tags", "name", "cost", "noTraversal", "disabled", "connected", "online"]);
+/// What is shown of a router below a service, and its id, by which the list is ordered.
+const BELOW_SERVICE: Words<EdgeRouter> = Words::only(&["id", "name", "cost", "noTraversal", "disabled", "connected", "online"]);
 
 /// GET /current-identity/edge-routers; routers that are not enrolled yet are left out.
 pub async fn of_caller(call: Call, Query(listing): Query<Listing>) -> Result<Page<Detail<Common>>> {
@@ -36,7 +42,7 @@ pub async fn of_caller(call: Call, Query(listing): Query<Listing>) -> Result<Pag
                     enrolled.extend(router.filter(|router| router.state.is_verified).map(|router| router.id.to_string()));
                 }
             }
-            page::<EdgeRouter, _>(tx, &listing, of_ids(&enrolled), |router| Ok(Detail::new(router, Common::of(router, tx))))
+            page(tx, &listing, &WORDS, of_ids(&enrolled), |router| Ok(Detail::new(router, Common::of(router, tx))))
         })
         .await
 }
@@ -73,6 +79,6 @@ pub async fn of_service(
     let identity = caller.identity.id.as_str();
     let ids: Vec<String> =
         call.access.ask(|engine| engine.common_edge_routers(identity, id.as_str()).in_order().map(|(_, id)| id.to_string()).collect());
-    let page = call.store.scan(move |tx| page::<EdgeRouter, _>(tx, &listing, of_ids(&ids), |router| Ok(Common::of(router, tx)))).await?;
+    let page = call.store.scan(move |tx| page(tx, &listing, &BELOW_SERVICE, of_ids(&ids), |router| Ok(Common::of(router, tx)))).await?;
     Ok(Shown(ServiceEdgeRouters { edge_routers: page.data }))
 }

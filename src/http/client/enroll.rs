@@ -60,7 +60,7 @@ impl Argument for Sent {
         let media = essence(sent);
         let known = MEDIA.contains(&media.as_str());
         if !known && !incoming.body.is_empty() {
-            return Err(not_taken(sent));
+            return Err(not_taken(sent, &MEDIA));
         }
         // Generated clients name no type where they send nothing.
         if !known && !media.is_empty() {

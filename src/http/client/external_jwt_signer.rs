@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    entity::{ExternalJwtSigner, Record},
+    entity::{ExternalJwtSigner, Record, Words, external_jwt_signer::TargetToken},
     error::Result,
     http::{
         answer::Page,
@@ -24,7 +24,16 @@ pub struct View {
     /// Where a person gets a token.
     #[schemars(extend("format" = "url"))]
     external_auth_url: Option<String>,
+    /// What the program calls itself there.
+    client_id: Option<String>,
+    /// What it asks for there.
+    scopes: Vec<String>,
+    /// Which of the tokens it gets there logs in.
+    target_token: TargetToken,
 }
+
+/// What is shown of one: anybody may ask.
+const WORDS: Words<ExternalJwtSigner> = Words::only(&["id", "createdAt", "updatedAt", "name"]);
 
 /// GET /external-jwt-signers: those that count.
 pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Page<Detail<View>>> {
@@ -35,13 +44,15 @@ pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Page<Det
                 enabled.extend(signer.spec.enabled.then(|| signer.id.into_text()));
                 Ok(())
             })?;
-            page::<ExternalJwtSigner, _>(tx, &listing, of_ids(&enabled), |record| Ok(see(record)))
+            let page = page(tx, &listing, &WORDS, of_ids(&enabled), |record| Ok(see(record)))?;
+            Ok(Page { fields: Some(WORDS.names().collect()), ..page })
         })
         .await
 }
 
 /// Without tags: they are notes of administrators.
 fn see(record: &Record<ExternalJwtSigner>) -> Detail<View> {
-    let view = View { name: record.spec.name.clone(), external_auth_url: record.spec.external_auth_url.clone() };
+    let ExternalJwtSigner { name, external_auth_url, client_id, scopes, target_token, .. } = record.spec.clone();
+    let view = View { name, external_auth_url, client_id, scopes, target_token };
     Detail { tags: crate::entity::Tags::default(), ..Detail::new(record, view) }
 }

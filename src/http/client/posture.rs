@@ -28,14 +28,18 @@ impl Argument for Bulk {
         operation.json_body("postureResponse", "PostureResponseBulk".into(), Schemas::inline::<Vec<Response>>())
     }
     fn take(incoming: &mut Incoming<'_>) -> Result<Self> {
-        let alone = |error| match error {
-            Error::Invalid { field, reason, value } => {
-                let member = field.split_once('.').filter(|(index, _)| index.parse::<usize>().is_ok()).map(|(_, member)| member);
-                Error::Invalid { field: member.unwrap_or(&field).to_owned(), reason, value }
-            }
-            other => other,
-        };
         incoming.json().and_then(body::read).map(Self).map_err(alone)
+    }
+}
+
+fn alone(error: Error) -> Error {
+    match error {
+        Error::Invalid { field, reason, value } => {
+            let member = field.split_once('.').filter(|(index, _)| index.parse::<usize>().is_ok()).map(|(_, member)| member);
+            Error::Invalid { field: member.unwrap_or(&field).to_owned(), reason, value }
+        }
+        Error::Several(errors) => Error::Several(errors.into_iter().map(alone).collect()),
+        other => other,
     }
 }
 

@@ -9,7 +9,7 @@ use crate::{
     access::{Access, Subject},
     authentication::Caller,
     clock::Timestamp,
-    entity::{Entity, FactsExt, Id, Record, Service, filterable, missing},
+    entity::{Entity, FactsExt, Id, Record, Service, Words, filterable, missing},
     error::Result,
     http::{
         answer::{Shown, Tagged},
@@ -37,6 +37,10 @@ pub struct ServiceListing {
     config_types: Vec<String>,
 }
 
+/// What is shown of one. Of its settings that is the ids; `config` has some of their data, by which nobody filters.
+const WORDS: Words<Service> =
+    Words::only(&["id", "createdAt", "updatedAt", "tags", "name", "terminatorStrategy", "roleAttributes", "configs"]);
+
 /// GET /services
 pub async fn list(call: Call, Query(wanted): Query<ServiceListing>) -> Result<Joined<ServiceDetail>> {
     let (access, texts, caller, evidence) = (call.access.clone(), call.texts.clone(), call.caller()?.clone(), call.evidence()?);
@@ -49,7 +53,7 @@ pub async fn list(call: Call, Query(wanted): Query<ServiceListing>) -> Result<Jo
         let by_roles = roles.ids(access, Subject::Service)?;
         let viewer = viewers.viewer(tx)?;
         if !caller.is_admin() && by_roles.is_none() && listing.is_of_all() {
-            let (_, window) = listing.query::<Service>()?;
+            let (_, window) = listing.query(&WORDS)?;
             let (ids, total) = viewer.some_usable(window);
             return Ok((ids, Pagination::of(window, total)));
         }
@@ -58,7 +62,7 @@ pub async fn list(call: Call, Query(wanted): Query<ServiceListing>) -> Result<Jo
             (Some(usable), Some(ids)) => Some(ids.into_iter().filter(|id| usable.binary_search(id).is_ok()).collect()),
             (some, others) => some.or(others),
         };
-        found::<Service>(tx, &listing, &ids.map_or(Wanted::All, Wanted::Ids))
+        found(tx, &listing, &WORDS, &ids.map_or(Wanted::All, Wanted::Ids))
     };
     let write = move |tx: &Read<'_>, at, part: &mut Part<'_>| writers.viewer(tx)?.write(&texts, at, part);
     joined(&call, false, filterable::<Service>().collect(), find, write).await

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     change::{Change, session_certificate},
     enrollment::unissued,
-    entity::{ApiSession, Entity, FactsExt, Id, Record, SessionCertificate, missing},
+    entity::{ApiSession, Entity, FactsExt, Id, Record, SessionCertificate, Words, missing},
     error::{Error, Refusal, Result},
     http::{
         answer::{Done, Made, Page, Tagged},
@@ -20,6 +20,9 @@ use crate::{
 };
 
 type Seen = Detail<<SessionCertificate as Entity>::View>;
+
+/// What is shown of one.
+const WORDS: Words<SessionCertificate> = Words::only(&["id", "createdAt", "updatedAt", "tags", "subject", "fingerprint"]);
 
 fn session(call: &Call) -> Result<&Id<ApiSession>> {
     Ok(&call.caller()?.session.id)
@@ -36,7 +39,7 @@ pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Page<See
     let session = session(&call)?.clone();
     let list = move |tx: &Read<'_>| {
         let scope = Scope::Having { field: "apiSession", value: session.as_str() };
-        page::<SessionCertificate, _>(tx, &listing, scope, |record| seen(record, tx))
+        page(tx, &listing, &WORDS, scope, |record| seen(record, tx))
     };
     call.store.scan(list).await
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::service::visible;
 use crate::{
-    entity::{EntityRef, FactsExt, Id, Record, Service, Terminator},
+    entity::{EntityRef, FactsExt, Id, Record, Service, Terminator, Words},
     error::Result,
     http::{
         argument::Query,
@@ -29,6 +29,10 @@ pub struct View {
     service_id: Id<Service>,
 }
 
+/// What is shown of it. Clients know the list in the order of addresses too, which are not.
+const WORDS: Words<Terminator> =
+    Words::only(&["id", "createdAt", "updatedAt", "tags", "instanceId", "router", "service", "service.name"]).ordered_by(&["address"]);
+
 fn see(tx: &Read<'_>, record: &Record<Terminator>) -> Result<Detail<View>> {
     let service = tx.get(&record.spec.service)?;
     let view = View {
@@ -45,5 +49,5 @@ pub async fn of_service(call: Call, id: Id<Service>, Query(listing): Query<Listi
     let caller = call.caller()?;
     call.store.read(|tx| visible(&call, caller, tx, &id).map(|_| ()))?;
     let wanted = Wanted::Having { field: "service", value: id.into_text() };
-    listed(&call, listing, |_| Ok(wanted), see).await
+    listed(&call, listing, &WORDS, |_| Ok(wanted), see).await
 }

@@ -10,7 +10,7 @@ use crate::{
         authenticator::{self, Edit},
     },
     enrollment::extension::{self, Extended, Holder},
-    entity::{Amount, Authenticator, Credential, Entity, FactsExt, Id, Links, Record, Tags, missing},
+    entity::{Amount, Authenticator, Credential, Entity, FactsExt, Id, Links, Record, Tags, Words, missing},
     error::{Error, Refusal, Result},
     http::{
         answer::{Done, Shown, Tagged},
@@ -44,7 +44,7 @@ fn own(call: &Call, id: &Id<Authenticator>) -> Result<Record<Authenticator>> {
 /// GET /current-identity/authenticators
 pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Own>> {
     let wanted = Wanted::Having { field: "identity", value: call.identity()?.id.to_string() };
-    listed(&call, listing, |_| Ok(wanted), see).await
+    listed(&call, listing, Words::WHOLE, |_| Ok(wanted), see).await
 }
 
 /// GET /current-identity/authenticators/{id}
@@ -63,9 +63,10 @@ pub struct AuthenticatorUpdateWithCurrent {
     password: String,
     #[schemars(length(min = 5, max = 100))]
     current_password: String,
-    /// Not stored: administrators set them.
+    /// Those of before unless set.
     #[serde(default)]
-    tags: Tags,
+    #[schemars(with = "Tags")]
+    tags: Option<Tags>,
 }
 
 /// A user name, a password, or both.
@@ -80,37 +81,31 @@ pub struct AuthenticatorPatchWithCurrent {
     password: Option<String>,
     #[schemars(length(min = 5, max = 100))]
     current_password: String,
-    /// Not stored: administrators set them.
+    /// Those of before unless set.
     #[serde(default)]
-    tags: Tags,
+    #[schemars(with = "Tags")]
+    tags: Option<Tags>,
 }
 
 /// PUT /current-identity/authenticators/{id}
 pub async fn replace(call: Call, id: Id<Authenticator>, known: IfMatch, Body(new): Body<AuthenticatorUpdateWithCurrent>) -> Result<Done> {
-    check_tags(&call, &new.tags)?;
-    set(call, id, known, (Some(new.username), Some(new.password)), new.current_password).await
+    let edit = Edit { username: Some(new.username), password: Some(new.password), tags: new.tags };
+    set(call, id, known, edit, new.current_password).await
 }
 
 /// PATCH /current-identity/authenticators/{id}
 pub async fn patch(call: Call, id: Id<Authenticator>, known: IfMatch, Body(new): Body<AuthenticatorPatchWithCurrent>) -> Result<Done> {
-    check_tags(&call, &new.tags)?;
-    set(call, id, known, (new.username, new.password), new.current_password).await
+    // As everywhere: a map without anything in it changes nothing.
+    let tags = new.tags.filter(|tags| tags.0.values().any(|tag| !tag.is_null()));
+    set(call, id, known, Edit { username: new.username, password: new.password, tags }, new.current_password).await
 }
 
-/// Tags are not stored here, and are refused all the same where others would be.
-fn check_tags(call: &Call, tags: &Tags) -> Result<()> {
-    tags.check("tags")?;
-    tags.amount().check("tags", Amount::default(), call.changes.most_of_clients())
-}
-
-/// Sets the user name, the password, or both, as far as they are given, for whoever knows the current password.
-async fn set(
-    call: Call,
-    id: Id<Authenticator>,
-    known: IfMatch,
-    (name, password): (Option<String>, Option<String>),
-    current: String,
-) -> Result<Done> {
+/// Makes an edit, of which the password is none of a hash yet, for whoever knows the current password.
+async fn set(call: Call, id: Id<Authenticator>, known: IfMatch, mut edit: Edit, current: String) -> Result<Done> {
+    if let Some(tags) = &edit.tags {
+        tags.check("tags")?;
+        tags.amount().check("tags", Amount::default(), call.changes.most_of_clients())?;
+    }
     let Record { spec: Authenticator { identity_id, credential }, .. } = own(&call, &id)?;
     let Credential::Updb { username, password: stored } = credential else {
         return Err(Error::Refused(Refusal::CannotUpdateAuthenticator));
@@ -120,10 +115,9 @@ async fn set(
     if !login::tally(&call.store, &call.changes, &call.passwords, &identity_id, right, call.now).await? {
         return Err(Error::Refused(Refusal::WrongCurrentPassword));
     }
-    let hash = match password {
-        Some(password) => Some(call.passwords.hash_for(&call.store, &identity_id, call.peer.address, password).await?),
-        None => None,
-    };
+    if let Some(password) = edit.password {
+        edit.password = Some(call.passwords.hash_for(&call.store, &identity_id, call.peer.address, password).await?);
+    }
     let session = call.caller()?.session.id.clone();
     let set = move |change: &Change<'_, '_>| {
         known.check(change, &id)?;
@@ -131,7 +125,7 @@ async fn set(
         if !matches!(change.get(&id)?.spec.credential, Credential::Updb { password, .. } if password == stored) {
             return Err(Error::Refused(Refusal::WrongCurrentPassword));
         }
-        authenticator::edit(change, &id, Edit { username: name, password: hash, tags: None }, Some(&session))
+        authenticator::edit(change, &id, edit, Some(&session))
     };
     call.changes.run(set).await.map(|()| Done)
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::{routers::SessionRouter, texts::Written};
 use crate::{
     change::Change,
-    entity::{Entity, EntityRef, Facts, FactsExt, Id, Identity, Record, Service, ServicePolicy, Session, missing},
+    entity::{Entity, EntityRef, Facts, FactsExt, Id, Identity, Record, Service, ServicePolicy, Session, Words, missing},
     error::Result,
     http::{
         answer::{Done, Shown, Tagged},
@@ -121,10 +121,11 @@ fn scope(call: &Call) -> Result<Option<String>> {
 /// GET /sessions
 pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Detail<FullView>>> {
     let (services, own) = (call.services.clone(), scope(&call)?);
+    let words = Words::of_whole(own.is_none());
     let wanted = move |tx: &Read<'_>| Ok(own.map(|identity| Session::ids_of(&identity, tx)).transpose()?.map_or(Wanted::All, Wanted::Ids));
     // Before the transaction: a later moment would keep what a change has made old.
     let at = call.routers.now();
-    listed(&call, listing, wanted, move |tx, record| Sight::new(&services, tx, at).see_full(record)).await
+    listed(&call, listing, words, wanted, move |tx, record| Sight::new(&services, tx, at).see_full(record)).await
 }
 
 /// A session that the caller may see.

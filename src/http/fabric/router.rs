@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    entity::{EdgeRouter, EntityRef, Facts, FactsExt, Id, Links, Record, TransitRouter, filterable},
+    entity::{EdgeRouter, EntityRef, Facts, FactsExt, Id, Links, Record, TransitRouter, Words, filterable},
     error::{Error, Result},
     http::{
         answer::{Page, Shown},
@@ -73,7 +73,7 @@ fn see(record: &Record<TransitRouter>, facts: &dyn Facts) -> Detail<View> {
 /// GET /routers
 pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Page<Detail<View>>> {
     let list = move |tx: &Read<'_>| {
-        let (query, window) = listing.query::<TransitRouter>()?;
+        let (query, window) = listing.query(Words::<TransitRouter>::ALL)?;
         let mut routers = Vec::new();
         tx.each::<TransitRouter>(|router| {
             routers.push(router);

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    entity::{FactsExt, Id, Links, Record, Service},
+    entity::{FactsExt, Id, Links, Record, Service, Words},
     error::Result,
     http::{
         answer::{Page, Shown},
@@ -13,7 +13,7 @@ use crate::{
         envelope::Detail,
         verbs::{Listing, page},
     },
-    store::Scope,
+    store::{Read, Scope},
 };
 
 /// A service.
@@ -24,6 +24,9 @@ pub struct View {
     name: String,
     terminator_strategy: String,
 }
+
+/// What is shown of one.
+const WORDS: Words<Service> = Words::only(&["id", "createdAt", "updatedAt", "tags", "name", "terminatorStrategy"]);
 
 /// The links of a service.
 pub fn links(id: &str) -> Links {
@@ -39,7 +42,11 @@ fn see(record: &Record<Service>) -> Detail<View> {
 
 /// GET /services
 pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Page<Detail<View>>> {
-    call.store.scan(move |tx| page::<Service, _>(tx, &listing, Scope::All, |record| Ok(see(record)))).await
+    let list = move |tx: &Read<'_>| {
+        let page = page(tx, &listing, &WORDS, Scope::All, |record| Ok(see(record)))?;
+        Ok(Page { fields: Some(WORDS.names().collect()), ..page })
+    };
+    call.store.scan(list).await
 }
 
 /// GET /services/{id}

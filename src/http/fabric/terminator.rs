@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    entity::{Entity, EntityRef, Facts, FactsExt, Id, Links, Precedence, Record, Service, Terminator, TransitRouter},
+    entity::{Entity, EntityRef, Facts, FactsExt, Id, Links, Precedence, Record, Service, Terminator, TransitRouter, Words},
     error::Result,
     http::{
         answer::{Page, Shown},
@@ -63,7 +63,7 @@ fn see(record: &Record<Terminator>, facts: &dyn Facts) -> Result<Detail<View>> {
 async fn listed(call: Call, listing: Listing, of: Option<(&'static str, String)>) -> Result<Page<Detail<View>>> {
     let list = move |tx: &crate::store::Read<'_>| {
         let scope = of.as_ref().map_or(Scope::All, |(field, value)| Scope::Having { field, value });
-        page::<Terminator, _>(tx, &listing, scope, |record| see(record, tx))
+        page(tx, &listing, Words::<Terminator>::ALL, scope, |record| see(record, tx))
     };
     call.store.scan(list).await
 }

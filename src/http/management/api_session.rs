@@ -2,7 +2,7 @@
 
 use crate::{
     authentication::Sessions,
-    entity::{ApiSession, Entity, FactsExt, Id, Record},
+    entity::{ApiSession, Entity, FactsExt, Id, Record, Words},
     error::Result,
     http::{
         answer::Tagged,
@@ -26,7 +26,7 @@ fn see(tx: &Read<'_>, sessions: &Sessions, record: &Record<ApiSession>) -> Resul
 /// GET /api-sessions
 pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Seen>> {
     let sessions = call.sessions.clone();
-    listed(&call, listing, |_| Ok(Wanted::All), move |tx, record| see(tx, &sessions, record)).await
+    listed(&call, listing, Words::ALL, |_| Ok(Wanted::All), move |tx, record| see(tx, &sessions, record)).await
 }
 
 /// GET /api-sessions/{id}

@@ -43,7 +43,7 @@ impl Argument for Proof {
             PLAIN => {}
             // Clients that send what they send everywhere are told that it is the body that is wrong.
             JSON => return Err(Error::Unparseable("a PEM certificate is wanted, as plain text".into())),
-            _ => return Err(not_taken(sent)),
+            _ => return Err(not_taken(sent, &[PLAIN])),
         }
         if incoming.body.is_empty() {
             return Err(Error::invalid("certificate", "is required", ""));

@@ -10,7 +10,7 @@ use crate::{
     authentication::Caller,
     entity::{
         Config, Document, EdgeRouter, Entity, FactsExt, Id, Identity, Kind, PolicyType, PostureQueries, Record, Service,
-        ServiceEdgeRouterPolicy, ServicePolicy, filterable,
+        ServiceEdgeRouterPolicy, ServicePolicy, Words, filterable,
     },
     error::{Error, Result},
     http::{
@@ -59,7 +59,7 @@ pub async fn list(call: Call, Query(wanted): Query<ServiceListing>) -> Result<Jo
             (Some(usable), Some(ids)) => Some(ids.into_iter().filter(|id| usable.binary_search(id).is_ok()).collect()),
             (some, others) => some.or(others),
         };
-        found::<Service>(tx, &wanted.listing, &ids.map_or(Wanted::All, Wanted::Ids))
+        found::<Service>(tx, &wanted.listing, Words::ALL, &ids.map_or(Wanted::All, Wanted::Ids))
     };
     let write = move |tx: &Read<'_>, _, part: &mut Part<'_>| {
         // Clients know a list by roles as one that is about nobody in particular.
@@ -147,7 +147,7 @@ impl RightListing {
     }
 }
 
-/// A service as lists show it. By roles and below other records, what it is for a caller stays null: these are about nobody in particular.
+/// A service as lists show it. By roles and below other records, what it is for a caller stays null or empty: these are about nobody in particular.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ListedService")]
@@ -157,7 +157,7 @@ pub struct Listed {
     #[schemars(with = "Option<BTreeMap<String, BTreeMap<String, serde_json::Value>>>")]
     config: Option<BTreeMap<String, Document>>,
     permissions: Option<Vec<PolicyType>>,
-    posture_queries: Option<Vec<Written<PostureQueries>>>,
+    posture_queries: Vec<Written<PostureQueries>>,
 }
 
 type Plain = Detail<Listed>;
@@ -165,13 +165,13 @@ type Plain = Detail<Listed>;
 impl From<SeenService> for Listed {
     fn from(SeenService { of, usage }: SeenService) -> Self {
         let Usage { config, permissions, posture_queries } = usage;
-        Self { of, config: Some(config), permissions: Some(permissions), posture_queries: Some(posture_queries) }
+        Self { of, config: Some(config), permissions: Some(permissions), posture_queries }
     }
 }
 
 fn plain(record: &Record<Service>, tx: &Read<'_>) -> Result<Plain> {
     let of = Service::view(record, tx)?;
-    Ok(Detail::new(record, Listed { of, config: None, permissions: None, posture_queries: None }))
+    Ok(Detail::new(record, Listed { of, config: None, permissions: None, posture_queries: Vec::new() }))
 }
 
 /// GET /identities/{id}/services
@@ -182,7 +182,7 @@ pub async fn of_identity(call: Call, id: Id<Identity>, Query(wanted): Query<Righ
         let rows = rights.into_iter().fold(Default::default(), |all: roaring::RoaringBitmap, some| all | some);
         engine.subjects(Subject::Service, rows).in_order().map(|(_, id)| id.to_string()).collect::<Vec<_>>()
     });
-    listed(&call, wanted.listing, |_| Ok(Wanted::Ids(ids)), |tx, record| plain(record, tx)).await
+    listed(&call, wanted.listing, Words::ALL, |_| Ok(Wanted::Ids(ids)), |tx, record| plain(record, tx)).await
 }
 
 /// GET /services/{id}/identities
@@ -198,18 +198,18 @@ pub async fn identities(
     });
     ids.sort_unstable();
     ids.dedup();
-    listed(&call, wanted.listing, |_| Ok(Wanted::Ids(ids)), |tx, record| seen::<Identity>(record, tx)).await
+    listed(&call, wanted.listing, Words::ALL, |_| Ok(Wanted::Ids(ids)), |tx, record| seen::<Identity>(record, tx)).await
 }
 
 async fn below(call: Call, kind: Kind, id: String, listing: Listing) -> Result<Joined<Plain>> {
     let ids = access::related(&call.access, kind, &id, Service::KIND);
-    listed(&call, listing, |_| Ok(Wanted::Ids(ids)), |tx, record| plain(record, tx)).await
+    listed(&call, listing, Words::ALL, |_| Ok(Wanted::Ids(ids)), |tx, record| plain(record, tx)).await
 }
 
 /// GET /configs/{id}/services: those that name the config. An unknown config has none.
 pub async fn of_config(call: Call, id: Id<Config>, Query(listing): Query<Listing>) -> Result<Joined<Plain>> {
     let wanted = Wanted::Having { field: "configs", value: id.into_text() };
-    listed(&call, listing, |_| Ok(wanted), |tx, record| plain(record, tx)).await
+    listed(&call, listing, Words::ALL, |_| Ok(wanted), |tx, record| plain(record, tx)).await
 }
 
 /// GET /edge-routers/{id}/services

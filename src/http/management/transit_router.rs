@@ -1,7 +1,7 @@
 //! Transit routers, under both of their paths. Edge routers are shown among them, and can be deleted but not changed there.
 
 use crate::{
-    entity::{EdgeRouter, FactsExt, Id, TransitRouter, filterable, transit_router::View},
+    entity::{EdgeRouter, FactsExt, Id, TransitRouter, Words, filterable, transit_router::View},
     error::{Error, Refusal, Result},
     http::{
         answer::{Done, Page, Tagged},
@@ -27,10 +27,10 @@ pub fn routes(routes: Routes, path: &str) -> Routes {
         .get(one.as_str(), Admin, detail)
         .says("One router of either kind.")
         .put(one.as_str(), Admin, replace)
-        .says("Replaces the name and the tags of a router that only carries traffic on.")
+        .says("Replaces the name and the tags of a router that only carries traffic on; of its other members those that the body has.")
         .refuses(&[409])
         .patch(one.as_str(), Admin, patch)
-        .says("Changes the name or the tags of a router that only carries traffic on.")
+        .says("Changes some members of a router that only carries traffic on.")
         .refuses(&[409])
         .delete(one, Admin, delete)
         .says("Deletes a router of either kind.")
@@ -51,7 +51,7 @@ fn edge_router(id: &Id<TransitRouter>) -> Id<EdgeRouter> {
 
 async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Page<Detail<View>>> {
     let list = move |tx: &Read<'_>| {
-        let (query, window) = listing.query::<TransitRouter>()?;
+        let (query, window) = listing.query(Words::<TransitRouter>::ALL)?;
         let mut routers = Vec::new();
         tx.each::<TransitRouter>(|router| {
             routers.push(router);

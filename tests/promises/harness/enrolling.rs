@@ -126,6 +126,14 @@ impl House {
         shown.data()["enrollment"]["ott"]["token"].as_str().unwrap().into()
     }
 
+    /// Enrolls an edge router.
+    pub fn enroll_router(&self, id: &str) {
+        let shown = self.admin.get(&format!("/edge-routers/{id}")).expect(200);
+        let (token, key) = (shown.data()["enrollmentToken"].as_str().unwrap(), Key::new());
+        let requests = json!({ "certCsr": key.request_as(id), "serverCertCsr": key.request() });
+        self.nobody().post(&format!("/enroll?method=erott&token={token}"), requests).expect(200);
+    }
+
     /// A new identity that has enrolled for a certificate: its id, and a caller whose connections show it, without a session.
     pub fn enrolled(&self, what: &str) -> (String, Caller) {
         let id = self.identity(&fresh(what), json!({ "enrollment": { "ott": true } }));
