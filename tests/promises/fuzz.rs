@@ -86,7 +86,7 @@ fn target(name: &'static str, least: u64, mut case: impl FnMut(&mut Chance)) {
         let panics = PANICS.lock().unwrap().clone();
         assert!(outcome.is_ok() && panics.is_empty(), "{name}: OVERKEEP_FUZZ_CASE={at} {panics:?}");
         if only.is_some() || n + 1 >= least && begun.elapsed() >= Duration::from_secs(seconds) {
-            return;
+            return eprintln!("{name}: {} cases", n + 1);
         }
     }
 }
