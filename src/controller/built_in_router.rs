@@ -1,19 +1,20 @@
 //! The built-in router as records show it: where clients are sent, and that it is online.
 
-use std::{collections::BTreeMap, net::SocketAddr};
+use std::{collections::BTreeMap, net::SocketAddr, pin::Pin, sync::Arc};
 
 use crate::{
     change,
     config::{Address, Config},
     entity::{EdgeRouter, FactsExt, Id, Record, RouterLink, VersionInfo},
     error::Result,
-    network::{Parts, Router},
+    listener::{RouterSide, Stream},
+    network::{Parts, Peer, Router},
     store::Store,
 };
 
-/// Where clients of the built-in router are sent, if it is enabled.
-pub fn address(config: &Config, bound: SocketAddr) -> Option<Address> {
-    config.router.enabled.then(|| config.router_address(bound, config.router.listen))
+/// Where clients of the built-in router are sent, if it is enabled; `own` is the socket of the router alone.
+pub fn address(config: &Config, bound: SocketAddr, own: Option<SocketAddr>) -> Option<Address> {
+    config.router.enabled.then(|| config.router_address(bound, own))
 }
 
 /// Makes its record if there is none, and shows it as online from now on, unless an administrator disabled it.
@@ -42,6 +43,21 @@ pub fn establish(store: &Store, address: &Address) -> Result<()> {
 /// The file cannot be read or written, or the system gives no threads.
 pub fn start(config: &Config, parts: impl FnOnce() -> Parts) -> Result<Router> {
     if config.router.enabled { Router::start(parts()) } else { Ok(Router::default()) }
+}
+
+/// The router as the listener hands connections to it, if it is enabled.
+pub fn side(router: &Router) -> Option<RouterSide> {
+    let (runtime, router) = (router.handle()?.clone(), router.clone());
+    let serve = Arc::new(move |stream: Stream| -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let (socket, tls) = stream.stream.get_ref();
+        let leaf = tls.peer_certificates().and_then(|chain| chain.first()).map(|leaf| leaf.clone().into_owned());
+        let peer = Peer { address: socket.stream.peer_addr().ok(), leaf };
+        match router.channel(stream, peer) {
+            Some(channel) => Box::pin(channel),
+            None => Box::pin(std::future::ready(())),
+        }
+    });
+    Some(RouterSide { runtime, serve })
 }
 
 fn link(address: &Address) -> RouterLink {

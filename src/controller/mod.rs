@@ -31,7 +31,8 @@ use crate::{
     entity::{Author, EdgeRouter, Id, Most},
     error::Error,
     host::{Command, Host, socket},
-    http::{self, Bounds, Descriptions, Front, Interfaces, Limits, Listener, NetworkTokens, Patience, Services},
+    http::{self, Bounds, Descriptions, Front, Interfaces, Limits, NetworkTokens, Patience, Rest, Services},
+    listener::{self, Listener, RouterSide, Stopping},
     maintenance::{self, Background, Maintenance, Schedule, Scrub, closed},
     network::{self, Router},
     online::Online,
@@ -85,7 +86,7 @@ pub struct Controller {
     store: Store,
     maintenance: Maintenance,
     watchers: Arc<http::Watchers>,
-    server: http::Running,
+    server: listener::Running,
     thread: Option<JoinHandle<std::io::Result<()>>>,
     upkeep: Option<upkeep::Running>,
     background: Vec<Background>,
@@ -150,8 +151,13 @@ impl Controller {
         let Some(thread) = self.thread.take() else { return };
         self.watchers.close();
         // Whoever drops a controller may be on a runtime of its own, where nothing may block.
-        std::thread::scope(|scope| drop(scope.spawn(|| self.router.stop()).join()));
-        std::thread::scope(|scope| drop(scope.spawn(|| System::new().block_on(self.server.stop())).join()));
+        let (router, server) = (&self.router, &self.server);
+        let stop = || {
+            router.drain();
+            System::new().block_on(server.stop());
+            router.stop();
+        };
+        std::thread::scope(|scope| drop(scope.spawn(stop).join()));
         drop(thread.join());
         drop(self.commands.take());
         drop(self.upkeep.take());
@@ -175,11 +181,12 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     pki::jwt::install();
     let (sockets, all_bound) = bind(config)?;
     let bound = all_bound.first().copied().ok_or_else(|| NotStarted("listen: nowhere".into()))?;
+    let of_router = config.router.listen.filter(|_| config.router.enabled).map(|place| bind_to("router.listen", place)).transpose()?;
     let clients = config.advertised(&all_bound);
     let addresses: Vec<String> = clients.iter().map(ToString::to_string).collect();
     let advertised = addresses.first().cloned().unwrap_or_default();
     let passwords = Passwords::new(&config.passwords)?;
-    let router = built_in_router::address(config, bound);
+    let router = built_in_router::address(config, bound, of_router.as_ref().map(|(_, bound)| *bound));
     let store = Store::open(&config.data, KINDS, options(config, &clock)).map_err(refused)?;
     let vault = vault(config, &store)?;
     drop(maintenance::upgrade(&store, &config.data)?);
@@ -267,9 +274,10 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         network_tokens: NetworkTokens::default(),
     });
     let reload = Reload::new(config.clone(), services.clone(), certificates);
-    let front = Front::new(services, interfaces);
+    let rest = rest(Front::new(services, interfaces), &config.http);
     let commands = commands(config, owner);
-    let (server, thread) = listen(front, listener(sockets, tls, &config.http))?;
+    let listener = listener(sockets, of_router.map(|(socket, _)| socket), tls, &config.http);
+    let (server, thread) = listen(listener, rest, built_in_router::side(&router))?;
     let upkeep = Some(upkeep.start(bell, inbox).map_err(|e| NotStarted(format!("upkeep: {e}")))?);
     let background = background(config, &maintenance, &reckoning, &clock).map_err(|e| NotStarted(format!("maintenance: {e}")))?;
     let thread = Some(thread);
@@ -316,34 +324,38 @@ fn limits(config: &Config) -> Limits {
 
 /// Sockets for all places that are to be listened on, and their addresses with real ports.
 fn bind(config: &Config) -> Result<(Vec<TcpListener>, Vec<SocketAddr>), NotStarted> {
-    let mut bound = (Vec::new(), Vec::new());
-    for place in config.listen.places() {
-        let failed = |e: std::io::Error| NotStarted(format!("listen: {place}: {e}"));
-        let socket = TcpListener::bind(place).map_err(failed)?;
-        bound.1.push(socket.local_addr().map_err(failed)?);
-        bound.0.push(socket);
-    }
-    Ok(bound)
+    config.listen.places().iter().map(|place| bind_to("listen", *place)).collect()
 }
 
-fn listener(sockets: Vec<TcpListener>, tls: rustls::ServerConfig, http: &config::Http) -> Listener {
+/// A socket for a place that a key names, and its address with the real port.
+fn bind_to(key: &str, place: SocketAddr) -> Result<(TcpListener, SocketAddr), NotStarted> {
+    let bound = TcpListener::bind(place).and_then(|socket| socket.local_addr().map(|bound| (socket, bound)));
+    bound.map_err(|e| NotStarted(format!("{key}: {place}: {e}")))
+}
+
+fn listener(sockets: Vec<TcpListener>, router_socket: Option<TcpListener>, tls: rustls::ServerConfig, http: &config::Http) -> Listener {
     Listener {
         sockets,
+        router_socket,
         tls,
         workers: http.workers,
         handshake_timeout: http.handshake_timeout.duration(),
-        patience: Patience {
-            head: http.client_timeout.duration(),
-            unread: http.unread_timeout.duration(),
-            keep_alive: http.keep_alive.duration(),
-            // What is a little too long is read, to be told so.
-            head_bytes: 2 * http.max_head_bytes,
-            streams: http.max_streams,
-        },
-        bounds: Bounds { each: http.max_unread_bytes, total: http.max_unread_bytes_total },
         connections: http.max_connections,
         handshakes: http.max_handshakes,
     }
+}
+
+fn rest(front: Front, http: &config::Http) -> Rest {
+    let patience = Patience {
+        head: http.client_timeout.duration(),
+        unread: http.unread_timeout.duration(),
+        keep_alive: http.keep_alive.duration(),
+        // What is a little too long is read, to be told so.
+        head_bytes: 2 * http.max_head_bytes,
+        streams: http.max_streams,
+    };
+    let bounds = Bounds { each: http.max_unread_bytes, total: http.max_unread_bytes_total };
+    Rest::new(front, patience, bounds, Stopping::default())
 }
 
 /// The socket for the owner of the host. A controller without one works, so that a file system that has none stops nothing.
@@ -395,11 +407,16 @@ pub fn host(config: &Config, command: &Command) -> Result<Host, NotStarted> {
 }
 
 /// Runs the server on a thread of its own; it is there when this returns.
-fn listen(front: Front, listener: Listener) -> Result<(http::Running, JoinHandle<std::io::Result<()>>), NotStarted> {
+fn listen(
+    listener: Listener,
+    rest: Rest,
+    router: Option<RouterSide>,
+) -> Result<(listener::Running, JoinHandle<std::io::Result<()>>), NotStarted> {
     let (tell, told) = mpsc::channel();
     let run = move || {
         System::new().block_on(async move {
-            let (server, running) = http::serve(front, listener)?;
+            let stopping = rest.stopping.clone();
+            let (server, running) = listener::serve(listener, stopping, move || http::doors(rest.clone()), router)?;
             drop(tell.send(running));
             server.await
         })

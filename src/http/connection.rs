@@ -20,9 +20,9 @@ use tokio::{
 use super::{
     heads::Heads,
     ledger::{Account, Hold},
-    stopping::Here,
     target::Targets,
 };
+use crate::listener::Here;
 
 /// How long clients are waited for, and how much of them.
 #[derive(Debug, Clone, Copy)]
@@ -41,7 +41,7 @@ pub struct Patience {
 
 /// How long a client may take nothing once the listener ends.
 pub const LEAVING: Duration = Duration::from_secs(1);
-/// Bytes in the buffers of a connection whose client takes nothing: those of HTTP, and of TLS as they are set in `server.rs`.
+/// Bytes in the buffers of a connection whose client takes nothing: those of HTTP, and of TLS as they are set in `doors.rs`.
 const BUFFERED: usize = 64 << 10;
 /// A part of a head up to so many bytes is no more than what any connection takes.
 const SMALL: usize = 4096;

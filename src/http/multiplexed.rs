@@ -40,8 +40,8 @@ use super::{
     connection::{LEAVING, Patience},
     ledger::{Account, Hold},
     outgoing::PART,
-    stopping::Here,
 };
+use crate::listener::Here;
 
 /// What a request takes until its answer is gone, beside its head and the answer.
 const REQUEST: usize = 4096;

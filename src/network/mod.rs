@@ -112,10 +112,18 @@ impl Router {
         self.0.as_deref().map(|inner| &inner.handle)
     }
 
-    /// Serves a connection on which an SDK speaks, until it ends. Where the router is disabled, it ends at once.
+    /// Serves a connection on which an SDK speaks, until it ends. To be polled on the router's runtime. None where it is disabled.
+    pub fn channel<S: AsyncRead + AsyncWrite + Send + Unpin + 'static>(
+        &self,
+        stream: S,
+        peer: Peer,
+    ) -> Option<impl Future<Output = ()> + Send + use<S>> {
+        Some(hello::serve(self.core()?.clone(), stream, peer))
+    }
+
+    /// Serves a connection in a task of the router's. None where it is disabled.
     pub fn serve(&self, stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static, peer: Peer) -> Option<JoinHandle<()>> {
-        let inner = self.0.as_deref()?;
-        Some(inner.handle.spawn(hello::serve(inner.core.clone(), stream, peer)))
+        Some(self.handle()?.spawn(self.channel(stream, peer)?))
     }
 
     /// The connections between routers, the oldest first. There are none while other routers cannot connect.
@@ -155,13 +163,19 @@ impl Router {
         self.core().map(|core| core.budget.used()).unwrap_or_default()
     }
 
-    /// Ends the router: nothing new is begun, open circuits have `drain-timeout` to end by themselves, then all is closed. Blocks.
+    /// Ends what is open: nothing new is begun, open circuits have `drain-timeout` to end by themselves, then all is closed. Blocks.
+    pub fn drain(&self) {
+        if let Some(inner) = self.0.as_deref() {
+            inner.handle.block_on(housekeeping::drain(&inner.core));
+        }
+    }
+
+    /// Ends its threads, with whatever is still open. Blocks.
     pub fn stop(&self) {
-        let Some(inner) = self.0.as_deref() else { return };
-        let Some(runtime) = inner.runtime.lock().take() else { return };
-        let core = inner.core.clone();
-        runtime.block_on(housekeeping::drain(&core));
-        runtime.shutdown_timeout(LAST_WORDS);
+        let runtime = self.0.as_deref().and_then(|inner| inner.runtime.lock().take());
+        if let Some(runtime) = runtime {
+            runtime.shutdown_timeout(LAST_WORDS);
+        }
     }
 
     fn core(&self) -> Option<&Arc<Core>> {

@@ -7,7 +7,7 @@ use std::{
 };
 
 /// The floors, the lowest first. Rooms on one floor may use each other as long as no circle comes of it.
-const FLOORS: [&[&str]; 12] = [
+const FLOORS: [&[&str]; 13] = [
     &["clock", "error", "frame", "pki", "priority", "query"],
     &["config", "logging", "schema"],
     &["entity"],
@@ -15,6 +15,7 @@ const FLOORS: [&[&str]; 12] = [
     &["store"],
     &["access", "change"],
     &["authentication", "enrollment", "explain", "maintenance", "posture"],
+    &["listener"],
     &["network"],
     &["http"],
     &["upkeep", "host"],
@@ -27,7 +28,7 @@ const KNOWN_TO: [(&str, &[&str]); 6] = [
     ("redb", &["store"]),
     ("actix_web", &["http", "controller"]),
     ("actix_http", &["http", "logging"]),
-    ("actix_server", &["http"]),
+    ("actix_server", &["listener"]),
     ("jsonschema", &["schema"]),
     ("rcgen", &["pki"]),
 ];

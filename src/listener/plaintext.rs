@@ -6,13 +6,14 @@
 
 use std::time::Duration;
 
-use actix_web::rt::net::TcpStream;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
     time::timeout,
 };
 
-use super::connection::LEAVING;
+/// How long a client may take to take the answer.
+const LEAVING: Duration = Duration::from_secs(1);
 
 const ANSWER: &[u8] =
     b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: 68\r\nconnection: close\r\n\r\n\

@@ -1,0 +1,156 @@
+//! The way of one connection from the socket to whoever speaks on it.
+
+use std::{io, sync::Arc, time::Duration};
+
+use rustix::net::sockopt::{set_socket_keepalive, set_tcp_keepcnt, set_tcp_keepidle, set_tcp_keepintvl};
+use rustls::ServerConfig;
+use tokio::{
+    io::AsyncReadExt,
+    net::TcpStream,
+    sync::{OwnedSemaphorePermit, Semaphore, oneshot},
+    time::timeout,
+};
+use tokio_rustls::{TlsAcceptor, server::TlsStream};
+
+use super::{
+    Accepted, Replayed, RouterSide, Stopping, Stream,
+    client_hello::{self, Offers},
+    plaintext,
+};
+
+/// What SDKs offer that speak to a router.
+const ROUTER: &[u8] = b"ziti-edge";
+/// The first byte of every message on a channel of a router.
+const FRAME: u8 = 0x03;
+/// A channel whose peer answers nothing for so long is asked whether it is still there, so often, so many times.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+const PROBES: u32 = 4;
+
+/// TLS for each kind of client.
+#[derive(Clone)]
+pub struct Protocols {
+    rest: TlsAcceptor,
+    router: TlsAcceptor,
+}
+
+impl Protocols {
+    /// The configuration offers what REST speaks.
+    pub fn of(rest: ServerConfig) -> Self {
+        let mut router = rest.clone();
+        router.alpn_protocols = vec![ROUTER.to_vec()];
+        Self { rest: Arc::new(rest).into(), router: Arc::new(router).into() }
+    }
+}
+
+/// What every connection goes through.
+#[derive(Clone)]
+pub struct Entrance {
+    pub protocols: Protocols,
+    pub router: Option<RouterSide>,
+    /// Nothing but the router is to be found here.
+    pub is_for_router_alone: bool,
+    /// One for each handshake that may go on.
+    pub handshakes: Arc<Semaphore>,
+    pub handshake_timeout: Duration,
+    pub stopping: Stopping,
+}
+
+impl Entrance {
+    /// Accepts a connection. One for REST comes back; one for the router has ended when this does.
+    pub async fn enter(&self, socket: TcpStream) -> Option<Accepted> {
+        let here = self.stopping.connection();
+        let mut ends = here.clone();
+        let accepted = tokio::select! {
+            accepted = self.accept(socket) => accepted,
+            () = ends.ends() => return None,
+        };
+        match accepted {
+            Ok(stream) => stream.map(|stream| Accepted { stream, here }),
+            Err(error) => {
+                tracing::debug!(%error, "a connection that is not accepted");
+                None
+            }
+        }
+    }
+
+    async fn accept(&self, socket: TcpStream) -> io::Result<Option<Stream>> {
+        let Some(socket) = plaintext::admitted(socket, self.handshake_timeout).await else { return Ok(None) };
+        let permit = self.handshakes.clone().acquire_owned().await.map_err(io::Error::other)?;
+        let (offers, socket) = self.in_time(client_hello::read(socket)).await?;
+        match &self.router {
+            Some(router) if self.is_for_router_alone || is_for_router(&offers) => self.hand_over(router, offers, socket, permit).await,
+            _ => Ok(Some(Replayed::new(Vec::new(), self.in_time(self.protocols.rest.accept(socket)).await?))),
+        }
+    }
+
+    /// Has the router's side go on. Answers when the connection has ended, or with one that is for REST after all.
+    async fn hand_over(
+        &self,
+        router: &RouterSide,
+        offers: Offers,
+        socket: Replayed<TcpStream>,
+        permit: OwnedSemaphorePermit,
+    ) -> io::Result<Option<Stream>> {
+        let (read, socket) = socket.into_parts();
+        let socket = socket.into_std()?;
+        let (is_sure, serve) = (self.is_for_router_alone || offers.is_some(), router.serve.clone());
+        let (tls, time) = (self.protocols.router.clone(), self.handshake_timeout);
+        let (give_back, given_back) = oneshot::channel();
+        router.runtime.spawn(async move {
+            let accepted = async {
+                let socket = TcpStream::from_std(socket)?;
+                keep_alive(&socket);
+                let stream = timeout(time, tls.accept(Replayed::new(read, socket))).await??;
+                drop(permit);
+                timeout(time, first_byte(stream)).await?
+            };
+            match accepted.await {
+                Ok((first, stream)) if is_sure || first == FRAME => serve(Replayed::new(vec![first], stream)).await,
+                Ok((first, stream)) => drop(give_back.send(Replayed::new(vec![first], stream))),
+                Err(error) => tracing::debug!(%error, "a connection that is not accepted"),
+            }
+        });
+        Ok(given_back.await.ok())
+    }
+
+    async fn in_time<T>(&self, work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+        timeout(self.handshake_timeout, work).await?
+    }
+}
+
+/// Whether a client may want the router: it says so, or says nothing.
+fn is_for_router(offers: &Offers) -> bool {
+    offers.as_ref().is_none_or(|offers| offers.iter().any(|offer| offer == ROUTER))
+}
+
+/// What a client begins with.
+async fn first_byte(mut stream: TlsStream<Replayed<TcpStream>>) -> io::Result<(u8, TlsStream<Replayed<TcpStream>>)> {
+    let byte = stream.read_u8().await?;
+    Ok((byte, stream))
+}
+
+/// Messages go out at once, and a peer that is gone is noticed although nothing is sent.
+fn keep_alive(socket: &TcpStream) {
+    let set = || -> io::Result<()> {
+        socket.set_nodelay(true)?;
+        set_socket_keepalive(socket, true)?;
+        set_tcp_keepidle(socket, KEEP_ALIVE)?;
+        set_tcp_keepintvl(socket, KEEP_ALIVE)?;
+        Ok(set_tcp_keepcnt(socket, PROBES)?)
+    };
+    if let Err(error) = set() {
+        tracing::debug!(%error, "a connection whose peer may vanish unnoticed");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_offers_nothing_or_the_router_may_want_it() {
+        let offers = |names: &[&str]| Some(names.iter().map(|name| name.as_bytes().to_vec()).collect());
+        assert!(is_for_router(&None) && is_for_router(&offers(&["ziti-edge"])) && is_for_router(&offers(&["h2", "ziti-edge"])));
+        assert!(!is_for_router(&offers(&["h2", "http/1.1"])) && !is_for_router(&offers(&["ziti-link"])) && !is_for_router(&offers(&[])));
+    }
+}

@@ -1,0 +1,61 @@
+//! A connection of which something was read already: that comes first, then the rest.
+
+use std::{
+    io,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// A connection and what was read of it.
+pub struct Replayed<S> {
+    read: Vec<u8>,
+    pub stream: S,
+}
+
+impl<S> Replayed<S> {
+    pub fn new(read: Vec<u8>, stream: S) -> Self {
+        Self { read, stream }
+    }
+
+    /// Both parts.
+    pub fn into_parts(self) -> (Vec<u8>, S) {
+        (self.read, self.stream)
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Replayed<S> {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let Self { read, stream } = self.get_mut();
+        if read.is_empty() {
+            return Pin::new(stream).poll_read(cx, buf);
+        }
+        let count = read.len().min(buf.remaining());
+        buf.put_slice(read.get(..count).unwrap_or_default());
+        read.drain(..count);
+        if read.is_empty() {
+            // It is not needed again.
+            *read = Vec::new();
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Replayed<S> {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().stream).poll_write(cx, buf)
+    }
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_flush(cx)
+    }
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
+    }
+    fn poll_write_vectored(self: Pin<&mut Self>, cx: &mut Context<'_>, bufs: &[io::IoSlice<'_>]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().stream).poll_write_vectored(cx, bufs)
+    }
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}
