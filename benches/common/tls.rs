@@ -14,8 +14,13 @@ use rustls::{
 
 /// Begins a configuration that asks nothing of the server.
 pub fn trusting() -> ConfigBuilder<ClientConfig, WantsClientCert> {
+    speaking(rustls::ALL_VERSIONS)
+}
+
+/// The same for these versions of TLS.
+pub fn speaking(versions: &[&'static rustls::SupportedProtocolVersion]) -> ConfigBuilder<ClientConfig, WantsClientCert> {
     let provider = Arc::new(ring::default_provider());
-    let versions = ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions().expect("versions");
+    let versions = ClientConfig::builder_with_provider(provider.clone()).with_protocol_versions(versions).expect("versions");
     versions.dangerous().with_custom_certificate_verifier(Arc::new(Anybody(provider)))
 }
 

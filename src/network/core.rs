@@ -58,12 +58,14 @@ pub struct Times {
     pub refusal: Duration,
     /// Without a byte in the middle of a message.
     pub stall: Duration,
+    /// Without taking anything, where memory is used up.
+    pub stalled: Duration,
 }
 
 impl Default for Times {
     fn default() -> Self {
         let seconds = Duration::from_secs;
-        Self { hello: seconds(5), dial: seconds(5), refusal: seconds(1), stall: seconds(60) }
+        Self { hello: seconds(5), dial: seconds(5), refusal: seconds(1), stall: seconds(60), stalled: seconds(10) }
     }
 }
 
@@ -218,6 +220,16 @@ impl Core {
         self.online().channel_closed(channel.identity.as_str());
         tracing::debug!(channel = channel.number, identity = %channel.identity, reason = %failure.text, "channel ended");
         self.ended.notify_waiters();
+    }
+
+    /// Ends the channel whose peer has taken nothing for the longest time, if that is long: the memory is used up.
+    pub fn relieve(&self) {
+        let channels = self.registry.everything().channels;
+        let slowest = channels.into_iter().map(|channel| (channel.outbox.stalled(), channel)).max_by_key(|(stalled, _)| *stalled);
+        if let Some((stalled, channel)) = slowest.filter(|(stalled, _)| *stalled > self.times.stalled) {
+            tracing::warn!(channel = channel.number, identity = %channel.identity, ?stalled, "memory is used up: a peer that takes nothing is cut off");
+            self.end_channel(&channel, &Failure::busy("the peer takes nothing, and memory is used up"));
+        }
     }
 
     /// Shows what a binding costs now.

@@ -10,6 +10,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 use super::{
     core::Core,
     message::{self, Failure},
+    registry::Some as Members,
 };
 
 /// Rates are measured over so long.
@@ -30,13 +31,17 @@ pub async fn run(core: Arc<Core>) {
         let open = core.registry.everything();
         open.circuits.iter().for_each(|circuit| circuit.measure(MEASURE.as_secs()));
         if round % ACTIVE == 0 {
-            // Whoever has a channel open is not idle, whether or not it asks anything over REST.
-            open.channels.iter().for_each(|channel| core.parts.sessions.touch(&channel.api_session));
+            keep_active(&core, &open);
         }
         if round % FORGIVE == 0 {
             open.bindings.iter().filter(|binding| binding.forgive()).for_each(|binding| core.show_cost(binding));
         }
     }
+}
+
+/// Whoever has a channel open is not idle, whether or not it asks anything over REST.
+pub fn keep_active(core: &Core, open: &Members) {
+    open.channels.iter().for_each(|channel| core.parts.sessions.touch(&channel.api_session));
 }
 
 /// Ends everything: circuits have some time to end by themselves, then what is queued has some to be written.

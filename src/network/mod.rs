@@ -4,7 +4,7 @@
 //! and identities are connected (`online.rs`, which is told from here).
 //!
 //! A connection becomes a [`channel`] when its hello is accepted (`hello.rs`): a reader task (`reader.rs`) and a writer task (`writer.rs`,
-//! which empties `outbox.rs`). A Connect becomes a [`circuit`] (`dial.rs`) between the client's channel and a [`binding`] (`bind.rs`), whose
+//! which empties `outbox.rs`, whose queues are in `queues.rs`). A Connect becomes a [`circuit`] (`dial.rs`) between the client's channel and a [`binding`] (`bind.rs`), whose
 //! terminator is a record (`terminators.rs`). `registry.rs` knows everything that is open and what it rests on, `review.rs` closes what has
 //! lost its ground, `core.rs` says how each thing ends.
 //!
@@ -23,6 +23,7 @@ mod info;
 mod message;
 mod outbox;
 mod permission;
+mod queues;
 mod reader;
 mod registry;
 mod review;
@@ -156,6 +157,13 @@ impl Router {
         let mut open = self.core().map(|core| core.registry.everything().channels).unwrap_or_default();
         open.sort_by_key(|channel| channel.number);
         open.iter().map(|channel| channel.info()).collect()
+    }
+
+    /// Does what is done from time to time: for whoever moved the clock.
+    pub fn look_after(&self) {
+        if let Some(core) = self.core() {
+            housekeeping::keep_active(core, &core.registry.everything());
+        }
     }
 
     /// Bytes that wait in memory, of all channels.

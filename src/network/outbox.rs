@@ -2,29 +2,29 @@
 //! by bytes.
 //!
 //! Whoever has data for a queue reserves room first and waits until there is some ([`Outbox::reserve`]); what must not wait is pushed
-//! ([`Outbox::push`], [`Outbox::control`]). How much a queue may hold shrinks as the channel and all channels together fill up, so that queues
-//! that nobody reads leave room for the others: half of what the channel, and an eighth of what the whole router, has left. An empty queue
-//! takes one message as long as the router has room for it at all.
+//! ([`Outbox::push`], [`Outbox::control`]). How much a channel may hold shrinks as all channels together fill up (half of what is left of the
+//! router's budget), and so does how much a queue may hold (half of what is left to the channel, an eighth of what is left of the budget):
+//! what nobody reads leaves room for the others, however much of it there is. This is the dynamic threshold of shared-memory switches
+//! (Choudhury and Hahne, 1998). An empty channel takes one message as long as the budget has room for it.
 //!
 //! Invariant: the bytes that the budget counts are those in the queues, those reserved, and those the writer has taken and not yet written.
 
 use std::{
-    collections::{HashMap, VecDeque},
     sync::Arc,
+    time::{Duration, Instant},
 };
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::budget::Budget;
+use super::{
+    budget::Budget,
+    queues::{Queue, Queues, State},
+};
 use crate::frame::Frame;
 
-/// The writer takes about so many bytes at a time.
-const BATCH: usize = 64 << 10;
-/// How many bytes a queue may send when it is its turn.
-const TURN: usize = 32 << 10;
 /// What a message costs beside its bytes.
-const OVERHEAD: usize = 128;
+pub const OVERHEAD: usize = 128;
 /// A channel takes no more control messages than this.
 const CONTROL: usize = 256 << 10;
 /// With more than this waiting nothing is read from the peer that would have to be answered.
@@ -46,49 +46,11 @@ pub struct Gone;
 pub struct Outbox {
     room: Room,
     budget: Arc<Budget>,
-    inner: Mutex<Inner>,
+    inner: Mutex<Queues>,
     /// Woken when there is something to write.
     writer: Notify,
     /// Woken when few control messages wait.
     eased: Notify,
-}
-
-#[derive(Default)]
-struct Inner {
-    control: VecDeque<Frame>,
-    control_bytes: usize,
-    queues: HashMap<QueueId, Queue>,
-    next: QueueId,
-    /// Queues that have messages, in the order of their turns.
-    turns: VecDeque<QueueId>,
-    /// Bytes in queues, reserved or taken by the writer.
-    bytes: usize,
-    /// Queues that somebody waits for because the channel is full.
-    waiting: Vec<QueueId>,
-    state: State,
-}
-
-#[derive(Default, Clone, Copy, PartialEq, Eq)]
-enum State {
-    #[default]
-    Open,
-    /// Nothing new comes; what is there is still written.
-    Draining,
-    Closed,
-}
-
-#[derive(Default)]
-struct Queue {
-    messages: VecDeque<Frame>,
-    /// Bytes in it and reserved.
-    bytes: usize,
-    /// Bytes it may still send in its turn.
-    credit: usize,
-    /// Whether nothing more comes: it goes once it is empty.
-    is_finished: bool,
-    waiter: Option<Arc<Notify>>,
-    /// Whoever waits is woken when there are no more bytes than this.
-    wake_at: usize,
 }
 
 /// Room in a queue for one message. Given back if it is dropped.
@@ -136,15 +98,16 @@ impl Outbox {
 
     fn try_reserve(&self, id: QueueId, bytes: usize, waiter: &Arc<Notify>) -> Result<bool, Gone> {
         let mut inner = self.inner.lock();
-        let Inner { queues, bytes: in_channel, waiting, .. } = &mut *inner;
-        let queue = queues.get_mut(&id).ok_or(Gone)?;
-        let (free, left) = (self.budget.free(), self.room.channel.saturating_sub(*in_channel));
+        let Queues { queues, bytes: in_channel, waiting, .. } = &mut *inner;
+        let queue = queues.get_mut(&id).filter(|queue| !queue.is_finished).ok_or(Gone)?;
+        let free = self.budget.free();
+        let left = self.room.channel.min(free / 2).saturating_sub(*in_channel);
         let most = self.room.queue.min(left / 2).min(free / 8);
         let fits = queue.bytes + bytes <= most || (queue.bytes == 0 && (bytes <= left || *in_channel == 0));
         if fits && self.budget.try_take(bytes) {
             queue.bytes += bytes;
             queue.waiter = None;
-            *in_channel += bytes;
+            inner.count(bytes);
             return Ok(true);
         }
         queue.waiter = Some(waiter.clone());
@@ -168,7 +131,7 @@ impl Outbox {
         let bytes = frame.len() + OVERHEAD;
         let Some(queue) = inner.queues.get_mut(&id) else { return };
         queue.bytes += bytes;
-        inner.bytes += bytes;
+        inner.count(bytes);
         self.budget.take(bytes);
         inner.append(id, frame);
         drop(inner);
@@ -261,9 +224,16 @@ impl Outbox {
                 return;
             }
             inner.bytes -= bytes;
+            inner.moved = Some(Instant::now());
             inner.wake_waiting(self.room);
         }
         self.budget.give_back(bytes);
+    }
+
+    /// For how long nothing was written although something waits.
+    pub fn stalled(&self) -> Duration {
+        let inner = self.inner.lock();
+        inner.moved.filter(|_| inner.bytes > 0).map_or(Duration::ZERO, |moved| moved.elapsed())
     }
 
     /// Takes nothing new from now on; the writer ends when all is written.
@@ -296,95 +266,6 @@ impl Outbox {
         self.writer.notify_one();
         self.eased.notify_one();
         self.budget.give_back(freed);
-    }
-}
-
-impl Inner {
-    fn append(&mut self, id: QueueId, frame: Frame) {
-        let Some(queue) = self.queues.get_mut(&id) else { return };
-        if queue.messages.is_empty() {
-            self.turns.push_back(id);
-        }
-        queue.messages.push_back(frame);
-    }
-
-    fn finish(&mut self, id: QueueId) {
-        let Some(queue) = self.queues.get_mut(&id) else { return };
-        queue.is_finished = true;
-        queue.wake();
-        if queue.messages.is_empty() {
-            self.queues.remove(&id);
-        }
-    }
-
-    fn take(&mut self, batch: &mut Vec<Frame>, number: &mut impl FnMut(&mut Frame)) -> usize {
-        let mut taken = 0;
-        while taken < BATCH
-            && let Some(mut frame) = self.control.pop_front()
-        {
-            let bytes = frame.len() + OVERHEAD;
-            self.control_bytes -= bytes;
-            // From here on counted like the rest.
-            self.bytes += bytes;
-            taken += bytes;
-            if frame.sequence() == 0 {
-                number(&mut frame);
-            }
-            batch.push(frame);
-        }
-        while taken < BATCH
-            && let Some(id) = self.turns.pop_front()
-        {
-            let is_alone = self.turns.is_empty();
-            let Some(queue) = self.queues.get_mut(&id) else { continue };
-            queue.credit = if is_alone { usize::MAX } else { queue.credit.saturating_add(TURN) };
-            while taken < BATCH
-                && let Some(mut frame) = queue.messages.pop_front_if(|frame| frame.len() <= queue.credit)
-            {
-                let bytes = frame.len() + OVERHEAD;
-                queue.credit -= frame.len();
-                queue.bytes -= bytes;
-                taken += bytes;
-                number(&mut frame);
-                batch.push(frame);
-            }
-            queue.wake_if_low();
-            if !queue.messages.is_empty() {
-                queue.credit = if is_alone { 0 } else { queue.credit };
-                self.turns.push_back(id);
-            } else if queue.is_finished {
-                self.queues.remove(&id);
-            } else {
-                queue.credit = 0;
-            }
-        }
-        taken
-    }
-
-    /// Wakes those who wait because the channel was full, once half of it is free.
-    fn wake_waiting(&mut self, room: Room) {
-        if self.waiting.is_empty() || self.bytes > room.channel / 2 {
-            return;
-        }
-        for id in std::mem::take(&mut self.waiting) {
-            if let Some(queue) = self.queues.get(&id)
-                && queue.bytes <= queue.wake_at
-            {
-                queue.wake();
-            }
-        }
-    }
-}
-
-impl Queue {
-    fn wake(&self) {
-        self.waiter.iter().for_each(|waiter| waiter.notify_one());
-    }
-
-    fn wake_if_low(&self) {
-        if self.bytes <= self.wake_at {
-            self.wake();
-        }
     }
 }
 

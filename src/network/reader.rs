@@ -4,7 +4,7 @@
 //! handed on. So a reader waits for exactly one thing: room in a queue that some socket drains, or, where the peer leaves what is said to it
 //! unread, for that to be read.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{io, pin::pin, sync::Arc, time::Duration};
 
 use bytes::BytesMut;
 use tokio::{
@@ -16,10 +16,11 @@ use tokio::{
 use super::{
     bind,
     channel::{Channel, Entry},
-    circuit::{Circuit, Side},
+    circuit::{Circuit, End, Side},
     core::Core,
     dial,
     message::{self, FROM_HOST, Failure, key, kind},
+    outbox::{Gone, Reservation},
     trace,
 };
 use crate::frame::{Frame, HEAD, Head, Limits, Malformed, content};
@@ -30,6 +31,9 @@ const HEADERS: usize = 64 << 10;
 const BODY: usize = 64 << 10;
 /// Up to this size a message is given its whole buffer at once.
 const USUAL: usize = 64 << 10;
+
+/// Whoever has waited so long for room that is not there has some made.
+const RELIEF: Duration = Duration::from_secs(2);
 
 /// Why a channel is not read any further.
 #[derive(Debug, thiserror::Error)]
@@ -149,12 +153,12 @@ impl<S: AsyncRead + Unpin> Reader<S> {
         self.hand_on(frame, &circuit, side, end).await
     }
 
-    async fn hand_on(&mut self, mut frame: Frame, circuit: &Circuit, side: Side, end: &super::circuit::End) -> Result<(), Stop> {
+    async fn hand_on(&mut self, mut frame: Frame, circuit: &Circuit, side: Side, end: &End) -> Result<(), Stop> {
+        frame.put_u32(key::CONNECTION, end.connection);
         let missing = frame.missing();
-        let Ok(reservation) = end.channel.outbox.reserve(end.queue, frame.len() + missing, &self.waiter).await else {
+        let Ok(reservation) = room(&self.core, end, frame.len() + missing, &self.waiter).await else {
             return self.pass_over(missing).await;
         };
-        frame.put_u32(key::CONNECTION, end.connection);
         fill(&mut self.stream, &mut frame, self.core.times.stall).await?;
         circuit.count(side, frame.body().len());
         reservation.fill(frame);
@@ -192,6 +196,18 @@ impl<S: AsyncRead + Unpin> Reader<S> {
             }
         }
         Ok(())
+    }
+}
+
+/// Waits for room where a message is to go. Where memory is used up by what others do not read, that is ended.
+async fn room<'e>(core: &Core, end: &'e End, bytes: usize, waiter: &Arc<Notify>) -> Result<Reservation<'e>, Gone> {
+    let mut room = pin!(end.channel.outbox.reserve(end.queue, bytes, waiter));
+    loop {
+        match timeout(RELIEF, &mut room).await {
+            Ok(room) => return room,
+            Err(_) if core.budget.free() < bytes => core.relieve(),
+            Err(_) => {}
+        }
     }
 }
 

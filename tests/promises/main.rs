@@ -55,6 +55,7 @@ mod posture;
 mod power;
 mod preview;
 mod query;
+mod recorded_frames;
 mod redeeming;
 mod refusals;
 mod router;

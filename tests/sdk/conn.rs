@@ -78,6 +78,11 @@ impl Conn {
         timeout(PATIENCE, self.messages.recv()).await.expect("nothing comes on a connection")
     }
 
+    /// The next message, however long it takes.
+    pub async fn messages(&mut self) -> Option<Frame> {
+        self.messages.recv().await
+    }
+
     /// What comes next.
     pub async fn next(&mut self) -> Event {
         let Some(frame) = self.message().await else { return Event::Lost };

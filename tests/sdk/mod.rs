@@ -136,6 +136,14 @@ struct Inner {
     is_paused: AtomicBool,
     resumed: Notify,
     closed: tokio::sync::watch::Sender<bool>,
+    reading: Mutex<Option<tokio::task::AbortHandle>>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // Without it the connection would stay open.
+        self.reading.lock().unwrap().iter().for_each(tokio::task::AbortHandle::abort);
+    }
 }
 
 #[derive(Default)]
@@ -192,9 +200,10 @@ impl Sdk {
             is_paused: AtomicBool::new(false),
             resumed: Notify::new(),
             closed: tokio::sync::watch::Sender::new(false),
+            reading: Mutex::default(),
         });
         let reading = Arc::downgrade(&inner);
-        tokio::spawn(async move {
+        let task = tokio::spawn(async move {
             while let Ok(Some(frame)) = read(&mut reader).await {
                 let Some(inner) = reading.upgrade() else { return };
                 inner.dispatch(frame, &unclaimed).await;
@@ -205,6 +214,7 @@ impl Sdk {
                 inner.closed.send_replace(true);
             }
         });
+        *inner.reading.lock().unwrap() = Some(task.abort_handle());
         Ok(Self { inner, options, welcome: Arc::new(welcome) })
     }
 

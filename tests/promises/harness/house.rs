@@ -77,6 +77,13 @@ impl House {
         Self::on(directory, Some(password), clock, adapt)
     }
 
+    /// Starts another one on a copy of its file as it is now, as if this one had been killed.
+    pub fn killed(&self, adapt: impl FnOnce(&mut Config)) -> Self {
+        let directory = TempDir::new().unwrap();
+        std::fs::copy(self.data(), directory.path().join("data")).unwrap();
+        Self::on(directory, Some(self.password.clone()), self.clock.clone(), adapt)
+    }
+
     fn on(directory: TempDir, password: Option<String>, clock: Clock, adapt: impl FnOnce(&mut Config)) -> Self {
         secrets::listen();
         let mut config =

@@ -29,6 +29,7 @@ pub use house::{House, PASSWORD, listed, trusting};
 pub use judge::interface;
 pub use program::{Program, command};
 pub use secrets::Watch;
+pub use tls::speaking;
 pub use wire::{Wire, asking_for, frame};
 
 /// The controller of all tests that only look at records of their own.

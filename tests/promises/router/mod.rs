@@ -1,6 +1,16 @@
 //! The edge router inside the controller: what SDKs are promised on their channels.
 
+mod bind;
+mod dial;
+mod faults;
+mod flow;
+mod hello;
+mod port;
+mod property;
 mod relay;
+mod revocation;
+mod room;
 mod scene;
 #[path = "../../sdk/mod.rs"]
 mod sdk;
+mod trace;

@@ -1,8 +1,10 @@
 //! Data from one SDK to another.
 
+use overkeep::frame::Builder;
+
 use super::{
-    scene::{Scene, run},
-    sdk::{Event, Options},
+    scene::{Scene, run, soon},
+    sdk::{Event, FIN, Options, key, kind},
 };
 
 #[test]
@@ -23,4 +25,212 @@ fn a_message_reaches_the_other_end_and_the_answer_comes_back() {
             assert!(matches!(client.next().await, Event::Closed(reason) if reason.text == "done"));
         });
     }
+    assert!(scene.house.router().circuits().is_empty());
+}
+
+#[test]
+fn a_message_is_handed_on_whole_with_everything_in_it_but_the_connection() {
+    let scene = Scene::new();
+    run(async {
+        let (mut client, mut host, _listener) = scene.connected(Options::GO).await;
+        let message = |id: u32| {
+            let headers = Builder::new(kind::DATA).bytes(4711, b"unknown").u32(key::CONNECTION, id).u32(1001, 77);
+            headers.u32(key::FLAGS, 2 | 4 | 8 | 16 | 32).bytes(128, &[5; 16]).body(b"body")
+        };
+        client.sdk.send(message(client.id)).await.unwrap();
+        let came = host.message().await.unwrap();
+        assert_eq!(came.headers().collect::<Vec<_>>(), message(host.id).headers().collect::<Vec<_>>());
+        assert_eq!((came.content_type(), came.body()), (kind::DATA, &b"body"[..]));
+        host.sdk.send(message(host.id)).await.unwrap();
+        let came = client.message().await.unwrap();
+        assert_eq!(came.headers().collect::<Vec<_>>(), message(client.id).headers().collect::<Vec<_>>());
+    });
+}
+
+#[test]
+fn messages_of_all_sizes_arrive_in_order_each_as_one() {
+    let scene = Scene::new();
+    run(async {
+        let (client, mut host, _listener) = scene.connected(Options::GO).await;
+        let sizes = [0, 1, 17, 4096, 32_785, 65_535, 65_536, 65_537, 1 << 20, 16, 5 << 20, 3];
+        let sent = sizes.map(|size| vec![u8::try_from(size % 251).unwrap(); size]);
+        let sending = {
+            let sent = sent.clone();
+            tokio::spawn(async move {
+                for data in &sent {
+                    client.send(data).await;
+                }
+                client
+            })
+        };
+        for data in &sent {
+            assert!(host.data().await == *data, "{} bytes", data.len());
+        }
+        drop(sending.await.unwrap());
+        assert!(soon(|| scene.house.router().queued_bytes() == 0));
+    });
+}
+
+#[test]
+fn an_end_comes_behind_all_data_whichever_way_it_is_said() {
+    let scene = Scene::new();
+    run(async {
+        let part = vec![7; 40_000];
+        let (client, mut host, _listener) = scene.connected(Options::GO).await;
+        for _ in 0..50 {
+            client.send(&part).await;
+        }
+        client.finish().await;
+        assert_eq!(host.rest().await.len(), 2_000_000);
+        let (client, mut host, _listener) = scene.connected(Options::C).await;
+        for _ in 0..50 {
+            client.send(&part).await;
+        }
+        client.close().await;
+        let mut came = 0;
+        let reason = loop {
+            match host.next().await {
+                Event::Data(data) => came += data.len(),
+                Event::Closed(reason) => break reason,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!((came, reason.text.as_str()), (2_000_000, "done"));
+        // Nothing at all, and then the end.
+        let (client, mut host, _listener) = scene.connected(Options::C).await;
+        client.finish().await;
+        assert_eq!(host.rest().await, b"");
+    });
+}
+
+#[test]
+fn ends_cross_and_late_messages_do_no_harm() {
+    let scene = Scene::new();
+    run(async {
+        let (client, host, mut listener) = scene.connected(Options::GO).await;
+        tokio::join!(client.close(), host.close());
+        for conn in [&client, &host] {
+            conn.send(b"late").await;
+            conn.finish().await;
+            conn.close().await;
+        }
+        // The channels are as good as before.
+        let token = scene.client.session(&scene.service, "Dial");
+        let (again, mut accepted) = tokio::join!(client.sdk.dial(&token), listener.accept());
+        again.unwrap().send(b"again").await;
+        assert_eq!(accepted.data().await, b"again");
+    });
+}
+
+#[test]
+fn a_message_that_is_too_long_ends_its_connection_and_no_other() {
+    let scene = Scene::new();
+    run(async {
+        let (mut client, mut host, mut listener) = scene.connected(Options::GO).await;
+        let token = scene.client.session(&scene.service, "Dial");
+        let (other, mut other_host) = tokio::join!(client.sdk.dial(&token), listener.accept());
+        client.send(&vec![1; (16 << 20) + 1]).await;
+        assert_eq!(client.ended().await.text, "a message is too long");
+        assert_eq!(host.ended().await.text, "a message is too long");
+        other.unwrap().send(b"not concerned").await;
+        assert_eq!(other_host.data().await, b"not concerned");
+    });
+}
+
+#[test]
+fn a_hundred_connections_share_a_channel() {
+    let scene = Scene::new();
+    run(async {
+        let host = scene.hosted(Options::GO).await;
+        tokio::spawn(host.echo());
+        let (sdk, token) = scene.dialler(Options::C).await;
+        let one = |number: u32| {
+            let (sdk, token) = (sdk.clone(), token.clone());
+            async move {
+                let mut conn = sdk.dial(&token).await.unwrap();
+                let data: Vec<u8> = number.to_le_bytes().repeat(5000);
+                for _ in 0..5 {
+                    conn.send(&data).await;
+                }
+                conn.finish().await;
+                assert!(conn.rest().await == data.repeat(5));
+                conn.close().await;
+            }
+        };
+        let all: Vec<_> = (0..100).map(|number| tokio::spawn(one(number))).collect();
+        for conn in all {
+            conn.await.unwrap();
+        }
+    });
+    assert!(soon(|| scene.house.router().circuits().is_empty()));
+}
+
+#[test]
+fn a_channel_that_is_lost_ends_the_connections_on_it_for_their_peers() {
+    let scene = Scene::new();
+    run(async {
+        let (mut client, host, listener) = scene.connected(Options::GO).await;
+        host.sdk.leave().await;
+        assert!(client.ended().await.text.starts_with("the peer has left"));
+        drop(listener);
+        let (client, mut host, _listener) = scene.connected(Options::C).await;
+        client.sdk.leave().await;
+        assert!(host.ended().await.text.starts_with("the peer has left"));
+    });
+    assert!(soon(|| scene.house.router().circuits().is_empty()));
+}
+
+#[test]
+fn both_ends_may_be_on_one_channel() {
+    let scene = Scene::new();
+    scene.house.service_policy("Dial", &[&format!("@{}", scene.host.id)], &[&format!("@{}", scene.service)]);
+    run(async {
+        let host = scene.hosted(Options::GO).await;
+        let sdk = host.sdk.clone();
+        tokio::spawn(host.echo());
+        let mut conn = sdk.dial(&scene.host.session(&scene.service, "Dial")).await.unwrap();
+        conn.send(b"to myself").await;
+        assert_eq!(conn.data().await, b"to myself");
+        conn.finish().await;
+        assert_eq!(conn.next().await, Event::Fin);
+    });
+}
+
+#[test]
+fn open_circuits_are_shown_with_their_ends_and_can_be_ended() {
+    let scene = Scene::new();
+    run(async {
+        let (mut client, mut host, _listener) = scene.connected(Options::GO).await;
+        client.send(b"12345").await;
+        host.data().await;
+        host.send(b"123").await;
+        client.data().await;
+        let router = scene.house.router();
+        let shown = router.circuits();
+        let circuit = &shown[0];
+        assert_eq!((shown.len(), circuit.service_id.as_str()), (1, scene.service.as_str()));
+        assert_eq!(
+            (circuit.client.identity_id.as_str(), circuit.host.identity_id.as_str()),
+            (scene.client.id.as_str(), scene.host.id.as_str())
+        );
+        assert_eq!((circuit.client.connection, circuit.host.connection), (client.id, host.id));
+        assert_eq!((circuit.client.bytes, circuit.host.bytes), (5, 3));
+        assert_eq!(router.circuit(&circuit.id).as_ref(), Some(circuit));
+        assert!(router.close_circuit(&circuit.id) && !router.close_circuit(&circuit.id));
+        for conn in [&mut client, &mut host] {
+            assert_eq!(conn.ended().await.text, "an administrator ended the circuit");
+        }
+    });
+}
+
+#[test]
+fn flags_of_an_end_are_not_ours_to_read() {
+    let scene = Scene::new();
+    run(async {
+        let (client, mut host, _listener) = scene.connected(Options::GO).await;
+        let last = Builder::new(kind::DATA).u32(key::CONNECTION, client.id).u32(key::FLAGS, FIN).body(b"data and end in one");
+        client.sdk.send(last).await.unwrap();
+        let came = host.message().await.unwrap();
+        assert_eq!((came.u32(key::FLAGS), came.body()), (Some(FIN), &b"data and end in one"[..]));
+    });
 }

@@ -1,14 +1,19 @@
 //! A controller with its router, and people with channels to it. The channels run in memory unless a test says otherwise.
 
-use std::sync::LazyLock;
+use std::{
+    net::SocketAddr,
+    sync::{Arc, LazyLock},
+    time::{Duration, Instant},
+};
 
 use overkeep::network::Peer;
-use rustls::pki_types::{CertificateDer, pem::PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem::PemObject};
 use serde_json::json;
-use tokio::{io::DuplexStream, runtime::Runtime};
+use tokio::{io::DuplexStream, net::TcpStream, runtime::Runtime};
+use tokio_rustls::{TlsConnector, client::TlsStream};
 
-use super::sdk::{Conn, Host, Options, Refused, Sdk};
-use crate::harness::{Caller, House, Key, fresh};
+use super::sdk::{Conn, Host, Options, PATIENCE, Refused, Sdk};
+use crate::harness::{Caller, House, Key, fresh, speaking};
 
 /// Where the SDKs of tests run.
 pub fn runtime() -> &'static Runtime {
@@ -22,6 +27,15 @@ pub fn run<T>(test: impl Future<Output = T>) -> T {
     runtime().block_on(test)
 }
 
+/// Waits until something is so, and answers whether it is.
+pub fn soon(is_so: impl Fn() -> bool) -> bool {
+    let began = Instant::now();
+    while !is_so() && began.elapsed() < PATIENCE {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    is_so()
+}
+
 /// An identity that is logged in by its certificate.
 #[derive(Clone)]
 pub struct Member {
@@ -29,6 +43,7 @@ pub struct Member {
     pub name: String,
     pub caller: Caller,
     pub leaf: CertificateDer<'static>,
+    pub key: Arc<Key>,
 }
 
 impl Member {
@@ -40,8 +55,14 @@ impl Member {
         let path = format!("/enroll?method=ott&token={}", house.token_of(&id));
         let issued = house.nobody().ask("POST", &path).body("application/pkcs10", key.request()).send().expect(200);
         let pem = issued.data()["cert"].as_str().unwrap();
+        let caller = house.bearer(pem, &key).log_in_by_certificate();
+        Self::showing(id, name, caller, pem, key)
+    }
+
+    /// Somebody who is logged in, and the certificate that their channels show.
+    pub fn showing(id: String, name: String, caller: Caller, pem: &str, key: Key) -> Self {
         let leaf = CertificateDer::from_pem_slice(pem.as_bytes()).unwrap();
-        Self { id, name, caller: house.bearer(pem, &key).log_in_by_certificate(), leaf }
+        Self { id, name, caller, leaf, key: Arc::new(key) }
     }
 
     /// The token of the API session.
@@ -53,6 +74,16 @@ impl Member {
     pub fn session(&self, service: &str, right: &str) -> String {
         let session = self.caller.post("/sessions", json!({ "serviceId": service, "type": right })).expect(201);
         session.data()["token"].as_str().unwrap().to_owned()
+    }
+
+    /// A TLS connection to an address of the controller that offers these protocols and shows these certificates, the own key behind them.
+    pub async fn tls(&self, at: SocketAddr, offers: &[&str], chain: Vec<CertificateDer<'static>>, is_old: bool) -> TlsStream<TcpStream> {
+        let key = PrivateKeyDer::try_from(self.key.der()).unwrap();
+        let versions = if is_old { &[&rustls::version::TLS12] } else { rustls::ALL_VERSIONS };
+        let mut config = speaking(versions).with_client_auth_cert(chain, key).unwrap();
+        config.alpn_protocols = offers.iter().map(|offer| offer.as_bytes().to_vec()).collect();
+        let socket = TcpStream::connect(at).await.unwrap();
+        TlsConnector::from(Arc::new(config)).connect(ServerName::try_from("localhost").unwrap(), socket).await.unwrap()
     }
 
     /// A connection to the router, in memory, and where a hello can be said on it.

@@ -1,0 +1,159 @@
+//! The queues of one channel, and whose turn it is. Without locks and without waiting: that is in `outbox.rs`.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::Arc,
+    time::Instant,
+};
+
+use tokio::sync::Notify;
+
+use super::outbox::{OVERHEAD, QueueId, Room};
+use crate::frame::Frame;
+
+/// The writer takes about so many bytes at a time.
+const BATCH: usize = 64 << 10;
+/// How many bytes a queue may send when it is its turn.
+const TURN: usize = 32 << 10;
+
+/// What waits for one channel.
+#[derive(Default)]
+pub struct Queues {
+    pub control: VecDeque<Frame>,
+    pub control_bytes: usize,
+    pub queues: HashMap<QueueId, Queue>,
+    pub next: QueueId,
+    /// Queues that have messages, in the order of their turns.
+    pub turns: VecDeque<QueueId>,
+    /// Bytes in queues, reserved or taken by the writer.
+    pub bytes: usize,
+    /// When something was last written, or the first message came to wait.
+    pub moved: Option<Instant>,
+    /// Queues that somebody waits for because the channel is full.
+    pub waiting: Vec<QueueId>,
+    pub state: State,
+}
+
+#[derive(Default, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    #[default]
+    Open,
+    /// Nothing new comes; what is there is still written.
+    Draining,
+    Closed,
+}
+
+#[derive(Default)]
+pub struct Queue {
+    pub messages: VecDeque<Frame>,
+    /// Bytes in it and reserved.
+    pub bytes: usize,
+    /// Bytes it may still send in its turn.
+    pub credit: usize,
+    /// Whether nothing more comes: it goes once it is empty.
+    pub is_finished: bool,
+    pub waiter: Option<Arc<Notify>>,
+    /// Whoever waits is woken when there are no more bytes than this.
+    pub wake_at: usize,
+}
+
+impl Queues {
+    /// Counts bytes that come to wait.
+    pub fn count(&mut self, bytes: usize) {
+        if self.bytes == 0 {
+            self.moved = Some(Instant::now());
+        }
+        self.bytes += bytes;
+    }
+
+    /// Puts a message behind a queue.
+    pub fn append(&mut self, id: QueueId, frame: Frame) {
+        let Some(queue) = self.queues.get_mut(&id) else { return };
+        if queue.messages.is_empty() {
+            self.turns.push_back(id);
+        }
+        queue.messages.push_back(frame);
+    }
+
+    /// Ends a queue once it is empty.
+    pub fn finish(&mut self, id: QueueId) {
+        let Some(queue) = self.queues.get_mut(&id) else { return };
+        queue.is_finished = true;
+        queue.wake();
+        if queue.messages.is_empty() {
+            self.queues.remove(&id);
+        }
+    }
+
+    /// Takes about as much as goes into one write. `number` gives messages their numbers. Answers their bytes.
+    pub fn take(&mut self, batch: &mut Vec<Frame>, number: &mut impl FnMut(&mut Frame)) -> usize {
+        let mut taken = 0;
+        while taken < BATCH
+            && let Some(mut frame) = self.control.pop_front()
+        {
+            let bytes = frame.len() + OVERHEAD;
+            self.control_bytes -= bytes;
+            // From here on counted like the rest.
+            self.count(bytes);
+            taken += bytes;
+            if frame.sequence() == 0 {
+                number(&mut frame);
+            }
+            batch.push(frame);
+        }
+        while taken < BATCH
+            && let Some(id) = self.turns.pop_front()
+        {
+            let is_alone = self.turns.is_empty();
+            let Some(queue) = self.queues.get_mut(&id) else { continue };
+            queue.credit = if is_alone { usize::MAX } else { queue.credit.saturating_add(TURN) };
+            while taken < BATCH
+                && let Some(mut frame) = queue.messages.pop_front_if(|frame| frame.len() <= queue.credit)
+            {
+                let bytes = frame.len() + OVERHEAD;
+                queue.credit -= frame.len();
+                queue.bytes -= bytes;
+                taken += bytes;
+                number(&mut frame);
+                batch.push(frame);
+            }
+            queue.wake_if_low();
+            if !queue.messages.is_empty() {
+                queue.credit = if is_alone { 0 } else { queue.credit };
+                self.turns.push_back(id);
+            } else if queue.is_finished {
+                self.queues.remove(&id);
+            } else {
+                queue.credit = 0;
+            }
+        }
+        taken
+    }
+
+    /// Wakes those who wait because the channel was full, once half of it is free.
+    pub fn wake_waiting(&mut self, room: Room) {
+        if self.waiting.is_empty() || self.bytes > room.channel / 2 {
+            return;
+        }
+        for id in std::mem::take(&mut self.waiting) {
+            if let Some(queue) = self.queues.get(&id)
+                && queue.bytes <= queue.wake_at
+            {
+                queue.wake();
+            }
+        }
+    }
+}
+
+impl Queue {
+    /// Wakes whoever waits for room in it.
+    pub fn wake(&self) {
+        self.waiter.iter().for_each(|waiter| waiter.notify_one());
+    }
+
+    fn wake_if_low(&self) {
+        if self.bytes <= self.wake_at {
+            self.wake();
+        }
+    }
+}

@@ -1,0 +1,365 @@
+//! From a Connect to a connection, or to a reason why there is none.
+
+use overkeep::frame::{Builder, key as common};
+use serde_json::json;
+
+use super::{
+    scene::{Member, Scene, run},
+    sdk::{Event, Host, Options, Refused, Sdk, key, kind},
+};
+use crate::harness::{House, fresh};
+
+/// The refusal of a dial.
+async fn refused(sdk: &Sdk, token: &str) -> Refused {
+    sdk.dial(token).await.err().unwrap()
+}
+
+#[test]
+fn a_refusal_says_why_in_text_code_and_structure() {
+    let scene = Scene::new();
+    let stranger = Member::new(&scene.house, "stranger");
+    scene.house.service_policy("Dial", &[&format!("@{}", stranger.id)], &[&format!("@{}", scene.service)]);
+    run(async {
+        let (sdk, token) = scene.dialler(Options::GO).await;
+        let no_host = refused(&sdk, &token).await;
+        assert_eq!((no_host.text.as_str(), no_host.code), (format!("service {} has no terminators", scene.service).as_str(), Some(1)));
+        let structured: serde_json::Value = serde_json::from_str(&no_host.structured.unwrap()).unwrap();
+        assert_eq!(structured, json!({ "message": no_host.text, "code": 1, "cause": null, "retryHint": 0 }));
+
+        let others = stranger.session(&scene.service, "Dial");
+        for unknown in ["00000000-0000-0000-0000-000000000000", "", "\u{7f}", others.as_str()] {
+            let refused = refused(&sdk, unknown).await;
+            assert_eq!((refused.text.as_str(), refused.code), ("Invalid Session", Some(3)), "{unknown}");
+            assert!(refused.structured.unwrap().contains("\"retryHint\":2"));
+        }
+        let id = sdk.next_id();
+        let not_text = sdk.ask(Builder::new(kind::CONNECT).u32(key::CONNECTION, id).body(&[0xff, 0xfe])).await.unwrap();
+        assert_eq!(not_text.body(), b"Invalid Session");
+
+        let hosting = scene.host.connect(&scene.house, Options::GO).await;
+        let wrong = refused(&hosting, &scene.host.session(&scene.service, "Bind")).await;
+        assert_eq!(wrong.code, Some(4));
+        let without_id = sdk.ask(Builder::new(kind::CONNECT).body(token.as_bytes())).await.unwrap();
+        assert_eq!(without_id.content_type(), kind::STATE_CLOSED);
+    });
+}
+
+#[test]
+fn many_unknown_tokens_do_not_keep_known_ones_from_working() {
+    let scene = Scene::new();
+    run(async {
+        let _listener = tokio::spawn(scene.hosted(Options::GO).await.echo());
+        let (sdk, token) = scene.dialler(Options::GO).await;
+        for _ in 0..15 {
+            assert_eq!(refused(&sdk, "nonsense").await.text, "Invalid Session");
+        }
+        sdk.dial(&token).await.unwrap();
+    });
+}
+
+#[test]
+fn a_connection_id_stands_for_one_thing_at_a_time() {
+    let scene = Scene::new();
+    run(async {
+        let host = scene.hosted(Options::C).await;
+        assert_eq!(host.id, 0);
+        tokio::spawn(host.echo());
+        let (sdk, token) = scene.dialler(Options::C).await;
+        let mut first = sdk.dial(&token).await.unwrap();
+        assert_eq!(first.id, 0);
+        let again = sdk.ask(Builder::new(kind::CONNECT).u32(key::CONNECTION, 0).body(token.as_bytes())).await.unwrap();
+        assert_eq!((again.content_type(), again.body()), (kind::STATE_CLOSED, &b"connection id 0 is in use"[..]));
+        first.send(b"still good").await;
+        assert_eq!(first.data().await, b"still good");
+        first.close().await;
+        let reused = sdk.ask(Builder::new(kind::CONNECT).u32(key::CONNECTION, 0).body(token.as_bytes())).await.unwrap();
+        assert_eq!(reused.content_type(), kind::STATE_CONNECTED);
+    });
+}
+
+#[test]
+fn a_host_learns_who_dials_and_what_they_sent_along() {
+    let scene = Scene::new();
+    run(async {
+        let mut host = scene.hosted(Options::GO).await;
+        let (sdk, token) = scene.dialler(Options::GO).await;
+        let headers = |connect: Builder| {
+            let connect = connect.text(key::CALLER, "the president").bytes(key::APP_DATA, b"{\"dst_port\":80}").text(key::MARKER, "mark");
+            connect.bytes(key::PUBLIC_KEY, &[9; 32]).bytes(key::CRYPTO_METHOD, &[0]).flag(key::SDK_FLOW_CONTROL, true)
+        };
+        let (client, accepted) = tokio::join!(sdk.dial_with(&token, headers), host.accept());
+        let (client, dial) = (client.unwrap(), accepted.made_by);
+        assert_eq!(dial.u32(key::CONNECTION), Some(host.id));
+        assert_eq!(dial.text(key::CALLER), Some(scene.client.name.as_str()), "not what the client says");
+        assert_eq!((dial.text(1034), dial.text(1035)), (Some(scene.client.id.as_str()), Some(scene.client.name.as_str())));
+        assert_eq!(dial.header(key::APP_DATA), Some(&b"{\"dst_port\":80}"[..]));
+        assert_eq!((dial.text(key::MARKER), dial.header(key::PUBLIC_KEY)), (Some("mark"), Some(&[9; 32][..])));
+        assert_eq!(dial.header(key::CRYPTO_METHOD), None, "a single byte is taken for a wrong method by some");
+        assert!(dial.u32(key::ROUTER_CONNECTION).unwrap() >= 0x8000_0000);
+        let circuit = dial.text(key::CIRCUIT).unwrap();
+        assert!(circuit.len() <= 15 && client.made_by.text(key::CIRCUIT) == Some(circuit));
+        // The host does no flow control of its own, so neither is told to.
+        assert!(dial.header(key::SDK_FLOW_CONTROL).is_none() && client.made_by.header(key::SDK_FLOW_CONTROL).is_none());
+
+        let named = |connect: Builder| connect.bytes(key::CRYPTO_METHOD, b"aes-gcm");
+        let (_client, accepted) = tokio::join!(sdk.dial_with(&token, named), host.accept());
+        assert_eq!(accepted.made_by.text(key::CRYPTO_METHOD), Some("aes-gcm"));
+    });
+}
+
+#[test]
+fn keys_for_encryption_reach_the_other_end_and_are_demanded_where_the_service_demands_them() {
+    let scene = Scene::on(House::with_router(), true);
+    run(async {
+        let token = scene.host.session(&scene.service, "Bind");
+        let sdk = scene.host.connect(&scene.house, Options::GO).await;
+        let keyless = sdk.host(&token).await.unwrap();
+        let (client, dial_token) = scene.dialler(Options::GO).await;
+        let without = refused(&client, &dial_token).await;
+        assert_eq!((without.code, without.text.contains("initiator")), (Some(11), true), "{}", without.text);
+
+        let with_key = |connect: Builder| connect.bytes(key::PUBLIC_KEY, &[1; 32]);
+        let mut keyless_host = keyless;
+        let (outcome, accepted) = tokio::join!(client.dial_with(&dial_token, with_key), keyless_host.accept());
+        assert_eq!(outcome.err().unwrap().code, Some(11), "neither Bind nor DialSuccess had a key");
+        assert!(matches!({ accepted }.next().await, Event::Closed(_)), "the host keeps no connection that leads nowhere");
+        keyless_host.unbind().await;
+
+        let mut host = sdk.host_with(&token, |bind| bind.bytes(key::PUBLIC_KEY, &[2; 32])).await.unwrap();
+        let (connected, _accepted) = tokio::join!(client.dial_with(&dial_token, with_key), host.accept());
+        assert_eq!(connected.unwrap().made_by.header(key::PUBLIC_KEY), Some(&[2; 32][..]));
+        // One key for each connection goes before the one of the Bind.
+        let (connected, _accepted) = tokio::join!(client.dial_with(&dial_token, with_key), async {
+            let dial = host.dialled().await;
+            host.answer(dial, |answer| answer.bytes(key::PUBLIC_KEY, &[3; 40])).await
+        });
+        assert_eq!(connected.unwrap().made_by.header(key::PUBLIC_KEY), Some(&[3; 40][..]));
+    });
+}
+
+#[test]
+fn data_that_comes_right_behind_the_answer_waits_until_the_client_knows_of_the_connection() {
+    let scene = Scene::new();
+    for options in [Options::GO, Options::C] {
+        run(async {
+            let mut host = scene.hosted(options).await;
+            let (sdk, token) = scene.dialler(Options::GO).await;
+            let dialling = tokio::spawn(async move { sdk.dial(&token).await });
+            let dial = host.dialled().await;
+            let id = dial.u32(key::ROUTER_CONNECTION).unwrap_or(4711);
+            // Answer and data in one write.
+            let mut answer = Builder::reply(kind::DIAL_SUCCESS, &dial).u32(key::CONNECTION, host.id).body(&id.to_le_bytes());
+            let mut data = Builder::new(kind::DATA).u32(key::CONNECTION, id).body(b"first words");
+            answer.set_sequence(900);
+            data.set_sequence(901);
+            host.sdk.send_bytes(&[answer.as_bytes(), data.as_bytes()].concat()).await.unwrap();
+            // The SDK would not hand out data of a connection that it does not know yet.
+            let mut client = dialling.await.unwrap().unwrap();
+            assert_eq!(client.data().await, b"first words");
+            host.unbind().await;
+        });
+    }
+}
+
+/// A second host of the service on a channel of its own, which is asked after the first.
+async fn second(scene: &Scene) -> Host {
+    let sdk = scene.host.connect(&scene.house, Options::GO).await;
+    sdk.host_with(&scene.host.session(&scene.service, "Bind"), |bind| bind.u16(key::COST, 900).bytes(key::LISTENER, b"other"))
+        .await
+        .unwrap()
+}
+
+#[test]
+fn a_host_that_refuses_is_followed_by_another_and_the_last_refusal_is_told() {
+    let scene = Scene::new();
+    run(async {
+        let mut one = scene.hosted(Options::GO).await;
+        let (sdk, token) = scene.dialler(Options::GO).await;
+        let (alone, ()) = tokio::join!(sdk.dial(&token), async {
+            let dial = one.dialled().await;
+            one.refuse(&dial, "no such port").await;
+        });
+        assert_eq!(alone.err().unwrap().text, "no such port");
+        let cost = |host: &Scene| host.house.admin.get("/terminators").expect(200).data()[0]["dynamicCost"].clone();
+        assert_eq!(cost(&scene), 20, "a failure makes a host dearer");
+
+        let mut other = second(&scene).await;
+        let (connected, accepted) = tokio::join!(sdk.dial(&token), async {
+            let dial = one.dialled().await;
+            one.refuse(&dial, "still none").await;
+            other.accept().await
+        });
+        connected.unwrap().send(b"to the other").await;
+        assert_eq!({ accepted }.data().await, b"to the other");
+
+        // A host may also end the connection that it is asked to accept.
+        let (both, ()) = tokio::join!(sdk.dial(&token), async {
+            let dial = one.dialled().await;
+            let id = dial.u32(key::ROUTER_CONNECTION).unwrap();
+            one.sdk.send(Builder::new(kind::STATE_CLOSED).u32(key::CONNECTION, id).body(b"closed at once")).await.unwrap();
+            let dial = other.dialled().await;
+            other.refuse(&dial, "").await;
+        });
+        assert_eq!(both.err().unwrap().text, "the host refused the dial");
+    });
+}
+
+#[test]
+fn a_host_that_does_not_answer_is_followed_by_another_and_must_not_answer_later() {
+    let scene = Scene::new();
+    run(async {
+        for options in [Options::GO, Options::C] {
+            let mut silent = scene.hosted(options).await;
+            let mut other = second(&scene).await;
+            let (sdk, token) = scene.dialler(Options::GO).await;
+            let (connected, (dial, accepted)) = tokio::join!(sdk.dial(&token), async { (silent.dialled().await, other.accept().await) });
+            let (_client, _accepted) = (connected.unwrap(), accepted);
+            let id = dial.u32(key::ROUTER_CONNECTION).unwrap_or(99);
+            let late = Builder::reply(kind::DIAL_SUCCESS, &dial).u32(key::CONNECTION, silent.id).body(&id.to_le_bytes());
+            silent.sdk.send(late).await.unwrap();
+            let closed = silent.sdk.other().await.unwrap();
+            assert_eq!((closed.content_type(), closed.u32(key::CONNECTION)), (kind::STATE_CLOSED, Some(id)));
+            silent.unbind().await;
+            other.unbind().await;
+        }
+    });
+}
+
+#[test]
+fn a_host_that_leaves_while_it_is_dialled_is_followed_by_another() {
+    let scene = Scene::new();
+    run(async {
+        let mut leaving = scene.hosted(Options::GO).await;
+        let mut other = second(&scene).await;
+        let (sdk, token) = scene.dialler(Options::GO).await;
+        let (connected, _accepted) = tokio::join!(sdk.dial(&token), async {
+            leaving.dialled().await;
+            leaving.sdk.leave().await;
+            other.accept().await
+        });
+        connected.unwrap();
+    });
+}
+
+#[test]
+fn a_client_that_gives_a_dial_up_leaves_nothing_behind() {
+    let scene = Scene::new();
+    run(async {
+        let mut host = scene.hosted(Options::GO).await;
+        let (sdk, token) = scene.dialler(Options::GO).await;
+        let id = sdk.next_id();
+        sdk.send(Builder::new(kind::CONNECT).u32(key::CONNECTION, id).body(token.as_bytes())).await.unwrap();
+        let dial = host.dialled().await;
+        sdk.send(Builder::new(kind::STATE_CLOSED).u32(key::CONNECTION, id).empty()).await.unwrap();
+        sdk.ask(Builder::new(overkeep::frame::content::PING).empty()).await.unwrap();
+        let mut accepted = host.answer(dial, |answer| answer).await;
+        assert!(matches!(accepted.next().await, Event::Closed(_)));
+        assert!(scene.house.router().circuits().is_empty());
+    });
+}
+
+#[test]
+fn a_host_that_answers_with_an_id_that_it_cannot_use_has_refused() {
+    let scene = Scene::new();
+    run(async {
+        for options in [Options::GO, Options::C] {
+            let mut host = scene.hosted(options).await;
+            let (sdk, token) = scene.dialler(Options::GO).await;
+            let (refused, ()) = tokio::join!(sdk.dial(&token), async {
+                let dial = host.dialled().await;
+                let answer = Builder::reply(kind::DIAL_SUCCESS, &dial).u32(key::CONNECTION, host.id).body(&host.id.to_le_bytes());
+                host.sdk.send(answer).await.unwrap();
+            });
+            assert!(refused.err().unwrap().text.contains("cannot use"));
+            assert!(host.unbind().await.is_some(), "the listener is still there");
+        }
+    });
+}
+
+#[test]
+fn hosts_are_chosen_by_precedence_cost_and_what_is_asked_for() {
+    let scene = Scene::new();
+    run(async {
+        let sdk = scene.host.connect(&scene.house, Options::GO).await;
+        let token = scene.host.session(&scene.service, "Bind");
+        // Some send four bytes for cost and precedence.
+        let dear = |bind: Builder| bind.u32(key::COST, 700).u32(key::PRECEDENCE, 1).bytes(key::LISTENER, b"dear");
+        let cheap = |bind: Builder| bind.u16(key::COST, 1).bytes(key::LISTENER, b"cheap");
+        let named =
+            |bind: Builder| bind.text(key::INSTANCE, "printer").bytes(key::INSTANCE_SECRET, b"secret").bytes(key::LISTENER, b"named");
+        let (mut dear, mut cheap, mut named) = (
+            sdk.host_with(&token, dear).await.unwrap(),
+            sdk.host_with(&token, cheap).await.unwrap(),
+            sdk.host_with(&token, named).await.unwrap(),
+        );
+        let shown = scene.house.admin.list("/terminators", "instanceId = \"printer\"", "").expect(200);
+        assert_eq!((shown.total(), &shown.data()[0]["identity"]), (1, &json!("printer")));
+        let client = scene.client.connect(&scene.house, Options::GO).await;
+        let dial = scene.client.session(&scene.service, "Dial");
+        let (_one, _end) = tokio::join!(client.dial(&dial), dear.accept());
+
+        // An administrator has the last word on cost and precedence.
+        let required = scene.house.admin.list("/terminators", "precedence = \"required\"", "");
+        drop(required);
+        let all = scene.house.admin.get("/terminators").expect(200);
+        let id =
+            all.data().as_array().unwrap().iter().find(|one| one["precedence"] == "required").unwrap()["id"].as_str().unwrap().to_owned();
+        scene.house.admin.patch(&format!("/terminators/{id}"), json!({ "precedence": "failed" })).expect(200);
+        let (_two, _end) = tokio::join!(client.dial(&dial), cheap.accept());
+
+        let wanted = |instance: &'static str| move |connect: Builder| connect.text(key::INSTANCE, instance);
+        let (_three, _end) = tokio::join!(client.dial_with(&dial, wanted("printer")), named.accept());
+        let nobody = client.dial_with(&dial, wanted("scanner")).await.err().unwrap();
+        assert_eq!(nobody.text, format!("service {} has no terminators for instanceId scanner", scene.service));
+        assert!(dear.is_idle() && cheap.is_idle() && named.is_idle());
+
+        let other = Member::new(&scene.house, "other");
+        scene.house.service_policy("Bind", &[&format!("@{}", other.id)], &[&format!("@{}", scene.service)]);
+        let others = other.connect(&scene.house, Options::GO).await;
+        let token = other.session(&scene.service, "Bind");
+        let bind = |secret: &'static [u8]| move |bind: Builder| bind.text(key::INSTANCE, "printer").bytes(key::INSTANCE_SECRET, secret);
+        let wrong = others.host_with(&token, bind(b"guess")).await.err().unwrap();
+        assert_eq!(wrong.code, Some(13), "{}", wrong.text);
+        others.host_with(&token, bind(b"secret")).await.unwrap();
+    });
+}
+
+#[test]
+fn a_sticky_service_names_its_host_and_returns_to_it() {
+    let house = House::with_router();
+    let scene = Scene::on(house, false);
+    scene.house.admin.patch(&format!("/services/{}", scene.service), json!({ "terminatorStrategy": "sticky" })).expect(200);
+    run(async {
+        let mut cheap = scene.hosted(Options::GO).await;
+        let mut dear = second(&scene).await;
+        let (sdk, token) = scene.dialler(Options::GO).await;
+        let (first, _end) = tokio::join!(sdk.dial(&token), cheap.accept());
+        let first = first.unwrap();
+        let to_cheap = first.made_by.header(key::STICKINESS).unwrap().to_vec();
+        let all = scene.house.admin.get("/terminators").expect(200);
+        let dear_id = all.data().as_array().unwrap().iter().find(|one| one["cost"] == 900).unwrap()["id"].as_str().unwrap().to_owned();
+        assert_ne!(to_cheap, dear_id.as_bytes());
+        let (again, _end) = tokio::join!(sdk.dial_with(&token, |connect| connect.text(key::STICKINESS, &dear_id)), dear.accept());
+        assert_eq!(again.unwrap().made_by.text(key::STICKINESS), Some(dear_id.as_str()));
+        // One who has left is followed by the best of the others.
+        dear.unbind().await;
+        let (other, _end) = tokio::join!(sdk.dial_with(&token, |connect| connect.text(key::STICKINESS, &dear_id)), cheap.accept());
+        assert_eq!(other.unwrap().made_by.header(key::STICKINESS), Some(&to_cheap[..]));
+    });
+}
+
+#[test]
+fn a_reply_to_a_dial_that_nobody_made_is_passed_over() {
+    let scene = Scene::new();
+    run(async {
+        let (mut client, mut host, listener) = scene.connected(Options::GO).await;
+        let forged =
+            Builder::new(kind::DIAL_SUCCESS).u32(key::CONNECTION, listener.id).i32(common::REPLY_FOR, 1).body(&host.id.to_le_bytes());
+        host.sdk.send(forged).await.unwrap();
+        host.sdk.send(Builder::new(kind::DIAL_FAILED).i32(common::REPLY_FOR, 2).empty()).await.unwrap();
+        client.send(fresh("untouched").as_bytes()).await;
+        assert!(host.data().await.starts_with(b"untouched"));
+        host.send(b"back").await;
+        assert_eq!(client.data().await, b"back");
+    });
+}

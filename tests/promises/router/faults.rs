@@ -1,0 +1,201 @@
+//! Whatever a peer sends or does, it harms nobody else, and nothing of it is left.
+
+use bytes::BytesMut;
+use overkeep::frame::{Builder, Frame, content, key as common};
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::{
+    scene::{Member, Scene, run, soon},
+    sdk::{Event, Options, key, kind},
+};
+use crate::harness::Dice;
+
+/// A message of a random type with random headers, some of which mean something.
+fn random_message(dice: &mut Dice, token: &str) -> Frame {
+    let types = [
+        0, 1, 2, 3, 4, 5, 1100, 1101, 1102, 1103, 60783, 60784, 60785, 60786, 60787, 60788, 60789, 60790, 60791, 60794, 60795, 60796,
+        60797, 60800,
+    ];
+    let mut builder = Builder::new(types[dice.below(types.len())]);
+    let keys =
+        [0, 1, 2, 9, 128, 1000, 1001, 1003, 1004, 1005, 1006, 1007, 1010, 1011, 1012, 1013, 1016, 1019, 1021, 1024, 1027, 1028, 2256, 2258];
+    let first = dice.below(keys.len());
+    for step in 0..dice.below(6) {
+        let key = keys[(first + step * 5) % keys.len()];
+        let value: Vec<u8> = (0..[0, 1, 2, 4, 4, 4, 8, 200][dice.below(8)]).map(|_| u8::try_from(dice.below(4)).unwrap()).collect();
+        builder = builder.bytes(key, &value);
+    }
+    let body: Vec<u8> = match dice.below(3) {
+        0 => token.as_bytes().to_vec(),
+        1 => (0..dice.below(40)).map(|_| u8::try_from(dice.below(256)).unwrap()).collect(),
+        _ => vec![1; dice.below(70_000)],
+    };
+    builder.body(&body)
+}
+
+#[test]
+fn any_messages_in_any_order_harm_nobody_else() {
+    let scene = Scene::new();
+    let stranger = Member::new(&scene.house, "stranger");
+    scene.house.service_policy("Dial", &[&format!("@{}", stranger.id)], &[&format!("@{}", scene.service)]);
+    scene.house.service_policy("Bind", &[&format!("@{}", stranger.id)], &[&format!("@{}", scene.service)]);
+    let tokens = [stranger.session(&scene.service, "Dial"), stranger.session(&scene.service, "Bind")];
+    run(async {
+        let (mut client, mut host, listener) = scene.connected(Options::GO).await;
+        tokio::spawn(listener.echo());
+        for seed in 0..60 {
+            let mut dice = Dice::new(seed);
+            let sdk = stranger.connect(&scene.house, Options::C).await;
+            for _ in 0..dice.below(60) {
+                let token = &tokens[dice.below(2)];
+                if sdk.send(random_message(&mut dice, token)).await.is_err() {
+                    break;
+                }
+            }
+            if dice.below(2) == 0 {
+                let garbage: Vec<u8> = (0..dice.below(300)).map(|_| u8::try_from(dice.below(256)).unwrap()).collect();
+                let _ = sdk.send_bytes(&garbage).await;
+            }
+            sdk.leave().await;
+            client.send(&seed.to_le_bytes()).await;
+            assert_eq!(host.data().await, seed.to_le_bytes());
+            host.send(b"back").await;
+            assert_eq!(client.data().await, b"back");
+        }
+    });
+    let router = scene.house.router();
+    assert!(soon(|| router.channels().len() == 2 && router.circuits().len() == 1), "{:?}", router.channels());
+    assert!(soon(|| router.queued_bytes() == 0), "{}", router.queued_bytes());
+    assert!(soon(|| scene.house.admin.get("/terminators").expect(200).total() == 1));
+}
+
+#[test]
+fn bytes_that_are_no_message_close_the_connection_at_any_moment() {
+    let scene = Scene::new();
+    run(async {
+        let bad = [
+            BytesMut::from(&b"\x03\x06\x09\x0d"[..]),
+            BytesMut::from(&[&b"\x03\x06\x09\x0c"[..], &[0; 8], &(-1_i32).to_le_bytes(), &[0; 4]].concat()[..]),
+            BytesMut::from(&[&b"\x03\x06\x09\x0c"[..], &[0; 8], &(1_i32 << 20).to_le_bytes(), &[0; 4]].concat()[..]),
+            Builder::new(1).flag(7, true).flag(7, true).empty().into_bytes(),
+        ];
+        for bytes in bad {
+            let mut listener = scene.hosted(Options::GO).await;
+            let (sdk, token) = scene.dialler(Options::GO).await;
+            let (client, host) = tokio::join!(sdk.dial(&token), listener.accept());
+            let (client, mut host) = (client.unwrap(), host);
+            client.send(b"good").await;
+            assert_eq!(host.data().await, b"good");
+            sdk.send_bytes(&bytes).await.unwrap();
+            let _ = sdk.send_bytes(&[0; 40]).await;
+            sdk.closed().await;
+            assert!(matches!(host.next().await, Event::Closed(_)));
+            listener.sdk.leave().await;
+            listener.sdk.closed().await;
+        }
+    });
+}
+
+#[test]
+fn a_peer_that_is_killed_in_the_middle_of_a_transfer_leaves_nothing() {
+    let scene = Scene::new();
+    run(async {
+        for client_dies in [true, false] {
+            let (client, host, listener) = scene.connected(Options::GO).await;
+            let (dying, mut other) = if client_dies { (client, host) } else { (host, client) };
+            // In the middle of a message.
+            let message = Builder::new(kind::DATA).u32(key::CONNECTION, dying.id).body(&[1; 100_000]).into_bytes();
+            dying.sdk.send_bytes(&message[..50_000]).await.unwrap();
+            dying.sdk.leave().await;
+            other.ended().await;
+            listener.sdk.leave().await;
+            other.sdk.leave().await;
+        }
+    });
+    let router = scene.house.router();
+    assert!(soon(|| router.channels().is_empty() && router.circuits().is_empty() && router.queued_bytes() == 0));
+    assert!(soon(|| scene.house.admin.get("/terminators").expect(200).total() == 0));
+}
+
+#[test]
+fn a_stampede_of_hellos_is_served_and_rest_beside_it() {
+    let scene = Scene::new();
+    let members: Vec<_> = (0..20).map(|_| Member::new(&scene.house, "member")).collect();
+    run(async {
+        let connecting: Vec<_> = (0..1000)
+            .map(|number| {
+                let member = members[number % members.len()].clone();
+                let stream = member.stream(&scene.house);
+                tokio::spawn(async move { super::sdk::Sdk::connect(stream, member.token(), Options::GO).await })
+            })
+            .collect();
+        members[0].caller.get("/current-api-session").expect(200);
+        let mut open = Vec::new();
+        for one in connecting {
+            open.push(one.await.unwrap().unwrap());
+        }
+        assert_eq!(scene.house.router().channels().len(), 1000);
+    });
+    assert!(soon(|| scene.house.router().channels().is_empty()));
+}
+
+#[test]
+fn a_connection_without_a_hello_counts_for_nothing() {
+    let scene = Scene::new();
+    run(async {
+        let mut stream = scene.client.stream(&scene.house);
+        stream.write_all(&[3, 6]).await.unwrap();
+        drop(scene.client.stream(&scene.house));
+        assert!(scene.house.router().channels().is_empty());
+        // It is closed after a while.
+        let mut rest = Vec::new();
+        stream.read_to_end(&mut rest).await.unwrap();
+        assert_eq!(rest, b"");
+    });
+}
+
+#[test]
+fn a_controller_that_was_killed_is_found_again_by_hosts_and_clients() {
+    let scene = Scene::new();
+    let (client, _host, _listener) = run(scene.connected(Options::GO));
+    let again = Scene {
+        house: scene.house.killed(|config| config.router.enabled = true),
+        service: scene.service.clone(),
+        host: scene.host.clone(),
+        client: scene.client.clone(),
+        bind: String::new(),
+        dial: String::new(),
+    };
+    run(async {
+        assert!(!client.sdk.is_closed());
+        // Their sessions are as good as before.
+        let bind = scene.host.session(&scene.service, "Bind");
+        let sdk = again.host.connect(&again.house, Options::GO).await;
+        let mut listener = sdk.host(&bind).await.unwrap();
+        let dialler = again.client.connect(&again.house, Options::GO).await;
+        let token = scene.client.session(&scene.service, "Dial");
+        let (client, mut host) = tokio::join!(dialler.dial(&token), listener.accept());
+        client.unwrap().send(b"back").await;
+        assert_eq!(host.data().await, b"back");
+    });
+    assert_eq!(again.house.admin.get("/terminators").expect(200).total(), 1);
+}
+
+#[test]
+fn replies_to_nothing_and_numbers_of_all_kinds_are_no_trouble() {
+    let scene = Scene::new();
+    run(async {
+        let sdk = scene.client.connect(&scene.house, Options::GO).await;
+        for number in [i32::MIN, -1, 0, 1, i32::MAX] {
+            let frame = Builder::new(kind::DIAL_SUCCESS).i32(common::REPLY_FOR, number).body(&u32::MAX.to_le_bytes());
+            sdk.send(frame).await.unwrap();
+            let mut ping = Builder::new(content::PING).empty();
+            ping.set_sequence(number);
+            sdk.send_bytes(ping.as_bytes()).await.unwrap();
+        }
+        assert!(sdk.ask(Builder::new(content::PING).empty()).await.is_some());
+    });
+    let none = scene.house.admin.post("/edge-routers/built-in/re-enroll", json!({}));
+    assert_ne!(none.status, 200);
+}

@@ -1,0 +1,139 @@
+//! One port: whoever speaks what is told apart by what they offer, or by their first byte.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use overkeep::clock::Clock;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::{
+    scene::{Member, Scene, run},
+    sdk::{Event, Options, Sdk},
+};
+use crate::harness::House;
+
+const REQUEST: &[u8] = b"GET /edge/client/v1/version HTTP/1.1\r\nhost: it\r\nconnection: close\r\n\r\n";
+
+#[test]
+fn sdks_of_all_kinds_reach_the_router_where_rest_is() {
+    let scene = Scene::new();
+    let at = scene.house.bound();
+    run(async {
+        let host =
+            Sdk::connect(scene.host.tls(at, &["ziti-edge"], vec![scene.host.leaf.clone()], false).await, scene.host.token(), Options::GO);
+        let host = host.await.unwrap();
+        let mut listener = host.host(&scene.host.session(&scene.service, "Bind")).await.unwrap();
+        let token = scene.client.session(&scene.service, "Dial");
+        for (offers, is_old) in [(&[][..], false), (&[], true), (&["ziti-edge"], false), (&["h2", "ziti-edge"], true)] {
+            let stream = scene.client.tls(at, offers, vec![scene.client.leaf.clone()], is_old).await;
+            let sdk = Sdk::connect(stream, scene.client.token(), Options::C).await.unwrap();
+            let (client, accepted) = tokio::join!(sdk.dial(&token), listener.accept());
+            let (mut client, accepted) = (client.unwrap(), accepted);
+            client.send(b"over TLS").await;
+            tokio::spawn(accepted.echo());
+            assert_eq!(client.data().await, b"over TLS", "{offers:?} {is_old}");
+        }
+    });
+    let shown = scene.house.router().channels();
+    assert!(shown.iter().all(|channel| channel.address.is_some_and(|address| address.ip().is_loopback())), "{shown:?}");
+}
+
+#[test]
+fn rest_is_found_whether_or_not_a_client_offers_it() {
+    let scene = Scene::new();
+    let at = scene.house.bound();
+    run(async {
+        for offers in [&["http/1.1"][..], &["h2", "http/1.1"], &[]] {
+            let mut stream = scene.client.tls(at, offers, vec![scene.client.leaf.clone()], false).await;
+            stream.write_all(REQUEST).await.unwrap();
+            let mut answer = String::new();
+            let _ = stream.read_to_string(&mut answer).await;
+            assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("apiVersions"), "{offers:?}: {answer}");
+        }
+        // What was read to find that out is part of the conversation, and the certificate counts.
+        let mut stream = scene.client.tls(at, &[], vec![scene.client.leaf.clone()], false).await;
+        let request =
+            "POST /edge/client/v1/authenticate?method=cert HTTP/1.1\r\nhost: it\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+        for byte in request.as_bytes() {
+            stream.write_all(&[*byte]).await.unwrap();
+            stream.flush().await.unwrap();
+        }
+        let mut answer = String::new();
+        let _ = stream.read_to_string(&mut answer).await;
+        assert!(answer.starts_with("HTTP/1.1 200") && answer.contains(&scene.client.id), "{answer}");
+    });
+}
+
+#[test]
+fn the_certificate_whose_key_was_proven_is_the_one_that_counts() {
+    let scene = Scene::new();
+    let at = scene.house.bound();
+    let stranger = Member::new(&scene.house, "stranger");
+    run(async {
+        // The stranger shows the certificate of somebody else behind their own.
+        let chain = vec![stranger.leaf.clone(), scene.client.leaf.clone()];
+        let refused = Sdk::connect(stranger.tls(at, &[], chain, false).await, scene.client.token(), Options::GO).await.err().unwrap();
+        assert_eq!(refused.text, "the client certificate is none of the API session");
+    });
+}
+
+#[test]
+fn a_port_of_its_own_is_the_routers_alone() {
+    let listen = |config: &mut overkeep::config::Config| {
+        config.router.enabled = true;
+        config.router.listen = Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+    };
+    let scene = Scene::on(House::with(Clock::system(), listen), false);
+    let shown = scene.house.admin.get("/edge-routers/built-in").expect(200);
+    let address = shown.data()["supportedProtocols"]["tls"].as_str().unwrap().strip_prefix("tls://").unwrap().to_owned();
+    let at: SocketAddr = address.parse().unwrap();
+    assert_ne!(at, scene.house.bound());
+    run(async {
+        for at in [at, scene.house.bound()] {
+            let stream = scene.client.tls(at, &[], vec![scene.client.leaf.clone()], false).await;
+            Sdk::connect(stream, scene.client.token(), Options::GO).await.unwrap();
+        }
+        let mut stream = scene.client.tls(at, &[], vec![scene.client.leaf.clone()], false).await;
+        stream.write_all(REQUEST).await.unwrap();
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer).await;
+        assert_eq!(answer, b"", "no REST here");
+    });
+}
+
+#[test]
+fn without_the_router_a_client_that_offers_nothing_still_finds_rest() {
+    let house = House::start();
+    let member = Member::new(&house, "member");
+    run(async {
+        let mut stream = member.tls(house.bound(), &[], vec![member.leaf.clone()], false).await;
+        stream.write_all(REQUEST).await.unwrap();
+        let mut answer = String::new();
+        let _ = stream.read_to_string(&mut answer).await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    });
+    assert!(house.router().id().is_none() && house.router().channels().is_empty());
+}
+
+#[test]
+fn a_controller_that_stops_ends_circuits_with_a_word_and_does_not_wait_for_ever() {
+    let scene = Scene::on(
+        House::with(Clock::system(), |config| {
+            config.router.enabled = true;
+            config.router.drain_timeout = "1s".parse().unwrap();
+        }),
+        false,
+    );
+    let (mut client, mut host, mut listener) = run(scene.connected(Options::GO));
+    let stopping = std::thread::spawn(move || drop(scene.house.closed()));
+    run(async {
+        for conn in [&mut client, &mut host] {
+            let ended = conn.ended().await;
+            assert_eq!(ended.text, "the router is stopping");
+            assert!(ended.structured.unwrap().contains("\"retryHint\":1"));
+        }
+        assert_eq!(listener.ended().await.text, "the router is stopping");
+        client.sdk.closed().await;
+        assert_eq!(client.next().await, Event::Lost);
+    });
+    stopping.join().unwrap();
+}

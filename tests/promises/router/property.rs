@@ -1,0 +1,124 @@
+//! After any history, the open circuits are among those that are allowed, and none was closed that always was.
+
+use serde_json::json;
+
+use super::{
+    scene::{Member, Scene, run, soon},
+    sdk::{Conn, Options, Sdk},
+};
+use crate::harness::{Base, Dice, House, encoded, fresh};
+
+const PEOPLE: usize = 4;
+const SERVICES: usize = 3;
+const STEPS: usize = 60;
+
+struct World<'h> {
+    house: &'h House,
+    dialler: Vec<Member>,
+    channels: Vec<Sdk>,
+    services: Vec<String>,
+    host: Member,
+    policies: Vec<String>,
+    open: Vec<(usize, usize, Conn)>,
+}
+
+impl World<'_> {
+    /// Whether somebody may have a circuit to a service, as it is explained.
+    fn is_allowed(&self, person: usize, service: usize) -> bool {
+        let verdict = |identity: &str, right: &str| {
+            let path = format!("/explain?identity={}&service={}&type={right}", encoded(identity), self.services[service]);
+            self.house.admin.at(Base::Overkeep).get(&path).expect(200).data()["verdict"] == true
+        };
+        verdict(&self.dialler[person].id, "Dial") && verdict(&self.host.id, "Bind")
+    }
+
+    fn change(&mut self, dice: &mut Dice) {
+        let admin = &self.house.admin;
+        let role = |dice: &mut Dice| ["#red", "#green", "#all"][dice.below(3)];
+        match dice.below(6) {
+            0 | 1 => self.policies.push(self.house.service_policy("Dial", &[role(dice)], &[role(dice)])),
+            2 if !self.policies.is_empty() => {
+                let policy = self.policies.swap_remove(dice.below(self.policies.len()));
+                admin.delete(&format!("/service-policies/{policy}")).expect(200);
+            }
+            3 => {
+                let roles = [json!([]), json!(["red"]), json!(["green"]), json!(["red", "green"])];
+                let path = format!("/identities/{}", self.dialler[dice.below(PEOPLE)].id);
+                admin.patch(&path, json!({ "roleAttributes": roles[dice.below(4)] })).expect(200);
+            }
+            4 => {
+                let roles = [json!([]), json!(["red"]), json!(["green"])];
+                let path = format!("/services/{}", self.services[dice.below(SERVICES)]);
+                admin.patch(&path, json!({ "roleAttributes": roles[dice.below(3)] })).expect(200);
+            }
+            _ if !self.policies.is_empty() => {
+                let path = format!("/service-policies/{}", self.policies[dice.below(self.policies.len())]);
+                let semantic = ["AllOf", "AnyOf"][dice.below(2)];
+                admin.patch(&path, json!({ "semantic": semantic, "identityRoles": [role(dice)] })).expect(200);
+            }
+            _ => {}
+        }
+    }
+
+    async fn dial(&mut self, dice: &mut Dice) {
+        let (person, service) = (dice.below(PEOPLE), dice.below(SERVICES));
+        let body = json!({ "serviceId": self.services[service], "type": "Dial" });
+        let session = self.dialler[person].caller.post("/sessions", body);
+        assert_eq!(session.status == 201, self.is_allowed(person, service));
+        if session.status == 201 {
+            let conn = self.channels[person].dial(session.data()["token"].as_str().unwrap()).await.unwrap();
+            self.open.push((person, service, conn));
+        }
+    }
+
+    /// Lets go of circuits that are not allowed any more, once they are closed.
+    fn settle(&mut self) {
+        let router = self.house.router();
+        let stands: Vec<bool> = self.open.iter().map(|(person, service, _)| self.is_allowed(*person, *service)).collect();
+        let ids = |conn: &Conn| (conn.sdk.welcome.text(0).unwrap().to_owned(), conn.id);
+        let expected: Vec<_> = self.open.iter().zip(&stands).filter(|(_, stands)| **stands).map(|((.., conn), _)| ids(conn)).collect();
+        let shown =
+            || router.circuits().into_iter().map(|circuit| (circuit.client.channel_id, circuit.client.connection)).collect::<Vec<_>>();
+        let sorted = |mut list: Vec<(String, u32)>| {
+            list.sort();
+            list
+        };
+        let expected = sorted(expected);
+        assert!(soon(|| sorted(shown()) == expected), "{:?} instead of {expected:?}", shown());
+        let mut stands = stands.into_iter();
+        self.open.retain(|_| stands.next().unwrap());
+    }
+}
+
+#[test]
+fn open_circuits_are_those_that_are_allowed_after_random_histories() {
+    for seed in 0..3 {
+        let scene = Scene::new();
+        let house = &scene.house;
+        run(async {
+            let services: Vec<_> =
+                (0..SERVICES).map(|_| house.service(&fresh("service"), json!({ "encryptionRequired": false }))).collect();
+            let dialler: Vec<_> = (0..PEOPLE).map(|_| Member::new(house, "person")).collect();
+            let host = Member::new(house, "host");
+            house.service_policy("Bind", &[&format!("@{}", host.id)], &["#all"]);
+            let hosting = host.connect(house, Options::GO).await;
+            for service in &services {
+                tokio::spawn(hosting.host(&host.session(service, "Bind")).await.unwrap().echo());
+            }
+            let mut channels = Vec::new();
+            for person in &dialler {
+                channels.push(person.connect(house, Options::GO).await);
+            }
+            let mut world = World { house, dialler, channels, services, host, policies: Vec::new(), open: Vec::new() };
+            let mut dice = Dice::new(seed);
+            for _ in 0..STEPS {
+                if dice.below(2) == 0 {
+                    world.change(&mut dice);
+                } else {
+                    world.dial(&mut dice).await;
+                }
+                world.settle();
+            }
+        });
+    }
+}

@@ -1,0 +1,35 @@
+//! Trace routes.
+
+use overkeep::frame::Builder;
+
+use super::{
+    scene::{Scene, run},
+    sdk::{Options, key, kind},
+};
+
+const TIME: i32 = 1015;
+const HOPS: i32 = 1016;
+const HOP_TYPE: i32 = 1017;
+const HOP_ID: i32 = 1018;
+const REQUEST: i32 = 1019;
+
+#[test]
+fn the_first_hop_is_the_router_and_the_second_the_other_end() {
+    let scene = Scene::new();
+    run(async {
+        let (client, mut host, _listener) = scene.connected(Options::GO).await;
+        let trace = |hops: u32| Builder::new(kind::TRACE_ROUTE).u32(key::CONNECTION, client.id).u32(HOPS, hops).u64(TIME, 12345).empty();
+        let router = client.sdk.ask(trace(1)).await.unwrap();
+        assert_eq!((router.content_type(), router.u32(HOPS), router.u64(TIME)), (kind::TRACE_ROUTE_RESPONSE, Some(0), Some(12345)));
+        assert_eq!((router.text(HOP_TYPE), router.text(HOP_ID)), (Some("router"), Some("built-in")));
+
+        let (answer, ()) = tokio::join!(client.sdk.ask(trace(2)), async {
+            let asked = host.message().await.unwrap();
+            assert_eq!((asked.content_type(), asked.u32(HOPS), asked.u64(TIME)), (kind::TRACE_ROUTE, Some(1), Some(12345)));
+            let answer = Builder::new(kind::TRACE_ROUTE_RESPONSE).u32(key::CONNECTION, host.id).u32(HOPS, 0).text(HOP_TYPE, "sdk/test");
+            host.sdk.send(answer.u32(REQUEST, asked.u32(REQUEST).unwrap()).empty()).await.unwrap();
+        });
+        let answer = answer.unwrap();
+        assert_eq!((answer.u32(key::CONNECTION), answer.text(HOP_TYPE)), (Some(client.id), Some("sdk/test")));
+    });
+}
