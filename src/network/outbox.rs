@@ -117,8 +117,8 @@ impl Outbox {
         }
         if queue.bytes == 0 {
             self.budget.wait(waiter);
-            if self.budget.free() >= bytes {
-                // It was given back before we were known to wait; and if the channel is what is full, this costs one more look.
+            if fits && self.budget.free() >= bytes {
+                // It was given back before we were known to wait.
                 waiter.notify_one();
             }
         }
