@@ -44,18 +44,33 @@ def tail(text, lines=6):
 class Controller:
     """A running controller with an empty data file, and its administrator."""
 
-    def __init__(self, process, address, log, password):
-        self.process, self.address, self.log, self.password, self.token = process, address, log, password, None
+    def __init__(self, start, address, log, password):
+        self.start, self.address, self.log, self.password, self.token, self.process = start, address, log, password, None, None
         context = ssl.create_default_context()
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE   # its CA is as new as itself
         self.opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context))
+
+    def begin(self):
+        """Starts it and logs in."""
+        self.process, self.token = self.start(), None
+        until(self.answers, START, "the controller did not answer GET /version")
+        self.log_in()
+
+    def end(self, how=subprocess.Popen.terminate):
+        how(self.process)
+        try:
+            self.process.wait(START)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
 
     def raw(self, method, path, body=None, media="application/json"):
         """The body of the answer, whatever it is."""
         headers = {"Accept": "*/*", "Content-Type": media}
         if self.token:
             headers["zt-session"] = self.token
-        request = urllib.request.Request(f"https://{self.address}/edge/management/v1{path}", body, headers, method=method)
+        base = "" if path.startswith("/overkeep/") else "/edge/management/v1"
+        request = urllib.request.Request(f"https://{self.address}{base}{path}", body, headers, method=method)
         try:
             with self.opener.open(request, timeout=ASK) as answer:
                 return answer.read()
@@ -98,28 +113,25 @@ def free_port():
 
 
 @contextlib.contextmanager
-def controller(binary, work):
+def controller(binary, work, router=False, **settings):
+    """One with an empty file; `settings` are more variables. Without its router unless it is asked for."""
     address, password = f"127.0.0.1:{free_port()}", os.urandom(12).hex()
     secret, log = work / "password", work / "log"
     secret.touch(0o600)
     secret.write_text(password)
-    cheap = {"OVERKEEP_PASSWORDS_COST": "10", "OVERKEEP_ROUTER_ENABLED": "false"}       # hundreds of logins, and nobody who guesses
-    with open(log, "wb") as output:
-        process = subprocess.Popen([binary, "run", "--data", work / "overkeep.redb", "--listen", address, "--advertise", address,
-                                    "--admin-password-file", secret],
-                                   stdin=subprocess.DEVNULL, stdout=output, stderr=output, env={**os.environ, **cheap})
-    running = Controller(process, address, log, password)
+    # Hundreds of logins, and nobody who guesses.
+    env = {**os.environ, "OVERKEEP_PASSWORDS_COST": "10", "OVERKEEP_ROUTER_ENABLED": str(router).lower(), **settings}
+    line = [binary, "run", "--data", work / "overkeep.redb", "--listen", address, "--advertise", address, "--admin-password-file", secret]
+
+    def start():
+        with open(log, "ab") as output:
+            return subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=env)
+    running = Controller(start, address, log, password)
     try:
-        until(running.answers, START, "the controller did not answer GET /version")
-        running.log_in()
+        running.begin()
         yield running
     finally:
-        process.terminate()
-        try:
-            process.wait(START)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        running.end()
 
 
 class Authority:

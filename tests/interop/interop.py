@@ -5,6 +5,8 @@ services and dial, and say how far they got, one JSON object a line. What they s
 the login and the Dial session must be there on the management interface. No router is connected, so the dial itself fails.
 The Python library also goes that way with a certificate of somebody else's authority, with a token and without one.
 
+The tests in traffic.py start controllers of their own, with the built-in router, and carry bytes through it.
+
 The others judge for themselves what they are answered, {"name": ..., "failure": ... or null} a line: go/credentials every
 credential operation through the generated Go packages and what the Go library does with credentials, browzer/client.mjs
 the library for browsers.
@@ -196,8 +198,8 @@ TESTS = {
 
 # -- the report ------------------------------------------------------------------------------------------------------
 class Report:
-    def __init__(self, required):
-        self.required, self.passed, self.failed, self.skipped = required, 0, 0, 0
+    def __init__(self, required, binary):
+        self.required, self.binary, self.passed, self.failed, self.skipped = required, binary, 0, 0, 0
 
     def ok(self, name): self.passed += 1; print(f"ok {name}", flush=True)
     def fail(self, name, reason): self.failed += 1; print(f"FAIL {name}: {reason}", flush=True)
@@ -234,7 +236,7 @@ def main():
     unknown = [name for name in options.test if name not in TESTS]
     if unknown:
         arguments.error(f"there is no test {unknown[0]}")
-    report = Report(options.require)
+    report = Report(options.require, options.binary.resolve())
     prepare.CACHE.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="interop-") as directory:
         try:

@@ -37,27 +37,29 @@ def home(name, install, *pins):
 
 
 @functools.cache
-def python():
+def python(program="client.py"):
     requirements, version = HERE / "python" / "requirements.txt", f"{sys.version_info.major}.{sys.version_info.minor}"
 
     def install(directory):
         command(sys.executable, "-m", "venv", directory)
         command(directory / "bin" / "python3", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes",
                 "--only-binary", ":all:", "-r", requirements)
-    return [home("python", install, requirements.read_bytes(), version.encode()) / "bin" / "python3", HERE / "python" / "client.py"]
+    return [home("python", install, requirements.read_bytes(), version.encode()) / "bin" / "python3", HERE / "python" / program]
 
 
 @functools.cache
-def go(program):
-    """One of the programs in go/, by the directory that it is in."""
+def go(program, modules="go.mod"):
+    """One of the programs in go/, by the directory that it is in, with the versions of a module file, whose name is a build tag as well."""
     if not shutil.which("go"):
         raise Missing("go is not there")
-    built = CACHE / f"go-{pathlib.Path(program).name or 'client'}"
+    tag = pathlib.Path(modules).stem
+    built = CACHE / "-".join(["go", pathlib.Path(program).name or "client", *([tag] if tag != "go" else [])])
     # The sums are in go.sum, so the checksum database, which does not know every one of these versions, is not asked.
     env = {**os.environ, "GOFLAGS": "-mod=readonly -trimpath -buildvcs=false", "GONOSUMDB": "github.com/openziti/*", "GOWORK": "off"}
-    command("go", "list", "-deps", program, cwd=HERE / "go", env=env)        # fetches the modules
+    chosen = f"-modfile={modules}", f"-tags={tag}"
+    command("go", "list", *chosen, "-deps", program, cwd=HERE / "go", env=env)       # fetches the modules
     try:
-        command("go", "build", "-o", built, program, cwd=HERE / "go", env=env)
+        command("go", "build", *chosen, "-o", built, program, cwd=HERE / "go", env=env)
     except Missing as broken:
         raise Failed(broken) from None
     return [built]

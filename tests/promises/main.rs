@@ -18,6 +18,7 @@ mod build;
 mod built_in_router;
 mod certificates;
 mod chains;
+mod circuits;
 mod configuration;
 mod conflicts;
 mod contract;

@@ -1,8 +1,12 @@
 //! What only this controller has, for administrators. The other two interfaces are the contract's, and stay as their clients know them.
 
+mod channels;
+mod circuits;
 mod events;
 mod explain;
 mod history;
+mod live;
+mod names;
 
 pub use events::Watchers;
 
@@ -18,6 +22,14 @@ pub fn routes() -> Routes {
         .refuses(&[404])
         .get("/history", Admin, history::list)
         .says("What was changed, who gained and who lost access by it, who logged in and who was refused, the newest first.")
+        .get("/circuits", Admin, circuits::list)
+        .says("The circuits through the built-in router: who dialed what, who hosts it, and how much goes each way.")
+        .get("/circuits/{id}", Admin, circuits::detail)
+        .says("A circuit through the built-in router.")
+        .delete("/circuits/{id}", Admin, circuits::end)
+        .says("End a circuit: both ends are told that it is closed. The client may dial again.")
+        .get("/channels", Admin, channels::list)
+        .says("The connections of clients to the built-in router.")
         .get("/events", Admin, events::watch)
         .says("The same as it happens, as server-sent events.")
 }

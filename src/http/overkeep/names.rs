@@ -1,0 +1,59 @@
+//! Names of what circuits and channels know by id.
+
+use std::{cell::RefCell, collections::HashMap};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::{
+    entity::{FactsExt, Id, Identity, Service},
+    error::Result,
+    store::Read,
+};
+
+/// A record of the management interface.
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
+#[schemars(rename = "LiveName")]
+pub struct Named {
+    pub id: String,
+    /// Blank if the record was deleted a moment ago.
+    pub name: String,
+}
+
+/// Looks each name up once.
+pub struct Names<'t> {
+    tx: &'t Read<'t>,
+    known: RefCell<HashMap<String, String>>,
+}
+
+impl<'t> Names<'t> {
+    /// Those that a transaction shows.
+    pub fn of(tx: &'t Read<'t>) -> Self {
+        Self { tx, known: RefCell::default() }
+    }
+
+    /// An identity.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn identity(&self, id: String) -> Result<Named> {
+        self.named(id, |id| Ok(self.tx.find(&Id::<Identity>::from_text(id))?.map(|identity| identity.spec.name)))
+    }
+
+    /// A service.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn service(&self, id: String) -> Result<Named> {
+        self.named(id, |id| Ok(self.tx.find(&Id::<Service>::from_text(id))?.map(|service| service.spec.name)))
+    }
+
+    fn named(&self, id: String, find: impl FnOnce(&str) -> Result<Option<String>>) -> Result<Named> {
+        if let Some(name) = self.known.borrow().get(&id) {
+            return Ok(Named { name: name.clone(), id });
+        }
+        let name = find(&id)?.unwrap_or_default();
+        self.known.borrow_mut().insert(id.clone(), name.clone());
+        Ok(Named { id, name })
+    }
+}

@@ -1,0 +1,10 @@
+//go:build !sdk1
+
+package main
+
+import "github.com/openziti/sdk-golang/ziti"
+
+// This generation leaves flow control to routers.
+func dialWithFlowControl(_ *ziti.DialOptions, _ bool) {}
+
+func listenWithFlowControl(_ *ziti.ListenOptions, _ bool) {}

@@ -1,0 +1,85 @@
+"""Clients that do as they are told (go/peer, python/peer.py), each a process with one identity."""
+import itertools
+import json
+import queue
+import subprocess
+import threading
+
+import prepare
+from controller import Failed, expect, tail
+
+# How many seconds a command may take: a hundred connections on a busy machine.
+PATIENCE = 150
+
+KINDS = {
+    "go0": (lambda: prepare.go("./peer"), "Go library 0.23.38"),
+    "go1": (lambda: prepare.go("./peer", "sdk1.mod"), "Go library 1.9.0"),
+    "c0": (lambda: prepare.python("peer.py"), "C library 0.29.3"),
+}
+
+
+class Peer:
+    """A process that is told what to do; commands run side by side."""
+
+    def __init__(self, kind, name, jwt, work):
+        identity = work / f"{name}.json"
+        self.kind, self.name, self.numbers, self.answers = kind, name, itertools.count(1), {}
+        self.log = work / f"{name}.log"
+        self.process = subprocess.Popen(KINDS[kind][0](), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=open(self.log, "ab"),
+                                        text=True)
+        threading.Thread(target=self.read, daemon=True).start()
+        if not identity.exists():
+            file = work / f"{name}.jwt"
+            file.write_text(jwt)
+            self.ask("enroll", jwt=str(file), identity=str(identity))
+        self.ask("load", identity=str(identity))
+
+    def read(self):
+        for line in self.process.stdout:
+            answer = json.loads(line)
+            self.answers.pop(answer["id"]).put(answer)
+        for waiting in list(self.answers.values()):
+            waiting.put({"failure": f"the program ended: {tail(self.log.read_text(errors='replace'), 3)}"})
+
+    def begin(self, do, **more):
+        """Gives a command and answers a function that waits for what came of it."""
+        number, answer = next(self.numbers), queue.Queue()
+        self.answers[number] = answer
+        try:
+            self.process.stdin.write(json.dumps({"id": number, "do": do, **more}) + "\n")
+            self.process.stdin.flush()
+        except OSError as error:
+            raise Failed(f"{self.name}: {error}") from None
+
+        def end(seconds=PATIENCE):
+            try:
+                got = answer.get(timeout=seconds)
+            except queue.Empty:
+                raise Failed(f"{self.name} did not {do} within {seconds} s: {tail(self.log.read_text(errors='replace'), 3)}") from None
+            if "failure" in got:
+                raise Failed(f"{self.name} {do}: {got['failure']}")
+            return got.get("done")
+        return end
+
+    def ask(self, do, seconds=PATIENCE, **more):
+        return self.begin(do, **more)(seconds)
+
+    def refused(self, do, seconds=PATIENCE, **more):
+        """Why a command fails, which it must."""
+        try:
+            self.ask(do, seconds, **more)
+        except Failed as refusal:
+            return str(refusal)
+        raise Failed(f"{self.name} could {do}")
+
+    def carry(self, service, size, chunk=32 << 10, connections=1, **more):
+        """Sends bytes through an echoing host and back; the sums must be equal."""
+        outcomes = self.ask("carry", service=service, bytes=size, chunk=chunk, connections=connections, **more)
+        wrong = [outcome for outcome in outcomes
+                 if outcome.get("failure") or outcome["bytes"] != size or outcome["sent"] != outcome["received"]]
+        expect(not wrong, f"{len(wrong)} of {len(outcomes)} connections of {self.name} failed, such as {wrong[:1]}")
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+

@@ -1,0 +1,182 @@
+"""A client that does as it is told: hosts services and dials them, and says what came of it.
+
+The commands are those of go/peer/main.go, one JSON object a line; what the Python library cannot do (application data, costs, instances
+of its own, a dial that is left unanswered, flow control in the library) is refused. It ends with its stdin.
+"""
+import hashlib
+import json
+import os
+import random
+import socket
+import sys
+import threading
+import time
+
+from openziti import zitilib
+
+CARRIED = 90        # seconds, the data of one connection
+PIECE = 64 << 10
+
+
+class Refused(Exception):
+    """What the library said."""
+
+
+class Peer:
+    def __init__(self):
+        self.context, self.listeners, self.callers, self.connections = None, {}, {}, {}
+
+    # -- identity --
+    def enroll(self, jwt, identity, **_):
+        with open(os.open(identity, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            file.write(zitilib.enroll(jwt))
+
+    def load(self, identity, **_):
+        self.context = zitilib.load(identity)      # returns when the services are known
+        if not self.context:
+            raise Refused(zitilib.errorstr(zitilib.ziti.Ziti_last_error()))
+
+    # -- hosting --
+    def host(self, name, service, behaviour="echo", flowControl=False, cost=0, instance="", **_):
+        if behaviour == "unanswered" or flowControl or cost or instance:
+            raise Refused("the library cannot do that")
+        listener = zitilib.ziti_socket(socket.SOCK_STREAM)
+        zitilib.bind(listener, self.context, service)
+        zitilib.listen(listener, 128)
+        self.listeners[name], self.callers[name] = listener, []
+        threading.Thread(target=self.serve, args=(name, listener, behaviour), daemon=True).start()
+
+    def serve(self, name, listener, behaviour):
+        unread = []
+        while True:
+            try:
+                number, caller = zitilib.accept(listener)
+            except Exception:       # the library raises nothing more precise; the listener is closed
+                return
+            connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, number)
+            self.callers[name].append({"name": caller[0], "appData": ""})
+            if behaviour == "echo":
+                threading.Thread(target=self.give_back, args=(connection,), daemon=True).start()
+            else:
+                unread.append(connection)       # kept, so that it stays open
+
+    @staticmethod
+    def give_back(connection):
+        with connection:
+            try:
+                while piece := connection.recv(PIECE):
+                    connection.sendall(piece)
+                connection.shutdown(socket.SHUT_WR)
+                connection.recv(1)
+            except OSError:
+                pass
+
+    def unhost(self, name, **_):
+        os.close(self.listeners.pop(name))
+
+    def callers_of(self, name, **_): return self.callers[name]
+
+    # -- dialing --
+    def dial(self, service):
+        number = zitilib.ziti_socket(socket.SOCK_STREAM)
+        # Not `zitilib.connect`, which cannot do without a terminator.
+        zitilib.check_error(zitilib._ziti_connect(number, self.context, service.encode(), None))
+        return socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, number)
+
+    def carry(self, id, service, bytes=0, chunk=1, connections=1, **_):
+        outcomes = [{} for _ in range(max(connections, 1))]
+        threads = [threading.Thread(target=self.carry_one, args=(service, bytes, chunk, id * 1000 + index, outcome))
+                   for index, outcome in enumerate(outcomes)]
+        for thread in threads: thread.start()
+        for thread in threads: thread.join()
+        return outcomes
+
+    def carry_one(self, service, bytes, chunk, seed, outcome):
+        try:
+            start = time.monotonic()
+            with self.dial(service) as connection:
+                outcome["dialMicros"] = int((time.monotonic() - start) * 1e6)
+                connection.settimeout(CARRIED)
+                writer = threading.Thread(target=self.send, args=(connection, bytes, chunk, seed, outcome))
+                writer.start()
+                received, count = hashlib.sha256(), 0
+                while piece := connection.recv(PIECE):
+                    received.update(piece)
+                    count += len(piece)
+                writer.join()
+                outcome.update(received=received.hexdigest(), bytes=count)
+        except Exception as error:
+            outcome["failure"] = f"{type(error).__name__}: {error}"
+
+    @staticmethod
+    def send(connection, bytes, chunk, seed, outcome):
+        sent, source = hashlib.sha256(), random.Random(seed)
+        try:
+            while bytes:
+                piece = source.randbytes(min(chunk, bytes))
+                sent.update(piece)
+                connection.sendall(piece)
+                bytes -= len(piece)
+            connection.shutdown(socket.SHUT_WR)
+        except OSError as error:
+            outcome["failure"] = f"write: {error}"
+        outcome["sent"] = sent.hexdigest()
+
+    def open(self, name, service, **_):
+        start = time.monotonic()
+        self.connections[name] = self.dial(service)
+        return {"dialMicros": int((time.monotonic() - start) * 1e6)}
+
+    def echo(self, name, bytes, **_):
+        connection, sent = self.connections[name], random.randbytes(bytes)
+        connection.settimeout(CARRIED)
+        writer = threading.Thread(target=connection.sendall, args=(sent,))
+        writer.start()
+        received = bytearray()
+        while len(received) < bytes:
+            piece = connection.recv(PIECE)
+            if not piece:
+                raise Refused("the connection ended")
+            received += piece
+        writer.join()
+        if received != sent:
+            raise Refused("something else came back")
+
+    def ended(self, name, millis, **_):
+        connection, start = self.connections[name], time.monotonic()
+        connection.settimeout(millis / 1000)
+        reason = "end"
+        try:
+            while connection.recv(PIECE):
+                pass
+        except TimeoutError:
+            raise Refused("it did not end") from None
+        except OSError as error:
+            reason = str(error)
+        return {"millis": int((time.monotonic() - start) * 1000), "reason": reason}
+
+    def close(self, name, **_):
+        self.connections.pop(name).close()
+
+
+def main():
+    peer, lock = Peer(), threading.Lock()
+    deeds = {name: getattr(peer, name) for name in ("enroll", "load", "host", "unhost", "carry", "open", "echo", "ended", "close")}
+    deeds["callers"] = peer.callers_of
+
+    def act(command):
+        do = command.pop("do")
+        try:
+            answer = {"id": command["id"], "done": deeds[do](**(command if do == "carry" else {k: v for k, v in command.items() if k != "id"}))}
+        except Exception as error:
+            answer = {"id": command["id"], "failure": f"{type(error).__name__}: {error}"}
+        with lock:
+            print(json.dumps(answer), flush=True)
+
+    for line in sys.stdin:
+        threading.Thread(target=act, args=(json.loads(line),), daemon=True).start()
+    os._exit(0)                     # the library's own thread would go on
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,321 @@
+"""Traffic through the built-in router, between client libraries that nobody here wrote: what one sends must come back whole from the other.
+
+Every test has a controller of its own with the router on, and identities that host and dial. The cases are those in which routers go
+wrong: ends that are killed, hosts that do not answer, access that goes away, a reader that does not read.
+"""
+import contextlib
+import functools
+import re
+import subprocess
+import time
+
+import prepare
+from controller import Failed, controller, expect, free_port, until
+from peers import KINDS, Peer
+
+SOON = 20           # seconds for what should take one: the machine may be busy
+AGAIN = 90          # seconds until a library comes back by itself after a restart
+SIZES = {"nothing": (0, 1), "1 MiB in one write": (1 << 20, 1 << 20), "10 MiB": (10 << 20, 32 << 10)}
+
+
+class Network:
+    """A controller with its router, the identities and services of a test."""
+
+    def __init__(self, admin, work):
+        self.admin, self.work, self.peers = admin, work, []
+
+    def join(self, kind, name):
+        """A new identity, enrolled and loaded by a program of this kind."""
+        self.admin.create("/identities", name=name, type="Default", isAdmin=False, enrollment={"ott": True})
+        peer = Peer(kind, name, self.identity(name)["enrollment"]["ott"]["jwt"], self.work)
+        self.peers.append(peer)
+        return peer
+
+    def identity(self, name):
+        return self.admin.get(f"/identities?filter=name%3D%22{name}%22")[0]
+
+    def service(self, name, encrypted=True, **more):
+        """A new service that everybody may dial and host, and its policies by their type."""
+        service = self.admin.create("/services", name=name, encryptionRequired=encrypted, **more)
+        policy = functools.partial(self.admin.create, "/service-policies", semantic="AnyOf", identityRoles=["#all"], serviceRoles=[f"@{service}"])
+        return service, {kind: policy(name=f"{name} {kind}", type=kind) for kind in ("Dial", "Bind")}
+
+    def terminators(self, service):
+        return [one for one in self.admin.get("/terminators?limit=500") if one["service"]["name"] == service]
+
+    def host(self, peer, service, **more):
+        """Has the peer host a service, and waits until it is known."""
+        before = len(self.terminators(service))
+        peer.ask("host", name=service, service=service, **more)
+        until(lambda: len(self.terminators(service)) > before, SOON, f"{service} got no terminator")
+
+    def see(self, path):
+        return self.admin.get(f"/overkeep/v1/{path}")
+
+
+@contextlib.contextmanager
+def network(binary, work, **settings):
+    with controller(binary, work, router=True, **settings) as admin:
+        running = Network(admin, work)
+        try:
+            yield running
+        finally:
+            for peer in running.peers:
+                peer.kill()
+
+
+def tests_of(function):
+    """A test that has a network of its own."""
+    def test(report, _, name, work):
+        with network(report.binary, work, **getattr(function, "settings", {})) as running:
+            function(report, running, name)
+    return test
+
+
+# -- every library with every other one -----------------------------------------------------------------------------
+def pairs(report, running, name):
+    hosts = {kind: running.join(kind, f"host-{kind}") for kind in KINDS}
+    dialers = {kind: running.join(kind, f"dialer-{kind}") for kind in KINDS}
+    for encrypted, how in ((True, "encrypted"), (False, "plain")):
+        for kind in KINDS:
+            running.service(f"{kind} {how}", encrypted)
+    for encrypted, how in ((True, "encrypted"), (False, "plain")):
+        for to, host in hosts.items():
+            service = f"{to} {how}"
+            report.judge(f"{name} {service} is hosted", functools.partial(running.host, host, service))
+            for of, dialer in dialers.items():
+                for what, (size, chunk) in SIZES.items():
+                    report.judge(f"{name} {of} to {service}: {what}", functools.partial(dialer.carry, service, size, chunk))
+                report.judge(f"{name} {of} to {service}: 100 connections", functools.partial(dialer.carry, service, 8 << 10, connections=100))
+    report.judge(f"{name} the host is told who dials", functools.partial(callers, hosts))
+
+
+def callers(hosts):
+    for kind, host in hosts.items():
+        named = {caller["name"] for caller in host.ask("callers", name=f"{kind} encrypted")}
+        expect(named == {f"dialer-{of}" for of in KINDS}, f"the host {kind} was told of {sorted(named)}")
+
+
+def flow_control(report, running, name):
+    """Two ends that ask for flow control in the library, and an end that asks alone."""
+    host, dialer, old = running.join("go1", "host"), running.join("go1", "dialer"), running.join("go0", "old")
+    for service in ("both", "none"):
+        running.service(service)
+        running.host(host, service, flowControl=service == "both")
+    for what, (size, chunk) in SIZES.items():
+        report.judge(f"{name} both: {what}", functools.partial(dialer.carry, "both", size, chunk, flowControl=True))
+    report.judge(f"{name} both: 100 connections", functools.partial(dialer.carry, "both", 8 << 10, connections=100, flowControl=True))
+    report.judge(f"{name} the dialer alone", functools.partial(dialer.carry, "none", 10 << 20, flowControl=True))
+    report.judge(f"{name} the host alone", functools.partial(old.carry, "both", 10 << 20))
+
+
+# -- what goes wrong -------------------------------------------------------------------------------------------------
+def ends(peer, connection, millis=SOON * 1000):
+    return peer.ask("ended", name=connection, millis=millis)
+
+
+def host_is_killed(report, running, name):
+    for kind in KINDS:
+        host, other = running.join(kind, f"host-{kind}"), running.join("go0", f"other-{kind}")
+        for service, of in ((kind, host), (f"{kind} other", other)):
+            running.service(service)
+            running.host(of, service)
+        for of in KINDS:
+            dialer = running.join(of, f"dialer-{of}-{kind}")
+            dialer.ask("open", name="cut", service=kind)
+            dialer.ask("open", name="whole", service=f"{kind} other")
+            dialer.ask("echo", name="cut", bytes=100_000)
+        carried = dialer.begin("carry", service=kind, bytes=200 << 20, chunk=32 << 10, connections=1)
+        host.kill()
+
+        def cut(kind=kind, carried=carried):
+            for peer in running.peers:
+                if peer.name.endswith(f"-{kind}") and peer.name.startswith("dialer"):
+                    ends(peer, "cut")
+                    peer.ask("echo", name="whole", bytes=100_000)
+            outcome = carried()[0]
+            expect(outcome.get("failure") or outcome.get("bytes") != 200 << 20, "200 MiB came back from a host that was killed")
+            until(lambda: not running.terminators(kind), SOON, "its terminator stays")
+        report.judge(f"{name} a host of {kind}", cut)
+
+
+def client_is_killed(report, running, name):
+    host, dialer = running.join("go0", "host"), running.join("go1", "dialer")
+    running.service("service")
+    running.host(host, "service")
+
+    def gone():
+        dialer.ask("open", name="open", service="service")
+        expect(len(running.see("circuits")) == 1 and len(running.see("channels")) == 2, "the circuit and the channels are not listed")
+        expect(running.identity("dialer")["hasEdgeRouterConnection"], "the dialer has no connection to the router")
+        dialer.kill()
+        until(lambda: not running.see("circuits") and len(running.see("channels")) == 1, SOON, "its circuit or channel stays")
+        expect(not running.identity("dialer")["hasEdgeRouterConnection"], "the dialer still has a connection to the router")
+    report.judge(name, gone)
+
+
+def no_host(report, running, name):
+    running.service("nobody")
+    for kind in KINDS:
+        dialer = running.join(kind, f"dialer-{kind}")
+        report.judge(f"{name} {kind}", functools.partial(dialer.refused, "open", name="open", service="nobody"))
+
+
+def host_never_answers(report, running, name):
+    """The dial fails, and the channel goes on meanwhile."""
+    running.service("silent")
+    running.service("other")
+    running.host(running.join("go0", "silent"), "silent", behaviour="unanswered")
+    running.host(running.join("go1", "other"), "other")
+    for kind in KINDS:
+        dialer = running.join(kind, f"dialer-{kind}")
+
+        def fails(dialer=dialer):
+            waiting = dialer.begin("open", name="open", service="silent")
+            dialer.carry("other", 1 << 20)
+            try:
+                waiting(3 * SOON)
+            except Failed as refusal:
+                expect("did not open within" not in str(refusal), "the dial was never answered")
+                return
+            raise Failed("the dial succeeded")
+        report.judge(f"{name} {kind}", fails)
+
+
+def access_is_removed(report, running, name):
+    host = running.join("go1", "host")
+    _, kept = running.service("kept")
+    running.host(host, "kept")
+    for kind in KINDS:
+        _, policies = running.service(kind)
+        running.host(host, kind)
+        dialer = running.join(kind, f"dialer-{kind}")
+
+        def ended(dialer=dialer, policies=policies, kind=kind):
+            dialer.ask("open", name="lost", service=kind)
+            dialer.ask("open", name="kept", service="kept")
+            dialer.ask("echo", name="lost", bytes=1000)
+            running.admin.raw("DELETE", f"/service-policies/{policies['Dial']}")
+            ends(dialer, "lost")
+            dialer.ask("echo", name="kept", bytes=100_000)
+            dialer.refused("open", name="again", service=kind)
+        report.judge(f"{name} {kind}", ended)
+
+
+def api_session_is_deleted(report, running, name):
+    host, other = running.join("go0", "host"), running.join("go0", "other")
+    running.service("service")
+    running.host(host, "service")
+    other.ask("open", name="open", service="service")
+    for kind in KINDS:
+        dialer = running.join(kind, f"dialer-{kind}")
+
+        def ended(dialer=dialer, kind=kind):
+            dialer.ask("open", name="open", service="service")
+            mine = running.identity(dialer.name)["id"]
+            for session in running.admin.get("/api-sessions?limit=500"):
+                if session["identityId"] == mine:
+                    running.admin.raw("DELETE", f"/api-sessions/{session['id']}")
+            ends(dialer, "open")
+            until(lambda: not running.identity(dialer.name)["hasEdgeRouterConnection"] or running.identity(dialer.name)["hasApiSession"], SOON,
+                  "its channel stays")
+            other.ask("echo", name="open", bytes=100_000)
+        report.judge(f"{name} {kind}", ended)
+
+
+def router_restarts(report, running, name):
+    """Hosts bind again by themselves, and no terminator of before is left."""
+    hosts = {kind: running.join(kind, f"host-{kind}") for kind in KINDS}
+    for kind, host in hosts.items():
+        running.service(kind)
+        running.host(host, kind)
+    before = {one["id"] for one in running.admin.get("/terminators")}
+    for how in (subprocess.Popen.terminate, subprocess.Popen.kill):
+        running.admin.end(how)
+        running.admin.begin()
+        left = {one["id"] for one in running.admin.get("/terminators")} & before
+        report.judge(f"{name} nothing is left ({how.__name__})", lambda: expect(not left, f"{len(left)} terminators of before are left"))
+    dialers = {kind: running.join(kind, f"dialer-{kind}") for kind in KINDS}
+    for kind in KINDS:
+        report.judge(f"{name} {kind} hosts again",
+                     lambda kind=kind: until(lambda: len(running.terminators(kind)) == 1, AGAIN, f"{len(running.terminators(kind))} terminators"))
+        report.judge(f"{name} {kind} carries again", functools.partial(dialers[kind].carry, kind, 1 << 20))
+
+
+def unread_connection(report, running, name):
+    """What is not read holds up nothing on another channel, and nothing on its own below the limit of a circuit."""
+    host = {kind: running.join(kind, f"host-{kind}") for kind in ("go0", "c0")}
+    for kind, peer in host.items():
+        for service, behaviour in ((f"{kind} unread", "unread"), (f"{kind} read", "echo")):
+            running.service(service)
+            running.host(peer, service, behaviour=behaviour)
+    for kind in ("go0", "go1"):
+        dialer, other = running.join(kind, f"dialer-{kind}"), running.join(kind, f"other-{kind}")
+
+        def goes_on(dialer=dialer, other=other):
+            dialer.ask("open", name="unread", service="c0 unread")
+            dialer.ask("fill", name="unread", bytes=256 << 10, millis=2000)
+            dialer.carry("c0 read", 4 << 20)
+            dialer.ask("fill", name="unread", bytes=64 << 20, millis=3000)
+            other.carry("c0 read", 4 << 20)
+        report.judge(f"{name} {kind}", goes_on)
+
+
+def refused_binds(report, running, name):
+    """Libraries bind again at once when they are refused: the router makes them slow."""
+    for kind in ("go0", "go1"):
+        host, (_, policies) = running.join(kind, kind), running.service(kind)
+        running.host(host, kind)
+        running.admin.raw("DELETE", f"/service-policies/{policies['Bind']}")
+
+        def counted(kind=kind):
+            until(lambda: not running.terminators(kind), SOON, "its terminator stays")
+            before = refusals(running)
+            time.sleep(8)
+            count = refusals(running) - before
+            expect(count <= 20, f"{count} refused binds in 8 s")
+        report.judge(f"{name} {kind}", counted)
+        host.kill()
+
+
+refused_binds.settings = {"OVERKEEP_LOG_LEVEL": "info,overkeep::network=debug"}
+
+
+def refusals(running):
+    return len(re.findall("bind refused", running.admin.log.read_text(errors="replace")))
+
+
+def circuit_is_ended(report, running, name):
+    """An administrator ends a circuit."""
+    host, dialer = running.join("c0", "host"), running.join("go0", "dialer")
+    running.service("service")
+    running.host(host, "service")
+
+    def ended():
+        for connection in ("one", "two"):
+            dialer.ask("open", name=connection, service="service")
+        dialer.ask("echo", name="one", bytes=50_000)
+        circuits = running.see("circuits?sort=client.sentBytes%20desc")
+        expect([c["client"]["identity"]["name"] for c in circuits] == ["dialer"] * 2, f"the circuits are {circuits}")
+        expect(circuits[0]["client"]["sentBytes"] >= 50_000 and circuits[0]["host"]["sentBytes"] >= 50_000, f"bytes were not counted: {circuits[0]}")
+        running.admin.raw("DELETE", f"/overkeep/v1/circuits/{circuits[0]['id']}")
+        ends(dialer, "one")
+        dialer.ask("echo", name="two", bytes=1000)
+    report.judge(name, ended)
+
+
+TESTS = {
+    "traffic-pairs": pairs,
+    "traffic-flow-control": flow_control,
+    "traffic-host-killed": host_is_killed,
+    "traffic-client-killed": client_is_killed,
+    "traffic-no-host": no_host,
+    "traffic-silent-host": host_never_answers,
+    "traffic-access-removed": access_is_removed,
+    "traffic-session-deleted": api_session_is_deleted,
+    "traffic-restart": router_restarts,
+    "traffic-unread": unread_connection,
+    "traffic-refused-binds": refused_binds,
+    "traffic-circuit-ended": circuit_is_ended,
+}
+TESTS = {name: tests_of(function) for name, function in TESTS.items()}

@@ -1,0 +1,22 @@
+//! What runs through the built-in router is seen and can be ended by administrators.
+
+use serde_json::json;
+
+use crate::harness::{Base, encoded, fresh, shared};
+
+#[test]
+fn lists_of_what_is_open_are_filtered_sorted_and_paged_and_know_their_words() {
+    let overkeep = shared().admin.at(Base::Overkeep);
+    for (path, sort) in [("/circuits", "client.sentBytes desc, service.name"), ("/channels", "queuedBytes desc, identity.name")] {
+        let listed = overkeep.list(path, "since > datetime(2020-01-01T00:00:00Z)", &format!("&sort={}", encoded(sort))).expect(200);
+        assert_eq!((listed.total(), listed.data()), (0, &json!([])));
+        overkeep.list(path, "colour = \"red\"", "").refused(400, "INVALID_FILTER", "");
+        overkeep.get(&format!("{path}?sort=colour")).refused(400, "INVALID_SORT_IDENTIFIER", "");
+    }
+    overkeep.get("/circuits/none").refused(404, "NOT_FOUND", "");
+    overkeep.delete("/circuits/none").refused(404, "NOT_FOUND", "");
+    let (_, bob) = shared().user(&fresh("bob"), json!({}));
+    for path in ["/circuits", "/circuits/none", "/channels"] {
+        bob.at(Base::Overkeep).get(path).refused(401, "UNAUTHORIZED", "");
+    }
+}
