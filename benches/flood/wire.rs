@@ -37,6 +37,11 @@ impl Manner {
         Self::new(trusting().with_client_auth_cert(chain, key).expect("a certificate and its key"))
     }
 
+    /// The same for whoever makes connections of its own.
+    pub fn tls(&self) -> &Arc<ClientConfig> {
+        &self.0
+    }
+
     fn new(mut config: ClientConfig) -> Self {
         // Every connection is a new one to the controller.
         config.resumption = Resumption::disabled();

@@ -26,6 +26,8 @@ mod plot;
 mod process;
 mod reads;
 mod server;
+#[path = "../common/spent.rs"]
+mod spent;
 mod sessions;
 mod sheet;
 #[path = "../common/tls.rs"]

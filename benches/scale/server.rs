@@ -1,8 +1,6 @@
 //! The controller under measurement.
 
 use std::{
-    collections::HashMap,
-    fs,
     net::SocketAddr,
     path::Path,
     process::{Child, Command},
@@ -12,7 +10,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::{client::Client, corpus::PASSWORD, process};
+use super::{client::Client, corpus::PASSWORD, process, spent::Spent};
 
 pub const MANAGEMENT: &str = "/edge/management/v1";
 pub const CLIENT: &str = "/edge/client/v1";
@@ -22,9 +20,6 @@ pub struct Server {
     process: Child,
     pub at: SocketAddr,
 }
-
-/// Nanoseconds that each thread of a process was on a processor.
-pub struct Spent(HashMap<String, u64>);
 
 impl Server {
     /// Starts one on a data file.
@@ -49,14 +44,9 @@ impl Server {
         (0..count).map(|_| Client::new(self.at, token)).collect()
     }
 
-    /// What it has spent so far. Counted by thread, because the process as a whole is accounted for in hundredths of a second only.
+    /// What it has spent so far.
     pub fn spent(&self) -> Spent {
-        let tasks = fs::read_dir(format!("/proc/{}/task", self.process.id())).expect("its threads");
-        let spent = |task: fs::DirEntry| {
-            let text = fs::read_to_string(task.path().join("schedstat")).ok()?;
-            Some((task.file_name().into_string().ok()?, text.split_whitespace().next()?.parse().ok()?))
-        };
-        Spent(tasks.flatten().filter_map(spent).collect())
+        Spent::of(self.process.id())
     }
 
     /// Waits until it does nothing by itself any more: what it loads once, to tell who gained access, is no part of what a request costs.
@@ -77,14 +67,6 @@ impl Server {
     /// Bytes of memory that it keeps.
     pub fn resident(&self) -> u64 {
         process::resident(&self.process)
-    }
-}
-
-impl Spent {
-    /// Seconds spent since something earlier.
-    pub fn since(&self, before: &Self) -> f64 {
-        let of = |(thread, now): (&String, &u64)| now.saturating_sub(before.0.get(thread).copied().unwrap_or_default());
-        self.0.iter().map(of).sum::<u64>() as f64 / 1e9
     }
 }
 

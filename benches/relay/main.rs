@@ -1,0 +1,68 @@
+//! What traffic through the built-in router costs, beside floors of the same run: a relay of the same crates that only copies between TLS
+//! connections, and one TLS connection over the loopback interface.
+//!
+//! `cargo bench --bench relay`, or some of its parts by name: `-- bulk dials ping idle rest`. The router is the program itself as a child
+//! process, so that its CPU time is its own; clients and hosts are in this process and share the cores with it. `OVERKEEP_ZITI` names a
+//! `ziti` program of release 1.1.15: its router is measured beside ours then. `OVERKEEP_BENCH_DIR` names a directory on the disk to use.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)] // a bench that panics says so
+
+mod floor;
+mod parts;
+#[path = "../common/process.rs"]
+mod process;
+#[path = "../../tests/sdk/mod.rs"]
+mod sdk;
+#[path = "../common/spent.rs"]
+mod spent;
+mod stage;
+#[allow(dead_code, reason = "other benches need more of it")]
+#[path = "../flood/target.rs"]
+mod target;
+#[path = "../common/tls.rs"]
+mod tls;
+#[allow(dead_code, reason = "other benches need more of it")]
+#[path = "../flood/wire.rs"]
+mod wire;
+
+use std::path::PathBuf;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tempfile::TempDir;
+
+use stage::Stage;
+
+/// A part of the bench, by its name.
+type Part = (&'static str, fn(&Stage));
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if words.iter().any(|word| word == floor::PLAIN) {
+        return floor::relay();
+    }
+    let files = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: files.maximum, ..files }).expect("as many files as are allowed");
+    let home = std::env::var("OVERKEEP_BENCH_DIR").map_or_else(|_| std::env::temp_dir(), PathBuf::from);
+    let directory = TempDir::new_in(home).expect("a directory");
+    let stage = Stage::new(directory.path());
+    let parts: [Part; 5] = [("bulk", parts::bulk), ("dials", parts::dials), ("ping", parts::ping), ("idle", parts::idle), ("rest", parts::rest)];
+    let asked: Vec<&String> = words.iter().filter(|word| !word.starts_with("--")).collect();
+    println!("{:<52}{:>12}{:>12}{:>9}   goal", "", "floor", "router", "ratio");
+    for (_, part) in parts.iter().filter(|(name, _)| asked.is_empty() || asked.iter().any(|word| *word == name)) {
+        part(&stage);
+    }
+}
+
+/// What a figure should be, in words, and whether it is.
+type Goal = (&'static str, bool);
+
+fn row(what: &str, floor: f64, router: f64, goal: Option<Goal>) {
+    let goal = goal.map_or(String::new(), |(goal, met)| format!("{goal}: {}", if met { "met" } else { "missed" }));
+    println!("{what:<52}{floor:>12.3}{router:>12.3}{:>9.2}   {goal}", router / floor);
+}
+
+/// The value below which this share of all values lies.
+fn percentile(mut of: Vec<f64>, share: f64) -> f64 {
+    of.sort_unstable_by(f64::total_cmp);
+    of[((of.len() as f64 * share) as usize).min(of.len() - 1)]
+}

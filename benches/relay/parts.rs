@@ -1,0 +1,224 @@
+//! What is measured.
+
+use std::{
+    future::Future,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use super::{
+    percentile, row,
+    sdk::{Channel, Connection, Listener, Receiver, Sender},
+    spent::Spent,
+    stage::Stage,
+    wire::{Manner, Wire},
+};
+
+const CHUNK: usize = 32 << 10;
+/// Bytes of one bulk transfer in all.
+const BULK: usize = 1 << 30;
+const MANY: usize = 50;
+const DIALS: usize = 2000;
+const PINGS: usize = 3000;
+const REQUESTS: usize = 3000;
+const IDLE: usize = 2000;
+const GB: f64 = 1e9;
+
+/// Seconds that something took, and seconds of CPU that a process spent on it.
+fn cost<T>(stage: &Stage, process: u32, work: impl Future<Output = T>) -> (f64, f64) {
+    let (before, start) = (Spent::of(process), Instant::now());
+    stage.runtime.block_on(work);
+    (start.elapsed().as_secs_f64(), Spent::of(process).since(&before))
+}
+
+/// Throughput and CPU time of transfers from client to host, over one circuit and over many.
+pub fn bulk(stage: &Stage) {
+    let (plain, router) = (stage.plain.process.id(), stage.target.id());
+    let (_, raw) = cost(stage, plain, stage.plain.fill(BULK));
+    for (circuits, what) in [(1, "one circuit"), (MANY, "50 circuits")] {
+        let bytes = BULK / circuits / CHUNK * CHUNK;
+        let gb = (bytes * circuits) as f64 / GB;
+        let ends = stage.runtime.block_on(ends(stage, circuits));
+        // Floor, router, floor: what else goes on meets both.
+        let (floor, floor_cpu) = cost(stage, plain, stage.plain.carry(circuits, bytes));
+        let (time, cpu) = cost(stage, router, carry(ends, bytes));
+        let (again, again_cpu) = cost(stage, plain, stage.plain.carry(circuits, bytes));
+        let (floor, floor_cpu) = (floor.min(again), floor_cpu.min(again_cpu));
+        let goal = ("at most 1.3", cpu <= 1.3 * floor_cpu);
+        row(&format!("{what}: CPU seconds per GB, plain relay as floor"), floor_cpu / gb, cpu / gb, Some(goal));
+        row(&format!("{what}: CPU seconds per GB, one TLS end as floor"), raw / (BULK as f64 / GB), cpu / gb, None);
+        row(&format!("{what}: MB per second, plain relay as floor"), gb * 1000.0 / floor, gb * 1000.0 / time, None);
+    }
+}
+
+/// Open circuits, five on a channel of each side.
+async fn ends(stage: &Stage, circuits: usize) -> Vec<(Connection, Connection)> {
+    let mut ends = Vec::new();
+    while ends.len() < circuits {
+        let (dialer, mut host) = (stage.channel(&stage.dialer).await, stage.hosting().await);
+        for _ in 0..5.min(circuits - ends.len()) {
+            ends.push(stage.circuit(&dialer, &mut host).await);
+        }
+        // The next circuits are to go to the next host.
+        host.unbind().await.unwrap();
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    ends
+}
+
+async fn carry(ends: Vec<(Connection, Connection)>, bytes: usize) {
+    let carried: Vec<_> = ends
+        .into_iter()
+        .map(|(dialer, host)| (tokio::spawn(write(dialer.sender, bytes)), tokio::spawn(read(host.receiver, bytes)), dialer.receiver))
+        .collect();
+    for (written, read, _open) in carried {
+        written.await.unwrap();
+        read.await.unwrap();
+    }
+}
+
+async fn write(mut to: Sender, bytes: usize) {
+    let chunk = vec![7; CHUNK];
+    for _ in 0..bytes / CHUNK {
+        to.send(&chunk).await.unwrap();
+    }
+}
+
+async fn read(mut from: Receiver, bytes: usize) {
+    let mut left = bytes;
+    while left > 0 {
+        left -= from.receive().await.unwrap().expect("more").len();
+    }
+}
+
+/// Time from dial to connected, and the CPU time of a circuit that is opened and closed.
+pub fn dials(stage: &Stage) {
+    let mut times = Vec::new();
+    let mut round_trips = Vec::new();
+    let (_, cpu) = cost(stage, stage.target.id(), async {
+        let (dialer, mut host) = (stage.channel(&stage.dialer).await, stage.hosting().await);
+        let far = host.channel().clone();
+        let accepting = tokio::spawn(async move { while let Ok(Some(_)) = host.accept().await {} });
+        for _ in 0..DIALS {
+            let start = Instant::now();
+            let mut connection = stage.dial(&dialer).await;
+            times.push(start.elapsed().as_secs_f64() * 1e3);
+            connection.sender.close().await.unwrap();
+        }
+        for _ in 0..DIALS {
+            let start = Instant::now();
+            dialer.probe().await.unwrap();
+            far.probe().await.unwrap();
+            round_trips.push(start.elapsed().as_secs_f64() * 1e3);
+        }
+        accepting.abort();
+    });
+    let (floor, time) = (percentile(round_trips, 0.5), percentile(times, 0.5));
+    row("dial to connected, ms; two round trips as floor", floor, time, Some(("floor + 0.2 ms", time <= floor + 0.2)));
+    let each = cpu * 1e3 / DIALS as f64;
+    row("a circuit opened and closed, ms of CPU", 0.3, each, Some(("at most 0.3", each <= 0.3)));
+}
+
+/// A byte that goes to and fro beside a transfer on the same channels.
+pub fn ping(stage: &Stage) {
+    stage.runtime.block_on(async {
+        let (dialer, mut host) = (stage.channel(&stage.dialer).await, stage.hosting().await);
+        let (mut near, mut far) = stage.circuit(&dialer, &mut host).await;
+        let (bulk, sink) = stage.circuit(&dialer, &mut host).await;
+        let (other, other_sink) = stage.circuit(&stage.channel(&stage.dialer).await, &mut another(stage, host).await).await;
+        tokio::spawn(async move {
+            while let Ok(Some(message)) = far.receive().await {
+                far.send(&message).await.unwrap();
+            }
+        });
+        let quiet = pings(&mut near).await;
+        let stop = Arc::new(AtomicBool::new(false));
+        let flood = flood(other, other_sink, &stop);
+        let beside = pings(&mut near).await;
+        stop.store(true, Ordering::Relaxed);
+        flood.await.unwrap();
+        row("a byte to and fro, p99 ms, beside another channel", quiet, beside, Some(("at most 5", beside <= 5.0 * quiet)));
+        let stop = Arc::new(AtomicBool::new(false));
+        let flood = self::flood(bulk, sink, &stop);
+        let beside = pings(&mut near).await;
+        stop.store(true, Ordering::Relaxed);
+        flood.await.unwrap();
+        row("a byte to and fro, p99 ms, beside its own channel", quiet, beside, Some(("at most 5", beside <= 5.0 * quiet)));
+    });
+}
+
+/// A second host, so that the transfer has other channels on both sides.
+async fn another(stage: &Stage, first: Listener) -> Listener {
+    first.unbind().await.unwrap();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    stage.hosting().await
+}
+
+async fn pings(connection: &mut Connection) -> f64 {
+    let mut times = Vec::with_capacity(PINGS);
+    for _ in 0..PINGS {
+        let start = Instant::now();
+        connection.send(b"x").await.unwrap();
+        connection.receive().await.unwrap().expect("it comes back");
+        times.push(start.elapsed().as_secs_f64() * 1e3);
+    }
+    percentile(times, 0.99)
+}
+
+/// Sends as much as goes, until it is stopped.
+fn flood(mut from: Connection, to: Connection, stop: &Arc<AtomicBool>) -> tokio::task::JoinHandle<()> {
+    let stop = stop.clone();
+    let mut sink = to.receiver;
+    let reading = tokio::spawn(async move { while let Ok(Some(_)) = sink.receive().await {} });
+    tokio::spawn(async move {
+        let chunk = vec![7; CHUNK];
+        while !stop.load(Ordering::Relaxed) {
+            from.send(&chunk).await.unwrap();
+        }
+        from.sender.finish().await.unwrap();
+        reading.await.unwrap();
+        drop((from, to.sender));
+    })
+}
+
+/// What channels cost that nothing is sent on.
+pub fn idle(stage: &Stage) {
+    stage.runtime.block_on(async {
+        let before = stage.target.memory();
+        let mut channels: Vec<Channel> = Vec::with_capacity(IDLE);
+        for _ in 0..IDLE {
+            channels.push(stage.channel(&stage.dialer).await);
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let each = (stage.target.memory() - before) / IDLE as f64;
+        row("an idle channel, KiB", 40.0, each, Some(("at most 40", each <= 40.0)));
+    });
+}
+
+/// Requests over REST while traffic keeps every core busy.
+pub fn rest(stage: &Stage) {
+    let ask = || {
+        let (mut wire, mut times) = (Wire::open(stage.target.at, &Manner::plain()).unwrap(), Vec::with_capacity(REQUESTS));
+        for _ in 0..REQUESTS {
+            let start = Instant::now();
+            let answer = wire.ask("GET", "/edge/client/v1/current-identity", &stage.dialer.head, "").unwrap();
+            assert_eq!(answer.status, 200);
+            times.push(start.elapsed().as_secs_f64() * 1e3);
+        }
+        percentile(times, 0.99)
+    };
+    let quiet = ask();
+    let stop = Arc::new(AtomicBool::new(false));
+    let floods: Vec<_> = stage.runtime.block_on(async { ends(stage, 8).await.into_iter().map(|(from, to)| flood(from, to, &stop)).collect() });
+    let busy = ask();
+    stop.store(true, Ordering::Relaxed);
+    stage.runtime.block_on(async {
+        for flood in floods {
+            flood.await.unwrap();
+        }
+    });
+    row("a request over REST, p99 ms, beside traffic", quiet, busy, Some(("at most 3", busy <= 3.0 * quiet)));
+}

@@ -1,0 +1,84 @@
+//! A controller with its router, an identity that dials, one that hosts, and a service without encryption from end to end.
+
+use std::{path::Path, sync::Arc};
+
+use rustls::ClientConfig;
+use serde_json::json;
+use tokio::runtime::Runtime;
+
+use super::{
+    floor::Plain,
+    sdk::{Channel, Connection, Listener, Numbering},
+    target::{BY_CERTIFICATE, CLIENT, Target, session},
+    wire::{Manner, Wire},
+};
+
+/// Everything that is measured.
+pub struct Stage {
+    pub runtime: Runtime,
+    pub target: Target,
+    pub plain: Plain,
+    pub dialer: User,
+    pub host: User,
+}
+
+/// An identity that is logged in and has a session for the service.
+pub struct User {
+    tls: Arc<ClientConfig>,
+    /// The token of its API session, and that as a line of a request's head.
+    token: String,
+    pub head: String,
+    session: String,
+}
+
+impl Stage {
+    pub fn new(directory: &Path) -> Self {
+        let target = Target::start(directory, &[]);
+        let service = target.create("/services", &json!({ "name": "measured", "encryptionRequired": false }));
+        for right in ["Dial", "Bind"] {
+            let policy = json!({
+                "name": right, "type": right, "semantic": "AnyOf", "identityRoles": ["#all"], "serviceRoles": [format!("@{service}")]
+            });
+            target.create("/service-policies", &policy);
+        }
+        let [dialer, host] = ["Dial", "Bind"].map(|right| User::new(&target, right, &service));
+        Self { runtime: Runtime::new().unwrap(), target, plain: Plain::start(), dialer, host }
+    }
+
+    /// A channel of a user.
+    pub async fn channel(&self, user: &User) -> Channel {
+        Channel::open(self.target.at, user.tls.clone(), &user.token).await.unwrap()
+    }
+
+    /// A channel that hosts the service.
+    pub async fn hosting(&self) -> Listener {
+        self.channel(&self.host).await.host(&self.host.session, None, Numbering::ByRouter).await.unwrap()
+    }
+
+    /// Both ends of a new circuit: the dialer's and the host's.
+    pub async fn circuit(&self, dialer: &Channel, host: &mut Listener) -> (Connection, Connection) {
+        let (dialed, accepted) = tokio::join!(dialer.dial(&self.dialer.session, None), host.accept());
+        (dialed.unwrap(), accepted.unwrap().unwrap())
+    }
+
+    /// Dials the service; somebody else accepts.
+    pub async fn dial(&self, dialer: &Channel) -> Connection {
+        dialer.dial(&self.dialer.session, None).await.unwrap()
+    }
+}
+
+impl User {
+    fn new(target: &Target, right: &str, service: &str) -> Self {
+        let (_, manner) = target.enrolled(right);
+        let mut wire = Wire::open(target.at, &manner).unwrap();
+        let head = session(&wire.ask("POST", BY_CERTIFICATE, "", "").unwrap().body);
+        let wanted = json!({ "serviceId": service, "type": right }).to_string();
+        let made: serde_json::Value = serde_json::from_slice(&wire.ask("POST", &format!("{CLIENT}/sessions"), &head, &wanted).unwrap().body).unwrap();
+        let token = head.trim_start_matches("zt-session: ").trim().to_owned();
+        Self { tls: tls(&manner), token, head, session: made["data"]["token"].as_str().expect("a session").to_owned() }
+    }
+}
+
+fn tls(manner: &Manner) -> Arc<ClientConfig> {
+    manner.tls().clone()
+}

@@ -1,0 +1,79 @@
+"""Runs the blocks of the README as a newcomer would. See `run`."""
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+START, WALK = 30, 300       # seconds
+
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def wait_for(port, process, log):
+    end = time.monotonic() + START
+    while time.monotonic() < end and process.poll() is None:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.1)
+    sys.exit(f"FAIL readme: the controller did not start: {log.read_text()[-800:]}")
+
+
+def main(root, binary):
+    text = (root / "README.md").read_text()
+    blocks, port = BLOCK.findall(text), free_port()
+    commands = [body for language, body in blocks if language == "bash"]
+    expected = [after for (language, _), (next_language, after) in zip(blocks, blocks[1:]) if (language, next_language) == ("bash", "text")]
+    if not commands or not expected:
+        sys.exit("FAIL readme: no block is marked bash, or none says what comes out")
+    script = "set -euo pipefail\n" + "\n".join(commands).replace(":1280", f":{port}")
+    cache = root / "target" / "interop" / "pip"
+    cache.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="readme-") as directory:
+        place = pathlib.Path(directory)
+        log, password = place / "log", "typed by a test"
+        (place / "password").write_text(password)
+        env = {name: value for name, value in os.environ.items() if not name.startswith("OVERKEEP_")}
+        env |= {"PIP_CACHE_DIR": str(cache), "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PATH": f"{binary.parent}:{env['PATH']}"}
+        with open(log, "wb") as out:
+            controller = subprocess.Popen([binary, "run", "--listen", f"127.0.0.1:{port}", "--admin-password-file", "password"], cwd=place,
+                                          env=env, stdout=out, stderr=out, start_new_session=True)
+        try:
+            wait_for(port, controller, log)
+            # In a session of its own, so that what it leaves in the background can be ended.
+            shell = subprocess.Popen(["bash", "-c", script], cwd=place, env=env, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                     stderr=subprocess.STDOUT, start_new_session=True)
+            try:
+                output, _ = shell.communicate(password + "\n", timeout=WALK)
+            except subprocess.TimeoutExpired:
+                os.killpg(shell.pid, signal.SIGKILL)
+                output = shell.communicate()[0] + f"\nit did not end within {WALK} s"
+            finally:
+                try:
+                    os.killpg(shell.pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+        finally:
+            controller.terminate()
+            controller.wait(START)
+        missing = [lines for lines in expected if lines.strip() not in output]
+        if shell.returncode or missing:
+            print(f"FAIL readme: status {shell.returncode}, {len(missing)} outputs missing\n{output}\nthe controller's log ends:\n{log.read_text()[-2000:]}")
+            return 1
+    print(f"ok readme: {len(commands)} blocks, {len(expected)} outputs as shown")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])))
