@@ -1,15 +1,26 @@
-//! The whole way from an empty file to the right to use a service: `cargo run --release --example first_service`.
+//! The whole way from an empty file to a message that was carried: `cargo run --release --example first_service`.
 //!
 //! A controller starts in this process on a temporary file. From then on everything happens as it would from anywhere: HTTPS
-//! requests, each printed with the essential part of its answer.
+//! requests, each printed with the essential part of its answer, and at the end two connections to the built-in router, made by the
+//! small SDK in `tests/sdk`.
 
-#![allow(clippy::expect_used, clippy::indexing_slicing)] // an example that fails says so
+// An example that fails says so.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+#[path = "../tests/sdk/mod.rs"]
+mod sdk;
+#[path = "../benches/common/tls.rs"]
+mod tls;
 
 use std::sync::Arc;
 
 use overkeep::{clock::Clock, config::Config, controller};
 use rcgen::{CertificateParams, KeyPair};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, pem::PemObject};
+use sdk::{Options, Sdk, encryption::Keys};
 use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
 use ureq::{
     Agent,
     http::Request,
@@ -51,8 +62,8 @@ fn main() {
     step("Who may do what is said by policies over role attributes: clients dial databases, hosts bind them.");
     policies(&admin);
 
-    step("Traffic runs over edge routers. One router, open to everybody, for every service.");
-    router(&admin);
+    step("Traffic runs over edge routers. The controller is one itself: the first start made it, open to everybody and for every service.");
+    admin.get(&format!("{MANAGEMENT}/edge-routers"), &["/data/0/name", "/data/0/isOnline", "/data/0/supportedProtocols"]);
 
     step("Alice logs in with the certificate of her connection, without a password. So does the host.");
     for caller in [&mut alice, &mut host] {
@@ -66,11 +77,15 @@ fn main() {
 
     step("She opens a session to dial it: what a client library does right before it connects. The host opens one to bind it.");
     let sessions = format!("{CLIENT}/sessions");
-    alice.post(&sessions, &json!({ "serviceId": services, "type": "Dial" }), &["/data/type", "/data/service/name", "/data/id"]);
-    host.post(&sessions, &json!({ "serviceId": services, "type": "Bind" }), &["/data/type", "/data/service/name", "/data/id"]);
+    let shown = ["/data/type", "/data/service/name", "/data/id", "/data/edgeRouters/0/urls"];
+    let dial = alice.post(&sessions, &json!({ "serviceId": services, "type": "Dial" }), &shown);
+    let bind = host.post(&sessions, &json!({ "serviceId": services, "type": "Bind" }), &shown);
 
     step("The administrator sees both sessions.");
     admin.get(&format!("{MANAGEMENT}/sessions"), &["/meta/pagination/totalCount", "/data/0/type", "/data/1/type"]);
+
+    let runtime = tokio::runtime::Runtime::new().expect("threads");
+    runtime.block_on(carry(&admin, (&alice, &dial), (&host, &bind)));
 
     step("Done. Everything is in one file, which goes with this example.");
     controller.stop();
@@ -93,8 +108,9 @@ fn enroll(admin: &Caller, server: &str, identity: &str) -> Caller {
     let chain: Vec<Certificate<'static>> = parse_pem(text(&issued, "/data/cert").as_bytes())
         .filter_map(|item| if let Ok(ureq::tls::PemItem::Certificate(certificate)) = item { Some(certificate) } else { None })
         .collect();
-    let key = PrivateKey::from_pem(key.serialize_pem().as_bytes()).expect("a key");
-    Caller::new(server, Some(ClientCert::new_with_certs(&chain, key)))
+    let own = PrivateKey::from_pem(key.serialize_pem().as_bytes()).expect("a key");
+    let caller = Caller::new(server, Some(ClientCert::new_with_certs(&chain, own)));
+    Caller { chain: text(&issued, "/data/cert"), key: key.serialize_der(), ..caller }
 }
 
 /// Creates the service and gives its id.
@@ -114,12 +130,39 @@ fn policies(admin: &Caller) {
     }
 }
 
-fn router(admin: &Caller) {
-    admin.post(&format!("{MANAGEMENT}/edge-routers"), &json!({ "name": "router", "roleAttributes": ["public"] }), &["/data/id"]);
-    let people = json!({ "name": "everybody", "semantic": "AnyOf", "identityRoles": ["#all"], "edgeRouterRoles": ["#public"] });
-    admin.post(&format!("{MANAGEMENT}/edge-router-policies"), &people, &["/data/id"]);
-    let things = json!({ "name": "every service", "semantic": "AnyOf", "serviceRoles": ["#all"], "edgeRouterRoles": ["#public"] });
-    admin.post(&format!("{MANAGEMENT}/service-edge-router-policies"), &things, &["/data/id"]);
+/// Carries a message from Alice to the host and the answer back, encrypted from end to end.
+async fn carry(admin: &Caller, alice: (&Caller, &Value), host: (&Caller, &Value)) {
+    step("Both connect to the router that their sessions name. The host hosts the service there: a terminator appears.");
+    let (at_host, keys) = (channel(host).await, Keys::new());
+    let mut hosted = at_host.host_sealed(&text(host.1, "/data/token"), &keys).await.expect("a bind");
+    admin.get(&format!("{MANAGEMENT}/terminators"), &["/data/0/service/name", "/data/0/router/name", "/data/0/binding"]);
+
+    step("Alice dials. Each end has shown the other a public key: the router carries what it cannot read.");
+    let (at_alice, token) = (channel(alice).await, text(alice.1, "/data/token"));
+    let (dialed, accepted) = tokio::join!(at_alice.dial_sealed(&token), hosted.accept_sealed(&keys));
+    let (mut alice, mut host) = (dialed.expect("a connection"), accepted);
+    alice.send(b"select 6 * 7").await;
+    let question = String::from_utf8(host.next().await.expect("a message")).expect("text");
+    println!("  the host received {question:?}");
+    host.send(b"42").await;
+    let answer = String::from_utf8(alice.next().await.expect("an answer")).expect("text");
+    println!("  alice received {answer:?}");
+
+    step("The administrator sees the circuit while it lasts.");
+    admin.get("/overkeep/v1/circuits", &["/data/0/client/identity/name", "/data/0/service/name", "/data/0/host/identity/name"]);
+    alice.conn.close().await;
+}
+
+/// A channel to the router that a session names.
+async fn channel((caller, session): (&Caller, &Value)) -> Sdk {
+    let url = text(session, "/data/edgeRouters/0/urls/tls");
+    let at: std::net::SocketAddr = url.trim_start_matches("tls://").parse().expect("an address");
+    let stream = TcpStream::connect(at).await.expect("a connection");
+    let chain = CertificateDer::pem_slice_iter(caller.chain.as_bytes()).map(|der| der.expect("PEM")).collect();
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(caller.key.clone()));
+    let tls = tls::trusting().with_client_auth_cert(chain, key).expect("a certificate and its key");
+    let stream = TlsConnector::from(Arc::new(tls)).connect(ServerName::from(at.ip()), stream).await.expect("a handshake");
+    Sdk::connect(stream, &caller.token, Options::GO).await.expect("a channel")
 }
 
 /// Somebody with a connection, perhaps a certificate, and perhaps a session.
@@ -127,6 +170,9 @@ struct Caller {
     agent: Agent,
     server: String,
     token: String,
+    /// The certificate and those above it, PEM, and the key of it, PKCS 8; blank without one.
+    chain: String,
+    key: Vec<u8>,
 }
 
 impl Caller {
@@ -139,7 +185,7 @@ impl Caller {
             .client_cert(certificate)
             .build();
         let agent = Agent::config_builder().tls_config(tls).http_status_as_error(false).proxy(None).build().new_agent();
-        Self { agent, server: server.into(), token: String::new() }
+        Self { agent, server: server.into(), token: String::new(), chain: String::new(), key: Vec::new() }
     }
 
     fn get(&self, path: &str, essential: &[&str]) -> Value {

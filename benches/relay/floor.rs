@@ -114,7 +114,8 @@ impl Plain {
             pairs.push((self.open(b'd').await, host));
         }
         let start = Instant::now();
-        let carried: Vec<_> = pairs.into_iter().map(|(dialer, host)| (tokio::spawn(write(dialer, bytes)), tokio::spawn(read(host, bytes)))).collect();
+        let carried: Vec<_> =
+            pairs.into_iter().map(|(dialer, host)| (tokio::spawn(write(dialer, bytes)), tokio::spawn(read(host, bytes)))).collect();
         for (written, read) in carried {
             let _open = written.await.unwrap();
             read.await.unwrap();

@@ -45,7 +45,8 @@ fn main() {
     let home = std::env::var("OVERKEEP_BENCH_DIR").map_or_else(|_| std::env::temp_dir(), PathBuf::from);
     let directory = TempDir::new_in(home).expect("a directory");
     let stage = Stage::new(directory.path());
-    let parts: [Part; 5] = [("bulk", parts::bulk), ("dials", parts::dials), ("ping", parts::ping), ("idle", parts::idle), ("rest", parts::rest)];
+    let parts: [Part; 5] =
+        [("bulk", parts::bulk), ("dials", parts::dials), ("ping", parts::ping), ("idle", parts::idle), ("rest", parts::rest)];
     let asked: Vec<&String> = words.iter().filter(|word| !word.starts_with("--")).collect();
     println!("{:<52}{:>12}{:>12}{:>9}   goal", "", "floor", "router", "ratio");
     for (_, part) in parts.iter().filter(|(name, _)| asked.is_empty() || asked.iter().any(|word| *word == name)) {

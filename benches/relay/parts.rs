@@ -9,9 +9,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+use overkeep::frame::{Builder, content};
+
 use super::{
     percentile, row,
-    sdk::{Channel, Connection, Listener, Receiver, Sender},
+    sdk::{Conn, Event, Host, Sdk},
     spent::Spent,
     stage::Stage,
     wire::{Manner, Wire},
@@ -55,7 +57,7 @@ pub fn bulk(stage: &Stage) {
 }
 
 /// Open circuits, five on a channel of each side.
-async fn ends(stage: &Stage, circuits: usize) -> Vec<(Connection, Connection)> {
+async fn ends(stage: &Stage, circuits: usize) -> Vec<(Conn, Conn)> {
     let mut ends = Vec::new();
     while ends.len() < circuits {
         let (dialer, mut host) = (stage.channel(&stage.dialer).await, stage.hosting().await);
@@ -63,35 +65,44 @@ async fn ends(stage: &Stage, circuits: usize) -> Vec<(Connection, Connection)> {
             ends.push(stage.circuit(&dialer, &mut host).await);
         }
         // The next circuits are to go to the next host.
-        host.unbind().await.unwrap();
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        unbind(&host).await;
     }
     ends
 }
 
-async fn carry(ends: Vec<(Connection, Connection)>, bytes: usize) {
-    let carried: Vec<_> = ends
-        .into_iter()
-        .map(|(dialer, host)| (tokio::spawn(write(dialer.sender, bytes)), tokio::spawn(read(host.receiver, bytes)), dialer.receiver))
-        .collect();
-    for (written, read, _open) in carried {
-        written.await.unwrap();
+async fn carry(ends: Vec<(Conn, Conn)>, bytes: usize) {
+    let carried: Vec<_> =
+        ends.into_iter().map(|(dialer, host)| (tokio::spawn(write(dialer, bytes)), tokio::spawn(read(host, bytes)))).collect();
+    for (written, read) in carried {
+        let _open = written.await.unwrap();
         read.await.unwrap();
     }
 }
 
-async fn write(mut to: Sender, bytes: usize) {
+async fn write(to: Conn, bytes: usize) -> Conn {
     let chunk = vec![7; CHUNK];
     for _ in 0..bytes / CHUNK {
-        to.send(&chunk).await.unwrap();
+        to.send(&chunk).await;
     }
+    to
 }
 
-async fn read(mut from: Receiver, bytes: usize) {
+async fn read(mut from: Conn, bytes: usize) -> Conn {
     let mut left = bytes;
     while left > 0 {
-        left -= from.receive().await.unwrap().expect("more").len();
+        left -= from.data().await.len();
     }
+    from
+}
+
+/// Hosts no longer, so that the next circuits go to another host. Those that are open stay.
+async fn unbind(host: &Host) {
+    host.unbind().await;
+}
+
+/// A probe of a channel, which comes back as soon as the router has read it.
+async fn probe(sdk: &Sdk) {
+    sdk.ask(Builder::new(content::LATENCY).bytes(128, &[0; 8]).empty()).await.unwrap();
 }
 
 /// Time from dial to connected, and the CPU time of a circuit that is opened and closed.
@@ -100,21 +111,25 @@ pub fn dials(stage: &Stage) {
     let mut round_trips = Vec::new();
     let (_, cpu) = cost(stage, stage.target.id(), async {
         let (dialer, mut host) = (stage.channel(&stage.dialer).await, stage.hosting().await);
-        let far = host.channel().clone();
-        let accepting = tokio::spawn(async move { while let Ok(Some(_)) = host.accept().await {} });
+        let far = host.sdk.clone();
+        let accepting = tokio::spawn(async move {
+            for _ in 0..DIALS {
+                host.accept().await;
+            }
+        });
         for _ in 0..DIALS {
             let start = Instant::now();
-            let mut connection = stage.dial(&dialer).await;
+            let connection = stage.dial(&dialer).await;
             times.push(start.elapsed().as_secs_f64() * 1e3);
-            connection.sender.close().await.unwrap();
+            connection.close().await;
         }
         for _ in 0..DIALS {
             let start = Instant::now();
-            dialer.probe().await.unwrap();
-            far.probe().await.unwrap();
+            probe(&dialer).await;
+            probe(&far).await;
             round_trips.push(start.elapsed().as_secs_f64() * 1e3);
         }
-        accepting.abort();
+        accepting.await.unwrap();
     });
     let (floor, time) = (percentile(round_trips, 0.5), percentile(times, 0.5));
     row("dial to connected, ms; two round trips as floor", floor, time, Some(("floor + 0.2 ms", time <= floor + 0.2)));
@@ -128,10 +143,11 @@ pub fn ping(stage: &Stage) {
         let (dialer, mut host) = (stage.channel(&stage.dialer).await, stage.hosting().await);
         let (mut near, mut far) = stage.circuit(&dialer, &mut host).await;
         let (bulk, sink) = stage.circuit(&dialer, &mut host).await;
-        let (other, other_sink) = stage.circuit(&stage.channel(&stage.dialer).await, &mut another(stage, host).await).await;
+        unbind(&host).await;
+        let (other, other_sink) = stage.circuit(&stage.channel(&stage.dialer).await, &mut stage.hosting().await).await;
         tokio::spawn(async move {
-            while let Ok(Some(message)) = far.receive().await {
-                far.send(&message).await.unwrap();
+            while let Event::Data(message) = far.next().await {
+                far.send(&message).await;
             }
         });
         let quiet = pings(&mut near).await;
@@ -150,37 +166,28 @@ pub fn ping(stage: &Stage) {
     });
 }
 
-/// A second host, so that the transfer has other channels on both sides.
-async fn another(stage: &Stage, first: Listener) -> Listener {
-    first.unbind().await.unwrap();
-    tokio::time::sleep(Duration::from_millis(50)).await;
-    stage.hosting().await
-}
-
-async fn pings(connection: &mut Connection) -> f64 {
+async fn pings(connection: &mut Conn) -> f64 {
     let mut times = Vec::with_capacity(PINGS);
     for _ in 0..PINGS {
         let start = Instant::now();
-        connection.send(b"x").await.unwrap();
-        connection.receive().await.unwrap().expect("it comes back");
+        connection.send(b"x").await;
+        connection.data().await;
         times.push(start.elapsed().as_secs_f64() * 1e3);
     }
     percentile(times, 0.99)
 }
 
 /// Sends as much as goes, until it is stopped.
-fn flood(mut from: Connection, to: Connection, stop: &Arc<AtomicBool>) -> tokio::task::JoinHandle<()> {
+fn flood(from: Conn, mut to: Conn, stop: &Arc<AtomicBool>) -> tokio::task::JoinHandle<()> {
     let stop = stop.clone();
-    let mut sink = to.receiver;
-    let reading = tokio::spawn(async move { while let Ok(Some(_)) = sink.receive().await {} });
+    let reading = tokio::spawn(async move { while let Event::Data(_) = to.next().await {} });
     tokio::spawn(async move {
         let chunk = vec![7; CHUNK];
         while !stop.load(Ordering::Relaxed) {
-            from.send(&chunk).await.unwrap();
+            from.send(&chunk).await;
         }
-        from.sender.finish().await.unwrap();
+        from.finish().await;
         reading.await.unwrap();
-        drop((from, to.sender));
     })
 }
 
@@ -188,7 +195,7 @@ fn flood(mut from: Connection, to: Connection, stop: &Arc<AtomicBool>) -> tokio:
 pub fn idle(stage: &Stage) {
     stage.runtime.block_on(async {
         let before = stage.target.memory();
-        let mut channels: Vec<Channel> = Vec::with_capacity(IDLE);
+        let mut channels: Vec<Sdk> = Vec::with_capacity(IDLE);
         for _ in 0..IDLE {
             channels.push(stage.channel(&stage.dialer).await);
         }
@@ -212,7 +219,8 @@ pub fn rest(stage: &Stage) {
     };
     let quiet = ask();
     let stop = Arc::new(AtomicBool::new(false));
-    let floods: Vec<_> = stage.runtime.block_on(async { ends(stage, 8).await.into_iter().map(|(from, to)| flood(from, to, &stop)).collect() });
+    let floods: Vec<_> =
+        stage.runtime.block_on(async { ends(stage, 8).await.into_iter().map(|(from, to)| flood(from, to, &stop)).collect() });
     let busy = ask();
     stop.store(true, Ordering::Relaxed);
     stage.runtime.block_on(async {

@@ -2,13 +2,14 @@
 
 use std::{path::Path, sync::Arc};
 
-use rustls::ClientConfig;
+use rustls::{ClientConfig, pki_types::ServerName};
 use serde_json::json;
-use tokio::runtime::Runtime;
+use tokio::{net::TcpStream, runtime::Runtime};
+use tokio_rustls::TlsConnector;
 
 use super::{
     floor::Plain,
-    sdk::{Channel, Connection, Listener, Numbering},
+    sdk::{Conn, Host, Options, Sdk},
     target::{BY_CERTIFICATE, CLIENT, Target, session},
     wire::{Manner, Wire},
 };
@@ -46,24 +47,28 @@ impl Stage {
     }
 
     /// A channel of a user.
-    pub async fn channel(&self, user: &User) -> Channel {
-        Channel::open(self.target.at, user.tls.clone(), &user.token).await.unwrap()
+    pub async fn channel(&self, user: &User) -> Sdk {
+        let at = self.target.at;
+        let tcp = TcpStream::connect(at).await.unwrap();
+        tcp.set_nodelay(true).unwrap();
+        let stream = TlsConnector::from(user.tls.clone()).connect(ServerName::IpAddress(at.ip().into()), tcp).await.unwrap();
+        Sdk::connect(stream, &user.token, Options::GO).await.unwrap()
     }
 
     /// A channel that hosts the service.
-    pub async fn hosting(&self) -> Listener {
-        self.channel(&self.host).await.host(&self.host.session, None, Numbering::ByRouter).await.unwrap()
+    pub async fn hosting(&self) -> Host {
+        self.channel(&self.host).await.host(&self.host.session).await.unwrap()
     }
 
     /// Both ends of a new circuit: the dialer's and the host's.
-    pub async fn circuit(&self, dialer: &Channel, host: &mut Listener) -> (Connection, Connection) {
-        let (dialed, accepted) = tokio::join!(dialer.dial(&self.dialer.session, None), host.accept());
-        (dialed.unwrap(), accepted.unwrap().unwrap())
+    pub async fn circuit(&self, dialer: &Sdk, host: &mut Host) -> (Conn, Conn) {
+        let (dialed, accepted) = tokio::join!(self.dial(dialer), host.accept());
+        (dialed, accepted)
     }
 
     /// Dials the service; somebody else accepts.
-    pub async fn dial(&self, dialer: &Channel) -> Connection {
-        dialer.dial(&self.dialer.session, None).await.unwrap()
+    pub async fn dial(&self, dialer: &Sdk) -> Conn {
+        dialer.dial(&self.dialer.session).await.unwrap()
     }
 }
 
@@ -73,7 +78,8 @@ impl User {
         let mut wire = Wire::open(target.at, &manner).unwrap();
         let head = session(&wire.ask("POST", BY_CERTIFICATE, "", "").unwrap().body);
         let wanted = json!({ "serviceId": service, "type": right }).to_string();
-        let made: serde_json::Value = serde_json::from_slice(&wire.ask("POST", &format!("{CLIENT}/sessions"), &head, &wanted).unwrap().body).unwrap();
+        let made: serde_json::Value =
+            serde_json::from_slice(&wire.ask("POST", &format!("{CLIENT}/sessions"), &head, &wanted).unwrap().body).unwrap();
         let token = head.trim_start_matches("zt-session: ").trim().to_owned();
         Self { tls: tls(&manner), token, head, session: made["data"]["token"].as_str().expect("a session").to_owned() }
     }

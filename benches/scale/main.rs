@@ -26,10 +26,10 @@ mod plot;
 mod process;
 mod reads;
 mod server;
-#[path = "../common/spent.rs"]
-mod spent;
 mod sessions;
 mod sheet;
+#[path = "../common/spent.rs"]
+mod spent;
 #[path = "../common/tls.rs"]
 mod tls;
 mod whole;

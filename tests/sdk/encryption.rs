@@ -4,28 +4,25 @@
 use dryoc::{
     dryocstream::{DryocStream, Header, Pull, Push, Tag},
     kx::{Session, StackKeyPair},
-    types::StackByteArray,
+    types::{Bytes, StackByteArray},
 };
 
+use super::{Conn, Event, Host, Refused, Sdk, key};
+
 /// The keys of one end.
-#[derive(Clone)]
 pub struct Keys(StackKeyPair);
 
 type Key = StackByteArray<32>;
 
-/// The two directions of one connection.
-pub struct Cipher {
-    pub sealer: Sealer,
-    pub opener: Opener,
-    /// To be sent before anything else.
-    pub header: Vec<u8>,
+/// A connection whose data only its two ends can read.
+pub struct Sealed {
+    pub conn: Conn,
+    sealer: DryocStream<Push>,
+    opener: Opener,
 }
 
-/// Encrypts what is sent.
-pub struct Sealer(DryocStream<Push>);
-
 /// Decrypts what is received.
-pub enum Opener {
+enum Opener {
     /// The header of the other end has not come yet.
     Waiting(Key),
     Open(DryocStream<Pull>),
@@ -41,57 +38,67 @@ impl Keys {
     pub fn public(&self) -> &[u8] {
         self.0.public_key.as_slice()
     }
+}
 
-    /// The cipher of the end that dialed, with what the host showed.
+impl Sdk {
+    /// Dials with the token of a session, and agrees on keys with the host.
     ///
     /// # Errors
-    /// That is no key.
-    pub fn of_dialer(&self, host: &[u8]) -> Result<Cipher, String> {
-        let session = Session::<Key>::new_client(&self.0, &key(host)?).map_err(|error| error.to_string())?;
-        Ok(Cipher::of(session))
+    /// What the router answers, if it refuses.
+    pub async fn dial_sealed(&self, token: &str) -> Result<Sealed, Refused> {
+        let keys = Keys::new();
+        let conn = self.dial_with(token, |connect| connect.bytes(key::PUBLIC_KEY, keys.public())).await?;
+        let session = Session::new_client(&keys.0, &shown(&conn)).expect("a public key");
+        Ok(Sealed::over(conn, session).await)
     }
 
-    /// The cipher of the host, with what the dialer showed.
+    /// Hosts with the token of a session and these keys.
     ///
     /// # Errors
-    /// That is no key.
-    pub fn of_host(&self, dialer: &[u8]) -> Result<Cipher, String> {
-        let session = Session::<Key>::new_server(&self.0, &key(dialer)?).map_err(|error| error.to_string())?;
-        Ok(Cipher::of(session))
+    /// What the router answers, if it refuses.
+    pub async fn host_sealed(&self, token: &str, keys: &Keys) -> Result<Host, Refused> {
+        self.host_with(token, |bind| bind.bytes(key::PUBLIC_KEY, keys.public())).await
     }
 }
 
-fn key(bytes: &[u8]) -> Result<Key, String> {
-    Key::try_from(bytes).map_err(|_| format!("a public key of {} bytes", bytes.len()))
+impl Host {
+    /// Accepts the next connection, with the keys that the service is hosted with.
+    pub async fn accept_sealed(&mut self, keys: &Keys) -> Sealed {
+        let conn = self.accept().await;
+        let session = Session::new_server(&keys.0, &shown(&conn)).expect("a public key");
+        Sealed::over(conn, session).await
+    }
 }
 
-impl Cipher {
-    fn of(session: Session<Key>) -> Self {
+/// The public key of the other end.
+fn shown(conn: &Conn) -> Key {
+    Key::try_from(conn.made_by.header(key::PUBLIC_KEY).expect("the other end shows a key")).expect("32 bytes")
+}
+
+impl Sealed {
+    async fn over(conn: Conn, session: Session<Key>) -> Self {
         let (receiving, sending) = session.into_parts();
-        let (stream, header): (_, Header) = DryocStream::init_push(&sending);
-        Self { sealer: Sealer(stream), opener: Opener::Waiting(receiving), header: header.as_slice().to_vec() }
+        let (sealer, header): (_, Header) = DryocStream::init_push(&sending);
+        conn.send(header.as_slice()).await;
+        Self { conn, sealer, opener: Opener::Waiting(receiving) }
     }
-}
 
-impl Sealer {
-    /// The message as it is sent.
-    pub fn seal(&mut self, message: &[u8]) -> Vec<u8> {
-        self.0.push_to_vec(message, None, Tag::Message).unwrap()
+    /// Sends one message.
+    pub async fn send(&mut self, message: &[u8]) {
+        let sealed = self.sealer.push_to_vec(message, None, Tag::Message).expect("a message");
+        self.conn.send(&sealed).await;
     }
-}
 
-impl Opener {
-    /// The message that was sent; none for the header.
-    ///
-    /// # Errors
-    /// It was changed on its way, or came in another order.
-    pub fn open(&mut self, received: &[u8]) -> Result<Option<Vec<u8>>, String> {
-        match self {
-            Self::Open(stream) => stream.pull_to_vec(received, None).map(|(message, _)| Some(message)).map_err(|error| error.to_string()),
-            Self::Waiting(key) => {
-                let header = Header::try_from(received).map_err(|_| format!("a header of {} bytes", received.len()))?;
-                *self = Self::Open(DryocStream::init_pull(key, &header));
-                Ok(None)
+    /// The next message; nothing once the other end has no more or the connection is closed.
+    pub async fn next(&mut self) -> Option<Vec<u8>> {
+        loop {
+            let Event::Data(received) = self.conn.next().await else { return None };
+            match &mut self.opener {
+                Opener::Open(stream) => return Some(stream.pull_to_vec(&received, None).expect("as it was sent").0),
+                Opener::Waiting(key) => {
+                    let header = Header::try_from(received.as_slice()).expect("a header of 24 bytes");
+                    self.opener = Opener::Open(DryocStream::init_pull(key, &header));
+                }
             }
         }
     }

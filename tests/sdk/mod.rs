@@ -1,9 +1,10 @@
 //! A small SDK for tests, benches and examples: it says hello on a connection, dials and hosts. Both ways to name the connections of a host are
-//! there, and nothing is done behind the caller's back: no reconnecting, no renewing of sessions, no encryption.
+//! there, and end-to-end encryption (`encryption.rs`). Nothing is done behind the caller's back: no reconnecting, no renewing of sessions.
 
 #![allow(dead_code, reason = "not everybody who includes it needs all of it")]
 
 mod conn;
+pub mod encryption;
 mod host;
 
 use std::{

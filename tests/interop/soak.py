@@ -1,0 +1,168 @@
+"""Churn for a long time: dials, binds, killed clients and hosts, policies, sessions and identities that change, circuits that are ended.
+
+Clients are the libraries of traffic.py. Nothing may be left of what has ended: no circuit, channel or terminator, no open file, and no
+memory that goes on growing; and the data file is in order at the end. Prints a line a minute and `ok soak` or `FAIL soak: reason`.
+"""
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import prepare
+from controller import Failed, expect, until
+from peers import KINDS, Peer
+from traffic import SOON, network
+
+# What the process may have more of at the end than after the first fifth of the time, with nothing open both times.
+MORE_MIB, MORE_FILES = 24, 8
+
+
+class Member:
+    """An identity and its program, which is killed and started again."""
+
+    def __init__(self, running, kind, name, service=None):
+        self.running, self.kind, self.name, self.service, self.peer = running, kind, name, service, running.join(kind, name)
+
+    def restart(self):
+        self.peer.kill()
+        self.running.peers.remove(self.peer)
+        self.peer = Peer(self.kind, self.name, None, self.running.work)
+        self.running.peers.append(self.peer)
+        if self.service:
+            self.host()
+
+    def host(self):
+        self.peer.ask("host", name=self.service, service=self.service)
+
+
+class Soak:
+    def __init__(self, running, seed):
+        self.running, self.random, self.counts = running, random.Random(seed), {}
+        self.policies, self.services = {}, {}
+        self.lock = threading.Lock()
+        for kind in KINDS:
+            self.services[kind], self.policies[kind] = running.service(kind)
+        self.hosts = [Member(running, kind, f"host-{kind}", kind) for kind in KINDS]
+        self.dialers = [Member(running, kind, f"dialer-{kind}") for kind in KINDS]
+        for host in self.hosts:
+            host.host()
+
+    def count(self, what):
+        with self.lock:
+            self.counts[what] = self.counts.get(what, 0) + 1
+
+    # -- traffic: what the others do may make it fail, and nothing else may --
+    def traffic(self, member, end):
+        chance = random.Random(member.name)
+        while time.monotonic() < end:
+            service = chance.choice(list(self.services))
+            size, connections = chance.choice([(0, 1), (1 << 10, 20), (200 << 10, 4), (2 << 20, 1)])
+            try:
+                member.peer.carry(service, size, connections=connections)
+                self.count("carried")
+            except Failed:
+                self.count("cut")
+                time.sleep(0.5)
+
+    # -- what comes and goes --
+    def kill_dialer(self): self.random.choice(self.dialers).restart()
+    def kill_host(self): self.random.choice(self.hosts).restart()
+
+    def take_policy(self):
+        service, right = self.random.choice(list(self.services)), self.random.choice(["Dial", "Bind"])
+        self.running.admin.raw("DELETE", f"/service-policies/{self.policies[service][right]}")
+        time.sleep(self.random.uniform(0, 2))
+        self.policies[service][right] = self.running.admin.create(
+            "/service-policies", name=f"{service} {right}", type=right, semantic="AnyOf", identityRoles=["#all"],
+            serviceRoles=[f"@{self.services[service]}"])
+
+    def end_sessions(self):
+        name = self.random.choice(self.dialers + self.hosts).name
+        identity = self.running.identity(name)["id"]
+        for session in self.running.admin.get("/api-sessions?limit=500"):
+            if session["identityId"] == identity:
+                self.running.admin.raw("DELETE", f"/api-sessions/{session['id']}")
+
+    def disable(self):
+        identity = self.running.identity(self.random.choice(self.dialers).name)["id"]
+        self.running.admin.ask("POST", f"/identities/{identity}/disable", {"durationMinutes": 0})
+        time.sleep(self.random.uniform(0, 2))
+        self.running.admin.ask("POST", f"/identities/{identity}/enable", {})
+
+    def end_circuit(self):
+        for circuit in self.running.see("circuits?limit=1"):
+            try:
+                self.running.admin.raw("DELETE", f"/overkeep/v1/circuits/{circuit['id']}")
+            except Failed as gone:
+                expect(" 404" in str(gone), str(gone))
+
+    def churn(self, end):
+        deeds = [self.kill_dialer, self.kill_host, self.take_policy, self.end_sessions, self.disable, self.end_circuit, self.end_circuit]
+        while time.monotonic() < end:
+            deed = self.random.choice(deeds)
+            try:
+                deed()
+                self.count(deed.__name__)
+            except Failed as failure:
+                # A program that was just started may meet a change of another kind; the controller itself must answer.
+                expect("answered 5" not in str(failure) and self.running.admin.process.poll() is None, str(failure))
+                self.count(f"{deed.__name__} met another change")
+            time.sleep(self.random.uniform(0.2, 1.5))
+
+    # -- what is left --
+    def rest(self):
+        """Kills every client and waits until nothing is open; what the process holds then."""
+        for member in self.hosts + self.dialers:
+            member.peer.kill()
+        left = lambda: {what: len(self.running.see(what)) for what in ("circuits", "channels")} | {"terminators": len(self.running.admin.get("/terminators"))}
+        until(lambda: not any(left().values()), 2 * SOON, f"left are {left()}")
+        time.sleep(3)       # connections that were cut are closed
+        process = pathlib.Path("/proc") / str(self.running.admin.process.pid)
+        memory = next(int(line.split()[1]) for line in (process / "status").read_text().splitlines() if line.startswith("VmRSS:"))
+        return memory / 1024, len(list((process / "fd").iterdir()))
+
+    def part(self, seconds):
+        end = time.monotonic() + seconds
+        threads = [threading.Thread(target=self.traffic, args=(member, end)) for member in self.dialers]
+        for thread in threads: thread.start()
+        self.churn(end)
+        for thread in threads: thread.join()
+        return self.rest()
+
+    def again(self):
+        for member in self.hosts + self.dialers:
+            member.restart()
+
+
+def main(binary, minutes):
+    prepare.CACHE.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="soak-") as directory:
+        work = pathlib.Path(directory)
+        with network(binary, work) as running:
+            soak = Soak(running, 1)
+            memory, files = first = soak.part(max(minutes * 60 / 5, 20))
+            print(f"warm: {memory:.0f} MiB, {files} files, {soak.counts}", flush=True)
+            left, last = minutes * 60 * 4 / 5, first
+            while left > 0:
+                soak.again()
+                last = soak.part(min(left, 600))
+                left -= 600
+                print(f"then: {last[0]:.0f} MiB, {last[1]} files, {soak.counts}", flush=True)
+            expect(soak.counts.get("carried", 0) > soak.counts.get("cut", 0), f"more was cut than carried: {soak.counts}")
+            expect(last[0] <= memory + MORE_MIB, f"{memory:.0f} MiB at first, {last[0]:.0f} at the end")
+            expect(last[1] <= files + MORE_FILES, f"{files} open files at first, {last[1]} at the end")
+        checked = subprocess.run([binary, "check", work / "overkeep.redb"], capture_output=True, text=True)
+        expect(checked.returncode == 0, f"the check of the data file: {checked.stdout}{checked.stderr}")
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        main(pathlib.Path(sys.argv[1]).resolve(), float(sys.argv[2]) if len(sys.argv) > 2 else 60)
+    except Failed as failure:
+        sys.exit(f"FAIL soak: {failure}")
+    print("ok soak")
