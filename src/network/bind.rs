@@ -1,6 +1,6 @@
 //! Hosting: Bind, Unbind, UpdateBind.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use tokio::time::sleep;
 
@@ -25,6 +25,10 @@ const MOST_INSTANCE: usize = 256;
 /// A listener id and a secret have at most this many bytes.
 const MOST_SECRET: usize = 256;
 
+/// How long after its answer a Bind is followed by BindSuccess: the Go library 1.9 never counts a listener as established if it has not yet
+/// dealt with the answer by then.
+const BIND_SUCCESS_AFTER: Duration = Duration::from_millis(250);
+
 /// Begins what a Bind asks for.
 pub fn bind(core: &Arc<Core>, channel: &Arc<Channel>, frame: Frame) {
     // A channel with so many requests that wait for their answer gets none for this one: an SDK that is refused at once binds again at once.
@@ -47,7 +51,9 @@ async fn run(core: Arc<Core>, channel: Arc<Channel>, frame: Frame, request: Requ
             let gives_ids = frame.is_set(key::ROUTER_CONNECTION);
             channel.send(if gives_ids { answer.flag(key::ROUTER_CONNECTION, true) } else { answer }.empty());
             if frame.is_set(key::BIND_SUCCESS) {
-                channel.send(Builder::new(kind::BIND_SUCCESS).u32(key::CONNECTION, connection).empty());
+                drop(request);
+                sleep(BIND_SUCCESS_AFTER).await;
+                return channel.send(Builder::new(kind::BIND_SUCCESS).u32(key::CONNECTION, connection).empty());
             }
         }
         Err(failure) => {

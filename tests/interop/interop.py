@@ -25,6 +25,7 @@ import tempfile
 import urllib.parse
 
 import prepare
+import traffic
 from controller import ASK, Authority, Failed, Missing, controller, expect, tail, until
 
 CLIENT = 120                                            # seconds: one program's run
@@ -193,6 +194,7 @@ TESTS = {
     "sdk-golang": journey(functools.partial(prepare.go, "./client"), "ziti-sdk-golang", 7002),
     "edge-api": credentials,
     "browzer": browser,
+    **traffic.TESTS,
 }
 
 

@@ -59,7 +59,7 @@ func (l *listener) serve(behaviour string) {
 			return
 		}
 		l.note(conn)
-		if behaviour == "echo" {
+		if behaviour == "echo" || behaviour == "" {
 			go echo(conn)
 		}
 	}

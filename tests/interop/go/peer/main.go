@@ -24,7 +24,7 @@ type Command struct {
 	Service  string `json:"service"`
 	Identity string `json:"identity"` // the identity file
 	Jwt      string `json:"jwt"`
-	// What a host does with connections: "echo" them, leave them "unread", or leave the dial "unanswered".
+	// What a host does with connections: "echo" them, which is what it does unless said, leave them "unread", or leave the dial "unanswered".
 	Behaviour   string `json:"behaviour"`
 	Bytes       int    `json:"bytes"`
 	Chunk       int    `json:"chunk"` // bytes in one write
