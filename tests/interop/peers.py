@@ -73,7 +73,9 @@ class Peer:
         raise Failed(f"{self.name} could {do}")
 
     def carry(self, service, size, chunk=32 << 10, connections=1, **more):
-        """Sends bytes through an echoing host and back; the sums must be equal."""
+        """Sends bytes through an echoing host and back; the sums must be equal. The end of the stream is waited for, too, unless the dialer is
+        to `leave` before: a host with the C library cannot end its side at once (see python/peer.py).
+        """
         outcomes = self.ask("carry", service=service, bytes=size, chunk=chunk, connections=connections, **more)
         wrong = [outcome for outcome in outcomes
                  if outcome.get("failure") or outcome["bytes"] != size or outcome["sent"] != outcome["received"]]

@@ -62,7 +62,7 @@ class Soak:
             service = chance.choice(list(self.services))
             size, connections = chance.choice([(0, 1), (1 << 10, 20), (200 << 10, 4), (2 << 20, 1)])
             try:
-                member.peer.carry(service, size, connections=connections)
+                member.peer.carry(service, size, connections=connections, leave=service == "c0" and size > 0)
                 self.count("carried")
             except Failed:
                 self.count("cut")

@@ -85,8 +85,8 @@ def pairs(report, running, name):
             report.judge(f"{name} {service} is hosted", functools.partial(running.host, host, service))
             for of, dialer in dialers.items():
                 for what, (size, chunk) in SIZES.items():
-                    report.judge(f"{name} {of} to {service}: {what}", functools.partial(dialer.carry, service, size, chunk))
-                report.judge(f"{name} {of} to {service}: 100 connections", functools.partial(dialer.carry, service, 8 << 10, connections=100))
+                    report.judge(f"{name} {of} to {service}: {what}", functools.partial(dialer.carry, service, size, chunk, leave=to == "c0" and size > 0))
+                report.judge(f"{name} {of} to {service}: 100 connections", functools.partial(dialer.carry, service, 8 << 10, connections=100, leave=to == "c0"))
     report.judge(f"{name} the host is told who dials", functools.partial(callers, hosts))
 
 
@@ -242,7 +242,7 @@ def router_restarts(report, running, name):
     for kind in KINDS:
         report.judge(f"{name} {kind} hosts again",
                      lambda kind=kind: until(lambda: len(running.terminators(kind)) == 1, AGAIN, f"{len(running.terminators(kind))} terminators"))
-        report.judge(f"{name} {kind} carries again", functools.partial(dialers[kind].carry, kind, 1 << 20))
+        report.judge(f"{name} {kind} carries again", functools.partial(dialers[kind].carry, kind, 1 << 20, leave=kind == "c0"))
 
 
 def unread_connection(report, running, name):
@@ -260,9 +260,9 @@ def unread_connection(report, running, name):
         def goes_on(dialer=dialer, other=other):
             dialer.ask("open", name="unread", service="unread")
             dialer.ask("fill", name="unread", bytes=256 << 10, millis=2000)
-            dialer.carry("read", 4 << 20)
+            dialer.carry("read", 4 << 20, leave=True)
             dialer.ask("fill", name="unread", bytes=64 << 20, millis=3000)
-            other.carry("read", 4 << 20)
+            other.carry("read", 4 << 20, leave=True)
         report.judge(f"{name} {kind}", goes_on)
 
 

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import random
+import resource
 import socket
 import sys
 import threading
@@ -16,6 +17,15 @@ from openziti import zitilib
 
 CARRIED = 90        # seconds, the data of one connection
 PIECE = 64 << 10
+LINGER = 10         # seconds, until what was written has been sent
+
+
+NOTHING = os.open(os.devnull, os.O_RDWR)
+
+
+def end(connection):
+    """Closes a socket and keeps its number: the library goes by the number, and refuses one (EALREADY) that it has not yet done with."""
+    os.dup2(NOTHING, connection.detach())
 
 
 class Refused(Exception):
@@ -62,14 +72,19 @@ class Peer:
 
     @staticmethod
     def give_back(connection):
-        with connection:
-            try:
-                while piece := connection.recv(PIECE):
-                    connection.sendall(piece)
-                connection.shutdown(socket.SHUT_WR)
-                connection.recv(1)
-            except OSError:
-                pass
+        """Sends back what comes. The library drops what it has not sent yet once both ends have said that nothing more comes from them, so
+        this end says so only where nothing can be left."""
+        try:
+            count = 0
+            while piece := connection.recv(PIECE):
+                connection.sendall(piece)
+                count += len(piece)
+            if count:
+                time.sleep(LINGER)
+            connection.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+        end(connection)
 
     def unhost(self, name, **_):
         os.close(self.listeners.pop(name))
@@ -83,30 +98,38 @@ class Peer:
         zitilib.check_error(zitilib._ziti_connect(number, self.context, service.encode(), None))
         return socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, number)
 
-    def carry(self, id, service, bytes=0, chunk=1, connections=1, **_):
+    def carry(self, id, service, bytes=0, chunk=1, connections=1, leave=False, **_):
         outcomes = [{} for _ in range(max(connections, 1))]
-        threads = [threading.Thread(target=self.carry_one, args=(service, bytes, chunk, id * 1000 + index, outcome))
+        threads = [threading.Thread(target=self.carry_one, args=(service, bytes, chunk, leave, id * 1000 + index, outcome))
                    for index, outcome in enumerate(outcomes)]
         for thread in threads: thread.start()
         for thread in threads: thread.join()
         return outcomes
 
-    def carry_one(self, service, bytes, chunk, seed, outcome):
+    # The library also drops what has come and was not read yet once both ends have said that nothing more comes from them, so this end says
+    # so after it has read everything.
+    def carry_one(self, service, bytes, chunk, leave, seed, outcome):
+        connection = None
         try:
             start = time.monotonic()
-            with self.dial(service) as connection:
-                outcome["dialMicros"] = int((time.monotonic() - start) * 1e6)
-                connection.settimeout(CARRIED)
-                writer = threading.Thread(target=self.send, args=(connection, bytes, chunk, seed, outcome))
-                writer.start()
-                received, count = hashlib.sha256(), 0
-                while piece := connection.recv(PIECE):
-                    received.update(piece)
-                    count += len(piece)
-                writer.join()
-                outcome.update(received=received.hexdigest(), bytes=count)
+            connection = self.dial(service)
+            outcome["dialMicros"] = int((time.monotonic() - start) * 1e6)
+            connection.settimeout(CARRIED)
+            writer = threading.Thread(target=self.send, args=(connection, bytes, chunk, seed, outcome))
+            writer.start()
+            received, count = hashlib.sha256(), 0
+            while count < bytes and (piece := connection.recv(PIECE)):
+                received.update(piece)
+                count += len(piece)
+            writer.join()
+            connection.shutdown(socket.SHUT_WR)
+            while not leave and (piece := connection.recv(PIECE)):
+                count += len(piece)
+            outcome.update(received=received.hexdigest(), bytes=count)
         except Exception as error:
             outcome["failure"] = f"{type(error).__name__}: {error}"
+        if connection:
+            end(connection)
 
     @staticmethod
     def send(connection, bytes, chunk, seed, outcome):
@@ -117,7 +140,6 @@ class Peer:
                 sent.update(piece)
                 connection.sendall(piece)
                 bytes -= len(piece)
-            connection.shutdown(socket.SHUT_WR)
         except OSError as error:
             outcome["failure"] = f"write: {error}"
         outcome["sent"] = sent.hexdigest()
@@ -156,10 +178,11 @@ class Peer:
         return {"millis": int((time.monotonic() - start) * 1000), "reason": reason}
 
     def close(self, name, **_):
-        self.connections.pop(name).close()
+        end(self.connections.pop(name))
 
 
 def main():
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     peer, lock = Peer(), threading.Lock()
     deeds = {name: getattr(peer, name) for name in ("enroll", "load", "host", "unhost", "carry", "open", "echo", "ended", "close")}
     deeds["callers"] = peer.callers_of

@@ -69,8 +69,12 @@ func (p *Peer) carryOne(c Command, seed int64, out *outcome) error {
 	written := make(chan error, 1)
 	go func() { written <- send(conn, c, seed, out) }()
 	received := sha256.New()
+	var source io.Reader = onlyReader{conn}
+	if c.Leave {
+		source = io.LimitReader(source, int64(c.Bytes))
+	}
 	// With a buffer of its own: the libraries' shortcut for io.Copy is not what applications use.
-	out.Bytes, err = io.CopyBuffer(onlyWriter{received}, onlyReader{conn}, make([]byte, 64<<10))
+	out.Bytes, err = io.CopyBuffer(onlyWriter{received}, source, make([]byte, 64<<10))
 	out.Received = hex.EncodeToString(received.Sum(nil))
 	return errors.Join(err, <-written)
 }

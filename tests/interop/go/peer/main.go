@@ -29,6 +29,7 @@ type Command struct {
 	Bytes       int    `json:"bytes"`
 	Chunk       int    `json:"chunk"` // bytes in one write
 	Connections int    `json:"connections"`
+	Leave       bool   `json:"leave"`       // once as many bytes came back, without waiting for the end
 	FlowControl bool   `json:"flowControl"` // in the library
 	Cost        uint16 `json:"cost"`
 	Precedence  string `json:"precedence"`
