@@ -65,13 +65,15 @@ pub struct Accepted {
     pub here: Here,
 }
 
+/// Serves a connection until it ends.
+pub type Serve = dyn Fn(Stream) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync;
+
 /// Whoever serves connections of the router.
 #[derive(Clone)]
 pub struct RouterSide {
     /// Where its connections are read and written.
     pub runtime: Handle,
-    /// Serves a connection until it ends.
-    pub serve: Arc<dyn Fn(Stream) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>,
+    pub serve: Arc<Serve>,
 }
 
 /// A listener that runs.

@@ -1,7 +1,7 @@
 //! One connection of an SDK that is logged in, and what its connection ids stand for.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, hash_map::Entry as MapEntry},
     net::SocketAddr,
     sync::{
         Arc,
@@ -147,8 +147,8 @@ impl Channel {
         loop {
             let id = OURS | table.next;
             table.next = table.next.wrapping_add(1) & !OURS;
-            if !table.connections.contains_key(&id) {
-                table.connections.insert(id, entry);
+            if let MapEntry::Vacant(place) = table.connections.entry(id) {
+                place.insert(entry);
                 return Some(id);
             }
         }

@@ -43,12 +43,13 @@ fn a_host_is_a_terminator_as_long_as_it_hosts() {
 #[test]
 fn none_is_left_after_a_start() {
     let scene = Scene::new();
-    run(async {
+    let _sdk = run(async {
         let sdk = scene.host.connect(&scene.house, Options::C).await;
         let token = scene.host.session(&scene.service, "Bind");
         for _ in 0..3 {
             sdk.host(&token).await.unwrap();
         }
+        sdk
     });
     let made = json!({ "address": "tcp:localhost:80", "binding": "transport", "router": "built-in", "service": scene.service });
     let lasting = scene.house.admin.post("/terminators", made).expect(201).id();
