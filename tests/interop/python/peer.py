@@ -3,13 +3,13 @@
 The commands are those of go/peer/main.go, one JSON object a line; what the Python library cannot do (application data, costs, instances
 of its own, a dial that is left unanswered, flow control in the library) is refused. It ends with its stdin.
 """
+import fcntl
 import hashlib
 import json
 import os
 import random
 import resource
 import socket
-import sys
 import threading
 import time
 
@@ -196,7 +196,10 @@ def main():
         with lock:
             print(json.dumps(answer), flush=True)
 
-    for line in sys.stdin:
+    # The library closes descriptor 0 when the router closes a connection.
+    commands = os.fdopen(fcntl.fcntl(0, fcntl.F_DUPFD, 64))
+    os.dup2(NOTHING, 0)
+    for line in commands:
         threading.Thread(target=act, args=(json.loads(line),), daemon=True).start()
     os._exit(0)                     # the library's own thread would go on
 
