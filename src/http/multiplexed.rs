@@ -43,8 +43,13 @@ use super::{
 };
 use crate::listener::Here;
 
+/// So many requests that are wrong in themselves, or more than may be under way, end a connection: each costs the library memory. Clients
+/// in use send no more than 100 before they know how many may be.
+const REFUSALS: usize = 128;
 /// What a request takes until its answer is gone, beside its head and the answer.
-const REQUEST: usize = 4096;
+const REQUEST: usize = 8192;
+/// What the connection itself takes. It counts while something is asked on it.
+const OPEN: usize = 48 << 10;
 /// Bytes that a client may send of the bodies of one request, and of all, before they are read.
 const WINDOW: u32 = 32 << 10;
 const WINDOWS: u32 = 65_535;
@@ -67,6 +72,7 @@ where
     builder
         .max_concurrent_streams(u32::try_from(patience.streams).unwrap_or(u32::MAX))
         .max_header_list_size(u32::try_from(2 * patience.head_bytes).unwrap_or(u32::MAX))
+        .max_local_error_reset_streams(Some(REFUSALS))
         .max_send_buffer_size(PART)
         .initial_window_size(WINDOW)
         .initial_connection_window_size(WINDOWS);
@@ -90,7 +96,8 @@ struct Conversation<T, S> {
     patience: Patience,
     /// Runs out when nothing is asked, or, once it ends, when nothing is taken.
     rest: Pin<Box<Sleep>>,
-    was_busy: bool,
+    /// The connection itself, while something is asked on it.
+    busy: Option<Hold>,
     is_leaving: bool,
     is_closing: bool,
 }
@@ -119,7 +126,7 @@ where
             Line { client, patience: patience.unread, working: Cell::new(0), moved: Cell::new(Instant::now()), cut: RefCell::new(None) };
         let rest = Box::pin(sleep(patience.keep_alive));
         let answers = FuturesUnordered::new();
-        Self { connection, service, line: Rc::new(line), answers, patience, rest, was_busy: false, is_leaving: false, is_closing: false }
+        Self { connection, service, line: Rc::new(line), answers, patience, rest, busy: None, is_leaving: false, is_closing: false }
     }
 
     async fn run(mut self, mut here: Here) {
@@ -189,14 +196,14 @@ where
             return Poll::Ready(false);
         }
         if is_busy {
-            self.was_busy = true;
+            self.busy.get_or_insert_with(|| self.line.client.account.hold(OPEN));
             return if self.is_leaving && self.line.working.get() == 0 {
                 self.late(cx, LEAVING.min(self.patience.unread))
             } else {
                 Poll::Pending
             };
         }
-        if std::mem::take(&mut self.was_busy) {
+        if self.busy.take().is_some() {
             self.rest.as_mut().reset(Instant::now() + self.patience.keep_alive);
         }
         if self.rest.as_mut().poll(cx).is_pending() {

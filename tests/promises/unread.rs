@@ -35,7 +35,7 @@ fn memory(program: &Program) -> (usize, usize) {
 /// A request of HTTP/2 that takes gzip.
 fn asking_for_gzip(path: &str, stream: u32) -> Vec<u8> {
     let length = u8::try_from(path.len()).unwrap();
-    frame(1, 5, stream, &[b"\x82\x87\x90\x44", &[length][..], path.as_bytes(), b"\x41\x02it"].concat())
+    frame(1, 5, stream, &[b"\x82\x87\x44", &[length][..], path.as_bytes(), b"\x41\x02it\x90"].concat())
 }
 
 /// A connection of HTTP/2 that asks for the same very often and reads nothing.
@@ -64,13 +64,38 @@ fn unread_answers_of_http_2_take_little_memory() {
     admin.ask("GET", "/openapi.json").header("accept-encoding", "gzip").send().expect(200);
     let (before, _) = memory(&program);
     for path in ["/edge/management/v1/openapi.json", "/version"] {
-        let greedy: Vec<Wire> = (0..5).map(|_| greedy(&admin, path, 900)).collect();
+        let mut greedy: Vec<Wire> = (0..10).map(|_| greedy(&admin, path, 128)).collect();
         admin.get("/current-identity").expect(200);
         thread::sleep(Duration::from_secs(1));
         let (now, most) = memory(&program);
         assert!(most.max(now) - before < 48, "{path}: {before} MiB before, {now} now, {most} at most");
-        drop(greedy);
+        let first = &mut greedy[0];
+        first.socket().set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+        assert_eq!(first.frames().iter().filter(|(kind, _)| *kind == 1).count(), 128, "each has its head and waits to be read");
     }
+}
+
+#[test]
+fn whoever_asks_for_much_more_than_may_be_under_way_is_cut_off() {
+    let house = House::start().unnamed();
+    let frames = greedy(&house.admin, "/version", 900).frames();
+    let count = |kind: u8| frames.iter().filter(|frame| frame.0 == kind).count();
+    assert!(count(7) == 1 && count(1) <= 128 && count(3) <= 129, "{} answers, {} refusals", count(1), count(3));
+}
+
+#[test]
+fn very_many_that_read_nothing_take_what_is_configured() {
+    let place = TempDir::new().unwrap();
+    let program = program(place.path(), &[("OVERKEEP_HTTP_MAX_UNREAD_BYTES_TOTAL", &TOTAL.to_string())]);
+    let admin = program.admin();
+    let before = memory(&program).0;
+    let mut greedy: Vec<Wire> = (0..160).map(|_| greedy(&admin, "/version", 128)).collect();
+    admin.get("/current-identity").expect(200);
+    let (_, most) = memory(&program);
+    // What was freed is given back to the system some time later.
+    assert!(most - before < 3 * (TOTAL >> 20), "{before} MiB before, {most} at most");
+    let first = &mut greedy[0];
+    assert!(first.read().1, "the first are cut off");
 }
 
 #[test]
