@@ -95,13 +95,10 @@ impl Conn {
     }
 
     /// The next data.
-    #[track_caller]
-    pub fn data(&mut self) -> impl Future<Output = Vec<u8>> {
-        async {
-            match self.next().await {
-                Event::Data(data) => data,
-                other => panic!("no data but {other:?}"),
-            }
+    pub async fn data(&mut self) -> Vec<u8> {
+        match self.next().await {
+            Event::Data(data) => data,
+            other => panic!("no data but {other:?}"),
         }
     }
 

@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
 use super::{
-    scene::{Member, Scene, run},
+    scene::{Member, run},
     sdk::{self, Options, Sdk, key},
 };
 use crate::harness::{House, Key, PASSWORD, fresh};
