@@ -70,6 +70,7 @@ impl Target {
     }
 
     /// The id of its process.
+    #[allow(dead_code, reason = "only the relay bench asks")]
     pub fn id(&self) -> u32 {
         self.process.id()
     }

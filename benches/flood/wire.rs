@@ -38,6 +38,7 @@ impl Manner {
     }
 
     /// The same for whoever makes connections of its own.
+    #[allow(dead_code, reason = "only the relay bench makes some")]
     pub fn tls(&self) -> &Arc<ClientConfig> {
         &self.0
     }
