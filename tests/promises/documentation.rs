@@ -112,3 +112,16 @@ fn readme_is_short() {
     let bytes = fs::metadata(root().join("README.md")).unwrap().len();
     assert!(bytes <= MOST_BYTES_OF_README as u64, "README.md has {bytes} bytes, {MOST_BYTES_OF_README} are allowed");
 }
+
+#[test]
+fn source_files_that_pages_name_exist() {
+    let mut named = 0;
+    for (path, text) in pages() {
+        for name in text.split('`').skip(1).step_by(2).filter(|name| name.ends_with(".rs") && !name.contains(' ')) {
+            named += 1;
+            let there = root().join(name).exists() || root().join("src").join(name).exists();
+            assert!(there, "{} names {name}, which does not exist", path.display());
+        }
+    }
+    assert!(named > 20, "the pages name source files");
+}
