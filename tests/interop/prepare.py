@@ -66,6 +66,14 @@ def go(program, modules="go.mod"):
 
 
 @functools.cache
+def ziti():
+    """The command line of release 1.1.15, which has the tunneler; the same build as that of ../programs."""
+    sys.path.append(str(HERE.parent / "programs"))
+    import programs
+    return programs.ziti("1.1.15")
+
+
+@functools.cache
 def node():
     for tool in ("node", "npm"):
         if not shutil.which(tool):
