@@ -169,14 +169,17 @@ mod tests {
     use super::*;
     use crate::schema::Checker;
 
-    /// The member of config data that is refused, if one is.
+    /// The member of config data that is refused first, if one is.
     fn refused(name: &str, data: &str) -> Option<String> {
         let types = config_types(Timestamp::ZERO_TIME).unwrap();
         let schema = types.into_iter().find(|of| of.spec.name == name).unwrap().spec.schema.unwrap();
-        match Checker::foreign(&schema.0.into()).unwrap().check_data(&serde_json::from_str(data).unwrap()) {
-            Ok(()) => None,
-            Err(Error::Invalid { field, .. }) => Some(field),
-            Err(other) => panic!("{other}"),
+        let first = match Checker::foreign(&schema.0.into()).unwrap().check_data(&serde_json::from_str(data).unwrap()).err()? {
+            Error::Several(errors) => errors.into_iter().next().unwrap(),
+            one => one,
+        };
+        match first {
+            Error::Invalid { field, .. } => Some(field),
+            other => panic!("{other}"),
         }
     }
 

@@ -128,8 +128,12 @@ fn huge_heads_and_bodies_are_refused_by_name() {
     let nobody = house.nobody();
     nobody.post("/authenticate?method=password", padded(20_000)).refused(413, "REQUEST_ENTITY_TOO_LARGE", "");
     nobody.post("/authenticate?method=password", padded(10_000)).refused(401, "INVALID_AUTH", "");
-    let tags = json!({ "name": fresh("large"), "type": "Device", "isAdmin": false, "tags": { "large": "x".repeat(200_000) } });
-    house.admin.post("/identities", tags).expect(201);
+    // Whoever has a session may send a larger body. This one is read whole: the member that is too large is named.
+    let config = house.admin.get("/config-types?filter=name%3D%22intercept.v1%22").expect(200).each("id")[0].to_owned();
+    let large = json!({ "name": fresh("large"), "configTypeId": config, "data": {
+        "protocols": ["tcp"], "addresses": ["x".repeat(200_000)], "portRanges": [{ "low": 1, "high": 1 }]
+    } });
+    house.admin.post("/configs", large).expect(201);
 }
 
 #[test]

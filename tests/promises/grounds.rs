@@ -83,7 +83,7 @@ fn a_signer_that_is_off_or_gone_lets_nobody_in_and_open_sessions_go_on() {
         });
         let path = format!("/external-jwt-signers/{}", house.admin.post("/external-jwt-signers", body).expect(201).id());
         let ann = house.identity(&fresh("ann"), json!({}));
-        let bearer = format!("Bearer {}", idp.token(&json!({ "iss": issuer, "aud": "overlay", "sub": ann })));
+        let bearer = format!("Bearer {}", idp.token(&json!({ "iss": issuer, "aud": "overlay", "sub": ann, "exp": 4_102_444_800_u64 })));
         let enter = || house.nobody().ask("POST", "/authenticate?method=ext-jwt").header("authorization", &bearer).send();
         let session = house.nobody().with_token(enter().expect(200).data()["token"].as_str().unwrap());
         if delete {
