@@ -58,9 +58,12 @@ fn nobody_has_to_say_what_they_know() {
 
 #[test]
 fn whatever_can_be_written_has_a_tag_and_can_be_held_to_it() {
+    // A circuit is no record: nothing of it can be written, and there is nothing to compare.
+    let is_record = |row: &Row| row.path != "/circuits/{id}";
     let takes = |row: &Row| row.operation.parameters.iter().any(|parameter| parameter.name == "If-Match");
     for base in Base::ALL {
-        for row in interface(base).rows().filter(|row| WRITES.contains(&row.method) && row.path.ends_with("/{id}")) {
+        let writes = |row: &&Row| WRITES.contains(&row.method) && row.path.ends_with("/{id}") && is_record(row);
+        for row in interface(base).rows().filter(writes) {
             assert!(takes(row), "{} {} takes no If-Match", row.method, row.path);
             let shown = interface(base).rows().find(|other| other.method == "GET" && other.path == row.path);
             let tagged =
@@ -109,6 +112,8 @@ fn what_people_have_of_their_own_is_held_to_its_tag() {
     let body = json!({ "username": name, "password": PASSWORD, "currentPassword": PASSWORD });
     is_held(&user, &format!("/current-identity/authenticators/{own}"), &body, &["PUT", "PATCH"]);
     is_held(admin, &format!("/authenticators/{own}"), &body, &["PUT", "PATCH"]);
+    // A password that an administrator sets ends the sessions of the one before.
+    let user = shared().again(&name);
 
     let service = shared().service(&fresh("held"), json!({}));
     shared().service_policy("Dial", &[&format!("@{identity}")], &[&format!("@{service}")]);
