@@ -136,5 +136,5 @@ func notExtended(s *Stage, name string, certificate *tls.Certificate, another Fi
 	own := s.open(name, Caller{cert: certificate}).login("password", person.auth())
 	own.refused(409, "CAN_NOT_UPDATE_AUTHENTICATOR", "CurrentAPISession.ExtendCurrentIdentityAuthenticator",
 		Fields{"ID": person.authenticator, "Extend": another["Extend"]})
-	own.refused(401, "UNAUTHORIZED", "CurrentAPISession.ExtendCurrentIdentityAuthenticator", another)
+	own.refused(404, "NOT_FOUND", "CurrentAPISession.ExtendCurrentIdentityAuthenticator", another)
 }

@@ -63,7 +63,8 @@ func challenged(s *Stage, guest *API, person Person, secret Secret, codes []stri
 	}
 	own.refused(400, "MFA_INVALID_TOKEN", "CurrentIdentity.DetailMfaRecoveryCodes", Fields{"MfaValidationCode": ptr(secret.wrong())})
 	own.refused(400, "MFA_INVALID_TOKEN", "CurrentIdentity.CreateMfaRecoveryCodes", Fields{"MfaValidation": given(secret.wrong())})
-	own.do("CurrentIdentity.CreateMfaRecoveryCodes", Fields{"MfaValidation": given(secret.code(0))})
+	// The code that completed the session renews nothing; the one before it was not used.
+	own.do("CurrentIdentity.CreateMfaRecoveryCodes", Fields{"MfaValidation": given(secret.code(-1))})
 	renewed := ask[*rest_model.DetailMfaRecoveryCodes](own, "CurrentIdentity.DetailMfaRecoveryCodes", Fields{"MfaValidationCode": ptr(secret.code(0))})
 	s.ledger.Check(len(renewed.RecoveryCodes) == 20 && !slices.Contains(renewed.RecoveryCodes, codes[0]), "were not renewed")
 
