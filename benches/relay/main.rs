@@ -2,8 +2,8 @@
 //! connections, and one TLS connection over the loopback interface.
 //!
 //! `cargo bench --bench relay`, or some of its parts by name: `-- bulk dials ping idle rest`. The router is the program itself as a child
-//! process, so that its CPU time is its own; clients and hosts are in this process and share the cores with it. `OVERKEEP_ZITI` names a
-//! `ziti` program of release 1.1.15: its router is measured beside ours then. `OVERKEEP_BENCH_DIR` names a directory on the disk to use.
+//! process, so that its CPU time is its own; clients and hosts are in this process and share the cores with it. `OVERKEEP_BENCH_DIR` names a
+//! directory on the disk to use.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)] // a bench that panics says so
 
