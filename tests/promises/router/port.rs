@@ -32,9 +32,10 @@ fn sdks_of_all_kinds_reach_the_router_where_rest_is() {
             tokio::spawn(accepted.echo());
             assert_eq!(client.data().await, b"over TLS", "{offers:?} {is_old}");
         }
+        let shown = scene.house.router().channels();
+        assert!(shown.iter().any(|channel| channel.identity_id == scene.host.id), "{shown:?}");
+        assert!(shown.iter().all(|channel| channel.address.is_some_and(|address| address.ip().is_loopback())), "{shown:?}");
     });
-    let shown = scene.house.router().channels();
-    assert!(shown.iter().all(|channel| channel.address.is_some_and(|address| address.ip().is_loopback())), "{shown:?}");
 }
 
 #[test]
