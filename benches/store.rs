@@ -23,7 +23,7 @@ use overkeep::{
     entity::{Entity, Facts, FactsExt, Field, Id, Kind, Logged, Record, Roles, Words},
     error::Result,
     query::{Query, Type, Window},
-    store::{Entry, Options, Scope, Store, Watch, encode},
+    store::{KindEntry, Options, Progress, Scope, Store, encode},
 };
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
@@ -48,8 +48,8 @@ impl<const TOLD: bool> Entity for Thing<TOLD> {
     }
 }
 
-static KINDS: &[Entry] = &[Entry::of::<Thing>()];
-static UNTOLD: &[Entry] = &[Entry::of::<Thing<false>>()];
+static KINDS: &[KindEntry] = &[KindEntry::of::<Thing>()];
+static UNTOLD: &[KindEntry] = &[KindEntry::of::<Thing<false>>()];
 const MANY: u64 = 100_000;
 
 fn thing<const TOLD: bool>(n: u64) -> Record<Thing<TOLD>> {
@@ -243,7 +243,7 @@ fn whole(directory: &Path) {
     println!("{:<36}{floor:>10.2}{:>10}", "reading all its bytes", "1.0");
     let (quiet, longest, _) = while_writing(&store, || std::thread::sleep(Duration::from_secs(3)));
     println!("{:<36}{:>28}{:>22}", format!("{BESIDE} writers, quiet"), "", format!("1.00, {longest:.0} ms"));
-    let check = || assert_eq!(store.check(&Watch::default()).expect("a check").findings, []);
+    let check = || assert_eq!(store.check(&Progress::default()).expect("a check").findings, []);
     let alone = seconds(check);
     println!("{:<36}{alone:>10.2}{:>10.1}{:>8}", "checking it, alone", alone / floor, "5 s");
     let row = |name: &str, goal: &str, (rate, longest, time): (f64, f64, f64)| {
@@ -255,7 +255,7 @@ fn whole(directory: &Path) {
     row(
         "a snapshot, beside writers",
         "0.35",
-        while_writing(&store, || drop(store.snapshot(&copy, &Watch::default()).expect("a snapshot"))),
+        while_writing(&store, || drop(store.snapshot(&copy, &Progress::default()).expect("a snapshot"))),
     );
 }
 

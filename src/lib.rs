@@ -20,14 +20,14 @@
 //! (`authentication/sessions.rs`) and finds the row of the table in `http/management/mod.rs`. The row's function takes its arguments
 //! (`http/argument.rs`), and only then is the session compared with the row's permission. The filter is parsed against the words of the kind
 //! (`query/`, `entity/field.rs`).
-//! `store/select.rs` sees that `name` is unique, asks the index instead of reading all records, and answers a page. Each record is shown by
+//! `store/list/plan.rs` sees that `name` is unique, asks the index instead of reading all records, and answers a page. Each record is shown by
 //! its kind's `view` with what it is for the caller around it (`http/common/service.rs`), and `http/answer.rs` wraps it up.
 //!
 //! # A policy change, until a client sees it
 //!
 //! `PATCH /service-policies/{id}` is `http/verbs.rs`: the body was checked against the schema that the kind's struct derives, and is merged
 //! into the stored draft. `change/mod.rs` runs the kind's rules and hands the record to the store, whose one writer thread commits it
-//! with whatever else waits (`store/writer.rs`). After the fsync the writer tells its listeners in order: `access/feed.rs` changes a few bits of
+//! with whatever else waits (`store/tx/writer.rs`). After the fsync the writer tells its listeners in order: `access/feed.rs` changes a few bits of
 //! the engine. Only then is the caller answered. The next `GET /current-api-session/service-updates` of an identity compares what it
 //! may do now with what it might when it last asked, says so if they differ, and the client fetches its services again. Behind their backs
 //! `access/reckoning.rs` finds the change in the history, and adds who gained and who lost what by it.

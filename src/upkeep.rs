@@ -26,7 +26,7 @@ use crate::{
     entity::{ApiSession, Enrollment, Id},
     error::Result,
     posture::{self, Doubt, Posture},
-    store::{Keep, Store},
+    store::{Retention, Store},
 };
 
 /// What the work is done on.
@@ -268,7 +268,7 @@ impl Upkeep {
     /// Drops the oldest rows of the history.
     fn trim_history(&self, today: Timestamp) -> Result<()> {
         let since = today.minus(self.history.max_age.duration());
-        self.store.trim_history(Keep { since, bytes: self.history.max_mib << 20 }).map(|_| ())
+        self.store.trim_history(Retention { since, bytes: self.history.max_mib << 20 }).map(|_| ())
     }
 
     /// Ends the sessions among those in doubt that have no ground any more.

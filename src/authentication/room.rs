@@ -10,7 +10,7 @@ use std::{
 };
 
 use crate::{
-    entity::{Era, Id, Identity},
+    entity::{Epoch, Id, Identity},
     error::{Error, Result},
 };
 
@@ -31,14 +31,14 @@ struct Count {
     open: usize,
     coming: usize,
     /// Sessions of earlier eras were ended.
-    since: Era,
+    since: Epoch,
     /// So many of these are still to be deleted. They take no room.
     ended: usize,
 }
 
 impl Count {
     /// Where a session counts.
-    fn of(&mut self, era: Era) -> &mut usize {
+    fn of(&mut self, era: Epoch) -> &mut usize {
         if era >= self.since { &mut self.open } else { &mut self.ended }
     }
 }
@@ -64,12 +64,12 @@ impl Room {
     }
 
     /// Counts a session of an identity that was opened in an era.
-    pub fn opened(&self, identity: &Id<Identity>, era: Era) {
+    pub fn opened(&self, identity: &Id<Identity>, era: Epoch) {
         self.found(identity, era, 0);
     }
 
     /// Counts a session that there is, of an identity whose sessions of eras before `since` were ended.
-    pub fn found(&self, identity: &Id<Identity>, era: Era, since: Era) {
+    pub fn found(&self, identity: &Id<Identity>, era: Epoch, since: Epoch) {
         self.with(identity, |count| {
             count.since = count.since.max(since);
             *count.of(era) += 1;
@@ -77,7 +77,7 @@ impl Room {
     }
 
     /// Counts one no more that was deleted.
-    pub fn deleted(&self, identity: &Id<Identity>, era: Era) {
+    pub fn deleted(&self, identity: &Id<Identity>, era: Epoch) {
         self.with(identity, |count| {
             let of = count.of(era);
             *of = of.saturating_sub(1);
@@ -85,7 +85,7 @@ impl Room {
     }
 
     /// Gives the room back of all that an identity has of eras before this one.
-    pub fn ended(&self, identity: &Id<Identity>, era: Era) {
+    pub fn ended(&self, identity: &Id<Identity>, era: Epoch) {
         self.with(identity, |count| {
             if count.since < era {
                 count.since = era;

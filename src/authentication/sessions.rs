@@ -21,7 +21,7 @@ use crate::{
         ApiSession, AuthPolicy, AuthQuery, Authenticator, Entity, ExternalJwtSigner, Facts, FactsExt, Id, Identity, Kind, Record, Session,
     },
     error::Result,
-    store::{Ending, Event, Kept, Noting, Store},
+    store::{Cache, DependencyRecorder, Event, Store, Tombstone},
 };
 
 /// What is known of sessions beside their records. Cheap to clone.
@@ -36,7 +36,7 @@ pub struct Sessions {
     /// For service sessions, by the identity whose they are. They count until they are deleted, also those that were ended.
     service_room: Room,
     /// Callers by token: clients ask again and again.
-    callers: Kept<Caller>,
+    callers: Cache<Caller>,
 }
 
 /// Callers that are kept, of about 2 KB each.
@@ -65,7 +65,7 @@ impl Sessions {
     /// # Errors
     /// The store cannot be read.
     pub fn following(store: &Store, clock: Clock, settings: &config::Sessions) -> Result<Self> {
-        let callers = Kept::following(store, |kind| MADE_OF.contains(&kind), CALLERS);
+        let callers = Cache::following(store, |kind| MADE_OF.contains(&kind), CALLERS);
         let began = clock.steady();
         let active = Arc::new(Mutex::new(Active { by_id: HashMap::new(), since: began }));
         let (room, service_room) = (Room::new(settings.per_identity), Room::new(settings.services_per_identity));
@@ -98,7 +98,7 @@ impl Sessions {
                 self.room.deleted(&gone.spec.identity_id, gone.state.era);
             }
             Some((None, None)) => {
-                if let Some(Ending { value, era, .. }) = event.ending.as_ref().filter(|ending| ending.field == "identity") {
+                if let Some(Tombstone { value, era, .. }) = event.ending.as_ref().filter(|ending| ending.field == "identity") {
                     self.room.ended(&Id::from_text(value.as_str()), *era);
                 }
             }
@@ -153,7 +153,7 @@ impl Sessions {
     fn look_up(&self, store: &Store, token: &str) -> Result<Option<Arc<Caller>>> {
         let at = self.callers.now();
         store.read(|tx| {
-            let facts = Noting::new(tx);
+            let facts = DependencyRecorder::new(tx);
             let Some(session) = facts.linked::<ApiSession>("token", token)?.pop() else { return Ok(None) };
             let Some(identity) = facts.find(&session.spec.identity_id)? else { return Ok(None) };
             let queries = AuthQuery::outstanding(&session.spec, &facts)?;

@@ -240,7 +240,7 @@ impl Change<'_, '_> {
     }
 
     /// Deletes the records of a kind whose indexed field or reference has this value, and what goes with them. Of a kind that can have very
-    /// many they only end here, and are cleared away later (`store/ending.rs`).
+    /// many they only end here, and are cleared away later (`store/tx/tombstone.rs`).
     ///
     /// # Errors
     /// As in [`Change::delete`].

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     host::{Command, followed},
     maintenance::closed,
-    store::Noted,
+    store::Anchor,
 };
 
 /// Look after the history of changes.
@@ -33,7 +33,7 @@ enum HistoryCommand {
         file: Option<PathBuf>,
         /// A row as it was shown or read earlier, which must still be the same
         #[arg(long, value_name = "SEQUENCE:HASH")]
-        noted: Option<Noted>,
+        noted: Option<Anchor>,
     },
 }
 

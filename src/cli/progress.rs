@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use crate::store::Watch;
+use crate::store::Progress;
 
 const TICK: Duration = Duration::from_millis(100);
 /// Signs between the ends of the bar.
@@ -45,8 +45,8 @@ impl Drop for Bar {
 }
 
 /// Does work and shows how far it is.
-pub fn watched<T>(work: impl FnOnce(&Arc<Watch>) -> T) -> T {
-    let watch = Arc::new(Watch::default());
+pub fn watched<T>(work: impl FnOnce(&Arc<Progress>) -> T) -> T {
+    let watch = Arc::new(Progress::default());
     thread::scope(|scope| {
         let (working, ended) = mpsc::channel::<()>();
         let seen = watch.clone();

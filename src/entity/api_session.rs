@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Action, Authenticator, Ca, ConfigType, Entity, EntityRef, Era, ExternalJwtSigner, Facts, FactsExt, Field, Id, Identity, Kind, Logged,
+    Action, Authenticator, Ca, ConfigType, Entity, EntityRef, Epoch, ExternalJwtSigner, Facts, FactsExt, Field, Id, Identity, Kind, Logged,
     OnDelete, Record, Reference, Stored, auth_policy::Secondary, kind::unreadable,
 };
 use crate::{
@@ -97,7 +97,7 @@ pub struct State {
     /// When a one-time code was last accepted in it.
     pub passed_at: Option<Timestamp>,
     /// When it was opened, counted in endings.
-    pub era: Era,
+    pub era: Epoch,
 }
 
 /// As version 2 stored it.
@@ -247,7 +247,7 @@ impl Entity for ApiSession {
     type State = State;
     type View = View;
 
-    fn era(record: &Record<Self>) -> Era {
+    fn era(record: &Record<Self>) -> Epoch {
         record.state.era
     }
 

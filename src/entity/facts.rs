@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{AnyRecord, Entity, Era, Id, Kind, Record, ending};
+use super::{AnyRecord, Entity, Epoch, Id, Kind, Record, tombstone};
 use crate::{
     clock::Timestamp,
     error::{Error, Result},
@@ -36,7 +36,7 @@ pub trait Facts {
     ///
     /// # Errors
     /// The file cannot be read.
-    fn ended(&self, kind: Kind, field: &'static str, value: &str) -> Result<Era>;
+    fn ended(&self, kind: Kind, field: &'static str, value: &str) -> Result<Epoch>;
 
     /// Whether there may be any that were ended and are not cleared away yet.
     ///
@@ -120,7 +120,7 @@ impl<F: Facts + ?Sized> Facts for &F {
     fn any(&self, kind: Kind, field: &'static str, value: &str) -> Result<bool> {
         (**self).any(kind, field, value)
     }
-    fn ended(&self, kind: Kind, field: &'static str, value: &str) -> Result<Era> {
+    fn ended(&self, kind: Kind, field: &'static str, value: &str) -> Result<Epoch> {
         (**self).ended(kind, field, value)
     }
     fn any_ended(&self) -> Result<bool> {
@@ -144,7 +144,7 @@ impl<F: Facts + ?Sized> FactsExt for F {
     fn find<E: Entity>(&self, id: &Id<E>) -> Result<Option<Record<E>>> {
         let Some(found) = self.record(E::KIND, id.as_str())? else { return Ok(None) };
         let record = found.downcast::<Record<E>>().map_err(|_| Error::Internal(format!("a {} is of another kind", E::KIND.name)))?;
-        Ok(ending::stands(&record, &self)?.then_some(*record))
+        Ok(tombstone::stands(&record, &self)?.then_some(*record))
     }
 
     fn get<E: Entity>(&self, id: &Id<E>) -> Result<Record<E>> {

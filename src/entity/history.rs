@@ -1,7 +1,7 @@
 //! The history: what happened to which record, and who is behind it.
 //!
 //! Here: the shape of its rows, the words they are filtered by, and [`Logged`], what it tells of a kind. Not here: how rows are kept and
-//! chained (`store/history.rs`). Invariant: no secret gets into a row; a kind names its secrets in [`Entity::LOGGED`].
+//! chained (`store/history/log.rs`). Invariant: no secret gets into a row; a kind names its secrets in [`Entity::LOGGED`].
 
 use std::borrow::Cow;
 

@@ -5,7 +5,7 @@ use std::any::Any;
 use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::{Amount, Era, Facts, Field, Logged, Record, Reference};
+use super::{Amount, Epoch, Facts, Field, Logged, Record, Reference};
 use crate::error::{Error, Result};
 
 /// The names of a kind.
@@ -49,7 +49,7 @@ pub trait Entity: Serialize + DeserializeOwned + Clone + Send + Sync + 'static {
     const REQUIRED_ON_REPLACE: &'static [&'static str] = &[];
     /// Fields that requests know by another name: the field and the member. Errors speak of the member.
     const MEMBERS: &'static [(&'static str, &'static str)] = &[];
-    /// Indexed fields and references by whose value very many of its records can end at once (`ending.rs`): what rests on a credential that
+    /// Indexed fields and references by whose value very many of its records can end at once (`tombstone.rs`): what rests on a credential that
     /// goes, say. They count as gone then, and are cleared away while nobody waits.
     const ENDS_BY: &'static [&'static str] = &[];
     /// What requests call a body of the kind, where an error says that it is missing.
@@ -86,7 +86,7 @@ pub trait Entity: Serialize + DeserializeOwned + Clone + Send + Sync + 'static {
     }
 
     /// The era that a record was made in, where its like may be made again after they ended all at once.
-    fn era(_record: &Record<Self>) -> Era {
+    fn era(_record: &Record<Self>) -> Epoch {
         0
     }
 

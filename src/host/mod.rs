@@ -27,7 +27,7 @@ use crate::{
     maintenance::{Maintenance, Work},
     pki::{Certificate, Role},
     posture::Posture,
-    store::{Finding, Manifest, Noted, Report, Store, Verified, Watch},
+    store::{Anchor, Finding, Manifest, Progress, Report, Store, Verified},
 };
 
 /// What can be asked.
@@ -66,7 +66,7 @@ pub enum Command {
     Repair,
     /// Follows the chain of the history, and compares a row that was noted elsewhere.
     VerifyHistory {
-        noted: Option<Noted>,
+        noted: Option<Anchor>,
     },
 }
 
@@ -125,7 +125,7 @@ impl Host {
     ///
     /// # Errors
     /// There is no such user name, the auth policy does not allow the password, or the store refuses.
-    pub fn act(&self, command: Command, watch: &Arc<Watch>) -> Result<Outcome> {
+    pub fn act(&self, command: Command, watch: &Arc<Progress>) -> Result<Outcome> {
         if command.only_looks() {
             tracing::debug!(?command, "asked by the owner of the host");
         } else {

@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::{Command, Host, Outcome};
-use crate::store::{self, Watch};
+use crate::store::{self, Progress};
 
 /// Every system takes the path of a socket that has no more bytes.
 const SHORT: usize = 90;
@@ -158,7 +158,7 @@ fn answer(host: &Host, mut stream: UnixStream, stopped: &AtomicBool) -> io::Resu
 
 /// Has a command done, and says how far it is meanwhile.
 fn act(host: &Host, command: Command, stream: &mut UnixStream, stopped: &AtomicBool) -> Told {
-    let watch = Arc::new(Watch::default());
+    let watch = Arc::new(Progress::default());
     thread::scope(|scope| {
         let (acting, ended) = mpsc::channel::<()>();
         let watched = watch.clone();

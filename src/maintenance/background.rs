@@ -10,14 +10,14 @@ use std::{
     time::Duration,
 };
 
-use crate::{priority::give_way, store::Watch};
+use crate::{priority::give_way, store::Progress};
 
 /// How far its threads give way: they get a tenth of what others do.
 const GIVING_WAY: i32 = 10;
 
 /// Work that goes on until this is dropped.
 pub struct Background {
-    watch: Arc<Watch>,
+    watch: Arc<Progress>,
     bell: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -27,8 +27,8 @@ impl Background {
     ///
     /// # Errors
     /// The system gives no thread.
-    pub fn start(name: &str, mut work: impl FnMut(&Watch) -> Duration + Send + 'static) -> io::Result<Self> {
-        let watch = Arc::new(Watch::default());
+    pub fn start(name: &str, mut work: impl FnMut(&Progress) -> Duration + Send + 'static) -> io::Result<Self> {
+        let watch = Arc::new(Progress::default());
         let (bell, inbox) = channel::<()>();
         let watched = watch.clone();
         let work_and_rest = move || {

@@ -15,8 +15,8 @@ use crate::{
     error::Error,
     pki::Passphrase,
     store::{
-        Finding, Manifest, NEWEST, Noted, OpenError, Options, Report, Store, Unreadable, Verified, Watch, anew, beside, clear, hold,
-        is_one, reserve, sync_directory, unnamed,
+        Anchor, Finding, Manifest, NEWEST, OpenError, Options, Progress, Report, Store, Unreadable, Verified, beside, clear,
+        create_private, hold, is_one, reserve, sync_directory, unnamed,
     },
 };
 
@@ -73,12 +73,12 @@ pub struct Found {
 ///
 /// # Errors
 /// The file is damaged as a whole, or cannot be looked at; the passphrase is wrong.
-pub fn check(file: &Path, passphrase: Option<&Passphrase>, watch: &Watch) -> Result<Found, Failed> {
+pub fn check(file: &Path, passphrase: Option<&Passphrase>, watch: &Progress) -> Result<Found, Failed> {
     inspected(file, passphrase, watch).map(|(_, found)| found)
 }
 
 /// What was found, and what was looked at: the file as it is, but in our format.
-fn inspected(file: &Path, passphrase: Option<&Passphrase>, watch: &Watch) -> Result<(Store, Found), Failed> {
+fn inspected(file: &Path, passphrase: Option<&Passphrase>, watch: &Progress) -> Result<(Store, Found), Failed> {
     let damaged = |error: Error| Failed::Damaged(format!("{} is damaged: {error}", file.display()));
     let store = look(file)?;
     let manifest = store.manifest(watch).map_err(damaged)?;
@@ -94,7 +94,7 @@ fn inspected(file: &Path, passphrase: Option<&Passphrase>, watch: &Watch) -> Res
 ///
 /// # Errors
 /// As [`check`].
-pub fn verify_history(file: &Path, noted: Option<&Noted>) -> Result<Verified, Failed> {
+pub fn verify_history(file: &Path, noted: Option<&Anchor>) -> Result<Verified, Failed> {
     Ok(look(file)?.verify_history(noted)?)
 }
 
@@ -102,7 +102,7 @@ pub fn verify_history(file: &Path, noted: Option<&Noted>) -> Result<Verified, Fa
 ///
 /// # Errors
 /// As [`check`], or the copy cannot be made.
-pub fn snapshot(file: &Path, to: &Path, watch: &Watch) -> Result<Manifest, Failed> {
+pub fn snapshot(file: &Path, to: &Path, watch: &Progress) -> Result<Manifest, Failed> {
     let store = look(file)?;
     Ok(new_snapshot(&store, to, watch)?)
 }
@@ -112,7 +112,7 @@ pub fn snapshot(file: &Path, to: &Path, watch: &Watch) -> Result<Manifest, Faile
 ///
 /// # Errors
 /// The file is damaged beyond that, or cannot be read or written; the passphrase is wrong.
-pub fn repair(file: &Path, passphrase: Option<&Passphrase>, unreadable: Unreadable, watch: &Watch) -> Result<Report, Failed> {
+pub fn repair(file: &Path, passphrase: Option<&Passphrase>, unreadable: Unreadable, watch: &Progress) -> Result<Report, Failed> {
     if let Some(report) = sound(file, passphrase, watch) {
         return Ok(report);
     }
@@ -139,7 +139,7 @@ pub fn repair(file: &Path, passphrase: Option<&Passphrase>, unreadable: Unreadab
 }
 
 /// What a look found at a file of this release with which nothing is wrong. Where the look fails, the repair says why.
-fn sound(file: &Path, passphrase: Option<&Passphrase>, watch: &Watch) -> Option<Report> {
+fn sound(file: &Path, passphrase: Option<&Passphrase>, watch: &Progress) -> Option<Report> {
     let store = look(file).ok()?;
     if !upgrade::is_ours(&store).ok()? {
         return None;
@@ -163,7 +163,7 @@ pub fn compact(file: &Path) -> Result<(u64, u64), Failed> {
 ///
 /// # Errors
 /// It is damaged or no snapshot, or cannot be looked at; the passphrase is wrong.
-pub fn verify(snapshot: &Path, passphrase: Option<&Passphrase>, watch: &Watch) -> Result<Found, Failed> {
+pub fn verify(snapshot: &Path, passphrase: Option<&Passphrase>, watch: &Progress) -> Result<Found, Failed> {
     let found = check(snapshot, passphrase, watch)?;
     manifest_of(&found, snapshot)?;
     Ok(found)
@@ -184,7 +184,7 @@ pub fn restore(
     file: &Path,
     passphrase: Option<&Passphrase>,
     now: Timestamp,
-    watch: &Watch,
+    watch: &Progress,
 ) -> Result<(Found, Option<PathBuf>), Failed> {
     let is_there = file.try_exists().map_err(|e| failed(file, e))?;
     let file = &if is_there { followed(file)? } else { file.to_owned() };
@@ -206,7 +206,7 @@ fn put(
     held: Option<&File>,
     passphrase: Option<&Passphrase>,
     now: Timestamp,
-    watch: &Watch,
+    watch: &Progress,
 ) -> Result<(Found, Option<PathBuf>), Failed> {
     let (looked_at, found) = inspected(snapshot, passphrase, watch)?;
     let manifest = manifest_of(&found, snapshot)?;
@@ -239,7 +239,12 @@ fn followed(file: &Path) -> Result<PathBuf, Failed> {
 ///
 /// # Errors
 /// The file is damaged or in use, its passphrase is missing or wrong, or the other cannot be made. Then it is as it was.
-pub fn reseal(file: &Path, passphrase: Option<&Passphrase>, next: Option<&Passphrase>, watch: &Watch) -> Result<Option<PathBuf>, Failed> {
+pub fn reseal(
+    file: &Path,
+    passphrase: Option<&Passphrase>,
+    next: Option<&Passphrase>,
+    watch: &Progress,
+) -> Result<Option<PathBuf>, Failed> {
     let file = &followed(file)?;
     let store = Store::look_alone(file, KINDS, Options::default())?;
     let (from, to) = (Vault::of(&store, passphrase)?, Vault::new(next)?);
@@ -279,7 +284,7 @@ fn keep(file: &Path, now: Timestamp) -> Result<PathBuf, Failed> {
 fn copy(file: &Path, to: &Path) -> io::Result<()> {
     let unfinished = beside(to, ".unfinished");
     clear(&unfinished).map_err(|error| io::Error::other(error.to_string()))?;
-    let copied = anew(&unfinished).and_then(|mut copied| {
+    let copied = create_private(&unfinished).and_then(|mut copied| {
         io::copy(&mut File::open(file)?, &mut copied)?;
         copied.sync_all()
     });

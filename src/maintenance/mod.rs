@@ -27,7 +27,7 @@ use crate::{
     change::Vault,
     clock::{Clock, Timestamp},
     error::{Error, Refusal, Result},
-    store::{Finding, Manifest, Report, Store, Unreadable, Watch, beside},
+    store::{Finding, Manifest, Progress, Report, Store, Unreadable, beside},
 };
 
 /// So long after a snapshot the next one may be asked for.
@@ -60,7 +60,7 @@ pub enum Work {
 #[derive(Default)]
 struct Run {
     state: State,
-    watch: Arc<Watch>,
+    watch: Arc<Progress>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -104,7 +104,7 @@ impl Maintenance {
             return Err(Error::Refused(Refusal::RateLimited));
         }
         let to = beside(&self.0.data, ".snapshot");
-        self.0.store.snapshot(&to, &Watch::default())?;
+        self.0.store.snapshot(&to, &Progress::default())?;
         *last = Some(now);
         Ok(absolute(&to).unwrap_or(to))
     }
@@ -113,7 +113,7 @@ impl Maintenance {
     ///
     /// # Errors
     /// [`Refusal::RateLimited`] while another copy is made; [`Error::Storage`], also if there is something of that name.
-    pub fn snapshot_to(&self, to: &Path, watch: &Watch) -> Result<Manifest> {
+    pub fn snapshot_to(&self, to: &Path, watch: &Progress) -> Result<Manifest> {
         let _alone = self.0.snapshotting()?;
         new_snapshot(&self.0.store, to, watch)
     }
@@ -123,7 +123,7 @@ impl Maintenance {
     /// # Errors
     /// [`Refusal::RateLimited`] while one is going on.
     pub fn begin(&self, work: Work) -> Result<()> {
-        let watch = Arc::new(Watch::default());
+        let watch = Arc::new(Progress::default());
         let mut run = self.0.claim(work, watch.clone())?;
         let inner = self.0.clone();
         let thread = thread::Builder::new().name("maintenance".into()).spawn(move || drop(inner.work(work, &watch)));
@@ -141,7 +141,7 @@ impl Maintenance {
     ///
     /// # Errors
     /// As [`Maintenance::begin`], and why the run ended before its time.
-    pub fn run(&self, work: Work, watch: &Arc<Watch>) -> Result<Report> {
+    pub fn run(&self, work: Work, watch: &Arc<Progress>) -> Result<Report> {
         drop(self.0.claim(work, watch.clone())?);
         self.0.work(work, watch)
     }
@@ -181,7 +181,7 @@ impl Inner {
     }
 
     /// Takes the place of the one run, if it is free.
-    fn claim(&self, work: Work, watch: Arc<Watch>) -> Result<MutexGuard<'_, Run>> {
+    fn claim(&self, work: Work, watch: Arc<Progress>) -> Result<MutexGuard<'_, Run>> {
         let mut run = locked(&self.run);
         if run.state.is_running() {
             return Err(Error::Refused(Refusal::RateLimited));
@@ -191,7 +191,7 @@ impl Inner {
         Ok(run)
     }
 
-    fn work(&self, work: Work, watch: &Watch) -> Result<Report> {
+    fn work(&self, work: Work, watch: &Progress) -> Result<Report> {
         let report = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.report(work, watch)));
         let report = report.unwrap_or_else(|_| Err(Error::Internal("the run panicked".into())));
         if let Err(error) = &report {
@@ -206,7 +206,7 @@ impl Inner {
         report
     }
 
-    fn report(&self, work: Work, watch: &Watch) -> Result<Report> {
+    fn report(&self, work: Work, watch: &Progress) -> Result<Report> {
         match work {
             Work::Check => soundness::check(&self.store, Some(&self.vault), watch),
             Work::Repair => {
@@ -223,7 +223,7 @@ impl Inner {
 }
 
 /// Copies a store to a file that is not there yet.
-fn new_snapshot(store: &Store, to: &Path, watch: &Watch) -> Result<Manifest> {
+fn new_snapshot(store: &Store, to: &Path, watch: &Progress) -> Result<Manifest> {
     match to.try_exists() {
         Ok(false) => store.snapshot(to, watch),
         Ok(true) => Err(Error::Storage(format!("{}: there is something of that name", to.display()))),

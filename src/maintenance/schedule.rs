@@ -15,7 +15,7 @@ use crate::{
     clock::{Clock, Timestamp},
     config::Snapshots,
     error::{Error, Refusal, Result},
-    store::Watch,
+    store::Progress,
 };
 
 const PREFIX: &str = "overkeep-";
@@ -58,7 +58,7 @@ impl Schedule {
     ///
     /// # Errors
     /// The directory cannot be used, or the snapshot cannot be made.
-    pub fn round(&self, watch: &Watch) -> Result<Option<PathBuf>> {
+    pub fn round(&self, watch: &Progress) -> Result<Option<PathBuf>> {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.directory).map_err(|e| self.failed(&e))?;
         let now = self.clock.now();
         let made = self.made()?;

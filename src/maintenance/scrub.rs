@@ -16,7 +16,7 @@ use crate::{
     clock::{Clock, Timestamp},
     config::Integrity,
     error::Result,
-    store::{Place, Watch},
+    store::{Position, Progress},
 };
 
 /// Blocks of the file, and rows, in one step.
@@ -47,7 +47,7 @@ pub struct Scrub {
 enum Stage {
     Over,
     Blocks(u64),
-    Rows(Place),
+    Rows(Position),
     Keys,
 }
 
@@ -79,7 +79,7 @@ impl Scrub {
     ///
     /// # Errors
     /// The store is closed, or the watcher stopped it.
-    pub fn round(&mut self, watch: &Watch) -> Result<Vec<String>> {
+    pub fn round(&mut self, watch: &Progress) -> Result<Vec<String>> {
         self.stage = Stage::Over;
         let before = self.known.clone();
         loop {
@@ -95,7 +95,7 @@ impl Scrub {
     }
 
     /// One small step.
-    fn step(&mut self, watch: &Watch) -> Result<()> {
+    fn step(&mut self, watch: &Progress) -> Result<()> {
         let store = &self.maintenance.0.store;
         let (faults, next) = match &self.stage {
             Stage::Over => {
@@ -104,7 +104,7 @@ impl Scrub {
             }
             Stage::Blocks(from) => {
                 let (faults, next) = store.reread_some(*from, BLOCKS);
-                (faults, next.map_or_else(|| Stage::Rows(Place::default()), Stage::Blocks))
+                (faults, next.map_or_else(|| Stage::Rows(Position::default()), Stage::Blocks))
             }
             Stage::Rows(place) => {
                 let (faults, next) = store.check_some(place, ROWS, watch)?;

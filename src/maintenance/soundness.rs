@@ -8,7 +8,7 @@ use crate::{
     change::{self, Vault, certificates},
     entity::Facts,
     error::{Error, Result},
-    store::{Finding, Read, Report, Store, Unreadable, Watch},
+    store::{Finding, Progress, Read, Report, Store, Unreadable},
 };
 
 /// What is said where the keys are sealed and there is no passphrase.
@@ -18,7 +18,7 @@ const SEALED: &str = "the keys are sealed with a passphrase; without it (passphr
 ///
 /// # Errors
 /// The file cannot be read, or the watcher stopped it.
-pub fn check(store: &Store, vault: Option<&Vault>, watch: &Watch) -> Result<Report> {
+pub fn check(store: &Store, vault: Option<&Vault>, watch: &Progress) -> Result<Report> {
     with_keys(store, vault, store.check(watch)?)
 }
 
@@ -26,7 +26,7 @@ pub fn check(store: &Store, vault: Option<&Vault>, watch: &Watch) -> Result<Repo
 ///
 /// # Errors
 /// The file cannot be read or written, or the watcher stopped it.
-pub fn repair(store: &Store, vault: Option<&Vault>, unreadable: Unreadable, watch: &Watch) -> Result<Report> {
+pub fn repair(store: &Store, vault: Option<&Vault>, unreadable: Unreadable, watch: &Progress) -> Result<Report> {
     with_keys(store, vault, store.repair(unreadable, watch)?)
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::{
     error::Result,
-    store::{Read, Store, Watch, beside},
+    store::{Progress, Read, Store, beside},
 };
 
 /// The setting that names the release which was the last to use the file, once it holds a controller.
@@ -23,7 +23,7 @@ pub fn upgrade(store: &Store, data: &Path) -> Result<Option<PathBuf>> {
     let copy = way_back(data);
     // Of a large file it takes many seconds, in which nobody is answered.
     tracing::info!(file = %copy.display(), "another release was the last to use the file; copying it first");
-    store.snapshot(&copy, &Watch::default())?;
+    store.snapshot(&copy, &Progress::default())?;
     tracing::info!(file = %copy.display(), "copied");
     adopt(store).map(|()| Some(copy))
 }

@@ -36,7 +36,7 @@ use crate::{
     config,
     entity::{ApiSession, Entity, FactsExt, Id, Identity, Mfa, PostureCheck, Record},
     error::Result,
-    store::{Event, Kept, Store},
+    store::{Cache, Event, Store},
 };
 
 /// More posture checks than this are not kept in memory.
@@ -52,7 +52,7 @@ pub struct Posture {
     store: Store,
     clock: Clock,
     limits: config::Posture,
-    checks: Kept<Record<PostureCheck>>,
+    checks: Cache<Record<PostureCheck>>,
 }
 
 #[derive(Default)]
@@ -71,7 +71,7 @@ impl Posture {
         limits: config::Posture,
         doubtful: impl Fn(Doubt) + Send + Sync + 'static,
     ) -> Self {
-        let checks = Kept::following(store, |kind| kind == PostureCheck::KIND, MOST_CHECKS);
+        let checks = Cache::following(store, |kind| kind == PostureCheck::KIND, MOST_CHECKS);
         let posture = Self { memory: Arc::default(), access, store: store.clone(), clock, limits, checks };
         let (memory, access, clock) = (posture.memory.clone(), posture.access.clone(), posture.clock.clone());
         store.subscribe(move |events| {

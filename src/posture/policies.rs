@@ -14,7 +14,7 @@ use crate::{
         service::ProcessRef,
     },
     error::Result,
-    store::{Kept, Mark, Moment},
+    store::{Cache, CommitNumber, Dependency},
 };
 
 /// A check and what came out.
@@ -28,7 +28,7 @@ pub struct Judged {
 pub struct Judge<'f> {
     facts: &'f dyn Facts,
     /// Checks that others read, and when we began.
-    known: Option<(&'f Kept<Record<PostureCheck>>, Moment)>,
+    known: Option<(&'f Cache<Record<PostureCheck>>, CommitNumber)>,
     evidence: Evidence,
     judged: RefCell<HashMap<String, Option<Judged>>>,
 }
@@ -48,7 +48,7 @@ impl<'f> Judge<'f> {
     }
 
     /// The same, who takes checks from what is kept of them, and adds to it. The facts are those of a later moment than this.
-    pub(super) fn knowing(self, checks: &'f Kept<Record<PostureCheck>>, at: Moment) -> Self {
+    pub(super) fn knowing(self, checks: &'f Cache<Record<PostureCheck>>, at: CommitNumber) -> Self {
         Self { known: Some((checks, at)), ..self }
     }
 
@@ -144,7 +144,7 @@ impl<'f> Judge<'f> {
         }
         let found = self.facts.find(&Id::from_text(id))?.map(Arc::new);
         if let Some((check, (checks, at))) = found.as_ref().zip(self.known) {
-            checks.keep(id, check.clone(), vec![Mark::of_record(PostureCheck::KIND, id)], at);
+            checks.keep(id, check.clone(), vec![Dependency::of_record(PostureCheck::KIND, id)], at);
         }
         Ok(found)
     }

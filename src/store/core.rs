@@ -16,12 +16,13 @@ use redb::{Database, ReadableDatabase};
 
 use super::{
     Event, Listener, OpenError, Read, Tx,
-    medium::Medium,
-    open,
+    file::{backend::Backend, open},
+    list::scan_limit::ScanPermit,
     registry::Registry,
-    tables::{Reading, Writing},
-    turn::Turn,
-    writer::panicked,
+    tx::{
+        tables::{Reading, Writing},
+        writer::panicked,
+    },
 };
 use crate::{
     clock::Clock,
@@ -37,7 +38,7 @@ pub struct Core {
     /// Nothing once the store is closed.
     pub database: ArcSwapOption<Database>,
     /// What it lies on.
-    pub medium: Arc<Medium>,
+    pub backend: Arc<Backend>,
     /// How that is called in errors.
     pub path: PathBuf,
     /// What was there when it was opened; nothing if it is no file.
@@ -59,7 +60,7 @@ pub struct Core {
 }
 
 impl Core {
-    pub fn read<T>(&self, turn: Option<&Turn<'_>>, ask: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
+    pub fn read<T>(&self, turn: Option<&ScanPermit<'_>>, ask: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
         let asked = || {
             let database = self.database()?;
             let transaction = database.begin_read().map_err(|e| Error::Storage(e.to_string()))?;
@@ -81,7 +82,7 @@ impl Core {
 
     /// Opens the state that was flushed last in place of a database that failed. For reading: what it writes stays in memory.
     pub fn reopen(&self) -> Result<(), OpenError> {
-        let aside = self.medium.set_aside().map_err(|reason| OpenError::Io { path: self.path.clone(), reason })?;
+        let aside = self.backend.set_overlay().map_err(|reason| OpenError::Io { path: self.path.clone(), reason })?;
         let database = open::again(aside, &self.path, self.cache, &self.names)?;
         let old = self.database.swap(Some(Arc::new(database)));
         // Of what it was doing when it failed, anything may be left.

@@ -2,8 +2,8 @@
 
 use std::{any::Any, sync::Arc};
 
-use super::{IndexEntry, kept::Mark};
-use crate::entity::{Entity, Era, Kind, Record};
+use super::{IndexEntry, cache::Dependency};
+use crate::entity::{Entity, Epoch, Kind, Record};
 
 /// One record that was created (no `old`), changed, or deleted (no `new`). With neither: the index of one was mended, or very many ended
 /// (`ending`). A transaction that touches a record twice tells it twice.
@@ -16,18 +16,18 @@ pub struct Event {
     /// The record after, a `Record<E>` of the kind.
     pub new: Option<Arc<dyn Any + Send + Sync>>,
     /// All records of the kind that have a value were ended; no single one of them is told then.
-    pub ending: Option<Ending>,
+    pub ending: Option<Tombstone>,
     /// The questions that have another answer now.
-    pub(super) marks: Vec<Mark>,
+    pub(super) marks: Vec<Dependency>,
 }
 
 /// The end of all records of a kind that had a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ending {
+pub struct Tombstone {
     pub field: &'static str,
     pub value: String,
     /// Those of earlier eras are over.
-    pub era: Era,
+    pub era: Epoch,
 }
 
 impl Event {
@@ -38,25 +38,25 @@ impl Event {
         moved: impl Iterator<Item = &'m IndexEntry>,
     ) -> Option<Self> {
         let id = new.as_ref().or(old.as_ref())?.id.to_string();
-        let values = moved.filter_map(|entry| entry.key.get(..entry.prefix)).map(Mark::of_value);
-        let marks = std::iter::once(Mark::of_record(E::KIND, &id)).chain(values).collect();
+        let values = moved.filter_map(|entry| entry.key.get(..entry.prefix)).map(Dependency::of_value);
+        let marks = std::iter::once(Dependency::of_record(E::KIND, &id)).chain(values).collect();
         let shared = |record| Arc::new(record) as Arc<dyn Any + Send + Sync>;
         Some(Self { kind: E::KIND, id, old: old.map(shared), new: new.map(shared), ending: None, marks })
     }
 
     /// An entry of the index that was mended, without a change to its record. Tells what is kept in memory, and nobody else.
     pub(super) fn mended(kind: Kind, id: &str, prefix: &[u8]) -> Self {
-        Self { kind, id: id.to_owned(), old: None, new: None, ending: None, marks: vec![Mark::of_value(prefix)] }
+        Self { kind, id: id.to_owned(), old: None, new: None, ending: None, marks: vec![Dependency::of_value(prefix)] }
     }
 
     /// The end of very many records.
-    pub(super) fn ended(kind: Kind, ending: Ending) -> Self {
-        let marks = vec![Mark::of_ending(kind, ending.field, &ending.value), Mark::of_any_ending()];
+    pub(super) fn ended(kind: Kind, ending: Tombstone) -> Self {
+        let marks = vec![Dependency::of_ending(kind, ending.field, &ending.value), Dependency::of_any_ending()];
         Self { kind, id: String::new(), old: None, new: None, ending: Some(ending), marks }
     }
 
     /// The record before and after, if the event is about this kind.
-    pub fn of<E: Entity>(&self) -> Option<(Side<'_, E>, Side<'_, E>)> {
+    pub fn of<E: Entity>(&self) -> Option<(Version<'_, E>, Version<'_, E>)> {
         fn typed<E: Entity>(record: Option<&Arc<dyn Any + Send + Sync>>) -> Option<&Record<E>> {
             record?.downcast_ref()
         }
@@ -65,7 +65,7 @@ impl Event {
 }
 
 /// A record before or after an event.
-pub type Side<'e, E> = Option<&'e Record<E>>;
+pub type Version<'e, E> = Option<&'e Record<E>>;
 
 /// Hears the events of each transaction, in order.
 pub type Listener = Box<dyn Fn(&[Event]) + Send + Sync>;

@@ -4,7 +4,7 @@
 //! doubled up as `00 FF`, and `00 00` ends it, so that no value can run into the id, and keys sort by value, then id. Of a value longer
 //! than [`LONGEST`] the key holds the first bytes, `00 01` and a SHA-256 of the whole, and the row holds the whole.
 //!
-//! Whoever changes which fields are in the index takes the next format of the file (`upgrade.rs`): one of before has other rows.
+//! Whoever changes which fields are in the index takes the next format of the file (`file/upgrade.rs`): one of before has other rows.
 
 use std::{borrow::Cow, collections::BTreeMap};
 

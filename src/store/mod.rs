@@ -1,52 +1,34 @@
 //! Records in one file: typed transactions over redb, one writer with group commit, indexes, references, lists.
 //!
-//! Not here: any kind by name (the list of [`Entry`]s is handed in), who may do what, what else happens when a record changes.
-//! Integrity check and repair (`integrity/`) and snapshots (`snapshot.rs`) go over the same list.
+//! Not here: any kind by name (the list of [`KindEntry`]s is handed in), who may do what, what else happens when a record changes.
+//! Integrity check and repair (`integrity/`) and snapshots (`file/snapshot.rs`) go over the same list.
 //!
-//! Start with [`Store::write`] and [`Store::read`], then `tx.rs` and `read.rs` for what a transaction can do, `writer.rs` for how
+//! Start with [`Store::write`] and [`Store::read`], then `tx/write.rs` and `tx/read.rs` for what a transaction can do, `tx/writer.rs` for how
 //! jobs become durable, `index.rs` and `codec.rs` for what lies on disk.
 //!
-//! A change that is only looked at never comes to the writer (`rehearsal.rs`).
+//! A change that is only looked at never comes to the writer (`tx/dry_run.rs`).
 //!
-//! A disk that fails is not the end: nothing is written until it works again, and what was on disk is read meanwhile (`medium.rs`,
-//! `recovery.rs`).
+//! A disk that fails is not the end: nothing is written until it works again, and what was on disk is read meanwhile (`file/backend.rs`,
+//! `file/recovery.rs`).
 //!
-//! What ends in very large numbers is over at once and deleted some at a time (`ending.rs`). A file of an earlier format becomes one of ours
-//! before anything is looked up in it or written to it (`upgrade.rs`).
+//! What ends in very large numbers is over at once and deleted some at a time (`tx/tombstone.rs`). A file of an earlier format becomes one of ours
+//! before anything is looked up in it or written to it (`file/upgrade.rs`).
 //!
 //! Invariant: who is told that a write is done finds it on disk after any crash, and every listener knew of it before. What is not
 //! on disk yet, no reader sees.
 
-mod anew;
-mod aside;
+mod cache;
 mod codec;
 mod core;
-mod delete;
-mod ending;
 mod event;
-mod happenings;
+mod file;
 mod history;
 mod index;
 mod integrity;
-mod kept;
-mod manifest;
-mod medium;
-mod open;
-mod packing;
-mod read;
-mod recovery;
+mod list;
+mod progress;
 mod registry;
-mod rehearsal;
-mod select;
-mod snapshot;
-mod sums;
-mod tables;
-mod turn;
 mod tx;
-mod upgrade;
-mod walk;
-mod watch;
-mod writer;
 
 use std::{
     path::Path,
@@ -63,29 +45,27 @@ use arc_swap::ArcSwapOption;
 use redb::StorageBackend;
 use tokio::sync::oneshot;
 
-pub use anew::{anew, clear};
+pub use cache::{Cache, CommitNumber, Dependency, DependencyRecorder};
 pub use codec::{decode, encode};
-pub use event::{Ending, Event, Listener, Side};
-pub use history::{Keep, Noted, Verified};
+pub use event::{Event, Listener, Tombstone, Version};
+pub use file::manifest::Manifest;
+pub use file::open::{NEWEST, OpenError, beside, hold, is_one, reserve, sync_directory, unnamed};
+pub use file::private_file::{clear, create_private};
+pub use history::log::{Anchor, Retention, Verified};
 pub use index::{Code, IndexEntry, code as index_code, entries};
-pub use integrity::{Finding, Place, Report, Unreadable};
-pub use kept::{Kept, Mark, Moment, Noting};
-pub use manifest::Manifest;
-pub use open::{NEWEST, OpenError, beside, hold, is_one, reserve, sync_directory, unnamed};
-pub use read::Read;
-pub use registry::{Edge, Entry, Rule, Target};
-pub use select::{Ids, Page, Plan, Scope, is_brief};
-pub use tx::{Tx, check_every};
-pub use watch::Watch;
+pub use integrity::{Finding, Position, Report, Unreadable};
+pub use list::plan::{Ids, Page, Plan, Scope, is_brief};
+pub use progress::Progress;
+pub use registry::{KindEntry, ReferenceEdge, Rule, Target};
+pub use tx::read::Read;
+pub use tx::write::{Tx, check_every};
 
 use self::{
     core::{Core, closed},
-    open::{Opened, Others},
+    file::open::{Opened, Others},
+    list::scan_limit::{ScanLimit, ScanPermit},
     registry::Registry,
-    rehearsal::Rehearsal,
-    tables::Table,
-    turn::{Turn, Turns},
-    writer::Job,
+    tx::{dry_run::DryRun, tables::Table, writer::Job},
 };
 use crate::{
     clock::Clock,
@@ -136,7 +116,7 @@ struct Inner {
     core: Arc<Core>,
     jobs: RwLock<Option<SyncSender<Job>>>,
     writer: Mutex<Option<JoinHandle<()>>>,
-    turns: Turns,
+    turns: ScanLimit,
     new: bool,
 }
 
@@ -145,10 +125,10 @@ impl Store {
     ///
     /// # Errors
     /// See [`OpenError`].
-    pub fn open(path: &Path, kinds: &'static [Entry], options: Options) -> Result<Self, OpenError> {
-        let mut opened = open::file(path, options.cache_bytes, &names(kinds))?;
+    pub fn open(path: &Path, kinds: &'static [KindEntry], options: Options) -> Result<Self, OpenError> {
+        let mut opened = file::open::file(path, options.cache_bytes, &names(kinds))?;
         if options.compact {
-            open::shorten(&mut opened, path)?;
+            file::open::shorten(&mut opened, path)?;
         }
         Self::start(written(opened, path)?, path, kinds, options)
     }
@@ -157,8 +137,8 @@ impl Store {
     ///
     /// # Errors
     /// See [`OpenError`].
-    pub fn open_verified(path: &Path, kinds: &'static [Entry], options: Options) -> Result<(Self, bool), OpenError> {
-        let (opened, whole) = open::verified(path, options.cache_bytes, &names(kinds))?;
+    pub fn open_verified(path: &Path, kinds: &'static [KindEntry], options: Options) -> Result<(Self, bool), OpenError> {
+        let (opened, whole) = file::open::verified(path, options.cache_bytes, &names(kinds))?;
         Ok((Self::start(written(opened, path)?, path, kinds, options)?, !whole))
     }
 
@@ -166,8 +146,8 @@ impl Store {
     ///
     /// # Errors
     /// See [`OpenError`].
-    pub fn compact(path: &Path, kinds: &'static [Entry]) -> Result<(), OpenError> {
-        open::compact(&mut open::file(path, Options::default().cache_bytes, &names(kinds))?.1, path)
+    pub fn compact(path: &Path, kinds: &'static [KindEntry]) -> Result<(), OpenError> {
+        file::open::compact(&mut file::open::file(path, Options::default().cache_bytes, &names(kinds))?.1, path)
     }
 
     /// Opens a file to look at it: it stays as it is, and what is written is gone when the store is closed. Every page of it is checked
@@ -175,20 +155,20 @@ impl Store {
     ///
     /// # Errors
     /// See [`OpenError`].
-    pub fn look(path: &Path, kinds: &'static [Entry], options: Options) -> Result<Self, OpenError> {
-        Self::aside(path, Others::MayLook, kinds, options)
+    pub fn look(path: &Path, kinds: &'static [KindEntry], options: Options) -> Result<Self, OpenError> {
+        Self::open_overlay(path, Others::MayLook, kinds, options)
     }
 
     /// The same, and nobody else looks at it meanwhile: for whoever makes another file of it to take its place.
     ///
     /// # Errors
     /// See [`OpenError`].
-    pub fn look_alone(path: &Path, kinds: &'static [Entry], options: Options) -> Result<Self, OpenError> {
-        Self::aside(path, Others::Nobody, kinds, options)
+    pub fn look_alone(path: &Path, kinds: &'static [KindEntry], options: Options) -> Result<Self, OpenError> {
+        Self::open_overlay(path, Others::Nobody, kinds, options)
     }
 
-    fn aside(path: &Path, others: Others, kinds: &'static [Entry], options: Options) -> Result<Self, OpenError> {
-        let opened = open::aside(path, others, options.cache_bytes, &names(kinds))?;
+    fn open_overlay(path: &Path, others: Others, kinds: &'static [KindEntry], options: Options) -> Result<Self, OpenError> {
+        let opened = file::open::open_overlay(path, others, options.cache_bytes, &names(kinds))?;
         Self::start(opened, path, kinds, options)
     }
 
@@ -196,16 +176,16 @@ impl Store {
     ///
     /// # Errors
     /// See [`OpenError`].
-    pub fn open_on(backend: impl StorageBackend, kinds: &'static [Entry], options: Options) -> Result<Self, OpenError> {
+    pub fn open_on(backend: impl StorageBackend, kinds: &'static [KindEntry], options: Options) -> Result<Self, OpenError> {
         let path = Path::new("the storage backend");
-        let opened = open::backend(backend, path, options.cache_bytes, &names(kinds))?;
+        let opened = file::open::backend(backend, path, options.cache_bytes, &names(kinds))?;
         Self::start(written(opened, path)?, path, kinds, options)
     }
 
-    fn start((medium, database): Opened, path: &Path, kinds: &'static [Entry], options: Options) -> Result<Self, OpenError> {
+    fn start((backend, database): Opened, path: &Path, kinds: &'static [KindEntry], options: Options) -> Result<Self, OpenError> {
         let core = Arc::new(Core {
             database: ArcSwapOption::from_pointee(database),
-            medium,
+            backend,
             path: path.into(),
             opened: std::fs::metadata(path).ok(),
             cache: options.cache_bytes,
@@ -221,14 +201,14 @@ impl Store {
         let content = |table: &Table| *table != Table::Meta && *table != Table::Index;
         let filled = |read: &Read<'_>| -> Result<u64> { Table::all(kinds).filter(content).map(|table| read.rows.len(table)).sum() };
         let new = core.read(None, filled).map_err(|e| OpenError::Damaged { path: path.into(), reason: e.to_string() })? == 0;
-        let started = writer::start(core.clone(), options.queue, options.group, options.retry);
+        let started = tx::writer::start(core.clone(), options.queue, options.group, options.retry);
         let (jobs, writer) = started.map_err(|reason| OpenError::Io { path: path.into(), reason })?;
         tracing::debug!(path = %path.display(), "opened; every page is as it was written");
         let inner = Inner {
             core,
             jobs: RwLock::new(Some(jobs)),
             writer: Mutex::new(Some(writer)),
-            turns: Turns::new(options.scans, options.scan_queue),
+            turns: ScanLimit::new(options.scans, options.scan_queue),
             new,
         };
         Ok(Self(Arc::new(inner), Arc::default()))
@@ -280,7 +260,7 @@ impl Store {
     /// the process ends before the disk works again, when it may or may not be there; [`Error::Internal`] if the job panicked.
     pub async fn write<T: Send + 'static>(&self, work: impl FnOnce(&Tx<'_>) -> Result<T> + Send + 'static) -> Result<T> {
         let (reply, answer) = oneshot::channel();
-        self.submit(writer::job(self.1.clone(), work, move |result| drop(reply.send(result))))?;
+        self.submit(tx::writer::job(self.1.clone(), work, move |result| drop(reply.send(result))))?;
         answer.await.unwrap_or_else(|_| Err(closed()))
     }
 
@@ -296,7 +276,7 @@ impl Store {
     ) -> Result<A> {
         let author = self.1.clone();
         let rehearsed = move |read: &Read<'_>| {
-            let rows = Rehearsal::on(read.rows, read.turn);
+            let rows = DryRun::on(read.rows, read.turn);
             let tx = Tx::new(Read { rows: &rows, ..*read }, &rows, author);
             work(&tx)?;
             look(read, tx.events.into_inner())
@@ -310,7 +290,7 @@ impl Store {
     /// As [`Store::write`].
     pub fn write_blocking<T: Send + 'static>(&self, work: impl FnOnce(&Tx<'_>) -> Result<T> + Send + 'static) -> Result<T> {
         let (reply, answer) = sync_channel(1);
-        self.submit(writer::job(self.1.clone(), work, move |result| drop(reply.send(result))))?;
+        self.submit(tx::writer::job(self.1.clone(), work, move |result| drop(reply.send(result))))?;
         answer.recv().unwrap_or_else(|_| Err(closed()))
     }
 
@@ -334,7 +314,7 @@ impl Store {
     }
 
     /// Asks the store as it is now, on a thread that may block; for many records. Few that read more than about a thousand
-    /// (`turn.rs`) run at a time, the others wait. When nobody waits for the answer any more, it stops.
+    /// (`list/scan_limit.rs`) run at a time, the others wait. When nobody waits for the answer any more, it stops.
     ///
     /// # Errors
     /// The question's own; [`Error::Busy`] if too many wait; [`Error::Internal`] if it panicked.
@@ -342,7 +322,7 @@ impl Store {
         let (core, turns) = (self.0.core.clone(), self.0.turns.clone());
         let waiting = Waiting(Arc::default());
         let abandoned = waiting.0.clone();
-        let asked = tokio::task::spawn_blocking(move || core.read(Some(&Turn::among(&turns, &abandoned)), ask));
+        let asked = tokio::task::spawn_blocking(move || core.read(Some(&ScanPermit::among(&turns, &abandoned)), ask));
         asked.await.unwrap_or_else(|e| Err(Error::Internal(format!("a scan: {e}"))))
     }
 
@@ -374,7 +354,7 @@ impl Inner {
         if let Some(writer) = writer.filter(|writer| writer.thread().id() != std::thread::current().id()) {
             drop(writer.join());
         }
-        self.core.medium.release();
+        self.core.backend.release();
         self.core.database.store(None);
         // A listener may hold the store itself; dropped outside the lock, for that may bring us here again.
         let listeners = std::mem::take(&mut *self.core.listeners.write().unwrap_or_else(PoisonError::into_inner));
@@ -403,6 +383,6 @@ fn written(opened: Opened, path: &Path) -> Result<Opened, OpenError> {
     forgotten.map_err(|e| OpenError::Damaged { path: path.into(), reason: e.to_string() }).map(|()| opened)
 }
 
-fn names(kinds: &[Entry]) -> Vec<String> {
+fn names(kinds: &[KindEntry]) -> Vec<String> {
     Table::all(kinds).map(|table| table.name(kinds)).collect()
 }

@@ -7,19 +7,19 @@ use super::{
     index::{self, Code, IndexEntry},
 };
 use crate::{
-    entity::{AnyRecord, Entity, Era, Facts, FactsExt, Id, Index, Kind, OnDelete, Reference},
+    entity::{AnyRecord, Entity, Epoch, Facts, FactsExt, Id, Index, Kind, OnDelete, Reference},
     error::{Error, Result},
 };
 
 /// One kind, seen from the store. Integrity check, repair, snapshot and history go over these too.
-pub struct Entry {
+pub struct KindEntry {
     pub kind: Kind,
     /// The references of the kind.
-    pub edges: fn() -> Vec<Edge>,
+    pub edges: fn() -> Vec<ReferenceEdge>,
     /// By which of its fields and references very many records end at once.
     pub ends_by: &'static [&'static str],
     /// The era of a stored record.
-    pub(super) era: fn(&str, &[u8]) -> Result<Era>,
+    pub(super) era: fn(&str, &[u8]) -> Result<Epoch>,
     /// Reads a stored record: id and bytes to a `Record<E>`.
     pub decode: fn(&str, &[u8]) -> Result<AnyRecord>,
     /// Takes a stored record apart.
@@ -47,7 +47,7 @@ pub struct Parts {
 
 /// One reference of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Edge {
+pub struct ReferenceEdge {
     pub field: &'static str,
     pub to: Kind,
     pub rule: Rule,
@@ -69,7 +69,7 @@ pub enum Rule {
     Clear,
 }
 
-impl Entry {
+impl KindEntry {
     /// The entry of a kind.
     pub const fn of<E: Entity>() -> Self {
         Self {
@@ -92,13 +92,13 @@ fn indexed<E: Entity>() -> Vec<&'static str> {
     fields.chain(E::REFERENCES.iter().map(|reference| reference.field)).collect()
 }
 
-fn edges<E: Entity>() -> Vec<Edge> {
+fn edges<E: Entity>() -> Vec<ReferenceEdge> {
     let rule = |on_delete: &OnDelete<E>| match on_delete {
         OnDelete::Restrict => Rule::Restrict,
         OnDelete::Cascade => Rule::Cascade,
         OnDelete::Clear(_) => Rule::Clear,
     };
-    E::REFERENCES.iter().map(|r| Edge { field: r.field, to: r.kind, rule: rule(&r.on_delete) }).collect()
+    E::REFERENCES.iter().map(|r| ReferenceEdge { field: r.field, to: r.kind, rule: rule(&r.on_delete) }).collect()
 }
 
 fn parts<E: Entity>(id: &str, bytes: &[u8]) -> Result<Parts> {
@@ -123,15 +123,15 @@ fn clear<E: Entity>(tx: &Tx<'_>, id: &str, kind: Kind, target: &str) -> Result<(
 }
 
 /// The list of kinds, and what refers to what.
-pub(super) struct Registry {
-    entries: &'static [Entry],
-    edges: Vec<(usize, Edge)>,
+pub(crate) struct Registry {
+    entries: &'static [KindEntry],
+    edges: Vec<(usize, ReferenceEdge)>,
     /// What the index is made of: the place of the kind and the name of the field, by code.
     fields: BTreeMap<Code, (usize, &'static str)>,
 }
 
 impl Registry {
-    pub(super) fn new(entries: &'static [Entry]) -> Self {
+    pub(super) fn new(entries: &'static [KindEntry]) -> Self {
         let edges = entries.iter().enumerate().flat_map(|(at, entry)| (entry.edges)().into_iter().map(move |edge| (at, edge)));
         let fields = entries
             .iter()
@@ -151,7 +151,7 @@ impl Registry {
     }
 
     /// The list.
-    pub(super) fn entries(&self) -> &'static [Entry] {
+    pub(super) fn entries(&self) -> &'static [KindEntry] {
         self.entries
     }
 
@@ -161,12 +161,12 @@ impl Registry {
         found.ok_or_else(|| Error::Internal(format!("the store was opened without {}", kind.path)))
     }
 
-    pub(super) fn entry(&self, place: usize) -> Result<&'static Entry> {
+    pub(super) fn entry(&self, place: usize) -> Result<&'static KindEntry> {
         self.entries.get(place).ok_or_else(|| Error::Internal("no such kind".into()))
     }
 
     /// The references that lead to a kind, with the place of the kind they are of.
-    pub(super) fn edges_to(&self, kind: Kind) -> impl Iterator<Item = (usize, Edge)> + '_ {
+    pub(super) fn edges_to(&self, kind: Kind) -> impl Iterator<Item = (usize, ReferenceEdge)> + '_ {
         self.edges.iter().filter(move |(_, edge)| edge.to == kind).copied()
     }
 }

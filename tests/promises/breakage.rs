@@ -20,7 +20,7 @@ use overkeep::{
     },
     maintenance::{Maintenance, Scrub, Work},
     pki::{AlternativeNames, Certificate, Material},
-    store::{Entry, Options, Report, Rule, Store, Tx, Unreadable, Watch, decode, encode, index_code},
+    store::{KindEntry, Options, Progress, Report, Rule, Store, Tx, Unreadable, decode, encode, index_code},
 };
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
@@ -210,7 +210,7 @@ impl Broken {
 
     /// What a check finds, what a repair then does, and what a check finds after that.
     fn seen(&self) -> [Report; 3] {
-        let watch = Watch::default();
+        let watch = Progress::default();
         self.with(|store| [store.check(&watch).unwrap(), store.repair(Unreadable::Stays, &watch).unwrap(), store.check(&watch).unwrap()])
     }
 }
@@ -236,18 +236,18 @@ fn lose(tx: &WriteTransaction, table: &str, key: &[u8]) {
 }
 
 /// A kind, and its records by id.
-type Records = (&'static Entry, BTreeMap<String, Vec<u8>>);
+type Records = (&'static KindEntry, BTreeMap<String, Vec<u8>>);
 
 /// Every kind.
 static RECORDS: LazyLock<Vec<Records>> = LazyLock::new(|| {
     let whole = Broken(Drive::holding(WHOLE.clone(), 0));
     let text = |id: Vec<u8>| String::from_utf8(id).unwrap();
-    let records = |entry: &Entry| whole.rows(&table(entry.kind.name)).into_iter().map(|(id, bytes)| (text(id), bytes)).collect();
+    let records = |entry: &KindEntry| whole.rows(&table(entry.kind.name)).into_iter().map(|(id, bytes)| (text(id), bytes)).collect();
     KINDS.iter().map(|entry| (entry, records(entry))).collect()
 });
 
 /// A record of each kind.
-fn one_of_each() -> impl Iterator<Item = (&'static Entry, &'static str, &'static [u8])> {
+fn one_of_each() -> impl Iterator<Item = (&'static KindEntry, &'static str, &'static [u8])> {
     RECORDS.iter().map(|(entry, records)| {
         let (id, bytes) = records.iter().next_back().unwrap_or_else(|| panic!("there is no {}", entry.kind.name));
         (*entry, id.as_str(), bytes.as_slice())
@@ -522,7 +522,7 @@ fn administrators_see_what_is_wrong_and_have_it_mended() {
 fn damage_is_found_by_itself_and_told_once() {
     let drive = Drive::holding(WHOLE.clone(), 0);
     let store = Store::open_on(drive.clone(), KINDS, Options::default()).unwrap();
-    let (clock, watch, place) = (Clock::system(), Watch::default(), TempDir::new().unwrap());
+    let (clock, watch, place) = (Clock::system(), Progress::default(), TempDir::new().unwrap());
     let maintenance = Maintenance::new(store.clone(), Vault::default(), clock.clone(), &place.path().join("data"));
     let mut scrub = Scrub::of(&Config::default().integrity, maintenance, clock);
     assert_eq!(scrub.round(&watch).unwrap(), [""; 0]);

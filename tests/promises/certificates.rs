@@ -22,7 +22,7 @@ use overkeep::{
         AlternativeNames, Certificate, PublicKey,
         jwt::{Claimed, Verifier},
     },
-    store::{Options, Store, Watch},
+    store::{Options, Progress, Store},
 };
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, PKCS_ECDSA_P384_SHA384};
 use rustls::{
@@ -370,7 +370,7 @@ fn a_start_with_files_that_cannot_serve_is_refused_by_name() {
     assert!(
         controller::host(&config, &Command::ListAdministrators)
             .unwrap()
-            .act(Command::ListAdministrators, &Arc::new(Watch::default()))
+            .act(Command::ListAdministrators, &Arc::new(Progress::default()))
             .is_ok()
     );
 }
@@ -402,7 +402,7 @@ fn all_names_that_clients_are_told_stand_in_the_certificate_also_after_they_chan
     let stopped = || {
         let (looked, look) =
             (controller::host(&settings(directory.path()), &Command::ListCertificates).unwrap(), Command::ListCertificates);
-        let told = looked.act(look, &Arc::new(Watch::default())).unwrap();
+        let told = looked.act(look, &Arc::new(Progress::default())).unwrap();
         looked.store.close();
         format!("{told:?}")
     };

@@ -20,7 +20,7 @@ use overkeep::{
     controller,
     entity::{ApiSession, ConfigType, Enrollment, Entity, FactsExt, Id, Identity, Record, Service, SessionCertificate},
     error::{Error, Result},
-    store::{OpenError, Options, Read, Store, Watch, encode},
+    store::{OpenError, Options, Progress, Read, Store, encode},
 };
 use proptest::{collection::vec, prelude::*};
 use redb::ReadableTable;
@@ -142,7 +142,7 @@ fn a_damaged_file_is_refused_by_name_or_is_whole_all_the_same() {
         let mut found = Found::new();
         read_all(&store, &mut found).unwrap_or_else(|e| panic!("{what}: opened, and then {e}"));
         assert!(found == expected || store.is_new(), "{what}: something is missing or not as it was");
-        assert_eq!(store.check(&Watch::default()).unwrap().findings, [], "{what}");
+        assert_eq!(store.check(&Progress::default()).unwrap().findings, [], "{what}");
         store.close();
     }
     assert!(refused * 3 > places(), "only {refused} were noticed at all");
@@ -170,7 +170,7 @@ fn a_record_damaged_while_the_file_is_open_is_never_shown_as_if_it_were_whole() 
             "seed {seed}: a damaged record was shown"
         );
         // Whatever it is, the process lives on.
-        let _ = (store.check(&Watch::default()), store.write_blocking(|tx| tx.set_setting("a", Some(b"b"))));
+        let _ = (store.check(&Progress::default()), store.write_blocking(|tx| tx.set_setting("a", Some(b"b"))));
         store.close();
     }
     assert!(noticed > 0);
@@ -202,7 +202,7 @@ fn a_write_that_meets_a_damaged_page_takes_nothing_else_with_it() {
         store.close();
         drive.spoil(|bytes| bytes[page] = whole[page]);
         let store = forgetful(&drive);
-        let report = store.check(&Watch::default()).unwrap();
+        let report = store.check(&Progress::default()).unwrap();
         assert!(report.findings.is_empty(), "page {page}: {report:?}");
         let mut found = Found::new();
         read_all(&store, &mut found).unwrap();

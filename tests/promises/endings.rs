@@ -16,12 +16,12 @@ use overkeep::{
     config::{self, Config, Span},
     controller::{self, Controller},
     entity::{
-        AnyRecord, ApiSession, Ca, Entity, Era, Facts, FactsExt, Id, Identity, Kind, PolicyType, Record, RouterLink, Service, Session,
+        AnyRecord, ApiSession, Ca, Entity, Epoch, Facts, FactsExt, Id, Identity, Kind, PolicyType, Record, RouterLink, Service, Session,
         SessionCertificate, api_session::State, builtin,
     },
     error::Result,
     pki::Certificate,
-    store::{Kept, Noting, Options, Read, Rule, Store, Tx, Watch, decode, encode},
+    store::{Cache, DependencyRecorder, Options, Progress, Read, Rule, Store, Tx, decode, encode},
 };
 use serde_json::json;
 use tempfile::TempDir;
@@ -86,7 +86,7 @@ fn again(data: &Path) -> (Controller, Caller) {
 /// What is left of sessions in a closed file that is sound.
 fn left(data: &Path) -> (u64, u64, u64) {
     let store = Store::open(data, KINDS, Options::default()).unwrap();
-    assert_eq!(store.check(&Watch::default()).unwrap().findings, []);
+    assert_eq!(store.check(&Progress::default()).unwrap().findings, []);
     store.read(|tx| Ok((tx.count::<ApiSession>()?, tx.count::<SessionCertificate>()?, tx.count::<Session>()?))).unwrap()
 }
 
@@ -289,7 +289,7 @@ impl Facts for Counted<'_> {
     fn any(&self, kind: Kind, field: &'static str, value: &str) -> Result<bool> {
         self.facts.any(kind, field, value)
     }
-    fn ended(&self, kind: Kind, field: &'static str, value: &str) -> Result<Era> {
+    fn ended(&self, kind: Kind, field: &'static str, value: &str) -> Result<Epoch> {
         self.facts.ended(kind, field, value)
     }
     fn any_ended(&self) -> Result<bool> {
@@ -312,12 +312,12 @@ impl Facts for Counted<'_> {
 #[test]
 fn how_an_identity_looks_is_kept_until_its_sessions_end_and_costs_no_look_at_each() {
     let (_directory, store) = with_ann();
-    let looks = Kept::<serde_json::Value>::following(&store, |_| true, 10);
+    let looks = Cache::<serde_json::Value>::following(&store, |_| true, 10);
     let look = || {
         let at = looks.now();
         let made = store.read(|tx| {
             let counted = Counted { facts: tx, lists: Cell::default() };
-            let noting = Noting::new(&counted);
+            let noting = DependencyRecorder::new(&counted);
             let ann = noting.get(&Id::<Identity>::from_text("ann"))?;
             let shown = serde_json::to_value(Identity::view(&ann, &noting)?).unwrap();
             looks.keep("ann", Arc::new(shown), noting.marks().unwrap(), at);
@@ -360,10 +360,10 @@ fn what_goes_with_few_but_is_very_much_itself_ends_with_them() {
     let (sessions, certificates, left) = store.read(found).unwrap();
     assert_eq!((sessions, certificates), (0, 0));
     assert!(left > 0, "nobody waited for all of them");
-    assert_eq!(store.check(&Watch::default()).unwrap().findings, []);
+    assert_eq!(store.check(&Progress::default()).unwrap().findings, []);
     clear(&store, 40);
     assert_eq!(store.read(found).unwrap(), (0, 0, 0));
-    assert_eq!(store.check(&Watch::default()).unwrap().findings, []);
+    assert_eq!(store.check(&Progress::default()).unwrap().findings, []);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use overkeep::{
     config::{Config, Span},
     controller,
     host::{Command, Outcome, socket},
-    store::Watch,
+    store::Progress,
 };
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;
@@ -714,7 +714,7 @@ fn both_ways_to_ask_give_one_answer() {
     drop(house);
     let command = Command::Explain { right: Right::Dial, identity: name, service, json: false };
     let host = controller::host(&Config { data, ..Config::default() }, &command).unwrap();
-    let Outcome::Done(lines) = host.act(command, &Arc::new(Watch::default())).unwrap() else { panic!() };
+    let Outcome::Done(lines) = host.act(command, &Arc::new(Progress::default())).unwrap() else { panic!() };
     let (note, rest) = lines.split_last().unwrap();
     assert!(note.starts_with("note: no controller runs") && rest.join("\n") == running, "{lines:?}");
 }

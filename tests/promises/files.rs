@@ -12,7 +12,7 @@ use overkeep::{
     config::Config,
     maintenance::closed,
     pki::Files,
-    store::{Options, Store, Unreadable, Watch},
+    store::{Options, Progress, Store, Unreadable},
 };
 use tempfile::TempDir;
 
@@ -85,7 +85,7 @@ fn a_snapshot_is_made_anew() {
     let names = ["copy", "copy.unfinished", "copy.unfinished.new"];
     unharmed(&kept.path(""), &names, "copy", || {
         let store = Store::look(&kept.path("data"), KINDS, Options::default()).unwrap();
-        store.snapshot(&kept.path("copy"), &Watch::default()).unwrap();
+        store.snapshot(&kept.path("copy"), &Progress::default()).unwrap();
         store.close();
     });
 }
@@ -98,7 +98,7 @@ fn the_copy_before_a_repair_is_made_anew() {
     let names = ["data.before-repair", "data.before-repair.unfinished"];
     unharmed(&kept.path(""), &names, "data.before-repair", || {
         fs::write(kept.path("data"), &broken).unwrap();
-        let report = closed::repair(&kept.path("data"), None, Unreadable::Stays, &Watch::default()).unwrap();
+        let report = closed::repair(&kept.path("data"), None, Unreadable::Stays, &Progress::default()).unwrap();
         assert!(!report.findings.is_empty(), "of a sound file no copy is made");
     });
 }

@@ -23,7 +23,7 @@ use overkeep::{
     config::Config,
     controller,
     maintenance::closed,
-    store::{Unreadable, Watch},
+    store::{Progress, Unreadable},
 };
 use redb::{Database, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition, TableHandle};
 
@@ -461,7 +461,7 @@ fn sound(outcome: Result<String, String>) {
 
 #[test]
 fn files_with_valid_checksums() {
-    let watch = Watch::default();
+    let watch = Progress::default();
     target("files_with_valid_checksums", 10, |chance| {
         let kept = Kept::new();
         let (data, copy, restored) = (kept.path("data"), kept.path("copy"), kept.path("restored"));

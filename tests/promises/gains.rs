@@ -12,7 +12,7 @@ use overkeep::{
         ServiceEdgeRouterPolicy, ServicePolicy, Tally, builtin, history::Who,
     },
     error::{Error, Result},
-    store::{Keep, Options, Store, Tx},
+    store::{Options, Retention, Store, Tx},
 };
 use redb::{Database, TableDefinition, backends::InMemoryBackend};
 use serde_json::{Value as Json, json};
@@ -292,7 +292,7 @@ fn changes_that_the_history_has_forgotten_are_told_no_more_and_others_rightly() 
     (0..30).for_each(|_| world.any_change(&Author::local()));
     world.reckoning.catch_up().unwrap();
     (0..30).for_each(|_| world.any_change(&Author::local()));
-    world.store.trim_history(Keep { since: Timestamp::from_millis(0), bytes: 0 }).unwrap();
+    world.store.trim_history(Retention { since: Timestamp::from_millis(0), bytes: 0 }).unwrap();
     let gone = world.end();
     (0..30).for_each(|_| world.any_change(&Author::local()));
     world.reckoning.catch_up().unwrap();

@@ -11,7 +11,7 @@ use overkeep::{
     error::Error,
     host::{Command, Outcome, socket},
     query::{Query, Window},
-    store::{Keep, Noted, Options, Store, Watch},
+    store::{Anchor, Options, Progress, Retention, Store},
 };
 use redb::{Database, ReadableTable, TableDefinition};
 use serde_json::{Value as Json, json};
@@ -36,7 +36,7 @@ fn written(file: &Path) -> Vec<String> {
         let (head, block) = row[32 + 8..].split_at(5);
         assert_eq!(head[0], 1);
         let length = u32::from_le_bytes(head[1..].try_into().unwrap());
-        let text = decompress_with_dict(block, length as usize, include_bytes!("../../src/store/words.txt")).unwrap();
+        let text = decompress_with_dict(block, length as usize, include_bytes!("../../src/store/history/words.txt")).unwrap();
         String::from_utf8(text).unwrap()
     };
     integrity::rows(file)["history"].values().map(unpacked).collect()
@@ -59,7 +59,7 @@ fn open(directory: &TempDir) -> Store {
 /// Changes the table behind the store's back; then what `verify` says of it.
 fn tampered(
     directory: &TempDir,
-    noted: Option<&Noted>,
+    noted: Option<&Anchor>,
     act: impl FnOnce(&mut redb::Table<'_, &'static [u8], &'static [u8]>),
 ) -> Vec<String> {
     let database = Database::open(directory.path().join("data")).unwrap();
@@ -69,7 +69,7 @@ fn tampered(
     drop(database);
     let store = open(directory);
     let faults = store.verify_history(noted).unwrap().faults;
-    let checked = store.check(&Watch::default()).unwrap();
+    let checked = store.check(&Progress::default()).unwrap();
     let told: Vec<String> = checked.findings.into_iter().map(|finding| finding.description).collect();
     assert!(noted.is_some() || told == faults, "the check of the file says the same: {told:?} {faults:?}");
     store.close();
@@ -140,7 +140,7 @@ fn whoever_holds_the_handle_is_the_author() {
 #[test]
 fn whoever_tampers_with_the_history_is_found_out() {
     let (directory, rows) = five();
-    let noted = |row: usize| Noted { sequence: rows[row].sequence, hash: rows[row].hash.clone() };
+    let noted = |row: usize| Anchor { sequence: rows[row].sequence, hash: rows[row].hash.clone() };
     assert_eq!(tampered(&directory, Some(&noted(3)), |_| ()), [""; 0], "as it is, it is in order");
 
     let altered = |table: &mut redb::Table<'_, &'static [u8], &'static [u8]>| {
@@ -175,8 +175,8 @@ fn whoever_tampers_with_the_history_is_found_out() {
 #[test]
 fn a_history_that_was_written_anew_is_found_out_by_a_hash_noted_elsewhere() {
     let (directory, rows) = five();
-    let last = Noted { sequence: 5, hash: rows[4].hash.clone() };
-    let first = Noted { sequence: 1, hash: rows[0].hash.clone() };
+    let last = Anchor { sequence: 5, hash: rows[4].hash.clone() };
+    let first = Anchor { sequence: 1, hash: rows[0].hash.clone() };
     let forgotten = tampered(&directory, Some(&last), |table| drop(table.remove(key(5).as_slice()).unwrap()));
     assert_eq!(forgotten, ["row 5 of the history is not the one that was noted"], "the end is missing");
     let store = open(&directory);
@@ -247,12 +247,12 @@ fn the_command_says_with_its_status_whether_somebody_tampered() {
 fn a_running_controller_is_asked_over_its_socket() {
     let house = House::start();
     let path = socket::beside(&house.data());
-    let ask = |noted: Option<Noted>| socket::ask(&path, &Command::VerifyHistory { noted }, &mut |_, _| ()).unwrap().unwrap();
+    let ask = |noted: Option<Anchor>| socket::ask(&path, &Command::VerifyHistory { noted }, &mut |_, _| ()).unwrap().unwrap();
     assert!(matches!(ask(None), Outcome::Done(lines) if lines[0].starts_with("nothing is wrong with ")));
     let newest = house.admin.get("/overkeep/v1/history?limit=1").expect(200).data()[0].clone();
-    let noted = Noted { sequence: newest["sequence"].as_u64().unwrap(), hash: newest["hash"].as_str().unwrap().into() };
+    let noted = Anchor { sequence: newest["sequence"].as_u64().unwrap(), hash: newest["hash"].as_str().unwrap().into() };
     assert!(matches!(ask(Some(noted.clone())), Outcome::Done(_)));
-    assert!(matches!(ask(Some(Noted { sequence: 1, ..noted })), Outcome::Problems(_)));
+    assert!(matches!(ask(Some(Anchor { sequence: 1, ..noted })), Outcome::Problems(_)));
 }
 
 #[test]
@@ -266,9 +266,9 @@ fn old_rows_go_by_age_and_by_size_and_the_chain_still_holds() {
     write(0..1000);
     clock.advance(Duration::from_secs(100));
     write(1000..1500);
-    let everything = Keep { since: Timestamp::from_seconds(0), bytes: u64::MAX };
+    let everything = Retention { since: Timestamp::from_seconds(0), bytes: u64::MAX };
     assert_eq!(store.trim_history(everything).unwrap(), 0);
-    let young = Keep { since: Timestamp::from_seconds(1_000_050), ..everything };
+    let young = Retention { since: Timestamp::from_seconds(1_000_050), ..everything };
     assert_eq!(store.trim_history(young).unwrap(), 1000);
     assert_eq!((rows(&store).len(), rows(&store)[0].sequence), (500, 1001));
     let verified = store.verify_history(None).unwrap();
@@ -276,16 +276,16 @@ fn old_rows_go_by_age_and_by_size_and_the_chain_still_holds() {
 
     // A snapshot knows what its first row is chained to, and how much there is of it.
     let copy = directory.path().join("copy");
-    store.snapshot(&copy, &Watch::default()).unwrap();
+    store.snapshot(&copy, &Progress::default()).unwrap();
     let copied = Store::open(&copy, KINDS, Options { clock: clock.clone(), ..Options::default() }).unwrap();
     assert_eq!(copied.verify_history(None).unwrap(), verified);
     let bytes: usize = store_bytes(&store);
-    assert_eq!(copied.trim_history(Keep { bytes: bytes as u64, ..everything }).unwrap(), 0, "all of it is within the bound");
+    assert_eq!(copied.trim_history(Retention { bytes: bytes as u64, ..everything }).unwrap(), 0, "all of it is within the bound");
 
-    store.trim_history(Keep { bytes: bytes as u64 / 2, ..everything }).unwrap();
+    store.trim_history(Retention { bytes: bytes as u64 / 2, ..everything }).unwrap();
     let left = store_bytes(&store);
     assert!(left * 2 <= bytes && left * 2 > bytes - 2000, "{left} of {bytes}");
-    store.trim_history(Keep { bytes: 0, ..everything }).unwrap();
+    store.trim_history(Retention { bytes: 0, ..everything }).unwrap();
     write(1500..1501);
     assert_eq!(rows(&store)[0].sequence, 1501, "sequences go on where nothing is left");
     assert_eq!(store.verify_history(None).unwrap().faults, [""; 0]);
@@ -298,7 +298,7 @@ fn old_rows_go_by_age_and_by_size_and_the_chain_still_holds() {
 fn store_bytes(store: &Store) -> usize {
     let directory = TempDir::new().unwrap();
     let copy = directory.path().join("copy");
-    store.snapshot(&copy, &Watch::default()).unwrap();
+    store.snapshot(&copy, &Progress::default()).unwrap();
     integrity::rows(&copy)["history"].iter().map(|(key, row)| key.len() + row.len()).sum()
 }
 
@@ -308,7 +308,7 @@ fn a_file_without_a_history_gets_one_and_a_snapshot_has_it_too() {
     let path = directory.path().join("data");
     let store = open(&directory);
     let copy = directory.path().join("copy");
-    store.snapshot(&copy, &Watch::default()).unwrap();
+    store.snapshot(&copy, &Progress::default()).unwrap();
     store.close();
     let copied = Store::open(&copy, KINDS, Options::default()).unwrap();
     assert_eq!(rows(&copied).len(), before.len());

@@ -7,7 +7,7 @@ use overkeep::{
     config::Config,
     controller,
     host::{Command, Outcome, socket},
-    store::Watch,
+    store::Progress,
 };
 use tempfile::TempDir;
 
@@ -51,7 +51,7 @@ fn a_lost_password_is_replaced_with_the_controller_running_and_without() {
 
     let command = reset("a third password");
     let host = controller::host(&config, &command).unwrap();
-    assert!(host.act(command, &Arc::new(Watch::default())).is_ok());
+    assert!(host.act(command, &Arc::new(Progress::default())).is_ok());
     host.store.close();
     let again = controller::start(&config, Clock::system()).unwrap();
     assert!(again.generated_password().is_none());

@@ -18,7 +18,7 @@ use overkeep::{
     error::{Error, Refusal, Result},
     maintenance::{Maintenance, Work},
     query::Type,
-    store::{Code, Entry, Options, Report, Store, Unreadable, Watch, encode, index_code},
+    store::{Code, KindEntry, Options, Progress, Report, Store, Unreadable, encode, index_code},
 };
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, TableHandle};
 use serde::{Deserialize, Serialize};
@@ -73,7 +73,7 @@ impl Entity for Ship {
     }
 }
 
-static KINDS: &[Entry] = &[Entry::of::<Harbour>(), Entry::of::<Ship>()];
+static KINDS: &[KindEntry] = &[KindEntry::of::<Harbour>(), KindEntry::of::<Ship>()];
 
 type Table = TableDefinition<'static, &'static [u8], &'static [u8]>;
 const INDEX: Table = TableDefinition::new("index");
@@ -146,7 +146,7 @@ impl Closed {
     }
 
     fn check(&self) -> Report {
-        self.with(|store| store.check(&Watch::default()).unwrap())
+        self.with(|store| store.check(&Progress::default()).unwrap())
     }
 
     fn repair(&self) -> Report {
@@ -154,7 +154,7 @@ impl Closed {
     }
 
     fn mend(&self, unreadable: Unreadable) -> Report {
-        self.with(|store| store.repair(unreadable, &Watch::default()).unwrap())
+        self.with(|store| store.repair(unreadable, &Progress::default()).unwrap())
     }
 
     /// Finds that something is wrong, mends it, and finds nothing any more.
@@ -385,7 +385,7 @@ fn a_thousand_findings_are_told_and_all_are_mended() {
 #[test]
 fn a_run_tells_how_far_it_is_and_can_be_stopped() {
     let file = Closed::filled();
-    let watch = Watch::default();
+    let watch = Progress::default();
     file.with(|store| store.check(&watch).unwrap());
     let (done, total) = watch.progress();
     assert!(done == total && total > 15, "{done} of {total}");
@@ -399,12 +399,12 @@ fn a_snapshot_is_the_same_file_once_more() {
     let file = Closed::filled();
     let copy = file.path.with_extension("copy");
     std::fs::write(&copy, "something older").unwrap();
-    file.with(|store| drop(store.snapshot(&copy, &Watch::default()).unwrap()));
+    file.with(|store| drop(store.snapshot(&copy, &Progress::default()).unwrap()));
     assert_eq!(std::fs::metadata(&copy).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(rows(&copy), file.rows());
     let reopened = Store::open(&copy, KINDS, Options::default()).unwrap();
     assert!(!reopened.is_new());
-    assert_eq!(reopened.check(&Watch::default()).unwrap(), Report::default());
+    assert_eq!(reopened.check(&Progress::default()).unwrap(), Report::default());
     let left: Vec<String> =
         std::fs::read_dir(file.path.parent().unwrap()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
     assert!(left.iter().all(|name| ["data", "data.copy"].contains(&name.as_str())), "{left:?}");
@@ -416,7 +416,7 @@ fn a_snapshot_has_little_room_in_it() {
     let copy = file.path.with_extension("copy");
     file.with(|store| {
         store.write_blocking(|tx| (0..4_000).try_for_each(|n| tx.insert(ship(&format!("raft {n:04}"))))).unwrap();
-        drop(store.snapshot(&copy, &Watch::default()).unwrap());
+        drop(store.snapshot(&copy, &Progress::default()).unwrap());
     });
     let held: usize = rows(&copy).values().flatten().map(|(key, value)| key.len() + value.len()).sum();
     let size = std::fs::metadata(&copy).unwrap().len() as usize;
@@ -426,11 +426,11 @@ fn a_snapshot_has_little_room_in_it() {
 #[test]
 fn a_snapshot_that_fails_leaves_what_was_there() {
     let file = Closed::filled();
-    assert!(file.with(|store| store.snapshot(&file.path.with_file_name("no such place").join("copy"), &Watch::default())).is_err());
+    assert!(file.with(|store| store.snapshot(&file.path.with_file_name("no such place").join("copy"), &Progress::default())).is_err());
     let occupied = file.path.with_file_name("occupied");
     std::fs::create_dir(&occupied).unwrap();
     std::fs::write(occupied.join("kept"), "").unwrap();
-    assert!(file.with(|store| store.snapshot(&occupied, &Watch::default())).is_err());
+    assert!(file.with(|store| store.snapshot(&occupied, &Progress::default())).is_err());
     assert!(occupied.join("kept").exists());
     assert!(!file.path.with_file_name("occupied.unfinished").exists());
 }
@@ -457,7 +457,7 @@ fn a_snapshot_is_of_one_moment_and_holds_nobody_up() {
         });
         for n in 0..3 {
             let copy = file.path.with_file_name(format!("copy {n}"));
-            let watch = Watch::default();
+            let watch = Progress::default();
             let mut counts = Vec::new();
             std::thread::scope(|scope| {
                 let making = scope.spawn(|| drop(store.snapshot(&copy, &watch).unwrap()));
@@ -477,7 +477,7 @@ fn a_snapshot_is_of_one_moment_and_holds_nobody_up() {
         }
         over.store(true, SeqCst);
         writer.join().unwrap();
-        assert_eq!(store.check(&Watch::default()).unwrap(), Report::default());
+        assert_eq!(store.check(&Progress::default()).unwrap(), Report::default());
     });
 }
 

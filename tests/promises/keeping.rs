@@ -14,7 +14,7 @@ use overkeep::{
     config::Config,
     controller::{self, Controller, NotStarted},
     maintenance::closed::{self, Failed},
-    store::{Options, Store, Watch},
+    store::{Options, Progress, Store},
 };
 use redb::{Database, TableDefinition};
 use tempfile::TempDir;
@@ -243,7 +243,7 @@ fn a_bit_that_flips_in_a_snapshot_is_found_or_changes_nothing() {
         let at = if round % 4 == 0 { 4 + round * 3 % 320 } else { round * 1_000_003 % good.len() };
         let file = fs::OpenOptions::new().write(true).open(&bad).unwrap();
         file.write_all_at(&[good[at] ^ (1 << (round % 8))], at as u64).unwrap();
-        match closed::restore(&bad, &restored, None, Timestamp::from_millis(0), &Watch::default()) {
+        match closed::restore(&bad, &restored, None, Timestamp::from_millis(0), &Progress::default()) {
             Err(Failed::Damaged(_) | Failed::Pages(_) | Failed::Other(_)) => found += 1,
             Ok((seen, _)) => {
                 assert!(seen.report.findings.is_empty(), "byte {at}: {seen:?}");
@@ -343,7 +343,7 @@ fn a_running_controller_checks_and_mends_itself() {
     fs::rename(kept.path("kept"), kept.path("data.before-repair")).unwrap();
     controller.stop();
     let before = Store::look(&kept.path("data.before-repair"), KINDS, Options::default()).unwrap();
-    assert!(before.manifest(&Watch::default()).unwrap().is_some());
+    assert!(before.manifest(&Progress::default()).unwrap().is_some());
 }
 
 #[test]

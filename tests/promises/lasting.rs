@@ -19,7 +19,7 @@ use overkeep::{
     entity::{ApiSession, Id, Identity, Record, builtin},
     maintenance::{Maintenance, Schedule, closed},
     pki::Passphrase,
-    store::{Keep, NEWEST, Options, Store, Tx, Unreadable, Watch, beside, index_code},
+    store::{NEWEST, Options, Progress, Retention, Store, Tx, Unreadable, beside, index_code},
 };
 use redb::{StorageBackend, backends::InMemoryBackend};
 use serde_json::json;
@@ -54,7 +54,7 @@ fn snapshots_are_made_on_schedule_and_only_they_are_ever_removed() {
     let settings = Snapshots { directory: Some(directory.clone()), interval: Span::minutes(60), keep: 2 };
     let schedule =
         || Schedule::of(&settings, Maintenance::new(store.clone(), Vault::default(), clock.clone(), &data), clock.clone()).unwrap();
-    let watch = Watch::default();
+    let watch = Progress::default();
     let first = schedule().round(&watch).unwrap().unwrap();
     assert!(closed::verify(&first, None, &watch).unwrap().report.findings.is_empty());
     let others =
@@ -122,7 +122,7 @@ fn a_snapshot_takes_as_long_as_it_takes() {
         Instant::now()
     };
     let slow = (0..64).map(begun).any(|begun| {
-        store.snapshot(&place.path().join("copy"), &Watch::default()).unwrap();
+        store.snapshot(&place.path().join("copy"), &Progress::default()).unwrap();
         begun.elapsed() > 2 * config.http.request_timeout.duration()
     });
     assert!(slow);
@@ -196,22 +196,22 @@ fn opens_with_everything_in_it(format: u32, passphrase: Option<&str>) {
         controller::start(&config, Clock::system()).unwrap()
     };
     let verified = |file: &Path| {
-        let seen = closed::verify(file, key.as_ref(), &Watch::default()).unwrap();
+        let seen = closed::verify(file, key.as_ref(), &Progress::default()).unwrap();
         assert!(seen.report.findings.is_empty(), "{:?}", seen.report);
         assert!(closed::verify_history(file, None).unwrap().faults.is_empty());
         seen.manifest.unwrap().format
     };
     assert_eq!(verified(&data), format);
     let restored = place.path().join("restored");
-    closed::restore(&data, &restored, key.as_ref(), Timestamp::from_millis(0), &Watch::default()).unwrap();
+    closed::restore(&data, &restored, key.as_ref(), Timestamp::from_millis(0), &Progress::default()).unwrap();
     let filled = |file: &Path| rows(file).into_iter().filter(|(_, rows)| !rows.is_empty()).collect::<BTreeMap<_, _>>();
     assert!(filled(&restored) == filled(&data), "what is restored is what was kept");
     let before = |file: &Path| beside(file, &format!(".before-{}", env!("CARGO_PKG_VERSION")));
-    closed::reseal(&restored, key.as_ref(), key.as_ref(), &Watch::default()).unwrap();
+    closed::reseal(&restored, key.as_ref(), key.as_ref(), &Progress::default()).unwrap();
     assert!(format == NEWEST || verified(&before(&restored)) == format, "the way back is what the other release left");
     let repaired = place.path().join("repaired");
     fs::copy(&data, &repaired).unwrap();
-    closed::repair(&repaired, key.as_ref(), Unreadable::Stays, &Watch::default()).unwrap();
+    closed::repair(&repaired, key.as_ref(), Unreadable::Stays, &Progress::default()).unwrap();
     let copy = beside(&repaired, ".before-repair");
     assert!(
         if format == NEWEST { !copy.exists() } else { verified(&copy) == format },
@@ -253,7 +253,7 @@ fn opens_with_everything_in_it(format: u32, passphrase: Option<&str>) {
     assert_eq!(json!(signer), known, "what was stored before programs could be told how to get a token");
     running.stop();
     let copy = place.path().join("copy");
-    closed::snapshot(&data, &copy, &Watch::default()).unwrap();
+    closed::snapshot(&data, &copy, &Progress::default()).unwrap();
     assert_eq!(verified(&copy), NEWEST);
     assert_eq!(before(&data).exists(), format < NEWEST);
     assert!(format == NEWEST || verified(&before(&data)) == format, "the way back is what the other release left");
@@ -319,8 +319,8 @@ fn write_golden() {
     );
     let copy = place.path().join("copy");
     running.stop();
-    closed::snapshot(&data, &copy, &Watch::default()).unwrap();
-    closed::reseal(&copy, None, Some(&Passphrase::new(PASSPHRASE)), &Watch::default()).unwrap();
+    closed::snapshot(&data, &copy, &Progress::default()).unwrap();
+    closed::reseal(&copy, None, Some(&Passphrase::new(PASSPHRASE)), &Progress::default()).unwrap();
     pack(NEWEST, &copy);
 }
 
@@ -380,7 +380,7 @@ impl Sessions {
             end.into_iter().try_for_each(|n| tx.delete(&session(n, now).id))
         };
         self.store.write_blocking(turn).unwrap();
-        self.store.trim_history(Keep { since: now, bytes: HISTORY }).unwrap();
+        self.store.trim_history(Retention { since: now, bytes: HISTORY }).unwrap();
     }
 
     /// The file, closed, and how long it and a copy without anything that is not needed are.
@@ -390,7 +390,7 @@ impl Sessions {
         self.disk.read(0, &mut bytes).unwrap();
         fs::write(data, bytes).unwrap();
         let copy = data.with_extension("copy");
-        closed::snapshot(data, &copy, &Watch::default()).unwrap();
+        closed::snapshot(data, &copy, &Progress::default()).unwrap();
         (length(data), length(&copy))
     }
 }
@@ -419,7 +419,7 @@ fn a_file_that_sessions_come_and_go_in_stays_small() {
     println!("{cycles} sessions: {live} bytes live, {:.2} times that closed, {:.2} at most", times(grown), times(longest));
     assert!(half_way > 0 && longest <= half_way, "it grew from {half_way} to {longest} bytes with as many sessions in it");
     assert!(grown * 2 <= live * 5, "{grown} bytes for {live}");
-    assert!(closed::check(&data, None, &Watch::default()).unwrap().report.findings.is_empty());
+    assert!(closed::check(&data, None, &Progress::default()).unwrap().report.findings.is_empty());
 }
 
 #[test]
@@ -439,7 +439,7 @@ fn a_start_gives_back_what_is_not_needed_any_more() {
     assert!(after * 2 <= live * 5, "{grown} bytes, then {after} for {live}");
     let (before, compact) = closed::compact(&data).unwrap();
     assert!(compact <= before && before == after, "{before} bytes, then {compact}");
-    assert!(closed::check(&data, None, &Watch::default()).unwrap().report.findings.is_empty());
+    assert!(closed::check(&data, None, &Progress::default()).unwrap().report.findings.is_empty());
 }
 
 /// A disk in memory, that is there after the store is closed: what is measured here is space, and flushes take time.

@@ -24,7 +24,7 @@ use overkeep::{
         ServicePolicy, builtin,
     },
     error::{Error, Result},
-    store::{OpenError, Options, Read, Store, Tx, Unreadable, Watch, encode},
+    store::{OpenError, Options, Progress, Read, Store, Tx, Unreadable, encode},
 };
 use redb::{Database, ReadableTable, TableDefinition, backends::InMemoryBackend};
 use serde_json::{Value as Json, json};
@@ -263,7 +263,7 @@ impl Pair {
         self.store.close();
         self.store = open(&drive, &self.clock).unwrap_or_else(|e| panic!("after the end: {e}"));
         self.drive = drive;
-        let findings = self.store.check(&Watch::default()).unwrap().findings;
+        let findings = self.store.check(&Progress::default()).unwrap().findings;
         assert!(findings.is_empty(), "{findings:#?}");
         self.access = Access::following(&self.store, self.clock.clone()).unwrap();
         if dump(&self.store).unwrap() != before.0 {
@@ -469,12 +469,12 @@ fn power_fails_during_repair(chance: &mut Chance) {
     let drive = Drive::holding(content.content(), chance.number());
     drive.power_for((FEW + chance.below(FEW)) as u64);
     if let Ok(store) = open(&drive, &pair.clock) {
-        drop(store.repair(Unreadable::Stays, &Watch::default()));
+        drop(store.repair(Unreadable::Stays, &Progress::default()));
         store.close();
     }
     let drive = after_the_end(&drive, chance);
     let store = open(&drive, &pair.clock).unwrap();
-    store.repair(Unreadable::Stays, &Watch::default()).unwrap();
+    store.repair(Unreadable::Stays, &Progress::default()).unwrap();
     store.close();
     let drive = drive.after_power_loss();
     pair.comes_back(drive, &[]);

@@ -18,7 +18,10 @@ use overkeep::{
     entity::{Disk, Entity, Facts, FactsExt, Field, Happening, Id, Kind, OnDelete, Record, Reference, Roles, Stored, Words},
     error::{Error, Result},
     query::{Query, Type, Value, Window},
-    store::{Entry, Event, Kept, NEWEST, Noting, OpenError, Options, Page, Plan, Read, Report, Scope, Store, Tx, Watch, decode, encode},
+    store::{
+        Cache, DependencyRecorder, Event, KindEntry, NEWEST, OpenError, Options, Page, Plan, Progress, Read, Report, Scope, Store, Tx,
+        decode, encode,
+    },
 };
 use proptest::{collection::vec, prelude::*};
 use redb::{Database, ReadableDatabase, StorageBackend, TableDefinition, backends::InMemoryBackend};
@@ -86,7 +89,7 @@ impl Entity for Task {
     }
 }
 
-pub static KINDS: &[Entry] = &[Entry::of::<Team>(), Entry::of::<Task>()];
+pub static KINDS: &[KindEntry] = &[KindEntry::of::<Team>(), KindEntry::of::<Task>()];
 
 pub fn task(id: &str) -> Record<Task> {
     Record::new(Id::from_text(id), Timestamp::from_millis(1_000), Task { name: format!("task {id}"), ..Task::default() })
@@ -122,7 +125,7 @@ fn with_tasks(tasks: Vec<Record<Task>>) -> Store {
 
 /// Asserts that the index has the rows of the records that are there, and no others.
 pub fn indexed_well(store: &Store) {
-    assert_eq!(store.check(&Watch::default()).unwrap(), Report::default());
+    assert_eq!(store.check(&Progress::default()).unwrap(), Report::default());
 }
 
 fn all_ids(store: &Store) -> Vec<String> {
@@ -742,10 +745,10 @@ fn what_every_record_has_is_never_empty() {
 #[test]
 fn what_is_kept_goes_when_an_answer_that_it_rests_on_changes() {
     let store = with_tasks(vec![task("a"), task("b")]);
-    let kept: Kept<Vec<String>> = Kept::following(&store, |kind| kind == Task::KIND, 2);
+    let kept: Cache<Vec<String>> = Cache::following(&store, |kind| kind == Task::KIND, 2);
     let make = |store: &Store| {
         store.read(|tx| {
-            let facts = Noting::new(tx);
+            let facts = DependencyRecorder::new(tx);
             let ids = facts.ids(Task::KIND, "roles", "x")?;
             facts.find::<Task>(&Id::from_text("a"))?;
             Ok((Arc::new(ids), facts.marks().unwrap()))
@@ -783,7 +786,7 @@ fn what_is_kept_goes_when_an_answer_that_it_rests_on_changes() {
     assert!(
         store
             .read(|tx| {
-                let facts = Noting::new(tx);
+                let facts = DependencyRecorder::new(tx);
                 facts.now();
                 Ok(facts.marks())
             })

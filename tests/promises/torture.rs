@@ -16,7 +16,7 @@ use std::{
 use overkeep::{
     change::KINDS,
     entity::{FactsExt, Id, Identity, Service, ServicePolicy},
-    store::{Options, Store, Watch},
+    store::{Options, Progress, Store},
 };
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;
@@ -180,7 +180,7 @@ fn live_and_die(directory: &Path, round: usize, ledger: &Ledger, chance: &mut Ch
 fn opened(file: &Path, copy: &Path) -> Store {
     fs::copy(file, copy).unwrap();
     let store = Store::open(copy, KINDS, Options::default()).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
-    let findings = store.check(&Watch::default()).unwrap().findings;
+    let findings = store.check(&Progress::default()).unwrap().findings;
     assert!(findings.is_empty(), "{}: {findings:#?}", file.display());
     store
 }

@@ -8,7 +8,7 @@ use overkeep::{
     controller,
     entity::RouterLink,
     host::{Command, Host, Outcome},
-    store::Watch,
+    store::Progress,
 };
 use serde_json::{Value as Json, json};
 
@@ -20,7 +20,7 @@ use crate::{
 /// A host's answer to a question.
 fn asked(host: &Host, right: Right, identity: &str, service: &str, json: bool) -> String {
     let command = Command::Explain { right, identity: identity.into(), service: service.into(), json };
-    let Outcome::Done(lines) = host.act(command, &Arc::new(Watch::default())).unwrap() else { panic!() };
+    let Outcome::Done(lines) = host.act(command, &Arc::new(Progress::default())).unwrap() else { panic!() };
     lines.join("\n")
 }
 

@@ -9,7 +9,7 @@ use super::texts::Written;
 use crate::{
     entity::{EdgeRouter, Entity, Facts, FactsExt, Id, Record, edge_router::Common},
     error::Result,
-    store::{Kept, Mark, Moment, Read, Store},
+    store::{Cache, CommitNumber, Dependency, Read, Store},
 };
 
 /// More than this are not kept: about 7 MB of usual ones.
@@ -38,16 +38,16 @@ struct Known {
 
 /// The routers kept. Cheap to clone.
 #[derive(Clone)]
-pub struct Routers(Kept<Known>);
+pub struct Routers(Cache<Known>);
 
 impl Routers {
     /// No routers yet, and told of every change in a store from now on.
     pub fn following(store: &Store) -> Self {
-        Self(Kept::following(store, |kind| kind == EdgeRouter::KIND, ROUTERS))
+        Self(Cache::following(store, |kind| kind == EdgeRouter::KIND, ROUTERS))
     }
 
     /// The present; to be taken before the transaction begins that routers are read in.
-    pub fn now(&self) -> Moment {
+    pub fn now(&self) -> CommitNumber {
         self.0.now()
     }
 
@@ -55,7 +55,7 @@ impl Routers {
     ///
     /// # Errors
     /// A record cannot be read.
-    pub fn find(&self, ids: &[Arc<str>], tx: &Read<'_>, at: Moment) -> Result<Vec<Written<SessionRouter>>> {
+    pub fn find(&self, ids: &[Arc<str>], tx: &Read<'_>, at: CommitNumber) -> Result<Vec<Written<SessionRouter>>> {
         let mut found = Vec::with_capacity(ids.len());
         for (id, known) in ids.iter().zip(self.0.find_all(ids.iter().map(|id| &**id))) {
             let known = if known.is_some() { known } else { self.read(id, tx, at)? };
@@ -68,10 +68,10 @@ impl Routers {
         Ok(found)
     }
 
-    fn read(&self, id: &str, tx: &Read<'_>, at: Moment) -> Result<Option<Arc<Known>>> {
+    fn read(&self, id: &str, tx: &Read<'_>, at: CommitNumber) -> Result<Option<Arc<Known>>> {
         let Some(router) = tx.find(&Id::from_text(id))? else { return Ok(None) };
         let known = Arc::new(Known { apart: Written::of(&SessionRouter::of(Common::with(&router, None)))?, router });
-        self.0.keep(id, known.clone(), vec![Mark::of_record(EdgeRouter::KIND, id)], at);
+        self.0.keep(id, known.clone(), vec![Dependency::of_record(EdgeRouter::KIND, id)], at);
         Ok(Some(known))
     }
 }

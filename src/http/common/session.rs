@@ -19,7 +19,7 @@ use crate::{
         services::Services,
         verbs::Listing,
     },
-    store::{Moment, Read},
+    store::{CommitNumber, Read},
 };
 
 /// At most this many routers are named in a session.
@@ -51,12 +51,12 @@ pub struct Sight<'a> {
     services: &'a Services,
     tx: &'a Read<'a>,
     /// The present before the transaction began.
-    at: Moment,
+    at: CommitNumber,
 }
 
 impl<'a> Sight<'a> {
     /// What there is to see in a transaction that began after a moment.
-    fn new(services: &'a Services, tx: &'a Read<'a>, at: Moment) -> Self {
+    fn new(services: &'a Services, tx: &'a Read<'a>, at: CommitNumber) -> Self {
         Self { services, tx, at }
     }
 

@@ -13,7 +13,7 @@ use crate::{
         envelope::{Detail, detail},
         listed::Part,
     },
-    store::{Kept, Mark, Moment, Noting, Read, Store},
+    store::{Cache, CommitNumber, Dependency, DependencyRecorder, Read, Store},
 };
 
 /// More services than this are not kept: about 10 MB of usual ones.
@@ -89,24 +89,24 @@ impl<T> Serialize for Written<T> {
 /// The texts kept. Cheap to clone.
 #[derive(Clone)]
 pub struct Texts {
-    services: Kept<Text>,
+    services: Cache<Text>,
     /// By path and id.
-    records: Kept<Box<RawValue>>,
+    records: Cache<Box<RawValue>>,
 }
 
 /// A moment that texts can be made at.
 #[derive(Clone, Copy)]
 pub struct Present {
-    services: Moment,
-    records: Moment,
+    services: CommitNumber,
+    records: CommitNumber,
 }
 
 impl Texts {
     /// No texts yet, and told of every change in a store from now on.
     pub fn following(store: &Store) -> Self {
         Self {
-            services: Kept::following(store, |kind| kind == Service::KIND, SERVICES),
-            records: Kept::following(store, |_| true, RECORDS),
+            services: Cache::following(store, |kind| kind == Service::KIND, SERVICES),
+            records: Cache::following(store, |_| true, RECORDS),
         }
     }
 
@@ -127,7 +127,7 @@ impl Texts {
     pub fn service(&self, record: &Record<Service>, tx: &Read<'_>, at: Present) -> Result<Arc<Text>> {
         let (id, text) = (record.id.as_str(), Arc::new(Text::of(record, tx)?));
         if text.open.len() <= LONGEST {
-            self.services.keep(id, text.clone(), vec![Mark::of_record(Service::KIND, id)], at.services);
+            self.services.keep(id, text.clone(), vec![Dependency::of_record(Service::KIND, id)], at.services);
         }
         Ok(text)
     }
@@ -165,10 +165,10 @@ impl Texts {
     }
 
     fn record<E: Entity>(&self, record: &Record<E>, key: &str, tx: &Read<'_>, at: Present) -> Result<Arc<Box<RawValue>>> {
-        let facts = Noting::new(tx);
+        let facts = DependencyRecorder::new(tx);
         let Written(text, _) = Written::of(&detail(record, &facts)?)?;
         if let Some(mut marks) = facts.marks().filter(|_| text.get().len() <= LONGEST) {
-            marks.push(Mark::of_record(E::KIND, record.id.as_str()));
+            marks.push(Dependency::of_record(E::KIND, record.id.as_str()));
             self.records.keep(key, text.clone(), marks, at.records);
         }
         Ok(text)

@@ -7,11 +7,11 @@ use crate::{
     entity::{Facts, Kind},
     error::Result,
     store::{
-        Read, Watch, history,
+        Progress, Read,
+        history::log,
         index::{self, IndexEntry},
-        read::text,
-        registry::{Entry, Parts, Rule},
-        tables::Table,
+        registry::{KindEntry, Parts, Rule},
+        tx::{read::text, tables::Table},
     },
 };
 
@@ -34,7 +34,7 @@ impl Fault {
 /// One look at everything, or at a part of it.
 pub struct Inspection<'i> {
     read: &'i Read<'i>,
-    watch: &'i Watch,
+    watch: &'i Progress,
     /// It ends with so many faults, or after so many rows.
     most: usize,
     rows: usize,
@@ -43,14 +43,14 @@ pub struct Inspection<'i> {
 
 /// How far a look in small steps is: in which table, and behind which row.
 #[derive(Debug, Clone, Default)]
-pub struct Place {
+pub struct Position {
     table: usize,
     behind: Option<Vec<u8>>,
 }
 
-impl Place {
+impl Position {
     /// The kind whose records it is among, if it is among any's.
-    pub fn kind(&self, kinds: &[Entry]) -> Option<&'static str> {
+    pub fn kind(&self, kinds: &[KindEntry]) -> Option<&'static str> {
         kinds.get(self.table).map(|entry| entry.kind.name)
     }
 
@@ -65,7 +65,7 @@ impl<'i> Inspection<'i> {
     ///
     /// # Errors
     /// The file cannot be read, or the watcher stopped it.
-    pub fn run(read: &'i Read<'i>, watch: &'i Watch, most: usize) -> Result<Vec<Fault>> {
+    pub fn run(read: &'i Read<'i>, watch: &'i Progress, most: usize) -> Result<Vec<Fault>> {
         let mut inspection = Self { read, watch, most, rows: usize::MAX, faults: Vec::new() };
         watch.begin(total(read)?);
         for table in tables(read) {
@@ -80,11 +80,11 @@ impl<'i> Inspection<'i> {
     ///
     /// # Errors
     /// As [`Inspection::run`].
-    pub fn some(read: &'i Read<'i>, watch: &'i Watch, place: &Place, rows: usize) -> Result<(Vec<Fault>, Option<Place>)> {
+    pub fn some(read: &'i Read<'i>, watch: &'i Progress, place: &Position, rows: usize) -> Result<(Vec<Fault>, Option<Position>)> {
         let Some(table) = tables(read).nth(place.table) else { return Ok((Vec::new(), None)) };
         let mut inspection = Self { read, watch, most: usize::MAX, rows, faults: Vec::new() };
         let stopped = inspection.table(table, place.behind.as_deref())?;
-        let next = stopped.map_or_else(|| place.next_table(), |behind| Place { behind: Some(behind), ..*place });
+        let next = stopped.map_or_else(|| place.next_table(), |behind| Position { behind: Some(behind), ..*place });
         Ok((inspection.faults, Some(next)))
     }
 
@@ -98,7 +98,7 @@ impl<'i> Inspection<'i> {
             Ok(next)
         };
         if table == Table::History {
-            let end = history::unreadable_end(read)?;
+            let end = log::unreadable_end(read)?;
             read.follow_history(behind, &mut |key, fault, _| {
                 let remedy = if end.as_deref() == Some(key) { Remedy::End } else { Remedy::None };
                 fault.into_iter().for_each(|fault| self.tell(remedy.clone(), fault));
@@ -128,7 +128,7 @@ impl<'i> Inspection<'i> {
     }
 
     /// One stored record: itself, its entries in the index, what it refers to.
-    fn record(&mut self, place: usize, entry: &Entry, id: &[u8], bytes: &[u8]) -> Result<()> {
+    fn record(&mut self, place: usize, entry: &KindEntry, id: &[u8], bytes: &[u8]) -> Result<()> {
         let kind = entry.kind.name;
         let unreadable = || Remedy::Record { place, key: id.to_vec() };
         let Ok(id) = text(id) else {
@@ -202,7 +202,7 @@ impl Owner {
 }
 
 /// Another record that has, by itself and not only by the index, what must be unique.
-pub fn holder(read: &Read<'_>, entry: &Entry, place: usize, id: &str, own: &IndexEntry) -> Result<Option<String>> {
+pub fn holder(read: &Read<'_>, entry: &KindEntry, place: usize, id: &str, own: &IndexEntry) -> Result<Option<String>> {
     let Some(prefix) = own.key.get(..own.prefix).filter(|_| own.unique) else { return Ok(None) };
     let end = index::after(prefix);
     let mut others = Vec::new();
@@ -222,6 +222,6 @@ pub fn holder(read: &Read<'_>, entry: &Entry, place: usize, id: &str, own: &Inde
 }
 
 /// What the references of a kind say for a field and the kind it leads to.
-pub fn rules(entry: &Entry, field: &'static str, to: Kind) -> impl Iterator<Item = Rule> {
+pub fn rules(entry: &KindEntry, field: &'static str, to: Kind) -> impl Iterator<Item = Rule> {
     (entry.edges)().into_iter().filter(move |edge| edge.field == field && edge.to == to).map(|edge| edge.rule)
 }

@@ -16,15 +16,15 @@ mod tally;
 
 use std::time::Duration;
 
-pub use inspection::Place;
+pub use inspection::Position;
 
 use self::{
     inspection::{Fault, Inspection},
     remedy::Remedy,
-    tally::Tally,
 };
-use super::{Read, Store, Watch, tables::Table, turn::Turn};
+use super::{Progress, Read, Store, list::scan_limit::ScanPermit, tx::tables::Table};
 use crate::error::{Error, Result};
+use tally::Totals;
 
 /// At most this many findings are told.
 const TOLD: usize = 1000;
@@ -66,7 +66,7 @@ impl Store {
     ///
     /// # Errors
     /// The file cannot be read, or the watcher stopped it.
-    pub fn check(&self, watch: &Watch) -> Result<Report> {
+    pub fn check(&self, watch: &Progress) -> Result<Report> {
         let faults = self.inspect(watch, TOLD + 1)?;
         let mut report = Report::default();
         report.tell(faults.into_iter().map(|fault| fault.description).chain(self.lost()).map(unmended));
@@ -78,7 +78,7 @@ impl Store {
     ///
     /// # Errors
     /// The file cannot be read or written, or the watcher stopped it; what was mended until then stays so.
-    pub fn repair(&self, unreadable: Unreadable, watch: &Watch) -> Result<Report> {
+    pub fn repair(&self, unreadable: Unreadable, watch: &Progress) -> Result<Report> {
         let mut report = Report::default();
         loop {
             let faults = self.inspect(watch, COLLECTED)?;
@@ -100,8 +100,8 @@ impl Store {
     ///
     /// # Errors
     /// The store is closed, or the watcher stopped it.
-    pub fn check_some(&self, place: &Place, rows: usize, watch: &Watch) -> Result<(Vec<String>, Option<Place>)> {
-        let looked = self.0.core.read(Some(&Turn::free(&watch.stop)), |read| Inspection::some(read, watch, place, rows));
+    pub fn check_some(&self, place: &Position, rows: usize, watch: &Progress) -> Result<(Vec<String>, Option<Position>)> {
+        let looked = self.0.core.read(Some(&ScanPermit::free(&watch.stop)), |read| Inspection::some(read, watch, place, rows));
         match looked {
             Ok((faults, next)) => Ok((faults.into_iter().map(|fault| fault.description).collect(), next)),
             Err(error) if watch.go_on().is_ok() && self.is_open() => {
@@ -115,23 +115,23 @@ impl Store {
     /// Reads blocks of the file again, so many from one on, although they are in memory, and tells which are not what was written to them;
     /// and where to go on.
     pub fn reread_some(&self, from: u64, blocks: u64) -> (Vec<String>, Option<u64>) {
-        let (damaged, next) = self.0.core.medium.reread(from, blocks);
+        let (damaged, next) = self.0.core.backend.reread(from, blocks);
         (damaged.into_iter().map(lost).collect(), next)
     }
 
     /// What such reading has found and still finds.
     fn lost(&self) -> impl Iterator<Item = String> {
-        self.0.core.medium.lost().into_iter().map(lost)
+        self.0.core.backend.lost().into_iter().map(lost)
     }
 
-    fn inspect(&self, watch: &Watch, most: usize) -> Result<Vec<Fault>> {
-        self.0.core.read(Some(&Turn::free(&watch.stop)), |read| {
-            if Tally::adds_up(read, watch)? { Ok(Vec::new()) } else { Inspection::run(read, watch, most) }
+    fn inspect(&self, watch: &Progress, most: usize) -> Result<Vec<Fault>> {
+        self.0.core.read(Some(&ScanPermit::free(&watch.stop)), |read| {
+            if Totals::adds_up(read, watch)? { Ok(Vec::new()) } else { Inspection::run(read, watch, most) }
         })
     }
 
     /// Those that are mended now, and those that are not.
-    fn mend(&self, faults: Vec<Fault>, watch: &Watch) -> Result<(Vec<Fault>, Vec<Fault>)> {
+    fn mend(&self, faults: Vec<Fault>, watch: &Progress) -> Result<(Vec<Fault>, Vec<Fault>)> {
         let (mut mended, mut left) = (Vec::new(), Vec::new());
         let mut faults = faults.into_iter();
         loop {
@@ -147,7 +147,7 @@ impl Store {
     }
 
     /// Applies remedies in one transaction, after those who wait for theirs already. Says which faults are gone.
-    fn apply(&self, remedies: Vec<Remedy>, watch: &Watch) -> Result<Vec<bool>> {
+    fn apply(&self, remedies: Vec<Remedy>, watch: &Progress) -> Result<Vec<bool>> {
         loop {
             watch.go_on()?;
             let remedies = remedies.clone();

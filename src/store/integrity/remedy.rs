@@ -9,7 +9,13 @@ use super::{
 use crate::{
     entity::{Action, Deed},
     error::{Error, Result},
-    store::{Event, Tx, delete, history, index, read::text, registry::Rule, tables::Table},
+    store::{
+        Event, Tx,
+        history::log,
+        index,
+        registry::Rule,
+        tx::{delete, read::text, tables::Table},
+    },
 };
 
 /// What would set it right.
@@ -46,7 +52,7 @@ impl Remedy {
     pub fn apply(&self, tx: &Tx<'_>) -> Result<bool> {
         let done = tx.whole(|| match self {
             Self::None => Err(Error::Internal("there is not one right answer".into())),
-            Self::End => history::drop_unreadable_end(tx),
+            Self::End => log::drop_unreadable_end(tx),
             Self::Record { place, key } => drop_record(tx, *place, key),
             Self::Entries { place, id } => write_entries(tx, *place, id),
             Self::Row(key) => drop_row(tx, key),

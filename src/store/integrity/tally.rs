@@ -15,17 +15,19 @@ use super::total;
 use crate::{
     error::Result,
     store::{
-        Read, Watch, index,
-        read::text,
-        registry::{Entry, Parts},
-        tables::{ALL, Table},
+        Progress, Read, index,
+        registry::{KindEntry, Parts},
+        tx::{
+            read::text,
+            tables::{ALL, Table},
+        },
     },
 };
 
 /// The sums so far.
-pub struct Tally<'t> {
+pub struct Totals<'t> {
     read: &'t Read<'t>,
-    watch: &'t Watch,
+    watch: &'t Progress,
     hash: RandomState,
     /// Over what the records say the index has, less what it has.
     index: u64,
@@ -37,12 +39,12 @@ pub struct Tally<'t> {
     sound: bool,
 }
 
-impl<'t> Tally<'t> {
+impl<'t> Totals<'t> {
     /// Whether there is nothing to be found.
     ///
     /// # Errors
     /// The file cannot be read, or the watcher stopped it.
-    pub fn adds_up(read: &'t Read<'t>, watch: &'t Watch) -> Result<bool> {
+    pub fn adds_up(read: &'t Read<'t>, watch: &'t Progress) -> Result<bool> {
         let (wanted, present) = (HashSet::new(), HashSet::new());
         let mut tally = Self { read, watch, hash: RandomState::new(), index: 0, wanted, present, sound: true };
         watch.begin(total(read)?);
@@ -73,7 +75,7 @@ impl<'t> Tally<'t> {
     }
 
     /// Adds one record; nothing if something is wrong with it.
-    fn record(&mut self, entry: &Entry, id: &[u8], bytes: &[u8]) -> Option<()> {
+    fn record(&mut self, entry: &KindEntry, id: &[u8], bytes: &[u8]) -> Option<()> {
         let Parts { entries, targets, flaw } = (entry.parts)(text(id).ok()?, bytes).ok()?;
         for own in entries {
             self.index = self.index.wrapping_add(self.hash.hash_one((own.key.as_slice(), own.row.as_slice())));

@@ -1,16 +1,16 @@
 //! A file of an earlier format becomes one of ours, all at once.
 //!
 //! Up to format 2 the keys of the index, and those of endings, began with the names of kind and field, each with its length in front; since 3
-//! with a code (`index.rs`), and rows of the history are packed (`packing.rs`). A file of format 2 had sealed settings, and one of format 1
+//! with a code (`index.rs`), and rows of the history are packed (`history/packing.rs`). A file of format 2 had sealed settings, and one of format 1
 //! had not, which nobody needs to tell apart any more. Rows by fields that are not in the index any more stay behind.
 
 use redb::{ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
 
-use super::{
+use super::open::{self, FORMAT, META, NEWEST};
+use crate::store::{
     Store, index,
-    open::{self, FORMAT, META, NEWEST},
     registry::Registry,
-    tables::{Table, broken},
+    tx::tables::{Table, broken},
 };
 use crate::{entity::Kind, error::Result};
 

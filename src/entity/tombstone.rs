@@ -1,6 +1,6 @@
 //! Endings: very many records of a kind that are over at once, long before anybody could delete them one by one.
 //!
-//! Not here: who ends them and when their rows go (`store/ending.rs`). A kind says by which of its values that can happen in
+//! Not here: who ends them and when their rows go (`store/tx/tombstone.rs`). A kind says by which of its values that can happen in
 //! [`Entity::ENDS_BY`]. Invariant: a record that was ended is found by nobody, and neither is one that goes with it.
 
 use std::borrow::Cow;
@@ -9,7 +9,7 @@ use super::{Entity, Facts, OnDelete, Record};
 use crate::{error::Result, query::Value};
 
 /// Counts endings: how many there had been when something was made.
-pub type Era = u64;
+pub type Epoch = u64;
 
 /// Whether a stored record still counts: it was not ended, and what it goes with was not.
 ///

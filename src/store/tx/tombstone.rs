@@ -2,8 +2,8 @@
 //! while nobody waits.
 //!
 //! A row holds for all records of a kind with one value in one of its [`Entity::ENDS_BY`], and begins an era: those made in an earlier one
-//! are over (`entity/ending.rs`). Its key is what the keys of their index entries begin with. Key to value: `[era u64, little endian][JSON
-//! of [`Note`]]`. Invariant: as long as one of the records is left, so is the row; a crash in between changes nothing.
+//! are over (`entity/tombstone.rs`). Its key is what the keys of their index entries begin with. Key to value: `[era u64, little endian][JSON
+//! of [`TombstoneRecord`]]`. Invariant: as long as one of the records is left, so is the row; a crash in between changes nothing.
 //! Until a record is deleted, what it has that must be unique is taken.
 
 use std::ops::{Bound, ControlFlow};
@@ -11,13 +11,13 @@ use std::ops::{Bound, ControlFlow};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Ending, Entry, Event, Read, Store, Tx, delete, index,
+    delete,
     read::text,
-    select::flow,
     tables::{ALL, Table},
 };
+use crate::store::{Event, KindEntry, Read, Store, Tombstone, Tx, index, list::plan::flow};
 use crate::{
-    entity::{Author, Entity, Era, Id, Kind, Record},
+    entity::{Author, Entity, Epoch, Id, Kind, Record},
     error::{Error, Result},
 };
 
@@ -30,7 +30,7 @@ const ERA: &str = "era";
 
 /// What is noted of an ending beside its era.
 #[derive(Serialize, Deserialize)]
-struct Note {
+struct TombstoneRecord {
     /// The kind's name.
     kind: String,
     /// Who ended them.
@@ -41,25 +41,25 @@ struct Note {
 struct Pending {
     /// What the keys of their index entries begin with.
     prefix: Vec<u8>,
-    era: Era,
-    note: Note,
+    era: Epoch,
+    note: TombstoneRecord,
 }
 
 impl Pending {
     fn of(prefix: &[u8], row: &[u8]) -> Result<Self> {
         let (era, note) = row.split_first_chunk().ok_or_else(unreadable)?;
         let note = serde_json::from_slice(note).map_err(|_| unreadable())?;
-        Ok(Self { prefix: prefix.to_vec(), era: Era::from_le_bytes(*era), note })
+        Ok(Self { prefix: prefix.to_vec(), era: Epoch::from_le_bytes(*era), note })
     }
 
     /// The kind of its records, and the kind's place in the registry.
-    fn kind(&self, read: &Read<'_>) -> Option<(usize, &'static Entry)> {
+    fn kind(&self, read: &Read<'_>) -> Option<(usize, &'static KindEntry)> {
         read.core.registry.entries().iter().enumerate().find(|(_, entry)| entry.kind.name == self.note.kind)
     }
 }
 
 /// Records of an ending that are deleted in one step.
-struct Share {
+struct DeletionBatch {
     ending: Pending,
     ids: Vec<String>,
     /// Whether there are no others.
@@ -75,23 +75,23 @@ impl Read<'_> {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn era(&self) -> Result<Era> {
+    pub fn era(&self) -> Result<Epoch> {
         let Some(bytes) = self.setting(ERA)? else { return Ok(0) };
-        bytes.try_into().map(Era::from_le_bytes).map_err(|_| unreadable())
+        bytes.try_into().map(Epoch::from_le_bytes).map_err(|_| unreadable())
     }
 
     /// The era that began when the records were last ended whose index entries have keys with this prefix.
-    pub(super) fn ended_behind(&self, prefix: &[u8]) -> Result<Era> {
+    pub(crate) fn ended_behind(&self, prefix: &[u8]) -> Result<Epoch> {
         let mut era = 0;
         self.rows.get(Table::Endings, prefix, &mut |row| {
-            era = row.first_chunk().map(|era| Era::from_le_bytes(*era)).ok_or_else(unreadable)?;
+            era = row.first_chunk().map(|era| Epoch::from_le_bytes(*era)).ok_or_else(unreadable)?;
             Ok(())
         })?;
         Ok(era)
     }
 
     /// The ids of a kind's records with a value, unless they are more than so many.
-    pub(super) fn few_ids(&self, kind: Kind, field: &str, value: &str, most: usize) -> Result<Option<Vec<String>>> {
+    pub(crate) fn few_ids(&self, kind: Kind, field: &str, value: &str, most: usize) -> Result<Option<Vec<String>>> {
         let mut ids = Vec::new();
         self.visit_ids(kind, field, value.as_bytes(), &mut |id| {
             ids.push(id.to_owned());
@@ -101,8 +101,8 @@ impl Read<'_> {
     }
 
     /// What one step of clearing away takes: records of the first endings, as far as one author is behind them.
-    fn shares(&self, most: usize) -> Result<Vec<Share>> {
-        let (mut shares, mut left) = (Vec::<Share>::new(), most);
+    fn shares(&self, most: usize) -> Result<Vec<DeletionBatch>> {
+        let (mut shares, mut left) = (Vec::<DeletionBatch>::new(), most);
         self.scan(Table::Endings, ALL, &mut |prefix, row| {
             let ending = Pending::of(prefix, row)?;
             if shares.first().is_some_and(|first| first.ending.note.by != ending.note.by) {
@@ -111,7 +111,7 @@ impl Read<'_> {
             let ids = self.left_of(&ending, left)?;
             let is_all = ids.len() < left;
             left = left.saturating_sub(ids.len().max(1));
-            shares.push(Share { ending, ids, is_all });
+            shares.push(DeletionBatch { ending, ids, is_all });
             Ok(flow(left > 0))
         })?;
         Ok(shares)
@@ -160,21 +160,21 @@ impl Tx<'_> {
         self.few_ids(E::KIND, field, value, most)
     }
 
-    pub(super) fn end(&self, kind: Kind, field: &'static str, value: &str) -> Result<()> {
+    pub(crate) fn end(&self, kind: Kind, field: &'static str, value: &str) -> Result<()> {
         let era = self.era()?.saturating_add(1);
         self.set_setting(ERA, Some(&era.to_le_bytes()))?;
-        let note = Note { kind: kind.name.into(), by: (*self.author).clone() };
+        let note = TombstoneRecord { kind: kind.name.into(), by: (*self.author).clone() };
         let note = serde_json::to_vec(&note).map_err(|e| Error::Internal(format!("the row of an ending: {e}")))?;
         let row = [era.to_le_bytes().as_slice(), &note].concat();
         self.rows.insert(Table::Endings, &index::prefix(kind, field, value.as_bytes()), &row)?;
-        self.events.borrow_mut().push(Event::ended(kind, Ending { field, value: value.to_owned(), era }));
+        self.events.borrow_mut().push(Event::ended(kind, Tombstone { field, value: value.to_owned(), era }));
         Ok(())
     }
 
     /// Deletes the records of some shares, one after the other until `most` are gone with what goes with them. An ending that nothing is
     /// left of is forgotten, unless there was another one meanwhile.
-    fn clear(&self, shares: &[Share], most: usize) -> Result<()> {
-        for Share { ending, ids, is_all } in shares {
+    fn clear(&self, shares: &[DeletionBatch], most: usize) -> Result<()> {
+        for DeletionBatch { ending, ids, is_all } in shares {
             if let Some((place, entry)) = ending.kind(self) {
                 for id in ids {
                     if self.events.borrow().len() >= most {

@@ -1,11 +1,11 @@
 //! What the writer does about a failure: it has the file opened anew, so that there is something to read, and tries whether it can be
 //! written again.
 //!
-//! Not here: how the file is brought back to a state that is known (`medium.rs`).
+//! Not here: how the file is brought back to a state that is known (`file/backend.rs`).
 
 use std::time::Duration;
 
-use super::core::Core;
+use crate::store::core::Core;
 use crate::{clock::Timestamp, error::Error};
 
 /// How far the writer is with a failure, if there is one.
@@ -31,7 +31,7 @@ impl<'c> Recovery<'c> {
 
     /// Now and then: whether a reader has met a failure, and whether one is over.
     pub fn look(&mut self) {
-        if let Some(reason) = self.core.medium.failure() {
+        if let Some(reason) = self.core.backend.failure() {
             self.stale = true;
             self.core.fail(reason);
         }
@@ -49,7 +49,7 @@ impl<'c> Recovery<'c> {
                 Err(error) => return tracing::warn!(%error, "after a failure, the data file cannot be opened"),
             }
         }
-        match self.core.medium.rejoin() {
+        match self.core.backend.rejoin() {
             Ok(()) => self.core.recovered(),
             Err(error) => tracing::debug!(%error, "the data file cannot be written yet"),
         }

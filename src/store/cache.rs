@@ -14,7 +14,7 @@ use std::{
 use super::{Store, index};
 use crate::{
     clock::Timestamp,
-    entity::{AnyRecord, Era, Facts, Kind, RouterLink},
+    entity::{AnyRecord, Epoch, Facts, Kind, RouterLink},
     error::Result,
 };
 
@@ -24,9 +24,9 @@ const CHANGES: usize = 1 << 16;
 /// A question about the store, as a number: the record with an id, or which records have a value. Two questions may share one, which
 /// only makes things go that could have stayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Mark(u64);
+pub struct Dependency(u64);
 
-impl Mark {
+impl Dependency {
     fn of(what: impl Hash) -> Self {
         let mut hasher = DefaultHasher::new();
         what.hash(&mut hasher);
@@ -60,31 +60,31 @@ impl Mark {
 }
 
 /// A transaction that notes what it is asked.
-pub struct Noting<'f> {
+pub struct DependencyRecorder<'f> {
     facts: &'f dyn Facts,
-    marks: RefCell<Vec<Mark>>,
+    marks: RefCell<Vec<Dependency>>,
     fleeting: Cell<bool>,
 }
 
-impl<'f> Noting<'f> {
+impl<'f> DependencyRecorder<'f> {
     /// Nothing asked yet.
     pub fn new(facts: &'f dyn Facts) -> Self {
         Self { facts, marks: RefCell::default(), fleeting: Cell::new(false) }
     }
 
     /// What was asked. Nothing if it was something that changes without a commit, such as the time.
-    pub fn marks(self) -> Option<Vec<Mark>> {
+    pub fn marks(self) -> Option<Vec<Dependency>> {
         (!self.fleeting.get()).then(|| self.marks.into_inner())
     }
 
     fn note_value(&self, kind: Kind, field: &str, value: &str) {
-        self.marks.borrow_mut().push(Mark::of_value(&index::prefix(kind, field, value.as_bytes())));
+        self.marks.borrow_mut().push(Dependency::of_value(&index::prefix(kind, field, value.as_bytes())));
     }
 }
 
-impl Facts for Noting<'_> {
+impl Facts for DependencyRecorder<'_> {
     fn record(&self, kind: Kind, id: &str) -> Result<Option<AnyRecord>> {
-        self.marks.borrow_mut().push(Mark::of_record(kind, id));
+        self.marks.borrow_mut().push(Dependency::of_record(kind, id));
         self.facts.record(kind, id)
     }
     fn ids(&self, kind: Kind, field: &'static str, value: &str) -> Result<Vec<String>> {
@@ -95,12 +95,12 @@ impl Facts for Noting<'_> {
         self.note_value(kind, field, value);
         self.facts.any(kind, field, value)
     }
-    fn ended(&self, kind: Kind, field: &'static str, value: &str) -> Result<Era> {
-        self.marks.borrow_mut().push(Mark::of_ending(kind, field, value));
+    fn ended(&self, kind: Kind, field: &'static str, value: &str) -> Result<Epoch> {
+        self.marks.borrow_mut().push(Dependency::of_ending(kind, field, value));
         self.facts.ended(kind, field, value)
     }
     fn any_ended(&self) -> Result<bool> {
-        self.marks.borrow_mut().push(Mark::of_any_ending());
+        self.marks.borrow_mut().push(Dependency::of_any_ending());
         self.facts.any_ended()
     }
     fn link(&self, router: &str) -> Option<RouterLink> {
@@ -108,7 +108,7 @@ impl Facts for Noting<'_> {
         self.facts.link(router)
     }
     fn is_connected(&self, identity: &str) -> bool {
-        self.marks.borrow_mut().push(Mark::of_connection(identity));
+        self.marks.borrow_mut().push(Dependency::of_connection(identity));
         self.facts.is_connected(identity)
     }
     fn dynamic_cost(&self, terminator: &str) -> u16 {
@@ -123,55 +123,55 @@ impl Facts for Noting<'_> {
 
 /// A moment that things can be made at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Moment(u64);
+pub struct CommitNumber(u64);
 
 /// The things kept. Cheap to clone.
-pub struct Kept<T>(Arc<Mutex<Shelf<T>>>);
+pub struct Cache<T>(Arc<Mutex<Entries<T>>>);
 
-impl<T> Clone for Kept<T> {
+impl<T> Clone for Cache<T> {
     fn clone(&self) -> Self {
         Self(self.0.clone())
     }
 }
 
-struct Shelf<T> {
-    things: HashMap<String, Thing<T>>,
+struct Entries<T> {
+    things: HashMap<String, Entry<T>>,
     /// More than this many are not kept.
     most: usize,
-    now: Moment,
+    now: CommitNumber,
     /// When each question last got another answer.
-    changed: HashMap<Mark, Moment>,
+    changed: HashMap<Dependency, CommitNumber>,
     /// What was made earlier is not trusted.
-    since: Moment,
+    since: CommitNumber,
 }
 
-struct Thing<T> {
+struct Entry<T> {
     value: Arc<T>,
-    marks: Vec<Mark>,
+    marks: Vec<Dependency>,
     /// It was good then.
-    at: Moment,
+    at: CommitNumber,
 }
 
-impl<T: Send + Sync + 'static> Kept<T> {
+impl<T: Send + Sync + 'static> Cache<T> {
     /// Nothing yet, and told of every change to some kinds from now on: things may rest on no other.
     pub fn following(store: &Store, kinds: impl Fn(Kind) -> bool + Send + Sync + 'static, most: usize) -> Self {
-        let shelf = Shelf { things: HashMap::new(), most, now: Moment(1), changed: HashMap::new(), since: Moment(0) };
+        let shelf = Entries { things: HashMap::new(), most, now: CommitNumber(1), changed: HashMap::new(), since: CommitNumber(0) };
         let kept = Self(Arc::new(Mutex::new(shelf)));
         let told = kept.clone();
         store.subscribe(move |events| {
             let of_them = events.iter().filter(|event| kinds(event.kind));
-            let marks: Vec<Mark> = of_them.flat_map(|event| event.marks.iter().copied()).collect();
+            let marks: Vec<Dependency> = of_them.flat_map(|event| event.marks.iter().copied()).collect();
             if !marks.is_empty() {
                 told.with(|shelf| shelf.hear(marks));
             }
         });
         let told = kept.clone();
-        store.online().subscribe(move |identity| told.with(|shelf| shelf.hear(vec![Mark::of_connection(identity)])));
+        store.online().subscribe(move |identity| told.with(|shelf| shelf.hear(vec![Dependency::of_connection(identity)])));
         kept
     }
 
     /// The present; to be taken before the transaction begins that a thing is made in.
-    pub fn now(&self) -> Moment {
+    pub fn now(&self) -> CommitNumber {
         self.with(|shelf| shelf.now)
     }
 
@@ -186,21 +186,21 @@ impl<T: Send + Sync + 'static> Kept<T> {
     }
 
     /// Keeps a thing that was made after a moment and rests on these questions.
-    pub fn keep(&self, key: &str, value: Arc<T>, marks: Vec<Mark>, at: Moment) {
+    pub fn keep(&self, key: &str, value: Arc<T>, marks: Vec<Dependency>, at: CommitNumber) {
         self.with(|shelf| {
             if shelf.things.len() >= shelf.most && !shelf.things.contains_key(key) {
                 shelf.things.clear();
             }
-            shelf.things.insert(key.to_owned(), Thing { value, marks, at });
+            shelf.things.insert(key.to_owned(), Entry { value, marks, at });
         });
     }
 
-    fn with<R>(&self, work: impl FnOnce(&mut Shelf<T>) -> R) -> R {
+    fn with<R>(&self, work: impl FnOnce(&mut Entries<T>) -> R) -> R {
         work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl<T> Shelf<T> {
+impl<T> Entries<T> {
     fn find(&mut self, key: &str) -> Option<Arc<T>> {
         let thing = self.things.get_mut(key)?;
         if thing.at < self.now {
@@ -214,7 +214,7 @@ impl<T> Shelf<T> {
         Some(thing.value.clone())
     }
 
-    fn hear(&mut self, marks: Vec<Mark>) {
+    fn hear(&mut self, marks: Vec<Dependency>) {
         self.now.0 += 1;
         if self.changed.len() > CHANGES {
             self.changed.clear();

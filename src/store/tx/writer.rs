@@ -2,7 +2,7 @@
 //!
 //! It takes whatever jobs wait, runs them one after the other in one redb transaction, commits that with one fsync, tells the
 //! listeners, then answers the callers. A job that fails or panics is taken back row by row; the others do not notice.
-//! After a failed commit nobody can say what is on disk: the store goes back to what it was before the group (`recovery.rs`), everyone in
+//! After a failed commit nobody can say what is on disk: the store goes back to what it was before the group (`file/recovery.rs`), everyone in
 //! it is told so, and nothing more is written until the disk works again.
 
 use std::{
@@ -19,12 +19,8 @@ use std::{
 
 use redb::{Durability, WriteTransaction};
 
-use super::{
-    Event, Tx,
-    core::Core,
-    recovery::Recovery,
-    tables::{RowsMut, Writing, broken},
-};
+use super::tables::{RowsMut, Writing, broken};
+use crate::store::{Event, Tx, core::Core, file::recovery::Recovery};
 use crate::{
     entity::Author,
     error::{Error, Result},
@@ -131,12 +127,12 @@ impl Group<'_> {
     }
 
     fn commit_or_recover(&mut self, first: &mut Option<Job>, recovery: &mut Recovery<'_>) -> Result<()> {
-        let before = self.core.medium.heads();
+        let before = self.core.backend.heads();
         // A panic here is redb's: the transaction is gone, and so is our trust.
         let committed = catch_unwind(AssertUnwindSafe(|| self.commit(first))).unwrap_or_else(|panic| Err(panicked("a commit", &*panic)));
         committed.or_else(|error| {
             // It may fail over what it does after the flush: then the group is on disk.
-            let on_disk = self.core.medium.heads() > before;
+            let on_disk = self.core.backend.heads() > before;
             recovery.begin(&error);
             if on_disk { Ok(()) } else { Err(error) }
         })

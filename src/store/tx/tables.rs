@@ -25,7 +25,7 @@ pub const ALL: Keys<'static> = (Bound::Unbounded, Bound::Unbounded);
 pub type Visit<'v> = &'v mut dyn FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>>;
 
 /// Sees one row.
-pub type See<'s> = &'s mut dyn FnMut(&[u8], &[u8]) -> Result<()>;
+pub type RowCallback<'s> = &'s mut dyn FnMut(&[u8], &[u8]) -> Result<()>;
 
 /// A table of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -44,7 +44,7 @@ pub enum Table {
 }
 
 impl Table {
-    pub fn name(self, kinds: &[super::Entry]) -> String {
+    pub fn name(self, kinds: &[crate::store::KindEntry]) -> String {
         match self {
             Self::Meta => "meta".into(),
             Self::Settings => "settings".into(),
@@ -56,7 +56,7 @@ impl Table {
     }
 
     /// All of them.
-    pub fn all(kinds: &[super::Entry]) -> impl Iterator<Item = Self> {
+    pub fn all(kinds: &[crate::store::KindEntry]) -> impl Iterator<Item = Self> {
         [Self::Meta, Self::Settings, Self::Index, Self::History, Self::Endings].into_iter().chain((0..kinds.len()).map(Self::Records))
     }
 
@@ -81,7 +81,7 @@ pub trait Rows {
     /// [`Rows::scan`] from the last key to the first.
     fn scan_back(&self, table: Table, keys: Keys<'_>, visit: Visit<'_>) -> Result<()>;
     /// Shows the row with the last key, if there is any.
-    fn last(&self, table: Table, see: See<'_>) -> Result<bool>;
+    fn last(&self, table: Table, see: RowCallback<'_>) -> Result<bool>;
     fn len(&self, table: Table) -> Result<u64>;
 }
 
@@ -159,7 +159,7 @@ impl Rows for Reading<'_> {
         show(self.table(table)?.range::<&[u8]>(keys).map_err(broken)?.rev(), visit)
     }
 
-    fn last(&self, table: Table, see: See<'_>) -> Result<bool> {
+    fn last(&self, table: Table, see: RowCallback<'_>) -> Result<bool> {
         let Some((key, value)) = self.table(table)?.last().map_err(broken)? else { return Ok(false) };
         see(key.value(), value.value()).map(|()| true)
     }
@@ -287,7 +287,7 @@ impl Rows for Writing<'_> {
         Ok(())
     }
 
-    fn last(&self, table: Table, see: See<'_>) -> Result<bool> {
+    fn last(&self, table: Table, see: RowCallback<'_>) -> Result<bool> {
         let open = self.table(table)?.borrow();
         let Some((key, value)) = open.last().map_err(broken)? else { return Ok(false) };
         see(key.value(), value.value()).map(|()| true)

@@ -1,7 +1,7 @@
 //! Lists: candidates, filter, order, page, total.
 //!
 //! Only the ids of the page are kept in memory, and with a sort the keys that lead up to it. Where the filter names an id or the value of an
-//! indexed field, only those records are read; where the index of one field tells all there is to know, only the page (`walk.rs`).
+//! indexed field, only those records are read; where the index of one field tells all there is to know, only the page (`list/index_scan.rs`).
 
 use std::{
     borrow::{Borrow, Cow},
@@ -11,14 +11,16 @@ use std::{
     ops::ControlFlow,
 };
 
-use super::{
+use super::index_scan::IndexScan;
+use crate::store::{
     Read,
-    read::text,
-    tables::{ALL, Table},
-    walk::Walk,
+    tx::{
+        read::text,
+        tables::{ALL, Table},
+    },
 };
 use crate::{
-    entity::{Entity, Facts, Index, Record, Seen, ending, field_of, is_id},
+    entity::{Entity, Facts, Index, Record, Seen, field_of, is_id, tombstone},
     error::Result,
     query::{Anchor, MAX_SORT, Predicate, Query, Sort, Subject, Symbol, Type, Value, Window, compare},
 };
@@ -127,7 +129,7 @@ pub fn is_brief<E: Entity>(query: &Query, window: Window) -> bool {
         (Plan::Field(field), values) => unique(field) && values.len() <= FEW,
         (Plan::Scope, _) => {
             let all_stand = E::ENDS_BY.is_empty();
-            let ordered = query.sort.is_empty() || Walk::of::<E>(query, &query.sort).is_some();
+            let ordered = query.sort.is_empty() || IndexScan::of::<E>(query, &query.sort).is_some();
             all_stand && always(&query.predicate) && ordered && window.offset <= FAR && window.limit.is_some_and(|limit| limit <= FEW)
         }
     }
@@ -157,8 +159,8 @@ impl Read<'_> {
         if all_stand && everything && sort.is_empty() {
             return self.cut::<E>(source, window);
         }
-        if let (true, Source::Scan, Some(walk)) = (all_stand, &source, Walk::of::<E>(query, sort))
-            && let Some(found) = self.walk::<E>(&walk, query, window)?
+        if let (true, Source::Scan, Some(scan)) = (all_stand, &source, IndexScan::of::<E>(query, sort))
+            && let Some(found) = self.scan_index::<E>(&scan, query, window)?
         {
             return Ok(found);
         }
@@ -260,7 +262,7 @@ impl Read<'_> {
 
     fn matching<E: Entity>(&self, source: Source<'_>, predicate: &Predicate, visit: &mut dyn FnMut(Record<E>) -> Result<()>) -> Result<()> {
         let mut see = |record: Record<E>| {
-            if predicate.matches(&Seen { record: &record, facts: self }) && ending::stands(&record, self)? {
+            if predicate.matches(&Seen { record: &record, facts: self }) && tombstone::stands(&record, self)? {
                 visit(record)?;
             }
             Ok(())
@@ -312,20 +314,20 @@ impl Source<'_> {
 }
 
 /// Goes on or not.
-pub(super) fn flow(on: bool) -> ControlFlow<()> {
+pub(crate) fn flow(on: bool) -> ControlFlow<()> {
     if on { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
 }
 
-pub(super) fn shown(window: Window, at: u64) -> bool {
+pub(crate) fn shown(window: Window, at: u64) -> bool {
     at >= window.offset as u64 && !ended(window, at)
 }
 
-pub(super) fn ended(window: Window, at: u64) -> bool {
+pub(crate) fn ended(window: Window, at: u64) -> bool {
     window.limit.is_some_and(|limit| at >= (window.offset as u64).saturating_add(limit as u64))
 }
 
 /// Whether a filter lets everything through without looking at it.
-pub(super) fn always(predicate: &Predicate) -> bool {
+pub(crate) fn always(predicate: &Predicate) -> bool {
     struct Probe(Cell<bool>);
     impl Subject for Probe {
         fn value(&self, _: &Symbol) -> Value<'_> {

@@ -15,13 +15,13 @@ use redb::{
 };
 
 use super::{
-    anew::{anew, clear, is_named},
-    aside::Aside,
-    medium::{Grip, Medium},
+    backend::{Backend, BackendHandle},
+    overlay::Overlay,
+    private_file::{clear, create_private, is_named},
 };
 
 /// The format of the files that this release writes: how tables and keys are laid out, and so what a release must know to open one. Files of
-/// an earlier format are brought to it (`upgrade.rs`). Records carry versions of their own.
+/// an earlier format are brought to it (`file/upgrade.rs`). Records carry versions of their own.
 pub const NEWEST: u32 = 3;
 /// About the file itself.
 pub const META: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("meta");
@@ -50,7 +50,7 @@ pub enum OpenError {
 }
 
 /// What was opened, and what it lies on.
-pub type Opened = (Arc<Medium>, Database);
+pub type Opened = (Arc<Backend>, Database);
 
 /// Whether every page is looked at before the file is used. Of one that was damaged the library may make anything.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -73,13 +73,13 @@ const SHORT: u64 = 4 << 20;
 
 /// Gives back what a file does not need, if that is more than half of it. To be called right after it was opened and its pages were checked:
 /// then it is known what is needed.
-pub fn shorten((medium, database): &mut Opened, path: &Path) -> Result<(), OpenError> {
-    let (needed, before) = medium.in_use().map_err(|reason| io_error(path, reason))?;
+pub fn shorten((backend, database): &mut Opened, path: &Path) -> Result<(), OpenError> {
+    let (needed, before) = backend.in_use().map_err(|reason| io_error(path, reason))?;
     if before < SHORT || needed >= before / 2 {
         return Ok(());
     }
     compact(database, path)?;
-    let (_, after) = medium.in_use().map_err(|reason| io_error(path, reason))?;
+    let (_, after) = backend.in_use().map_err(|reason| io_error(path, reason))?;
     tracing::info!(path = %path.display(), before, after, "gave back space in the data file, in bytes");
     Ok(())
 }
@@ -105,13 +105,13 @@ pub enum Others {
 }
 
 /// Opens the file at a path to look at it, after every page of it was checked. What is written stays in memory.
-pub fn aside(path: &Path, others: Others, cache: usize, tables: &[String]) -> Result<Opened, OpenError> {
+pub fn open_overlay(path: &Path, others: Others, cache: usize, tables: &[String]) -> Result<Opened, OpenError> {
     let file = ours(path, OpenOptions::new().read(true))?;
     // A controller holds it alone.
     let locked = if others == Others::MayLook { file.try_lock_shared() } else { file.try_lock() };
     locked.map_err(|_| OpenError::Locked(path.into()))?;
     still(path, &file.metadata().map_err(|reason| io_error(path, reason))?)?;
-    let mut opened = on(Aside::new(file).map_err(|reason| io_error(path, reason))?, path, cache, Pages::Unchecked)?;
+    let mut opened = on(Overlay::new(file).map_err(|reason| io_error(path, reason))?, path, cache, Pages::Unchecked)?;
     // Before anything is written, be it in memory: that gives pages new checksums.
     let whole = verify(&mut opened.1, path)?;
     if whole { prepared(opened, path, tables) } else { Err(damaged(path, PAGES)) }
@@ -122,9 +122,9 @@ pub fn backend(backend: impl StorageBackend, path: &Path, cache: usize, tables: 
     prepared(on(backend, path, cache, Pages::Checked)?, path, tables)
 }
 
-/// Opens once more what was opened before, by a new grip.
-pub fn again(grip: Grip, path: &Path, cache: usize, tables: &[String]) -> Result<Database, OpenError> {
-    prepared((grip.medium(), with(grip, path, cache, Pages::Checked)?), path, tables).map(|(_, database)| database)
+/// Opens once more what was opened before, by a new handle.
+pub fn again(handle: BackendHandle, path: &Path, cache: usize, tables: &[String]) -> Result<Database, OpenError> {
+    prepared((handle.backend(), with(handle, path, cache, Pages::Checked)?), path, tables).map(|(_, database)| database)
 }
 
 fn existing(path: &Path, cache: usize, pages: Pages) -> Result<Opened, OpenError> {
@@ -157,15 +157,15 @@ pub fn is_one(one: &Metadata, other: &Metadata) -> bool {
 }
 
 fn on(backend: impl StorageBackend, path: &Path, cache: usize, pages: Pages) -> Result<Opened, OpenError> {
-    let grip = Medium::of(backend);
-    Ok((grip.medium(), with(grip, path, cache, pages)?))
+    let handle = Backend::of(backend);
+    Ok((handle.backend(), with(handle, path, cache, pages)?))
 }
 
-fn with(grip: Grip, path: &Path, cache: usize, pages: Pages) -> Result<Database, OpenError> {
+fn with(handle: BackendHandle, path: &Path, cache: usize, pages: Pages) -> Result<Database, OpenError> {
     let mut builder = Database::builder();
     builder.set_cache_size(cache).set_check_integrity_on_open(pages == Pages::Checked);
     // Of a damaged file redb may panic.
-    let opened = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| builder.create_with_backend(grip)));
+    let opened = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| builder.create_with_backend(handle)));
     opened.map_err(|_| unreadable(path))?.map_err(|e| failed(path, e))
 }
 
@@ -217,7 +217,7 @@ pub fn unnamed(path: &Path) -> PathBuf {
 pub fn reserve(path: &Path) -> Result<File, OpenError> {
     let refused = |reason| OpenError::Directory { directory: directory(path).into(), reason };
     clear(&unnamed(path)).map_err(|error| if let OpenError::Locked(_) = error { OpenError::Locked(path.into()) } else { error })?;
-    let file = anew(&unnamed(path)).map_err(refused)?;
+    let file = create_private(&unnamed(path)).map_err(refused)?;
     file.try_lock().map_err(|_| OpenError::Locked(path.into()))?;
     if !is_named(&unnamed(path), &file.metadata().map_err(refused)?) {
         return Err(OpenError::Locked(path.into()));
@@ -252,7 +252,7 @@ pub fn create(path: &Path, cache: usize, tables: &[String]) -> Result<(Opened, M
 }
 
 /// Checks the format and makes the tables that are missing.
-fn prepared((medium, database): Opened, path: &Path, tables: &[String]) -> Result<Opened, OpenError> {
+fn prepared((backend, database): Opened, path: &Path, tables: &[String]) -> Result<Opened, OpenError> {
     let present =
         || -> Result<Vec<String>, redb::Error> { Ok(database.begin_read()?.list_tables()?.map(|table| table.name().to_owned()).collect()) };
     let present = present().map_err(|e| broken(path, e))?;
@@ -264,7 +264,7 @@ fn prepared((medium, database): Opened, path: &Path, tables: &[String]) -> Resul
         }
     }
     if tables.iter().all(|table| present.contains(table)) {
-        return Ok((medium, database));
+        return Ok((backend, database));
     }
     let complete = || -> Result<(), redb::Error> {
         let transaction = database.begin_write()?;
@@ -277,7 +277,7 @@ fn prepared((medium, database): Opened, path: &Path, tables: &[String]) -> Resul
         Ok(transaction.commit()?)
     };
     complete().map_err(|e| OpenError::Io { path: path.into(), reason: io::Error::other(e.to_string()) })?;
-    Ok((medium, database))
+    Ok((backend, database))
 }
 
 /// The format of a file that has tables; nothing if it is none of ours.

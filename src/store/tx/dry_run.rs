@@ -11,20 +11,18 @@ use std::{
     },
 };
 
-use super::{
-    tables::{ALL, Keys, Rows, RowsMut, See, Table, Visit},
-    turn::Turn,
-};
+use super::tables::{ALL, Keys, RowCallback, Rows, RowsMut, Table, Visit};
 use crate::error::Result;
+use crate::store::list::scan_limit::ScanPermit;
 
 /// What is written in place of a row; nothing: it would be gone.
 type Change = Option<Vec<u8>>;
 
 /// What is there, and what is written over it.
-pub struct Rehearsal<'r> {
+pub struct DryRun<'r> {
     below: &'r dyn Rows,
     /// What is written counts as what is read does.
-    turn: Option<&'r Turn<'r>>,
+    turn: Option<&'r ScanPermit<'r>>,
     changes: RefCell<HashMap<Table, BTreeMap<Vec<u8>, Change>>>,
     /// In the order written.
     log: RefCell<Vec<Undo>>,
@@ -55,14 +53,14 @@ impl Way {
     }
 }
 
-impl<'r> Rehearsal<'r> {
+impl<'r> DryRun<'r> {
     /// Nothing is written yet.
-    pub fn on(below: &'r dyn Rows, turn: Option<&'r Turn<'r>>) -> Self {
+    pub fn on(below: &'r dyn Rows, turn: Option<&'r ScanPermit<'r>>) -> Self {
         Self { below, turn, changes: RefCell::default(), log: RefCell::default() }
     }
 
     fn change(&self, table: Table, key: &[u8], change: Change) -> Result<()> {
-        self.turn.map_or(Ok(()), Turn::step)?;
+        self.turn.map_or(Ok(()), ScanPermit::step)?;
         let before = self.changes.borrow_mut().entry(table).or_default().insert(key.to_vec(), change);
         self.log.borrow_mut().push(Undo { table, key: key.to_vec(), before });
         Ok(())
@@ -120,7 +118,7 @@ fn is_empty(keys: Keys<'_>) -> bool {
     }
 }
 
-impl Rows for Rehearsal<'_> {
+impl Rows for DryRun<'_> {
     fn get(&self, table: Table, key: &[u8], see: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<bool> {
         let change = self.changes.borrow().get(&table).and_then(|changes| changes.get(key)).cloned();
         match change {
@@ -137,7 +135,7 @@ impl Rows for Rehearsal<'_> {
         self.show(table, keys, Way::Down, visit)
     }
 
-    fn last(&self, table: Table, see: See<'_>) -> Result<bool> {
+    fn last(&self, table: Table, see: RowCallback<'_>) -> Result<bool> {
         let mut any = false;
         self.scan_back(table, ALL, &mut |key, row| {
             any = true;
@@ -159,7 +157,7 @@ impl Rows for Rehearsal<'_> {
     }
 }
 
-impl RowsMut for Rehearsal<'_> {
+impl RowsMut for DryRun<'_> {
     fn insert(&self, table: Table, key: &[u8], value: &[u8]) -> Result<()> {
         self.change(table, key, Some(value.to_vec()))
     }

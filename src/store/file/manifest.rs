@@ -9,7 +9,8 @@ use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable, TableDefi
 use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
 
-use super::{Watch, history::hexadecimal, open::META, tables::broken};
+use super::open::META;
+use crate::store::{Progress, history::log::hexadecimal, tx::tables::broken};
 use crate::{
     clock::Timestamp,
     error::{Error, Result},
@@ -35,12 +36,12 @@ pub struct Manifest {
 
 impl Manifest {
     /// The manifest of a file with these rows, made now.
-    pub(super) fn of(rows: Sum, format: u32, now: Timestamp) -> Result<Self> {
+    pub(crate) fn of(rows: Sum, format: u32, now: Timestamp) -> Result<Self> {
         Self::over(rows, format, env!("CARGO_PKG_VERSION").into(), now)
     }
 
     /// The same manifest, if it is the one of these rows.
-    pub(super) fn confirm(&self, rows: Sum) -> Result<Self> {
+    pub(crate) fn confirm(&self, rows: Sum) -> Result<Self> {
         let found = Self::over(rows, self.format, self.release.clone(), self.made_at)?;
         if found == *self { Ok(found) } else { Err(Error::Storage("the content is not what the manifest says".into())) }
     }
@@ -63,7 +64,7 @@ impl Manifest {
     }
 
     /// Writes it into a file that is otherwise finished.
-    pub(super) fn store(&self, database: &Database) -> Result<()> {
+    pub(crate) fn store(&self, database: &Database) -> Result<()> {
         let text = self.text()?;
         let write = || -> Result<(), redb::Error> {
             let transaction = database.begin_write()?;
@@ -74,14 +75,14 @@ impl Manifest {
     }
 
     /// The one in a file; nothing if it has none.
-    pub(super) fn load(from: &ReadTransaction) -> Result<Option<Self>> {
+    pub(crate) fn load(from: &ReadTransaction) -> Result<Option<Self>> {
         let meta = from.open_table(META).map_err(broken)?;
         let Some(text) = meta.get(KEY).map_err(broken)? else { return Ok(None) };
         serde_json::from_slice(text.value()).map(Some).map_err(|e| Error::Storage(format!("the manifest cannot be read: {e}")))
     }
 
     /// Takes it out of a file that is about to be written to.
-    pub(super) fn forget(database: &Database) -> Result<(), redb::Error> {
+    pub(crate) fn forget(database: &Database) -> Result<(), redb::Error> {
         if database.begin_read()?.open_table(META)?.get(KEY)?.is_none() {
             return Ok(());
         }
@@ -92,7 +93,7 @@ impl Manifest {
 }
 
 /// The names of the tables that make up the content of a file, ascending.
-pub(super) fn tables(of: &ReadTransaction) -> Result<Vec<String>> {
+pub(crate) fn tables(of: &ReadTransaction) -> Result<Vec<String>> {
     let mut names: Vec<String> = of.list_tables().map_err(broken)?.map(|table| table.name().to_owned()).collect();
     names.retain(|name| name != META.name());
     names.sort_unstable();
@@ -100,7 +101,7 @@ pub(super) fn tables(of: &ReadTransaction) -> Result<Vec<String>> {
 }
 
 /// Counts and hashes rows, table by table in the order of their names. A table without rows is as one that is not there.
-pub(super) struct Sum {
+pub(crate) struct Sum {
     hash: Context,
     rows: BTreeMap<String, u64>,
 }
@@ -113,7 +114,7 @@ impl Default for Sum {
 
 impl Sum {
     /// Everything in a file.
-    pub(super) fn of(transaction: &ReadTransaction, watch: &Watch) -> Result<Self> {
+    pub(crate) fn of(transaction: &ReadTransaction, watch: &Progress) -> Result<Self> {
         let mut sum = Self::default();
         for name in tables(transaction)? {
             let table = transaction.open_table(TableDefinition::<&[u8], &[u8]>::new(&name)).map_err(broken)?;
@@ -127,7 +128,7 @@ impl Sum {
     }
 
     /// One more row.
-    pub(super) fn add(&mut self, table: &str, key: &[u8], value: &[u8]) {
+    pub(crate) fn add(&mut self, table: &str, key: &[u8], value: &[u8]) {
         match self.rows.get_mut(table) {
             Some(count) => *count += 1,
             None => {

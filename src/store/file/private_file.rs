@@ -16,7 +16,7 @@ use super::open::{OpenError, is_one};
 ///
 /// # Errors
 /// [`ErrorKind::AlreadyExists`] for a name that is taken, also by a link that leads nowhere (`O_EXCL`).
-pub fn anew(path: &Path) -> io::Result<File> {
+pub fn create_private(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)
 }
 

@@ -14,14 +14,12 @@ use std::{
 use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition};
 
 use super::{
-    Manifest, Store, Watch,
-    anew::{clear, is_named, lock},
-    history::ANCHOR,
     manifest::{Sum, tables},
     open::{self, FORMAT, META, OpenError},
-    tables::broken,
+    private_file::{clear, is_named, lock},
 };
 use crate::error::{Error, Result};
+use crate::store::{Manifest, Progress, Store, history::log::ANCHOR, tx::tables::broken};
 
 /// Bytes of the new file kept in memory.
 const CACHE: usize = 16 << 20;
@@ -41,7 +39,7 @@ impl Store {
     /// # Errors
     /// The copy cannot be written or is not the same as what was read, or the watcher stopped it; then the file of that name is as it
     /// was before.
-    pub fn snapshot(&self, to: &Path, watch: &Watch) -> Result<Manifest> {
+    pub fn snapshot(&self, to: &Path, watch: &Progress) -> Result<Manifest> {
         self.copied(to, Owner::Ours, watch)
     }
 
@@ -49,11 +47,11 @@ impl Store {
     ///
     /// # Errors
     /// As [`Store::snapshot`].
-    pub fn supersede(&self, file: &Path, watch: &Watch) -> Result<Manifest> {
+    pub fn supersede(&self, file: &Path, watch: &Progress) -> Result<Manifest> {
         self.copied(file, Owner::OfTheOneBefore, watch)
     }
 
-    fn copied(&self, to: &Path, owner: Owner, watch: &Watch) -> Result<Manifest> {
+    fn copied(&self, to: &Path, owner: Owner, watch: &Progress) -> Result<Manifest> {
         let views = Views::of(self)?;
         let format = open::format(&views.first).map_err(broken)?.ok_or_else(|| failed("the file has no format"))?;
         copy(views, to, owner, watch, |sum| Manifest::of(sum, format, self.0.core.clock.now()))
@@ -64,7 +62,7 @@ impl Store {
     ///
     /// # Errors
     /// As [`Store::snapshot`], and if what is read is not what this manifest says.
-    pub fn restore(&self, manifest: &Manifest, to: &Path, watch: &Watch) -> Result<Manifest> {
+    pub fn restore(&self, manifest: &Manifest, to: &Path, watch: &Progress) -> Result<Manifest> {
         copy(Views::of(self)?, to, Owner::OfTheOneBefore, watch, |sum| manifest.confirm(sum))
     }
 
@@ -72,7 +70,7 @@ impl Store {
     ///
     /// # Errors
     /// It is not so, the file cannot be read, or the watcher stopped it.
-    pub fn manifest(&self, watch: &Watch) -> Result<Option<Manifest>> {
+    pub fn manifest(&self, watch: &Progress) -> Result<Option<Manifest>> {
         let from = self.0.core.database()?.begin_read().map_err(broken)?;
         let Some(manifest) = Manifest::load(&from)? else { return Ok(None) };
         watch.begin(count(&from)?);
@@ -104,7 +102,7 @@ impl<'s> Views<'s> {
         self.later.extend(self.store.0.core.database().ok().and_then(|database| database.begin_read().ok()));
     }
 
-    fn let_go(self, watch: &Watch) {
+    fn let_go(self, watch: &Progress) {
         drop(self.first);
         for view in self.later {
             // Who stops it all has no time for that.
@@ -117,7 +115,7 @@ impl<'s> Views<'s> {
 }
 
 /// Makes a file with the same rows and the manifest that `seal` gives for them.
-fn copy(mut views: Views<'_>, to: &Path, owner: Owner, watch: &Watch, seal: impl FnOnce(Sum) -> Result<Manifest>) -> Result<Manifest> {
+fn copy(mut views: Views<'_>, to: &Path, owner: Owner, watch: &Progress, seal: impl FnOnce(Sum) -> Result<Manifest>) -> Result<Manifest> {
     watch.begin(2 * count(&views.first)?);
     let names = tables(&views.first)?;
     let (unfinished, mut database) = Unfinished::make(to, &names).map_err(failed)?;
@@ -132,7 +130,7 @@ fn copy(mut views: Views<'_>, to: &Path, owner: Owner, watch: &Watch, seal: impl
     Ok(manifest)
 }
 
-fn write(views: &mut Views<'_>, into: &Database, names: &[String], watch: &Watch) -> Result<Sum> {
+fn write(views: &mut Views<'_>, into: &Database, names: &[String], watch: &Progress) -> Result<Sum> {
     let (mut sum, mut batch, mut size) = (Sum::default(), Vec::new(), 0);
     for name in names {
         for row in views.first.open_table(Definition::new(name)).map_err(broken)?.iter().map_err(broken)? {
@@ -180,7 +178,7 @@ fn insert(into: &Database, batch: Vec<Row<'_>>) -> Result<(), redb::Error> {
 }
 
 /// Opens the new file, checks every page of it once, and reads all of it again.
-fn reopened(file: &Path, names: &[String], manifest: &Manifest, watch: &Watch) -> Result<()> {
+fn reopened(file: &Path, names: &[String], manifest: &Manifest, watch: &Progress) -> Result<()> {
     let ((_, database), whole) = open::verified(file, CACHE, names).map_err(failed)?;
     if !whole {
         return Err(failed("the copy is damaged"));

@@ -12,18 +12,18 @@ use std::{
 
 use redb::StorageBackend;
 
-use super::sums::BLOCK;
+use super::checksum::BLOCK;
 
 /// What a database sees of the file.
 #[derive(Debug)]
-pub struct Aside {
+pub struct Overlay {
     file: File,
-    changes: RwLock<Changes>,
+    changes: RwLock<OverlayPages>,
 }
 
 /// What is to be different in a file, and is kept in memory.
 #[derive(Debug)]
-pub struct Changes {
+pub struct OverlayPages {
     length: u64,
     /// Up to here bytes come from the file, unless they are changed.
     of_file: u64,
@@ -34,21 +34,21 @@ pub struct Changes {
 /// Reads bytes of the file that are there.
 type Source<'s> = &'s dyn Fn(u64, &mut [u8]) -> io::Result<()>;
 
-impl Aside {
+impl Overlay {
     /// The file as it is now. Nobody may change it as long as this lives.
     ///
     /// # Errors
     /// Its length cannot be read.
     pub fn new(file: File) -> io::Result<Self> {
         let length = file.metadata()?.len();
-        Ok(Self { file, changes: RwLock::new(Changes::none(length)) })
+        Ok(Self { file, changes: RwLock::new(OverlayPages::none(length)) })
     }
 
-    fn changes(&self) -> RwLockReadGuard<'_, Changes> {
+    fn changes(&self) -> RwLockReadGuard<'_, OverlayPages> {
         self.changes.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn changes_mut(&self) -> RwLockWriteGuard<'_, Changes> {
+    fn changes_mut(&self) -> RwLockWriteGuard<'_, OverlayPages> {
         self.changes.write().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -57,7 +57,7 @@ impl Aside {
     }
 }
 
-impl Changes {
+impl OverlayPages {
     /// None yet, in a file of this length.
     pub fn none(length: u64) -> Self {
         Self { length, of_file: length, changed: BTreeMap::new() }
@@ -146,7 +146,7 @@ fn out_of_range() -> io::Error {
     io::ErrorKind::UnexpectedEof.into()
 }
 
-impl StorageBackend for Aside {
+impl StorageBackend for Overlay {
     fn len(&self) -> io::Result<u64> {
         Ok(self.changes().len())
     }

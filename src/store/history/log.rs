@@ -1,13 +1,13 @@
 //! The history in the file: rows that are only ever added, each chained to the one before, in the transaction of what they tell of.
 //!
-//! Key: the sequence, eight bytes. Row: `[hash 32][total u64, little endian][JSON, packed]` (`packing.rs`). The hash is SHA-256 over the
+//! Key: the sequence, eight bytes. Row: `[hash 32][total u64, little endian][JSON, packed]` (`history/packing.rs`). The hash is SHA-256 over the
 //! hash before, the key, the total and the JSON; the total counts the bytes of all rows there ever were, so that the size of those kept is a
 //! subtraction.
 //! Old rows go from the front; of the last one that went, sequence, hash and total stay behind as the anchor that the first row is
 //! chained to. Invariant: sequences have no gaps.
 //!
 //! The chain shows rows that were altered, taken out or put in by somebody who did not make all later hashes anew. Who did can only be
-//! found out by comparison with a hash that was noted elsewhere, which is what [`Noted`] is for.
+//! found out by comparison with a hash that was noted elsewhere, which is what [`Anchor`] is for.
 
 use std::{
     borrow::Cow,
@@ -19,10 +19,10 @@ use std::{
 use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
 
-use super::{
+use super::packing::{pack, unpack};
+use crate::store::{
     Read, Store, Tx,
-    packing::{pack, unpack},
-    tables::{ALL, Table},
+    tx::tables::{ALL, Table},
 };
 use crate::{
     clock::Timestamp,
@@ -34,7 +34,7 @@ const HASH: usize = 32;
 /// Hash and total.
 const HEAD: usize = HASH + 8;
 /// The key of the anchor in the table about the file itself.
-pub(super) const ANCHOR: &[u8] = b"history";
+pub(crate) const ANCHOR: &[u8] = b"history";
 /// Rows dropped in one transaction.
 const BATCH: usize = 512;
 /// At most this many faults are told.
@@ -42,7 +42,7 @@ const TOLD: usize = 100;
 
 /// How much is kept.
 #[derive(Debug, Clone, Copy)]
-pub struct Keep {
+pub struct Retention {
     /// Rows older than this go.
     pub since: Timestamp,
     /// The oldest rows go until the others have this many bytes.
@@ -51,18 +51,18 @@ pub struct Keep {
 
 /// A row as somebody noted it elsewhere; as text `sequence:hash`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Noted {
+pub struct Anchor {
     pub sequence: u64,
     pub hash: String,
 }
 
-impl fmt::Display for Noted {
+impl fmt::Display for Anchor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.sequence, self.hash)
     }
 }
 
-impl FromStr for Noted {
+impl FromStr for Anchor {
     type Err = &'static str;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let parts = text.split_once(':').and_then(|(sequence, hash)| Some((sequence.parse().ok()?, hash.to_ascii_lowercase())));
@@ -76,22 +76,22 @@ impl FromStr for Noted {
 pub struct Verified {
     pub rows: u64,
     /// The last row, to be noted elsewhere.
-    pub last: Noted,
+    pub last: Anchor,
     /// What does not fit, in the order of the rows; the first hundred.
     pub faults: Vec<String>,
 }
 
 /// The end of the chain, or what its beginning is chained to.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Link {
-    pub(super) sequence: u64,
+pub(crate) struct Link {
+    pub(crate) sequence: u64,
     hash: [u8; HASH],
     total: u64,
 }
 
 impl Link {
     /// Where a row leaves the chain.
-    pub(super) fn of(key: &[u8], row: &[u8]) -> Option<Self> {
+    pub(crate) fn of(key: &[u8], row: &[u8]) -> Option<Self> {
         let (hash, rest) = row.split_first_chunk()?;
         let total = rest.first_chunk()?;
         let sequence = u64::from_be_bytes(key.try_into().ok()?);
@@ -130,12 +130,12 @@ impl Link {
         hash
     }
 
-    fn noted(&self) -> Noted {
-        Noted { sequence: self.sequence, hash: hexadecimal(&self.hash) }
+    fn noted(&self) -> Anchor {
+        Anchor { sequence: self.sequence, hash: hexadecimal(&self.hash) }
     }
 
     /// Whether it is the row that was noted.
-    fn is(&self, noted: &Noted) -> bool {
+    fn is(&self, noted: &Anchor) -> bool {
         self.sequence == noted.sequence && hexadecimal(&self.hash) == noted.hash
     }
 
@@ -151,23 +151,23 @@ impl Link {
 }
 
 /// The JSON of a row; nothing if it is damaged.
-pub(super) fn text(row: &[u8]) -> Option<Cow<'_, [u8]>> {
+pub(crate) fn text(row: &[u8]) -> Option<Cow<'_, [u8]>> {
     unpack(row.get(HEAD..)?)
 }
 
 /// Lower case, two digits per byte.
-pub(super) fn hexadecimal(bytes: &[u8]) -> String {
+pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// What the first row is chained to.
-pub(super) fn anchor(read: &Read<'_>) -> Result<Link> {
+pub(crate) fn anchor(read: &Read<'_>) -> Result<Link> {
     let Some(bytes) = read.bytes(Table::Meta, ANCHOR)? else { return Ok(Link::default()) };
     Link::from_bytes(&bytes).ok_or_else(|| Error::Damaged { kind: "history", id: "anchor".into(), reason: "it cannot be read".into() })
 }
 
 /// What the next row is to be chained to.
-pub(super) fn end(read: &Read<'_>) -> Result<Link> {
+pub(crate) fn end(read: &Read<'_>) -> Result<Link> {
     let mut last = None;
     let any = read.rows.last(Table::History, &mut |key, row| {
         last = Link::of(key, row);
@@ -177,7 +177,7 @@ pub(super) fn end(read: &Read<'_>) -> Result<Link> {
 }
 
 /// The key of the last row, if that cannot be read, so that none can be chained to it.
-pub(super) fn unreadable_end(read: &Read<'_>) -> Result<Option<Vec<u8>>> {
+pub(crate) fn unreadable_end(read: &Read<'_>) -> Result<Option<Vec<u8>>> {
     let mut end = None;
     read.rows.last(Table::History, &mut |key, row| {
         end = Link::of(key, row).is_none().then(|| key.to_vec());
@@ -187,12 +187,12 @@ pub(super) fn unreadable_end(read: &Read<'_>) -> Result<Option<Vec<u8>>> {
 }
 
 /// Drops the last row, if it cannot be read. The next one takes its sequence.
-pub(super) fn drop_unreadable_end(tx: &Tx<'_>) -> Result<()> {
+pub(crate) fn drop_unreadable_end(tx: &Tx<'_>) -> Result<()> {
     unreadable_end(tx)?.map_or(Ok(()), |key| tx.rows.remove(Table::History, &key))
 }
 
 /// A row for the eyes of others.
-pub(super) fn shown(key: &[u8], row: &[u8]) -> Result<Happening> {
+pub(crate) fn shown(key: &[u8], row: &[u8]) -> Result<Happening> {
     let damaged = || Error::Damaged { kind: "history", id: hexadecimal(key), reason: "the row cannot be read".into() };
     let (link, text) = Link::of(key, row).zip(text(row)).ok_or_else(damaged)?;
     let happening: Happening = serde_json::from_slice(&text).map_err(|_| damaged())?;
@@ -234,7 +234,7 @@ impl Tx<'_> {
         self.rows.insert(Table::History, &link.sequence.to_be_bytes(), &row)
     }
 
-    pub(super) fn tell_change<E: Entity>(&self, old: Option<&Record<E>>, new: Option<&Record<E>>) -> Result<()> {
+    pub(crate) fn tell_change<E: Entity>(&self, old: Option<&Record<E>>, new: Option<&Record<E>>) -> Result<()> {
         if self.author.who == Who::System && new.or(old).is_some_and(E::is_unlogged) {
             return Ok(());
         }
@@ -242,7 +242,7 @@ impl Tx<'_> {
     }
 
     /// Drops some of the rows that are not to be kept, the oldest first. Says how many.
-    fn drop_old(&self, keep: Keep) -> Result<usize> {
+    fn drop_old(&self, keep: Retention) -> Result<usize> {
         let (mut anchor, end) = (anchor(self)?, end(self)?);
         let mut old = Vec::new();
         self.scan(Table::History, ALL, &mut |key, row| {
@@ -261,7 +261,7 @@ impl Tx<'_> {
 }
 
 /// Whether the first row is to go.
-fn is_any_old(read: &Read<'_>, keep: Keep) -> Result<bool> {
+fn is_any_old(read: &Read<'_>, keep: Retention) -> Result<bool> {
     let bytes = end(read)?.total.wrapping_sub(anchor(read)?.total);
     let mut any = false;
     read.scan(Table::History, ALL, &mut |key, row| {
@@ -272,7 +272,7 @@ fn is_any_old(read: &Read<'_>, keep: Keep) -> Result<bool> {
 }
 
 /// Whether the oldest row is to go, while all rows have so many bytes. One that cannot be read stays, for somebody to see.
-fn is_old(row: &[u8], keep: Keep, bytes: u64) -> bool {
+fn is_old(row: &[u8], keep: Retention, bytes: u64) -> bool {
     #[derive(Deserialize)]
     struct When {
         at: Timestamp,
@@ -283,7 +283,7 @@ fn is_old(row: &[u8], keep: Keep, bytes: u64) -> bool {
 
 impl Read<'_> {
     /// Follows the chain from its anchor, or from the row of a key, to its end. Shows the key of each row, what does not fit, and its link.
-    pub(super) fn follow_history(&self, behind: Option<&[u8]>, see: Follow<'_>) -> Result<()> {
+    pub(crate) fn follow_history(&self, behind: Option<&[u8]>, see: RowVisitor<'_>) -> Result<()> {
         let known = match behind {
             Some(key) => self.bytes(Table::History, key)?.and_then(|row| Link::of(key, &row)),
             None => None,
@@ -307,14 +307,14 @@ impl Read<'_> {
 }
 
 /// Sees a row of the history: its key, what is wrong with it, its place in the chain.
-type Follow<'f> = &'f mut dyn FnMut(&[u8], Option<String>, Link) -> Result<ControlFlow<()>>;
+type RowVisitor<'f> = &'f mut dyn FnMut(&[u8], Option<String>, Link) -> Result<ControlFlow<()>>;
 
 impl Store {
     /// Follows the whole chain; with a row that was noted elsewhere, also whether it is still there as it was. Blocks.
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn verify_history(&self, noted: Option<&Noted>) -> Result<Verified> {
+    pub fn verify_history(&self, noted: Option<&Anchor>) -> Result<Verified> {
         self.read(|read| {
             let start = anchor(read)?;
             let (mut rows, mut last, mut faults) = (0, start, Vec::new());
@@ -326,7 +326,7 @@ impl Store {
                 last = link;
                 Ok(ControlFlow::Continue(()))
             })?;
-            if let Some(Noted { sequence, .. }) = noted.filter(|_| !met) {
+            if let Some(Anchor { sequence, .. }) = noted.filter(|_| !met) {
                 let gone = *sequence < start.sequence;
                 let how = if gone { "is older than what is kept, so that nobody can compare it" } else { "is not the one that was noted" };
                 faults.push(format!("row {sequence} of the history {how}"));
@@ -339,7 +339,7 @@ impl Store {
     ///
     /// # Errors
     /// The file cannot be read or written; what went until then is gone.
-    pub fn trim_history(&self, keep: Keep) -> Result<usize> {
+    pub fn trim_history(&self, keep: Retention) -> Result<usize> {
         let mut dropped = 0;
         while self.read(|read| is_any_old(read, keep))? {
             dropped += self.write_blocking(move |tx| tx.drop_old(keep))?;

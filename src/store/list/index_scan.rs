@@ -2,11 +2,10 @@
 
 use std::{collections::BinaryHeap, ops::Bound};
 
-use super::{
+use super::plan::{always, ended, flow, shown};
+use crate::store::{
     Ids, Read, index,
-    read::text,
-    select::{always, ended, flow, shown},
-    tables::Table,
+    tx::{read::text, tables::Table},
 };
 use crate::{
     entity::{Entity, Index, field_of, is_id},
@@ -15,7 +14,7 @@ use crate::{
 };
 
 /// The field that every record has, and how the list is ordered by it.
-pub struct Walk {
+pub struct IndexScan {
     field: &'static str,
     order: Order,
 }
@@ -27,7 +26,7 @@ enum Order {
     Descending,
 }
 
-impl Walk {
+impl IndexScan {
     /// The walk for a list of all records, if filter and order ask for nothing but one field that every record has, and the id.
     pub fn of<E: Entity>(query: &Query, sort: &[Sort]) -> Option<Self> {
         // No two records are alike in such a field: what else the order names is without effect.
@@ -50,16 +49,16 @@ impl Read<'_> {
     ///
     /// # Errors
     /// A record is damaged, or the file cannot be read.
-    pub(super) fn walk<E: Entity>(&self, walk: &Walk, query: &Query, window: Window) -> Result<Option<(Ids, u64)>> {
-        let start = index::code(E::KIND, walk.field);
+    pub(crate) fn scan_index<E: Entity>(&self, scan: &IndexScan, query: &Query, window: Window) -> Result<Option<(Ids, u64)>> {
+        let start = index::code(E::KIND, scan.field);
         let end = index::after(&start);
-        let (everything, ordered) = (always(&query.predicate), walk.order != Order::ById);
+        let (everything, ordered) = (always(&query.predicate), scan.order != Order::ById);
         if !everything {
             self.before_all::<E>()?;
         }
         let mut found = Found::new(window, ordered);
         let mut known = true;
-        let torn = || Error::Storage(format!("an index row of {} is damaged", walk.field));
+        let torn = || Error::Storage(format!("an index row of {} is damaged", scan.field));
         let visit = &mut |key: &[u8], row: &[u8]| {
             let (value, prefix) = index::value(key, row).ok_or_else(torn)?;
             known = !ordered || row.is_empty();
@@ -70,7 +69,7 @@ impl Read<'_> {
             Ok(flow(known && !(everything && ended(window, found.total))))
         };
         let keys = (Bound::Included(start.as_slice()), Bound::Excluded(end.as_slice()));
-        match walk.order {
+        match scan.order {
             Order::Descending => self.scan_back(Table::Index, keys, visit)?,
             Order::ById | Order::Ascending => self.scan(Table::Index, keys, visit)?,
         }

@@ -5,26 +5,21 @@ use std::{
     ops::{Bound, ControlFlow},
 };
 
-use super::{
-    codec,
-    core::Core,
-    index,
-    tables::{ALL, Keys, Rows, Table, Visit},
-    turn::Turn,
-};
+use super::tables::{ALL, Keys, Rows, Table, Visit};
+use crate::store::{codec, core::Core, index, list::scan_limit::ScanPermit};
 use crate::{
     clock::Timestamp,
-    entity::{AnyRecord, Entity, Era, Facts, FactsExt, Id, Kind, Record, RouterLink, ending},
+    entity::{AnyRecord, Entity, Epoch, Facts, FactsExt, Id, Kind, Record, RouterLink, tombstone},
     error::{Error, Result},
 };
 
 /// The store at one moment. Fields and references are named as in the kind's facts.
 pub struct Read<'t> {
-    pub(super) rows: &'t dyn Rows,
-    pub(super) core: &'t Core,
-    pub(super) now: Timestamp,
+    pub(crate) rows: &'t dyn Rows,
+    pub(crate) core: &'t Core,
+    pub(crate) now: Timestamp,
     /// Where others wait for the same machine.
-    pub(super) turn: Option<&'t Turn<'t>>,
+    pub(crate) turn: Option<&'t ScanPermit<'t>>,
 }
 
 impl Read<'_> {
@@ -100,7 +95,7 @@ impl Read<'_> {
     ///
     /// # Errors
     /// Any other.
-    pub(super) fn unless_damaged<T>(&self, done: Result<T>) -> Result<Option<T>> {
+    pub(crate) fn unless_damaged<T>(&self, done: Result<T>) -> Result<Option<T>> {
         match done {
             Err(damage @ Error::Damaged { .. }) => {
                 self.core.name(&damage);
@@ -118,7 +113,7 @@ impl Read<'_> {
         self.bytes(Table::Settings, name.as_bytes())
     }
 
-    pub(super) fn bytes(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>> {
+    pub(crate) fn bytes(&self, table: Table, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let mut found = None;
         self.rows.get(table, key, &mut |value| {
             found = Some(value.to_vec());
@@ -127,7 +122,7 @@ impl Read<'_> {
         Ok(found)
     }
 
-    pub(super) fn load<E: Entity>(&self, id: &str) -> Result<Option<Record<E>>> {
+    pub(crate) fn load<E: Entity>(&self, id: &str) -> Result<Option<Record<E>>> {
         self.step()?;
         let table = Table::Records(self.core.registry.place(E::KIND)?);
         let mut found = None;
@@ -141,23 +136,23 @@ impl Read<'_> {
     /// The record, unless it was ended.
     fn standing<E: Entity>(&self, id: &str) -> Result<Option<Record<E>>> {
         let Some(record) = self.load::<E>(id)? else { return Ok(None) };
-        Ok(ending::stands(&record, self)?.then_some(record))
+        Ok(tombstone::stands(&record, self)?.then_some(record))
     }
 
-    pub(super) fn exists(&self, kind: Kind, id: &str) -> Result<bool> {
+    pub(crate) fn exists(&self, kind: Kind, id: &str) -> Result<bool> {
         self.step()?;
         self.rows.get(Table::Records(self.core.registry.place(kind)?), id.as_bytes(), &mut |_| Ok(()))
     }
 
     /// Whether the record has this value, from the index alone.
-    pub(super) fn holds(&self, kind: Kind, field: &str, value: &str, id: &str) -> Result<bool> {
+    pub(crate) fn holds(&self, kind: Kind, field: &str, value: &str, id: &str) -> Result<bool> {
         let mut key = index::prefix(kind, field, value.as_bytes());
         key.extend_from_slice(id.as_bytes());
         self.rows.get(Table::Index, &key, &mut |_| Ok(()))
     }
 
     /// Shows the ids of a kind's records that have a value, ascending.
-    pub(super) fn visit_ids(
+    pub(crate) fn visit_ids(
         &self,
         kind: Kind,
         field: &str,
@@ -171,7 +166,7 @@ impl Read<'_> {
         })
     }
 
-    pub(super) fn scan(&self, table: Table, keys: Keys<'_>, visit: Visit<'_>) -> Result<()> {
+    pub(crate) fn scan(&self, table: Table, keys: Keys<'_>, visit: Visit<'_>) -> Result<()> {
         self.rows.scan(table, keys, &mut |key, value| {
             self.step()?;
             visit(key, value)
@@ -179,7 +174,7 @@ impl Read<'_> {
     }
 
     /// [`Read::scan`] from the last key to the first.
-    pub(super) fn scan_back(&self, table: Table, keys: Keys<'_>, visit: Visit<'_>) -> Result<()> {
+    pub(crate) fn scan_back(&self, table: Table, keys: Keys<'_>, visit: Visit<'_>) -> Result<()> {
         self.rows.scan_back(table, keys, &mut |key, value| {
             self.step()?;
             visit(key, value)
@@ -187,7 +182,7 @@ impl Read<'_> {
     }
 
     /// Before a look at every record of a kind.
-    pub(super) fn before_all<E: Entity>(&self) -> Result<()> {
+    pub(crate) fn before_all<E: Entity>(&self) -> Result<()> {
         let Some(turn) = self.turn else { return Ok(()) };
         turn.before(self.rows.len(Table::Records(self.core.registry.place(E::KIND)?))?)
     }
@@ -201,7 +196,7 @@ impl Read<'_> {
     }
 
     fn step(&self) -> Result<()> {
-        self.turn.map_or(Ok(()), Turn::step)
+        self.turn.map_or(Ok(()), ScanPermit::step)
     }
 }
 
@@ -235,7 +230,7 @@ impl Facts for Read<'_> {
         Ok(any)
     }
 
-    fn ended(&self, kind: Kind, field: &'static str, value: &str) -> Result<Era> {
+    fn ended(&self, kind: Kind, field: &'static str, value: &str) -> Result<Epoch> {
         self.ended_behind(&index::prefix(kind, field, value.as_bytes()))
     }
 
@@ -260,6 +255,6 @@ impl Facts for Read<'_> {
     }
 }
 
-pub(super) fn text(bytes: &[u8]) -> Result<&str> {
+pub(crate) fn text(bytes: &[u8]) -> Result<&str> {
     std::str::from_utf8(bytes).map_err(|_| Error::Storage("a key is no text: the file is damaged".into()))
 }

@@ -5,13 +5,13 @@
 //! about the library lead there: it never overwrites what that state consists of, and it finds that state from the first page. So the
 //! first page is remembered as it was flushed; with that in its place, all that was written since is free space.
 //!
-//! After a failure the medium is *set aside*: who held it loses its [`Grip`], the first page is put back, and a new grip writes to memory
+//! After a failure the backend is *set aside*: who held it loses its [`BackendHandle`], the first page is put back, and a new handle writes to memory
 //! alone, which is enough for the library to open the file and for everybody to read. When the disk takes what it has refused, memory
-//! goes to disk, and the same grip goes on there ([`Medium::rejoin`]).
+//! goes to disk, and the same handle goes on there ([`Backend::rejoin`]).
 //!
-//! And between times it is looked whether the disk still has what it was given ([`Medium::reread`]).
+//! And between times it is looked whether the disk still has what it was given ([`Backend::reread`]).
 //!
-//! Invariant: only the newest grip reaches the file, and a flush that it was told of is a flush of everything the state consists of.
+//! Invariant: only the newest handle reaches the file, and a flush that it was told of is a flush of everything the state consists of.
 
 use std::{
     collections::BTreeSet,
@@ -26,8 +26,8 @@ use std::{
 use redb::{BackendError, StorageBackend};
 
 use super::{
-    aside::Changes,
-    sums::{BLOCK, Sums, sum},
+    checksum::{BLOCK, Checksums, sum},
+    overlay::OverlayPages,
 };
 
 /// The size of a page; the first one says where the current state is.
@@ -37,15 +37,15 @@ const CHOICE: usize = 9;
 
 /// A file, or what a test puts in its place.
 #[derive(Debug)]
-pub struct Medium {
-    backend: Box<dyn StorageBackend>,
-    /// The number of the newest grip.
+pub struct Backend {
+    storage: Box<dyn StorageBackend>,
+    /// The number of the newest handle.
     newest: AtomicU64,
     /// Whether what is written stays in memory.
-    aside: AtomicBool,
-    /// Whether closing the newest grip gives the file free.
+    uses_overlay: AtomicBool,
+    /// Whether closing the newest handle gives the file free.
     released: AtomicBool,
-    sums: Sums,
+    checksums: Checksums,
     state: Mutex<State>,
 }
 
@@ -60,28 +60,35 @@ struct State {
     written: Vec<(u64, usize)>,
     wanted: u64,
     /// What was written while the file was not.
-    memory: Option<Changes>,
+    memory: Option<OverlayPages>,
     failure: Option<String>,
     /// Blocks that were not what was written to them when they were read again.
     lost: BTreeSet<u64>,
 }
 
-/// A database's hold on the medium.
+/// A database's hold on the backend.
 #[derive(Debug)]
-pub struct Grip {
-    medium: Arc<Medium>,
+pub struct BackendHandle {
+    backend: Arc<Backend>,
     number: u64,
 }
 
-impl Medium {
-    /// Takes a backend that nobody else writes to, and its first grip.
-    pub fn of(backend: impl StorageBackend) -> Grip {
+impl Backend {
+    /// Takes a backend that nobody else writes to, and its first handle.
+    pub fn of(backend: impl StorageBackend) -> BackendHandle {
         let (newest, state) = (AtomicU64::new(1), Mutex::default());
-        let medium = Self { backend: Box::new(backend), newest, aside: false.into(), released: false.into(), sums: Sums::default(), state };
-        Grip { medium: Arc::new(medium), number: 1 }
+        let backend = Self {
+            storage: Box::new(backend),
+            newest,
+            uses_overlay: false.into(),
+            released: false.into(),
+            checksums: Checksums::default(),
+            state,
+        };
+        BackendHandle { backend: Arc::new(backend), number: 1 }
     }
 
-    /// Why the newest grip met an error, if it did.
+    /// Why the newest handle met an error, if it did.
     pub fn failure(&self) -> Option<String> {
         self.state().failure.clone()
     }
@@ -91,7 +98,7 @@ impl Medium {
         self.state().heads
     }
 
-    /// Has the newest grip close the file with itself.
+    /// Has the newest handle close the file with itself.
     pub fn release(&self) {
         self.released.store(true, Ordering::Release);
     }
@@ -100,7 +107,7 @@ impl Medium {
     ///
     /// # Errors
     /// The disk does not answer, or nothing was flushed yet.
-    pub fn set_aside(self: &Arc<Self>) -> io::Result<Grip> {
+    pub fn set_overlay(self: &Arc<Self>) -> io::Result<BackendHandle> {
         let mut state = self.state();
         if state.flushed.is_empty() {
             return Err(io::Error::other("nothing was flushed yet"));
@@ -108,16 +115,16 @@ impl Medium {
         let number = self.newest.fetch_add(1, Ordering::AcqRel) + 1;
         let head = state.flushed.clone();
         // If we never get further, who opens the file next should not trust more than we do.
-        drop(self.backend.write(0, &head));
+        drop(self.storage.write(0, &head));
         // What the disk was given and did not say it has, it may have or not.
-        state.written.iter().for_each(|(offset, size)| self.sums.forget(*offset, *size));
-        let mut memory = Changes::none(self.backend.len()?);
+        state.written.iter().for_each(|(offset, size)| self.checksums.forget(*offset, *size));
+        let mut memory = OverlayPages::none(self.storage.len()?);
         memory.write(&self.source(), 0, &head)?;
         state.head = head;
         state.failure = None;
         state.memory = Some(memory);
-        self.aside.store(true, Ordering::Release);
-        Ok(Grip { medium: self.clone(), number })
+        self.uses_overlay.store(true, Ordering::Release);
+        Ok(BackendHandle { backend: self.clone(), number })
     }
 
     /// Writes what the disk refused and what was kept in memory since, and goes on with the file.
@@ -127,7 +134,7 @@ impl Medium {
     pub fn rejoin(&self) -> io::Result<()> {
         let mut state = self.state();
         let Some(memory) = &state.memory else { return Ok(()) };
-        let backend = &self.backend;
+        let backend = &self.storage;
         state.try_again(backend.as_ref())?;
         let len = backend.len()?;
         if memory.len() > len {
@@ -135,7 +142,7 @@ impl Medium {
         }
         for (offset, bytes) in memory.each().filter(|(offset, _)| *offset > 0) {
             backend.write(offset, bytes)?;
-            self.sums.set(offset, bytes);
+            self.checksums.set(offset, bytes);
         }
         // The first page last, and in it the byte that chooses after what it chooses from: at no moment, and however a write is torn,
         // does it lead to what is not there.
@@ -150,28 +157,28 @@ impl Medium {
         backend.sync_data()?;
         if memory.len() < len {
             backend.set_len(memory.len())?;
-            self.sums.truncate(memory.len());
+            self.checksums.truncate(memory.len());
         }
         state.flushed = state.head.clone();
         state.written.clear();
         state.wanted = 0;
         state.memory = None;
-        self.aside.store(false, Ordering::Release);
+        self.uses_overlay.store(false, Ordering::Release);
         Ok(())
     }
 
     /// Reads blocks again, so many from one on, and answers those that are not what was last written to them or read from them, or that
     /// cannot be read; and where to go on. Nothing while the file is left alone.
     pub fn reread(&self, from: u64, count: u64) -> (Vec<u64>, Option<u64>) {
-        let end = from.saturating_add(count).min(self.sums.len());
+        let end = from.saturating_add(count).min(self.checksums.len());
         // Without a lock first: most of the time there is nothing to see, and nobody has to wait.
         let suspects = (from..end).filter(|block| !self.holds(*block, None));
         let damaged: Vec<u64> = suspects.filter(|block| !self.holds(*block, Some(&self.state()))).collect();
         self.state().lost.extend(&damaged);
-        (damaged.into_iter().map(|block| block * BLOCK).collect(), (end < self.sums.len()).then_some(end))
+        (damaged.into_iter().map(|block| block * BLOCK).collect(), (end < self.checksums.len()).then_some(end))
     }
 
-    /// What [`Medium::reread`] has ever found so and still is so.
+    /// What [`Backend::reread`] has ever found so and still is so.
     pub fn lost(&self) -> Vec<u64> {
         let found: Vec<u64> = self.state().lost.iter().copied().collect();
         let lost = found.into_iter().filter(|block| !self.holds(*block, Some(&self.state())));
@@ -180,16 +187,16 @@ impl Medium {
 
     /// Whether a block is what it should be. Only with the state locked nobody writes to it meanwhile.
     fn holds(&self, block: u64, state: Option<&State>) -> bool {
-        if self.aside.load(Ordering::Acquire) {
+        if self.uses_overlay.load(Ordering::Acquire) {
             return true;
         }
         let mut bytes = vec![0; PAGE];
-        let read = |bytes: &mut [u8]| self.backend.read(block * BLOCK, bytes).is_ok();
+        let read = |bytes: &mut [u8]| self.storage.read(block * BLOCK, bytes).is_ok();
         match (block, state) {
             // Parts of the first are written all the time: what they are is known only to the state.
             (0, None) => false,
             (0, Some(state)) => state.head.is_empty() || (read(&mut bytes) && bytes.starts_with(&state.head)),
-            _ => self.sums.of(block).is_none_or(|known| read(&mut bytes) && sum(&bytes) == known),
+            _ => self.checksums.of(block).is_none_or(|known| read(&mut bytes) && sum(&bytes) == known),
         }
     }
 
@@ -198,7 +205,7 @@ impl Medium {
     /// # Errors
     /// The disk does not answer.
     pub fn in_use(&self) -> io::Result<(u64, u64)> {
-        Ok((self.sums.known() * BLOCK, self.backend.len()?))
+        Ok((self.checksums.known() * BLOCK, self.storage.len()?))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -206,7 +213,7 @@ impl Medium {
     }
 
     fn source(&self) -> impl Fn(u64, &mut [u8]) -> io::Result<()> {
-        |offset, out| self.backend.read(offset, out)
+        |offset, out| self.storage.read(offset, out)
     }
 }
 
@@ -253,39 +260,39 @@ fn lay(from: u64, bytes: &[u8], to: u64, out: &mut [u8]) {
     target.iter_mut().zip(source).for_each(|(to, from)| *to = *from);
 }
 
-impl Grip {
+impl BackendHandle {
     /// What it holds.
-    pub fn medium(&self) -> Arc<Medium> {
-        self.medium.clone()
+    pub fn backend(&self) -> Arc<Backend> {
+        self.backend.clone()
     }
 
     fn is_newest(&self) -> bool {
-        self.medium.newest.load(Ordering::Acquire) == self.number
+        self.backend.newest.load(Ordering::Acquire) == self.number
     }
 
-    /// The state, if this grip still counts.
+    /// The state, if this handle still counts.
     fn state(&self) -> io::Result<MutexGuard<'_, State>> {
-        let state = self.medium.state();
+        let state = self.backend.state();
         if self.is_newest() { Ok(state) } else { Err(io::Error::other("the file was opened anew after a failure")) }
     }
 }
 
-impl StorageBackend for Grip {
+impl StorageBackend for BackendHandle {
     fn len(&self) -> io::Result<u64> {
         let mut state = self.state()?;
         match &state.memory {
             Some(memory) => Ok(memory.len()),
-            None => state.failed(self.medium.backend.len()),
+            None => state.failed(self.backend.storage.len()),
         }
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
         // Readers do not wait for each other, nor for a flush.
-        if !self.medium.aside.load(Ordering::Acquire) && self.is_newest() {
-            let read = self.medium.backend.read(offset, out);
+        if !self.backend.uses_overlay.load(Ordering::Acquire) && self.is_newest() {
+            let read = self.backend.storage.read(offset, out);
             return match read {
                 Ok(()) => {
-                    self.medium.sums.learn(offset, out);
+                    self.backend.checksums.learn(offset, out);
                     Ok(())
                 }
                 failed => self.state()?.failed(failed),
@@ -293,8 +300,8 @@ impl StorageBackend for Grip {
         }
         let mut state = self.state()?;
         let read = match &state.memory {
-            Some(memory) => memory.read(&self.medium.source(), offset, out),
-            None => self.medium.backend.read(offset, out),
+            Some(memory) => memory.read(&self.backend.source(), offset, out),
+            None => self.backend.storage.read(offset, out),
         };
         state.failed(read)
     }
@@ -303,14 +310,14 @@ impl StorageBackend for Grip {
         let mut state = self.state()?;
         state.note_head(offset, data);
         if let Some(memory) = &mut state.memory {
-            let kept = memory.write(&self.medium.source(), offset, data);
+            let kept = memory.write(&self.backend.source(), offset, data);
             return state.failed(kept);
         }
         state.written.push((offset, data.len()));
-        let written = self.medium.backend.write(offset, data);
+        let written = self.backend.storage.write(offset, data);
         match written {
-            Ok(()) => self.medium.sums.set(offset, data),
-            Err(_) => self.medium.sums.forget(offset, data.len()),
+            Ok(()) => self.backend.checksums.set(offset, data),
+            Err(_) => self.backend.checksums.forget(offset, data.len()),
         }
         state.failed(written)
     }
@@ -322,8 +329,8 @@ impl StorageBackend for Grip {
             return Ok(());
         }
         state.wanted = len;
-        let set = self.medium.backend.set_len(len);
-        self.medium.sums.truncate(len);
+        let set = self.backend.storage.set_len(len);
+        self.backend.checksums.truncate(len);
         state.failed(set)
     }
 
@@ -332,7 +339,7 @@ impl StorageBackend for Grip {
         if state.memory.is_some() {
             return Ok(());
         }
-        state.failed(self.medium.backend.sync_data())?;
+        state.failed(self.backend.storage.sync_data())?;
         state.written.clear();
         state.wanted = 0;
         if state.head != state.flushed {
@@ -343,18 +350,18 @@ impl StorageBackend for Grip {
     }
 
     fn close(&self) -> io::Result<()> {
-        // A grip that is replaced must leave the file locked for the next.
-        let last = self.is_newest() && (self.number == 1 || self.medium.released.load(Ordering::Acquire));
-        if last { self.medium.backend.close() } else { Ok(()) }
+        // A handle that is replaced must leave the file locked for the next.
+        let last = self.is_newest() && (self.number == 1 || self.backend.released.load(Ordering::Acquire));
+        if last { self.backend.storage.close() } else { Ok(()) }
     }
 
-    // The first grip locks the file for all of them.
+    // The first handle locks the file for all of them.
     fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
-        if self.number == 1 { self.medium.backend.try_lock_range(start, end) } else { Ok(true) }
+        if self.number == 1 { self.backend.storage.try_lock_range(start, end) } else { Ok(true) }
     }
 
     fn unlock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
-        if self.number == 1 { self.medium.backend.unlock_range(start, end) } else { Ok(()) }
+        if self.number == 1 { self.backend.storage.unlock_range(start, end) } else { Ok(()) }
     }
 }
 
@@ -406,22 +413,22 @@ mod tests {
     fn the_disk_has_what_was_kept_in_memory_before_the_first_page_leads_to_it() {
         let account = Account::default();
         let done = account.done.clone();
-        let grip = Medium::of(account);
+        let handle = Backend::of(account);
         let head = |choice: u8| (0..PAGE).map(|at| if at == CHOICE { choice } else { choice + 10 }).collect::<Vec<u8>>();
-        grip.set_len(4 * BLOCK).unwrap();
-        grip.write(0, &head(0)).unwrap();
-        grip.sync_data().unwrap();
-        grip.write(BLOCK, &[1; PAGE]).unwrap();
-        grip.write(0, &head(1)).unwrap();
+        handle.set_len(4 * BLOCK).unwrap();
+        handle.write(0, &head(0)).unwrap();
+        handle.sync_data().unwrap();
+        handle.write(BLOCK, &[1; PAGE]).unwrap();
+        handle.write(0, &head(1)).unwrap();
 
-        let aside = grip.medium().set_aside().unwrap();
+        let overlay = handle.backend().set_overlay().unwrap();
         assert_eq!(done.lock().unwrap().last().unwrap(), "choose 0", "who opens the file next must not trust what was not flushed");
-        aside.write(2 * BLOCK, &[2; PAGE]).unwrap();
-        aside.write(0, &head(1)).unwrap();
-        aside.sync_data().unwrap();
+        overlay.write(2 * BLOCK, &[2; PAGE]).unwrap();
+        overlay.write(0, &head(1)).unwrap();
+        overlay.sync_data().unwrap();
         done.lock().unwrap().clear();
 
-        grip.medium().rejoin().unwrap();
+        handle.backend().rejoin().unwrap();
         let expected = ["choose 0", "write 4096", "flush", "write 8192", "flush", "choose 0", "flush", "choose 1", "flush"];
         assert_eq!(*done.lock().unwrap(), expected);
     }

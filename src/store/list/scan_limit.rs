@@ -15,8 +15,8 @@ use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
 };
 
-use super::{RETRY_AFTER, core::closed};
 use crate::error::{Error, Result};
+use crate::store::{RETRY_AFTER, core::closed};
 
 /// Rows that anybody may read at once.
 const FEW: u64 = 1_000;
@@ -26,13 +26,13 @@ const TOGETHER: u64 = 64;
 
 /// The turns there are.
 #[derive(Clone)]
-pub struct Turns {
+pub struct ScanLimit {
     running: Arc<Semaphore>,
     /// Those that run or wait.
     admitted: Arc<Semaphore>,
 }
 
-impl Turns {
+impl ScanLimit {
     /// So many at the same time, and so many that may wait.
     pub fn new(scans: usize, queue: usize) -> Self {
         let scans = scans.max(1);
@@ -41,18 +41,18 @@ impl Turns {
 }
 
 /// Work on many records, on a thread that may block.
-pub struct Turn<'t> {
+pub struct ScanPermit<'t> {
     /// Set when nobody waits for it any more.
     abandoned: &'t AtomicBool,
     /// Nothing for what is never kept waiting.
-    turns: Option<&'t Turns>,
+    turns: Option<&'t ScanLimit>,
     rows: Cell<u64>,
     held: RefCell<Option<[OwnedSemaphorePermit; 2]>>,
 }
 
-impl<'t> Turn<'t> {
+impl<'t> ScanPermit<'t> {
     /// Work that may have to wait.
-    pub fn among(turns: &'t Turns, abandoned: &'t AtomicBool) -> Self {
+    pub fn among(turns: &'t ScanLimit, abandoned: &'t AtomicBool) -> Self {
         Self { turns: Some(turns), ..Self::free(abandoned) }
     }
 
@@ -79,7 +79,7 @@ impl<'t> Turn<'t> {
     /// core go first, and if it is more than a few it waits now, for being sent away has cost nothing yet.
     ///
     /// # Errors
-    /// As in [`Turn::step`].
+    /// As in [`ScanPermit::step`].
     pub fn before(&self, rows: u64) -> Result<()> {
         yield_now();
         self.go_on(rows)
@@ -97,7 +97,7 @@ impl<'t> Turn<'t> {
         self.turns.map_or(Ok(()), |turns| self.wait(turns))
     }
 
-    fn wait(&self, turns: &Turns) -> Result<()> {
+    fn wait(&self, turns: &ScanLimit) -> Result<()> {
         let admitted = turns.admitted.clone().try_acquire_owned().map_err(|_| Error::Busy { retry_after: RETRY_AFTER })?;
         let running = Handle::current().block_on(turns.running.clone().acquire_owned()).map_err(|_| closed())?;
         *self.held.borrow_mut() = Some([admitted, running]);

@@ -1,13 +1,10 @@
 //! What goes with a record: a walk over the index from it to everything that refers to it, first looking, then deleting. What may be very
-//! much is ended instead, once it is (`ending.rs`).
+//! much is ended instead, once it is (`tx/tombstone.rs`).
 
 use std::collections::BTreeSet;
 
-use super::{
-    Tx,
-    ending::{AT_ONCE, IN_ALL},
-    registry::Rule,
-};
+use super::tombstone::{AT_ONCE, IN_ALL};
+use crate::store::{Tx, registry::Rule};
 use crate::{
     entity::{Facts, Kind},
     error::{Error, Result},
@@ -42,7 +39,7 @@ impl Plan {
 }
 
 /// Deletes a record that exists. Those that refer to it go first.
-pub(super) fn delete(tx: &Tx<'_>, kind: Kind, id: &str) -> Result<()> {
+pub(crate) fn delete(tx: &Tx<'_>, kind: Kind, id: &str) -> Result<()> {
     let registry = &tx.core.registry;
     let plan = plan(tx, (registry.place(kind)?, id.to_owned()))?;
     let mut held = plan.held.iter().filter(|(_, by)| !plan.known.contains(by));

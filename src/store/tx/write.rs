@@ -8,13 +8,16 @@ use std::{
 };
 
 use super::{
-    Event, Read, codec, delete,
-    index::{self, IndexEntry},
+    delete,
     tables::{RowsMut, Table},
+};
+use crate::store::{
+    Event, Read, codec,
+    index::{self, IndexEntry},
 };
 use crate::{
     clock::Timestamp,
-    entity::{AnyRecord, Author, Entity, Era, Facts, FactsExt, Field, Id, Index, Kind, Record, RouterLink, missing},
+    entity::{AnyRecord, Author, Entity, Epoch, Facts, FactsExt, Field, Id, Index, Kind, Record, RouterLink, missing},
     error::{Error, Result},
     query::Value,
 };
@@ -26,13 +29,13 @@ const LONGEST_ID: usize = 256;
 ///
 /// An error that the job returns takes back everything it did. A single call that fails has done nothing, so a job may also go on.
 pub struct Tx<'t> {
-    pub(super) read: Read<'t>,
-    pub(super) rows: &'t dyn RowsMut,
-    pub(super) events: RefCell<Vec<Event>>,
+    pub(crate) read: Read<'t>,
+    pub(crate) rows: &'t dyn RowsMut,
+    pub(crate) events: RefCell<Vec<Event>>,
     /// Who is behind it.
-    pub(super) author: Arc<Author>,
+    pub(crate) author: Arc<Author>,
     /// The sequence of its first row in the history.
-    pub(super) first_row: Cell<Option<u64>>,
+    pub(crate) first_row: Cell<Option<u64>>,
 }
 
 impl<'t> Deref for Tx<'t> {
@@ -43,7 +46,7 @@ impl<'t> Deref for Tx<'t> {
 }
 
 impl<'t> Tx<'t> {
-    pub(super) fn new(read: Read<'t>, rows: &'t dyn RowsMut, author: Arc<Author>) -> Self {
+    pub(crate) fn new(read: Read<'t>, rows: &'t dyn RowsMut, author: Arc<Author>) -> Self {
         Self { read, rows, events: RefCell::default(), author, first_row: Cell::default() }
     }
 }
@@ -97,7 +100,7 @@ impl Tx<'_> {
     }
 
     /// Deletes one record, whoever refers to it.
-    pub(super) fn remove<E: Entity>(&self, id: &Id<E>) -> Result<()> {
+    pub(crate) fn remove<E: Entity>(&self, id: &Id<E>) -> Result<()> {
         // Also one that was ended.
         let old = self.load::<E>(id.as_str())?.ok_or_else(|| missing(E::KIND, id))?;
         let entries = index::entries(&old);
@@ -176,7 +179,7 @@ impl Tx<'_> {
     }
 
     /// Does all or nothing.
-    pub(super) fn whole(&self, act: impl FnOnce() -> Result<()>) -> Result<()> {
+    pub(crate) fn whole(&self, act: impl FnOnce() -> Result<()>) -> Result<()> {
         let (mark, told) = (self.rows.mark(), self.events.borrow().len());
         let done = act();
         if done.is_err() {
@@ -209,7 +212,7 @@ impl Facts for Tx<'_> {
     fn any(&self, kind: Kind, field: &'static str, value: &str) -> Result<bool> {
         Facts::any(&self.read, kind, field, value)
     }
-    fn ended(&self, kind: Kind, field: &'static str, value: &str) -> Result<Era> {
+    fn ended(&self, kind: Kind, field: &'static str, value: &str) -> Result<Epoch> {
         self.read.ended(kind, field, value)
     }
     fn any_ended(&self) -> Result<bool> {

@@ -13,14 +13,14 @@ const UNKNOWN: u32 = 0;
 
 /// By number of the block; four bytes each.
 #[derive(Debug, Default)]
-pub struct Sums(RwLock<Vec<AtomicU32>>);
+pub struct Checksums(RwLock<Vec<AtomicU32>>);
 
-impl Sums {
+impl Checksums {
     /// Takes what was read, where nothing is known yet.
     pub fn learn(&self, offset: u64, bytes: &[u8]) {
-        let sums = self.known_up_to(offset + bytes.len() as u64);
+        let checksums = self.known_up_to(offset + bytes.len() as u64);
         for (number, block) in whole(offset, bytes) {
-            if let Some(known) = sums.get(number).filter(|known| known.load(Relaxed) == UNKNOWN) {
+            if let Some(known) = checksums.get(number).filter(|known| known.load(Relaxed) == UNKNOWN) {
                 known.store(sum(block), Relaxed);
             }
         }
@@ -35,8 +35,8 @@ impl Sums {
     /// What is there now nobody can say.
     pub fn forget(&self, offset: u64, length: usize) {
         let end = (offset + length as u64).div_ceil(BLOCK);
-        let sums = self.read();
-        (offset / BLOCK..end).filter_map(|block| sums.get(index(block))).for_each(|known| known.store(UNKNOWN, Relaxed));
+        let checksums = self.read();
+        (offset / BLOCK..end).filter_map(|block| checksums.get(index(block))).for_each(|known| known.store(UNKNOWN, Relaxed));
     }
 
     /// The file ends there now.
@@ -66,11 +66,11 @@ impl Sums {
 
     fn known_up_to(&self, end: u64) -> RwLockReadGuard<'_, Vec<AtomicU32>> {
         let blocks = index(end / BLOCK);
-        let sums = self.read();
-        if sums.len() >= blocks {
-            return sums;
+        let checksums = self.read();
+        if checksums.len() >= blocks {
+            return checksums;
         }
-        drop(sums);
+        drop(checksums);
         let mut grown = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let blocks = blocks.max(grown.len());
         grown.resize_with(blocks, AtomicU32::default);

@@ -1,6 +1,6 @@
 //! The history for those who read it: a page of it, what is behind a row, and what it says of some kinds.
 //!
-//! Not here: how rows are kept and chained (`history.rs`).
+//! Not here: how rows are kept and chained (`history/log.rs`).
 
 use std::{
     borrow::Cow,
@@ -9,11 +9,11 @@ use std::{
 
 use serde::Deserialize;
 
-use super::{
+use super::log::{Link, anchor, end, shown, text};
+use crate::store::{
     Read,
-    history::{Link, anchor, end, shown, text},
-    select::always,
-    tables::{ALL, Table},
+    list::plan::always,
+    tx::tables::{ALL, Table},
 };
 use crate::{
     entity::Happening,

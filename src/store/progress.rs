@@ -6,13 +6,13 @@ use crate::error::{Error, Result};
 
 /// How far a piece of work is.
 #[derive(Debug, Default)]
-pub struct Watch {
+pub struct Progress {
     pub(super) stop: AtomicBool,
     done: AtomicU64,
     total: AtomicU64,
 }
 
-impl Watch {
+impl Progress {
     /// Makes the work end with an error.
     pub fn stop(&self) {
         self.stop.store(true, Relaxed);
@@ -32,7 +32,7 @@ impl Watch {
     /// One more row is done.
     ///
     /// # Errors
-    /// As [`Watch::go_on`].
+    /// As [`Progress::go_on`].
     pub(super) fn step(&self) -> Result<()> {
         self.done.fetch_add(1, Relaxed);
         self.go_on()
