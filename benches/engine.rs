@@ -8,7 +8,7 @@
 mod dice;
 
 use dice::Dice;
-use overkeep::access::{Engine, News, Policy, PolicyKind, Right, Semantic, Subject};
+use overkeep::access::{Delta, Engine, Policy, PolicyKind, Right, Semantic, Subject};
 use roaring::RoaringBitmap;
 use std::{
     fs,
@@ -197,8 +197,8 @@ fn lists(engine: &mut Engine, rows: &mut Vec<Row>) {
     rows.push(measure("identities that may dial a service", 500, |n| _ = black_box(engine.identities(&service(n), Dial).len())));
 }
 
-fn said(id: &str, policy: Option<Policy>) -> News {
-    News::Policy { kind: PolicyKind::Service, id: id.into(), policy }
+fn said(id: &str, policy: Option<Policy>) -> Delta {
+    Delta::Policy { kind: PolicyKind::Service, id: id.into(), policy }
 }
 
 fn hosted_by_all(services: &str) -> Policy {
@@ -206,7 +206,7 @@ fn hosted_by_all(services: &str) -> Policy {
 }
 
 fn previews(engine: &mut Engine, rows: &mut Vec<Row>) {
-    let subject = |subject, id, roles: Option<&[&str]>| News::Subject {
+    let subject = |subject, id, roles: Option<&[&str]>| Delta::Subject {
         subject,
         id,
         roles: roles.map(|roles| roles.iter().map(ToString::to_string).collect()),

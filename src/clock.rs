@@ -196,20 +196,20 @@ impl JsonSchema for Timestamp {
 
 /// When something was, by both answers of a clock: one to be shown, one to tell how long ago it is. Later ones are greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Moment {
+pub struct CalendarTime {
     steady: Timestamp,
     /// What the host's clock showed.
     pub shown: Timestamp,
 }
 
-impl Moment {
+impl CalendarTime {
     /// A moment of a clock that nobody has put.
-    pub const fn at(shown: Timestamp) -> Moment {
-        Moment { steady: shown, shown }
+    pub const fn at(shown: Timestamp) -> CalendarTime {
+        CalendarTime { steady: shown, shown }
     }
 
     /// How long after `earlier` this is; nothing if it is not after it.
-    pub fn since(self, earlier: Moment) -> Duration {
+    pub fn since(self, earlier: CalendarTime) -> Duration {
         self.steady.since(earlier.steady)
     }
 }
@@ -262,8 +262,8 @@ impl Clock {
     }
 
     /// Now, by both.
-    pub fn moment(&self) -> Moment {
-        Moment { steady: self.steady(), shown: self.now() }
+    pub fn moment(&self) -> CalendarTime {
+        CalendarTime { steady: self.steady(), shown: self.now() }
     }
 
     /// Lets time pass on a manual clock and all its clones. The host's clock goes by itself: there it does nothing.

@@ -6,7 +6,7 @@
 //!
 //! | floor | rooms |
 //! |---|---|
-//! | the program | [`cli`] → [`controller`] (puts everything together) → [`upkeep`] (periodic work) and [`host`] (what the owner of the host may do) |
+//! | the program | [`cli`] → [`controller`] (puts everything together) → [`jobs`] (periodic work) and [`host`] (what the owner of the host may do) |
 //! | the interfaces | [`http`]: route tables, arguments, answers, the front door · [`network`] the data plane: channels of SDKs, circuits · [`listener`] one port for both |
 //! | subjects | [`authentication`] who is calling · [`enrollment`] how a key becomes an identity · [`posture`] what endpoints report · [`explain`] why somebody may or may not · [`maintenance`] the file as a whole |
 //! | rules | [`change`] every write and what follows from it · [`access`] who may use what |
@@ -30,7 +30,7 @@
 //! with whatever else waits (`store/tx/writer.rs`). After the fsync the writer tells its listeners in order: `access/feed.rs` changes a few bits of
 //! the engine. Only then is the caller answered. The next `GET /current-api-session/service-updates` of an identity compares what it
 //! may do now with what it might when it last asked, says so if they differ, and the client fetches its services again. Behind their backs
-//! `access/reckoning.rs` finds the change in the history, and adds who gained and who lost what by it.
+//! `access/access_audit.rs` finds the change in the history, and adds who gained and who lost what by it.
 //!
 //! # How the odd kinds fit
 //!
@@ -41,6 +41,7 @@
 //! * **Bodies that are no JSON**: an argument type that describes its media types, such as in `http/client/enroll.rs`.
 
 pub mod access;
+pub mod admin_socket;
 pub mod authentication;
 pub mod change;
 pub mod cli;
@@ -52,8 +53,8 @@ pub mod entity;
 pub mod error;
 pub mod explain;
 pub mod frame;
-pub mod host;
 pub mod http;
+pub mod jobs;
 pub mod listener;
 pub mod logging;
 pub mod maintenance;
@@ -65,4 +66,3 @@ pub mod priority;
 pub mod query;
 pub mod schema;
 pub mod store;
-pub mod upkeep;

@@ -63,7 +63,7 @@ impl Checker {
             return Ok(());
         }
         let shortened = exceeds(body, &mut { LOOKED_AT }).then(|| beginning(body));
-        let mut told = Told::default();
+        let mut told = ViolationList::default();
         for violation in self.validator.iter_errors(shortened.as_ref().unwrap_or(body)) {
             told.add(self::told(&violation, &self.schema, Of::Body));
         }
@@ -93,9 +93,9 @@ impl Checker {
 
 /// Violations on their way to somebody, the ones that count most kept.
 #[derive(Default)]
-struct Told(Vec<(Matter, Error)>);
+struct ViolationList(Vec<(Matter, Error)>);
 
-impl Told {
+impl ViolationList {
     fn add(&mut self, more: Vec<(Matter, Error)>) {
         self.0.extend(more);
         if self.0.len() > 4 * TOLD {

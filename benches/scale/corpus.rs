@@ -11,7 +11,7 @@ use std::{
 
 use overkeep::{
     authentication::Passwords,
-    change::{self, Administrator, Certificates, KINDS, Lifecycle, Vault},
+    change::{self, Administrator, Certificates, KINDS, Lifecycle, SealedKeys},
     clock::Timestamp,
     config::{self, Config},
     entity::{
@@ -95,7 +95,7 @@ pub fn build(directory: &Path, size: Size, asking: Asking) -> Corpus {
     let password = Passwords::new(&settings).and_then(|passwords| passwords.hash_now(PASSWORD)).expect("a hash");
     let hosts = AlternativeNames::of_hosts(["127.0.0.1", "localhost", "::1"]);
     let administrator = Administrator { username: "admin".into(), password: password.clone(), is_unseen: false };
-    change::first_start(&store, &Vault::default(), change::Filling { hosts, administrator, router: false }).expect("a controller");
+    change::first_start(&store, &SealedKeys::default(), change::Filling { hosts, administrator, router: false }).expect("a controller");
     let mut build = Build { store: &store, dice: Dice::new(), now: Timestamp::from_millis(0), record_bytes: 0 };
     build.now = store.read(|tx| Ok(tx.now())).expect("the time");
     let identities = build
@@ -193,8 +193,8 @@ impl Build<'_> {
 
     /// Certificates of the controller's authority for the first identities, all with one key.
     fn certificates(&mut self, identities: &[String]) -> Vec<Credentials> {
-        let certificates = Certificates::open(self.store, &Vault::default(), Vec::new(), None).expect("keys");
-        let authority = certificates.holdings().authority();
+        let certificates = Certificates::open(self.store, &SealedKeys::default(), Vec::new(), None).expect("keys");
+        let authority = certificates.keystore().authority();
         let key = rcgen::KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256).expect("a key");
         let request = rcgen::CertificateParams::default().serialize_request(&key).and_then(|request| request.pem()).expect("a request");
         let csr = Csr::parse(&request).expect("a request");

@@ -2,9 +2,9 @@
 
 use super::{
     Policy, PolicyKind, Rights, Subject,
-    book::{Book, Populations},
+    observer::Observers,
+    policy_index::{PolicyIndex, Populations},
     rights::{Evaluated, Types},
-    watch::Watch,
 };
 use roaring::RoaringBitmap;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use std::sync::Arc;
 /// Times are milliseconds and only become `lastChangeAt`.
 pub struct Engine {
     pub(super) all: Populations,
-    pub(super) service_policies: Book,
-    pub(super) edge_router_policies: Book,
-    pub(super) service_edge_router_policies: Book,
+    pub(super) service_policies: PolicyIndex,
+    pub(super) edge_router_policies: PolicyIndex,
+    pub(super) service_edge_router_policies: PolicyIndex,
     pub(super) types: Types,
     evaluated: Evaluated,
-    watch: Watch,
+    watch: Observers,
     /// How often something changed.
     pub(super) generation: u64,
 }
@@ -30,12 +30,12 @@ impl Default for Engine {
         use Subject::{EdgeRouter, Identity, PostureCheck, Service};
         Engine {
             all: Populations::default(),
-            service_policies: Book::new(&[Identity, Service, PostureCheck]),
-            edge_router_policies: Book::new(&[Identity, EdgeRouter]),
-            service_edge_router_policies: Book::new(&[Service, EdgeRouter]),
+            service_policies: PolicyIndex::new(&[Identity, Service, PostureCheck]),
+            edge_router_policies: PolicyIndex::new(&[Identity, EdgeRouter]),
+            service_edge_router_policies: PolicyIndex::new(&[Service, EdgeRouter]),
             types: Types::default(),
             evaluated: Evaluated::default(),
-            watch: Watch::default(),
+            watch: Observers::default(),
             generation: 0,
         }
     }
@@ -171,7 +171,7 @@ impl Engine {
         self.evaluated.forget_reaches();
     }
 
-    fn book_mut(&mut self, kind: PolicyKind) -> (&mut Book, &mut Populations) {
+    fn book_mut(&mut self, kind: PolicyKind) -> (&mut PolicyIndex, &mut Populations) {
         let book = match kind {
             PolicyKind::Service => &mut self.service_policies,
             PolicyKind::EdgeRouter => &mut self.edge_router_policies,

@@ -9,7 +9,7 @@ use std::{
 use parking_lot::{Mutex, MutexGuard};
 
 use super::{
-    Difference, Engine, News, Policy, PolicyKind, Right, Semantic, Subject,
+    Delta, Difference, Engine, Policy, PolicyKind, Right, Semantic, Subject,
     preview::{Preview, Step, in_order},
 };
 use crate::{
@@ -78,10 +78,10 @@ impl Access {
     /// # Errors
     /// That of `go_on`, which ends it.
     pub fn preview(&self, events: &[Event], most: usize, go_on: impl Fn(u64) -> Result<()>) -> Result<Difference> {
-        let news: Vec<News> = events.iter().filter_map(news).collect();
-        let news = in_order(&news);
+        let delta: Vec<Delta> = events.iter().filter_map(delta).collect();
+        let delta = in_order(&delta);
         for _ in 0..PATIENCE {
-            let mut preview = self.ask(|engine| Preview::new(engine, &news));
+            let mut preview = self.ask(|engine| Preview::new(engine, &delta));
             loop {
                 go_on(preview.ahead())?;
                 match self.ask_in_turn(|engine| preview.step(engine, most)) {
@@ -91,7 +91,7 @@ impl Access {
                 }
             }
         }
-        Ok(self.ask(|engine| engine.preview(&news, most)))
+        Ok(self.ask(|engine| engine.preview(&delta, most)))
     }
 
     fn hear(&self, store: &Store, events: &[Event]) {
@@ -99,8 +99,8 @@ impl Access {
         for event in events {
             let shown = shown_by(store, event);
             self.ask(|engine| {
-                if let Some(news) = news(event) {
-                    engine.learn(&news, now);
+                if let Some(delta) = delta(event) {
+                    engine.learn(&delta, now);
                 }
                 for (subject, id) in shown {
                     match subject {
@@ -124,19 +124,19 @@ fn millis(at: Timestamp) -> u64 {
 /// # Errors
 /// The store cannot be read, or the system gives no thread.
 pub(super) fn fill(engine: &mut Engine, tx: &Read<'_>) -> Result<()> {
-    let (teller, told) = sync_channel::<Vec<News>>(AHEAD);
+    let (teller, told) = sync_channel::<Vec<Delta>>(AHEAD);
     thread::scope(move |scope| {
         let learn = move || {
-            for news in told.into_iter().flatten() {
-                engine.learn(&news, 0);
+            for delta in told.into_iter().flatten() {
+                engine.learn(&delta, 0);
             }
         };
         let learning = thread::Builder::new().name("learning".into()).spawn_scoped(scope, learn);
         learning.map_err(|e| Error::Internal(format!("a thread to learn of access: {e}")))?;
         let mut some = Vec::with_capacity(AT_ONCE);
         // Nobody listens any more only after a panic, which the scope passes on.
-        everything(tx, |news| {
-            some.push(news);
+        everything(tx, |delta| {
+            some.push(delta);
             if some.len() == AT_ONCE {
                 drop(teller.send(mem::replace(&mut some, Vec::with_capacity(AT_ONCE))));
             }
@@ -147,9 +147,9 @@ pub(super) fn fill(engine: &mut Engine, tx: &Read<'_>) -> Result<()> {
 }
 
 /// All that an engine knows.
-fn everything(tx: &Read<'_>, mut tell: impl FnMut(News)) -> Result<()> {
-    let mut told = |news: News| {
-        tell(news);
+fn everything(tx: &Read<'_>, mut tell: impl FnMut(Delta)) -> Result<()> {
+    let mut told = |delta: Delta| {
+        tell(delta);
         Ok(())
     };
     tx.each::<EdgeRouter>(|r| told(of_subject(Subject::EdgeRouter, &r, &r.spec.role_attributes)))?;
@@ -162,7 +162,7 @@ fn everything(tx: &Read<'_>, mut tell: impl FnMut(News)) -> Result<()> {
 }
 
 /// What the engine learns from one change.
-fn news(event: &Event) -> Option<News> {
+fn delta(event: &Event) -> Option<Delta> {
     subject_news::<EdgeRouter>(event, Subject::EdgeRouter, |r| &r.spec.role_attributes)
         .or_else(|| subject_news::<Identity>(event, Subject::Identity, |r| &r.spec.role_attributes))
         .or_else(|| subject_news::<Service>(event, Subject::Service, |r| &r.spec.role_attributes))
@@ -172,29 +172,29 @@ fn news(event: &Event) -> Option<News> {
         .or_else(|| policy_news::<ServiceEdgeRouterPolicy>(event, PolicyKind::ServiceEdgeRouter, service_edge_router_policy))
 }
 
-fn subject_news<E: Entity>(event: &Event, subject: Subject, roles: fn(&Record<E>) -> &Roles) -> Option<News> {
+fn subject_news<E: Entity>(event: &Event, subject: Subject, roles: fn(&Record<E>) -> &Roles) -> Option<Delta> {
     match event.of::<E>()? {
         (old, Some(new)) if old.is_none_or(|old| roles(old) != roles(new)) => Some(of_subject(subject, new, roles(new))),
-        (Some(old), None) => Some(News::Subject { subject, id: old.id.to_string(), roles: None }),
+        (Some(old), None) => Some(Delta::Subject { subject, id: old.id.to_string(), roles: None }),
         _ => None,
     }
 }
 
-fn policy_news<E: Entity>(event: &Event, kind: PolicyKind, says: fn(&Record<E>) -> Policy) -> Option<News> {
+fn policy_news<E: Entity>(event: &Event, kind: PolicyKind, says: fn(&Record<E>) -> Policy) -> Option<Delta> {
     match event.of::<E>()? {
         (old, Some(new)) if old.is_none_or(|old| says(old) != says(new)) => Some(of_policy(new, says)),
-        (Some(old), None) => Some(News::Policy { kind, id: old.id.to_string(), policy: None }),
+        (Some(old), None) => Some(Delta::Policy { kind, id: old.id.to_string(), policy: None }),
         _ => None,
     }
 }
 
-fn of_subject<E: Entity>(subject: Subject, record: &Record<E>, roles: &Roles) -> News {
-    News::Subject { subject, id: record.id.to_string(), roles: Some(texts(roles)) }
+fn of_subject<E: Entity>(subject: Subject, record: &Record<E>, roles: &Roles) -> Delta {
+    Delta::Subject { subject, id: record.id.to_string(), roles: Some(texts(roles)) }
 }
 
-fn of_policy<E: Entity>(record: &Record<E>, says: fn(&Record<E>) -> Policy) -> News {
+fn of_policy<E: Entity>(record: &Record<E>, says: fn(&Record<E>) -> Policy) -> Delta {
     let policy = says(record);
-    News::Policy { kind: policy.kind, id: record.id.to_string(), policy: Some(policy) }
+    Delta::Policy { kind: policy.kind, id: record.id.to_string(), policy: Some(policy) }
 }
 
 pub(super) fn texts(roles: &Roles) -> Vec<String> {
@@ -268,13 +268,13 @@ pub fn related(access: &Access, from: Kind, id: &str, to: Kind) -> Vec<String> {
     let (Some(from), Some(to)) = (side(from.name), side(to.name)) else { return Vec::new() };
     access.ask(|engine| {
         let named = match (from, to) {
-            (Side::Policy(kind), Side::Subject(to)) => engine.members(kind, id, to),
-            (Side::Subject(from), Side::Policy(kind)) => engine.policies(kind, from, id),
-            (Side::Subject(from), Side::Subject(to)) => match between(from, to) {
+            (EngineRole::Policy(kind), EngineRole::Subject(to)) => engine.members(kind, id, to),
+            (EngineRole::Subject(from), EngineRole::Policy(kind)) => engine.policies(kind, from, id),
+            (EngineRole::Subject(from), EngineRole::Subject(to)) => match between(from, to) {
                 Some(kind) => engine.related(kind, from, id, to),
                 None => return Vec::new(),
             },
-            (Side::Policy(_), Side::Policy(_)) => return Vec::new(),
+            (EngineRole::Policy(_), EngineRole::Policy(_)) => return Vec::new(),
         };
         named.in_order().map(|(_, id)| id.to_string()).collect()
     })
@@ -282,29 +282,29 @@ pub fn related(access: &Access, from: Kind, id: &str, to: Kind) -> Vec<String> {
 
 /// What a kind is to the engine.
 #[derive(Clone, Copy)]
-pub(super) enum Side {
+pub(super) enum EngineRole {
     Policy(PolicyKind),
     Subject(Subject),
 }
 
 /// Kinds that policies are about, and kinds of policies.
-pub(super) const SIDES: [(Kind, Side); 7] = [
-    (Identity::KIND, Side::Subject(Subject::Identity)),
-    (Service::KIND, Side::Subject(Subject::Service)),
-    (EdgeRouter::KIND, Side::Subject(Subject::EdgeRouter)),
-    (PostureCheck::KIND, Side::Subject(Subject::PostureCheck)),
-    (ServicePolicy::KIND, Side::Policy(PolicyKind::Service)),
-    (EdgeRouterPolicy::KIND, Side::Policy(PolicyKind::EdgeRouter)),
-    (ServiceEdgeRouterPolicy::KIND, Side::Policy(PolicyKind::ServiceEdgeRouter)),
+pub(super) const SIDES: [(Kind, EngineRole); 7] = [
+    (Identity::KIND, EngineRole::Subject(Subject::Identity)),
+    (Service::KIND, EngineRole::Subject(Subject::Service)),
+    (EdgeRouter::KIND, EngineRole::Subject(Subject::EdgeRouter)),
+    (PostureCheck::KIND, EngineRole::Subject(Subject::PostureCheck)),
+    (ServicePolicy::KIND, EngineRole::Policy(PolicyKind::Service)),
+    (EdgeRouterPolicy::KIND, EngineRole::Policy(PolicyKind::EdgeRouter)),
+    (ServiceEdgeRouterPolicy::KIND, EngineRole::Policy(PolicyKind::ServiceEdgeRouter)),
 ];
 
 /// What a kind of that name is to the engine, if policies are about it.
 pub fn subject(kind: &str) -> Option<Subject> {
-    if let Side::Subject(subject) = side(kind)? { Some(subject) } else { None }
+    if let EngineRole::Subject(subject) = side(kind)? { Some(subject) } else { None }
 }
 
 /// What a kind of that name is to the engine.
-pub(super) fn side(kind: &str) -> Option<Side> {
+pub(super) fn side(kind: &str) -> Option<EngineRole> {
     SIDES.into_iter().find(|(of, _)| of.name == kind).map(|(_, side)| side)
 }
 

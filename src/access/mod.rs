@@ -13,43 +13,43 @@
 //! but their ids. What is kept of answers (rights, and which edge routers are reached, each shared by all with the same roles) is
 //! thrown away whole as soon as a policy that it may depend on changes, or what such policies lead to.
 //!
-//! Start reading at `roles.rs` (the rule, one screen), then `side.rs` (the two directions), then `questions.rs`. What would be if something
-//! changed is the same engine, changed for a moment (`trial`), and the difference (`preview`). What changes did give and take is told in the
-//! history by an engine of its own that follows it row by row (`rows`, `reckoning`).
+//! Start reading at `roles.rs` (the rule, one screen), then `role_index.rs` (the two directions), then `questions.rs`. What would be if something
+//! changed is the same engine, changed for a moment (`what_if`), and the difference (`preview`). What changes did give and take is told in the
+//! history by an engine of its own that follows it row by row (`rows`, `audit`).
 //!
 //! Invariant: the index only proposes, the rule decides. Whatever is allowed, listed or explained went through
-//! `List::because` or through its one bitmap form in `side.rs`; a property test holds the two,
+//! `List::because` or through its one bitmap form in `role_index.rs`; a property test holds the two,
 //! a rebuilt engine and a naive model together.
 
-mod book;
+mod access_audit;
 mod engine;
 mod feed;
-mod listed;
+mod history_rows;
 mod names;
-mod near;
+mod near_miss;
+mod observer;
+mod policy_index;
 mod population;
 mod preview;
 mod questions;
-mod reckoning;
 mod rights;
+mod role_diff;
+mod role_index;
 mod roles;
-mod rows;
-mod side;
-mod trial;
-mod watch;
+mod what_if;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use access_audit::AccessAudit;
 pub use engine::Engine;
 pub use feed::{Access, related, subject};
 pub use names::Named;
-pub use near::Near;
-pub use preview::{Difference, Turn};
-pub use questions::{Granting, Ground, Reason};
-pub use reckoning::Reckoning;
+pub use near_miss::NearMiss;
+pub use preview::{Changes, Difference};
+pub use questions::{GrantReason, PolicyGrant, Reason};
 pub use rights::Rights;
-pub use trial::News;
+pub use what_if::Delta;
 
 /// What policies are about. Each has its own dense rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -4,11 +4,11 @@
 //! What they reach is evaluated before and after, at once for all that are alike, and some at a time, so that nobody waits long.
 
 use super::{
-    Engine, News, Policy, PolicyKind, Right, Subject,
-    book::{Book, Class},
-    listed::difference,
+    Delta, Engine, Policy, PolicyKind, Right, Subject,
+    policy_index::{PolicyIndex, SubjectClass},
+    role_diff::difference,
 };
-use crate::entity::{Counted, Tally};
+use crate::entity::{Counted, PairCount};
 use roaring::{MultiOps, RoaringBitmap};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -20,23 +20,23 @@ use std::{collections::HashMap, iter::Zip, slice, sync::Arc, vec};
 #[schemars(rename = "Preview")]
 pub struct Difference<N = Arc<str>> {
     /// Identities, and services that policies let them dial.
-    pub dial: Turn<N>,
+    pub dial: Changes<N>,
     /// Identities, and services that policies let them bind.
-    pub bind: Turn<N>,
+    pub bind: Changes<N>,
     /// Identities, and edge routers that they may use.
-    pub identity_routers: Turn<N>,
+    pub identity_routers: Changes<N>,
     /// Services, and edge routers that they may be reached over.
-    pub service_routers: Turn<N>,
+    pub service_routers: Changes<N>,
 }
 
 /// What turns one way and the other.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "PreviewTurn")]
-pub struct Turn<N> {
+pub struct Changes<N> {
     /// What may be used then and may not now.
-    pub gained: Tally<N>,
+    pub gained: PairCount<N>,
     /// What may be used now and may not then.
-    pub lost: Tally<N>,
+    pub lost: PairCount<N>,
 }
 
 impl Difference {
@@ -49,10 +49,10 @@ impl Difference {
             let first: Result<Vec<N>, E> = first.iter().map(|id| name(subject, id)).collect();
             Ok(Counted { count: *count, first: first? })
         };
-        let tally = |of: &Relation, Tally { pairs, who, what }: &Tally<Arc<str>>| {
-            Ok(Tally { pairs: *pairs, who: counted(of.who, who)?, what: counted(of.what, what)? })
+        let tally = |of: &Relation, PairCount { pairs, who, what }: &PairCount<Arc<str>>| {
+            Ok(PairCount { pairs: *pairs, who: counted(of.who, who)?, what: counted(of.what, what)? })
         };
-        let turn = |of: &Relation, turn: &Turn<Arc<str>>| Ok(Turn { gained: tally(of, &turn.gained)?, lost: tally(of, &turn.lost)? });
+        let turn = |of: &Relation, turn: &Changes<Arc<str>>| Ok(Changes { gained: tally(of, &turn.gained)?, lost: tally(of, &turn.lost)? });
         Ok(Difference {
             dial: turn(&DIAL, &self.dial)?,
             bind: turn(&BIND, &self.bind)?,
@@ -80,9 +80,9 @@ pub(super) enum Step {
 
 /// A difference in the making.
 pub(super) struct Preview<'n> {
-    news: &'n [News],
+    delta: &'n [Delta],
     /// Those that were not looked at yet, each with the row of its subject.
-    unseen: Zip<slice::Iter<'n, News>, vec::IntoIter<Option<u32>>>,
+    unseen: Zip<slice::Iter<'n, Delta>, vec::IntoIter<Option<u32>>>,
     /// Who would not be there any more, and so reach nothing: nothing has to be tried for them.
     gone: HashMap<Subject, RoaringBitmap>,
     generation: u64,
@@ -97,7 +97,7 @@ struct Part {
     /// Still to be put into groups, on either side.
     loose: [RoaringBitmap; 2],
     /// Subjects that reach the same before and the same after, being of one class then and of one now, by their side.
-    groups: HashMap<(Subject, [Option<Class>; 2]), RoaringBitmap>,
+    groups: HashMap<(Subject, [Option<SubjectClass>; 2]), RoaringBitmap>,
     gained: Pairs,
     lost: Pairs,
 }
@@ -126,9 +126,9 @@ static SERVICE_ROUTERS: Relation =
 
 impl Engine {
     /// What changes would give and take, with at most so many ids of each side.
-    pub fn preview(&mut self, news: &[News], most: usize) -> Difference {
-        let news = in_order(news);
-        let mut preview = Preview::new(self, &news);
+    pub fn preview(&mut self, delta: &[Delta], most: usize) -> Difference {
+        let delta = in_order(delta);
+        let mut preview = Preview::new(self, &delta);
         loop {
             // Nobody else has the engine, so that this ends with an answer.
             if let Step::Done(difference) = preview.step(self, most) {
@@ -140,16 +140,16 @@ impl Engine {
 
 impl<'n> Preview<'n> {
     /// Of changes that are [`in_order`].
-    pub fn new(engine: &mut Engine, news: &'n [News]) -> Self {
-        let rows = rows(engine, news);
+    pub fn new(engine: &mut Engine, delta: &'n [Delta]) -> Self {
+        let rows = rows(engine, delta);
         let mut gone: HashMap<Subject, RoaringBitmap> = HashMap::new();
-        for (news, row) in news.iter().zip(&rows) {
-            if let News::Subject { subject, roles: None, .. } = news {
+        for (delta, row) in delta.iter().zip(&rows) {
+            if let Delta::Subject { subject, roles: None, .. } = delta {
                 gone.entry(*subject).or_default().extend(row);
             }
         }
         let parts = [&DIAL, &BIND, &IDENTITY_ROUTERS, &SERVICE_ROUTERS].map(Part::new);
-        let mut preview = Self { news, unseen: news.iter().zip(rows), gone, generation: engine.generation, parts };
+        let mut preview = Self { delta, unseen: delta.iter().zip(rows), gone, generation: engine.generation, parts };
         // Who is told first how much is ahead hears of subjects already.
         preview.look(engine);
         preview
@@ -166,7 +166,7 @@ impl<'n> Preview<'n> {
         if engine.generation != self.generation {
             return Step::Stale;
         }
-        let many = self.news.len();
+        let many = self.delta.len();
         if self.unseen.len() > 0 {
             self.look(engine);
         } else if self.ahead() > 0 {
@@ -184,9 +184,9 @@ impl<'n> Preview<'n> {
         let gained = |engine: &Engine| self.parts.each_ref().map(|part| part.relation.tally(engine, &part.gained, most));
         // Who would be new has an id only then.
         let is_any = self.parts.iter().any(|part| part.gained.count > 0);
-        let gained = if is_any { gained(&engine.as_if(self.news)) } else { gained(engine) };
+        let gained = if is_any { gained(&engine.as_if(self.delta)) } else { gained(engine) };
         let ([dial, bind, of_identities, of_services], [no_dial, no_bind, not_of_identities, not_of_services]) = (gained, lost);
-        let turn = |gained, lost| Turn { gained, lost };
+        let turn = |gained, lost| Changes { gained, lost };
         Difference {
             dial: turn(dial, no_dial),
             bind: turn(bind, no_bind),
@@ -197,9 +197,9 @@ impl<'n> Preview<'n> {
 
     /// Finds out who is concerned by some more changes.
     fn look(&mut self, engine: &Engine) {
-        for (news, row) in self.unseen.by_ref().take(CHANGES) {
-            let before = engine.known(news);
-            self.parts.iter_mut().for_each(|part| part.concern(engine, &before, news, row));
+        for (delta, row) in self.unseen.by_ref().take(CHANGES) {
+            let before = engine.known(delta);
+            self.parts.iter_mut().for_each(|part| part.concern(engine, &before, delta, row));
         }
         for part in &mut self.parts {
             let [whos, _] = &part.loose;
@@ -220,13 +220,13 @@ impl<'n> Preview<'n> {
             }
         }
         let parts = &self.parts;
-        let classes = |engine: &Engine| -> Vec<Option<Class>> {
+        let classes = |engine: &Engine| -> Vec<Option<SubjectClass>> {
             let class = |(at, side, row): &(usize, Subject, u32)| parts.get(*at)?.relation.book(engine).class(*side, *row, &engine.all);
             some.iter().map(class).collect()
         };
         let is_gone = |(_, side, row): &(usize, Subject, u32)| self.gone.get(side).is_some_and(|rows| rows.contains(*row));
         let before = classes(engine);
-        let after = if some.iter().all(is_gone) { vec![None; some.len()] } else { classes(&engine.as_if(self.news)) };
+        let after = if some.iter().all(is_gone) { vec![None; some.len()] } else { classes(&engine.as_if(self.delta)) };
         for ((at, side, row), classes) in some.iter().zip(before.into_iter().zip(after)) {
             if let Some(part) = self.parts.get_mut(*at) {
                 part.groups.entry((*side, classes.into())).or_default().insert(*row);
@@ -252,7 +252,7 @@ impl<'n> Preview<'n> {
         let before = reach(engine);
         // Who is of no class then is gone, and reaches nothing.
         let stays = |group: &(usize, Subject, RoaringBitmap, bool)| group.3;
-        let after = if some.iter().any(stays) { reach(&engine.as_if(self.news)) } else { vec![RoaringBitmap::new(); some.len()] };
+        let after = if some.iter().any(stays) { reach(&engine.as_if(self.delta)) } else { vec![RoaringBitmap::new(); some.len()] };
         for (((at, side, rows, _), before), after) in some.iter().zip(before).zip(after) {
             if let Some(part) = self.parts.get_mut(*at) {
                 part.turned(*side, rows, before, after);
@@ -262,28 +262,28 @@ impl<'n> Preview<'n> {
 }
 
 /// The row of each subject among the news, which one that is new has then.
-fn rows(engine: &mut Engine, news: &[News]) -> Vec<Option<u32>> {
-    let row = |engine: &Engine, news: &News| match news {
-        News::Subject { subject, id, .. } => engine.row(*subject, id),
-        News::Policy { .. } => None,
+fn rows(engine: &mut Engine, delta: &[Delta]) -> Vec<Option<u32>> {
+    let row = |engine: &Engine, delta: &Delta| match delta {
+        Delta::Subject { subject, id, .. } => engine.row(*subject, id),
+        Delta::Policy { .. } => None,
     };
-    let now: Vec<_> = news.iter().map(|news| row(engine, news)).collect();
-    if !news.iter().zip(&now).any(|(news, row)| matches!(news, News::Subject { .. }) && row.is_none()) {
+    let now: Vec<_> = delta.iter().map(|delta| row(engine, delta)).collect();
+    if !delta.iter().zip(&now).any(|(delta, row)| matches!(delta, Delta::Subject { .. }) && row.is_none()) {
         return now;
     }
-    let trial = engine.as_if(news);
-    news.iter().zip(now).map(|(news, now)| now.or_else(|| row(&trial, news))).collect()
+    let what_if = engine.as_if(delta);
+    delta.iter().zip(now).map(|(delta, now)| now.or_else(|| row(&what_if, delta))).collect()
 }
 
 /// Each subject and policy once, as it is in the end, and those that go behind the others.
-pub(super) fn in_order(news: &[News]) -> Vec<News> {
-    let about = |news: &News| match news {
-        News::Subject { subject, id, .. } => (Some(*subject), None, id.clone()),
-        News::Policy { kind, id, .. } => (None, Some(*kind), id.clone()),
+pub(super) fn in_order(delta: &[Delta]) -> Vec<Delta> {
+    let about = |delta: &Delta| match delta {
+        Delta::Subject { subject, id, .. } => (Some(*subject), None, id.clone()),
+        Delta::Policy { kind, id, .. } => (None, Some(*kind), id.clone()),
     };
-    let last: HashMap<_, &News> = news.iter().map(|news| (about(news), news)).collect();
-    let mut last: Vec<News> = last.into_values().cloned().collect();
-    last.sort_by_key(|news| matches!(news, News::Subject { roles: None, .. }));
+    let last: HashMap<_, &Delta> = delta.iter().map(|delta| (about(delta), delta)).collect();
+    let mut last: Vec<Delta> = last.into_values().cloned().collect();
+    last.sort_by_key(|delta| matches!(delta, Delta::Subject { roles: None, .. }));
     last
 }
 
@@ -300,13 +300,13 @@ impl Part {
     }
 
     /// Takes in those whose reach can be another after a change: together they are in every pair that comes or goes.
-    fn concern(&mut self, engine: &Engine, before: &News, after: &News, row: Option<u32>) {
+    fn concern(&mut self, engine: &Engine, before: &Delta, after: &Delta, row: Option<u32>) {
         let of = self.relation;
         let [whos, whats] = &mut self.loose;
         match (before, after) {
-            (_, News::Subject { subject, .. }) if *subject == of.who => whos.extend(row),
-            (_, News::Subject { subject, .. }) if *subject == of.what => whats.extend(row),
-            (News::Policy { policy: before, .. }, News::Policy { kind, policy: after, .. }) if *kind == of.kind => {
+            (_, Delta::Subject { subject, .. }) if *subject == of.who => whos.extend(row),
+            (_, Delta::Subject { subject, .. }) if *subject == of.what => whats.extend(row),
+            (Delta::Policy { policy: before, .. }, Delta::Policy { kind, policy: after, .. }) if *kind == of.kind => {
                 let [before, after] = [before, after].map(|policy| policy.as_ref().filter(|policy| policy.right == of.right));
                 of.concerned_by(engine, before, after, whos, whats);
             }
@@ -341,7 +341,7 @@ impl Pairs {
 }
 
 impl Relation {
-    fn book<'e>(&self, engine: &'e Engine) -> &'e Book {
+    fn book<'e>(&self, engine: &'e Engine) -> &'e PolicyIndex {
         engine.book(self.kind)
     }
 
@@ -380,11 +380,11 @@ impl Relation {
         self.book(engine).members(&policies, to, &engine.all)
     }
 
-    fn tally(&self, engine: &Engine, pairs: &Pairs, most: usize) -> Tally<Arc<str>> {
+    fn tally(&self, engine: &Engine, pairs: &Pairs, most: usize) -> PairCount<Arc<str>> {
         let counted = |subject, rows: &RoaringBitmap| {
             let named = engine.subjects(subject, rows.clone());
             Counted { count: rows.len(), first: named.in_order().take(most).map(|(_, id)| id.clone()).collect() }
         };
-        Tally { pairs: pairs.count, who: counted(self.who, &pairs.who), what: counted(self.what, &pairs.what) }
+        PairCount { pairs: pairs.count, who: counted(self.who, &pairs.who), what: counted(self.what, &pairs.what) }
     }
 }

@@ -1,13 +1,15 @@
 //! Everything that can be asked. An unknown id is not an error here: it may nothing and nothing is related to it.
 
-use super::{Engine, Named, PolicyKind, Right, Rights, Semantic, Subject, book::Book, roles::Because, side::Side};
+use super::{
+    Engine, Named, PolicyKind, Right, Rights, Semantic, Subject, policy_index::PolicyIndex, role_index::RoleIndex, roles::Because,
+};
 use Subject::{EdgeRouter, Identity, PostureCheck, Service};
 use roaring::RoaringBitmap;
 use std::sync::Arc;
 
 /// A policy that grants a right, and what it asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ground {
+pub struct PolicyGrant {
     pub policy: Arc<str>,
     /// Ids of all checks that must pass, in order. None: nothing is asked.
     pub posture_checks: Vec<Arc<str>>,
@@ -15,8 +17,8 @@ pub struct Ground {
 
 /// A policy that grants a right, and why it does.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Granting {
-    pub ground: Ground,
+pub struct GrantReason {
+    pub ground: PolicyGrant,
     pub identity: Reason,
     pub service: Reason,
 }
@@ -39,7 +41,7 @@ impl Engine {
     }
 
     /// The policies that give the identity this right to the service, in order of id.
-    pub fn granting(&self, identity: &str, service: &str, right: Right) -> Vec<Granting> {
+    pub fn granting(&self, identity: &str, service: &str, right: Right) -> Vec<GrantReason> {
         let rows = self.row(Identity, identity).zip(self.row(Service, service));
         let links = rows.into_iter().flat_map(|(identity, service)| self.linking(identity, service, self.types.of(right)));
         let mut granting: Vec<_> = links.filter_map(|(policy, near, far)| self.grant(policy, near, far)).collect();
@@ -49,20 +51,20 @@ impl Engine {
 
     /// What a right rests on, or nothing for somebody who has none: policies that give it, those that ask for nothing first, `most` of them
     /// at most, where any one is enough. Where no posture check exists that could be asked for, none is looked for.
-    pub fn grounds(&self, identity: &str, service: &str, right: Right, most: usize) -> Option<Vec<Ground>> {
-        let Some(asking) = self.service_policies.side(PostureCheck).map(Side::listing).filter(|_| self.count(PostureCheck) > 0) else {
+    pub fn grounds(&self, identity: &str, service: &str, right: Right, most: usize) -> Option<Vec<PolicyGrant>> {
+        let Some(asking) = self.service_policies.side(PostureCheck).map(RoleIndex::listing).filter(|_| self.count(PostureCheck) > 0) else {
             return self.may(identity, service, right).then(Vec::new);
         };
         let of_right = self.types.of(right);
         let (free, asking) = (of_right - asking, of_right & asking);
         let grounds = self.grounds_among(identity, service, &free).chain(self.grounds_among(identity, service, &asking));
-        let grounds: Vec<Ground> = grounds.take(most).collect();
+        let grounds: Vec<PolicyGrant> = grounds.take(most).collect();
         (!grounds.is_empty()).then_some(grounds)
     }
 
     /// All policies that give the identity this right to the service, with what they ask for, in order of id.
-    pub fn all_grounds(&self, identity: &str, service: &str, right: Right) -> Vec<Ground> {
-        let mut all: Vec<Ground> = self.grounds_among(identity, service, self.types.of(right)).collect();
+    pub fn all_grounds(&self, identity: &str, service: &str, right: Right) -> Vec<PolicyGrant> {
+        let mut all: Vec<PolicyGrant> = self.grounds_among(identity, service, self.types.of(right)).collect();
         all.sort_unstable_by(|one, other| one.policy.cmp(&other.policy));
         all
     }
@@ -176,19 +178,19 @@ impl Engine {
         self.service_policies.linking((Identity, identity), (Service, service), among, &self.all)
     }
 
-    fn grounds_among(&self, identity: &str, service: &str, among: &RoaringBitmap) -> impl Iterator<Item = Ground> {
+    fn grounds_among(&self, identity: &str, service: &str, among: &RoaringBitmap) -> impl Iterator<Item = PolicyGrant> {
         let rows = self.row(Identity, identity).zip(self.row(Service, service));
         let links = rows.into_iter().flat_map(move |(identity, service)| self.linking(identity, service, among));
         links.filter_map(|(policy, ..)| self.ground(policy))
     }
 
-    fn grant(&self, policy: u32, near: Because<'_>, far: Because<'_>) -> Option<Granting> {
+    fn grant(&self, policy: u32, near: Because<'_>, far: Because<'_>) -> Option<GrantReason> {
         let (identity, service) = (self.reason(Identity, near), self.reason(Service, far));
-        Some(Granting { ground: self.ground(policy)?, identity, service })
+        Some(GrantReason { ground: self.ground(policy)?, identity, service })
     }
 
-    fn ground(&self, policy: u32) -> Option<Ground> {
-        Some(Ground { policy: self.service_policies.names().text(policy)?.clone(), posture_checks: self.checks(policy) })
+    fn ground(&self, policy: u32) -> Option<PolicyGrant> {
+        Some(PolicyGrant { policy: self.service_policies.names().text(policy)?.clone(), posture_checks: self.checks(policy) })
     }
 
     /// What a service policy asks for, in order of id.
@@ -213,7 +215,7 @@ impl Engine {
         self.row(subject, id).map(|row| self.book(kind).of(subject, row, &self.all)).unwrap_or_default()
     }
 
-    pub(super) fn book(&self, kind: PolicyKind) -> &Book {
+    pub(super) fn book(&self, kind: PolicyKind) -> &PolicyIndex {
         match kind {
             PolicyKind::Service => &self.service_policies,
             PolicyKind::EdgeRouter => &self.edge_router_policies,

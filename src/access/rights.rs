@@ -2,7 +2,7 @@
 
 use super::{
     Right, Subject,
-    book::{Book, Class, Populations},
+    policy_index::{PolicyIndex, Populations, SubjectClass},
 };
 use roaring::RoaringBitmap;
 use std::{
@@ -89,8 +89,8 @@ const CLASSES: usize = 512;
 /// much as finding out what would have survived.
 #[derive(Default)]
 pub(super) struct Evaluated {
-    rights: Memo<Class, Rights>,
-    reaches: Memo<(Subject, Class), RoaringBitmap>,
+    rights: Memo<SubjectClass, Rights>,
+    reaches: Memo<(Subject, SubjectClass), RoaringBitmap>,
     hasher: RandomState,
 }
 
@@ -128,7 +128,7 @@ impl Evaluated {
     }
 
     /// The edge routers that policies of a kind put beside an identity or a service.
-    pub fn reach(&mut self, subject: Subject, row: u32, policies: &Book, all: &Populations) -> Option<Arc<RoaringBitmap>> {
+    pub fn reach(&mut self, subject: Subject, row: u32, policies: &PolicyIndex, all: &Populations) -> Option<Arc<RoaringBitmap>> {
         let class = (subject, policies.class(subject, row, all)?);
         self.reaches.find(&class).or_else(|| {
             let routers = policies.members(&policies.of(subject, row, all), Subject::EdgeRouter, all);
@@ -136,7 +136,7 @@ impl Evaluated {
         })
     }
 
-    pub fn of(&mut self, identity: u32, policies: &Book, types: &Types, all: &Populations) -> Option<Arc<Rights>> {
+    pub fn of(&mut self, identity: u32, policies: &PolicyIndex, types: &Types, all: &Populations) -> Option<Arc<Rights>> {
         let class = policies.class(Subject::Identity, identity, all)?;
         self.rights.find(&class).or_else(|| {
             let rights = self.evaluate(identity, policies, types, all);
@@ -144,7 +144,7 @@ impl Evaluated {
         })
     }
 
-    fn evaluate(&self, identity: u32, policies: &Book, types: &Types, all: &Populations) -> Rights {
+    fn evaluate(&self, identity: u32, policies: &PolicyIndex, types: &Types, all: &Populations) -> Rights {
         let mut rights = Rights::default();
         for ((right, checks), alike) in alternatives(identity, policies, types, all) {
             let services = policies.members(&alike, Subject::Service, all);
@@ -169,7 +169,7 @@ impl Evaluated {
 
 /// The identity's policies, those of one type under the same posture checks together. Most ask for none: they are set
 /// apart at once.
-fn alternatives(identity: u32, policies: &Book, types: &Types, all: &Populations) -> BTreeMap<(Right, Vec<u32>), RoaringBitmap> {
+fn alternatives(identity: u32, policies: &PolicyIndex, types: &Types, all: &Populations) -> BTreeMap<(Right, Vec<u32>), RoaringBitmap> {
     let mine = policies.of(Subject::Identity, identity, all);
     let asking = policies.side(Subject::PostureCheck).map(|side| side.listing().clone()).unwrap_or_default();
     let mut alternatives = BTreeMap::<_, RoaringBitmap>::new();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use totp_rs::{Builder, Secret, Totp};
 
-use super::guesses::{Attempt, WrongCodes};
+use super::code_failures::{Attempt, WrongCodes};
 use crate::{
     clock::Timestamp,
     config,

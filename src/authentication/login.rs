@@ -4,18 +4,18 @@ use rustls::pki_types::CertificateDer;
 use uuid::Uuid;
 
 use super::{
-    Asker, Passwords, Place, Tally, mfa,
+    Asker, FailureCount, Passwords, SessionSlot, mfa,
     trust::{self, Judgement},
 };
 use crate::{
     change::{Change, Changes, Lifecycle, identity::disable, session_certificate},
     clock::Timestamp,
     entity::{
-        Action, ApiSession, AuthPolicy, Authenticator, ConfigType, Credential, Deed, EnvInfo, FactsExt, Ground, Id, Identity, Record,
-        SdkInfo,
+        Action, ApiSession, AuthPolicy, Authenticator, ConfigType, Credential, EnvInfo, FactsExt, HistoryEntry, Id, Identity, LoginBasis,
+        Record, SdkInfo,
     },
     error::{Error, Result},
-    pki::{Certificate, Holdings},
+    pki::{Certificate, Keystore},
     store::{Read, Store},
 };
 
@@ -26,7 +26,7 @@ const ALL: &str = "all";
 #[derive(Clone)]
 pub struct Principal {
     pub identity: Id<Identity>,
-    pub ground: Ground,
+    pub ground: LoginBasis,
     /// What was compared with what the caller showed, where an authenticator holds it.
     pub judged: Option<String>,
     /// The certificate that was shown, if one was; edge routers take it as long as the session lasts.
@@ -35,7 +35,7 @@ pub struct Principal {
 
 /// What a login says of its surroundings.
 #[derive(Debug, Clone, Default)]
-pub struct Surroundings {
+pub struct ClientInfo {
     pub env_info: Option<EnvInfo>,
     pub sdk_info: Option<SdkInfo>,
     /// Ids or names; `all` stands for every type.
@@ -63,7 +63,7 @@ pub async fn password(
     let right = passwords.verify(asker, password, stored).await?;
     let authenticator = found.ok_or(Error::InvalidAuth)?;
     let principal = store.read(|tx| principal(tx, &authenticator, now, |policy| policy.spec.primary.updb.allowed))?;
-    let counts = tally(store, changes, passwords, &principal.identity, right, now).await?;
+    let counts = count(store, changes, passwords, &principal.identity, right, now).await?;
     if counts { Ok(principal) } else { Err(Error::InvalidAuth) }
 }
 
@@ -72,7 +72,7 @@ pub async fn password(
 ///
 /// # Errors
 /// The store refuses.
-pub async fn tally(
+pub async fn count(
     store: &Store,
     changes: &Changes,
     passwords: &Passwords,
@@ -81,12 +81,12 @@ pub async fn tally(
     now: Timestamp,
 ) -> Result<bool> {
     let updb = store.read(|tx| Ok(tx.get(tx.get(identity)?.spec.auth_policy())?.spec.primary.updb))?;
-    let tally = passwords.tally(identity, right, updb.max_attempts, now);
-    if tally == Tally::TooMany {
+    let count = passwords.count(identity, right, updb.max_attempts, now);
+    if count == FailureCount::TooMany {
         lock_out(changes, identity, updb.lockout_duration_minutes).await?;
         passwords.forgive(identity);
     }
-    Ok(tally == Tally::Right)
+    Ok(count == FailureCount::Right)
 }
 
 /// Disables an identity, unless it is disabled already.
@@ -97,7 +97,8 @@ async fn lock_out(changes: &Changes, identity: &Id<Identity>, minutes: i64) -> R
         let now = change.now();
         match change.find(&id)? {
             Some(identity) if !identity.state.is_disabled(now) => {
-                change.tell(Deed { name: Some(identity.spec.name), ..Deed::to::<Identity>(Action::Lockout, id.as_str()) })?;
+                change
+                    .tell(HistoryEntry { name: Some(identity.spec.name), ..HistoryEntry::to::<Identity>(Action::Lockout, id.as_str()) })?;
                 disable(change, &id, (minutes > 0).then(|| now.plus_minutes(minutes)))
             }
             _ => Ok(()),
@@ -110,7 +111,7 @@ async fn lock_out(changes: &Changes, identity: &Id<Identity>, minutes: i64) -> R
 ///
 /// # Errors
 /// [`Error::InvalidAuth`], whatever the reason.
-pub fn certificate(store: &Store, holdings: &Holdings, now: Timestamp, presented: &[CertificateDer<'_>]) -> Result<Principal> {
+pub fn certificate(store: &Store, keystore: &Keystore, now: Timestamp, presented: &[CertificateDer<'_>]) -> Result<Principal> {
     let chain: Vec<Certificate> = presented.iter().map_while(|der| Certificate::from_der(der).ok()).collect();
     let leaf = chain.first().ok_or(Error::InvalidAuth)?;
     let how = Judgement::of_login(now.seconds());
@@ -120,12 +121,12 @@ pub fn certificate(store: &Store, holdings: &Holdings, now: Timestamp, presented
         cert.allowed && (in_time || cert.allow_expired_certs)
     };
     let found = store.read(|tx| {
-        if !trust::is_ours(holdings, &chain, how) {
+        if !trust::is_ours(keystore, &chain, how) {
             let ca = trust::authority(tx, &chain, how, Record::lets_in)?.ok_or(Error::InvalidAuth)?;
             let claim = ca.spec.external_id_claim.and_then(|claim| claim.of(leaf)).filter(|id| !id.trim().is_empty());
             if let Some(id) = claim {
                 let identity = tx.find_by::<Identity>("externalId", &id)?.ok_or(Error::InvalidAuth)?;
-                return admitted(tx, identity, Ground::Claim(ca.id), now, allowed);
+                return admitted(tx, identity, LoginBasis::Claim(ca.id), now, allowed);
             }
         }
         let authenticator = tx.find_by::<Authenticator>("certFingerprint", &leaf.fingerprint())?.ok_or(Error::InvalidAuth)?;
@@ -143,14 +144,14 @@ fn principal(
 ) -> Result<Principal> {
     let identity = tx.find(&authenticator.spec.identity_id)?.ok_or(Error::InvalidAuth)?;
     let judged = Some(authenticator.spec.credential.proof().to_owned());
-    Ok(Principal { judged, ..admitted(tx, identity, Ground::Authenticator(authenticator.id.clone()), now, allowed)? })
+    Ok(Principal { judged, ..admitted(tx, identity, LoginBasis::Authenticator(authenticator.id.clone()), now, allowed)? })
 }
 
 /// An identity, if it is not disabled and its policy allows the method.
 fn admitted(
     tx: &Read<'_>,
     identity: Record<Identity>,
-    ground: Ground,
+    ground: LoginBasis,
     now: Timestamp,
     allowed: impl FnOnce(&Record<AuthPolicy>) -> bool,
 ) -> Result<Principal> {
@@ -164,12 +165,12 @@ fn admitted(
 /// Whether what let a principal in still does: it may have gone, or another may have taken its place, since it was judged.
 fn stands(tx: &Read<'_>, principal: &Principal) -> Result<bool> {
     Ok(match &principal.ground {
-        Ground::Authenticator(id) => {
+        LoginBasis::Authenticator(id) => {
             let held = tx.find(id)?;
             held.as_ref().map(|held| held.spec.credential.proof()) == principal.judged.as_deref()
         }
-        Ground::Claim(id) => tx.find(id)?.is_some_and(|ca| ca.lets_in_by_claim()),
-        Ground::Token(id) => tx.find(id)?.is_some_and(|signer| signer.spec.enabled),
+        LoginBasis::Claim(id) => tx.find(id)?.is_some_and(|ca| ca.lets_in_by_claim()),
+        LoginBasis::Token(id) => tx.find(id)?.is_some_and(|signer| signer.spec.enabled),
     })
 }
 
@@ -177,21 +178,21 @@ fn stands(tx: &Read<'_>, principal: &Principal) -> Result<bool> {
 ///
 /// # Errors
 /// The identity has gone meanwhile, or the store refuses.
-pub async fn open(changes: &Changes, principal: Principal, surroundings: Surroundings, place: Place) -> Result<Record<ApiSession>> {
+pub async fn open(changes: &Changes, principal: Principal, client_info: ClientInfo, place: SessionSlot) -> Result<Record<ApiSession>> {
     let identity = principal.identity.clone();
-    let job = move |change: &Change<'_, '_>| open_in(change, principal, surroundings).map(|session| (session, place));
+    let job = move |change: &Change<'_, '_>| open_in(change, principal, client_info).map(|session| (session, place));
     // The place is given back when the session counts itself, whoever waits for it, or when it is clear that there will be none.
     changes.known_as(&identity).run(job).await.map(|(session, _)| session)
 }
 
-fn open_in(change: &Change<'_, '_>, principal: Principal, surroundings: Surroundings) -> Result<Record<ApiSession>> {
+fn open_in(change: &Change<'_, '_>, principal: Principal, client_info: ClientInfo) -> Result<Record<ApiSession>> {
     let mut identity = change.find(&principal.identity)?.ok_or(Error::InvalidAuth)?;
     if identity.state.is_disabled(change.now()) || !stands(change, &principal)? {
         return Err(Error::InvalidAuth);
     }
     let is_mfa_required = mfa::is_enrolled(change, &principal.identity)?;
-    let config_types = config_types(change, &surroundings.config_types)?;
-    if identity.state.note(surroundings.env_info, surroundings.sdk_info) {
+    let config_types = config_types(change, &client_info.config_types)?;
+    if identity.state.note(client_info.env_info, client_info.sdk_info) {
         change.put(identity)?;
     }
     let session = ApiSession {
@@ -199,7 +200,7 @@ fn open_in(change: &Change<'_, '_>, principal: Principal, surroundings: Surround
         identity_id: principal.identity,
         authenticator_id: principal.ground.authenticator_id(),
         config_types,
-        ip_address: surroundings.address,
+        ip_address: client_info.address,
         is_mfa_required,
         is_mfa_complete: false,
         last_activity_at: change.now(),

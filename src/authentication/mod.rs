@@ -6,31 +6,31 @@
 //! Half-authenticated callers are callers with outstanding [`AuthQuery`]s. What answers them: one-time codes, remembered by the
 //! session (`mfa.rs`, `codes.rs`), and tokens of an external signer, shown with every request (`tokens.rs`).
 
+mod code_failures;
 pub mod codes;
-mod failures;
-mod guesses;
+mod fair_queue;
 mod key_sets;
 pub mod login;
 pub mod mfa;
+mod password_failures;
 mod passwords;
 mod proof;
 mod refusals;
-mod room;
+mod session_quota;
 mod sessions;
 mod tokens;
 pub mod trust;
-mod waiting;
 
+pub use code_failures::Attempt;
 pub use codes::Codes;
-pub use failures::Tally;
-pub use guesses::Attempt;
+pub use fair_queue::Asker;
+pub use password_failures::FailureCount;
 pub use passwords::Passwords;
 pub use proof::holds;
 pub use refusals::{Refusals, Refused};
-pub use room::Place;
+pub use session_quota::SessionSlot;
 pub use sessions::Sessions;
 pub use tokens::Tokens;
-pub use waiting::Asker;
 
 use crate::entity::{ApiSession, AuthQuery, Author, Identity, Record};
 

@@ -1,7 +1,7 @@
 //! Hashing and checking passwords, a bounded number at a time.
 //!
 //! scrypt (RFC 7914) costs tens of milliseconds and 16 MiB by design. It runs on threads of its own, one or two, that give way to the
-//! others, with a bounded and fair queue in front (`waiting.rs`), so that a flood of logins slows nobody but itself.
+//! others, with a bounded and fair queue in front (`fair_queue.rs`), so that a flood of logins slows nobody but itself.
 
 use std::{
     net::IpAddr,
@@ -21,8 +21,8 @@ use tokio::sync::oneshot;
 use zeroize::Zeroizing;
 
 use super::{
-    failures::{Tally, WrongPasswords},
-    waiting::{Asker, Turn, Waiting},
+    fair_queue::{Asker, FairQueue, JobOutcome},
+    password_failures::{FailureCount, WrongPasswords},
 };
 use crate::{
     clock::Timestamp,
@@ -42,7 +42,7 @@ const LANES: u32 = 1;
 const GIVING_WAY: i32 = 5;
 
 /// The jobs of the threads, which end when it is dropped.
-struct Queue(Arc<Waiting>);
+struct Queue(Arc<FairQueue>);
 
 impl Drop for Queue {
     fn drop(&mut self) {
@@ -69,7 +69,7 @@ impl Passwords {
         let config::Passwords { slots, queue, cost, remembered } = *settings;
         let params = Params::new(cost, BLOCKS, LANES).map_err(|e| Error::Internal(format!("the cost of passwords: {e}")))?;
         let scrypt = Scrypt::new_with_params(params);
-        let queue = Queue(Arc::new(Waiting::new(queue)));
+        let queue = Queue(Arc::new(FairQueue::new(queue)));
         for _ in 0..slots {
             let waiting = queue.0.clone();
             let spawned = thread::Builder::new().name("passwords".into()).spawn(move || work_off(&waiting));
@@ -102,8 +102,8 @@ impl Passwords {
     }
 
     /// Notes whether a password of an identity was right. `most`: so many wrong ones in a row are too many; 0 for any number.
-    pub fn tally(&self, identity: &Id<Identity>, right: bool, most: i64, now: Timestamp) -> Tally {
-        self.wrong.tally(identity.as_str(), right, most, now)
+    pub fn count(&self, identity: &Id<Identity>, right: bool, most: i64, now: Timestamp) -> FailureCount {
+        self.wrong.count(identity.as_str(), right, most, now)
     }
 
     /// Forgets the wrong passwords of an identity.
@@ -122,10 +122,10 @@ impl Passwords {
 
     async fn queued<T: Send + 'static>(&self, asker: &Asker, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
         let (reply, answer) = oneshot::channel();
-        let job = move |turn: Turn| {
+        let job = move |turn: JobOutcome| {
             // Nobody may be waiting any more.
             if !reply.is_closed() {
-                drop(reply.send((turn == Turn::Now).then(work)));
+                drop(reply.send((turn == JobOutcome::Now).then(work)));
             }
         };
         self.queue.0.push(asker, Box::new(job));
@@ -135,11 +135,11 @@ impl Passwords {
 }
 
 /// Does one job after the other until the queue is closed.
-fn work_off(waiting: &Waiting) {
+fn work_off(waiting: &FairQueue) {
     give_way(GIVING_WAY);
     while let Some(job) = waiting.pop() {
         // A job that panics drops its reply, which tells whoever waits.
-        drop(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| job(Turn::Now))));
+        drop(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| job(JobOutcome::Now))));
     }
 }
 

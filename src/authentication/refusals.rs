@@ -13,7 +13,7 @@ use serde_json::{Map, Value as Json, json};
 use super::Caller;
 use crate::{
     clock::Timestamp,
-    entity::{Action, Author, Deed, Identity},
+    entity::{Action, Author, HistoryEntry, Identity},
     error::{Error, Refusal, Result},
     store::{Store, Tx},
 };
@@ -49,10 +49,10 @@ impl Refused {
 
 /// Counts refusals. Cheap to clone.
 #[derive(Clone, Default)]
-pub struct Refusals(Arc<Mutex<Book>>);
+pub struct Refusals(Arc<Mutex<RefusalTable>>);
 
 #[derive(Default)]
-struct Book {
+struct RefusalTable {
     counted: Vec<Count>,
     written_at: Option<Timestamp>,
 }
@@ -85,12 +85,12 @@ impl Refusals {
         }
     }
 
-    fn with<T>(&self, work: impl FnOnce(&mut Book) -> T) -> T {
+    fn with<T>(&self, work: impl FnOnce(&mut RefusalTable) -> T) -> T {
         work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl Book {
+impl RefusalTable {
     fn count(&mut self, refused: Refused, now: Timestamp) {
         let known = self.counted.iter().any(|count| count.of == refused);
         let of = if known || self.counted.len() < MOST { refused } else { Refused::default() };
@@ -113,8 +113,8 @@ fn tell(tx: &Tx<'_>, due: Vec<Count>) -> Result<()> {
     due.into_iter().try_for_each(|Count { of: Refused { what, identity, address }, times, first, last }| {
         let members = [("what", json!(what)), ("times", json!(times)), ("first", json!(first)), ("last", json!(last))];
         let after: Map<String, Json> = members.into_iter().map(|(member, value)| (member.to_owned(), value)).collect();
-        let deed = Deed::to::<Identity>(Action::Refusal, identity.as_deref().unwrap_or_default());
-        tx.tell_of(Author::remote(address), Deed { after: Some(after), ..deed })
+        let entry = HistoryEntry::to::<Identity>(Action::Refusal, identity.as_deref().unwrap_or_default());
+        tx.tell_of(Author::remote(address), HistoryEntry { after: Some(after), ..entry })
     })
 }
 

@@ -1,7 +1,7 @@
 //! API sessions in use: which caller a token stands for, and when each session was last active.
 //!
 //! A caller is kept in memory as long as nothing changes that it is made of, so that a client that polls touches no database.
-//! The last activity is kept in memory and written back in batches (`upkeep.rs`); a session that idles longer than the timeout is
+//! The last activity is kept in memory and written back in batches (`jobs.rs`); a session that idles longer than the timeout is
 //! over at that moment, whenever its record goes.
 //!
 //! How long a session idles is counted by the steady clock: a host's clock that is put forward by days ends no session, and one that
@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Caller, Place, room::Room};
+use super::{Caller, SessionSlot, session_quota::SessionQuota};
 use crate::{
     clock::{Clock, Timestamp},
     config,
@@ -32,9 +32,9 @@ pub struct Sessions {
     began: Timestamp,
     timeout: Duration,
     active: Arc<Mutex<Active>>,
-    room: Room,
+    room: SessionQuota,
     /// For service sessions, by the identity whose they are. They count until they are deleted, also those that were ended.
-    service_room: Room,
+    service_room: SessionQuota,
     /// Callers by token: clients ask again and again.
     callers: Cache<Caller>,
 }
@@ -68,7 +68,7 @@ impl Sessions {
         let callers = Cache::following(store, |kind| MADE_OF.contains(&kind), CALLERS);
         let began = clock.steady();
         let active = Arc::new(Mutex::new(Active { by_id: HashMap::new(), since: began }));
-        let (room, service_room) = (Room::new(settings.per_identity), Room::new(settings.services_per_identity));
+        let (room, service_room) = (SessionQuota::new(settings.per_identity), SessionQuota::new(settings.services_per_identity));
         let sessions = Self { began, clock, timeout: settings.timeout.duration(), active, room, service_room, callers };
         let told = sessions.clone();
         store.subscribe(move |events| events.iter().for_each(|event| told.hear(event)));
@@ -115,7 +115,7 @@ impl Sessions {
     ///
     /// # Errors
     /// [`Error::Busy`](crate::error::Error::Busy): it has as many as it may, those included that are about to be opened.
-    pub fn admit(&self, identity: &Id<Identity>) -> Result<Place> {
+    pub fn admit(&self, identity: &Id<Identity>) -> Result<SessionSlot> {
         self.room.admit(identity)
     }
 
@@ -123,7 +123,7 @@ impl Sessions {
     ///
     /// # Errors
     /// As in [`Sessions::admit`].
-    pub fn admit_service(&self, identity: &Id<Identity>) -> Result<Place> {
+    pub fn admit_service(&self, identity: &Id<Identity>) -> Result<SessionSlot> {
         self.service_room.admit(identity)
     }
 

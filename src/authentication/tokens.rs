@@ -8,7 +8,7 @@ use super::{Caller, key_sets::KeySets, login::Principal};
 use crate::{
     clock::Timestamp,
     config,
-    entity::{AuthPolicy, ExternalJwtSigner, FactsExt, Ground, Id, Identity, Record},
+    entity::{AuthPolicy, ExternalJwtSigner, FactsExt, Id, Identity, LoginBasis, Record},
     error::{Error, Result},
     pki::{
         Certificate,
@@ -49,7 +49,7 @@ impl Tokens {
         if identity.state.is_disabled(now) || !policy.spec.primary.ext_jwt.lets_in(&signer) {
             return Err(Error::InvalidAuth);
         }
-        Ok(Principal { identity: identity.id, ground: Ground::Token(signer), judged: None, certificate: None })
+        Ok(Principal { identity: identity.id, ground: LoginBasis::Token(signer), judged: None, certificate: None })
     }
 
     /// Takes the question for a token from a caller who showed the right one: of the signer that the caller's policy wants, about the

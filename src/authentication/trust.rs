@@ -3,7 +3,7 @@
 use crate::{
     entity::{Ca, Record},
     error::Result,
-    pki::{Certificate, Holdings, LeafDates, Purpose, Verification},
+    pki::{Certificate, Keystore, LeafDates, Purpose, Verification},
     store::Read,
 };
 
@@ -29,8 +29,8 @@ impl Judgement {
 }
 
 /// Whether this controller's own authority stands above a chain, leaf first.
-pub fn is_ours(holdings: &Holdings, chain: &[Certificate], how: Judgement) -> bool {
-    let authority = holdings.authority();
+pub fn is_ours(keystore: &Keystore, chain: &[Certificate], how: Judgement) -> bool {
+    let authority = keystore.authority();
     let cas = authority.cas();
     let Judgement { purpose, leaf_dates, now } = how;
     Verification { anchors: cas, intermediates: cas, now, purpose, leaf_dates }.anchor_of(chain).is_ok()

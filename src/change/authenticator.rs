@@ -14,7 +14,7 @@ impl Lifecycle for Authenticator {
 }
 
 /// A credential that an identity is to have.
-pub struct Wanted {
+pub struct NewAuthenticator {
     pub identity: Id<Identity>,
     pub credential: Credential,
     /// The authority of somebody else that issued the certificate.
@@ -26,7 +26,7 @@ pub struct Wanted {
 ///
 /// # Errors
 /// [`Error::CertificateInUse`], [`Error::Duplicate`] for a user name that is taken, or there is no such identity.
-pub fn add(change: &Change<'_, '_>, wanted: Wanted) -> Result<Record<Authenticator>> {
+pub fn add(change: &Change<'_, '_>, wanted: NewAuthenticator) -> Result<Record<Authenticator>> {
     if let Some(fingerprint) = wanted.credential.fingerprint()
         && change.any::<Authenticator>("certFingerprint", fingerprint)?
     {

@@ -65,9 +65,9 @@ struct Claims<'c> {
 ///
 /// # Errors
 /// Signing fails.
-pub fn token(ca: &Record<Ca>, holdings: &pki::Holdings, address: &str) -> Result<String> {
+pub fn token(ca: &Record<Ca>, keystore: &pki::Keystore, address: &str) -> Result<String> {
     // With a slash behind it, unlike in one-time tokens: so clients know this one.
     let (id, issuer) = (ca.id.as_str(), format!("https://{address}/"));
     let claims = Claims { em: "ca", jti: id, iss: &issuer, sub: id, ctrls: None };
-    holdings.signer().sign(&claims).map_err(|e| Error::Internal(format!("signing the token of an authority: {e}")))
+    keystore.signer().sign(&claims).map_err(|e| Error::Internal(format!("signing the token of an authority: {e}")))
 }

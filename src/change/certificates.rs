@@ -7,14 +7,14 @@ use zeroize::Zeroizing;
 
 use super::{
     addresses, issuer,
-    vault::{Secret, Vault},
+    sealed_keys::{SealedKeys, Secret},
 };
 use crate::{
     clock::Timestamp,
     config::Address,
     entity::{Enrollment, Record},
     error::{Error, Result},
-    pki::{self, AlternativeNames, Files, Holdings, Material, Next, Role, jwt::Claimed},
+    pki::{self, AlternativeNames, Files, Keystore, Material, Next, Role, jwt::Claimed},
     store::{Read, Store, Tx},
 };
 
@@ -29,7 +29,7 @@ const EXTERNAL_NOTICE: i64 = 30;
 const ADVERTISED: &str = "advertised";
 
 /// An outstanding enrollment whose token is of no use.
-pub struct Useless {
+pub struct UnusableFiles {
     pub enrollment: Record<Enrollment>,
     /// Where it sends clients, if nobody is sent there any more; otherwise another key signed it.
     pub gone: Option<String>,
@@ -38,8 +38,8 @@ pub struct Useless {
 /// Looks after the certificates of a controller.
 pub struct Certificates {
     store: Store,
-    vault: Vault,
-    holdings: Arc<Holdings>,
+    sealed_keys: SealedKeys,
+    keystore: Arc<Keystore>,
     /// Where clients are sent.
     advertised: Vec<Address>,
     /// Where clients of the built-in router are sent, if there is one.
@@ -53,15 +53,23 @@ impl Certificates {
     ///
     /// # Errors
     /// Keys are missing or cannot be read, or the files do not hold what they should.
-    pub fn open(store: &Store, vault: &Vault, advertised: Vec<Address>, mut files: Option<Files>) -> Result<Self> {
-        let material = store.read(|read| stored(read, vault))?.ok_or_else(|| Error::Storage("the file holds no keys".into()))?;
-        let holdings = Holdings::open(material).map_err(|e| Error::Storage(format!("keys and certificates: {e}")))?;
+    pub fn open(store: &Store, sealed_keys: &SealedKeys, advertised: Vec<Address>, mut files: Option<Files>) -> Result<Self> {
+        let material = store.read(|read| stored(read, sealed_keys))?.ok_or_else(|| Error::Storage("the file holds no keys".into()))?;
+        let keystore = Keystore::open(material).map_err(|e| Error::Storage(format!("keys and certificates: {e}")))?;
         let unusable = |reason: String| Error::invalid("tls.certificate", reason, "");
         if let Some(external) = files.as_mut().map(Files::changed).transpose().map_err(unusable)?.flatten() {
-            holdings.replace_external(external).map_err(|e| unusable(e.to_string()))?;
+            keystore.replace_external(external).map_err(|e| unusable(e.to_string()))?;
         }
-        let (holdings, files) = (Arc::new(holdings), files.map(Mutex::new));
-        Ok(Self { store: store.clone(), vault: vault.clone(), holdings, advertised, router: None, files, noticed: Mutex::default() })
+        let (keystore, files) = (Arc::new(keystore), files.map(Mutex::new));
+        Ok(Self {
+            store: store.clone(),
+            sealed_keys: sealed_keys.clone(),
+            keystore,
+            advertised,
+            router: None,
+            files,
+            noticed: Mutex::default(),
+        })
     }
 
     /// The listener's certificate names the host of this address as well.
@@ -70,8 +78,8 @@ impl Certificates {
     }
 
     /// The certificates, ready for use.
-    pub fn holdings(&self) -> &Arc<Holdings> {
-        &self.holdings
+    pub fn keystore(&self) -> &Arc<Keystore> {
+        &self.keystore
     }
 
     /// Notes where clients are sent, for commands to the file while no controller runs: they do not know with what flags it does.
@@ -112,13 +120,13 @@ impl Certificates {
     /// It cannot be issued or stored; what was there stays.
     pub fn renew(&self, now: Timestamp) -> Result<()> {
         self.note()?;
-        let before = self.holdings.authority();
-        let Some(next) = self.holdings.due(&hosts(self.advertised.iter().chain(&self.router)), now.seconds()).map_err(broken)? else {
+        let before = self.keystore.authority();
+        let Some(next) = self.keystore.due(&hosts(self.advertised.iter().chain(&self.router)), now.seconds()).map_err(broken)? else {
             return Ok(());
         };
         self.take(next)?;
         tracing::info!("renewed the server certificate");
-        let signs = self.holdings.authority();
+        let signs = self.keystore.authority();
         if signs.certificate() != before.certificate() {
             tracing::info!(new = %signs.certificate().subject(), old = %before.certificate().subject(), "another intermediate signs");
         }
@@ -126,18 +134,18 @@ impl Certificates {
     }
 
     fn note(&self) -> Result<()> {
-        self.holdings.noted().map_err(broken)?.map_or(Ok(()), |next| self.take(next))
+        self.keystore.noted().map_err(broken)?.map_or(Ok(()), |next| self.take(next))
     }
 
     /// Gives the server another key. Answers the enrollments whose tokens are of no use now.
     ///
     /// # Errors
     /// Listeners show a certificate of somebody else, or the key cannot be made or stored.
-    pub fn renew_key(&self, now: Timestamp) -> Result<Vec<Useless>> {
-        if self.holdings.is_external() {
+    pub fn renew_key(&self, now: Timestamp) -> Result<Vec<UnusableFiles>> {
+        if self.keystore.is_external() {
             return Err(Error::NotUpdatable("the key in use is that of tls.key; put another certificate and key into the files".into()));
         }
-        self.take(self.holdings.with_server_key(now.seconds()).map_err(broken)?)?;
+        self.take(self.keystore.with_server_key(now.seconds()).map_err(broken)?)?;
         tracing::warn!("the server has another key");
         self.useless(now)
     }
@@ -147,10 +155,10 @@ impl Certificates {
     ///
     /// # Errors
     /// A record cannot be read.
-    pub fn useless(&self, now: Timestamp) -> Result<Vec<Useless>> {
+    pub fn useless(&self, now: Timestamp) -> Result<Vec<UnusableFiles>> {
         // Behind whatever is being written with a token that was signed before.
         self.store.write_blocking(|_| Ok(()))?;
-        let (signer, issuers) = (self.holdings.signer(), self.advertised.iter().map(issuer).collect::<Vec<_>>());
+        let (signer, issuers) = (self.keystore.signer(), self.advertised.iter().map(issuer).collect::<Vec<_>>());
         let mut found = Vec::new();
         self.store.read(|tx| {
             tx.each_readable::<Enrollment>(|enrollment| {
@@ -158,7 +166,7 @@ impl Certificates {
                 let is_ours = token.as_ref().is_some_and(|token| signer.is_known_as(&token.key));
                 let gone = token.map(|token| token.issuer).filter(|issuer| !issuers.contains(issuer));
                 let is_suspect = enrollment.spec.expires_at >= now && (gone.is_some() || !is_ours);
-                found.extend(is_suspect.then_some(Useless { enrollment, gone }));
+                found.extend(is_suspect.then_some(UnusableFiles { enrollment, gone }));
                 Ok(())
             })
         })?;
@@ -170,7 +178,7 @@ impl Certificates {
     /// What ends within the time that it takes to do something about it, and what clients will not accept: lines for a person.
     pub fn notices(&self, now: Timestamp) -> Vec<String> {
         let mut notices = Vec::new();
-        for (role, certificate) in self.holdings.certificates() {
+        for (role, certificate) in self.keystore.certificates() {
             let end = Timestamp::from_seconds(certificate.not_after());
             let ends_within = |days: i64| certificate.not_after() - now.seconds() < days * DAY;
             match role {
@@ -196,7 +204,7 @@ impl Certificates {
             if external.leaf().certificate().not_after() < now.seconds() {
                 return Err("it has ended".into());
             }
-            self.holdings.replace_external(external).map(Some).map_err(|error| error.to_string())
+            self.keystore.replace_external(external).map(Some).map_err(|error| error.to_string())
         });
         match taken {
             Ok(None) => {}
@@ -224,8 +232,8 @@ impl Certificates {
     }
 
     fn take(&self, next: Next<'_>) -> Result<()> {
-        let (stored, vault) = (next.material().clone(), self.vault.clone());
-        self.store.write_blocking(move |tx| keep(tx, &vault, &stored))?;
+        let (stored, sealed_keys) = (next.material().clone(), self.sealed_keys.clone());
+        self.store.write_blocking(move |tx| keep(tx, &sealed_keys, &stored))?;
         next.adopt().map_err(broken)
     }
 }
@@ -251,14 +259,14 @@ pub fn hosts<'a>(advertised: impl IntoIterator<Item = &'a Address>) -> Alternati
 ///
 /// # Errors
 /// [`Error::Damaged`] if they are not what was stored; the file cannot be read.
-pub fn stored(read: &Read<'_>, vault: &Vault) -> Result<Option<Material>> {
-    let Some(text) = vault.find(read, Secret::MATERIAL)? else { return Ok(None) };
+pub fn stored(read: &Read<'_>, sealed_keys: &SealedKeys) -> Result<Option<Material>> {
+    let Some(text) = sealed_keys.find(read, Secret::MATERIAL)? else { return Ok(None) };
     // Not why: that may repeat what stands there.
     serde_json::from_slice(&text).map(Some).map_err(|_| Secret::MATERIAL.damaged("they cannot be read"))
 }
 
 /// Stores keys and certificates.
-pub(super) fn keep(tx: &Tx<'_>, vault: &Vault, material: &Material) -> Result<()> {
+pub(super) fn keep(tx: &Tx<'_>, sealed_keys: &SealedKeys, material: &Material) -> Result<()> {
     let text = Zeroizing::new(serde_json::to_vec(material).map_err(|e| Error::Internal(format!("storing keys: {e}")))?);
-    vault.keep(tx, Secret::MATERIAL, &text)
+    sealed_keys.keep(tx, Secret::MATERIAL, &text)
 }

@@ -43,7 +43,7 @@ impl Lifecycle for EdgeRouter {
 
 /// Issues the one-time token by which the router gets its certificates.
 fn enroll(router: &Record<EdgeRouter>, change: &Change<'_, '_>) -> Result<()> {
-    let expires_at = change.now().plus(change.surroundings.router_enrollment);
+    let expires_at = change.now().plus(change.context.router_enrollment);
     let wanted = change.sign(Enrollment::of_edge_router(router.id.clone()), expires_at)?;
     enrollment::issue(wanted, Tags::default(), change).map(|_| ())
 }

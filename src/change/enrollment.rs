@@ -3,7 +3,7 @@
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::{Change, Changes, Draft, Lifecycle, Surroundings, lifecycle::short_id};
+use super::{Change, ChangeContext, Changes, Draft, Lifecycle, lifecycle::short_id};
 use crate::{
     clock::Timestamp,
     entity::{Enrollment, FactsExt, Record, Tags},
@@ -29,7 +29,7 @@ struct Claims<'c> {
     ctrls: Option<Vec<String>>,
 }
 
-impl Surroundings {
+impl ChangeContext {
     /// The enrollment with a new token, and with the signed text that says whom it is for.
     fn sign(&self, mut enrollment: Enrollment, expires_at: Timestamp) -> Result<Enrollment> {
         let token = Uuid::new_v4().to_string();
@@ -43,7 +43,7 @@ impl Surroundings {
             aud: [""],
             ctrls: None,
         };
-        let signed = self.holdings.signer().sign(&claims);
+        let signed = self.keystore.signer().sign(&claims);
         enrollment.jwt = signed.map_err(|e| Error::Internal(format!("signing an enrollment token: {e}")))?;
         (enrollment.token, enrollment.expires_at) = (token, expires_at);
         Ok(enrollment)
@@ -57,7 +57,7 @@ impl Changes {
     /// # Errors
     /// Signing fails.
     pub fn sign(&self, enrollment: Enrollment, expires_at: Timestamp) -> Result<Enrollment> {
-        self.surroundings.sign(enrollment, expires_at)
+        self.context.sign(enrollment, expires_at)
     }
 }
 
@@ -67,7 +67,7 @@ impl Change<'_, '_> {
     /// # Errors
     /// Signing fails.
     pub fn sign(&self, enrollment: Enrollment, expires_at: Timestamp) -> Result<Enrollment> {
-        self.surroundings.sign(enrollment, expires_at)
+        self.context.sign(enrollment, expires_at)
     }
 }
 
@@ -76,7 +76,7 @@ impl Change<'_, '_> {
 /// # Errors
 /// Signing fails.
 pub fn up_to_date(enrollment: Enrollment, change: &Change<'_, '_>) -> Result<Enrollment> {
-    let signer = change.surroundings.holdings.signer();
+    let signer = change.context.keystore.signer();
     let is_current = Claimed::read(&enrollment.jwt).is_ok_and(|token| signer.is_known_as(&token.key));
     let expires_at = enrollment.expires_at;
     if is_current { Ok(enrollment) } else { change.sign(enrollment, expires_at) }

@@ -31,7 +31,7 @@ fn admit_addresses(old: Option<&ExternalJwtSigner>, new: &ExternalJwtSigner, cha
     let changed = |of: fn(&ExternalJwtSigner) -> Option<&String>| of(new).filter(|now| old.and_then(of) != Some(now));
     if let Some(endpoint) = changed(|signer| signer.jwks_endpoint.as_ref()) {
         let read = Endpoint::read(endpoint).ok_or_else(|| Error::invalid("jwksEndpoint", "must be an http or https URL", ""))?;
-        read.admit(change.surroundings.plain_key_sets).map_err(|reason| Error::invalid("jwksEndpoint", reason, ""))?;
+        read.admit(change.context.plain_key_sets).map_err(|reason| Error::invalid("jwksEndpoint", reason, ""))?;
     }
     if changed(|signer| signer.external_auth_url.as_ref()).is_some_and(|url| holds_user_info(url)) {
         return Err(Error::invalid("externalAuthUrl", USER_INFO, ""));

@@ -5,7 +5,7 @@ use zeroize::Zeroizing;
 
 use super::{
     built_in_router, certificates,
-    vault::{Secret, Vault},
+    sealed_keys::{SealedKeys, Secret},
 };
 use crate::{
     clock::Timestamp,
@@ -46,13 +46,13 @@ pub struct Filling {
 ///
 /// # Errors
 /// The store refuses, or there is no randomness.
-pub fn first_start(store: &Store, vault: &Vault, filling: Filling) -> Result<()> {
-    let vault = vault.clone();
+pub fn first_start(store: &Store, sealed_keys: &SealedKeys, filling: Filling) -> Result<()> {
+    let sealed_keys = sealed_keys.clone();
     store.write_blocking(move |tx| {
         let now = crate::entity::Facts::now(tx);
         let material = Material::generate(&filling.hosts, now.seconds()).map_err(|e| Error::Internal(format!("making keys: {e}")))?;
-        vault.establish(tx)?;
-        certificates::keep(tx, &vault, &material)?;
+        sealed_keys.establish(tx)?;
+        certificates::keep(tx, &sealed_keys, &material)?;
         builtin::identity_types(now).into_iter().try_for_each(|record| tx.insert(record))?;
         builtin::posture_check_types(now).into_iter().try_for_each(|record| tx.insert(record))?;
         builtin::config_types(now)?.into_iter().try_for_each(|record| tx.insert(record))?;
@@ -136,15 +136,15 @@ fn add(tx: &Tx<'_>, now: Timestamp, administrator: Administrator) -> Result<()> 
 ///
 /// # Errors
 /// The stored key cannot be read, or there is no randomness.
-pub fn seal(store: &Store, vault: &Vault) -> Result<Seal> {
-    let vault = vault.clone();
+pub fn seal(store: &Store, sealed_keys: &SealedKeys) -> Result<Seal> {
+    let sealed_keys = sealed_keys.clone();
     store.write_blocking(move |tx| {
-        if let Some(seal) = stored_seal(tx, &vault)? {
+        if let Some(seal) = stored_seal(tx, &sealed_keys)? {
             return Ok(seal);
         }
         let made = |e| Error::Internal(format!("making a key: {e}"));
         let key = Zeroizing::new(Seal::new_key().map_err(made)?);
-        vault.keep(tx, Secret::SEAL, key.as_ref())?;
+        sealed_keys.keep(tx, Secret::SEAL, key.as_ref())?;
         Seal::new(key.as_ref()).map_err(made)
     })
 }
@@ -153,7 +153,7 @@ pub fn seal(store: &Store, vault: &Vault) -> Result<Seal> {
 ///
 /// # Errors
 /// [`Error::Damaged`]; the file cannot be read.
-pub fn stored_seal(read: &Read<'_>, vault: &Vault) -> Result<Option<Seal>> {
-    let key = vault.find(read, Secret::SEAL)?;
+pub fn stored_seal(read: &Read<'_>, sealed_keys: &SealedKeys) -> Result<Option<Seal>> {
+    let key = sealed_keys.find(read, Secret::SEAL)?;
     key.map(|key| Seal::new(&key).map_err(|_| Secret::SEAL.damaged("it is no key"))).transpose()
 }

@@ -25,34 +25,34 @@ mod mfa;
 mod policy;
 mod posture_check;
 mod registry;
+mod sealed_keys;
 mod service;
 mod session;
 pub mod session_certificate;
 mod terminator;
 mod transit_router;
-mod vault;
 
 use std::{fmt, ops::Deref, sync::Arc, time::Duration};
 
-pub use certificates::{Certificates, Useless};
+pub use certificates::{Certificates, UnusableFiles};
 pub use draft::Draft;
 pub use first_start::{Administrator, Filling, first_start, is_unseen, renew_config_types, replace_unseen, seal, seen, stored_seal};
 pub use lifecycle::Lifecycle;
 pub use registry::KINDS;
-pub use vault::Vault;
+pub use sealed_keys::SealedKeys;
 
 use crate::{
     clock::Timestamp,
     entity::{Author, Entity, FactsExt, Id, Identity, Most, Record},
     error::{Error, Result},
-    pki::Holdings,
+    pki::Keystore,
     store::{Event, Read, Store, Tx, check_every},
 };
 
 /// What changes need to know beside the store.
-pub struct Surroundings {
+pub struct ChangeContext {
     /// Signs enrollment tokens.
-    pub holdings: Arc<Holdings>,
+    pub keystore: Arc<Keystore>,
     /// `host:port` under which clients reach this controller.
     pub address: String,
     /// How long an identity's one-time token is good for.
@@ -66,7 +66,7 @@ pub struct Surroundings {
     pub plain_key_sets: bool,
 }
 
-impl Surroundings {
+impl ChangeContext {
     /// Who issues enrollment tokens: the address clients go to with them.
     pub fn issuer(&self) -> String {
         issuer(&self.address)
@@ -82,19 +82,19 @@ fn issuer(address: impl fmt::Display) -> String {
 #[derive(Clone)]
 pub struct Changes {
     store: Store,
-    surroundings: Arc<Surroundings>,
+    context: Arc<ChangeContext>,
 }
 
 impl Changes {
     /// Changes on a store.
-    pub fn new(store: Store, surroundings: Surroundings) -> Self {
-        Self { store, surroundings: Arc::new(surroundings) }
+    pub fn new(store: Store, context: ChangeContext) -> Self {
+        Self { store, context: Arc::new(context) }
     }
 
     /// The same, with this author behind them.
     #[must_use]
     pub fn by(&self, author: Author) -> Self {
-        Self { store: self.store.by(author), surroundings: self.surroundings.clone() }
+        Self { store: self.store.by(author), context: self.context.clone() }
     }
 
     /// The same, known by now to be made by this identity.
@@ -107,12 +107,12 @@ impl Changes {
 
     /// How long a one-time token of an identity is good for unless its creator says.
     pub fn identity_enrollment(&self) -> Duration {
-        self.surroundings.identity_enrollment
+        self.context.identity_enrollment
     }
 
     /// The most that whoever uses services may put into a member.
     pub fn most_of_clients(&self) -> &Most {
-        &self.surroundings.client_members
+        &self.context.client_members
     }
 
     /// Runs a job in one transaction. When this returns, what it wrote is on disk and visible everywhere.
@@ -120,8 +120,8 @@ impl Changes {
     /// # Errors
     /// What the job answers, in which case nothing was written, or [`Error::Busy`] and [`Error::Storage`] of the store.
     pub async fn run<T: Send + 'static>(&self, job: impl FnOnce(&Change<'_, '_>) -> Result<T> + Send + 'static) -> Result<T> {
-        let surroundings = self.surroundings.clone();
-        self.store.write(move |tx| job(&Change { tx, surroundings: &surroundings })).await
+        let context = self.context.clone();
+        self.store.write(move |tx| job(&Change { tx, context: &context })).await
     }
 
     /// Runs a job without changing anything, and looks at what it would have changed.
@@ -133,8 +133,8 @@ impl Changes {
         job: impl FnOnce(&Change<'_, '_>) -> Result<T> + Send + 'static,
         look: impl FnOnce(&Read<'_>, Vec<Event>) -> Result<A> + Send + 'static,
     ) -> Result<A> {
-        let surroundings = self.surroundings.clone();
-        self.store.rehearse(move |tx| job(&Change { tx, surroundings: &surroundings }), look).await
+        let context = self.context.clone();
+        self.store.rehearse(move |tx| job(&Change { tx, context: &context }), look).await
     }
 
     /// [`Changes::run`] for callers outside of the request loop.
@@ -142,15 +142,15 @@ impl Changes {
     /// # Errors
     /// As in [`Changes::run`].
     pub fn run_blocking<T: Send + 'static>(&self, job: impl FnOnce(&Change<'_, '_>) -> Result<T> + Send + 'static) -> Result<T> {
-        let surroundings = self.surroundings.clone();
-        self.store.write_blocking(move |tx| job(&Change { tx, surroundings: &surroundings }))
+        let context = self.context.clone();
+        self.store.write_blocking(move |tx| job(&Change { tx, context: &context }))
     }
 }
 
 /// One transaction of changes. Reads go to the transaction itself.
 pub struct Change<'c, 't> {
     tx: &'c Tx<'t>,
-    surroundings: &'c Surroundings,
+    context: &'c ChangeContext,
 }
 
 impl<'t> Deref for Change<'_, 't> {
@@ -262,7 +262,7 @@ impl Change<'_, '_> {
 
     /// No member that requests fill as they like holds more than the configuration allows, unless it did before.
     fn check_amounts<E: Entity>(&self, old: Option<&Record<E>>, record: &Record<E>) -> Result<()> {
-        let most = if E::MADE_BY_CLIENTS { &self.surroundings.client_members } else { &self.surroundings.members };
+        let most = if E::MADE_BY_CLIENTS { &self.context.client_members } else { &self.context.members };
         let before = old.map(|old| old.tags.amount()).unwrap_or_default();
         let tags = record.tags.amount().check("tags", before, most);
         let before = old.map(|old| old.spec.amounts()).unwrap_or_default();

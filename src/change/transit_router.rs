@@ -12,7 +12,7 @@ impl Lifecycle for TransitRouter {
     }
 
     fn created(record: &Record<Self>, change: &Change<'_, '_>) -> Result<()> {
-        let expires_at = change.now().plus(change.surroundings.router_enrollment);
+        let expires_at = change.now().plus(change.context.router_enrollment);
         let wanted = change.sign(Enrollment::of_transit_router(record.id.clone()), expires_at)?;
         enrollment::issue(wanted, Tags::default(), change).map(|_| ())
     }

@@ -15,10 +15,10 @@ use super::{
     progress::watched,
 };
 use crate::{
+    admin_socket::{Command, Outcome, copied, described, found, socket},
     clock::Clock,
     config::Config,
     controller,
-    host::{Command, Outcome, copied, described, found, socket},
     maintenance::closed::{self, Failed, Found},
     store::Unreadable,
 };

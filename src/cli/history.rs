@@ -10,7 +10,7 @@ use super::{
     host::Which,
 };
 use crate::{
-    host::{Command, followed},
+    admin_socket::{Command, followed},
     maintenance::closed,
     store::Anchor,
 };

@@ -13,9 +13,9 @@ use super::{
 };
 use crate::{
     access::Right,
+    admin_socket::{Command, Outcome, socket},
     config::{self, Config},
     controller,
-    host::{Command, Outcome, socket},
 };
 
 /// Which controller.

@@ -15,8 +15,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::admin_socket::Outcome;
 use crate::config::{Config, Reread};
-use crate::host::Outcome;
 use crate::logging;
 
 use run::{Refused, Settled};

@@ -5,7 +5,7 @@ use std::{ffi::OsString, path::PathBuf};
 use clap::{Args, Subcommand};
 
 use super::{Acted, file::judged_of, host::Which, progress::watched};
-use crate::{config, host::Outcome, maintenance::closed};
+use crate::{admin_socket::Outcome, config, maintenance::closed};
 
 /// Seal the keys in the data file with a passphrase, or with another one; the controller must not run.
 #[derive(Args, Clone, Debug)]

@@ -64,13 +64,13 @@ impl Serialize for Listen {
 
 impl<'de> Deserialize<'de> for Listen {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Listen, D::Error> {
-        from.deserialize_any(Places)
+        from.deserialize_any(ListenAddresses)
     }
 }
 
-struct Places;
+struct ListenAddresses;
 
-impl<'de> Visitor<'de> for Places {
+impl<'de> Visitor<'de> for ListenAddresses {
     type Value = Listen;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -22,24 +22,24 @@ use tokio::signal::unix::{SignalKind, signal};
 use uuid::Uuid;
 
 use crate::{
-    access::{Access, Reckoning},
+    access::{Access, AccessAudit},
+    admin_socket::{AdminContext, Command, socket},
     authentication::{Codes, Passwords, Refusals, Sessions, Tokens},
-    change::{self, Administrator, Certificates, Changes, Filling, KINDS, Surroundings, Vault, certificates},
+    change::{self, Administrator, Certificates, ChangeContext, Changes, Filling, KINDS, SealedKeys, certificates},
     clock::Clock,
     config::{self, Address, Config},
     enrollment::Reserved,
     entity::{Author, EdgeRouter, Id, Most},
     error::Error,
-    host::{Command, Host, socket},
     http::{self, Bounds, Descriptions, Front, Interfaces, Limits, NetworkTokens, Patience, Rest, Services},
-    listener::{self, Listener, RouterSide, Stopping},
+    jobs::{self, Jobs},
+    listener::{self, Listener, RouterSide, Shutdown},
     maintenance::{self, Background, Maintenance, Schedule, Scrub, closed},
     network::{self, Router},
     online::Online,
-    pki::{self, Files, Holdings},
+    pki::{self, Files, Keystore},
     posture::Posture,
     store::{self, OpenError, Store},
-    upkeep::{self, Upkeep},
 };
 
 use reload::Reload;
@@ -88,9 +88,9 @@ pub struct Controller {
     watchers: Arc<http::Watchers>,
     server: listener::Running,
     thread: Option<JoinHandle<std::io::Result<()>>>,
-    upkeep: Option<upkeep::Running>,
+    jobs: Option<jobs::Running>,
     background: Vec<Background>,
-    reckoning: Reckoning,
+    audit: AccessAudit,
     commands: Option<socket::Listening>,
     router: Router,
 }
@@ -131,8 +131,8 @@ impl Controller {
 
     /// Does the periodic work that is due now, instead of within seconds: for whoever moved its clock.
     pub fn look_after(&self) {
-        self.upkeep.iter().for_each(upkeep::Running::round);
-        if let Err(error) = self.reckoning.catch_up() {
+        self.jobs.iter().for_each(jobs::Running::round);
+        if let Err(error) = self.audit.catch_up() {
             tracing::warn!(%error, "who gained and lost access could not be told");
         }
     }
@@ -160,7 +160,7 @@ impl Controller {
         std::thread::scope(|scope| drop(scope.spawn(stop).join()));
         drop(thread.join());
         drop(self.commands.take());
-        drop(self.upkeep.take());
+        drop(self.jobs.take());
         self.background.clear();
         self.maintenance.stop();
         self.store.close();
@@ -188,27 +188,28 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let passwords = Passwords::new(&config.passwords)?;
     let router = built_in_router::address(config, bound, of_router.as_ref().map(|(_, bound)| *bound));
     let store = Store::open(&config.data, KINDS, options(config, &clock)).map_err(refused)?;
-    let vault = vault(config, &store)?;
+    let sealed_keys = sealed_keys(config, &store)?;
     drop(maintenance::upgrade(&store, &config.data)?);
-    let first_password = fill(config, &store, &vault, &passwords, (&clients, router.as_ref()))?;
+    let first_password = fill(config, &store, &sealed_keys, &passwords, (&clients, router.as_ref()))?;
     change::renew_config_types(&store)?;
     maintenance::completed(&store)?;
     router.as_ref().map_or(Ok(()), |address| built_in_router::establish(&store, address))?;
-    let certificates = Arc::new(Certificates::open(&store, &vault, clients, files(config))?.naming(router));
+    let certificates = Arc::new(Certificates::open(&store, &sealed_keys, clients, files(config))?.naming(router));
     certificates.renew(clock.now())?;
     certificates.note_advertised(clock.now())?;
-    let holdings = certificates.holdings().clone();
-    let tls = pki::tls::server_config(holdings.leaf())?;
+    let keystore = certificates.keystore().clone();
+    let tls = pki::tls::server_config(keystore.leaf())?;
     let access = Access::following(&store, clock.clone())?;
-    let reckoning = Reckoning::following(&store)?;
+    let audit = AccessAudit::following(&store)?;
     let (texts, routers) = (http::Texts::following(&store), http::Routers::following(&store));
-    let (bell, inbox) = upkeep::bell();
-    bell.follow(&store);
-    let doubtful = bell.clone();
-    let posture = Posture::following(&store, access.clone(), clock.clone(), config.posture.clone(), move |doubt| doubtful.ring(doubt));
-    let changes = Changes::new(store.clone(), surroundings(config, holdings.clone(), advertised.clone()));
-    let maintenance = Maintenance::new(store.clone(), vault.clone(), clock.clone(), &config.data);
-    let owner = Host {
+    let (job_trigger, inbox) = jobs::job_trigger();
+    job_trigger.follow(&store);
+    let review_trigger = job_trigger.clone();
+    let posture =
+        Posture::following(&store, access.clone(), clock.clone(), config.posture.clone(), move |trigger| review_trigger.review(trigger));
+    let changes = Changes::new(store.clone(), context(config, keystore.clone(), advertised.clone()));
+    let maintenance = Maintenance::new(store.clone(), sealed_keys.clone(), clock.clone(), &config.data);
+    let owner = AdminContext {
         store: store.by(Author::local()),
         changes: changes.by(Author::local()),
         passwords: passwords.clone(),
@@ -221,7 +222,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let sessions = Sessions::following(&store, clock.clone(), &config.sessions)?;
     let refusals = Refusals::default();
     let watchers = http::Watchers::following(&store, config.history.readers);
-    let upkeep = Upkeep {
+    let jobs = Jobs {
         store: store.clone(),
         changes: changes.clone(),
         sessions: sessions.clone(),
@@ -245,14 +246,14 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         clock: clock.clone(),
         config: config.router.clone(),
     })?;
-    let codes = Codes::new(change::seal(&store, &vault)?, &config.codes);
+    let codes = Codes::new(change::seal(&store, &sealed_keys)?, &config.codes);
     let interfaces = Interfaces::new()?;
     let services = Arc::new(Services {
         store: store.clone(),
         changes,
         access,
         posture,
-        holdings,
+        keystore,
         router: router.clone(),
         maintenance: maintenance.clone(),
         descriptions: Descriptions::of(&interfaces),
@@ -278,8 +279,8 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let commands = commands(config, owner);
     let listener = listener(sockets, of_router.map(|(socket, _)| socket), tls, &config.http);
     let (server, thread) = listen(listener, rest, built_in_router::side(&router))?;
-    let upkeep = Some(upkeep.start(bell, inbox).map_err(|e| NotStarted(format!("upkeep: {e}")))?);
-    let background = background(config, &maintenance, &reckoning, &clock).map_err(|e| NotStarted(format!("maintenance: {e}")))?;
+    let jobs = Some(jobs.start(job_trigger, inbox).map_err(|e| NotStarted(format!("upkeep: {e}")))?);
+    let background = background(config, &maintenance, &audit, &clock).map_err(|e| NotStarted(format!("maintenance: {e}")))?;
     let thread = Some(thread);
     Ok(Controller {
         bound: all_bound,
@@ -291,18 +292,18 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         watchers,
         server,
         thread,
-        upkeep,
+        jobs,
         background,
-        reckoning,
+        audit,
         commands,
         router,
     })
 }
 
 /// What is done for the file by itself, and behind what happens.
-fn background(config: &Config, maintenance: &Maintenance, reckoning: &Reckoning, clock: &Clock) -> std::io::Result<Vec<Background>> {
-    let reckoning = reckoning.clone();
-    let telling = Background::start("access", move |_| reckoning.go_on())?;
+fn background(config: &Config, maintenance: &Maintenance, audit: &AccessAudit, clock: &Clock) -> std::io::Result<Vec<Background>> {
+    let audit = audit.clone();
+    let telling = Background::start("access", move |_| audit.go_on())?;
     let mut running = vec![telling, Scrub::of(&config.integrity, maintenance.clone(), clock.clone()).start()?];
     let schedule = Schedule::of(&config.snapshots, maintenance.clone(), clock.clone());
     running.extend(schedule.map(Schedule::start).transpose()?);
@@ -355,19 +356,19 @@ fn rest(front: Front, http: &config::Http) -> Rest {
         streams: http.max_streams,
     };
     let bounds = Bounds { each: http.max_unread_bytes, total: http.max_unread_bytes_total };
-    Rest::new(front, patience, bounds, Stopping::default())
+    Rest::new(front, patience, bounds, Shutdown::default())
 }
 
 /// The socket for the owner of the host. A controller without one works, so that a file system that has none stops nothing.
-fn commands(config: &Config, owner: Host) -> Option<socket::Listening> {
+fn commands(config: &Config, owner: AdminContext) -> Option<socket::Listening> {
     let path = socket::beside(&config.data);
     let listening = socket::listen(owner, path.clone());
     listening.inspect_err(|error| tracing::warn!(%error, path = %path.display(), "no commands of the host while this runs")).ok()
 }
 
-fn surroundings(config: &Config, holdings: Arc<Holdings>, address: String) -> Surroundings {
-    Surroundings {
-        holdings,
+fn context(config: &Config, keystore: Arc<Keystore>, address: String) -> ChangeContext {
+    ChangeContext {
+        keystore,
         address,
         identity_enrollment: config.enrollment.identity_duration.duration(),
         router_enrollment: config.enrollment.edge_router_duration.duration(),
@@ -381,14 +382,14 @@ fn surroundings(config: &Config, holdings: Arc<Holdings>, address: String) -> Su
 ///
 /// # Errors
 /// The file cannot be opened, or holds no controller.
-pub fn host(config: &Config, command: &Command) -> Result<Host, NotStarted> {
+pub fn host(config: &Config, command: &Command) -> Result<AdminContext, NotStarted> {
     pki::jwt::install();
     let clock = Clock::system();
     let options = options(config, &clock);
     let only_looks = command.only_looks();
     let opened = if only_looks { Store::look(&config.data, KINDS, options) } else { Store::open(&config.data, KINDS, options) };
     let store = opened.map_err(refused)?.by(Author::local());
-    let vault = vault(config, &store)?;
+    let sealed_keys = sealed_keys(config, &store)?;
     // What is only looked at is brought to our format in memory.
     if only_looks {
         store.upgrade(None)?
@@ -397,13 +398,13 @@ pub fn host(config: &Config, command: &Command) -> Result<Host, NotStarted> {
     }
     let passwords = Passwords::new(&config.passwords)?;
     let advertised = certificates::last_advertised(&store)?.unwrap_or_else(|| config.advertised(config.listen.places()));
-    let open = |files| Certificates::open(&store, &vault, advertised.clone(), files);
+    let open = |files| Certificates::open(&store, &sealed_keys, advertised.clone(), files);
     // Files that cannot be used must keep nobody from getting in again.
     let certificates = Arc::new(open(files(config)).or_else(|_| open(None))?);
-    let changes = Changes::new(store.clone(), surroundings(config, certificates.holdings().clone(), String::new()));
+    let changes = Changes::new(store.clone(), context(config, certificates.keystore().clone(), String::new()));
     let access = Access::following(&store, clock.clone())?;
-    let maintenance = Maintenance::new(store.clone(), vault, clock.clone(), &config.data);
-    Ok(Host { store, changes, passwords, certificates, access, maintenance, posture: None, clock })
+    let maintenance = Maintenance::new(store.clone(), sealed_keys, clock.clone(), &config.data);
+    Ok(AdminContext { store, changes, passwords, certificates, access, maintenance, posture: None, clock })
 }
 
 /// Runs the server on a thread of its own; it is there when this returns.
@@ -450,10 +451,10 @@ fn options(config: &Config, clock: &Clock) -> store::Options {
 }
 
 /// How the controller's secrets lie in the file, or are to lie in it if it is new.
-fn vault(config: &Config, store: &Store) -> Result<Vault, NotStarted> {
+fn sealed_keys(config: &Config, store: &Store) -> Result<SealedKeys, NotStarted> {
     let passphrase = config.passphrase().map_err(|e| NotStarted(e.to_string()))?;
-    let vault = if store.is_new() { Vault::new(passphrase.as_ref()) } else { Vault::open(store, passphrase.as_ref()) };
-    Ok(vault?)
+    let sealed_keys = if store.is_new() { SealedKeys::new(passphrase.as_ref()) } else { SealedKeys::open(store, passphrase.as_ref()) };
+    Ok(sealed_keys?)
 }
 
 /// Fills a new file. In one whose administrator has a password that nobody has seen, because the start that made it up ended too early, sets
@@ -461,7 +462,7 @@ fn vault(config: &Config, store: &Store) -> Result<Vault, NotStarted> {
 fn fill(
     config: &Config,
     store: &Store,
-    vault: &Vault,
+    sealed_keys: &SealedKeys,
     passwords: &Passwords,
     (clients, router): (&[Address], Option<&Address>),
 ) -> Result<Option<Password>, NotStarted> {
@@ -480,7 +481,7 @@ fn fill(
     let administrator = Administrator { username: ADMINISTRATOR.into(), password, is_unseen };
     if store.is_new() {
         let hosts = certificates::hosts(clients.iter().chain(router));
-        change::first_start(store, vault, Filling { hosts, administrator, router: router.is_some() })?;
+        change::first_start(store, sealed_keys, Filling { hosts, administrator, router: router.is_some() })?;
     } else {
         change::replace_unseen(store, administrator)?;
     }

@@ -2,12 +2,12 @@
 
 use serde_json::Value as Json;
 
-use super::{Desk, Offer};
+use super::{EnrollmentContext, EnrollmentRequest};
 use crate::{
     authentication::trust::{self, Judgement},
     change::{
         Change, Lifecycle,
-        authenticator::{self, Wanted},
+        authenticator::{self, NewAuthenticator},
     },
     entity::{Ca, Credential, FactsExt, Id, Identity, Record, Tags},
     error::{Error, Refusal, Result},
@@ -22,21 +22,21 @@ const LONGEST: u32 = 5;
 ///
 /// # Errors
 /// No authority stands above the chain, the certificate lacks the claim or is in use, or the body is wrong.
-pub async fn enroll(desk: &Desk<'_>, chain: &[Certificate], offer: &Offer) -> Result<()> {
+pub async fn enroll(context: &EnrollmentContext<'_>, chain: &[Certificate], offer: &EnrollmentRequest) -> Result<()> {
     let requested = requested_name(offer)?;
     let refused = || Error::Refused(Refusal::CertFailedValidation);
-    let found = desk.store.read(|tx| {
+    let found = context.store.read(|tx| {
         if tx.count::<Ca>()? == 0 {
             return Err(Error::Refused(Refusal::EnrollmentNoValidCas));
         }
-        trust::authority(tx, chain, Judgement::of_enrollment(desk.now.seconds()), takes_part)
+        trust::authority(tx, chain, Judgement::of_enrollment(context.now.seconds()), takes_part)
     })?;
     let (ca, leaf) = found.map(|ca| ca.id).zip(chain.first().cloned()).ok_or_else(refused)?;
     let work = move |change: &Change<'_, '_>| {
         let ca = change.find(&ca)?.filter(takes_part).ok_or_else(refused)?;
         admit(change, &ca, &leaf, requested)
     };
-    desk.changes.run(work).await
+    context.changes.run(work).await
 }
 
 fn takes_part(ca: &Record<Ca>) -> bool {
@@ -44,8 +44,8 @@ fn takes_part(ca: &Record<Ca>) -> bool {
 }
 
 /// The name that the body asks for, if it does.
-fn requested_name(offer: &Offer) -> Result<Option<String>> {
-    let Offer::Object(members) = offer else { return Ok(None) };
+fn requested_name(offer: &EnrollmentRequest) -> Result<Option<String>> {
+    let EnrollmentRequest::Object(members) = offer else { return Ok(None) };
     match members.get("name") {
         None | Some(Json::Null) => Ok(None),
         Some(Json::String(name)) => Ok(Some(name.clone()).filter(|name| !name.trim().is_empty())),
@@ -71,7 +71,7 @@ fn admit(change: &Change<'_, '_>, ca: &Record<Ca>, leaf: &Certificate, requested
     if claim.is_some() {
         return Ok(());
     }
-    let wanted = Wanted { identity, credential: Credential::certificate(leaf), ca: Some(ca.id.clone()), tags: Tags::default() };
+    let wanted = NewAuthenticator { identity, credential: Credential::certificate(leaf), ca: Some(ca.id.clone()), tags: Tags::default() };
     authenticator::add(change, wanted).map(|_| ())
 }
 

@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Desk, client_certificate, parsed};
+use super::{EnrollmentContext, client_certificate, parsed};
 use crate::{
     change::{Change, session_certificate},
     entity::{ApiSession, Authenticator, Credential, Entity, FactsExt, Id, Identity, Record, authenticator::Unverified, missing},
@@ -35,16 +35,22 @@ pub struct Extended {
 /// # Errors
 /// [`Error::NotFound`] as in [`confirm`]; [`Error::Unauthorized`] for another certificate or none; [`Refusal::CannotUpdateAuthenticator`] for what is no
 /// certificate of this controller; [`Refusal::CouldNotProcessCsr`].
-pub async fn extend(desk: &Desk<'_>, holder: Holder, id: Id<Authenticator>, chain: &[Certificate], csr: &str) -> Result<Extended> {
+pub async fn extend(
+    context: &EnrollmentContext<'_>,
+    holder: Holder,
+    id: Id<Authenticator>,
+    chain: &[Certificate],
+    csr: &str,
+) -> Result<Extended> {
     let leaf = chain.first().ok_or(stranger())?;
-    let current = desk.store.read(|tx| own(tx, &id, &holder.identity, Some(&leaf.fingerprint())))?.0;
+    let current = context.store.read(|tx| own(tx, &id, &holder.identity, Some(&leaf.fingerprint())))?.0;
     if leaf.fingerprint() != current.fingerprint {
         return Err(stranger());
     }
-    if !desk.holdings.authority().issued(leaf) {
+    if !context.keystore.authority().issued(leaf) {
         return Err(Error::Refused(Refusal::CannotUpdateAuthenticator));
     }
-    let issued = client_certificate(desk, &parsed(csr)?, leaf.names())?;
+    let issued = client_certificate(context, &parsed(csr)?, leaf.names())?;
     let waiting = Unverified { fingerprint: issued.fingerprint(), pem: issued.pem() };
     let work = move |change: &Change<'_, '_>| {
         let (now, mut record) = own(change, &id, &holder.identity, None)?;
@@ -54,8 +60,8 @@ pub async fn extend(desk: &Desk<'_>, holder: Holder, id: Id<Authenticator>, chai
         record.spec.credential = Credential::Cert { fingerprint: now.fingerprint, pem: now.pem, unverified: Some(waiting) };
         change.put(record)
     };
-    desk.changes.run(work).await?;
-    Ok(Extended { ca: desk.holdings.bundle_pem(desk.now.seconds()), client_cert: desk.holdings.chain_pem(&issued) })
+    context.changes.run(work).await?;
+    Ok(Extended { ca: context.keystore.bundle_pem(context.now.seconds()), client_cert: context.keystore.chain_pem(&issued) })
 }
 
 /// Puts the certificate that waits in the place of the current one: its holder shows that it arrived.
@@ -63,7 +69,7 @@ pub async fn extend(desk: &Desk<'_>, holder: Holder, id: Id<Authenticator>, chai
 /// # Errors
 /// [`Error::NotFound`] for an unknown one and for somebody else's ([`Error::Unauthorized`] with its certificate),
 /// [`Refusal::CannotUpdateAuthenticator`] if none waits, [`Refusal::InvalidClientCert`] for another.
-pub async fn confirm(desk: &Desk<'_>, holder: Holder, id: Id<Authenticator>, shown: String) -> Result<()> {
+pub async fn confirm(context: &EnrollmentContext<'_>, holder: Holder, id: Id<Authenticator>, shown: String) -> Result<()> {
     let work = move |change: &Change<'_, '_>| {
         let shown = Certificate::first(&shown).ok();
         let fingerprint = shown.as_ref().map(Certificate::fingerprint);
@@ -76,7 +82,7 @@ pub async fn confirm(desk: &Desk<'_>, holder: Holder, id: Id<Authenticator>, sho
         session_certificate::withdraw(change, &old.fingerprint)?;
         session_certificate::add(change, &holder.session, &shown).map(|_| ())
     };
-    desk.changes.run(work).await
+    context.changes.run(work).await
 }
 
 /// The certificate of an authenticator.

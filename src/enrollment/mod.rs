@@ -33,7 +33,7 @@ use crate::{
     clock::Timestamp,
     entity::{Enrollment, Facts, Record, enrollment::Method},
     error::{Error, Refusal, Result},
-    pki::{self, AlternativeNames, Certificate, Csr, Holdings, Validity},
+    pki::{self, AlternativeNames, Certificate, Csr, Keystore, Validity},
     store::{Read, Store},
 };
 
@@ -41,10 +41,10 @@ use crate::{
 const YEARS: u16 = 1;
 
 /// What enrolling is done with.
-pub struct Desk<'d> {
+pub struct EnrollmentContext<'d> {
     pub store: &'d Store,
     pub changes: &'d Changes,
-    pub holdings: &'d Arc<Holdings>,
+    pub keystore: &'d Arc<Keystore>,
     pub passwords: &'d Passwords,
     /// What routers may not be called.
     pub reserved: &'d Reserved,
@@ -55,7 +55,7 @@ pub struct Desk<'d> {
 
 /// What somebody hands in to enroll.
 #[derive(Clone)]
-pub enum Offer {
+pub enum EnrollmentRequest {
     Nothing,
     /// A certificate request in PEM, for most methods.
     Text(String),
@@ -68,7 +68,7 @@ pub struct Request {
     pub token: String,
     /// The method it must be of; none: whatever it is of.
     pub method: Option<Method>,
-    pub offer: Offer,
+    pub offer: EnrollmentRequest,
     /// What the connection presented, leaf first. Possession of the leaf's key is proven, nothing else is.
     pub chain: Vec<Certificate>,
 }
@@ -93,20 +93,20 @@ pub struct Issued {
 ///
 /// # Errors
 /// The token is unknown or has expired, or what the method needs is missing or wrong.
-pub async fn redeem(desk: &Desk<'_>, request: Request) -> Result<Issued> {
-    let enrollment = desk.store.read(|tx| outstanding(tx, &request.token))?;
+pub async fn redeem(context: &EnrollmentContext<'_>, request: Request) -> Result<Issued> {
+    let enrollment = context.store.read(|tx| outstanding(tx, &request.token))?;
     let method = enrollment.spec.method;
     if request.method.is_some_and(|meant| meant != method) {
         return Err(unknown());
     }
-    let known = enrollment.spec.identity_id.as_ref().map(|identity| desk.changes.known_as(identity));
-    let desk = &Desk { changes: known.as_ref().unwrap_or(desk.changes), ..*desk };
+    let known = enrollment.spec.identity_id.as_ref().map(|identity| context.changes.known_as(identity));
+    let context = &EnrollmentContext { changes: known.as_ref().unwrap_or(context.changes), ..*context };
     match method {
-        Method::Ott => ott::redeem(desk, enrollment, &request.offer).await,
-        Method::OttCa => ottca::redeem(desk, enrollment, &request.chain).await,
-        Method::Updb => updb::redeem(desk, enrollment, &request.offer).await,
-        Method::ErOtt => erott::redeem(desk, enrollment, &request.offer).await,
-        Method::TrOtt => trott::redeem(desk, enrollment, &request.offer).await,
+        Method::Ott => ott::redeem(context, enrollment, &request.offer).await,
+        Method::OttCa => ottca::redeem(context, enrollment, &request.chain).await,
+        Method::Updb => updb::redeem(context, enrollment, &request.offer).await,
+        Method::ErOtt => erott::redeem(context, enrollment, &request.offer).await,
+        Method::TrOtt => trott::redeem(context, enrollment, &request.offer).await,
     }
 }
 
@@ -134,9 +134,9 @@ fn parsed(csr: &str) -> Result<Csr> {
 }
 
 /// A client certificate with the key and subject of a request.
-fn client_certificate(desk: &Desk<'_>, csr: &Csr, names: &AlternativeNames) -> Result<Certificate> {
-    let validity = Validity::years(YEARS, desk.now.seconds());
-    desk.holdings.authority().issue_client(csr, names, validity).map_err(unissued)
+fn client_certificate(context: &EnrollmentContext<'_>, csr: &Csr, names: &AlternativeNames) -> Result<Certificate> {
+    let validity = Validity::years(YEARS, context.now.seconds());
+    context.keystore.authority().issue_client(csr, names, validity).map_err(unissued)
 }
 
 /// Why a certificate was not issued: for what is in the request, unless the authority is at its end.

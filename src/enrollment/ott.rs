@@ -1,10 +1,10 @@
 //! Method `ott`: a one-time token and a certificate request become a client certificate.
 
-use super::{Desk, Issued, Offer, client_certificate, parsed, unknown, unprocessable, use_up};
+use super::{EnrollmentContext, EnrollmentRequest, Issued, client_certificate, parsed, unknown, unprocessable, use_up};
 use crate::{
     change::{
         Change,
-        authenticator::{self, Wanted},
+        authenticator::{self, NewAuthenticator},
     },
     entity::{Credential, Enrollment, Record, Tags},
     error::Result,
@@ -12,16 +12,16 @@ use crate::{
 };
 
 /// Issues the certificate, stores it as an authenticator and uses the enrollment up.
-pub async fn redeem(desk: &Desk<'_>, enrollment: Record<Enrollment>, offer: &Offer) -> Result<Issued> {
+pub async fn redeem(context: &EnrollmentContext<'_>, enrollment: Record<Enrollment>, offer: &EnrollmentRequest) -> Result<Issued> {
     let identity = enrollment.spec.identity_id.clone().ok_or_else(unknown)?;
-    let Offer::Text(csr) = offer else { return Err(unprocessable()) };
+    let EnrollmentRequest::Text(csr) = offer else { return Err(unprocessable()) };
     // The requested alternative names are not the requester's to choose.
-    let issued = client_certificate(desk, &parsed(csr)?, &AlternativeNames::default())?;
-    let wanted = Wanted { identity, credential: Credential::certificate(&issued), ca: None, tags: Tags::default() };
+    let issued = client_certificate(context, &parsed(csr)?, &AlternativeNames::default())?;
+    let wanted = NewAuthenticator { identity, credential: Credential::certificate(&issued), ca: None, tags: Tags::default() };
     let work = move |change: &Change<'_, '_>| {
         use_up(change, &enrollment)?;
         authenticator::add(change, wanted)
     };
-    desk.changes.run(work).await?;
-    Ok(Issued { cert: Some(desk.holdings.chain_pem(&issued)), ..Issued::default() })
+    context.changes.run(work).await?;
+    Ok(Issued { cert: Some(context.keystore.chain_pem(&issued)), ..Issued::default() })
 }

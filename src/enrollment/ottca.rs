@@ -1,11 +1,11 @@
 //! Method `ottca`: a one-time token, and a certificate that a certain authority of somebody else issued.
 
-use super::{Desk, Issued, unknown, use_up};
+use super::{EnrollmentContext, Issued, unknown, use_up};
 use crate::{
     authentication::trust::{self, Judgement},
     change::{
         Change,
-        authenticator::{self, Wanted},
+        authenticator::{self, NewAuthenticator},
     },
     entity::{Ca, Credential, Enrollment, FactsExt, Id, Record, Tags},
     error::{Error, Refusal, Result},
@@ -14,21 +14,22 @@ use crate::{
 };
 
 /// Stores the presented certificate as an authenticator and uses the enrollment up.
-pub async fn redeem(desk: &Desk<'_>, enrollment: Record<Enrollment>, chain: &[Certificate]) -> Result<Issued> {
+pub async fn redeem(context: &EnrollmentContext<'_>, enrollment: Record<Enrollment>, chain: &[Certificate]) -> Result<Issued> {
     let identity = enrollment.spec.identity_id.clone().ok_or_else(unknown)?;
     let id = enrollment.spec.ca_id.clone().ok_or_else(unknown)?;
-    let ca = desk.store.read(|tx| usable(tx, &id))?;
+    let ca = context.store.read(|tx| usable(tx, &id))?;
     let refused = Error::Refused(Refusal::CertFailedValidation);
-    let Some(leaf) = chain.first().filter(|_| trust::above(vec![ca], chain, Judgement::of_enrollment(desk.now.seconds())).is_some()) else {
+    let Some(leaf) = chain.first().filter(|_| trust::above(vec![ca], chain, Judgement::of_enrollment(context.now.seconds())).is_some())
+    else {
         return Err(refused);
     };
-    let wanted = Wanted { identity, credential: Credential::certificate(leaf), ca: Some(id.clone()), tags: Tags::default() };
+    let wanted = NewAuthenticator { identity, credential: Credential::certificate(leaf), ca: Some(id.clone()), tags: Tags::default() };
     let work = move |change: &Change<'_, '_>| {
         use_up(change, &enrollment)?;
         usable(change, &id)?;
         authenticator::add(change, wanted)
     };
-    desk.changes.run(work).await?;
+    context.changes.run(work).await?;
     Ok(Issued::default())
 }
 

@@ -1,7 +1,7 @@
 //! What routers of both kinds have in common: they hand in two requests, one for their client certificate and one for their server
 //! certificate, to enroll and again to renew both.
 
-use super::{Desk, Issued, Offer, YEARS, client_certificate, parsed, unissued, unprocessable};
+use super::{EnrollmentContext, EnrollmentRequest, Issued, YEARS, client_certificate, parsed, unissued, unprocessable};
 use crate::{
     change::Change,
     entity::{EdgeRouter, Entity, FactsExt, Id, Record, TransitRouter, edge_router::State},
@@ -26,8 +26,8 @@ impl Requests {
     ///
     /// # Errors
     /// [`Refusal::MissingOrInvalidCsr`] where there is no text, [`Refusal::CouldNotProcessCsr`] where it is no request.
-    pub fn of(offer: &Offer) -> Result<Self> {
-        let Offer::Object(members) = offer else { return Err(Error::Refused(Refusal::MissingOrInvalidCsr)) };
+    pub fn of(offer: &EnrollmentRequest) -> Result<Self> {
+        let EnrollmentRequest::Object(members) = offer else { return Err(Error::Refused(Refusal::MissingOrInvalidCsr)) };
         let text = |name| members.get(name).and_then(|text| text.as_str()).ok_or(Error::Refused(Refusal::MissingOrInvalidCsr));
         let (client, server) = (text("certCsr")?, text("serverCertCsr")?);
         Self::parse(client, server)
@@ -58,20 +58,20 @@ impl Requests {
     ///
     /// # Errors
     /// [`Refusal::CouldNotProcessCsr`] for names that cannot stand in a certificate, [`Error::Invalid`] for one of the controller's.
-    pub fn issue(&self, desk: &Desk<'_>) -> Result<Pair> {
-        desk.reserved.admits("certCsr", &self.client)?;
-        desk.reserved.admits("serverCertCsr", &self.server)?;
-        let validity = Validity::years(YEARS, desk.now.seconds());
-        let server = desk.holdings.authority().issue_server(&self.server, self.server.names(), validity).map_err(unissued)?;
-        Ok(Pair { client: client_certificate(desk, &self.client, self.client.names())?, server })
+    pub fn issue(&self, context: &EnrollmentContext<'_>) -> Result<Pair> {
+        context.reserved.admits("certCsr", &self.client)?;
+        context.reserved.admits("serverCertCsr", &self.server)?;
+        let validity = Validity::years(YEARS, context.now.seconds());
+        let server = context.keystore.authority().issue_server(&self.server, self.server.names(), validity).map_err(unissued)?;
+        Ok(Pair { client: client_certificate(context, &self.client, self.client.names())?, server })
     }
 }
 
 impl Pair {
     /// What the router gets.
-    pub fn handed_out(&self, desk: &Desk<'_>) -> Issued {
-        let chain = |leaf| Some(desk.holdings.chain_pem(leaf));
-        Issued { ca: Some(desk.holdings.bundle_pem(desk.now.seconds())), cert: chain(&self.client), server_cert: chain(&self.server) }
+    pub fn handed_out(&self, context: &EnrollmentContext<'_>) -> Issued {
+        let chain = |leaf| Some(context.keystore.chain_pem(leaf));
+        Issued { ca: Some(context.keystore.bundle_pem(context.now.seconds())), cert: chain(&self.client), server_cert: chain(&self.server) }
     }
 
     /// What is known of the router from now on; its certificate of before is dead. Of a transit router no certificate is kept.
@@ -86,10 +86,10 @@ impl Pair {
 /// # Errors
 /// [`Error::Unauthorized`] if it is no router's, [`Refusal::RouterCsr`], [`Refusal::RouterCommonName`], [`Error::Invalid`] for a name of
 /// the controller.
-pub async fn extend(desk: &Desk<'_>, chain: &[Certificate], client: &str, server: &str) -> Result<Issued> {
+pub async fn extend(context: &EnrollmentContext<'_>, chain: &[Certificate], client: &str, server: &str) -> Result<Issued> {
     let nobody = Error::Unauthorized { anonymous: false };
     let fingerprint = chain.first().ok_or(nobody.clone())?.fingerprint();
-    let found = desk.store.read(|tx| {
+    let found = context.store.read(|tx| {
         let edge = tx.find_by::<EdgeRouter>("fingerprint", &fingerprint)?.map(|router| router.id);
         let transit = if edge.is_none() { tx.find_by::<TransitRouter>("fingerprint", &fingerprint)?.map(|router| router.id) } else { None };
         Ok((edge, transit))
@@ -101,14 +101,14 @@ pub async fn extend(desk: &Desk<'_>, chain: &[Certificate], client: &str, server
         (_, Some(id)) => asked()?.of_transit_router(id.as_str()).map_err(unreadable)?,
         (None, None) => return Err(nobody),
     };
-    let pair = requests.issue(desk).map_err(unreadable)?;
-    let given = pair.handed_out(desk);
+    let pair = requests.issue(context).map_err(unreadable)?;
+    let given = pair.handed_out(context);
     let work = move |change: &Change<'_, '_>| match found {
         (Some(id), _) => renew::<EdgeRouter>(change, &id, &fingerprint, |state| pair.enter(state, true)),
         (_, Some(id)) => renew::<TransitRouter>(change, &id, &fingerprint, |state| pair.enter(state, false)),
         (None, None) => Ok(()),
     };
-    desk.changes.run(work).await?;
+    context.changes.run(work).await?;
     Ok(given)
 }
 

@@ -1,6 +1,6 @@
 //! Method `trott`: a one-time token and two requests become the certificates of a transit router.
 
-use super::{Desk, Issued, Offer, router::Requests, unknown, use_up};
+use super::{EnrollmentContext, EnrollmentRequest, Issued, router::Requests, unknown, use_up};
 use crate::{
     change::Change,
     entity::{Enrollment, FactsExt, Record},
@@ -8,16 +8,16 @@ use crate::{
 };
 
 /// Issues both certificates, notes the client's at the router and uses the enrollment up.
-pub async fn redeem(desk: &Desk<'_>, enrollment: Record<Enrollment>, offer: &Offer) -> Result<Issued> {
+pub async fn redeem(context: &EnrollmentContext<'_>, enrollment: Record<Enrollment>, offer: &EnrollmentRequest) -> Result<Issued> {
     let id = enrollment.spec.transit_router_id.clone().ok_or_else(unknown)?;
-    let pair = Requests::of(offer)?.of_transit_router(id.as_str())?.issue(desk)?;
-    let given = pair.handed_out(desk);
+    let pair = Requests::of(offer)?.of_transit_router(id.as_str())?.issue(context)?;
+    let given = pair.handed_out(context);
     let work = move |change: &Change<'_, '_>| {
         use_up(change, &enrollment)?;
         let mut router = change.get(&id)?;
         pair.enter(&mut router.state, false);
         change.put(router)
     };
-    desk.changes.run(work).await?;
+    context.changes.run(work).await?;
     Ok(given)
 }

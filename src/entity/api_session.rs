@@ -61,7 +61,7 @@ impl ApiSession {
 /// What let a session in. A credential and an authority take their sessions with them; those by a token outlive its signer, as clients
 /// know it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ground {
+pub enum LoginBasis {
     /// A credential of the identity's own.
     Authenticator(Id<Authenticator>),
     /// A claim in the certificate of another authority.
@@ -70,7 +70,7 @@ pub enum Ground {
     Token(Id<ExternalJwtSigner>),
 }
 
-impl Ground {
+impl LoginBasis {
     /// As sessions name it on the wire.
     pub fn authenticator_id(&self) -> String {
         match self {

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
-use super::{Entity, Gains, Id, Identity, Named, Record, Tally};
+use super::{AccessChange, Entity, Id, Identity, Named, PairCount, Record};
 use crate::{
     clock::Timestamp,
     error::{Error, Result},
@@ -148,7 +148,7 @@ impl Author {
 
 /// Something that was done, without who and when.
 #[derive(Debug, Clone)]
-pub struct Deed {
+pub struct HistoryEntry {
     pub action: Action,
     /// The kind's name.
     pub kind: &'static str,
@@ -156,10 +156,10 @@ pub struct Deed {
     pub name: Option<String>,
     pub before: Option<Map<String, Json>>,
     pub after: Option<Map<String, Json>>,
-    pub access: Option<Box<Gains>>,
+    pub access: Option<Box<AccessChange>>,
 }
 
-impl Deed {
+impl HistoryEntry {
     /// Something done to a record of kind `E`, with nothing further to say.
     pub fn to<E: Entity>(action: Action, id: &str) -> Self {
         Self { action, kind: E::KIND.name, id: id.into(), name: None, before: None, after: None, access: None }
@@ -271,7 +271,7 @@ fn without(members: Map<String, Json>, secret: &[&str]) -> Map<String, Json> {
 /// A row of the history.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "HistoryEntry")]
-pub struct Happening {
+pub struct HistoryRow {
     /// One more than that of the row before.
     pub sequence: u64,
     /// When it happened.
@@ -294,7 +294,7 @@ pub struct Happening {
     pub after: Option<Map<String, Json>>,
     /// What changes gave and took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub access: Option<Box<Gains>>,
+    pub access: Option<Box<AccessChange>>,
     /// The sequence of the first row of the change that this row is a part of, or tells of, if that is not this row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<u64>,
@@ -303,10 +303,10 @@ pub struct Happening {
     pub hash: String,
 }
 
-impl Happening {
+impl HistoryRow {
     /// A row about a deed that is part of a change, as yet without its hash.
-    pub fn new(sequence: u64, at: Timestamp, by: Author, deed: Deed, change: u64) -> Self {
-        let Deed { action, kind, id, name, before, after, access } = deed;
+    pub fn new(sequence: u64, at: Timestamp, by: Author, entry: HistoryEntry, change: u64) -> Self {
+        let HistoryEntry { action, kind, id, name, before, after, access } = entry;
         let change = (change != sequence).then_some(change);
         Self { sequence, at, by, action, kind: kind.into(), id, name, before, after, access, change, hash: String::new() }
     }
@@ -316,13 +316,13 @@ impl Happening {
         self.change.unwrap_or(self.sequence)
     }
 
-    fn of_access<'r>(&'r self, value: fn(&'r Gains) -> Value<'r>) -> Value<'r> {
+    fn of_access<'r>(&'r self, value: fn(&'r AccessChange) -> Value<'r>) -> Value<'r> {
         self.access.as_deref().map_or(Value::Null, value)
     }
 }
 
 /// A name that rows are filtered by: its type, and its value in a row.
-type Word = (&'static str, Type, for<'r> fn(&'r Happening) -> Value<'r>);
+type Word = (&'static str, Type, for<'r> fn(&'r HistoryRow) -> Value<'r>);
 
 /// The names that a filter over the history may use.
 const WORDS: [Word; 27] = [
@@ -359,7 +359,7 @@ fn number(number: u64) -> Value<'static> {
     Value::Integer(i64::try_from(number).unwrap_or(i64::MAX))
 }
 
-fn pairs(tally: &Option<Tally<Named>>) -> Value<'static> {
+fn pairs(tally: &Option<PairCount<Named>>) -> Value<'static> {
     number(tally.as_ref().map_or(0, |tally| tally.pairs))
 }
 
@@ -389,7 +389,7 @@ impl Vocabulary for HistoryWords {
     }
 }
 
-impl Subject for Happening {
+impl Subject for HistoryRow {
     fn value(&self, symbol: &Symbol) -> Value<'_> {
         WORDS.get(symbol.field).map_or(Value::Null, |(_, _, value)| value(self))
     }

@@ -4,6 +4,7 @@
 //! Not here: storage, HTTP, what else happens when a record changes (`change/`). Start reading at [`Entity`] in `kind.rs`, then at
 //! `config.rs`, the smallest whole kind. Invariant: what is said of a kind is said here and nowhere else.
 
+mod access_change;
 mod amount;
 pub mod api_session;
 pub mod auth_policy;
@@ -21,7 +22,6 @@ pub mod external_id_claim;
 pub mod external_jwt_signer;
 mod facts;
 mod field;
-mod gains;
 pub mod history;
 mod hosting;
 pub mod identity;
@@ -48,8 +48,9 @@ pub mod transit_router;
 mod value;
 mod version_range;
 
+pub use access_change::{AccessChange, Counted, Named, PairCount, Pairs};
 pub use amount::{Amount, Most};
-pub use api_session::{ApiSession, AuthQuery, Ground};
+pub use api_session::{ApiSession, AuthQuery, LoginBasis};
 pub use auth_policy::AuthPolicy;
 pub use authenticator::{Authenticator, Credential};
 pub use ca::Ca;
@@ -63,8 +64,7 @@ pub use external_id_claim::ExternalIdClaim;
 pub use external_jwt_signer::ExternalJwtSigner;
 pub use facts::{Facts, FactsExt, Link as RouterLink, VersionInfo, missing};
 pub use field::{Asked, Field, FieldAccess, Index, Seen, Words, field_of, filterable, is_id};
-pub use gains::{Counted, Gains, Named, Pairs, Tally};
-pub use history::{Action, Author, Deed, Happening, Logged};
+pub use history::{Action, Author, HistoryEntry, HistoryRow, Logged};
 pub use hosting::Precedence;
 pub use identity::{ClaimedKind, Identity, IdentityKind};
 pub use identity_parts::{EnvInfo, SdkInfo};

@@ -70,7 +70,7 @@ pub enum Method {
 /// A record cannot be read.
 pub fn means(tx: &Read<'_>, identity: &Record<Identity>, policy: &Record<AuthPolicy>) -> Result<Vec<Means>> {
     let others = Others::read(tx)?;
-    let look = Look { tx, identity, policy, others: &others };
+    let look = CredentialContext { tx, identity, policy, others: &others };
     let mut means: Vec<Means> = Vec::new();
     for held in tx.linked::<Authenticator>("identity", identity.id.as_str())? {
         means.push(match held.spec.credential.method() {
@@ -121,14 +121,14 @@ impl Others {
 }
 
 /// An identity, what its auth policy takes, and who else knows it.
-struct Look<'l> {
+struct CredentialContext<'l> {
     tx: &'l Read<'l>,
     identity: &'l Record<Identity>,
     policy: &'l Record<AuthPolicy>,
     others: &'l Others,
 }
 
-impl Look<'_> {
+impl CredentialContext<'_> {
     fn allowed(&self) -> &Primary {
         &self.policy.spec.primary
     }

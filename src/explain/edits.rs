@@ -8,7 +8,7 @@ use super::{
     policies::Candidate,
 };
 use crate::{
-    access::{Near, Subject},
+    access::{NearMiss, Subject},
     clock::Timestamp,
     entity::{Enrollment, Entity, Identity, IdentityKind, Record, Roles, ServicePolicy},
     error::Result,
@@ -138,7 +138,7 @@ pub fn free<E: Entity>(tx: &Read<'_>, name: String) -> Result<String> {
 }
 
 /// What would make a policy that matches one side match the other too.
-fn completing(case: &Case<'_>, policy: &Record<ServicePolicy>, near: &Near) -> Vec<Edit> {
+fn completing(case: &Case<'_>, policy: &Record<ServicePolicy>, near: &NearMiss) -> Vec<Edit> {
     let (path, name, id, held) = match near.missing {
         Subject::Service => ("services", &case.service.spec.name, case.service.id.as_str(), &case.service.spec.role_attributes),
         _ => ("identities", &case.identity.spec.name, case.identity.id.as_str(), &case.identity.spec.role_attributes),

@@ -28,12 +28,12 @@ use self::{
     routers::Router,
 };
 use crate::{
-    access::{Access, Near, Right},
+    access::{Access, NearMiss, Right},
     authentication::mfa,
-    clock::Moment,
+    clock::CalendarTime,
     entity::{ApiSession, Entity, Facts, FactsExt, Id, Identity, Record, Service, ServicePolicy},
     error::{Error, Result},
-    posture::{Evidence, Judge, Posture, Ruling},
+    posture::{Decision, Evidence, Judge, Posture},
     store::Read,
 };
 
@@ -213,7 +213,7 @@ fn named<E: Entity>(tx: &Read<'_>, parameter: &str, name: &str) -> Result<Record
 fn evidence(tx: &Read<'_>, posture: Option<&Posture>, case: &Case<'_>) -> Result<Evidence> {
     let (identity, session) = (&case.identity, case.session.as_ref().map(|session| session.id.as_str()));
     let known = posture.map(|posture| posture.evidence(identity.id.as_str(), session));
-    let mut known = known.unwrap_or_else(|| Evidence::none(Moment::at(tx.now())));
+    let mut known = known.unwrap_or_else(|| Evidence::none(CalendarTime::at(tx.now())));
     if session.is_none() && mfa::is_enrolled(tx, &identity.id)? {
         known.presence.passed_at = Some(known.now);
     }
@@ -234,7 +234,7 @@ fn answer(tx: &Read<'_>, case: Case<'_>, evidence: &Evidence) -> Result<Explanat
     let (authentication, mut obstacles) = authentication::judge(tx, &case)?;
     if policies.is_empty() {
         obstacles.push(edits::no_policy(tx, &case, &near)?);
-    } else if let Ruling::Failed(failed) = judge.rule(granting.iter().map(|grant| &grant.ground))? {
+    } else if let Decision::Failed(failed) = judge.rule(granting.iter().map(|grant| &grant.ground))? {
         obstacles.push(checks::not_passed(tx, &case, &failed)?);
     }
     if routers.is_empty() {
@@ -264,7 +264,7 @@ fn nearest(tx: &Read<'_>, case: &Case<'_>, judge: &Judge<'_>) -> Result<Vec<Cand
         nearest.push((!judge.passes(&near.posture_checks)?, near));
     }
     nearest.sort_by_key(|(is_failing, near)| (*is_failing, near.lacking.iter().map(Vec::len).min()));
-    let read = |(is_failing, near): (bool, Near)| {
+    let read = |(is_failing, near): (bool, NearMiss)| {
         let policy = tx.find(&Id::<ServicePolicy>::from_text(near.policy.as_ref()))?;
         Ok(policy.map(|policy| Candidate { policy, near, is_passing: !is_failing }))
     };

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::{Case, Named};
 use crate::{
-    access::{Granting, Near, Reason, Subject},
+    access::{GrantReason, NearMiss, Reason, Subject},
     entity::{FactsExt, Id, Record, ServicePolicy},
     error::Result,
     posture::{CheckFailure, Evidence, Judge},
@@ -47,7 +47,7 @@ pub struct NearGrant {
 /// A policy that nearly gives the right, as it is found.
 pub struct Candidate {
     pub policy: Record<ServicePolicy>,
-    pub near: Near,
+    pub near: NearMiss,
     pub is_passing: bool,
 }
 
@@ -64,7 +64,7 @@ pub enum Missing {
 ///
 /// # Errors
 /// A record cannot be read.
-pub fn granting(tx: &Read<'_>, case: &Case<'_>, grant: &Granting, judge: &Judge<'_>, evidence: &Evidence) -> Result<Option<Grant>> {
+pub fn granting(tx: &Read<'_>, case: &Case<'_>, grant: &GrantReason, judge: &Judge<'_>, evidence: &Evidence) -> Result<Option<Grant>> {
     let Some(policy) = tx.find(&Id::<ServicePolicy>::from_text(grant.ground.policy.as_ref()))? else { return Ok(None) };
     let checks = judge.checks(&grant.ground.posture_checks)?;
     let failed = checks.iter().filter(|judged| !judged.verdict.passes);

@@ -9,7 +9,7 @@ use crate::{
     authentication::Caller,
     change::Changes,
     clock::Timestamp,
-    enrollment::Desk,
+    enrollment::EnrollmentContext,
     entity::{Author, Identity, Record},
     error::{Error, Result},
     pki::Certificate,
@@ -77,9 +77,9 @@ impl Call {
     }
 
     /// What enrolling is done with.
-    pub fn desk(&self) -> Desk<'_> {
-        let Services { store, holdings, passwords, reserved, .. } = &*self.services;
-        Desk { store, changes: &self.changes, holdings, passwords, reserved, now: self.now, address: self.peer.address }
+    pub fn context(&self) -> EnrollmentContext<'_> {
+        let Services { store, keystore, passwords, reserved, .. } = &*self.services;
+        EnrollmentContext { store, changes: &self.changes, keystore, passwords, reserved, now: self.now, address: self.peer.address }
     }
 
     /// What is known of the caller's endpoint.

@@ -22,7 +22,7 @@ use super::{
     ledger::{Account, Hold},
     target::Targets,
 };
-use crate::listener::Here;
+use crate::listener::ConnectionGuard;
 
 /// How long clients are waited for, and how much of them.
 #[derive(Debug, Clone, Copy)]
@@ -64,16 +64,16 @@ enum Guard {
 
 impl<T> Guarded<T> {
     /// A connection of HTTP/1.1. The client is cut off when it takes nothing for `patience`.
-    pub fn plain(stream: T, account: Account, here: Here, patience: Duration) -> Self {
+    pub fn plain(stream: T, account: Account, here: ConnectionGuard, patience: Duration) -> Self {
         Self::new(stream, account, here, patience, Guard::Http1(Targets::default(), Bytes::new()))
     }
 
     /// A connection of HTTP/2. No head may have more than so many bytes as it is sent.
-    pub fn multiplexed(stream: T, account: Account, here: Here, patience: Duration, head: usize) -> Self {
+    pub fn multiplexed(stream: T, account: Account, here: ConnectionGuard, patience: Duration, head: usize) -> Self {
         Self::new(stream, account, here, patience, Guard::Http2(Heads::new(head)))
     }
 
-    fn new(stream: T, account: Account, here: Here, patience: Duration, guard: Guard) -> Self {
+    fn new(stream: T, account: Account, here: ConnectionGuard, patience: Duration, guard: Guard) -> Self {
         let pace = Pace { patience, here, waiting: None };
         Self { stream, account, guard, head: None, pace }
     }
@@ -124,7 +124,7 @@ fn hand_out(rest: &mut Bytes, buf: &mut ReadBuf<'_>) {
 /// How long the client may take nothing.
 struct Pace {
     patience: Duration,
-    here: Here,
+    here: ConnectionGuard,
     waiting: Option<Waiting>,
 }
 

@@ -29,7 +29,7 @@ use super::{
     multiplexed::{self, Client},
     outgoing::PART,
 };
-use crate::listener::{Accepted, Stopping, Stream};
+use crate::listener::{Accepted, Shutdown, Stream};
 
 /// Bytes that TLS buffers of what the socket does not take.
 const TLS_BUFFER: usize = 16 << 10;
@@ -41,12 +41,12 @@ pub struct Rest {
     pub patience: Patience,
     /// Shared by all connections.
     pub ledger: Ledger,
-    pub stopping: Stopping,
+    pub stopping: Shutdown,
 }
 
 impl Rest {
     /// Answers by this front, with bounds on the bytes that are held for clients.
-    pub fn new(front: Front, patience: Patience, bounds: Bounds, stopping: Stopping) -> Self {
+    pub fn new(front: Front, patience: Patience, bounds: Bounds, stopping: Shutdown) -> Self {
         Self { front: Arc::new(front), patience, ledger: Ledger::new(bounds), stopping }
     }
 }
@@ -83,7 +83,7 @@ pub fn doors(rest: Rest) -> impl ServiceFactory<Accepted, Config = (), Response 
     })
 }
 
-fn http1(front: web::Data<Front>, patience: Patience, stopping: Stopping) -> H1Service<Connection, App, BoxBody> {
+fn http1(front: web::Data<Front>, patience: Patience, stopping: Shutdown) -> H1Service<Connection, App, BoxBody> {
     HttpService::build()
         .graceful_shutdown_signal(move || {
             let mut here = stopping.connection();

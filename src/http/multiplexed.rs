@@ -41,7 +41,7 @@ use super::{
     ledger::{Account, Hold},
     outgoing::PART,
 };
-use crate::listener::Here;
+use crate::listener::ConnectionGuard;
 
 /// So many requests that are wrong in themselves, or more than may be under way, end a connection: each costs the library memory. Clients
 /// in use send no more than 100 before they know how many may be.
@@ -61,7 +61,7 @@ pub struct Client {
 }
 
 /// Answers the requests of a connection until it ends.
-pub async fn serve<T, S>(stream: T, service: Rc<S>, client: Client, patience: Patience, mut here: Here)
+pub async fn serve<T, S>(stream: T, service: Rc<S>, client: Client, patience: Patience, mut here: ConnectionGuard)
 where
     T: AsyncRead + AsyncWrite + Unpin,
     S: Service<Request> + 'static,
@@ -129,7 +129,7 @@ where
         Self { connection, service, line: Rc::new(line), answers, patience, rest, busy: None, is_leaving: false, is_closing: false }
     }
 
-    async fn run(mut self, mut here: Here) {
+    async fn run(mut self, mut here: ConnectionGuard) {
         let mut ends = pin!(here.ends());
         let mut has_to_end = false;
         poll_fn(|cx| {

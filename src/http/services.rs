@@ -19,7 +19,7 @@ use crate::{
     error::Result,
     maintenance::Maintenance,
     network::Router,
-    pki::Holdings,
+    pki::Keystore,
     posture::Posture,
     store::Store,
 };
@@ -30,7 +30,7 @@ pub struct Services {
     pub changes: Changes,
     pub access: Access,
     pub posture: Posture,
-    pub holdings: Arc<Holdings>,
+    pub keystore: Arc<Keystore>,
     /// The edge router of this process.
     pub router: Router,
     pub maintenance: Maintenance,

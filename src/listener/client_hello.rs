@@ -5,7 +5,7 @@ use std::io;
 use rustls::server::Acceptor;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use super::Replayed;
+use super::Rewind;
 
 /// A hello has at most this many bytes: one record of TLS.
 const MOST: usize = 16 << 10;
@@ -19,7 +19,7 @@ pub type Offers = Option<Vec<Vec<u8>>>;
 ///
 /// # Errors
 /// It is none, it is too long, or it does not come whole.
-pub async fn read<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S) -> io::Result<(Offers, Replayed<S>)> {
+pub async fn read<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S) -> io::Result<(Offers, Rewind<S>)> {
     let (mut acceptor, mut read) = (Acceptor::default(), Vec::new());
     loop {
         let mut part = [0; STEP];
@@ -38,7 +38,7 @@ pub async fn read<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S) -> io::Resul
                 Ok(None) => {}
                 Ok(Some(accepted)) => {
                     let offers = accepted.client_hello().alpn().map(|offers| offers.map(<[u8]>::to_vec).collect());
-                    return Ok((offers, Replayed::new(read, stream)));
+                    return Ok((offers, Rewind::new(read, stream)));
                 }
                 Err((error, mut alert)) => {
                     let mut answer = Vec::new();

@@ -7,14 +7,14 @@
 //!
 //! actix accepts and has the threads of REST; a connection of the router is handed to the router's own runtime before its handshake, and
 //! what is kept here waits for its end, so that limits count all connections together. Start reading at [`serve`], then at
-//! `Entrance::enter`. Invariant: nothing that a client sends before its handshake is over costs more than a bounded few KiB.
+//! `Acceptor::enter`. Invariant: nothing that a client sends before its handshake is over costs more than a bounded few KiB.
 
+mod accept;
 mod client_hello;
-mod entrance;
-mod files;
+mod file_limit;
 mod plaintext;
-mod replayed;
-mod stopping;
+mod rewind;
+mod shutdown;
 
 use std::{future::Future, io, net::TcpListener, num::NonZero, pin::Pin, rc::Rc, sync::Arc, thread::available_parallelism, time::Duration};
 
@@ -27,20 +27,16 @@ use actix_service::{
 use tokio::{net::TcpStream, runtime::Handle, sync::Semaphore};
 use tokio_rustls::server::TlsStream;
 
-use self::{
-    entrance::{Entrance, Protocols},
-    files::room_for,
-};
-pub use self::{
-    replayed::Replayed,
-    stopping::{Here, Stopping},
-};
+use accept::{Acceptor, Protocols};
+use file_limit::room_for;
+pub use rewind::Rewind;
+pub use shutdown::{ConnectionGuard, Shutdown};
 
 /// How long requests that are under way may take once the listener ends.
 const LONGEST: Duration = Duration::from_secs(30);
 
 /// A connection whose handshake is over.
-pub type Stream = Replayed<TlsStream<Replayed<TcpStream>>>;
+pub type Stream = Rewind<TlsStream<Rewind<TcpStream>>>;
 
 /// Sockets that are bound, and how to treat whoever comes.
 pub struct Listener {
@@ -62,7 +58,7 @@ pub struct Listener {
 pub struct Accepted {
     pub stream: Stream,
     /// As long as this is there, so is the connection.
-    pub here: Here,
+    pub here: ConnectionGuard,
 }
 
 /// Serves a connection until it ends.
@@ -79,7 +75,7 @@ pub struct RouterSide {
 /// A listener that runs.
 pub struct Running {
     handle: ServerHandle,
-    stopping: Stopping,
+    stopping: Shutdown,
 }
 
 impl Running {
@@ -99,7 +95,7 @@ impl Running {
 ///
 /// # Errors
 /// A socket cannot be used.
-pub fn serve<F, S>(listener: Listener, stopping: Stopping, rest: F, router: Option<RouterSide>) -> io::Result<(Server, Running)>
+pub fn serve<F, S>(listener: Listener, stopping: Shutdown, rest: F, router: Option<RouterSide>) -> io::Result<(Server, Running)>
 where
     F: Fn() -> S + Clone + Send + 'static,
     S: ServiceFactory<Accepted, Config = (), Response = (), Error = (), InitError = ()> + 'static,
@@ -107,7 +103,7 @@ where
     let workers = if listener.workers > 0 { listener.workers } else { available_parallelism().map_or(1, NonZero::get) };
     let connections = room_for(listener.connections).div_ceil(workers);
     let handshakes = Arc::new(Semaphore::new(listener.handshakes));
-    let entrance = Entrance {
+    let entrance = Acceptor {
         protocols: Protocols::of(listener.tls),
         router,
         is_for_router_alone: false,
@@ -116,12 +112,13 @@ where
         stopping: stopping.clone(),
     };
     let mut builder = Server::build().workers(workers).max_concurrent_connections(connections).disable_signals().shutdown_timeout(1);
-    let own = Entrance { is_for_router_alone: true, ..entrance.clone() };
+    let own = Acceptor { is_for_router_alone: true, ..entrance.clone() };
     for (number, socket) in listener.sockets.into_iter().enumerate() {
-        builder = builder.listen(format!("interfaces {}", number + 1), socket, Doors { entrance: entrance.clone(), rest: rest.clone() })?;
+        builder =
+            builder.listen(format!("interfaces {}", number + 1), socket, Handlers { entrance: entrance.clone(), rest: rest.clone() })?;
     }
     if let Some(socket) = listener.router_socket {
-        builder = builder.listen("router", socket, Doors { entrance: own, rest })?;
+        builder = builder.listen("router", socket, Handlers { entrance: own, rest })?;
     }
     let server = builder.run();
     let running = Running { handle: server.handle(), stopping };
@@ -130,12 +127,12 @@ where
 
 /// What each thread has connections come in by.
 #[derive(Clone)]
-struct Doors<F> {
-    entrance: Entrance,
+struct Handlers<F> {
+    entrance: Acceptor,
     rest: F,
 }
 
-impl<F, S> ServerServiceFactory<TcpStream> for Doors<F>
+impl<F, S> ServerServiceFactory<TcpStream> for Handlers<F>
 where
     F: Fn() -> S + Clone + Send + 'static,
     S: ServiceFactory<Accepted, Config = (), Response = (), Error = (), InitError = ()> + 'static,

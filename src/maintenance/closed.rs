@@ -9,7 +9,7 @@ use std::{
 
 use super::{new_snapshot, soundness, upgrade};
 use crate::{
-    change::{KINDS, Vault},
+    change::{KINDS, SealedKeys},
     clock::Timestamp,
     config::Broken,
     error::Error,
@@ -83,9 +83,9 @@ fn inspected(file: &Path, passphrase: Option<&Passphrase>, watch: &Progress) -> 
     let store = look(file)?;
     let manifest = store.manifest(watch).map_err(damaged)?;
     store.upgrade(None)?;
-    let vault = Vault::look(&store, passphrase)?;
-    let mut report = soundness::check(&store, vault.as_ref(), watch)?;
-    let is_plain = vault.is_some_and(|vault| !vault.is_sealed());
+    let sealed_keys = SealedKeys::look(&store, passphrase)?;
+    let mut report = soundness::check(&store, sealed_keys.as_ref(), watch)?;
+    let is_plain = sealed_keys.is_some_and(|sealed_keys| !sealed_keys.is_sealed());
     report.notes.extend((is_plain && passphrase.is_some()).then(|| "there is a passphrase, but the keys are not sealed".into()));
     Ok((store, Found { manifest, report }))
 }
@@ -127,7 +127,8 @@ pub fn repair(file: &Path, passphrase: Option<&Passphrase>, unreadable: Unreadab
         copy(&before, &way_back).map_err(|e| failed(&way_back, e))?;
         upgrade::adopt(&store)?;
     }
-    let mended = Vault::look(&store, passphrase).and_then(|vault| soundness::repair(&store, vault.as_ref(), unreadable, watch));
+    let mended =
+        SealedKeys::look(&store, passphrase).and_then(|sealed_keys| soundness::repair(&store, sealed_keys.as_ref(), unreadable, watch));
     store.close();
     let mut report = mended?;
     let pages = torn.then(|| Finding {
@@ -144,8 +145,8 @@ fn sound(file: &Path, passphrase: Option<&Passphrase>, watch: &Progress) -> Opti
     if !upgrade::is_ours(&store).ok()? {
         return None;
     }
-    let vault = Vault::look(&store, passphrase).ok()?;
-    soundness::check(&store, vault.as_ref(), watch).ok().filter(|report| report.findings.is_empty())
+    let sealed_keys = SealedKeys::look(&store, passphrase).ok()?;
+    soundness::check(&store, sealed_keys.as_ref(), watch).ok().filter(|report| report.findings.is_empty())
 }
 
 /// Gives back what the file does not need. Says how many bytes it had, and has.
@@ -247,7 +248,7 @@ pub fn reseal(
 ) -> Result<Option<PathBuf>, Failed> {
     let file = &followed(file)?;
     let store = Store::look_alone(file, KINDS, Options::default())?;
-    let (from, to) = (Vault::of(&store, passphrase)?, Vault::new(next)?);
+    let (from, to) = (SealedKeys::of(&store, passphrase)?, SealedKeys::new(next)?);
     let copy = upgrade::upgrade(&store, file)?;
     store.write_blocking(move |tx| from.give(tx, &to))?;
     store.supersede(file, watch)?;

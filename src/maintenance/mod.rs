@@ -24,7 +24,7 @@ use std::{
 };
 
 use crate::{
-    change::Vault,
+    change::SealedKeys,
     clock::{Clock, Timestamp},
     error::{Error, Refusal, Result},
     store::{Finding, Manifest, Progress, Report, Store, Unreadable, beside},
@@ -39,7 +39,7 @@ pub struct Maintenance(Arc<Inner>);
 
 struct Inner {
     store: Store,
-    vault: Vault,
+    sealed_keys: SealedKeys,
     clock: Clock,
     data: PathBuf,
     /// When the last snapshot that succeeded was begun, by the steady clock. Locked while one is made.
@@ -89,8 +89,8 @@ impl State {
 
 impl Maintenance {
     /// Looks after the store whose file is at `data`, and whose keys are in this vault. Snapshots are made beside it.
-    pub fn new(store: Store, vault: Vault, clock: Clock, data: &Path) -> Self {
-        Self(Arc::new(Inner { store, vault, clock, data: data.into(), snapshot: Mutex::default(), run: Mutex::default() }))
+    pub fn new(store: Store, sealed_keys: SealedKeys, clock: Clock, data: &Path) -> Self {
+        Self(Arc::new(Inner { store, sealed_keys, clock, data: data.into(), snapshot: Mutex::default(), run: Mutex::default() }))
     }
 
     /// Copies the file to one of its name and `.snapshot`, in place of the one before, and says where that is. Blocks.
@@ -208,15 +208,15 @@ impl Inner {
 
     fn report(&self, work: Work, watch: &Progress) -> Result<Report> {
         match work {
-            Work::Check => soundness::check(&self.store, Some(&self.vault), watch),
+            Work::Check => soundness::check(&self.store, Some(&self.sealed_keys), watch),
             Work::Repair => {
                 // What is sound needs no copy.
-                let looked = soundness::check(&self.store, Some(&self.vault), watch);
+                let looked = soundness::check(&self.store, Some(&self.sealed_keys), watch);
                 if looked.as_ref().is_ok_and(|report| report.findings.is_empty()) {
                     return looked;
                 }
                 self.store.snapshot(&beside(&self.data, ".before-repair"), watch)?;
-                soundness::repair(&self.store, Some(&self.vault), Unreadable::Stays, watch)
+                soundness::repair(&self.store, Some(&self.sealed_keys), Unreadable::Stays, watch)
             }
         }
     }

@@ -111,7 +111,7 @@ impl Scrub {
                 (faults, next.map_or(Stage::Keys, Stage::Rows))
             }
             Stage::Keys => {
-                let judged = store.read(|read| soundness::judge_keys(read, &self.maintenance.0.vault));
+                let judged = store.read(|read| soundness::judge_keys(read, &self.maintenance.0.sealed_keys));
                 (judged.map_or_else(|error| vec![format!("the keys cannot be read: {error}")], |(faults, _)| faults), Stage::Over)
             }
         };

@@ -5,7 +5,7 @@
 
 use super::upgrade;
 use crate::{
-    change::{self, Vault, certificates},
+    change::{self, SealedKeys, certificates},
     entity::Facts,
     error::{Error, Result},
     store::{Finding, Progress, Read, Report, Store, Unreadable},
@@ -18,20 +18,20 @@ const SEALED: &str = "the keys are sealed with a passphrase; without it (passphr
 ///
 /// # Errors
 /// The file cannot be read, or the watcher stopped it.
-pub fn check(store: &Store, vault: Option<&Vault>, watch: &Progress) -> Result<Report> {
-    with_keys(store, vault, store.check(watch)?)
+pub fn check(store: &Store, sealed_keys: Option<&SealedKeys>, watch: &Progress) -> Result<Report> {
+    with_keys(store, sealed_keys, store.check(watch)?)
 }
 
 /// The same, and mends what has one right answer; what cannot be read goes, if it is to.
 ///
 /// # Errors
 /// The file cannot be read or written, or the watcher stopped it.
-pub fn repair(store: &Store, vault: Option<&Vault>, unreadable: Unreadable, watch: &Progress) -> Result<Report> {
-    with_keys(store, vault, store.repair(unreadable, watch)?)
+pub fn repair(store: &Store, sealed_keys: Option<&SealedKeys>, unreadable: Unreadable, watch: &Progress) -> Result<Report> {
+    with_keys(store, sealed_keys, store.repair(unreadable, watch)?)
 }
 
-fn with_keys(store: &Store, vault: Option<&Vault>, mut report: Report) -> Result<Report> {
-    let judged = vault.map(|vault| store.read(|read| judge_keys(read, vault))).transpose()?;
+fn with_keys(store: &Store, sealed_keys: Option<&SealedKeys>, mut report: Report) -> Result<Report> {
+    let judged = sealed_keys.map(|sealed_keys| store.read(|read| judge_keys(read, sealed_keys))).transpose()?;
     let (faults, notes) = judged.unwrap_or_else(|| (Vec::new(), vec![SEALED.into()]));
     report.findings.splice(..0, faults.into_iter().map(|description| Finding { description, fixed: false }));
     report.notes = notes;
@@ -42,13 +42,13 @@ fn with_keys(store: &Store, vault: Option<&Vault>, mut report: Report) -> Result
 ///
 /// # Errors
 /// The file cannot be read.
-pub fn judge_keys(read: &Read<'_>, vault: &Vault) -> Result<(Vec<String>, Vec<String>)> {
+pub fn judge_keys(read: &Read<'_>, sealed_keys: &SealedKeys) -> Result<(Vec<String>, Vec<String>)> {
     let mut faults = Vec::new();
-    let material = unless_damaged(certificates::stored(read, vault), "the keys of the controller cannot be read", &mut faults)?;
+    let material = unless_damaged(certificates::stored(read, sealed_keys), "the keys of the controller cannot be read", &mut faults)?;
     if material.is_none() && faults.is_empty() && upgrade::holds_a_controller(read)? {
         faults.push("the keys of the controller are not there".to_owned());
     }
-    unless_damaged(change::stored_seal(read, vault), "the key that seals secrets of records cannot be read", &mut faults)?;
+    unless_damaged(change::stored_seal(read, sealed_keys), "the key that seals secrets of records cannot be read", &mut faults)?;
     let Some(material) = material else { return Ok((faults, Vec::new())) };
     faults.extend(material.faults());
     let said = |untimely: String| format!("{untimely}; overkeep pki status says what there is to do");

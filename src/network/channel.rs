@@ -14,10 +14,10 @@ use tokio::sync::Notify;
 
 use super::{
     binding::Binding,
-    circuit::{Circuit, Side},
+    circuit::{Circuit, CircuitSide},
     dial::Dialing,
     info::ChannelInfo,
-    outbox::Outbox,
+    send_queue::SendQueue,
 };
 use crate::{
     clock::Timestamp,
@@ -40,7 +40,7 @@ pub struct Channel {
     /// What the SDK calls itself.
     pub hello: String,
     pub since: Timestamp,
-    pub outbox: Outbox,
+    pub outbox: SendQueue,
     /// Session tokens that were shown on it.
     pub tokens: Tokens,
     table: Mutex<Table>,
@@ -75,7 +75,7 @@ pub struct Tokens {
 #[derive(Clone)]
 pub enum Entry {
     /// An end of a circuit.
-    End(Arc<Circuit>, Side),
+    End(Arc<Circuit>, CircuitSide),
     /// A service that is hosted, or about to be.
     Binding(Arc<Binding>),
 }
@@ -90,7 +90,7 @@ struct Table {
 }
 
 impl Channel {
-    pub fn new(opened: Opened, outbox: Outbox) -> Self {
+    pub fn new(opened: Opened, outbox: SendQueue) -> Self {
         let Opened { number, identity, api_session, token, address, hello, since } = opened;
         Self {
             number,

@@ -12,7 +12,7 @@ use super::{
     binding::Binding,
     channel::Channel,
     info::{CircuitInfo, EndInfo},
-    outbox::QueueId,
+    send_queue::QueueId,
 };
 use crate::{
     clock::Timestamp,
@@ -21,7 +21,7 @@ use crate::{
 
 /// One of the two ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
+pub enum CircuitSide {
     /// Who dialled.
     Client,
     /// Who was dialled.
@@ -44,7 +44,7 @@ pub struct Circuit {
     /// The number of the Connect that asked for it.
     pub request: i32,
     /// Once the session is known.
-    rests: OnceLock<Rests>,
+    rests: OnceLock<CircuitBasis>,
     /// Once the host has answered.
     host: OnceLock<HostEnd>,
     state: Mutex<State>,
@@ -56,7 +56,7 @@ pub struct Circuit {
 }
 
 /// What a circuit rests on at the client's side.
-pub struct Rests {
+pub struct CircuitBasis {
     pub session: Id<Session>,
     pub service: Id<Service>,
 }
@@ -100,11 +100,11 @@ impl Circuit {
     }
 
     /// Notes what it rests on. Once.
-    pub fn rest_on(&self, rests: Rests) {
+    pub fn rest_on(&self, rests: CircuitBasis) {
         drop(self.rests.set(rests));
     }
 
-    pub fn rests(&self) -> Option<&Rests> {
+    pub fn rests(&self) -> Option<&CircuitBasis> {
         self.rests.get()
     }
 
@@ -145,17 +145,17 @@ impl Circuit {
     }
 
     /// The end at a side, if it is there already.
-    pub fn end(&self, side: Side) -> Option<&End> {
+    pub fn end(&self, side: CircuitSide) -> Option<&End> {
         match side {
-            Side::Client => Some(&self.client),
-            Side::Host => self.host.get().map(|host| &host.end),
+            CircuitSide::Client => Some(&self.client),
+            CircuitSide::Host => self.host.get().map(|host| &host.end),
         }
     }
 
     /// Counts bytes of data that came from a side.
-    pub fn count(&self, from: Side, bytes: usize) {
+    pub fn count(&self, from: CircuitSide, bytes: usize) {
         let [client, host] = &self.bytes;
-        let counter = if from == Side::Client { client } else { host };
+        let counter = if from == CircuitSide::Client { client } else { host };
         counter.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
@@ -193,7 +193,7 @@ impl Circuit {
     }
 }
 
-impl Side {
+impl CircuitSide {
     pub fn other(self) -> Self {
         match self {
             Self::Client => Self::Host,

@@ -15,10 +15,10 @@ use super::{
     binding::Binding,
     budget::Budget,
     channel::{Channel, Entry},
-    circuit::{Circuit, Side},
+    circuit::{Circuit, CircuitSide},
     message::{self, Failure},
-    outbox::Room,
     registry::Registry,
+    send_queue::Room,
     terminators::Removals,
 };
 use crate::{
@@ -144,10 +144,10 @@ impl Core {
 
     /// Ends a circuit. Whoever it was ended by (`from`) is not told; the other end gets `last`, made with its connection id, behind all data
     /// that waits for it.
-    pub fn end_circuit(&self, circuit: &Arc<Circuit>, from: Option<Side>, last: impl Fn(u32) -> Frame) {
+    pub fn end_circuit(&self, circuit: &Arc<Circuit>, from: Option<CircuitSide>, last: impl Fn(u32) -> Frame) {
         let Some(was_pending) = circuit.close() else { return };
         self.registry.remove_circuit(circuit);
-        for side in [Side::Client, Side::Host] {
+        for side in [CircuitSide::Client, CircuitSide::Host] {
             let Some(end) = circuit.end(side) else { continue };
             let outbox = &end.channel.outbox;
             end.channel.forget_circuit(end.connection, circuit);
@@ -156,7 +156,7 @@ impl Core {
                 continue;
             }
             let frame = last(end.connection);
-            let answers_connect = was_pending && side == Side::Client;
+            let answers_connect = was_pending && side == CircuitSide::Client;
             outbox.push(end.queue, if answers_connect { frame.with_reply_for(circuit.request) } else { frame });
             outbox.finish(end.queue);
         }
@@ -204,13 +204,13 @@ impl Core {
         for entry in channel.clear() {
             match entry {
                 Entry::Binding(binding) => self.end_binding(&binding, None),
-                Entry::End(circuit, Side::Client) => {
-                    self.end_circuit(&circuit, Some(Side::Client), |connection| message::closed(connection, failure));
+                Entry::End(circuit, CircuitSide::Client) => {
+                    self.end_circuit(&circuit, Some(CircuitSide::Client), |connection| message::closed(connection, failure));
                 }
                 // A host that is only being dialled is no end yet: whoever dials tries another one.
-                Entry::End(circuit, Side::Host) => {
+                Entry::End(circuit, CircuitSide::Host) => {
                     if circuit.host().is_some() {
-                        self.end_circuit(&circuit, Some(Side::Host), |connection| message::closed(connection, failure));
+                        self.end_circuit(&circuit, Some(CircuitSide::Host), |connection| message::closed(connection, failure));
                     }
                 }
             }

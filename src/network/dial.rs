@@ -10,12 +10,12 @@ use tokio::{sync::oneshot, time::timeout};
 use super::{
     binding::Binding,
     channel::{Channel, Entry, Request},
-    circuit::{Circuit, End, HostEnd, Rests, Side},
+    circuit::{Circuit, CircuitBasis, CircuitSide, End, HostEnd},
     core::Core,
     message::{self, Failure, crypto_method, key, kind},
-    outbox::QueueId,
     permission::Grant,
     select::{Strategy, choose},
+    send_queue::QueueId,
 };
 use crate::{
     access::Right,
@@ -58,7 +58,7 @@ pub fn connect(core: &Arc<Core>, channel: &Arc<Channel>, frame: Frame) {
     let queue = channel.outbox.open();
     let client = End { channel: channel.clone(), connection, queue };
     let circuit = Arc::new(Circuit::new(core.circuit_id(), core.parts.clock.now(), client, frame.sequence()));
-    if !channel.enter(connection, Entry::End(circuit.clone(), Side::Client)) {
+    if !channel.enter(connection, Entry::End(circuit.clone(), CircuitSide::Client)) {
         channel.outbox.discard(queue);
         return refuse(Failure::internal(format!("connection id {connection} is in use")));
     }
@@ -77,7 +77,7 @@ async fn run(core: Arc<Core>, circuit: Arc<Circuit>, frame: Frame, request: Requ
 async fn establish(core: &Arc<Core>, circuit: &Arc<Circuit>, frame: &Frame) -> Result<(), Failure> {
     let channel = &circuit.client.channel;
     let session = core.session_of(channel, frame.body()).await?;
-    circuit.rest_on(Rests { session: session.id.clone(), service: session.spec.service_id.clone() });
+    circuit.rest_on(CircuitBasis { session: session.id.clone(), service: session.spec.service_id.clone() });
     // From here on a change that takes the right away finds the circuit; what changed before, the check sees.
     if !core.registry.add_circuit(circuit) {
         return Err(Failure::busy("too many circuits"));
@@ -131,7 +131,7 @@ async fn dial(core: &Arc<Core>, circuit: &Arc<Circuit>, frame: &Frame, grant: &G
     let host = &binding.channel;
     let gone = || Failure::internal("the host has left");
     let connection = match binding.gives_ids {
-        true => Some(host.enter_ours(Entry::End(circuit.clone(), Side::Host)).ok_or_else(gone)?),
+        true => Some(host.enter_ours(Entry::End(circuit.clone(), CircuitSide::Host)).ok_or_else(gone)?),
         false => None,
     };
     let (queue, sequence) = (host.outbox.open(), host.next_sequence());
@@ -241,7 +241,7 @@ fn accept(core: &Core, host: &Arc<Channel>, dialing: &Dialing, given: Option<u32
     }
     let connection = match (dialing.connection, given) {
         (Some(ours), given) if given.is_none_or(|given| given == ours) => ours,
-        (None, Some(given)) if host.enter(given, Entry::End(circuit.clone(), Side::Host)) => given,
+        (None, Some(given)) if host.enter(given, Entry::End(circuit.clone(), CircuitSide::Host)) => given,
         _ => return Err(Failure::internal("the host answered with a connection id that it cannot use")),
     };
     let end = End { channel: host.clone(), connection, queue: *queue };

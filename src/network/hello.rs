@@ -9,8 +9,8 @@ use super::{
     channel::{Channel, Opened},
     core::Core,
     message::{self, Failure, key},
-    outbox::Outbox,
-    reader::{self, Reader, Stop},
+    receive::{self, Receiver, Stop},
+    send_queue::SendQueue,
     writer,
 };
 use crate::{
@@ -59,8 +59,8 @@ pub async fn serve(core: Arc<Core>, mut stream: impl AsyncRead + AsyncWrite + Se
 }
 
 async fn read(stream: &mut (impl AsyncRead + Unpin), core: &Core) -> std::result::Result<Frame, Stop> {
-    let mut hello = reader::begin(stream, LIMITS, core.times.hello).await?;
-    reader::fill(stream, &mut hello, core.times.hello).await?;
+    let mut hello = receive::begin(stream, LIMITS, core.times.hello).await?;
+    receive::fill(stream, &mut hello, core.times.hello).await?;
     Ok(hello)
 }
 
@@ -78,7 +78,7 @@ fn welcome(core: &Arc<Core>, hello: &Frame, peer: &Peer) -> std::result::Result<
         tracing::warn!(%error, "an API session cannot be looked up");
         "the API session cannot be looked up at the moment"
     })?;
-    let channel = Arc::new(Channel::new(opened?, Outbox::new(core.room, core.budget.clone())));
+    let channel = Arc::new(Channel::new(opened?, SendQueue::new(core.room, core.budget.clone())));
     let version = format!("v{}|||{}|{}", env!("CARGO_PKG_VERSION"), std::env::consts::OS, std::env::consts::ARCH);
     channel.send(message::welcome(hello, &channel.number.to_string(), &version, core.parts.id.as_str()));
     core.registry.add_channel(&channel);
@@ -126,7 +126,7 @@ async fn run(core: Arc<Core>, channel: Arc<Channel>, stream: impl AsyncRead + As
             channel.close();
         }
     });
-    let reader = Reader::new(core.clone(), channel.clone(), read);
+    let reader = Receiver::new(core.clone(), channel.clone(), read);
     let reason = tokio::select! {
         stop = reader.run() => stop.to_string(),
         () = channel.closed() => "it was cut off".into(),

@@ -10,7 +10,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 use super::{
     core::Core,
     message::{self, Failure},
-    registry::Some as Members,
+    registry::Affected as Members,
 };
 
 /// Rates are measured over so long.

@@ -3,8 +3,8 @@
 //! Not here: sockets and TLS (`listener/`), who may use what (`access/`, `posture/`), how messages look as bytes (`frame/`), which routers
 //! and identities are connected (`online.rs`, which is told from here).
 //!
-//! A connection becomes a [`channel`] when its hello is accepted (`hello.rs`): a reader task (`reader.rs`) and a writer task (`writer.rs`,
-//! which empties `outbox.rs`, whose queues are in `queues.rs`). A Connect becomes a [`circuit`] (`dial.rs`) between the client's channel and a [`binding`] (`bind.rs`), whose
+//! A connection becomes a [`channel`] when its hello is accepted (`hello.rs`): a reader task (`receive.rs`) and a writer task (`writer.rs`,
+//! which empties `send_queue.rs`, whose queues are in `fair_queues.rs`). A Connect becomes a [`circuit`] (`dial.rs`) between the client's channel and a [`binding`] (`bind.rs`), whose
 //! terminator is a record (`terminators.rs`). `registry.rs` knows everything that is open and what it rests on, `review.rs` closes what has
 //! lost its ground, `core.rs` says how each thing ends.
 //!
@@ -17,17 +17,17 @@ mod channel;
 mod circuit;
 mod core;
 mod dial;
+mod fair_queues;
 mod hello;
 mod housekeeping;
 mod info;
 mod message;
-mod outbox;
 mod permission;
-mod queues;
-mod reader;
+mod receive;
 mod registry;
 mod review;
 mod select;
+mod send_queue;
 mod terminators;
 mod trace;
 mod writer;
@@ -48,13 +48,14 @@ use tokio::{
     task::JoinHandle,
 };
 
-use self::{core::Core, message::Failure, review::Doubts};
+use self::{core::Core, message::Failure};
 pub use self::{
     core::{Parts, Times},
     hello::Peer,
     info::{ChannelInfo, CircuitInfo, EndInfo, LinkInfo},
 };
 use crate::entity::FactsExt;
+use review::PendingReviews;
 
 /// How long writers have to send what is left when the router stops.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -87,17 +88,17 @@ impl Router {
     pub fn start_with(parts: Parts, times: Times) -> crate::error::Result<Self> {
         terminators::clear(&parts.changes, &parts.id)?;
         let is_disabled = parts.store.read(|tx| Ok(tx.find(&parts.id)?.is_none_or(|router| router.spec.disabled)))?;
-        let (core, doubts) = (Arc::new(Core::new(parts, times)), Arc::<Doubts>::default());
+        let (core, triggers) = (Arc::new(Core::new(parts, times)), Arc::<PendingReviews>::default());
         core.is_disabled.store(is_disabled, Ordering::Release);
         let runtime = threads().map_err(|e| crate::error::Error::Internal(format!("threads of the router: {e}")))?;
         let handle = runtime.handle().clone();
-        let (told, noted) = (Arc::downgrade(&core), doubts.clone());
+        let (told, noted) = (Arc::downgrade(&core), triggers.clone());
         core.parts.store.subscribe(move |events| {
             if let Some(core) = told.upgrade() {
                 events.iter().for_each(|event| review::hear(&core, &noted, event));
             }
         });
-        handle.spawn(review::run(core.clone(), doubts));
+        handle.spawn(review::run(core.clone(), triggers));
         handle.spawn(terminators::remove_ended(core.clone()));
         handle.spawn(housekeeping::run(core.clone()));
         Ok(Self(Some(Arc::new(Inner { core, runtime: Mutex::new(Some(runtime)), handle }))))

@@ -17,7 +17,7 @@ use super::{
 
 /// What something rests on, by id.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Ground {
+pub enum Basis {
     Session(String),
     ApiSession(String),
     Identity(String),
@@ -36,7 +36,7 @@ struct Open {
     circuits: HashMap<Arc<str>, Arc<Circuit>>,
     /// By the id of the terminator.
     bindings: HashMap<Arc<str>, Arc<Binding>>,
-    by_ground: HashMap<Ground, HashSet<Member>>,
+    by_ground: HashMap<Basis, HashSet<Member>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -48,7 +48,7 @@ enum Member {
 
 /// Some of what is open.
 #[derive(Default)]
-pub struct Some {
+pub struct Affected {
     pub channels: Vec<Arc<Channel>>,
     pub circuits: Vec<Arc<Circuit>>,
     pub bindings: Vec<Arc<Binding>>,
@@ -136,7 +136,7 @@ impl Registry {
 
     /// What hosts a service, open or not.
     pub fn hosts_of(&self, service: &str) -> Vec<Arc<Binding>> {
-        self.resting_on(&Ground::Service(service.into())).bindings
+        self.resting_on(&Basis::Service(service.into())).bindings
     }
 
     /// How many circuits there are, those included that wait for their host.
@@ -149,9 +149,9 @@ impl Registry {
     }
 
     /// What rests on something.
-    pub fn resting_on(&self, ground: &Ground) -> Some {
+    pub fn resting_on(&self, ground: &Basis) -> Affected {
         let open = self.open.lock();
-        let mut some = Some::default();
+        let mut some = Affected::default();
         for member in open.by_ground.get(ground).into_iter().flatten() {
             match member {
                 Member::Channel(number) => some.channels.extend(open.channels.get(number).cloned()),
@@ -162,9 +162,9 @@ impl Registry {
         some
     }
 
-    pub fn everything(&self) -> Some {
+    pub fn everything(&self) -> Affected {
         let open = self.open.lock();
-        Some {
+        Affected {
             channels: open.channels.values().cloned().collect(),
             circuits: open.circuits.values().cloned().collect(),
             bindings: open.bindings.values().cloned().collect(),
@@ -173,13 +173,13 @@ impl Registry {
 }
 
 impl Open {
-    fn link(&mut self, member: Member, grounds: Vec<Ground>) {
+    fn link(&mut self, member: Member, grounds: Vec<Basis>) {
         for ground in grounds {
             self.by_ground.entry(ground).or_default().insert(member.clone());
         }
     }
 
-    fn unlink(&mut self, member: &Member, grounds: Vec<Ground>) {
+    fn unlink(&mut self, member: &Member, grounds: Vec<Basis>) {
         for ground in grounds {
             if let Some(members) = self.by_ground.get_mut(&ground) {
                 members.remove(member);
@@ -191,17 +191,17 @@ impl Open {
     }
 }
 
-fn grounds_of_channel(channel: &Channel) -> Vec<Ground> {
-    vec![Ground::ApiSession(channel.api_session.to_string()), Ground::Identity(channel.identity.to_string())]
+fn grounds_of_channel(channel: &Channel) -> Vec<Basis> {
+    vec![Basis::ApiSession(channel.api_session.to_string()), Basis::Identity(channel.identity.to_string())]
 }
 
-fn grounds_of_client(circuit: &Circuit) -> Vec<Ground> {
+fn grounds_of_client(circuit: &Circuit) -> Vec<Basis> {
     let Some(rests) = circuit.rests() else { return Vec::new() };
-    let identity = Ground::Identity(circuit.client.channel.identity.to_string());
-    vec![Ground::Session(rests.session.to_string()), Ground::Service(rests.service.to_string()), identity]
+    let identity = Basis::Identity(circuit.client.channel.identity.to_string());
+    vec![Basis::Session(rests.session.to_string()), Basis::Service(rests.service.to_string()), identity]
 }
 
-fn grounds_of_binding(binding: &Binding) -> Vec<Ground> {
-    let identity = Ground::Identity(binding.channel.identity.to_string());
-    vec![Ground::Session(binding.session.to_string()), Ground::Service(binding.service.to_string()), identity]
+fn grounds_of_binding(binding: &Binding) -> Vec<Basis> {
+    let identity = Basis::Identity(binding.channel.identity.to_string());
+    vec![Basis::Session(binding.session.to_string()), Basis::Service(binding.service.to_string()), identity]
 }

@@ -1,6 +1,6 @@
 //! Access that ends: a committed change is followed by a look at what rests on it, and what has no right any more is closed.
 //!
-//! The listener on the writer's thread only notes what is in doubt; the look is a task of its own. Nothing is looked at without such a note.
+//! The listener on the writer's thread only notes what is in trigger; the look is a task of its own. Nothing is looked at without such a note.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -15,7 +15,7 @@ use super::{
     channel::Channel,
     core::Core,
     message::Failure,
-    registry::{Ground, Some as Members},
+    registry::{Affected as Members, Basis},
     terminators,
 };
 use crate::{
@@ -33,9 +33,9 @@ const MOST_DOUBTS: usize = 4096;
 /// After a look that failed, such as for a disk that cannot be read.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// What is in doubt.
+/// What is in trigger.
 #[derive(Default)]
-pub struct Doubts {
+pub struct PendingReviews {
     noted: Mutex<Noted>,
     added: Notify,
 }
@@ -43,14 +43,14 @@ pub struct Doubts {
 #[derive(Default)]
 struct Noted {
     everything: bool,
-    some: HashSet<Ground>,
+    some: HashSet<Basis>,
 }
 
-impl Doubts {
-    fn note(&self, doubt: Doubt) {
+impl PendingReviews {
+    fn note(&self, trigger: ReviewTrigger) {
         let mut noted = self.noted.lock();
-        match doubt {
-            Doubt::Of(ground) if noted.some.len() < MOST_DOUBTS => drop(noted.some.insert(ground)),
+        match trigger {
+            ReviewTrigger::Of(ground) if noted.some.len() < MOST_DOUBTS => drop(noted.some.insert(ground)),
             _ => noted.everything = true,
         }
         drop(noted);
@@ -68,62 +68,62 @@ impl Doubts {
     }
 }
 
-enum Doubt {
+enum ReviewTrigger {
     Everything,
-    Of(Ground),
+    Of(Basis),
 }
 
-/// Notes what a committed change leaves in doubt.
-pub fn hear(core: &Core, doubts: &Doubts, event: &Event) {
+/// Notes what a committed change leaves in trigger.
+pub fn hear(core: &Core, triggers: &PendingReviews, event: &Event) {
     terminators::follow(core, event);
     if let Some((_, new)) = event.of::<EdgeRouter>().filter(|_| event.id == core.parts.id.as_str()) {
         core.is_disabled.store(new.is_none_or(|router| router.spec.disabled), Ordering::Release);
     }
-    if let Some(doubt) = doubt(core, event) {
-        doubts.note(doubt);
+    if let Some(trigger) = trigger(core, event) {
+        triggers.note(trigger);
     }
 }
 
-fn doubt(core: &Core, event: &Event) -> Option<Doubt> {
+fn trigger(core: &Core, event: &Event) -> Option<ReviewTrigger> {
     let is = |kind: crate::entity::Kind| event.kind == kind;
     let has_old = event.old.is_some();
     // Which of very many have ended is not told.
     if event.ending.is_some() {
-        return (is(Session::KIND) || is(ApiSession::KIND)).then_some(Doubt::Everything);
+        return (is(Session::KIND) || is(ApiSession::KIND)).then_some(ReviewTrigger::Everything);
     }
-    let of = |ground: fn(String) -> Ground| Some(Doubt::Of(ground(event.id.clone())));
+    let of = |ground: fn(String) -> Basis| Some(ReviewTrigger::Of(ground(event.id.clone())));
     if is(Session::KIND) && has_old {
-        return of(Ground::Session);
+        return of(Basis::Session);
     }
     if let Some((Some(old), new)) = event.of::<ApiSession>() {
         let stays = new.is_some_and(|new| new.spec.is_mfa_complete == old.spec.is_mfa_complete && new.spec.token == old.spec.token);
-        return if stays { None } else { of(Ground::ApiSession) };
+        return if stays { None } else { of(Basis::ApiSession) };
     }
     if is(Identity::KIND) && has_old {
-        return of(Ground::Identity);
+        return of(Basis::Identity);
     }
     if let Some((old, new)) = event.of::<Mfa>() {
-        return Some(Doubt::Of(Ground::Identity(new.or(old)?.spec.identity_id.to_string())));
+        return Some(ReviewTrigger::Of(Basis::Identity(new.or(old)?.spec.identity_id.to_string())));
     }
     if is(Service::KIND) && has_old {
-        return of(Ground::Service);
+        return of(Basis::Service);
     }
     let policies = [ServicePolicy::KIND, EdgeRouterPolicy::KIND, ServiceEdgeRouterPolicy::KIND, PostureCheck::KIND, AuthPolicy::KIND];
     let is_of_router = is(EdgeRouter::KIND) && event.id == core.parts.id.as_str();
     let is_changed_policy = policies.contains(&event.kind) && (has_old || is(PostureCheck::KIND));
-    (is_of_router || is_changed_policy).then_some(Doubt::Everything)
+    (is_of_router || is_changed_policy).then_some(ReviewTrigger::Everything)
 }
 
-/// Looks at what is in doubt, for as long as the router runs.
-pub async fn run(core: Arc<Core>, doubts: Arc<Doubts>) {
+/// Looks at what is in trigger, for as long as the router runs.
+pub async fn run(core: Arc<Core>, triggers: Arc<PendingReviews>) {
     loop {
-        let noted = doubts.take().await;
+        let noted = triggers.take().await;
         let looking = core.clone();
         let looked = tokio::task::spawn_blocking(move || look(&looking, noted)).await;
         if !matches!(looked, Ok(Ok(()))) {
             tracing::warn!(?looked, "whether access has ended could not be looked up; trying again");
             sleep(AGAIN).await;
-            doubts.note(Doubt::Everything);
+            triggers.note(ReviewTrigger::Everything);
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     channel::{Channel, Entry},
-    circuit::Side,
+    circuit::CircuitSide,
     core::Core,
     message::{key, kind},
 };
@@ -41,7 +41,7 @@ pub fn response(channel: &Channel, mut frame: Frame) {
     end.channel.send(frame.with_reply_for(number.cast_signed()));
 }
 
-fn circuit_of(channel: &Channel, frame: &Frame) -> Option<(Arc<super::circuit::Circuit>, Side)> {
+fn circuit_of(channel: &Channel, frame: &Frame) -> Option<(Arc<super::circuit::Circuit>, CircuitSide)> {
     match frame.u32(key::CONNECTION).and_then(|connection| channel.entry(connection)) {
         Some(Entry::End(circuit, side)) if circuit.host().is_some() => Some((circuit, side)),
         _ => None,

@@ -2,7 +2,7 @@
 
 use super::name::hex;
 use super::signature::Signed;
-use super::{AlternativeNames, Error, Name, PublicKey, Result, armor};
+use super::{AlternativeNames, Error, Name, PublicKey, Result, pem};
 use ring::digest;
 use rustls::pki_types::{CertificateDer, ServerName};
 use std::fmt;
@@ -88,7 +88,7 @@ impl Certificate {
     /// # Errors
     /// [`Error::NoPem`], [`Error::Trailing`], [`Error::WrongBlock`] if one is no certificate, [`Error::BadDer`].
     pub fn bundle(text: &str) -> Result<Vec<Self>> {
-        armor::all(text)?.iter().map(Self::from_block).collect()
+        pem::all(text)?.iter().map(Self::from_block).collect()
     }
 
     /// Reads the first PEM block and ignores what stands around it.
@@ -96,7 +96,7 @@ impl Certificate {
     /// # Errors
     /// [`Error::NoPem`], [`Error::WrongBlock`], [`Error::BadDer`].
     pub fn first(text: &str) -> Result<Self> {
-        Self::from_block(&armor::first(text)?.0)
+        Self::from_block(&pem::first(text)?.0)
     }
 
     /// Reads exactly one PEM block, as [`bundle`](Self::bundle) does.
@@ -104,7 +104,7 @@ impl Certificate {
     /// # Errors
     /// As for [`bundle`](Self::bundle); [`Error::Trailing`] also for a second block.
     pub fn only(text: &str) -> Result<Self> {
-        Self::from_block(&armor::only(text)?)
+        Self::from_block(&pem::only(text)?)
     }
 
     fn from_block(block: &::pem::Pem) -> Result<Self> {
@@ -118,7 +118,7 @@ impl Certificate {
 
     /// One PEM block with a line feed at the end of each line, also the last.
     pub fn pem(&self) -> String {
-        armor::write(LABEL, &self.der)
+        pem::write(LABEL, &self.der)
     }
 
     /// Lower case hexadecimal SHA-1 of the bytes, 40 characters. A name that routers and clients compare, not a proof.
@@ -128,7 +128,7 @@ impl Certificate {
 
     /// Whether that is the fingerprint of the first certificate in a text. What else the certificate is made of is not looked at.
     pub fn is_known_by(fingerprint: &str, pem: &str) -> bool {
-        armor::first(pem).is_ok_and(|(block, _)| block.tag() == LABEL && hash(block.contents()) == fingerprint)
+        pem::first(pem).is_ok_and(|(block, _)| block.tag() == LABEL && hash(block.contents()) == fingerprint)
     }
 
     /// Whom it is about.

@@ -1,7 +1,7 @@
 //! Certificate requests (PKCS#10, RFC 2986).
 
 use super::signature::Signed;
-use super::{AlternativeNames, Error, Name, PublicKey, Result, armor};
+use super::{AlternativeNames, Error, Name, PublicKey, Result, pem};
 use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::extensions::ParsedExtension;
 use x509_parser::prelude::FromDer;
@@ -31,7 +31,7 @@ impl Csr {
         if text.len() > LONGEST {
             return Err(Error::Csr("the request is longer than 16 KiB"));
         }
-        let block = armor::only(text)?;
+        let block = pem::only(text)?;
         let (rest, request) = X509CertificationRequest::from_der(block.contents()).map_err(|_| Error::BadDer)?;
         if !rest.is_empty() {
             return Err(Error::BadDer);

@@ -1,7 +1,7 @@
 //! Private and public keys.
 
 use super::der::{self, INTEGER, OBJECT_IDENTIFIER, OCTET_STRING, SEQUENCE};
-use super::{Error, Result, armor, rsa};
+use super::{Error, Result, pem, rsa};
 use rcgen::{KeyPair, PublicKeyData, SignatureAlgorithm, SigningKey};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer, alg_id};
 use std::fmt;
@@ -58,7 +58,7 @@ impl PrivateKey {
     /// # Errors
     /// [`Error::NoPem`], [`Error::Trailing`]; [`Error::BadKey`] for everything else.
     pub fn from_pem(text: &str) -> Result<Self> {
-        let mut blocks = armor::all(text)?;
+        let mut blocks = pem::all(text)?;
         blocks.retain(|block| block.tag() != "EC PARAMETERS");
         let [block] = blocks.as_slice() else { return Err(Error::Trailing) };
         let pkcs8 = Zeroizing::new(match block.tag() {
@@ -72,7 +72,7 @@ impl PrivateKey {
 
     /// One PKCS#8 block. This text is a secret.
     pub fn to_pem(&self) -> Zeroizing<String> {
-        Zeroizing::new(armor::write("PRIVATE KEY", self.0.serialized_der()))
+        Zeroizing::new(pem::write("PRIVATE KEY", self.0.serialized_der()))
     }
 
     /// The public half.

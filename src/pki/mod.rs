@@ -11,7 +11,6 @@
 //! outside lead to an [`Error`], never to a panic.
 
 mod alternative_names;
-mod armor;
 mod authority;
 mod certificate;
 mod chain;
@@ -21,15 +20,16 @@ mod ecdsa;
 mod error;
 mod external;
 mod file;
-mod holdings;
 mod jwk;
 mod jwks;
 pub mod jwt;
 mod jwt_provider;
 mod key;
+mod keystore;
 mod material;
 mod name;
 mod passphrase;
+mod pem;
 mod pkcs7;
 mod rsa;
 mod seal;
@@ -46,10 +46,10 @@ pub use csr::Csr;
 pub use error::{Error, Result};
 pub use external::{External, Files};
 pub use file::{secret_of, text_of};
-pub use holdings::{Holdings, Next, Role};
 pub use jwk::PublicJwk;
 pub use jwks::KeySet;
 pub use key::{KeyKind, PrivateKey, PublicKey};
+pub use keystore::{Keystore, Next, Role};
 pub use material::{Credential, KeyedCertificate, Material};
 pub use name::Name;
 pub use passphrase::{Derivation, Passphrase};

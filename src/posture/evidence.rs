@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::Response;
 use crate::{
-    clock::{Moment, Timestamp},
+    clock::{CalendarTime, Timestamp},
     entity::{SdkInfo, Version, posture_demand::hexadecimal},
 };
 
@@ -51,14 +51,14 @@ pub struct Endpoint {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Presence {
     /// When a one-time code was last given in it.
-    pub passed_at: Option<Moment>,
-    pub woken_at: Option<Moment>,
-    pub unlocked_at: Option<Moment>,
+    pub passed_at: Option<CalendarTime>,
+    pub woken_at: Option<CalendarTime>,
+    pub unlocked_at: Option<CalendarTime>,
 }
 
 impl Endpoint {
     /// Takes an answer that was given in an API session. Of answers about processes so many are kept; then the oldest go.
-    pub fn take(&mut self, api_session: &str, response: Response, moment: Moment, processes: usize) {
+    pub fn take(&mut self, api_session: &str, response: Response, moment: CalendarTime, processes: usize) {
         let at = moment.shown;
         match response {
             Response::Os { id, os_type, version, build } => {
@@ -111,7 +111,7 @@ fn keep<T>(entries: &mut Vec<T>, entry: T, most: usize, is_same: impl Fn(&T, &T)
 #[derive(Debug, Clone)]
 pub struct Evidence {
     /// The moment.
-    pub now: Moment,
+    pub now: CalendarTime,
     pub endpoint: Arc<Endpoint>,
     /// Of the API session in question; nothing if there is none.
     pub presence: Presence,
@@ -121,7 +121,7 @@ pub struct Evidence {
 
 impl Evidence {
     /// Nothing.
-    pub fn none(now: Moment) -> Self {
+    pub fn none(now: CalendarTime) -> Self {
         Self { now, endpoint: Arc::default(), presence: Presence::default(), knows_timeouts: false }
     }
 

@@ -7,11 +7,11 @@ use serde::Serialize;
 
 use super::{
     Evidence, Judged,
+    evaluation::{Code, FOREVER, left},
     evidence::{Presence, Process},
-    judge::{Code, FOREVER, left},
 };
 use crate::{
-    clock::{Moment, Timestamp},
+    clock::{CalendarTime, Timestamp},
     entity::{
         ApiSession, Demand, FactsExt, Id, OperatingSystem, OsType, PolicyType, PostureCheck, Record, Semantic, Service, ServicePolicy,
         posture_demand::{Process as Wanted, ProcessMulti},
@@ -92,7 +92,7 @@ impl Criteria {
     fn of(timeout: i64, evidence: &Evidence) -> Self {
         let Presence { passed_at, woken_at, unlocked_at } = evidence.presence;
         let remaining = passed_at.map_or(0, |at| left(timeout, at, evidence.now));
-        let shown = |moment: Option<Moment>| moment.map(|moment| moment.shown);
+        let shown = |moment: Option<CalendarTime>| moment.map(|moment| moment.shown);
         Self {
             passed_mfa_at: shown(passed_at),
             woken_at: shown(woken_at),

@@ -1,37 +1,37 @@
 //! What endpoints report of themselves, and what follows for the rights of their users.
 //!
-//! Here: what is known of each identity's endpoints ([`Endpoint`]), whether that is what a posture check demands (`judge.rs`, pure
+//! Here: what is known of each identity's endpoints ([`Endpoint`]), whether that is what a posture check demands (`evaluation.rs`, pure
 //! functions), the policies of a caller with their checks ([`Judge`]), the requests that failed for it, and which sessions must end
-//! (`lapse.rs`). Not here: what a posture check consists of (`entity/`), who may use what apart from posture (`access/`), when
-//! sessions are looked at (`upkeep.rs`). Start reading at [`Posture`].
+//! (`session_review.rs`). Not here: what a posture check consists of (`entity/`), who may use what apart from posture (`access/`), when
+//! sessions are looked at (`jobs.rs`). Start reading at [`Posture`].
 //!
 //! Everything is in memory and gone after a restart: endpoints report again when they reconnect. Invariant: nothing is kept of an
 //! identity or an API session that does not exist, and what one of them can have kept is bounded.
 
+mod endpoint_state;
+pub mod evaluation;
 mod evidence;
 mod failure;
-pub mod judge;
-mod lapse;
 mod permission;
 mod policies;
 mod response;
-mod waking;
+mod session_review;
 
 use std::{
     collections::{HashMap, VecDeque},
     sync::{Arc, Mutex, PoisonError},
 };
 
+pub use endpoint_state::{Awaited, awaited};
 pub use evidence::{Answered, Endpoint, Evidence, Os, Presence, Process};
 pub use failure::{CheckFailure, FailedRequest, PolicyFailure};
-pub use lapse::{Doubt, Lapsed, depends_on_time, end, lapsed};
 pub use permission::Permission;
-pub use policies::{Judge, Judged, Ruling};
+pub use policies::{Decision, Judge, Judged};
 pub use response::Response;
-pub use waking::{Awaited, awaited};
+pub use session_review::{EndedSession, Trigger, depends_on_time, end, lapsed};
 
 use crate::{
-    access::{Access, Ground, Right},
+    access::{Access, PolicyGrant, Right},
     clock::Clock,
     config,
     entity::{ApiSession, Entity, FactsExt, Id, Identity, Mfa, PostureCheck, Record},
@@ -69,7 +69,7 @@ impl Posture {
         access: Access,
         clock: Clock,
         limits: config::Posture,
-        doubtful: impl Fn(Doubt) + Send + Sync + 'static,
+        doubtful: impl Fn(Trigger) + Send + Sync + 'static,
     ) -> Self {
         let checks = Cache::following(store, |kind| kind == PostureCheck::KIND, MOST_CHECKS);
         let posture = Self { memory: Arc::default(), access, store: store.clone(), clock, limits, checks };
@@ -77,7 +77,7 @@ impl Posture {
         store.subscribe(move |events| {
             for event in events {
                 hear(&memory, &access, &clock, event);
-                Doubt::of(event, &access).into_iter().for_each(&doubtful);
+                Trigger::of(event, &access).into_iter().for_each(&doubtful);
             }
         });
         posture
@@ -110,7 +110,7 @@ impl Posture {
     ///
     /// # Errors
     /// As there.
-    pub fn rule_on(&self, evidence: Evidence, of: (&str, &str, Right), some: &[Ground]) -> Result<Ruling> {
+    pub fn rule_on(&self, evidence: Evidence, of: (&str, &str, Right), some: &[PolicyGrant]) -> Result<Decision> {
         let at = self.checks.now();
         self.store.read(|tx| Judge::new(tx, evidence).knowing(&self.checks, at).rule_on(&self.access, of, some))
     }

@@ -2,7 +2,7 @@
 //!
 //! The one answer for everybody who asks: requests for a session, and the router when a session is used.
 
-use super::{Evidence, Judged, Posture, Ruling};
+use super::{Decision, Evidence, Judged, Posture};
 use crate::{
     access::Right,
     entity::{ApiSession, Id, Identity, Record, ServicePolicy},
@@ -35,8 +35,8 @@ impl Posture {
         }
         let evidence = self.evidence(id, Some(api_session.as_str())).seen_by(&identity.state.sdk_info);
         Ok(match self.rule_on(evidence.clone(), (id, service, right), &grounds)? {
-            Ruling::Passed(policies) => Permission::Granted(policies),
-            Ruling::Failed(policies) => Permission::Blocked(policies, evidence),
+            Decision::Passed(policies) => Permission::Granted(policies),
+            Decision::Failed(policies) => Permission::Blocked(policies, evidence),
         })
     }
 }

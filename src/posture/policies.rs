@@ -4,10 +4,10 @@ use std::{cell::RefCell, collections::HashMap, sync::Arc};
 
 use super::{
     Evidence,
-    judge::{Verdict, judge},
+    evaluation::{Verdict, judge},
 };
 use crate::{
-    access::{Access, Ground, Right},
+    access::{Access, PolicyGrant, Right},
     clock::Timestamp,
     entity::{
         Demand, Entity, Facts, FactsExt, Id, Links, PolicyType, PostureCheck, PostureQueries, PostureQuery, Record, ServicePolicy,
@@ -34,7 +34,7 @@ pub struct Judge<'f> {
 }
 
 /// What a right comes to.
-pub enum Ruling {
+pub enum Decision {
     /// These policies grant it and all their checks pass.
     Passed(Vec<Id<ServicePolicy>>),
     /// Every policy that would grant it, under its id, with its checks.
@@ -77,9 +77,9 @@ impl<'f> Judge<'f> {
     ///
     /// # Errors
     /// A check cannot be read.
-    pub fn rule_on(&self, access: &Access, (identity, service, right): (&str, &str, Right), some: &[Ground]) -> Result<Ruling> {
+    pub fn rule_on(&self, access: &Access, (identity, service, right): (&str, &str, Right), some: &[PolicyGrant]) -> Result<Decision> {
         let ruling = self.rule(some)?;
-        if let Ruling::Passed(_) = ruling {
+        if let Decision::Passed(_) = ruling {
             return Ok(ruling);
         }
         let all = access.ask(|engine| engine.all_grounds(identity, service, right));
@@ -90,7 +90,7 @@ impl<'f> Judge<'f> {
     ///
     /// # Errors
     /// A check cannot be read.
-    pub fn allows(&self, grounds: &[Ground]) -> Result<bool> {
+    pub fn allows(&self, grounds: &[PolicyGrant]) -> Result<bool> {
         for ground in grounds {
             if self.passes(&ground.posture_checks)? {
                 return Ok(true);
@@ -103,9 +103,9 @@ impl<'f> Judge<'f> {
     ///
     /// # Errors
     /// A check cannot be read.
-    pub fn rule<'g>(&self, grounds: impl IntoIterator<Item = &'g Ground>) -> Result<Ruling> {
+    pub fn rule<'g>(&self, grounds: impl IntoIterator<Item = &'g PolicyGrant>) -> Result<Decision> {
         let (mut passed, mut failed) = (Vec::new(), Vec::new());
-        for Ground { policy, posture_checks } in grounds {
+        for PolicyGrant { policy, posture_checks } in grounds {
             let checks = self.checks(posture_checks)?;
             if passes(&checks) {
                 passed.push(Id::from_text(policy.as_ref()));
@@ -113,14 +113,14 @@ impl<'f> Judge<'f> {
                 failed.push((policy.to_string(), checks));
             }
         }
-        Ok(if passed.is_empty() { Ruling::Failed(failed) } else { Ruling::Passed(passed) })
+        Ok(if passed.is_empty() { Decision::Failed(failed) } else { Decision::Passed(passed) })
     }
 
     /// What a policy asks of endpoints, as their users see it.
     ///
     /// # Errors
     /// A check cannot be read.
-    pub fn queries(&self, ground: &Ground, policy_type: PolicyType) -> Result<PostureQueries> {
+    pub fn queries(&self, ground: &PolicyGrant, policy_type: PolicyType) -> Result<PostureQueries> {
         let checks = self.checks(&ground.posture_checks)?;
         let posture_queries = checks.iter().map(|judged| self.query(judged)).collect();
         Ok(PostureQueries { policy_id: ground.policy.to_string(), policy_type, is_passing: passes(&checks), posture_queries })

@@ -9,7 +9,7 @@ use std::{
 };
 
 use overkeep::{
-    change::{KINDS, Vault},
+    change::{KINDS, SealedKeys},
     clock::{Clock, Timestamp},
     config::Config,
     controller,
@@ -425,8 +425,9 @@ fn records_that_contradict_themselves_are_named() {
 fn judged(broken: &Broken, clock: Clock) -> Report {
     let store = Store::open_on(broken.0.clone(), KINDS, Options { clock: clock.clone(), ..Options::default() }).unwrap();
     let place = TempDir::new().unwrap();
-    let report =
-        Maintenance::new(store.clone(), Vault::default(), clock, &place.path().join("data")).run(Work::Check, &Arc::default()).unwrap();
+    let report = Maintenance::new(store.clone(), SealedKeys::default(), clock, &place.path().join("data"))
+        .run(Work::Check, &Arc::default())
+        .unwrap();
     store.close();
     report
 }
@@ -523,7 +524,7 @@ fn damage_is_found_by_itself_and_told_once() {
     let drive = Drive::holding(WHOLE.clone(), 0);
     let store = Store::open_on(drive.clone(), KINDS, Options::default()).unwrap();
     let (clock, watch, place) = (Clock::system(), Progress::default(), TempDir::new().unwrap());
-    let maintenance = Maintenance::new(store.clone(), Vault::default(), clock.clone(), &place.path().join("data"));
+    let maintenance = Maintenance::new(store.clone(), SealedKeys::default(), clock.clone(), &place.path().join("data"));
     let mut scrub = Scrub::of(&Config::default().integrity, maintenance, clock);
     assert_eq!(scrub.round(&watch).unwrap(), [""; 0]);
     store
@@ -567,7 +568,7 @@ fn damage_is_found_by_itself_and_told_once() {
         history.insert(key.as_slice(), row.as_slice()).unwrap();
     });
     broken.with(|store| {
-        let maintenance = Maintenance::new(store.clone(), Vault::default(), Clock::system(), &place.path().join("data"));
+        let maintenance = Maintenance::new(store.clone(), SealedKeys::default(), Clock::system(), &place.path().join("data"));
         let found = Scrub::of(&Config::default().integrity, maintenance, Clock::system()).round(&watch).unwrap();
         for part in ["an-enrollment is not for", "a row of the index cannot be read", "row 1 of the history", "the keys of the controller"]
         {

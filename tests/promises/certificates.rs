@@ -12,12 +12,12 @@ use std::{
 };
 
 use overkeep::{
-    change::{Administrator, Certificates, Changes, Filling, KINDS, Surroundings, Vault, enrollment, first_start},
+    admin_socket::{Command, socket},
+    change::{Administrator, Certificates, ChangeContext, Changes, Filling, KINDS, SealedKeys, enrollment, first_start},
     clock::Clock,
     config::{Config, Span},
     controller::{self, Controller},
     entity::{Enrollment, Identity, Most, Record, Tags, enrollment::Method},
-    host::{Command, socket},
     pki::{
         AlternativeNames, Certificate, PublicKey,
         jwt::{Claimed, Verifier},
@@ -33,10 +33,8 @@ use rustls::{
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;
 
-use crate::{
-    harness::{House, Key, fresh, listed, trusting},
-    host::ask,
-};
+use crate::harness::{House, Key, fresh, listed, trusting};
+use crate::host::ask;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -458,14 +456,14 @@ impl House {
 fn a_token_signed_just_before_the_key_changes_is_signed_anew() {
     let directory = TempDir::new().unwrap();
     let store = Store::open(&directory.path().join("data"), KINDS, Options::default()).unwrap();
-    let (vault, address) = (Vault::default(), "controller.test:1280");
+    let (sealed_keys, address) = (SealedKeys::default(), "controller.test:1280");
     let hosts = AlternativeNames::of_hosts(["controller.test"]);
     let administrator = Administrator { username: "admin".into(), password: "no hash".into(), is_unseen: false };
-    first_start(&store, &vault, Filling { hosts, administrator, router: false }).unwrap();
-    let certificates = Certificates::open(&store, &vault, vec![address.parse().unwrap()], None).unwrap();
-    let surroundings = Surroundings {
+    first_start(&store, &sealed_keys, Filling { hosts, administrator, router: false }).unwrap();
+    let certificates = Certificates::open(&store, &sealed_keys, vec![address.parse().unwrap()], None).unwrap();
+    let surroundings = ChangeContext {
         plain_key_sets: false,
-        holdings: certificates.holdings().clone(),
+        keystore: certificates.keystore().clone(),
         address: address.into(),
         identity_enrollment: DAY,
         router_enrollment: DAY,
@@ -483,6 +481,6 @@ fn a_token_signed_just_before_the_key_changes_is_signed_anew() {
     let wanted = changes.sign(Enrollment::of_identity(Method::Ott, identities.remove(0)), now.plus(DAY)).unwrap();
     certificates.renew_key(now).unwrap();
     let stored = changes.run_blocking(move |change| enrollment::issue(wanted, Tags::default(), change)).unwrap();
-    assert!(certificates.holdings().signer().signed(&stored.spec.jwt));
+    assert!(certificates.keystore().signer().signed(&stored.spec.jwt));
     assert_eq!(certificates.useless(now).unwrap().len(), 0);
 }

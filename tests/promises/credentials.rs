@@ -6,7 +6,7 @@ use overkeep::{
         auth_policy::Updb,
         external_id_claim::{ClaimLocation, ClaimMatcher, ClaimParser},
     },
-    pki::{AlternativeNames, Authority, Certificate, Holdings, KeyKind, Material, PrivateKey, PublicJwk, Validity, jwt},
+    pki::{AlternativeNames, Authority, Certificate, KeyKind, Keystore, Material, PrivateKey, PublicJwk, Validity, jwt},
 };
 use proptest::prelude::*;
 use std::time::SystemTime;
@@ -141,12 +141,12 @@ proptest! {
 #[test]
 fn a_key_set_tells_what_is_public_and_fits_what_is_signed() {
     jwt::install();
-    let holdings = Holdings::open(material()).unwrap();
-    let shown = serde_json::to_value(holdings.signer().public_keys().next()).unwrap();
+    let keystore = Keystore::open(material()).unwrap();
+    let shown = serde_json::to_value(keystore.signer().public_keys().next()).unwrap();
     let private = ["d", "p", "q", "dp", "dq", "qi", "oth"];
     assert!(shown.as_object().unwrap().keys().all(|member| !private.contains(&member.as_str())), "{shown}");
     let key: jsonwebtoken::jwk::Jwk = serde_json::from_value(shown).unwrap();
-    let token = holdings.signer().sign(&serde_json::json!({ "sub": "somebody" })).unwrap();
+    let token = keystore.signer().sign(&serde_json::json!({ "sub": "somebody" })).unwrap();
     let mut rules = jsonwebtoken::Validation::new(jsonwebtoken::decode_header(&token).unwrap().alg);
     rules.required_spec_claims.clear();
     let verify = jsonwebtoken::DecodingKey::from_jwk(&key).unwrap();

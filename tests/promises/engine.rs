@@ -2,8 +2,8 @@
 //! random histories, and so is an engine loaded afresh.
 
 use overkeep::{
-    access::{Difference, Engine, Granting, Ground, News, Policy, PolicyKind, Reason, Right, Semantic, Subject, Turn},
-    entity::{Counted, Tally},
+    access::{Changes, Delta, Difference, Engine, GrantReason, Policy, PolicyGrant, PolicyKind, Reason, Right, Semantic, Subject},
+    entity::{Counted, PairCount},
 };
 use proptest::prelude::*;
 use std::{
@@ -146,12 +146,12 @@ fn policy(kind: PolicyKind, written: &Written) -> Policy {
     }
 }
 
-fn news(events: &[Event]) -> Vec<News> {
+fn news(events: &[Event]) -> Vec<Delta> {
     let news = |event: &Event| match event.clone() {
-        Event::Put(subject, id, roles) => Some(News::Subject { subject, id, roles: Some(roles) }),
-        Event::Remove(subject, id) => Some(News::Subject { subject, id, roles: None }),
-        Event::Write(kind, id, written) => Some(News::Policy { kind, id, policy: Some(policy(kind, &written)) }),
-        Event::Erase(kind, id) => Some(News::Policy { kind, id, policy: None }),
+        Event::Put(subject, id, roles) => Some(Delta::Subject { subject, id, roles: Some(roles) }),
+        Event::Remove(subject, id) => Some(Delta::Subject { subject, id, roles: None }),
+        Event::Write(kind, id, written) => Some(Delta::Policy { kind, id, policy: Some(policy(kind, &written)) }),
+        Event::Erase(kind, id) => Some(Delta::Policy { kind, id, policy: None }),
         Event::Touch(..) | Event::Look(_) | Event::Ask(_) | Event::Try(_) => None,
     };
     events.iter().filter_map(news).collect()
@@ -269,10 +269,10 @@ fn rights_agree(engine: &mut Engine, model: &Model, identity: &str, service: &st
         assert_eq!(engine.identities(service, right).contains(identity), !expected.is_empty());
         let granting = engine.granting(identity, service, right);
         assert_eq!(set(granting.iter().map(|granting| &granting.ground.policy)), expected);
-        for Granting { ground, .. } in &granting {
+        for GrantReason { ground, .. } in &granting {
             assert_eq!(set(ground.posture_checks.iter()), model.members(PolicyKind::Service, &ground.policy, PostureCheck));
         }
-        let all: Vec<Ground> = granting.into_iter().map(|granting| granting.ground).collect();
+        let all: Vec<PolicyGrant> = granting.into_iter().map(|granting| granting.ground).collect();
         assert_eq!(engine.all_grounds(identity, service, right), all);
         let judged = (!all.is_empty()).then(|| if engine.count(PostureCheck) > 0 { all } else { Vec::new() });
         assert_eq!(engine.grounds(identity, service, right, usize::MAX).map(in_order), judged);
@@ -280,7 +280,7 @@ fn rights_agree(engine: &mut Engine, model: &Model, identity: &str, service: &st
     routers_agree(engine, model, identity, service);
 }
 
-fn in_order(mut grounds: Vec<Ground>) -> Vec<Ground> {
+fn in_order(mut grounds: Vec<PolicyGrant>) -> Vec<PolicyGrant> {
     grounds.sort_by(|one, other| one.policy.cmp(&other.policy));
     grounds
 }
@@ -401,7 +401,7 @@ fn pairs(model: &Model) -> [Pairs; 4] {
     ]
 }
 
-fn turn(before: &Pairs, after: &Pairs) -> Turn<Arc<str>> {
+fn turn(before: &Pairs, after: &Pairs) -> Changes<Arc<str>> {
     fn counted<'a>(side: impl Iterator<Item = &'a String>) -> Counted<Arc<str>> {
         let first: BTreeSet<Arc<str>> = side.map(|id| id.as_str().into()).collect();
         Counted { count: first.len() as u64, first: first.into_iter().collect() }
@@ -409,9 +409,9 @@ fn turn(before: &Pairs, after: &Pairs) -> Turn<Arc<str>> {
     let tally = |from: &Pairs, to: &Pairs| {
         let pairs: Pairs = to.difference(from).cloned().collect();
         let (who, what) = (counted(pairs.iter().map(|(who, _)| who)), counted(pairs.iter().map(|(_, what)| what)));
-        Tally { pairs: pairs.len() as u64, who, what }
+        PairCount { pairs: pairs.len() as u64, who, what }
     };
-    Turn { gained: tally(before, after), lost: tally(after, before) }
+    Changes { gained: tally(before, after), lost: tally(after, before) }
 }
 
 proptest! {

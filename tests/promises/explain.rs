@@ -4,20 +4,18 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use overkeep::{
     access::Right,
+    admin_socket::{Command, Outcome, socket},
     clock::Clock,
     config::{Config, Span},
     controller,
-    host::{Command, Outcome, socket},
     store::Progress,
 };
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;
 use totp_rs::{Builder, Secret};
 
-use crate::{
-    harness::{Answer, Authority, Base, Caller, House, Key, encoded, fresh},
-    host::ask,
-};
+use crate::harness::{Answer, Authority, Base, Caller, House, Key, encoded, fresh};
+use crate::host::ask;
 
 /// A controller that is asked by its administrator and by the owner of its host.
 pub struct Asked {

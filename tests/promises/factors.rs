@@ -19,7 +19,7 @@ use overkeep::{
     clock::Timestamp,
     config::{self, Config, Span},
     entity::{
-        ExternalJwtSigner, Ground, Id, Identity, Mfa, Record, builtin,
+        ExternalJwtSigner, Id, Identity, LoginBasis, Mfa, Record, builtin,
         external_jwt_signer::TargetToken,
         mfa::{Purpose, Used},
     },
@@ -467,7 +467,7 @@ impl Realm {
     pub fn enter(&self, token: &str, seconds: i64) -> bool {
         let entered = self.runtime.block_on(self.tokens.login(&self.store, at(seconds), token));
         match entered {
-            Ok(principal) => principal.identity.as_str() == "ann" && principal.ground == Ground::Token(Id::from_text("idp")),
+            Ok(principal) => principal.identity.as_str() == "ann" && principal.ground == LoginBasis::Token(Id::from_text("idp")),
             Err(refused) => {
                 assert_eq!(refused, Error::InvalidAuth);
                 false

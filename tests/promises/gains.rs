@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 
 use overkeep::{
-    access::{Access, Reckoning, Right},
+    access::{Access, AccessAudit, Right},
     change::KINDS,
     clock::{Clock, Timestamp},
     entity::{
-        Action, Author, EdgeRouter, EdgeRouterPolicy, Entity, FactsExt, Gains, Happening, Id, Identity, Pairs, Record, Service,
-        ServiceEdgeRouterPolicy, ServicePolicy, Tally, builtin, history::Who,
+        AccessChange, Action, Author, EdgeRouter, EdgeRouterPolicy, Entity, FactsExt, HistoryRow, Id, Identity, PairCount, Pairs, Record,
+        Service, ServiceEdgeRouterPolicy, ServicePolicy, builtin, history::Who,
     },
     error::{Error, Result},
     store::{Options, Retention, Store, Tx},
@@ -32,7 +32,7 @@ type Everything = [BTreeSet<(String, String)>; 4];
 struct World {
     store: Store,
     access: Access,
-    reckoning: Reckoning,
+    audit: AccessAudit,
     dice: Dice,
     /// The last row of each change, and what might be used then.
     states: Vec<(u64, Everything)>,
@@ -45,8 +45,8 @@ fn ids(of: &str, count: usize) -> impl Iterator<Item = String> {
 impl World {
     fn on(store: Store, seed: u64) -> Self {
         let access = Access::following(&store, Clock::system()).unwrap();
-        let reckoning = Reckoning::following(&store).unwrap();
-        let mut world = Self { store, access, reckoning, dice: Dice::new(seed), states: Vec::new() };
+        let audit = AccessAudit::following(&store).unwrap();
+        let mut world = Self { store, access, audit, dice: Dice::new(seed), states: Vec::new() };
         let default = builtin::auth_policy(Timestamp::from_millis(0));
         world.change(&Author::default(), |tx, _| if tx.find(&default.id)?.is_none() { tx.insert(default) } else { Ok(()) });
         world
@@ -92,7 +92,7 @@ impl World {
     }
 
     /// The rows about access behind a row.
-    fn told(&self, behind: u64) -> Vec<Happening> {
+    fn told(&self, behind: u64) -> Vec<HistoryRow> {
         let rows = self.store.read(|tx| tx.history_after(behind, usize::MAX)).unwrap();
         rows.into_iter().filter(|row| row.action == Action::Access).collect()
     }
@@ -114,7 +114,7 @@ impl World {
     /// Asserts that the rows about access say what changed behind a row, all of it, and each once.
     fn hold(&self, mut seen: u64) {
         for row in self.told(seen) {
-            let Gains { first, last, gained, lost, .. } = row.access.as_deref().unwrap();
+            let AccessChange { first, last, gained, lost, .. } = row.access.as_deref().unwrap();
             assert!(*first > seen && first <= last && *last < row.sequence, "{row:?}");
             // Between the rows nothing happened that is not told.
             assert_eq!(self.at(seen), self.at(first - 1), "between {seen} and {first}");
@@ -135,7 +135,7 @@ fn turned(pairs: &Pairs, before: &Everything, after: &Everything) {
     let Pairs { dial, bind, identity_routers, service_routers } = pairs;
     for (n, tally) in [dial, bind, identity_routers, service_routers].into_iter().enumerate() {
         let new: Vec<_> = after[n].difference(&before[n]).collect();
-        let Some(Tally { pairs, who, what }) = tally else {
+        let Some(PairCount { pairs, who, what }) = tally else {
             assert_eq!(new, [] as [&(String, String); 0]);
             continue;
         };
@@ -226,13 +226,13 @@ fn rows_say_what_each_change_gave_and_took() {
             let author = &authors[world.dice.below(3)];
             world.any_change(author);
             match world.dice.below(8) {
-                0 => world.reckoning.catch_up().unwrap(),
+                0 => world.audit.catch_up().unwrap(),
                 // It is as if the process had ended.
-                1 => world.reckoning = Reckoning::following(&world.store).unwrap(),
+                1 => world.audit = AccessAudit::following(&world.store).unwrap(),
                 _ => {}
             }
         }
-        world.reckoning.catch_up().unwrap();
+        world.audit.catch_up().unwrap();
         world.hold(0);
         for row in world.told(0) {
             let access = row.access.as_deref().unwrap();
@@ -243,7 +243,7 @@ fn rows_say_what_each_change_gave_and_took() {
         }
         assert!(rows > 10, "only {rows} changes gave or took anything");
         assert_eq!(world.store.verify_history(None).unwrap().faults, [""; 0]);
-        world.reckoning.catch_up().unwrap();
+        world.audit.catch_up().unwrap();
         assert_eq!(world.told(0).len(), rows, "nothing is told twice");
     }
 }
@@ -253,7 +253,7 @@ fn of_very_many_changes_several_are_told_in_one_row() {
     let mut world = World::new(40);
     let (alice, bob) = (somebody("alice"), somebody("bob"));
     (0..300).for_each(|_| world.any_change(&alice));
-    world.reckoning.catch_up().unwrap();
+    world.audit.catch_up().unwrap();
     world.hold(0);
     let told = world.told(0);
     assert!(told.len() > 3 && told.len() <= 64, "{} rows", told.len());
@@ -261,7 +261,7 @@ fn of_very_many_changes_several_are_told_in_one_row() {
     assert!(told.iter().all(|row| row.by == alice), "one author is told as the author of all");
 
     (0..400).for_each(|n| world.any_change(if n % 2 == 0 { &alice } else { &bob }));
-    world.reckoning.catch_up().unwrap();
+    world.audit.catch_up().unwrap();
     world.hold(0);
     let more = world.told(0).split_off(told.len());
     assert!(more.len() > 3 && more.len() < 150, "{} rows", more.len());
@@ -274,14 +274,14 @@ fn what_was_not_told_before_a_crash_is_told_after_it() {
     let open = || Store::open(&directory.path().join("data"), KINDS, Options::default()).unwrap();
     let mut world = World::on(open(), 77);
     (0..20).for_each(|_| world.any_change(&somebody("alice")));
-    world.reckoning.catch_up().unwrap();
+    world.audit.catch_up().unwrap();
     let told = world.told(0).len();
     (0..20).for_each(|_| world.any_change(&somebody("alice")));
     assert_eq!(world.told(0).len(), told);
     world.store.close();
     world.store = open();
-    world.reckoning = Reckoning::following(&world.store).unwrap();
-    world.reckoning.catch_up().unwrap();
+    world.audit = AccessAudit::following(&world.store).unwrap();
+    world.audit.catch_up().unwrap();
     world.hold(0);
     assert!(world.told(0).len() > told);
 }
@@ -290,12 +290,12 @@ fn what_was_not_told_before_a_crash_is_told_after_it() {
 fn changes_that_the_history_has_forgotten_are_told_no_more_and_others_rightly() {
     let mut world = World::new(5);
     (0..30).for_each(|_| world.any_change(&Author::local()));
-    world.reckoning.catch_up().unwrap();
+    world.audit.catch_up().unwrap();
     (0..30).for_each(|_| world.any_change(&Author::local()));
     world.store.trim_history(Retention { since: Timestamp::from_millis(0), bytes: 0 }).unwrap();
     let gone = world.end();
     (0..30).for_each(|_| world.any_change(&Author::local()));
-    world.reckoning.catch_up().unwrap();
+    world.audit.catch_up().unwrap();
     world.hold(gone);
     assert!(world.told(0).len() > 5);
 }
@@ -317,13 +317,13 @@ fn behind_a_damaged_row_it_goes_on() {
     drop(database);
 
     let mut world = World::on(open(), 10);
-    let refused = world.reckoning.catch_up();
+    let refused = world.audit.catch_up();
     assert!(matches!(refused, Err(Error::Damaged { kind: "history", .. })), "{refused:?}");
-    world.reckoning.catch_up().unwrap();
+    world.audit.catch_up().unwrap();
     let end = world.end();
     world.states.push((end, world.everything()));
     (0..20).for_each(|_| world.any_change(&Author::local()));
-    world.reckoning.catch_up().unwrap();
+    world.audit.catch_up().unwrap();
     world.hold(end);
     assert!(!world.told(end).is_empty());
 }

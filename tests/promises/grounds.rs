@@ -3,7 +3,7 @@
 use std::{thread, time::Instant};
 
 use overkeep::{
-    authentication::{Asker, Passwords, Tally},
+    authentication::{Asker, FailureCount, Passwords},
     clock::Timestamp,
     config::{self, Config},
     entity::Id,
@@ -121,16 +121,16 @@ fn guessing_the_current_password_locks_out_like_guessing_at_the_door() {
 fn a_right_guess_among_too_many_wrong_ones_is_none() {
     let settings = config::Passwords { cost: 10, ..Config::default().passwords };
     let (passwords, ann, now) = (Passwords::new(&settings).unwrap(), Id::from_text("ann"), Timestamp::from_seconds(0));
-    let guess = |right| passwords.tally(&ann, right, 3, now);
+    let guess = |right| passwords.count(&ann, right, 3, now);
     for _ in 0..2 {
-        assert_eq!([guess(false), guess(false), guess(true)], [Tally::Wrong, Tally::Wrong, Tally::Right]);
+        assert_eq!([guess(false), guess(false), guess(true)], [FailureCount::Wrong, FailureCount::Wrong, FailureCount::Right]);
     }
-    assert_eq!([guess(false), guess(false), guess(false)], [Tally::Wrong, Tally::Wrong, Tally::TooMany]);
-    assert_eq!([guess(true), guess(false)], [Tally::TooMany; 2], "made before the lockout was on disk");
+    assert_eq!([guess(false), guess(false), guess(false)], [FailureCount::Wrong, FailureCount::Wrong, FailureCount::TooMany]);
+    assert_eq!([guess(true), guess(false)], [FailureCount::TooMany; 2], "made before the lockout was on disk");
     passwords.forgive(&ann);
-    assert_eq!(guess(true), Tally::Right);
-    assert!((0..100).all(|_| passwords.tally(&ann, false, 0, now) == Tally::Wrong), "no number is too many where there is no limit");
-    assert_eq!(passwords.tally(&ann, true, 3, now), Tally::Right);
+    assert_eq!(guess(true), FailureCount::Right);
+    assert!((0..100).all(|_| passwords.count(&ann, false, 0, now) == FailureCount::Wrong), "no number is too many where there is no limit");
+    assert_eq!(passwords.count(&ann, true, 3, now), FailureCount::Right);
 }
 
 #[test]
@@ -164,11 +164,11 @@ fn a_hash_of_before_the_cost_was_changed_gives_nobody_away() {
 #[test]
 fn of_how_many_guesses_are_counted_is_for_the_operator_to_say() {
     let passwords = Passwords::new(&config::Passwords { cost: 10, remembered: 2, ..Config::default().passwords }).unwrap();
-    let guess = |name: &str, seconds: i64| passwords.tally(&Id::from_text(name), false, 2, Timestamp::from_seconds(seconds));
-    assert_eq!([guess("ann", 0), guess("bob", 1), guess("ann", 2)], [Tally::Wrong, Tally::Wrong, Tally::TooMany]);
-    assert_eq!(guess("cid", 3), Tally::Wrong);
-    assert_eq!(guess("ann", 4), Tally::TooMany, "who was quiet longest is forgotten, and nobody else");
-    assert_eq!(guess("bob", 5), Tally::Wrong);
+    let guess = |name: &str, seconds: i64| passwords.count(&Id::from_text(name), false, 2, Timestamp::from_seconds(seconds));
+    assert_eq!([guess("ann", 0), guess("bob", 1), guess("ann", 2)], [FailureCount::Wrong, FailureCount::Wrong, FailureCount::TooMany]);
+    assert_eq!(guess("cid", 3), FailureCount::Wrong);
+    assert_eq!(guess("ann", 4), FailureCount::TooMany, "who was quiet longest is forgotten, and nobody else");
+    assert_eq!(guess("bob", 5), FailureCount::Wrong);
 }
 
 #[test]

@@ -5,11 +5,11 @@ use std::{path::Path, time::Duration};
 
 use lz4_flex::block::decompress_with_dict;
 use overkeep::{
+    admin_socket::{Command, Outcome, socket},
     cli::{self, Failure},
     clock::{Clock, Timestamp},
-    entity::{Action, Author, FactsExt, Happening, Id, history::Who},
+    entity::{Action, Author, FactsExt, HistoryRow, Id, history::Who},
     error::Error,
-    host::{Command, Outcome, socket},
     query::{Query, Window},
     store::{Anchor, Options, Progress, Retention, Store},
 };
@@ -26,7 +26,7 @@ use crate::{
 const HISTORY: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("history");
 
 /// All rows, the oldest first.
-fn rows(store: &Store) -> Vec<Happening> {
+fn rows(store: &Store) -> Vec<HistoryRow> {
     store.read(|tx| tx.history_after(0, usize::MAX)).unwrap()
 }
 
@@ -43,7 +43,7 @@ fn written(file: &Path) -> Vec<String> {
 }
 
 /// A closed file with five rows.
-fn five() -> (TempDir, Vec<Happening>) {
+fn five() -> (TempDir, Vec<HistoryRow>) {
     let directory = TempDir::new().unwrap();
     let store = open(&directory);
     ["a", "b", "c", "d", "e"].into_iter().for_each(|id| store.write_blocking(move |tx| tx.insert(task(id))).unwrap());
@@ -458,7 +458,7 @@ fn a_flood_of_refusals_costs_a_few_rows() {
     wrong("carol");
     let directory = house.closed();
     let store = Store::open(&directory.path().join("data"), overkeep::change::KINDS, Options::default()).unwrap();
-    let refusals: Vec<Happening> = rows(&store).into_iter().filter(|row| row.action == Action::Refusal).collect();
+    let refusals: Vec<HistoryRow> = rows(&store).into_iter().filter(|row| row.action == Action::Refusal).collect();
     let times: Vec<u64> = refusals.iter().map(|row| row.after.as_ref().unwrap()["times"].as_u64().unwrap()).collect();
     assert_eq!(times.iter().sum::<u64>(), 71, "none is forgotten: {times:?}");
     assert!(refusals.len() <= 4, "{}", refusals.len());

@@ -3,10 +3,10 @@
 use std::{os::unix::fs::PermissionsExt, path::Path, sync::Arc};
 
 use overkeep::{
+    admin_socket::{Command, Outcome, socket},
     clock::Clock,
     config::Config,
     controller,
-    host::{Command, Outcome, socket},
     store::Progress,
 };
 use tempfile::TempDir;

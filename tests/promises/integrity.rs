@@ -12,7 +12,7 @@ use std::{
 };
 
 use overkeep::{
-    change::Vault,
+    change::SealedKeys,
     clock::{Clock, Timestamp},
     entity::{Action, Entity, Facts, FactsExt, Field, Id, Kind, OnDelete, Record, Reference},
     error::{Error, Refusal, Result},
@@ -498,7 +498,7 @@ fn a_repair_copies_the_file_first_and_snapshots_rest_for_a_minute() {
     let broken = file.rows();
     let clock = Clock::manual(Timestamp::from_millis(1_000_000));
     file.with(|store| {
-        let maintenance = Maintenance::new(store.clone(), Vault::default(), clock.clone(), &file.path);
+        let maintenance = Maintenance::new(store.clone(), SealedKeys::default(), clock.clone(), &file.path);
         assert!(maintenance.state().started_at.is_none() && !maintenance.state().is_running());
         maintenance.snapshot().unwrap();
         let limited = Err(Error::Refused(Refusal::RateLimited));
@@ -524,7 +524,7 @@ fn only_one_run_goes_on_at_a_time() {
     let file = Closed::filled();
     file.with(|store| store.write_blocking(|tx| (0..2000).try_for_each(|n| tx.insert(ship(&format!("raft {n}"))))).unwrap());
     file.with(|store| {
-        let maintenance = Maintenance::new(store.clone(), Vault::default(), Clock::system(), &file.path);
+        let maintenance = Maintenance::new(store.clone(), SealedKeys::default(), Clock::system(), &file.path);
         maintenance.begin(Work::Repair).unwrap();
         for work in [Work::Check, Work::Repair] {
             assert_eq!(maintenance.begin(work), Err(Error::Refused(Refusal::RateLimited)));

@@ -12,7 +12,7 @@ use std::{
 
 use flate2::read::GzDecoder;
 use overkeep::{
-    change::{KINDS, Vault},
+    change::{KINDS, SealedKeys},
     clock::{Clock, Timestamp},
     config::{Config, Snapshots, Span},
     controller::{self, Controller},
@@ -53,7 +53,7 @@ fn snapshots_are_made_on_schedule_and_only_they_are_ever_removed() {
     let directory = place.path().join("made").join("here");
     let settings = Snapshots { directory: Some(directory.clone()), interval: Span::minutes(60), keep: 2 };
     let schedule =
-        || Schedule::of(&settings, Maintenance::new(store.clone(), Vault::default(), clock.clone(), &data), clock.clone()).unwrap();
+        || Schedule::of(&settings, Maintenance::new(store.clone(), SealedKeys::default(), clock.clone(), &data), clock.clone()).unwrap();
     let watch = Progress::default();
     let first = schedule().round(&watch).unwrap().unwrap();
     assert!(closed::verify(&first, None, &watch).unwrap().report.findings.is_empty());

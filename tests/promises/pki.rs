@@ -103,7 +103,7 @@ fn client(authority: &Authority, csr: &str, validity: Validity) -> Certificate {
 
 #[test]
 fn requests_of_every_usual_kind_lead_to_certificates_that_openssl_verifies() {
-    let (desk, material) = (Desk::new(), material());
+    let (context, material) = (Desk::new(), material());
     let authority = Authority::open(&material).unwrap();
     let rsa_3072: &[&str] = &["-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:3072"];
     for (kind, digests) in
@@ -111,42 +111,46 @@ fn requests_of_every_usual_kind_lead_to_certificates_that_openssl_verifies() {
             .into_iter()
             .chain([(rsa_3072, &["-sha384"][..]), (ED25519, &["-sha256"])])
     {
-        let key = desk.key("k", kind);
+        let key = context.key("k", kind);
         for digest in digests {
-            let made = client(&authority, &desk.csr(&key, "/O=Kit/CN=one", &[digest]), Validity::years(1, now()));
-            assert!(desk.verifies(&made, &material, "sslclient"), "{kind:?} {digest}");
-            assert_eq!(desk.shows(&made, &["-pubkey"]), desk.openssl(&["pkey", "-in", &key, "-pubout"], "").trim(), "{kind:?} {digest}");
+            let made = client(&authority, &context.csr(&key, "/O=Kit/CN=one", &[digest]), Validity::years(1, now()));
+            assert!(context.verifies(&made, &material, "sslclient"), "{kind:?} {digest}");
+            assert_eq!(
+                context.shows(&made, &["-pubkey"]),
+                context.openssl(&["pkey", "-in", &key, "-pubout"], "").trim(),
+                "{kind:?} {digest}"
+            );
         }
     }
 }
 
 #[test]
 fn requests_with_weak_or_unknown_keys_and_hashes_are_refused() {
-    let desk = Desk::new();
+    let context = Desk::new();
     let curve = |name: &str| {
-        let key = desk.key(name, &["-algorithm", "EC", "-pkeyopt", &format!("ec_paramgen_curve:{name}")]);
-        desk.csr(&key, "/CN=x", &["-sha256"])
+        let key = context.key(name, &["-algorithm", "EC", "-pkeyopt", &format!("ec_paramgen_curve:{name}")]);
+        context.csr(&key, "/CN=x", &["-sha256"])
     };
     for name in ["P-224", "P-521", "secp256k1", "brainpoolP256r1"] {
         assert_eq!(Csr::parse(&curve(name)).unwrap_err(), Error::Unsupported("kind of key"), "{name}");
     }
-    let short = desk.key("short", &["-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:1024"]);
+    let short = context.key("short", &["-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:1024"]);
     for digest in ["-sha1", "-sha256"] {
-        assert!(matches!(Csr::parse(&desk.csr(&short, "/CN=x", &[digest])), Err(Error::Csr(_))), "RSA 1024 {digest}");
+        assert!(matches!(Csr::parse(&context.csr(&short, "/CN=x", &[digest])), Err(Error::Csr(_))), "RSA 1024 {digest}");
     }
     for (name, kind) in [("ec", P256), ("rsa", RSA)] {
-        let csr = desk.csr(&desk.key(name, kind), "/CN=x", &["-sha1"]);
+        let csr = context.csr(&context.key(name, kind), "/CN=x", &["-sha1"]);
         assert_eq!(Csr::parse(&csr).unwrap_err(), Error::Unsupported("signature algorithm"), "SHA-1 with {name}");
     }
-    let pss = desk.csr(&desk.key("pss", &["-algorithm", "RSA-PSS", "-pkeyopt", "rsa_keygen_bits:2048"]), "/CN=x", &[]);
+    let pss = context.csr(&context.key("pss", &["-algorithm", "RSA-PSS", "-pkeyopt", "rsa_keygen_bits:2048"]), "/CN=x", &[]);
     assert!(matches!(Csr::parse(&pss), Err(Error::Unsupported(_))));
 }
 
 #[test]
 fn a_request_is_one_pem_block_whatever_its_label_and_what_stands_in_front() {
-    let desk = Desk::new();
-    let key = desk.key("k", P256);
-    let good = desk.csr(&key, "/O=Kit/CN=good", &[]);
+    let context = Desk::new();
+    let key = context.key("k", P256);
+    let good = context.csr(&key, "/O=Kit/CN=good", &[]);
     let der = pem::parse(&good).unwrap().into_contents();
     let wrap = |der: &[u8]| pem::encode(&pem::Pem::new("CERTIFICATE REQUEST", der));
     for accepted in [
@@ -179,11 +183,11 @@ fn a_request_is_one_pem_block_whatever_its_label_and_what_stands_in_front() {
 
 #[test]
 fn a_request_changed_in_any_byte_is_refused() {
-    let desk = Desk::new();
+    let context = Desk::new();
     for (kind, digest, step) in
         [(P256, "-sha256", 1), (P256, "-sha512", 7), (P384, "-sha512", 41), (RSA, "-sha256", 3), (ED25519, "-sha256", 1)]
     {
-        let good = pem::parse(desk.csr(&desk.key("k", kind), "/CN=good", &[digest])).unwrap().into_contents();
+        let good = pem::parse(context.csr(&context.key("k", kind), "/CN=good", &[digest])).unwrap().into_contents();
         for at in (0..good.len()).step_by(step) {
             let mut bad = good.clone();
             bad[at] ^= 1 << (at % 8);
@@ -197,7 +201,7 @@ fn a_request_changed_in_any_byte_is_refused() {
 
 #[test]
 fn only_subject_and_key_of_a_request_reach_an_identity_certificate() {
-    let (desk, material) = (Desk::new(), material());
+    let (context, material) = (Desk::new(), material());
     let authority = Authority::open(&material).unwrap();
     let wants = [
         "-addext",
@@ -211,7 +215,7 @@ fn only_subject_and_key_of_a_request_reach_an_identity_certificate() {
         "-addext",
         "subjectKeyIdentifier=hash",
     ];
-    let made = client(&authority, &desk.csr(&desk.key("k", P256), "/CN=x", &wants), Validity::years(1, now()));
+    let made = client(&authority, &context.csr(&context.key("k", P256), "/CN=x", &wants), Validity::years(1, now()));
     assert!(!made.is_ca() && made.names().is_empty());
     let expected = [
         ("basicConstraints", ""),
@@ -221,44 +225,45 @@ fn only_subject_and_key_of_a_request_reach_an_identity_certificate() {
         ("keyUsage", "Digital Signature, Key Encipherment, Data Encipherment"),
     ];
     for (name, value) in expected {
-        assert_eq!(desk.extension(&made, name), value, "{name}");
+        assert_eq!(context.extension(&made, name), value, "{name}");
     }
-    let signer = desk.extension(authority.certificate(), "subjectKeyIdentifier");
-    assert_eq!(desk.extension(&made, "authorityKeyIdentifier"), signer);
-    assert!(desk.verifies(&made, &material, "sslclient") && !desk.verifies(&made, &material, "sslserver"));
+    let signer = context.extension(authority.certificate(), "subjectKeyIdentifier");
+    assert_eq!(context.extension(&made, "authorityKeyIdentifier"), signer);
+    assert!(context.verifies(&made, &material, "sslclient") && !context.verifies(&made, &material, "sslserver"));
 }
 
 #[test]
 fn a_router_gets_the_names_it_asked_for_on_both_certificates() {
-    let (desk, material) = (Desk::new(), material());
+    let (context, material) = (Desk::new(), material());
     let authority = Authority::open(&material).unwrap();
     let san = "subjectAltName=DNS:router.test,DNS:localhost,IP:127.0.0.1,IP:fe80::1,URI:tls://router.test,email:ops@router.test";
-    let csr = Csr::parse(&desk.csr(&desk.key("k", RSA), "/O=Kit/CN=router", &["-addext", san])).unwrap();
+    let csr = Csr::parse(&context.csr(&context.key("k", RSA), "/O=Kit/CN=router", &["-addext", san])).unwrap();
     let year = Validity::years(1, now());
     let (client, server) =
         (authority.issue_client(&csr, csr.names(), year).unwrap(), authority.issue_server(&csr, csr.names(), year).unwrap());
     for made in [&client, &server] {
         assert_eq!(made.names(), csr.names());
-        let shown = desk.extension(made, "subjectAltName");
+        let shown = context.extension(made, "subjectAltName");
         for part in ["DNS:router.test", "IP Address:127.0.0.1", "FE80:0:0:0:0:0:0:1", "URI:tls://router.test", "email:ops@router.test"] {
             assert!(shown.contains(part), "{shown}");
         }
     }
-    assert!(desk.verifies(&client, &material, "sslclient") && desk.verifies(&server, &material, "sslserver"));
-    assert_eq!(desk.extension(&server, "extendedKeyUsage"), "TLS Web Server Authentication");
-    assert_ne!(desk.shows(&client, &["-serial"]), desk.shows(&server, &["-serial"]), "same key, different serials");
+    assert!(context.verifies(&client, &material, "sslclient") && context.verifies(&server, &material, "sslserver"));
+    assert_eq!(context.extension(&server, "extendedKeyUsage"), "TLS Web Server Authentication");
+    assert_ne!(context.shows(&client, &["-serial"]), context.shows(&server, &["-serial"]), "same key, different serials");
 
     let renamed = authority.issue_client(&csr.with_common_name("router-id").unwrap(), client.names(), year).unwrap();
     assert_eq!(renamed.subject().to_string(), "CN=router-id,O=Kit");
-    let next = authority.issue_client(&Csr::parse(&desk.csr(&desk.key("k2", P256), "/CN=n", &[])).unwrap(), client.names(), year).unwrap();
+    let next =
+        authority.issue_client(&Csr::parse(&context.csr(&context.key("k2", P256), "/CN=n", &[])).unwrap(), client.names(), year).unwrap();
     assert_eq!(next.names(), client.names(), "an extension copies the names of the certificate before");
 }
 
 #[test]
 fn subjects_are_issued_byte_for_byte_and_written_as_openssl_writes_them() {
-    let (desk, material) = (Desk::new(), material());
+    let (context, material) = (Desk::new(), material());
     let authority = Authority::open(&material).unwrap();
-    let key = desk.key("k", P256);
+    let key = context.key("k", P256);
     for subject in [
         "/",
         "/C=US/ST=NC/L=Charlotte/O=One/OU=Unit/OU=Other/CN=one name",
@@ -268,28 +273,32 @@ fn subjects_are_issued_byte_for_byte_and_written_as_openssl_writes_them() {
         "/O=x/CN=first/CN=last",
         "/emailAddress=a@b.test/CN=with mail",
     ] {
-        let text = desk.csr(&key, subject, &["-nameopt", "utf8"]);
+        let text = context.csr(&key, subject, &["-nameopt", "utf8"]);
         let made = client(&authority, &text, Validity::years(1, now()));
         assert_eq!(made.subject(), Csr::parse(&text).unwrap().subject());
-        assert!(subject == "/" || desk.verifies(&made, &material, "sslclient"), "{subject}");
+        assert!(subject == "/" || context.verifies(&made, &material, "sslclient"), "{subject}");
         if !subject.contains("emailAddress") {
-            let shown = desk.shows(&made, &["-subject", "-nameopt", "RFC2253,-esc_msb,utf8"]);
+            let shown = context.shows(&made, &["-subject", "-nameopt", "RFC2253,-esc_msb,utf8"]);
             assert_eq!(format!("subject={}", made.subject()), shown.replace("subject= ", "subject="));
         }
     }
-    let last = client(&authority, &desk.csr(&key, "/CN=first/CN=last", &[]), Validity::years(1, now()));
+    let last = client(&authority, &context.csr(&key, "/CN=first/CN=last", &[]), Validity::years(1, now()));
     assert_eq!(last.subject().common_name().as_deref(), Some("last"));
-    let empty = Csr::parse(&desk.csr(&key, "/", &["-addext", "subjectAltName=DNS:x.test"])).unwrap();
+    let empty = Csr::parse(&context.csr(&key, "/", &["-addext", "subjectAltName=DNS:x.test"])).unwrap();
     let made = authority.issue_client(&empty, empty.names(), Validity::years(1, now())).unwrap();
-    assert!(made.subject().is_empty() && desk.shows(&made, &["-text"]).contains("Alternative Name: critical"), "RFC 5280 section 4.2.1.6");
+    assert!(
+        made.subject().is_empty() && context.shows(&made, &["-text"]).contains("Alternative Name: critical"),
+        "RFC 5280 section 4.2.1.6"
+    );
 }
 
 #[test]
 fn session_certificates_live_twelve_hours_and_nothing_outlives_its_authority() {
-    let (desk, material, start) = (Desk::new(), material(), now());
+    let (context, material, start) = (Desk::new(), material(), now());
     let authority = Authority::open(&material).unwrap();
     let csr =
-        Csr::parse(&desk.csr(&desk.key("k", P256), "/O=OpenZiti/OU=ziti-sdk/CN=id-1", &["-addext", "subjectAltName=DNS:x.test"])).unwrap();
+        Csr::parse(&context.csr(&context.key("k", P256), "/O=OpenZiti/OU=ziti-sdk/CN=id-1", &["-addext", "subjectAltName=DNS:x.test"]))
+            .unwrap();
     let session = authority.issue_session(&csr, start).unwrap();
     assert_eq!((session.not_before(), session.not_after()), (start, start + 12 * 60 * 60));
     assert!(session.names().is_empty() && session.subject().to_string() == "CN=id-1,OU=ziti-sdk,O=OpenZiti");
@@ -306,25 +315,28 @@ fn client_until(authority: &Authority, csr: &Csr, now: i64) -> overkeep::pki::Re
 
 #[test]
 fn the_first_start_makes_material_that_survives_storage_and_serves() {
-    let (desk, made) = (Desk::new(), material());
+    let (context, made) = (Desk::new(), material());
     let back: Material = serde_json::from_str(&serde_json::to_string(&made).unwrap()).unwrap();
     assert_eq!(back, made);
     let authority = Authority::open(&back).unwrap();
     let server = KeyedCertificate::open(&back.server).unwrap();
-    assert!(desk.verifies(server.certificate(), &back, "sslserver"));
-    assert_eq!(desk.extension(server.certificate(), "subjectAltName"), "DNS:ctrl.test, IP Address:127.0.0.1, IP Address:0:0:0:0:0:0:0:1");
+    assert!(context.verifies(server.certificate(), &back, "sslserver"));
+    assert_eq!(
+        context.extension(server.certificate(), "subjectAltName"),
+        "DNS:ctrl.test, IP Address:127.0.0.1, IP Address:0:0:0:0:0:0:0:1"
+    );
     let [intermediate, root] = authority.cas() else { panic!("two authorities") };
     assert_eq!((root.public_key().kind(), intermediate.public_key().kind()), (Ok(KeyKind::P384), Ok(KeyKind::P256)));
     let years = |certificate: &Certificate| (certificate.not_after() - now() + DAY) / YEAR;
     assert_eq!((years(root), years(intermediate), years(server.certificate())), (30, 10, 1));
-    assert_eq!(desk.extension(intermediate, "basicConstraints"), "CA:TRUE, pathlen:0");
-    assert_eq!(desk.extension(root, "keyUsage"), "Certificate Sign, CRL Sign");
+    assert_eq!(context.extension(intermediate, "basicConstraints"), "CA:TRUE, pathlen:0");
+    assert_eq!(context.extension(root, "keyUsage"), "Certificate Sign, CRL Sign");
     assert!(root.is_self_issued() && root.is_signed_by(root) && intermediate.is_signed_by(root) && !root.is_signed_by(intermediate));
 }
 
 #[test]
 fn a_renewed_server_leaf_keeps_its_key() {
-    let (desk, at) = (Desk::new(), now());
+    let (context, at) = (Desk::new(), now());
     let material = Material::generate(&hosts(), at).unwrap();
     let before = KeyedCertificate::open(&material.server).unwrap();
     let material = material.due(&AlternativeNames::of_hosts(["new.test"]), at + DAY).unwrap().unwrap();
@@ -333,7 +345,7 @@ fn a_renewed_server_leaf_keeps_its_key() {
     assert_eq!(after.certificate().names().dns, ["new.test"]);
     assert_eq!(after.certificate().not_after(), before.certificate().not_after() + DAY);
     assert_ne!(after.certificate().fingerprint(), before.certificate().fingerprint());
-    assert_eq!(desk.shows(after.certificate(), &["-ext", "extendedKeyUsage"]).matches("Authentication").count(), 2);
+    assert_eq!(context.shows(after.certificate(), &["-ext", "extendedKeyUsage"]).matches("Authentication").count(), 2);
     assert_eq!(material.due(&AlternativeNames::of_hosts(["new.test"]), at + DAY), Ok(None), "it names all of them");
     assert_eq!(material.due(&AlternativeNames::of_hosts(["bücher.test"]), now()).unwrap_err(), Error::BadName);
     assert_eq!(Material::generate(&AlternativeNames::default(), now()).unwrap_err(), Error::BadName);
@@ -376,10 +388,10 @@ fn every_certificate_below_the_root_is_replaced_in_time_until_the_root_ends() {
 
 #[test]
 fn what_an_old_intermediate_issued_is_good_until_that_one_ends() {
-    let (desk, start) = (Desk::new(), now());
+    let (context, start) = (Desk::new(), now());
     let before = Material::generate(&hosts(), start).unwrap();
     let old = Authority::open(&before).unwrap();
-    let csr = desk.csr(&desk.key("k", P256), "/CN=x", &[]);
+    let csr = context.csr(&context.key("k", P256), "/CN=x", &[]);
     let at = start + 7 * YEAR;
     let issued = client(&old, &csr, Validity::years(1, at));
     let after = before.due(&hosts(), at).unwrap().unwrap();
@@ -448,22 +460,22 @@ fn material_that_does_not_belong_together_is_refused() {
 
 #[test]
 fn keys_are_read_as_old_and_new_tools_write_them() {
-    let desk = Desk::new();
+    let context = Desk::new();
     for (program, kind, label) in [("ec", P256, "EC"), ("ec", P384, "EC"), ("rsa", RSA, "RSA")] {
-        let file = desk.key("k", kind);
+        let file = context.key("k", kind);
         let new = PrivateKey::from_pem(&std::fs::read_to_string(&file).unwrap()).unwrap();
         let more: &[&str] = if label == "RSA" { &["-traditional"] } else { &[] };
-        let old = desk.openssl(&[&[program, "-in", &file], more].concat(), "");
+        let old = context.openssl(&[&[program, "-in", &file], more].concat(), "");
         assert!(old.contains(&format!("BEGIN {label} PRIVATE KEY")), "{old}");
         assert_eq!(PrivateKey::from_pem(&old).unwrap().public(), new.public());
-        let locked = desk.openssl(&[&[program, "-in", &file, "-aes128", "-passout", "pass:secret"], more].concat(), "");
+        let locked = context.openssl(&[&[program, "-in", &file, "-aes128", "-passout", "pass:secret"], more].concat(), "");
         assert_eq!(PrivateKey::from_pem(&locked).unwrap_err(), Error::BadKey, "one with a password is of no use");
     }
-    let with_parameters = desk.openssl(&["ecparam", "-name", "prime256v1", "-genkey"], "");
+    let with_parameters = context.openssl(&["ecparam", "-name", "prime256v1", "-genkey"], "");
     assert!(with_parameters.contains("BEGIN EC PARAMETERS"));
     assert!(PrivateKey::from_pem(&with_parameters).is_ok());
     assert_eq!(PrivateKey::from_pem(&with_parameters.repeat(2)).unwrap_err(), Error::Trailing);
-    let large = desk.openssl(&["ecparam", "-name", "secp521r1", "-genkey", "-noout"], "");
+    let large = context.openssl(&["ecparam", "-name", "secp521r1", "-genkey", "-noout"], "");
     assert_eq!(PrivateKey::from_pem(&large).unwrap_err(), Error::BadKey);
 }
 
@@ -484,7 +496,7 @@ fn nothing_secret_shows_in_debug_output() {
 
 #[test]
 fn bundles_are_certificates_and_nothing_else() {
-    let (desk, material) = (Desk::new(), material());
+    let (context, material) = (Desk::new(), material());
     let (a, b) = (&material.root.certificate, &material.server.certificate);
     assert_eq!(Certificate::bundle(&format!("{a}\r\n\n{}", b.replace('\n', "\r\n"))).unwrap().len(), 2);
     assert_eq!(Certificate::bundle(&format!("{a}x{b}")).unwrap_err(), Error::Trailing);
@@ -493,7 +505,7 @@ fn bundles_are_certificates_and_nothing_else() {
     assert_eq!(Certificate::only(&format!("{a}{b}")).unwrap_err(), Error::Trailing);
     let first = Certificate::first(&format!("in front\n{b}{a} behind")).unwrap();
     assert_eq!(first.pem(), *b);
-    let print = desk.shows(&first, &["-fingerprint", "-sha1"]);
+    let print = context.shows(&first, &["-fingerprint", "-sha1"]);
     assert_eq!(first.fingerprint(), print.rsplit('=').next().unwrap().replace(':', "").to_lowercase());
     assert_eq!(first.subject().common_name().as_deref(), Some("ctrl.test"));
     let mut long = first.der().to_vec();
@@ -503,9 +515,9 @@ fn bundles_are_certificates_and_nothing_else() {
 
 #[test]
 fn chains_leave_the_root_out_and_the_bundle_holds_every_authority_once() {
-    let (desk, material) = (Desk::new(), material());
+    let (context, material) = (Desk::new(), material());
     let authority = Authority::open(&material).unwrap();
-    let leaf = client(&authority, &desk.csr(&desk.key("k", P256), "/CN=x", &[]), Validity::years(1, now()));
+    let leaf = client(&authority, &context.csr(&context.key("k", P256), "/CN=x", &[]), Validity::years(1, now()));
     let chain = Certificate::bundle(&chain_pem(&leaf, authority.cas())).unwrap();
     assert_eq!(chain, [leaf.clone(), authority.certificate().clone()]);
     let all = [authority.cas(), &[leaf], authority.cas()].concat();
@@ -514,9 +526,9 @@ fn chains_leave_the_root_out_and_the_bundle_holds_every_authority_once() {
     let body = certificates_only_base64(&all);
     let (last, lines) = body.split('\n').collect::<Vec<_>>().split_last().map(|(last, lines)| (*last, lines.to_vec())).unwrap();
     assert!(lines.iter().all(|line| line.len() == 64) && (1..=64).contains(&last.len()));
-    let printed = desk.openssl(&["pkcs7", "-inform", "DER", "-print_certs"], certificates_only(&all));
+    let printed = context.openssl(&["pkcs7", "-inform", "DER", "-print_certs"], certificates_only(&all));
     assert_eq!(printed.matches("BEGIN CERTIFICATE").count(), 2);
-    let shape = desk.openssl(&["asn1parse"], format!("-----BEGIN PKCS7-----\n{body}\n-----END PKCS7-----\n"));
+    let shape = context.openssl(&["asn1parse"], format!("-----BEGIN PKCS7-----\n{body}\n-----END PKCS7-----\n"));
     assert!(shape.contains("pkcs7-signedData") && shape.contains("pkcs7-data"));
 }
 
@@ -540,10 +552,10 @@ impl Case<'_> {
 
 #[test]
 fn a_client_is_judged_by_path_dates_and_use() {
-    let (desk, material, other, now) = (Desk::new(), material(), material(), now());
+    let (context, material, other, now) = (Desk::new(), material(), material(), now());
     let authority = Authority::open(&material).unwrap();
     let [between, root] = authority.cas() else { panic!("two authorities") };
-    let csr = desk.csr(&desk.key("k", P256), "/CN=x", &[]);
+    let csr = context.csr(&context.key("k", P256), "/CN=x", &[]);
     let leaf = client(&authority, &csr, Validity::years(1, now));
     let server = authority.issue_server(&Csr::parse(&csr).unwrap(), &AlternativeNames::default(), Validity::years(1, now)).unwrap();
     let foreign = client(&Authority::open(&other).unwrap(), &csr, Validity::years(1, now));
@@ -578,11 +590,11 @@ fn a_client_is_judged_by_path_dates_and_use() {
 
 #[test]
 fn certificates_of_version_1_and_of_authorities_can_be_clients_but_never_authorities() {
-    let (desk, material, now) = (Desk::new(), material(), now());
+    let (context, material, now) = (Desk::new(), material(), now());
     let authority = Authority::open(&material).unwrap();
     let [between, root] = authority.cas() else { panic!("two authorities") };
-    let csr = desk.csr(&desk.key("k", RSA), "/CN=old", &["-sha256"]);
-    let old = desk.version_1(&csr, &material);
+    let csr = context.csr(&context.key("k", RSA), "/CN=old", &["-sha256"]);
+    let old = context.version_1(&csr, &material);
     let case =
         Case { anchors: std::slice::from_ref(root), known: &[], now: now + 60, purpose: Purpose::Client, leaf_dates: LeafDates::Enforce };
     assert_eq!(case.judge(&[&old, between]), Ok(root.fingerprint()));
@@ -593,15 +605,15 @@ fn certificates_of_version_1_and_of_authorities_can_be_clients_but_never_authori
     assert_eq!(Case { leaf_dates: LeafDates::Ignore, ..late }.judge(&[&old, between]), Ok(root.fingerprint()));
 
     // the same issuer name with another key proves nothing
-    let text = |certificate: &Certificate, args: &[&str]| desk.shows(certificate, args).replace("subject=", "");
+    let text = |certificate: &Certificate, args: &[&str]| context.shows(certificate, args).replace("subject=", "");
     let name = format!("/{}", text(between, &["-subject", "-nameopt", "RFC2253"]));
-    let fake_key = desk.key("fake", P256);
-    let fake = desk.openssl(&["req", "-x509", "-new", "-key", &fake_key, "-subj", &name, "-days", "9"], "");
+    let fake_key = context.key("fake", P256);
+    let fake = context.openssl(&["req", "-x509", "-new", "-key", &fake_key, "-subj", &name, "-days", "9"], "");
     let forged = Material {
         intermediate: overkeep::pki::Credential { certificate: fake, key: std::fs::read_to_string(&fake_key).unwrap().into() },
         ..material.clone()
     };
-    let forgery = desk.version_1(&csr, &forged);
+    let forgery = context.version_1(&csr, &forged);
     assert_eq!(forgery.issuer(), between.subject());
     assert_eq!(case.judge(&[&forgery, between]), Err(Error::Untrusted));
     assert_eq!(case.judge(&[&forgery, &Certificate::only(&forged.intermediate.certificate).unwrap()]), Err(Error::Untrusted));
@@ -609,38 +621,40 @@ fn certificates_of_version_1_and_of_authorities_can_be_clients_but_never_authori
     // neither version 1 nor an ordinary leaf signs for others, and a path length is kept
     let mut below = material.clone();
     below.intermediate =
-        overkeep::pki::Credential { certificate: old.pem(), key: std::fs::read_to_string(desk.0.path().join("k")).unwrap().into() };
-    assert_eq!(case.judge(&[&desk.version_1(&csr, &below), &old, between]), Err(Error::Untrusted));
+        overkeep::pki::Credential { certificate: old.pem(), key: std::fs::read_to_string(context.0.path().join("k")).unwrap().into() };
+    assert_eq!(case.judge(&[&context.version_1(&csr, &below), &old, between]), Err(Error::Untrusted));
     below.intermediate = material.server.clone();
     let server = Certificate::only(&material.server.certificate).unwrap();
-    assert_eq!(case.judge(&[&desk.version_1(&csr, &below), &server, between]), Err(Error::Untrusted));
-    let (sub_key, ca, ca_key) = (desk.key("sub", P256), desk.put("ca", between.pem()), desk.put("ca.key", &material.intermediate.key));
-    let marks = desk.put("ext", "basicConstraints=critical,CA:TRUE\n");
+    assert_eq!(case.judge(&[&context.version_1(&csr, &below), &server, between]), Err(Error::Untrusted));
+    let (sub_key, ca, ca_key) =
+        (context.key("sub", P256), context.put("ca", between.pem()), context.put("ca.key", &material.intermediate.key));
+    let marks = context.put("ext", "basicConstraints=critical,CA:TRUE\n");
     let args = ["x509", "-req", "-days", "9", "-CA", &ca, "-CAkey", &ca_key, "-set_serial", "9", "-extfile", &marks];
-    let sub = desk.openssl(&args, desk.csr(&sub_key, "/CN=sub", &[]));
+    let sub = context.openssl(&args, context.csr(&sub_key, "/CN=sub", &[]));
     below.intermediate = overkeep::pki::Credential { certificate: sub.clone(), key: std::fs::read_to_string(&sub_key).unwrap().into() };
     let sub = Certificate::only(&sub).unwrap();
-    let deep = desk.version_1(&csr, &below);
+    let deep = context.version_1(&csr, &below);
     assert_eq!(case.judge(&[&deep, &sub, between]), Err(Error::Untrusted), "the intermediate allows none below it");
     assert_eq!(Case { anchors: std::slice::from_ref(&sub), ..case }.judge(&[&deep]), Ok(sub.fingerprint()));
 }
 
 #[test]
 fn an_anchor_is_bound_by_what_its_own_certificate_says() {
-    let (desk, now) = (Desk::new(), now());
-    let key = |name: &str| desk.key(name, P256);
+    let (context, now) = (Desk::new(), now());
+    let key = |name: &str| context.key(name, P256);
     let root = |marks: &str| {
-        let (key, config) = (key("root"), desk.put("config", format!("[req]\ndistinguished_name=n\nx509_extensions=x\n[n]\n[x]\n{marks}")));
+        let (key, config) =
+            (key("root"), context.put("config", format!("[req]\ndistinguished_name=n\nx509_extensions=x\n[n]\n[x]\n{marks}")));
         let args = ["req", "-x509", "-new", "-key", &key, "-subj", "/CN=root", "-days", "9", "-config", &config];
-        let pem = desk.openssl(&args, "");
-        desk.put("root.pem", &pem);
+        let pem = context.openssl(&args, "");
+        context.put("root.pem", &pem);
         Certificate::only(&pem).unwrap()
     };
     let below = |who: &str, by: &str, marks: &str| {
-        let (signer, marks) = (format!("{by}.pem"), desk.put("marks", marks));
+        let (signer, marks) = (format!("{by}.pem"), context.put("marks", marks));
         let args = ["x509", "-req", "-days", "9", "-CA", &signer, "-CAkey", by, "-set_serial", "7", "-extfile", &marks];
-        let pem = desk.openssl(&args, desk.csr(&key(who), &format!("/CN={who}"), &[]));
-        desk.put(&format!("{who}.pem"), &pem);
+        let pem = context.openssl(&args, context.csr(&key(who), &format!("/CN={who}"), &[]));
+        context.put(&format!("{who}.pem"), &pem);
         Certificate::only(&pem).unwrap()
     };
     let judged = |root: &Certificate, presented: &[&Certificate]| {
@@ -660,7 +674,7 @@ fn an_anchor_is_bound_by_what_its_own_certificate_says() {
     assert_eq!(judged(&short, &[&below("leaf", "sub", LEAF), &sub]), Err(Error::Untrusted), "no authority may stand below it");
     assert_eq!(judged(&short, &[&direct]), Ok(short.fingerprint()));
     let reissue = ["req", "-x509", "-new", "-key", "root", "-subj", "/CN=root", "-days", "9", "-addext", "keyUsage=keyCertSign"];
-    let free = Certificate::only(&desk.openssl(&reissue, "")).unwrap();
+    let free = Certificate::only(&context.openssl(&reissue, "")).unwrap();
     let both = [short.clone(), free.clone()];
     let case = Case { anchors: &both, known: &[], now: now + 60, purpose: Purpose::Client, leaf_dates: LeafDates::Enforce };
     assert_eq!(case.judge(&[&below("leaf", "sub", LEAF), &sub]), Ok(free.fingerprint()), "another of its name and key allows it");
@@ -687,12 +701,12 @@ fn an_anchor_is_bound_by_what_its_own_certificate_says() {
 fn tokens_verify_with_the_certificate_and_no_other_way() {
     jwt::install();
     jwt::install();
-    let (desk, material) = (Desk::new(), material());
+    let (context, material) = (Desk::new(), material());
     let claims = serde_json::json!({"iss": "https://ctrl.test:1280", "jti": "token", "exp": 1, "aud": [""], "ctrls": null});
     let stranger = Verifier::new(&PrivateKey::generate(KeyKind::P256).unwrap().public()).unwrap();
     for (kind, algorithm) in [(P256, "ES256"), (P384, "ES384"), (RSA, "RS256")] {
-        let key = desk.key("k", kind);
-        let certificate = desk.openssl(&["req", "-x509", "-new", "-key", &key, "-subj", "/CN=x", "-days", "2"], "");
+        let key = context.key("k", kind);
+        let certificate = context.openssl(&["req", "-x509", "-new", "-key", &key, "-subj", "/CN=x", "-days", "2"], "");
         let key = PrivateKey::from_pem(&std::fs::read_to_string(key).unwrap()).unwrap();
         let signing = KeyedCertificate::new(Certificate::only(&certificate).unwrap(), key).unwrap();
         let token = Signer::new(&signing).unwrap().sign(&claims).unwrap();
@@ -778,22 +792,22 @@ fn handshake(
 
 #[test]
 fn any_certificate_is_let_in_whose_key_the_client_holds() {
-    let (desk, material) = (Desk::new(), material());
+    let (context, material) = (Desk::new(), material());
     let authority = Authority::open(&material).unwrap();
     let own = KeyedCertificate::open(&material.server).unwrap();
     let leaf = Arc::new(ServerLeaf::new(&own, authority.cas()).unwrap());
     let config = Arc::new(server_config(leaf.clone()).unwrap());
     let own = own.certificate().fingerprint();
-    let stranger = std::fs::read_to_string(desk.key("stranger", P256)).unwrap();
+    let stranger = std::fs::read_to_string(context.key("stranger", P256)).unwrap();
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
         let meet = |shown: Option<(&Certificate, &str)>| handshake(&config, &material.root.certificate, version, shown);
         assert_eq!(meet(None), Ok([String::new(), own.clone(), "http/1.1".into()]));
         for kind in [P256, P384, RSA, ED25519] {
-            let file = desk.key("k", kind);
-            let (csr, key) = (desk.csr(&file, "/CN=x", &[]), std::fs::read_to_string(&file).unwrap());
+            let file = context.key("k", kind);
+            let (csr, key) = (context.csr(&file, "/CN=x", &[]), std::fs::read_to_string(&file).unwrap());
             let expired = client(&authority, &csr, Validity { not_before: 0, not_after: 1 });
-            let self_signed = Certificate::only(&desk.openssl(&["req", "-x509", "-new", "-key", &file, "-subj", "/CN=x"], "")).unwrap();
-            for shown in [desk.version_1(&csr, &material), expired, self_signed] {
+            let self_signed = Certificate::only(&context.openssl(&["req", "-x509", "-new", "-key", &file, "-subj", "/CN=x"], "")).unwrap();
+            for shown in [context.version_1(&csr, &material), expired, self_signed] {
                 assert_eq!(meet(Some((&shown, &key))), Ok([shown.fingerprint(), own.clone(), "http/1.1".into()]), "{kind:?} {version:?}");
                 assert!(meet(Some((&shown, &stranger))).is_err(), "{kind:?} {version:?}: the key is another's");
             }
@@ -848,8 +862,8 @@ proptest! {
 pub fn samples() -> &'static [Vec<u8>] {
     static SAMPLES: std::sync::OnceLock<Vec<Vec<u8>>> = std::sync::OnceLock::new();
     SAMPLES.get_or_init(|| {
-        let (desk, material) = (Desk::new(), material());
-        let csr = desk.csr(&desk.key("k", P384), "/O=x/CN=y", &["-sha384", "-addext", "subjectAltName=DNS:a.test,IP:127.0.0.1"]);
+        let (context, material) = (Desk::new(), material());
+        let csr = context.csr(&context.key("k", P384), "/O=x/CN=y", &["-sha384", "-addext", "subjectAltName=DNS:a.test,IP:127.0.0.1"]);
         let texts = [csr, material.root.certificate, material.server.certificate, material.server.key.to_string()];
         texts.iter().map(|text| pem::parse(text).unwrap().into_contents()).collect()
     })

@@ -8,15 +8,15 @@ use std::{
 use overkeep::{
     access::Access,
     change::KINDS,
-    clock::{Clock, Moment, Timestamp},
+    clock::{CalendarTime, Clock, Timestamp},
     config::Config,
     entity::{
         ApiSession, Demand, Entity, FactsExt, Id, Identity, Mfa, PolicyType, PostureCheck, Record, Service, ServicePolicy, Session, builtin,
     },
     error::{Error, Result},
     posture::{
-        Doubt, Endpoint, Evidence, Posture, Presence, Response,
-        judge::{Verdict, judge},
+        Endpoint, Evidence, Posture, Presence, Response, Trigger,
+        evaluation::{Verdict, judge},
     },
     store::{Options, Store, Tx},
 };
@@ -40,8 +40,8 @@ fn response(json: Json) -> Response {
 
 fn after(answers: &[Json]) -> Evidence {
     let mut endpoint = Endpoint::default();
-    answers.iter().for_each(|answer| endpoint.take("session", response(answer.clone()), Moment::at(NOW), 256));
-    Evidence { endpoint: Arc::new(endpoint), ..Evidence::none(Moment::at(NOW)) }
+    answers.iter().for_each(|answer| endpoint.take("session", response(answer.clone()), CalendarTime::at(NOW), 256));
+    Evidence { endpoint: Arc::new(endpoint), ..Evidence::none(CalendarTime::at(NOW)) }
 }
 
 fn os(of: &str, version: &str) -> Json {
@@ -152,9 +152,9 @@ fn code(timeout: i64, wake: bool, unlock: bool) -> Demand {
 
 /// Seconds ago each thing happened.
 fn present(passed: Option<i64>, woken: Option<i64>, unlocked: Option<i64>) -> Evidence {
-    let ago = |seconds: Option<i64>| seconds.map(|seconds| Moment::at(NOW.minus(Duration::from_secs(seconds as u64))));
+    let ago = |seconds: Option<i64>| seconds.map(|seconds| CalendarTime::at(NOW.minus(Duration::from_secs(seconds as u64))));
     let presence = Presence { passed_at: ago(passed), woken_at: ago(woken), unlocked_at: ago(unlocked) };
-    Evidence { presence, ..Evidence::none(Moment::at(NOW)) }
+    Evidence { presence, ..Evidence::none(CalendarTime::at(NOW)) }
 }
 
 #[test]
@@ -215,7 +215,7 @@ proptest! {
 fn an_endpoint_cannot_fill_the_memory() {
     let mut endpoint = Endpoint::default();
     for n in 0..10_000 {
-        endpoint.take("session", response(process(&format!("c{n}"), &format!("/bin/{n}"), true, "", &[])), Moment::at(NOW), 300);
+        endpoint.take("session", response(process(&format!("c{n}"), &format!("/bin/{n}"), true, "", &[])), CalendarTime::at(NOW), 300);
     }
     assert_eq!(endpoint.processes.len(), 300);
     assert!(endpoint.process_for("c9999").is_some() && endpoint.process_at("/bin/9999").is_some());
@@ -233,7 +233,7 @@ fn an_endpoint_cannot_fill_the_memory() {
 struct House {
     store: Store,
     posture: Posture,
-    doubts: Arc<Mutex<Vec<Doubt>>>,
+    doubts: Arc<Mutex<Vec<Trigger>>>,
     clock: Clock,
     _folder: TempDir,
 }
@@ -251,7 +251,7 @@ fn house() -> House {
     let store = Store::open(&folder.path().join("data"), KINDS, Options::default()).unwrap();
     let access = Access::following(&store, Clock::system()).unwrap();
     let clock = Clock::manual(NOW);
-    let doubts = Arc::<Mutex<Vec<Doubt>>>::default();
+    let doubts = Arc::<Mutex<Vec<Trigger>>>::default();
     let heard = doubts.clone();
     let posture =
         Posture::following(&store, access, clock.clone(), Config::default().posture, move |doubt| heard.lock().unwrap().push(doubt));
@@ -345,7 +345,7 @@ fn codes_go_with_the_second_factor_that_gave_them() {
     assert!(house.posture.evidence("ann", Some("session")).presence.passed_at.is_some());
     house.store.write_blocking(move |tx| tx.delete(&id)).unwrap();
     assert!(house.posture.evidence("ann", Some("session")).presence.passed_at.is_none());
-    assert_eq!(*house.doubts.lock().unwrap(), [Doubt::Identity("ann".into())], "its sessions are looked at again");
+    assert_eq!(*house.doubts.lock().unwrap(), [Trigger::Identity("ann".into())], "its sessions are looked at again");
 }
 
 fn written<E: Entity>(id: &str, spec: Json) -> Record<E> {
@@ -373,7 +373,7 @@ fn a_new_session_is_in_doubt_if_its_right_has_gone_or_rests_on_posture_checks() 
         house.store.write_blocking(work).unwrap();
         house.doubts.lock().unwrap().clone()
     };
-    let of = |id: &str| Doubt::Session(id.into());
+    let of = |id: &str| Trigger::Session(id.into());
     house.store.write_blocking(|tx| tx.insert(written::<Service>("db", json!({ "name": "db", "encryptionRequired": false })))).unwrap();
     assert_eq!(doubts(|tx| tx.insert(dialing("before"))), [of("before")]);
     house.store.write_blocking(|tx| tx.delete(&Id::<Session>::from_text("before"))).unwrap();
@@ -393,7 +393,7 @@ fn a_new_session_is_in_doubt_if_its_right_has_gone_or_rests_on_posture_checks() 
         tx.insert(dialing("too late"))?;
         tx.delete(&Id::<ServicePolicy>::from_text("policy"))
     });
-    assert_eq!(taken, [of("too late"), Doubt::Everything]);
+    assert_eq!(taken, [of("too late"), Trigger::Everything]);
 
     let check = written::<PostureCheck>("check", json!({ "name": "c", "typeId": "DOMAIN", "domains": ["corp"] }));
     house.store.write_blocking(|tx| tx.insert(check)).unwrap();

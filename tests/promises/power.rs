@@ -143,7 +143,7 @@ fn commit(store: &Store, deeds: &[Deed]) -> Vec<Result<()>> {
         let _ = wait.recv();
         Ok(())
     });
-    let jobs = join_all(deeds.iter().cloned().map(|deed| store.write(move |tx| deed.run(tx))));
+    let jobs = join_all(deeds.iter().cloned().map(|entry| store.write(move |tx| entry.run(tx))));
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let (_, answers, ()) = runtime.block_on(async { tokio::join!(gate, jobs, async { drop(release) }) });
     answers

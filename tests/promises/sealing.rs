@@ -3,7 +3,7 @@
 use std::{fs, os::unix::fs::PermissionsExt, process::Stdio, thread, time::Instant};
 
 use overkeep::{
-    change::{self, KINDS, Vault, certificates},
+    change::{self, KINDS, SealedKeys, certificates},
     pki::Passphrase,
     store::{Options, Store},
 };
@@ -37,14 +37,15 @@ fn sealed() -> Kept {
 }
 
 /// What the file holds of this.
-fn opened<T>(kept: &Kept, passphrase: Option<&str>, read: impl FnOnce(&Store, &Vault) -> T) -> T {
+fn opened<T>(kept: &Kept, passphrase: Option<&str>, read: impl FnOnce(&Store, &SealedKeys) -> T) -> T {
     let store = Store::look(&kept.path("data"), KINDS, Options::default()).unwrap();
-    read(&store, &Vault::of(&store, passphrase.map(Passphrase::new).as_ref()).unwrap())
+    read(&store, &SealedKeys::of(&store, passphrase.map(Passphrase::new).as_ref()).unwrap())
 }
 
 /// The private keys in the file, in pieces as they would stand in it.
 fn keys(kept: &Kept, passphrase: Option<&str>) -> Vec<String> {
-    let material = opened(kept, passphrase, |store, vault| store.read(|read| certificates::stored(read, vault)).unwrap().unwrap());
+    let material =
+        opened(kept, passphrase, |store, sealed_keys| store.read(|read| certificates::stored(read, sealed_keys)).unwrap().unwrap());
     let lines = [&material.root, &material.intermediate, &material.server].map(|one| one.key.to_string()).join("\n");
     let pieces: Vec<String> = lines.lines().filter(|line| !line.starts_with('-') && line.len() > 40).map(str::to_owned).collect();
     assert!(pieces.len() > 20);
@@ -73,8 +74,8 @@ fn sealing_a_file_leaves_no_trace_of_its_keys_as_they_were() {
     kept.ends("pki renew-key", 0, "another key");
     let mut pieces = keys(&kept, None);
     let key = opened(&kept, None, |store, _| store.read(|read| read.setting("seal")).unwrap().unwrap());
-    let record = opened(&kept, None, |store, vault| {
-        store.read(|read| change::stored_seal(read, vault)).unwrap().unwrap().seal("a record", b"a secret").unwrap()
+    let record = opened(&kept, None, |store, sealed_keys| {
+        store.read(|read| change::stored_seal(read, sealed_keys)).unwrap().unwrap().seal("a record", b"a secret").unwrap()
     });
     pieces.push(signs(&key));
     assert_eq!(found(&kept, "data", &pieces), pieces.len(), "what is looked for can be found");
@@ -90,7 +91,7 @@ fn sealing_a_file_leaves_no_trace_of_its_keys_as_they_were() {
     assert_eq!(fs::metadata(kept.path("data")).unwrap().permissions().mode() & 0o777, 0o600);
     pieces.pop();
     assert_eq!(keys(&kept, Some(PASSPHRASE)), pieces);
-    let seal = |store: &Store, vault: &Vault| store.read(|read| change::stored_seal(read, vault)).unwrap().unwrap();
+    let seal = |store: &Store, sealed_keys: &SealedKeys| store.read(|read| change::stored_seal(read, sealed_keys)).unwrap().unwrap();
     assert_eq!(opened(&kept, Some(PASSPHRASE), seal).open("a record", &record).unwrap(), b"a secret");
 }
 
@@ -199,7 +200,7 @@ fn a_kill_leaves_the_keys_as_they_were_or_sealed() {
         process.wait().unwrap();
         let is_sealed = {
             let store = Store::look(&kept.path("data"), KINDS, Options::default()).unwrap();
-            Vault::look(&store, None).unwrap().is_none()
+            SealedKeys::look(&store, None).unwrap().is_none()
         };
         let passphrase = is_sealed.then_some(PASSPHRASE);
         assert!(keys(&kept, passphrase) == pieces, "round {round}");

@@ -15,7 +15,7 @@ use std::{
 
 use overkeep::{
     clock::{Clock, Timestamp},
-    entity::{Disk, Entity, Facts, FactsExt, Field, Happening, Id, Kind, OnDelete, Record, Reference, Roles, Stored, Words},
+    entity::{Disk, Entity, Facts, FactsExt, Field, HistoryRow, Id, Kind, OnDelete, Record, Reference, Roles, Stored, Words},
     error::{Error, Result},
     query::{Query, Type, Value, Window},
     store::{
@@ -442,7 +442,7 @@ fn step(tx: &Tx<'_>, dice: &mut Dice) -> String {
         (page.total, page.records)
     };
     let (mut newest, forth) = (Vec::new(), tx.history_after(0, usize::MAX).unwrap());
-    let see = &mut |row: Happening| {
+    let see = &mut |row: HistoryRow| {
         newest.push(row.sequence);
         Ok(())
     };

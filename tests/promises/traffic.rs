@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use overkeep::{
     access::Right,
+    admin_socket::{AdminContext, Command, Outcome},
     config::Config,
     controller,
     entity::RouterLink,
-    host::{Command, Host, Outcome},
     store::Progress,
 };
 use serde_json::{Value as Json, json};
@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// A host's answer to a question.
-fn asked(host: &Host, right: Right, identity: &str, service: &str, json: bool) -> String {
+fn asked(host: &AdminContext, right: Right, identity: &str, service: &str, json: bool) -> String {
     let command = Command::Explain { right, identity: identity.into(), service: service.into(), json };
     let Outcome::Done(lines) = host.act(command, &Arc::new(Progress::default())).unwrap() else { panic!() };
     lines.join("\n")

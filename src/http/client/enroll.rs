@@ -8,7 +8,7 @@ use serde::Deserialize;
 use uuid::Uuid;
 
 use crate::{
-    enrollment::{self, Issued, Offer, Request},
+    enrollment::{self, EnrollmentRequest, Issued, Request},
     error::{Error, Refusal, Result},
     http::{
         answer::{Answer, Reply, Shown},
@@ -72,14 +72,14 @@ impl Argument for Sent {
 
 impl Sent {
     /// What it is that was sent.
-    fn offer(self) -> Result<Offer> {
+    fn offer(self) -> Result<EnrollmentRequest> {
         if self.body.is_empty() {
-            return Ok(Offer::Nothing);
+            return Ok(EnrollmentRequest::Nothing);
         }
         if self.media != JSON {
-            return Ok(Offer::Text(String::from_utf8_lossy(&self.body).into_owned()));
+            return Ok(EnrollmentRequest::Text(String::from_utf8_lossy(&self.body).into_owned()));
         }
-        serde_json::from_slice(&self.body).map(Offer::Object).map_err(|e| Error::Unparseable(e.to_string()))
+        serde_json::from_slice(&self.body).map(EnrollmentRequest::Object).map_err(|e| Error::Unparseable(e.to_string()))
     }
 }
 
@@ -118,8 +118,8 @@ pub async fn enroll(call: Call, Query(wanted): Query<Redeem>, sent: Sent) -> Res
     let token = if by_certificate { None } else { well_formed(wanted.token)? };
     let (offer, chain) = (sent.offer()?, call.chain());
     if by_certificate {
-        return enrollment::enroll_by_certificate(&call.desk(), &chain, &offer).await.map(|()| Enrolled(Issued::default()));
+        return enrollment::enroll_by_certificate(&call.context(), &chain, &offer).await.map(|()| Enrolled(Issued::default()));
     }
     let token = token.ok_or(Error::Refused(Refusal::InvalidEnrollmentToken))?;
-    enrollment::redeem(&call.desk(), Request { token, method: None, offer, chain }).await.map(Enrolled)
+    enrollment::redeem(&call.context(), Request { token, method: None, offer, chain }).await.map(Enrolled)
 }

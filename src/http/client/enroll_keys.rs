@@ -23,7 +23,7 @@ pub struct KeySet {
 
 /// GET /enroll/jwks
 pub async fn keys(call: Call) -> Result<Bare<KeySet>> {
-    Ok(Bare(KeySet { keys: call.holdings.signer().public_keys().cloned().collect() }))
+    Ok(Bare(KeySet { keys: call.keystore.signer().public_keys().cloned().collect() }))
 }
 
 /// Something new to be signed.
@@ -55,11 +55,11 @@ pub async fn challenge(call: Call, Body(asked): Body<NonceChallenge>) -> Result<
     if Uuid::try_parse(&asked.nonce).is_err() {
         return Err(Error::invalid("nonce", "must be a UUID", asked.nonce));
     }
-    let signer = call.holdings.signer();
+    let signer = call.keystore.signer();
     let Some(key) = signer.public_keys().find(|key| key.kid == asked.key_id).cloned() else {
         return Err(Error::invalid("keyId", "is not the key of this controller", asked.key_id));
     };
     let message = format!("{DOMAIN}{}", asked.nonce);
     let signature = signer.sign_bytes(message.as_bytes()).map_err(|e| Error::Internal(format!("signing a nonce: {e}")))?;
-    Ok(Bare(NonceSignature { signature, algorithm: key.alg, kid: key.kid, ca_pool: call.holdings.bundle_pem(call.now.seconds()) }))
+    Ok(Bare(NonceSignature { signature, algorithm: key.alg, kid: key.kid, ca_pool: call.keystore.bundle_pem(call.now.seconds()) }))
 }

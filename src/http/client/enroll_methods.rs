@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::enroll::well_formed;
 use crate::{
-    enrollment::{self, Issued, Offer, Request},
+    enrollment::{self, EnrollmentRequest, Issued, Request},
     entity::enrollment::Method,
     error::{Error, Refusal, Result},
     http::{
@@ -69,24 +69,24 @@ pub struct RouterExtendEnrollmentRequest {
     server_cert_csr: String,
 }
 
-async fn redeem(call: &Call, text: String, method: Method, offer: Offer) -> Result<Issued> {
+async fn redeem(call: &Call, text: String, method: Method, offer: EnrollmentRequest) -> Result<Issued> {
     let token = well_formed(Some(text))?.ok_or(Error::Refused(Refusal::InvalidEnrollmentToken))?;
     let request = Request { token, method: Some(method), offer, chain: call.chain() };
-    enrollment::redeem(&call.desk(), request).await
+    enrollment::redeem(&call.context(), request).await
 }
 
-fn object(members: serde_json::Value) -> Result<Offer> {
-    serde_json::from_value(members).map(Offer::Object).map_err(|e| Error::Internal(format!("members of an enrollment: {e}")))
+fn object(members: serde_json::Value) -> Result<EnrollmentRequest> {
+    serde_json::from_value(members).map(EnrollmentRequest::Object).map_err(|e| Error::Internal(format!("members of an enrollment: {e}")))
 }
 
 /// POST /enroll/ott
 pub async fn ott(call: Call, Body(sent): Body<OttEnrollmentRequest>) -> Result<Shown<Issued>> {
-    redeem(&call, sent.token, Method::Ott, Offer::Text(sent.client_csr)).await.map(Shown)
+    redeem(&call, sent.token, Method::Ott, EnrollmentRequest::Text(sent.client_csr)).await.map(Shown)
 }
 
 /// POST /enroll/ottca
 pub async fn ottca(call: Call, Body(sent): Body<OttEnrollmentRequest>) -> Result<Done> {
-    redeem(&call, sent.token, Method::OttCa, Offer::Nothing).await.map(|_| Done)
+    redeem(&call, sent.token, Method::OttCa, EnrollmentRequest::Nothing).await.map(|_| Done)
 }
 
 /// POST /enroll/erott
@@ -103,10 +103,10 @@ pub async fn updb(call: Call, Query(of): Query<OneTime>, Body(sent): Body<UpdbCr
 
 /// POST /enroll/ca
 pub async fn ca(call: Call) -> Result<Done> {
-    enrollment::enroll_by_certificate(&call.desk(), &call.chain(), &Offer::Nothing).await.map(|()| Done)
+    enrollment::enroll_by_certificate(&call.context(), &call.chain(), &EnrollmentRequest::Nothing).await.map(|()| Done)
 }
 
 /// POST /enroll/extend/router
 pub async fn extend_router(call: Call, Body(sent): Body<RouterExtendEnrollmentRequest>) -> Result<Shown<Issued>> {
-    enrollment::extend_router(&call.desk(), &call.chain(), &sent.cert_csr, &sent.server_cert_csr).await.map(Shown)
+    enrollment::extend_router(&call.context(), &call.chain(), &sent.cert_csr, &sent.server_cert_csr).await.map(Shown)
 }

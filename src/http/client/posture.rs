@@ -16,7 +16,7 @@ use crate::{
         call::Call,
         operation::{Operation, Schemas},
     },
-    posture::{self, Awaited, Doubt, Evidence, FailedRequest, Judged, Permission, PolicyFailure, Response},
+    posture::{self, Awaited, Evidence, FailedRequest, Judged, Permission, PolicyFailure, Response, Trigger},
     store::Read,
 };
 
@@ -73,7 +73,7 @@ async fn take(call: Call, responses: Vec<Response>) -> Result<Told> {
         happened(|response| matches!(response, Response::EndpointState { unlocked: true, .. })),
     );
     call.posture.take(identity, api_session, responses)?;
-    let (posture, doubt) = (call.posture.clone(), Doubt::Identity(identity.to_string()));
+    let (posture, doubt) = (call.posture.clone(), Trigger::Identity(identity.to_string()));
     let lapsed = call.store.scan(move |tx| posture::lapsed(tx, &posture, &doubt)).await?;
     if !lapsed.is_empty() {
         call.changes.run(move |change| posture::end(change, &lapsed)).await?;

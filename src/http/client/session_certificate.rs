@@ -90,7 +90,7 @@ pub struct Certified {
 pub async fn create(call: Call, Body(wanted): Body<NewCertificate>) -> Result<Made<Certified>> {
     let session = session(&call)?.clone();
     let csr = Csr::parse(&wanted.csr).map_err(|_| Error::Refused(Refusal::CouldNotProcessCsr))?;
-    let issued = call.holdings.authority().issue_session(&csr, call.now.seconds()).map_err(unissued)?;
+    let issued = call.keystore.authority().issue_session(&csr, call.now.seconds()).map_err(unissued)?;
     let work = {
         let (issued, most) = (issued.clone(), call.limits.load().certificates);
         move |change: &Change<'_, '_>| {
@@ -99,6 +99,6 @@ pub async fn create(call: Call, Body(wanted): Body<NewCertificate>) -> Result<Ma
         }
     };
     let record = call.changes.run(work).await?;
-    let cas = call.holdings.bundle_pem(call.now.seconds());
+    let cas = call.keystore.bundle_pem(call.now.seconds());
     Ok(Made(Certified { at: Location::of(&record.id), certificate: issued.pem(), cas }))
 }

@@ -9,7 +9,7 @@ use super::current::{SessionDetail, current};
 use crate::{
     authentication::{
         Asker, Caller, Refused,
-        login::{self, Principal, Surroundings},
+        login::{self, ClientInfo, Principal},
     },
     entity::{Amount, AuthQuery, Authenticator, EnvInfo, FactsExt, SdkInfo},
     error::{Error, Result},
@@ -82,8 +82,8 @@ pub async fn authenticate(
     };
     let place = call.sessions.admit(&principal.identity)?;
     let address = call.peer.shown().unwrap_or_default();
-    let surroundings = Surroundings { env_info: body.env_info, sdk_info: body.sdk_info, config_types: body.config_types, address };
-    let session = login::open(&call.changes, principal, surroundings, place).await?;
+    let client_info = ClientInfo { env_info: body.env_info, sdk_info: body.sdk_info, config_types: body.config_types, address };
+    let session = login::open(&call.changes, principal, client_info, place).await?;
     let token = session.spec.token.clone();
     let mut caller = call.store.read(|tx| {
         let queries = AuthQuery::outstanding(&session.spec, tx)?;
@@ -105,7 +105,7 @@ async fn judged(call: &Call, method: AuthMethod, body: &Authenticate) -> Result<
             let asker = Asker { address: call.peer.address, name: username };
             login::password(&call.store, &call.changes, &call.passwords, call.now, &asker, password).await
         }
-        AuthMethod::Cert => login::certificate(&call.store, &call.holdings, call.now, &call.peer.certificates),
+        AuthMethod::Cert => login::certificate(&call.store, &call.keystore, call.now, &call.peer.certificates),
         AuthMethod::ExtJwt => {
             let bearer = call.bearer.as_deref().ok_or(Error::InvalidAuth)?;
             call.tokens.login(&call.store, call.now, bearer).await

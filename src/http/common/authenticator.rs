@@ -112,7 +112,7 @@ async fn set(call: Call, id: Id<Authenticator>, known: IfMatch, mut edit: Edit, 
     };
     let asker = Asker { address: call.peer.address, name: username };
     let right = call.passwords.verify(&asker, current, Some(stored.clone())).await?;
-    if !login::tally(&call.store, &call.changes, &call.passwords, &identity_id, right, call.now).await? {
+    if !login::count(&call.store, &call.changes, &call.passwords, &identity_id, right, call.now).await? {
         return Err(Error::Refused(Refusal::WrongCurrentPassword));
     }
     if let Some(password) = edit.password {
@@ -145,7 +145,7 @@ pub struct IdentityExtendEnrollmentRequest {
 
 /// POST /current-identity/authenticators/{id}/extend, POST /authenticators/{id}/extend
 pub async fn extend(call: Call, id: Id<Authenticator>, Body(asked): Body<IdentityExtendEnrollmentRequest>) -> Result<Shown<Extended>> {
-    extension::extend(&call.desk(), holder(&call)?, id, &call.chain(), &asked.client_cert_csr).await.map(Shown)
+    extension::extend(&call.context(), holder(&call)?, id, &call.chain(), &asked.client_cert_csr).await.map(Shown)
 }
 
 /// The renewed certificate, as it arrived.
@@ -158,5 +158,5 @@ pub struct IdentityExtendValidateEnrollmentRequest {
 
 /// POST /current-identity/authenticators/{id}/extend-verify, POST /authenticators/{id}/extend-verify
 pub async fn confirm(call: Call, id: Id<Authenticator>, Body(shown): Body<IdentityExtendValidateEnrollmentRequest>) -> Result<Done> {
-    extension::confirm(&call.desk(), holder(&call)?, id, shown.client_cert).await.map(|()| Done)
+    extension::confirm(&call.context(), holder(&call)?, id, shown.client_cert).await.map(|()| Done)
 }

@@ -108,5 +108,5 @@ impl Answer for CaStore {
 
 /// GET /.well-known/est/cacerts
 pub async fn ca_store(call: Call) -> Result<CaStore> {
-    Ok(CaStore(call.holdings.bundle_pkcs7(call.now.seconds())))
+    Ok(CaStore(call.keystore.bundle_pkcs7(call.now.seconds())))
 }

@@ -58,6 +58,6 @@ impl NetworkTokens {
 
 /// GET /network-jwts
 pub async fn list(call: Call) -> Result<Shown<Vec<NetworkToken>>> {
-    let token = call.network_tokens.token(call.holdings.signer(), &call.address)?;
+    let token = call.network_tokens.token(call.keystore.signer(), &call.address)?;
     Ok(Shown(vec![NetworkToken { name: NAME, token }]))
 }

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    access::{Access, Ground, Right, Rights, Subject},
+    access::{Access, PolicyGrant, Right, Rights, Subject},
     entity::{Config, ConfigType, Document, Entity, FactsExt, Id, Identity, PolicyType, PostureQueries, Record, Service},
     error::{Error, Result},
     http::{
@@ -234,7 +234,7 @@ impl<'v> Viewer<'v> {
     }
 
     /// What a policy asks of endpoints.
-    fn asked(&self, ground: &Ground, right: PolicyType) -> Result<Written<PostureQueries>> {
+    fn asked(&self, ground: &PolicyGrant, right: PolicyType) -> Result<Written<PostureQueries>> {
         if let Some(known) = self.asked.borrow().get(&ground.policy) {
             return Ok(known.clone());
         }

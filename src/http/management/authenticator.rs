@@ -7,7 +7,7 @@ use crate::{
     authentication::trust::{self, Judgement},
     change::{
         Change,
-        authenticator::{self, Edit, Wanted},
+        authenticator::{self, Edit, NewAuthenticator},
     },
     clock::Timestamp,
     entity::{Authenticator, Ca, Credential, FactsExt, Id, Identity, Record, Tags, authenticator::check_username},
@@ -49,7 +49,7 @@ pub async fn create(call: Call, Body(new): Body<AuthenticatorCreate>) -> Result<
         "cert" => cert(&call, &new)?,
         _ => return Err(Error::invalid("method", "must be updb or cert", new.method)),
     };
-    let wanted = Wanted { identity: new.identity_id, credential, ca, tags: new.tags };
+    let wanted = NewAuthenticator { identity: new.identity_id, credential, ca, tags: new.tags };
     call.changes.run(move |change| add(change, wanted)).await
 }
 
@@ -68,7 +68,7 @@ fn cert(call: &Call, new: &AuthenticatorCreate) -> Result<(Credential, Option<Id
     let certificate = Certificate::only(pem).map_err(|_| Error::Refused(Refusal::CouldNotParsePemBlock))?;
     let (credential, how) = (Credential::certificate(&certificate), Judgement::of_login(certificate.not_before()));
     let chain = [certificate];
-    if trust::is_ours(&call.holdings, &chain, how) {
+    if trust::is_ours(&call.keystore, &chain, how) {
         return Ok((credential, None));
     }
     let ca = call.store.read(|tx| trust::authority(tx, &chain, how, |ca| ca.state.is_verified))?;
@@ -76,7 +76,7 @@ fn cert(call: &Call, new: &AuthenticatorCreate) -> Result<(Credential, Option<Id
     Ok((credential, Some(ca.id)))
 }
 
-fn add(change: &Change<'_, '_>, wanted: Wanted) -> Result<Created> {
+fn add(change: &Change<'_, '_>, wanted: NewAuthenticator) -> Result<Created> {
     change.get(&wanted.identity)?;
     let same = |other: &Record<Authenticator>| other.spec.credential.method() == wanted.credential.method();
     if change.linked::<Authenticator>("identity", wanted.identity.as_str())?.iter().any(same) {

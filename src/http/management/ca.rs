@@ -68,5 +68,5 @@ pub async fn verify(call: Call, id: Id<Ca>, Proof(proof): Proof) -> Result<Done>
 /// GET /cas/{id}/jwt
 pub async fn token(call: Call, id: Id<Ca>) -> Result<Token> {
     let ca = call.store.read(|tx| tx.get(&id))?;
-    ca::token(&ca, &call.holdings, &call.address).map(Token)
+    ca::token(&ca, &call.keystore, &call.address).map(Token)
 }

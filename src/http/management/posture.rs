@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    clock::{Moment, Timestamp},
+    clock::{CalendarTime, Timestamp},
     entity::{ApiSession, FactsExt, Id, Identity, SdkInfo, identity_parts::Filled},
     error::Result,
     http::{answer::Shown, call::Call},
@@ -111,8 +111,8 @@ struct EndpointState {
 impl SessionData {
     fn new(id: &str, presence: Presence, sdk: &SdkInfo) -> Self {
         let Presence { passed_at, woken_at, unlocked_at } = presence;
-        let since = |event: Option<Moment>| passed_at.map(|passed| event.is_none_or(|at| at <= passed));
-        let shown = |moment: Option<Moment>| moment.map(|moment| moment.shown);
+        let since = |event: Option<CalendarTime>| passed_at.map(|passed| event.is_none_or(|at| at <= passed));
+        let shown = |moment: Option<CalendarTime>| moment.map(|moment| moment.shown);
         let mfa = PassedMfa {
             api_session_id: id.to_owned(),
             passed_mfa: passed_at.is_some(),

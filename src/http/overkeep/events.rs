@@ -16,7 +16,7 @@ use tokio::{
 };
 
 use crate::{
-    entity::Happening,
+    entity::HistoryRow,
     error::{Error, Result},
     http::{
         answer::{Answer, Content, Reply},
@@ -166,7 +166,7 @@ impl Reader {
         Ok(caller.is_some_and(|caller| caller.queries.is_empty() && caller.is_admin()))
     }
 
-    fn told(&mut self, rows: &[Happening]) -> Result<String> {
+    fn told(&mut self, rows: &[HistoryRow]) -> Result<String> {
         let mut text = String::new();
         for row in rows {
             if row.sequence != self.last + 1 {

@@ -1,14 +1,14 @@
 //! What happened, and who is behind it.
 
 use crate::{
-    entity::{Happening, history::HistoryWords},
+    entity::{HistoryRow, history::HistoryWords},
     error::{Error, Result},
     http::{answer::Page, argument::Query, call::Call, envelope::Pagination, verbs::Listing},
     query::{MAX_LIMIT, Window},
 };
 
 /// GET /history: the newest first, unless the sort says `sequence`; never without a limit.
-pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Page<Happening>> {
+pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Page<HistoryRow>> {
     let (query, window) = listing.over(&HistoryWords)?;
     if !query.sort.iter().all(|by| HistoryWords::is_sequence(&by.symbol)) {
         return Err(Error::Sort("the history is sorted by sequence alone".into()));

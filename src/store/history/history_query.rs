@@ -16,7 +16,7 @@ use crate::store::{
     tx::tables::{ALL, Table},
 };
 use crate::{
-    entity::Happening,
+    entity::HistoryRow,
     error::Result,
     query::{Query, Window},
 };
@@ -27,14 +27,14 @@ impl Read<'_> {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn history(&self, query: &Query, descending: bool, window: Window) -> Result<(Vec<Happening>, u64)> {
+    pub fn history(&self, query: &Query, descending: bool, window: Window) -> Result<(Vec<HistoryRow>, u64)> {
         let sequences = if always(&query.predicate) {
             Sequences::All(anchor(self)?.sequence + 1..=end(self)?.sequence)
         } else {
             Sequences::Some(self.matching_history(query)?)
         };
         let wanted = sequences.part(descending, window);
-        let rows = wanted.iter().filter_map(|sequence| self.happening(*sequence).transpose()).collect::<Result<_>>()?;
+        let rows = wanted.iter().filter_map(|sequence| self.row(*sequence).transpose()).collect::<Result<_>>()?;
         Ok((rows, sequences.count()))
     }
 
@@ -42,7 +42,7 @@ impl Read<'_> {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn history_after(&self, sequence: u64, bytes: usize) -> Result<Vec<Happening>> {
+    pub fn history_after(&self, sequence: u64, bytes: usize) -> Result<Vec<HistoryRow>> {
         let (mut rows, mut read) = (Vec::new(), 0);
         self.scan(Table::History, (Bound::Excluded(&sequence.to_be_bytes()), Bound::Unbounded), &mut |key, row| {
             rows.extend(self.unless_damaged(shown(key, row))?);
@@ -57,7 +57,7 @@ impl Read<'_> {
     ///
     /// # Errors
     /// A row is damaged, the file cannot be read, or the first error of `see`.
-    pub fn history_of(&self, kinds: &[&str], sequence: u64, see: &mut dyn FnMut(Happening) -> Result<ControlFlow<()>>) -> Result<u64> {
+    pub fn history_of(&self, kinds: &[&str], sequence: u64, see: &mut dyn FnMut(HistoryRow) -> Result<ControlFlow<()>>) -> Result<u64> {
         let mut passed = sequence;
         self.scan(Table::History, (Bound::Excluded(&sequence.to_be_bytes()), Bound::Unbounded), &mut |key, row| {
             if is_of(kinds, row) && see(shown(key, row)?)?.is_break() {
@@ -73,7 +73,7 @@ impl Read<'_> {
     ///
     /// # Errors
     /// As in [`Read::history_of`].
-    pub fn history_back(&self, kinds: &[&str], sequence: u64, see: &mut dyn FnMut(Happening) -> Result<()>) -> Result<()> {
+    pub fn history_back(&self, kinds: &[&str], sequence: u64, see: &mut dyn FnMut(HistoryRow) -> Result<()>) -> Result<()> {
         self.scan_back(Table::History, (Bound::Excluded(&sequence.to_be_bytes()), Bound::Unbounded), &mut |key, row| {
             if is_of(kinds, row) {
                 see(shown(key, row)?)?;
@@ -98,7 +98,7 @@ impl Read<'_> {
         Ok(end(self)?.sequence)
     }
 
-    fn happening(&self, sequence: u64) -> Result<Option<Happening>> {
+    fn row(&self, sequence: u64) -> Result<Option<HistoryRow>> {
         let key = sequence.to_be_bytes();
         let Some(row) = self.bytes(Table::History, &key)? else { return Ok(None) };
         self.unless_damaged(shown(&key, &row))

@@ -26,7 +26,7 @@ use crate::store::{
 };
 use crate::{
     clock::Timestamp,
-    entity::{Action, Author, Deed, Entity, Happening, Record, history::Who},
+    entity::{Action, Author, Entity, HistoryEntry, HistoryRow, Record, history::Who},
     error::{Error, Result},
 };
 
@@ -192,11 +192,11 @@ pub(crate) fn drop_unreadable_end(tx: &Tx<'_>) -> Result<()> {
 }
 
 /// A row for the eyes of others.
-pub(crate) fn shown(key: &[u8], row: &[u8]) -> Result<Happening> {
+pub(crate) fn shown(key: &[u8], row: &[u8]) -> Result<HistoryRow> {
     let damaged = || Error::Damaged { kind: "history", id: hexadecimal(key), reason: "the row cannot be read".into() };
     let (link, text) = Link::of(key, row).zip(text(row)).ok_or_else(damaged)?;
-    let happening: Happening = serde_json::from_slice(&text).map_err(|_| damaged())?;
-    Ok(Happening { hash: hexadecimal(&link.hash), ..happening })
+    let row: HistoryRow = serde_json::from_slice(&text).map_err(|_| damaged())?;
+    Ok(HistoryRow { hash: hexadecimal(&link.hash), ..row })
 }
 
 impl Tx<'_> {
@@ -204,10 +204,10 @@ impl Tx<'_> {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn tell(&self, deed: Deed) -> Result<()> {
+    pub fn tell(&self, entry: HistoryEntry) -> Result<()> {
         // Sessions that are cleared away together have nothing else in common.
-        let is_part = matches!(deed.action, Action::Create | Action::Update | Action::Delete);
-        self.add(Author::clone(&self.author), deed, |sequence| {
+        let is_part = matches!(entry.action, Action::Create | Action::Update | Action::Delete);
+        self.add(Author::clone(&self.author), entry, |sequence| {
             // A row that was taken back has given its sequence to the one after it.
             let first = self.first_row.get().unwrap_or(sequence);
             self.first_row.set(Some(first));
@@ -219,17 +219,17 @@ impl Tx<'_> {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn tell_of(&self, author: Author, deed: Deed) -> Result<()> {
-        let about = deed.access.as_ref().filter(|access| access.changes == 1).map(|access| access.first);
-        self.add(author, deed, |sequence| about.unwrap_or(sequence))
+    pub fn tell_of(&self, author: Author, entry: HistoryEntry) -> Result<()> {
+        let about = entry.access.as_ref().filter(|access| access.changes == 1).map(|access| access.first);
+        self.add(author, entry, |sequence| about.unwrap_or(sequence))
     }
 
     /// `change` tells by the sequence of the row which change it is a part of.
-    fn add(&self, author: Author, deed: Deed, change: impl FnOnce(u64) -> u64) -> Result<()> {
+    fn add(&self, author: Author, entry: HistoryEntry, change: impl FnOnce(u64) -> u64) -> Result<()> {
         let end = end(self)?;
         let sequence = end.sequence.wrapping_add(1);
-        let happening = Happening::new(sequence, crate::entity::Facts::now(self), author, deed, change(sequence));
-        let text = serde_json::to_vec(&happening).map_err(|e| Error::Internal(format!("a row of the history: {e}")))?;
+        let row = HistoryRow::new(sequence, crate::entity::Facts::now(self), author, entry, change(sequence));
+        let text = serde_json::to_vec(&row).map_err(|e| Error::Internal(format!("a row of the history: {e}")))?;
         let (link, row) = end.next(&text)?;
         self.rows.insert(Table::History, &link.sequence.to_be_bytes(), &row)
     }
@@ -238,7 +238,7 @@ impl Tx<'_> {
         if self.author.who == Who::System && new.or(old).is_some_and(E::is_unlogged) {
             return Ok(());
         }
-        Deed::of(old, new)?.map_or(Ok(()), |deed| self.tell(deed))
+        HistoryEntry::of(old, new)?.map_or(Ok(()), |entry| self.tell(entry))
     }
 
     /// Drops some of the rows that are not to be kept, the oldest first. Says how many.

@@ -12,7 +12,7 @@
 
 mod inspection;
 mod remedy;
-mod tally;
+mod totals;
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ use self::{
 };
 use super::{Progress, Read, Store, list::scan_limit::ScanPermit, tx::tables::Table};
 use crate::error::{Error, Result};
-use tally::Totals;
+use totals::Totals;
 
 /// At most this many findings are told.
 const TOLD: usize = 1000;

@@ -7,7 +7,7 @@ use super::{
     inspection::{Owner, holder, rules},
 };
 use crate::{
-    entity::{Action, Deed},
+    entity::{Action, HistoryEntry},
     error::{Error, Result},
     store::{
         Event, Tx,
@@ -75,7 +75,7 @@ fn drop_record(tx: &Tx<'_>, place: usize, key: &[u8]) -> Result<()> {
     }
     tx.rows.remove(Table::Records(place), key)?;
     let id = String::from_utf8_lossy(key).into_owned();
-    tx.tell(Deed { action: Action::Delete, kind: entry.kind.name, id, name: None, before: None, after: None, access: None })
+    tx.tell(HistoryEntry { action: Action::Delete, kind: entry.kind.name, id, name: None, before: None, after: None, access: None })
 }
 
 fn write_entries(tx: &Tx<'_>, place: usize, id: &str) -> Result<()> {

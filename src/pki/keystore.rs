@@ -14,7 +14,7 @@ use super::{
 
 /// Keys and certificates of a controller, opened. What is held can be replaced at any time; who needs two things that belong together asks
 /// once for what holds both.
-pub struct Holdings {
+pub struct Keystore {
     held: ArcSwap<Held>,
     leaf: Arc<ServerLeaf>,
     /// Locked while something takes the place of what is held.
@@ -48,7 +48,7 @@ impl Held {
 /// What is about to take the place of what is held; nothing else can until this is adopted or dropped.
 pub struct Next<'h> {
     held: Held,
-    holdings: &'h Holdings,
+    keystore: &'h Keystore,
     _alone: MutexGuard<'h, ()>,
 }
 
@@ -63,7 +63,7 @@ impl Next<'_> {
     /// # Errors
     /// It cannot be used; then everything stays as it was.
     pub fn adopt(self) -> Result<()> {
-        self.holdings.show(self.held)
+        self.keystore.show(self.held)
     }
 }
 
@@ -95,7 +95,7 @@ impl fmt::Display for Role {
     }
 }
 
-impl Holdings {
+impl Keystore {
     /// Opens what is stored.
     ///
     /// # Errors
@@ -140,7 +140,7 @@ impl Holdings {
 
     fn opened<'h>(&'h self, material: Material, alone: MutexGuard<'h, ()>) -> Result<Next<'h>> {
         let held = Held::open(material, self.held.load().external.clone())?;
-        Ok(Next { held, holdings: self, _alone: alone })
+        Ok(Next { held, keystore: self, _alone: alone })
     }
 
     /// Keeps everybody else from replacing what is held.

@@ -9,12 +9,12 @@ use std::{
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// A connection and what was read of it.
-pub struct Replayed<S> {
+pub struct Rewind<S> {
     read: Vec<u8>,
     pub stream: S,
 }
 
-impl<S> Replayed<S> {
+impl<S> Rewind<S> {
     pub fn new(read: Vec<u8>, stream: S) -> Self {
         Self { read, stream }
     }
@@ -25,7 +25,7 @@ impl<S> Replayed<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Replayed<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for Rewind<S> {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let Self { read, stream } = self.get_mut();
         if read.is_empty() {
@@ -42,7 +42,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Replayed<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Replayed<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for Rewind<S> {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.get_mut().stream).poll_write(cx, buf)
     }

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{
     Evidence,
-    judge::{GRACE, left},
+    evaluation::{GRACE, left},
 };
 use crate::{
     access::{Access, PolicyKind, Subject},

@@ -6,10 +6,10 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value as Json};
 
 use super::{
-    Engine, News, Policy, PolicyKind, Right, Semantic, Subject,
-    feed::{self, SIDES, Side, side},
+    Delta, Engine, Policy, PolicyKind, Right, Semantic, Subject,
+    feed::{self, EngineRole, SIDES, side},
 };
-use crate::entity::{self, Action, Happening, PolicyType, Roles};
+use crate::entity::{self, Action, HistoryRow, PolicyType, Roles};
 
 /// The member that says by which names policies find a subject.
 const ROLES: &str = "roleAttributes";
@@ -21,19 +21,19 @@ const LISTS: [(&str, Subject); 3] =
 
 /// What a row tells.
 #[derive(Clone, Copy)]
-pub(super) enum Moment {
+pub(super) enum RowFacts {
     Before,
     After,
 }
 
 /// The names of the kinds of which rows can have something to say.
 pub(super) fn kinds() -> impl Iterator<Item = &'static str> {
-    SIDES.into_iter().filter(|(_, side)| !matches!(side, Side::Subject(Subject::PostureCheck))).map(|(kind, _)| kind.name)
+    SIDES.into_iter().filter(|(_, side)| !matches!(side, EngineRole::Subject(Subject::PostureCheck))).map(|(kind, _)| kind.name)
 }
 
 /// A row without what says nothing; none, if nothing does.
-pub(super) fn telling(mut row: Happening) -> Option<Happening> {
-    let of_policy = matches!(side(&row.kind)?, Side::Policy(_));
+pub(super) fn telling(mut row: HistoryRow) -> Option<HistoryRow> {
+    let of_policy = matches!(side(&row.kind)?, EngineRole::Policy(_));
     let says = |member: &str| match member {
         ROLES => !of_policy,
         SEMANTIC | RIGHT => of_policy,
@@ -48,27 +48,27 @@ pub(super) fn telling(mut row: Happening) -> Option<Happening> {
 }
 
 /// What an engine that knows one moment of a row is to learn of the other.
-pub(super) fn news(engine: &Engine, row: &Happening, moment: Moment) -> Option<News> {
+pub(super) fn delta(engine: &Engine, row: &HistoryRow, moment: RowFacts) -> Option<Delta> {
     let members = match moment {
-        Moment::Before => row.before.as_ref(),
-        Moment::After => row.after.as_ref(),
+        RowFacts::Before => row.before.as_ref(),
+        RowFacts::After => row.after.as_ref(),
     };
     let id = row.id.clone();
     match side(&row.kind)? {
-        Side::Subject(subject) => {
+        EngineRole::Subject(subject) => {
             let roles = match members.map(|members| read::<Roles>(members, ROLES)) {
                 // Of what came or went, a row shows the members that have a value.
                 Some(None) if row.action == Action::Update => return None,
                 told => told.map(|roles| feed::texts(&roles.unwrap_or_default())),
             };
-            Some(News::Subject { subject, id, roles })
+            Some(Delta::Subject { subject, id, roles })
         }
-        Side::Policy(kind) => {
-            let gone = News::Policy { kind, id, policy: None };
+        EngineRole::Policy(kind) => {
+            let gone = Delta::Policy { kind, id, policy: None };
             let Some(members) = members else { return Some(gone) };
             let known = engine.known(&gone);
-            let News::Policy { kind, id, policy } = known else { return None };
-            Some(News::Policy { kind, id, policy: Some(as_told(policy.unwrap_or_else(|| blank(kind)), members)) })
+            let Delta::Policy { kind, id, policy } = known else { return None };
+            Some(Delta::Policy { kind, id, policy: Some(as_told(policy.unwrap_or_else(|| blank(kind)), members)) })
         }
     }
 }

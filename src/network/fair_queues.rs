@@ -1,4 +1,4 @@
-//! The queues of one channel, and whose turn it is. Without locks and without waiting: that is in `outbox.rs`.
+//! The queues of one channel, and whose turn it is. Without locks and without waiting: that is in `send_queue.rs`.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -8,7 +8,7 @@ use std::{
 
 use tokio::sync::Notify;
 
-use super::outbox::{OVERHEAD, QueueId, Room};
+use super::send_queue::{OVERHEAD, QueueId, Room};
 use crate::frame::Frame;
 
 /// The writer takes about so many bytes at a time.
@@ -18,7 +18,7 @@ const TURN: usize = 32 << 10;
 
 /// What waits for one channel.
 #[derive(Default)]
-pub struct Queues {
+pub struct FairQueues {
     pub control: VecDeque<Frame>,
     pub control_bytes: usize,
     pub queues: HashMap<QueueId, Queue>,
@@ -57,7 +57,7 @@ pub struct Queue {
     pub wake_at: usize,
 }
 
-impl Queues {
+impl FairQueues {
     /// Counts bytes that come to wait.
     pub fn count(&mut self, bytes: usize) {
         if self.bytes == 0 {

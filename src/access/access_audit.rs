@@ -17,13 +17,14 @@ use std::{
 };
 
 use super::{
-    Difference, Engine, Subject, Turn,
+    Changes, Difference, Engine, Subject,
     feed::{fill, subject},
-    rows::{Moment, kinds, news, telling},
+    history_rows::{RowFacts, delta, kinds, telling},
 };
 use crate::{
     entity::{
-        Action, Author, Deed, EdgeRouter, Entity, FactsExt, Gains, Happening, Id, Identity, Named, Pairs, PostureCheck, Service, Tally,
+        AccessChange, Action, Author, EdgeRouter, Entity, FactsExt, HistoryEntry, HistoryRow, Id, Identity, Named, PairCount, Pairs,
+        PostureCheck, Service,
     },
     error::{Error, Result},
     store::{Read, Store},
@@ -53,7 +54,7 @@ const PASSED: u64 = 10_000;
 
 /// Follows the history of a store. Cheap to clone.
 #[derive(Clone)]
-pub struct Reckoning(Arc<Mutex<Progress>>);
+pub struct AccessAudit(Arc<Mutex<Progress>>);
 
 struct Progress {
     store: Store,
@@ -71,12 +72,12 @@ struct Progress {
 
 /// Changes that are told of in one row.
 struct Share {
-    rows: Vec<Happening>,
+    rows: Vec<HistoryRow>,
     changes: u64,
     by: Author,
 }
 
-impl Reckoning {
+impl AccessAudit {
     /// Goes on where it was; in a file that knows nothing of it yet, at the end of the history.
     ///
     /// # Errors
@@ -195,10 +196,10 @@ impl Progress {
     }
 
     /// Writes what was found, and how far everything was looked at.
-    fn note(&mut self, seen: u64, told: Vec<(Author, Deed)>) -> Result<()> {
+    fn note(&mut self, seen: u64, told: Vec<(Author, HistoryEntry)>) -> Result<()> {
         if !told.is_empty() || seen.saturating_sub(self.noted) > PASSED {
             self.store.write_blocking(move |tx| {
-                told.into_iter().try_for_each(|(author, deed)| tx.tell_of(author, deed))?;
+                told.into_iter().try_for_each(|(author, entry)| tx.tell_of(author, entry))?;
                 tx.set_setting(SETTING, Some(&seen.to_le_bytes()))
             })?;
             self.noted = seen;
@@ -218,9 +219,9 @@ fn as_of(tx: &Read<'_>, sequence: u64) -> Result<Engine> {
     let kinds: Vec<&str> = kinds().collect();
     tx.history_back(&kinds, sequence, &mut |row| {
         if let Some(row) = telling(row)
-            && let Some(news) = news(&engine, &row, Moment::Before)
+            && let Some(delta) = delta(&engine, &row, RowFacts::Before)
         {
-            engine.exchange(&news);
+            engine.exchange(&delta);
         }
         Ok(())
     })?;
@@ -232,13 +233,13 @@ struct Found {
     /// The last row that is not kept any more.
     gone: u64,
     /// What has something to say.
-    rows: Vec<Happening>,
+    rows: Vec<HistoryRow>,
     /// The last row up to which that is all.
     end: u64,
 }
 
 fn some(tx: &Read<'_>, sequence: u64) -> Result<Found> {
-    let (kinds, mut rows) = (kinds().collect::<Vec<_>>(), Vec::<Happening>::new());
+    let (kinds, mut rows) = (kinds().collect::<Vec<_>>(), Vec::<HistoryRow>::new());
     let end = tx.history_of(&kinds, sequence, &mut |row| {
         if rows.len() >= ROWS && rows.last().is_some_and(|last| last.change() != row.change()) {
             return Ok(ControlFlow::Break(()));
@@ -251,8 +252,8 @@ fn some(tx: &Read<'_>, sequence: u64) -> Result<Found> {
 }
 
 /// Rows by changes; where these are more than `most`, several together, if possible only those of one author.
-fn shares(rows: Vec<Happening>, most: usize) -> Vec<Share> {
-    let one = |row: Happening| Share { changes: 1, by: row.by.clone(), rows: vec![row] };
+fn shares(rows: Vec<HistoryRow>, most: usize) -> Vec<Share> {
+    let one = |row: HistoryRow| Share { changes: 1, by: row.by.clone(), rows: vec![row] };
     let mut changes = joined(rows.into_iter().map(one).collect(), usize::MAX, |one, next| one.change() == next.change());
     changes.iter_mut().for_each(|change| change.changes = 1);
     let together = changes.len().div_ceil(most);
@@ -285,27 +286,27 @@ fn joined(shares: Vec<Share>, most: usize, fit: impl Fn(&Share, &Share) -> bool)
 
 impl Share {
     fn change(&self) -> Option<u64> {
-        self.rows.last().map(Happening::change)
+        self.rows.last().map(HistoryRow::change)
     }
 
     /// The row of what the first change was made to: it comes behind what goes with its end, and before what its beginning brings about.
-    fn subject(&self) -> Option<&Happening> {
+    fn subject(&self) -> Option<&HistoryRow> {
         let first = self.rows.first()?;
         let last = self.rows.iter().take_while(|row| row.change() == first.change()).last()?;
         Some(if last.action == Action::Delete { last } else { first })
     }
 
     /// What they gave and took, by what their undoing would give and take.
-    fn gains(&self, back: &Difference, name: impl Fn(Subject, &str) -> Named) -> Gains {
+    fn gains(&self, back: &Difference, name: impl Fn(Subject, &str) -> Named) -> AccessChange {
         let Ok(Difference { dial, bind, identity_routers, service_routers }) =
             back.named(|subject, id| Ok::<_, Infallible>(name(subject, id)));
         let [dial, bind, identity_routers, service_routers] =
-            [dial, bind, identity_routers, service_routers].map(|Turn { gained, lost }| {
-                let any = |tally: Tally<Named>| (tally.pairs > 0).then_some(tally);
+            [dial, bind, identity_routers, service_routers].map(|Changes { gained, lost }| {
+                let any = |tally: PairCount<Named>| (tally.pairs > 0).then_some(tally);
                 (any(lost), any(gained))
             });
-        Gains {
-            first: self.rows.first().map_or(0, Happening::change),
+        AccessChange {
+            first: self.rows.first().map_or(0, HistoryRow::change),
             last: self.rows.last().map_or(0, |row| row.sequence),
             changes: self.changes,
             gained: Pairs { dial: dial.0, bind: bind.0, identity_routers: identity_routers.0, service_routers: service_routers.0 },
@@ -314,9 +315,9 @@ impl Share {
     }
 
     /// The row to be; none, if nothing is different.
-    fn told(self, gains: Gains) -> Option<(Author, Deed)> {
+    fn told(self, gains: AccessChange) -> Option<(Author, HistoryEntry)> {
         let subject = self.subject().filter(|_| !gains.is_none())?;
-        let deed = Deed {
+        let entry = HistoryEntry {
             action: Action::Access,
             kind: kinds().find(|kind| *kind == subject.kind)?,
             id: subject.id.clone(),
@@ -325,17 +326,17 @@ impl Share {
             after: None,
             access: Some(Box::new(gains)),
         };
-        Some((self.by, deed))
+        Some((self.by, entry))
     }
 }
 
 impl Engine {
     /// Learns what rows tell; answers what their undoing would give and take.
-    fn follow(&mut self, rows: &[Happening]) -> Difference {
+    fn follow(&mut self, rows: &[HistoryRow]) -> Difference {
         let mut back = Vec::new();
         for row in rows {
-            if let Some(news) = news(self, row, Moment::After) {
-                back.push(self.exchange(&news));
+            if let Some(delta) = delta(self, row, RowFacts::After) {
+                back.push(self.exchange(&delta));
             }
         }
         // Of several about one subject, the one that counts is the last: as it was at first.
@@ -347,7 +348,7 @@ impl Engine {
 type Names = HashMap<(Subject, String), String>;
 
 /// What rows call those they are about, who may be gone since.
-fn names(rows: &[Happening]) -> Names {
+fn names(rows: &[HistoryRow]) -> Names {
     rows.iter().filter_map(|row| Some(((subject(&row.kind)?, row.id.clone()), row.name.clone()?))).collect()
 }
 

@@ -46,12 +46,12 @@ impl<'t> Totals<'t> {
     /// The file cannot be read, or the watcher stopped it.
     pub fn adds_up(read: &'t Read<'t>, watch: &'t Progress) -> Result<bool> {
         let (wanted, present) = (HashSet::new(), HashSet::new());
-        let mut tally = Self { read, watch, hash: RandomState::new(), index: 0, wanted, present, sound: true };
+        let mut totals = Self { read, watch, hash: RandomState::new(), index: 0, wanted, present, sound: true };
         watch.begin(total(read)?);
-        tally.records()?;
-        tally.index()?;
-        tally.history()?;
-        Ok(tally.sound && tally.index == 0 && tally.wanted.is_subset(&tally.present))
+        totals.records()?;
+        totals.index()?;
+        totals.history()?;
+        Ok(totals.sound && totals.index == 0 && totals.wanted.is_subset(&totals.present))
     }
 
     fn next(&self) -> Result<ControlFlow<()>> {

@@ -10,7 +10,7 @@ use crate::query::Value;
 /// Pairs of one who may, and what it may use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "AccessTally")]
-pub struct Tally<N> {
+pub struct PairCount<N> {
     /// How many there are.
     pub pairs: u64,
     /// Who is in the pairs.
@@ -44,22 +44,22 @@ pub struct Named {
 pub struct Pairs {
     /// Identities, and services that policies let them dial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub dial: Option<Tally<Named>>,
+    pub dial: Option<PairCount<Named>>,
     /// Identities, and services that policies let them bind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bind: Option<Tally<Named>>,
+    pub bind: Option<PairCount<Named>>,
     /// Identities, and edge routers that they may use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub identity_routers: Option<Tally<Named>>,
+    pub identity_routers: Option<PairCount<Named>>,
     /// Services, and edge routers that they may be reached over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub service_routers: Option<Tally<Named>>,
+    pub service_routers: Option<PairCount<Named>>,
 }
 
 /// What changes gave and took, taken together: what came and went again in between is in neither.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "AccessGains")]
-pub struct Gains {
+pub struct AccessChange {
     /// The sequence of the first row of the changes.
     pub first: u64,
     /// The sequence of the last row of the changes that has to do with it.
@@ -74,7 +74,7 @@ pub struct Gains {
     pub lost: Pairs,
 }
 
-impl Gains {
+impl AccessChange {
     /// Whether nothing is different.
     pub fn is_none(&self) -> bool {
         self.gained.is_empty() && self.lost.is_empty()
@@ -82,7 +82,7 @@ impl Gains {
 }
 
 impl Pairs {
-    fn all(&self) -> impl Iterator<Item = &Tally<Named>> {
+    fn all(&self) -> impl Iterator<Item = &PairCount<Named>> {
         [&self.dial, &self.bind, &self.identity_routers, &self.service_routers].into_iter().flatten()
     }
 

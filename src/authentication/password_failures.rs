@@ -8,13 +8,13 @@ use std::{
 use crate::clock::Timestamp;
 
 /// Something about each identity that failed, bounded.
-pub struct Book<V> {
+pub struct FailureTable<V> {
     entries: HashMap<String, (Timestamp, V)>,
     /// At most this many; then the one that has been quiet longest is forgotten.
     most: usize,
 }
 
-impl<V: Default> Book<V> {
+impl<V: Default> FailureTable<V> {
     /// Of nobody yet, and of so many at most.
     pub fn new(most: usize) -> Self {
         Self { entries: HashMap::new(), most }
@@ -44,7 +44,7 @@ impl<V: Default> Book<V> {
 
 /// What a password turned out to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tally {
+pub enum FailureCount {
     Right,
     Wrong,
     /// The last one that is tolerated was wrong, or one before it and nobody has forgiven that since.
@@ -52,27 +52,27 @@ pub enum Tally {
 }
 
 /// Wrong passwords in a row, and whether they were too many.
-pub struct WrongPasswords(Mutex<Book<(i64, bool)>>);
+pub struct WrongPasswords(Mutex<FailureTable<(i64, bool)>>);
 
 impl WrongPasswords {
     /// None so far, of so many identities at most.
     pub fn new(remembered: usize) -> Self {
-        Self(Mutex::new(Book::new(remembered)))
+        Self(Mutex::new(FailureTable::new(remembered)))
     }
 
     /// Notes one. `most`: so many in a row are too many; 0 for any number. After too many nothing is right until they are forgotten,
     /// so that nobody gets in with a password that was tried at the same time.
-    pub fn tally(&self, identity: &str, right: bool, most: i64, now: Timestamp) -> Tally {
+    pub fn count(&self, identity: &str, right: bool, most: i64, now: Timestamp) -> FailureCount {
         let mut book = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (count, too_many) = book.find(identity).copied().unwrap_or((0, false));
         if right && !too_many {
             book.forget(identity);
-            return Tally::Right;
+            return FailureCount::Right;
         }
         let count = count.saturating_add(i64::from(!right));
         let too_many = too_many || (most > 0 && count >= most);
         *book.note(identity, now) = (count, too_many);
-        if too_many { Tally::TooMany } else { Tally::Wrong }
+        if too_many { FailureCount::TooMany } else { FailureCount::Wrong }
     }
 
     /// Forgets an identity.

@@ -13,7 +13,7 @@ use crate::{
 
 /// Which sessions something may have happened to.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Doubt {
+pub enum Trigger {
     /// All of them.
     Everything,
     /// Those of an identity.
@@ -24,7 +24,7 @@ pub enum Doubt {
     Session(String),
 }
 
-impl Doubt {
+impl Trigger {
     /// What a committed change may have taken from sessions, with `access` up to date. What can only give is none.
     pub fn of(event: &Event, access: &Access) -> Option<Self> {
         if let Some((None, Some(session))) = event.of::<Session>() {
@@ -68,27 +68,27 @@ fn says_other(old: &ServicePolicy, new: &ServicePolicy) -> bool {
 
 /// A session that is to end.
 #[derive(Debug, Clone)]
-pub struct Lapsed {
+pub struct EndedSession {
     pub session: Id<Session>,
     pub identity: Id<Identity>,
     /// The right is still there, but posture checks stand in its way.
     pub by_posture: bool,
 }
 
-/// Finds the sessions, of those in doubt, that have no ground any more.
+/// Finds the sessions, of those in trigger, that have no ground any more.
 ///
 /// # Errors
 /// A record cannot be read.
-pub fn lapsed(tx: &Read<'_>, posture: &Posture, doubt: &Doubt) -> Result<Vec<Lapsed>> {
+pub fn lapsed(tx: &Read<'_>, posture: &Posture, trigger: &Trigger) -> Result<Vec<EndedSession>> {
     let mut review = Review { tx, posture, judges: HashMap::new(), lapsed: Vec::new() };
-    let ids = match doubt {
-        Doubt::Everything => {
+    let ids = match trigger {
+        Trigger::Everything => {
             tx.each_readable::<Session>(|session| review.look(&session))?;
             Vec::new()
         }
-        Doubt::Identity(id) => Session::ids_of(id, tx)?,
-        Doubt::Service(id) => tx.ids(Session::KIND, "service", id)?,
-        Doubt::Session(id) => vec![id.clone()],
+        Trigger::Identity(id) => Session::ids_of(id, tx)?,
+        Trigger::Service(id) => tx.ids(Session::KIND, "service", id)?,
+        Trigger::Session(id) => vec![id.clone()],
     };
     for id in ids {
         tx.find_readable(&Id::from_text(id))?.map_or(Ok(()), |session| review.look(&session))?;
@@ -114,8 +114,8 @@ pub fn depends_on_time(tx: &Read<'_>) -> Result<bool> {
 ///
 /// # Errors
 /// The store refuses.
-pub fn end(change: &Change<'_, '_>, lapsed: &[Lapsed]) -> Result<()> {
-    for Lapsed { session, .. } in lapsed {
+pub fn end(change: &Change<'_, '_>, lapsed: &[EndedSession]) -> Result<()> {
+    for EndedSession { session, .. } in lapsed {
         if change.find_readable(session)?.is_some() {
             change.delete(session)?;
         }
@@ -128,7 +128,7 @@ struct Review<'r> {
     posture: &'r Posture,
     /// By API session: all its sessions are judged alike, by checks as the store has them.
     judges: HashMap<String, Judge<'r>>,
-    lapsed: Vec<Lapsed>,
+    lapsed: Vec<EndedSession>,
 }
 
 impl Review<'_> {
@@ -149,7 +149,7 @@ impl Review<'_> {
             }
         };
         if !stands {
-            self.lapsed.push(Lapsed { session: session.id.clone(), identity: spec.identity_id.clone(), by_posture });
+            self.lapsed.push(EndedSession { session: session.id.clone(), identity: spec.identity_id.clone(), by_posture });
         }
         Ok(())
     }

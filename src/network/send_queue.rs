@@ -1,8 +1,8 @@
 //! What waits to be written to one channel: control messages, which go first, and a queue for each circuit that ends here, which take turns
 //! by bytes.
 //!
-//! Whoever has data for a queue reserves room first and waits until there is some ([`Outbox::reserve`]); what must not wait is pushed
-//! ([`Outbox::push`], [`Outbox::control`]). How much a channel may hold shrinks as all channels together fill up (half of what is left of the
+//! Whoever has data for a queue reserves room first and waits until there is some ([`SendQueue::reserve`]); what must not wait is pushed
+//! ([`SendQueue::push`], [`SendQueue::control`]). How much a channel may hold shrinks as all channels together fill up (half of what is left of the
 //! router's budget), and so does how much a queue may hold (half of what is left to the channel, an eighth of what is left of the budget):
 //! what nobody reads leaves room for the others, however much of it there is. This is the dynamic threshold of shared-memory switches
 //! (Choudhury and Hahne, 1998). An empty channel takes one message as long as the budget has room for it.
@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 
 use super::{
     budget::Budget,
-    queues::{Queue, Queues, State},
+    fair_queues::{FairQueues, Queue, State},
 };
 use crate::frame::Frame;
 
@@ -43,10 +43,10 @@ pub struct Room {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gone;
 
-pub struct Outbox {
+pub struct SendQueue {
     room: Room,
     budget: Arc<Budget>,
-    inner: Mutex<Queues>,
+    inner: Mutex<FairQueues>,
     /// Woken when there is something to write.
     writer: Notify,
     /// Woken when few control messages wait.
@@ -55,12 +55,12 @@ pub struct Outbox {
 
 /// Room in a queue for one message. Given back if it is dropped.
 pub struct Reservation<'o> {
-    outbox: &'o Outbox,
+    outbox: &'o SendQueue,
     queue: QueueId,
     bytes: usize,
 }
 
-impl Outbox {
+impl SendQueue {
     pub fn new(room: Room, budget: Arc<Budget>) -> Self {
         Self { room, budget, inner: Mutex::default(), writer: Notify::new(), eased: Notify::new() }
     }
@@ -98,7 +98,7 @@ impl Outbox {
 
     fn try_reserve(&self, id: QueueId, bytes: usize, waiter: &Arc<Notify>) -> Result<bool, Gone> {
         let mut inner = self.inner.lock();
-        let Queues { queues, bytes: in_channel, waiting, .. } = &mut *inner;
+        let FairQueues { queues, bytes: in_channel, waiting, .. } = &mut *inner;
         let queue = queues.get_mut(&id).filter(|queue| !queue.is_finished).ok_or(Gone)?;
         let free = self.budget.free();
         let left = self.room.channel.min(free / 2).saturating_sub(*in_channel);
@@ -193,7 +193,7 @@ impl Outbox {
     }
 
     /// Waits for messages and takes some, in the order in which they are to be written. `number` gives those a number that have none yet.
-    /// Answers their bytes for [`Outbox::written`], or `None` when there will be no more.
+    /// Answers their bytes for [`SendQueue::written`], or `None` when there will be no more.
     pub async fn take(&self, batch: &mut Vec<Frame>, mut number: impl FnMut(&mut Frame)) -> Option<usize> {
         loop {
             {

@@ -1,7 +1,7 @@
 //! How the controller's own secrets lie in its file: as they are, or sealed with the key of a passphrase.
 //!
 //! These are its private keys and the key that seals other secrets; whoever stores or reads one does it here. Not here: what they are
-//! (`certificates.rs`, `first_start.rs`). Start reading at [`Vault`]. Invariant: no secret is written as it is to a file in which they
+//! (`certificates.rs`, `first_start.rs`). Start reading at [`SealedKeys`]. Invariant: no secret is written as it is to a file in which they
 //! are sealed, and none ever was; so another passphrase, or the first one, takes another file (`maintenance/closed.rs`).
 
 use std::sync::Arc;
@@ -38,14 +38,14 @@ impl Secret {
 
 /// Stores secrets and reads them again; as they are, unless it was made with a passphrase. Cheap to clone.
 #[derive(Clone, Default)]
-pub struct Vault(Option<Arc<Sealing>>);
+pub struct SealedKeys(Option<Arc<Sealing>>);
 
 struct Sealing {
     derivation: Derivation,
     seal: Seal,
 }
 
-impl Vault {
+impl SealedKeys {
     /// For a file that holds no secrets yet; they will be sealed if there is a passphrase. Takes a while then.
     ///
     /// # Errors
@@ -58,13 +58,13 @@ impl Vault {
     /// The one of a file, as it is expected to be.
     ///
     /// # Errors
-    /// As [`Vault::of`]; [`Error::Invalid`] also if there is a passphrase and the file is not sealed.
+    /// As [`SealedKeys::of`]; [`Error::Invalid`] also if there is a passphrase and the file is not sealed.
     pub fn open(store: &Store, passphrase: Option<&Passphrase>) -> Result<Self> {
-        let vault = Self::of(store, passphrase)?;
-        if passphrase.is_some() && !vault.is_sealed() {
+        let sealed_keys = Self::of(store, passphrase)?;
+        if passphrase.is_some() && !sealed_keys.is_sealed() {
             return Err(refused("the keys in the data file are not sealed; overkeep passphrase set FILE seals them"));
         }
-        Ok(vault)
+        Ok(sealed_keys)
     }
 
     /// The one of a file. A passphrase that is not needed is not looked at.

@@ -1,12 +1,12 @@
 //! Policies that grant something to all but the one who asks: what they lack is what to change.
 
-use super::{Engine, Reason, Right, Subject, book::Book, roles::List, side::Side};
+use super::{Engine, Reason, Right, Subject, policy_index::PolicyIndex, role_index::RoleIndex, roles::List};
 use roaring::RoaringBitmap;
 use std::sync::Arc;
 
 /// A policy that matches one of two subjects, and what would make it match the other as well.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Near {
+pub struct NearMiss {
     pub policy: Arc<str>,
     /// The subject that is not matched.
     pub missing: Subject,
@@ -21,29 +21,29 @@ pub struct Near {
 
 impl Engine {
     /// Service policies of a type that match the identity or the service, but not both, in order of id.
-    pub fn nearly(&self, identity: &str, service: &str, right: Right) -> Vec<Near> {
+    pub fn nearly(&self, identity: &str, service: &str, right: Right) -> Vec<NearMiss> {
         self.near(&self.service_policies, (Subject::Identity, identity), (Subject::Service, service), self.types.of(right))
     }
 
-    fn near(&self, book: &Book, one: (Subject, &str), other: (Subject, &str), among: &RoaringBitmap) -> Vec<Near> {
+    fn near(&self, book: &PolicyIndex, one: (Subject, &str), other: (Subject, &str), among: &RoaringBitmap) -> Vec<NearMiss> {
         let matching =
             |(subject, id): (Subject, &str)| self.row(subject, id).map(|row| book.of(subject, row, &self.all) & among).unwrap_or_default();
         let (ones, others) = (matching(one), matching(other));
         let lacks_other = (&ones - &others).into_iter().filter_map(|policy| self.lacking(book, policy, one, other));
         let lacks_one = (&others - &ones).into_iter().filter_map(|policy| self.lacking(book, policy, other, one));
-        let mut near: Vec<Near> = lacks_other.chain(lacks_one).collect();
+        let mut near: Vec<NearMiss> = lacks_other.chain(lacks_one).collect();
         near.sort_unstable_by(|a, b| a.policy.cmp(&b.policy));
         near
     }
 
     /// What a policy that matches `there` asks of `missing`.
-    fn lacking(&self, book: &Book, policy: u32, there: (Subject, &str), missing: (Subject, &str)) -> Option<Near> {
+    fn lacking(&self, book: &PolicyIndex, policy: u32, there: (Subject, &str), missing: (Subject, &str)) -> Option<NearMiss> {
         let subject = |(subject, id)| self.all.of(subject).subject(self.row(subject, id)?);
         let (id, roles) = subject(there)?;
         let because = book.side(there.0)?.because(policy, id, roles)?;
-        let list = book.side(missing.0).and_then(|side: &Side| side.list(policy))?;
+        let list = book.side(missing.0).and_then(|side: &RoleIndex| side.list(policy))?;
         let (_, held) = subject(missing)?;
-        Some(Near {
+        Some(NearMiss {
             policy: book.names().text(policy)?.clone(),
             missing: missing.0,
             matched: self.reason(there.0, because),

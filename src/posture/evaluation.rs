@@ -5,7 +5,7 @@ use super::{
     evidence::{Os, Presence, Process},
 };
 use crate::{
-    clock::Moment,
+    clock::CalendarTime,
     entity::{
         Demand, OperatingSystem, Semantic, Version, VersionRange,
         posture_demand::{self, ProcessMulti, hexadecimal},
@@ -106,7 +106,7 @@ impl Code {
         let (timeout, on_wake, on_unlock) = conditions(demand);
         let age = presence.passed_at.map(|at| now.since(at).as_millis());
         let timed_out = age.is_none_or(|age| u128::try_from(timeout).is_ok_and(|timeout| timeout > 0 && age > timeout * 1000));
-        let overdue = |event: Option<Moment>| {
+        let overdue = |event: Option<CalendarTime>| {
             event.is_some_and(|at| presence.passed_at.is_none_or(|passed| at > passed) && left(GRACE, at, *now) == 0)
         };
         let since = |asked: bool, event| !asked || (presence.passed_at.is_some() && !overdue(event));
@@ -150,6 +150,6 @@ fn remaining(demand: &Demand, evidence: &Evidence) -> i64 {
 }
 
 /// What is left of so many seconds; one that has begun is left until it is over.
-pub fn left(seconds: i64, since: Moment, now: Moment) -> i64 {
+pub fn left(seconds: i64, since: CalendarTime, now: CalendarTime) -> i64 {
     seconds.saturating_sub(i64::try_from(now.since(since).as_secs()).unwrap_or(i64::MAX)).max(0)
 }

@@ -5,83 +5,83 @@ use std::ops::Deref;
 
 /// A subject or a policy as it is from now on; nothing: it is gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum News {
+pub enum Delta {
     Subject { subject: Subject, id: String, roles: Option<Vec<String>> },
     Policy { kind: PolicyKind, id: String, policy: Option<Policy> },
 }
 
 /// The engine as it would be, until this is dropped. Nobody else may see it meanwhile, and nobody is told: what identities were shown,
 /// and when that changed, stays as it is.
-pub(super) struct Trial<'e> {
+pub(super) struct WhatIf<'e> {
     engine: &'e mut Engine,
-    undo: Vec<News>,
+    undo: Vec<Delta>,
 }
 
 impl Engine {
     /// Learns something.
-    pub fn learn(&mut self, news: &News, now: u64) {
-        match news {
-            News::Subject { subject, id, roles: Some(roles) } => self.put_subject(*subject, id, roles, now),
-            News::Subject { subject, id, roles: None } => self.remove_subject(*subject, id, now),
-            News::Policy { id, policy: Some(policy), .. } => self.put_policy(id, policy, now),
-            News::Policy { kind, id, policy: None } => self.remove_policy(*kind, id, now),
+    pub fn learn(&mut self, delta: &Delta, now: u64) {
+        match delta {
+            Delta::Subject { subject, id, roles: Some(roles) } => self.put_subject(*subject, id, roles, now),
+            Delta::Subject { subject, id, roles: None } => self.remove_subject(*subject, id, now),
+            Delta::Policy { id, policy: Some(policy), .. } => self.put_policy(id, policy, now),
+            Delta::Policy { kind, id, policy: None } => self.remove_policy(*kind, id, now),
         }
     }
 
     /// Makes changes for a look. Each subject and policy is there once, and those that go come last: their rows are nobody else's then,
     /// so that whoever is there all the time keeps its row, and whoever comes has one that nobody had before.
-    pub(super) fn as_if(&mut self, news: &[News]) -> Trial<'_> {
-        let undo = news.iter().map(|news| self.exchange(news)).collect();
-        Trial { engine: self, undo }
+    pub(super) fn as_if(&mut self, delta: &[Delta]) -> WhatIf<'_> {
+        let undo = delta.iter().map(|delta| self.exchange(delta)).collect();
+        WhatIf { engine: self, undo }
     }
 
     /// Makes a change and tells nobody; answers what takes it back.
-    pub(super) fn exchange(&mut self, news: &News) -> News {
-        let before = self.known(news);
-        match news {
-            News::Subject { subject, id, roles: Some(roles) } => _ = self.all.of_mut(*subject).put(id, roles),
-            News::Subject { subject, id, roles: None } => _ = self.all.of_mut(*subject).remove(id),
-            News::Policy { id, policy: Some(policy), .. } => _ = self.write(id, policy),
-            News::Policy { kind, id, policy: None } => _ = self.erase(*kind, id),
+    pub(super) fn exchange(&mut self, delta: &Delta) -> Delta {
+        let before = self.known(delta);
+        match delta {
+            Delta::Subject { subject, id, roles: Some(roles) } => _ = self.all.of_mut(*subject).put(id, roles),
+            Delta::Subject { subject, id, roles: None } => _ = self.all.of_mut(*subject).remove(id),
+            Delta::Policy { id, policy: Some(policy), .. } => _ = self.write(id, policy),
+            Delta::Policy { kind, id, policy: None } => _ = self.erase(*kind, id),
         }
         before
     }
 
     /// What is known now of what some news is about.
-    pub(super) fn known(&self, news: &News) -> News {
-        match news {
-            News::Subject { subject, id, .. } => {
-                News::Subject { subject: *subject, id: id.clone(), roles: self.all.of(*subject).attributes_of(id) }
+    pub(super) fn known(&self, delta: &Delta) -> Delta {
+        match delta {
+            Delta::Subject { subject, id, .. } => {
+                Delta::Subject { subject: *subject, id: id.clone(), roles: self.all.of(*subject).attributes_of(id) }
             }
-            News::Policy { kind, id, .. } => {
+            Delta::Policy { kind, id, .. } => {
                 let book = self.book(*kind);
                 let said = book.names().row(id).and_then(|row| Some((row, book.lists(row, &self.all)?)));
                 let policy = said.map(|(row, (semantic, lists))| {
                     let right = self.types.right(row).filter(|_| *kind == PolicyKind::Service);
                     Policy { kind: *kind, semantic, right, lists }
                 });
-                News::Policy { kind: *kind, id: id.clone(), policy }
+                Delta::Policy { kind: *kind, id: id.clone(), policy }
             }
         }
     }
 }
 
-impl Deref for Trial<'_> {
+impl Deref for WhatIf<'_> {
     type Target = Engine;
     fn deref(&self) -> &Engine {
         self.engine
     }
 }
 
-impl Drop for Trial<'_> {
+impl Drop for WhatIf<'_> {
     /// In the opposite order, which gives everybody their rows back.
     fn drop(&mut self) {
         let undo = std::mem::take(&mut self.undo);
-        for news in undo.iter().rev() {
-            self.engine.exchange(news);
+        for delta in undo.iter().rev() {
+            self.engine.exchange(delta);
         }
         // An attribute that nobody has and only a policy lists may have another row now, and what was evaluated is found by such rows.
-        if undo.iter().any(|news| matches!(news, News::Policy { .. })) {
+        if undo.iter().any(|delta| matches!(delta, Delta::Policy { .. })) {
             self.engine.forget_evaluated();
         }
     }

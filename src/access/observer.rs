@@ -10,14 +10,14 @@ use super::{Rights, Subject};
 use std::collections::{BTreeMap, HashMap};
 
 #[derive(Default)]
-pub(super) struct Watch {
+pub(super) struct Observers {
     step: u64,
     /// The last change of anybody's rights.
     rights: Change,
     /// Services and posture checks by the step at which they were touched last, and back.
     touched: BTreeMap<u64, Touch>,
     latest: HashMap<(Subject, u32), u64>,
-    seats: HashMap<u32, Seat>,
+    observers: HashMap<u32, Observer>,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -33,7 +33,7 @@ struct Touch {
 
 /// What is remembered of an identity that asked.
 #[derive(Default)]
-struct Seat {
+struct Observer {
     /// Everything up to this step is accounted for.
     seen: u64,
     fingerprint: u64,
@@ -44,22 +44,22 @@ struct Seat {
     own_change: Option<u64>,
 }
 
-impl Seat {
+impl Observer {
     fn move_to(&mut self, at: u64) {
         let last = self.told.max(self.changed_at.unwrap_or_default());
         self.changed_at = Some(at.max(last + 1));
     }
 }
 
-impl Watch {
+impl Observers {
     pub fn rights_changed(&mut self, now: u64) {
         self.step += 1;
         self.rights = Change { step: self.step, at: now };
     }
 
     pub fn roles_changed(&mut self, identity: u32, now: u64) {
-        if let Some(seat) = self.seats.get_mut(&identity) {
-            seat.own_change = Some(now);
+        if let Some(observer) = self.observers.get_mut(&identity) {
+            observer.own_change = Some(now);
         }
     }
 
@@ -78,45 +78,45 @@ impl Watch {
     }
 
     pub fn forget(&mut self, identity: u32) {
-        self.seats.remove(&identity);
+        self.observers.remove(&identity);
     }
 
     pub fn is_settled(&self, identity: u32) -> bool {
-        self.seats.get(&identity).is_some_and(|seat| seat.seen == self.step && seat.own_change.is_none())
+        self.observers.get(&identity).is_some_and(|observer| observer.seen == self.step && observer.own_change.is_none())
     }
 
     /// Notes what the identity is shown now, and moves its time if that is something else than before.
     ///
     /// A change of rights is dated by the last change of anybody's: not before its own, not after this moment.
     pub fn settle(&mut self, identity: u32, rights: &Rights) {
-        let first_sight = || Seat { seen: self.step, fingerprint: rights.fingerprint(), ..Seat::default() };
-        let seat = self.seats.entry(identity).or_insert_with(first_sight);
-        if seat.seen == self.step && seat.own_change.is_none() {
+        let first_sight = || Observer { seen: self.step, fingerprint: rights.fingerprint(), ..Observer::default() };
+        let observer = self.observers.entry(identity).or_insert_with(first_sight);
+        if observer.seen == self.step && observer.own_change.is_none() {
             return;
         }
-        let since = seat.seen + 1;
+        let since = observer.seen + 1;
         let shown = self.touched.range(since..).map(|(_, touch)| touch);
         let touched = shown.filter(|Touch { what: (subject, row), .. }| rights.shows(*subject, *row)).map(|touch| touch.at).max();
         let others = (self.rights.step >= since).then_some(self.rights.at);
-        let gained_or_lost = if seat.fingerprint == rights.fingerprint() { None } else { seat.own_change.max(others) };
+        let gained_or_lost = if observer.fingerprint == rights.fingerprint() { None } else { observer.own_change.max(others) };
         if let Some(at) = touched.max(gained_or_lost) {
-            seat.move_to(at);
+            observer.move_to(at);
         }
-        (seat.seen, seat.fingerprint, seat.own_change) = (self.step, rights.fingerprint(), None);
+        (observer.seen, observer.fingerprint, observer.own_change) = (self.step, rights.fingerprint(), None);
     }
 
     /// Moves the time of a settled identity.
     pub fn move_to(&mut self, identity: u32, at: u64) {
-        if let Some(seat) = self.seats.get_mut(&identity) {
-            seat.move_to(at);
+        if let Some(observer) = self.observers.get_mut(&identity) {
+            observer.move_to(at);
         }
     }
 
     /// The time of a settled identity.
     pub fn tell(&mut self, identity: u32, otherwise: u64) -> u64 {
-        let Some(seat) = self.seats.get_mut(&identity) else { return otherwise };
-        let answer = seat.changed_at.unwrap_or(otherwise);
-        seat.told = seat.told.max(answer);
+        let Some(observer) = self.observers.get_mut(&identity) else { return otherwise };
+        let answer = observer.changed_at.unwrap_or(otherwise);
+        observer.told = observer.told.max(answer);
         answer
     }
 }

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use super::{failures::Book, waiting::network};
+use super::{fair_queue::network, password_failures::FailureTable};
 use crate::{
     clock::Timestamp,
     config,
@@ -106,14 +106,14 @@ impl Default for Shown {
 
 /// Wrong codes.
 pub struct WrongCodes {
-    book: Mutex<Book<Shown>>,
+    book: Mutex<FailureTable<Shown>>,
     limits: config::Codes,
 }
 
 impl WrongCodes {
     /// None so far.
     pub fn new(limits: &config::Codes) -> Self {
-        Self { book: Mutex::new(Book::new(limits.remembered)), limits: limits.clone() }
+        Self { book: Mutex::new(FailureTable::new(limits.remembered)), limits: limits.clone() }
     }
 
     /// Judges a code of an identity, unless too many were wrong. `judge` says what the code proves and whether it does so for the first
@@ -154,14 +154,14 @@ impl WrongCodes {
         self.lock().forget(identity);
     }
 
-    fn refuse(&self, book: &Book<Shown>, identity: &str, attempt: &Attempt, now: Timestamp) -> Result<()> {
+    fn refuse(&self, book: &FailureTable<Shown>, identity: &str, attempt: &Attempt, now: Timestamp) -> Result<()> {
         match book.find(identity).and_then(|shown| shown.wait(attempt, &self.limits, now)) {
             Some(wait) => Err(Error::Busy { retry_after: u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).max(1) }),
             None => Ok(()),
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Book<Shown>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, FailureTable<Shown>> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

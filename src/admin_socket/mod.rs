@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     access::{Access, Right},
     authentication::Passwords,
-    change::{self, Certificates, Change, Changes, Useless},
+    change::{self, Certificates, Change, Changes, UnusableFiles},
     clock::{Clock, Timestamp},
     entity::{AuthPolicy, Authenticator, Enrollment, FactsExt, Identity, Record},
     error::{Error, Result},
@@ -108,7 +108,7 @@ impl fmt::Debug for Command {
 
 /// A controller's data, for whoever owns its host.
 #[derive(Clone)]
-pub struct Host {
+pub struct AdminContext {
     pub store: Store,
     pub changes: Changes,
     pub passwords: Passwords,
@@ -120,7 +120,7 @@ pub struct Host {
     pub clock: Clock,
 }
 
-impl Host {
+impl AdminContext {
     /// Does what is asked, and says so.
     ///
     /// # Errors
@@ -184,7 +184,7 @@ impl Host {
         let shown = |(role, certificate): (Role, Certificate)| {
             format!("{role}: {}, ends {}", certificate.subject(), Timestamp::from_seconds(certificate.not_after()))
         };
-        let mut lines: Vec<String> = self.certificates.holdings().certificates().into_iter().map(shown).collect();
+        let mut lines: Vec<String> = self.certificates.keystore().certificates().into_iter().map(shown).collect();
         lines.extend(self.certificates.notices(now));
         lines.extend(self.certificates.moved()?.iter().map(ToString::to_string));
         lines.extend(useless(&self.certificates.useless(now)?));
@@ -271,11 +271,11 @@ pub fn found(report: &Report) -> Outcome {
 }
 
 /// What to do about outstanding enrollments whose tokens are of no use.
-fn useless(tokens: &[Useless]) -> Vec<String> {
+fn useless(tokens: &[UnusableFiles]) -> Vec<String> {
     if tokens.is_empty() {
         return Vec::new();
     }
-    let line = |Useless { enrollment, gone }: &Useless| {
+    let line = |UnusableFiles { enrollment, gone }: &UnusableFiles| {
         let Enrollment { method, expires_at, .. } = &enrollment.spec;
         let why = match gone {
             Some(issuer) => format!("sends clients to {issuer}, which is not advertised"),

@@ -27,7 +27,7 @@ use rustix::{fs::OFlags, process::geteuid};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{Command, Host, Outcome};
+use super::{AdminContext, Command, Outcome};
 use crate::store::{self, Progress};
 
 /// Every system takes the path of a socket that has no more bytes.
@@ -44,7 +44,7 @@ const TICK: Duration = Duration::from_millis(200);
 
 /// A line of the answer to a command.
 #[derive(Serialize, Deserialize)]
-enum Told {
+enum AnswerLine {
     /// So many of so many rows are done.
     Going(u64, u64),
     Ended(Outcome),
@@ -75,7 +75,7 @@ pub struct Listening {
 ///
 /// # Errors
 /// The socket cannot be made.
-pub fn listen(host: Host, path: PathBuf) -> io::Result<Listening> {
+pub fn listen(host: AdminContext, path: PathBuf) -> io::Result<Listening> {
     let listener = bound(&path)?;
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = stop.clone();
@@ -146,18 +146,18 @@ fn connect(path: &Path) -> io::Result<UnixStream> {
     reach(path, |path| UnixStream::connect(path))
 }
 
-fn answer(host: &Host, mut stream: UnixStream, stopped: &AtomicBool) -> io::Result<()> {
+fn answer(host: &AdminContext, mut stream: UnixStream, stopped: &AtomicBool) -> io::Result<()> {
     stream.set_read_timeout(Some(PROMPT))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let told = match serde_json::from_str::<Command>(&line(&mut BufReader::new((&stream).take(LONGEST)))?) {
         Ok(command) => act(host, command, &mut stream, stopped),
-        Err(_) => Told::Refused("this controller does not know the command".into()),
+        Err(_) => AnswerLine::Refused("this controller does not know the command".into()),
     };
     say(&mut stream, &told)
 }
 
 /// Has a command done, and says how far it is meanwhile.
-fn act(host: &Host, command: Command, stream: &mut UnixStream, stopped: &AtomicBool) -> Told {
+fn act(host: &AdminContext, command: Command, stream: &mut UnixStream, stopped: &AtomicBool) -> AnswerLine {
     let watch = Arc::new(Progress::default());
     thread::scope(|scope| {
         let (acting, ended) = mpsc::channel::<()>();
@@ -168,19 +168,19 @@ fn act(host: &Host, command: Command, stream: &mut UnixStream, stopped: &AtomicB
         });
         while ended.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
             let (done, total) = watch.progress();
-            if stopped.load(Ordering::Acquire) || say(stream, &Told::Going(done, total)).is_err() {
+            if stopped.load(Ordering::Acquire) || say(stream, &AnswerLine::Going(done, total)).is_err() {
                 watch.stop();
             }
         }
         match done.join() {
-            Ok(Ok(outcome)) => Told::Ended(outcome),
-            Ok(Err(error)) => Told::Refused(error.to_string()),
-            Err(_) => Told::Refused("the command panicked".into()),
+            Ok(Ok(outcome)) => AnswerLine::Ended(outcome),
+            Ok(Err(error)) => AnswerLine::Refused(error.to_string()),
+            Err(_) => AnswerLine::Refused("the command panicked".into()),
         }
     })
 }
 
-fn say(stream: &mut UnixStream, told: &Told) -> io::Result<()> {
+fn say(stream: &mut UnixStream, told: &AnswerLine) -> io::Result<()> {
     writeln!(stream, "{}", serde_json::to_string(told)?)
 }
 
@@ -202,9 +202,9 @@ pub fn ask(path: &Path, command: &Command, see: &mut dyn FnMut(u64, u64)) -> Opt
         let mut answer = BufReader::new(&stream);
         loop {
             match serde_json::from_str(&line(&mut answer)?)? {
-                Told::Going(done, total) => see(done, total),
-                Told::Ended(outcome) => return Ok(Ok(outcome)),
-                Told::Refused(reason) => return Ok(Err(reason)),
+                AnswerLine::Going(done, total) => see(done, total),
+                AnswerLine::Ended(outcome) => return Ok(Ok(outcome)),
+                AnswerLine::Refused(reason) => return Ok(Err(reason)),
             }
         }
     })();

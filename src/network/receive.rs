@@ -16,11 +16,11 @@ use tokio::{
 use super::{
     bind,
     channel::{Channel, Entry},
-    circuit::{Circuit, End, Side},
+    circuit::{Circuit, CircuitSide, End},
     core::Core,
     dial,
     message::{self, FROM_HOST, Failure, key, kind},
-    outbox::{Gone, Reservation},
+    send_queue::{Gone, Reservation},
     trace,
 };
 use crate::frame::{Frame, HEAD, Head, Limits, Malformed, content};
@@ -55,14 +55,14 @@ impl From<io::Error> for Stop {
 }
 
 /// The reader of one channel.
-pub struct Reader<S> {
+pub struct Receiver<S> {
     core: Arc<Core>,
     channel: Arc<Channel>,
     stream: S,
     waiter: Arc<Notify>,
 }
 
-impl<S: AsyncRead + Unpin> Reader<S> {
+impl<S: AsyncRead + Unpin> Receiver<S> {
     pub fn new(core: Arc<Core>, channel: Arc<Channel>, stream: S) -> Self {
         Self { core, channel, stream, waiter: Arc::default() }
     }
@@ -114,7 +114,7 @@ impl<S: AsyncRead + Unpin> Reader<S> {
     }
 
     /// The circuit that data belongs to, and the side it comes from.
-    fn route(&self, frame: &Frame) -> Option<(Arc<Circuit>, Side)> {
+    fn route(&self, frame: &Frame) -> Option<(Arc<Circuit>, CircuitSide)> {
         if frame.content_type() != kind::DATA {
             return self.route_by_circuit(frame.text(key::XGRESS_CIRCUIT)?, frame.u32(key::XGRESS_FLAGS));
         }
@@ -124,14 +124,14 @@ impl<S: AsyncRead + Unpin> Reader<S> {
     }
 
     /// The circuit with this id, if both SDKs do the flow control and one of them is here.
-    fn route_by_circuit(&self, id: &str, flags: Option<u32>) -> Option<(Arc<Circuit>, Side)> {
+    fn route_by_circuit(&self, id: &str, flags: Option<u32>) -> Option<(Arc<Circuit>, CircuitSide)> {
         let circuit = self.core.registry.circuit(id)?;
         let host = circuit.host().filter(|host| host.has_sdk_flow_control)?;
         let is_here = |channel: &Arc<Channel>| Arc::ptr_eq(channel, &self.channel);
         let side = match (is_here(&circuit.client.channel), is_here(&host.end.channel)) {
-            (true, true) if flags.unwrap_or_default() & FROM_HOST != 0 => Side::Host,
-            (true, _) => Side::Client,
-            (false, true) => Side::Host,
+            (true, true) if flags.unwrap_or_default() & FROM_HOST != 0 => CircuitSide::Host,
+            (true, _) => CircuitSide::Client,
+            (false, true) => CircuitSide::Host,
             (false, false) => return None,
         };
         Some((circuit, side))
@@ -153,7 +153,7 @@ impl<S: AsyncRead + Unpin> Reader<S> {
         self.hand_on(frame, &circuit, side, end).await
     }
 
-    async fn hand_on(&mut self, mut frame: Frame, circuit: &Circuit, side: Side, end: &End) -> Result<(), Stop> {
+    async fn hand_on(&mut self, mut frame: Frame, circuit: &Circuit, side: CircuitSide, end: &End) -> Result<(), Stop> {
         frame.put_u32(key::CONNECTION, end.connection);
         let missing = frame.missing();
         let Ok(reservation) = room(&self.core, end, frame.len() + missing, &self.waiter).await else {
@@ -252,7 +252,7 @@ async fn read_to(stream: &mut (impl AsyncRead + Unpin), bytes: &mut BytesMut, le
 fn closed(core: &Core, channel: &Arc<Channel>, frame: &Frame) {
     let Some(connection) = frame.u32(key::CONNECTION) else { return };
     match channel.entry(connection) {
-        Some(Entry::End(circuit, Side::Host)) if circuit.host().is_none() => channel.dial_refused(&circuit, frame),
+        Some(Entry::End(circuit, CircuitSide::Host)) if circuit.host().is_none() => channel.dial_refused(&circuit, frame),
         Some(Entry::End(circuit, side)) => {
             core.end_circuit(&circuit, Some(side), |connection| {
                 let mut last = frame.clone();

@@ -26,13 +26,13 @@ pub struct Asker {
 
 /// What becomes of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Turn {
+pub enum JobOutcome {
     Now,
     /// Another one needed its place more.
     Never,
 }
 
-type Job = Box<dyn FnOnce(Turn) + Send>;
+type Job = Box<dyn FnOnce(JobOutcome) + Send>;
 
 /// The network that an address belongs to: an IPv4 address itself, of an IPv6 address the first 64 bits, which one customer has.
 pub fn network(address: IpAddr) -> IpAddr {
@@ -43,7 +43,7 @@ pub fn network(address: IpAddr) -> IpAddr {
 }
 
 /// Jobs on their way to the threads.
-pub struct Waiting {
+pub struct FairQueue {
     state: Mutex<State>,
     arrived: Condvar,
     most: usize,
@@ -52,14 +52,14 @@ pub struct Waiting {
 
 #[derive(Default)]
 struct State {
-    jobs: Vec<Place>,
+    jobs: Vec<QueuedJob>,
     arrivals: u64,
     served: Served,
     is_closed: bool,
 }
 
 /// A job in its place.
-struct Place {
+struct QueuedJob {
     by: [u64; 2],
     arrival: u64,
     job: Job,
@@ -100,7 +100,7 @@ impl State {
     /// Takes out the job that goes next.
     fn next(&mut self) -> Option<Job> {
         let next = self.jobs.iter().enumerate().min_by_key(|(_, place)| (self.served.of(place.by), place.arrival))?.0;
-        let Place { by, job, .. } = self.jobs.swap_remove(next);
+        let QueuedJob { by, job, .. } = self.jobs.swap_remove(next);
         self.served.note(by);
         Some(job)
     }
@@ -110,13 +110,13 @@ impl State {
         let mut waiting: HashMap<u64, u32> = HashMap::new();
         self.jobs.iter().flat_map(|place| place.by).for_each(|key| *waiting.entry(key).or_default() += 1);
         let has = |by: [u64; 2]| ordered(by.map(|key| waiting.get(&key).copied().unwrap_or_default()));
-        let most = |place: &Place| (has(place.by), self.served.of(place.by), place.arrival);
+        let most = |place: &QueuedJob| (has(place.by), self.served.of(place.by), place.arrival);
         let surplus = self.jobs.iter().enumerate().max_by_key(|(_, place)| most(place))?.0;
         Some(self.jobs.swap_remove(surplus).job)
     }
 }
 
-impl Waiting {
+impl FairQueue {
     /// Room for so many.
     pub fn new(most: usize) -> Self {
         Self { state: Mutex::default(), arrived: Condvar::new(), most, hasher: RandomState::new() }
@@ -128,16 +128,16 @@ impl Waiting {
         let mut state = self.lock();
         let arrival = state.arrivals;
         state.arrivals += 1;
-        state.jobs.push(Place { by, arrival, job });
+        state.jobs.push(QueuedJob { by, arrival, job });
         let surplus = if state.jobs.len() > self.most { state.surplus() } else { None };
         drop(state);
         self.arrived.notify_one();
         if let Some(job) = surplus {
-            job(Turn::Never);
+            job(JobOutcome::Never);
         }
     }
 
-    /// The next job, once there is one; none after [`Waiting::close`].
+    /// The next job, once there is one; none after [`FairQueue::close`].
     pub fn pop(&self) -> Option<Job> {
         let mut state = self.lock();
         loop {
@@ -174,7 +174,7 @@ mod tests {
 
     /// What became of jobs, by the names they were given.
     #[derive(Default, Clone)]
-    struct Fates(Arc<Mutex<Vec<(String, Turn)>>>);
+    struct Fates(Arc<Mutex<Vec<(String, JobOutcome)>>>);
 
     impl Fates {
         fn job(&self, name: &str) -> Job {
@@ -182,7 +182,7 @@ mod tests {
             Box::new(move |turn| fates.0.lock().unwrap().push((name, turn)))
         }
 
-        fn taken(&self) -> Vec<(String, Turn)> {
+        fn taken(&self) -> Vec<(String, JobOutcome)> {
             std::mem::take(&mut *self.0.lock().unwrap())
         }
     }
@@ -194,7 +194,7 @@ mod tests {
     /// Keeps the queue full of a flood, while somebody honest asks again as soon as they were served. Answers how many of so many turns went
     /// to the honest one, and whether they were ever turned away.
     fn share(flood: impl Fn(usize) -> Asker, honest: &Asker, turns: usize) -> (usize, bool) {
-        let (waiting, fates) = (Waiting::new(16), Fates::default());
+        let (waiting, fates) = (FairQueue::new(16), Fates::default());
         let (mut asked, mut served, mut refused) = (0, 0, false);
         for _ in 0..turns {
             for _ in 0..40 {
@@ -206,10 +206,10 @@ mod tests {
                 asked += 1;
                 waiting.push(&flood(asked), fates.job("flood"));
             }
-            waiting.pop().unwrap()(Turn::Now);
+            waiting.pop().unwrap()(JobOutcome::Now);
             for (name, turn) in fates.taken() {
-                served += usize::from(name == "honest" && turn == Turn::Now);
-                refused |= name == "honest" && turn == Turn::Never;
+                served += usize::from(name == "honest" && turn == JobOutcome::Now);
+                refused |= name == "honest" && turn == JobOutcome::Never;
             }
         }
         (served, refused)
@@ -237,14 +237,14 @@ mod tests {
 
     #[test]
     fn those_who_ask_seldom_are_turned_away_last() {
-        let (waiting, fates) = (Waiting::new(2), Fates::default());
+        let (waiting, fates) = (FairQueue::new(2), Fates::default());
         let (ann, bob) = (asker("192.0.2.1", "ann"), asker("192.0.2.2", "bob"));
         waiting.push(&ann, fates.job("ann"));
         waiting.push(&ann, fates.job("ann again"));
         waiting.push(&bob, fates.job("bob"));
-        assert_eq!(fates.taken(), [("ann again".to_owned(), Turn::Never)]);
+        assert_eq!(fates.taken(), [("ann again".to_owned(), JobOutcome::Never)]);
         waiting.push(&asker("192.0.2.3", "eve"), fates.job("eve"));
-        assert_eq!(fates.taken(), [("eve".to_owned(), Turn::Never)], "of equals the newest");
+        assert_eq!(fates.taken(), [("eve".to_owned(), JobOutcome::Never)], "of equals the newest");
         waiting.close();
         assert!(waiting.pop().is_none() && fates.taken().is_empty());
     }

@@ -19,7 +19,7 @@ const RETRY: u32 = 60;
 
 /// Room for sessions. Cheap to clone.
 #[derive(Clone)]
-pub struct Room {
+pub struct SessionQuota {
     /// An identity may have so many.
     most: usize,
     counts: Arc<Mutex<HashMap<String, Count>>>,
@@ -43,7 +43,7 @@ impl Count {
     }
 }
 
-impl Room {
+impl SessionQuota {
     /// Room for so many sessions of each identity.
     pub fn new(most: usize) -> Self {
         Self { most, counts: Arc::default() }
@@ -53,13 +53,13 @@ impl Room {
     ///
     /// # Errors
     /// [`Error::Busy`]: there is none.
-    pub fn admit(&self, identity: &Id<Identity>) -> Result<Place> {
+    pub fn admit(&self, identity: &Id<Identity>) -> Result<SessionSlot> {
         self.with(identity, |count| {
             if count.open + count.coming >= self.most {
                 return Err(Error::Busy { retry_after: RETRY });
             }
             count.coming += 1;
-            Ok(Place { room: self.clone(), identity: identity.clone() })
+            Ok(SessionSlot { room: self.clone(), identity: identity.clone() })
         })
     }
 
@@ -105,12 +105,12 @@ impl Room {
 }
 
 /// A place for one session of an identity, until it is dropped.
-pub struct Place {
-    room: Room,
+pub struct SessionSlot {
+    room: SessionQuota,
     identity: Id<Identity>,
 }
 
-impl Drop for Place {
+impl Drop for SessionSlot {
     fn drop(&mut self) {
         self.room.with(&self.identity, |count| count.coming = count.coming.saturating_sub(1));
     }
@@ -122,8 +122,8 @@ mod tests {
 
     #[test]
     fn nothing_is_kept_of_an_identity_without_sessions() {
-        let (room, ann) = (Room::new(2), Id::from_text("ann"));
-        let known = |room: &Room| room.counts.lock().unwrap().len();
+        let (room, ann) = (SessionQuota::new(2), Id::from_text("ann"));
+        let known = |room: &SessionQuota| room.counts.lock().unwrap().len();
         let (before, after) = (0, 1);
         room.opened(&ann, before);
         room.opened(&ann, before);

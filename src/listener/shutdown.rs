@@ -4,12 +4,12 @@ use tokio::sync::watch;
 
 /// Tells connections that the listener ends, and knows when the last is gone. Cheap to clone.
 #[derive(Clone, Default)]
-pub struct Stopping(std::sync::Arc<watch::Sender<bool>>);
+pub struct Shutdown(std::sync::Arc<watch::Sender<bool>>);
 
-impl Stopping {
+impl Shutdown {
     /// A connection that is there from now on.
-    pub fn connection(&self) -> Here {
-        Here(self.0.subscribe())
+    pub fn connection(&self) -> ConnectionGuard {
+        ConnectionGuard(self.0.subscribe())
     }
 
     /// Tells them.
@@ -25,9 +25,9 @@ impl Stopping {
 
 /// A connection, there until this and its clones are dropped.
 #[derive(Clone)]
-pub struct Here(watch::Receiver<bool>);
+pub struct ConnectionGuard(watch::Receiver<bool>);
 
-impl Here {
+impl ConnectionGuard {
     /// Whether the listener ends.
     pub fn has_to_end(&self) -> bool {
         *self.0.borrow()

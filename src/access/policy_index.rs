@@ -4,8 +4,8 @@ use super::{
     Lists, Semantic, Subject,
     names::Names,
     population::Population,
+    role_index::RoleIndex,
     roles::{Because, List},
-    side::Side,
 };
 use roaring::{MultiOps, RoaringBitmap};
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use std::sync::Arc;
 /// So many pairs of proposals are looked at one by one.
 const PAIRS: usize = 64;
 
-pub(super) struct Book {
+pub(super) struct PolicyIndex {
     names: Names,
-    sides: Vec<(Subject, Side)>,
+    sides: Vec<(Subject, RoleIndex)>,
 }
 
 /// What is matched by the same policies.
-pub(super) type Class = (Arc<[u32]>, Option<Arc<str>>);
+pub(super) type SubjectClass = (Arc<[u32]>, Option<Arc<str>>);
 
 /// The subjects of all kinds.
 #[derive(Default)]
@@ -50,16 +50,16 @@ impl Populations {
     }
 }
 
-impl Book {
-    pub fn new(sides: &[Subject]) -> Book {
-        Book { names: Names::default(), sides: sides.iter().map(|subject| (*subject, Side::default())).collect() }
+impl PolicyIndex {
+    pub fn new(sides: &[Subject]) -> PolicyIndex {
+        PolicyIndex { names: Names::default(), sides: sides.iter().map(|subject| (*subject, RoleIndex::default())).collect() }
     }
 
     pub fn names(&self) -> &Names {
         &self.names
     }
 
-    pub fn side(&self, subject: Subject) -> Option<&Side> {
+    pub fn side(&self, subject: Subject) -> Option<&RoleIndex> {
         self.sides.iter().find(|(of, _)| *of == subject).map(|(_, side)| side)
     }
 
@@ -91,7 +91,7 @@ impl Book {
     }
 
     /// Subjects of one class are matched by the same policies: they have the same attributes, and no policy names one of them by id.
-    pub fn class(&self, subject: Subject, row: u32, all: &Populations) -> Option<Class> {
+    pub fn class(&self, subject: Subject, row: u32, all: &Populations) -> Option<SubjectClass> {
         let population = all.of(subject);
         let id = population.names().text(row)?;
         let named = self.side(subject).is_some_and(|side| side.names(id));
@@ -109,7 +109,7 @@ impl Book {
 
     /// Policies that match a subject on its side.
     pub fn of(&self, subject: Subject, row: u32, all: &Populations) -> RoaringBitmap {
-        let of = |side: &Side| all.of(subject).subject(row).map(|(id, roles)| side.of(id, roles));
+        let of = |side: &RoleIndex| all.of(subject).subject(row).map(|(id, roles)| side.of(id, roles));
         self.side(subject).and_then(of).unwrap_or_default()
     }
 
@@ -118,7 +118,7 @@ impl Book {
         self.side(subject).map(|side| side.members(policies, all.of(subject))).unwrap_or_default()
     }
 
-    /// Whether any policy matches both subjects: [`Book::linking`] up to the first. Where little is proposed on either side, that is found
+    /// Whether any policy matches both subjects: [`PolicyIndex::linking`] up to the first. Where little is proposed on either side, that is found
     /// without uniting all of it.
     pub fn links(&self, one: (Subject, u32), other: (Subject, u32), among: &RoaringBitmap, all: &Populations) -> bool {
         let Some((near, far)) = self.end(one, all).zip(self.end(other, all)) else { return false };
@@ -156,7 +156,7 @@ impl Book {
 /// A subject, and the side on which policies may match it.
 #[derive(Clone, Copy)]
 struct End<'a> {
-    side: &'a Side,
+    side: &'a RoleIndex,
     id: &'a str,
     roles: &'a [u32],
 }

@@ -1,7 +1,7 @@
 //! Work that nobody waits for: sessions that idled too long or lost their ground go, what is only known in memory is written down, and
 //! the controller's certificates are kept in time; what the history is not to keep any longer goes, and so do tokens that expired long ago.
 //!
-//! Periodic, but for sessions in doubt, which are looked at as soon as a change was committed that may have taken their ground. What comes
+//! Periodic, but for sessions in trigger, which are looked at as soon as a change was committed that may have taken their ground. What comes
 //! in very large numbers is done some at a time, so that neither others' writes nor a stop wait for all of it. A damaged record holds nothing
 //! up but itself.
 //! Invariant: nothing here decides whether a session is over, it only clears away what is.
@@ -25,12 +25,12 @@ use crate::{
     config,
     entity::{ApiSession, Enrollment, Id},
     error::Result,
-    posture::{self, Doubt, Posture},
+    posture::{self, Posture, Trigger},
     store::{Retention, Store},
 };
 
 /// What the work is done on.
-pub struct Upkeep {
+pub struct Jobs {
     pub store: Store,
     pub changes: Changes,
     pub sessions: Sessions,
@@ -48,12 +48,12 @@ pub struct Upkeep {
 const RECLAIM: Duration = Duration::from_secs(3600);
 
 /// When something is to be done again.
-struct Every {
+struct Period {
     interval: Duration,
     last: Instant,
 }
 
-impl Every {
+impl Period {
     fn from_now(interval: Duration) -> Self {
         Self { interval, last: Instant::now() }
     }
@@ -95,9 +95,9 @@ impl Calendar {
 }
 
 /// What wakes the thread up between its rounds.
-enum Note {
+enum JobMessage {
     /// Sessions may have lost their ground.
-    Doubt(Doubt),
+    Review(Trigger),
     /// Very many records were ended at once, and are to be cleared away.
     Ended,
     /// Everything is to be looked at now; dropped when that is done.
@@ -105,44 +105,44 @@ enum Note {
     Stop,
 }
 
-/// So many notes may wait; beyond, everything is in doubt.
+/// So many messages may wait; beyond, everything is in trigger.
 const WAITING: usize = 4096;
 
 /// Wakes the thread up. Cheap to clone.
 #[derive(Clone)]
-pub struct Bell {
-    notes: SyncSender<Note>,
+pub struct JobTrigger {
+    messages: SyncSender<JobMessage>,
     missed: Arc<AtomicBool>,
 }
 
 /// What comes of a bell.
 pub struct Inbox {
-    notes: Receiver<Note>,
+    messages: Receiver<JobMessage>,
     missed: Arc<AtomicBool>,
 }
 
 /// A bell and its inbox.
-pub fn bell() -> (Bell, Inbox) {
-    let (sender, notes) = sync_channel(WAITING);
+pub fn job_trigger() -> (JobTrigger, Inbox) {
+    let (sender, messages) = sync_channel(WAITING);
     let missed = Arc::<AtomicBool>::default();
-    (Bell { notes: sender, missed: missed.clone() }, Inbox { notes, missed })
+    (JobTrigger { messages: sender, missed: missed.clone() }, Inbox { messages, missed })
 }
 
-impl Bell {
+impl JobTrigger {
     /// Has sessions looked at. Never waits.
-    pub fn ring(&self, doubt: Doubt) {
-        if self.notes.try_send(Note::Doubt(doubt)).is_err() {
+    pub fn review(&self, trigger: Trigger) {
+        if self.messages.try_send(JobMessage::Review(trigger)).is_err() {
             self.missed.store(true, Ordering::Release);
         }
     }
 
     /// Has what is ended from now on cleared away soon. Before anything is written, please.
     pub fn follow(&self, store: &Store) {
-        let notes = self.notes.clone();
+        let messages = self.messages.clone();
         store.subscribe(move |events| {
             if events.iter().any(|event| event.ending.is_some()) {
-                // With no room for the note, the next round finds it.
-                drop(notes.try_send(Note::Ended));
+                // With no room for the message, the next round finds it.
+                drop(messages.try_send(JobMessage::Ended));
             }
         });
     }
@@ -151,7 +151,7 @@ impl Bell {
 /// What woke the thread up.
 #[derive(Default)]
 struct Woken {
-    doubts: BTreeSet<Doubt>,
+    triggers: BTreeSet<Trigger>,
     rounds: Vec<Sender<()>>,
     /// Whether there may be something left of what was ended.
     left: bool,
@@ -159,41 +159,41 @@ struct Woken {
 
 /// Upkeep that runs until it is stopped.
 pub struct Running {
-    bell: Bell,
+    job_trigger: JobTrigger,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Upkeep {
-    /// Starts on a thread of its own, which reads what comes in from `bell`.
+impl Jobs {
+    /// Starts on a thread of its own, which reads what comes in from `job_trigger`.
     ///
     /// # Errors
     /// The system gives no thread.
-    pub fn start(self, bell: Bell, inbox: Inbox) -> std::io::Result<Running> {
+    pub fn start(self, job_trigger: JobTrigger, inbox: Inbox) -> std::io::Result<Running> {
         let thread = thread::Builder::new().name("upkeep".into()).spawn(move || self.run(&inbox))?;
-        Ok(Running { bell, thread: Some(thread) })
+        Ok(Running { job_trigger, thread: Some(thread) })
     }
 
     fn run(&self, inbox: &Inbox) {
-        let mut round = Every::from_now(self.settings.sweep_interval.duration());
-        let mut activity = Every::from_now(self.settings.activity_interval.duration());
-        let mut reclaiming = Every::from_now(RECLAIM);
+        let mut round = Period::from_now(self.settings.sweep_interval.duration());
+        let mut activity = Period::from_now(self.settings.activity_interval.duration());
+        let mut reclaiming = Period::from_now(RECLAIM);
         let (mut in_place, mut calendar) = (true, Calendar::default());
         // A review that failed is made good by one of everything.
         let mut owed = false;
         // What endpoints had reported is lost with a restart, so that sessions which depend on it stand on nothing.
-        let mut woken = Woken { doubts: BTreeSet::from([Doubt::Everything]), rounds: Vec::new(), left: true };
+        let mut woken = Woken { triggers: BTreeSet::from([Trigger::Everything]), rounds: Vec::new(), left: true };
         while waited(inbox, round.left(), &mut woken) {
-            let Woken { mut doubts, rounds, mut left } = std::mem::take(&mut woken);
+            let Woken { mut triggers, rounds, mut left } = std::mem::take(&mut woken);
             let now = !rounds.is_empty();
             if round.is_due(now) {
                 left = true;
                 self.look_around(&mut in_place);
                 tell("trimming the history", self.trim_history(calendar.today(&self.clock)));
                 let again = owed || self.store.read(posture::depends_on_time).unwrap_or(true);
-                doubts.extend(again.then_some(Doubt::Everything));
+                triggers.extend(again.then_some(Trigger::Everything));
             }
-            let reviewed = self.review(&doubts);
-            owed = reviewed.is_err() || (owed && !doubts.contains(&Doubt::Everything));
+            let reviewed = self.review(&triggers);
+            owed = reviewed.is_err() || (owed && !triggers.contains(&Trigger::Everything));
             tell("ending sessions that lost their ground", reviewed);
             woken.left = left && self.clear(now);
             if activity.is_due(now) {
@@ -271,12 +271,12 @@ impl Upkeep {
         self.store.trim_history(Retention { since, bytes: self.history.max_mib << 20 }).map(|_| ())
     }
 
-    /// Ends the sessions among those in doubt that have no ground any more.
-    fn review(&self, doubts: &BTreeSet<Doubt>) -> Result<()> {
-        let everything = doubts.get(&Doubt::Everything);
-        let one_by_one = doubts.iter().filter(|_| everything.is_none());
-        for doubt in everything.into_iter().chain(one_by_one) {
-            let lapsed = self.store.read(|tx| posture::lapsed(tx, &self.posture, doubt))?;
+    /// Ends the sessions among those in trigger that have no ground any more.
+    fn review(&self, triggers: &BTreeSet<Trigger>) -> Result<()> {
+        let everything = triggers.get(&Trigger::Everything);
+        let one_by_one = triggers.iter().filter(|_| everything.is_none());
+        for trigger in everything.into_iter().chain(one_by_one) {
+            let lapsed = self.store.read(|tx| posture::lapsed(tx, &self.posture, trigger))?;
             for batch in lapsed.chunks(self.settings.sweep_batch) {
                 let ended = batch.to_vec();
                 self.changes.run_blocking(move |change| posture::end(change, &ended))?;
@@ -339,24 +339,24 @@ fn tell<T>(what: &str, result: Result<T>) -> Option<T> {
     result.inspect_err(|error| tracing::warn!(%error, "{what} failed")).ok()
 }
 
-/// Waits for notes, or for the time to pass, and takes all notes that are there. Says whether to go on.
+/// Waits for messages, or for the time to pass, and takes all messages that are there. Says whether to go on.
 fn waited(inbox: &Inbox, time: Duration, woken: &mut Woken) -> bool {
-    let first = if woken.doubts.is_empty() && !woken.left { inbox.notes.recv_timeout(time) } else { Err(RecvTimeoutError::Timeout) };
-    let notes = match first {
+    let first = if woken.triggers.is_empty() && !woken.left { inbox.messages.recv_timeout(time) } else { Err(RecvTimeoutError::Timeout) };
+    let messages = match first {
         Err(RecvTimeoutError::Disconnected) => return false,
         Err(RecvTimeoutError::Timeout) => None,
-        Ok(note) => Some(note),
+        Ok(message) => Some(message),
     };
-    for note in notes.into_iter().chain(inbox.notes.try_iter().take(WAITING)) {
-        match note {
-            Note::Stop => return false,
-            Note::Doubt(doubt) => drop(woken.doubts.insert(doubt)),
-            Note::Ended => woken.left = true,
-            Note::Round(asked) => woken.rounds.push(asked),
+    for message in messages.into_iter().chain(inbox.messages.try_iter().take(WAITING)) {
+        match message {
+            JobMessage::Stop => return false,
+            JobMessage::Review(trigger) => drop(woken.triggers.insert(trigger)),
+            JobMessage::Ended => woken.left = true,
+            JobMessage::Round(asked) => woken.rounds.push(asked),
         }
     }
     if inbox.missed.swap(false, Ordering::AcqRel) {
-        woken.doubts.insert(Doubt::Everything);
+        woken.triggers.insert(Trigger::Everything);
     }
     true
 }
@@ -365,7 +365,7 @@ impl Running {
     /// Has everything looked at now, and waits until that is done.
     pub fn round(&self) {
         let (asked, done) = mpsc::channel();
-        drop(self.bell.notes.send(Note::Round(asked)));
+        drop(self.job_trigger.messages.send(JobMessage::Round(asked)));
         // Nothing is ever sent: it ends when the other side lets go.
         let _ = done.recv();
     }
@@ -373,7 +373,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        drop(self.bell.notes.send(Note::Stop));
+        drop(self.job_trigger.messages.send(JobMessage::Stop));
         if let Some(thread) = self.thread.take() {
             drop(thread.join());
         }

@@ -13,7 +13,7 @@ use tokio::{
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
 use super::{
-    Accepted, Replayed, RouterSide, Stopping, Stream,
+    Accepted, Rewind, RouterSide, Shutdown, Stream,
     client_hello::{self, Offers},
     plaintext,
 };
@@ -44,7 +44,7 @@ impl Protocols {
 
 /// What every connection goes through.
 #[derive(Clone)]
-pub struct Entrance {
+pub struct Acceptor {
     pub protocols: Protocols,
     pub router: Option<RouterSide>,
     /// Nothing but the router is to be found here.
@@ -52,10 +52,10 @@ pub struct Entrance {
     /// One for each handshake that may go on.
     pub handshakes: Arc<Semaphore>,
     pub handshake_timeout: Duration,
-    pub stopping: Stopping,
+    pub stopping: Shutdown,
 }
 
-impl Entrance {
+impl Acceptor {
     /// Accepts a connection. One for REST comes back; one for the router has ended when this does.
     pub async fn enter(&self, socket: TcpStream) -> Option<Accepted> {
         let here = self.stopping.connection();
@@ -79,7 +79,7 @@ impl Entrance {
         let (offers, socket) = self.in_time(client_hello::read(socket)).await?;
         match &self.router {
             Some(router) if self.is_for_router_alone || is_for_router(&offers) => self.hand_over(router, offers, socket, permit).await,
-            _ => Ok(Some(Replayed::new(Vec::new(), self.in_time(self.protocols.rest.accept(socket)).await?))),
+            _ => Ok(Some(Rewind::new(Vec::new(), self.in_time(self.protocols.rest.accept(socket)).await?))),
         }
     }
 
@@ -88,7 +88,7 @@ impl Entrance {
         &self,
         router: &RouterSide,
         offers: Offers,
-        socket: Replayed<TcpStream>,
+        socket: Rewind<TcpStream>,
         permit: OwnedSemaphorePermit,
     ) -> io::Result<Option<Stream>> {
         let (read, socket) = socket.into_parts();
@@ -100,13 +100,13 @@ impl Entrance {
             let accepted = async {
                 let socket = TcpStream::from_std(socket)?;
                 keep_alive(&socket);
-                let stream = timeout(time, tls.accept(Replayed::new(read, socket))).await??;
+                let stream = timeout(time, tls.accept(Rewind::new(read, socket))).await??;
                 drop(permit);
                 timeout(time, first_byte(stream)).await?
             };
             match accepted.await {
-                Ok((first, stream)) if is_sure || first == FRAME => serve(Replayed::new(vec![first], stream)).await,
-                Ok((first, stream)) => drop(give_back.send(Replayed::new(vec![first], stream))),
+                Ok((first, stream)) if is_sure || first == FRAME => serve(Rewind::new(vec![first], stream)).await,
+                Ok((first, stream)) => drop(give_back.send(Rewind::new(vec![first], stream))),
                 Err(error) => tracing::debug!(%error, "a connection that is not accepted"),
             }
         });
@@ -124,7 +124,7 @@ fn is_for_router(offers: &Offers) -> bool {
 }
 
 /// What a client begins with.
-async fn first_byte(mut stream: TlsStream<Replayed<TcpStream>>) -> io::Result<(u8, TlsStream<Replayed<TcpStream>>)> {
+async fn first_byte(mut stream: TlsStream<Rewind<TcpStream>>) -> io::Result<(u8, TlsStream<Rewind<TcpStream>>)> {
     let byte = stream.read_u8().await?;
     Ok((byte, stream))
 }

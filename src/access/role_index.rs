@@ -14,7 +14,7 @@ use std::{
 };
 
 #[derive(Default)]
-pub(super) struct Side {
+pub(super) struct RoleIndex {
     lists: Vec<Option<Entry>>,
     // Policies by what a subject must have for them to be worth a look.
     by_attribute: HashMap<u32, RoaringBitmap>,
@@ -43,7 +43,7 @@ impl Entry {
     }
 }
 
-impl Side {
+impl RoleIndex {
     pub fn list(&self, policy: u32) -> Option<&List> {
         Some(&self.lists.get(policy as usize)?.as_ref()?.list)
     }
