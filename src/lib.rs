@@ -16,16 +16,16 @@
 //!
 //! # A filtered list, from the socket and back
 //!
-//! `GET /edge/management/v1/services?filter=name="web"` arrives in `http/front.rs`, which looks up the session
+//! `GET /edge/management/v1/services?filter=name="web"` arrives in `http/dispatch.rs`, which looks up the session
 //! (`authentication/sessions.rs`) and finds the row of the table in `http/management/mod.rs`. The row's function takes its arguments
-//! (`http/argument.rs`), and only then is the session compared with the row's permission. The filter is parsed against the words of the kind
+//! (`http/extractor.rs`), and only then is the session compared with the row's permission. The filter is parsed against the words of the kind
 //! (`query/`, `entity/field.rs`).
 //! `store/list/plan.rs` sees that `name` is unique, asks the index instead of reading all records, and answers a page. Each record is shown by
 //! its kind's `view` with what it is for the caller around it (`http/common/service.rs`), and `http/answer.rs` wraps it up.
 //!
 //! # A policy change, until a client sees it
 //!
-//! `PATCH /service-policies/{id}` is `http/verbs.rs`: the body was checked against the schema that the kind's struct derives, and is merged
+//! `PATCH /service-policies/{id}` is `http/crud.rs`: the body was checked against the schema that the kind's struct derives, and is merged
 //! into the stored draft. `change/mod.rs` runs the kind's rules and hands the record to the store, whose one writer thread commits it
 //! with whatever else waits (`store/tx/writer.rs`). After the fsync the writer tells its listeners in order: `access/feed.rs` changes a few bits of
 //! the engine. Only then is the caller answered. The next `GET /current-api-session/service-updates` of an identity compares what it

@@ -31,7 +31,7 @@ use crate::{
     enrollment::Reserved,
     entity::{Author, EdgeRouter, Id, Most},
     error::Error,
-    http::{self, Bounds, Descriptions, Front, Interfaces, Limits, NetworkTokens, Patience, Rest, Services},
+    http::{self, AppState, Bounds, Descriptions, Dispatcher, Interfaces, Limits, NetworkTokens, Patience, RestListener},
     jobs::{self, Jobs},
     listener::{self, Listener, RouterSide, Shutdown},
     maintenance::{self, Background, Maintenance, Schedule, Scrub, closed},
@@ -201,7 +201,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let tls = pki::tls::server_config(keystore.leaf())?;
     let access = Access::following(&store, clock.clone())?;
     let audit = AccessAudit::following(&store)?;
-    let (texts, routers) = (http::Texts::following(&store), http::Routers::following(&store));
+    let (texts, routers) = (http::JsonCache::following(&store), http::Routers::following(&store));
     let (job_trigger, inbox) = jobs::job_trigger();
     job_trigger.follow(&store);
     let review_trigger = job_trigger.clone();
@@ -248,7 +248,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     })?;
     let codes = Codes::new(change::seal(&store, &sealed_keys)?, &config.codes);
     let interfaces = Interfaces::new()?;
-    let services = Arc::new(Services {
+    let services = Arc::new(AppState {
         store: store.clone(),
         changes,
         access,
@@ -275,7 +275,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         network_tokens: NetworkTokens::default(),
     });
     let reload = Reload::new(config.clone(), services.clone(), certificates);
-    let rest = rest(Front::new(services, interfaces), &config.http);
+    let rest = rest(Dispatcher::new(services, interfaces), &config.http);
     let commands = commands(config, owner);
     let listener = listener(sockets, of_router.map(|(socket, _)| socket), tls, &config.http);
     let (server, thread) = listen(listener, rest, built_in_router::side(&router))?;
@@ -346,7 +346,7 @@ fn listener(sockets: Vec<TcpListener>, router_socket: Option<TcpListener>, tls: 
     }
 }
 
-fn rest(front: Front, http: &config::Http) -> Rest {
+fn rest(front: Dispatcher, http: &config::Http) -> RestListener {
     let patience = Patience {
         head: http.client_timeout.duration(),
         unread: http.unread_timeout.duration(),
@@ -356,7 +356,7 @@ fn rest(front: Front, http: &config::Http) -> Rest {
         streams: http.max_streams,
     };
     let bounds = Bounds { each: http.max_unread_bytes, total: http.max_unread_bytes_total };
-    Rest::new(front, patience, bounds, Shutdown::default())
+    RestListener::new(front, patience, bounds, Shutdown::default())
 }
 
 /// The socket for the owner of the host. A controller without one works, so that a file system that has none stops nothing.
@@ -410,14 +410,14 @@ pub fn host(config: &Config, command: &Command) -> Result<AdminContext, NotStart
 /// Runs the server on a thread of its own; it is there when this returns.
 fn listen(
     listener: Listener,
-    rest: Rest,
+    rest: RestListener,
     router: Option<RouterSide>,
 ) -> Result<(listener::Running, JoinHandle<std::io::Result<()>>), NotStarted> {
     let (tell, told) = mpsc::channel();
     let run = move || {
         System::new().block_on(async move {
             let stopping = rest.stopping.clone();
-            let (server, running) = listener::serve(listener, stopping, move || http::doors(rest.clone()), router)?;
+            let (server, running) = listener::serve(listener, stopping, move || http::connection_handlers(rest.clone()), router)?;
             drop(tell.send(running));
             server.await
         })

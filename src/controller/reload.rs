@@ -15,7 +15,7 @@ use crate::{
     change::{Certificates, addresses::Moved},
     config::{Config, Reread},
     error::Result,
-    http::Services,
+    http::AppState,
     logging,
 };
 
@@ -27,14 +27,14 @@ pub const RELOADED: [&str; 6] =
 pub struct Reload {
     /// What holds now.
     running: Mutex<Config>,
-    services: Arc<Services>,
+    state: Arc<AppState>,
     certificates: Arc<Certificates>,
 }
 
 impl Reload {
     /// Of a controller that was started with this configuration.
-    pub fn new(config: Config, services: Arc<Services>, certificates: Arc<Certificates>) -> Self {
-        Self { running: Mutex::new(config), services, certificates }
+    pub fn new(config: Config, state: Arc<AppState>, certificates: Arc<Certificates>) -> Self {
+        Self { running: Mutex::new(config), state, certificates }
     }
 
     /// Who enrolled under addresses that are not the first of those advertised now.
@@ -73,8 +73,8 @@ impl Reload {
         running.http.max_body_bytes = wanted.http.max_body_bytes;
         running.http.max_open_body_bytes = wanted.http.max_open_body_bytes;
         running.sessions.certificates = wanted.sessions.certificates;
-        self.services.limits.store(Arc::new(limits(&running)));
-        self.certificates.reload(self.services.clock.now());
+        self.state.limits.store(Arc::new(limits(&running)));
+        self.certificates.reload(self.state.clock.now());
         if let Err(reason) = logging::change(&running.log) {
             tracing::warn!(reason, "the level of the log stays");
         }

@@ -9,9 +9,9 @@ use serde::Serialize;
 
 use super::{
     envelope::{Empty, Envelope, ListEnvelope, Location, Meta, Pagination},
+    gzip::Constant,
     header::Header,
-    operation::{AnswerShape, JSON, Operation, Schemas},
-    packed::Constant,
+    openapi::operation::{AnswerShape, JSON, Operation, Schemas},
 };
 use crate::{
     clock::Timestamp,

@@ -8,9 +8,9 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value as Json};
 
 use super::{
-    lenient::{drop_blanks, drop_nulls, is_choice, is_described, member_schema, spell, spell_items},
-    operation::{BodyShape, Parameter, Place, Schemas},
-    strict,
+    normalize::{drop_blanks, drop_nulls, is_choice, is_described, member_schema, spell, spell_items},
+    openapi::operation::{BodyShape, Parameter, ParameterLocation, Schemas},
+    unknown_members,
 };
 use crate::{
     error::{Error, Result},
@@ -83,8 +83,8 @@ impl Incoming<'_> {
 
     /// Says what was checked, and whether members that are not known count: to who asks strictly, and beside what is refused anyhow.
     fn judge(&mut self, json: &Json, checked: Result<()>, shape: &BodyShape) -> Result<()> {
-        let unknown = strict::unknown(json, &shape.schema);
-        if strict::is_asked(self.query)? || checked.is_err() {
+        let unknown = unknown_members::unknown(json, &shape.schema);
+        if unknown_members::is_asked(self.query)? || checked.is_err() {
             return Error::all(std::iter::once(checked).chain(unknown.into_iter().map(|one| Err(one.refused()))));
         }
         self.unknown.extend(unknown.into_iter().map(|one| one.path));
@@ -314,7 +314,7 @@ fn is_hollow(value: &Json) -> bool {
 pub fn query_values(query: &str, parameters: &[Parameter]) -> Result<Map<String, Json>> {
     let mut values = Map::new();
     for (name, text) in form_urlencoded::parse(query.as_bytes()) {
-        let Some(parameter) = parameters.iter().find(|p| p.place == Place::Query && p.name == name) else { continue };
+        let Some(parameter) = parameters.iter().find(|p| p.place == ParameterLocation::Query && p.name == name) else { continue };
         match parameter.schema.get("type").and_then(Json::as_str) {
             Some("array") => {
                 if let Json::Array(list) = values.entry(name.into_owned()).or_insert_with(|| Json::Array(Vec::new())) {
@@ -333,12 +333,12 @@ pub fn query_values(query: &str, parameters: &[Parameter]) -> Result<Map<String,
             }
         }
     }
-    let missing = parameters.iter().find(|p| p.place == Place::Query && p.required && !values.contains_key(&p.name));
+    let missing = parameters.iter().find(|p| p.place == ParameterLocation::Query && p.required && !values.contains_key(&p.name));
     if let Some(parameter) = missing {
         return Err(Error::invalid(&parameter.name, "is required", "[]"));
     }
     for (name, value) in &values {
-        let schema = parameters.iter().find(|p| p.place == Place::Query && p.name == *name).map(|p| &p.schema);
+        let schema = parameters.iter().find(|p| p.place == ParameterLocation::Query && p.name == *name).map(|p| &p.schema);
         let allowed = schema.and_then(|s| s.get("enum")).and_then(Json::as_array);
         if allowed.is_some_and(|allowed| !allowed.contains(value)) {
             let words: Vec<&str> = allowed.into_iter().flatten().filter_map(Json::as_str).collect();

@@ -4,7 +4,7 @@ use std::{net::IpAddr, ops::Deref, sync::Arc};
 
 use rustls::pki_types::CertificateDer;
 
-use super::services::Services;
+use super::state::AppState;
 use crate::{
     authentication::Caller,
     change::Changes,
@@ -34,7 +34,7 @@ impl Peer {
 
 /// A request as its function sees it: who asks, from where and when, and everything there is to answer with.
 pub struct Call {
-    pub services: Arc<Services>,
+    pub state: Arc<AppState>,
     /// The session that the request carries, if it is one.
     pub caller: Option<Arc<Caller>>,
     pub peer: Peer,
@@ -46,21 +46,21 @@ pub struct Call {
 }
 
 impl Deref for Call {
-    type Target = Services;
-    fn deref(&self) -> &Services {
-        &self.services
+    type Target = AppState;
+    fn deref(&self) -> &AppState {
+        &self.state
     }
 }
 
 impl Call {
     /// A request that got this far.
-    pub fn new(services: &Arc<Services>, caller: Option<Arc<Caller>>, peer: Peer, bearer: Option<Arc<str>>) -> Self {
+    pub fn new(state: &Arc<AppState>, caller: Option<Arc<Caller>>, peer: Peer, bearer: Option<Arc<str>>) -> Self {
         let author = Author::remote(peer.shown());
         let author = match &caller {
             Some(caller) => caller.author(author),
             None => author,
         };
-        Self { services: services.clone(), caller, peer, bearer, changes: services.changes.by(author), now: services.clock.now() }
+        Self { state: state.clone(), caller, peer, bearer, changes: state.changes.by(author), now: state.clock.now() }
     }
 
     /// The caller of an operation that needs a session.
@@ -78,7 +78,7 @@ impl Call {
 
     /// What enrolling is done with.
     pub fn context(&self) -> EnrollmentContext<'_> {
-        let Services { store, keystore, passwords, reserved, .. } = &*self.services;
+        let AppState { store, keystore, passwords, reserved, .. } = &*self.state;
         EnrollmentContext { store, changes: &self.changes, keystore, passwords, reserved, now: self.now, address: self.peer.address }
     }
 

@@ -72,14 +72,14 @@ pub struct FailedCheck {
 }
 
 /// How an error looks. Programs print message and cause one behind the other, so that neither says what the other does.
-struct Face {
+struct ErrorRow {
     status: u16,
     code: &'static str,
     message: String,
     cause: Option<Cause>,
 }
 
-impl Face {
+impl ErrorRow {
     /// An error of which the message says everything.
     fn plain(status: u16, code: &'static str, error: &Error) -> Self {
         Self { status, code, message: error.to_string(), cause: None }
@@ -130,77 +130,83 @@ fn violation(error: &Error) -> Violation {
 }
 
 /// Several violations, with the face of the first.
-fn several(errors: &[Error]) -> Face {
+fn several(errors: &[Error]) -> ErrorRow {
     let Some(first) = errors.first() else { return face(&Error::Internal("no error among several".into())) };
     let fields: Vec<String> = errors.iter().filter_map(|error| violation(error).field).collect();
     let message = match fields.as_slice() {
         [] => format!("{} things are not accepted", errors.len()),
         fields => format!("{} things are not accepted: {}", errors.len(), fields.join(", ")),
     };
-    Face { message, ..face(first) }
+    ErrorRow { message, ..face(first) }
 }
 
-fn face(error: &Error) -> Face {
+fn face(error: &Error) -> ErrorRow {
     match error {
-        Error::NotFound { field: Some(field), id, .. } => Face::field(404, "NOT_FOUND", about(field, ""), field, &error.to_string(), id),
-        Error::NotFound { field: None, .. } => Face::because(404, "NOT_FOUND", "there is no such record", error),
-        Error::Invalid { field, reason, value } => Face::field(400, "COULD_NOT_VALIDATE", about(field, reason), field, reason, value),
+        Error::NotFound { field: Some(field), id, .. } => {
+            ErrorRow::field(404, "NOT_FOUND", about(field, ""), field, &error.to_string(), id)
+        }
+        Error::NotFound { field: None, .. } => ErrorRow::because(404, "NOT_FOUND", "there is no such record", error),
+        Error::Invalid { field, reason, value } => ErrorRow::field(400, "COULD_NOT_VALIDATE", about(field, reason), field, reason, value),
         Error::Duplicate { field, value } => {
-            Face::field(400, "COULD_NOT_VALIDATE", format!("this {field} is taken"), field, &error.to_string(), value)
+            ErrorRow::field(400, "COULD_NOT_VALIDATE", format!("this {field} is taken"), field, &error.to_string(), value)
         }
         Error::Several(errors) => several(errors),
-        Error::Incomplete(_) => Face::because(400, "COULD_NOT_VALIDATE", "the request is not complete", error),
-        Error::Unparseable(_) => Face::because(400, "COULD_NOT_PARSE_BODY", "the body cannot be read", error),
-        Error::Filter(_) => Face::because(400, "INVALID_FILTER", "the filter cannot be used", error),
-        Error::Sort(_) => Face::because(400, "INVALID_SORT_IDENTIFIER", "the order cannot be used", error),
+        Error::Incomplete(_) => ErrorRow::because(400, "COULD_NOT_VALIDATE", "the request is not complete", error),
+        Error::Unparseable(_) => ErrorRow::because(400, "COULD_NOT_PARSE_BODY", "the body cannot be read", error),
+        Error::Filter(_) => ErrorRow::because(400, "INVALID_FILTER", "the filter cannot be used", error),
+        Error::Sort(_) => ErrorRow::because(400, "INVALID_SORT_IDENTIFIER", "the order cannot be used", error),
         Error::Referenced { field, by } => {
             // Of several that stand in the way clients know one to be named; the sentence for people tells all.
             let (first, reason) = (by.first().map_or("", String::as_str), "others refer to the record");
-            Face::field(409, "CAN_NOT_DELETE_REFERENCED_ENTITY", error.to_string(), field, reason, &format!("[{first}]"))
+            ErrorRow::field(409, "CAN_NOT_DELETE_REFERENCED_ENTITY", error.to_string(), field, reason, &format!("[{first}]"))
         }
         Error::BadReference(_) => {
-            Face::because(400, "REFERENCED_ENTITY_NOT_FOUND", "the request does not fit together, or names what is not there", error)
+            ErrorRow::because(400, "REFERENCED_ENTITY_NOT_FOUND", "the request does not fit together, or names what is not there", error)
         }
-        Error::NotDeletable(_) => Face::because(400, "ENTITY_CAN_NOT_BE_DELETED", "the record cannot be deleted", error),
-        Error::NotUpdatable(_) => Face::because(400, "ENTITY_CAN_NOT_BE_UPDATED", "the record cannot be changed", error),
-        Error::Changed => Face::plain(412, "PRECONDITION_FAILED", error),
+        Error::NotDeletable(_) => ErrorRow::because(400, "ENTITY_CAN_NOT_BE_DELETED", "the record cannot be deleted", error),
+        Error::NotUpdatable(_) => ErrorRow::because(400, "ENTITY_CAN_NOT_BE_UPDATED", "the record cannot be changed", error),
+        Error::Changed => ErrorRow::plain(412, "PRECONDITION_FAILED", error),
         Error::Unauthorized { anonymous: true } => {
-            Face::because(401, "UNAUTHORIZED", &error.to_string(), "the token of a session is expected in the header zt-session")
+            ErrorRow::because(401, "UNAUTHORIZED", &error.to_string(), "the token of a session is expected in the header zt-session")
         }
-        Error::Unauthorized { anonymous: false } => Face::plain(401, "UNAUTHORIZED", error),
-        Error::InvalidAuth => Face::plain(401, "INVALID_AUTH", error),
+        Error::Unauthorized { anonymous: false } => ErrorRow::plain(401, "UNAUTHORIZED", error),
+        Error::InvalidAuth => ErrorRow::plain(401, "INVALID_AUTH", error),
         Error::CertificateInUse { fingerprint } => {
             let data = BTreeMap::from([("fingerprint", fingerprint.clone())]);
             let cause = Cause::Data { message: "it is the credential of an identity already".into(), data };
-            Face { status: 409, code: "CERT_IN_USE", message: error.to_string(), cause: Some(cause) }
+            ErrorRow { status: 409, code: "CERT_IN_USE", message: error.to_string(), cause: Some(cause) }
         }
-        Error::InvalidPosture(failed) => Face::posture(failed, error),
+        Error::InvalidPosture(failed) => ErrorRow::posture(failed, error),
         Error::Refused(refusal) => refused(*refusal, error),
-        Error::Busy { .. } => Face::plain(429, "SERVER_TOO_MANY_REQUESTS", error),
-        Error::Storage(_) => Face::plain(503, "STORAGE_UNAVAILABLE", error),
-        Error::Damaged { .. } | Error::Internal(_) => Face::plain(500, "UNHANDLED", error),
+        Error::Busy { .. } => ErrorRow::plain(429, "SERVER_TOO_MANY_REQUESTS", error),
+        Error::Storage(_) => ErrorRow::plain(503, "STORAGE_UNAVAILABLE", error),
+        Error::Damaged { .. } | Error::Internal(_) => ErrorRow::plain(500, "UNHANDLED", error),
     }
 }
 
-fn refused(refusal: Refusal, error: &Error) -> Face {
+fn refused(refusal: Refusal, error: &Error) -> ErrorRow {
     let (status, code) = match refusal {
         Refusal::InvalidEnrollmentToken => (400, "INVALID_ENROLLMENT_TOKEN"),
         Refusal::EnrollmentExpired => (400, "ENROLLMENT_EXPIRED"),
         Refusal::EnrollmentExists { method } => {
-            return Face::field(409, "ENROLLMENT_EXISTS", error.to_string(), "method", "is that of the other enrollment", method);
+            return ErrorRow::field(409, "ENROLLMENT_EXISTS", error.to_string(), "method", "is that of the other enrollment", method);
         }
         Refusal::CouldNotProcessCsr => {
             let reason = "it cannot be read, its signature does not verify, or it asks for what is not issued";
-            return Face::because(400, "COULD_NOT_PROCESS_CSR", &error.to_string(), reason);
+            return ErrorRow::because(400, "COULD_NOT_PROCESS_CSR", &error.to_string(), reason);
         }
-        Refusal::RouterCommonName => return Face::nested(400, "COULD_NOT_PROCESS_CSR", "EDGE_ROUTER_ENROLL_COMMON_NAME_INVALID", error),
-        Refusal::RouterCsr => return Face::nested(400, "COULD_NOT_PROCESS_CSR", "COULD_NOT_PROCESS_CSR", error),
+        Refusal::RouterCommonName => {
+            return ErrorRow::nested(400, "COULD_NOT_PROCESS_CSR", "EDGE_ROUTER_ENROLL_COMMON_NAME_INVALID", error);
+        }
+        Refusal::RouterCsr => return ErrorRow::nested(400, "COULD_NOT_PROCESS_CSR", "COULD_NOT_PROCESS_CSR", error),
         Refusal::MissingOrInvalidCsr => {
-            return Face::because(400, "MISSING_OR_INVALID_CSR", "the certificate requests are not accepted", error);
+            return ErrorRow::because(400, "MISSING_OR_INVALID_CSR", "the certificate requests are not accepted", error);
         }
         Refusal::InvalidContentType => (400, "INVALID_CONTENT_TYPE"),
         Refusal::NoEdgeRoutersAvailable => (400, "NO_EDGE_ROUTERS_AVAILABLE"),
-        Refusal::CouldNotParsePemBlock => return Face::because(400, "COULD_NOT_PARSE_PEM_BLOCK", "the certificate cannot be read", error),
+        Refusal::CouldNotParsePemBlock => {
+            return ErrorRow::because(400, "COULD_NOT_PARSE_PEM_BLOCK", "the certificate cannot be read", error);
+        }
         Refusal::MaxAuthenticatorMethodsReached => (409, "MAX_AUTHENTICATOR_METHODS_REACHED"),
         Refusal::InvalidCertPem => (400, "INVALID_CERT_PEM"),
         Refusal::MfaExists => (409, "MFA_EXISTS"),
@@ -208,7 +214,7 @@ fn refused(refusal: Refusal, error: &Error) -> Face {
         Refusal::MfaInvalidToken => (400, "MFA_INVALID_TOKEN"),
         Refusal::CannotUpdateAuthenticator => (409, "CAN_NOT_UPDATE_AUTHENTICATOR"),
         Refusal::WrongCurrentPassword => {
-            return Face::field(401, "UNAUTHORIZED", error.to_string(), "currentPassword", "is not accepted", "");
+            return ErrorRow::field(401, "UNAUTHORIZED", error.to_string(), "currentPassword", "is not accepted", "");
         }
         Refusal::InvalidClientCert => (400, "INVALID_CLIENT_CERT"),
         Refusal::CertFailedValidation => (400, "CERT_FAILED_VALIDATION"),
@@ -217,11 +223,15 @@ fn refused(refusal: Refusal, error: &Error) -> Face {
         Refusal::MissingCertClaim => (400, "MISSING_CERT_CLAIM"),
         Refusal::CaAlreadyVerified => (409, "CA_ALREADY_VERIFIED"),
         Refusal::CertificateIsNotCa => (400, "CERTIFICATE_IS_NOT_CA"),
-        Refusal::ExpectedPemCertificate => return Face::because(400, "EXPECTED_PEM_CERTIFICATE", "the certificate cannot be read", error),
-        Refusal::CouldNotParseDerBlock => return Face::because(400, "COULD_NOT_PARSE_DER_BLOCK", "the certificate cannot be read", error),
+        Refusal::ExpectedPemCertificate => {
+            return ErrorRow::because(400, "EXPECTED_PEM_CERTIFICATE", "the certificate cannot be read", error);
+        }
+        Refusal::CouldNotParseDerBlock => {
+            return ErrorRow::because(400, "COULD_NOT_PARSE_DER_BLOCK", "the certificate cannot be read", error);
+        }
         Refusal::InvalidCommonName => (400, "INVALID_COMMON_NAME"),
         Refusal::CertificateFailedValidation => {
-            return Face::because(400, "CERTIFICATE_FAILED_VALIDATION", "the certificate is not accepted", error);
+            return ErrorRow::because(400, "CERTIFICATE_FAILED_VALIDATION", "the certificate is not accepted", error);
         }
         Refusal::CannotUpdateRouter => (409, "CAN_NOT_UPDATE_ROUTER"),
         Refusal::RateLimited => (429, "RATE_LIMITED"),
@@ -229,12 +239,12 @@ fn refused(refusal: Refusal, error: &Error) -> Face {
         Refusal::HeadTooLarge => (431, "REQUEST_HEADER_FIELDS_TOO_LARGE"),
         Refusal::TooSlow => (408, "REQUEST_TIMEOUT"),
         Refusal::MethodNotAllowed => {
-            return Face::because(405, "METHOD_NOT_ALLOWED", "the request is not one that this controller knows", error);
+            return ErrorRow::because(405, "METHOD_NOT_ALLOWED", "the request is not one that this controller knows", error);
         }
-        Refusal::UnknownPath => return Face::because(404, "NOT_FOUND", "the request is not one that this controller knows", error),
+        Refusal::UnknownPath => return ErrorRow::because(404, "NOT_FOUND", "the request is not one that this controller knows", error),
         Refusal::Timeout => (503, "TIMEOUT"),
     };
-    Face::plain(status, code, error)
+    ErrorRow::plain(status, code, error)
 }
 
 /// So many letters of a text are told at most.
@@ -260,7 +270,7 @@ fn brief_cause(mut cause: Cause) -> Cause {
 
 /// The reply for an error. What nobody outside needs to know goes to the log.
 pub fn reply(error: &Error, request_id: &str) -> Reply {
-    let Face { status, code, message, mut cause } = face(error);
+    let ErrorRow { status, code, message, mut cause } = face(error);
     if let Some(Cause::Nested { request_id: inner, .. }) = &mut cause {
         *inner = request_id.to_owned();
     }

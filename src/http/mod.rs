@@ -1,68 +1,54 @@
 //! REST: who asks and how it is answered.
 //!
-//! Here: the route tables of the interfaces (`management/mod.rs`, `client/mod.rs`: read them first; `overkeep/mod.rs` is what only this
-//! controller has, `fabric/mod.rs` what the tools of operators list), the types that functions in them take and answer with (`argument.rs`, `answer.rs`), the verbs that all kinds share
-//! (`verbs.rs`), a look at what they would do instead of doing it (`preview.rs`), and the front door (`front.rs`). Not here: rules of
+//! Here: the route tables of the interfaces (`api/management/mod.rs`, `api/client/mod.rs`: read them first; `api/overkeep/mod.rs` is what only this
+//! controller has, `api/fabric/mod.rs` what the tools of operators list), the types that functions in them take and answer with (`extractor.rs`, `answer.rs`), the operations that all kinds share
+//! (`crud.rs`), a look at what they would do instead of doing it (`preview.rs`), and the dispatcher (`dispatch.rs`). Not here: rules of
 //! kinds, storage, who may use what. Invariant: nothing about an operation is said twice; routing, documents, validation and permission
 //! all come from its row.
 //!
-//! Bodies that are no JSON are arguments like any other (`client/enroll.rs`); half-authenticated callers are `Permission::Partial`;
-//! what a service is for the one who looks is `common/service.rs`, beside what it is by itself in `entity/`.
+//! Bodies that are no JSON are arguments like any other (`api/client/enroll.rs`); half-authenticated callers are `Permission::Partial`;
+//! what a service is for the one who looks is `api/common/service.rs`, beside what it is by itself in `entity/`.
 
-mod action;
 mod answer;
-mod argument;
+mod api;
 mod body;
-mod bounds;
+mod cache;
 mod call;
-mod client;
-mod common;
 mod connection;
 mod cors;
-mod descriptions;
-mod docs;
-mod document;
-mod doors;
+mod crud;
+mod dispatch;
 mod envelope;
 mod error;
-mod fabric;
-mod front;
-mod glossary;
+mod extractor;
+mod gzip;
+mod handler;
 mod header;
-mod heads;
-mod ledger;
-mod lenient;
-mod listed;
-mod management;
-mod media;
-mod multiplexed;
-mod operation;
-mod outgoing;
-mod overkeep;
-mod packed;
+mod landing_page;
+mod limits;
+mod list_body;
+mod media_type;
+mod normalize;
+mod openapi;
 mod preview;
 mod route;
 mod row;
-mod sample;
-mod sentences;
-mod services;
-mod strict;
-mod target;
-mod verbs;
-mod welcome;
+mod state;
+mod unknown_members;
 
-pub use bounds::Limits;
-pub use common::{network_token::NetworkTokens, routers::Routers, texts::Texts};
-pub use connection::Patience;
-pub use descriptions::Descriptions;
-pub use doors::{Rest, doors};
-pub use front::Front;
+pub use api::common::network_token::NetworkTokens;
+pub use api::overkeep::Watchers;
+pub use cache::{json_cache::JsonCache, routers::Routers};
+pub use connection::acceptor::{RestListener, connection_handlers};
+pub use connection::guard::Patience;
+pub use connection::memory_ledger::Bounds;
+pub use dispatch::Dispatcher;
 pub use header::Header;
-pub use ledger::Bounds;
-pub use overkeep::Watchers;
+pub use limits::Limits;
+pub use openapi::descriptions::Descriptions;
 pub use route::{Found, Interface};
 pub use row::{Permission, Row};
-pub use services::Services;
+pub use state::AppState;
 
 use crate::error::Result;
 
@@ -83,10 +69,10 @@ impl Interfaces {
     /// A row is wrong in itself, which is a defect.
     pub fn new() -> Result<Self> {
         Ok(Self {
-            management: management::routes().finish()?,
-            client: client::routes().finish()?,
-            overkeep: overkeep::routes().finish()?,
-            fabric: fabric::routes().finish()?,
+            management: api::management::routes().finish()?,
+            client: api::client::routes().finish()?,
+            overkeep: api::overkeep::routes().finish()?,
+            fabric: api::fabric::routes().finish()?,
         })
     }
 }

@@ -5,11 +5,11 @@
 
 use super::{
     answer::{Answer, Reply, Shown},
-    argument::Argument,
     body::Incoming,
     call::Call,
     envelope::Envelope,
-    operation::{Operation, Parameter, Place, Schemas},
+    extractor::Extractor,
+    openapi::operation::{Operation, Parameter, ParameterLocation, Schemas},
     row::Row,
 };
 use crate::{
@@ -28,11 +28,11 @@ const MOST: usize = 20;
 #[derive(Debug, Clone, Copy)]
 pub struct Preview(bool);
 
-impl Argument for Preview {
+impl Extractor for Preview {
     fn describe(operation: &mut Operation) -> Result<()> {
         let description = "`true`: changes nothing, and answers who would gain and who would lose what.";
         let schema = serde_json::json!({ "type": "boolean", "description": description });
-        operation.parameters.push(Parameter { name: NAME.into(), place: Place::Query, required: false, schema });
+        operation.parameters.push(Parameter { name: NAME.into(), place: ParameterLocation::Query, required: false, schema });
         operation.errors.insert(400);
         Ok(())
     }

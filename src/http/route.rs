@@ -7,11 +7,14 @@ use schemars::JsonSchema;
 use serde_json::Value as Json;
 
 use super::{
-    action::Action,
-    document,
-    operation::{Operation, Schemas},
+    crud,
+    handler::Handler,
+    openapi::{
+        document,
+        operation::{Operation, Schemas},
+        prose,
+    },
     row::{Permission, Row, Start},
-    sentences, verbs,
 };
 use crate::{
     change::Lifecycle,
@@ -38,37 +41,37 @@ impl Routes {
         Self { name, base, version, rows: Vec::new(), schemas: Schemas::default(), fault: None }
     }
 
-    fn row<Args>(mut self, method: &'static str, path: impl Into<String>, permission: Permission, action: impl Action<Args>) -> Self {
+    fn row<Args>(mut self, method: &'static str, path: impl Into<String>, permission: Permission, action: impl Handler<Args>) -> Self {
         let mut operation = Operation::default();
         if let Err(fault) = describe(&action, &mut operation, &mut self.schemas) {
             self.fault.get_or_insert(fault);
         }
         let path = path.into();
         let start: Start = Box::new(move |call, incoming| action.start(call, incoming));
-        let summary = sentences::summary(method, &path);
+        let summary = prose::summary(method, &path);
         let (charset, session_only, patient, extension) = (false, false, false, false);
         self.rows.push(Row { method, path, permission, operation, summary, charset, session_only, patient, extension, start });
         self
     }
 
     /// A row for GET.
-    pub fn get<Args>(self, path: impl Into<String>, permission: Permission, action: impl Action<Args>) -> Self {
+    pub fn get<Args>(self, path: impl Into<String>, permission: Permission, action: impl Handler<Args>) -> Self {
         self.row("GET", path, permission, action)
     }
     /// A row for POST.
-    pub fn post<Args>(self, path: impl Into<String>, permission: Permission, action: impl Action<Args>) -> Self {
+    pub fn post<Args>(self, path: impl Into<String>, permission: Permission, action: impl Handler<Args>) -> Self {
         self.row("POST", path, permission, action)
     }
     /// A row for PUT.
-    pub fn put<Args>(self, path: impl Into<String>, permission: Permission, action: impl Action<Args>) -> Self {
+    pub fn put<Args>(self, path: impl Into<String>, permission: Permission, action: impl Handler<Args>) -> Self {
         self.row("PUT", path, permission, action)
     }
     /// A row for PATCH.
-    pub fn patch<Args>(self, path: impl Into<String>, permission: Permission, action: impl Action<Args>) -> Self {
+    pub fn patch<Args>(self, path: impl Into<String>, permission: Permission, action: impl Handler<Args>) -> Self {
         self.row("PATCH", path, permission, action)
     }
     /// A row for DELETE.
-    pub fn delete<Args>(self, path: impl Into<String>, permission: Permission, action: impl Action<Args>) -> Self {
+    pub fn delete<Args>(self, path: impl Into<String>, permission: Permission, action: impl Handler<Args>) -> Self {
         self.row("DELETE", path, permission, action)
     }
 
@@ -82,36 +85,36 @@ impl Routes {
     }
     /// List and detail of a kind with role attributes.
     pub fn read_by_roles<E: Entity>(self, permission: Permission) -> Self {
-        self.get(format!("/{}", E::KIND.path), permission, verbs::list_by_roles::<E>).detail::<E>(permission)
+        self.get(format!("/{}", E::KIND.path), permission, crud::list_by_roles::<E>).detail::<E>(permission)
     }
     /// The list of a kind.
     pub fn list<E: Entity>(self, permission: Permission) -> Self {
-        self.get(format!("/{}", E::KIND.path), permission, verbs::list::<E>)
+        self.get(format!("/{}", E::KIND.path), permission, crud::list::<E>)
     }
     /// One record of a kind.
     pub fn detail<E: Entity>(self, permission: Permission) -> Self {
-        self.get(format!("/{}/{{id}}", E::KIND.path), permission, verbs::detail::<E>)
+        self.get(format!("/{}/{{id}}", E::KIND.path), permission, crud::detail::<E>)
     }
     /// Creation of a record of a kind.
     pub fn create<E: Lifecycle + JsonSchema>(self, permission: Permission) -> Self {
-        self.post(format!("/{}", E::KIND.path), permission, verbs::create::<E>)
+        self.post(format!("/{}", E::KIND.path), permission, crud::create::<E>)
     }
     /// Replacing, patching and deleting records of a kind.
     pub fn edit<E: Lifecycle + JsonSchema>(self, permission: Permission) -> Self {
         let path = format!("/{}/{{id}}", E::KIND.path);
-        self.put(path.clone(), permission, verbs::replace::<E>).patch(path, permission, verbs::patch::<E>).remove::<E>(permission)
+        self.put(path.clone(), permission, crud::replace::<E>).patch(path, permission, crud::patch::<E>).remove::<E>(permission)
     }
     /// Deleting records of a kind.
     pub fn remove<E: Lifecycle>(self, permission: Permission) -> Self {
-        self.delete(format!("/{}/{{id}}", E::KIND.path), permission, verbs::delete::<E>).refuses(&[409])
+        self.delete(format!("/{}/{{id}}", E::KIND.path), permission, crud::delete::<E>).refuses(&[409])
     }
     /// The records of kind `C` that name a record of kind `P`, or that it names.
     pub fn linked<P: Entity, C: Entity>(self, permission: Permission) -> Self {
-        self.get(format!("/{}/{{id}}/{}", P::KIND.path, C::KIND.path), permission, verbs::linked::<P, C>)
+        self.get(format!("/{}/{{id}}/{}", P::KIND.path, C::KIND.path), permission, crud::linked::<P, C>)
     }
     /// The records of kind `C` that policies bring together with a record of kind `P`.
     pub fn related<P: Entity, C: Entity>(self, permission: Permission) -> Self {
-        self.get(format!("/{}/{{id}}/{}", P::KIND.path, C::KIND.path), permission, verbs::related::<P, C>)
+        self.get(format!("/{}/{{id}}/{}", P::KIND.path, C::KIND.path), permission, crud::related::<P, C>)
     }
 
     /// Rows of another place.
@@ -120,7 +123,7 @@ impl Routes {
     }
 
     /// Says in a sentence what the last row does.
-    pub fn says(mut self, summary: &str) -> Self {
+    pub fn summary(mut self, summary: &str) -> Self {
         if let Some(row) = self.rows.last_mut() {
             row.summary = summary.into();
         }
@@ -128,9 +131,9 @@ impl Routes {
     }
 
     /// Says what clients call the body of the last row, where an error says that it is missing.
-    pub fn called(mut self, body: &str) -> Self {
+    pub fn body_name(mut self, name: &str) -> Self {
         if let Some(shape) = self.rows.last_mut().and_then(|row| row.operation.body.as_mut()) {
-            shape.name = body.into();
+            shape.name = name.into();
         }
         self
     }
@@ -202,7 +205,7 @@ impl Routes {
     }
 }
 
-fn describe<Args, A: Action<Args>>(_: &A, operation: &mut Operation, schemas: &mut Schemas) -> Result<()> {
+fn describe<Args, A: Handler<Args>>(_: &A, operation: &mut Operation, schemas: &mut Schemas) -> Result<()> {
     A::describe(operation, schemas)
 }
 

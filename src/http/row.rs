@@ -1,6 +1,6 @@
 //! A row of a route table, and who may call it.
 
-use super::{action::Pending, body::Incoming, call::Call, operation::Operation};
+use super::{body::Incoming, call::Call, handler::Pending, openapi::operation::Operation};
 use crate::error::Result;
 
 /// Who may call an operation. Each level includes those before it.

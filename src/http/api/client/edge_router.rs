@@ -1,0 +1,84 @@
+//! Edge routers as users of services see them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::service::visible;
+use crate::{
+    access,
+    entity::{EdgeRouter, Entity, FactsExt, Id, Identity, Service, Words, edge_router::Common},
+    error::{Error, Result},
+    http::{
+        answer::{Page, Shown},
+        call::Call,
+        crud::{Listing, of_ids, page},
+        envelope::Detail,
+        extractor::{Headers, Query},
+    },
+};
+
+/// What is shown of a router as such.
+const WORDS: Words<EdgeRouter> =
+    Words::only(&["id", "createdAt", "updatedAt", "tags", "name", "cost", "noTraversal", "disabled", "connected", "online"]);
+/// What is shown of a router below a service, and its id, by which the list is ordered.
+const BELOW_SERVICE: Words<EdgeRouter> = Words::only(&["id", "name", "cost", "noTraversal", "disabled", "connected", "online"]);
+
+/// GET /current-identity/edge-routers; routers that are not enrolled yet are left out.
+pub async fn of_caller(call: Call, Query(listing): Query<Listing>) -> Result<Page<Detail<Common>>> {
+    let caller = call.caller()?;
+    let all = caller.is_admin();
+    let ids = access::related(&call.access, Identity::KIND, caller.identity.id.as_str(), EdgeRouter::KIND);
+    call.store
+        .scan(move |tx| {
+            let mut enrolled = Vec::new();
+            if all {
+                tx.each::<EdgeRouter>(|router| {
+                    enrolled.extend(router.state.is_verified.then(|| router.id.to_string()));
+                    Ok(())
+                })?;
+            } else {
+                for id in ids {
+                    let router = tx.find(&Id::<EdgeRouter>::from_text(id))?;
+                    enrolled.extend(router.filter(|router| router.state.is_verified).map(|router| router.id.to_string()));
+                }
+            }
+            page(tx, &listing, &WORDS, of_ids(&enrolled), |router| Ok(Detail::new(router, Common::of(router, tx))))
+        })
+        .await
+}
+
+/// The token of a service session.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct SessionToken {
+    /// A signed token of a service session. This controller issues none at present.
+    #[serde(default)]
+    session_token: Option<String>,
+}
+
+/// Routers over which a service is reached.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ServiceEdgeRouters {
+    edge_routers: Vec<Common>,
+}
+
+/// GET /services/{id}/edge-routers
+pub async fn of_service(
+    call: Call,
+    id: Id<Service>,
+    Query(listing): Query<Listing>,
+    Headers(token): Headers<SessionToken>,
+) -> Result<Shown<ServiceEdgeRouters>> {
+    if token.session_token.is_some() {
+        // What cannot be one of ours counts as none.
+        return Err(Error::Unauthorized { anonymous: true });
+    }
+    let caller = call.caller()?;
+    call.store.read(|tx| visible(&call, caller, tx, &id).map(|_| ()))?;
+    let identity = caller.identity.id.as_str();
+    let ids: Vec<String> =
+        call.access.ask(|engine| engine.common_edge_routers(identity, id.as_str()).in_order().map(|(_, id)| id.to_string()).collect());
+    let page = call.store.scan(move |tx| page(tx, &listing, &BELOW_SERVICE, of_ids(&ids), |router| Ok(Common::of(router, tx)))).await?;
+    Ok(Shown(ServiceEdgeRouters { edge_routers: page.data }))
+}

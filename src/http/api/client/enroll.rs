@@ -1,0 +1,125 @@
+//! POST /enroll: the one path by which every client enrolls, whatever it sends.
+
+use std::sync::Arc;
+
+use actix_web::web::Bytes;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use uuid::Uuid;
+
+use crate::{
+    enrollment::{self, EnrollmentRequest, Issued, Request},
+    error::{Error, Refusal, Result},
+    http::{
+        answer::{Answer, Reply, Shown},
+        body::Incoming,
+        call::Call,
+        extractor::{Extractor, Query},
+        media_type::{essence, not_taken},
+        openapi::operation::{BodyShape, JSON, Operation, Schemas},
+    },
+};
+
+/// What clients send certificate requests as.
+const MEDIA: [&str; 4] = ["application/pkcs10", JSON, "application/x-pem-file", "text/plain"];
+
+/// What to enroll.
+#[derive(Deserialize, JsonSchema)]
+pub struct EnrollQuery {
+    /// The one-time token.
+    #[serde(default)]
+    token: Option<String>,
+    /// `ca`: by a certificate alone, without a token. Anything else does not matter, for the enrollment knows its method.
+    #[serde(default)]
+    method: Option<String>,
+}
+
+/// A body of any of the media types, not read yet.
+pub struct EnrollBody {
+    media: String,
+    body: Bytes,
+}
+
+impl Extractor for EnrollBody {
+    fn describe(operation: &mut Operation) -> Result<()> {
+        let schema = Arc::new(serde_json::json!({ "type": "object" }));
+        operation.body = Some(BodyShape {
+            name: "enrollment".into(),
+            required: false,
+            media: &MEDIA,
+            schema,
+            checker: None,
+            title: None,
+            judged_by_function: true,
+        });
+        operation.errors.extend([400, 404, 409]);
+        Ok(())
+    }
+    fn take(incoming: &mut Incoming<'_>) -> Result<Self> {
+        let sent = incoming.header("content-type").unwrap_or_default();
+        let media = essence(sent);
+        let known = MEDIA.contains(&media.as_str());
+        if !known && !incoming.body.is_empty() {
+            return Err(not_taken(sent, &MEDIA));
+        }
+        // Generated clients name no type where they send nothing.
+        if !known && !media.is_empty() {
+            return Err(Error::Refused(Refusal::InvalidContentType));
+        }
+        Ok(Self { media, body: incoming.body.clone() })
+    }
+}
+
+impl EnrollBody {
+    /// What it is that was sent.
+    fn offer(self) -> Result<EnrollmentRequest> {
+        if self.body.is_empty() {
+            return Ok(EnrollmentRequest::Nothing);
+        }
+        if self.media != JSON {
+            return Ok(EnrollmentRequest::Text(String::from_utf8_lossy(&self.body).into_owned()));
+        }
+        serde_json::from_slice(&self.body).map(EnrollmentRequest::Object).map_err(|e| Error::Unparseable(e.to_string()))
+    }
+}
+
+/// The certificates, always as JSON: every client takes that.
+pub struct Enrolled(Issued);
+
+impl Answer for Enrolled {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        Shown::<Issued>::describe(operation, schemas);
+        if let Some(answer) = &mut operation.answer {
+            answer.content.push(("application/x-pem-file", Some(serde_json::json!({ "type": "string" }))));
+        }
+        operation.any_accept = true;
+    }
+    fn reply(self) -> Result<Reply> {
+        Shown(self.0).reply()
+    }
+}
+
+/// The token that was sent; a blank one is none.
+///
+/// # Errors
+/// It is no UUID.
+pub fn well_formed(token: Option<String>) -> Result<Option<String>> {
+    let token = token.filter(|token| !token.is_empty());
+    match token {
+        Some(text) if Uuid::try_parse(&text).is_err() => Err(Error::invalid("token", "must be a UUID", text)),
+        other => Ok(other),
+    }
+}
+
+/// POST /enroll
+pub async fn enroll(call: Call, Query(wanted): Query<EnrollQuery>, sent: EnrollBody) -> Result<Enrolled> {
+    let by_certificate = wanted.method.as_deref() == Some("ca");
+    // There is no token then; the C library sends the id of the authority as one.
+    let token = if by_certificate { None } else { well_formed(wanted.token)? };
+    let (offer, chain) = (sent.offer()?, call.chain());
+    if by_certificate {
+        return enrollment::enroll_by_certificate(&call.context(), &chain, &offer).await.map(|()| Enrolled(Issued::default()));
+    }
+    let token = token.ok_or(Error::Refused(Refusal::InvalidEnrollmentToken))?;
+    enrollment::redeem(&call.context(), Request { token, method: None, offer, chain }).await.map(Enrolled)
+}

@@ -1,0 +1,65 @@
+//! What somebody may ask before enrolling: whether this is the controller that signs tokens, and with which key.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::{
+    error::{Error, Result},
+    http::{answer::Bare, call::Call, extractor::Body},
+    pki::PublicJwk,
+};
+
+/// Stands in front of a nonce before it is signed. The blank keeps it from ever being the beginning of a token, which is signed with
+/// the same key.
+const DOMAIN: &str = "overkeep enrollment challenge: ";
+
+/// The key that tokens are verified with, under the id of each certificate that it has had: a token names that of its time.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Jwks")]
+pub struct KeySet {
+    keys: Vec<PublicJwk>,
+}
+
+/// GET /enroll/jwks
+pub async fn keys(call: Call) -> Result<Bare<KeySet>> {
+    Ok(Bare(KeySet { keys: call.keystore.signer().public_keys().cloned().collect() }))
+}
+
+/// Something new to be signed.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NonceChallenge {
+    /// The id of the key to sign with.
+    key_id: String,
+    /// A UUID.
+    #[schemars(extend("format" = "uuid"))]
+    nonce: String,
+}
+
+/// The proof that this controller holds a key.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NonceSignature {
+    /// Of `overkeep enrollment challenge: ` and the nonce as it was sent, in UTF-8; base64url without padding.
+    signature: String,
+    /// As in the key set.
+    algorithm: String,
+    kid: String,
+    /// The authorities to trust, PEM.
+    ca_pool: String,
+}
+
+/// POST /enroll/challenge
+pub async fn challenge(call: Call, Body(asked): Body<NonceChallenge>) -> Result<Bare<NonceSignature>> {
+    if Uuid::try_parse(&asked.nonce).is_err() {
+        return Err(Error::invalid("nonce", "must be a UUID", asked.nonce));
+    }
+    let signer = call.keystore.signer();
+    let Some(key) = signer.public_keys().find(|key| key.kid == asked.key_id).cloned() else {
+        return Err(Error::invalid("keyId", "is not the key of this controller", asked.key_id));
+    };
+    let message = format!("{DOMAIN}{}", asked.nonce);
+    let signature = signer.sign_bytes(message.as_bytes()).map_err(|e| Error::Internal(format!("signing a nonce: {e}")))?;
+    Ok(Bare(NonceSignature { signature, algorithm: key.alg, kid: key.kid, ca_pool: call.keystore.bundle_pem(call.now.seconds()) }))
+}

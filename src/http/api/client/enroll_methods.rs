@@ -1,0 +1,112 @@
+//! The paths below /enroll: each method by a path and body of its own, and the renewal of routers' certificates.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::enroll::well_formed;
+use crate::{
+    enrollment::{self, EnrollmentRequest, Issued, Request},
+    entity::enrollment::Method,
+    error::{Error, Refusal, Result},
+    http::{
+        answer::{Done, Shown},
+        call::Call,
+        extractor::{Body, Query},
+    },
+};
+
+/// A token, and the request for a certificate where the method needs one.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OttEnrollmentRequest {
+    #[serde(default)]
+    token: String,
+    /// PEM.
+    #[serde(default)]
+    client_csr: String,
+}
+
+/// A token, and the requests for both certificates of an edge router.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ErOttEnrollmentRequest {
+    #[serde(default)]
+    token: String,
+    /// PEM.
+    #[serde(default)]
+    client_csr: String,
+    /// PEM.
+    #[serde(default)]
+    server_csr: String,
+}
+
+/// A password, and the user name that the enrollment knows anyway.
+#[derive(Deserialize, JsonSchema)]
+pub struct UpdbCredentials {
+    #[serde(default)]
+    #[schemars(length(min = 5, max = 100))]
+    password: String,
+    #[serde(default)]
+    #[schemars(length(min = 4, max = 100))]
+    #[allow(dead_code, reason = "part of the interface, and decided by the enrollment")]
+    username: String,
+}
+
+/// The token of an enrollment.
+#[derive(Deserialize, JsonSchema)]
+pub struct OneTime {
+    token: String,
+}
+
+/// Renewed certificates for a router.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RouterExtendEnrollmentRequest {
+    /// PEM.
+    cert_csr: String,
+    /// PEM.
+    server_cert_csr: String,
+}
+
+async fn redeem(call: &Call, text: String, method: Method, offer: EnrollmentRequest) -> Result<Issued> {
+    let token = well_formed(Some(text))?.ok_or(Error::Refused(Refusal::InvalidEnrollmentToken))?;
+    let request = Request { token, method: Some(method), offer, chain: call.chain() };
+    enrollment::redeem(&call.context(), request).await
+}
+
+fn object(members: serde_json::Value) -> Result<EnrollmentRequest> {
+    serde_json::from_value(members).map(EnrollmentRequest::Object).map_err(|e| Error::Internal(format!("members of an enrollment: {e}")))
+}
+
+/// POST /enroll/ott
+pub async fn ott(call: Call, Body(sent): Body<OttEnrollmentRequest>) -> Result<Shown<Issued>> {
+    redeem(&call, sent.token, Method::Ott, EnrollmentRequest::Text(sent.client_csr)).await.map(Shown)
+}
+
+/// POST /enroll/ottca
+pub async fn ottca(call: Call, Body(sent): Body<OttEnrollmentRequest>) -> Result<Done> {
+    redeem(&call, sent.token, Method::OttCa, EnrollmentRequest::Nothing).await.map(|_| Done)
+}
+
+/// POST /enroll/erott
+pub async fn erott(call: Call, Body(sent): Body<ErOttEnrollmentRequest>) -> Result<Shown<Issued>> {
+    let offer = object(json!({ "certCsr": sent.client_csr, "serverCertCsr": sent.server_csr }))?;
+    redeem(&call, sent.token, Method::ErOtt, offer).await.map(Shown)
+}
+
+/// POST /enroll/updb
+pub async fn updb(call: Call, Query(of): Query<OneTime>, Body(sent): Body<UpdbCredentials>) -> Result<Done> {
+    let offer = object(json!({ "password": sent.password }))?;
+    redeem(&call, of.token, Method::Updb, offer).await.map(|_| Done)
+}
+
+/// POST /enroll/ca
+pub async fn ca(call: Call) -> Result<Done> {
+    enrollment::enroll_by_certificate(&call.context(), &call.chain(), &EnrollmentRequest::Nothing).await.map(|()| Done)
+}
+
+/// POST /enroll/extend/router
+pub async fn extend_router(call: Call, Body(sent): Body<RouterExtendEnrollmentRequest>) -> Result<Shown<Issued>> {
+    enrollment::extend_router(&call.context(), &call.chain(), &sent.cert_csr, &sent.server_cert_csr).await.map(Shown)
+}

@@ -1,0 +1,89 @@
+//! The client interface, for those who use and host services.
+
+mod edge_router;
+mod enroll;
+mod enroll_keys;
+mod enroll_methods;
+mod external_jwt_signer;
+mod posture;
+mod service;
+mod session;
+mod session_certificate;
+mod terminator;
+
+use super::common;
+use crate::entity::Service;
+use crate::http::{
+    route::{CONTRACT, Routes},
+    row::Permission::*,
+};
+
+/// The whole table.
+pub fn routes() -> Routes {
+    Routes::new("client", "/edge/client/v1", CONTRACT)
+        .mount(common::routes)
+        .get("/protocols", Open, common::information::protocols)
+        .summary("The protocols this controller speaks, and where.")
+        .get("/openapi.json", Open, common::spec::client)
+        .summary("This description.")
+        .extension()
+        .get("/swagger.json", Open, common::spec::client)
+        .summary("This description, under the name that older clients look for.")
+        .extension()
+        .post("/enroll", Open, enroll::enroll)
+        .summary("Redeems a one-time token for a credential.")
+        .get("/external-jwt-signers", Open, external_jwt_signer::list)
+        .summary("The external signers whose tokens log in.")
+        .post("/enroll/ott", Open, enroll_methods::ott)
+        .summary("Redeems a one-time token for a certificate of this controller.")
+        .refuses(&[404])
+        .post("/enroll/ottca", Open, enroll_methods::ottca)
+        .summary("Redeems a one-time token with the certificate of another authority that the connection shows.")
+        .refuses(&[404, 409])
+        .post("/enroll/erott", Open, enroll_methods::erott)
+        .summary("Redeems a one-time token for the certificates of an edge router.")
+        .refuses(&[404])
+        .post("/enroll/updb", Open, enroll_methods::updb)
+        .summary("Redeems a one-time token for a password.")
+        .refuses(&[404])
+        .post("/enroll/ca", Open, enroll_methods::ca)
+        .summary("Makes an identity of whoever shows a certificate of an authority that allows it.")
+        .refuses(&[409])
+        .post("/enroll/extend/router", Open, enroll_methods::extend_router)
+        .summary("Renews the certificates of the router whose client certificate the connection shows.")
+        .refuses(&[401])
+        .post("/enroll/challenge", Open, enroll_keys::challenge)
+        .summary("Proves that this controller holds the key that its tokens are signed with.")
+        .body_name("nonce")
+        .get("/enroll/jwks", Open, enroll_keys::keys)
+        .summary("The public keys that tokens of this controller are signed with.")
+        .get("/current-api-session/certificates", User, session_certificate::list)
+        .summary("The certificates of the session.")
+        .post("/current-api-session/certificates", User, session_certificate::create)
+        .summary("Issues a certificate that edge routers take as long as the session lasts, for 12 hours at most.")
+        .body_name("sessionCertificate")
+        .get("/current-api-session/certificates/{id}", User, session_certificate::detail)
+        .summary("One certificate of the session.")
+        .delete("/current-api-session/certificates/{id}", User, session_certificate::delete)
+        .summary("Forgets a certificate of the session.")
+        .get("/current-api-session/service-updates", User, service::updates)
+        .summary("When that which the caller can see or do last changed.")
+        .get("/current-identity/edge-routers", User, edge_router::of_caller)
+        .summary("The edge routers the caller may use.")
+        .get("/services", User, service::list)
+        .summary("The services the caller may dial or bind; for administrators all.")
+        .get("/services/{id}", User, service::detail)
+        .summary("One service.")
+        .edit::<Service>(Admin)
+        .get("/services/{id}/terminators", User, terminator::of_service)
+        .summary("Where a service that the caller may dial or bind is hosted.")
+        .get("/services/{id}/edge-routers", User, edge_router::of_service)
+        .summary("The edge routers over which the caller reaches a service.")
+        .post("/posture-response", User, posture::respond)
+        .summary("Takes what an endpoint answers to a posture check.")
+        .post("/posture-response-bulk", User, posture::respond_at_once)
+        .summary("Takes several answers at once: all of them, or none if one is wrong.")
+        .post("/sessions", User, session::create)
+        .summary("Opens a session to dial or bind a service; the one that is open already, if there is one.")
+        .refuses(&[404, 409])
+}

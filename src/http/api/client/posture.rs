@@ -1,0 +1,129 @@
+//! What endpoints answer to posture checks.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::service::visible;
+use crate::{
+    access::Right,
+    authentication::Caller,
+    entity::{Id, PolicyType, Record, Service, ServicePolicy},
+    error::{Error, FailedCheck, Result},
+    http::{
+        answer::{Made, Shown},
+        body::{self, Incoming},
+        call::Call,
+        extractor::{Body, Extractor},
+        openapi::operation::{Operation, Schemas},
+    },
+    posture::{self, Awaited, Evidence, FailedRequest, Judged, Permission, PolicyFailure, Response, Trigger},
+    store::Read,
+};
+
+/// Several answers, of which either all are taken or none. What is wrong with one is said as if it had been sent alone.
+pub struct Bulk(Vec<Response>);
+
+impl Extractor for Bulk {
+    fn describe(operation: &mut Operation) -> Result<()> {
+        operation.json_body("postureResponse", "PostureResponseBulk".into(), Schemas::inline::<Vec<Response>>())
+    }
+    fn take(incoming: &mut Incoming<'_>) -> Result<Self> {
+        incoming.json().and_then(body::read).map(Self).map_err(alone)
+    }
+}
+
+fn alone(error: Error) -> Error {
+    match error {
+        Error::Invalid { field, reason, value } => {
+            let member = field.split_once('.').filter(|(index, _)| index.parse::<usize>().is_ok()).map(|(_, member)| member);
+            Error::Invalid { field: member.unwrap_or(&field).to_owned(), reason, value }
+        }
+        Error::Several(errors) => Error::Several(errors.into_iter().map(alone).collect()),
+        other => other,
+    }
+}
+
+/// What an endpoint is told when it answered.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "PostureResponseAnswer")]
+pub struct PostureReply {
+    /// After waking up or being unlocked: services that soon need a code again.
+    services: Vec<Awaited>,
+}
+
+/// POST /posture-response
+pub async fn respond(call: Call, Body(response): Body<Response>) -> Result<Made<PostureReply>> {
+    take(call, vec![response]).await.map(Made)
+}
+
+/// POST /posture-response-bulk
+pub async fn respond_at_once(call: Call, Bulk(responses): Bulk) -> Result<Shown<PostureReply>> {
+    take(call, responses).await.map(Shown)
+}
+
+async fn take(call: Call, responses: Vec<Response>) -> Result<PostureReply> {
+    if responses.is_empty() {
+        return Ok(PostureReply { services: Vec::new() });
+    }
+    let caller = call.caller()?;
+    let (identity, api_session) = (&caller.identity.id, &caller.session.id);
+    let happened = |event: fn(&Response) -> bool| responses.iter().any(event);
+    let events = (
+        happened(|response| matches!(response, Response::EndpointState { woken: true, .. })),
+        happened(|response| matches!(response, Response::EndpointState { unlocked: true, .. })),
+    );
+    call.posture.take(identity, api_session, responses)?;
+    let (posture, doubt) = (call.posture.clone(), Trigger::Identity(identity.to_string()));
+    let lapsed = call.store.scan(move |tx| posture::lapsed(tx, &posture, &doubt)).await?;
+    if !lapsed.is_empty() {
+        call.changes.run(move |change| posture::end(change, &lapsed)).await?;
+    }
+    let evidence = call.evidence()?;
+    let services = call.store.read(|tx| posture::awaited(tx, &call.access, &evidence, identity.as_str(), events))?;
+    Ok(PostureReply { services })
+}
+
+/// The policies by which a caller may use a service now, or of many some; none where the system has no posture checks to pass.
+///
+/// # Errors
+/// The caller has no such right, may not even see the service, or posture checks stand in the way, in which case the request is kept as
+/// failed.
+pub fn allowed(call: &Call, caller: &Caller, service: &Record<Service>, wanted: PolicyType) -> Result<Vec<Id<ServicePolicy>>> {
+    let id = service.id.as_str();
+    let (policies, evidence) = match call.posture.permission(&caller.identity, &caller.session.id, id, Right::from(wanted))? {
+        Permission::Granted(policies) => return Ok(policies),
+        Permission::Blocked(policies, evidence) => (policies, evidence),
+        Permission::Missing => {
+            call.store.read(|tx| visible(call, caller, tx, &service.id))?;
+            return Err(Error::invalid("ServiceId", "service not found", id));
+        }
+    };
+    let failed = call.store.read(|tx| failure(call, caller, service, wanted, &policies, &evidence, tx))?;
+    call.posture.failed(&caller.identity.id, failed)?;
+    Err(Error::InvalidPosture(policies.into_iter().map(|(policy, checks)| (policy, failing(&checks))).collect()))
+}
+
+fn failing(checks: &[Judged]) -> Vec<FailedCheck> {
+    let failed = checks.iter().filter(|judged| !judged.verdict.passes);
+    failed.map(|judged| FailedCheck { id: judged.check.id.to_string(), type_id: judged.check.spec.demand.kind().as_str() }).collect()
+}
+
+fn failure(
+    call: &Call,
+    caller: &Caller,
+    service: &Record<Service>,
+    session_type: PolicyType,
+    policies: &[(String, Vec<Judged>)],
+    evidence: &Evidence,
+    tx: &Read<'_>,
+) -> Result<FailedRequest> {
+    let of = |(policy, checks): &(String, Vec<Judged>)| PolicyFailure::of(policy, checks, evidence, tx);
+    Ok(FailedRequest {
+        api_session_id: caller.session.id.clone(),
+        service_id: service.id.clone(),
+        service_name: service.spec.name.clone(),
+        session_type,
+        when: call.now,
+        policy_failures: policies.iter().map(of).collect::<Result<_>>()?,
+    })
+}

@@ -1,0 +1,124 @@
+//! Services as their users see them.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    access::{Access, Subject},
+    authentication::Caller,
+    clock::Timestamp,
+    entity::{Entity, FactsExt, Id, Record, Service, Words, filterable, missing},
+    error::Result,
+    http::{
+        answer::{Shown, Tagged},
+        api::common::service::{ServiceDetail, Viewer},
+        call::Call,
+        crud::{Listing, RoleFilter},
+        envelope::Pagination,
+        extractor::{Query, entity_tag},
+        list_body::{Joined, Part, Wanted, found, joined},
+    },
+    posture::Evidence,
+    store::Read,
+};
+
+/// Which services.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ServiceListing {
+    #[serde(flatten)]
+    listing: Listing,
+    #[serde(flatten)]
+    roles: RoleFilter,
+    /// Types of settings to show, by id or name; `all` for every one.
+    #[serde(default)]
+    config_types: Vec<String>,
+}
+
+/// What is shown of one. Of its settings that is the ids; `config` has some of their data, by which nobody filters.
+const WORDS: Words<Service> =
+    Words::only(&["id", "createdAt", "updatedAt", "tags", "name", "terminatorStrategy", "roleAttributes", "configs"]);
+
+/// GET /services
+pub async fn list(call: Call, Query(wanted): Query<ServiceListing>) -> Result<Joined<ServiceDetail>> {
+    let (access, texts, caller, evidence) = (call.access.clone(), call.texts.clone(), call.caller()?.clone(), call.evidence()?);
+    let ServiceListing { listing, roles, config_types } = wanted;
+    let types = if config_types.is_empty() { caller.config_types() } else { config_types };
+    let viewers = Arc::new(Viewers { access, caller, evidence, types });
+    let writers = viewers.clone();
+    let find = move |tx: &Read<'_>| {
+        let Viewers { access, caller, .. } = &*viewers;
+        let by_roles = roles.ids(access, Subject::Service)?;
+        let viewer = viewers.viewer(tx)?;
+        if !caller.is_admin() && by_roles.is_none() && listing.is_of_all() {
+            let (_, window) = listing.query(&WORDS)?;
+            let (ids, total) = viewer.some_usable(window);
+            return Ok((ids, Pagination::of(window, total)));
+        }
+        let usable = (!caller.is_admin()).then(|| viewer.usable());
+        let ids = match (usable, by_roles) {
+            (Some(usable), Some(ids)) => Some(ids.into_iter().filter(|id| usable.binary_search(id).is_ok()).collect()),
+            (some, others) => some.or(others),
+        };
+        found(tx, &listing, &WORDS, &ids.map_or(Wanted::All, Wanted::Ids))
+    };
+    let write = move |tx: &Read<'_>, at, part: &mut Part<'_>| writers.viewer(tx)?.write(&texts, at, part);
+    joined(&call, false, filterable::<Service>().collect(), find, write).await
+}
+
+/// The caller, as somebody who looks at services in one transaction after the other.
+struct Viewers {
+    access: Access,
+    caller: Arc<Caller>,
+    evidence: Evidence,
+    types: Vec<String>,
+}
+
+impl Viewers {
+    fn viewer<'v>(&'v self, tx: &'v Read<'v>) -> Result<Viewer<'v>> {
+        Viewer::new(tx, &self.access, self.evidence.clone(), &self.caller.identity, &self.types)
+    }
+}
+
+/// A service that the caller may see.
+///
+/// # Errors
+/// There is none, or the caller may neither dial nor bind it and is no administrator.
+pub fn visible(call: &Call, caller: &Caller, tx: &Read<'_>, id: &Id<Service>) -> Result<Record<Service>> {
+    let service = tx.get(id)?;
+    let identity = caller.identity.id.as_str();
+    let may = |right| call.access.ask(|engine| engine.may(identity, id.as_str(), right));
+    let seen = caller.is_admin() || [crate::access::Right::Dial, crate::access::Right::Bind].into_iter().any(may);
+    if seen { Ok(service) } else { Err(missing(Service::KIND, id)) }
+}
+
+/// GET /services/{id}
+pub async fn detail(call: Call, id: Id<Service>) -> Result<Tagged<ServiceDetail>> {
+    let caller = call.caller()?;
+    call.store.read(|tx| {
+        let service = visible(&call, caller, tx, &id)?;
+        let types = caller.config_types();
+        let data = Viewer::new(tx, &call.access, call.evidence()?, &caller.identity, &types)?.see(&service)?;
+        Ok(Tagged { data, tag: entity_tag(&service)? })
+    })
+}
+
+/// When something changed.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "ServiceUpdates")]
+pub struct Updates {
+    last_change_at: Timestamp,
+}
+
+/// GET /current-api-session/service-updates
+pub async fn updates(call: Call) -> Result<Shown<Updates>> {
+    let caller = call.caller()?;
+    let since = caller.session.created_at.max(call.started);
+    let identity = caller.identity.id.as_str();
+    let otherwise = u64::try_from(since.millis()).unwrap_or_default();
+    let at = call.access.ask(|engine| engine.last_change_at(identity, otherwise));
+    Ok(Shown(Updates { last_change_at: Timestamp::from_millis(i64::try_from(at).unwrap_or(i64::MAX)) }))
+}

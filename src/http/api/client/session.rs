@@ -1,0 +1,79 @@
+//! POST /sessions: the right to dial or bind a service, made usable.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use uuid::Uuid;
+
+use super::posture::allowed;
+use crate::{
+    change::{Change, Lifecycle},
+    entity::{Amount, FactsExt, Id, PolicyType, Record, Service, Session, Tags},
+    error::{Error, Refusal, Result},
+    http::{
+        answer::Made,
+        api::common::session::{SessionViewer, View},
+        call::Call,
+        envelope::Detail,
+        extractor::Body,
+    },
+};
+
+/// A wish to use a service.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "Session")]
+pub struct NewSession {
+    #[serde(default)]
+    service_id: Id<Service>,
+    /// `Dial` unless set.
+    #[serde(default, rename = "type")]
+    #[schemars(with = "PolicyType")]
+    policy_type: Option<PolicyType>,
+    #[serde(default)]
+    tags: Tags,
+}
+
+/// POST /sessions
+pub async fn create(call: Call, Body(wish): Body<NewSession>) -> Result<Made<Detail<View>>> {
+    let caller = call.caller()?.clone();
+    let wanted = wish.policy_type.unwrap_or(PolicyType::Dial);
+    if wanted == PolicyType::Invalid {
+        return Err(Error::invalid("type", "must be Dial or Bind", "Invalid"));
+    }
+    wish.tags.amount().check("tags", Amount::default(), call.changes.most_of_clients())?;
+    let (api_session, service) = (&caller.session.id, &wish.service_id);
+    let key = Session::key(api_session, service, wanted);
+    if let Some(open) = call.store.read(|tx| tx.find_by::<Session>("key", &key))? {
+        return SessionViewer::read(&call, |sight| sight.see(&open)).map(Made);
+    }
+    let service = call.store.read(|tx| tx.get(service))?;
+    let service_policies = allowed(&call, &caller, &service, wanted)?;
+    let routers = SessionViewer::read(&call, |sight| Ok(sight.in_common(&caller.identity.id, &service.id)))?;
+    if routers.is_empty() {
+        return Err(Error::Refused(Refusal::NoEdgeRoutersAvailable));
+    }
+    let session = Session {
+        token: Uuid::new_v4().to_string(),
+        api_session_id: caller.session.id.clone(),
+        identity_id: caller.identity.id.clone(),
+        service_id: wish.service_id,
+        policy_type: wanted,
+        service_policies,
+    };
+    let place = call.sessions.admit_service(&caller.identity.id)?;
+    // The place is given back when the session counts itself.
+    let (record, _) = call.changes.run(move |change| open(change, session, wish.tags).map(|record| (record, place))).await?;
+    SessionViewer::read(&call, |sight| sight.see_over(&record, &routers)).map(Made)
+}
+
+/// Stores the session, or finds the one that another request opened meanwhile.
+fn open(change: &Change<'_, '_>, session: Session, tags: Tags) -> Result<Record<Session>> {
+    let key = Session::key(&session.api_session_id, &session.service_id, session.policy_type);
+    let mut record = Record::new(Id::from_text(Session::new_id()), change.now(), session);
+    record.tags = tags;
+    change.insert(record).or_else(|refusal| match &refusal {
+        Error::Duplicate { field, .. } if field == "key" => change.find_by("key", &key)?.ok_or(refusal),
+        Error::NotFound { field: Some(field), .. } if field == "apiSession" => Err(Error::Unauthorized { anonymous: false }),
+        _ => Err(refusal),
+    })
+}

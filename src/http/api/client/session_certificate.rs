@@ -1,0 +1,104 @@
+//! Certificates for the length of a session: whoever has a session gets one for a key of theirs, and sees those of their session.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    change::{Change, session_certificate},
+    enrollment::unissued,
+    entity::{ApiSession, Entity, FactsExt, Id, Record, SessionCertificate, Words, missing},
+    error::{Error, Refusal, Result},
+    http::{
+        answer::{Done, Made, Page, Tagged},
+        call::Call,
+        crud::{Listing, page},
+        envelope::{Detail, Location, detail as seen},
+        extractor::{Body, IfMatch, Query, entity_tag},
+    },
+    pki::Csr,
+    store::{Read, Scope},
+};
+
+type Seen = Detail<<SessionCertificate as Entity>::View>;
+
+/// What is shown of one.
+const WORDS: Words<SessionCertificate> = Words::only(&["id", "createdAt", "updatedAt", "tags", "subject", "fingerprint"]);
+
+fn session(call: &Call) -> Result<&Id<ApiSession>> {
+    Ok(&call.caller()?.session.id)
+}
+
+/// A certificate of the session; others do not exist for it.
+fn own(tx: &Read<'_>, id: &Id<SessionCertificate>, session: &Id<ApiSession>) -> Result<Record<SessionCertificate>> {
+    let found = tx.find(id)?.filter(|record| record.spec.api_session_id == *session);
+    found.ok_or_else(|| missing(SessionCertificate::KIND, id))
+}
+
+/// GET /current-api-session/certificates
+pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Page<Seen>> {
+    let session = session(&call)?.clone();
+    let list = move |tx: &Read<'_>| {
+        let scope = Scope::Having { field: "apiSession", value: session.as_str() };
+        page(tx, &listing, &WORDS, scope, |record| seen(record, tx))
+    };
+    call.store.scan(list).await
+}
+
+/// GET /current-api-session/certificates/{id}
+pub async fn detail(call: Call, id: Id<SessionCertificate>) -> Result<Tagged<Seen>> {
+    let session = session(&call)?;
+    call.store.read(|tx| {
+        let certificate = own(tx, &id, session)?;
+        Ok(Tagged { data: seen(&certificate, tx)?, tag: entity_tag(&certificate)? })
+    })
+}
+
+/// DELETE /current-api-session/certificates/{id}
+pub async fn delete(call: Call, id: Id<SessionCertificate>, known: IfMatch) -> Result<Done> {
+    let session = session(&call)?.clone();
+    call.changes
+        .run(move |change| {
+            own(change, &id, &session)?;
+            known.check(change, &id)?;
+            change.delete(&id)
+        })
+        .await
+        .map(|()| Done)
+}
+
+/// A key to certify.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "CurrentApiSessionCertificateCreate")]
+pub struct NewCertificate {
+    /// PEM.
+    csr: String,
+}
+
+/// The certificate, and where it is.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "CurrentApiSessionCertificateCreateResponse")]
+pub struct Certified {
+    #[serde(flatten)]
+    at: Location,
+    /// PEM.
+    certificate: String,
+    /// The authorities to trust, PEM.
+    cas: String,
+}
+
+/// POST /current-api-session/certificates
+pub async fn create(call: Call, Body(wanted): Body<NewCertificate>) -> Result<Made<Certified>> {
+    let session = session(&call)?.clone();
+    let csr = Csr::parse(&wanted.csr).map_err(|_| Error::Refused(Refusal::CouldNotProcessCsr))?;
+    let issued = call.keystore.authority().issue_session(&csr, call.now.seconds()).map_err(unissued)?;
+    let work = {
+        let (issued, most) = (issued.clone(), call.limits.load().certificates);
+        move |change: &Change<'_, '_>| {
+            change.find(&session)?.ok_or(Error::Unauthorized { anonymous: false })?;
+            session_certificate::add_asked(change, &session, &issued, most)
+        }
+    };
+    let record = call.changes.run(work).await?;
+    let cas = call.keystore.bundle_pem(call.now.seconds());
+    Ok(Made(Certified { at: Location::of(&record.id), certificate: issued.pem(), cas }))
+}

@@ -1,0 +1,126 @@
+//! POST /authenticate: credentials for a session.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::current::{SessionDetail, current};
+use crate::{
+    authentication::{
+        Asker, Caller, Refused,
+        login::{self, ClientInfo, Principal},
+    },
+    entity::{Amount, AuthQuery, Authenticator, EnvInfo, FactsExt, SdkInfo},
+    error::{Error, Result},
+    http::{
+        answer::Opened,
+        call::Call,
+        extractor::{OptionalBody, Query},
+    },
+};
+
+/// How somebody proves who they are: a user name and password in the body, the client certificate of the connection, or the bearer
+/// token of an external signer.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum AuthMethod {
+    Password,
+    Cert,
+    ExtJwt,
+}
+
+impl AuthMethod {
+    /// The word on the wire.
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Password => "password",
+            Self::Cert => "cert",
+            Self::ExtJwt => "ext-jwt",
+        }
+    }
+}
+
+/// Which method.
+#[derive(Deserialize, JsonSchema)]
+pub struct AuthenticateQuery {
+    pub method: AuthMethod,
+}
+
+/// What somebody says who logs in.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Authenticate {
+    #[schemars(length(min = 4, max = 100))]
+    pub username: Option<String>,
+    #[schemars(length(min = 5, max = 100))]
+    pub password: Option<String>,
+    /// The config types that the session wants to see, by id or name; `all` for every one.
+    #[schemars(with = "Vec<String>")]
+    pub config_types: Vec<String>,
+    #[schemars(with = "EnvInfo")]
+    pub env_info: Option<EnvInfo>,
+    #[schemars(with = "SdkInfo")]
+    pub sdk_info: Option<SdkInfo>,
+}
+
+/// POST /authenticate
+pub async fn authenticate(
+    call: Call,
+    Query(AuthenticateQuery { method }): Query<AuthenticateQuery>,
+    OptionalBody(body): OptionalBody<Authenticate>,
+) -> Result<Opened<SessionDetail>> {
+    let body = body.unwrap_or_default();
+    Amount::of_texts(&body.config_types).check("configTypes", Amount::default(), call.changes.most_of_clients())?;
+    let principal = match judged(&call, method, &body).await {
+        Err(Error::InvalidAuth) => {
+            let refused = Refused { what: method.as_str(), identity: claimed(&call, method, &body)?, address: call.peer.shown() };
+            call.refusals.note(&call.store, refused, call.now).await;
+            return Err(Error::InvalidAuth);
+        }
+        other => other?,
+    };
+    let place = call.sessions.admit(&principal.identity)?;
+    let address = call.peer.shown().unwrap_or_default();
+    let client_info = ClientInfo { env_info: body.env_info, sdk_info: body.sdk_info, config_types: body.config_types, address };
+    let session = login::open(&call.changes, principal, client_info, place).await?;
+    let token = session.spec.token.clone();
+    let mut caller = call.store.read(|tx| {
+        let queries = AuthQuery::outstanding(&session.spec, tx)?;
+        Ok(Arc::new(Caller { identity: tx.get(&session.spec.identity_id)?, session, queries }))
+    })?;
+    call.tokens.satisfy(&call.store, call.now, call.bearer.as_deref(), &mut caller).await?;
+    let timeout = call.sessions.timeout();
+    Ok(Opened { data: current(&call, &caller)?, token, timeout: timeout.as_secs(), ends: call.now.plus(timeout) })
+}
+
+/// Who the caller turns out to be.
+async fn judged(call: &Call, method: AuthMethod, body: &Authenticate) -> Result<Principal> {
+    match method {
+        AuthMethod::Password => {
+            let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+            let (Some(username), Some(password)) = (given(&body.username), given(&body.password)) else {
+                return Err(Error::Incomplete("user name and password are required".into()));
+            };
+            let asker = Asker { address: call.peer.address, name: username };
+            login::password(&call.store, &call.changes, &call.passwords, call.now, &asker, password).await
+        }
+        AuthMethod::Cert => login::certificate(&call.store, &call.keystore, call.now, &call.peer.certificates),
+        AuthMethod::ExtJwt => {
+            let bearer = call.bearer.as_deref().ok_or(Error::InvalidAuth)?;
+            call.tokens.login(&call.store, call.now, bearer).await
+        }
+    }
+}
+
+/// The identity that a refused caller claimed to be, if there is one of that user name or certificate.
+fn claimed(call: &Call, method: AuthMethod, body: &Authenticate) -> Result<Option<String>> {
+    call.store.read(|tx| {
+        let found = match (method, &body.username, call.chain().first()) {
+            (AuthMethod::Password, Some(username), _) => tx.find_by::<Authenticator>("updbUsername", username)?,
+            (AuthMethod::Cert, _, Some(leaf)) => tx.find_by::<Authenticator>("certFingerprint", &leaf.fingerprint())?,
+            _ => None,
+        };
+        Ok(found.map(|authenticator| authenticator.spec.identity_id.into_text()))
+    })
+}

@@ -1,0 +1,162 @@
+//! The caller's own credentials: seen, passwords changed by who knows the current one, certificates renewed by who holds them.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::{
+    authentication::{Asker, login},
+    change::{
+        Change,
+        authenticator::{self, Edit},
+    },
+    enrollment::extension::{self, Extended, Holder},
+    entity::{Amount, Authenticator, Credential, Entity, FactsExt, Id, Links, Record, Tags, Words, missing},
+    error::{Error, Refusal, Result},
+    http::{
+        answer::{Done, Shown, Tagged},
+        call::Call,
+        crud::Listing,
+        envelope::Detail,
+        extractor::{Body, IfMatch, Query, entity_tag},
+        list_body::{Joined, Wanted, listed},
+    },
+    store::Read,
+};
+
+/// A credential as its owner sees it.
+pub type OwnAuthenticator = Detail<<Authenticator as Entity>::View>;
+
+fn see(tx: &Read<'_>, record: &Record<Authenticator>) -> Result<OwnAuthenticator> {
+    let mut detail = Detail::new(record, Authenticator::view(record, tx)?);
+    detail.links = Links::default().with("self", format_args!("current-identity/authenticators/{}", record.id));
+    Ok(detail)
+}
+
+/// A credential of the caller; anybody else's does not exist for them.
+fn own(call: &Call, id: &Id<Authenticator>) -> Result<Record<Authenticator>> {
+    let record = call.store.read(|tx| tx.get(id))?;
+    if record.spec.identity_id == call.identity()?.id {
+        return Ok(record);
+    }
+    Err(missing(Authenticator::KIND, id))
+}
+
+/// GET /current-identity/authenticators
+pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<OwnAuthenticator>> {
+    let wanted = Wanted::Having { field: "identity", value: call.identity()?.id.to_string() };
+    listed(&call, listing, Words::WHOLE, |_| Ok(wanted), see).await
+}
+
+/// GET /current-identity/authenticators/{id}
+pub async fn detail(call: Call, id: Id<Authenticator>) -> Result<Tagged<OwnAuthenticator>> {
+    let record = own(&call, &id)?;
+    Ok(Tagged { data: call.store.read(|tx| see(tx, &record))?, tag: entity_tag(&record)? })
+}
+
+/// A user name and a password in place of those of before.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AuthenticatorUpdateWithCurrent {
+    #[schemars(length(min = 4, max = 100))]
+    username: String,
+    #[schemars(length(min = 5, max = 100))]
+    password: String,
+    #[schemars(length(min = 5, max = 100))]
+    current_password: String,
+    /// Those of before unless set.
+    #[serde(default)]
+    #[schemars(with = "Tags")]
+    tags: Option<Tags>,
+}
+
+/// A user name, a password, or both.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AuthenticatorPatchWithCurrent {
+    #[serde(default)]
+    #[schemars(length(min = 4, max = 100))]
+    username: Option<String>,
+    #[serde(default)]
+    #[schemars(length(min = 5, max = 100))]
+    password: Option<String>,
+    #[schemars(length(min = 5, max = 100))]
+    current_password: String,
+    /// Those of before unless set.
+    #[serde(default)]
+    #[schemars(with = "Tags")]
+    tags: Option<Tags>,
+}
+
+/// PUT /current-identity/authenticators/{id}
+pub async fn replace(call: Call, id: Id<Authenticator>, known: IfMatch, Body(new): Body<AuthenticatorUpdateWithCurrent>) -> Result<Done> {
+    let edit = Edit { username: Some(new.username), password: Some(new.password), tags: new.tags };
+    set(call, id, known, edit, new.current_password).await
+}
+
+/// PATCH /current-identity/authenticators/{id}
+pub async fn patch(call: Call, id: Id<Authenticator>, known: IfMatch, Body(new): Body<AuthenticatorPatchWithCurrent>) -> Result<Done> {
+    // As everywhere: a map without anything in it changes nothing.
+    let tags = new.tags.filter(|tags| tags.0.values().any(|tag| !tag.is_null()));
+    set(call, id, known, Edit { username: new.username, password: new.password, tags }, new.current_password).await
+}
+
+/// Makes an edit, of which the password is none of a hash yet, for whoever knows the current password.
+async fn set(call: Call, id: Id<Authenticator>, known: IfMatch, mut edit: Edit, current: String) -> Result<Done> {
+    if let Some(tags) = &edit.tags {
+        tags.check("tags")?;
+        tags.amount().check("tags", Amount::default(), call.changes.most_of_clients())?;
+    }
+    let Record { spec: Authenticator { identity_id, credential }, .. } = own(&call, &id)?;
+    let Credential::Updb { username, password: stored } = credential else {
+        return Err(Error::Refused(Refusal::CannotUpdateAuthenticator));
+    };
+    let asker = Asker { address: call.peer.address, name: username };
+    let right = call.passwords.verify(&asker, current, Some(stored.clone())).await?;
+    if !login::count(&call.store, &call.changes, &call.passwords, &identity_id, right, call.now).await? {
+        return Err(Error::Refused(Refusal::WrongCurrentPassword));
+    }
+    if let Some(password) = edit.password {
+        edit.password = Some(call.passwords.hash_for(&call.store, &identity_id, call.peer.address, password).await?);
+    }
+    let session = call.caller()?.session.id.clone();
+    let set = move |change: &Change<'_, '_>| {
+        known.check(change, &id)?;
+        // Whoever set another password while this one was looked at keeps it.
+        if !matches!(change.get(&id)?.spec.credential, Credential::Updb { password, .. } if password == stored) {
+            return Err(Error::Refused(Refusal::WrongCurrentPassword));
+        }
+        authenticator::edit(change, &id, edit, Some(&session))
+    };
+    call.changes.run(set).await.map(|()| Done)
+}
+
+fn holder(call: &Call) -> Result<Holder> {
+    let caller = call.caller()?;
+    Ok(Holder { identity: caller.identity.id.clone(), session: caller.session.id.clone() })
+}
+
+/// A new key for a certificate.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct IdentityExtendEnrollmentRequest {
+    /// PEM.
+    client_cert_csr: String,
+}
+
+/// POST /current-identity/authenticators/{id}/extend, POST /authenticators/{id}/extend
+pub async fn extend(call: Call, id: Id<Authenticator>, Body(asked): Body<IdentityExtendEnrollmentRequest>) -> Result<Shown<Extended>> {
+    extension::extend(&call.context(), holder(&call)?, id, &call.chain(), &asked.client_cert_csr).await.map(Shown)
+}
+
+/// The renewed certificate, as it arrived.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct IdentityExtendValidateEnrollmentRequest {
+    /// PEM; of several the first.
+    client_cert: String,
+}
+
+/// POST /current-identity/authenticators/{id}/extend-verify, POST /authenticators/{id}/extend-verify
+pub async fn confirm(call: Call, id: Id<Authenticator>, Body(shown): Body<IdentityExtendValidateEnrollmentRequest>) -> Result<Done> {
+    extension::confirm(&call.context(), holder(&call)?, id, shown.client_cert).await.map(|()| Done)
+}

@@ -1,0 +1,112 @@
+//! What the controller says of itself to anybody.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::{
+    error::Result,
+    http::{
+        answer::{Answer, Reply, Shown},
+        call::Call,
+        header::Header,
+        openapi::operation::{AnswerShape, Operation, Schemas},
+    },
+};
+
+/// The interfaces and their base paths.
+const INTERFACES: [(&str, &str); 5] = [
+    ("edge", "/edge/client/v1"),
+    ("edge-client", "/edge/client/v1"),
+    ("edge-management", "/edge/management/v1"),
+    ("fabric", "/fabric/v1"),
+    // Clients look up the names that they know, and pass over this one.
+    ("overkeep", "/overkeep/v1"),
+];
+
+/// What this controller is.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Version {
+    /// By interface and version of it.
+    api_versions: BTreeMap<&'static str, BTreeMap<&'static str, ApiVersion>>,
+    build_date: &'static str,
+    /// Names of what is switched on.
+    capabilities: Vec<&'static str>,
+    revision: &'static str,
+    runtime_version: &'static str,
+    version: String,
+}
+
+/// Where an interface is.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct ApiVersion {
+    api_base_urls: Vec<String>,
+    path: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<String>,
+}
+
+/// GET /version
+pub async fn version(call: Call) -> Result<Shown<Version>> {
+    let interface = |path: &'static str| {
+        let api_base_urls = call.addresses.iter().map(|address| format!("https://{address}{path}")).collect();
+        BTreeMap::from([("v1", ApiVersion { api_base_urls, path, version: None })])
+    };
+    Ok(Shown(Version {
+        api_versions: INTERFACES.into_iter().map(|(name, path)| (name, interface(path))).collect(),
+        build_date: env!("OVERKEEP_BUILD_DATE"),
+        capabilities: Vec::new(),
+        revision: env!("OVERKEEP_REVISION"),
+        runtime_version: concat!("rust ", env!("CARGO_PKG_RUST_VERSION")),
+        version: format!("v{}", env!("CARGO_PKG_VERSION")),
+    }))
+}
+
+/// What a controller of this line may be able to do beside everything else.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Capability {
+    OidcAuth,
+    HaController,
+}
+
+/// GET /enumerated-capabilities
+pub async fn capabilities(_: Call) -> Result<Shown<Vec<Capability>>> {
+    Ok(Shown(vec![Capability::OidcAuth, Capability::HaController]))
+}
+
+/// Where a protocol is spoken.
+#[derive(Serialize, JsonSchema)]
+pub struct Protocol {
+    /// `host:port`
+    address: String,
+}
+
+/// GET /protocols
+pub async fn protocols(call: Call) -> Result<Shown<BTreeMap<&'static str, Protocol>>> {
+    Ok(Shown(BTreeMap::from([("https", Protocol { address: call.address.clone() })])))
+}
+
+/// The certificate authorities, base64 of a PKCS#7 structure (RFC 7030 section 4.1.3).
+pub struct CaStore(String);
+
+impl Answer for CaStore {
+    fn describe(operation: &mut Operation, _: &mut Schemas) {
+        let text = serde_json::json!({ "type": "string" });
+        let content = vec![("application/pkcs7-mime", Some(text))];
+        operation.answer = Some(AnswerShape { status: 200, content, headers: &[Header::TransferEncoding] });
+        operation.any_accept = true;
+    }
+    fn reply(self) -> Result<Reply> {
+        let headers = vec![(Header::TransferEncoding.name(), "base64".to_owned())];
+        Ok(Reply { status: 200, media: "application/pkcs7-mime", body: self.0.into_bytes().into(), headers })
+    }
+}
+
+/// GET /.well-known/est/cacerts
+pub async fn ca_store(call: Call) -> Result<CaStore> {
+    Ok(CaStore(call.keystore.bundle_pkcs7(call.now.seconds())))
+}

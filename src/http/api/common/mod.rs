@@ -1,0 +1,108 @@
+//! Operations that both interfaces have.
+
+pub mod authenticate;
+pub mod authenticator;
+pub mod current;
+pub mod information;
+pub mod mfa;
+pub mod network_token;
+mod qr;
+pub mod service;
+pub mod session;
+pub mod spec;
+
+use crate::entity::Controller;
+use crate::http::{route::Routes, row::Permission::*};
+
+/// The rows that stand in both tables.
+pub fn routes(routes: Routes) -> Routes {
+    routes
+        .get("/", Open, information::version)
+        .summary("What this controller is and where its interfaces are.")
+        .get("/version", Open, information::version)
+        .summary("What this controller is and where its interfaces are.")
+        .get("/enumerated-capabilities", Open, information::capabilities)
+        .summary("The names of all capabilities that a controller of this line may have.")
+        .get("/.well-known/est/cacerts", Open, information::ca_store)
+        .summary("The certificate authorities to trust, as a base64 PKCS#7 structure.")
+        .get("/specs", Open, spec::list)
+        .summary("The descriptions of the interfaces.")
+        .get("/specs/{id}", Open, spec::detail)
+        .summary("One description of an interface.")
+        .get("/specs/{id}/spec", Open, spec::body)
+        .summary("The text of a description, as YAML or JSON.")
+        .get("/network-jwts", Open, network_token::list)
+        .summary("The signed token that tells a client which network is at this address.")
+        .extension()
+        .list::<Controller>(User)
+        .summary("The controllers that run together with this one.")
+        .post("/authenticate", Open, authenticate::authenticate)
+        .summary("Opens an API session.")
+        .body_name("auth")
+        .refuses(&[401])
+        .post("/authenticate/mfa", Partial, mfa::authenticate)
+        .summary("Completes a session with a one-time code or a recovery code.")
+        .refuses(&[409])
+        .get("/current-api-session", Partial, current::session)
+        .summary("The session that the request carries.")
+        .delete("/current-api-session", Partial, current::end_session)
+        .summary("Ends the session that the request carries.")
+        .get("/current-identity", User, current::identity)
+        .summary("The identity of the session that the request carries.")
+        .get("/current-identity/mfa", Partial, mfa::detail)
+        .summary("The caller's one-time codes: whether they are verified, and until then what an app needs to know.")
+        .refuses(&[404])
+        .post("/current-identity/mfa", Partial, mfa::enroll)
+        .summary("Sets up one-time codes for the caller.")
+        .refuses(&[409])
+        .delete("/current-identity/mfa", User, mfa::remove)
+        .summary("Removes the caller's one-time codes.")
+        .refuses(&[404])
+        .post("/current-identity/mfa/verify", Partial, mfa::verify)
+        .summary("Proves that the caller's app makes the right codes; from then on they are asked for.")
+        .refuses(&[404])
+        .get("/current-identity/mfa/qr-code", Partial, mfa::qr_code)
+        .summary("What an app needs to know, as a picture.")
+        .get("/current-identity/mfa/recovery-codes", User, mfa::recovery_codes)
+        .summary("The recovery codes that are left, for a one-time code.")
+        .refuses(&[404])
+        .post("/current-identity/mfa/recovery-codes", User, mfa::renew_recovery_codes)
+        .summary("Makes new recovery codes; the ones before are dead.")
+        .refuses(&[404])
+        .get("/current-identity/authenticators", User, authenticator::list)
+        .summary("The caller's credentials.")
+        .get("/current-identity/authenticators/{id}", User, authenticator::detail)
+        .summary("One credential of the caller.")
+        .put("/current-identity/authenticators/{id}", User, authenticator::replace)
+        .summary("Sets the caller's user name and password; the current password is asked for.")
+        .body_name("authenticator")
+        .refuses(&[409])
+        .patch("/current-identity/authenticators/{id}", User, authenticator::patch)
+        .summary("Sets the caller's user name or password; the current password is asked for.")
+        .body_name("authenticator")
+        .refuses(&[409])
+        .post("/current-identity/authenticators/{id}/extend", User, authenticator::extend)
+        .summary("Renews the certificate that the connection shows; the new one waits to be confirmed.")
+        .body_name("extend")
+        .refuses(&[409])
+        .post("/current-identity/authenticators/{id}/extend-verify", User, authenticator::confirm)
+        .summary("Confirms a renewed certificate: the one before is dead.")
+        .body_name("extend")
+        .refuses(&[409])
+        .post("/authenticators/{id}/extend", User, authenticator::extend)
+        .summary("Renews the certificate that the connection shows; the new one waits to be confirmed.")
+        .body_name("extend")
+        .refuses(&[409])
+        .extension()
+        .post("/authenticators/{id}/extend-verify", User, authenticator::confirm)
+        .summary("Confirms a renewed certificate: the one before is dead.")
+        .body_name("extend")
+        .refuses(&[409])
+        .extension()
+        .get("/sessions", User, session::list)
+        .summary("The caller's service sessions; for administrators everybody's.")
+        .get("/sessions/{id}", User, session::detail)
+        .summary("One service session.")
+        .delete("/sessions/{id}", User, session::delete)
+        .summary("Ends a service session.")
+}

@@ -1,0 +1,276 @@
+//! Services as somebody sees them: what they may do with each, and the settings it carries for them.
+
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, HashMap, hash_map::Entry},
+    rc::Rc,
+    sync::Arc,
+};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::{
+    access::{Access, PolicyGrant, Right, Rights, Subject},
+    entity::{Config, ConfigType, Document, Entity, FactsExt, Id, Identity, PolicyType, PostureQueries, Record, Service},
+    error::{Error, Result},
+    http::{
+        cache::json_cache::{CachedJson, JsonCache, Present, SOME, Text},
+        envelope::Detail,
+        list_body::Part,
+    },
+    posture::{Evidence, Judge},
+    query::Window,
+    store::{Ids, Read},
+};
+
+/// A service as one identity sees it.
+pub type ServiceDetail = Detail<SeenService>;
+
+/// What a service is, and what it is for the one who asks.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ServiceDetail")]
+pub struct SeenService {
+    #[serde(flatten)]
+    pub of: <Service as Entity>::View,
+    #[serde(flatten)]
+    pub usage: Usage,
+}
+
+/// What a service is for the one who asks.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Usage {
+    /// Settings by name of config type: those of the service, replaced by those made for the identity alone.
+    #[schemars(with = "BTreeMap<String, BTreeMap<String, serde_json::Value>>")]
+    pub config: BTreeMap<String, Document>,
+    /// `Bind`, `Dial`, or `Invalid` for an administrator who may neither.
+    pub permissions: Vec<PolicyType>,
+    /// The posture checks behind each right, by policy.
+    pub posture_queries: Vec<CachedJson<PostureQueries>>,
+}
+
+/// Which rights somebody has to a service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct HeldRights {
+    bind: bool,
+    dial: bool,
+}
+
+impl HeldRights {
+    fn of(rights: &Rights, row: u32) -> Self {
+        Self { bind: rights.to(Right::Bind).contains(row), dial: rights.to(Right::Dial).contains(row) }
+    }
+
+    fn permissions(self) -> Vec<PolicyType> {
+        let held = [(self.bind, PolicyType::Bind), (self.dial, PolicyType::Dial)];
+        let held: Vec<_> = held.into_iter().filter(|(may, _)| *may).map(|(_, right)| right).collect();
+        if held.is_empty() { vec![PolicyType::Invalid] } else { held }
+    }
+}
+
+/// Somebody who looks at services.
+pub struct Viewer<'v> {
+    pub tx: &'v Read<'v>,
+    pub access: &'v Access,
+    pub identity: &'v Record<Identity>,
+    judge: Judge<'v>,
+    /// Whether there is any posture check in the system.
+    has_checks: bool,
+    wanted: BTreeMap<String, String>,
+    /// The identity's own configs by service.
+    overrides: HashMap<&'v str, Vec<&'v Id<Config>>>,
+    /// Configs that were looked at.
+    settings: RefCell<HashMap<String, Setting>>,
+    /// What entries end with, where that is the same for all with these rights.
+    alike: RefCell<HashMap<HeldRights, Vec<u8>>>,
+    /// What policies ask of this viewer, by id. One policy is behind many services.
+    asked: RefCell<HashMap<Arc<str>, CachedJson<PostureQueries>>>,
+}
+
+/// Name of config type and data of a config, if it is wanted.
+type Setting = Rc<Option<(String, Document)>>;
+
+impl<'v> Viewer<'v> {
+    /// A viewer of whose endpoint this is known, and who wants settings of these types, by id or name; `all` for every one, unknown
+    /// ones count for nothing.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn new(tx: &'v Read<'v>, access: &'v Access, evidence: Evidence, identity: &'v Record<Identity>, types: &[String]) -> Result<Self> {
+        let mut wanted = BTreeMap::new();
+        if types.iter().any(|name| name == "all") {
+            tx.each::<ConfigType>(|record| {
+                wanted.insert(record.id.to_string(), record.spec.name);
+                Ok(())
+            })?;
+        } else {
+            for name in types {
+                let found = tx.find_named::<ConfigType>(name)?;
+                wanted.extend(found.map(|record| (record.id.to_string(), record.spec.name)));
+            }
+        }
+        let has_checks = access.ask(|engine| engine.count(Subject::PostureCheck) > 0);
+        let mut overrides: HashMap<_, Vec<_>> = HashMap::new();
+        for own in &identity.state.service_configs {
+            overrides.entry(own.service.as_str()).or_default().push(&own.config);
+        }
+        let (settings, alike, asked) = (RefCell::default(), RefCell::default(), RefCell::default());
+        Ok(Self { tx, access, identity, judge: Judge::new(tx, evidence), has_checks, wanted, overrides, settings, alike, asked })
+    }
+
+    /// How a service looks to this viewer.
+    ///
+    /// # Errors
+    /// A record cannot be read.
+    pub fn see(&self, service: &Record<Service>) -> Result<ServiceDetail> {
+        let held = self.held(&[service.id.as_str()]).first().copied().unwrap_or(HeldRights { bind: false, dial: false });
+        let usage = self.usage(&service.id, &service.spec.configs, held)?;
+        Ok(Detail::new(service, SeenService { of: Service::view(service, self.tx)?, usage }))
+    }
+
+    /// Writes how services look to this viewer. `texts` says what services look like, `at` is a moment before the transaction.
+    ///
+    /// # Errors
+    /// A record cannot be read.
+    pub fn write(&self, texts: &JsonCache, at: Present, part: &mut Part<'_>) -> Result<()> {
+        loop {
+            let ids = part.ahead(SOME);
+            if ids.is_empty() {
+                return Ok(());
+            }
+            for ((id, known), held) in ids.iter().zip(texts.services(ids.iter().copied())).zip(self.held(&ids)) {
+                if part.next().is_none() {
+                    return Ok(());
+                }
+                let id = Id::from_text(*id);
+                let text = match known {
+                    Some(text) => text,
+                    None => {
+                        // Deleted a moment ago.
+                        let Some(record) = self.tx.find(&id)? else { continue };
+                        texts.service(&record, self.tx, at)?
+                    }
+                };
+                self.append(part, &id, &text, held)?;
+            }
+        }
+    }
+
+    /// Which services this viewer may use, in order of id: those in a window, and how many there are in all.
+    pub fn some_usable(&self, window: Window) -> (Ids, u64) {
+        self.access.ask(|engine| {
+            let rights = engine.rights(self.identity.id.as_str());
+            let usable = engine.visible(&rights);
+            let part = usable.iter().skip(window.offset).take(window.limit.unwrap_or(usize::MAX));
+            let mut ids = Ids::default();
+            part.filter_map(|row| engine.id(Subject::Service, *row)).for_each(|id| ids.push(id));
+            (ids, usable.len() as u64)
+        })
+    }
+
+    /// The ids of what this viewer may use, in order.
+    pub fn usable(&self) -> Vec<String> {
+        self.access.ask(|engine| {
+            let rights = engine.rights(self.identity.id.as_str());
+            engine.visible(&rights).iter().filter_map(|row| Some(engine.id(Subject::Service, *row)?.to_string())).collect()
+        })
+    }
+
+    fn append(&self, part: &mut Part<'_>, id: &Id<Service>, text: &Text, held: HeldRights) -> Result<()> {
+        let written = |usage: &Usage| {
+            let mut usage = serde_json::to_vec(usage).map_err(|e| Error::Internal(format!("a service as JSON: {e}")))?;
+            // Its members follow those of the text.
+            if let Some(open) = usage.first_mut() {
+                *open = b',';
+            }
+            Ok::<_, Error>(usage)
+        };
+        if !self.wanted.is_empty() || self.has_checks {
+            part.add(&[text.open.as_bytes(), &written(&self.usage(id, &text.configs, held)?)?]);
+            return Ok(());
+        }
+        // Without settings and checks it is the same for every service with these rights.
+        let mut alike = self.alike.borrow_mut();
+        let usage = match alike.entry(held) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(written(&self.usage(id, &text.configs, held)?)?),
+        };
+        part.add(&[text.open.as_bytes(), usage]);
+        Ok(())
+    }
+
+    fn held(&self, services: &[&str]) -> Vec<HeldRights> {
+        let identity = self.identity.id.as_str();
+        self.access.ask(|engine| {
+            let rights = engine.rights(identity);
+            let row = |service: &&str| engine.row(Subject::Service, service);
+            services
+                .iter()
+                .map(|service| row(service).map_or(HeldRights { bind: false, dial: false }, |row| HeldRights::of(&rights, row)))
+                .collect()
+        })
+    }
+
+    fn usage(&self, service: &Id<Service>, configs: &[Id<Config>], held: HeldRights) -> Result<Usage> {
+        let permissions = held.permissions();
+        let posture_queries = self.posture_queries(service.as_str(), &permissions)?;
+        Ok(Usage { config: self.config(service, configs)?, permissions, posture_queries })
+    }
+
+    /// What each policy asks of endpoints; where no check is to be passed in the whole system, one word for each right.
+    fn posture_queries(&self, service: &str, permissions: &[PolicyType]) -> Result<Vec<CachedJson<PostureQueries>>> {
+        let unchecked = || permissions.iter().map(|right| CachedJson::of(&PostureQueries::unchecked(*right))).collect();
+        if !self.has_checks {
+            return unchecked();
+        }
+        let identity = self.identity.id.as_str();
+        let grounds = self.access.ask(|engine| {
+            let rights = [(Right::Bind, PolicyType::Bind), (Right::Dial, PolicyType::Dial)];
+            let of = |(right, word)| engine.all_grounds(identity, service, right).into_iter().map(move |ground| (word, ground));
+            rights.into_iter().flat_map(of).collect::<Vec<_>>()
+        });
+        if grounds.is_empty() {
+            return unchecked();
+        }
+        grounds.iter().map(|(right, ground)| self.asked(ground, *right)).collect()
+    }
+
+    /// What a policy asks of endpoints.
+    fn asked(&self, ground: &PolicyGrant, right: PolicyType) -> Result<CachedJson<PostureQueries>> {
+        if let Some(known) = self.asked.borrow().get(&ground.policy) {
+            return Ok(known.clone());
+        }
+        let queries = CachedJson::of(&self.judge.queries(ground, right)?)?;
+        self.asked.borrow_mut().insert(ground.policy.clone(), queries.clone());
+        Ok(queries)
+    }
+
+    /// The settings by name of their type.
+    fn config(&self, service: &Id<Service>, configs: &[Id<Config>]) -> Result<BTreeMap<String, Document>> {
+        if self.wanted.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let own = self.overrides.get(service.as_str()).into_iter().flatten().copied();
+        let mut chosen = BTreeMap::new();
+        for id in configs.iter().chain(own) {
+            if let Some((name, data)) = self.setting(id)?.as_ref() {
+                chosen.insert(name.clone(), data.clone());
+            }
+        }
+        Ok(chosen)
+    }
+
+    /// A config under the name of its type, if that is wanted. Read once, however many services have it.
+    fn setting(&self, id: &'_ Id<Config>) -> Result<Setting> {
+        if let Some(known) = self.settings.borrow().get(id.as_str()) {
+            return Ok(known.clone());
+        }
+        // It may have gone since the service was read.
+        let config: Option<Record<Config>> = self.tx.find(id)?;
+        let named = config.and_then(|config| Some((self.wanted.get(config.spec.config_type_id.as_str())?.clone(), config.spec.data)));
+        let setting = Rc::new(named);
+        self.settings.borrow_mut().insert(id.to_string(), setting.clone());
+        Ok(setting)
+    }
+}

@@ -1,0 +1,170 @@
+//! Service sessions: permission to dial or host one service, over routers that caller and service have in common.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::http::cache::{json_cache::CachedJson, routers::SessionRouter};
+use crate::{
+    change::Change,
+    entity::{Entity, EntityRef, Facts, FactsExt, Id, Identity, Record, Service, ServicePolicy, Session, Words, missing},
+    error::Result,
+    http::{
+        answer::{Done, Shown, Tagged},
+        call::Call,
+        crud::Listing,
+        envelope::Detail,
+        extractor::{IfMatch, Query, entity_tag},
+        list_body::{Joined, Wanted, listed},
+        state::AppState,
+    },
+    store::{CommitNumber, Read},
+};
+
+/// At most this many routers are named in a session.
+const ROUTERS: usize = 25;
+
+/// A session.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "SessionDetail")]
+pub struct View {
+    #[serde(flatten)]
+    of: <Session as Entity>::View,
+    /// The routers to go over.
+    edge_routers: Vec<CachedJson<SessionRouter>>,
+}
+
+/// A session with the policies that allowed it.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "SessionManagementDetail")]
+pub struct FullView {
+    #[serde(flatten)]
+    of: View,
+    service_policies: Vec<EntityRef>,
+}
+
+/// Sessions as they look while a transaction lasts.
+pub struct SessionViewer<'a> {
+    state: &'a AppState,
+    tx: &'a Read<'a>,
+    /// The present before the transaction began.
+    at: CommitNumber,
+}
+
+impl<'a> SessionViewer<'a> {
+    /// What there is to see in a transaction that began after a moment.
+    fn new(state: &'a AppState, tx: &'a Read<'a>, at: CommitNumber) -> Self {
+        Self { state, tx, at }
+    }
+
+    /// Looks at something in a transaction of its own.
+    ///
+    /// # Errors
+    /// A record cannot be read, and those of the look.
+    pub fn read<T>(state: &AppState, look: impl FnOnce(&SessionViewer<'_>) -> Result<T>) -> Result<T> {
+        let at = state.routers.now();
+        state.store.read(|tx| look(&SessionViewer::new(state, tx, at)))
+    }
+
+    /// How a session looks.
+    ///
+    /// # Errors
+    /// A record cannot be read.
+    pub fn see(&self, record: &Record<Session>) -> Result<Detail<View>> {
+        self.see_over(record, &self.in_common(&record.spec.identity_id, &record.spec.service_id))
+    }
+
+    /// The same, with these routers in common.
+    ///
+    /// # Errors
+    /// A record cannot be read.
+    pub fn see_over(&self, record: &Record<Session>, routers: &[Arc<str>]) -> Result<Detail<View>> {
+        let edge_routers = self.state.routers.find(routers, self.tx, self.at)?;
+        Ok(Detail::new(record, View { of: Session::view(record, self.tx)?, edge_routers }))
+    }
+
+    /// The routers over which an identity reaches a service, as many of them as a session names, connected ones first.
+    pub fn in_common(&self, identity: &Id<Identity>, service: &Id<Service>) -> Vec<Arc<str>> {
+        self.state.access.ask(|engine| {
+            let common = engine.common_edge_routers(identity.as_str(), service.as_str());
+            // Whether one is connected is asked once: it may change at any moment.
+            let mut named: Vec<&Arc<str>> = common.ids().filter(|id| self.tx.link(id).is_some()).collect();
+            named.sort_unstable();
+            named.truncate(ROUTERS);
+            let others = common.in_order().map(|(_, id)| id).filter(|id| !named.contains(id));
+            let others: Vec<&Arc<str>> = others.take(ROUTERS - named.len()).collect();
+            named.into_iter().chain(others).cloned().collect()
+        })
+    }
+
+    fn see_full(&self, record: &Record<Session>) -> Result<Detail<FullView>> {
+        let mut service_policies = Vec::new();
+        for id in &record.spec.service_policies {
+            if let Some(policy) = self.tx.find::<ServicePolicy>(id)? {
+                service_policies.push(EntityRef::of(&policy, &policy.spec.name));
+            }
+        }
+        let of = self.see(record)?.view;
+        Ok(Detail::new(record, FullView { of, service_policies }))
+    }
+}
+
+/// What a caller may see: their own sessions, or everybody's for an administrator.
+fn scope(call: &Call) -> Result<Option<String>> {
+    let caller = call.caller()?;
+    Ok(if caller.is_admin() { None } else { Some(caller.identity.id.to_string()) })
+}
+
+/// GET /sessions
+pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Detail<FullView>>> {
+    let (state, own) = (call.state.clone(), scope(&call)?);
+    let words = Words::of_whole(own.is_none());
+    let wanted = move |tx: &Read<'_>| Ok(own.map(|identity| Session::ids_of(&identity, tx)).transpose()?.map_or(Wanted::All, Wanted::Ids));
+    // Before the transaction: a later moment would keep what a change has made old.
+    let at = call.routers.now();
+    listed(&call, listing, words, wanted, move |tx, record| SessionViewer::new(&state, tx, at).see_full(record)).await
+}
+
+/// A session that the caller may see.
+fn visible(call: &Call, tx: &Read<'_>, id: &Id<Session>) -> Result<Record<Session>> {
+    let record = tx.get(id)?;
+    match scope(call)? {
+        Some(own) if own != record.spec.identity_id.as_str() => Err(missing(Session::KIND, id)),
+        _ => Ok(record),
+    }
+}
+
+/// GET /sessions/{id}
+pub async fn detail(call: Call, id: Id<Session>) -> Result<Tagged<Detail<FullView>>> {
+    SessionViewer::read(&call, |sight| {
+        let session = visible(&call, sight.tx, &id)?;
+        Ok(Tagged { data: sight.see_full(&session)?, tag: entity_tag(&session)? })
+    })
+}
+
+/// Over which routers a session's traffic goes.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "SessionRoutePathDetail")]
+pub struct RoutePath {
+    /// Ids of routers from one end to the other; empty while there is no traffic.
+    route_path: Vec<String>,
+}
+
+/// GET /sessions/{id}/route-path; no router connects to this controller yet, so that no session has traffic.
+pub async fn route_path(call: Call, id: Id<Session>) -> Result<Shown<RoutePath>> {
+    call.store.read(|tx| visible(&call, tx, &id).map(|_| Shown(RoutePath { route_path: Vec::new() })))
+}
+
+/// DELETE /sessions/{id}
+pub async fn delete(call: Call, id: Id<Session>, known: IfMatch) -> Result<Done> {
+    call.store.read(|tx| visible(&call, tx, &id).map(|_| ()))?;
+    let delete = move |change: &Change<'_, '_>| {
+        known.check(change, &id)?;
+        change.delete(&id)
+    };
+    call.changes.run(delete).await.map(|()| Done)
+}

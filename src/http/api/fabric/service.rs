@@ -1,0 +1,55 @@
+//! Services, as the fabric knows them: by how their terminators are chosen.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::{
+    entity::{FactsExt, Id, Links, Record, Service, Words},
+    error::Result,
+    http::{
+        answer::{Page, Shown},
+        call::Call,
+        crud::{Listing, page},
+        envelope::Detail,
+        extractor::Query,
+    },
+    store::{Read, Scope},
+};
+
+/// A service.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "ServiceDetail")]
+pub struct View {
+    name: String,
+    terminator_strategy: String,
+}
+
+/// What is shown of one.
+const WORDS: Words<Service> = Words::only(&["id", "createdAt", "updatedAt", "tags", "name", "terminatorStrategy"]);
+
+/// The links of a service.
+pub fn links(id: &str) -> Links {
+    Links::default().with("self", format_args!("services/{id}")).with("terminators", format_args!("services/{id}/terminators"))
+}
+
+fn see(record: &Record<Service>) -> Detail<View> {
+    let Service { name, terminator_strategy, .. } = record.spec.clone();
+    let mut seen = Detail::new(record, View { name, terminator_strategy });
+    seen.links = links(record.id.as_str());
+    seen
+}
+
+/// GET /services
+pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Page<Detail<View>>> {
+    let list = move |tx: &Read<'_>| {
+        let page = page(tx, &listing, &WORDS, Scope::All, |record| Ok(see(record)))?;
+        Ok(Page { fields: Some(WORDS.names().collect()), ..page })
+    };
+    call.store.scan(list).await
+}
+
+/// GET /services/{id}
+pub async fn detail(call: Call, id: Id<Service>) -> Result<Shown<Detail<View>>> {
+    call.store.read(|tx| Ok(Shown(see(&tx.get(&id)?))))
+}

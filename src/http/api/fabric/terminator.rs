@@ -1,0 +1,89 @@
+//! Terminators, as the fabric knows them: with the host that made each.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::{
+    entity::{Entity, EntityRef, Facts, FactsExt, Id, Links, Precedence, Record, Service, Terminator, TransitRouter, Words},
+    error::Result,
+    http::{
+        answer::{Page, Shown},
+        call::Call,
+        crud::{Listing, page},
+        envelope::Detail,
+        extractor::Query,
+    },
+    store::Scope,
+};
+
+/// A terminator.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "TerminatorDetail")]
+pub struct View {
+    service_id: Id<Service>,
+    service: EntityRef,
+    router_id: String,
+    router: EntityRef,
+    binding: String,
+    address: String,
+    /// Which of several hosts it is, for those who dial one of them; blank for none.
+    instance_id: String,
+    cost: u16,
+    precedence: Precedence,
+    /// What load and failures add at present.
+    dynamic_cost: u16,
+    /// The session or identity that made it; blank for one made by an administrator.
+    host_id: String,
+}
+
+fn see(record: &Record<Terminator>, facts: &dyn Facts) -> Result<Detail<View>> {
+    let Terminator { service, router, binding, address, identity, cost, precedence, .. } = record.spec.clone();
+    let service_name = facts.get(&service)?.spec.name;
+    let mut of_service = EntityRef::new(Service::KIND, service.as_str(), &service_name);
+    of_service.links = super::service::links(service.as_str());
+    let view = View {
+        service: of_service,
+        service_id: service,
+        router: super::router::named(&router, facts)?,
+        router_id: router,
+        binding,
+        address,
+        instance_id: identity,
+        cost,
+        precedence,
+        dynamic_cost: facts.dynamic_cost(record.id.as_str()),
+        host_id: record.state.host_id.clone(),
+    };
+    let mut seen = Detail::new(record, view);
+    seen.links = Links::default().with("self", format_args!("{}/{}", Terminator::KIND.path, record.id));
+    Ok(seen)
+}
+
+async fn listed(call: Call, listing: Listing, of: Option<(&'static str, String)>) -> Result<Page<Detail<View>>> {
+    let list = move |tx: &crate::store::Read<'_>| {
+        let scope = of.as_ref().map_or(Scope::All, |(field, value)| Scope::Having { field, value });
+        page(tx, &listing, Words::<Terminator>::ALL, scope, |record| see(record, tx))
+    };
+    call.store.scan(list).await
+}
+
+/// GET /terminators
+pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Page<Detail<View>>> {
+    listed(call, listing, None).await
+}
+
+/// GET /services/{id}/terminators; an unknown service has none.
+pub async fn of_service(call: Call, id: Id<Service>, Query(listing): Query<Listing>) -> Result<Page<Detail<View>>> {
+    listed(call, listing, Some(("service", id.into_text()))).await
+}
+
+/// GET /routers/{id}/terminators; an unknown router has none.
+pub async fn of_router(call: Call, id: Id<TransitRouter>, Query(listing): Query<Listing>) -> Result<Page<Detail<View>>> {
+    listed(call, listing, Some(("router", id.into_text()))).await
+}
+
+/// GET /terminators/{id}
+pub async fn detail(call: Call, id: Id<Terminator>) -> Result<Shown<Detail<View>>> {
+    call.store.read(|tx| see(&tx.get(&id)?, tx).map(Shown))
+}

@@ -1,0 +1,38 @@
+//! API sessions as administrators see them: beside what is on disk, when each was last active.
+
+use crate::{
+    authentication::Sessions,
+    entity::{ApiSession, Entity, FactsExt, Id, Record, Words},
+    error::Result,
+    http::{
+        answer::Tagged,
+        call::Call,
+        crud::Listing,
+        envelope::{Detail, detail as seen},
+        extractor::{Query, entity_tag},
+        list_body::{Joined, Wanted, listed},
+    },
+    store::Read,
+};
+
+type Seen = Detail<<ApiSession as Entity>::View>;
+
+fn see(tx: &Read<'_>, sessions: &Sessions, record: &Record<ApiSession>) -> Result<Seen> {
+    let mut session = seen(record, tx)?;
+    session.view.cached_last_activity_at = sessions.last_activity(record);
+    Ok(session)
+}
+
+/// GET /api-sessions
+pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Seen>> {
+    let sessions = call.sessions.clone();
+    listed(&call, listing, Words::ALL, |_| Ok(Wanted::All), move |tx, record| see(tx, &sessions, record)).await
+}
+
+/// GET /api-sessions/{id}
+pub async fn detail(call: Call, id: Id<ApiSession>) -> Result<Tagged<Seen>> {
+    call.store.read(|tx| {
+        let record = tx.get(&id)?;
+        Ok(Tagged { data: see(tx, &call.sessions, &record)?, tag: entity_tag(&record)? })
+    })
+}

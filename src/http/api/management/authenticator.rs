@@ -1,0 +1,155 @@
+//! Credentials that administrators hand out without an enrollment, change, or take back.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::{
+    authentication::trust::{self, Judgement},
+    change::{
+        Change,
+        authenticator::{self, Edit, NewAuthenticator},
+    },
+    clock::Timestamp,
+    entity::{Authenticator, Ca, Credential, FactsExt, Id, Identity, Record, Tags, authenticator::check_username},
+    error::{Error, Refusal, Result},
+    http::{
+        answer::{Created, Done},
+        call::Call,
+        extractor::{Body, IfMatch},
+    },
+    pki::Certificate,
+};
+
+/// A new credential.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("examples" = [{ "identityId": "VbeD75dzZNfC", "method": "updb", "username": "alice", "password": "correct horse" }]))]
+pub struct AuthenticatorCreate {
+    identity_id: Id<Identity>,
+    /// `updb` for a user name and password, `cert` for a certificate.
+    method: String,
+    #[serde(default)]
+    #[schemars(with = "String")]
+    username: Option<String>,
+    #[serde(default)]
+    #[schemars(with = "String")]
+    password: Option<String>,
+    /// One certificate, PEM.
+    #[serde(default)]
+    #[schemars(with = "String")]
+    cert_pem: Option<String>,
+    #[serde(default)]
+    tags: Tags,
+}
+
+/// POST /authenticators
+pub async fn create(call: Call, Body(new): Body<AuthenticatorCreate>) -> Result<Created> {
+    let (credential, ca) = match new.method.as_str() {
+        "updb" => (updb(&call, &new).await?, None),
+        "cert" => cert(&call, &new)?,
+        _ => return Err(Error::invalid("method", "must be updb or cert", new.method)),
+    };
+    let wanted = NewAuthenticator { identity: new.identity_id, credential, ca, tags: new.tags };
+    call.changes.run(move |change| add(change, wanted)).await
+}
+
+async fn updb(call: &Call, new: &AuthenticatorCreate) -> Result<Credential> {
+    let needed = |value: &Option<String>, field: &str| {
+        value.clone().filter(|v| !v.is_empty()).ok_or_else(|| Error::invalid(field, "is required", ""))
+    };
+    let (username, password) = (needed(&new.username, "username")?, needed(&new.password, "password")?);
+    check_username(&username)?;
+    Ok(Credential::Updb { username, password: call.passwords.hash_for(&call.store, &new.identity_id, call.peer.address, password).await? })
+}
+
+/// A certificate that stood below an authority we trust when it was issued, and whose that is unless ours.
+fn cert(call: &Call, new: &AuthenticatorCreate) -> Result<(Credential, Option<Id<Ca>>)> {
+    let pem = new.cert_pem.as_deref().filter(|pem| !pem.trim().is_empty()).ok_or_else(|| Error::invalid("certPem", "is required", ""))?;
+    let certificate = Certificate::only(pem).map_err(|_| Error::Refused(Refusal::CouldNotParsePemBlock))?;
+    let (credential, how) = (Credential::certificate(&certificate), Judgement::of_login(certificate.not_before()));
+    let chain = [certificate];
+    if trust::is_ours(&call.keystore, &chain, how) {
+        return Ok((credential, None));
+    }
+    let ca = call.store.read(|tx| trust::authority(tx, &chain, how, |ca| ca.state.is_verified))?;
+    let ca = ca.ok_or_else(|| Error::invalid("certPem", "is not signed by a trusted authority", ""))?;
+    Ok((credential, Some(ca.id)))
+}
+
+fn add(change: &Change<'_, '_>, wanted: NewAuthenticator) -> Result<Created> {
+    change.get(&wanted.identity)?;
+    let same = |other: &Record<Authenticator>| other.spec.credential.method() == wanted.credential.method();
+    if change.linked::<Authenticator>("identity", wanted.identity.as_str())?.iter().any(same) {
+        return Err(Error::Refused(Refusal::MaxAuthenticatorMethodsReached));
+    }
+    authenticator::add(change, wanted).map(|record| Created::new(&record.id))
+}
+
+/// A user name and a password in place of those of before.
+#[derive(Deserialize, JsonSchema)]
+pub struct AuthenticatorUpdate {
+    #[schemars(length(min = 4, max = 100))]
+    username: String,
+    #[schemars(length(min = 5, max = 100))]
+    password: String,
+    #[serde(default)]
+    tags: Tags,
+}
+
+/// A user name, a password, or both, and tags.
+#[derive(Deserialize, JsonSchema)]
+pub struct AuthenticatorPatch {
+    #[serde(default)]
+    #[schemars(length(min = 4, max = 100))]
+    username: Option<String>,
+    #[serde(default)]
+    #[schemars(length(min = 5, max = 100))]
+    password: Option<String>,
+    #[serde(default)]
+    #[schemars(with = "Tags")]
+    tags: Option<Tags>,
+}
+
+/// PUT /authenticators/{id}
+pub async fn replace(call: Call, id: Id<Authenticator>, known: IfMatch, Body(new): Body<AuthenticatorUpdate>) -> Result<Done> {
+    set(call, id, known, Edit { username: Some(new.username), password: Some(new.password), tags: Some(new.tags) }).await
+}
+
+/// PATCH /authenticators/{id}
+pub async fn patch(call: Call, id: Id<Authenticator>, known: IfMatch, Body(new): Body<AuthenticatorPatch>) -> Result<Done> {
+    // As everywhere: a map without anything in it changes nothing.
+    let tags = new.tags.filter(|tags| tags.0.values().any(|tag| !tag.is_null()));
+    set(call, id, known, Edit { username: new.username, password: new.password, tags }).await
+}
+
+/// Makes an edit of which the password is none of a hash yet.
+async fn set(call: Call, id: Id<Authenticator>, known: IfMatch, mut edit: Edit) -> Result<Done> {
+    let stored = call.store.read(|tx| tx.get(&id))?;
+    if stored.spec.credential.username().is_none() {
+        return Err(Error::Refused(Refusal::CannotUpdateAuthenticator));
+    }
+    if let Some(password) = edit.password {
+        edit.password = Some(call.passwords.hash_for(&call.store, &stored.spec.identity_id, call.peer.address, password).await?);
+    }
+    // Whoever sets their own password here goes on, as with the current one at `/current-identity/authenticators`.
+    let caller = call.caller()?;
+    let spared = (stored.spec.identity_id == caller.identity.id).then(|| caller.session.id.clone());
+    let work = move |change: &Change<'_, '_>| {
+        known.check(change, &id)?;
+        authenticator::edit(change, &id, edit, spared.as_ref())
+    };
+    call.changes.run(work).await.map(|()| Done)
+}
+
+/// When the enrollment is to end.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReEnroll {
+    expires_at: Timestamp,
+}
+
+/// POST /authenticators/{id}/re-enroll
+pub async fn re_enroll(call: Call, id: Id<Authenticator>, Body(how): Body<ReEnroll>) -> Result<Created> {
+    let made = call.changes.run(move |change| authenticator::re_enroll(change, &id, how.expires_at)).await?;
+    Ok(Created::new(&made.id))
+}

@@ -1,0 +1,72 @@
+//! What administrators do with certificate authorities of others beyond the six verbs.
+
+use std::sync::Arc;
+
+use crate::{
+    change::ca,
+    entity::{Ca, FactsExt, Id},
+    error::{Error, Result},
+    http::{
+        answer::{Done, Token},
+        body::Incoming,
+        call::Call,
+        crud,
+        extractor::{Extractor, IfMatch, Patch},
+        media_type::{essence, not_taken},
+        openapi::operation::{BodyShape, JSON, Operation},
+        preview::{Outcome, Preview},
+    },
+};
+
+const PLAIN: &str = "text/plain";
+
+/// A certificate in PEM, as plain text.
+pub struct Proof(String);
+
+impl Extractor for Proof {
+    fn describe(operation: &mut Operation) -> Result<()> {
+        operation.body = Some(BodyShape {
+            name: "certificate".into(),
+            required: true,
+            media: &[PLAIN],
+            schema: Arc::new(serde_json::json!({ "type": "string" })),
+            checker: None,
+            title: None,
+            judged_by_function: true,
+        });
+        operation.errors.insert(400);
+        Ok(())
+    }
+    fn take(incoming: &mut Incoming<'_>) -> Result<Self> {
+        let sent = incoming.header("content-type").unwrap_or_default();
+        match essence(sent).as_str() {
+            PLAIN => {}
+            // Clients that send what they send everywhere are told that it is the body that is wrong.
+            JSON => return Err(Error::Unparseable("a PEM certificate is wanted, as plain text".into())),
+            _ => return Err(not_taken(sent, &[PLAIN])),
+        }
+        if incoming.body.is_empty() {
+            return Err(Error::invalid("certificate", "is required", ""));
+        }
+        Ok(Self(String::from_utf8_lossy(&incoming.body).into_owned()))
+    }
+}
+
+/// PATCH /cas/{id}; a blank `identityNameFormat` leaves the one there is.
+pub async fn patch(call: Call, id: Id<Ca>, known: IfMatch, mut patch: Patch<Ca>, preview: Preview) -> Result<Outcome<Done>> {
+    if let Some(members) = patch.body.as_object_mut() {
+        members.retain(|name, member| name != "identityNameFormat" || member.as_str().is_none_or(|format| !format.trim().is_empty()));
+    }
+    crud::patch(call, id, known, patch, preview).await
+}
+
+/// POST /cas/{id}/verify
+pub async fn verify(call: Call, id: Id<Ca>, Proof(proof): Proof) -> Result<Done> {
+    call.changes.run(move |change| ca::verify(change, &id, &proof)).await.map(|()| Done)
+}
+
+/// GET /cas/{id}/jwt
+pub async fn token(call: Call, id: Id<Ca>) -> Result<Token> {
+    let ca = call.store.read(|tx| tx.get(&id))?;
+    ca::token(&ca, &call.keystore, &call.address).map(Token)
+}

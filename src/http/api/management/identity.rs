@@ -1,0 +1,272 @@
+//! What administrators do with identities beyond the six verbs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    access::Right,
+    authentication::mfa,
+    change::{self, Change, Draft, Lifecycle, enrollment},
+    entity::{
+        Config, EdgeRouter, Enrollment, EntityRef, FactsExt, Id, Identity, Record, Service, Tags, enrollment::Method, identity::Override,
+    },
+    error::{Error, Result},
+    http::{
+        answer::{Created, Done, Page, Shown},
+        call::Call,
+        crud,
+        envelope::Pagination,
+        extractor::{Body, IfMatch, OptionalBody, Patch},
+        preview::{Outcome, Preview},
+    },
+};
+
+/// A new identity.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "Identity")]
+pub struct NewIdentity {
+    #[serde(flatten)]
+    draft: Draft<Identity>,
+    /// How the identity is to get its credential; of several the first counts.
+    #[serde(default)]
+    #[schemars(with = "NewEnrollment")]
+    enrollment: Option<NewEnrollment>,
+}
+
+/// The ways to a credential.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(extend("examples" = [{ "ott": true }]))]
+pub struct NewEnrollment {
+    /// By a one-time token, for a certificate of this controller.
+    ott: bool,
+    /// By a one-time token and a certificate of the authority with this id.
+    ottca: String,
+    /// By a one-time token, for a password under this user name.
+    updb: String,
+}
+
+impl NewEnrollment {
+    /// The enrollment for an identity, if one is asked for.
+    fn of(self, identity: Id<Identity>) -> Option<Enrollment> {
+        match self {
+            Self { ott: true, .. } => Some(Enrollment::of_identity(Method::Ott, identity)),
+            Self { ottca, .. } if !ottca.is_empty() => {
+                Some(Enrollment { ca_id: Some(Id::from_text(ottca)), ..Enrollment::of_identity(Method::OttCa, identity) })
+            }
+            Self { updb, .. } if !updb.is_empty() => {
+                Some(Enrollment { username: Some(updb), ..Enrollment::of_identity(Method::Updb, identity) })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// POST /identities
+pub async fn create(call: Call, Body(new): Body<NewIdentity>, preview: Preview) -> Result<Outcome<Created>> {
+    let id = Id::from_text(Identity::new_id());
+    let sign = |wanted| call.changes.sign(wanted, call.now.plus(call.changes.identity_enrollment()));
+    let enrollment = new.enrollment.and_then(|how| how.of(id.clone())).map(sign).transpose()?;
+    let create = move |change: &Change<'_, '_>| {
+        let created = Created::new(&id);
+        change.create_as(id, new.draft)?;
+        enrollment.map(|wanted| enrollment::issue(wanted, Tags::default(), change)).transpose()?;
+        Ok(created)
+    };
+    preview.change(&call, create).await
+}
+
+/// PATCH /identities/{id}; a `type` is accepted and means nothing.
+pub async fn patch(call: Call, id: Id<Identity>, known: IfMatch, mut patch: Patch<Identity>, preview: Preview) -> Result<Outcome<Done>> {
+    patch.fixed = &["type"];
+    crud::patch(call, id, known, patch, preview).await
+}
+
+/// How long an identity stays disabled.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Disable {
+    /// Zero or less: until it is enabled again.
+    pub duration_minutes: i64,
+}
+
+/// POST /identities/{id}/disable
+pub async fn disable(call: Call, id: Id<Identity>, Body(how): Body<Disable>) -> Result<Done> {
+    let until = (how.duration_minutes > 0).then(|| call.now.plus_minutes(how.duration_minutes));
+    call.changes.run(move |change| change::identity::disable(change, &id, until)).await.map(|()| Done)
+}
+
+/// POST /identities/{id}/enable
+pub async fn enable(call: Call, id: Id<Identity>) -> Result<Done> {
+    let identity = id.clone();
+    call.changes.run(move |change| change::identity::enable(change, &identity)).await?;
+    call.passwords.forgive(&id);
+    Ok(Done)
+}
+
+/// DELETE /identities/{id}/mfa
+pub async fn remove_mfa(call: Call, id: Id<Identity>) -> Result<Done> {
+    let identity = id.clone();
+    call.changes.run(move |change| mfa::take_away(change, &identity)).await?;
+    call.codes.forgive(&id);
+    Ok(Done)
+}
+
+/// Settings that an identity has of its own for a service.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ServiceConfigDetail {
+    config: EntityRef,
+    config_id: Id<Config>,
+    service: EntityRef,
+    service_id: Id<Service>,
+}
+
+/// GET /identities/{id}/service-configs
+pub async fn service_configs(call: Call, id: Id<Identity>) -> Result<Page<ServiceConfigDetail>> {
+    call.store.read(|tx| {
+        let shown = |pair: Override| {
+            let (config, service) = (tx.get(&pair.config)?, tx.get(&pair.service)?);
+            Ok(ServiceConfigDetail {
+                config: EntityRef::of(&config, &config.spec.name),
+                config_id: pair.config,
+                service: EntityRef::of(&service, &service.spec.name),
+                service_id: pair.service,
+            })
+        };
+        let data = tx.get(&id)?.state.service_configs.into_iter().map(shown).collect::<Result<Vec<_>>>()?;
+        let count = data.len() as i64;
+        Ok(Page { data, pagination: Pagination { limit: count, offset: 0, total_count: count }, fields: None })
+    })
+}
+
+/// A config for a service.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ServiceConfigAssign {
+    config_id: Id<Config>,
+    service_id: Id<Service>,
+}
+
+impl ServiceConfigAssign {
+    fn pair(&self) -> Override {
+        Override { service: self.service_id.clone(), config: self.config_id.clone() }
+    }
+}
+
+/// POST /identities/{id}/service-configs
+pub async fn assign_service_configs(call: Call, id: Id<Identity>, Body(pairs): Body<Vec<ServiceConfigAssign>>) -> Result<Done> {
+    call.changes
+        .run(move |change| {
+            let mut identity = change.get(&id)?;
+            let mut named = BTreeMap::<_, BTreeSet<_>>::new();
+            for pair in &pairs {
+                change.get(&pair.service_id)?;
+                let of = change.get(&pair.config_id)?.spec.config_type_id;
+                if !named.entry(&pair.service_id).or_default().insert(of) {
+                    return Err(Error::invalid("configId", "two configs of one type for one service", pair.config_id.as_str()));
+                }
+            }
+            // One config per type and service: the new one takes the place of an earlier one.
+            let mut kept = Vec::new();
+            for old in std::mem::take(&mut identity.state.service_configs) {
+                let goes = match named.get(&old.service) {
+                    Some(types) => types.contains(&change.get(&old.config)?.spec.config_type_id),
+                    None => false,
+                };
+                kept.extend((!goes).then_some(old));
+            }
+            kept.extend(pairs.iter().map(ServiceConfigAssign::pair));
+            identity.state.service_configs = kept;
+            change.put(identity)
+        })
+        .await
+        .map(|()| Done)
+}
+
+/// DELETE /identities/{id}/service-configs
+pub async fn remove_service_configs(
+    call: Call,
+    id: Id<Identity>,
+    OptionalBody(pairs): OptionalBody<Vec<ServiceConfigAssign>>,
+) -> Result<Done> {
+    let pairs = pairs.unwrap_or_default();
+    call.changes
+        .run(move |change| {
+            let mut identity = change.get(&id)?;
+            for pair in &pairs {
+                change.get(&pair.service_id)?;
+                change.get(&pair.config_id)?;
+            }
+            let doomed: BTreeSet<_> = pairs.iter().map(|pair| (&pair.service_id, &pair.config_id)).collect();
+            identity.state.service_configs.retain(|pair| !doomed.is_empty() && !doomed.contains(&(&pair.service, &pair.config)));
+            change.put(identity)
+        })
+        .await
+        .map(|()| Done)
+}
+
+/// Whether an identity may use a service, and what stands in the way.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PolicyAdvice {
+    identity: EntityRef,
+    identity_id: Id<Identity>,
+    service: EntityRef,
+    service_id: Id<Service>,
+    is_bind_allowed: bool,
+    is_dial_allowed: bool,
+    /// Edge routers the identity may use.
+    identity_router_count: u32,
+    /// Edge routers the service may be reached over.
+    service_router_count: u32,
+    /// Edge routers that are both.
+    common_routers: Vec<AdvisedRouter>,
+}
+
+/// A router that identity and service have in common.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "RouterEntityRef")]
+pub struct AdvisedRouter {
+    #[serde(flatten)]
+    of: EntityRef,
+    is_online: bool,
+}
+
+/// GET /identities/{id}/policy-advice/{serviceId}
+pub async fn policy_advice(call: Call, id: Id<Identity>, service_id: Id<Service>) -> Result<Shown<PolicyAdvice>> {
+    let (store, access) = (call.store.clone(), call.access.clone());
+    let advice = store.scan(move |tx| {
+        let (identity, service) = (tx.get(&id)?, tx.get(&service_id)?);
+        let asked = access.ask(|engine| {
+            let common = engine.common_edge_routers(id.as_str(), service_id.as_str());
+            let ids: Vec<String> = common.in_order().map(|(_, id)| id.to_string()).collect();
+            let may = |right| engine.may(id.as_str(), service_id.as_str(), right);
+            let counts = (engine.edge_routers_of_identity(id.as_str()).len(), engine.edge_routers_of_service(service_id.as_str()).len());
+            (ids, may(Right::Bind), may(Right::Dial), counts)
+        });
+        let (ids, is_bind_allowed, is_dial_allowed, (identity_routers, service_routers)) = asked;
+        let mut common_routers = Vec::with_capacity(ids.len());
+        for id in ids {
+            let router: Record<EdgeRouter> = tx.get(&Id::from_text(id))?;
+            let is_online = crate::entity::Facts::link(tx, router.id.as_str()).is_some();
+            common_routers.push(AdvisedRouter { of: EntityRef::of(&router, &router.spec.name), is_online });
+        }
+        Ok(Shown(PolicyAdvice {
+            identity: EntityRef::of(&identity, &identity.spec.name),
+            identity_id: id.clone(),
+            service: EntityRef::of(&service, &service.spec.name),
+            service_id: service_id.clone(),
+            is_bind_allowed,
+            is_dial_allowed,
+            identity_router_count: identity_routers as u32,
+            service_router_count: service_routers as u32,
+            common_routers,
+        }))
+    });
+    advice.await
+}

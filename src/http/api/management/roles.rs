@@ -1,0 +1,66 @@
+//! Lists of the role attributes in use. Their entries are plain texts; a filter knows them as `id`.
+
+use crate::{
+    access::Subject,
+    error::{Error, Result},
+    http::{answer::Page, call::Call, crud::Listing, envelope::Pagination, extractor::Query},
+    query::{self, Symbol, Type, Value, Vocabulary, Window},
+};
+
+/// The one name of these lists.
+struct Attribute<'a>(&'a str);
+
+struct Words;
+
+impl Vocabulary for Words {
+    fn resolve(&self, name: &str) -> Option<(Symbol, Type)> {
+        (name == "id").then_some((Symbol { field: 0, path: None }, Type::Text))
+    }
+    fn linked(&self, _: &Symbol) -> Option<&dyn Vocabulary> {
+        None
+    }
+}
+
+impl query::Subject for Attribute<'_> {
+    fn value(&self, _: &Symbol) -> Value<'_> {
+        self.0.into()
+    }
+    fn linked(&self, _: &Symbol, _: &mut dyn FnMut(&dyn query::Subject)) {}
+}
+
+fn attributes(call: &Call, subject: Subject, listing: &Listing) -> Result<Page<String>> {
+    let text = listing.filter.as_deref().unwrap_or_default();
+    let mut query = query::Query::parse(text, &Words).map_err(|fault| Error::Filter(fault.to_string()))?;
+    // Parameters do not count here, and without a limit in the filter there is none.
+    query.limit.get_or_insert(query::Limit::None);
+    let window = Window::new(&query, None, None);
+    let mut found: Vec<String> = call.access.ask(|engine| engine.role_attributes(subject).map(ToString::to_string).collect());
+    found.retain(|attribute| query.predicate.matches(&Attribute(attribute)));
+    if query.sort.first().is_some_and(|sort| sort.descending) {
+        found.reverse();
+    }
+    let total_count = found.len() as i64;
+    let data = found.into_iter().skip(window.offset).take(window.limit.unwrap_or(usize::MAX)).collect();
+    let pagination = Pagination { limit: window.shown_limit(), offset: window.offset as i64, total_count };
+    Ok(Page { data, pagination, fields: Some(vec!["id"]) })
+}
+
+/// GET /identity-role-attributes
+pub async fn of_identities(call: Call, Query(listing): Query<Listing>) -> Result<Page<String>> {
+    attributes(&call, Subject::Identity, &listing)
+}
+
+/// GET /service-role-attributes
+pub async fn of_services(call: Call, Query(listing): Query<Listing>) -> Result<Page<String>> {
+    attributes(&call, Subject::Service, &listing)
+}
+
+/// GET /edge-router-role-attributes
+pub async fn of_edge_routers(call: Call, Query(listing): Query<Listing>) -> Result<Page<String>> {
+    attributes(&call, Subject::EdgeRouter, &listing)
+}
+
+/// GET /posture-check-role-attributes
+pub async fn of_posture_checks(call: Call, Query(listing): Query<Listing>) -> Result<Page<String>> {
+    attributes(&call, Subject::PostureCheck, &listing)
+}

@@ -1,0 +1,230 @@
+//! Services as administrators list them: as the caller sees each, or below another record.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    access::{self, Access, Right, Subject},
+    authentication::Caller,
+    entity::{
+        Config, Document, EdgeRouter, Entity, FactsExt, Id, Identity, Kind, PolicyType, PostureQueries, Record, Service,
+        ServiceEdgeRouterPolicy, ServicePolicy, Words, filterable,
+    },
+    error::{Error, Result},
+    http::{
+        answer::Tagged,
+        api::common::service::{SeenService, ServiceDetail, Usage, Viewer},
+        cache::json_cache::CachedJson,
+        call::Call,
+        crud::{Listing, RoleFilter},
+        envelope::{Detail, detail as seen},
+        extractor::{Query, entity_tag},
+        list_body::{Joined, Part, Wanted, found, joined, listed, viewed},
+    },
+    posture::{Evidence, Posture},
+    store::Read,
+};
+
+/// Which services, and how they are looked at.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ServiceListing {
+    #[serde(flatten)]
+    listing: Listing,
+    #[serde(flatten)]
+    roles: RoleFilter,
+    /// Types of settings to show, by id or name, separated by commas; `all` for every one.
+    #[serde(default)]
+    config_types: Vec<String>,
+    /// The list as this identity sees it, by id or name.
+    #[serde(default)]
+    as_identity: Option<String>,
+}
+
+/// GET /services
+pub async fn list(call: Call, Query(wanted): Query<ServiceListing>) -> Result<Joined<PlainService>> {
+    let (access, posture, caller) = (call.access.clone(), call.posture.clone(), call.caller()?.clone());
+    let sight = Arc::new(ServiceViewer { access, posture, caller, own: call.evidence()?, wanted });
+    let shown = sight.clone();
+    let find = move |tx: &Read<'_>| {
+        let ServiceViewer { access, wanted, .. } = &*sight;
+        // Somebody else's list has what that one sees in it, and no more.
+        let other = sight.other(tx)?.filter(|other| !other.is_admin());
+        let usable = other.map(|other| sight.viewer(tx, Some(&other)).map(|viewer| viewer.usable())).transpose()?;
+        let ids = match (usable, wanted.roles.ids(access, Subject::Service)?) {
+            (Some(usable), Some(ids)) => Some(ids.into_iter().filter(|id| usable.binary_search(id).is_ok()).collect()),
+            (some, others) => some.or(others),
+        };
+        found::<Service>(tx, &wanted.listing, Words::ALL, &ids.map_or(Wanted::All, Wanted::Ids))
+    };
+    let write = move |tx: &Read<'_>, _, part: &mut Part<'_>| {
+        // Clients know a list by roles as one that is about nobody in particular.
+        if shown.wanted.roles.is_some() {
+            return viewed(tx, part, |record| plain(record, tx));
+        }
+        let other = shown.other(tx)?;
+        let viewer = shown.viewer(tx, other.as_ref())?;
+        viewed(tx, part, |record| Ok(PlainService::new(record, viewer.see(record)?.view.into())))
+    };
+    joined(&call, false, filterable::<Service>().collect(), find, write).await
+}
+
+/// Who looks at services, in one transaction after the other.
+struct ServiceViewer {
+    access: Access,
+    posture: Posture,
+    caller: Arc<Caller>,
+    /// Of the caller.
+    own: Evidence,
+    wanted: ServiceListing,
+}
+
+impl ServiceViewer {
+    /// The identity whose view is wanted, if it is another one.
+    fn other(&self, tx: &Read<'_>) -> Result<Option<Record<Identity>>> {
+        self.wanted.as_identity.as_deref().filter(|name| !name.is_empty()).map(|name| named(tx, name)).transpose()
+    }
+
+    fn viewer<'v>(&'v self, tx: &'v Read<'v>, other: Option<&'v Record<Identity>>) -> Result<Viewer<'v>> {
+        let named = self.wanted.config_types.first().filter(|list| !list.is_empty());
+        let types = named.map_or_else(|| self.caller.config_types(), |list| list.split(',').map(str::to_owned).collect());
+        let evidence = match other {
+            Some(identity) => self.posture.evidence(identity.id.as_str(), None).seen_by(&identity.state.sdk_info),
+            None => self.own.clone(),
+        };
+        Viewer::new(tx, &self.access, evidence, other.unwrap_or(&self.caller.identity), &types)
+    }
+}
+
+/// An identity by id or name.
+fn named(tx: &Read<'_>, name: &str) -> Result<Record<Identity>> {
+    let found = tx.find_named::<Identity>(name)?;
+    found.ok_or_else(|| Error::invalid("asIdentity", "no such identity", name))
+}
+
+/// GET /services/{id}
+pub async fn detail(call: Call, id: Id<Service>) -> Result<Tagged<ServiceDetail>> {
+    let caller = call.caller()?;
+    call.store.read(|tx| {
+        let types = caller.config_types();
+        let service = tx.get(&id)?;
+        let data = Viewer::new(tx, &call.access, call.evidence()?, &caller.identity, &types)?.see(&service)?;
+        Ok(Tagged { data, tag: entity_tag(&service)? })
+    })
+}
+
+/// Which right a list below a service or an identity is about.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RightListing {
+    #[serde(flatten)]
+    listing: Listing,
+    /// Both unless set.
+    #[serde(default)]
+    #[schemars(with = "WantedRight")]
+    policy_type: Option<WantedRight>,
+}
+
+/// A right by name.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum WantedRight {
+    Dial,
+    Bind,
+}
+
+impl RightListing {
+    fn rights(&self) -> Vec<Right> {
+        match self.policy_type {
+            None => vec![Right::Dial, Right::Bind],
+            Some(WantedRight::Dial) => vec![Right::Dial],
+            Some(WantedRight::Bind) => vec![Right::Bind],
+        }
+    }
+}
+
+/// A service as lists show it. By roles and below other records, what it is for a caller stays null or empty: these are about nobody in particular.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "ListedService")]
+pub struct Listed {
+    #[serde(flatten)]
+    of: <Service as Entity>::View,
+    #[schemars(with = "Option<BTreeMap<String, BTreeMap<String, serde_json::Value>>>")]
+    config: Option<BTreeMap<String, Document>>,
+    permissions: Option<Vec<PolicyType>>,
+    posture_queries: Vec<CachedJson<PostureQueries>>,
+}
+
+type PlainService = Detail<Listed>;
+
+impl From<SeenService> for Listed {
+    fn from(SeenService { of, usage }: SeenService) -> Self {
+        let Usage { config, permissions, posture_queries } = usage;
+        Self { of, config: Some(config), permissions: Some(permissions), posture_queries }
+    }
+}
+
+fn plain(record: &Record<Service>, tx: &Read<'_>) -> Result<PlainService> {
+    let of = Service::view(record, tx)?;
+    Ok(Detail::new(record, Listed { of, config: None, permissions: None, posture_queries: Vec::new() }))
+}
+
+/// GET /identities/{id}/services
+pub async fn of_identity(call: Call, id: Id<Identity>, Query(wanted): Query<RightListing>) -> Result<Joined<PlainService>> {
+    let rights = wanted.rights();
+    let ids = call.access.ask(|engine| {
+        let rights: Vec<_> = rights.into_iter().map(|right| engine.rights(id.as_str()).to(right).clone()).collect();
+        let rows = rights.into_iter().fold(Default::default(), |all: roaring::RoaringBitmap, some| all | some);
+        engine.subjects(Subject::Service, rows).in_order().map(|(_, id)| id.to_string()).collect::<Vec<_>>()
+    });
+    listed(&call, wanted.listing, Words::ALL, |_| Ok(Wanted::Ids(ids)), |tx, record| plain(record, tx)).await
+}
+
+/// GET /services/{id}/identities
+pub async fn identities(
+    call: Call,
+    id: Id<Service>,
+    Query(wanted): Query<RightListing>,
+) -> Result<Joined<Detail<<Identity as Entity>::View>>> {
+    let rights = wanted.rights();
+    let mut ids: Vec<String> = call.access.ask(|engine| {
+        let of = |right| engine.identities(id.as_str(), right).in_order().map(|(_, id)| id.to_string()).collect::<Vec<_>>();
+        rights.into_iter().flat_map(of).collect()
+    });
+    ids.sort_unstable();
+    ids.dedup();
+    listed(&call, wanted.listing, Words::ALL, |_| Ok(Wanted::Ids(ids)), |tx, record| seen::<Identity>(record, tx)).await
+}
+
+async fn below(call: Call, kind: Kind, id: String, listing: Listing) -> Result<Joined<PlainService>> {
+    let ids = access::related(&call.access, kind, &id, Service::KIND);
+    listed(&call, listing, Words::ALL, |_| Ok(Wanted::Ids(ids)), |tx, record| plain(record, tx)).await
+}
+
+/// GET /configs/{id}/services: those that name the config. An unknown config has none.
+pub async fn of_config(call: Call, id: Id<Config>, Query(listing): Query<Listing>) -> Result<Joined<PlainService>> {
+    let wanted = Wanted::Having { field: "configs", value: id.into_text() };
+    listed(&call, listing, Words::ALL, |_| Ok(wanted), |tx, record| plain(record, tx)).await
+}
+
+/// GET /edge-routers/{id}/services
+pub async fn of_edge_router(call: Call, id: Id<EdgeRouter>, Query(listing): Query<Listing>) -> Result<Joined<PlainService>> {
+    below(call, EdgeRouter::KIND, id.into_text(), listing).await
+}
+
+/// GET /service-policies/{id}/services
+pub async fn of_service_policy(call: Call, id: Id<ServicePolicy>, Query(listing): Query<Listing>) -> Result<Joined<PlainService>> {
+    below(call, ServicePolicy::KIND, id.into_text(), listing).await
+}
+
+/// GET /service-edge-router-policies/{id}/services
+pub async fn of_service_edge_router_policy(
+    call: Call,
+    id: Id<ServiceEdgeRouterPolicy>,
+    Query(listing): Query<Listing>,
+) -> Result<Joined<PlainService>> {
+    below(call, ServiceEdgeRouterPolicy::KIND, id.into_text(), listing).await
+}

@@ -1,0 +1,80 @@
+//! Tracing of an identity's traffic.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::{
+    clock::Timestamp,
+    entity::{FactsExt, Id, Identity},
+    error::{Error, Result},
+    http::{answer::Shown, call::Call, extractor::Body},
+};
+
+/// What is to be traced.
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct TraceSpec {
+    enabled: bool,
+    /// For how long: numbers with the units h, m, s, ms, us and ns, such as `1h30m`.
+    duration: String,
+    /// Under this name it is found again; one is made up if it is blank.
+    trace_id: String,
+    /// The kinds of connection to trace; none stands for all.
+    channels: Vec<String>,
+}
+
+/// What is traced.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TraceDetail {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    enabled: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace_id: Option<String>,
+    /// When it ends.
+    until: Timestamp,
+}
+
+/// PUT /identities/{id}/trace. No router connects to this controller yet, so that there is no traffic to find in a trace.
+pub async fn set(call: Call, id: Id<Identity>, Body(wanted): Body<TraceSpec>) -> Result<Shown<TraceDetail>> {
+    call.store.read(|tx| tx.get(&id).map(|_| ()))?;
+    if !wanted.enabled {
+        return Ok(Shown(TraceDetail { enabled: None, trace_id: None, until: call.now }));
+    }
+    let refusal = || Error::invalid("duration", "must be numbers with units, such as 1h30m", &wanted.duration);
+    let until = moment(call.now, &wanted.duration).ok_or_else(refusal)?;
+    let trace_id = if wanted.trace_id.is_empty() { Uuid::new_v4().to_string() } else { wanted.trace_id };
+    Ok(Shown(TraceDetail { enabled: Some(true), trace_id: Some(trace_id), until }))
+}
+
+/// Seconds in each unit.
+const UNITS: [(&str, f64); 7] = [("h", 3600.0), ("m", 60.0), ("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("µs", 1e-6), ("ns", 1e-9)];
+
+/// So much later as `1h30m`, `+1.5s` or `0` say, or earlier with a minus in front.
+fn moment(now: Timestamp, text: &str) -> Option<Timestamp> {
+    let (sign, length) = text.split_at(text.len() - text.trim_start_matches(['+', '-']).len());
+    let length = if length == "0" { Duration::ZERO } else { duration(length)? };
+    match sign {
+        "" | "+" => now.checked_plus(length),
+        "-" => Some(now.minus(length)),
+        _ => None,
+    }
+}
+
+/// A length of time as `1h30m` or `1.5s`.
+fn duration(text: &str) -> Option<Duration> {
+    let is_number = |c: char| c.is_ascii_digit() || c == '.';
+    let (mut rest, mut total) = (text, Duration::ZERO);
+    while !rest.is_empty() {
+        let (number, tail) = rest.split_at(rest.find(|c| !is_number(c))?);
+        let (unit, next) = tail.split_at(tail.find(is_number).unwrap_or(tail.len()));
+        let seconds = UNITS.iter().find(|(name, _)| *name == unit).map(|(_, seconds)| *seconds)?;
+        let part = Duration::try_from_secs_f64(number.parse::<f64>().ok()? * seconds).ok()?;
+        total = total.checked_add(part)?;
+        rest = next;
+    }
+    (!text.is_empty()).then_some(total)
+}

@@ -1,0 +1,105 @@
+//! Transit routers, under both of their paths. Edge routers are shown among them, and can be deleted but not changed there.
+
+use crate::{
+    entity::{EdgeRouter, FactsExt, Id, TransitRouter, Words, filterable, transit_router::View},
+    error::{Error, Refusal, Result},
+    http::{
+        answer::{Done, Page, Tagged},
+        call::Call,
+        crud::{self, Listing},
+        envelope::{Detail, Pagination, detail as seen},
+        extractor::{IfMatch, Patch, Query, Replace, entity_tag},
+        preview::{Outcome, Preview},
+        route::Routes,
+        row::Permission::Admin,
+    },
+    store::Read,
+};
+
+/// The rows for one of the paths.
+pub fn routes(routes: Routes, path: &str) -> Routes {
+    let one = format!("{path}/{{id}}");
+    routes
+        .get(path, Admin, list)
+        .summary("All routers: those that only carry traffic on, and edge routers.")
+        .post(path, Admin, crud::create::<TransitRouter>)
+        .summary("Adds a router that only carries traffic on, and the enrollment by which it gets its certificates.")
+        .get(one.as_str(), Admin, detail)
+        .summary("One router of either kind.")
+        .put(one.as_str(), Admin, replace)
+        .summary("Replaces the name and the tags of a router that only carries traffic on; of its other members those that the body has.")
+        .refuses(&[409])
+        .patch(one.as_str(), Admin, patch)
+        .summary("Changes some members of a router that only carries traffic on.")
+        .refuses(&[409])
+        .delete(one, Admin, delete)
+        .summary("Deletes a router of either kind.")
+        .refuses(&[409])
+}
+
+fn see(tx: &Read<'_>, id: &Id<TransitRouter>) -> Result<Detail<View>> {
+    let edge = edge_router(id);
+    match tx.find(&edge)?.map(TransitRouter::of_edge_router) {
+        Some(router) => Ok(Detail::new(&router, View::of_edge_router(&router, tx))),
+        None => seen(&tx.get(id)?, tx),
+    }
+}
+
+fn edge_router(id: &Id<TransitRouter>) -> Id<EdgeRouter> {
+    Id::from_text(id.as_str())
+}
+
+async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Page<Detail<View>>> {
+    let list = move |tx: &Read<'_>| {
+        let (query, window) = listing.query(Words::<TransitRouter>::ALL)?;
+        let mut routers = Vec::new();
+        tx.each::<TransitRouter>(|router| {
+            routers.push(router);
+            Ok(())
+        })?;
+        tx.each::<EdgeRouter>(|router| {
+            routers.push(TransitRouter::of_edge_router(router));
+            Ok(())
+        })?;
+        let found = tx.select_from(routers, &query, window);
+        let data = found.records.iter().map(|router| see(tx, &router.id)).collect::<Result<Vec<_>>>()?;
+        let pagination = Pagination { limit: window.shown_limit(), offset: window.offset as i64, total_count: found.total as i64 };
+        Ok(Page { data, pagination, fields: Some(filterable::<TransitRouter>().collect()) })
+    };
+    call.store.scan(list).await
+}
+
+async fn detail(call: Call, id: Id<TransitRouter>) -> Result<Tagged<Detail<View>>> {
+    call.store.read(|tx| {
+        let edge = tx.find(&edge_router(&id))?;
+        let tag = edge.map_or_else(|| entity_tag(&tx.get(&id)?), |edge| entity_tag(&edge))?;
+        Ok(Tagged { data: see(tx, &id)?, tag })
+    })
+}
+
+fn refuse_edge_router(call: &Call, id: &Id<TransitRouter>) -> Result<()> {
+    let edge = call.store.read(|tx| tx.find(&edge_router(id)))?;
+    if edge.is_some() { Err(Error::Refused(Refusal::CannotUpdateRouter)) } else { Ok(()) }
+}
+
+async fn replace(
+    call: Call,
+    id: Id<TransitRouter>,
+    known: IfMatch,
+    body: Replace<TransitRouter>,
+    preview: Preview,
+) -> Result<Outcome<Done>> {
+    refuse_edge_router(&call, &id)?;
+    crud::replace(call, id, known, body, preview).await
+}
+
+async fn patch(call: Call, id: Id<TransitRouter>, known: IfMatch, body: Patch<TransitRouter>, preview: Preview) -> Result<Outcome<Done>> {
+    refuse_edge_router(&call, &id)?;
+    crud::patch(call, id, known, body, preview).await
+}
+
+async fn delete(call: Call, id: Id<TransitRouter>, known: IfMatch, preview: Preview) -> Result<Outcome<Done>> {
+    let edge = edge_router(&id);
+    let is_edge = call.store.read(|tx| tx.find(&edge))?.is_some();
+    if is_edge { crud::delete(call, edge, known, preview).await } else { crud::delete(call, id, known, preview).await }
+}

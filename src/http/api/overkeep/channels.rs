@@ -1,0 +1,93 @@
+//! Channels: the connections of clients to the built-in router.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{
+    live::{self, ColumnName, Live, number},
+    names::{Named, Names},
+};
+use crate::{
+    clock::Timestamp,
+    entity::{FactsExt, Id, Identity},
+    error::Result,
+    http::{answer::Page, call::Call, crud::Listing, extractor::Query},
+    network::ChannelInfo,
+    query::{Type, Value},
+    store::Read,
+};
+
+/// A connection of a client to the built-in router.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "ChannelDetail")]
+pub struct Channel {
+    id: String,
+    identity: Named,
+    api_session_id: String,
+    /// Where it comes from, as `address:port`.
+    address: String,
+    /// The library that the identity last logged in with, such as `ziti-sdk-golang`.
+    sdk: String,
+    /// The version of that library.
+    sdk_version: String,
+    /// What the client calls itself on this channel.
+    hello: String,
+    /// When its hello was accepted.
+    since: Timestamp,
+    /// Circuits of which an end is on it.
+    circuits: u64,
+    /// Terminators that it hosts.
+    terminators: u64,
+    /// Bytes that wait for the client to read them.
+    queued_bytes: u64,
+}
+
+const WORDS: &[ColumnName<Channel>] = &[
+    ("id", Type::Text, |c| c.id.as_str().into()),
+    ("identity.id", Type::Text, |c| c.identity.id.as_str().into()),
+    ("identity.name", Type::Text, |c| c.identity.name.as_str().into()),
+    ("apiSessionId", Type::Text, |c| c.api_session_id.as_str().into()),
+    ("address", Type::Text, |c| c.address.as_str().into()),
+    ("sdk", Type::Text, |c| c.sdk.as_str().into()),
+    ("sdkVersion", Type::Text, |c| c.sdk_version.as_str().into()),
+    ("since", Type::Date, |c| Value::Date(c.since.millis())),
+    ("circuits", Type::Number, |c| number(c.circuits)),
+    ("terminators", Type::Number, |c| number(c.terminators)),
+    ("queuedBytes", Type::Number, |c| number(c.queued_bytes)),
+];
+
+impl Live for Channel {
+    const WORDS: &'static [ColumnName<Self>] = WORDS;
+}
+
+impl Channel {
+    fn of(info: ChannelInfo, names: &Names<'_>, tx: &Read<'_>) -> Result<Self> {
+        let identity = tx.find(&Id::<Identity>::from_text(info.identity_id.as_str()))?;
+        let sdk = identity.map(|identity| identity.state.sdk_info).unwrap_or_default();
+        Ok(Self {
+            id: info.id,
+            identity: names.identity(info.identity_id)?,
+            api_session_id: info.api_session_id,
+            address: info.address.map(|address| address.to_string()).unwrap_or_default(),
+            sdk: sdk.r#type,
+            sdk_version: sdk.version,
+            hello: info.hello,
+            since: info.since,
+            circuits: info.circuits as u64,
+            terminators: info.terminators as u64,
+            queued_bytes: info.queued_bytes as u64,
+        })
+    }
+}
+
+/// GET /channels
+pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Page<Channel>> {
+    let open = call.router.channels();
+    call.store
+        .scan(move |tx| {
+            let names = Names::of(tx);
+            live::page(open.into_iter().map(|info| Channel::of(info, &names, tx)).collect::<Result<_>>()?, &listing)
+        })
+        .await
+}

@@ -1,0 +1,33 @@
+//! Why somebody may or may not.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::{
+    access::Right,
+    error::Result,
+    explain::{self, Explanation},
+    http::{answer::Shown, call::Call, extractor::Query},
+};
+
+/// Who may use what?
+#[derive(Deserialize, JsonSchema)]
+pub struct Question {
+    /// Id or name.
+    identity: String,
+    /// Id or name.
+    service: String,
+    #[serde(rename = "type")]
+    right: Right,
+}
+
+/// GET /explain
+pub async fn explain(call: Call, Query(asked): Query<Question>) -> Result<Shown<Explanation>> {
+    let (access, posture) = (call.access.clone(), call.posture.clone());
+    // One identity may have thousands of sessions, and all signers and authorities are looked at.
+    let explained = call.store.scan(move |tx| {
+        let Question { identity, service, right } = &asked;
+        explain::explain(tx, &explain::Question { identity, service, right: *right, access: &access, posture: Some(&posture) })
+    });
+    explained.await.map(Shown)
+}

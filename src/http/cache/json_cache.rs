@@ -1,0 +1,180 @@
+//! The JSON of records as far as it is the same for everybody, kept in memory: lists of hundreds are joined from it, and details are it.
+
+use std::{borrow::Cow, marker::PhantomData, sync::Arc};
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Serialize, Serializer};
+use serde_json::value::{RawValue, to_raw_value};
+
+use crate::{
+    entity::{Config, Entity, FactsExt, Id, Record, Service},
+    error::{Error, Result},
+    http::{
+        envelope::{Detail, detail},
+        list_body::Part,
+    },
+    store::{Cache, CommitNumber, Dependency, DependencyRecorder, Read, Store},
+};
+
+/// More services than this are not kept: about 10 MB of usual ones.
+const SERVICES: usize = 20_000;
+/// More other records than this are not kept: about 20 MB of the largest, identities.
+const RECORDS: usize = 10_000;
+
+/// Longer texts are not kept.
+const LONGEST: usize = 4096;
+/// Texts that are looked up at a time.
+pub const SOME: usize = 500;
+
+/// A service as text.
+pub struct Text {
+    /// Its JSON without the closing brace, so that more members can follow.
+    pub open: String,
+    /// Its settings, which look different to everybody.
+    pub configs: Vec<Id<Config>>,
+}
+
+impl Text {
+    /// The text of a record.
+    ///
+    /// # Errors
+    /// It has no JSON form, which is a defect.
+    pub fn of(record: &Record<Service>, tx: &Read<'_>) -> Result<Self> {
+        let mut open = serde_json::to_string(&detail(record, tx)?).map_err(|e| Error::Internal(format!("a service as JSON: {e}")))?;
+        open.pop();
+        Ok(Self { open, configs: record.spec.configs.clone() })
+    }
+}
+
+/// A `T` that is JSON already.
+pub struct CachedJson<T>(Arc<Box<RawValue>>, PhantomData<fn() -> T>);
+
+impl<T> Clone for CachedJson<T> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone(), PhantomData)
+    }
+}
+
+impl<T: Serialize> CachedJson<T> {
+    /// Something as JSON.
+    ///
+    /// # Errors
+    /// It has no JSON form, which is a defect.
+    pub fn of(what: &T) -> Result<Self> {
+        to_raw_value(what).map(|text| Self(Arc::new(text), PhantomData)).map_err(|e| Error::Internal(format!("a record as JSON: {e}")))
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for CachedJson<T> {
+    fn schema_name() -> Cow<'static, str> {
+        T::schema_name()
+    }
+    fn schema_id() -> Cow<'static, str> {
+        T::schema_id()
+    }
+    fn inline_schema() -> bool {
+        T::inline_schema()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        T::json_schema(generator)
+    }
+}
+
+impl<T> Serialize for CachedJson<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+/// The texts kept. Cheap to clone.
+#[derive(Clone)]
+pub struct JsonCache {
+    services: Cache<Text>,
+    /// By path and id.
+    records: Cache<Box<RawValue>>,
+}
+
+/// A moment that texts can be made at.
+#[derive(Clone, Copy)]
+pub struct Present {
+    services: CommitNumber,
+    records: CommitNumber,
+}
+
+impl JsonCache {
+    /// No texts yet, and told of every change in a store from now on.
+    pub fn following(store: &Store) -> Self {
+        Self {
+            services: Cache::following(store, |kind| kind == Service::KIND, SERVICES),
+            records: Cache::following(store, |_| true, RECORDS),
+        }
+    }
+
+    /// The present; to be taken before the transaction begins that texts are made in.
+    pub fn now(&self) -> Present {
+        Present { services: self.services.now(), records: self.records.now() }
+    }
+
+    /// What is kept of these services.
+    pub fn services<'i>(&self, ids: impl Iterator<Item = &'i str>) -> Vec<Option<Arc<Text>>> {
+        self.services.find_all(ids)
+    }
+
+    /// The text of a service, kept from now on.
+    ///
+    /// # Errors
+    /// As in [`Text::of`].
+    pub fn service(&self, record: &Record<Service>, tx: &Read<'_>, at: Present) -> Result<Arc<Text>> {
+        let (id, text) = (record.id.as_str(), Arc::new(Text::of(record, tx)?));
+        if text.open.len() <= LONGEST {
+            self.services.keep(id, text.clone(), vec![Dependency::of_record(Service::KIND, id)], at.services);
+        }
+        Ok(text)
+    }
+
+    /// A record as its kind shows it.
+    ///
+    /// # Errors
+    /// A record that it needs cannot be read.
+    pub fn detail<E: Entity>(&self, record: &Record<E>, tx: &Read<'_>, at: Present) -> Result<CachedJson<Detail<E::View>>> {
+        let key = key::<E>(record.id.as_str());
+        let known = self.records.find(&key);
+        Ok(CachedJson(known.map_or_else(|| self.record(record, &key, tx, at), Ok)?, PhantomData))
+    }
+
+    /// Writes records as their kind shows them.
+    ///
+    /// # Errors
+    /// A record that one needs cannot be read.
+    pub fn write<E: Entity>(&self, tx: &Read<'_>, at: Present, part: &mut Part<'_>) -> Result<()> {
+        loop {
+            let keys: Vec<String> = part.ahead(SOME).into_iter().map(key::<E>).collect();
+            if keys.is_empty() {
+                return Ok(());
+            }
+            let known = self.records.find_all(keys.iter().map(String::as_str));
+            for (key, known) in keys.iter().zip(known) {
+                let Some(id) = part.next() else { return Ok(()) };
+                if let Some(text) = known {
+                    part.add(&[text.get().as_bytes()]);
+                } else if let Some(record) = tx.find(&Id::<E>::from_text(id))? {
+                    part.add(&[self.record(&record, key, tx, at)?.get().as_bytes()]);
+                }
+            }
+        }
+    }
+
+    fn record<E: Entity>(&self, record: &Record<E>, key: &str, tx: &Read<'_>, at: Present) -> Result<Arc<Box<RawValue>>> {
+        let facts = DependencyRecorder::new(tx);
+        let CachedJson(text, _) = CachedJson::of(&detail(record, &facts)?)?;
+        if let Some(mut marks) = facts.marks().filter(|_| text.get().len() <= LONGEST) {
+            marks.push(Dependency::of_record(E::KIND, record.id.as_str()));
+            self.records.keep(key, text.clone(), marks, at.records);
+        }
+        Ok(text)
+    }
+}
+
+fn key<E: Entity>(id: &str) -> String {
+    format!("{}/{id}", E::KIND.path)
+}

@@ -1,0 +1,162 @@
+//! What a connection for REST is handed to, in the protocol that its handshake agreed on.
+//!
+//! actix does HTTP/1.1. HTTP/2 is ours over the library `h2` (`connection/http2.rs`), because nothing else bounds what it holds for a client.
+//! Start with [`doors`]. Invariant: whatever a connection does, it ends with the listener, and what is held for it is in its account.
+
+use std::{rc::Rc, sync::Arc, time::Duration};
+
+use actix_http::{
+    HttpService, Request, Response,
+    body::BoxBody,
+    h1::{ExpectHandler, H1Service, H1ServiceHandler, UpgradeHandler},
+};
+use actix_service::{
+    IntoServiceFactory, Service, ServiceFactory, ServiceFactoryExt,
+    boxed::{self, BoxService, BoxServiceFactory},
+    fn_factory, fn_service, map_config,
+};
+use actix_web::{
+    dev::{AppConfig, Extensions},
+    web,
+};
+use rustix::net::sockopt::set_tcp_user_timeout;
+
+use super::{
+    guard::{Guarded, LEAVING, Patience},
+    http2::{self, Client},
+    memory_ledger::{Bounds, MemoryLedger},
+    response_body::PART,
+};
+use crate::http::{
+    call::Peer,
+    dispatch::{self, Dispatcher},
+};
+use crate::listener::{Accepted, Shutdown, Stream};
+
+/// Bytes that TLS buffers of what the socket does not take.
+const TLS_BUFFER: usize = 16 << 10;
+
+/// What is needed to serve connections, on any thread.
+#[derive(Clone)]
+pub struct RestListener {
+    pub dispatcher: Arc<Dispatcher>,
+    pub patience: Patience,
+    /// Shared by all connections.
+    pub ledger: MemoryLedger,
+    pub stopping: Shutdown,
+}
+
+impl RestListener {
+    /// Answers by this dispatcher, with bounds on the bytes that are held for clients.
+    pub fn new(dispatcher: Dispatcher, patience: Patience, bounds: Bounds, stopping: Shutdown) -> Self {
+        Self { dispatcher: Arc::new(dispatcher), patience, ledger: MemoryLedger::new(bounds), stopping }
+    }
+}
+
+/// A connection as HTTP is spoken on it.
+type Connection = Guarded<Stream>;
+
+/// What answers requests, whatever they came over.
+type App = BoxServiceFactory<(), Request, Response<BoxBody>, Response<BoxBody>, ()>;
+
+fn app(dispatcher: web::Data<Dispatcher>) -> App {
+    let app = actix_web::App::new().app_data(dispatcher).default_service(web::to(dispatch::serve));
+    let app = map_config(app.into_factory(), |()| AppConfig::default());
+    boxed::factory(app.map(Response::from).map_err(|error: actix_web::Error| error.error_response().into()))
+}
+
+/// What connections are handed to, one for each thread.
+pub fn connection_handlers(rest: RestListener) -> impl ServiceFactory<Accepted, Config = (), Response = (), Error = (), InitError = ()> {
+    let RestListener { dispatcher, patience, ledger, stopping } = rest;
+    fn_factory(move || {
+        let dispatcher = web::Data::from(dispatcher.clone());
+        let http1 = http1(dispatcher.clone(), patience, stopping.clone()).new_service(());
+        let (http2, ledger) = (app(dispatcher).new_service(()), ledger.clone());
+        async move {
+            let doors = Rc::new(ConnectionHandlers { http1: http1.await?, http2: Rc::new(http2.await?), patience, ledger });
+            Ok(fn_service(move |accepted| {
+                let doors = doors.clone();
+                async move {
+                    doors.enter(accepted).await;
+                    Ok(())
+                }
+            }))
+        }
+    })
+}
+
+fn http1(dispatcher: web::Data<Dispatcher>, patience: Patience, stopping: Shutdown) -> H1Service<Connection, App, BoxBody> {
+    HttpService::build()
+        .graceful_shutdown_signal(move || {
+            let mut here = stopping.connection();
+            async move { here.ends().await }
+        })
+        .keep_alive(patience.keep_alive)
+        .client_request_timeout(patience.head)
+        .client_disconnect_timeout(LEAVING)
+        // A client that says it sends no more has gone: nobody does anything for it any longer.
+        .h1_allow_half_closed(false)
+        .h1_write_buffer_size(PART)
+        .on_connect_ext(|connection: &Connection, beside: &mut Extensions| {
+            beside.insert(peer(&connection.stream));
+            beside.insert(connection.account.clone());
+        })
+        .h1(app(dispatcher))
+}
+
+/// What answers on connections.
+struct ConnectionHandlers {
+    http1: H1ServiceHandler<Connection, AppService, BoxBody, ExpectHandler, UpgradeHandler>,
+    http2: Rc<AppService>,
+    patience: Patience,
+    ledger: MemoryLedger,
+}
+
+type AppService = BoxService<Request, Response<BoxBody>, Response<BoxBody>>;
+
+impl ConnectionHandlers {
+    /// Has a connection answered until it ends, in the protocol that its handshake agreed on.
+    async fn enter(&self, Accepted { mut stream, here }: Accepted) {
+        let (account, unread) = (self.ledger.open(), self.patience.unread);
+        prepare(&mut stream, unread);
+        let is_multiplexed = stream.stream.get_ref().1.alpn_protocol() == Some(b"h2");
+        let conversation = async {
+            if is_multiplexed {
+                let client = Client { peer: peer(&stream), account: account.clone() };
+                let head = 2 * self.patience.head_bytes;
+                let stream = Guarded::multiplexed(stream, account.clone(), here.clone(), unread, head);
+                http2::serve(stream, self.http2.clone(), client, self.patience, here).await;
+            } else {
+                let address = stream.stream.get_ref().0.stream.peer_addr().ok();
+                let stream = Guarded::plain(stream, account.clone(), here, unread);
+                if let Err(error) = self.http1.call((stream, address)).await {
+                    tracing::debug!(%error, "a connection ended");
+                }
+            }
+        };
+        tokio::select! {
+            () = conversation => {},
+            () = account.is_cut() => tracing::debug!("a connection is cut off: too much is left unread"),
+        }
+    }
+}
+
+/// Sets what the system and TLS do with what is not taken.
+fn prepare(stream: &mut Stream, unread: Duration) {
+    let (socket, tls) = stream.stream.get_mut();
+    let socket = &socket.stream;
+    tls.set_buffer_limit(Some(TLS_BUFFER));
+    if let Err(error) = socket.set_nodelay(true) {
+        tracing::debug!(%error, "a connection that is slow to answer");
+    }
+    if let Err(error) = set_tcp_user_timeout(socket, u32::try_from(unread.as_millis()).unwrap_or(u32::MAX)) {
+        tracing::debug!(%error, "a connection whose client may vanish unnoticed");
+    }
+}
+
+/// Who is at the other end.
+fn peer(stream: &Stream) -> Peer {
+    let (socket, tls) = stream.stream.get_ref();
+    let certificates = tls.peer_certificates().unwrap_or_default().iter().map(|certificate| certificate.clone().into_owned()).collect();
+    Peer { address: socket.stream.peer_addr().ok().map(|address| address.ip()), certificates }
+}

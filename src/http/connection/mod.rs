@@ -1,0 +1,9 @@
+//! Connections of REST: the guards before the HTTP libraries, HTTP/2, and the bytes that are held for clients.
+
+pub(crate) mod acceptor;
+pub(crate) mod guard;
+pub(crate) mod http2;
+pub(crate) mod memory_ledger;
+pub(crate) mod request_heads;
+pub(crate) mod request_target;
+pub(crate) mod response_body;

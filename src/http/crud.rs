@@ -1,0 +1,255 @@
+//! The mechanical operations, written once for every kind.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{
+    answer::{Created, Done, Page, Tagged},
+    body,
+    cache::json_cache::CachedJson,
+    call::Call,
+    envelope::{Detail, Pagination, detail as seen},
+    extractor::{Create, IfMatch, Patch, Query, Replace, entity_tag},
+    list_body::{self, Joined, Part, Wanted, joined},
+    preview::{Outcome, Preview},
+};
+use crate::{
+    access::{self, Access, Engine, Semantic, Subject},
+    change::{Change, Lifecycle},
+    entity::{Entity, FactsExt, Id, Record, Words, filterable},
+    error::{Error, Result},
+    query::{self, Vocabulary, Window},
+    store::{Read, Scope, is_brief},
+};
+
+/// Which part of a list is wanted.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Listing {
+    /// The most entries to answer: 10 unless set, 500 at most.
+    #[serde(default)]
+    pub limit: Option<i64>,
+    /// How many entries to pass over.
+    #[serde(default)]
+    pub offset: Option<i64>,
+    /// Which entries, such as `name contains "web" sort by name limit none`.
+    #[serde(default)]
+    pub filter: Option<String>,
+    /// The order, such as `name desc, createdAt`; one in the filter goes first.
+    #[serde(default)]
+    pub sort: Option<String>,
+}
+
+impl Listing {
+    /// Whether it asks for everything in the order of ids, be it in parts.
+    pub fn is_of_all(&self) -> bool {
+        [&self.filter, &self.sort].into_iter().flatten().all(|text| text.trim().is_empty())
+    }
+
+    /// The query over records of kind `E`, and the window of its answer.
+    ///
+    /// # Errors
+    /// Filter or sort cannot be read, or use a name that is none of `words`.
+    pub fn query<E: Entity>(&self, words: &Words<E>) -> Result<(query::Query, Window)> {
+        let (query, window) = self.over(words)?;
+        // Clients know what is ordered and wanted whole by `limit=-1` as empty behind its first entry. A filter's `limit none` gives the rest.
+        let is_whole = query.limit.is_none() && window.limit.is_none();
+        let is_empty = is_whole && !query.sort.is_empty() && window.offset > 0;
+        Ok((query, if is_empty { window.emptied() } else { window }))
+    }
+
+    /// The same over whatever has these words.
+    ///
+    /// # Errors
+    /// As in [`Listing::query`].
+    pub fn over(&self, words: &dyn Vocabulary) -> Result<(query::Query, Window)> {
+        let text = self.filter.as_deref().unwrap_or_default();
+        let mut query = query::Query::parse(text, words).map_err(|fault| Error::Filter(fault.to_string()))?;
+        if query.sort.is_empty()
+            && let Some(sort) = self.sort.as_deref().filter(|sort| !sort.trim().is_empty())
+        {
+            query.sort = query::parse_sort(sort, words).map_err(|fault| Error::Sort(fault.to_string()))?;
+        }
+        let window = Window::new(&query, self.limit, self.offset);
+        Ok((query, window))
+    }
+}
+
+/// Which records, by their role attributes.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RoleFilter {
+    /// `#attribute` or `@id`, repeated.
+    #[serde(default)]
+    pub role_filter: Vec<String>,
+    /// `AllOf` (unless set) or `AnyOf` of the attributes.
+    #[serde(default)]
+    pub role_semantic: Option<String>,
+}
+
+impl RoleFilter {
+    /// Whether anything is asked for.
+    pub fn is_some(&self) -> bool {
+        !self.role_filter.is_empty()
+    }
+
+    /// The ids that match, ascending, if anything is asked for: by the attributes together, and each id by itself.
+    ///
+    /// # Errors
+    /// An entry is neither `#attribute` nor `@id`, or the semantic is none.
+    pub fn ids(&self, access: &Access, subject: Subject) -> Result<Option<Vec<String>>> {
+        let semantic = match self.role_semantic.as_deref().unwrap_or("AllOf") {
+            word if word.eq_ignore_ascii_case("AllOf") => Semantic::AllOf,
+            word if word.eq_ignore_ascii_case("AnyOf") => Semantic::AnyOf,
+            other => return Err(Error::invalid("semantic", "must be AllOf or AnyOf", other)),
+        };
+        if self.role_filter.is_empty() {
+            return Ok(None);
+        }
+        if let Some(bad) = self.role_filter.iter().find(|role| !role.starts_with(['#', '@'])) {
+            return Err(Error::invalid("roleFilter", "must be #attribute or @id", bad));
+        }
+        let ids =
+            |engine: &mut Engine| engine.matching(subject, semantic, &self.role_filter).in_order().map(|(_, id)| id.to_string()).collect();
+        Ok(Some(access.ask(ids)))
+    }
+}
+
+/// A list by role attributes.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+pub struct RoleListing {
+    #[serde(flatten)]
+    listing: Listing,
+    #[serde(flatten)]
+    roles: RoleFilter,
+}
+
+/// GET /{kind}, for kinds with role attributes
+pub async fn list_by_roles<E: Entity>(call: Call, Query(wanted): Query<RoleListing>) -> Result<Joined<Detail<E::View>>> {
+    let ids = match access::subject(E::KIND.name) {
+        Some(subject) => wanted.roles.ids(&call.access, subject)?,
+        None => None,
+    };
+    all_or_some::<E>(call, wanted.listing, ids).await
+}
+
+/// The records that a listing asks for, of all or of some, as their kind shows them.
+async fn all_or_some<E: Entity>(call: Call, listing: Listing, ids: Option<Vec<String>>) -> Result<Joined<Detail<E::View>>> {
+    let is_admin = call.caller.as_ref().is_some_and(|caller| caller.is_admin());
+    let (query, window) = listing.query(Words::<E>::of_whole(is_admin))?;
+    let brief = ids.is_none() && is_brief::<E>(&query, window);
+    let (texts, wanted) = (call.texts.clone(), ids.map_or(Wanted::All, Wanted::Ids));
+    let find = move |tx: &Read<'_>| {
+        let (ids, total) = tx.select_ids::<E>(&query, window, wanted.scope())?;
+        Ok((ids, Pagination::of(window, total)))
+    };
+    let write = move |tx: &Read<'_>, at, part: &mut Part<'_>| texts.write::<E>(tx, at, part);
+    joined(&call, brief, filterable::<E>().collect(), find, write).await
+}
+
+/// The records of a scope that a listing asks for, as one view shows them: `words` are those of that view.
+///
+/// # Errors
+/// Filter or sort cannot be read, or a record.
+pub fn page<E: Entity, V>(
+    tx: &Read<'_>,
+    listing: &Listing,
+    words: &Words<E>,
+    scope: Scope<'_>,
+    view: impl Fn(&Record<E>) -> Result<V>,
+) -> Result<Page<V>> {
+    let (query, window) = listing.query(words)?;
+    let found = tx.select::<E>(&query, window, scope)?;
+    let data = found.records.iter().map(view).collect::<Result<Vec<V>>>()?;
+    Ok(Page { data, pagination: Pagination::of(window, found.total), fields: Some(filterable::<E>().collect()) })
+}
+
+/// The records with these ids.
+pub fn of_ids(ids: &[String]) -> Scope<'_> {
+    Scope::Ids(Box::new(ids.iter().map(String::as_str)))
+}
+
+/// GET /{kind}
+pub async fn list<E: Entity>(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Detail<E::View>>> {
+    all_or_some::<E>(call, listing, None).await
+}
+
+/// GET /{kind}/{id}
+pub async fn detail<E: Entity>(call: Call, id: Id<E>) -> Result<Tagged<CachedJson<Detail<E::View>>>> {
+    let at = call.texts.now();
+    call.store.read(|tx| {
+        let record = tx.get(&id)?;
+        Ok(Tagged { data: call.texts.detail(&record, tx, at)?, tag: entity_tag(&record)? })
+    })
+}
+
+/// POST /{kind}
+pub async fn create<E: Lifecycle + JsonSchema>(call: Call, Create(draft): Create<E>, preview: Preview) -> Result<Outcome<Created>> {
+    preview.change(&call, move |change| change.create(draft).map(|record| Created::new(&record.id))).await
+}
+
+/// PUT /{kind}/{id}
+pub async fn replace<E: Lifecycle + JsonSchema>(
+    call: Call,
+    id: Id<E>,
+    known: IfMatch,
+    body: Replace<E>,
+    preview: Preview,
+) -> Result<Outcome<Done>> {
+    let replaced = move |stored: &_| body::read(body::replaced(&body::write(stored)?, body.0, E::FIXED, E::KEPT)).map(Some);
+    let replace = move |change: &Change<'_, '_>| {
+        known.check(change, &id)?;
+        change.edit(&id, replaced).map(|()| Done)
+    };
+    preview.change(&call, replace).await
+}
+
+/// PATCH /{kind}/{id}
+pub async fn patch<E: Lifecycle + JsonSchema>(
+    call: Call,
+    id: Id<E>,
+    known: IfMatch,
+    patch: Patch<E>,
+    preview: Preview,
+) -> Result<Outcome<Done>> {
+    let patched = move |stored: &_| {
+        let merged = body::patched(body::write(stored)?, &patch.body, &patch.schema, patch.fixed);
+        merged.map(body::read_whole).transpose()
+    };
+    let patch = move |change: &Change<'_, '_>| {
+        known.check(change, &id)?;
+        change.edit(&id, patched).map(|()| Done)
+    };
+    preview.change(&call, patch).await
+}
+
+/// DELETE /{kind}/{id}
+pub async fn delete<E: Lifecycle>(call: Call, id: Id<E>, known: IfMatch, preview: Preview) -> Result<Outcome<Done>> {
+    let delete = move |change: &Change<'_, '_>| {
+        known.check(change, &id)?;
+        change.delete(&id).map(|()| Done)
+    };
+    preview.change(&call, delete).await
+}
+
+/// GET /{parents}/{id}/{children}: those that name the parent, or that it names. An unknown parent has none.
+pub async fn linked<P: Entity, C: Entity>(call: Call, id: Id<P>, Query(listing): Query<Listing>) -> Result<Joined<Detail<C::View>>> {
+    let naming = C::REFERENCES.iter().find(|reference| reference.kind == P::KIND).map(|reference| reference.field);
+    let named = P::REFERENCES.iter().find(|reference| reference.kind == C::KIND);
+    let wanted = move |tx: &Read<'_>| {
+        Ok(match (naming, named) {
+            (Some(field), _) => Wanted::Having { field, value: id.into_text() },
+            (None, Some(reference)) => {
+                Wanted::Ids(tx.find(&id)?.iter().flat_map(|parent| (reference.ids)(parent)).map(str::to_owned).collect())
+            }
+            (None, None) => Wanted::Ids(Vec::new()),
+        })
+    };
+    list_body::listed(&call, listing, Words::ALL, wanted, |tx, record| seen::<C>(record, tx)).await
+}
+
+/// GET /{parents}/{id}/{children}: those that policies bring together with the parent.
+pub async fn related<P: Entity, C: Entity>(call: Call, id: Id<P>, Query(listing): Query<Listing>) -> Result<Joined<Detail<C::View>>> {
+    let ids = access::related(&call.access, P::KIND, id.as_str(), C::KIND);
+    list_body::listed(&call, listing, Words::ALL, |_| Ok(Wanted::Ids(ids)), |tx, record| seen::<C>(record, tx)).await
+}

@@ -1,0 +1,342 @@
+//! The dispatcher door: every request comes in here, finds its row, and leaves as an answer.
+//!
+//! actix-web does HTTP and TLS; routing is one radix tree behind its default service, because actix tries its own resources one
+//! after the other. The order of judgement is: how many requests are under way, path, method, session, media types, body, permission.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use actix_web::{
+    HttpMessage, HttpRequest, HttpResponse, HttpResponseBuilder,
+    body::{BodyStream, BoxBody},
+    http::{Method, StatusCode},
+    web,
+};
+use futures_util::{FutureExt, StreamExt};
+use tracing::Instrument;
+
+use super::{
+    Interfaces,
+    answer::{Content, Reply},
+    body::{self, Incoming},
+    call::{Call, Peer},
+    connection::{
+        memory_ledger::{Account, Hold},
+        response_body::Outgoing,
+    },
+    cors, error, gzip,
+    header::Header,
+    landing_page,
+    limits::{Admission, RequestSlot, within},
+    media_type,
+    openapi::{operation::JSON, page},
+    preview,
+    route::{Found, Interface},
+    row::{Permission, Row},
+    state::AppState,
+    unknown_members,
+};
+use crate::{
+    authentication::{Caller, Refused},
+    error::{Error, Refusal, Result},
+};
+
+/// First path segments that belong to no interface.
+const RESERVED: [&str; 5] = ["health", "ready", "docs", "metrics", "oidc"];
+/// Bytes that working on a request takes, until it is known how long its answer is.
+const WORK: usize = 16 << 10;
+const SERVER: &str = concat!("overkeep/", env!("CARGO_PKG_VERSION"));
+
+/// The interfaces, and what they answer with.
+pub struct Dispatcher {
+    pub state: Arc<AppState>,
+    pub interfaces: Interfaces,
+    admission: Admission,
+    requests: AtomicU64,
+}
+
+impl Dispatcher {
+    /// A dispatcher door for these interfaces.
+    pub fn new(state: Arc<AppState>, interfaces: Interfaces) -> Self {
+        let admission = Admission::new(&state.limits.load());
+        Self { state, interfaces, admission, requests: AtomicU64::new(0) }
+    }
+
+    /// The interface that a path belongs to, and the path below its base.
+    fn locate(&self, path: &str) -> Option<(&Interface, String)> {
+        let Interfaces { management, client, overkeep, fabric } = &self.interfaces;
+        let mut parts = path.split('/').filter(|part| !part.is_empty()).peekable();
+        let below = |parts: &mut dyn Iterator<Item = &str>| parts.fold(String::new(), |path, part| path + "/" + part);
+        let whole = |path: String| if path.is_empty() { "/".to_owned() } else { path };
+        match parts.peek().copied() {
+            Some("edge") => {
+                parts.next();
+                let interface = match (parts.next()?, parts.peek().copied()) {
+                    ("v1", _) => client,
+                    ("client", Some("v1")) => parts.next().map(|_| client)?,
+                    ("management", Some("v1")) => parts.next().map(|_| management)?,
+                    _ => return None,
+                };
+                Some((interface, whole(below(&mut parts))))
+            }
+            Some(name @ ("overkeep" | "fabric")) => {
+                parts.next();
+                let interface = if name == "fabric" { fabric } else { overkeep };
+                (parts.next()? == "v1").then(|| (interface, whole(below(&mut parts))))
+            }
+            Some(".well-known") => Some((client, below(&mut parts))),
+            Some(first) if RESERVED.contains(&first) => None,
+            _ => Some((client, whole(below(&mut parts)))),
+        }
+    }
+
+    fn request_id(&self) -> String {
+        format!("{}-{}", self.state.instance, self.requests.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// Answers any request.
+pub async fn serve(request: HttpRequest, payload: web::Payload, dispatcher: web::Data<Dispatcher>) -> HttpResponse {
+    let state = &dispatcher.state;
+    if request.method() == Method::OPTIONS {
+        let mut answer = cors::preflight(&request, &state.limits.load().origins);
+        said_always(&mut answer, state);
+        return answer.finish();
+    }
+    let hold = hold(&request);
+    let id = dispatcher.request_id();
+    let span = tracing::info_span!("request", id, method = %request.method(), path = request.path());
+    let mut known = None;
+    let work = async {
+        if let Some(reply) = plain(&request, request.uri().path(), state) {
+            return reply;
+        }
+        let place = dispatcher.admission.admit(&request)?;
+        let bearer = bearer(&request);
+        // It may have to wait for the keys of an external signer.
+        let caller = within(state.limits.load().time, Refusal::Timeout, resolve(&request, bearer.as_deref(), state)).await;
+        known = caller.as_ref().ok().and_then(Option::as_ref).cloned();
+        answer(&request, payload, &dispatcher, place, caller, bearer, hold.as_deref()).await
+    };
+    let guarded = std::panic::AssertUnwindSafe(work).catch_unwind();
+    let result = guarded.instrument(span.clone()).await.unwrap_or_else(|_| Err(Error::Internal("a panic while answering".into())));
+    if let Err(fault) = &result
+        && let Some(refused) = Refused::of(fault, known.as_deref(), peer(&request).shown())
+    {
+        state.refusals.note(&state.store, refused, state.clock.now()).await;
+    }
+    let reply = result.unwrap_or_else(|fault| span.in_scope(|| error::reply(&fault, &id)));
+    span.in_scope(|| tracing::debug!(status = reply.status, "answered"));
+    send(&request, state, reply, known.as_deref(), hold)
+}
+
+/// What was left beside the request: by the connection, or with HTTP/2 by the stream.
+fn beside<T: Clone + 'static>(request: &HttpRequest) -> Option<T> {
+    request.conn_data::<T>().cloned().or_else(|| request.extensions().get::<T>().cloned())
+}
+
+/// What is held for the client because of a request. At first that is what working on it takes.
+fn hold(request: &HttpRequest) -> Option<Arc<Hold>> {
+    let hold = beside(request).or_else(|| beside::<Account>(request).map(|account| Arc::new(account.hold(0))));
+    hold.inspect(|hold| hold.answer(WORK))
+}
+
+fn peer(request: &HttpRequest) -> Peer {
+    beside(request).unwrap_or(Peer { address: None, certificates: Arc::new([]) })
+}
+
+/// The token of the only `Authorization` header (RFC 6750, section 2.1).
+fn bearer(request: &HttpRequest) -> Option<Arc<str>> {
+    let mut headers = request.headers().get_all("authorization");
+    let only = headers.next().filter(|_| headers.next().is_none())?;
+    only.to_str().ok()?.strip_prefix("Bearer ").map(Into::into)
+}
+
+/// The session behind the request's token. A token that is not one of ours is the same as a wrong one.
+async fn resolve(request: &HttpRequest, bearer: Option<&str>, state: &AppState) -> Result<Option<Arc<Caller>>> {
+    let Some(token) = request.headers().get("zt-session").filter(|token| !token.is_empty()) else { return Ok(None) };
+    let token = token.to_str().map_err(|_| Error::Unauthorized { anonymous: false })?;
+    let caller = state.caller(token, bearer).await?.ok_or(Error::Unauthorized { anonymous: false })?;
+    Ok(Some(caller))
+}
+
+async fn answer(
+    request: &HttpRequest,
+    payload: web::Payload,
+    dispatcher: &Dispatcher,
+    place: RequestSlot,
+    caller: Result<Option<Arc<Caller>>>,
+    bearer: Option<Arc<str>>,
+    hold: Option<&Hold>,
+) -> Result<Reply> {
+    let (interface, below) = dispatcher.locate(request.uri().path()).ok_or(Error::Refused(Refusal::UnknownPath))?;
+    // Of what is recorded nothing answers HEAD but the root, which is no part of it.
+    let method = if request.method() == Method::HEAD && request.path() == "/" { "GET" } else { request.method().as_str() };
+    let (row, segments) = match interface.find(method, &below) {
+        Found::Row(row, segments) => (row, segments),
+        Found::OtherMethod => return Err(Error::Refused(Refusal::MethodNotAllowed)),
+        Found::Nothing => return Err(Error::Refused(Refusal::UnknownPath)),
+    };
+    let caller = known(row, caller)?;
+    acceptable(request, row)?;
+    preview::refuse_elsewhere(row, request.uri().query().unwrap_or_default())?;
+    let limits = dispatcher.state.limits.load();
+    let (body, _place) = dispatcher.admission.body(place, limits.time, payload_of(payload, row, limits.body_of(row), hold)).await?;
+    taken(request, row, &body)?;
+    let shape = row.operation.body.as_ref();
+    let parameters = &row.operation.parameters;
+    let query = request.uri().query().unwrap_or_default();
+    let unknown = Vec::new();
+    let mut incoming = Incoming { segments, query, headers: request.headers(), body, parameters, shape, unknown };
+    let call = Call::new(&dispatcher.state, caller.clone(), peer(request), bearer);
+    let pending = (row.start)(call, &mut incoming)?;
+    permitted(row, caller.as_deref())?;
+    let unknown = incoming.unknown;
+    let mut reply = if row.patient { pending.await? } else { within(limits.time, Refusal::Timeout, pending).await? };
+    if !unknown.is_empty() {
+        tracing::debug!(members = ?unknown, "the body has members that are not known");
+        reply.headers.push((Header::UnknownMembers.name(), unknown_members::listed(&unknown)));
+    }
+    if row.charset && reply.media == JSON {
+        reply.media = "application/json; charset=utf-8";
+    }
+    Ok(reply)
+}
+
+/// What is at paths of no interface: the two questions of whoever watches over the process, and the page that shows the documents. They
+/// are answered however many requests are under way.
+/// HEAD is answered as GET, without the body.
+fn plain(request: &HttpRequest, path: &str, state: &AppState) -> Option<Result<Reply>> {
+    if ![Method::GET, Method::HEAD].contains(request.method()) {
+        return None;
+    }
+    let word = |status, word: &str| Some(Reply::json(status, &serde_json::json!({ "status": word })));
+    match path {
+        "/health" => word(200, "alive"),
+        "/ready" if state.store.is_alive() && state.store.is_in_place() => word(200, "ready"),
+        "/ready" => word(503, "not ready"),
+        "/" if landing_page::is_preferred(&body::list(request.headers(), "accept").unwrap_or_default()) => Some(Ok(landing_page::page())),
+        _ => page::file(path).map(Ok),
+    }
+}
+
+/// Who asks, if the row wants to know. On open rows a stale token is as good as none.
+fn known(row: &Row, caller: Result<Option<Arc<Caller>>>) -> Result<Option<Arc<Caller>>> {
+    if row.permission == Permission::Open {
+        return Ok(caller.ok().flatten());
+    }
+    caller?.ok_or(Error::Unauthorized { anonymous: true }).map(Some)
+}
+
+/// Whether the row lets them in. Clients know it so that whoever has a session is told first what is wrong with a request.
+fn permitted(row: &Row, caller: Option<&Caller>) -> Result<()> {
+    let held = match caller.map(|caller| (caller.queries.is_empty(), caller.is_admin())) {
+        None => Permission::Open,
+        Some((false, _)) => Permission::Partial,
+        Some((true, false)) => Permission::User,
+        Some((true, true)) => Permission::Admin,
+    };
+    if held < row.permission { Err(Error::Unauthorized { anonymous: false }) } else { Ok(()) }
+}
+
+/// Whether the sender takes what the row answers with.
+fn acceptable(request: &HttpRequest, row: &Row) -> Result<()> {
+    let accept = body::list(request.headers(), "accept").unwrap_or_default();
+    let accept = accept.trim();
+    let offered = row.operation.answer.iter().flat_map(|answer| answer.content.iter().map(|(media, _)| *media));
+    let offered: Vec<&str> = offered.chain(std::iter::once(JSON)).collect();
+    if !accept.is_empty()
+        && !row.operation.any_accept
+        && !accept.split(',').any(|range| offered.iter().any(|media| media_type::covers(range, media)))
+    {
+        let mut words = offered;
+        words.dedup();
+        return Err(Error::invalid("Accept", format!("the answer is {}", words.join(" or ")), accept));
+    }
+    Ok(())
+}
+
+/// Whether what was sent is what the row takes. Nothing has no type, however a client announces it.
+fn taken(request: &HttpRequest, row: &Row, body: &[u8]) -> Result<()> {
+    let Some(shape) = row.operation.body.as_ref().filter(|shape| !shape.judged_by_function && !body.is_empty()) else { return Ok(()) };
+    let sent = request.headers().get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if shape.media.contains(&media_type::essence(sent).as_str()) { Ok(()) } else { Err(media_type::not_taken(sent, shape.media)) }
+}
+
+async fn payload_of(mut payload: web::Payload, row: &Row, limit: usize, hold: Option<&Hold>) -> Result<web::Bytes> {
+    let mut body = Vec::new();
+    if row.operation.body.is_none() {
+        return Ok(web::Bytes::new());
+    }
+    while let Some(part) = payload.next().await {
+        let part = part.map_err(|e| Error::Unparseable(e.to_string()))?;
+        if body.len() + part.len() > limit {
+            return Err(Error::Refused(Refusal::TooLarge));
+        }
+        body.extend_from_slice(&part);
+        hold.inspect(|hold| hold.answer(WORK.max(body.len())));
+    }
+    Ok(body.into())
+}
+
+/// What every answer says. A client library in wide use breaks on an answer without the instance.
+fn said_always(answer: &mut HttpResponseBuilder, state: &AppState) {
+    answer.insert_header(("server", SERVER));
+    answer.insert_header((Header::Instance.name(), state.instance.as_str()));
+}
+
+fn send(request: &HttpRequest, state: &AppState, reply: Reply, caller: Option<&Caller>, hold: Option<Arc<Hold>>) -> HttpResponse {
+    let mut answer = HttpResponse::build(StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR));
+    said_always(&mut answer, state);
+    if let Some(caller) = caller {
+        let timeout = state.sessions.timeout();
+        answer.insert_header((Header::ExpirationSeconds.name(), timeout.as_secs()));
+        answer.insert_header((Header::ExpiresAt.name(), state.sessions.last_activity(&caller.session).plus(timeout).to_string()));
+    }
+    cors::mark(request, &state.limits.load().origins, &mut answer);
+    let is_packed = reply.headers.iter().any(|(name, _)| *name == "content-encoding");
+    for (name, value) in reply.headers {
+        answer.insert_header((name, value));
+    }
+    answer.content_type(reply.media);
+    let accepted = body::list(request.headers(), "accept-encoding").unwrap_or_default();
+    let takes_gzip = !is_packed && gzip::is_taken(&accepted);
+    let (body, held) = outgoing(reply.body, takes_gzip, &mut answer);
+    hold.iter().for_each(|hold| hold.answer(held));
+    answer.body(Outgoing::new(body, hold))
+}
+
+/// A body as it goes out, and how much memory it holds. Constant texts hold none.
+fn outgoing(content: Content, takes_gzip: bool, answer: &mut HttpResponseBuilder) -> (BoxBody, usize) {
+    let whole = |plain: web::Bytes, packed: Option<web::Bytes>, answer: &mut HttpResponseBuilder| match packed {
+        Some(packed) => {
+            mark_packed(answer);
+            packed
+        }
+        None => plain,
+    };
+    match content {
+        Content::Whole(body) => {
+            let packed = takes_gzip.then(|| gzip::whole(&body)).flatten();
+            let body = whole(body, packed, answer);
+            let held = body.len();
+            (BoxBody::new(body), held)
+        }
+        Content::Constant(text) => {
+            let packed = takes_gzip.then(|| text.packed()).flatten();
+            (BoxBody::new(whole(text.plain(), packed, answer)), 0)
+        }
+        Content::Pieces(pieces, held) if takes_gzip => {
+            mark_packed(answer);
+            (BoxBody::new(BodyStream::new(gzip::stream(pieces))), held)
+        }
+        Content::Pieces(pieces, held) => (BoxBody::new(BodyStream::new(pieces.map(|piece| piece.map(web::Bytes::from)))), held),
+    }
+}
+
+fn mark_packed(answer: &mut HttpResponseBuilder) {
+    answer.insert_header(("content-encoding", gzip::GZIP));
+    answer.append_header(("vary", "accept-encoding"));
+}

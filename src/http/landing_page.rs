@@ -1,0 +1,25 @@
+//! The page at `/` for whoever opens the address in a browser: what this is, and where to go next.
+//!
+//! Everybody else is answered there as recorded. Invariant: the page loads nothing and runs nothing.
+
+use super::{answer::Reply, media_type, openapi::operation::JSON};
+
+const HTML: &str = "text/html";
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// Whether somebody who accepts this would rather have a page than JSON. Whoever names neither gets JSON.
+pub fn is_preferred(accept: &str) -> bool {
+    media_type::best(accept, &[JSON, HTML]) == Some(HTML) && accept.split(',').any(|range| media_type::essence(range) == HTML)
+}
+
+/// The page.
+pub fn page() -> Reply {
+    let headers = vec![
+        ("content-security-policy", POLICY.to_owned()),
+        ("x-content-type-options", "nosniff".into()),
+        ("referrer-policy", "no-referrer".into()),
+        ("vary", "accept".into()),
+    ];
+    let body = actix_web::web::Bytes::from_static(include_bytes!("assets/welcome.html")).into();
+    Reply { status: 200, media: "text/html; charset=utf-8", body, headers }
+}

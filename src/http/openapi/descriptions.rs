@@ -1,0 +1,67 @@
+//! The texts of the interfaces' descriptions, written out once when somebody first asks.
+
+use std::sync::{Arc, OnceLock};
+
+use serde_json::Value as Json;
+
+use crate::error::{Error, Result};
+use crate::http::{Interfaces, gzip::Constant, route::Interface};
+
+/// The descriptions of the interfaces.
+pub struct Descriptions {
+    pub management: Description,
+    pub client: Description,
+    pub overkeep: Description,
+    pub fabric: Description,
+}
+
+impl Descriptions {
+    /// Those of finished interfaces.
+    pub fn of(interfaces: &Interfaces) -> Self {
+        let of = |interface: &Interface| Description::new(interface.document.clone());
+        Self {
+            management: of(&interfaces.management),
+            client: of(&interfaces.client),
+            overkeep: of(&interfaces.overkeep),
+            fabric: of(&interfaces.fabric),
+        }
+    }
+}
+
+/// An OpenAPI document as text.
+pub struct Description {
+    document: Arc<Json>,
+    json: OnceLock<Constant>,
+    yaml: OnceLock<Constant>,
+}
+
+impl Description {
+    fn new(document: Arc<Json>) -> Self {
+        Self { document, json: OnceLock::new(), yaml: OnceLock::new() }
+    }
+
+    /// As JSON.
+    ///
+    /// # Errors
+    /// It has no such form, which is a defect.
+    pub fn json(&self) -> Result<Constant> {
+        once(&self.json, || serde_json::to_vec(self.document.as_ref()).map_err(|e| Error::Internal(format!("a description as JSON: {e}"))))
+    }
+
+    /// As YAML.
+    ///
+    /// # Errors
+    /// It has no such form, which is a defect.
+    pub fn yaml(&self) -> Result<Constant> {
+        let text = || serde_saphyr::to_string(self.document.as_ref()).map_err(|e| Error::Internal(format!("a description as YAML: {e}")));
+        once(&self.yaml, || text().map(String::into_bytes))
+    }
+}
+
+fn once(cell: &OnceLock<Constant>, write: impl FnOnce() -> Result<Vec<u8>>) -> Result<Constant> {
+    if let Some(text) = cell.get() {
+        return Ok(text.clone());
+    }
+    let text = Constant::new(write()?.into());
+    Ok(cell.get_or_init(|| text).clone())
+}

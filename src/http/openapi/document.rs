@@ -1,0 +1,191 @@
+//! The OpenAPI 3.1 document of an interface, made from its rows.
+
+use serde_json::{Map, Value as Json, json};
+
+use super::{
+    example, glossary,
+    operation::{BodyShape, Operation, Parameter, ParameterLocation, Schemas},
+    prose,
+};
+use crate::http::{
+    envelope::Meta,
+    error::ErrorEnvelope,
+    header::Header,
+    row::{Permission, Row},
+};
+
+const SESSION_SCHEME: &str = "ztSession";
+const TOKEN_SCHEME: &str = "oauth2";
+
+/// The document.
+pub fn assemble(name: &str, base: &str, version: &str, rows: &[Row], mut schemas: Schemas) -> Json {
+    let error = schemas.answer::<ErrorEnvelope>();
+    schemas.answer::<Meta>();
+    let mut bodies = Map::new();
+    let mut paths = Map::<String, Json>::new();
+    for row in rows {
+        let described = operation(row, &error, &mut bodies);
+        let item = paths.entry(row.path.clone()).or_insert_with(|| json!({}));
+        if let Some(item) = item.as_object_mut() {
+            item.insert(row.method.to_lowercase(), described);
+        }
+    }
+    let mut components = schemas.into_components();
+    components.values_mut().for_each(glossary::explain);
+    components.extend(bodies);
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": format!("Overkeep {name}"),
+            "version": version,
+            "description": prose::INTRODUCTION,
+            "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" }
+        },
+        "servers": [{ "url": base }],
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "headers": Header::components(),
+            "securitySchemes": {
+                SESSION_SCHEME: {
+                    "type": "apiKey", "in": "header", "name": "zt-session",
+                    "description": "The token of an API session, as POST /authenticate answers it."
+                },
+                TOKEN_SCHEME: {
+                    "type": "http", "scheme": "bearer",
+                    "description": "Access tokens of this controller. It issues none at present, so a bearer token alone opens nothing."
+                }
+            }
+        }
+    })
+}
+
+fn operation(row: &Row, error: &Json, bodies: &mut Map<String, Json>) -> Json {
+    let mut described = json!({
+        "operationId": id(row.method, &row.path),
+        "summary": row.summary,
+        "description": prose::description(row),
+        "tags": [prose::heading(&row.path)],
+        "parameters": parameters(&row.operation, &row.path),
+        "responses": responses(row, error),
+        "security": security(row),
+    });
+    let Some(object) = described.as_object_mut() else { return described };
+    if row.extension {
+        object.insert("x-overkeep-extension".into(), true.into());
+    }
+    if let Some(body) = &row.operation.body {
+        object.insert("requestBody".into(), request(body, bodies));
+    }
+    described
+}
+
+fn request(body: &BodyShape, bodies: &mut Map<String, Json>) -> Json {
+    let mut schema = body.schema.as_ref().clone();
+    glossary::explain(&mut schema);
+    let json = json!({ "example": example::of(&schema), "schema": match &body.title {
+        Some(title) => {
+            bodies.insert(title.clone(), schema);
+            json!({ "$ref": format!("#/components/schemas/{title}") })
+        }
+        None => schema,
+    } });
+    let text = json!({ "example": example::PEM_REQUEST, "schema": { "type": "string", "description": "PEM." } });
+    let of = |media: &str| if media == super::operation::JSON { &json } else { &text };
+    let content: Map<String, Json> = body.media.iter().map(|media| ((*media).to_owned(), of(media).clone())).collect();
+    json!({ "required": body.required, "content": content })
+}
+
+fn security(row: &Row) -> Json {
+    match row.permission {
+        Permission::Open => json!([]),
+        _ if row.session_only => json!([{ SESSION_SCHEME: [] }]),
+        _ => json!([{ SESSION_SCHEME: [] }, { TOKEN_SCHEME: [] }]),
+    }
+}
+
+fn parameters(operation: &Operation, path: &str) -> Vec<Json> {
+    let mut names = path.split('{').skip(1).filter_map(|part| part.split('}').next());
+    let described = operation.parameters.iter().map(|parameter| {
+        let name = if parameter.place == ParameterLocation::Path { names.next().unwrap_or_default() } else { &parameter.name };
+        describe(parameter, name, path)
+    });
+    described.collect()
+}
+
+fn describe(parameter: &Parameter, name: &str, path: &str) -> Json {
+    let mut schema = parameter.schema.clone();
+    let mut words = None;
+    if let Some(schema) = schema.as_object_mut() {
+        if parameter.place == ParameterLocation::Path {
+            schema.insert("description".into(), prose::of_path(path, name).into());
+        }
+        glossary::add(name, schema);
+        words = schema.shift_remove("description");
+    }
+    json!({ "name": name, "in": parameter.place.word(), "required": parameter.required, "description": words, "schema": schema })
+}
+
+fn responses(row: &Row, error: &Json) -> Json {
+    let mut responses = Map::new();
+    if let Some(answer) = &row.operation.answer {
+        let content: Map<String, Json> = answer
+            .content
+            .iter()
+            .map(|(media, schema)| ((*media).to_owned(), schema.as_ref().map_or_else(|| json!({}), |schema| json!({ "schema": schema }))))
+            .collect();
+        let response = json!({ "description": "Done.", "headers": headers(row, answer.headers), "content": content });
+        responses.insert(answer.status.to_string(), response);
+    }
+    if let Some(preview) = &row.operation.preview {
+        let done = responses.get("200").and_then(|done| done.pointer("/content/application~1json/schema"));
+        let schema = done.map_or_else(|| preview.clone(), |done| json!({ "anyOf": [done, preview] }));
+        let text = if done.is_some() { "Done; or, for a preview, what would be." } else { "For a preview: what would be." };
+        let content = json!({ "application/json": { "schema": schema } });
+        responses.insert("200".into(), json!({ "description": text, "headers": headers(row, &[]), "content": content }));
+    }
+    let refusal = |text: &str| json!({ "description": text, "content": { "application/json": { "schema": error } } });
+    let mut statuses = row.operation.errors.clone();
+    statuses.extend((row.permission != Permission::Open).then_some(401));
+    statuses.extend((!row.operation.any_accept).then_some(400));
+    statuses.extend(row.operation.body.iter().flat_map(|_| [408, 413]));
+    statuses.extend([429, 431, 503]);
+    for status in statuses {
+        let mut response = refusal(meaning(status));
+        if let (408 | 429 | 503, Some(response)) = (status, response.as_object_mut()) {
+            response.insert("headers".into(), Header::references([Header::RetryAfter]));
+        }
+        responses.insert(status.to_string(), response);
+    }
+    responses.insert("default".into(), refusal("Any other refusal."));
+    Json::Object(responses)
+}
+
+/// The headers of what a row answers: those that every answer has, those that a session has, and its own.
+fn headers(row: &Row, own: &[Header]) -> Json {
+    let of_session = [Header::ExpirationSeconds, Header::ExpiresAt].into_iter().filter(|_| row.permission != Permission::Open);
+    let of_body = row.operation.body.iter().filter(|body| body.checker.is_some()).map(|_| Header::UnknownMembers);
+    Header::references(std::iter::once(Header::Instance).chain(of_session).chain(of_body).chain(own.iter().copied()))
+}
+
+fn meaning(status: u16) -> &'static str {
+    match status {
+        400 => "The request breaks a rule; the cause names the field.",
+        401 => "No session, an ended one, or one without the permission.",
+        404 => "There is no such record.",
+        408 => "The body did not arrive in time, or not before too many others were on their way.",
+        409 => "The state of the record does not allow it.",
+        412 => "The record has changed since it was read; the answer to a GET carries the tag of what it is now.",
+        413 => "The body is larger than this controller takes.",
+        429 => "Too many requests at once; try again after some seconds.",
+        431 => "The path and the headers are larger than this controller takes.",
+        503 => "The request took too long, or the data file cannot be read or written at the moment.",
+        _ => "Refused.",
+    }
+}
+
+/// `GET /services/{id}/configs` as `getServicesIdConfigs`.
+fn id(method: &str, path: &str) -> String {
+    let words = path.split(['/', '-', '{', '}', '.']).filter(|word| !word.is_empty());
+    words.fold(method.to_lowercase(), |id, word| id + &crate::http::body::title(word, ""))
+}

@@ -1,0 +1,176 @@
+//! What a row of a route table is, as data: from here come the OpenAPI documents and the validation of requests.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
+use serde_json::{Map, Value as Json};
+
+use crate::http::{header::Header, unknown_members};
+use crate::{error::Result, schema::Checker};
+
+/// The media type of nearly everything.
+pub const JSON: &str = "application/json";
+
+/// Where a parameter stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ParameterLocation {
+    Path,
+    Query,
+    Header,
+}
+
+impl ParameterLocation {
+    /// The word of OpenAPI for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Path => "path",
+            Self::Query => "query",
+            Self::Header => "header",
+        }
+    }
+}
+
+/// A parameter outside of the body.
+#[derive(Debug, Clone)]
+pub struct Parameter {
+    pub name: String,
+    pub place: ParameterLocation,
+    pub required: bool,
+    pub schema: Json,
+}
+
+/// A request body.
+#[derive(Clone)]
+pub struct BodyShape {
+    /// Under this name errors speak of a missing body.
+    pub name: String,
+    pub required: bool,
+    /// The media types it may have.
+    pub media: &'static [&'static str],
+    /// Of the JSON form; any other is text.
+    pub schema: Arc<Json>,
+    /// Checks the JSON form.
+    pub checker: Option<Arc<Checker>>,
+    /// The name of the JSON schema in the document.
+    pub title: Option<String>,
+    /// The function looks at the media type itself.
+    pub judged_by_function: bool,
+}
+
+/// A successful answer: status, and media types with their schemas.
+#[derive(Debug, Clone)]
+pub struct AnswerShape {
+    pub status: u16,
+    pub content: Vec<(&'static str, Option<Json>)>,
+    /// Beside those that every answer has.
+    pub headers: &'static [Header],
+}
+
+/// Everything that is said of an operation by the types of its function.
+#[derive(Default)]
+pub struct Operation {
+    pub parameters: Vec<Parameter>,
+    pub body: Option<BodyShape>,
+    pub answer: Option<AnswerShape>,
+    /// The JSON that answers a preview, with status 200.
+    pub preview: Option<Json>,
+    pub errors: BTreeSet<u16>,
+    /// Answers the same whatever the sender accepts.
+    pub any_accept: bool,
+}
+
+impl Operation {
+    /// Adds the parameters that a flat struct describes.
+    pub fn parameters_of<T: JsonSchema>(&mut self, place: ParameterLocation) {
+        let schema = Schemas::inline::<T>();
+        let required: BTreeSet<&str> =
+            schema.get("required").and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str).collect();
+        for (name, schema) in schema.get("properties").and_then(Json::as_object).into_iter().flatten() {
+            let schema = without_null(schema.clone());
+            self.parameters.push(Parameter { name: name.clone(), place, required: required.contains(name.as_str()), schema });
+        }
+    }
+
+    /// A JSON body with this schema, checked before anything sees it.
+    ///
+    /// # Errors
+    /// The schema is none, which is a defect.
+    pub fn json_body(&mut self, name: &str, title: String, schema: Json) -> Result<()> {
+        let checker = Some(Arc::new(Checker::own(&schema)?));
+        self.body = Some(BodyShape {
+            name: name.into(),
+            required: true,
+            media: &[JSON],
+            schema: Arc::new(schema),
+            checker,
+            title: Some(title),
+            judged_by_function: false,
+        });
+        let description =
+            "`true`: members of the body that are not known are refused. Otherwise they change nothing, and a header names them.";
+        let schema = serde_json::json!({ "type": "boolean", "description": description });
+        self.parameters.push(Parameter { name: unknown_members::NAME.into(), place: ParameterLocation::Query, required: false, schema });
+        self.errors.insert(400);
+        Ok(())
+    }
+}
+
+/// Optional parameters are absent, never null.
+fn without_null(mut schema: Json) -> Json {
+    let Some(object) = schema.as_object_mut() else { return schema };
+    object.shift_remove("default");
+    if let Some(kinds) = object.get("type").and_then(Json::as_array) {
+        let kinds: Vec<Json> = kinds.iter().filter(|kind| *kind != "null").cloned().collect();
+        if let [one] = kinds.as_slice() {
+            let one = one.clone();
+            object.insert("type".into(), one);
+        }
+    }
+    if let Some(either) = object.get("anyOf").and_then(Json::as_array)
+        && let Some(one) = either.iter().find(|s| s.get("type") != Some(&Json::from("null")))
+    {
+        return one.clone();
+    }
+    schema
+}
+
+/// Makes JSON schemas of our types.
+pub struct Schemas {
+    answers: SchemaGenerator,
+}
+
+impl Default for Schemas {
+    fn default() -> Self {
+        let settings = SchemaSettings::draft2020_12().for_serialize().with(|s| {
+            s.definitions_path = "/components/schemas".into();
+            s.meta_schema = None;
+        });
+        Self { answers: settings.into_generator() }
+    }
+}
+
+impl Schemas {
+    /// The schema of an answer; what it refers to is collected for the document.
+    pub fn answer<T: JsonSchema>(&mut self) -> Json {
+        let schema: Schema = self.answers.subschema_for::<T>();
+        schema.to_value()
+    }
+
+    /// What the answers refer to, by name.
+    pub fn into_components(mut self) -> Map<String, Json> {
+        self.answers.take_definitions(true)
+    }
+
+    /// The schema of a body, with nothing to follow.
+    pub fn inline<T: JsonSchema>() -> Json {
+        let settings = SchemaSettings::draft2020_12().with(|s| {
+            s.inline_subschemas = true;
+            s.meta_schema = None;
+        });
+        let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+        if let Some(object) = schema.as_object_mut() {
+            object.shift_remove("title");
+        }
+        schema
+    }
+}

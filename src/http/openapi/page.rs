@@ -1,0 +1,59 @@
+//! The documents of the interfaces as a page to read, at `/docs`. Everything it needs is in the binary.
+//!
+//! The viewer is Swagger UI (Apache-2.0, `docs/LICENSE-swagger-ui`), kept as it was released, compressed. The policy below lets the page load
+//! nothing from elsewhere and run no script but its own; styles may be inline because the viewer sets them so.
+
+use std::sync::LazyLock;
+
+use actix_web::web::Bytes;
+
+use crate::http::{
+    answer::Reply,
+    gzip::{Constant, GZIP},
+};
+
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; \
+    base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// A file of the page.
+struct File {
+    path: &'static str,
+    media: &'static str,
+    /// Set where it is kept packed.
+    encoding: Option<&'static str>,
+    text: Constant,
+}
+
+impl File {
+    fn new(path: &'static str, media: &'static str, encoding: Option<&'static str>, text: &'static [u8]) -> Self {
+        Self { path, media, encoding, text: Constant::new(Bytes::from_static(text)) }
+    }
+}
+
+static FILES: LazyLock<[File; 5]> = LazyLock::new(|| {
+    [
+        File::new("/docs", "text/html; charset=utf-8", None, include_bytes!("../assets/index.html")),
+        File::new("/docs/page.css", "text/css; charset=utf-8", None, include_bytes!("../assets/page.css")),
+        File::new("/docs/page.js", "text/javascript; charset=utf-8", None, include_bytes!("../assets/page.js")),
+        File::new("/docs/swagger-ui.css", "text/css; charset=utf-8", Some(GZIP), include_bytes!("../assets/swagger-ui.css.gz")),
+        File::new(
+            "/docs/swagger-ui-bundle.js",
+            "text/javascript; charset=utf-8",
+            Some(GZIP),
+            include_bytes!("../assets/swagger-ui-bundle.js.gz"),
+        ),
+    ]
+});
+
+/// The file behind a path, if it is one of the page's.
+pub fn file(path: &str) -> Option<Reply> {
+    let path = path.strip_suffix('/').unwrap_or(path);
+    let File { media, encoding, text, .. } = FILES.iter().find(|file| file.path == path)?;
+    let mut headers = vec![
+        ("content-security-policy", POLICY.to_owned()),
+        ("x-content-type-options", "nosniff".into()),
+        ("referrer-policy", "no-referrer".into()),
+    ];
+    headers.extend(encoding.map(|encoding| ("content-encoding", encoding.to_owned())));
+    Some(Reply { status: 200, media, body: text.clone().into(), headers })
+}

@@ -1,0 +1,101 @@
+//! Members of a body that its schema does not know. They are taken, as clients know it, and named in a header of the answer; who asks
+//! strictly is refused.
+
+use serde_json::{Map, Value as Json};
+
+use super::normalize::{described, is_described};
+use crate::error::{Error, Result};
+
+/// The query parameter that asks for the refusal.
+pub const NAME: &str = "strict";
+/// So many are told.
+const MOST: usize = 20;
+/// Of a list so many items are looked at.
+const ITEMS: usize = 64;
+/// So many bytes of a name are told.
+const LONGEST: usize = 64;
+
+/// A member that is not known.
+pub struct Unknown {
+    /// With dots.
+    pub path: String,
+    /// The names that are known in its place.
+    known: Vec<String>,
+}
+
+impl Unknown {
+    /// The refusal of it.
+    pub fn refused(self) -> Error {
+        Error::invalid(self.path, format!("is not known here; known are {}", self.known.join(", ")), "")
+    }
+}
+
+/// Whether unknown members are to be refused. Where it is asked for more than once, to refuse wins.
+///
+/// # Errors
+/// The parameter is neither true nor false.
+pub fn is_asked(query: &str) -> Result<bool> {
+    let mut asked = false;
+    for (_, value) in form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name == NAME) {
+        match &*value {
+            "true" => asked = true,
+            "false" | "" => {}
+            other => return Err(Error::invalid(NAME, "must be true or false", other)),
+        }
+    }
+    Ok(asked)
+}
+
+/// The members of a body that its schema does not know; of very many the first.
+pub fn unknown(body: &Json, schema: &Json) -> Vec<Unknown> {
+    let mut found = Vec::new();
+    look(body, schema, "", &mut found);
+    found
+}
+
+fn look(json: &Json, schema: &Json, path: &str, found: &mut Vec<Unknown>) {
+    match json {
+        Json::Object(members) if is_described(schema) => {
+            let known = properties(members, schema);
+            for (name, member) in members {
+                let place = format!("{path}{}", shortened(name));
+                match known.iter().find(|(known, _)| *known == name) {
+                    Some((_, inner)) => look(member, described(inner), &format!("{place}."), found),
+                    None if found.len() < MOST => {
+                        found.push(Unknown { path: place, known: known.iter().map(|(name, _)| (*name).clone()).collect() });
+                    }
+                    None => return,
+                }
+            }
+        }
+        Json::Array(items) => {
+            let Some(inner) = schema.get("items") else { return };
+            for (at, item) in items.iter().take(ITEMS).enumerate() {
+                look(item, described(inner), &format!("{path}{at}."), found);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The members that a schema describes; of several forms, those of the forms that the body may have by its tag.
+fn properties<'s>(members: &Map<String, Json>, schema: &'s Json) -> Vec<(&'s String, &'s Json)> {
+    let is_its = |form: &&Json| {
+        let tags = form.get("properties").and_then(Json::as_object).into_iter().flatten();
+        let mut tags = tags.filter_map(|(name, of)| Some((members.get(name)?, of.get("const")?)));
+        tags.all(|(sent, tag)| sent == tag)
+    };
+    let forms = schema.get("oneOf").and_then(Json::as_array).into_iter().flatten().filter(is_its);
+    std::iter::once(schema).chain(forms).filter_map(|form| form.get("properties")?.as_object()).flatten().collect()
+}
+
+fn shortened(name: &str) -> &str {
+    let end = (0..=LONGEST.min(name.len())).rev().find(|at| name.is_char_boundary(*at)).unwrap_or_default();
+    name.get(..end).unwrap_or_default()
+}
+
+/// Paths as the value of a header: whatever is not plain is percent-encoded.
+pub fn listed(paths: &[String]) -> String {
+    const PLAIN: &percent_encoding::AsciiSet = &percent_encoding::NON_ALPHANUMERIC.remove(b'.').remove(b'-').remove(b'_');
+    paths.iter().map(|path| percent_encoding::utf8_percent_encode(path, PLAIN).to_string()).collect::<Vec<_>>().join(", ")
+}
