@@ -6,7 +6,7 @@
 //!
 //! | floor | rooms |
 //! |---|---|
-//! | the program | [`cli`] → [`controller`] (puts everything together) → [`jobs`] (periodic work) and [`host`] (what the owner of the host may do) |
+//! | the program | [`cli`] → [`controller`] (puts everything together) → [`jobs`] (periodic work) and [`admin_socket`] (what the owner of the host may do) |
 //! | the interfaces | [`http`]: route tables, arguments, answers, the front door · [`network`] the data plane: channels of SDKs, circuits · [`listener`] one port for both |
 //! | subjects | [`authentication`] who is calling · [`enrollment`] how a key becomes an identity · [`posture`] what endpoints report · [`explain`] why somebody may or may not · [`maintenance`] the file as a whole |
 //! | rules | [`change`] every write and what follows from it · [`access`] who may use what |
@@ -17,11 +17,11 @@
 //! # A filtered list, from the socket and back
 //!
 //! `GET /edge/management/v1/services?filter=name="web"` arrives in `http/dispatch.rs`, which looks up the session
-//! (`authentication/sessions.rs`) and finds the row of the table in `http/management/mod.rs`. The row's function takes its arguments
+//! (`authentication/sessions.rs`) and finds the row of the table in `http/api/management/mod.rs`. The row's function takes its arguments
 //! (`http/extractor.rs`), and only then is the session compared with the row's permission. The filter is parsed against the words of the kind
 //! (`query/`, `entity/field.rs`).
 //! `store/list/plan.rs` sees that `name` is unique, asks the index instead of reading all records, and answers a page. Each record is shown by
-//! its kind's `view` with what it is for the caller around it (`http/common/service.rs`), and `http/answer.rs` wraps it up.
+//! its kind's `view` with what it is for the caller around it (`http/api/common/service.rs`), and `http/answer.rs` wraps it up.
 //!
 //! # A policy change, until a client sees it
 //!
@@ -38,7 +38,7 @@
 //! * **Two shapes that no request writes** (authenticators): an ordinary enum in the record, no `JsonSchema`, rows and bodies of its own.
 //! * **Client and management views**: what a record is by itself is `Entity::view`; what it is for somebody stands around it in `http/`.
 //! * **Half-authenticated callers**: a session with open `AuthQuery`s; rows say `Partial` where that is enough.
-//! * **Bodies that are no JSON**: an argument type that describes its media types, such as in `http/client/enroll.rs`.
+//! * **Bodies that are no JSON**: an argument type that describes its media types, such as in `http/api/client/enroll.rs`.
 
 pub mod access;
 pub mod admin_socket;

@@ -4,7 +4,7 @@
 use overkeep::http::{Permission, Row};
 use serde_json::{Value as Json, json};
 
-use crate::harness::{Answer, Base, Caller, House, fresh, interface};
+use crate::harness::{Answer, Base, Caller, TestServer, fresh, interface};
 
 /// No schema takes this, and it is no JSON either.
 const NONSENSE: &str = "{ nonsense";
@@ -20,11 +20,11 @@ struct Kind {
 }
 
 impl Kind {
-    fn caller(&self, house: &House) -> Caller {
+    fn caller(&self, server: &TestServer) -> Caller {
         match &self.username {
-            Some(username) => house.again(username),
-            None if self.wrong_token => house.nobody().with_token("5f0c7f6e-3b1c-4d57-9a20-6b1f0f6f5e11"),
-            None => house.nobody(),
+            Some(username) => server.again(username),
+            None if self.wrong_token => server.nobody().with_token("5f0c7f6e-3b1c-4d57-9a20-6b1f0f6f5e11"),
+            None => server.nobody(),
         }
     }
 
@@ -40,7 +40,7 @@ impl Kind {
     }
 }
 
-fn kinds(house: &House) -> Vec<Kind> {
+fn kinds(server: &TestServer) -> Vec<Kind> {
     let policy = json!({
         "name": fresh("second-factor"),
         "primary": {
@@ -53,11 +53,11 @@ fn kinds(house: &House) -> Vec<Kind> {
         },
         "secondary": { "requireTotp": true }
     });
-    let policy = house.admin.post("/auth-policies", policy).expect(201).id();
+    let policy = server.admin.post("/auth-policies", policy).expect(201).id();
     let somebody = |name: &'static str, holds, admin: bool, policy: Option<&str>| {
         let username = fresh(name);
         let more = json!({ "isAdmin": admin, "authPolicyId": policy });
-        house.user(&username, more);
+        server.user(&username, more);
         Kind { name, holds: Some(holds), username: Some(username), wrong_token: false }
     };
     vec![
@@ -94,11 +94,11 @@ fn example(base: Base, row: &Row) -> (String, Vec<u8>) {
 }
 
 fn sweep(base: Base) {
-    let house = House::start();
-    let kinds = kinds(&house);
+    let server = TestServer::start();
+    let kinds = kinds(&server);
     let mut wrong = Vec::new();
     for kind in &kinds {
-        let mut caller = kind.caller(&house).at(base);
+        let mut caller = kind.caller(&server).at(base);
         for row in interface(base).rows() {
             let mut asking = caller.ask(row.method, &format!("{}?{}", path(row), query(base, row)));
             if let Some((media, body)) = kind.body(base, row) {
@@ -109,7 +109,7 @@ fn sweep(base: Base) {
                 wrong.push(format!("{} {} as {}: {} {}", row.method, row.path, kind.name, answer.status, answer.text));
             }
             if kind.username.is_some() && row.method == "DELETE" && answer.status == 200 {
-                caller = kind.caller(&house).at(base);
+                caller = kind.caller(&server).at(base);
             }
         }
     }
@@ -149,10 +149,10 @@ fn operations_of_the_fabric_admit_whom_their_rows_say() {
 
 #[test]
 fn a_bearer_token_alone_opens_nothing() {
-    let house = House::start();
+    let server = TestServer::start();
     for base in Base::ALL {
         for row in interface(base).rows().filter(|row| row.permission != Permission::Open) {
-            let answer = house.nobody().at(base).ask(row.method, &path(row)).header("authorization", "Bearer abc.def.ghi").send();
+            let answer = server.nobody().at(base).ask(row.method, &path(row)).header("authorization", "Bearer abc.def.ghi").send();
             answer.refused(401, "UNAUTHORIZED", "");
         }
     }

@@ -18,7 +18,7 @@ const FLOORS: [&[&str]; 13] = [
     &["listener"],
     &["network"],
     &["http"],
-    &["upkeep", "host"],
+    &["jobs", "admin_socket"],
     &["controller"],
     &["cli"],
 ];

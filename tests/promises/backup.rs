@@ -1,72 +1,444 @@
-//! `examples/backup.sh` does its work as a line of a crontab: without a working directory, without variables, with one line on success.
+//! The file as its owner keeps it: copied, checked and put back from the command line, with the exit status a script relies on.
 
 use std::{
-    fs,
-    path::Path,
-    process::{Command, Output},
+    env, fs,
+    os::unix::fs::{FileExt, MetadataExt, PermissionsExt, chown, symlink},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::LazyLock,
 };
 
-use crate::keeping::Kept;
+use overkeep::{
+    change::KINDS,
+    clock::{Clock, Timestamp},
+    config::Config,
+    controller::{self, Controller, NotStarted},
+    maintenance::closed::{self, Failed},
+    store::{Options, Progress, Store},
+};
+use redb::{Database, TableDefinition};
+use tempfile::TempDir;
 
-const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/backup.sh");
-
-/// As cron runs it.
-fn cron(arguments: &[&Path]) -> Output {
-    let mut command = Command::new("/bin/sh");
-    command.arg(SCRIPT).args(["-b", env!("CARGO_BIN_EXE_overkeep")]).args(arguments);
-    command.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", "/").current_dir("/").output().unwrap()
+/// A directory with the data file of a controller that does not run.
+pub struct Kept {
+    directory: TempDir,
 }
 
-fn backups(directory: &Path) -> Vec<String> {
-    let mut names: Vec<String> = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-    names.sort();
-    names
+/// What a command said and how it ended.
+#[derive(Debug)]
+pub struct Said {
+    pub status: i32,
+    pub out: String,
+    pub err: String,
+}
+
+/// What the first start of a controller leaves; making its keys takes a while.
+static FIRST: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let kept = Kept::empty();
+    kept.start().stop();
+    kept.bytes("data")
+});
+
+impl Kept {
+    pub fn new() -> Self {
+        let kept = Self::empty();
+        fs::write(kept.path("data"), &*FIRST).unwrap();
+        kept
+    }
+
+    /// One without a data file.
+    pub fn empty() -> Self {
+        Self { directory: TempDir::new().unwrap() }
+    }
+
+    pub fn start(&self) -> Controller {
+        self.start_with(None).unwrap()
+    }
+
+    /// The same, with the passphrase in a file here.
+    pub fn start_with(&self, passphrase: Option<&str>) -> Result<Controller, NotStarted> {
+        let passphrase_file = passphrase.map(|name| self.path(name));
+        let mut config = Config { data: self.path("data"), passphrase_file, ..Config::default() };
+        config.listen = "127.0.0.1:0".parse().unwrap();
+        config.passwords.cost = 10;
+        controller::start(&config, Clock::system())
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    pub fn bytes(&self, name: &str) -> Vec<u8> {
+        fs::read(self.path(name)).unwrap()
+    }
+
+    /// Writes a secret to a file that nobody else can read.
+    pub fn keep_secret(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text).unwrap();
+        fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o600)).unwrap();
+    }
+
+    /// The program, here, with `data` as its data file.
+    pub fn command(&self, line: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_overkeep"));
+        command.args(line.split(' ')).env_clear().env("OVERKEEP_DATA", "data").current_dir(self.directory.path());
+        command
+    }
+
+    /// Runs it.
+    pub fn run(&self, line: &str) -> Said {
+        said(self.command(line))
+    }
+
+    /// Runs a line of a shell, in which the program is `$0`.
+    fn shell(&self, line: &str) -> Said {
+        let program = self.command("");
+        let mut shell = Command::new("sh");
+        shell.args(["-c", line]).arg(program.get_program()).env_clear().env("OVERKEEP_DATA", "data").current_dir(self.directory.path());
+        said(shell)
+    }
+
+    /// The same, of a command that is to end with this status and say this.
+    pub fn ends(&self, line: &str, status: i32, says: &str) {
+        let said = self.run(line);
+        let text = if status == 1 { &said.err } else { &said.out };
+        assert!(said.status == status && text.contains(says), "{line}: {said:?}");
+        assert!(!format!("{said:?}").contains("panicked") && (status == 1 || said.err.is_empty()), "{line}: {said:?}");
+    }
+
+    /// Changes a row of the data file behind everybody's back.
+    pub fn tamper(&self, file: &str, table: &str, act: impl FnOnce(&mut redb::Table<'_, &'static [u8], &'static [u8]>)) {
+        let database = Database::open(self.path(file)).unwrap();
+        let transaction = database.begin_write().unwrap();
+        act(&mut transaction.open_table(TableDefinition::new(table)).unwrap());
+        transaction.commit().unwrap();
+    }
+
+    pub fn names(&self) -> Vec<String> {
+        let mut names: Vec<String> =
+            fs::read_dir(self.directory.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+}
+
+fn said(mut command: Command) -> Said {
+    let output = command.output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    Said { status: output.status.code().unwrap(), out: text(output.stdout), err: text(output.stderr) }
+}
+
+fn lose_half_the_index(rows: &mut redb::Table<'_, &'static [u8], &'static [u8]>) {
+    let mut odd = false;
+    rows.retain(|_, _| {
+        odd = !odd;
+        odd
+    })
+    .unwrap();
 }
 
 #[test]
-fn the_example_of_a_backup_works_from_cron_says_one_line_and_keeps_so_many() {
+fn a_snapshot_is_made_whether_the_controller_runs_or_not_and_says_what_it_holds() {
     let kept = Kept::new();
-    let (data, to) = (kept.path("data"), kept.path("backups"));
-    let run = |keep: &str| cron(&[Path::new("-d"), &data, Path::new("-k"), Path::new(keep), &to]);
-    let missing = run("2");
-    assert_eq!(missing.status.code(), Some(1), "a disk that is not mounted: {missing:?}");
-    assert!(!to.exists());
-
-    fs::create_dir(&to).unwrap();
-    fs::write(to.join("overkeep-notes.txt"), "of somebody else").unwrap();
-    let mut made = Vec::new();
-    for round in 0..3 {
-        let done = run("2");
-        let said = String::from_utf8(done.stdout).unwrap();
-        assert!(done.status.success() && done.stderr.is_empty(), "{round}: {said} {:?}", String::from_utf8(done.stderr));
-        assert_eq!(said.lines().count(), 1, "{said}");
-        let path = said.split(' ').nth(1).unwrap();
-        assert!(Path::new(path).is_file() && said.contains("sha256 of the content "), "{said}");
-        made.push(Path::new(path).file_name().unwrap().to_str().unwrap().to_owned());
-        // Two within a second would be told apart by the process alone.
-        std::thread::sleep(std::time::Duration::from_millis(1100));
+    let before = kept.bytes("data");
+    kept.ends("snapshot stopped", 0, "1 authenticator");
+    kept.ends("check", 0, "nothing is wrong");
+    assert!(kept.bytes("data") == before, "a look changed the file");
+    let controller = kept.start();
+    kept.ends("snapshot running", 0, "1 identity");
+    kept.ends("check", 0, "nothing is wrong");
+    kept.ends("snapshot running", 1, "there is something of that name");
+    kept.ends("snapshot missing/out", 1, "missing");
+    controller.stop();
+    for made in ["stopped", "running"] {
+        assert_eq!(fs::metadata(kept.path(made)).unwrap().permissions().mode() & 0o777, 0o600);
+        let bytes = kept.bytes(made);
+        kept.ends(&format!("check {made}"), 0, "format 3 of release");
+        kept.ends(&format!("restore --verify-only {made}"), 0, "nothing is wrong");
+        assert!(kept.bytes(made) == bytes, "a look changed the snapshot");
     }
-    let newest = [made[1].as_str(), made[2].as_str(), "overkeep-notes.txt"];
-    assert_eq!(backups(&to), newest, "the oldest goes, what is not its own stays, and nothing else is left behind");
+    kept.ends("snapshot data", 1, "there is something of that name");
+    assert_eq!(kept.names(), ["data", "running", "stopped"]);
+    let hashes = |line: &str| {
+        let out = kept.run(line).out;
+        out.lines().filter_map(|line| line.strip_prefix("sha256 of the content: ")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let made = hashes("snapshot third");
+    assert!(made.len() == 1 && made[0].len() == 64, "{made:?}");
+    for line in ["check third", "restore --verify-only third", "restore third"] {
+        assert_eq!(hashes(line), made, "{line}");
+    }
+}
 
-    // What fails is told, with the status of the step, and costs no older copy.
+#[test]
+fn a_snapshot_takes_the_place_of_the_file_and_what_was_there_is_kept() {
+    let kept = Kept::new();
+    kept.ends("snapshot good", 0, "");
+    let controller = kept.start();
+    kept.ends("restore good", 1, "in use by another process");
+    // It goes on with a file whose name is gone, and what it writes would be missed.
+    fs::rename(kept.path("data"), kept.path("away")).unwrap();
+    kept.ends("restore good", 1, "in use by another process");
+    assert!(!kept.path("data").exists());
+    fs::rename(kept.path("away"), kept.path("data")).unwrap();
+    controller.stop();
+    let before = kept.bytes("data");
+    kept.ends("restore good", 0, "what was there before is");
+    let aside = kept.names().into_iter().find(|name| name.starts_with("data.before-restore-")).unwrap();
+    assert!(kept.bytes(&aside) == before && kept.bytes("data") == kept.bytes("good"));
+    assert_eq!(fs::metadata(kept.path("data")).unwrap().permissions().mode() & 0o777, 0o600);
+    kept.start().stop();
+    kept.ends("restore data", 1, "data is the data file itself");
+    // It is a data file now, and no snapshot any more.
+    kept.ends("check data", 0, "nothing is wrong");
+    kept.ends("restore --verify-only data", 1, "no manifest");
+
+    // On another machine there is nothing to keep.
+    fs::remove_file(kept.path("data")).unwrap();
+    fs::remove_file(kept.path(&aside)).unwrap();
+    let said = kept.run("restore good");
+    assert!(said.status == 0 && !said.out.contains("before"), "{said:?}");
+    kept.start().stop();
+}
+
+#[test]
+fn what_is_damaged_is_never_put_in_the_place_of_the_file() {
+    let kept = Kept::new();
+    kept.ends("snapshot good", 0, "");
+    let (before, good) = (kept.bytes("data"), kept.bytes("good"));
+    let refused = |status: i32, says: &str| {
+        kept.ends("restore bad", status, says);
+        kept.ends("restore --verify-only bad", status, says);
+        assert!(kept.bytes("data") == before);
+    };
+    fs::write(kept.path("bad"), &good).unwrap();
+    kept.tamper("bad", "meta", |meta| drop(meta.insert(b"format".as_slice(), 7_u32.to_le_bytes().as_slice()).unwrap()));
+    refused(1, "it has format 7, this release reads up to 3");
+    fs::write(kept.path("bad"), &good).unwrap();
+    kept.tamper("bad", "settings", |settings| drop(settings.insert(b"seal".as_slice(), b"another key".as_slice()).unwrap()));
+    refused(3, "not what the manifest says");
+    fs::write(kept.path("bad"), &good[..good.len() / 2]).unwrap();
+    refused(3, "is damaged");
+    fs::write(kept.path("bad"), "Dear reader").unwrap();
+    refused(1, "not a data file");
+    fs::write(kept.path("bad"), "").unwrap();
+    refused(1, "not a data file");
+    fs::remove_file(kept.path("bad")).unwrap();
+    refused(1, "No such file");
+    assert_eq!(kept.names().iter().filter(|name| name.starts_with("data")).count(), 1, "{:?}", kept.names());
+}
+
+#[test]
+fn a_bit_that_flips_in_a_snapshot_is_found_or_changes_nothing() {
+    let kept = Kept::new();
+    kept.ends("snapshot good", 0, "");
+    let good = kept.bytes("good");
+    let content = |file: &Path| crate::integrity::rows(file);
+    let (expected, bad, restored) = (content(&kept.path("good")), kept.path("bad"), kept.path("restored"));
+    let (mut found, mut harmless) = (0, 0);
+    let rounds: usize = env::var("OVERKEEP_FLIPS").map_or(12, |flips| flips.parse().unwrap());
+    for round in 0..rounds {
+        fs::write(&bad, &good).unwrap();
+        // Of the header, and far apart.
+        let at = if round % 4 == 0 { 4 + round * 3 % 320 } else { round * 1_000_003 % good.len() };
+        let file = fs::OpenOptions::new().write(true).open(&bad).unwrap();
+        file.write_all_at(&[good[at] ^ (1 << (round % 8))], at as u64).unwrap();
+        match closed::restore(&bad, &restored, None, Timestamp::from_millis(0), &Progress::default()) {
+            Err(Failed::Damaged(_) | Failed::Pages(_) | Failed::Other(_)) => found += 1,
+            Ok((seen, _)) => {
+                assert!(seen.report.findings.is_empty(), "byte {at}: {seen:?}");
+                harmless += 1;
+                assert!(content(&restored) == expected, "byte {at} came through");
+                fs::remove_file(&restored).unwrap();
+            }
+        }
+        assert!(!restored.exists(), "byte {at}");
+    }
+    assert!(found > rounds / 8, "{found} found, {harmless} harmless");
+}
+
+#[test]
+fn problems_and_repairs_show_in_the_exit_status() {
+    let kept = Kept::new();
+    let sound = kept.bytes("data");
+    for line in ["repair", "repair --drop-unreadable"] {
+        kept.ends(line, 0, "nothing is wrong");
+        assert!(kept.names() == ["data"] && kept.bytes("data") == sound, "of what is sound there is no copy");
+    }
+    kept.tamper("data", "index", lose_half_the_index);
+    let broken = kept.bytes("data");
+    kept.ends("check", 3, "lacks the");
+    kept.ends("snapshot broken", 0, "");
+    kept.ends("restore --verify-only broken", 3, "lacks the");
+    kept.ends("restore broken", 3, "lacks the");
+    assert!(kept.bytes("data") == broken);
+    kept.ends("repair", 0, "mended: ");
+    assert!(kept.bytes("data.before-repair") == broken, "the file is copied first");
+    kept.ends("check", 0, "nothing is wrong");
+
+    kept.tamper("data", "records.identity", |rows| {
+        let (id, mut bytes) = rows.pop_first().unwrap().map(|(id, bytes)| (id.value().to_vec(), bytes.value().to_vec())).unwrap();
+        bytes[9] ^= 1;
+        rows.insert(id.as_slice(), bytes.as_slice()).unwrap();
+    });
+    kept.ends("check", 3, "damaged");
+    kept.ends("repair", 3, "damaged");
     let mut bytes = kept.bytes("data");
     bytes.truncate(bytes.len() / 2);
-    fs::write(&data, bytes).unwrap();
-    let failed = run("1");
-    assert_eq!(failed.status.code(), Some(3));
-    assert!(failed.stdout.is_empty() && String::from_utf8(failed.stderr).unwrap().contains("is damaged"));
-    assert_eq!(backups(&to), newest);
+    fs::write(kept.path("data"), bytes).unwrap();
+    kept.ends("check", 3, "is damaged");
+    kept.ends("repair", 3, "is damaged");
+    fs::remove_file(kept.path("data")).unwrap();
+    kept.ends("check", 1, "No such file");
+    kept.ends("repair", 1, "No such file");
 }
 
 #[test]
-fn the_example_of_a_backup_refuses_what_would_depend_on_where_it_runs() {
+fn of_a_page_that_is_not_what_was_written_it_is_said_what_helps() {
     let kept = Kept::new();
-    let to = kept.path("");
-    for (flag, value) in [("-d", "data"), ("-p", "passphrase"), ("-b", "overkeep"), ("-k", "0"), ("-k", "many"), ("-x", "")] {
-        let refused = cron(&[Path::new("-d"), &kept.path("data"), Path::new(flag), Path::new(value), &to]);
-        assert_eq!(refused.status.code(), Some(2), "{flag} {value}: {refused:?}");
+    kept.ends("snapshot good", 0, "");
+    let (mut bytes, name) = (kept.bytes("data"), b"Default Admin");
+    let places: Vec<usize> = (0..bytes.len() - name.len()).filter(|at| bytes[*at..].starts_with(name)).collect();
+    places.into_iter().for_each(|at| bytes[at] ^= 1);
+    fs::write(kept.path("data"), &bytes).unwrap();
+    let helps = "overkeep restore SNAPSHOT --data data";
+    for line in ["check", "repair", "repair --drop-unreadable", "snapshot out", "compact", "history verify", "passphrase remove"] {
+        kept.ends(line, 3, "data is damaged: pages of it are not what was written");
+        kept.ends(line, 3, helps);
     }
-    assert_eq!(cron(&[Path::new("-d"), &kept.path("data"), Path::new("backups")]).status.code(), Some(2));
-    assert_eq!(kept.names(), ["data"]);
+    for line in ["run --listen 127.0.0.1:0", "admin list"] {
+        let said = kept.run(line);
+        assert!(said.status == 1 && said.err.contains("pages of it are not what was written; ") && said.err.contains(helps), "{said:?}");
+    }
+    kept.ends("restore good", 0, "nothing is wrong");
+    kept.ends("check", 0, "nothing is wrong");
+}
+
+#[test]
+fn a_file_with_a_record_that_cannot_be_read_can_be_started_again_without_it() {
+    let kept = Kept::new();
+    kept.tamper("data", "records.servicePolicy", |rows| drop(rows.insert(b"torn".as_slice(), b"?".as_slice()).unwrap()));
+    let refused = kept.start_with(None).err().expect("who may use what is not known").to_string();
+    assert!(refused.contains("servicePolicy torn is damaged") && refused.contains("overkeep repair --drop-unreadable"), "{refused}");
+    kept.ends("repair", 3, "torn is damaged");
+    kept.ends("repair --drop-unreadable", 0, "mended: the stored servicePolicy torn is damaged");
+    kept.ends("check data.before-repair", 3, "torn is damaged");
+    kept.ends("check", 0, "nothing is wrong");
+    let controller = kept.start();
+    kept.ends("repair --drop-unreadable", 1, "in use");
+    controller.stop();
+}
+
+#[test]
+fn a_running_controller_checks_and_mends_itself() {
+    let kept = Kept::new();
+    kept.tamper("data", "index", |rows| drop(rows.insert(b"nobody's".as_slice(), b"".as_slice()).unwrap()));
+    let controller = kept.start();
+    kept.ends("check", 3, "a row of the index cannot be read");
+    kept.ends("repair", 0, "mended: a row of the index");
+    kept.ends("check", 0, "nothing is wrong");
+    fs::rename(kept.path("data.before-repair"), kept.path("kept")).unwrap();
+    kept.ends("repair", 0, "nothing is wrong");
+    assert!(!kept.path("data.before-repair").exists(), "of what is sound there is no copy");
+    fs::rename(kept.path("kept"), kept.path("data.before-repair")).unwrap();
+    controller.stop();
+    let before = Store::look(&kept.path("data.before-repair"), KINDS, Options::default()).unwrap();
+    assert!(before.manifest(&Progress::default()).unwrap().is_some());
+}
+
+#[test]
+fn of_those_who_make_one_snapshot_at_once_one_does() {
+    let kept = Kept::new();
+    for round in 0..3 {
+        let line = format!("snapshot copy{round}");
+        let all: Vec<_> = (0..4).map(|_| kept.command(&line).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()).collect();
+        let made = all.into_iter().filter_map(|one| one.wait_with_output().unwrap().status.success().then_some(())).count();
+        assert!(made > 0, "they were in each other's way");
+        kept.ends(&format!("restore --verify-only copy{round}"), 0, "nothing is wrong");
+    }
+    assert_eq!(kept.names(), ["copy0", "copy1", "copy2", "data"]);
+}
+
+#[test]
+fn a_look_at_a_snapshot_leaves_it_a_snapshot() {
+    let kept = Kept::new();
+    kept.ends("snapshot copy", 0, "");
+    let copy = kept.bytes("copy");
+    kept.ends("admin list --data copy", 0, "user name admin");
+    kept.ends("pki status --data copy", 0, "root: ");
+    kept.ends("explain dial nobody nothing --data copy", 1, "not found");
+    kept.ends("history verify copy", 0, "nothing is wrong");
+    assert!(kept.bytes("copy") == copy, "a look changed it");
+    kept.ends("restore --verify-only copy", 0, "nothing is wrong");
+}
+
+#[test]
+fn what_takes_the_place_of_a_file_is_where_that_was_and_is_his_whose_that_was() {
+    let kept = Kept::new();
+    kept.ends("snapshot copy", 0, "");
+    kept.keep_secret("secret", "a passphrase of a test");
+    fs::create_dir(kept.path("elsewhere")).unwrap();
+    fs::rename(kept.path("data"), kept.path("elsewhere/real")).unwrap();
+    symlink("elsewhere/real", kept.path("data")).unwrap();
+    // Only the superuser can give a file away.
+    let is_given = chown(kept.path("elsewhere/real"), Some(4321), Some(4321)).is_ok();
+    for line in ["restore copy", "passphrase set secret"] {
+        kept.ends(line, 0, "");
+        let (link, real) = (fs::symlink_metadata(kept.path("data")).unwrap(), fs::metadata(kept.path("elsewhere/real")).unwrap());
+        assert!(link.is_symlink() && (!is_given || real.uid() == 4321), "{line}: {link:?}, {real:?}");
+    }
+    kept.ends("check", 0, "not looked at");
+}
+
+#[test]
+fn what_is_no_data_file_is_left_alone() {
+    let kept = Kept::new();
+    kept.ends("snapshot copy", 0, "");
+    fs::write(kept.path("blank"), "").unwrap();
+    assert!(Command::new("mkfifo").args(["-m", "644"]).arg(kept.path("pipe")).status().unwrap().success());
+    for name in ["blank", "pipe"] {
+        let lines = ["check", "repair", "compact", "admin list", "passphrase remove", "restore copy", "run --listen 127.0.0.1:0"];
+        lines.iter().filter(|line| **line != "restore copy" || name == "pipe").for_each(|line| {
+            kept.ends(&format!("{line} --data {name}"), 1, "is not a data file of Overkeep");
+        });
+        kept.ends(&format!("restore {name}"), 1, "is not a data file of Overkeep");
+    }
+    // One from which everything was taken is replaced by what it was.
+    assert_eq!(fs::metadata(kept.path("pipe")).unwrap().permissions().mode() & 0o777, 0o644);
+    kept.ends("restore copy --data blank", 0, "what was there before");
+    // The first page is cut off.
+    fs::write(kept.path("short"), &kept.bytes("copy")[..100]).unwrap();
+    kept.ends("check short", 3, "short is damaged");
+    kept.ends("restore --verify-only short", 3, "short is damaged");
+}
+
+#[test]
+fn without_room_nothing_stays_behind_and_nothing_is_taken_for_told() {
+    let kept = Kept::new();
+    kept.ends("snapshot copy", 0, "");
+    // What is sound is not copied, and so needs no room.
+    kept.tamper("data", "index", lose_half_the_index);
+    let (data, names) = (kept.bytes("data"), kept.names());
+    for line in ["snapshot out", "restore copy", "restore copy --data other", "repair", "run --data new --listen 127.0.0.1:0"] {
+        let said = kept.shell(&format!("ulimit -f 40; exec \"$0\" {line}"));
+        assert!(said.status == 1 && said.err.contains("File too large"), "{line}: {said:?}");
+        assert!(kept.names() == names && kept.bytes("data") == data, "{line}: {:?}", kept.names());
+    }
+    let said = kept.shell("\"$0\" admin list > /dev/full");
+    assert!(said.status == 1 && said.err.contains("No space left"), "{said:?}");
+    let said = kept.shell("\"$0\" admin list >&-; \"$0\" admin list | true");
+    assert!(said.status == 0 && said.err.is_empty(), "who does not listen is no reason to fail: {said:?}");
+}
+
+#[test]
+fn damage_in_what_the_file_says_of_itself_is_found() {
+    let broken = |table: &str, key: &str, lines: &[&str], says: &str| {
+        let kept = Kept::new();
+        kept.tamper("data", table, |rows| drop(rows.insert(key.as_bytes(), b"?".as_slice()).unwrap()));
+        kept.keep_secret("secret", "a passphrase of a test");
+        lines.iter().for_each(|line| kept.ends(line, 3, says));
+    };
+    broken("meta", "history", &["check", "history verify", "repair"], "the stored history anchor is damaged");
+    let lines = ["check", "check --passphrase-file secret", "repair"];
+    broken("settings", "passphrase", &lines, "the stored setting passphrase is damaged");
 }

@@ -33,8 +33,8 @@ use rustls::{
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;
 
-use crate::harness::{House, Key, fresh, listed, trusting};
-use crate::host::ask;
+use crate::admin_socket::ask;
+use crate::harness::{Key, TestServer, fresh, listed, trusting};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -65,13 +65,13 @@ impl Device {
     }
 
     /// One with the certificate of a new identity, and that identity's id.
-    fn enrolled(house: &House) -> Self {
-        let id = house.identity(&fresh("device"), json!({ "enrollment": { "ott": true } }));
+    fn enrolled(server: &TestServer) -> Self {
+        let id = server.identity(&fresh("device"), json!({ "enrollment": { "ott": true } }));
         let key = Arc::new(Key::new());
-        let path = format!("/enroll?method=ott&token={}", house.token_of(&id));
-        let issued = house.nobody().ask("POST", &path).body("application/pkcs10", key.request()).send().expect(200);
+        let path = format!("/enroll?method=ott&token={}", server.token_of(&id));
+        let issued = server.nobody().ask("POST", &path).body("application/pkcs10", key.request()).send().expect(200);
         let own = Some((issued.data()["cert"].as_str().unwrap().to_owned(), key));
-        Self { own, ..Self::new(&house.clock, house.bound()) }
+        Self { own, ..Self::new(&server.clock, server.bound()) }
     }
 
     /// A new connection; there is none unless the controller's certificate verifies.
@@ -97,8 +97,8 @@ impl Device {
 }
 
 /// The certificate that a controller shows.
-pub fn shown_by(house: &House) -> Certificate {
-    Device::new(&house.clock, house.bound()).connect().shown().swap_remove(0)
+pub fn shown_by(server: &TestServer) -> Certificate {
+    Device::new(&server.clock, server.bound()).connect().shown().swap_remove(0)
 }
 
 /// An open connection.
@@ -149,15 +149,15 @@ fn text(json: &Json) -> &str {
 
 #[test]
 fn eleven_years_pass_without_a_restart_a_failed_handshake_or_a_refused_login() {
-    let house = House::with(Clock::manual(Clock::system().now()), |config| config.sessions.timeout = Span::minutes(90 * 24 * 60));
+    let server = TestServer::with(Clock::manual(Clock::system().now()), |config| config.sessions.timeout = Span::minutes(90 * 24 * 60));
     // Alice's software does what it should; the sensor's never looks at its certificates again.
-    let (mut alice, sensor) = (Device::enrolled(&house), Device::enrolled(&house));
+    let (mut alice, sensor) = (Device::enrolled(&server), Device::enrolled(&server));
     let mut open = alice.connect();
     let token = text(&open.log_in()["token"]).to_owned();
     let (mut leaves, mut keys, mut intermediates, mut trusted) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new(), Vec::new());
     for step in 0..101 {
-        house.clock.advance(40 * DAY);
-        house.look_after();
+        server.clock.advance(40 * DAY);
+        server.look_after();
         open.ask("GET", "/edge/client/v1/current-api-session", &token, None);
         open = alice.connect();
         let [leaf, intermediate] = open.shown().try_into().unwrap();
@@ -170,7 +170,7 @@ fn eleven_years_pass_without_a_restart_a_failed_handshake_or_a_refused_login() {
         let session = open.log_in();
         let (chain, _) = alice.own.as_ref().unwrap();
         let own = Certificate::first(chain).unwrap();
-        if house.clock.now().seconds() > own.not_after() - (own.not_after() - own.not_before()) / 3 {
+        if server.clock.now().seconds() > own.not_after() - (own.not_after() - own.not_before()) / 3 {
             alice.own = Some(extended(&mut open, &session));
             alice.connect().log_in();
         }
@@ -197,25 +197,25 @@ fn extended(open: &mut Line, session: &Json) -> (String, Arc<Key>) {
 
 #[test]
 fn a_new_server_key_lists_the_tokens_that_it_kills() {
-    let house = House::start();
-    let device = Device::enrolled(&house);
-    let id = house.identity(&fresh("late"), json!({ "enrollment": { "ott": true } }));
-    let told = || house.admin.get(&format!("/identities/{id}")).expect(200).data()["enrollment"]["ott"].clone();
+    let server = TestServer::start();
+    let device = Device::enrolled(&server);
+    let id = server.identity(&fresh("late"), json!({ "enrollment": { "ott": true } }));
+    let told = || server.admin.get(&format!("/identities/{id}")).expect(200).data()["enrollment"]["ott"].clone();
     let shown = |device: &Device| device.connect().shown()[0].public_key().clone();
     let (before, old) = (told(), shown(&device));
-    assert!(verifies(&before, &old) && !house.tell(Command::ListCertificates).contains(text(&before["id"])));
+    assert!(verifies(&before, &old) && !server.tell(Command::ListCertificates).contains(text(&before["id"])));
 
-    let lines = house.tell(Command::RenewKey);
+    let lines = server.tell(Command::RenewKey);
     let new = shown(&device);
     assert_ne!(old, new);
-    for said in [lines, house.tell(Command::ListCertificates)] {
+    for said in [lines, server.tell(Command::ListCertificates)] {
         assert!(said.contains(text(&before["id"])) && said.contains(&id) && said.contains("/refresh"), "{said}");
     }
     assert!(!verifies(&told(), &new));
-    let end = house.clock.now().plus(DAY).to_string();
-    house.admin.post(&format!("/enrollments/{}/refresh", text(&before["id"])), json!({ "expiresAt": end })).expect(200);
+    let end = server.clock.now().plus(DAY).to_string();
+    server.admin.post(&format!("/enrollments/{}/refresh", text(&before["id"])), json!({ "expiresAt": end })).expect(200);
     assert!(verifies(&told(), &new));
-    assert!(!house.tell(Command::ListCertificates).contains(text(&before["id"])));
+    assert!(!server.tell(Command::ListCertificates).contains(text(&before["id"])));
     device.connect().log_in();
 }
 
@@ -243,18 +243,18 @@ fn kid(enrollment: &Json) -> String {
 
 #[test]
 fn who_holds_a_token_of_before_a_renewal_is_answered_as_long_as_its_key_lives() {
-    let house = House::standing_still();
-    let id = house.identity(&fresh("late"), json!({ "enrollment": { "ott": true } }));
-    let first = kid(&house.admin.get(&format!("/identities/{id}")).expect(200).data()["enrollment"]["ott"]);
-    let (clock, device) = (house.clock.clone(), Device::new(&house.clock, house.bound()));
+    let server = TestServer::standing_still();
+    let id = server.identity(&fresh("late"), json!({ "enrollment": { "ott": true } }));
+    let first = kid(&server.admin.get(&format!("/identities/{id}")).expect(200).data()["enrollment"]["ott"]);
+    let (clock, device) = (server.clock.clone(), Device::new(&server.clock, server.bound()));
     for _ in 0..2 {
         clock.advance(250 * DAY);
-        house.look_after();
+        server.look_after();
     }
     let shown = device.connect().shown()[0].fingerprint();
     assert!(shown != first && knows(&device, &first) && knows(&device, &shown) && !knows(&device, "other"));
 
-    let directory = house.closed();
+    let directory = server.closed();
     let config = settings(directory.path());
     let running = controller::start(&config, clock).unwrap();
     let device = Device { at: running.bound(), ..device };
@@ -308,46 +308,46 @@ fn a_certificate_of_somebody_else_serves_the_listener_and_is_replaced_while_it_d
     let (elsewhere, key) = (Elsewhere::new(), KeyPair::generate().unwrap());
     elsewhere.issue(&key, &files);
     // Whoever logs in here trusts nothing but what /.well-known/est/cacerts lists.
-    let house = House::with(Clock::system(), |config| {
+    let server = TestServer::with(Clock::system(), |config| {
         (config.tls.certificate, config.tls.key) = (Some(files[0].clone()), Some(files[1].clone()));
     });
-    let device = Device::enrolled(&house);
-    let id = house.identity(&fresh("late"), json!({ "enrollment": { "ott": true } }));
-    let told = || house.admin.get(&format!("/identities/{id}")).expect(200).data()["enrollment"]["ott"].clone();
+    let device = Device::enrolled(&server);
+    let id = server.identity(&fresh("late"), json!({ "enrollment": { "ott": true } }));
+    let told = || server.admin.get(&format!("/identities/{id}")).expect(200).data()["enrollment"]["ott"].clone();
     let shown = || device.connect().shown();
     let first = shown();
     assert_eq!(first.len(), 2, "the root is not sent");
     assert!(verifies(&told(), first[0].public_key()), "tokens are signed with the key that is shown");
     device.connect().log_in();
-    let status = house.tell(Command::ListCertificates);
+    let status = server.tell(Command::ListCertificates);
     assert!(status.contains("external: ") && status.contains("external issuer: CN=Elsewhere Root"), "{status}");
 
     let other = KeyPair::generate_for(&PKCS_ECDSA_P384_SHA384).unwrap();
     for bad in [other.serialize_pem(), String::new(), "no key".into()] {
         fs::write(&files[1], bad).unwrap();
-        house.look_after();
+        server.look_after();
         assert_eq!(shown(), first, "what does not fit is not taken over");
     }
     fs::remove_file(&files[1]).unwrap();
-    house.look_after();
+    server.look_after();
     elsewhere.issue_until(2020, &other, &files);
-    house.look_after();
+    server.look_after();
     assert_eq!(shown(), first, "nor is what has ended");
 
     let before = kid(&told());
     elsewhere.issue(&key, &files);
-    house.look_after();
+    server.look_after();
     assert_ne!(shown()[0], first[0], "another certificate");
     assert!(knows(&device, &before), "of the same key");
 
     elsewhere.issue(&other, &files);
-    house.look_after();
+    server.look_after();
     let second = shown();
     assert_ne!(second[0], first[0]);
     assert!(!knows(&device, &before));
-    let status = house.tell(Command::ListCertificates);
+    let status = server.tell(Command::ListCertificates);
     assert!(status.contains(text(&told()["id"])), "the key is another, so the token before is worth nothing: {status}");
-    assert!(house.refused(Command::RenewKey).contains("tls.key"));
+    assert!(server.refused(Command::RenewKey).contains("tls.key"));
     device.connect().log_in();
 }
 
@@ -442,7 +442,7 @@ fn settings(directory: &Path) -> Config {
 }
 
 /// What the owner of the host is told.
-impl House {
+impl TestServer {
     fn tell(&self, command: Command) -> String {
         ask(&socket::beside(&self.data()), &command).unwrap().unwrap().join("\n")
     }

@@ -4,9 +4,9 @@
 use serde_json::{Value as Json, json};
 
 use crate::{
-    harness::{Answer, Authority, Base, Caller, House, Key, PASSWORD, fresh, shared},
+    harness::{Answer, Authority, Base, Caller, Key, PASSWORD, TestServer, fresh, shared},
+    kinds::SAMPLES,
     refusals::{Differences, Expected},
-    samples::SAMPLES,
 };
 
 const NOWHERE: &str = "nothing-has-this-id";
@@ -214,7 +214,7 @@ fn what_a_patch_leaves_out_of_something_new_is_refused_by_name() {
 
 #[test]
 fn what_is_taken_is_refused_by_name() {
-    let house = shared();
+    let server = shared();
     let taken = |answer: Answer, field: &str, value: &str| {
         let answer = answer.refused(400, "COULD_NOT_VALIDATE", field);
         let reason = format!("{field} must be unique");
@@ -254,15 +254,15 @@ fn what_is_taken_is_refused_by_name() {
     made("/external-jwt-signers", by_certificate());
     admin().post("/external-jwt-signers", by_certificate()).refused(400, "COULD_NOT_VALIDATE", "fingerprint");
 
-    let (ann, bob) = (house.identity(&fresh("ann"), json!({ "enrollment": { "ott": true } })), house.identity(&fresh("bob"), json!({})));
+    let (ann, bob) = (server.identity(&fresh("ann"), json!({ "enrollment": { "ott": true } })), server.identity(&fresh("bob"), json!({})));
     let username = fresh("user-name");
-    house.give_password(&ann, &username);
+    server.give_password(&ann, &username);
     let second = json!({ "method": "updb", "identityId": ann, "username": fresh("user-name"), "password": PASSWORD });
     let mut all = Differences::default();
     all.hold("a second password", &admin().post("/authenticators", second), Expected::Code(409, "MAX_AUTHENTICATOR_METHODS_REACHED"));
     let same = json!({ "method": "updb", "identityId": bob, "username": username, "password": PASSWORD });
     taken(admin().post("/authenticators", same), "username", &username);
-    let end = house.clock.now().plus(std::time::Duration::from_secs(60)).to_string();
+    let end = server.clock.now().plus(std::time::Duration::from_secs(60)).to_string();
     let outstanding = json!({ "method": "ott", "identityId": ann, "expiresAt": end });
     all.hold("a second enrollment", &admin().post("/enrollments", outstanding), Expected::Of(409, "ENROLLMENT_EXISTS", "method"));
 }
@@ -286,8 +286,8 @@ fn what_is_left_blank_is_taken_by_nobody() {
 
 #[test]
 fn tags_of_a_credential_stay_unless_others_are_sent() {
-    let (house, name) = (shared(), fresh("tagged"));
-    let (_, owner) = house.user(&name, json!({}));
+    let (server, name) = (shared(), fresh("tagged"));
+    let (_, owner) = server.user(&name, json!({}));
     let own = owner.get("/current-identity/authenticators").expect(200).each("id")[0].to_owned();
     let path = format!("/authenticators/{own}");
     let tags = || admin().get(&path).expect(200).data()["tags"].clone();
@@ -296,7 +296,7 @@ fn tags_of_a_credential_stay_unless_others_are_sent() {
     admin().patch(&path, json!({ "tags": { "shift": "day" } })).expect(200);
     admin().patch(&path, json!({ "password": PASSWORD })).expect(200);
     // A new password of an administrator ended the session.
-    let (owner, own_path) = (house.again(&name), format!("/current-identity{path}"));
+    let (owner, own_path) = (server.again(&name), format!("/current-identity{path}"));
     owner.patch(&own_path, json!({ "currentPassword": PASSWORD, "password": PASSWORD })).expect(200);
     owner.put(&own_path, json!({ "currentPassword": PASSWORD, "username": name, "password": PASSWORD })).expect(200);
     assert_eq!(tags(), json!({ "shift": "day" }));
@@ -386,11 +386,11 @@ fn what_the_system_needs_stays_as_it_is() {
 }
 
 /// Somebody with everything that nobody else may see, and where it is.
-fn belongings(house: &House) -> Vec<(&'static str, String)> {
-    let (id, ann) = house.user(&fresh("ann"), json!({}));
-    let service = house.service(&fresh("private"), json!({}));
-    house.service_policy("Dial", &[&format!("@{id}")], &[&format!("@{service}")]);
-    house.router_between(&id, &service);
+fn belongings(server: &TestServer) -> Vec<(&'static str, String)> {
+    let (id, ann) = server.user(&fresh("ann"), json!({}));
+    let service = server.service(&fresh("private"), json!({}));
+    server.service_policy("Dial", &[&format!("@{id}")], &[&format!("@{service}")]);
+    server.router_between(&id, &service);
     let session = ann.post("/sessions", json!({ "serviceId": service, "type": "Dial" })).expect(201).id();
     let certificate = ann.post("/current-api-session/certificates", json!({ "csr": Key::new().request() })).expect(201).id();
     let authenticator = ann.get("/current-identity/authenticators").expect(200).each("id")[0].to_owned();
@@ -415,10 +415,10 @@ fn belongings(house: &House) -> Vec<(&'static str, String)> {
 
 #[test]
 fn what_belongs_to_somebody_else_is_not_found() {
-    let house = shared();
-    let (_, bob) = house.user(&fresh("bob"), json!({}));
+    let server = shared();
+    let (_, bob) = server.user(&fresh("bob"), json!({}));
     let mut all = Differences::default();
-    for (method, place) in belongings(house) {
+    for (method, place) in belongings(server) {
         let body = match method {
             "PUT" | "PATCH" => json!({ "username": fresh("mine"), "password": "another one", "currentPassword": PASSWORD }),
             _ => json!({ "clientCert": "mine" }),

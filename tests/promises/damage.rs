@@ -28,9 +28,9 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::{
-    drive::{Chance, Drive},
+    backup::Kept,
     harness::{Base, Key, PASSWORD, Program, fresh, trusting},
-    keeping::Kept,
+    simulated_disk::{Chance, SimulatedDisk},
 };
 
 type Found = BTreeMap<String, Vec<u8>>;
@@ -104,13 +104,13 @@ fn open(path: &Path) -> Result<Store, OpenError> {
 }
 
 /// What is on a drive, with next to no memory, so that everything is read anew.
-fn forgetful(drive: &Drive) -> Store {
+fn forgetful(drive: &SimulatedDisk) -> Store {
     Store::open_on(drive.clone(), KINDS, Options { cache_bytes: 0, ..Options::default() }).unwrap()
 }
 
 /// A file with some hundred records, and what is in it.
 fn filled() -> (Vec<u8>, Found) {
-    let drive = Drive::holding(Vec::new(), 0);
+    let drive = SimulatedDisk::holding(Vec::new(), 0);
     let store = forgetful(&drive);
     let found = fill(&store);
     store.close();
@@ -154,7 +154,7 @@ fn a_record_damaged_while_the_file_is_open_is_never_shown_as_if_it_were_whole() 
     let (whole, expected) = filled();
     let mut noticed = 0;
     for seed in 0..places() / 6 {
-        let drive = Drive::holding(whole.clone(), 0);
+        let drive = SimulatedDisk::holding(whole.clone(), 0);
         let store = forgetful(&drive);
         let mut chance = Chance(seed);
         drive.spoil(|bytes| {
@@ -183,7 +183,7 @@ fn a_write_that_meets_a_damaged_page_takes_nothing_else_with_it() {
     let pages: Vec<usize> = (4096..whole.len()).step_by(4096).filter(|page| [1, 2].contains(&whole[*page])).collect();
     let mut failed = 0;
     for page in pages.into_iter().step_by(4) {
-        let drive = Drive::holding(whole.clone(), 0);
+        let drive = SimulatedDisk::holding(whole.clone(), 0);
         let store = forgetful(&drive);
         // A page that is neither a leaf nor a branch: whoever gets there stops half-way.
         drive.spoil(|bytes| bytes[page] = 0xEE);

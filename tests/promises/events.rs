@@ -13,8 +13,8 @@ use serde_json::{Value as Json, json};
 use ureq::http::Request;
 
 use crate::{
-    harness::{Answer, Base, Caller, House, trusting},
-    keeping::Kept,
+    backup::Kept,
+    harness::{Answer, Base, Caller, TestServer, trusting},
 };
 
 /// The events of a connection, as far as they are there.
@@ -84,40 +84,40 @@ fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
 
 #[test]
 fn every_row_comes_once_and_whoever_comes_back_goes_on_where_it_was() {
-    let house = House::start();
-    let mut first = watch(&house.admin, "");
-    let service = house.service("one", json!({}));
+    let server = TestServer::start();
+    let mut first = watch(&server.admin, "");
+    let service = server.service("one", json!({}));
     let seen = first.next().unwrap();
     assert_eq!((&seen.data["kind"], &seen.data["id"], &seen.data["action"]), (&json!("service"), &json!(service), &json!("create")));
     assert_eq!(seen.data["sequence"].to_string(), seen.id);
     drop(first);
-    let missed: Vec<String> = ["two", "three", "four"].map(|name| house.service(name, json!({}))).into();
-    let mut again = watch(&house.admin, &seen.id);
+    let missed: Vec<String> = ["two", "three", "four"].map(|name| server.service(name, json!({}))).into();
+    let mut again = watch(&server.admin, &seen.id);
     let last: u64 = seen.id.parse().unwrap();
     for (at, id) in missed.iter().enumerate() {
         let event = again.next().unwrap();
         assert_eq!((event.data["id"].as_str(), event.id), (Some(id.as_str()), (last + 1 + at as u64).to_string()));
     }
-    let hashes = house.admin.get("/overkeep/v1/history?limit=1").expect(200);
-    house.service("five", json!({}));
+    let hashes = server.admin.get("/overkeep/v1/history?limit=1").expect(200);
+    server.service("five", json!({}));
     assert_eq!(again.next().unwrap().data["name"], "five");
     assert_eq!(hashes.data()[0]["id"], missed[2].as_str());
-    assert_eq!(try_watch(&house.admin, "not a number").err(), Some(400));
-    let mut ahead = watch(&house.admin, &u64::MAX.to_string());
-    house.service("six", json!({}));
+    assert_eq!(try_watch(&server.admin, "not a number").err(), Some(400));
+    let mut ahead = watch(&server.admin, &u64::MAX.to_string());
+    server.service("six", json!({}));
     assert_eq!(ahead.next().unwrap().data["name"], "six", "an id of another history is as good as none");
 }
 
 #[test]
 fn a_watch_ends_with_the_session_and_is_for_administrators() {
-    let house = House::start();
-    let (_, bob) = house.user("robert", json!({}));
+    let server = TestServer::start();
+    let (_, bob) = server.user("robert", json!({}));
     assert_eq!(try_watch(&bob, "").err(), Some(401));
-    let (id, ann) = house.user("anna", json!({ "isAdmin": true }));
+    let (id, ann) = server.user("anna", json!({ "isAdmin": true }));
     let mut open = watch(&ann, "");
-    house.admin.patch(&format!("/identities/{id}"), json!({ "isAdmin": false })).expect(200);
+    server.admin.patch(&format!("/identities/{id}"), json!({ "isAdmin": false })).expect(200);
     assert!(open.next().is_none(), "who is no administrator any more sees not even that");
-    let other = house.nobody().log_in("admin", &house.password);
+    let other = server.nobody().log_in("admin", &server.password);
     let mut open = watch(&other, "");
     other.delete("/current-api-session").expect(200);
     assert!(open.next().is_none());
@@ -126,12 +126,12 @@ fn a_watch_ends_with_the_session_and_is_for_administrators() {
 #[test]
 fn rows_that_are_gone_are_told_as_gone() {
     let clock = Clock::manual(Clock::system().now());
-    let house = House::with(clock, |config| {
+    let server = TestServer::with(clock, |config| {
         config.history.max_age = Span::minutes(60);
         config.sessions.sweep_interval = Span::seconds(1);
     });
-    house.clock.advance(Duration::from_secs(2 * 60 * 60));
-    let admin = house.nobody().log_in("admin", &house.password);
+    server.clock.advance(Duration::from_secs(2 * 60 * 60));
+    let admin = server.nobody().log_in("admin", &server.password);
     let oldest = until("old rows go", || {
         let kept = admin.get("/overkeep/v1/history?sort=sequence&limit=1").expect(200).data()[0]["sequence"].as_u64().unwrap();
         (kept > 5).then_some(kept)
@@ -144,56 +144,56 @@ fn rows_that_are_gone_are_told_as_gone() {
 
 #[test]
 fn a_date_of_the_host_that_lies_ahead_for_a_moment_costs_nothing_that_is_kept_by_age() {
-    let house = House::standing_still();
+    let server = TestServer::standing_still();
     let token =
-        house.admin.post("/identities", json!({ "name": "late", "type": "Device", "isAdmin": false, "enrollment": { "ott": true } }));
+        server.admin.post("/identities", json!({ "name": "late", "type": "Device", "isAdmin": false, "enrollment": { "ott": true } }));
     token.expect(201);
-    let start = house.clock.now();
-    house.clock.set(start.plus(Duration::from_secs(100 * 365 * 24 * 60 * 60)));
-    house.look_after();
-    let first = || house.admin.get("/overkeep/v1/history?sort=sequence&limit=1").expect(200).data()[0]["sequence"].clone();
-    let enrollments = || house.admin.get("/enrollments").expect(200).data().as_array().unwrap().len();
-    house.clock.set(start);
+    let start = server.clock.now();
+    server.clock.set(start.plus(Duration::from_secs(100 * 365 * 24 * 60 * 60)));
+    server.look_after();
+    let first = || server.admin.get("/overkeep/v1/history?sort=sequence&limit=1").expect(200).data()[0]["sequence"].clone();
+    let enrollments = || server.admin.get("/enrollments").expect(200).data().as_array().unwrap().len();
+    server.clock.set(start);
     assert_eq!((first(), enrollments()), (json!(1), 1));
 
     // But it is believed in the end: some hosts know no date when they start.
-    house.clock.set(start.plus(Duration::from_secs(100 * 365 * 24 * 60 * 60)));
-    house.look_after();
-    house.clock.advance(Duration::from_secs(24 * 60 * 60));
-    house.look_after();
-    let admin = house.nobody().log_in("admin", &house.password);
+    server.clock.set(start.plus(Duration::from_secs(100 * 365 * 24 * 60 * 60)));
+    server.look_after();
+    server.clock.advance(Duration::from_secs(24 * 60 * 60));
+    server.look_after();
+    let admin = server.nobody().log_in("admin", &server.password);
     assert!(admin.get("/overkeep/v1/history?sort=sequence&limit=1").expect(200).data()[0]["sequence"] != 1);
     assert_eq!(admin.get("/edge/management/v1/enrollments").expect(200).data().as_array().unwrap().len(), 0);
 }
 
 #[test]
 fn a_reader_who_stalls_is_dropped_and_its_place_given_to_another() {
-    let house = House::with(Clock::system(), |config| {
+    let server = TestServer::with(Clock::system(), |config| {
         config.history.readers = 1;
         config.http.request_timeout = Span::seconds(2);
     });
-    let stalled = watch(&house.admin, "");
-    assert_eq!(try_watch(&house.admin, "").err(), Some(429), "no more than may watch");
-    let kind = house.admin.post("/config-types", json!({ "name": "any", "schema": {} })).expect(201).id();
+    let stalled = watch(&server.admin, "");
+    assert_eq!(try_watch(&server.admin, "").err(), Some(429), "no more than may watch");
+    let kind = server.admin.post("/config-types", json!({ "name": "any", "schema": {} })).expect(201).id();
     for n in 0..12 {
         let body = json!({ "name": format!("large {n}"), "configTypeId": kind, "data": { "text": "x".repeat(900_000) } });
         // On a busy host one may take longer than we said a request may; it is written all the same.
-        house.admin.post("/configs", body);
+        server.admin.post("/configs", body);
     }
-    let other = until("its place is free", || try_watch(&house.admin, "").ok());
+    let other = until("its place is free", || try_watch(&server.admin, "").ok());
     drop((stalled, other));
     until("so is that of one who hung up", || {
-        house.admin.patch("/configs/none", json!({})).expect(404);
-        try_watch(&house.admin, "").ok()
+        server.admin.patch("/configs/none", json!({})).expect(404);
+        try_watch(&server.admin, "").ok()
     });
 }
 
 #[test]
 fn a_stop_does_not_wait_for_those_who_watch() {
-    let house = House::start();
-    let mut open = watch(&house.admin, "");
+    let server = TestServer::start();
+    let mut open = watch(&server.admin, "");
     let start = Instant::now();
-    drop(house.closed());
+    drop(server.closed());
     // An answer that is still under way would be waited for 30 seconds.
     assert!(start.elapsed() < Duration::from_secs(20));
     assert!(open.next().is_none_or(|event| event.data["action"] != "create"));

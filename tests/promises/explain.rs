@@ -14,12 +14,12 @@ use serde_json::{Value as Json, json};
 use tempfile::TempDir;
 use totp_rs::{Builder, Secret};
 
-use crate::harness::{Answer, Authority, Base, Caller, House, Key, encoded, fresh};
-use crate::host::ask;
+use crate::admin_socket::ask;
+use crate::harness::{Answer, Authority, Base, Caller, Key, TestServer, encoded, fresh};
 
 /// A controller that is asked by its administrator and by the owner of its host.
 pub struct Asked {
-    pub house: House,
+    pub server: TestServer,
     pub data: std::path::PathBuf,
     pub _directory: TempDir,
 }
@@ -32,16 +32,16 @@ impl Asked {
     fn with(clock: Clock) -> Self {
         let directory = TempDir::new().unwrap();
         let data = directory.path().join("data");
-        let house = House::with(clock, |config| {
+        let server = TestServer::with(clock, |config| {
             config.data.clone_from(&data);
             config.sessions.timeout = Span::minutes(365 * 24 * 60);
         });
-        Self { house, data, _directory: directory }
+        Self { server, data, _directory: directory }
     }
 
     pub fn ask(&self, right: &str, identity: &str, service: &str) -> Answer {
         let path = format!("/explain?identity={}&service={}&type={right}", encoded(identity), encoded(service));
-        self.house.admin.at(Base::Overkeep).get(&path)
+        self.server.admin.at(Base::Overkeep).get(&path)
     }
 
     pub fn dial(&self, identity: &str, service: &str) -> Json {
@@ -58,7 +58,7 @@ impl Asked {
     #[track_caller]
     pub fn make(&self, edit: &Json) -> impl FnOnce() {
         let (method, path, body) = (edit["method"].as_str().unwrap(), edit["path"].as_str().unwrap(), &edit["body"]);
-        let admin = self.house.admin.clone();
+        let admin = self.server.admin.clone();
         let before: Json = match method {
             "PATCH" => {
                 let stored = admin.get(path).expect(200);
@@ -97,33 +97,33 @@ fn opens(user: &Caller, service: &str) -> bool {
 #[test]
 fn doing_one_edit_for_every_obstacle_turns_a_no_into_a_yes() {
     let asked = Asked::start();
-    let house = &asked.house;
+    let server = &asked.server;
     let check = json!({ "typeId": "DOMAIN", "name": fresh("check"), "domains": ["corp"], "roleAttributes": ["strict"] });
-    house.admin.post("/posture-checks", check).expect(201);
+    server.admin.post("/posture-checks", check).expect(201);
     // Nothing, a policy that matches one side, one that matches the other, one of the other type, one that matches one side and asks for
     // what was not shown, and one that has the name that comes to mind.
     let policy = |case: usize, (name, role): (&str, &str), service: &str| {
         let (role, id, other) = (format!("#{role}"), format!("@{service}"), format!("#{}", fresh("other")));
         match case {
-            1 => drop(house.service_policy("Dial", &[&role], &[&other])),
-            2 => drop(house.service_policy("Dial", &[&other], &[&id])),
-            3 => drop(house.service_policy("Bind", &[&role], &[&id])),
+            1 => drop(server.service_policy("Dial", &[&role], &[&other])),
+            2 => drop(server.service_policy("Dial", &[&other], &[&id])),
+            3 => drop(server.service_policy("Bind", &[&role], &[&id])),
             4 => {
-                let policy = house.service_policy("Dial", &[&role], &[&other]);
-                house.admin.patch(&format!("/service-policies/{policy}"), json!({ "postureCheckRoles": ["#strict"] })).expect(200);
+                let policy = server.service_policy("Dial", &[&role], &[&other]);
+                server.admin.patch(&format!("/service-policies/{policy}"), json!({ "postureCheckRoles": ["#strict"] })).expect(200);
             }
             5 => {
-                let called = house.admin.get(&format!("/services/{service}")).expect(200).data()["name"].as_str().unwrap().to_owned();
+                let called = server.admin.get(&format!("/services/{service}")).expect(200).data()["name"].as_str().unwrap().to_owned();
                 let body = json!({ "name": format!("{name}-dial-{called}"), "type": "Dial", "semantic": "AnyOf" });
-                house.admin.post("/service-policies", body).expect(201);
+                server.admin.post("/service-policies", body).expect(201);
             }
             _ => {}
         }
     };
     for case in 0..6 {
         let (name, role) = (fresh("person"), fresh("role"));
-        let (identity, user) = house.user(&name, json!({ "roleAttributes": [role] }));
-        let service = house.service(&fresh("service"), json!({}));
+        let (identity, user) = server.user(&name, json!({ "roleAttributes": [role] }));
+        let service = server.service(&fresh("service"), json!({}));
         policy(case, (&name, &role), &service);
         let before = asked.dial(&name, &service);
         assert!(!is_yes(&before) && !opens(&user, &service), "case {case}: {before:#}");
@@ -136,16 +136,16 @@ fn doing_one_edit_for_every_obstacle_turns_a_no_into_a_yes() {
 #[test]
 fn posture_a_lock_and_a_missing_credential_are_named() {
     let asked = Asked::start();
-    let house = &asked.house;
+    let server = &asked.server;
     let name = fresh("person");
-    let (identity, user) = house.user(&name, json!({}));
-    let service = house.service(&fresh("service"), json!({}));
-    house.router_between(&identity, &service);
+    let (identity, user) = server.user(&name, json!({}));
+    let service = server.service(&fresh("service"), json!({}));
+    server.router_between(&identity, &service);
     let check = json!({ "typeId": "DOMAIN", "name": fresh("check"), "domains": ["corp"], "roleAttributes": ["strict"] });
-    house.admin.post("/posture-checks", check).expect(201);
-    let policy = house.service_policy("Dial", &[&format!("@{identity}")], &[&format!("@{service}")]);
+    server.admin.post("/posture-checks", check).expect(201);
+    let policy = server.service_policy("Dial", &[&format!("@{identity}")], &[&format!("@{service}")]);
     assert!(is_yes(&asked.dial(&name, &service)) && opens(&user, &service));
-    house.admin.patch(&format!("/service-policies/{policy}"), json!({ "postureCheckRoles": ["#strict"] })).expect(200);
+    server.admin.patch(&format!("/service-policies/{policy}"), json!({ "postureCheckRoles": ["#strict"] })).expect(200);
     let asks = asked.dial(&name, &service);
     assert!(!is_yes(&asks) && whats(&asks) == ["posture"], "{asks:#}");
     let text = asked.told(&name, &service, false).unwrap();
@@ -153,24 +153,24 @@ fn posture_a_lock_and_a_missing_credential_are_named() {
     user.post("/posture-response", json!({ "id": "any", "typeId": "DOMAIN", "domain": "corp" })).expect(201);
     assert!(is_yes(&asked.dial(&name, &service)) && opens(&user, &service));
 
-    house.admin.post(&format!("/identities/{identity}/disable"), json!({ "durationMinutes": 5 })).expect(200);
+    server.admin.post(&format!("/identities/{identity}/disable"), json!({ "durationMinutes": 5 })).expect(200);
     assert_eq!(whats(&asked.dial(&name, &service)), ["disabled"]);
     let blank = fresh("blank");
-    house.identity(&blank, json!({}));
+    server.identity(&blank, json!({}));
     assert!(whats(&asked.dial(&blank, &service)).contains(&"noCredential"));
 }
 
 #[test]
 fn credentials_that_are_not_allowed_are_none() {
     let asked = Asked::start();
-    let house = &asked.house;
+    let server = &asked.server;
     let name = fresh("person");
-    let (identity, user) = house.user(&name, json!({ "externalId": fresh("external") }));
-    let service = house.service(&fresh("service"), json!({}));
-    house.router_between(&identity, &service);
-    house.service_policy("Dial", &[&format!("@{identity}")], &[&format!("@{service}")]);
-    let policy = auth_policy(house, json!({ "primary": { "updb": { "allowed": false } } }));
-    house.admin.patch(&format!("/identities/{identity}"), json!({ "authPolicyId": policy })).expect(200);
+    let (identity, user) = server.user(&name, json!({ "externalId": fresh("external") }));
+    let service = server.service(&fresh("service"), json!({}));
+    server.router_between(&identity, &service);
+    server.service_policy("Dial", &[&format!("@{identity}")], &[&format!("@{service}")]);
+    let policy = auth_policy(server, json!({ "primary": { "updb": { "allowed": false } } }));
+    server.admin.patch(&format!("/identities/{identity}"), json!({ "authPolicyId": policy })).expect(200);
     let why = asked.dial(&name, &service);
     assert_eq!((&why["authentication"]["state"], is_yes(&why)), (&json!("notAllowed"), true), "who is logged in stays so: {why:#}");
     let text = asked.told(&name, &service, false).unwrap();
@@ -180,33 +180,33 @@ fn credentials_that_are_not_allowed_are_none() {
     assert!(!is_yes(&why) && whats(&why) == ["credentialNotAllowed"], "{why:#}");
     drop(asked.make(&why["obstacles"][0]["edits"][0]));
     let why = asked.dial(&name, &service);
-    assert!(is_yes(&why) && opens(&house.again(&name), &service), "{why:#}");
+    assert!(is_yes(&why) && opens(&server.again(&name), &service), "{why:#}");
 }
 
 /// Somebody who may dial a service, but for `checks` of the policy: the identity, the caller, the service and the policy.
-fn all_but_posture(house: &House, semantic: &str, checks: &[String]) -> (String, Caller, String, String) {
-    let (identity, user) = house.user(&fresh("person"), json!({}));
-    let service = house.service(&fresh("service"), json!({}));
-    house.router_between(&identity, &service);
+fn all_but_posture(server: &TestServer, semantic: &str, checks: &[String]) -> (String, Caller, String, String) {
+    let (identity, user) = server.user(&fresh("person"), json!({}));
+    let service = server.service(&fresh("service"), json!({}));
+    server.router_between(&identity, &service);
     let policy = json!({
         "name": fresh("policy"), "type": "Dial", "semantic": semantic, "postureCheckRoles": checks,
         "identityRoles": [format!("@{identity}")], "serviceRoles": [format!("@{service}")]
     });
-    (identity, user, service, house.admin.post("/service-policies", policy).expect(201).id())
+    (identity, user, service, server.admin.post("/service-policies", policy).expect(201).id())
 }
 
 /// A new check for one domain, as policies name it.
-fn check_for(house: &House, name: &str, domain: &str, roles: &[&str]) -> String {
+fn check_for(server: &TestServer, name: &str, domain: &str, roles: &[&str]) -> String {
     let body = json!({ "typeId": "DOMAIN", "name": name, "domains": [domain], "roleAttributes": roles });
-    format!("@{}", house.admin.post("/posture-checks", body).expect(201).id())
+    format!("@{}", server.admin.post("/posture-checks", body).expect(201).id())
 }
 
 #[test]
 fn a_policy_is_to_ask_on_for_the_checks_that_pass() {
     let asked = Asked::start();
-    let house = &asked.house;
-    let [corp, more] = [("corp", ["a", "b", "c"].as_slice()), ("more", &["c"])].map(|(name, roles)| check_for(house, name, "corp", roles));
-    let [other, lone] = [("other", ["a", "b"].as_slice()), ("lone", &["a"])].map(|(name, roles)| check_for(house, name, "else", roles));
+    let server = &asked.server;
+    let [corp, more] = [("corp", ["a", "b", "c"].as_slice()), ("more", &["c"])].map(|(name, roles)| check_for(server, name, "corp", roles));
+    let [other, lone] = [("other", ["a", "b"].as_slice()), ("lone", &["a"])].map(|(name, roles)| check_for(server, name, "else", roles));
     let [corp, more, other, lone] = [&corp, &more, &other, &lone].map(String::as_str);
     // What a policy names, what it is to name, and what that is called.
     let cases: [(_, &[&str], &[&str], _); 8] = [
@@ -223,7 +223,7 @@ fn a_policy_is_to_ask_on_for_the_checks_that_pass() {
     ];
     for (semantic, before, after, what) in cases {
         let checks: Vec<String> = before.iter().map(|&role| role.to_owned()).collect();
-        let (identity, user, service, policy) = all_but_posture(house, semantic, &checks);
+        let (identity, user, service, policy) = all_but_posture(server, semantic, &checks);
         user.post("/posture-response", json!({ "id": "any", "typeId": "DOMAIN", "domain": "corp" })).expect(201);
         let why = asked.dial(&identity, &service);
         assert!(whats(&why) == ["posture"] && !opens(&user, &service), "{semantic} {before:?}: {why:#}");
@@ -231,7 +231,7 @@ fn a_policy_is_to_ask_on_for_the_checks_that_pass() {
         let named: BTreeSet<&str> =
             edit["body"]["postureCheckRoles"].as_array().unwrap().iter().map(|role| role.as_str().unwrap()).collect();
         assert_eq!(named, after.iter().copied().collect(), "{semantic} {before:?}: {edit:#}");
-        let name = house.admin.get(&format!("/service-policies/{policy}")).expect(200).data()["name"].clone();
+        let name = server.admin.get(&format!("/service-policies/{policy}")).expect(200).data()["name"].clone();
         let text = format!("have the policy {} no longer ask for {what}", name.as_str().unwrap());
         assert!(what.is_empty() || edit["text"] == text, "{semantic} {before:?}: {edit:#}");
         drop(asked.make(edit));
@@ -242,13 +242,13 @@ fn a_policy_is_to_ask_on_for_the_checks_that_pass() {
 #[test]
 fn the_policy_that_fails_by_the_fewest_checks_is_named_first() {
     let asked = Asked::start();
-    let house = &asked.house;
-    let [one, other] = ["one", "other"].map(|name| check_for(house, name, name, &[]));
+    let server = &asked.server;
+    let [one, other] = ["one", "other"].map(|name| check_for(server, name, name, &[]));
     for more in [[true, false], [false, true]] {
         let checks = |more: bool| if more { vec![one.clone(), other.clone()] } else { vec![one.clone()] };
-        let (identity, _, service, first) = all_but_posture(house, "AnyOf", &checks(more[0]));
-        let second = house.service_policy("Dial", &[&format!("@{identity}")], &[&format!("@{service}")]);
-        house.admin.patch(&format!("/service-policies/{second}"), json!({ "postureCheckRoles": checks(more[1]) })).expect(200);
+        let (identity, _, service, first) = all_but_posture(server, "AnyOf", &checks(more[0]));
+        let second = server.service_policy("Dial", &[&format!("@{identity}")], &[&format!("@{service}")]);
+        server.admin.patch(&format!("/service-policies/{second}"), json!({ "postureCheckRoles": checks(more[1]) })).expect(200);
         let why = asked.dial(&identity, &service);
         let least = if more[0] { second } else { first };
         assert_eq!(why["obstacles"][0]["edits"][0]["path"], format!("/service-policies/{least}"), "{why:#}");
@@ -256,31 +256,31 @@ fn the_policy_that_fails_by_the_fewest_checks_is_named_first() {
 }
 
 /// A new auth policy, which is like the default one but for this.
-pub fn auth_policy(house: &House, change: Json) -> String {
-    let like = house.admin.get("/auth-policies/default").expect(200).data().clone();
+pub fn auth_policy(server: &TestServer, change: Json) -> String {
+    let like = server.admin.get("/auth-policies/default").expect(200).data().clone();
     let body = json!({ "name": fresh("auth"), "primary": like["primary"], "secondary": like["secondary"] });
-    let id = house.admin.post("/auth-policies", body).expect(201).id();
-    house.admin.patch(&format!("/auth-policies/{id}"), change).expect(200);
+    let id = server.admin.post("/auth-policies", body).expect(201).id();
+    server.admin.patch(&format!("/auth-policies/{id}"), change).expect(200);
     id
 }
 
 /// A new signer with this name.
-pub fn external_signer(house: &House, name: &str, more: Json) -> String {
+pub fn external_signer(server: &TestServer, name: &str, more: Json) -> String {
     let mut body = json!({
         "name": name, "enabled": true, "issuer": fresh("issuer"), "audience": "overlay", "jwksEndpoint": "https://idp.test/keys",
         "useExternalId": true
     });
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    house.admin.post("/external-jwt-signers", body).expect(201).id()
+    server.admin.post("/external-jwt-signers", body).expect(201).id()
 }
 
 #[test]
 fn an_auth_policy_is_to_let_in_no_more_signers_than_it_takes() {
     let asked = Asked::start();
-    let house = &asked.house;
-    let (signer, other) = (external_signer(house, "idp", json!({})), external_signer(house, "off", json!({ "enabled": false })));
-    let identity = house.identity(&fresh("person"), json!({ "externalId": fresh("external") }));
-    let service = house.service(&fresh("service"), json!({}));
+    let server = &asked.server;
+    let (signer, other) = (external_signer(server, "idp", json!({})), external_signer(server, "off", json!({ "enabled": false })));
+    let identity = server.identity(&fresh("person"), json!({ "externalId": fresh("external") }));
+    let service = server.service(&fresh("service"), json!({}));
     let off = json!({ "allowed": false });
     let allows_only = |ext_jwt: Json| json!({ "primary": { "cert": off, "updb": off, "extJwt": ext_jwt } });
     let allowing = || {
@@ -300,8 +300,8 @@ fn an_auth_policy_is_to_let_in_no_more_signers_than_it_takes() {
         ),
     ];
     for (ext_jwt, change, words) in cases {
-        let policy = auth_policy(house, allows_only(ext_jwt));
-        house.admin.patch(&format!("/identities/{identity}"), json!({ "authPolicyId": policy })).expect(200);
+        let policy = auth_policy(server, allows_only(ext_jwt));
+        server.admin.patch(&format!("/identities/{identity}"), json!({ "authPolicyId": policy })).expect(200);
         let edits = allowing();
         assert_eq!((edits.len(), &edits[0]["body"]), (1, &json!({ "primary": { "extJwt": change } })), "{edits:#?}");
         assert!(edits[0]["text"].as_str().unwrap().ends_with(words), "{edits:#?}");
@@ -309,9 +309,9 @@ fn an_auth_policy_is_to_let_in_no_more_signers_than_it_takes() {
         assert_eq!(asked.dial(&identity, &service)["authentication"]["state"], "ready");
     }
     // Where an authority knows external ids too, either will do.
-    house.take_up(&Authority::new("partner"));
-    let policy = auth_policy(house, allows_only(off.clone()));
-    house.admin.patch(&format!("/identities/{identity}"), json!({ "authPolicyId": policy })).expect(200);
+    server.take_up(&Authority::new("partner"));
+    let policy = auth_policy(server, allows_only(off.clone()));
+    server.admin.patch(&format!("/identities/{identity}"), json!({ "authPolicyId": policy })).expect(200);
     let on = json!({ "allowed": true });
     assert_eq!(
         allowing().iter().map(|edit| edit["body"]["primary"].clone()).collect::<Vec<_>>(),
@@ -320,18 +320,18 @@ fn an_auth_policy_is_to_let_in_no_more_signers_than_it_takes() {
 }
 
 /// Somebody with this certificate, who may dial a service: the identity, the service, and a caller that shows the certificate.
-fn certified(house: &House, chain: &str, key: &Key, more: Json) -> (String, String, Caller) {
-    let identity = house.identity(&fresh("person"), more);
-    house.admin.post("/authenticators", json!({ "method": "cert", "identityId": identity, "certPem": chain })).expect(201);
-    let service = reachable(house, &identity);
-    (identity, service, house.bearer(chain, key))
+fn certified(server: &TestServer, chain: &str, key: &Key, more: Json) -> (String, String, Caller) {
+    let identity = server.identity(&fresh("person"), more);
+    server.admin.post("/authenticators", json!({ "method": "cert", "identityId": identity, "certPem": chain })).expect(201);
+    let service = reachable(server, &identity);
+    (identity, service, server.bearer(chain, key))
 }
 
 /// A service that somebody may dial.
-fn reachable(house: &House, identity: &str) -> String {
-    let service = house.service(&fresh("service"), json!({}));
-    house.router_between(identity, &service);
-    house.service_policy("Dial", &[&format!("@{identity}")], &[&format!("@{service}")]);
+fn reachable(server: &TestServer, identity: &str) -> String {
+    let service = server.service(&fresh("service"), json!({}));
+    server.router_between(identity, &service);
+    server.service_policy("Dial", &[&format!("@{identity}")], &[&format!("@{service}")]);
     service
 }
 
@@ -355,30 +355,30 @@ fn stands_until_mended(asked: &Asked, (identity, service, bearer): &(String, Str
 #[test]
 fn a_certificate_lets_in_while_its_authority_does() {
     let asked = Asked::start();
-    let house = &asked.house;
+    let server = &asked.server;
     let authority = Authority::new("partner");
-    let ca = house.take_up(&authority);
+    let ca = server.take_up(&authority);
     let key = Key::new();
-    let known = certified(house, &authority.issue(" ", &key), &key, json!({}));
+    let known = certified(server, &authority.issue(" ", &key), &key, json!({}));
     assert!(is_yes(&asked.dial(&known.0, &known.1)));
-    let shut = || house.admin.patch(&format!("/cas/{ca}"), json!({ "isAuthEnabled": false })).expect(200);
+    let shut = || server.admin.patch(&format!("/cas/{ca}"), json!({ "isAuthEnabled": false })).expect(200);
     shut();
     let opening = json!({ "isAuthEnabled": true });
     stands_until_mended(&asked, &known, &["certificates of the authority", "do not log in"], std::slice::from_ref(&opening));
 
     // Where the auth policy stands in the way too, both must change.
     let key = Key::new();
-    let policy = auth_policy(house, json!({ "primary": { "cert": { "allowed": false } } }));
-    let known = certified(house, &authority.issue(" ", &key), &key, json!({ "authPolicyId": policy }));
+    let policy = auth_policy(server, json!({ "primary": { "cert": { "allowed": false } } }));
+    let known = certified(server, &authority.issue(" ", &key), &key, json!({ "authPolicyId": policy }));
     shut();
     let allowing = json!({ "primary": { "cert": { "allowed": true } } });
     stands_until_mended(&asked, &known, &["does not allow certificates", "do not log in"], &[allowing, opening]);
 
     // By a claim in its certificate its holder is somebody else.
     let (key, name) = (Key::new(), fresh("claimed"));
-    let known = certified(house, &authority.issue(&name, &key), &key, json!({}));
+    let known = certified(server, &authority.issue(&name, &key), &key, json!({}));
     stands_until_mended(&asked, &known, &[&format!("by the external id {name}")], &[json!({ "externalId": name })]);
-    let taken = certified(house, &authority.issue(&name, &Key::new()), &Key::new(), json!({}));
+    let taken = certified(server, &authority.issue(&name, &Key::new()), &Key::new(), json!({}));
     let why = asked.dial(&taken.0, &taken.1);
     assert_eq!((whats(&why), &why["obstacles"][0]["edits"]), (vec!["credentialNotAllowed"], &json!([])), "{why:#}");
 }
@@ -387,30 +387,30 @@ fn a_certificate_lets_in_while_its_authority_does() {
 fn a_certificate_that_ended_lets_in_where_the_auth_policy_takes_it() {
     let asked = Asked::with(Clock::manual(Clock::system().now()));
     // Some time after the clock was moved a controller renews its own certificate.
-    let asked = Asked { house: asked.house.unverified(), ..asked };
-    let house = &asked.house;
+    let asked = Asked { server: asked.server.unverified(), ..asked };
+    let server = &asked.server;
     let authority = Authority::new("partner");
-    house.take_up(&authority);
+    server.take_up(&authority);
     let enrolled = || {
-        let (identity, bearer) = house.enrolled("person");
-        let service = reachable(house, &identity);
+        let (identity, bearer) = server.enrolled("person");
+        let service = reachable(server, &identity);
         (identity, service, bearer)
     };
     let ended = || {
         let key = Key::new();
-        certified(house, &authority.issue_ended(" ", &key), &key, json!({}))
+        certified(server, &authority.issue_ended(" ", &key), &key, json!({}))
     };
     let [ours, theirs, both] = [enrolled(), ended(), enrolled()];
     let takes = |(identity, service, _): &(String, String, Caller), cert: Json| {
-        let policy = auth_policy(house, json!({ "primary": { "cert": cert } }));
-        house.admin.patch(&format!("/identities/{identity}"), json!({ "authPolicyId": policy })).expect(200);
+        let policy = auth_policy(server, json!({ "primary": { "cert": cert } }));
+        server.admin.patch(&format!("/identities/{identity}"), json!({ "authPolicyId": policy })).expect(200);
         asked.dial(identity, service)
     };
     assert!(is_yes(&takes(&ours, json!({ "allowExpiredCerts": false }))));
     for _ in 0..2 {
-        house.clock.advance(Duration::from_secs(200 * 24 * 3600));
-        house.admin.get("/cas").expect(200);
-        house.look_after();
+        server.clock.advance(Duration::from_secs(200 * 24 * 3600));
+        server.admin.get("/cas").expect(200);
+        server.look_after();
     }
     assert!(is_yes(&takes(&theirs, json!({ "allowExpiredCerts": true }))));
     takes(&theirs, json!({ "allowExpiredCerts": false }));
@@ -425,24 +425,24 @@ fn a_certificate_that_ended_lets_in_where_the_auth_policy_takes_it() {
 #[test]
 fn whoever_an_authority_knows_by_a_claim_waits_until_it_lets_in() {
     let asked = Asked::start();
-    let house = &asked.house;
+    let server = &asked.server;
     let (authority, key, name) = (Authority::new("partner"), Key::new(), fresh("claimed"));
-    let ca = house.take_up(&authority);
-    let identity = house.identity(&name, json!({ "externalId": name }));
-    let known = (identity.clone(), reachable(house, &identity), house.bearer(&authority.issue(&name, &key), &key));
+    let ca = server.take_up(&authority);
+    let identity = server.identity(&name, json!({ "externalId": name }));
+    let known = (identity.clone(), reachable(server, &identity), server.bearer(&authority.issue(&name, &key), &key));
     assert!(is_yes(&asked.dial(&known.0, &known.1)));
-    house.admin.patch(&format!("/cas/{ca}"), json!({ "isAuthEnabled": false })).expect(200);
+    server.admin.patch(&format!("/cas/{ca}"), json!({ "isAuthEnabled": false })).expect(200);
     stands_until_mended(&asked, &known, &["knows it by its external id"], &[json!({ "isAuthEnabled": true })]);
 }
 
 #[test]
 fn a_first_edge_router_is_enough_for_whom_policies_give_every_one() {
     let asked = Asked::start();
-    let house = &asked.house;
+    let server = &asked.server;
     let (every, red) = (json!(["#all"]), json!(["#red"]));
     let policy = |path: &str, member: &str, id: &str, routers: &Json| {
         let body = json!({ "name": fresh("policy"), "semantic": "AllOf", member: [format!("@{id}")], "edgeRouterRoles": routers });
-        house.admin.post(path, body).expect(201);
+        server.admin.post(path, body).expect(201);
     };
     let cases: [(Option<&Json>, Option<&Json>, &[&str]); 5] = [
         (None, None, &["noEdgeRouter", "serviceWithoutRouter", "identityWithoutRouter"]),
@@ -451,11 +451,11 @@ fn a_first_edge_router_is_enough_for_whom_policies_give_every_one() {
         (Some(&every), Some(&every), &["noEdgeRouter"]),
         (Some(&red), Some(&red), &["noEdgeRouter", "serviceWithoutRouter", "identityWithoutRouter"]),
     ];
-    house.admin.post("/transit-routers", json!({ "name": "edge-router" })).expect(201);
+    server.admin.post("/transit-routers", json!({ "name": "edge-router" })).expect(201);
     for (of_identity, of_service, expected) in cases {
-        let (identity, user) = house.user(&fresh("person"), json!({}));
-        let service = house.service(&fresh("service"), json!({}));
-        house.service_policy("Dial", &[&format!("@{identity}")], &[&format!("@{service}")]);
+        let (identity, user) = server.user(&fresh("person"), json!({}));
+        let service = server.service(&fresh("service"), json!({}));
+        server.service_policy("Dial", &[&format!("@{identity}")], &[&format!("@{service}")]);
         of_identity.iter().for_each(|routers| policy("/edge-router-policies", "identityRoles", &identity, routers));
         of_service.iter().for_each(|routers| policy("/service-edge-router-policies", "serviceRoles", &service, routers));
         let before = asked.dial(&identity, &service);
@@ -463,19 +463,19 @@ fn a_first_edge_router_is_enough_for_whom_policies_give_every_one() {
         obstacles(&before).into_iter().for_each(|obstacle| drop(asked.make(&obstacle["edits"][0])));
         let after = asked.dial(&identity, &service);
         assert!(is_yes(&after) && opens(&user, &service), "{before:#} became {after:#}");
-        let router = house.admin.get("/edge-routers").expect(200).each("id")[0].to_owned();
-        house.admin.delete(&format!("/edge-routers/{router}")).expect(200);
+        let router = server.admin.get("/edge-routers").expect(200).each("id")[0].to_owned();
+        server.admin.delete(&format!("/edge-routers/{router}")).expect(200);
     }
 }
 
 #[test]
 fn a_disabled_edge_router_serves_sessions_and_is_said_to_be_disabled() {
     let asked = Asked::start();
-    let house = &asked.house;
-    let (identity, user, service, _) = all_but_posture(house, "AnyOf", &[]);
+    let server = &asked.server;
+    let (identity, user, service, _) = all_but_posture(server, "AnyOf", &[]);
     let router = asked.dial(&identity, &service)["routers"][0].clone();
     assert_eq!(router["isDisabled"], false);
-    house.admin.patch(&format!("/edge-routers/{}", router["id"].as_str().unwrap()), json!({ "disabled": true })).expect(200);
+    server.admin.patch(&format!("/edge-routers/{}", router["id"].as_str().unwrap()), json!({ "disabled": true })).expect(200);
     let why = asked.dial(&identity, &service);
     assert_eq!((is_yes(&why), opens(&user, &service), &why["routers"][0]["isDisabled"]), (true, true, &json!(true)));
     assert!(asked.told(&identity, &service, false).unwrap().contains("(not connected, disabled)"));
@@ -484,7 +484,7 @@ fn a_disabled_edge_router_serves_sessions_and_is_said_to_be_disabled() {
 #[test]
 fn what_was_shown_to_each_check_and_what_is_demanded_is_said() {
     let asked = Asked::start();
-    let house = &asked.house;
+    let server = &asked.server;
     let signer = "ab".repeat(20);
     let cases = [
         (
@@ -512,10 +512,10 @@ fn what_was_shown_to_each_check_and_what_is_demanded_is_said() {
     let checks = cases.iter().map(|(demand, _)| {
         let mut body = demand.clone();
         body["name"] = fresh("check").into();
-        format!("@{}", house.admin.post("/posture-checks", body).expect(201).id())
+        format!("@{}", server.admin.post("/posture-checks", body).expect(201).id())
     });
     let checks: Vec<String> = checks.collect();
-    let (identity, user, service, _) = all_but_posture(house, "AnyOf", &checks);
+    let (identity, user, service, _) = all_but_posture(server, "AnyOf", &checks);
     let answers = json!([
         { "typeId": "OS", "id": "any", "type": "Linux", "version": "6.1.0", "build": "" },
         { "typeId": "DOMAIN", "id": "any", "domain": "ho\nme" },
@@ -531,18 +531,18 @@ fn what_was_shown_to_each_check_and_what_is_demanded_is_said() {
 #[test]
 fn whoever_has_yet_to_set_a_second_factor_up_is_told() {
     let asked = Asked::start();
-    let house = &asked.house;
+    let server = &asked.server;
     let (by_external_id, disabled) =
-        (external_signer(house, "idp", json!({})), external_signer(house, "off", json!({ "enabled": false, "useExternalId": false })));
+        (external_signer(server, "idp", json!({})), external_signer(server, "off", json!({ "enabled": false, "useExternalId": false })));
     let name = fresh("person");
-    let identity = house.identity(&name, json!({}));
-    house.give_password(&identity, &name);
-    let service = house.service(&fresh("service"), json!({}));
-    house.router_between(&identity, &service);
-    house.service_policy("Dial", &[&format!("@{identity}")], &[&format!("@{service}")]);
+    let identity = server.identity(&name, json!({}));
+    server.give_password(&identity, &name);
+    let service = server.service(&fresh("service"), json!({}));
+    server.router_between(&identity, &service);
+    server.service_policy("Dial", &[&format!("@{identity}")], &[&format!("@{service}")]);
     let asks = |secondary: Json| {
-        let policy = auth_policy(house, json!({ "secondary": secondary }));
-        house.admin.patch(&format!("/identities/{identity}"), json!({ "authPolicyId": policy })).expect(200);
+        let policy = auth_policy(server, json!({ "secondary": secondary }));
+        server.admin.patch(&format!("/identities/{identity}"), json!({ "authPolicyId": policy })).expect(200);
     };
     let told = |factors: &[(&str, bool)], words: &str| {
         let why = asked.dial(&name, &service);
@@ -566,7 +566,7 @@ fn whoever_has_yet_to_set_a_second_factor_up_is_told() {
     told(&[], "may, but cannot now");
     asks(json!({ "requireTotp": true }));
     assert_eq!(told(&[("totp", false)], &format!("asks for a one-time code, but {name} has set none up; it can do so itself")), 1);
-    let user = house.again(&name);
+    let user = server.again(&name);
     user.post("/current-identity/mfa", Json::Null).expect(201);
     // Set up is what a code was given of.
     told(&[("totp", false)], "has set none up");
@@ -578,9 +578,9 @@ fn whoever_has_yet_to_set_a_second_factor_up_is_told() {
     asks(json!({ "requireExtJwtSigner": disabled }));
     assert_eq!(told(&[("totp", true), ("extJwt", false)], "asks for a token of off with every request, but off is disabled"), 2);
     // To enable it would not be enough.
-    house.admin.patch(&format!("/external-jwt-signers/{disabled}"), json!({ "useExternalId": true })).expect(200);
+    server.admin.patch(&format!("/external-jwt-signers/{disabled}"), json!({ "useExternalId": true })).expect(200);
     assert_eq!(told(&[("totp", true), ("extJwt", false)], "but off is disabled"), 1);
-    house.admin.patch(&format!("/external-jwt-signers/{disabled}"), json!({ "enabled": true, "useExternalId": false })).expect(200);
+    server.admin.patch(&format!("/external-jwt-signers/{disabled}"), json!({ "enabled": true, "useExternalId": false })).expect(200);
     told(&[("totp", true), ("extJwt", true)], "asks for a token of off with every request\n");
 }
 
@@ -597,13 +597,13 @@ pub fn verify(user: &Caller) -> Vec<String> {
 #[test]
 fn whoever_removed_the_codes_is_asked_for_none_in_a_session_that_has_one() {
     let asked = Asked::start();
-    let house = &asked.house;
-    let (identity, user, service, _) = all_but_posture(house, "AnyOf", &[]);
+    let server = &asked.server;
+    let (identity, user, service, _) = all_but_posture(server, "AnyOf", &[]);
     user.post("/current-identity/mfa", Json::Null).expect(201);
     verify(&user);
-    let policy = auth_policy(house, json!({ "secondary": { "requireTotp": true } }));
-    house.admin.patch(&format!("/identities/{identity}"), json!({ "authPolicyId": policy })).expect(200);
-    house.admin.delete(&format!("/identities/{identity}/mfa")).expect(200);
+    let policy = auth_policy(server, json!({ "secondary": { "requireTotp": true } }));
+    server.admin.patch(&format!("/identities/{identity}"), json!({ "authPolicyId": policy })).expect(200);
+    server.admin.delete(&format!("/identities/{identity}/mfa")).expect(200);
     let why = asked.dial(&identity, &service);
     assert!(is_yes(&why) && opens(&user, &service), "{why:#}");
     assert!(asked.told(&identity, &service, false).unwrap().contains("has set none up"));
@@ -614,11 +614,11 @@ fn whoever_removed_the_codes_is_asked_for_none_in_a_session_that_has_one() {
 #[test]
 fn a_session_counts_once_a_code_was_given_in_it() {
     let asked = Asked::start();
-    let house = &asked.house;
+    let server = &asked.server;
     let body = json!({ "typeId": "MFA", "name": fresh("check"), "timeoutSeconds": 600 });
-    let check = house.admin.post("/posture-checks", body).expect(201).id();
-    let (identity, first, service, _) = all_but_posture(house, "AnyOf", &[format!("@{check}")]);
-    let name = house.admin.get(&format!("/identities/{identity}")).expect(200).data()["name"].as_str().unwrap().to_owned();
+    let check = server.admin.post("/posture-checks", body).expect(201).id();
+    let (identity, first, service, _) = all_but_posture(server, "AnyOf", &[format!("@{check}")]);
+    let name = server.admin.get(&format!("/identities/{identity}")).expect(200).data()["name"].as_str().unwrap().to_owned();
     let why = asked.dial(&name, &service);
     assert!(whats(&why) == ["posture"] && !opens(&first, &service), "without codes there is none to give: {why:#}");
     let text = asked.told(&name, &service, false).unwrap();
@@ -628,15 +628,15 @@ fn a_session_counts_once_a_code_was_given_in_it() {
     assert!(is_yes(&asked.dial(&name, &service)) && opens(&first, &service));
     first.delete("/current-api-session").expect(200);
     assert!(is_yes(&asked.dial(&name, &service)), "whoever logs in gives a code");
-    let second = house.again(&name);
+    let second = server.again(&name);
     assert!(is_yes(&asked.dial(&name, &service)) && !opens(&second, &service), "nobody has logged in completely");
     // Half a log-in spares nobody another.
-    let policy = auth_policy(house, json!({ "primary": { "updb": { "allowed": false } } }));
-    house.admin.patch(&format!("/identities/{identity}"), json!({ "authPolicyId": policy })).expect(200);
+    let policy = auth_policy(server, json!({ "primary": { "updb": { "allowed": false } } }));
+    server.admin.patch(&format!("/identities/{identity}"), json!({ "authPolicyId": policy })).expect(200);
     assert_eq!(whats(&asked.dial(&name, &service)), ["credentialNotAllowed"]);
-    house.admin.patch(&format!("/identities/{identity}"), json!({ "authPolicyId": "default" })).expect(200);
+    server.admin.patch(&format!("/identities/{identity}"), json!({ "authPolicyId": "default" })).expect(200);
     second.post("/authenticate/mfa", json!({ "code": codes[0] })).expect(200);
-    let third = house.again(&name);
+    let third = server.again(&name);
     assert!(is_yes(&asked.dial(&name, &service)), "another that is half open takes nothing away");
     assert!(opens(&second, &service) && !opens(&third, &service));
 }
@@ -644,16 +644,16 @@ fn a_session_counts_once_a_code_was_given_in_it() {
 #[test]
 fn a_session_that_is_open_is_answered_again_whatever_the_verdict_on_a_new_one() {
     let asked = Asked::start();
-    let house = &asked.house;
+    let server = &asked.server;
     let name = fresh("person");
-    let (identity, user) = house.user(&name, json!({}));
-    let service = house.service(&fresh("service"), json!({}));
-    let router = house.router_between(&identity, &service);
-    house.service_policy("Dial", &[&format!("@{identity}")], &[&format!("@{service}")]);
+    let (identity, user) = server.user(&name, json!({}));
+    let service = server.service(&fresh("service"), json!({}));
+    let router = server.router_between(&identity, &service);
+    server.service_policy("Dial", &[&format!("@{identity}")], &[&format!("@{service}")]);
     assert!(is_yes(&asked.dial(&name, &service)) && opens(&user, &service));
-    house.admin.delete(&format!("/edge-routers/{router}")).expect(200);
-    assert!(!is_yes(&asked.dial(&name, &service)) && opens(&user, &service) && !opens(&house.again(&name), &service));
-    let schemas = house.nobody().at(Base::Overkeep).get("/openapi.json").expect(200).json["components"]["schemas"].clone();
+    server.admin.delete(&format!("/edge-routers/{router}")).expect(200);
+    assert!(!is_yes(&asked.dial(&name, &service)) && opens(&user, &service) && !opens(&server.again(&name), &service));
+    let schemas = server.nobody().at(Base::Overkeep).get("/openapi.json").expect(200).json["components"]["schemas"].clone();
     let said = schemas["Explanation"]["properties"]["allowed"]["description"].as_str().unwrap();
     assert!(said.contains("open already"), "{said}");
 }
@@ -661,11 +661,11 @@ fn a_session_that_is_open_is_answered_again_whatever_the_verdict_on_a_new_one() 
 #[test]
 fn a_tunneler_waits_for_its_router_to_enroll() {
     let asked = Asked::start();
-    let house = &asked.house;
+    let server = &asked.server;
     let name = fresh("router");
-    let id = house.admin.post("/edge-routers", json!({ "name": name, "isTunnelerEnabled": true })).expect(201).id();
-    let service = house.service(&fresh("service"), json!({}));
-    let router = || house.admin.get(&format!("/edge-routers/{id}")).expect(200).data().clone();
+    let id = server.admin.post("/edge-routers", json!({ "name": name, "isTunnelerEnabled": true })).expect(201).id();
+    let service = server.service(&fresh("service"), json!({}));
+    let router = || server.admin.get(&format!("/edge-routers/{id}")).expect(200).data().clone();
     let stands = |state: &str, words: &str| {
         let why = asked.dial(&id, &service);
         assert_eq!(why["authentication"]["state"], state, "{why:#}");
@@ -678,7 +678,7 @@ fn a_tunneler_waits_for_its_router_to_enroll() {
     assert_eq!(until, router()["enrollmentExpiresAt"]);
     let (key, token) = (Key::new(), router()["enrollmentToken"].as_str().unwrap().to_owned());
     let requests = json!({ "certCsr": key.request_as(&id), "serverCertCsr": key.request() });
-    house.nobody().post(&format!("/enroll?method=erott&token={token}"), requests).expect(200);
+    server.nobody().post(&format!("/enroll?method=erott&token={token}"), requests).expect(200);
     stands("noCredential", &format!("{name} has nothing to log in with, being the tunneler of the edge router {name}"));
 }
 
@@ -686,8 +686,8 @@ fn a_tunneler_waits_for_its_router_to_enroll() {
 fn whoever_names_nobody_or_nothing_is_told_which() {
     let asked = Asked::start();
     let (person, service) = (fresh("person"), fresh("service"));
-    asked.house.identity(&person, json!({}));
-    asked.house.service(&service, json!({}));
+    asked.server.identity(&person, json!({}));
+    asked.server.service(&service, json!({}));
     asked.ask("Dial", "", &service).refused(400, "COULD_NOT_VALIDATE", "identity");
     asked.ask("Dial", &person, "").refused(400, "COULD_NOT_VALIDATE", "service");
     assert_eq!(asked.told(&person, "", false).unwrap_err(), "service: must not be empty");
@@ -697,19 +697,19 @@ fn whoever_names_nobody_or_nothing_is_told_which() {
 fn both_ways_to_ask_give_one_answer() {
     let asked = Asked::start();
     let name = fresh("person");
-    asked.house.user(&name, json!({}));
-    let service = asked.house.service(&fresh("service"), json!({}));
+    asked.server.user(&name, json!({}));
+    let service = asked.server.service(&fresh("service"), json!({}));
     let why = asked.dial(&name, &service);
     assert_eq!(serde_json::from_str::<Json>(&asked.told(&name, &service, true).unwrap()).unwrap(), why);
     assert!(asked.told(&name, &service, false).unwrap().starts_with(&format!("no: {name} may not dial")));
     assert!(asked.told("nobody", &service, false).unwrap_err().contains("nobody"));
     asked.ask("Dial", "nobody", &service).refused(404, "NOT_FOUND", "");
     asked.ask("Invalid", &name, &service).refused(400, "COULD_NOT_VALIDATE", "type");
-    asked.house.admin.at(Base::Overkeep).get("/explain?identity=x&type=Dial").refused(400, "COULD_NOT_VALIDATE", "service");
+    asked.server.admin.at(Base::Overkeep).get("/explain?identity=x&type=Dial").refused(400, "COULD_NOT_VALIDATE", "service");
     // Without a controller, all the same, but for what only that knows.
     let running = asked.told(&name, &service, false).unwrap();
-    let Asked { house, data, _directory } = asked;
-    drop(house);
+    let Asked { server, data, _directory } = asked;
+    drop(server);
     let command = Command::Explain { right: Right::Dial, identity: name, service, json: false };
     let host = controller::host(&Config { data, ..Config::default() }, &command).unwrap();
     let Outcome::Done(lines) = host.act(command, &Arc::new(Progress::default())).unwrap() else { panic!() };

@@ -8,20 +8,20 @@ use std::{
 use overkeep::clock::Clock;
 use serde_json::json;
 
-use crate::harness::{House, PASSWORD};
+use crate::harness::{PASSWORD, TestServer};
 
 #[test]
 fn log_ins_go_on_while_the_password_of_somebody_else_is_guessed_at() {
-    let house = House::with(Clock::system(), |config| (config.passwords.queue, config.passwords.cost) = (4, 12));
-    house.user("victim", json!({}));
-    house.user("honest", json!({}));
+    let server = TestServer::with(Clock::system(), |config| (config.passwords.queue, config.passwords.cost) = (4, 12));
+    server.user("victim", json!({}));
+    server.user("honest", json!({}));
     let (over, guesses) = (AtomicBool::new(false), AtomicUsize::new(0));
     thread::scope(|scope| {
         for _ in 0..24 {
             scope.spawn(|| {
                 let guess = json!({ "username": "victim", "password": "not the password" });
                 while !over.load(Ordering::Relaxed) {
-                    let answer = house.nobody().post("/authenticate?method=password", guess.clone());
+                    let answer = server.nobody().post("/authenticate?method=password", guess.clone());
                     assert!([401, 429].contains(&answer.status), "{}", answer.text);
                     guesses.fetch_add(1, Ordering::Relaxed);
                 }
@@ -30,7 +30,7 @@ fn log_ins_go_on_while_the_password_of_somebody_else_is_guessed_at() {
         while guesses.load(Ordering::Relaxed) < 48 {
             thread::yield_now();
         }
-        let log_in = || house.nobody().post("/authenticate?method=password", json!({ "username": "honest", "password": PASSWORD }));
+        let log_in = || server.nobody().post("/authenticate?method=password", json!({ "username": "honest", "password": PASSWORD }));
         let turned_away = (0..30).filter(|_| log_in().status != 200).count();
         over.store(true, Ordering::Relaxed);
         assert_eq!(turned_away, 0, "of 30 honest log-ins");

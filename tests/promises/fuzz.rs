@@ -28,10 +28,10 @@ use overkeep::{
 use redb::{Database, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition, TableHandle};
 
 use crate::{
-    drive::Chance,
-    harness::{House, Wire, encoded, frame, shared},
-    keeping::Kept,
+    backup::Kept,
+    harness::{TestServer, Wire, encoded, frame, shared},
     pki,
+    simulated_disk::Chance,
 };
 
 /// Somebody has to look at a case that takes as long as this.
@@ -146,8 +146,8 @@ fn frames(chance: &mut Chance) -> Vec<u8> {
 
 #[test]
 fn the_guard_between_tls_and_http() {
-    let house = House::start();
-    let nobody = house.nobody();
+    let server = TestServer::start();
+    let nobody = server.nobody();
     target("the_guard_between_tls_and_http", 100, |chance| {
         let is_multiplexed = chance.percent(40);
         let mut sent = if is_multiplexed { frames(chance) } else { chance.pick(&REQUESTS).as_bytes().to_vec() };
@@ -166,14 +166,14 @@ fn the_guard_between_tls_and_http() {
         let answer = wire.finish();
         assert!(!answer.contains("HTTP/1.1 50"), "{:?}: {answer}", String::from_utf8_lossy(&sent));
     });
-    house.admin.get("/current-identity").expect(200);
+    server.admin.get("/current-identity").expect(200);
 }
 
 #[test]
 fn request_targets() {
     const SIGNS: &[u8] = b"abc=&?/.,;:@!$'()*+-_~0\"<>\\^`{|}\xc3\xa4\xff\x80";
-    let house = House::start();
-    let nobody = house.nobody();
+    let server = TestServer::start();
+    let nobody = server.nobody();
     let status = |target: &[u8]| {
         let mut wire = Wire::to(&nobody);
         wire.send(&[b"GET ", target, b" HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n"].concat()).unwrap();
@@ -380,7 +380,7 @@ fn filters() {
     ];
     const PATHS: [&str; 8] =
         ["/identities", "/services", "/edge-routers", "/configs", "/terminators", "/service-policies", "/api-sessions", "/enrollments"];
-    let house = shared();
+    let server = shared();
     target("filters", 200, |chance| {
         let mut text = Vec::new();
         for _ in 0..1 + chance.below(14) {
@@ -396,7 +396,7 @@ fn filters() {
         let text = String::from_utf8_lossy(&text).into_owned();
         let path = chance.pick(&PATHS);
         let member = *chance.pick(&["filter", "filter", "filter", "sort", "limit", "offset", "roleFilter"]);
-        let answer = house.admin.get(&format!("{path}?{member}={}", encoded(&text)));
+        let answer = server.admin.get(&format!("{path}?{member}={}", encoded(&text)));
         assert!(answer.status == 200 || answer.status == 400 || answer.status == 431, "{path} {member} {text:?}: {}", answer.text);
     });
 }

@@ -18,7 +18,7 @@ use serde_json::{Value as Json, json};
 use tempfile::TempDir;
 
 use crate::{
-    harness::{Caller, House, PASSWORD},
+    harness::{Caller, PASSWORD, TestServer},
     integrity,
     store::{KINDS, Task, task},
 };
@@ -217,8 +217,8 @@ fn a_row_of_which_any_byte_is_another_shows() {
 
 #[test]
 fn the_command_says_with_its_status_whether_somebody_tampered() {
-    let house = House::start();
-    let directory = house.closed();
+    let server = TestServer::start();
+    let directory = server.closed();
     let path = directory.path().join("data");
     let verify = |more: &[&str]| {
         let line = ["overkeep", "history", "verify", path.to_str().unwrap()].into_iter().chain(more.iter().copied());
@@ -245,11 +245,11 @@ fn the_command_says_with_its_status_whether_somebody_tampered() {
 
 #[test]
 fn a_running_controller_is_asked_over_its_socket() {
-    let house = House::start();
-    let path = socket::beside(&house.data());
+    let server = TestServer::start();
+    let path = socket::beside(&server.data());
     let ask = |noted: Option<Anchor>| socket::ask(&path, &Command::VerifyHistory { noted }, &mut |_, _| ()).unwrap().unwrap();
     assert!(matches!(ask(None), Outcome::Done(lines) if lines[0].starts_with("nothing is wrong with ")));
-    let newest = house.admin.get("/overkeep/v1/history?limit=1").expect(200).data()[0].clone();
+    let newest = server.admin.get("/overkeep/v1/history?limit=1").expect(200).data()[0].clone();
     let noted = Anchor { sequence: newest["sequence"].as_u64().unwrap(), hash: newest["hash"].as_str().unwrap().into() };
     assert!(matches!(ask(Some(noted.clone())), Outcome::Done(_)));
     assert!(matches!(ask(Some(Anchor { sequence: 1, ..noted })), Outcome::Problems(_)));
@@ -329,12 +329,12 @@ fn a_file_without_a_history_gets_one_and_a_snapshot_has_it_too() {
 
 #[test]
 fn administrators_read_who_did_what_to_which_record() {
-    let house = House::standing_still();
-    let history = |filter: &str, rest: &str| house.admin.list("/overkeep/v1/history", filter, rest).expect(200);
-    let dora = house.identity("dora", json!({ "roleAttributes": ["a"] }));
-    house.admin.patch(&format!("/identities/{dora}"), json!({ "name": "theodora", "externalId": "d", "tags": { "x": "y" } })).expect(200);
-    house.admin.delete(&format!("/identities/{dora}")).expect(200);
-    let own = house.admin.get("/current-api-session").expect(200);
+    let server = TestServer::standing_still();
+    let history = |filter: &str, rest: &str| server.admin.list("/overkeep/v1/history", filter, rest).expect(200);
+    let dora = server.identity("dora", json!({ "roleAttributes": ["a"] }));
+    server.admin.patch(&format!("/identities/{dora}"), json!({ "name": "theodora", "externalId": "d", "tags": { "x": "y" } })).expect(200);
+    server.admin.delete(&format!("/identities/{dora}")).expect(200);
+    let own = server.admin.get("/current-api-session").expect(200);
     let told = history(&format!("id = \"{dora}\""), "&sort=sequence");
     assert_eq!(told.each("action"), ["create", "update", "delete"]);
     assert_eq!(told.each("name"), ["dora", "theodora", "theodora"]);
@@ -357,26 +357,26 @@ fn administrators_read_who_did_what_to_which_record() {
     assert_eq!((page.data()[0]["sequence"].as_u64(), page.data()[1]["sequence"].as_u64()), (Some(2), Some(3)));
     assert_eq!(history("action = \"login\"", "").data()[0]["after"]["identityId"], own.data()["identityId"]);
 
-    let (bob, _) = house.user("robert", json!({}));
-    house.again("robert").ask("GET", "//overkeep/v1/history").send().refused(401, "UNAUTHORIZED", "");
+    let (bob, _) = server.user("robert", json!({}));
+    server.again("robert").ask("GET", "//overkeep/v1/history").send().refused(401, "UNAUTHORIZED", "");
     assert_eq!(history("action = \"refusal\"", "").data()[0]["id"], bob.as_str());
     let tagged = json!({ "identityId": bob, "method": "ott", "expiresAt": "2090-01-01T00:00:00.000Z", "tags": { "x": "y" } });
-    let issued = house.admin.post("/enrollments", tagged).expect(201).id();
+    let issued = server.admin.post("/enrollments", tagged).expect(201).id();
     assert_eq!(history(&format!("id = \"{issued}\""), "").each("action"), ["create"]);
-    house.admin.get("/overkeep/v1/history?sort=name").refused(400, "INVALID_SORT_IDENTIFIER", "");
-    house.admin.list("/overkeep/v1/history", "after = 1", "").refused(400, "INVALID_FILTER", "");
+    server.admin.get("/overkeep/v1/history?sort=name").refused(400, "INVALID_SORT_IDENTIFIER", "");
+    server.admin.list("/overkeep/v1/history", "after = 1", "").refused(400, "INVALID_FILTER", "");
 }
 
 #[test]
 fn too_many_wrong_passwords_are_told_as_a_lockout() {
-    let house = House::start();
+    let server = TestServer::start();
     let rules = json!({ "primary": { "updb": { "maxAttempts": 2, "lockoutDurationMinutes": 5 } } });
-    house.admin.patch("/auth-policies/default", rules).expect(200);
-    let (id, _) = house.user("erin", json!({}));
+    server.admin.patch("/auth-policies/default", rules).expect(200);
+    let (id, _) = server.user("erin", json!({}));
     for _ in 0..2 {
-        house.nobody().post("/authenticate?method=password", json!({ "username": "erin", "password": "not hers" })).expect(401);
+        server.nobody().post("/authenticate?method=password", json!({ "username": "erin", "password": "not hers" })).expect(401);
     }
-    let told = house.admin.list("/overkeep/v1/history", &format!("id = \"{id}\""), "").expect(200);
+    let told = server.admin.list("/overkeep/v1/history", &format!("id = \"{id}\""), "").expect(200);
     assert_eq!(told.each("action")[..2], ["update", "lockout"], "{}", told.text);
     assert_eq!(told.data()[1]["by"], json!({ "who": "anonymous", "address": "127.0.0.1" }));
     assert!(told.data()[0]["after"]["disabledAt"].is_string() && told.data()[1]["name"] == "erin");
@@ -395,10 +395,10 @@ impl Secrets {
 }
 
 /// Makes one of everything that has a secret.
-fn story(house: &House, secrets: &mut Secrets) {
-    let admin = &house.admin;
+fn story(server: &TestServer, secrets: &mut Secrets) {
+    let admin = &server.admin;
     let token = |caller: &Caller| caller.token.clone().unwrap();
-    let bob = house.identity("bob", json!({ "enrollment": { "ott": true } }));
+    let bob = server.identity("bob", json!({ "enrollment": { "ott": true } }));
     let enrollment = admin.get("/enrollments").expect(200).data()[0].clone();
     secrets.note(&enrollment, "/jwt");
     secrets.note(&enrollment, "/token");
@@ -408,8 +408,8 @@ fn story(house: &House, secrets: &mut Secrets) {
     let refreshed = admin.get("/enrollments").expect(200).data()[0].clone();
     secrets.note(&refreshed, "/token");
     secrets.note(&refreshed, "/jwt");
-    house.give_password(&bob, "bobby");
-    let session = house.nobody().log_in("bobby", PASSWORD);
+    server.give_password(&bob, "bobby");
+    let session = server.nobody().log_in("bobby", PASSWORD);
     session.post("/current-identity/mfa", Json::Null).expect(201);
     let factor = session.get("/current-identity/mfa").expect(200).data().clone();
     let url = secrets.note(&factor, "/provisioningUrl");
@@ -418,21 +418,21 @@ fn story(house: &House, secrets: &mut Secrets) {
     let changed = json!({ "username": "bobby", "password": "another password", "currentPassword": PASSWORD });
     let own = session.get("/current-identity/authenticators").expect(200).data()[0]["id"].as_str().unwrap().to_owned();
     session.put(&format!("/current-identity/authenticators/{own}"), changed).expect(200);
-    house.nobody().post("/authenticate?method=password", json!({ "username": "bobby", "password": "a wrong one" })).expect(401);
-    let (service, router) = (house.service("db", json!({})), admin.post("/edge-routers", json!({ "name": "r" })).expect(201).id());
+    server.nobody().post("/authenticate?method=password", json!({ "username": "bobby", "password": "a wrong one" })).expect(401);
+    let (service, router) = (server.service("db", json!({})), admin.post("/edge-routers", json!({ "name": "r" })).expect(201).id());
     let terminator = json!({ "service": service, "router": router, "binding": "transport", "address": "tcp:db:1",
         "identity": "one", "identitySecret": "c2VjcmV0IG9mIGEgaG9zdA==" });
     admin.post("/terminators", terminator).expect(201);
     secrets.0.extend([PASSWORD, "another password", "a wrong one", "c2VjcmV0IG9mIGEgaG9zdA==", "$scrypt"].map(str::to_owned));
-    secrets.0.extend([house.password.clone(), token(admin), token(&session)]);
+    secrets.0.extend([server.password.clone(), token(admin), token(&session)]);
 }
 
 #[test]
 fn no_secret_that_was_ever_issued_is_in_the_history() {
-    let house = House::start();
+    let server = TestServer::start();
     let mut secrets = Secrets(Vec::new());
-    story(&house, &mut secrets);
-    let directory = house.closed();
+    story(&server, &mut secrets);
+    let directory = server.closed();
     let rows = written(&directory.path().join("data"));
     for secret in &secrets.0 {
         let found = rows.iter().find(|row| row.contains(secret.as_str()));
@@ -446,17 +446,17 @@ fn no_secret_that_was_ever_issued_is_in_the_history() {
 
 #[test]
 fn a_flood_of_refusals_costs_a_few_rows() {
-    let house = House::standing_still();
+    let server = TestServer::standing_still();
     let wrong = |name: &str| {
         let body = json!({ "username": name, "password": "not the password" });
-        house.nobody().post("/authenticate?method=password", body).expect(401);
+        server.nobody().post("/authenticate?method=password", body).expect(401);
     };
-    house.user("carol", json!({}));
+    server.user("carol", json!({}));
     (0..30).for_each(|_| wrong("carol"));
     (0..40).for_each(|n| wrong(&format!("nobody-{n}")));
-    house.clock.advance(Duration::from_secs(61));
+    server.clock.advance(Duration::from_secs(61));
     wrong("carol");
-    let directory = house.closed();
+    let directory = server.closed();
     let store = Store::open(&directory.path().join("data"), overkeep::change::KINDS, Options::default()).unwrap();
     let refusals: Vec<HistoryRow> = rows(&store).into_iter().filter(|row| row.action == Action::Refusal).collect();
     let times: Vec<u64> = refusals.iter().map(|row| row.after.as_ref().unwrap()["times"].as_u64().unwrap()).collect();

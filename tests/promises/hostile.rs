@@ -1,7 +1,7 @@
 //! Whatever comes in is read or refused; nothing makes us fall over.
 //!
 //! Here: tokens, sets of keys, and a body for every operation that takes one. Filters are in `query.rs`, certificates and requests in
-//! `pki.rs`, records and files in `damage.rs`, a body's every member one by one in `verbs.rs`. `OVERKEEP_BODIES` sets how many bodies.
+//! `pki.rs`, records and files in `damage.rs`, a body's every member one by one in `crud.rs`. `OVERKEEP_BODIES` sets how many bodies.
 
 use std::{env, sync::LazyLock};
 
@@ -14,8 +14,8 @@ use proptest::{collection::vec, prelude::*};
 use serde_json::{Map, Value as Json, json};
 
 use crate::{
-    drive::Chance,
-    harness::{Base, House, fresh, interface},
+    harness::{Base, TestServer, fresh, interface},
+    simulated_disk::Chance,
 };
 
 static KEY: LazyLock<(Signer, Verifier)> = LazyLock::new(|| {
@@ -140,7 +140,7 @@ fn odd(chance: &mut Chance) -> Json {
 #[test]
 fn any_body_of_any_operation_is_answered_without_a_failure_of_ours() {
     let bodies: u64 = env::var("OVERKEEP_BODIES").map_or(300, |bodies| bodies.parse().unwrap());
-    let house = House::start();
+    let server = TestServer::start();
     let takers: Vec<(Base, &str, &str, &Json)> = Base::ALL
         .into_iter()
         .flat_map(|base| {
@@ -153,7 +153,7 @@ fn any_body_of_any_operation_is_answered_without_a_failure_of_ours() {
         })
         .collect();
     assert!(takers.len() > 50);
-    let existing = house.identity(&fresh("somebody"), json!({}));
+    let existing = server.identity(&fresh("somebody"), json!({}));
     for seed in 0..bodies {
         let mut chance = Chance(seed);
         let (base, path, method, schema) = takers[usize::try_from(seed).unwrap() % takers.len()];
@@ -164,8 +164,8 @@ fn any_body_of_any_operation_is_answered_without_a_failure_of_ours() {
         let id = *chance.pick(&[existing.as_str(), "nobody", "%00", "..%2f"]);
         let path = path.split('/').map(|part| if part.starts_with('{') { id } else { part }).collect::<Vec<_>>().join("/");
         // The judge of every answer refuses a failure of ours.
-        let answer = house.admin.at(base).ask(&method.to_uppercase(), &path).body("application/json", sent).send();
+        let answer = server.admin.at(base).ask(&method.to_uppercase(), &path).body("application/json", sent).send();
         assert!(answer.status < 500, "seed {seed}: {} {sent}: {}", answer.asked, answer.text);
     }
-    house.admin.get("/current-identity").expect(200);
+    server.admin.get("/current-identity").expect(200);
 }

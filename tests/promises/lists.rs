@@ -5,20 +5,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value as Json, json};
 
-use crate::harness::{Answer, Base, Caller, House, Key, PASSWORD, Wire, encoded, interface};
+use crate::harness::{Answer, Base, Caller, Key, PASSWORD, TestServer, Wire, encoded, interface};
 
 /// Ids by the names they have here.
 type Ids = BTreeMap<&'static str, String>;
 
 /// Somebody may dial two services over two routers, under a posture check, and host one of them; somebody else may bind a third.
 pub struct Corpus {
-    pub house: House,
+    pub server: TestServer,
     ids: Ids,
 }
 
 impl Corpus {
     pub fn new() -> Self {
-        let mut corpus = Self { house: House::start(), ids: Ids::new() };
+        let mut corpus = Self { server: TestServer::start(), ids: Ids::new() };
         corpus.make("/config-types", &[("kind", json!({})), ("other-kind", json!({}))]);
         let of = |corpus: &Self, kind: &str| json!({ "configTypeId": corpus.id(kind), "data": { "a": 1 } });
         corpus.make("/configs", &[("config", of(&corpus, "kind")), ("other-config", of(&corpus, "other-kind"))]);
@@ -58,12 +58,12 @@ impl Corpus {
         for name in ["ann", "eve"] {
             let login =
                 json!({ "method": "updb", "identityId": corpus.id(name), "username": format!("{name}-at-work"), "password": PASSWORD });
-            let id = corpus.house.admin.post("/authenticators", login).expect(201).id();
+            let id = corpus.server.admin.post("/authenticators", login).expect(201).id();
             corpus.ids.insert(if name == "ann" { "login" } else { "other-login" }, id);
         }
-        let end = corpus.house.clock.now().plus(std::time::Duration::from_secs(1000)).to_string();
+        let end = corpus.server.clock.now().plus(std::time::Duration::from_secs(1000)).to_string();
         let enrollment = json!({ "method": "ott", "identityId": corpus.id("ann"), "expiresAt": end });
-        let id = corpus.house.admin.post("/enrollments", enrollment).expect(201).id();
+        let id = corpus.server.admin.post("/enrollments", enrollment).expect(201).id();
         corpus.ids.insert("invitation", id);
         corpus
     }
@@ -74,7 +74,7 @@ impl Corpus {
             if path != "/terminators" {
                 body["name"] = (*name).into();
             }
-            self.ids.insert(name, self.house.admin.post(path, body).expect(201).id());
+            self.ids.insert(name, self.server.admin.post(path, body).expect(201).id());
         }
     }
 
@@ -194,7 +194,7 @@ fn is_asked_as_its_kind(admin: &Caller, path: &str, whole: &str, among: &str) {
 #[test]
 fn a_list_below_a_record_is_the_list_of_its_kind_with_fewer_in_it() {
     let corpus = Corpus::new();
-    let admin = &corpus.house.admin;
+    let admin = &corpus.server.admin;
     let mut asked = BTreeSet::new();
     for (kind, name, list, names) in LISTS {
         let below = list.split('?').next().unwrap();
@@ -229,7 +229,7 @@ fn a_list_below_a_record_is_the_list_of_its_kind_with_fewer_in_it() {
 #[test]
 fn settings_of_ones_own_and_attributes_in_use_are_listed_whole() {
     let corpus = Corpus::new();
-    let admin = &corpus.house.admin;
+    let admin = &corpus.server.admin;
     let own = format!("/identities/{}/service-configs", corpus.id("ann"));
     let pair = |service: &str, config: &str| json!({ "serviceId": corpus.id(service), "configId": corpus.id(config) });
     admin.post(&own, json!([pair("web", "config"), pair("wiki", "other-config")])).expect(200);
@@ -277,25 +277,25 @@ fn settings_of_ones_own_and_attributes_in_use_are_listed_whole() {
 
 #[test]
 fn what_is_secret_is_named_and_never_told() {
-    let house = House::start();
-    let list = house.admin.get("/authenticators").expect(200);
+    let server = TestServer::start();
+    let list = server.admin.get("/authenticators").expect(200);
     for secret in ["updbPassword", "updbSalt"] {
         assert!(list.json["meta"]["filterableFields"].as_array().unwrap().contains(&secret.into()), "clients know {secret}");
         for filter in ["= null", "!= null", "contains \"a\""] {
-            house.admin.list("/authenticators", &format!("{secret} {filter}"), "").refused(400, "INVALID_FILTER", "");
+            server.admin.list("/authenticators", &format!("{secret} {filter}"), "").refused(400, "INVALID_FILTER", "");
         }
-        house.admin.get(&format!("/authenticators?sort={secret}")).refused(400, "INVALID_SORT_IDENTIFIER", "");
+        server.admin.get(&format!("/authenticators?sort={secret}")).refused(400, "INVALID_SORT_IDENTIFIER", "");
     }
 }
 
 #[test]
 fn what_is_wanted_whole_is_there_from_any_place_but_as_clients_know_it() {
-    let house = House::start();
+    let server = TestServer::start();
     for name in ["one", "three", "two"] {
-        house.service(name, json!({}));
+        server.service(name, json!({}));
     }
     let asked = |query: &str| {
-        let answer = house.admin.get(&format!("/services?{query}")).expect(200);
+        let answer = server.admin.get(&format!("/services?{query}")).expect(200);
         let pagination = &answer.json["meta"]["pagination"];
         assert_eq!((&pagination["totalCount"], &pagination["limit"]), (&json!(3), &json!(i64::MAX)), "{query}");
         answer.each("name").into_iter().map(str::to_owned).collect::<Vec<_>>()
@@ -311,9 +311,9 @@ fn what_is_wanted_whole_is_there_from_any_place_but_as_clients_know_it() {
 
 #[test]
 fn a_filter_may_come_with_its_quotation_marks_as_they_are() {
-    let house = House::start();
-    let (admin, name) = (&house.admin, "a<b>é");
-    let id = house.service(name, json!({}));
+    let server = TestServer::start();
+    let (admin, name) = (&server.admin, "a<b>é");
+    let id = server.service(name, json!({}));
     let mut wire = Wire::to(admin);
     let token = admin.token.as_deref().unwrap();
     let head = format!("host: it\r\nzt-session: {token}\r\n");
@@ -332,9 +332,9 @@ fn a_filter_may_come_with_its_quotation_marks_as_they_are() {
 
 #[test]
 fn a_list_of_services_by_roles_is_about_nobody_in_particular() {
-    let house = House::start();
-    let id = house.service("web", json!({ "roleAttributes": ["front"] }));
-    let first = |query: &str| house.admin.get(&format!("/services?{query}")).expect(200).data()[0].clone();
+    let server = TestServer::start();
+    let id = server.service("web", json!({ "roleAttributes": ["front"] }));
+    let first = |query: &str| server.admin.get(&format!("/services?{query}")).expect(200).data()[0].clone();
     let (whole, by_roles) = (first(""), first("roleFilter=%23front"));
     assert_eq!(by_roles["id"], id);
     assert_eq!(whole["permissions"], json!(["Invalid"]));
@@ -375,18 +375,18 @@ fn shows(caller: &Caller, path: &str, expected: &[&str]) {
 #[test]
 fn clients_see_in_each_list_what_is_theirs() {
     let corpus = Corpus::new();
-    let house = &corpus.house;
+    let server = &corpus.server;
     // A router counts for clients once it has enrolled.
     let near = corpus.id("near");
-    house.enroll_router(near);
+    server.enroll_router(near);
 
-    let (ann, eve) = (house.again("ann-at-work"), house.again("eve-at-work"));
+    let (ann, eve) = (server.again("ann-at-work"), server.again("eve-at-work"));
     let (web, mail) = (corpus.id("web"), corpus.id("mail"));
     let open = |who: &Caller, service: &str, right: &str| who.post("/sessions", json!({ "serviceId": service, "type": right }));
     let session = open(&ann, web, "Dial");
     // Of the check on it ann has passed nothing yet.
     session.refused(409, "INVALID_POSTURE", "");
-    house.admin.delete(&format!("/posture-checks/{}", corpus.id("check"))).expect(200);
+    server.admin.delete(&format!("/posture-checks/{}", corpus.id("check"))).expect(200);
     let first = open(&ann, web, "Dial").expect(201).id();
     let second = open(&ann, corpus.id("wiki"), "Dial").expect(201).id();
     let mut sessions = [first.as_str(), second.as_str()];
@@ -398,7 +398,7 @@ fn clients_see_in_each_list_what_is_theirs() {
 
     shows(&ann, "/services", &corpus.all(&["web", "wiki"]));
     shows(&eve, "/services", &[mail]);
-    shows(&house.admin.at(Base::Client), "/services", &corpus.all(&["mail", "web", "wiki"]));
+    shows(&server.admin.at(Base::Client), "/services", &corpus.all(&["mail", "web", "wiki"]));
     shows(&ann, &format!("/services/{web}/terminators"), &corpus.all(&["host", "spare"]));
     shows(&ann, "/current-identity/edge-routers", &[near]);
     shows(&eve, "/current-identity/edge-routers", &[]);
@@ -406,17 +406,17 @@ fn clients_see_in_each_list_what_is_theirs() {
     shows(&ann, "/sessions", &sessions);
     shows(&eve, "/sessions", &[]);
     shows(&ann.at(Base::Management), "/sessions", &sessions);
-    shows(&house.admin, "/sessions", &sessions);
-    shows(&house.admin.at(Base::Client), "/sessions", &sessions);
+    shows(&server.admin, "/sessions", &sessions);
+    shows(&server.admin.at(Base::Client), "/sessions", &sessions);
     shows(&ann, "/current-api-session/certificates", &certificates);
     shows(&eve, "/current-api-session/certificates", &[]);
     shows(&ann, "/controllers", &[]);
     let signer = |name: &str, enabled: bool| {
         let body = json!({ "name": name, "enabled": enabled, "issuer": format!("https://{name}.test"), "audience": "overlay", "jwksEndpoint": "https://idp.test/keys" });
-        house.admin.post("/external-jwt-signers", body).expect(201).id()
+        server.admin.post("/external-jwt-signers", body).expect(201).id()
     };
     let (on, _) = (signer("on", true), signer("off", false));
-    shows(&house.nobody(), "/external-jwt-signers", &[&on]);
+    shows(&server.nobody(), "/external-jwt-signers", &[&on]);
 
     let over = |service: &str| ann.get(&format!("/services/{service}/edge-routers"));
     let routers = over(web).expect(200);

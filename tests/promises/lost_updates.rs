@@ -5,7 +5,7 @@ use serde_json::{Value as Json, json};
 
 use crate::{
     harness::{Answer, Base, Caller, Key, PASSWORD, fresh, interface, shared},
-    samples::SAMPLES,
+    kinds::SAMPLES,
 };
 
 const WRITES: [&str; 3] = ["PUT", "PATCH", "DELETE"];

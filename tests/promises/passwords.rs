@@ -3,8 +3,8 @@
 use serde_json::{Value as Json, json};
 
 use crate::{
-    factors::authenticate,
-    harness::{Base, Caller, House, PASSWORD, fresh, shared},
+    harness::{Base, Caller, PASSWORD, TestServer, fresh, shared},
+    second_factors::authenticate,
 };
 
 const OTHER: &str = "another-password-of-a-test";
@@ -24,16 +24,16 @@ fn is_out(who: &Caller) {
 }
 
 /// The rows of the history about the end of a session: who ended it.
-fn ended_by(house: &House, session: &str) -> Vec<Json> {
-    let rows = house.admin.at(Base::Overkeep).list("/history", &format!(r#"id = "{session}" and action = "logout""#), "").expect(200);
+fn ended_by(server: &TestServer, session: &str) -> Vec<Json> {
+    let rows = server.admin.at(Base::Overkeep).list("/history", &format!(r#"id = "{session}" and action = "logout""#), "").expect(200);
     rows.data().as_array().unwrap().iter().map(|row| row["by"]["identity"].clone()).collect()
 }
 
 #[test]
 fn a_new_password_of_ones_own_ends_all_sessions_of_the_old_one_but_the_callers() {
-    let (house, name) = (shared(), fresh("renewer"));
-    let (id, own) = house.user(&name, json!({}));
-    let others = [house.again(&name), house.again(&name)];
+    let (server, name) = (shared(), fresh("renewer"));
+    let (id, own) = server.user(&name, json!({}));
+    let others = [server.again(&name), server.again(&name)];
     let sessions = others.each_ref().map(session_of);
     let path = format!("/current-identity/authenticators/{}", password_of(&own));
 
@@ -46,9 +46,9 @@ fn a_new_password_of_ones_own_ends_all_sessions_of_the_old_one_but_the_callers()
     session_of(&own);
     others.iter().for_each(is_out);
     for session in sessions {
-        assert_eq!(ended_by(house, &session), [json!(id)]);
+        assert_eq!(ended_by(server, &session), [json!(id)]);
     }
-    let newest = house.nobody().log_in(&renamed, OTHER);
+    let newest = server.nobody().log_in(&renamed, OTHER);
     newest.put(&path, json!({ "username": renamed, "password": PASSWORD, "currentPassword": OTHER })).expect(200);
     is_out(&own);
     session_of(&newest);
@@ -56,29 +56,29 @@ fn a_new_password_of_ones_own_ends_all_sessions_of_the_old_one_but_the_callers()
 
 #[test]
 fn a_new_password_by_an_administrator_ends_all_sessions_of_the_old_one() {
-    let (house, name) = (shared(), fresh("reset"));
-    let admin = house.admin.get("/current-identity").expect(200).id();
-    let (_, first) = house.user(&name, json!({}));
+    let (server, name) = (shared(), fresh("reset"));
+    let admin = server.admin.get("/current-identity").expect(200).id();
+    let (_, first) = server.user(&name, json!({}));
     let path = format!("/authenticators/{}", password_of(&first));
-    house.admin.patch(&path, json!({ "tags": { "shift": "night" } })).expect(200);
+    server.admin.patch(&path, json!({ "tags": { "shift": "night" } })).expect(200);
     let session = session_of(&first);
-    house.admin.patch(&path, json!({ "password": OTHER })).expect(200);
+    server.admin.patch(&path, json!({ "password": OTHER })).expect(200);
     is_out(&first);
-    assert_eq!(ended_by(house, &session), [json!(admin)]);
-    let second = house.nobody().log_in(&name, OTHER);
-    house.admin.put(&path, json!({ "username": name, "password": PASSWORD })).expect(200);
+    assert_eq!(ended_by(server, &session), [json!(admin)]);
+    let second = server.nobody().log_in(&name, OTHER);
+    server.admin.put(&path, json!({ "username": name, "password": PASSWORD })).expect(200);
     is_out(&second);
     authenticate(&name, OTHER).refused(401, "INVALID_AUTH", "");
 }
 
 #[test]
 fn sessions_by_another_credential_outlive_a_new_password() {
-    let house = shared();
-    let (id, bearer) = house.enrolled("two-ways");
+    let server = shared();
+    let (id, bearer) = server.enrolled("two-ways");
     let by_certificate = bearer.log_in_by_certificate();
     let name = fresh("two-ways");
-    house.give_password(&id, &name);
-    let by_password = house.again(&name);
+    server.give_password(&id, &name);
+    let by_password = server.again(&name);
     let own = by_password.get("/current-identity/authenticators").expect(200);
     let password = own.data().as_array().unwrap().iter().find(|each| each["method"] == "updb").unwrap()["id"].as_str().unwrap().to_owned();
     let change = json!({ "password": OTHER, "currentPassword": PASSWORD });
@@ -89,9 +89,9 @@ fn sessions_by_another_credential_outlive_a_new_password() {
 
 #[test]
 fn an_administrator_who_sets_their_own_password_goes_on() {
-    let (house, name) = (shared(), fresh("chief"));
-    let (_, own) = house.user(&name, json!({ "isAdmin": true }));
-    let (own, other) = (own.at(Base::Management), house.again(&name));
+    let (server, name) = (shared(), fresh("chief"));
+    let (_, own) = server.user(&name, json!({ "isAdmin": true }));
+    let (own, other) = (own.at(Base::Management), server.again(&name));
     own.patch(&format!("/authenticators/{}", password_of(&own)), json!({ "password": OTHER })).expect(200);
     is_out(&other);
     own.get("/identities?limit=1").expect(200);
@@ -100,19 +100,19 @@ fn an_administrator_who_sets_their_own_password_goes_on() {
 #[test]
 fn the_caller_goes_on_also_where_very_many_sessions_end() {
     // More than are deleted one by one.
-    let (house, name) = (House::start(), "crowd");
-    let (who, own) = house.user(name, json!({}));
-    let service = house.service("crowd", json!({}));
-    house.service_policy("Dial", &[&format!("@{who}")], &[&format!("@{service}")]);
-    house.router_between(&who, &service);
+    let (server, name) = (TestServer::start(), "crowd");
+    let (who, own) = server.user(name, json!({}));
+    let service = server.service("crowd", json!({}));
+    server.service_policy("Dial", &[&format!("@{who}")], &[&format!("@{service}")]);
+    server.router_between(&who, &service);
     let session = own.post("/sessions", json!({ "serviceId": service, "type": "Dial" })).expect(201).id();
-    let others: Vec<Caller> = (0..210).map(|_| house.again(name)).collect();
+    let others: Vec<Caller> = (0..210).map(|_| server.again(name)).collect();
     let change = json!({ "password": OTHER, "currentPassword": PASSWORD });
     own.patch(&format!("/current-identity/authenticators/{}", password_of(&own)), change).expect(200);
     for _ in 0..2 {
         others.iter().for_each(is_out);
         session_of(&own);
         own.get(&format!("/sessions/{session}")).expect(200);
-        house.look_after();
+        server.look_after();
     }
 }

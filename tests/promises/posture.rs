@@ -230,7 +230,7 @@ fn an_endpoint_cannot_fill_the_memory() {
     assert!(response(process("x", "/bin/x", true, &"00".repeat(64), &["00:11"; 32])).check(5000).is_ok());
 }
 
-struct House {
+struct TestServer {
     store: Store,
     posture: Posture,
     doubts: Arc<Mutex<Vec<Trigger>>>,
@@ -246,7 +246,7 @@ fn session() -> Id<ApiSession> {
     Id::from_text("session")
 }
 
-fn house() -> House {
+fn server() -> TestServer {
     let folder = TempDir::new().unwrap();
     let store = Store::open(&folder.path().join("data"), KINDS, Options::default()).unwrap();
     let access = Access::following(&store, Clock::system()).unwrap();
@@ -272,10 +272,10 @@ fn house() -> House {
             tx.insert(Record::new(session(), NOW, opened))
         })
         .unwrap();
-    House { store, posture, doubts, clock, _folder: folder }
+    TestServer { store, posture, doubts, clock, _folder: folder }
 }
 
-impl House {
+impl TestServer {
     /// A one-time code is accepted in the session.
     fn pass(&self) {
         let now = self.clock.now();
@@ -295,57 +295,57 @@ impl House {
 
 #[test]
 fn what_goes_is_forgotten() {
-    let house = house();
-    house.answer();
-    house.pass();
-    let known = house.posture.evidence("ann", Some("session"));
+    let server = server();
+    server.answer();
+    server.pass();
+    let known = server.posture.evidence("ann", Some("session"));
     assert!(known.endpoint.os.is_some() && known.presence.woken_at.is_some() && known.presence.passed_at.is_some());
-    house.store.write_blocking(|tx| tx.delete(&session())).unwrap();
-    let endpoint = house.posture.endpoint("ann");
+    server.store.write_blocking(|tx| tx.delete(&session())).unwrap();
+    let endpoint = server.posture.endpoint("ann");
     assert!(endpoint.os.is_some() && endpoint.sessions.is_empty());
-    house.store.write_blocking(|tx| tx.delete(&identity())).unwrap();
-    assert!(house.posture.endpoint("ann").os.is_none());
+    server.store.write_blocking(|tx| tx.delete(&identity())).unwrap();
+    assert!(server.posture.endpoint("ann").os.is_none());
 }
 
 #[test]
 fn a_code_grows_old_by_the_time_that_passed_wherever_the_clock_is_put() {
-    let house = house();
-    house.pass();
-    let passes = || judge(&code(600, false, false), "check", &house.posture.evidence("ann", Some("session"))).passes;
+    let server = server();
+    server.pass();
+    let passes = || judge(&code(600, false, false), "check", &server.posture.evidence("ann", Some("session"))).passes;
     for put in [NOW.plus_minutes(10_000), NOW.plus_minutes(-10_000)] {
-        house.clock.set(put);
+        server.clock.set(put);
         assert!(passes());
     }
-    house.clock.advance(Duration::from_secs(601));
+    server.clock.advance(Duration::from_secs(601));
     assert!(!passes());
-    house.pass();
-    let shown = house.posture.evidence("ann", Some("session")).presence.passed_at.unwrap().shown;
-    assert_eq!(shown, house.clock.now(), "what is shown is by the clock as it was put");
+    server.pass();
+    let shown = server.posture.evidence("ann", Some("session")).presence.passed_at.unwrap().shown;
+    assert_eq!(shown, server.clock.now(), "what is shown is by the clock as it was put");
 }
 
 #[test]
 fn what_arrives_too_late_is_not_kept() {
-    let house = house();
-    house.store.write_blocking(|tx| tx.delete(&session())).unwrap();
-    house.answer();
-    assert!(house.posture.endpoint("ann").sessions.is_empty());
-    house.store.write_blocking(|tx| tx.delete(&identity())).unwrap();
-    house.answer();
-    assert!(house.posture.endpoint("ann").os.is_none());
+    let server = server();
+    server.store.write_blocking(|tx| tx.delete(&session())).unwrap();
+    server.answer();
+    assert!(server.posture.endpoint("ann").sessions.is_empty());
+    server.store.write_blocking(|tx| tx.delete(&identity())).unwrap();
+    server.answer();
+    assert!(server.posture.endpoint("ann").os.is_none());
 }
 
 #[test]
 fn codes_go_with_the_second_factor_that_gave_them() {
-    let house = house();
-    house.pass();
+    let server = server();
+    server.pass();
     let factor = Mfa { identity_id: identity(), sealed: Vec::new(), is_verified: true };
     let id = Id::<Mfa>::from_text("factor");
     let record = Record::new(id.clone(), NOW, factor);
-    house.store.write_blocking(move |tx| tx.insert(record)).unwrap();
-    assert!(house.posture.evidence("ann", Some("session")).presence.passed_at.is_some());
-    house.store.write_blocking(move |tx| tx.delete(&id)).unwrap();
-    assert!(house.posture.evidence("ann", Some("session")).presence.passed_at.is_none());
-    assert_eq!(*house.doubts.lock().unwrap(), [Trigger::Identity("ann".into())], "its sessions are looked at again");
+    server.store.write_blocking(move |tx| tx.insert(record)).unwrap();
+    assert!(server.posture.evidence("ann", Some("session")).presence.passed_at.is_some());
+    server.store.write_blocking(move |tx| tx.delete(&id)).unwrap();
+    assert!(server.posture.evidence("ann", Some("session")).presence.passed_at.is_none());
+    assert_eq!(*server.doubts.lock().unwrap(), [Trigger::Identity("ann".into())], "its sessions are looked at again");
 }
 
 fn written<E: Entity>(id: &str, spec: Json) -> Record<E> {
@@ -367,23 +367,23 @@ fn dialing(id: &str) -> Record<Session> {
 
 #[test]
 fn a_new_session_is_in_doubt_if_its_right_has_gone_or_rests_on_posture_checks() {
-    let house = house();
+    let server = server();
     let doubts = |work: fn(&Tx<'_>) -> Result<()>| {
-        house.doubts.lock().unwrap().clear();
-        house.store.write_blocking(work).unwrap();
-        house.doubts.lock().unwrap().clone()
+        server.doubts.lock().unwrap().clear();
+        server.store.write_blocking(work).unwrap();
+        server.doubts.lock().unwrap().clone()
     };
     let of = |id: &str| Trigger::Session(id.into());
-    house.store.write_blocking(|tx| tx.insert(written::<Service>("db", json!({ "name": "db", "encryptionRequired": false })))).unwrap();
+    server.store.write_blocking(|tx| tx.insert(written::<Service>("db", json!({ "name": "db", "encryptionRequired": false })))).unwrap();
     assert_eq!(doubts(|tx| tx.insert(dialing("before"))), [of("before")]);
-    house.store.write_blocking(|tx| tx.delete(&Id::<Session>::from_text("before"))).unwrap();
+    server.store.write_blocking(|tx| tx.delete(&Id::<Session>::from_text("before"))).unwrap();
 
     let allow = |name: &str, checks: &[&str]| {
         let roles = json!({ "identityRoles": ["@ann"], "serviceRoles": ["@db"], "postureCheckRoles": checks });
         let mut grant = json!({ "name": name, "type": "Dial", "semantic": "AnyOf" });
         grant.as_object_mut().unwrap().extend(roles.as_object().unwrap().clone());
         let granted = written::<ServicePolicy>(name, grant);
-        house.store.write_blocking(move |tx| tx.insert(granted)).unwrap();
+        server.store.write_blocking(move |tx| tx.insert(granted)).unwrap();
     };
     allow("policy", &[]);
     assert_eq!(doubts(|tx| tx.insert(dialing("with it"))), []);
@@ -396,7 +396,7 @@ fn a_new_session_is_in_doubt_if_its_right_has_gone_or_rests_on_posture_checks() 
     assert_eq!(taken, [of("too late"), Trigger::Everything]);
 
     let check = written::<PostureCheck>("check", json!({ "name": "c", "typeId": "DOMAIN", "domains": ["corp"] }));
-    house.store.write_blocking(|tx| tx.insert(check)).unwrap();
+    server.store.write_blocking(|tx| tx.insert(check)).unwrap();
     allow("asking", &["@check"]);
     let asked = doubts(|tx| {
         tx.delete(&Id::<Session>::from_text("too late"))?;
@@ -414,38 +414,38 @@ fn a_new_session_is_in_doubt_if_its_right_has_gone_or_rests_on_posture_checks() 
 
 #[test]
 fn the_store_says_whether_a_session_is_open_already_or_its_api_session_gone() {
-    let house = house();
-    house.store.write_blocking(|tx| tx.insert(written::<Service>("db", json!({ "name": "db", "encryptionRequired": false })))).unwrap();
-    house.store.write_blocking(|tx| tx.insert(dialing("first"))).unwrap();
-    let refused = house.store.write_blocking(|tx| tx.insert(dialing("second"))).unwrap_err();
+    let server = server();
+    server.store.write_blocking(|tx| tx.insert(written::<Service>("db", json!({ "name": "db", "encryptionRequired": false })))).unwrap();
+    server.store.write_blocking(|tx| tx.insert(dialing("first"))).unwrap();
+    let refused = server.store.write_blocking(|tx| tx.insert(dialing("second"))).unwrap_err();
     assert!(matches!(&refused, Error::Duplicate { field, .. } if field == "key"), "{refused}");
-    house.store.write_blocking(|tx| tx.delete(&session())).unwrap();
-    let refused = house.store.write_blocking(|tx| tx.insert(dialing("third"))).unwrap_err();
+    server.store.write_blocking(|tx| tx.delete(&session())).unwrap();
+    let refused = server.store.write_blocking(|tx| tx.insert(dialing("third"))).unwrap_err();
     assert!(matches!(&refused, Error::NotFound { field: Some(field), .. } if field == "apiSession"), "{refused}");
 }
 
 /// A service that its users reach while their endpoint is in the domain `corp`, and the check.
-fn guarded(house: &crate::harness::House, users: &[&str]) -> (String, String) {
-    let service = house.service(&fresh("guarded"), json!({}));
-    let check = within(house, "corp");
-    open_within(house, users, &service, &check);
+fn guarded(server: &crate::harness::TestServer, users: &[&str]) -> (String, String) {
+    let service = server.service(&fresh("guarded"), json!({}));
+    let check = within(server, "corp");
+    open_within(server, users, &service, &check);
     (service, check)
 }
 
 /// A check for endpoints in a domain.
-fn within(house: &crate::harness::House, domain: &str) -> String {
+fn within(server: &crate::harness::TestServer, domain: &str) -> String {
     let body = json!({ "typeId": "DOMAIN", "name": fresh("check"), "domains": [domain] });
-    house.admin.post("/posture-checks", body).expect(201).id()
+    server.admin.post("/posture-checks", body).expect(201).id()
 }
 
 /// A policy that lets users dial a service while a check passes.
-fn open_within(house: &crate::harness::House, users: &[&str], service: &str, check: &str) {
+fn open_within(server: &crate::harness::TestServer, users: &[&str], service: &str, check: &str) {
     let users: Vec<String> = users.iter().map(|id| format!("@{id}")).collect();
     let policy = json!({
         "name": fresh("policy"), "type": "Dial", "semantic": "AnyOf", "identityRoles": users,
         "serviceRoles": [format!("@{service}")], "postureCheckRoles": [format!("@{check}")]
     });
-    house.admin.post("/service-policies", policy).expect(201);
+    server.admin.post("/service-policies", policy).expect(201);
 }
 
 fn is_in(domain: &str) -> Json {
@@ -463,15 +463,15 @@ fn soon(what: &str, happened: impl Fn() -> bool) {
 
 #[test]
 fn an_endpoint_opens_and_closes_the_way_for_its_own_user() {
-    let house = shared();
-    let ((ann_id, ann), (bob_id, bob)) = (house.user(&fresh("ann"), json!({})), house.user(&fresh("bob"), json!({})));
-    let (service, check) = guarded(house, &[&ann_id, &bob_id]);
-    house.router_between(&ann_id, &service);
+    let server = shared();
+    let ((ann_id, ann), (bob_id, bob)) = (server.user(&fresh("ann"), json!({})), server.user(&fresh("bob"), json!({})));
+    let (service, check) = guarded(server, &[&ann_id, &bob_id]);
+    server.router_between(&ann_id, &service);
     let wanted = json!({ "serviceId": service });
     let refused = ann.post("/sessions", wanted.clone()).refused(409, "INVALID_POSTURE", "");
     let failing = refused.json["error"]["cause"]["data"].as_object().unwrap().values().next().unwrap();
     assert_eq!(failing, &json!([{ "id": check, "typeId": "DOMAIN", "isPassing": false }]));
-    let failures = |id: &str| house.admin.get(&format!("/identities/{id}/failed-service-requests")).expect(200);
+    let failures = |id: &str| server.admin.get(&format!("/identities/{id}/failed-service-requests")).expect(200);
     assert_eq!(failures(&ann_id).data()[0]["policyFailures"][0]["checks"][0]["expectedValue"], json!(["corp"]));
     assert_eq!(failures(&bob_id).data(), &json!([]));
 
@@ -500,13 +500,13 @@ fn an_endpoint_opens_and_closes_the_way_for_its_own_user() {
 #[test]
 fn one_policy_whose_checks_pass_is_enough_behind_very_many_whose_checks_do_not() {
     // Where nobody takes away policies, the last is looked at last.
-    let house = &crate::harness::House::standing_still();
-    let (id, ann) = house.user(&fresh("ann"), json!({}));
-    let service = house.service(&fresh("service"), json!({}));
-    house.router_between(&id, &service);
-    let (elsewhere, corp) = (within(house, "elsewhere"), within(house, "corp"));
-    (0..40).for_each(|_| open_within(house, &[&id], &service, &elsewhere));
-    open_within(house, &[&id], &service, &corp);
+    let server = &crate::harness::TestServer::standing_still();
+    let (id, ann) = server.user(&fresh("ann"), json!({}));
+    let service = server.service(&fresh("service"), json!({}));
+    server.router_between(&id, &service);
+    let (elsewhere, corp) = (within(server, "elsewhere"), within(server, "corp"));
+    (0..40).for_each(|_| open_within(server, &[&id], &service, &elsewhere));
+    open_within(server, &[&id], &service, &corp);
     let wanted = json!({ "serviceId": service });
     let refused = ann.post("/sessions", wanted.clone()).refused(409, "INVALID_POSTURE", "");
     assert_eq!(refused.json["error"]["cause"]["data"].as_object().unwrap().len(), 41, "each policy is named with what failed");
@@ -521,16 +521,16 @@ fn one_policy_whose_checks_pass_is_enough_behind_very_many_whose_checks_do_not()
 
 #[test]
 fn whoever_opens_a_session_is_judged_by_checks_as_they_are() {
-    let house = shared();
-    let (id, ann) = house.user(&fresh("ann"), json!({}));
-    let service = house.service(&fresh("service"), json!({}));
-    house.router_between(&id, &service);
-    let check = within(house, "elsewhere");
-    open_within(house, &[&id], &service, &check);
+    let server = shared();
+    let (id, ann) = server.user(&fresh("ann"), json!({}));
+    let service = server.service(&fresh("service"), json!({}));
+    server.router_between(&id, &service);
+    let check = within(server, "elsewhere");
+    open_within(server, &[&id], &service, &check);
     ann.post("/posture-response", is_in("corp")).expect(201);
     let asks_for = |domain: &str| {
         let demand = json!({ "typeId": "DOMAIN", "domains": [domain] });
-        house.admin.patch(&format!("/posture-checks/{check}"), demand).expect(200);
+        server.admin.patch(&format!("/posture-checks/{check}"), demand).expect(200);
     };
     let open = || ann.post("/sessions", json!({ "serviceId": service }));
     open().refused(409, "INVALID_POSTURE", "");
@@ -539,30 +539,30 @@ fn whoever_opens_a_session_is_judged_by_checks_as_they_are() {
     ann.delete(&format!("/sessions/{session}")).expect(200);
     asks_for("elsewhere");
     open().refused(409, "INVALID_POSTURE", "");
-    house.admin.delete(&format!("/posture-checks/{check}")).expect(200);
+    server.admin.delete(&format!("/posture-checks/{check}")).expect(200);
     open().expect(201);
 }
 
 #[test]
 fn sessions_end_when_a_check_asks_for_more_or_the_last_right_is_gone() {
-    let house = shared();
-    let (id, boss) = house.user(&fresh("boss"), json!({ "isAdmin": true }));
-    let (service, check) = guarded(house, &[&id]);
-    house.router_between(&id, &service);
-    let bind = house.service_policy("Bind", &[&format!("@{id}")], &[&format!("@{service}")]);
+    let server = shared();
+    let (id, boss) = server.user(&fresh("boss"), json!({ "isAdmin": true }));
+    let (service, check) = guarded(server, &[&id]);
+    server.router_between(&id, &service);
+    let bind = server.service_policy("Bind", &[&format!("@{id}")], &[&format!("@{service}")]);
     boss.post("/posture-response", is_in("corp")).expect(201);
     let opened = |of: &str| boss.post("/sessions", json!({ "serviceId": service, "type": of })).expect(201).id();
     let (dial, host) = (opened("Dial"), opened("Bind"));
     let is_open = |session: &str| boss.get(&format!("/sessions/{session}")).status == 200;
 
-    house.admin.patch(&format!("/posture-checks/{check}"), json!({ "typeId": "DOMAIN", "domains": ["other"] })).expect(200);
+    server.admin.patch(&format!("/posture-checks/{check}"), json!({ "typeId": "DOMAIN", "domains": ["other"] })).expect(200);
     soon("the check asks for another domain", || !is_open(&dial));
     assert!(is_open(&host), "nothing is asked of those who host");
-    house.admin.patch(&format!("/posture-checks/{check}"), json!({ "typeId": "MAC", "macAddresses": ["00"] })).refused(
+    server.admin.patch(&format!("/posture-checks/{check}"), json!({ "typeId": "MAC", "macAddresses": ["00"] })).refused(
         400,
         "COULD_NOT_VALIDATE",
         "typeId",
     );
-    house.admin.delete(&format!("/service-policies/{bind}")).expect(200);
+    server.admin.delete(&format!("/service-policies/{bind}")).expect(200);
     soon("an administrator's right is gone like anybody's", || !is_open(&host));
 }

@@ -16,11 +16,11 @@ use overkeep::{
 use redb::backends::InMemoryBackend;
 use serde_json::{Value as Json, json};
 
-use crate::harness::{Base, Dice, House, fresh};
+use crate::harness::{Base, Dice, TestServer, fresh};
 
 /// Some of everything, by name, and what of it may use what.
 struct World {
-    house: House,
+    server: TestServer,
     identities: Vec<String>,
     services: Vec<String>,
     routers: Vec<String>,
@@ -68,23 +68,23 @@ fn body(path: &str, dice: &mut Dice) -> Json {
 
 impl World {
     fn new(dice: &mut Dice) -> Self {
-        let house = House::standing_still();
+        let server = TestServer::standing_still();
         let mut some = |path: &str, count| -> Vec<String> {
-            (0..count).map(|_| house.admin.post(&format!("/{path}"), body(path, dice)).expect(201).id()).collect()
+            (0..count).map(|_| server.admin.post(&format!("/{path}"), body(path, dice)).expect(201).id()).collect()
         };
         let (identities, services, routers) = (some("identities", 4), some("services", 3), some("edge-routers", 2));
         let policies = PATHS.into_iter().flat_map(|path| some(path, 3).into_iter().map(move |id| (path, id))).collect();
-        Self { house, identities, services, routers, policies }
+        Self { server, identities, services, routers, policies }
     }
 
     /// What there is of a kind.
     fn all(&self, path: &'static str) -> Vec<String> {
-        self.house.admin.get(&format!("/{path}?limit=500")).expect(200).each("id").into_iter().map(str::to_owned).collect()
+        self.server.admin.get(&format!("/{path}?limit=500")).expect(200).each("id").into_iter().map(str::to_owned).collect()
     }
 
     /// What may be used, as other operations tell.
     fn pairs(&self) -> Pairs {
-        let admin = &self.house.admin;
+        let admin = &self.server.admin;
         let mut pairs = Pairs::default();
         for identity in self.all("identities") {
             for service in self.all("services") {
@@ -152,7 +152,7 @@ fn foretold(preview: &Json, before: &Pairs, after: &Pairs, what: &str) {
 fn what_is_foretold_happens_and_nothing_before() {
     let mut dice = Dice::new(7);
     let world = World::new(&mut dice);
-    let admin = &world.house.admin;
+    let admin = &world.server.admin;
     let (mut before, mut turned) = (world.pairs(), 0);
     for n in 0..10 {
         let (method, path, body) = world.change(&mut dice);
@@ -176,15 +176,15 @@ fn what_is_foretold_happens_and_nothing_before() {
 
 #[test]
 fn what_very_many_policies_name_would_be_lost_by_each_of_them() {
-    let house = House::standing_still();
-    let [goes, stays] = ["goes", "stays"].map(|name| house.identity(&fresh(name), json!({})));
-    let services: Vec<String> = (0..3).map(|_| house.service(&fresh("service"), json!({}))).collect();
+    let server = TestServer::standing_still();
+    let [goes, stays] = ["goes", "stays"].map(|name| server.identity(&fresh(name), json!({})));
+    let services: Vec<String> = (0..3).map(|_| server.service(&fresh("service"), json!({}))).collect();
     for n in 0..150 {
         let who = if n < 100 { &goes } else { &stays };
-        house.service_policy("Dial", &[&format!("@{who}")], &[&format!("@{}", services[n % 3])]);
+        server.service_policy("Dial", &[&format!("@{who}")], &[&format!("@{}", services[n % 3])]);
     }
     let lost = |path: &str| {
-        let preview = house.admin.delete(&format!("{path}?preview=true")).expect(200).data().clone();
+        let preview = server.admin.delete(&format!("{path}?preview=true")).expect(200).data().clone();
         assert_eq!(preview["dial"]["gained"]["pairs"], 0);
         let lost = &preview["dial"]["lost"];
         json!([lost["pairs"], lost["who"]["count"], lost["what"]["count"]])
@@ -195,20 +195,20 @@ fn what_very_many_policies_name_would_be_lost_by_each_of_them() {
 
 #[test]
 fn a_preview_is_refused_as_the_change_would_be() {
-    let house = House::with(Clock::system(), |_| ());
-    let admin = &house.admin;
+    let server = TestServer::with(Clock::system(), |_| ());
+    let admin = &server.admin;
     let name = fresh("service");
-    let service = house.service(&name, json!({}));
+    let service = server.service(&name, json!({}));
     let new = json!({ "name": name, "encryptionRequired": true });
     admin.post("/services?preview=true", new.clone()).refused(400, "COULD_NOT_VALIDATE", "name");
     admin.post("/services?preview=true", json!({ "name": 5, "encryptionRequired": true })).refused(400, "COULD_NOT_PARSE_BODY", "");
     admin.post("/services?preview=true", json!({ "name": fresh("service"), "encryptionRequired": true, "configs": ["none"] })).expect(404);
     admin.delete("/services/none?preview=true").refused(404, "NOT_FOUND", "");
     admin.ask("DELETE", &format!("/services/{service}?preview=true")).header("if-match", "\"old\"").send().expect(412);
-    house.nobody().at(Base::Management).delete(&format!("/services/{service}?preview=true")).expect(401);
+    server.nobody().at(Base::Management).delete(&format!("/services/{service}?preview=true")).expect(401);
     // Whoever wants to look must not find it done.
     admin.delete(&format!("/services/{service}?preview=yes")).refused(400, "COULD_NOT_VALIDATE", "preview");
-    let identity = house.identity(&fresh("identity"), json!({}));
+    let identity = server.identity(&fresh("identity"), json!({}));
     let disable = format!("/identities/{identity}/disable?preview=true");
     admin.post(&disable, json!({ "durationMinutes": 0 })).refused(400, "COULD_NOT_VALIDATE", "preview");
     assert_eq!(admin.get(&format!("/identities/{identity}")).expect(200).data()["disabled"], false);
@@ -222,18 +222,18 @@ fn a_preview_is_refused_as_the_change_would_be() {
 
 #[test]
 fn clients_hear_nothing_of_a_preview() {
-    let house = House::standing_still();
-    let (identity, user) = house.user(&fresh("person"), json!({}));
-    let service = house.service(&fresh("service"), json!({}));
-    let policy = house.service_policy("Dial", &[&format!("@{identity}")], &[&format!("@{service}")]);
+    let server = TestServer::standing_still();
+    let (identity, user) = server.user(&fresh("person"), json!({}));
+    let service = server.service(&fresh("service"), json!({}));
+    let policy = server.service_policy("Dial", &[&format!("@{identity}")], &[&format!("@{service}")]);
     let updates = || user.get("/current-api-session/service-updates").expect(200).data()["lastChangeAt"].clone();
     let before = updates();
-    house.clock.advance(std::time::Duration::from_secs(5));
+    server.clock.advance(std::time::Duration::from_secs(5));
     let path = format!("/service-policies/{policy}");
-    let preview = house.admin.delete(&format!("{path}?preview=true")).expect(200);
+    let preview = server.admin.delete(&format!("{path}?preview=true")).expect(200);
     assert_eq!(preview.data()["dial"]["lost"]["who"]["first"][0]["id"], identity.as_str());
     assert_eq!(updates(), before);
-    house.admin.delete(&path).expect(200);
+    server.admin.delete(&path).expect(200);
     assert_ne!(updates(), before);
 }
 
@@ -314,14 +314,14 @@ async fn a_preview_counts_who_comes_while_it_is_made() {
 
 #[test]
 fn a_preview_ends_no_session() {
-    let house = House::standing_still();
-    let (identity, user) = house.user(&fresh("person"), json!({}));
+    let server = TestServer::standing_still();
+    let (identity, user) = server.user(&fresh("person"), json!({}));
     let path = format!("/identities/{identity}");
-    let open = || house.admin.get(&format!("/api-sessions?filter=identity%3D%22{identity}%22")).expect(200).each("id").len();
-    house.admin.delete(&format!("{path}?preview=true")).expect(200);
+    let open = || server.admin.get(&format!("/api-sessions?filter=identity%3D%22{identity}%22")).expect(200).each("id").len();
+    server.admin.delete(&format!("{path}?preview=true")).expect(200);
     assert_eq!(open(), 1);
     user.get("/current-api-session").expect(200);
-    house.admin.delete(&path).expect(200);
+    server.admin.delete(&path).expect(200);
     assert_eq!(open(), 0);
     user.get("/current-api-session").expect(401);
 }

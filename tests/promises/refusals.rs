@@ -10,7 +10,7 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::{
     harness::{Answer, Base, encoded, fresh, interface, shared},
-    shapes::{Fault, Step, forms, least, probes, put},
+    schema_bodies::{Fault, Step, forms, least, probes, put},
 };
 
 const NOWHERE: &str = "nothing-has-this-id";
@@ -471,9 +471,9 @@ fn the_default_administrator_stays_what_it_is_shown_as() {
 
 #[test]
 fn nobody_learns_which_certificates_others_have_by_renewing_them() {
-    let house = shared();
-    let (_, theirs) = house.enrolled("owner");
-    let (_, curious) = house.enrolled("curious");
+    let server = shared();
+    let (_, theirs) = server.enrolled("owner");
+    let (_, curious) = server.enrolled("curious");
     let (theirs, curious) = (theirs.log_in_by_certificate(), curious.log_in_by_certificate());
     let id = theirs.get("/current-identity/authenticators").expect(200).data()[0]["id"].as_str().unwrap().to_owned();
     let request = json!({ "clientCertCsr": crate::harness::Key::new().request() });

@@ -3,7 +3,7 @@
 use overkeep::clock::Clock;
 use serde_json::{Value as Json, json};
 
-use crate::harness::{Answer, House, Key, fresh};
+use crate::harness::{Answer, Key, TestServer, fresh};
 
 const ADVERTISED: [&str; 5] = ["127.0.0.1:1280", "overlay.example.org:1280", "192.0.2.7:1280", "[2001:db8::1]:1280", "localhost:1280"];
 /// Names of the controller as clients may compare them, and wildcards that stand for one.
@@ -33,17 +33,17 @@ const OTHERS: [&str; 9] = [
     "localhost",
 ];
 
-fn house(allowed: bool) -> House {
-    House::with(Clock::system(), |config| {
+fn server(allowed: bool) -> TestServer {
+    TestServer::with(Clock::system(), |config| {
         config.advertise = ADVERTISED.map(|address| address.parse().unwrap()).to_vec();
         config.enrollment.routers_may_name_controller = allowed;
     })
 }
 
 /// A router that is to enroll: its id, and the path to do that.
-fn router(house: &House, kind: &str) -> (String, String) {
-    let id = house.admin.post(&format!("/{kind}"), json!({ "name": fresh("router") })).expect(201).id();
-    let shown = house.admin.get(&format!("/{kind}/{id}")).expect(200);
+fn router(server: &TestServer, kind: &str) -> (String, String) {
+    let id = server.admin.post(&format!("/{kind}"), json!({ "name": fresh("router") })).expect(201).id();
+    let shown = server.admin.get(&format!("/{kind}/{id}")).expect(200);
     let token = shown.data()["enrollmentToken"].as_str().unwrap();
     let method = if kind == "edge-routers" { "erott" } else { "trott" };
     (id, format!("/enroll?method={method}&token={token}"))
@@ -62,19 +62,19 @@ fn refused(answer: Answer, field: &str) {
 
 #[test]
 fn a_router_gets_no_certificate_with_a_name_of_the_controller() {
-    let house = house(false);
+    let server = server(false);
     for kind in ["edge-routers", "transit-routers"] {
-        let (key, (id, path)) = (Key::new(), router(&house, kind));
+        let (key, (id, path)) = (Key::new(), router(&server, kind));
         for name in CONTROLLERS {
-            refused(house.nobody().post(&path, requests(&key, &id, &[], &["router.example.org", name])), "serverCertCsr");
-            refused(house.nobody().post(&path, requests(&key, &id, &[name], &[])), "certCsr");
+            refused(server.nobody().post(&path, requests(&key, &id, &[], &["router.example.org", name])), "serverCertCsr");
+            refused(server.nobody().post(&path, requests(&key, &id, &[name], &[])), "certCsr");
         }
         let called = json!({ "certCsr": key.request_as(&id), "serverCertCsr": key.request_as("overlay.example.org") });
-        refused(house.nobody().post(&path, called), "serverCertCsr");
-        let issued = house.nobody().post(&path, requests(&key, &id, &OTHERS, &OTHERS)).expect(200);
+        refused(server.nobody().post(&path, called), "serverCertCsr");
+        let issued = server.nobody().post(&path, requests(&key, &id, &OTHERS, &OTHERS)).expect(200);
 
         // The same when it renews what it has.
-        let router = house.bearer(issued.data()["cert"].as_str().unwrap(), &key);
+        let router = server.bearer(issued.data()["cert"].as_str().unwrap(), &key);
         for name in CONTROLLERS {
             refused(router.post("/enroll/extend/router", requests(&key, &id, &[], &[name])), "serverCertCsr");
             refused(router.post("/enroll/extend/router", requests(&key, &id, &[name], &[])), "certCsr");
@@ -85,10 +85,10 @@ fn a_router_gets_no_certificate_with_a_name_of_the_controller() {
 
 #[test]
 fn a_router_on_the_controllers_host_may_share_its_name_where_that_is_allowed() {
-    let house = house(true);
-    let (key, (id, path)) = (Key::new(), router(&house, "edge-routers"));
+    let server = server(true);
+    let (key, (id, path)) = (Key::new(), router(&server, "edge-routers"));
     let both = ["overlay.example.org", "192.0.2.7"];
-    let issued = house.nobody().post(&path, requests(&key, &id, &both, &both)).expect(200);
-    let router = house.bearer(issued.data()["cert"].as_str().unwrap(), &key);
+    let issued = server.nobody().post(&path, requests(&key, &id, &both, &both)).expect(200);
+    let router = server.bearer(issued.data()["cert"].as_str().unwrap(), &key);
     router.post("/enroll/extend/router", requests(&key, &id, &both, &both)).expect(200);
 }

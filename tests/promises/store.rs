@@ -29,8 +29,8 @@ use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
 use crate::{
-    drive::{Drive, Trouble},
     harness::Dice,
+    simulated_disk::{SimulatedDisk, Trouble},
 };
 
 /// Something that others refer to.
@@ -520,7 +520,7 @@ fn when_the_disk_fails_nobody_is_told_otherwise() {
 
 #[test]
 fn a_commit_that_fails_over_what_comes_after_it_is_still_a_commit() {
-    let drive = Drive::holding(Vec::new(), 0);
+    let drive = SimulatedDisk::holding(Vec::new(), 0);
     let store = Store::open_on(drive.clone(), KINDS, Options::default()).unwrap();
     let heard = Arc::new(AtomicUsize::new(0));
     let counter = heard.clone();

@@ -6,29 +6,29 @@ use overkeep::{clock::Clock, config::Config, controller};
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::harness::{House, fresh, trusting};
+use crate::harness::{TestServer, fresh, trusting};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 #[test]
 fn a_clock_that_is_put_ends_no_session_and_keeps_none() {
-    let house = House::standing_still();
-    let (_, alice) = house.user(&fresh("alice"), json!({}));
-    let (_, bob) = house.user(&fresh("bob"), json!({}));
-    let start = house.clock.now();
+    let server = TestServer::standing_still();
+    let (_, alice) = server.user(&fresh("alice"), json!({}));
+    let (_, bob) = server.user(&fresh("bob"), json!({}));
+    let start = server.clock.now();
     let minutes = |count: u64| Duration::from_secs(60 * count);
     for put in [start.plus(10 * DAY), start.minus(300 * DAY), start.plus(3650 * DAY), start] {
-        house.clock.set(put);
-        house.clock.advance(minutes(9));
-        house.look_after();
+        server.clock.set(put);
+        server.clock.advance(minutes(9));
+        server.look_after();
         let session = alice.get("/current-api-session").expect(200);
-        let end = house.clock.now().plus(minutes(30)).to_string();
+        let end = server.clock.now().plus(minutes(30)).to_string();
         assert_eq!(session.data()["expiresAt"], end, "by the clock as it stands");
     }
     bob.get("/current-api-session").refused(401, "UNAUTHORIZED", "");
-    house.clock.advance(minutes(31));
-    house.clock.set(start);
-    house.look_after();
+    server.clock.advance(minutes(31));
+    server.clock.set(start);
+    server.look_after();
     alice.get("/current-api-session").refused(401, "UNAUTHORIZED", "");
 }
 
@@ -56,32 +56,32 @@ fn after_a_restart_with_a_clock_that_is_wrong_sessions_go_on_and_still_end() {
 
 #[test]
 fn a_clock_that_is_put_back_makes_nobody_wait() {
-    let house = House::standing_still();
-    house.admin.post("/database/snapshot", json!({})).expect(200);
-    house.admin.post("/database/snapshot", json!({})).refused(429, "RATE_LIMITED", "");
-    let guess = || house.nobody().ask("POST", "/enroll?method=ott&token=6f5b6d4e-0000-4000-8000-000000000000").send().expect(400);
-    let told = || house.admin.list("/overkeep/v1/history", "action = \"refusal\"", "").expect(200).total();
+    let server = TestServer::standing_still();
+    server.admin.post("/database/snapshot", json!({})).expect(200);
+    server.admin.post("/database/snapshot", json!({})).refused(429, "RATE_LIMITED", "");
+    let guess = || server.nobody().ask("POST", "/enroll?method=ott&token=6f5b6d4e-0000-4000-8000-000000000000").send().expect(400);
+    let told = || server.admin.list("/overkeep/v1/history", "action = \"refusal\"", "").expect(200).total();
     guess();
     assert_eq!(told(), 1);
-    house.clock.set(house.clock.now().minus(DAY));
-    house.clock.advance(Duration::from_secs(61));
-    house.admin.post("/database/snapshot", json!({})).expect(200);
+    server.clock.set(server.clock.now().minus(DAY));
+    server.clock.advance(Duration::from_secs(61));
+    server.admin.post("/database/snapshot", json!({})).expect(200);
     guess();
-    house.look_after();
+    server.look_after();
     assert_eq!(told(), 2);
 }
 
 #[test]
 fn administrators_see_when_a_session_was_last_active() {
-    let house = House::standing_still();
-    let (id, alice) = house.user(&fresh("alice"), json!({}));
-    let opened = house.clock.now();
-    house.clock.advance(Duration::from_secs(60));
+    let server = TestServer::standing_still();
+    let (id, alice) = server.user(&fresh("alice"), json!({}));
+    let opened = server.clock.now();
+    server.clock.advance(Duration::from_secs(60));
     let own = alice.get("/current-api-session").expect(200);
-    let listed = house.admin.list("/api-sessions", &format!("identity = \"{id}\""), "").expect(200);
-    let shown = house.admin.get(&format!("/api-sessions/{}", own.id())).expect(200);
+    let listed = server.admin.list("/api-sessions", &format!("identity = \"{id}\""), "").expect(200);
+    let shown = server.admin.get(&format!("/api-sessions/{}", own.id())).expect(200);
     for session in [own.data(), &listed.data()[0], shown.data()] {
-        assert_eq!(session["cachedLastActivityAt"], house.clock.now().to_string());
+        assert_eq!(session["cachedLastActivityAt"], server.clock.now().to_string());
         assert_eq!(session["lastActivityAt"], opened.to_string(), "what is on disk");
     }
 }

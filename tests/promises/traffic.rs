@@ -33,24 +33,24 @@ fn in_the_way(why: &Json) -> Vec<(String, String)> {
 #[test]
 fn whoever_may_but_cannot_now_is_told_so_and_what_to_start() {
     let running = Asked::start();
-    let house = &running.house;
-    let (alice, _) = house.user(&fresh("alice"), json!({}));
-    let (bob, _) = house.user("the-host", json!({}));
-    let [database, orphan, old] = ["database", "orphan", "old"].map(|name| house.service(&fresh(name), json!({})));
-    let router = house.router_between(&alice, &database);
+    let server = &running.server;
+    let (alice, _) = server.user(&fresh("alice"), json!({}));
+    let (bob, _) = server.user("the-host", json!({}));
+    let [database, orphan, old] = ["database", "orphan", "old"].map(|name| server.service(&fresh(name), json!({})));
+    let router = server.router_between(&alice, &database);
     let all = [&database, &orphan, &old].map(|service| format!("@{service}"));
     let routers = |path: &str, member: &str, ids: &[String]| {
         let body = json!({ "name": fresh("all"), "semantic": "AnyOf", member: ids, "edgeRouterRoles": [format!("@{router}")] });
-        house.admin.post(path, body).expect(201);
+        server.admin.post(path, body).expect(201);
     };
     routers("/service-edge-router-policies", "serviceRoles", &all);
     routers("/edge-router-policies", "identityRoles", &[format!("@{bob}")]);
-    house.service_policy("Dial", &[&format!("@{alice}")], &all.each_ref().map(String::as_str));
-    house.service_policy("Bind", &[&format!("@{bob}")], &[&all[0]]);
-    let elsewhere = house.admin.post("/edge-routers", json!({ "name": "elsewhere" })).expect(201).id();
+    server.service_policy("Dial", &[&format!("@{alice}")], &all.each_ref().map(String::as_str));
+    server.service_policy("Bind", &[&format!("@{bob}")], &[&all[0]]);
+    let elsewhere = server.admin.post("/edge-routers", json!({ "name": "elsewhere" })).expect(201).id();
     let terminator = |service: &str, router: &str| {
         let body = json!({ "service": service, "router": router, "address": "tcp:localhost:80", "binding": "transport" });
-        house.admin.post("/terminators", body).expect(201).id()
+        server.admin.post("/terminators", body).expect(201).id()
     };
     terminator(&old, &elsewhere);
 
@@ -62,8 +62,8 @@ fn whoever_may_but_cannot_now_is_told_so_and_what_to_start() {
     assert!(told[0].1.contains("start one of them") && told[0].1.contains("yet to enroll"), "{told:?}");
     assert!(told[1].1.contains("the-host (not connected)"), "{told:?}");
 
-    let Asked { house, data, _directory } = running;
-    drop(house);
+    let Asked { server, data, _directory } = running;
+    drop(server);
     let mut config = Config { data, ..Config::default() };
     config.passwords.cost = 10;
     let host = controller::host(&config, &Command::Unlock { username: "x".into() }).unwrap();
@@ -106,17 +106,17 @@ fn whoever_may_but_cannot_now_is_told_so_and_what_to_start() {
 #[test]
 fn policy_advice_and_explain_agree() {
     let running = Asked::start();
-    let house = &running.house;
+    let server = &running.server;
     let roles = ["red", "green", "blue"];
     for colour in roles {
-        house.admin.post("/edge-routers", json!({ "name": fresh("router"), "roleAttributes": [colour] })).expect(201);
+        server.admin.post("/edge-routers", json!({ "name": fresh("router"), "roleAttributes": [colour] })).expect(201);
     }
-    let identities: Vec<String> = (0..4).map(|n| house.identity(&fresh("who"), json!({ "roleAttributes": [roles[n % 3]] }))).collect();
-    let services: Vec<String> = (0..4).map(|n| house.service(&fresh("what"), json!({ "roleAttributes": [roles[n % 3]] }))).collect();
+    let identities: Vec<String> = (0..4).map(|n| server.identity(&fresh("who"), json!({ "roleAttributes": [roles[n % 3]] }))).collect();
+    let services: Vec<String> = (0..4).map(|n| server.service(&fresh("what"), json!({ "roleAttributes": [roles[n % 3]] }))).collect();
     let policy = |path: &str, right: Option<&str>, [one, role]: [&str; 2], [other, to]: [&str; 2]| {
         let mut body = json!({ "name": fresh("policy"), "semantic": "AnyOf", one: [format!("#{role}")], other: [format!("#{to}")] });
         right.into_iter().for_each(|right| body["type"] = right.into());
-        house.admin.post(path, body).expect(201);
+        server.admin.post(path, body).expect(201);
     };
     policy("/service-policies", Some("Dial"), ["identityRoles", "red"], ["serviceRoles", "green"]);
     policy("/service-policies", Some("Bind"), ["identityRoles", "green"], ["serviceRoles", "red"]);
@@ -126,7 +126,7 @@ fn policy_advice_and_explain_agree() {
     policy("/service-edge-router-policies", None, ["serviceRoles", "green"], ["edgeRouterRoles", "green"]);
     let (mut yes, mut no) = (0, 0);
     for (who, what) in identities.iter().flat_map(|who| services.iter().map(move |what| (who, what))) {
-        let advice = house.admin.get(&format!("/identities/{who}/policy-advice/{what}")).expect(200);
+        let advice = server.admin.get(&format!("/identities/{who}/policy-advice/{what}")).expect(200);
         let advice = advice.data();
         for (right, member) in [("Dial", "isDialAllowed"), ("Bind", "isBindAllowed")] {
             let why = running.ask(right, who, what).expect(200);

@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::harness::{Answer, Caller, House, Program, Wire, asking_for, frame, fresh};
+use crate::harness::{Answer, Caller, Program, TestServer, Wire, asking_for, frame, fresh};
 
 /// Longer than any connection here may be kept waiting by a client that does not read.
 const LONG: Duration = Duration::from_secs(20);
@@ -77,8 +77,8 @@ fn unread_answers_of_http_2_take_little_memory() {
 
 #[test]
 fn whoever_asks_for_much_more_than_may_be_under_way_is_cut_off() {
-    let house = House::start().unnamed();
-    let frames = greedy(&house.admin, "/version", 900).frames();
+    let server = TestServer::start().unnamed();
+    let frames = greedy(&server.admin, "/version", 900).frames();
     let count = |kind: u8| frames.iter().filter(|frame| frame.0 == kind).count();
     assert!(count(7) == 1 && count(1) <= 128 && count(3) <= 129, "{} answers, {} refusals", count(1), count(3));
 }
@@ -100,8 +100,8 @@ fn very_many_that_read_nothing_take_what_is_configured() {
 
 #[test]
 fn a_client_that_is_silent_is_cut_off() {
-    let house = House::with(Clock::system(), |config| config.http.unread_timeout = Span::seconds(1)).unnamed();
-    let mut silent = Wire::multiplexed(&house.admin, 0);
+    let server = TestServer::with(Clock::system(), |config| config.http.unread_timeout = Span::seconds(1)).unnamed();
+    let mut silent = Wire::multiplexed(&server.admin, 0);
     silent.send(&asking_for("/version", 1)).unwrap();
     assert!(silent.read().1, "it says nothing any more, and is cut off");
 }
@@ -130,17 +130,17 @@ fn with_session(caller: &Caller, path: &str, stream: u32) -> Vec<u8> {
 
 #[test]
 fn of_too_much_that_is_unread_the_oldest_is_given_up_and_others_are_answered() {
-    let house = House::with(Clock::system(), |config| config.http.max_unread_bytes_total = TOTAL).unnamed();
-    let path = format!("/configs/{}", fat(&house.admin, 800_000));
+    let server = TestServer::with(Clock::system(), |config| config.http.max_unread_bytes_total = TOTAL).unnamed();
+    let path = format!("/configs/{}", fat(&server.admin, 800_000));
     let ask = || {
-        let mut wire = Wire::multiplexed(&house.admin, 0);
-        wire.send(&with_session(&house.admin, &path, 1)).unwrap();
+        let mut wire = Wire::multiplexed(&server.admin, 0);
+        wire.send(&with_session(&server.admin, &path, 1)).unwrap();
         thread::sleep(Duration::from_millis(20));
         wire
     };
     let whole = |answer: &str| answer.matches("xxxxxxxx").count() >= 90_000;
     let mut unread: Vec<Wire> = (0..60).map(|_| ask()).collect();
-    let honest: Answer = house.admin.get(&path).expect(200);
+    let honest: Answer = server.admin.get(&path).expect(200);
     assert!(whole(&honest.text));
     let last = unread.last_mut().unwrap();
     last.socket().set_read_timeout(Some(Duration::from_secs(3))).unwrap();
@@ -152,10 +152,10 @@ fn of_too_much_that_is_unread_the_oldest_is_given_up_and_others_are_answered() {
 
 #[test]
 fn a_connection_on_which_much_is_unread_answers_no_more_until_it_is_read() {
-    let house = House::with(Clock::system(), |config| config.http.max_unread_bytes = 65_536).unnamed();
-    let id = fat(&house.admin, 200_000);
-    let mut wire = Wire::multiplexed(&house.admin, 0);
-    let first = with_session(&house.admin, &format!("/configs/{id}"), 1);
+    let server = TestServer::with(Clock::system(), |config| config.http.max_unread_bytes = 65_536).unnamed();
+    let id = fat(&server.admin, 200_000);
+    let mut wire = Wire::multiplexed(&server.admin, 0);
+    let first = with_session(&server.admin, &format!("/configs/{id}"), 1);
     wire.send(&[first, asking_for("/version", 3)].concat()).unwrap();
     wire.socket().set_read_timeout(Some(Duration::from_secs(2))).unwrap();
     let heads = |wire: &mut Wire| wire.frames().into_iter().filter(|(kind, _)| *kind == 1).map(|(_, stream)| stream).collect::<Vec<_>>();
@@ -166,14 +166,14 @@ fn a_connection_on_which_much_is_unread_answers_no_more_until_it_is_read() {
 
 #[test]
 fn heads_that_do_not_end_count_as_well() {
-    let house = House::with(Clock::system(), |config| {
+    let server = TestServer::with(Clock::system(), |config| {
         config.http.max_unread_bytes_total = TOTAL;
         config.http.client_timeout = Span::minutes(1);
         config.http.keep_alive = Span::minutes(1);
     })
     .unnamed();
     let half = |two: bool| {
-        let mut wire = if two { Wire::multiplexed(&house.admin, 65_535) } else { Wire::to(&house.admin) };
+        let mut wire = if two { Wire::multiplexed(&server.admin, 65_535) } else { Wire::to(&server.admin) };
         let begun = match two {
             true => (0..7).map(|n| frame(if n == 0 { 1 } else { 9 }, 0, 1, &[b'z'; 16_000])).collect::<Vec<_>>().concat(),
             false => [b"GET /version HTTP/1.1\r\nhost: it\r\nx-more: ".to_vec(), vec![b'z'; 112_000]].concat(),
@@ -183,7 +183,7 @@ fn heads_that_do_not_end_count_as_well() {
     };
     for two in [false, true] {
         let mut halves: Vec<Wire> = (0..200).map(|_| half(two)).collect();
-        house.admin.get("/current-identity").expect(200);
+        server.admin.get("/current-identity").expect(200);
         assert!(halves[0].read().1, "the first of {}", if two { "HTTP/2" } else { "HTTP/1.1" });
     }
 }
@@ -214,15 +214,15 @@ fn clients_that_do_not_read_do_not_hold_up_the_end() {
 
 #[test]
 fn a_request_that_is_under_way_is_answered_before_the_end() {
-    let house = House::start();
-    let mut wire = Wire::multiplexed(&house.admin, 65_535);
-    let body = serde_json::to_vec(&json!({ "username": "admin", "password": house.password })).unwrap();
+    let server = TestServer::start();
+    let mut wire = Wire::multiplexed(&server.admin, 65_535);
+    let body = serde_json::to_vec(&json!({ "username": "admin", "password": server.password })).unwrap();
     let path = b"/authenticate?method=password";
     let length = u8::try_from(path.len()).unwrap();
     let head = [b"\x83\x87\x44", &[length][..], path, b"\x41\x02it", b"\x5f\x10application/json"].concat();
     wire.send(&[frame(1, 4, 1, &head), frame(0, 0, 1, &body[..10])].concat()).unwrap();
     thread::sleep(Duration::from_millis(300));
-    let ends = thread::spawn(move || house.closed());
+    let ends = thread::spawn(move || server.closed());
     thread::sleep(Duration::from_millis(300));
     wire.send(&frame(0, 1, 1, &body[10..])).unwrap();
     let (told, closed) = wire.read();
@@ -283,21 +283,21 @@ fn a_list_of_everything_takes_little_memory_and_loses_nothing() {
 
 #[test]
 fn a_long_list_is_its_pages_one_behind_the_other() {
-    let house = House::start().unnamed();
-    let configs: Vec<String> = (0..30).map(|_| fat(&house.admin, 40_000)).collect();
+    let server = TestServer::start().unnamed();
+    let configs: Vec<String> = (0..30).map(|_| fat(&server.admin, 40_000)).collect();
     for config in &configs {
-        house.service(&fresh("fat"), json!({ "configs": [config] }));
+        server.service(&fresh("fat"), json!({ "configs": [config] }));
     }
-    let of = house.admin.get("/config-types?filter=name=%22fat%22").expect(200).json["data"][0]["id"].as_str().unwrap().to_owned();
-    let client = Caller { base: crate::harness::Base::Client, ..house.admin.clone() };
+    let of = server.admin.get("/config-types?filter=name=%22fat%22").expect(200).json["data"][0]["id"].as_str().unwrap().to_owned();
+    let client = Caller { base: crate::harness::Base::Client, ..server.admin.clone() };
     let below = format!("/config-types/{of}/configs?");
     let lists = [
-        (&house.admin, "/configs?"),
-        (&house.admin, "/configs?sort=name%20desc&"),
-        (&house.admin, "/services?configTypes=all&"),
+        (&server.admin, "/configs?"),
+        (&server.admin, "/configs?sort=name%20desc&"),
+        (&server.admin, "/services?configTypes=all&"),
         (&client, "/services?configTypes=all&"),
         (&client, "/services?configTypes=all&sort=name&"),
-        (&house.admin, &below),
+        (&server.admin, &below),
     ];
     for (caller, path) in lists {
         let whole = caller.ask("GET", &format!("{path}limit=-1")).header("accept-encoding", "gzip").send().expect(200);

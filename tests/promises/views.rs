@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value as Json, json};
 
 use crate::{
-    harness::{Authority, Base, Caller, House, Key, encoded, interface},
+    harness::{Authority, Base, Caller, Key, TestServer, encoded, interface},
     lists::Corpus,
 };
 
@@ -170,10 +170,10 @@ fn lists(base: Base) -> Vec<&'static str> {
 /// A corpus in which every list that somebody other than an administrator gets has rows, all with tags.
 fn corpus() -> (Corpus, Caller) {
     let corpus = Corpus::new();
-    let house = &corpus.house;
-    house.enroll_router(corpus.id("near"));
-    house.admin.delete(&format!("/posture-checks/{}", corpus.id("check"))).expect(200);
-    let ann = house.again("ann-at-work");
+    let server = &corpus.server;
+    server.enroll_router(corpus.id("near"));
+    server.admin.delete(&format!("/posture-checks/{}", corpus.id("check"))).expect(200);
+    let ann = server.again("ann-at-work");
     for service in ["web", "wiki"] {
         ann.post("/sessions", json!({ "serviceId": corpus.id(service), "type": "Dial" })).expect(201);
     }
@@ -181,14 +181,14 @@ fn corpus() -> (Corpus, Caller) {
     let signer = json!({
         "name": "signer", "enabled": true, "issuer": "https://idp.test", "audience": "overlay", "jwksEndpoint": "https://idp.test/keys"
     });
-    house.admin.post("/external-jwt-signers", signer).expect(201);
+    server.admin.post("/external-jwt-signers", signer).expect(201);
     let authority = Authority::new("of ann");
-    house.take_up(&authority);
+    server.take_up(&authority);
     let certificate = json!({ "method": "cert", "identityId": corpus.id("ann"), "certPem": authority.issue("ann", &Key::new()) });
-    house.admin.post("/authenticators", certificate).expect(201);
+    server.admin.post("/authenticators", certificate).expect(201);
     for list in ["services", "terminators", "edge-routers", "external-jwt-signers", "authenticators", "identities", "configs"] {
-        for id in house.admin.get(&format!("/{list}?limit=-1")).expect(200).each("id") {
-            let tagged = house.admin.patch(&format!("/{list}/{id}"), json!({ "tags": { "colour": "red" } }));
+        for id in server.admin.get(&format!("/{list}?limit=-1")).expect(200).each("id") {
+            let tagged = server.admin.patch(&format!("/{list}/{id}"), json!({ "tags": { "colour": "red" } }));
             // Records of the system and certificates take none.
             assert!([200, 400, 409].contains(&tagged.status), "{}", tagged.text);
         }
@@ -197,10 +197,10 @@ fn corpus() -> (Corpus, Caller) {
 }
 
 /// Whatever a filter of anything here may be called.
-fn names(house: &House) -> BTreeSet<String> {
+fn names(server: &TestServer) -> BTreeSet<String> {
     let mut names: BTreeSet<String> = UNTOLD.map(str::to_owned).into();
     for path in lists(Base::Management).into_iter().filter(|path| !path.contains('{')) {
-        let answer = house.admin.get(&format!("{path}?limit=-1")).expect(200);
+        let answer = server.admin.get(&format!("{path}?limit=-1")).expect(200);
         let told = answer.json["meta"]["filterableFields"].as_array().into_iter().flatten();
         names.extend(told.map(|name| name.as_str().unwrap().to_owned()).filter(|name| name != "tags"));
         answer.data().as_array().unwrap().iter().for_each(|row| members(row, "", &mut names));
@@ -212,7 +212,7 @@ fn names(house: &House) -> BTreeSet<String> {
 /// The ids below which a list may be.
 fn ids(corpus: &Corpus, path: &str) -> Vec<String> {
     let Some((parents, _)) = path.split_once("/{id}") else { return vec![String::new()] };
-    corpus.house.admin.get(&format!("{parents}?limit=-1")).expect(200).each("id").into_iter().map(str::to_owned).collect()
+    corpus.server.admin.get(&format!("{parents}?limit=-1")).expect(200).each("id").into_iter().map(str::to_owned).collect()
 }
 
 /// Holds every list of every interface for one caller, but the history and what is open at the moment, of which the corpus has nothing. Answers how many there were.
@@ -236,18 +236,18 @@ fn hold(corpus: &Corpus, caller: &Caller, is_admin: bool, names: &BTreeSet<Strin
 #[test]
 fn nobody_learns_by_a_filter_what_a_list_does_not_show() {
     let (corpus, ann) = corpus();
-    let names = names(&corpus.house);
+    let names = names(&corpus.server);
     assert!(names.len() > 100 && ["issuer", "address", "binding", "isVerified"].iter().all(|name| names.contains(*name)));
     // Anonymously there is one list; users have theirs at both interfaces.
-    assert_eq!(hold(&corpus, &corpus.house.nobody(), false, &names), 1);
+    assert_eq!(hold(&corpus, &corpus.server.nobody(), false, &names), 1);
     assert!(hold(&corpus, &ann, false, &names) >= 11);
 }
 
 #[test]
 fn administrators_filter_by_what_they_see() {
     let (corpus, _) = corpus();
-    let names = names(&corpus.house);
-    assert!(hold(&corpus, &corpus.house.admin.clone(), true, &names) > 40);
+    let names = names(&corpus.server);
+    assert!(hold(&corpus, &corpus.server.admin.clone(), true, &names) > 40);
 }
 
 #[test]
@@ -262,13 +262,13 @@ fn filters_that_programs_send_keep_working_for_everybody() {
     assert_eq!(found(&ann, "/current-identity/edge-routers", &format!(r#"id = "{near}" and connected = false"#)), 1);
     assert_eq!(found(&ann, "/current-identity/authenticators", r#"method="updb""#), 1);
     assert_eq!(found(&ann, "/sessions", &format!(r#"service = "{web}" and type = "Dial""#)), 1);
-    assert_eq!(found(&corpus.house.nobody(), "/external-jwt-signers", r#"name icontains "SIGN" sort by name"#), 1);
+    assert_eq!(found(&corpus.server.nobody(), "/external-jwt-signers", r#"name icontains "SIGN" sort by name"#), 1);
 }
 
 #[test]
 fn identities_are_found_by_whether_they_have_a_session() {
     let (corpus, _ann) = corpus();
-    let admin = &corpus.house.admin;
+    let admin = &corpus.server.admin;
     let found = |filter: &str| admin.get(&format!("/identities?filter={}", encoded(filter))).expect(200).each("name").join(" ");
     assert_eq!(found("hasApiSession=true and isAdmin=false"), "ann");
     assert!(!found("hasApiSession=false").contains("ann"));

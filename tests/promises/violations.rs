@@ -61,11 +61,11 @@ fn everything_that_is_wrong_with_a_body_is_told_at_once() {
 
 #[test]
 fn one_mistake_is_told_once_and_programs_print_it_once() {
-    let house = shared();
+    let server = shared();
     let name = fresh("taken");
-    house.service(&name, json!({}));
+    server.service(&name, json!({}));
     let answer =
-        house.admin.post("/services", json!({ "name": name, "encryptionRequired": true })).refused(400, "COULD_NOT_VALIDATE", "name");
+        server.admin.post("/services", json!({ "name": name, "encryptionRequired": true })).refused(400, "COULD_NOT_VALIDATE", "name");
     assert!(answer.json["error"]["violations"].is_null());
     let line = printed(&answer);
     assert_eq!(line.matches("must be unique").count(), 1, "{line}");
@@ -78,7 +78,7 @@ fn one_mistake_is_told_once_and_programs_print_it_once() {
         ("DELETE", "/auth-policies/default".into(), Json::Null),
         ("PUT", "/nothing".into(), json!({})),
     ] {
-        let asking = house.admin.ask(method, &path);
+        let asking = server.admin.ask(method, &path);
         let answer = if body.is_null() { asking.send() } else { asking.json(&body).send() };
         let error = &answer.json["error"];
         let reason = error["cause"]["reason"].as_str().or(error["cause"]["message"].as_str()).unwrap_or_default();
@@ -88,23 +88,23 @@ fn one_mistake_is_told_once_and_programs_print_it_once() {
 
 #[test]
 fn a_refusal_says_what_would_be_right() {
-    let house = shared();
-    let asking = house.admin.ask("POST", "/services").body("text/plain", "{}");
+    let server = shared();
+    let asking = server.admin.ask("POST", "/services").body("text/plain", "{}");
     assert!(asking.send().refused(400, "COULD_NOT_VALIDATE", "Content-Type").text.contains("send content-type: application/json"));
-    let answer = house.admin.get("/services/none/identities?policyType=maybe").expect(400);
+    let answer = server.admin.get("/services/none/identities?policyType=maybe").expect(400);
     assert!(answer.text.contains("dial") && answer.text.contains("bind"), "{}", answer.text);
-    let answer = house.admin.post("/posture-checks", json!({ "name": "x", "typeId": "NOTHING" })).expect(400);
+    let answer = server.admin.post("/posture-checks", json!({ "name": "x", "typeId": "NOTHING" })).expect(400);
     assert!(answer.text.contains("PROCESS_MULTI"), "{}", answer.text);
 }
 
 #[test]
 fn no_message_has_a_certificate_in_it() {
-    let house = shared();
+    let server = shared();
     let pem = crate::harness::Authority::new("twice").pem();
     let body = |name: &str| json!({ "name": name, "certPem": pem, "isAuthEnabled": true, "isAutoCaEnrollmentEnabled": true, "isOttCaEnrollmentEnabled": true, "identityRoles": [] });
-    house.admin.post("/cas", body(&fresh("ca"))).expect(201);
-    let twice = house.admin.post("/cas", body(&fresh("ca"))).expect(400);
-    let unknown = house.admin.get(&format!("/cas/{}", encoded(&pem))).expect(404);
+    server.admin.post("/cas", body(&fresh("ca"))).expect(201);
+    let twice = server.admin.post("/cas", body(&fresh("ca"))).expect(400);
+    let unknown = server.admin.get(&format!("/cas/{}", encoded(&pem))).expect(404);
     for answer in [twice, unknown] {
         let error = &answer.json["error"];
         for text in [&error["message"], &error["cause"]["reason"], &error["cause"]["message"]] {

@@ -8,7 +8,7 @@ use serde_json::json;
 use time::OffsetDateTime;
 use ureq::tls::PrivateKey;
 
-use super::{caller::Caller, fresh, house::House};
+use super::{caller::Caller, fresh, test_server::TestServer};
 
 /// A private key of somebody.
 pub struct Key(KeyPair);
@@ -103,7 +103,7 @@ impl Authority {
     }
 }
 
-impl House {
+impl TestServer {
     /// Takes up an authority, verified, that says who somebody is by the common name, and answers its id.
     pub fn take_up(&self, authority: &Authority) -> String {
         let body = json!({

@@ -1,6 +1,6 @@
 //! A controller in this process and callers that speak to it, so that tests read as what people do.
 //!
-//! `House` is a running controller, `Caller` somebody with or without a session, `Answer` what came back. Every answer goes through
+//! `TestServer` is a running controller, `Caller` somebody with or without a session, `Answer` what came back. Every answer goes through
 //! `judge.rs` on its way, which holds it against the interface's own document, and through `secrets.rs`, which knows what may not be
 //! read in logs and errors; no test can leave that out.
 
@@ -8,10 +8,10 @@ mod answer;
 mod caller;
 mod dice;
 mod enrolling;
-mod house;
 mod judge;
 mod program;
 mod secrets;
+mod test_server;
 #[path = "../../../benches/common/tls.rs"]
 mod tls;
 mod wire;
@@ -25,16 +25,16 @@ pub use answer::Answer;
 pub use caller::{Base, Caller, encoded};
 pub use dice::Dice;
 pub use enrolling::{Authority, Key};
-pub use house::{House, PASSWORD, listed, trusting};
 pub use judge::interface;
 pub use program::{Program, command};
 pub use secrets::Watch;
+pub use test_server::{PASSWORD, TestServer, listed, trusting};
 pub use tls::speaking;
 pub use wire::{Wire, asking_for, frame};
 
 /// The controller of all tests that only look at records of their own.
-pub fn shared() -> &'static House {
-    static SHARED: LazyLock<House> = LazyLock::new(|| House::start().unnamed());
+pub fn shared() -> &'static TestServer {
+    static SHARED: LazyLock<TestServer> = LazyLock::new(|| TestServer::start().unnamed());
     &SHARED
 }
 

@@ -12,9 +12,9 @@ use crate::harness::fresh;
 #[test]
 fn a_host_is_a_terminator_as_long_as_it_hosts() {
     let scene = Scene::new();
-    let terminators = |filter: &str| scene.house.admin.list("/terminators", filter, "").expect(200);
+    let terminators = |filter: &str| scene.server.admin.list("/terminators", filter, "").expect(200);
     run(async {
-        let sdk = scene.host.connect(&scene.house, Options::GO).await;
+        let sdk = scene.host.connect(&scene.server, Options::GO).await;
         let token = scene.host.session(&scene.service, "Bind");
         let host = sdk.host_with(&token, |bind| bind.u16(key::COST, 12).bytes(key::PRECEDENCE, &[1])).await.unwrap();
         let shown = terminators("binding = \"edge\"");
@@ -25,7 +25,7 @@ fn a_host_is_a_terminator_as_long_as_it_hosts() {
         assert_eq!(one["identity"], "");
         assert_eq!(terminators(&format!("hostId = \"{}\"", scene.host.id)).total(), 1);
         let service = format!("/services/{}/terminators", scene.service);
-        assert_eq!(scene.house.admin.get(&service).expect(200).total(), 1);
+        assert_eq!(scene.server.admin.get(&service).expect(200).total(), 1);
 
         let answer = host.unbind().await.unwrap();
         assert_eq!((answer.content_type(), answer.u32(key::CONNECTION)), (kind::STATE_CLOSED, Some(host.id)));
@@ -36,7 +36,7 @@ fn a_host_is_a_terminator_as_long_as_it_hosts() {
         sdk.leave().await;
         assert!(soon(|| terminators("true").total() == 0));
     });
-    let told = scene.house.admin.at(crate::harness::Base::Overkeep).list("/history", "kind = \"terminator\"", "").expect(200);
+    let told = scene.server.admin.at(crate::harness::Base::Overkeep).list("/history", "kind = \"terminator\"", "").expect(200);
     assert_eq!(told.total(), 0, "the history tells of no connections");
 }
 
@@ -44,7 +44,7 @@ fn a_host_is_a_terminator_as_long_as_it_hosts() {
 fn none_is_left_after_a_start() {
     let scene = Scene::new();
     let _sdk = run(async {
-        let sdk = scene.host.connect(&scene.house, Options::C).await;
+        let sdk = scene.host.connect(&scene.server, Options::C).await;
         let token = scene.host.session(&scene.service, "Bind");
         for _ in 0..3 {
             sdk.host(&token).await.unwrap();
@@ -52,19 +52,19 @@ fn none_is_left_after_a_start() {
         sdk
     });
     let made = json!({ "address": "tcp:localhost:80", "binding": "transport", "router": "built-in", "service": scene.service });
-    let lasting = scene.house.admin.post("/terminators", made).expect(201).id();
-    let all = scene.house.admin.get("/terminators").expect(200);
+    let lasting = scene.server.admin.post("/terminators", made).expect(201).id();
+    let all = scene.server.admin.get("/terminators").expect(200);
     assert_eq!(all.total(), 4);
     // As after a kill: the records are there when the file is opened again.
-    let house = scene.house.killed(|config| config.router.enabled = true);
-    assert_eq!(house.admin.get("/terminators").expect(200).each("id"), [lasting.as_str()]);
+    let server = scene.server.killed(|config| config.router.enabled = true);
+    assert_eq!(server.admin.get("/terminators").expect(200).each("id"), [lasting.as_str()]);
 }
 
 #[test]
 fn a_host_that_asks_for_it_is_told_when_it_can_be_dialled() {
     let scene = Scene::new();
     run(async {
-        let sdk = scene.host.connect(&scene.house, Options::GO).await;
+        let sdk = scene.host.connect(&scene.server, Options::GO).await;
         let token = scene.host.session(&scene.service, "Bind");
         let mut host = sdk.host_with(&token, |bind| bind.flag(key::BIND_SUCCESS, true)).await.unwrap();
         let told = host.message().await.unwrap();
@@ -78,7 +78,7 @@ fn a_host_that_asks_for_it_is_told_when_it_can_be_dialled() {
 fn a_bind_is_refused_late_so_that_nobody_asks_a_thousand_times_a_second() {
     let scene = Scene::new();
     run(async {
-        let sdk = scene.host.connect(&scene.house, Options::GO).await;
+        let sdk = scene.host.connect(&scene.server, Options::GO).await;
         let pings = async {
             let mut answered = 0;
             loop {
@@ -99,7 +99,7 @@ fn a_bind_is_refused_late_so_that_nobody_asks_a_thousand_times_a_second() {
         let refused = sdk.host("nonsense").await.err().unwrap();
         assert_eq!((refused.text.as_str(), refused.code), ("Invalid Session", Some(3)));
         let dial = scene.client.session(&scene.service, "Dial");
-        let client = scene.client.connect(&scene.house, Options::GO).await;
+        let client = scene.client.connect(&scene.server, Options::GO).await;
         assert_eq!(client.host(&dial).await.err().unwrap().code, Some(4));
     });
 }
@@ -107,11 +107,11 @@ fn a_bind_is_refused_late_so_that_nobody_asks_a_thousand_times_a_second() {
 #[test]
 fn a_listener_that_binds_again_keeps_its_terminator() {
     let scene = Scene::new();
-    let ids = || scene.house.admin.get("/terminators").expect(200).each("id").iter().map(ToString::to_string).collect::<Vec<_>>();
+    let ids = || scene.server.admin.get("/terminators").expect(200).each("id").iter().map(ToString::to_string).collect::<Vec<_>>();
     run(async {
         let token = scene.host.session(&scene.service, "Bind");
         let listener = |bind: Builder| bind.bytes(key::LISTENER, &[0xff, 0, 1]);
-        let one = scene.host.connect(&scene.house, Options::GO).await;
+        let one = scene.host.connect(&scene.server, Options::GO).await;
         let mut host = one.host_with(&token, listener).await.unwrap();
         let known = ids();
         // The very same.
@@ -119,7 +119,7 @@ fn a_listener_that_binds_again_keeps_its_terminator() {
         assert_eq!(ids(), known);
         host = one.host_as(host.id, &token, listener).await.unwrap();
         // On another channel: the old one is told.
-        let other = scene.host.connect(&scene.house, Options::GO).await;
+        let other = scene.host.connect(&scene.server, Options::GO).await;
         let mut taken_over = other.host_with(&token, listener).await.unwrap();
         assert_eq!(host.ended().await.text, "the listener was bound again");
         assert_eq!(ids(), known);
@@ -135,15 +135,15 @@ fn a_listener_that_binds_again_keeps_its_terminator() {
 #[test]
 fn a_host_without_listener_ids_that_comes_back_leaves_nothing_of_before() {
     let scene = Scene::new();
-    let total = || scene.house.admin.get("/terminators").expect(200).total();
+    let total = || scene.server.admin.get("/terminators").expect(200).total();
     run(async {
         let token = scene.host.session(&scene.service, "Bind");
-        let before = scene.host.connect(&scene.house, Options::GO).await;
+        let before = scene.host.connect(&scene.server, Options::GO).await;
         before.host(&token).await.unwrap();
         // Several on one channel are several.
         before.host(&token).await.unwrap();
         assert_eq!(total(), 2);
-        let now = scene.host.connect(&scene.house, Options::GO).await;
+        let now = scene.host.connect(&scene.server, Options::GO).await;
         let mut host = now.host(&token).await.unwrap();
         assert!(soon(|| total() == 1));
         let (sdk, dial) = scene.dialler(Options::GO).await;
@@ -160,7 +160,7 @@ fn cost_and_precedence_follow_what_the_host_says_later() {
         let update =
             |cost: u16| Builder::new(kind::UPDATE_BIND).u32(key::CONNECTION, host.id).u16(key::COST, cost).bytes(key::PRECEDENCE, &[2]);
         host.sdk.send(update(77).body(host.token.as_bytes())).await.unwrap();
-        let shown = || scene.house.admin.get("/terminators").expect(200).data()[0].clone();
+        let shown = || scene.server.admin.get("/terminators").expect(200).data()[0].clone();
         assert!(soon(|| shown()["cost"] == 77 && shown()["precedence"] == "failed"));
         // With another token it is somebody else's.
         host.sdk.send(update(78).body(b"nonsense")).await.unwrap();
@@ -178,8 +178,8 @@ fn a_terminator_that_an_administrator_deletes_is_dialled_no_more() {
     let scene = Scene::new();
     run(async {
         let host = scene.hosted(Options::GO).await;
-        let id = scene.house.admin.get("/terminators").expect(200).each("id")[0].to_owned();
-        scene.house.admin.delete(&format!("/terminators/{id}")).expect(200);
+        let id = scene.server.admin.get("/terminators").expect(200).each("id")[0].to_owned();
+        scene.server.admin.delete(&format!("/terminators/{id}")).expect(200);
         let (sdk, token) = scene.dialler(Options::GO).await;
         assert!(sdk.dial(&token).await.err().unwrap().text.ends_with("has no terminators"));
         assert!(!host.sdk.is_closed());
@@ -190,7 +190,7 @@ fn a_terminator_that_an_administrator_deletes_is_dialled_no_more() {
 #[test]
 fn open_circuits_and_failures_show_in_the_dynamic_cost() {
     let scene = Scene::new();
-    let cost = || scene.house.admin.get("/terminators").expect(200).data()[0]["dynamicCost"].as_u64().unwrap();
+    let cost = || scene.server.admin.get("/terminators").expect(200).data()[0]["dynamicCost"].as_u64().unwrap();
     run(async {
         let (client, _host, mut listener) = scene.connected(Options::GO).await;
         assert_eq!(cost(), 2);
@@ -206,11 +206,11 @@ fn open_circuits_and_failures_show_in_the_dynamic_cost() {
 #[test]
 fn a_service_may_have_hosts_of_several_people() {
     let scene = Scene::new();
-    let other = Member::new(&scene.house, "other");
-    scene.house.service_policy("Bind", &[&format!("@{}", other.id)], &[&format!("@{}", scene.service)]);
+    let other = Member::new(&scene.server, "other");
+    scene.server.service_policy("Bind", &[&format!("@{}", other.id)], &[&format!("@{}", scene.service)]);
     run(async {
         let mut one = scene.hosted(Options::GO).await;
-        let sdk = other.connect(&scene.house, Options::C).await;
+        let sdk = other.connect(&scene.server, Options::C).await;
         let mut two = sdk.host(&other.session(&scene.service, "Bind")).await.unwrap();
         let (client, token) = scene.dialler(Options::GO).await;
         // Load is shared: an open circuit makes its host dearer.

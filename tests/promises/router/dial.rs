@@ -7,7 +7,7 @@ use super::{
     scene::{Member, Scene, run},
     sdk::{Event, Host, Options, Refused, Sdk, key, kind},
 };
-use crate::harness::{House, fresh};
+use crate::harness::{TestServer, fresh};
 
 /// The refusal of a dial.
 async fn refused(sdk: &Sdk, token: &str) -> Refused {
@@ -17,8 +17,8 @@ async fn refused(sdk: &Sdk, token: &str) -> Refused {
 #[test]
 fn a_refusal_says_why_in_text_code_and_structure() {
     let scene = Scene::new();
-    let stranger = Member::new(&scene.house, "stranger");
-    scene.house.service_policy("Dial", &[&format!("@{}", stranger.id)], &[&format!("@{}", scene.service)]);
+    let stranger = Member::new(&scene.server, "stranger");
+    scene.server.service_policy("Dial", &[&format!("@{}", stranger.id)], &[&format!("@{}", scene.service)]);
     run(async {
         let (sdk, token) = scene.dialler(Options::GO).await;
         let no_host = refused(&sdk, &token).await;
@@ -36,7 +36,7 @@ fn a_refusal_says_why_in_text_code_and_structure() {
         let not_text = sdk.ask(Builder::new(kind::CONNECT).u32(key::CONNECTION, id).body(&[0xff, 0xfe])).await.unwrap();
         assert_eq!(not_text.body(), b"Invalid Session");
 
-        let hosting = scene.host.connect(&scene.house, Options::GO).await;
+        let hosting = scene.host.connect(&scene.server, Options::GO).await;
         let wrong = refused(&hosting, &scene.host.session(&scene.service, "Bind")).await;
         assert_eq!(wrong.code, Some(4));
         let without_id = sdk.ask(Builder::new(kind::CONNECT).body(token.as_bytes())).await.unwrap();
@@ -109,10 +109,10 @@ fn a_host_learns_who_dials_and_what_they_sent_along() {
 
 #[test]
 fn keys_for_encryption_reach_the_other_end_and_are_demanded_where_the_service_demands_them() {
-    let scene = Scene::on(House::with_router(), true);
+    let scene = Scene::on(TestServer::with_router(), true);
     run(async {
         let token = scene.host.session(&scene.service, "Bind");
-        let sdk = scene.host.connect(&scene.house, Options::GO).await;
+        let sdk = scene.host.connect(&scene.server, Options::GO).await;
         let keyless = sdk.host(&token).await.unwrap();
         let (client, dial_token) = scene.dialler(Options::GO).await;
         let without = refused(&client, &dial_token).await;
@@ -163,7 +163,7 @@ fn data_that_comes_right_behind_the_answer_waits_until_the_client_knows_of_the_c
 
 /// A second host of the service on a channel of its own, which is asked after the first.
 async fn second(scene: &Scene) -> Host {
-    let sdk = scene.host.connect(&scene.house, Options::GO).await;
+    let sdk = scene.host.connect(&scene.server, Options::GO).await;
     sdk.host_with(&scene.host.session(&scene.service, "Bind"), |bind| bind.u16(key::COST, 900).bytes(key::LISTENER, b"other"))
         .await
         .unwrap()
@@ -180,7 +180,7 @@ fn a_host_that_refuses_is_followed_by_another_and_the_last_refusal_is_told() {
             one.refuse(&dial, "no such port").await;
         });
         assert_eq!(alone.err().unwrap().text, "no such port");
-        let cost = |host: &Scene| host.house.admin.get("/terminators").expect(200).data()[0]["dynamicCost"].clone();
+        let cost = |host: &Scene| host.server.admin.get("/terminators").expect(200).data()[0]["dynamicCost"].clone();
         assert_eq!(cost(&scene), 20, "a failure makes a host dearer");
 
         let mut other = second(&scene).await;
@@ -254,7 +254,7 @@ fn a_client_that_gives_a_dial_up_leaves_nothing_behind() {
         sdk.ask(Builder::new(overkeep::frame::content::PING).empty()).await.unwrap();
         let mut accepted = host.answer(dial, |answer| answer).await;
         assert!(matches!(accepted.next().await, Event::Closed(_)));
-        assert!(scene.house.router().circuits().is_empty());
+        assert!(scene.server.router().circuits().is_empty());
     });
 }
 
@@ -280,7 +280,7 @@ fn a_host_that_answers_with_an_id_that_it_cannot_use_has_refused() {
 fn hosts_are_chosen_by_precedence_cost_and_what_is_asked_for() {
     let scene = Scene::new();
     run(async {
-        let sdk = scene.host.connect(&scene.house, Options::GO).await;
+        let sdk = scene.host.connect(&scene.server, Options::GO).await;
         let token = scene.host.session(&scene.service, "Bind");
         // Some send four bytes for cost and precedence.
         let dear = |bind: Builder| bind.u32(key::COST, 700).u32(key::PRECEDENCE, 1).bytes(key::LISTENER, b"dear");
@@ -292,19 +292,19 @@ fn hosts_are_chosen_by_precedence_cost_and_what_is_asked_for() {
             sdk.host_with(&token, cheap).await.unwrap(),
             sdk.host_with(&token, named).await.unwrap(),
         );
-        let shown = scene.house.admin.list("/terminators", "instanceId = \"printer\"", "").expect(200);
+        let shown = scene.server.admin.list("/terminators", "instanceId = \"printer\"", "").expect(200);
         assert_eq!((shown.total(), &shown.data()[0]["identity"]), (1, &json!("printer")));
-        let client = scene.client.connect(&scene.house, Options::GO).await;
+        let client = scene.client.connect(&scene.server, Options::GO).await;
         let dial = scene.client.session(&scene.service, "Dial");
         let (_one, _end) = tokio::join!(client.dial(&dial), dear.accept());
 
         // An administrator has the last word on cost and precedence.
-        let required = scene.house.admin.list("/terminators", "precedence = \"required\"", "");
+        let required = scene.server.admin.list("/terminators", "precedence = \"required\"", "");
         drop(required);
-        let all = scene.house.admin.get("/terminators").expect(200);
+        let all = scene.server.admin.get("/terminators").expect(200);
         let id =
             all.data().as_array().unwrap().iter().find(|one| one["precedence"] == "required").unwrap()["id"].as_str().unwrap().to_owned();
-        scene.house.admin.patch(&format!("/terminators/{id}"), json!({ "precedence": "failed" })).expect(200);
+        scene.server.admin.patch(&format!("/terminators/{id}"), json!({ "precedence": "failed" })).expect(200);
         let (_two, _end) = tokio::join!(client.dial(&dial), cheap.accept());
 
         let wanted = |instance: &'static str| move |connect: Builder| connect.text(key::INSTANCE, instance);
@@ -313,9 +313,9 @@ fn hosts_are_chosen_by_precedence_cost_and_what_is_asked_for() {
         assert_eq!(nobody.text, format!("service {} has no terminators for instanceId scanner", scene.service));
         assert!(dear.is_idle() && cheap.is_idle() && named.is_idle());
 
-        let other = Member::new(&scene.house, "other");
-        scene.house.service_policy("Bind", &[&format!("@{}", other.id)], &[&format!("@{}", scene.service)]);
-        let others = other.connect(&scene.house, Options::GO).await;
+        let other = Member::new(&scene.server, "other");
+        scene.server.service_policy("Bind", &[&format!("@{}", other.id)], &[&format!("@{}", scene.service)]);
+        let others = other.connect(&scene.server, Options::GO).await;
         let token = other.session(&scene.service, "Bind");
         let bind = |secret: &'static [u8]| move |bind: Builder| bind.text(key::INSTANCE, "printer").bytes(key::INSTANCE_SECRET, secret);
         let wrong = others.host_with(&token, bind(b"guess")).await.err().unwrap();
@@ -326,9 +326,9 @@ fn hosts_are_chosen_by_precedence_cost_and_what_is_asked_for() {
 
 #[test]
 fn a_sticky_service_names_its_host_and_returns_to_it() {
-    let house = House::with_router();
-    let scene = Scene::on(house, false);
-    scene.house.admin.patch(&format!("/services/{}", scene.service), json!({ "terminatorStrategy": "sticky" })).expect(200);
+    let server = TestServer::with_router();
+    let scene = Scene::on(server, false);
+    scene.server.admin.patch(&format!("/services/{}", scene.service), json!({ "terminatorStrategy": "sticky" })).expect(200);
     run(async {
         let mut cheap = scene.hosted(Options::GO).await;
         let mut dear = second(&scene).await;
@@ -336,7 +336,7 @@ fn a_sticky_service_names_its_host_and_returns_to_it() {
         let (first, _end) = tokio::join!(sdk.dial(&token), cheap.accept());
         let first = first.unwrap();
         let to_cheap = first.made_by.header(key::STICKINESS).unwrap().to_vec();
-        let all = scene.house.admin.get("/terminators").expect(200);
+        let all = scene.server.admin.get("/terminators").expect(200);
         let dear_id = all.data().as_array().unwrap().iter().find(|one| one["cost"] == 900).unwrap()["id"].as_str().unwrap().to_owned();
         assert_ne!(to_cheap, dear_id.as_bytes());
         let (again, _end) = tokio::join!(sdk.dial_with(&token, |connect| connect.text(key::STICKINESS, &dear_id)), dear.accept());

@@ -37,9 +37,9 @@ fn random_message(dice: &mut Dice, token: &str) -> Frame {
 #[test]
 fn any_messages_in_any_order_harm_nobody_else() {
     let scene = Scene::new();
-    let stranger = Member::new(&scene.house, "stranger");
-    scene.house.service_policy("Dial", &[&format!("@{}", stranger.id)], &[&format!("@{}", scene.service)]);
-    scene.house.service_policy("Bind", &[&format!("@{}", stranger.id)], &[&format!("@{}", scene.service)]);
+    let stranger = Member::new(&scene.server, "stranger");
+    scene.server.service_policy("Dial", &[&format!("@{}", stranger.id)], &[&format!("@{}", scene.service)]);
+    scene.server.service_policy("Bind", &[&format!("@{}", stranger.id)], &[&format!("@{}", scene.service)]);
     let tokens = [stranger.session(&scene.service, "Dial"), stranger.session(&scene.service, "Bind")];
     // Both ends stay until the last claim was made.
     let _ends = run(async {
@@ -47,7 +47,7 @@ fn any_messages_in_any_order_harm_nobody_else() {
         tokio::spawn(listener.echo());
         for seed in 0..60 {
             let mut dice = Dice::new(seed);
-            let sdk = stranger.connect(&scene.house, Options::C).await;
+            let sdk = stranger.connect(&scene.server, Options::C).await;
             for _ in 0..dice.below(60) {
                 let token = &tokens[dice.below(2)];
                 if sdk.send(random_message(&mut dice, token)).await.is_err() {
@@ -66,10 +66,10 @@ fn any_messages_in_any_order_harm_nobody_else() {
         }
         (client, host)
     });
-    let router = scene.house.router();
+    let router = scene.server.router();
     assert!(soon(|| router.channels().len() == 2 && router.circuits().len() == 1), "{:?}", router.channels());
     assert!(soon(|| router.queued_bytes() == 0), "{}", router.queued_bytes());
-    assert!(soon(|| scene.house.admin.get("/terminators").expect(200).total() == 1));
+    assert!(soon(|| scene.server.admin.get("/terminators").expect(200).total() == 1));
 }
 
 #[test]
@@ -115,20 +115,20 @@ fn a_peer_that_is_killed_in_the_middle_of_a_transfer_leaves_nothing() {
             other.sdk.leave().await;
         }
     });
-    let router = scene.house.router();
+    let router = scene.server.router();
     assert!(soon(|| router.channels().is_empty() && router.circuits().is_empty() && router.queued_bytes() == 0));
-    assert!(soon(|| scene.house.admin.get("/terminators").expect(200).total() == 0));
+    assert!(soon(|| scene.server.admin.get("/terminators").expect(200).total() == 0));
 }
 
 #[test]
 fn a_stampede_of_hellos_is_served_and_rest_beside_it() {
     let scene = Scene::new();
-    let members: Vec<_> = (0..20).map(|_| Member::new(&scene.house, "member")).collect();
+    let members: Vec<_> = (0..20).map(|_| Member::new(&scene.server, "member")).collect();
     run(async {
         let connecting: Vec<_> = (0..1000)
             .map(|number| {
                 let member = members[number % members.len()].clone();
-                let stream = member.stream(&scene.house);
+                let stream = member.stream(&scene.server);
                 tokio::spawn(async move { super::sdk::Sdk::connect(stream, member.token(), Options::GO).await })
             })
             .collect();
@@ -137,19 +137,19 @@ fn a_stampede_of_hellos_is_served_and_rest_beside_it() {
         for one in connecting {
             open.push(one.await.unwrap().unwrap());
         }
-        assert_eq!(scene.house.router().channels().len(), 1000);
+        assert_eq!(scene.server.router().channels().len(), 1000);
     });
-    assert!(soon(|| scene.house.router().channels().is_empty()));
+    assert!(soon(|| scene.server.router().channels().is_empty()));
 }
 
 #[test]
 fn a_connection_without_a_hello_counts_for_nothing() {
     let scene = Scene::new();
     run(async {
-        let mut stream = scene.client.stream(&scene.house);
+        let mut stream = scene.client.stream(&scene.server);
         stream.write_all(&[3, 6]).await.unwrap();
-        drop(scene.client.stream(&scene.house));
-        assert!(scene.house.router().channels().is_empty());
+        drop(scene.client.stream(&scene.server));
+        assert!(scene.server.router().channels().is_empty());
         // It is closed after a while.
         let mut rest = Vec::new();
         stream.read_to_end(&mut rest).await.unwrap();
@@ -162,7 +162,7 @@ fn a_controller_that_was_killed_is_found_again_by_hosts_and_clients() {
     let scene = Scene::new();
     let (client, _host, _listener) = run(scene.connected(Options::GO));
     let again = Scene {
-        house: scene.house.killed(|config| config.router.enabled = true),
+        server: scene.server.killed(|config| config.router.enabled = true),
         service: scene.service.clone(),
         host: scene.host.clone(),
         client: scene.client.clone(),
@@ -173,14 +173,14 @@ fn a_controller_that_was_killed_is_found_again_by_hosts_and_clients() {
         assert!(!client.sdk.is_closed());
         // Their sessions are as good as before.
         let bind = scene.host.session(&scene.service, "Bind");
-        let sdk = again.host.connect(&again.house, Options::GO).await;
+        let sdk = again.host.connect(&again.server, Options::GO).await;
         let mut listener = sdk.host(&bind).await.unwrap();
-        let dialler = again.client.connect(&again.house, Options::GO).await;
+        let dialler = again.client.connect(&again.server, Options::GO).await;
         let token = scene.client.session(&scene.service, "Dial");
         let (client, mut host) = tokio::join!(dialler.dial(&token), listener.accept());
         client.unwrap().send(b"back").await;
         assert_eq!(host.data().await, b"back");
-        assert_eq!(again.house.admin.get("/terminators").expect(200).total(), 1);
+        assert_eq!(again.server.admin.get("/terminators").expect(200).total(), 1);
     });
 }
 
@@ -188,7 +188,7 @@ fn a_controller_that_was_killed_is_found_again_by_hosts_and_clients() {
 fn replies_to_nothing_and_numbers_of_all_kinds_are_no_trouble() {
     let scene = Scene::new();
     run(async {
-        let sdk = scene.client.connect(&scene.house, Options::GO).await;
+        let sdk = scene.client.connect(&scene.server, Options::GO).await;
         for number in [i32::MIN, -1, 0, 1, i32::MAX] {
             let frame = Builder::new(kind::DIAL_SUCCESS).i32(common::REPLY_FOR, number).body(&u32::MAX.to_le_bytes());
             sdk.send(frame).await.unwrap();
@@ -198,6 +198,6 @@ fn replies_to_nothing_and_numbers_of_all_kinds_are_no_trouble() {
         }
         assert!(sdk.ask(Builder::new(content::PING).empty()).await.is_some());
     });
-    let none = scene.house.admin.post("/edge-routers/built-in/re-enroll", json!({}));
+    let none = scene.server.admin.post("/edge-routers/built-in/re-enroll", json!({}));
     assert_ne!(none.status, 200);
 }

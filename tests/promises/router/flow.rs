@@ -17,7 +17,7 @@ const FLAGS: i32 = 2258;
 const FROM_HOST: u32 = 2;
 
 async fn connected(scene: &Scene, client_asks: bool, host_asks: bool) -> (Conn, Conn, Host) {
-    let sdk = scene.host.connect(&scene.house, Options::GO).await;
+    let sdk = scene.host.connect(&scene.server, Options::GO).await;
     let asking = |asks: bool| move |message: Builder| message.flag(key::SDK_FLOW_CONTROL, asks);
     let mut host = sdk.host_with(&scene.host.session(&scene.service, "Bind"), asking(host_asks)).await.unwrap();
     let (client, token) = scene.dialler(Options::GO).await;
@@ -68,17 +68,17 @@ fn payloads_acks_and_ends_are_passed_on_by_the_circuit() {
         assert_eq!(host.message().await.unwrap().content_type(), PAYLOAD);
         client.sdk.send(Builder::new(CLOSE).body(circuit.as_bytes())).await.unwrap();
         assert!(matches!(host.next().await, Event::Closed(reason) if reason.text == "xgress unrouted"));
-        assert!(scene.house.router().circuits().is_empty());
+        assert!(scene.server.router().circuits().is_empty());
     });
 }
 
 #[test]
 fn on_one_channel_the_direction_is_told_by_the_flags() {
     let scene = Scene::new();
-    scene.house.service_policy("Dial", &[&format!("@{}", scene.host.id)], &[&format!("@{}", scene.service)]);
+    scene.server.service_policy("Dial", &[&format!("@{}", scene.host.id)], &[&format!("@{}", scene.service)]);
     run(async {
         let asking = |message: Builder| message.flag(key::SDK_FLOW_CONTROL, true);
-        let sdk = scene.host.connect(&scene.house, Options::GO).await;
+        let sdk = scene.host.connect(&scene.server, Options::GO).await;
         let mut listener = sdk.host_with(&scene.host.session(&scene.service, "Bind"), asking).await.unwrap();
         let token = scene.host.session(&scene.service, "Dial");
         let (client, mut host) = tokio::join!(sdk.dial_with(&token, asking), listener.accept());
@@ -97,7 +97,7 @@ fn somebody_elses_circuit_is_out_of_reach() {
     run(async {
         let (client, mut host, _listener) = connected(&scene, true, true).await;
         let circuit = client.made_by.text(key::CIRCUIT).unwrap().to_owned();
-        let stranger = super::scene::Member::new(&scene.house, "stranger").connect(&scene.house, Options::GO).await;
+        let stranger = super::scene::Member::new(&scene.server, "stranger").connect(&scene.server, Options::GO).await;
         stranger.send(payload(&circuit, 0, 0, b"forged")).await.unwrap();
         stranger.send(Builder::new(CLOSE).body(circuit.as_bytes())).await.unwrap();
         stranger.send(Builder::new(kind::DATA).u32(key::CONNECTION, host.id).body(b"forged")).await.unwrap();

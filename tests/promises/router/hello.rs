@@ -11,7 +11,7 @@ use super::{
     scene::{Member, run},
     sdk::{self, Options, Sdk, key},
 };
-use crate::harness::{House, Key, PASSWORD, fresh};
+use crate::harness::{Key, PASSWORD, TestServer, fresh};
 
 fn hello(token: &str, sequence: i32) -> Frame {
     let mut hello = Builder::new(content::HELLO).text(key::SESSION_TOKEN, token).body(b"tester");
@@ -27,11 +27,11 @@ async fn answer(mut stream: DuplexStream, hello: &[u8]) -> Option<Frame> {
 
 #[test]
 fn the_answer_names_the_number_of_the_hello_and_who_answers() {
-    let house = House::with_router();
-    let member = Member::new(&house, "member");
+    let server = TestServer::with_router();
+    let member = Member::new(&server, "member");
     run(async {
         for sequence in [-1, 0, 1, 77] {
-            let answer = answer(member.stream(&house), hello(member.token(), sequence).as_bytes()).await.unwrap();
+            let answer = answer(member.stream(&server), hello(member.token(), sequence).as_bytes()).await.unwrap();
             assert_eq!((answer.content_type(), answer.sequence()), (content::RESULT, -1));
             assert_eq!(answer.i32(common::REPLY_FOR), Some(sequence));
             assert_eq!(answer.header(common::SUCCESS), Some(&[1][..]));
@@ -43,19 +43,19 @@ fn the_answer_names_the_number_of_the_hello_and_who_answers() {
         // Connections in groups are declined by not mentioning them.
         let mut grouped = Builder::new(content::HELLO).text(key::SESSION_TOKEN, member.token()).flag(common::IS_GROUPED, true);
         grouped = grouped.flag(11, true).text(common::CHANNEL_TYPE, "edge.default");
-        let answer = answer(member.stream(&house), grouped.empty().as_bytes()).await.unwrap();
+        let answer = answer(member.stream(&server), grouped.empty().as_bytes()).await.unwrap();
         assert!(answer.is_set(common::SUCCESS) && answer.header(common::IS_GROUPED).is_none() && answer.header(10).is_none());
     });
 }
 
 #[test]
 fn whoever_is_not_the_holder_of_the_session_is_refused_with_a_reason() {
-    let house = House::with_router();
-    let (member, other) = (Member::new(&house, "member"), Member::new(&house, "other"));
+    let server = TestServer::with_router();
+    let (member, other) = (Member::new(&server, "member"), Member::new(&server, "other"));
     let refusal = |peer: Peer, frame: Frame| {
         run(async {
             let (ours, theirs) = tokio::io::duplex(1 << 16);
-            house.router().serve(theirs, peer).unwrap();
+            server.router().serve(theirs, peer).unwrap();
             let refused = answer(ours, frame.as_bytes()).await.unwrap();
             assert_eq!((refused.content_type(), refused.header(common::SUCCESS)), (content::RESULT, Some(&[0][..])));
             assert_eq!(refused.i32(common::REPLY_FOR), Some(frame.sequence()));
@@ -73,32 +73,32 @@ fn whoever_is_not_the_holder_of_the_session_is_refused_with_a_reason() {
     assert_eq!(refusal(shown(&member), hello(other.token(), 1)), text);
     assert_eq!(refusal(shown(&member), Builder::new(content::PING).empty()), "the first message is a hello");
 
-    house.admin.post(&format!("/identities/{}/disable", other.id), json!({ "durationMinutes": 10 })).expect(200);
+    server.admin.post(&format!("/identities/{}/disable", other.id), json!({ "durationMinutes": 10 })).expect(200);
     assert_eq!(refusal(shown(&other), hello(other.token(), 1)), "invalid API session");
     member.caller.delete("/current-api-session").expect(200);
     assert_eq!(refusal(shown(&member), hello(member.token(), 1)), "invalid API session");
-    assert!(house.router().channels().is_empty());
+    assert!(server.router().channels().is_empty());
 }
 
 #[test]
 fn a_certificate_that_the_session_asked_for_is_good_for_that_session_alone() {
-    let house = House::with_router();
+    let server = TestServer::with_router();
     let name = fresh("user");
-    let (id, caller) = house.user(&name, json!({}));
+    let (id, caller) = server.user(&name, json!({}));
     let key = Key::new();
     let issued = caller.post("/current-api-session/certificates", json!({ "csr": key.request() })).expect(201);
     let pem = issued.data()["certificate"].as_str().unwrap();
     let mut member = Member::showing(id, name.clone(), caller, pem, key);
-    run(async { member.connect(&house, Options::C).await });
-    member.caller = house.nobody().log_in(&name, PASSWORD);
-    let refused = run(member.try_connect(&house, Options::C)).err().unwrap();
+    run(async { member.connect(&server, Options::C).await });
+    member.caller = server.nobody().log_in(&name, PASSWORD);
+    let refused = run(member.try_connect(&server, Options::C)).err().unwrap();
     assert_eq!(refused.text, "the client certificate is none of the API session");
 }
 
 #[test]
 fn what_is_no_hello_or_too_long_closes_the_connection() {
-    let house = House::with_router();
-    let member = Member::new(&house, "member");
+    let server = TestServer::with_router();
+    let member = Member::new(&server, "member");
     let long = Builder::new(content::HELLO).text(key::SESSION_TOKEN, member.token()).bytes(500, &[0; 4193]).empty();
     let body = Builder::new(content::HELLO).text(key::SESSION_TOKEN, member.token()).body(&[b'x'; 4193]);
     let fits = Builder::new(content::HELLO).text(key::SESSION_TOKEN, member.token()).body(&[b'x'; 4192]);
@@ -109,24 +109,24 @@ fn what_is_no_hello_or_too_long_closes_the_connection() {
             b"GET / HTTP/1.1\r\n\r\n",
             &[0x03, 0x06, 0x09, 0x0c, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255],
         ] {
-            let mut stream = member.stream(&house);
+            let mut stream = member.stream(&server);
             let _ = stream.write_all(bytes).await;
             let _ = stream.write_all(&[0; 64]).await;
             let mut rest = Vec::new();
             let _ = stream.read_to_end(&mut rest).await;
             assert_eq!(rest, b"");
         }
-        assert!(answer(member.stream(&house), fits.as_bytes()).await.unwrap().is_set(common::SUCCESS));
+        assert!(answer(member.stream(&server), fits.as_bytes()).await.unwrap().is_set(common::SUCCESS));
     });
-    assert!(super::scene::soon(|| house.router().channels().is_empty()));
+    assert!(super::scene::soon(|| server.router().channels().is_empty()));
 }
 
 #[test]
 fn probes_are_answered_and_what_is_not_known_is_passed_over() {
-    let house = House::with_router();
-    let member = Member::new(&house, "member");
+    let server = TestServer::with_router();
+    let member = Member::new(&server, "member");
     run(async {
-        let sdk = member.connect(&house, Options::GO).await;
+        let sdk = member.connect(&server, Options::GO).await;
         for unknown in
             [10800, 60792, 60793, 60799, 60803, 60805, 60806, 1100, 1101, 1102, 1103, 5, -33, i32::MAX, 60785, 60786, 60788, 60789]
         {
@@ -145,14 +145,14 @@ fn probes_are_answered_and_what_is_not_known_is_passed_over() {
 
 #[test]
 fn records_show_who_is_connected_as_long_as_they_are() {
-    let house = House::with_router();
-    let member = Member::new(&house, "member");
+    let server = TestServer::with_router();
+    let member = Member::new(&server, "member");
     let path = format!("/identities/{}", member.id);
-    let connected = || house.admin.get(&path).expect(200).data()["hasEdgeRouterConnection"].clone();
+    let connected = || server.admin.get(&path).expect(200).data()["hasEdgeRouterConnection"].clone();
     assert_eq!(connected(), false);
-    let (one, other) = run(async { (member.connect(&house, Options::GO).await, member.connect(&house, Options::C).await) });
+    let (one, other) = run(async { (member.connect(&server, Options::GO).await, member.connect(&server, Options::C).await) });
     assert_eq!(connected(), true);
-    let shown = house.router().channels();
+    let shown = server.router().channels();
     assert_eq!(
         shown.iter().map(|channel| (channel.identity_id.as_str(), channel.hello.as_str())).collect::<Vec<_>>(),
         [(member.id.as_str(), "test-sdk"); 2]
@@ -162,23 +162,24 @@ fn records_show_who_is_connected_as_long_as_they_are() {
     assert_eq!(connected(), true);
     run(other.leave());
     run(other.closed());
-    assert!(super::scene::soon(|| house.router().channels().is_empty() && connected() == false));
+    assert!(super::scene::soon(|| server.router().channels().is_empty() && connected() == false));
 }
 
 #[test]
 fn a_session_with_a_channel_is_not_idle() {
-    let house = House::with(overkeep::clock::Clock::manual(overkeep::clock::Clock::system().now()), |config| config.router.enabled = true)
-        .unverified();
-    let (member, idle) = (Member::new(&house, "member"), Member::new(&house, "idle"));
-    let sdk = run(member.connect(&house, Options::GO));
+    let server =
+        TestServer::with(overkeep::clock::Clock::manual(overkeep::clock::Clock::system().now()), |config| config.router.enabled = true)
+            .unverified();
+    let (member, idle) = (Member::new(&server, "member"), Member::new(&server, "idle"));
+    let sdk = run(member.connect(&server, Options::GO));
     for _ in 0..4 {
-        house.clock.advance(std::time::Duration::from_secs(15 * 60));
+        server.clock.advance(std::time::Duration::from_secs(15 * 60));
         // Once in thirty seconds by the wall clock; here when the test says so.
-        house.router().look_after();
-        house.look_after();
+        server.router().look_after();
+        server.look_after();
     }
     assert!(!sdk.is_closed());
     member.caller.get("/current-api-session").expect(200);
     idle.caller.get("/current-api-session").expect(401);
-    assert_eq!(run(Sdk::connect(idle.stream(&house), idle.token(), Options::GO)).err().unwrap().text, "invalid API session");
+    assert_eq!(run(Sdk::connect(idle.stream(&server), idle.token(), Options::GO)).err().unwrap().text, "invalid API session");
 }

@@ -5,11 +5,11 @@ mod dial;
 mod faults;
 mod flow;
 mod hello;
+mod memory_bounds;
 mod port;
 mod property;
 mod relay;
 mod revocation;
-mod room;
 mod scene;
 #[path = "../../sdk/mod.rs"]
 mod sdk;

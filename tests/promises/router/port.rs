@@ -9,14 +9,14 @@ use super::{
     scene::{Member, Scene, run},
     sdk::{Event, Options, Sdk},
 };
-use crate::harness::House;
+use crate::harness::TestServer;
 
 const REQUEST: &[u8] = b"GET /edge/client/v1/version HTTP/1.1\r\nhost: it\r\nconnection: close\r\n\r\n";
 
 #[test]
 fn sdks_of_all_kinds_reach_the_router_where_rest_is() {
     let scene = Scene::new();
-    let at = scene.house.bound();
+    let at = scene.server.bound();
     run(async {
         let host =
             Sdk::connect(scene.host.tls(at, &["ziti-edge"], vec![scene.host.leaf.clone()], false).await, scene.host.token(), Options::GO);
@@ -32,7 +32,7 @@ fn sdks_of_all_kinds_reach_the_router_where_rest_is() {
             tokio::spawn(accepted.echo());
             assert_eq!(client.data().await, b"over TLS", "{offers:?} {is_old}");
         }
-        let shown = scene.house.router().channels();
+        let shown = scene.server.router().channels();
         assert!(shown.iter().any(|channel| channel.identity_id == scene.host.id), "{shown:?}");
         assert!(shown.iter().all(|channel| channel.address.is_some_and(|address| address.ip().is_loopback())), "{shown:?}");
     });
@@ -41,7 +41,7 @@ fn sdks_of_all_kinds_reach_the_router_where_rest_is() {
 #[test]
 fn rest_is_found_whether_or_not_a_client_offers_it() {
     let scene = Scene::new();
-    let at = scene.house.bound();
+    let at = scene.server.bound();
     run(async {
         for offers in [&["http/1.1"][..], &["h2", "http/1.1"], &[]] {
             let mut stream = scene.client.tls(at, offers, vec![scene.client.leaf.clone()], false).await;
@@ -67,8 +67,8 @@ fn rest_is_found_whether_or_not_a_client_offers_it() {
 #[test]
 fn the_certificate_whose_key_was_proven_is_the_one_that_counts() {
     let scene = Scene::new();
-    let at = scene.house.bound();
-    let stranger = Member::new(&scene.house, "stranger");
+    let at = scene.server.bound();
+    let stranger = Member::new(&scene.server, "stranger");
     run(async {
         // The stranger shows the certificate of somebody else behind their own.
         let chain = vec![stranger.leaf.clone(), scene.client.leaf.clone()];
@@ -83,13 +83,13 @@ fn a_port_of_its_own_is_the_routers_alone() {
         config.router.enabled = true;
         config.router.listen = Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
     };
-    let scene = Scene::on(House::with(Clock::system(), listen), false);
-    let shown = scene.house.admin.get("/edge-routers/built-in").expect(200);
+    let scene = Scene::on(TestServer::with(Clock::system(), listen), false);
+    let shown = scene.server.admin.get("/edge-routers/built-in").expect(200);
     let address = shown.data()["supportedProtocols"]["tls"].as_str().unwrap().strip_prefix("tls://").unwrap().to_owned();
     let at: SocketAddr = address.parse().unwrap();
-    assert_ne!(at, scene.house.bound());
+    assert_ne!(at, scene.server.bound());
     run(async {
-        for at in [at, scene.house.bound()] {
+        for at in [at, scene.server.bound()] {
             let stream = scene.client.tls(at, &[], vec![scene.client.leaf.clone()], false).await;
             Sdk::connect(stream, scene.client.token(), Options::GO).await.unwrap();
         }
@@ -103,29 +103,29 @@ fn a_port_of_its_own_is_the_routers_alone() {
 
 #[test]
 fn without_the_router_a_client_that_offers_nothing_still_finds_rest() {
-    let house = House::start();
-    let member = Member::new(&house, "member");
+    let server = TestServer::start();
+    let member = Member::new(&server, "member");
     run(async {
-        let mut stream = member.tls(house.bound(), &[], vec![member.leaf.clone()], false).await;
+        let mut stream = member.tls(server.bound(), &[], vec![member.leaf.clone()], false).await;
         stream.write_all(REQUEST).await.unwrap();
         let mut answer = String::new();
         let _ = stream.read_to_string(&mut answer).await;
         assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     });
-    assert!(house.router().id().is_none() && house.router().channels().is_empty());
+    assert!(server.router().id().is_none() && server.router().channels().is_empty());
 }
 
 #[test]
 fn a_controller_that_stops_ends_circuits_with_a_word_and_does_not_wait_for_ever() {
     let scene = Scene::on(
-        House::with(Clock::system(), |config| {
+        TestServer::with(Clock::system(), |config| {
             config.router.enabled = true;
             config.router.drain_timeout = "1s".parse().unwrap();
         }),
         false,
     );
     let (mut client, mut host, mut listener) = run(scene.connected(Options::GO));
-    let stopping = std::thread::spawn(move || drop(scene.house.closed()));
+    let stopping = std::thread::spawn(move || drop(scene.server.closed()));
     run(async {
         for conn in [&mut client, &mut host] {
             let ended = conn.ended().await;

@@ -6,14 +6,14 @@ use super::{
     scene::{Member, Scene, run, soon},
     sdk::{Conn, Options, Sdk},
 };
-use crate::harness::{Base, Dice, House, encoded, fresh};
+use crate::harness::{Base, Dice, TestServer, encoded, fresh};
 
 const PEOPLE: usize = 4;
 const SERVICES: usize = 3;
 const STEPS: usize = 60;
 
 struct World<'h> {
-    house: &'h House,
+    server: &'h TestServer,
     dialler: Vec<Member>,
     channels: Vec<Sdk>,
     services: Vec<String>,
@@ -27,16 +27,16 @@ impl World<'_> {
     fn is_allowed(&self, person: usize, service: usize) -> bool {
         let verdict = |identity: &str, right: &str| {
             let path = format!("/explain?identity={}&service={}&type={right}", encoded(identity), self.services[service]);
-            self.house.admin.at(Base::Overkeep).get(&path).expect(200).data()["verdict"] == true
+            self.server.admin.at(Base::Overkeep).get(&path).expect(200).data()["verdict"] == true
         };
         verdict(&self.dialler[person].id, "Dial") && verdict(&self.host.id, "Bind")
     }
 
     fn change(&mut self, dice: &mut Dice) {
-        let admin = &self.house.admin;
+        let admin = &self.server.admin;
         let role = |dice: &mut Dice| ["#red", "#green", "#all"][dice.below(3)];
         match dice.below(6) {
-            0 | 1 => self.policies.push(self.house.service_policy("Dial", &[role(dice)], &[role(dice)])),
+            0 | 1 => self.policies.push(self.server.service_policy("Dial", &[role(dice)], &[role(dice)])),
             2 if !self.policies.is_empty() => {
                 let policy = self.policies.swap_remove(dice.below(self.policies.len()));
                 admin.delete(&format!("/service-policies/{policy}")).expect(200);
@@ -73,7 +73,7 @@ impl World<'_> {
 
     /// Lets go of circuits that are not allowed any more, once they are closed.
     fn settle(&mut self) {
-        let router = self.house.router();
+        let router = self.server.router();
         let stands: Vec<bool> = self.open.iter().map(|(person, service, _)| self.is_allowed(*person, *service)).collect();
         let ids = |conn: &Conn| (conn.sdk.welcome.text(0).unwrap().to_owned(), conn.id);
         let expected: Vec<_> = self.open.iter().zip(&stands).filter(|(_, stands)| **stands).map(|((.., conn), _)| ids(conn)).collect();
@@ -94,22 +94,22 @@ impl World<'_> {
 fn open_circuits_are_those_that_are_allowed_after_random_histories() {
     for seed in 0..3 {
         let scene = Scene::new();
-        let house = &scene.house;
+        let server = &scene.server;
         run(async {
             let services: Vec<_> =
-                (0..SERVICES).map(|_| house.service(&fresh("service"), json!({ "encryptionRequired": false }))).collect();
-            let dialler: Vec<_> = (0..PEOPLE).map(|_| Member::new(house, "person")).collect();
-            let host = Member::new(house, "host");
-            house.service_policy("Bind", &[&format!("@{}", host.id)], &["#all"]);
-            let hosting = host.connect(house, Options::GO).await;
+                (0..SERVICES).map(|_| server.service(&fresh("service"), json!({ "encryptionRequired": false }))).collect();
+            let dialler: Vec<_> = (0..PEOPLE).map(|_| Member::new(server, "person")).collect();
+            let host = Member::new(server, "host");
+            server.service_policy("Bind", &[&format!("@{}", host.id)], &["#all"]);
+            let hosting = host.connect(server, Options::GO).await;
             for service in &services {
                 tokio::spawn(hosting.host(&host.session(service, "Bind")).await.unwrap().echo());
             }
             let mut channels = Vec::new();
             for person in &dialler {
-                channels.push(person.connect(house, Options::GO).await);
+                channels.push(person.connect(server, Options::GO).await);
             }
-            let mut world = World { house, dialler, channels, services, host, policies: Vec::new(), open: Vec::new() };
+            let mut world = World { server, dialler, channels, services, host, policies: Vec::new(), open: Vec::new() };
             let mut dice = Dice::new(seed);
             for _ in 0..STEPS {
                 if dice.below(2) == 0 {

@@ -25,7 +25,7 @@ fn a_message_reaches_the_other_end_and_the_answer_comes_back() {
             assert!(matches!(client.next().await, Event::Closed(reason) if reason.text == "done"));
         });
     }
-    assert!(scene.house.router().circuits().is_empty());
+    assert!(scene.server.router().circuits().is_empty());
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn messages_of_all_sizes_arrive_in_order_each_as_one() {
             assert!(host.data().await == *data, "{} bytes", data.len());
         }
         drop(sending.await.unwrap());
-        assert!(soon(|| scene.house.router().queued_bytes() == 0));
+        assert!(soon(|| scene.server.router().queued_bytes() == 0));
     });
 }
 
@@ -162,7 +162,7 @@ fn a_hundred_connections_share_a_channel() {
             conn.await.unwrap();
         }
     });
-    assert!(soon(|| scene.house.router().circuits().is_empty()));
+    assert!(soon(|| scene.server.router().circuits().is_empty()));
 }
 
 #[test]
@@ -177,13 +177,13 @@ fn a_channel_that_is_lost_ends_the_connections_on_it_for_their_peers() {
         client.sdk.leave().await;
         assert!(host.ended().await.text.starts_with("the peer has left"));
     });
-    assert!(soon(|| scene.house.router().circuits().is_empty()));
+    assert!(soon(|| scene.server.router().circuits().is_empty()));
 }
 
 #[test]
 fn both_ends_may_be_on_one_channel() {
     let scene = Scene::new();
-    scene.house.service_policy("Dial", &[&format!("@{}", scene.host.id)], &[&format!("@{}", scene.service)]);
+    scene.server.service_policy("Dial", &[&format!("@{}", scene.host.id)], &[&format!("@{}", scene.service)]);
     run(async {
         let host = scene.hosted(Options::GO).await;
         let sdk = host.sdk.clone();
@@ -205,7 +205,7 @@ fn open_circuits_are_shown_with_their_ends_and_can_be_ended() {
         host.data().await;
         host.send(b"123").await;
         client.data().await;
-        let router = scene.house.router();
+        let router = scene.server.router();
         let shown = router.circuits();
         let circuit = &shown[0];
         assert_eq!((shown.len(), circuit.service_id.as_str()), (1, scene.service.as_str()));

@@ -19,12 +19,12 @@ struct Bystander {
 
 impl Bystander {
     async fn beside(scene: &Scene) -> Self {
-        let service = scene.house.service(&fresh("bystander"), json!({ "encryptionRequired": false }));
-        let (host, client) = (Member::new(&scene.house, "other-host"), Member::new(&scene.house, "other-client"));
-        scene.house.service_policy("Bind", &[&format!("@{}", host.id)], &[&format!("@{service}")]);
-        scene.house.service_policy("Dial", &[&format!("@{}", client.id)], &[&format!("@{service}")]);
-        let mut listener = host.connect(&scene.house, Options::GO).await.host(&host.session(&service, "Bind")).await.unwrap();
-        let sdk = client.connect(&scene.house, Options::GO).await;
+        let service = scene.server.service(&fresh("bystander"), json!({ "encryptionRequired": false }));
+        let (host, client) = (Member::new(&scene.server, "other-host"), Member::new(&scene.server, "other-client"));
+        scene.server.service_policy("Bind", &[&format!("@{}", host.id)], &[&format!("@{service}")]);
+        scene.server.service_policy("Dial", &[&format!("@{}", client.id)], &[&format!("@{service}")]);
+        let mut listener = host.connect(&scene.server, Options::GO).await.host(&host.session(&service, "Bind")).await.unwrap();
+        let sdk = client.connect(&scene.server, Options::GO).await;
         let token = client.session(&service, "Dial");
         let (client, host) = tokio::join!(sdk.dial(&token), listener.accept());
         Self { client: client.unwrap(), host, _listener: listener }
@@ -71,18 +71,18 @@ fn ends(of: Ends, cause: impl Fn(&Scene, &Sdk)) {
         if of == Ends::CircuitAndBinding {
             assert_eq!(listener.ended().await.text, "session ended");
             assert!(soon(
-                || scene.house.admin.list("/terminators", &format!("service = \"{}\"", scene.service), "").expect(200).total() == 0
+                || scene.server.admin.list("/terminators", &format!("service = \"{}\"", scene.service), "").expect(200).total() == 0
             ));
         } else if of != Ends::HostsChannel {
             assert!(listener.is_idle() && !listener.sdk.is_closed());
         }
         bystander.stands().await;
-        assert_eq!(scene.house.router().circuits().len(), 1);
+        assert_eq!(scene.server.router().circuits().len(), 1);
     });
 }
 
 fn delete(scene: &Scene, path: &str) {
-    scene.house.admin.delete(path).expect(200);
+    scene.server.admin.delete(path).expect(200);
 }
 
 #[test]
@@ -90,10 +90,10 @@ fn with_the_policy_to_dial() {
     ends(Ends::Circuit, |scene, _| delete(scene, &format!("/service-policies/{}", scene.dial)));
     ends(Ends::Circuit, |scene, _| {
         let none = json!({ "identityRoles": ["#nobody"] });
-        scene.house.admin.patch(&format!("/service-policies/{}", scene.dial), none).expect(200);
+        scene.server.admin.patch(&format!("/service-policies/{}", scene.dial), none).expect(200);
     });
     ends(Ends::Circuit, |scene, _| {
-        scene.house.admin.patch(&format!("/service-policies/{}", scene.dial), json!({ "type": "Bind" })).expect(200);
+        scene.server.admin.patch(&format!("/service-policies/{}", scene.dial), json!({ "type": "Bind" })).expect(200);
     });
 }
 
@@ -109,11 +109,11 @@ fn with_a_role() {
             let (identity, policy) = of(scene);
             // First the role grants as well, then it is the only one that does, then it goes.
             let path = format!("/identities/{identity}");
-            scene.house.admin.patch(&path, json!({ "roleAttributes": ["staff"] })).expect(200);
-            scene.house.service_policy(right, &["#staff"], &[&format!("@{}", scene.service)]);
+            scene.server.admin.patch(&path, json!({ "roleAttributes": ["staff"] })).expect(200);
+            scene.server.service_policy(right, &["#staff"], &[&format!("@{}", scene.service)]);
             delete(scene, &format!("/service-policies/{policy}"));
-            assert_eq!(scene.house.router().circuits().len(), 2, "still allowed");
-            scene.house.admin.patch(&path, json!({ "roleAttributes": ["retired"] })).expect(200);
+            assert_eq!(scene.server.router().circuits().len(), 2, "still allowed");
+            scene.server.admin.patch(&path, json!({ "roleAttributes": ["retired"] })).expect(200);
         });
     };
     by_role("Dial", |scene| (&scene.client.id, &scene.dial), Ends::Circuit);
@@ -137,7 +137,7 @@ fn with_an_api_session() {
     ends(Ends::ClientsChannel, |scene, _| drop(scene.client.caller.delete("/current-api-session").expect(200)));
     ends(Ends::HostsChannel, |scene, _| {
         let of_host = format!("identity = \"{}\"", scene.host.id);
-        let session = scene.house.admin.list("/api-sessions", &of_host, "").expect(200).each("id")[0].to_owned();
+        let session = scene.server.admin.list("/api-sessions", &of_host, "").expect(200).each("id")[0].to_owned();
         delete(scene, &format!("/api-sessions/{session}"));
     });
 }
@@ -147,7 +147,7 @@ fn with_an_identity() {
     ends(Ends::ClientsChannel, |scene, _| delete(scene, &format!("/identities/{}", scene.client.id)));
     ends(Ends::HostsChannel, |scene, _| delete(scene, &format!("/identities/{}", scene.host.id)));
     ends(Ends::ClientsChannel, |scene, _| {
-        scene.house.admin.post(&format!("/identities/{}/disable", scene.client.id), json!({ "durationMinutes": 0 })).expect(200);
+        scene.server.admin.post(&format!("/identities/{}/disable", scene.client.id), json!({ "durationMinutes": 0 })).expect(200);
     });
 }
 
@@ -155,7 +155,7 @@ fn with_an_identity() {
 fn with_the_credential_of_a_log_in() {
     ends(Ends::ClientsChannel, |scene, _| {
         let of_client = format!("identity = \"{}\"", scene.client.id);
-        let credential = scene.house.admin.list("/authenticators", &of_client, "").expect(200).each("id")[0].to_owned();
+        let credential = scene.server.admin.list("/authenticators", &of_client, "").expect(200).each("id")[0].to_owned();
         delete(scene, &format!("/authenticators/{credential}"));
     });
 }
@@ -170,22 +170,22 @@ fn with_the_way_over_the_router() {
     let scoped = |scene: &Scene| {
         // Somebody else's way over the router stays.
         for (path, member) in [("/edge-router-policies", "identityRoles"), ("/service-edge-router-policies", "serviceRoles")] {
-            let id = scene.house.admin.get(path).expect(200).each("id")[0].to_owned();
-            let all = scene.house.admin.get(if member == "identityRoles" { "/identities" } else { "/services" }).expect(200);
+            let id = scene.server.admin.get(path).expect(200).each("id")[0].to_owned();
+            let all = scene.server.admin.get(if member == "identityRoles" { "/identities" } else { "/services" }).expect(200);
             let others: Vec<_> = all.each("id").into_iter().map(|id| format!("@{id}")).collect();
-            scene.house.admin.patch(&format!("{path}/{id}"), json!({ member: others })).expect(200);
+            scene.server.admin.patch(&format!("{path}/{id}"), json!({ member: others })).expect(200);
         }
     };
     let without = |scene: &Scene, path: &str, member: &str, whom: &str| {
-        let policy = scene.house.admin.get(path).expect(200);
+        let policy = scene.server.admin.get(path).expect(200);
         let (id, roles) = (policy.each("id")[0].to_owned(), policy.data()[0][member].clone());
         let left: Vec<_> = roles.as_array().unwrap().iter().filter(|role| *role != &json!(format!("@{whom}"))).cloned().collect();
         assert_ne!(left.len(), roles.as_array().unwrap().len());
-        scene.house.admin.patch(&format!("{path}/{id}"), json!({ member: left })).expect(200);
+        scene.server.admin.patch(&format!("{path}/{id}"), json!({ member: left })).expect(200);
     };
     ends(Ends::Circuit, |scene, _| {
         scoped(scene);
-        assert_eq!(scene.house.router().circuits().len(), 2);
+        assert_eq!(scene.server.router().circuits().len(), 2);
         without(scene, "/edge-router-policies", "identityRoles", &scene.client.id);
     });
     ends(Ends::CircuitAndBinding, |scene, _| {
@@ -202,7 +202,7 @@ fn with_the_way_over_the_router() {
 fn with_what_an_endpoint_reports() {
     let check = |scene: &Scene| {
         let body = json!({ "name": fresh("domain"), "typeId": "DOMAIN", "domains": ["good.example"], "roleAttributes": ["office"] });
-        scene.house.admin.post("/posture-checks", body).expect(201).id()
+        scene.server.admin.post("/posture-checks", body).expect(201).id()
     };
     let respond = |scene: &Scene, check: &str, domain: &str| {
         let body = json!({ "id": check, "typeId": "DOMAIN", "domain": domain });
@@ -210,13 +210,13 @@ fn with_what_an_endpoint_reports() {
     };
     let demanding = |scene: &Scene| {
         let path = format!("/service-policies/{}", scene.dial);
-        scene.house.admin.patch(&path, json!({ "postureCheckRoles": ["#office"] })).expect(200);
+        scene.server.admin.patch(&path, json!({ "postureCheckRoles": ["#office"] })).expect(200);
     };
     ends(Ends::Circuit, |scene, _| {
         let check = check(scene);
         respond(scene, &check, "good.example");
         demanding(scene);
-        assert_eq!(scene.house.router().circuits().len(), 2, "the check passes");
+        assert_eq!(scene.server.router().circuits().len(), 2, "the check passes");
         respond(scene, &check, "bad.example");
     });
     ends(Ends::Circuit, |scene, _| {
@@ -228,17 +228,17 @@ fn with_what_an_endpoint_reports() {
 #[test]
 fn a_router_that_is_disabled_serves_nobody_until_it_is_enabled() {
     let scene = Scene::new();
-    let set = |is_disabled: bool| drop(scene.house.admin.patch("/edge-routers/built-in", json!({ "disabled": is_disabled })).expect(200));
+    let set = |is_disabled: bool| drop(scene.server.admin.patch("/edge-routers/built-in", json!({ "disabled": is_disabled })).expect(200));
     run(async {
         let (client, host, _listener) = scene.connected(Options::GO).await;
         set(true);
         client.sdk.closed().await;
         host.sdk.closed().await;
-        assert!(scene.client.try_connect(&scene.house, Options::GO).await.is_err());
+        assert!(scene.client.try_connect(&scene.server, Options::GO).await.is_err());
         set(false);
         scene.connected(Options::GO).await;
     });
-    assert!(soon(|| scene.house.admin.get("/edge-routers/built-in").expect(200).data()["isOnline"] == true));
+    assert!(soon(|| scene.server.admin.get("/edge-routers/built-in").expect(200).data()["isOnline"] == true));
 }
 
 #[test]
@@ -246,14 +246,14 @@ fn what_does_not_touch_a_right_touches_no_circuit() {
     let scene = Scene::new();
     run(async {
         let (mut client, mut host, mut listener) = scene.connected(Options::GO).await;
-        let admin = &scene.house.admin;
+        let admin = &scene.server.admin;
         admin
             .patch(&format!("/identities/{}", scene.client.id), json!({ "name": fresh("renamed"), "roleAttributes": ["more"] }))
             .expect(200);
         admin.patch(&format!("/services/{}", scene.service), json!({ "name": fresh("renamed"), "roleAttributes": ["more"] })).expect(200);
-        let also = scene.house.service_policy("Dial", &["#all"], &["#all"]);
+        let also = scene.server.service_policy("Dial", &["#all"], &["#all"]);
         admin.delete(&format!("/service-policies/{}", scene.dial)).expect(200);
-        let back = scene.house.service_policy("Dial", &[&format!("@{}", scene.client.id)], &[&format!("@{}", scene.service)]);
+        let back = scene.server.service_policy("Dial", &[&format!("@{}", scene.client.id)], &[&format!("@{}", scene.service)]);
         admin.delete(&format!("/service-policies/{also}")).expect(200);
         admin.patch(&format!("/service-policies/{back}"), json!({ "semantic": "AllOf" })).expect(200);
         admin
@@ -278,13 +278,13 @@ fn what_does_not_touch_a_right_touches_no_circuit() {
 #[test]
 fn a_thousand_circuits_end_and_a_thousand_stand() {
     let scene = Scene::new();
-    let other = Member::new(&scene.house, "other");
-    scene.house.service_policy("Dial", &[&format!("@{}", other.id)], &[&format!("@{}", scene.service)]);
+    let other = Member::new(&scene.server, "other");
+    scene.server.service_policy("Dial", &[&format!("@{}", other.id)], &[&format!("@{}", scene.service)]);
     run(async {
         let host = scene.hosted(Options::GO).await;
         tokio::spawn(host.echo());
         let (sdk, token) = scene.dialler(Options::GO).await;
-        let (others, others_token) = (other.connect(&scene.house, Options::GO).await, other.session(&scene.service, "Dial"));
+        let (others, others_token) = (other.connect(&scene.server, Options::GO).await, other.session(&scene.service, "Dial"));
         let (mut ending, mut standing) = (Vec::new(), Vec::new());
         for _ in 0..10 {
             let dials = (0..100).map(|_| async { tokio::join!(sdk.dial(&token), others.dial(&others_token)) });
@@ -293,16 +293,16 @@ fn a_thousand_circuits_end_and_a_thousand_stand() {
                 standing.push(other.unwrap());
             }
         }
-        assert_eq!(scene.house.router().circuits().len(), 2000);
+        assert_eq!(scene.server.router().circuits().len(), 2000);
         // Under load: everybody sends.
         for conn in ending.iter().chain(&standing) {
             conn.send(&[1; 1000]).await;
         }
-        scene.house.admin.delete(&format!("/service-policies/{}", scene.dial)).expect(200);
+        scene.server.admin.delete(&format!("/service-policies/{}", scene.dial)).expect(200);
         for conn in &mut ending {
             conn.ended().await;
         }
-        assert!(soon(|| scene.house.router().circuits().len() == 1000));
+        assert!(soon(|| scene.server.router().circuits().len() == 1000));
         for conn in &mut standing {
             conn.send(b"last").await;
             let mut came = conn.data().await;
@@ -322,7 +322,7 @@ fn whoever_comes_while_access_ends_does_not_slip_through() {
         for _ in 0..5 {
             let (sdk, token) = scene.dialler(Options::GO).await;
             let policy =
-                scene.house.admin.list("/service-policies", "type = 1", "").expect(200).each("id").first().map(ToString::to_string);
+                scene.server.admin.list("/service-policies", "type = 1", "").expect(200).each("id").first().map(ToString::to_string);
             let policy = policy.unwrap_or_else(|| scene.dial.clone());
             let dialling = {
                 let (sdk, token) = (sdk.clone(), token.clone());
@@ -337,13 +337,13 @@ fn whoever_comes_while_access_ends_does_not_slip_through() {
                 })
             };
             tokio::time::sleep(Duration::from_millis(20)).await;
-            scene.house.admin.delete(&format!("/service-policies/{policy}")).expect(200);
+            scene.server.admin.delete(&format!("/service-policies/{policy}")).expect(200);
             let mut open = tokio::time::timeout(PATIENCE, dialling).await.unwrap().unwrap();
             for conn in &mut open {
                 while !matches!(conn.next().await, Event::Closed(_) | Event::Lost) {}
             }
-            assert!(soon(|| scene.house.router().circuits().is_empty()));
-            scene.house.service_policy("Dial", &[&format!("@{}", scene.client.id)], &[&format!("@{}", scene.service)]);
+            assert!(soon(|| scene.server.router().circuits().is_empty()));
+            scene.server.service_policy("Dial", &[&format!("@{}", scene.client.id)], &[&format!("@{}", scene.service)]);
         }
     });
 }

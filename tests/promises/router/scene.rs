@@ -13,7 +13,7 @@ use tokio::{io::DuplexStream, net::TcpStream, runtime::Runtime};
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
 use super::sdk::{Conn, Host, Options, PATIENCE, Refused, Sdk};
-use crate::harness::{Caller, House, Key, fresh, speaking};
+use crate::harness::{Caller, Key, TestServer, fresh, speaking};
 
 /// Where the SDKs of tests run.
 pub fn runtime() -> &'static Runtime {
@@ -48,14 +48,14 @@ pub struct Member {
 
 impl Member {
     /// Somebody new.
-    pub fn new(house: &House, name: &str) -> Self {
+    pub fn new(server: &TestServer, name: &str) -> Self {
         let name = fresh(name);
-        let id = house.identity(&name, json!({ "enrollment": { "ott": true } }));
+        let id = server.identity(&name, json!({ "enrollment": { "ott": true } }));
         let key = Key::new();
-        let path = format!("/enroll?method=ott&token={}", house.token_of(&id));
-        let issued = house.nobody().ask("POST", &path).body("application/pkcs10", key.request()).send().expect(200);
+        let path = format!("/enroll?method=ott&token={}", server.token_of(&id));
+        let issued = server.nobody().ask("POST", &path).body("application/pkcs10", key.request()).send().expect(200);
         let pem = issued.data()["cert"].as_str().unwrap();
-        let caller = house.bearer(pem, &key).log_in_by_certificate();
+        let caller = server.bearer(pem, &key).log_in_by_certificate();
         Self::showing(id, name, caller, pem, key)
     }
 
@@ -87,26 +87,26 @@ impl Member {
     }
 
     /// A connection to the router, in memory, and where a hello can be said on it.
-    pub fn stream(&self, house: &House) -> DuplexStream {
+    pub fn stream(&self, server: &TestServer) -> DuplexStream {
         let (ours, theirs) = tokio::io::duplex(256 << 10);
-        house.router().serve(theirs, Peer { address: None, leaf: Some(self.leaf.clone()) }).unwrap();
+        server.router().serve(theirs, Peer { address: None, leaf: Some(self.leaf.clone()) }).unwrap();
         ours
     }
 
     /// A channel to the router.
-    pub async fn try_connect(&self, house: &House, options: Options) -> Result<Sdk, Refused> {
-        Sdk::connect(self.stream(house), self.token(), options).await
+    pub async fn try_connect(&self, server: &TestServer, options: Options) -> Result<Sdk, Refused> {
+        Sdk::connect(self.stream(server), self.token(), options).await
     }
 
     /// A channel to the router.
-    pub async fn connect(&self, house: &House, options: Options) -> Sdk {
-        self.try_connect(house, options).await.unwrap()
+    pub async fn connect(&self, server: &TestServer, options: Options) -> Sdk {
+        self.try_connect(server, options).await.unwrap()
     }
 }
 
 /// A service, somebody who hosts it and somebody who may dial it.
 pub struct Scene {
-    pub house: House,
+    pub server: TestServer,
     pub service: String,
     pub host: Member,
     pub client: Member,
@@ -117,28 +117,28 @@ pub struct Scene {
 
 impl Scene {
     pub fn new() -> Self {
-        Self::on(House::with_router(), false)
+        Self::on(TestServer::with_router(), false)
     }
 
     /// With a service that needs encryption, or one that does not.
-    pub fn on(house: House, is_encrypted: bool) -> Self {
-        let service = house.service(&fresh("service"), json!({ "encryptionRequired": is_encrypted }));
-        let (host, client) = (Member::new(&house, "host"), Member::new(&house, "client"));
+    pub fn on(server: TestServer, is_encrypted: bool) -> Self {
+        let service = server.service(&fresh("service"), json!({ "encryptionRequired": is_encrypted }));
+        let (host, client) = (Member::new(&server, "host"), Member::new(&server, "client"));
         let of = |member: &Member| format!("@{}", member.id);
-        let bind = house.service_policy("Bind", &[&of(&host)], &[&format!("@{service}")]);
-        let dial = house.service_policy("Dial", &[&of(&client)], &[&format!("@{service}")]);
-        Self { house, service, host, client, bind, dial }
+        let bind = server.service_policy("Bind", &[&of(&host)], &[&format!("@{service}")]);
+        let dial = server.service_policy("Dial", &[&of(&client)], &[&format!("@{service}")]);
+        Self { server, service, host, client, bind, dial }
     }
 
     /// A channel of the host on which the service is hosted.
     pub async fn hosted(&self, options: Options) -> Host {
-        let sdk = self.host.connect(&self.house, options).await;
+        let sdk = self.host.connect(&self.server, options).await;
         sdk.host(&self.host.session(&self.service, "Bind")).await.unwrap()
     }
 
     /// A channel of the client, and the token of its session for the service.
     pub async fn dialler(&self, options: Options) -> (Sdk, String) {
-        (self.client.connect(&self.house, options).await, self.client.session(&self.service, "Dial"))
+        (self.client.connect(&self.server, options).await, self.client.session(&self.service, "Dial"))
     }
 
     /// Both ends of a new connection.

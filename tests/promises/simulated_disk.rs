@@ -62,7 +62,7 @@ pub enum Trouble {
 
 /// The disk. Clones are the same disk.
 #[derive(Debug, Clone)]
-pub struct Drive(Arc<Mutex<State>>);
+pub struct SimulatedDisk(Arc<Mutex<State>>);
 
 #[derive(Debug, Clone)]
 struct State {
@@ -103,7 +103,7 @@ impl Change {
     }
 }
 
-impl Drive {
+impl SimulatedDisk {
     /// With something on it.
     pub fn holding(content: Vec<u8>, seed: u64) -> Self {
         let pages = (0..content.len() as u64).step_by(4096).collect();
@@ -211,7 +211,7 @@ impl State {
     }
 }
 
-impl StorageBackend for Drive {
+impl StorageBackend for SimulatedDisk {
     fn len(&self) -> io::Result<u64> {
         Ok(self.operate(|_| false)?.cache.len() as u64)
     }

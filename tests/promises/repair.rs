@@ -28,8 +28,8 @@ use serde_json::{Value as Json, json};
 use tempfile::TempDir;
 
 use crate::{
-    drive::Drive,
     harness::{Authority, trusting},
+    simulated_disk::SimulatedDisk,
 };
 
 const PASSWORD: &str = "the password of a broken file";
@@ -177,12 +177,12 @@ fn fill_credentials(tx: &Tx<'_>, issued: Issued<'_>) -> overkeep::error::Result<
 }
 
 /// A file on a disk in memory that nobody has open.
-struct Broken(Drive);
+struct Broken(SimulatedDisk);
 
 impl Broken {
     /// The whole file, and then this.
     fn by(change: impl FnOnce(&WriteTransaction)) -> Self {
-        let broken = Self(Drive::holding(WHOLE.clone(), 0));
+        let broken = Self(SimulatedDisk::holding(WHOLE.clone(), 0));
         let database = broken.database();
         let transaction = database.begin_write().unwrap();
         change(&transaction);
@@ -240,7 +240,7 @@ type Records = (&'static KindEntry, BTreeMap<String, Vec<u8>>);
 
 /// Every kind.
 static RECORDS: LazyLock<Vec<Records>> = LazyLock::new(|| {
-    let whole = Broken(Drive::holding(WHOLE.clone(), 0));
+    let whole = Broken(SimulatedDisk::holding(WHOLE.clone(), 0));
     let text = |id: Vec<u8>| String::from_utf8(id).unwrap();
     let records = |entry: &KindEntry| whole.rows(&table(entry.kind.name)).into_iter().map(|(id, bytes)| (text(id), bytes)).collect();
     KINDS.iter().map(|entry| (entry, records(entry))).collect()
@@ -303,7 +303,7 @@ fn of_every_field_a_row_that_the_index_lacks_is_put_back() {
     assert!(expected.len() > 60);
     assert_eq!(told(&found), expected.iter().map(String::as_str).collect());
     assert!(unmended(&mended).is_empty() && left == Report::default(), "{mended:?}, {left:?}");
-    assert_eq!(broken.rows(INDEX), Broken(Drive::holding(WHOLE.clone(), 0)).rows(INDEX));
+    assert_eq!(broken.rows(INDEX), Broken(SimulatedDisk::holding(WHOLE.clone(), 0)).rows(INDEX));
 }
 
 #[test]
@@ -434,7 +434,7 @@ fn judged(broken: &Broken, clock: Clock) -> Report {
 
 #[test]
 fn keys_and_certificates_that_do_not_fit_together_are_named() {
-    let stored = Broken(Drive::holding(WHOLE.clone(), 0)).rows(SETTINGS)[b"pki".as_slice()].clone();
+    let stored = Broken(SimulatedDisk::holding(WHOLE.clone(), 0)).rows(SETTINGS)[b"pki".as_slice()].clone();
     let own: Material = serde_json::from_slice(&stored).unwrap();
     let now = Clock::system().now();
     let other = Material::generate(&AlternativeNames::of_hosts(["localhost"]), now.seconds()).unwrap();
@@ -521,7 +521,7 @@ fn administrators_see_what_is_wrong_and_have_it_mended() {
 
 #[test]
 fn damage_is_found_by_itself_and_told_once() {
-    let drive = Drive::holding(WHOLE.clone(), 0);
+    let drive = SimulatedDisk::holding(WHOLE.clone(), 0);
     let store = Store::open_on(drive.clone(), KINDS, Options::default()).unwrap();
     let (clock, watch, place) = (Clock::system(), Progress::default(), TempDir::new().unwrap());
     let maintenance = Maintenance::new(store.clone(), SealedKeys::default(), clock.clone(), &place.path().join("data"));

@@ -22,8 +22,8 @@ use serde_json::{Value as Json, json};
 use tempfile::TempDir;
 
 use crate::{
-    drive::Chance,
     harness::{Caller, Program, command, fresh},
+    simulated_disk::Chance,
 };
 
 const CLIENTS: usize = 4;

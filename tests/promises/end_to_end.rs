@@ -7,7 +7,7 @@ use rcgen::{PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384};
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::harness::{Answer, Authority, Base, Caller, House, Key, PASSWORD, fresh, shared};
+use crate::harness::{Answer, Authority, Base, Caller, Key, PASSWORD, TestServer, fresh, shared};
 
 fn updated(caller: &Caller) -> String {
     caller.get("/current-api-session/service-updates").expect(200).data()["lastChangeAt"].as_str().unwrap().into()
@@ -15,24 +15,24 @@ fn updated(caller: &Caller) -> String {
 
 #[test]
 fn from_a_token_to_a_session_on_a_service() {
-    let house = shared();
+    let server = shared();
     let (role, name) = (fresh("role"), fresh("service"));
-    let id = house.identity(&fresh("laptop"), json!({ "roleAttributes": [role], "enrollment": { "ott": true } }));
-    let token = house.token_of(&id);
-    let service = house.service(&name, json!({}));
-    house.service_policy("Dial", &[&format!("#{role}")], &[&format!("@{service}")]);
+    let id = server.identity(&fresh("laptop"), json!({ "roleAttributes": [role], "enrollment": { "ott": true } }));
+    let token = server.token_of(&id);
+    let service = server.service(&name, json!({}));
+    server.service_policy("Dial", &[&format!("#{role}")], &[&format!("@{service}")]);
 
     let key = Key::of(&PKCS_ECDSA_P384_SHA384);
     let enroll = |token: &str, request: String| {
-        house.nobody().ask("POST", &format!("/enroll?method=ott&token={token}")).body("application/pkcs10", request).send()
+        server.nobody().ask("POST", &format!("/enroll?method=ott&token={token}")).body("application/pkcs10", request).send()
     };
     enroll(&token, "no request at all".into()).refused(400, "COULD_NOT_PROCESS_CSR", "");
     let issued = enroll(&token, key.request()).expect(200);
     enroll(&token, key.request()).refused(400, "INVALID_ENROLLMENT_TOKEN", "");
-    let shown = house.admin.get(&format!("/identities/{id}")).expect(200);
+    let shown = server.admin.get(&format!("/identities/{id}")).expect(200);
     assert!(shown.data()["enrollment"].get("ott").is_none() && shown.data()["authenticators"]["cert"]["fingerprint"].is_string());
 
-    let laptop = house.bearer(issued.data()["cert"].as_str().unwrap(), &key).log_in_by_certificate();
+    let laptop = server.bearer(issued.data()["cert"].as_str().unwrap(), &key).log_in_by_certificate();
     assert_eq!(laptop.get("/current-identity").expect(200).id(), id);
     let services = laptop.get("/services").expect(200);
     assert_eq!(services.each("name"), [name.as_str()]);
@@ -45,20 +45,20 @@ fn from_a_token_to_a_session_on_a_service() {
     }
     let wanted = json!({ "serviceId": service, "type": "Dial" });
     laptop.post("/sessions", wanted.clone()).refused(400, "NO_EDGE_ROUTERS_AVAILABLE", "");
-    let router = house.router_between(&id, &service);
+    let router = server.router_between(&id, &service);
     let session = laptop.post("/sessions", wanted.clone()).expect(201);
     assert_eq!(named(&session).len(), 1, "{}", session.text);
     assert_eq!(laptop.post("/sessions", wanted).expect(201).id(), session.id(), "one session for one wish");
     laptop.post("/sessions", json!({ "serviceId": service, "type": "Bind" })).expect(400);
 
     assert_eq!(laptop.get("/sessions").expect(200).each("id"), [session.id()]);
-    let everybody = house.admin.get(&format!("/sessions/{}", session.id())).expect(200);
+    let everybody = server.admin.get(&format!("/sessions/{}", session.id())).expect(200);
     assert_eq!(everybody.data()["identityId"], id.as_str());
     let (router, session) = (format!("/edge-routers/{router}"), format!("/sessions/{}", session.id()));
     let moved = fresh("moved");
-    house.admin.patch(&router, json!({ "name": moved })).expect(200);
+    server.admin.patch(&router, json!({ "name": moved })).expect(200);
     assert_eq!(named(&laptop.get(&session).expect(200)), [moved.as_str()]);
-    house.admin.delete(&router).expect(200);
+    server.admin.delete(&router).expect(200);
     assert!(named(&laptop.get(&session).expect(200)).is_empty());
     laptop.delete(&session).expect(200);
     assert_eq!(laptop.get("/sessions").expect(200).total(), 0);
@@ -66,27 +66,27 @@ fn from_a_token_to_a_session_on_a_service() {
 
 #[test]
 fn a_certificate_of_somebody_else_opens_nothing() {
-    let house = shared();
+    let server = shared();
     let key = Key::of(&PKCS_ECDSA_P256_SHA256);
-    let stranger = house.bearer(&key.self_signed(), &key);
+    let stranger = server.bearer(&key.self_signed(), &key);
     stranger.ask("POST", "/authenticate?method=cert").send().refused(401, "INVALID_AUTH", "");
-    house.nobody().ask("POST", "/authenticate?method=cert").send().refused(401, "INVALID_AUTH", "");
+    server.nobody().ask("POST", "/authenticate?method=cert").send().refused(401, "INVALID_AUTH", "");
 
     // The certificate is good and the key is its own, but the identity is gone.
-    let (id, bearer) = house.enrolled("former");
+    let (id, bearer) = server.enrolled("former");
     bearer.log_in_by_certificate();
-    house.admin.delete(&format!("/identities/{id}")).expect(200);
+    server.admin.delete(&format!("/identities/{id}")).expect(200);
     bearer.ask("POST", "/authenticate?method=cert").send().refused(401, "INVALID_AUTH", "");
 }
 
 #[test]
 fn wrong_passwords_and_unknown_names_are_refused_alike() {
-    let house = shared();
+    let server = shared();
     let name = fresh("somebody");
-    house.user(&name, json!({}));
+    server.user(&name, json!({}));
     let refused = |name: &str, password: &str| {
         let body = json!({ "username": name, "password": password });
-        let answer = house.nobody().post("/authenticate?method=password", body).refused(401, "INVALID_AUTH", "");
+        let answer = server.nobody().post("/authenticate?method=password", body).refused(401, "INVALID_AUTH", "");
         (answer.json["error"]["message"].clone(), answer.json["error"]["cause"].clone())
     };
     assert_eq!(refused(&name, "not the password"), refused("nobody-has-this-name", "not the password"));
@@ -94,22 +94,22 @@ fn wrong_passwords_and_unknown_names_are_refused_alike() {
 
 #[test]
 fn whoever_is_disabled_is_out_at_once_and_comes_back_when_enabled() {
-    let house = House::standing_still();
+    let server = TestServer::standing_still();
     let name = fresh("walter");
-    let (id, walter) = house.user(&name, json!({}));
+    let (id, walter) = server.user(&name, json!({}));
     walter.get("/current-identity").expect(200);
-    house.admin.post(&format!("/identities/{id}/disable"), json!({ "durationMinutes": 10 })).expect(200);
+    server.admin.post(&format!("/identities/{id}/disable"), json!({ "durationMinutes": 10 })).expect(200);
     walter.get("/current-identity").refused(401, "UNAUTHORIZED", "");
-    assert_eq!(house.admin.list("/api-sessions", &format!("identity = \"{id}\""), "").expect(200).total(), 0);
-    let log_in = || house.nobody().post("/authenticate?method=password", json!({ "username": name, "password": PASSWORD })).status;
+    assert_eq!(server.admin.list("/api-sessions", &format!("identity = \"{id}\""), "").expect(200).total(), 0);
+    let log_in = || server.nobody().post("/authenticate?method=password", json!({ "username": name, "password": PASSWORD })).status;
     assert_eq!(log_in(), 401);
-    house.clock.advance(Duration::from_secs(601));
+    server.clock.advance(Duration::from_secs(601));
     assert_eq!(log_in(), 200, "the ten minutes are over");
     walter.get("/current-identity").expect(401);
 
-    house.admin.post(&format!("/identities/{id}/disable"), json!({ "durationMinutes": 0 })).expect(200);
-    house.clock.advance(Duration::from_secs(1_000_000));
-    let admin = house.admin.at(Base::Management).log_in("admin", &house.password);
+    server.admin.post(&format!("/identities/{id}/disable"), json!({ "durationMinutes": 0 })).expect(200);
+    server.clock.advance(Duration::from_secs(1_000_000));
+    let admin = server.admin.at(Base::Management).log_in("admin", &server.password);
     assert_eq!(log_in(), 401, "until it is enabled");
     admin.post(&format!("/identities/{id}/enable"), json!({})).expect(200);
     assert_eq!(log_in(), 200);
@@ -117,35 +117,35 @@ fn whoever_is_disabled_is_out_at_once_and_comes_back_when_enabled() {
 
 #[test]
 fn what_an_identity_had_goes_with_it_in_one_step() {
-    let house = shared();
-    let (id, bearer) = house.enrolled("leaver");
-    house.admin.post("/enrollments", json!({ "identityId": id, "method": "ott", "expiresAt": "2999-01-01T00:00:00Z" })).expect(201);
-    house.give_password(&id, &fresh("leaver"));
-    let service = house.service(&fresh("service"), json!({}));
-    let policy = house.service_policy("Dial", &[&format!("@{id}")], &[&format!("@{service}")]);
-    house.router_between(&id, &service);
+    let server = shared();
+    let (id, bearer) = server.enrolled("leaver");
+    server.admin.post("/enrollments", json!({ "identityId": id, "method": "ott", "expiresAt": "2999-01-01T00:00:00Z" })).expect(201);
+    server.give_password(&id, &fresh("leaver"));
+    let service = server.service(&fresh("service"), json!({}));
+    let policy = server.service_policy("Dial", &[&format!("@{id}")], &[&format!("@{service}")]);
+    server.router_between(&id, &service);
     let leaver = bearer.log_in_by_certificate();
     let session = leaver.post("/sessions", json!({ "serviceId": service })).expect(201).id();
-    let left = |list: &str| house.admin.list(list, &format!("identity = \"{id}\""), "").expect(200).total();
+    let left = |list: &str| server.admin.list(list, &format!("identity = \"{id}\""), "").expect(200).total();
     assert_eq!((left("/api-sessions"), left("/authenticators"), left("/enrollments")), (1, 2, 1));
 
-    house.admin.delete(&format!("/identities/{id}")).expect(200);
+    server.admin.delete(&format!("/identities/{id}")).expect(200);
     leaver.get("/services").refused(401, "UNAUTHORIZED", "");
     assert_eq!((left("/api-sessions"), left("/authenticators"), left("/enrollments")), (0, 0, 0));
-    house.admin.get(&format!("/sessions/{session}")).expect(404);
-    assert_eq!(house.admin.get(&format!("/service-policies/{policy}")).expect(200).data()["identityRoles"], json!([]));
+    server.admin.get(&format!("/sessions/{session}")).expect(404);
+    assert_eq!(server.admin.get(&format!("/service-policies/{policy}")).expect(200).data()["identityRoles"], json!([]));
 }
 
 #[test]
 fn service_updates_move_when_something_changes_for_the_caller_and_only_then() {
-    let house = House::standing_still();
+    let server = TestServer::standing_still();
     let (role, tag) = (fresh("role"), fresh("tag"));
-    let (_, eva) = house.user(&fresh("eva"), json!({ "roleAttributes": [role] }));
-    let (_, other) = house.user(&fresh("other"), json!({}));
-    let service = house.service(&fresh("service"), json!({ "roleAttributes": [tag] }));
+    let (_, eva) = server.user(&fresh("eva"), json!({ "roleAttributes": [role] }));
+    let (_, other) = server.user(&fresh("other"), json!({}));
+    let service = server.service(&fresh("service"), json!({ "roleAttributes": [tag] }));
     let mut known = updated(&eva);
     let mut step = |what: &str, moves: bool, change: &dyn Fn()| {
-        house.clock.advance(Duration::from_secs(1));
+        server.clock.advance(Duration::from_secs(1));
         let others = updated(&other);
         change();
         let now = updated(&eva);
@@ -155,37 +155,37 @@ fn service_updates_move_when_something_changes_for_the_caller_and_only_then() {
     };
     let policy = std::cell::RefCell::new(String::new());
     let seen = |count: u64| assert_eq!(eva.get("/services").expect(200).total(), count);
-    step("an unrelated service", false, &|| drop(house.service(&fresh("service"), json!({}))));
+    step("an unrelated service", false, &|| drop(server.service(&fresh("service"), json!({}))));
     step("a policy that grants", true, &|| {
-        *policy.borrow_mut() = house.service_policy("Dial", &[&format!("#{role}")], &[&format!("#{tag}")]);
+        *policy.borrow_mut() = server.service_policy("Dial", &[&format!("#{role}")], &[&format!("#{tag}")]);
         seen(1);
     });
     let policy = policy.borrow().clone();
-    step("a policy of others", false, &|| drop(house.service_policy("Dial", &["#nobody-has-it"], &["#all"])));
+    step("a policy of others", false, &|| drop(server.service_policy("Dial", &["#nobody-has-it"], &["#all"])));
     step("a second policy that grants the same", false, &|| {
-        house.service_policy("Dial", &[&format!("#{role}")], &[&format!("@{service}")]);
+        server.service_policy("Dial", &[&format!("#{role}")], &[&format!("@{service}")]);
         seen(1);
     });
     step("the service itself", true, &|| {
-        drop(house.admin.patch(&format!("/services/{service}"), json!({ "tags": { "a": 1 } })).expect(200))
+        drop(server.admin.patch(&format!("/services/{service}"), json!({ "tags": { "a": 1 } })).expect(200))
     });
-    step("the right", true, &|| drop(house.admin.patch(&format!("/service-policies/{policy}"), json!({ "type": "Bind" })).expect(200)));
+    step("the right", true, &|| drop(server.admin.patch(&format!("/service-policies/{policy}"), json!({ "type": "Bind" })).expect(200)));
     assert_eq!(eva.get("/services").expect(200).data()[0]["permissions"], json!(["Bind", "Dial"]));
     step("the service gone", true, &|| {
-        house.admin.delete(&format!("/services/{service}")).expect(200);
+        server.admin.delete(&format!("/services/{service}")).expect(200);
         seen(0);
     });
 }
 
 #[test]
 fn a_service_is_out_of_sight_with_the_last_right_to_it() {
-    let house = shared();
-    let (id, mia) = house.user(&fresh("mia"), json!({}));
-    let service = house.service(&fresh("service"), json!({}));
-    let policy = house.service_policy("Dial", &[&format!("@{id}")], &[&format!("@{service}")]);
-    house.router_between(&id, &service);
+    let server = shared();
+    let (id, mia) = server.user(&fresh("mia"), json!({}));
+    let service = server.service(&fresh("service"), json!({}));
+    let policy = server.service_policy("Dial", &[&format!("@{id}")], &[&format!("@{service}")]);
+    server.router_between(&id, &service);
     assert_eq!(mia.get(&format!("/services/{service}")).expect(200).id(), service);
-    house.admin.delete(&format!("/service-policies/{policy}")).expect(200);
+    server.admin.delete(&format!("/service-policies/{policy}")).expect(200);
     assert_eq!(mia.get("/services").expect(200).total(), 0);
     mia.get(&format!("/services/{service}")).refused(404, "NOT_FOUND", "");
     mia.post("/sessions", json!({ "serviceId": service })).expect(404);
@@ -193,17 +193,17 @@ fn a_service_is_out_of_sight_with_the_last_right_to_it() {
 
 #[test]
 fn an_identity_can_have_settings_of_its_own() {
-    let house = shared();
-    let admin = &house.admin;
+    let server = shared();
+    let admin = &server.admin;
     let type_name = fresh("connect");
     let of = admin.post("/config-types", json!({ "name": type_name })).expect(201).id();
     let config = |port: u16| {
         admin.post("/configs", json!({ "name": fresh("config"), "configTypeId": of, "data": { "port": port } })).expect(201).id()
     };
     let (common, own) = (config(80), config(8080));
-    let service = house.service(&fresh("service"), json!({ "configs": [common] }));
-    let (id, ida) = house.user(&fresh("ida"), json!({}));
-    house.service_policy("Dial", &[&format!("@{id}")], &[&format!("@{service}")]);
+    let service = server.service(&fresh("service"), json!({ "configs": [common] }));
+    let (id, ida) = server.user(&fresh("ida"), json!({}));
+    server.service_policy("Dial", &[&format!("@{id}")], &[&format!("@{service}")]);
     let port = |query: &str| ida.get(&format!("/services{query}")).expect(200).data()[0]["config"][&type_name]["port"].clone();
     let named = format!("?configTypes={type_name}");
     assert_eq!((port(&named), port("?configTypes=all"), port("")), (json!(80), json!(80), json!(null)));
@@ -222,9 +222,9 @@ fn an_identity_can_have_settings_of_its_own() {
 
 #[test]
 fn a_session_lives_as_long_as_it_is_used() {
-    let house = House::standing_still();
-    let (_, tom) = house.user(&fresh("tom"), json!({}));
-    let minutes = |count: u64| house.clock.advance(Duration::from_secs(60 * count));
+    let server = TestServer::standing_still();
+    let (_, tom) = server.user(&fresh("tom"), json!({}));
+    let minutes = |count: u64| server.clock.advance(Duration::from_secs(60 * count));
     for _ in 0..3 {
         minutes(29);
         let answer = tom.get("/current-api-session").expect(200);
@@ -239,14 +239,14 @@ fn a_session_lives_as_long_as_it_is_used() {
 
 #[test]
 fn whoever_asks_for_the_same_service_at_the_same_time_gets_the_same_session() {
-    let house = shared();
+    let server = shared();
     let name = fresh("hasty");
-    let (id, _) = house.user(&name, json!({}));
-    let service = house.service(&fresh("db"), json!({}));
-    house.service_policy("Dial", &[&format!("@{id}")], &[&format!("@{service}")]);
-    house.router_between(&id, &service);
+    let (id, _) = server.user(&name, json!({}));
+    let service = server.service(&fresh("db"), json!({}));
+    server.service_policy("Dial", &[&format!("@{id}")], &[&format!("@{service}")]);
+    server.router_between(&id, &service);
     for _ in 0..4 {
-        let user = house.again(&name);
+        let user = server.again(&name);
         let ask = || user.post("/sessions", json!({ "serviceId": service })).expect(201).id();
         let opened: BTreeSet<String> = thread::scope(|scope| {
             let asking: Vec<_> = (0..8).map(|_| scope.spawn(ask)).collect();
@@ -258,10 +258,10 @@ fn whoever_asks_for_the_same_service_at_the_same_time_gets_the_same_session() {
 
 #[test]
 fn logging_out_ends_the_session_and_no_other() {
-    let house = shared();
+    let server = shared();
     let name = fresh("lena");
-    let (_, first) = house.user(&name, json!({}));
-    let second = house.again(&name);
+    let (_, first) = server.user(&name, json!({}));
+    let second = server.again(&name);
     first.delete("/current-api-session").expect(200);
     first.get("/current-api-session").refused(401, "UNAUTHORIZED", "");
     second.get("/current-api-session").expect(200);
@@ -269,12 +269,12 @@ fn logging_out_ends_the_session_and_no_other() {
 
 #[test]
 fn a_flood_of_logins_is_turned_away_and_certificates_still_get_in() {
-    let house = House::with(Clock::system(), |config| {
+    let server = TestServer::with(Clock::system(), |config| {
         (config.passwords.slots, config.passwords.queue, config.passwords.cost) = (1, 1, 14);
     });
-    let (_, bearer) = house.enrolled("phone");
+    let (_, bearer) = server.enrolled("phone");
     let flood = |_| {
-        let nobody = house.nobody();
+        let nobody = server.nobody();
         let body = || json!({ "username": "nobody", "password": "wrong password" });
         thread::scope(|scope| {
             let guesses: Vec<_> = (0..12).map(|_| scope.spawn(|| nobody.post("/authenticate?method=password", body()))).collect();
@@ -284,14 +284,14 @@ fn a_flood_of_logins_is_turned_away_and_certificates_still_get_in() {
     };
     let busy = (0..50).find_map(flood).expect("twelve at once with room for two");
     assert_eq!((busy.code(), busy.header("retry-after").parse::<u32>().is_ok()), ("SERVER_TOO_MANY_REQUESTS", true));
-    house.nobody().at(Base::Management).log_in("admin", &house.password);
+    server.nobody().at(Base::Management).log_in("admin", &server.password);
 }
 
 #[test]
 fn pages_of_allowed_origins_may_call_and_no_others() {
-    let house = House::with(Clock::system(), |config| config.http.cors_origins = vec!["https://console.example.org".into()]);
+    let server = TestServer::with(Clock::system(), |config| config.http.cors_origins = vec!["https://console.example.org".into()]);
     let preflight = |origin: &str, method: &str, headers: &str| {
-        let page = house.nobody().at(Base::Management);
+        let page = server.nobody().at(Base::Management);
         let asking = page.ask("OPTIONS", "/services").header("origin", origin).header("access-control-request-method", method);
         asking.header("access-control-request-headers", headers).send()
     };
@@ -305,7 +305,7 @@ fn pages_of_allowed_origins_may_call_and_no_others() {
     preflight("https://console.example.org", "GET", "x-other").expect(403);
     preflight("https://console.example.org", "TRACE", "").expect(405);
 
-    let called = |origin: &str| house.admin.ask("GET", "/version").header("origin", origin).send().expect(200);
+    let called = |origin: &str| server.admin.ask("GET", "/version").header("origin", origin).send().expect(200);
     assert_eq!(called("https://console.example.org").header("access-control-allow-origin"), "https://console.example.org");
     assert_eq!(called("https://evil.example.org").header("access-control-allow-origin"), "");
     let everybody = shared().admin.ask("GET", "/version").header("origin", "https://anywhere.example.org").send().expect(200);
@@ -315,18 +315,18 @@ fn pages_of_allowed_origins_may_call_and_no_others() {
 
 #[test]
 fn paths_have_more_than_one_spelling_and_methods_only_theirs() {
-    let house = shared();
+    let server = shared();
     for path in ["//version", "//edge/client/v1/version", "//edge/v1/version", "//edge/client/v1//version/", "//edge/management/v1/version"]
     {
-        assert!(house.nobody().get(path).expect(200).data()["version"].is_string(), "{path}");
+        assert!(server.nobody().get(path).expect(200).data()["version"].is_string(), "{path}");
     }
     for path in ["//nothing", "//edge/other/v1/version", "//edge/management/v2/version", "//metrics", "//oidc/x", "//docs/x"] {
-        house.nobody().get(path).refused(404, "NOT_FOUND", "");
+        server.nobody().get(path).refused(404, "NOT_FOUND", "");
     }
-    house.admin.ask("POST", "/version").send().refused(405, "METHOD_NOT_ALLOWED", "");
-    house.admin.ask("PUT", "/services").json(&json!({})).send().refused(405, "METHOD_NOT_ALLOWED", "");
-    house.nobody().delete("/protocols").refused(405, "METHOD_NOT_ALLOWED", "");
-    let kept = House::start();
+    server.admin.ask("POST", "/version").send().refused(405, "METHOD_NOT_ALLOWED", "");
+    server.admin.ask("PUT", "/services").json(&json!({})).send().refused(405, "METHOD_NOT_ALLOWED", "");
+    server.nobody().delete("/protocols").refused(405, "METHOD_NOT_ALLOWED", "");
+    let kept = TestServer::start();
     for path in ["//health", "//ready"] {
         kept.nobody().get(path).expect(200);
     }
@@ -334,9 +334,9 @@ fn paths_have_more_than_one_spelling_and_methods_only_theirs() {
 
 #[test]
 fn long_answers_are_packed_for_those_who_ask() {
-    let house = shared();
-    (0..20).for_each(|_| drop(house.service(&fresh("packed"), json!({}))));
-    let ask = || house.admin.ask("GET", "/services?filter=name%20contains%20%22packed%22%20sort%20by%20name%20limit%20none");
+    let server = shared();
+    (0..20).for_each(|_| drop(server.service(&fresh("packed"), json!({}))));
+    let ask = || server.admin.ask("GET", "/services?filter=name%20contains%20%22packed%22%20sort%20by%20name%20limit%20none");
     let (plain, packed) = (ask().send().expect(200), ask().header("accept-encoding", "gzip").send().expect(200));
     assert_eq!((plain.header("content-encoding"), packed.header("content-encoding")), ("", "gzip"));
     assert!(packed.raw * 3 < plain.raw, "{} bytes of {}", packed.raw, plain.raw);
@@ -345,32 +345,32 @@ fn long_answers_are_packed_for_those_who_ask() {
 
 #[test]
 fn a_body_that_is_too_large_or_of_another_kind_is_refused() {
-    let house = House::with(Clock::system(), |config| config.http.max_body_bytes = 16_384);
+    let server = TestServer::with(Clock::system(), |config| config.http.max_body_bytes = 16_384);
     let large = json!({ "name": "x".repeat(20_000), "encryptionRequired": true });
-    house.admin.post("/services", large).refused(413, "REQUEST_ENTITY_TOO_LARGE", "");
-    house.admin.ask("POST", "/services").body("text/plain", "{}").send().refused(400, "COULD_NOT_VALIDATE", "Content-Type");
-    house.admin.ask("GET", "/services").header("accept", "text/html").send().refused(400, "COULD_NOT_VALIDATE", "Accept");
-    house.admin.post("/services", json!({ "name": "fits", "encryptionRequired": true })).expect(201);
+    server.admin.post("/services", large).refused(413, "REQUEST_ENTITY_TOO_LARGE", "");
+    server.admin.ask("POST", "/services").body("text/plain", "{}").send().refused(400, "COULD_NOT_VALIDATE", "Content-Type");
+    server.admin.ask("GET", "/services").header("accept", "text/html").send().refused(400, "COULD_NOT_VALIDATE", "Accept");
+    server.admin.post("/services", json!({ "name": "fits", "encryptionRequired": true })).expect(201);
 }
 
 #[test]
 fn an_enrollment_is_good_until_its_end_and_once() {
-    let house = House::with(Clock::manual(Clock::system().now()), |config| {
+    let server = TestServer::with(Clock::manual(Clock::system().now()), |config| {
         config.enrollment.identity_duration = Span::minutes(5);
         config.sessions.timeout = Span::minutes(60);
     });
-    let (late, early) = (house.identity(&fresh("late"), json!({ "enrollment": { "ott": true } })), house.enrolled("early").0);
-    let token = house.token_of(&late);
-    house.clock.advance(Duration::from_secs(301));
+    let (late, early) = (server.identity(&fresh("late"), json!({ "enrollment": { "ott": true } })), server.enrolled("early").0);
+    let token = server.token_of(&late);
+    server.clock.advance(Duration::from_secs(301));
     let enroll = |token: &str| {
-        house.nobody().ask("POST", &format!("/enroll?method=ott&token={token}")).body("text/plain", Key::new().request()).send()
+        server.nobody().ask("POST", &format!("/enroll?method=ott&token={token}")).body("text/plain", Key::new().request()).send()
     };
     enroll(&token).refused(400, "ENROLLMENT_EXPIRED", "");
 
-    let outstanding = house.admin.get(&format!("/identities/{late}/enrollments")).expect(200).each("id")[0].to_owned();
-    let end = house.clock.now().plus_minutes(30).to_string();
-    house.admin.post(&format!("/enrollments/{outstanding}/refresh"), json!({ "expiresAt": end })).expect(200);
-    let renewed = house.token_of(&late);
+    let outstanding = server.admin.get(&format!("/identities/{late}/enrollments")).expect(200).each("id")[0].to_owned();
+    let end = server.clock.now().plus_minutes(30).to_string();
+    server.admin.post(&format!("/enrollments/{outstanding}/refresh"), json!({ "expiresAt": end })).expect(200);
+    let renewed = server.token_of(&late);
     assert_ne!(renewed, token, "the token before is dead");
     enroll(&token).refused(400, "INVALID_ENROLLMENT_TOKEN", "");
     enroll(&renewed).expect(200);
@@ -379,52 +379,52 @@ fn an_enrollment_is_good_until_its_end_and_once() {
 
 #[test]
 fn a_certificate_of_a_known_authority_enrolls_whatever_token_comes_with_it() {
-    let (house, authority, key, name) = (shared(), Authority::new("partner"), Key::new(), fresh("newcomer"));
-    let ca = house.take_up(&authority);
-    let bearer = house.bearer(&authority.issue(&name, &key), &key);
+    let (server, authority, key, name) = (shared(), Authority::new("partner"), Key::new(), fresh("newcomer"));
+    let ca = server.take_up(&authority);
+    let bearer = server.bearer(&authority.issue(&name, &key), &key);
     // The C library sends the id of the authority as a token.
     bearer.ask("POST", &format!("/enroll?method=ca&token={ca}")).send().expect(200);
     bearer.log_in_by_certificate();
-    let shown = house.admin.get(&format!("/cas/{ca}")).expect(200);
+    let shown = server.admin.get(&format!("/cas/{ca}")).expect(200);
     assert!(Uuid::try_parse(shown.data()["verificationToken"].as_str().unwrap()).is_ok(), "clients are told that it is a UUID");
 }
 
 #[test]
 fn an_enrollment_that_expired_can_be_refreshed_for_as_long_as_it_is_kept() {
-    let house = House::with(Clock::manual(Clock::system().now()), |config| {
+    let server = TestServer::with(Clock::manual(Clock::system().now()), |config| {
         config.enrollment.identity_duration = Span::minutes(5);
         config.enrollment.keep_expired = Span::minutes(60);
         config.sessions.timeout = Span::minutes(24 * 60);
     });
-    let [lost, found] = ["lost", "found"].map(|name| house.identity(&fresh(name), json!({ "enrollment": { "ott": true } })));
-    let kept = || [&lost, &found].map(|id| house.admin.get(&format!("/identities/{id}/enrollments")).expect(200).total());
-    house.clock.advance(Duration::from_secs(64 * 60));
-    house.look_after();
+    let [lost, found] = ["lost", "found"].map(|name| server.identity(&fresh(name), json!({ "enrollment": { "ott": true } })));
+    let kept = || [&lost, &found].map(|id| server.admin.get(&format!("/identities/{id}/enrollments")).expect(200).total());
+    server.clock.advance(Duration::from_secs(64 * 60));
+    server.look_after();
     assert_eq!(kept(), [1, 1]);
-    let one = house.admin.get(&format!("/identities/{found}/enrollments")).expect(200).each("id")[0].to_owned();
-    let end = house.clock.now().plus_minutes(1).to_string();
-    house.admin.post(&format!("/enrollments/{one}/refresh"), json!({ "expiresAt": end })).expect(200);
-    let token = house.token_of(&lost);
-    house.clock.advance(Duration::from_secs(2 * 60));
-    house.look_after();
+    let one = server.admin.get(&format!("/identities/{found}/enrollments")).expect(200).each("id")[0].to_owned();
+    let end = server.clock.now().plus_minutes(1).to_string();
+    server.admin.post(&format!("/enrollments/{one}/refresh"), json!({ "expiresAt": end })).expect(200);
+    let token = server.token_of(&lost);
+    server.clock.advance(Duration::from_secs(2 * 60));
+    server.look_after();
     assert_eq!(kept(), [0, 1], "the hour of the other began anew");
-    house.nobody().ask("POST", &format!("/enroll?method=ott&token={token}")).body("text/plain", Key::new().request()).send().refused(
+    server.nobody().ask("POST", &format!("/enroll?method=ott&token={token}")).body("text/plain", Key::new().request()).send().refused(
         400,
         "INVALID_ENROLLMENT_TOKEN",
         "",
     );
-    let end = house.clock.now().plus_minutes(5).to_string();
-    house.admin.post("/enrollments", json!({ "identityId": lost, "method": "ott", "expiresAt": end })).expect(201);
+    let end = server.clock.now().plus_minutes(5).to_string();
+    server.admin.post("/enrollments", json!({ "identityId": lost, "method": "ott", "expiresAt": end })).expect(201);
 }
 
 #[test]
 fn a_user_sees_nothing_of_others() {
-    let house = shared();
-    let (first_id, first) = house.user(&fresh("first"), json!({}));
-    let (_, second) = house.user(&fresh("second"), json!({}));
-    let service = house.service(&fresh("service"), json!({}));
-    house.service_policy("Dial", &[&format!("@{first_id}")], &[&format!("@{service}")]);
-    house.router_between(&first_id, &service);
+    let server = shared();
+    let (first_id, first) = server.user(&fresh("first"), json!({}));
+    let (_, second) = server.user(&fresh("second"), json!({}));
+    let service = server.service(&fresh("service"), json!({}));
+    server.service_policy("Dial", &[&format!("@{first_id}")], &[&format!("@{service}")]);
+    server.router_between(&first_id, &service);
     let session = first.post("/sessions", json!({ "serviceId": service })).expect(201).id();
     second.get(&format!("/sessions/{session}")).refused(404, "NOT_FOUND", "");
     second.delete(&format!("/sessions/{session}")).refused(404, "NOT_FOUND", "");
@@ -436,17 +436,17 @@ fn a_user_sees_nothing_of_others() {
 
 #[test]
 fn a_router_has_the_certificate_it_got_last_until_it_is_to_enroll_again() {
-    let house = shared();
+    let server = shared();
     for (kind, method) in [("edge-routers", "erott"), ("transit-routers", "trott")] {
-        let id = house.admin.post(&format!("/{kind}"), json!({ "name": fresh("router") })).expect(201).id();
-        let shown = || house.admin.get(&format!("/{kind}/{id}")).expect(200).data().clone();
+        let id = server.admin.post(&format!("/{kind}"), json!({ "name": fresh("router") })).expect(201).id();
+        let shown = || server.admin.get(&format!("/{kind}/{id}")).expect(200).data().clone();
         let token = shown()["enrollmentToken"].as_str().unwrap().to_owned();
         let key = Key::new();
         let requests = json!({ "certCsr": key.request_as(&id), "serverCertCsr": key.request() });
-        let enroll = || house.nobody().post(&format!("/enroll?method={method}&token={token}"), requests.clone());
+        let enroll = || server.nobody().post(&format!("/enroll?method={method}&token={token}"), requests.clone());
         let first = enroll().expect(200);
         enroll().refused(400, "INVALID_ENROLLMENT_TOKEN", "");
-        let router = |issued: &Answer| house.bearer(issued.data()["cert"].as_str().unwrap(), &key);
+        let router = |issued: &Answer| server.bearer(issued.data()["cert"].as_str().unwrap(), &key);
         let fingerprint = |issued: &Answer| Certificate::first(issued.data()["cert"].as_str().unwrap()).unwrap().fingerprint();
         // What is renewed so is the router's own at once: nothing waits to be confirmed.
         let is = |issued: &Answer| {
@@ -462,7 +462,7 @@ fn a_router_has_the_certificate_it_got_last_until_it_is_to_enroll_again() {
         renew(&first).refused(401, "UNAUTHORIZED", "");
 
         if kind == "edge-routers" {
-            house.admin.post(&format!("/edge-routers/{id}/re-enroll"), json!({})).expect(200);
+            server.admin.post(&format!("/edge-routers/{id}/re-enroll"), json!({})).expect(200);
             let shown = shown();
             assert!(shown["isVerified"] == false && shown["certPem"].is_null() && shown["fingerprint"].is_null(), "{shown}");
             assert!(shown["enrollmentToken"].is_string() && shown["enrollmentToken"] != token.as_str());

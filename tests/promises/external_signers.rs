@@ -16,8 +16,8 @@ use overkeep::{
 use serde_json::{Value as Json, json};
 
 use crate::{
-    factors::{Manner, Realm, at, claims, endpoint, realm_with, signer},
-    harness::{Base, House, fresh, shared},
+    harness::{Base, TestServer, fresh, shared},
+    second_factors::{Manner, Realm, at, claims, endpoint, realm_with, signer},
 };
 
 const PASSWORD: &str = "w0rd-in-an-address";
@@ -43,23 +43,23 @@ const HERE: [&str; 5] = [
 
 #[test]
 fn keys_are_fetched_by_https_or_from_this_host_unless_http_is_allowed() {
-    let house = shared();
-    let known = house.admin.post("/external-jwt-signers", body("https://idp.test/keys")).expect(201).id();
+    let server = shared();
+    let known = server.admin.post("/external-jwt-signers", body("https://idp.test/keys")).expect(201).id();
     let known = format!("/external-jwt-signers/{known}");
     for plain in PLAIN {
         for answer in [
-            house.admin.post("/external-jwt-signers", body(plain)),
-            house.admin.patch(&known, json!({ "jwksEndpoint": plain })),
-            house.admin.put(&known, body(plain)),
+            server.admin.post("/external-jwt-signers", body(plain)),
+            server.admin.patch(&known, json!({ "jwksEndpoint": plain })),
+            server.admin.put(&known, body(plain)),
         ] {
             let answer = answer.refused(400, "COULD_NOT_VALIDATE", "jwksEndpoint");
             assert!(answer.text.contains("key-sets.allow-http"), "it says how to allow it: {}", answer.text);
         }
     }
     for here in HERE {
-        house.admin.patch(&known, json!({ "jwksEndpoint": here })).expect(200);
+        server.admin.patch(&known, json!({ "jwksEndpoint": here })).expect(200);
     }
-    let lenient = House::with(Clock::system(), |config| config.key_sets.allow_http = true);
+    let lenient = TestServer::with(Clock::system(), |config| config.key_sets.allow_http = true);
     for plain in PLAIN {
         lenient.admin.post("/external-jwt-signers", body(plain)).expect(201);
     }
@@ -67,23 +67,23 @@ fn keys_are_fetched_by_https_or_from_this_host_unless_http_is_allowed() {
 
 #[test]
 fn an_address_with_a_password_is_refused_and_told_to_nobody() {
-    let house = shared();
-    let known = house.admin.post("/external-jwt-signers", body("https://idp.test/keys")).expect(201).id();
+    let server = shared();
+    let known = server.admin.post("/external-jwt-signers", body("https://idp.test/keys")).expect(201).id();
     let path = format!("/external-jwt-signers/{known}");
     let addresses =
         ["https://user:w0rd-in-an-address@idp.test/keys", "http://w0rd-in-an-address@127.0.0.1/keys", "ftp://u:w0rd-in-an-address@x"];
     for address in addresses {
         for (field, answer) in [
-            ("jwksEndpoint", house.admin.post("/external-jwt-signers", body(address))),
-            ("jwksEndpoint", house.admin.patch(&path, json!({ "jwksEndpoint": address }))),
-            ("externalAuthUrl", house.admin.patch(&path, json!({ "externalAuthUrl": address }))),
+            ("jwksEndpoint", server.admin.post("/external-jwt-signers", body(address))),
+            ("jwksEndpoint", server.admin.patch(&path, json!({ "jwksEndpoint": address }))),
+            ("externalAuthUrl", server.admin.patch(&path, json!({ "externalAuthUrl": address }))),
         ] {
             let answer = answer.refused(400, "COULD_NOT_VALIDATE", field);
             assert!(!answer.text.contains(PASSWORD), "{}", answer.text);
         }
     }
-    house.admin.patch(&path, json!({ "jwksEndpoint": "https://idp.test/@keys?of=a@b" })).expect(200);
-    let history = house.admin.at(Base::Overkeep).get("/history?limit=500").expect(200);
+    server.admin.patch(&path, json!({ "jwksEndpoint": "https://idp.test/@keys?of=a@b" })).expect(200);
+    let history = server.admin.at(Base::Overkeep).get("/history?limit=500").expect(200);
     assert!(!history.text.contains(PASSWORD));
 }
 

@@ -26,7 +26,7 @@ use overkeep::{
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::harness::{Authority, Base, Caller, House, PASSWORD, trusting};
+use crate::harness::{Authority, Base, Caller, PASSWORD, TestServer, trusting};
 
 /// More than are deleted at once.
 const MANY: usize = 300;
@@ -103,16 +103,16 @@ struct Holder {
 }
 
 impl Holder {
-    fn with_password(house: &House, name: &str) -> Self {
-        let id = house.identity(name, json!({}));
-        house.give_password(&id, name);
-        let held = house.admin.get(&format!("/identities/{id}/authenticators")).expect(200);
+    fn with_password(server: &TestServer, name: &str) -> Self {
+        let id = server.identity(name, json!({}));
+        server.give_password(&id, name);
+        let held = server.admin.get(&format!("/identities/{id}/authenticators")).expect(200);
         Self { id, authenticator: held.data()[0]["id"].as_str().unwrap().into(), ca: None }
     }
 
-    fn known_by_claim(house: &House, name: &str) -> Self {
-        let ca = house.take_up(&Authority::new(name));
-        Self { id: house.identity(name, json!({ "externalId": name })), authenticator: "internal".into(), ca: Some(ca) }
+    fn known_by_claim(server: &TestServer, name: &str) -> Self {
+        let ca = server.take_up(&Authority::new(name));
+        Self { id: server.identity(name, json!({ "externalId": name })), authenticator: "internal".into(), ca: Some(ca) }
     }
 
     /// Their sessions, each with a certificate and on a service of their own.
@@ -162,14 +162,14 @@ impl Holder {
 
 #[test]
 fn very_many_sessions_are_over_with_the_answer_and_cleared_away_behind_it() {
-    let house = House::with(Clock::system(), settings);
-    let password = house.password.clone();
-    let [ann, bob, cyd] = ["anna", "bobby", "cydonia"].map(|name| Holder::with_password(&house, name));
-    let dan = Holder::known_by_claim(&house, "danny");
-    let eve = Holder::known_by_claim(&house, "evelyn");
-    let fay = Holder::with_password(&house, "fayette");
+    let server = TestServer::with(Clock::system(), settings);
+    let password = server.password.clone();
+    let [ann, bob, cyd] = ["anna", "bobby", "cydonia"].map(|name| Holder::with_password(&server, name));
+    let dan = Holder::known_by_claim(&server, "danny");
+    let eve = Holder::known_by_claim(&server, "evelyn");
+    let fay = Holder::with_password(&server, "fayette");
     let all = [&ann, &bob, &cyd, &dan, &eve];
-    let place = house.closed();
+    let place = server.closed();
     let data = place.path().join("data");
     let store = Store::open(&data, KINDS, Options::default()).unwrap();
     all.iter().chain([&&fay]).for_each(|holder| holder.open(&store));
@@ -396,8 +396,8 @@ fn sessions_from_before_endings_are_read() {
 #[test]
 fn no_more_sessions_are_opened_than_an_identity_may_have_by_whoever_comes_at_once() {
     const COMING: usize = 12;
-    let house = House::with(Clock::system(), |config| config.sessions.per_identity = 3);
-    let (id, bearer) = house.enrolled("hydra");
+    let server = TestServer::with(Clock::system(), |config| config.sessions.per_identity = 3);
+    let (id, bearer) = server.enrolled("hydra");
     let at_once = || {
         let together = Barrier::new(COMING);
         let enter = || {
@@ -417,9 +417,9 @@ fn no_more_sessions_are_opened_than_an_identity_may_have_by_whoever_comes_at_onc
     };
     let open = at_once();
     assert_eq!(open.len(), 3);
-    assert_eq!(house.admin.list("/api-sessions", &format!("identity = \"{id}\""), "").expect(200).total(), 3);
+    assert_eq!(server.admin.list("/api-sessions", &format!("identity = \"{id}\""), "").expect(200).total(), 3);
     // Whoever was turned away took no place.
-    house.nobody().with_token(&open[0]).delete("/current-api-session").expect(200);
+    server.nobody().with_token(&open[0]).delete("/current-api-session").expect(200);
     assert_eq!(at_once().len(), 1);
 }
 

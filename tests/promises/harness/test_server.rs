@@ -28,11 +28,11 @@ use super::{
     fresh, secrets,
 };
 
-/// The password of everybody who was made with `House::user`.
+/// The password of everybody who was made with `TestServer::user`.
 pub const PASSWORD: &str = "a-password-of-a-test";
 
 /// A controller in this process, on a file of its own.
-pub struct House {
+pub struct TestServer {
     pub clock: Clock,
     pub admin: Caller,
     pub password: String,
@@ -49,7 +49,7 @@ pub fn trusting(url: &str) -> Caller {
     Caller { agent: agent(&roots, None), url, base: Base::Management, token: None }
 }
 
-impl House {
+impl TestServer {
     /// With the host's clock and the settings of tests.
     pub fn start() -> Self {
         Self::with(Clock::system(), |_| ())
@@ -174,7 +174,7 @@ impl House {
         self.admin.post("/authenticators", body).expect(201);
     }
 
-    /// Logs somebody in who was made with `House::user`.
+    /// Logs somebody in who was made with `TestServer::user`.
     pub fn again(&self, name: &str) -> Caller {
         self.nobody().log_in(name, PASSWORD)
     }

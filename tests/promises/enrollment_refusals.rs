@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value as Json, json};
 
 use crate::{
-    harness::{Answer, Authority, Caller, House, Key, fresh, shared},
+    harness::{Answer, Authority, Caller, Key, TestServer, fresh, shared},
     refusals::{Differences, Expected},
 };
 
@@ -18,9 +18,9 @@ fn code(code: &str) -> Expected<'_> {
 }
 
 /// A token of a new identity for a method: `ott`, `updb` or `ottca` with what belongs to it.
-fn token(house: &House, method: &str, of: Json) -> String {
-    let id = house.identity(&fresh("enrolling"), json!({ "enrollment": { method: of } }));
-    let shown = house.admin.get(&format!("/identities/{id}")).expect(200);
+fn token(server: &TestServer, method: &str, of: Json) -> String {
+    let id = server.identity(&fresh("enrolling"), json!({ "enrollment": { method: of } }));
+    let shown = server.admin.get(&format!("/identities/{id}")).expect(200);
     shown.data()["enrollment"][method]["token"].as_str().unwrap().into()
 }
 
@@ -31,9 +31,9 @@ fn redeem(who: &Caller, token: &str, media: &str, body: &str) -> Answer {
 
 #[test]
 fn what_is_no_token_or_of_no_kind_is_refused() {
-    let house = shared();
-    let (nobody, csr) = (house.nobody(), Key::new().request());
-    let ott = token(house, "ott", json!(true));
+    let server = shared();
+    let (nobody, csr) = (server.nobody(), Key::new().request());
+    let ott = token(server, "ott", json!(true));
     let mut all = Differences::default();
     for (token, media, body, expected) in [
         ("no-uuid", TEXT, csr.as_str(), Expected::Field("token")),
@@ -56,7 +56,7 @@ fn what_is_no_token_or_of_no_kind_is_refused() {
     redeem(&nobody, &ott, TEXT, &csr).expect(200);
     all.hold("used up", &redeem(&nobody, &ott, TEXT, &csr), code("INVALID_ENROLLMENT_TOKEN"));
 
-    let updb = token(house, "updb", json!(fresh("user-name")));
+    let updb = token(server, "updb", json!(fresh("user-name")));
     for body in ["", "{}", "{\"password\":null}", "{\"password\":12345678}", "{\"password\":\"\"}"] {
         all.hold(body, &redeem(&nobody, &updb, JSON, body), Expected::Field("password"));
     }
@@ -89,12 +89,12 @@ fn each_path_below_enroll_refuses_by_itself() {
 
 #[test]
 fn a_router_is_refused_what_is_not_asked_for_in_its_name() {
-    let house = shared();
-    let nobody = house.nobody();
+    let server = shared();
+    let nobody = server.nobody();
     let (key, mut all) = (Key::new(), Differences::default());
     for (kind, method) in [("edge-routers", "erott"), ("transit-routers", "trott")] {
-        let id = house.admin.post(&format!("/{kind}"), json!({ "name": fresh("router") })).expect(201).id();
-        let shown = house.admin.get(&format!("/{kind}/{id}")).expect(200);
+        let id = server.admin.post(&format!("/{kind}"), json!({ "name": fresh("router") })).expect(201).id();
+        let shown = server.admin.get(&format!("/{kind}/{id}")).expect(200);
         let token = shown.data()["enrollmentToken"].as_str().unwrap();
         let (own, other) = (key.request_as(&id), key.request_as("another"));
         let pair = |client: &Json, server: &Json| json!({ "certCsr": client, "serverCertCsr": server }).to_string();
@@ -113,7 +113,7 @@ fn a_router_is_refused_what_is_not_asked_for_in_its_name() {
             all.hold("another's", &redeem(&nobody, token, JSON, &pair(&json!(other), &good)), code("COULD_NOT_PROCESS_CSR"));
         }
         let issued = redeem(&nobody, token, JSON, &pair(&good, &good)).expect(200);
-        let router = house.bearer(issued.data()["cert"].as_str().unwrap(), &key);
+        let router = server.bearer(issued.data()["cert"].as_str().unwrap(), &key);
         let extend = |who: &Caller, client: &str| who.post("/enroll/extend/router", json!({ "certCsr": client, "serverCertCsr": own }));
         all.hold("nobody", &nobody.post("/enroll/extend/router", json!({ "certCsr": own })), Expected::Field("serverCertCsr"));
         assert_eq!((extend(&nobody, &own).status, extend(&nobody, &own).code()), (401, "UNAUTHORIZED"));
@@ -129,54 +129,54 @@ fn a_router_is_refused_what_is_not_asked_for_in_its_name() {
 
 #[test]
 fn a_certificate_of_another_authority_is_refused_by_what_is_wrong_with_it() {
-    let house = House::standing_still();
-    let nobody = house.nobody();
+    let server = TestServer::standing_still();
+    let nobody = server.nobody();
     let key = Key::new();
     let mut all = Differences::default();
     let auto = |who: &Caller| who.ask("POST", "/enroll?method=ca").send();
     all.hold("no authority", &auto(&nobody), code("ENROLLMENT_NO_VALID_CAS"));
 
     let (authority, stranger) = (Authority::new("ours"), Authority::new("stranger"));
-    let ca = house.take_up(&authority);
-    let with = |by: &Authority, name: &str| house.bearer(&by.issue(name, &key), &key);
+    let ca = server.take_up(&authority);
+    let with = |by: &Authority, name: &str| server.bearer(&by.issue(name, &key), &key);
     all.hold("no certificate", &auto(&nobody), code("CERT_FAILED_VALIDATION"));
     all.hold("a stranger's", &auto(&with(&stranger, "ann")), code("CERT_FAILED_VALIDATION"));
-    let waiting = token(&house, "ottca", json!(ca));
+    let waiting = token(&server, "ottca", json!(ca));
     let ottca = |who: &Caller| redeem(who, &waiting, JSON, "");
     all.hold("no certificate", &ottca(&nobody), code("CERT_FAILED_VALIDATION"));
     all.hold("a stranger's", &ottca(&with(&stranger, "ann")), code("CERT_FAILED_VALIDATION"));
 
     let claim = |location: &str| json!({ "location": location, "matcher": "ALL", "matcherCriteria": "", "parser": "NONE", "parserCriteria": "", "index": 0 });
-    house.admin.patch(&format!("/cas/{ca}"), json!({ "externalIdClaim": claim("SAN_EMAIL") })).expect(200);
+    server.admin.patch(&format!("/cas/{ca}"), json!({ "externalIdClaim": claim("SAN_EMAIL") })).expect(200);
     all.hold("no address in it", &auto(&with(&authority, "ann")), code("MISSING_CERT_CLAIM"));
-    house.admin.patch(&format!("/cas/{ca}"), json!({ "isOttCaEnrollmentEnabled": false })).expect(200);
+    server.admin.patch(&format!("/cas/{ca}"), json!({ "isOttCaEnrollmentEnabled": false })).expect(200);
     all.hold("not by this authority", &ottca(&with(&authority, "ann")), code("ENROLLMENT_CA_NOT_VALID"));
-    house.admin.patch(&format!("/cas/{ca}"), json!({ "isOttCaEnrollmentEnabled": true, "isAutoCaEnrollmentEnabled": false })).expect(200);
+    server.admin.patch(&format!("/cas/{ca}"), json!({ "isOttCaEnrollmentEnabled": true, "isAutoCaEnrollmentEnabled": false })).expect(200);
     all.hold("not by itself", &auto(&with(&authority, "ann")), code("CERT_FAILED_VALIDATION"));
 
     let ann = with(&authority, "ann");
     ottca(&ann).expect(200);
-    let again = redeem(&ann, &token(&house, "ottca", json!(ca)), JSON, "").refused(409, "CERT_IN_USE", "");
+    let again = redeem(&ann, &token(&server, "ottca", json!(ca)), JSON, "").refused(409, "CERT_IN_USE", "");
     let cause = &again.json["error"]["cause"];
     assert!(cause["data"]["fingerprint"].as_str().is_some_and(|print| print.len() == 40), "{}", again.text);
 
-    let late = token(&house, "ott", json!(true));
-    house.clock.advance(Duration::from_secs(3 * 60 * 60 + 1));
+    let late = token(&server, "ott", json!(true));
+    server.clock.advance(Duration::from_secs(3 * 60 * 60 + 1));
     all.hold("too late", &redeem(&nobody, &late, TEXT, &key.request()), code("ENROLLMENT_EXPIRED"));
 }
 
 #[test]
 fn certificates_under_one_name_become_identities_under_several() {
-    let (house, authority) = (House::start(), Authority::new("fleet"));
-    let ca = house.take_up(&authority);
+    let (server, authority) = (TestServer::start(), Authority::new("fleet"));
+    let ca = server.take_up(&authority);
     let by_name = json!({
         "name": "fleet", "isAuthEnabled": true, "isAutoCaEnrollmentEnabled": true, "isOttCaEnrollmentEnabled": true, "identityRoles": [],
         "identityNameFormat": "[commonName]"
     });
-    house.admin.put(&format!("/cas/{ca}"), by_name).expect(200);
+    server.admin.put(&format!("/cas/{ca}"), by_name).expect(200);
     let enroll = || {
         let key = Key::new();
-        house.bearer(&authority.issue("truck", &key), &key).ask("POST", "/enroll?method=ca").send().expect(200);
+        server.bearer(&authority.issue("truck", &key), &key).ask("POST", "/enroll?method=ca").send().expect(200);
     };
     (0..9).for_each(|_| enroll());
     // The number goes behind the name that was taken, as clients know it, up to a length.
@@ -184,22 +184,22 @@ fn certificates_under_one_name_become_identities_under_several() {
     let longest = format!("truck{}", numbers.concat());
     let mut expected: Vec<String> = (0..6).map(|many| format!("truck{}", numbers[..=many].concat())).collect();
     expected.extend([1, 2, 3].map(|number| format!("{longest}{number:06}")));
-    let found = house.admin.list("/identities", "name contains \"truck\" sort by name", "").expect(200);
+    let found = server.admin.list("/identities", "name contains \"truck\" sort by name", "").expect(200);
     assert_eq!(found.each("name"), expected);
 }
 
 #[test]
 fn only_its_own_key_proves_an_authority() {
-    let house = shared();
+    let server = shared();
     let (authority, stranger) = (Authority::new("proven"), Authority::new("stranger"));
     let body = json!({
         "name": fresh("authority"), "certPem": authority.pem(), "isAuthEnabled": true, "isAutoCaEnrollmentEnabled": true,
         "isOttCaEnrollmentEnabled": true, "identityRoles": []
     });
-    let ca = house.admin.post("/cas", body).expect(201).id();
-    let shown = house.admin.get(&format!("/cas/{ca}")).expect(200);
+    let ca = server.admin.post("/cas", body).expect(201).id();
+    let shown = server.admin.get(&format!("/cas/{ca}")).expect(200);
     let name = shown.data()["verificationToken"].as_str().unwrap();
-    let prove = |text: &str| house.admin.ask("POST", &format!("/cas/{ca}/verify")).body(TEXT, text).send();
+    let prove = |text: &str| server.admin.ask("POST", &format!("/cas/{ca}/verify")).body(TEXT, text).send();
     let block = |label: &str, inside: &str| format!("-----BEGIN {label}-----\n{inside}\n-----END {label}-----\n");
     let key = Key::new();
     let mut all = Differences::default();

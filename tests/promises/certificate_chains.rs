@@ -114,15 +114,15 @@ fn a_leaf_that_is_not_valid_yet_is_refused_also_where_expired_ones_are_allowed()
 /// Who holds a leaf that an intermediate signed: its authority, verified, is known to the controller and lets in whom it names.
 #[test]
 fn nobody_logs_in_or_enrolls_below_an_intermediate_that_may_not_sign() {
-    let (house, authority) = (shared(), Authority::new("partner"));
-    house.take_up(&authority);
+    let (server, authority) = (shared(), Authority::new("partner"));
+    server.take_up(&authority);
     for (usages, may) in [(vec![KeyUsagePurpose::KeyCertSign], true), (vec![KeyUsagePurpose::DigitalSignature], false)] {
         let (between, key) = (authority.intermediate("between", usages), Key::new());
         let (name, newcomer) = (fresh("known"), fresh("newcomer"));
-        house.identity(&name, json!({ "isAdmin": true, "externalId": name }));
+        server.identity(&name, json!({ "isAdmin": true, "externalId": name }));
         let chain = |name: &str| format!("{}{}", between.issue(name, &key), between.pem());
-        let log_in = house.bearer(&chain(&name), &key).ask("POST", "/authenticate?method=cert").send();
-        let enroll = house.bearer(&chain(&newcomer), &key).ask("POST", "/enroll?method=ca").send();
+        let log_in = server.bearer(&chain(&name), &key).ask("POST", "/authenticate?method=cert").send();
+        let enroll = server.bearer(&chain(&newcomer), &key).ask("POST", "/enroll?method=ca").send();
         if may {
             log_in.expect(200);
             enroll.expect(200);
@@ -135,19 +135,19 @@ fn nobody_logs_in_or_enrolls_below_an_intermediate_that_may_not_sign() {
 
 #[test]
 fn nobody_logs_in_by_a_certificate_that_is_not_valid_yet() {
-    let (house, authority, key) = (shared(), Authority::new("partner"), Key::new());
-    house.take_up(&authority);
+    let (server, authority, key) = (shared(), Authority::new("partner"), Key::new());
+    server.take_up(&authority);
     let name = fresh("early");
-    house.identity(&name, json!({ "externalId": name }));
-    let policy = house.admin.get("/auth-policies/default").expect(200);
+    server.identity(&name, json!({ "externalId": name }));
+    let policy = server.admin.get("/auth-policies/default").expect(200);
     assert_eq!(policy.data()["primary"]["cert"]["allowExpiredCerts"], true, "who is refused is so for another reason");
-    house.bearer(&authority.issue_ended(&name, &key), &key).log_in_by_certificate();
-    let early = house.bearer(&authority.issue_from(&name, &key, *NOW + Duration::DAY), &key);
+    server.bearer(&authority.issue_ended(&name, &key), &key).log_in_by_certificate();
+    let early = server.bearer(&authority.issue_from(&name, &key, *NOW + Duration::DAY), &key);
     early.ask("POST", "/authenticate?method=cert").send().refused(401, "INVALID_AUTH", "");
 
-    let (id, service) = (house.identity(&fresh("early"), json!({})), house.service(&fresh("service"), json!({})));
+    let (id, service) = (server.identity(&fresh("early"), json!({})), server.service(&fresh("service"), json!({})));
     let held = authority.issue_from(" ", &key, *NOW + Duration::DAY);
-    house.admin.post("/authenticators", json!({ "method": "cert", "identityId": id, "certPem": held })).expect(201);
-    let why = house.admin.get(&format!("/overkeep/v1/explain?identity={id}&service={service}&type=Dial")).expect(200);
+    server.admin.post("/authenticators", json!({ "method": "cert", "identityId": id, "certPem": held })).expect(201);
+    let why = server.admin.get(&format!("/overkeep/v1/explain?identity={id}&service={service}&type=Dial")).expect(200);
     assert!(why.text.contains("is not valid before"), "{}", why.text);
 }

@@ -20,7 +20,7 @@ use tempfile::TempDir;
 
 use crate::{
     events::watch,
-    harness::{Base, Dice, House, encoded, fresh},
+    harness::{Base, Dice, TestServer, encoded, fresh},
 };
 
 const ROLES: [&str; 3] = ["red", "green", "blue"];
@@ -330,20 +330,20 @@ fn behind_a_damaged_row_it_goes_on() {
 
 #[test]
 fn what_alters_nobodys_access_leaves_no_row() {
-    let house = House::standing_still();
-    let (identity, user) = house.user(&fresh("person"), json!({ "roleAttributes": ["staff"] }));
-    let service = house.service(&fresh("service"), json!({}));
-    let policy = house.service_policy("Dial", &["#staff"], &[&format!("@{service}")]);
-    house.look_after();
-    let end = || house.admin.get("/overkeep/v1/history?limit=1").expect(200).data()[0]["sequence"].as_u64().unwrap();
-    let count = || house.admin.get(&history("action = \"access\"")).expect(200).data().as_array().unwrap().len();
+    let server = TestServer::standing_still();
+    let (identity, user) = server.user(&fresh("person"), json!({ "roleAttributes": ["staff"] }));
+    let service = server.service(&fresh("service"), json!({}));
+    let policy = server.service_policy("Dial", &["#staff"], &[&format!("@{service}")]);
+    server.look_after();
+    let end = || server.admin.get("/overkeep/v1/history?limit=1").expect(200).data()[0]["sequence"].as_u64().unwrap();
+    let count = || server.admin.get(&history("action = \"access\"")).expect(200).data().as_array().unwrap().len();
     let (before, rows) = (end(), count());
-    house.admin.patch(&format!("/service-policies/{policy}"), json!({ "name": fresh("policy"), "semantic": "AllOf" })).expect(200);
-    house.admin.patch(&format!("/identities/{identity}"), json!({ "roleAttributes": ["staff", "unheard-of"] })).expect(200);
-    house.admin.post("/service-policies", json!({ "name": fresh("policy"), "type": "Bind", "semantic": "AnyOf" })).expect(201);
-    house.service(&fresh("service"), json!({}));
+    server.admin.patch(&format!("/service-policies/{policy}"), json!({ "name": fresh("policy"), "semantic": "AllOf" })).expect(200);
+    server.admin.patch(&format!("/identities/{identity}"), json!({ "roleAttributes": ["staff", "unheard-of"] })).expect(200);
+    server.admin.post("/service-policies", json!({ "name": fresh("policy"), "type": "Bind", "semantic": "AnyOf" })).expect(201);
+    server.service(&fresh("service"), json!({}));
     user.delete("/current-api-session").expect(200);
-    house.look_after();
+    server.look_after();
     assert_eq!((end(), count()), (before + 5, rows));
 }
 
@@ -353,17 +353,17 @@ fn history(filter: &str) -> String {
 
 #[test]
 fn an_operator_finds_who_lost_the_database_and_by_whose_doing() {
-    let house = House::standing_still();
-    let (database, ann) = (house.service("database", json!({})), house.identity("ann", json!({ "roleAttributes": ["staff"] })));
-    let bob = house.identity("bob", json!({ "roleAttributes": ["staff"] }));
-    let policy = house.service_policy("Dial", &["#staff"], &[&format!("@{database}")]);
-    house.look_after();
-    let (boss, session) = house.user("boss", json!({ "isAdmin": true }));
-    let mut events = watch(&house.admin, "");
+    let server = TestServer::standing_still();
+    let (database, ann) = (server.service("database", json!({})), server.identity("ann", json!({ "roleAttributes": ["staff"] })));
+    let bob = server.identity("bob", json!({ "roleAttributes": ["staff"] }));
+    let policy = server.service_policy("Dial", &["#staff"], &[&format!("@{database}")]);
+    server.look_after();
+    let (boss, session) = server.user("boss", json!({ "isAdmin": true }));
+    let mut events = watch(&server.admin, "");
     session.at(Base::Management).patch(&format!("/service-policies/{policy}"), json!({ "identityRoles": [format!("@{ann}")] })).expect(200);
-    house.look_after();
+    server.look_after();
 
-    let find = |filter: &str| house.admin.get(&history(filter)).expect(200).data().as_array().unwrap().clone();
+    let find = |filter: &str| server.admin.get(&history(filter)).expect(200).data().as_array().unwrap().clone();
     let found = find("action = \"access\" and anyOf(access.lost.what) = \"database\"");
     assert_eq!(found.len(), 1, "{found:#?}");
     let row = &found[0];
@@ -376,7 +376,7 @@ fn an_operator_finds_who_lost_the_database_and_by_whose_doing() {
     assert_eq!(actions, [&json!("access"), &json!("update")], "the change itself is found with it");
     assert_eq!(find("access.gained.dial = 2 and anyOf(access.gained.who) = \"ann\"").len(), 1);
     assert_eq!(find("access.lost.dial > 0 and access.changes = 1 and access.last < 5").len(), 0);
-    assert_eq!(house.admin.get("/overkeep/v1/history?sort=sequence&limit=500").expect(200).data()[0]["action"], "create");
+    assert_eq!(server.admin.get("/overkeep/v1/history?sort=sequence&limit=500").expect(200).data()[0]["action"], "create");
 
     let streamed: Vec<Json> = (0..2).map(|_| events.next().unwrap().data).collect();
     assert_eq!((&streamed[0]["action"], &streamed[1]), (&json!("update"), row));

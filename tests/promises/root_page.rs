@@ -13,25 +13,25 @@ use std::{
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::harness::{House, Wire, shared, trusting};
+use crate::harness::{TestServer, Wire, shared, trusting};
 
 /// What a request on a connection of its own is answered with.
 fn exchanged(text: &str) -> String {
     exchanged_with(shared(), text)
 }
 
-fn exchanged_with(house: &House, text: &str) -> String {
-    let mut wire = Wire::to(&house.nobody());
+fn exchanged_with(server: &TestServer, text: &str) -> String {
+    let mut wire = Wire::to(&server.nobody());
     wire.send(text.as_bytes()).unwrap();
     wire.read().0
 }
 
 #[test]
 fn head_is_answered_where_nobody_recorded_anything_else() {
-    let house = House::start();
+    let server = TestServer::start();
     for path in ["/", "/health", "/ready", "/docs", "/docs/page.css"] {
-        let house = &house;
-        let ask = |method: &str| exchanged_with(house, &format!("{method} {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n"));
+        let server = &server;
+        let ask = |method: &str| exchanged_with(server, &format!("{method} {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n"));
         let (get, head) = (ask("GET"), ask("HEAD"));
         let [(get_head, get_body), (head_head, head_body)] = [&get, &head].map(|answer| answer.split_once("\r\n\r\n").unwrap());
         assert!(get_head.starts_with("HTTP/1.1 200") && head_head.starts_with("HTTP/1.1 200"), "{path}: {head_head}");
@@ -66,30 +66,30 @@ fn the_root_is_a_page_for_whoever_prefers_one_and_what_is_recorded_for_everybody
 
 #[test]
 fn whoever_speaks_http_to_the_port_of_tls_is_told_to_use_https() {
-    let house = House::start();
+    let server = TestServer::start();
     for asked in
         ["GET / HTTP/1.1\r\nhost: a\r\n\r\n", "POST /edge/client/v1/authenticate HTTP/1.0\r\n\r\n{}", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"]
     {
-        let mut socket = TcpStream::connect(house.bound()).unwrap();
+        let mut socket = TcpStream::connect(server.bound()).unwrap();
         socket.write_all(asked.as_bytes()).unwrap();
         let mut answer = String::new();
         socket.read_to_string(&mut answer).unwrap();
         assert!(answer.starts_with("HTTP/1.1 400") && answer.contains("https://"), "{asked:?}: {answer:?}");
     }
     // However much is sent behind it.
-    let mut socket = TcpStream::connect(house.bound()).unwrap();
+    let mut socket = TcpStream::connect(server.bound()).unwrap();
     drop(socket.write_all(&[b'A'; 100_000]));
     drop(socket.shutdown(Shutdown::Write));
     let mut answer = Vec::new();
     drop(socket.read_to_end(&mut answer));
     assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 400"), "{answer:?}");
     // What is no text is for TLS to judge, and TLS goes on.
-    let mut socket = TcpStream::connect(house.bound()).unwrap();
+    let mut socket = TcpStream::connect(server.bound()).unwrap();
     socket.write_all(b"\x16\x03\x01\x00\x02\xff\xff").unwrap();
     let mut alert = Vec::new();
     drop(socket.read_to_end(&mut alert));
     assert!(!alert.starts_with(b"HTTP"), "{alert:?}");
-    house.admin.get("/current-identity").expect(200);
+    server.admin.get("/current-identity").expect(200);
 }
 
 /// Whether something becomes so before long.

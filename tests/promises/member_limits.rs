@@ -4,12 +4,12 @@
 use overkeep::{clock::Clock, config::Members, entity::Amount, entity::Most};
 use serde_json::{Map, Value as Json, json};
 
-use crate::harness::{Answer, Base, House, Key, PASSWORD, fresh, shared};
+use crate::harness::{Answer, Base, Key, PASSWORD, TestServer, fresh, shared};
 
 const SMALL: Members = Members { entries: 64, bytes: 4096, client_entries: 8, client_bytes: 512 };
 
-fn small() -> House {
-    House::with(Clock::system(), |config| config.members = SMALL)
+fn small() -> TestServer {
+    TestServer::with(Clock::system(), |config| config.members = SMALL)
 }
 
 /// A map of so many entries.
@@ -29,8 +29,8 @@ fn refused_for(answer: Answer, member: &str, key: &str) {
 
 #[test]
 fn tags_application_data_and_role_attributes_are_bounded_in_entries_and_bytes() {
-    let house = small();
-    let admin = &house.admin;
+    let server = small();
+    let admin = &server.admin;
     let config_type = admin.post("/config-types", json!({ "name": fresh("type") })).expect(201).id();
     let long = "x".repeat(4096);
     let kinds = [
@@ -74,9 +74,9 @@ fn tags_application_data_and_role_attributes_are_bounded_in_entries_and_bytes() 
 
 #[test]
 fn what_administrators_say_of_credentials_is_bounded_as_elsewhere() {
-    let house = small();
-    let admin = &house.admin;
-    let identity = house.identity("bounded", json!({}));
+    let server = small();
+    let admin = &server.admin;
+    let identity = server.identity("bounded", json!({}));
     let password =
         |tags: Json| json!({ "method": "updb", "identityId": identity, "username": "bounded", "password": PASSWORD, "tags": tags });
     refused_for(admin.post("/authenticators", password(map(65))), "tags", "members.entries");
@@ -101,11 +101,11 @@ fn a_record_that_has_more_than_it_may_can_be_edited_as_long_as_it_does_not_grow(
 
 #[test]
 fn whoever_uses_services_can_say_little() {
-    let house = small();
-    let (who, user) = house.user("small", json!({}));
-    let service = house.service("small", json!({}));
-    house.service_policy("Dial", &[&format!("@{who}")], &[&format!("@{service}")]);
-    house.router_between(&who, &service);
+    let server = small();
+    let (who, user) = server.user("small", json!({}));
+    let service = server.service("small", json!({}));
+    server.service_policy("Dial", &[&format!("@{who}")], &[&format!("@{service}")]);
+    server.router_between(&who, &service);
     let session = |tags: Json| json!({ "serviceId": service, "type": "Dial", "tags": tags });
     refused_for(user.post("/sessions", session(map(9))), "tags", "members.client-entries");
     refused_for(user.post("/sessions", session(json!({ "k": "x".repeat(512) }))), "tags", "members.client-bytes");
@@ -130,18 +130,18 @@ fn a_certificate_request_is_no_place_to_keep_things_in() {
 
 #[test]
 fn an_identity_has_no_more_service_sessions_than_it_may() {
-    let house = House::with(Clock::system(), |config| config.sessions.services_per_identity = 2);
-    let (who, user) = house.user("busy", json!({}));
-    let services: Vec<String> = (0..3).map(|each| house.service(&format!("service-{each}"), json!({}))).collect();
-    house.service_policy("Dial", &[&format!("@{who}")], &["#all"]);
-    services.iter().for_each(|service| drop(house.router_between(&who, service)));
+    let server = TestServer::with(Clock::system(), |config| config.sessions.services_per_identity = 2);
+    let (who, user) = server.user("busy", json!({}));
+    let services: Vec<String> = (0..3).map(|each| server.service(&format!("service-{each}"), json!({}))).collect();
+    server.service_policy("Dial", &[&format!("@{who}")], &["#all"]);
+    services.iter().for_each(|service| drop(server.router_between(&who, service)));
     let open = |at: usize| user.post("/sessions", json!({ "serviceId": services[at], "type": "Dial" }));
     let first = open(0).expect(201).id();
     open(1).expect(201);
     open(1).expect(201);
     open(2).refused(429, "SERVER_TOO_MANY_REQUESTS", "");
     // Sessions of the same identity count together, whichever API session opened them.
-    let again = house.again("busy");
+    let again = server.again("busy");
     again.post("/sessions", json!({ "serviceId": services[2], "type": "Dial" })).refused(429, "SERVER_TOO_MANY_REQUESTS", "");
     user.delete(&format!("/sessions/{first}")).expect(200);
     open(2).expect(201);

@@ -12,27 +12,27 @@ use super::{
     scene::{Member, Scene, run, soon},
     sdk::{Conn, Options},
 };
-use crate::harness::{House, fresh};
+use crate::harness::{TestServer, fresh};
 
 /// A scene with bounds in KiB for a circuit, and in MiB for a channel and for all.
 fn bounded(circuit: usize, channel: usize, total: usize) -> Scene {
-    let house = House::with(Clock::system(), |config| {
+    let server = TestServer::with(Clock::system(), |config| {
         config.router.enabled = true;
         config.router.max_circuit_kib = circuit;
         config.router.max_channel_mib = channel;
         config.router.max_total_mib = total;
     });
-    Scene::on(house, false)
+    Scene::on(server, false)
 }
 
 /// One more host of the scene's service under a name of its own, and a circuit to it from somebody's channel.
 async fn another(scene: &Scene, from: &Member) -> (Conn, Conn, super::sdk::Host) {
-    let service = scene.house.service(&fresh("service"), json!({ "encryptionRequired": false }));
-    let host = Member::new(&scene.house, "host");
-    scene.house.service_policy("Bind", &[&format!("@{}", host.id)], &[&format!("@{service}")]);
-    scene.house.service_policy("Dial", &[&format!("@{}", from.id)], &[&format!("@{service}")]);
-    let mut listener = host.connect(&scene.house, Options::GO).await.host(&host.session(&service, "Bind")).await.unwrap();
-    let sdk = from.connect(&scene.house, Options::GO).await;
+    let service = scene.server.service(&fresh("service"), json!({ "encryptionRequired": false }));
+    let host = Member::new(&scene.server, "host");
+    scene.server.service_policy("Bind", &[&format!("@{}", host.id)], &[&format!("@{service}")]);
+    scene.server.service_policy("Dial", &[&format!("@{}", from.id)], &[&format!("@{service}")]);
+    let mut listener = host.connect(&scene.server, Options::GO).await.host(&host.session(&service, "Bind")).await.unwrap();
+    let sdk = from.connect(&scene.server, Options::GO).await;
     let token = from.session(&service, "Dial");
     let (client, host) = tokio::join!(sdk.dial(&token), listener.accept());
     (client.unwrap(), host, listener)
@@ -54,21 +54,21 @@ fn a_host_that_does_not_read_stops_nobody_on_other_channels_and_is_caught_up_wit
             stalled.finish().await;
             stalled
         });
-        assert!(soon(|| scene.house.router().queued_bytes() > 40 << 10));
+        assert!(soon(|| scene.server.router().queued_bytes() > 40 << 10));
         for _ in 0..100 {
             client.send(&[1; PART]).await;
             assert_eq!(host.data().await.len(), PART);
         }
         assert!(!sending.is_finished(), "it waits for its host");
         // The queue, and what the writer holds.
-        assert!(scene.house.router().queued_bytes() <= (64 + 80) << 10, "{}", scene.house.router().queued_bytes());
+        assert!(scene.server.router().queued_bytes() <= (64 + 80) << 10, "{}", scene.server.router().queued_bytes());
         stalled_host.sdk.resume();
         for number in 0..400_u32 {
             assert_eq!(stalled_host.data().await, number.to_le_bytes().repeat(PART / 4));
         }
         assert_eq!(stalled_host.rest().await, b"");
         drop(sending.await.unwrap());
-        assert!(soon(|| scene.house.router().queued_bytes() == 0));
+        assert!(soon(|| scene.server.router().queued_bytes() == 0));
     });
 }
 
@@ -79,11 +79,11 @@ fn a_connection_that_is_not_read_leaves_others_on_its_channel_alone_below_the_li
         let (stalled, stalled_host, _listener) = scene.connected(Options::GO).await;
         stalled_host.sdk.pause();
         // On the same channel of the client, to another host.
-        let service = scene.house.service(&fresh("service"), json!({ "encryptionRequired": false }));
-        let other = Member::new(&scene.house, "other");
-        scene.house.service_policy("Bind", &[&format!("@{}", other.id)], &[&format!("@{service}")]);
-        scene.house.service_policy("Dial", &[&format!("@{}", scene.client.id)], &[&format!("@{service}")]);
-        let mut listener = other.connect(&scene.house, Options::GO).await.host(&other.session(&service, "Bind")).await.unwrap();
+        let service = scene.server.service(&fresh("service"), json!({ "encryptionRequired": false }));
+        let other = Member::new(&scene.server, "other");
+        scene.server.service_policy("Bind", &[&format!("@{}", other.id)], &[&format!("@{service}")]);
+        scene.server.service_policy("Dial", &[&format!("@{}", scene.client.id)], &[&format!("@{service}")]);
+        let mut listener = other.connect(&scene.server, Options::GO).await.host(&other.session(&service, "Bind")).await.unwrap();
         let token = scene.client.session(&service, "Dial");
         let (client, mut host) = tokio::join!(stalled.sdk.dial(&token), listener.accept());
         let client = client.unwrap();
@@ -106,13 +106,13 @@ fn a_thousand_stalled_circuits_stay_within_the_bounds_and_others_get_through() {
         let mut stalled = Vec::new();
         for _ in 0..5 {
             let (first, host, mut listener) = another(&scene, &scene.client).await;
-            let service = scene.house.router().circuits().last().unwrap().service_id.clone();
+            let service = scene.server.router().circuits().last().unwrap().service_id.clone();
             let token = scene.client.session(&service, "Dial");
             let mut circuits = vec![(first, host)];
             for _ in 0..199 {
                 // Each from a channel of its own, so that none waits behind another.
                 let sdk = if circuits.len() % 20 == 0 {
-                    scene.client.connect(&scene.house, Options::GO).await
+                    scene.client.connect(&scene.server, Options::GO).await
                 } else {
                     circuits.last().unwrap().0.sdk.clone()
                 };
@@ -122,7 +122,7 @@ fn a_thousand_stalled_circuits_stay_within_the_bounds_and_others_get_through() {
             listener.sdk.pause();
             stalled.push((circuits, listener));
         }
-        assert_eq!(scene.house.router().circuits().len(), 1000);
+        assert_eq!(scene.server.router().circuits().len(), 1000);
         let mut sending = Vec::new();
         let (mut ends, mut listeners) = (Vec::new(), Vec::new());
         for (circuits, listener) in stalled {
@@ -137,7 +137,7 @@ fn a_thousand_stalled_circuits_stay_within_the_bounds_and_others_get_through() {
             }
             listeners.push(listener);
         }
-        let router = scene.house.router();
+        let router = scene.server.router();
         assert!(soon(|| router.queued_bytes() > 4 << 20), "{}", router.queued_bytes());
         let (client, mut host, _listener) = another(&scene, &scene.host).await;
         for _ in 0..100 {
@@ -155,7 +155,7 @@ fn a_peer_that_asks_and_does_not_read_the_answers_waits() {
     let scene = Scene::new();
     run(async {
         let (mut client, mut host, _listener) = scene.connected(Options::GO).await;
-        let asking = scene.client.connect(&scene.house, Options::GO).await;
+        let asking = scene.client.connect(&scene.server, Options::GO).await;
         asking.pause();
         let flood = tokio::spawn(async move {
             for _ in 0..100_000 {
@@ -170,7 +170,7 @@ fn a_peer_that_asks_and_does_not_read_the_answers_waits() {
             host.send(b"pong").await;
             client.data().await;
         }
-        assert!(scene.house.router().queued_bytes() < 256 << 10, "{}", scene.house.router().queued_bytes());
+        assert!(scene.server.router().queued_bytes() < 256 << 10, "{}", scene.server.router().queued_bytes());
         flood.abort();
     });
 }
@@ -181,7 +181,7 @@ fn bulk_data_leaves_small_messages_their_turn() {
     run(async {
         let (bulk, mut bulk_host, mut listener) = scene.connected(Options::GO).await;
         // Both circuits end on the same channel of the host; the small one comes from another channel.
-        let sdk = scene.client.connect(&scene.house, Options::GO).await;
+        let sdk = scene.client.connect(&scene.server, Options::GO).await;
         let token = scene.client.session(&scene.service, "Dial");
         let (small, mut small_host) = tokio::join!(sdk.dial(&token), listener.accept());
         let mut small = small.unwrap();

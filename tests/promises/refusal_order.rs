@@ -9,30 +9,30 @@ use crate::{
 
 #[test]
 fn a_session_is_refused_for_the_first_thing_that_is_missing() {
-    let house = shared();
-    let (id, ann) = house.user(&fresh("ann"), json!({}));
-    let service = house.service(&fresh("service"), json!({}));
+    let server = shared();
+    let (id, ann) = server.user(&fresh("ann"), json!({}));
+    let service = server.service(&fresh("service"), json!({}));
     let mut all = Differences::default();
     let wanted = |right: &str| json!({ "serviceId": service, "type": right });
     let mut ask = |body: Json, expected| all.hold(&body.to_string(), &ann.post("/sessions", body.clone()), expected);
     ask(json!({}), Expected::Code(404, "NOT_FOUND"));
     ask(wanted("Dial"), Expected::Code(404, "NOT_FOUND"));
-    house.service_policy("Bind", &[&format!("@{id}")], &[&format!("@{service}")]);
+    server.service_policy("Bind", &[&format!("@{id}")], &[&format!("@{service}")]);
     ask(wanted("Dial"), Expected::Field("ServiceId"));
     ask(json!({ "serviceId": service }), Expected::Field("ServiceId"));
     ask(wanted("dial"), Expected::Field("type"));
     ask(wanted("Invalid"), Expected::Field("type"));
     ask(wanted("Bind"), Expected::Code(400, "NO_EDGE_ROUTERS_AVAILABLE"));
-    house.router_between(&id, &service);
+    server.router_between(&id, &service);
 
     let role = fresh("strict");
     let check = json!({ "name": fresh("check"), "typeId": "MFA", "roleAttributes": [role] });
-    let check = house.admin.post("/posture-checks", check).expect(201).id();
+    let check = server.admin.post("/posture-checks", check).expect(201).id();
     let policy = json!({
         "name": fresh("dial"), "type": "Dial", "semantic": "AnyOf", "identityRoles": [format!("@{id}")],
         "serviceRoles": [format!("@{service}")], "postureCheckRoles": [format!("#{role}")]
     });
-    let policy = house.admin.post("/service-policies", policy).expect(201).id();
+    let policy = server.admin.post("/service-policies", policy).expect(201).id();
     let refused = ann.post("/sessions", wanted("Dial")).refused(409, "INVALID_POSTURE", "");
     let failed = json!({ policy: [{ "id": check, "typeId": "MFA", "isPassing": false }] });
     assert_eq!(refused.json["error"]["cause"]["data"], failed, "{}", refused.text);
@@ -82,9 +82,9 @@ fn an_endpoint_says_only_what_is_asked_of_endpoints() {
 
 #[test]
 fn what_comes_out_of_turn_is_refused() {
-    let house = shared();
+    let server = shared();
     let mut all = Differences::default();
-    let (_, ann) = house.user(&fresh("ann"), json!({}));
+    let (_, ann) = server.user(&fresh("ann"), json!({}));
     let code = json!({ "code": "000000" });
     let mut ask = |who: &Caller, method: &str, path: &str, body: &Json, expected| {
         let asking = who.ask(method, path);
@@ -107,16 +107,16 @@ fn what_comes_out_of_turn_is_refused() {
     let place = format!("/current-identity/authenticators/{}", own(&ann));
     let wrong = json!({ "username": "somebody", "password": PASSWORD, "currentPassword": "another one" });
     ask(&ann, "PUT", &place, &wrong, Expected::Of(401, "UNAUTHORIZED", "currentPassword"));
-    let (_, bob) = house.enrolled("bob");
+    let (_, bob) = server.enrolled("bob");
     let bob = bob.log_in_by_certificate();
     let (place, cannot) = (own(&bob), Expected::Code(409, "CAN_NOT_UPDATE_AUTHENTICATOR"));
     ask(&bob, "PUT", &format!("/current-identity/authenticators/{place}"), &wrong, cannot);
     ask(&bob, "PATCH", &format!("/current-identity/authenticators/{place}"), &wrong, cannot);
     ask(&bob, "POST", &format!("/current-identity/authenticators/{place}/extend-verify"), &json!({ "clientCert": "none waits" }), cannot);
-    ask(&house.admin, "PUT", &format!("/authenticators/{place}"), &wrong, cannot);
+    ask(&server.admin, "PUT", &format!("/authenticators/{place}"), &wrong, cannot);
 
     let authority = Authority::new("verified");
-    let ca = house.take_up(&authority);
-    let again = house.admin.ask("POST", &format!("/cas/{ca}/verify")).body("text/plain", authority.pem()).send();
+    let ca = server.take_up(&authority);
+    let again = server.admin.ask("POST", &format!("/cas/{ca}/verify")).body("text/plain", authority.pem()).send();
     all.hold("verified again", &again, Expected::Code(409, "CA_ALREADY_VERIFIED"));
 }

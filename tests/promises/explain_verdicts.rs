@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 
 use crate::{
     explain::{Asked, auth_policy, external_signer, is_yes, obstacles, verify, whats},
-    harness::{Authority, Caller, Dice, House, Key, PASSWORD, fresh},
+    harness::{Authority, Caller, Dice, Key, PASSWORD, TestServer, fresh},
 };
 
 const ROLES: [&str; 3] = ["red", "green", "blue"];
@@ -64,18 +64,18 @@ fn lacks_no_code(session: &Caller) -> bool {
 }
 
 /// Somebody by chance: by password or by a certificate of one of these authorities, with codes or without, logged in or not.
-fn person(house: &House, dice: &mut Dice, authorities: &[Authority; 2]) -> Person {
+fn person(server: &TestServer, dice: &mut Dice, authorities: &[Authority; 2]) -> Person {
     let (name, roles) = (fresh("person"), [ROLES[dice.below(3)], ROLES[dice.below(3)]]);
-    let id = house.identity(&name, json!({ "roleAttributes": roles }));
+    let id = server.identity(&name, json!({ "roleAttributes": roles }));
     let is_certified = dice.below(2) == 0;
     let door = if is_certified {
         let key = Key::new();
         let chain = authorities[dice.below(2)].issue(" ", &key);
-        house.admin.post("/authenticators", json!({ "method": "cert", "identityId": id, "certPem": chain })).expect(201);
-        house.bearer(&chain, &key)
+        server.admin.post("/authenticators", json!({ "method": "cert", "identityId": id, "certPem": chain })).expect(201);
+        server.bearer(&chain, &key)
     } else {
-        house.give_password(&id, &name);
-        house.nobody()
+        server.give_password(&id, &name);
+        server.nobody()
     };
     let mut person = Person { id, name, door, is_certified, codes: RefCell::default(), sessions: Vec::new() };
     let first = person.knock().unwrap();
@@ -98,13 +98,13 @@ fn person(house: &House, dice: &mut Dice, authorities: &[Authority; 2]) -> Perso
 }
 
 /// Some people, four services, and policies between them.
-fn crowd(house: &House, dice: &mut Dice) -> (Vec<Person>, Vec<String>) {
+fn crowd(server: &TestServer, dice: &mut Dice) -> (Vec<Person>, Vec<String>) {
     let authorities = [Authority::new("open"), Authority::new("shut")];
-    let cas = authorities.each_ref().map(|authority| house.take_up(authority));
-    let people: Vec<Person> = (0..6).map(|_| person(house, dice, &authorities)).collect();
-    house.admin.patch(&format!("/cas/{}", cas[1]), json!({ "isAuthEnabled": false })).expect(200);
+    let cas = authorities.each_ref().map(|authority| server.take_up(authority));
+    let people: Vec<Person> = (0..6).map(|_| person(server, dice, &authorities)).collect();
+    server.admin.patch(&format!("/cas/{}", cas[1]), json!({ "isAuthEnabled": false })).expect(200);
     // Once it is enabled, which no edit proposes, it would know nobody.
-    let signer = external_signer(house, &fresh("idp"), json!({ "enabled": false }));
+    let signer = external_signer(server, &fresh("idp"), json!({ "enabled": false }));
     let changes = [
         json!({}),
         json!({ "primary": { "updb": { "allowed": false } } }),
@@ -114,21 +114,21 @@ fn crowd(house: &House, dice: &mut Dice) -> (Vec<Person>, Vec<String>) {
     ];
     for (n, person) in people.iter().enumerate() {
         // Nobody shares one, so that an edit is for one person only.
-        let policy = auth_policy(house, changes[n % changes.len()].clone());
-        house.admin.patch(&format!("/identities/{}", person.id), json!({ "authPolicyId": policy })).expect(200);
+        let policy = auth_policy(server, changes[n % changes.len()].clone());
+        server.admin.patch(&format!("/identities/{}", person.id), json!({ "authPolicyId": policy })).expect(200);
     }
-    let services = (0..4).map(|_| house.service(&fresh("service"), json!({ "roleAttributes": [ROLES[dice.below(3)]] }))).collect();
+    let services = (0..4).map(|_| server.service(&fresh("service"), json!({ "roleAttributes": [ROLES[dice.below(3)]] }))).collect();
     for colour in ["red", "green"] {
-        house.admin.post("/edge-routers", json!({ "name": fresh("router"), "roleAttributes": [colour] })).expect(201);
+        server.admin.post("/edge-routers", json!({ "name": fresh("router"), "roleAttributes": [colour] })).expect(201);
     }
     let domain = json!({ "typeId": "DOMAIN", "name": fresh("check"), "domains": ["corp"], "roleAttributes": ["strict"] });
     let code = json!({ "typeId": "MFA", "name": fresh("check"), "timeoutSeconds": 3600, "roleAttributes": ["coded"] });
-    [domain, code].into_iter().for_each(|check| drop(house.admin.post("/posture-checks", check).expect(201)));
-    (0..10).for_each(|n| policy(house, dice, n));
+    [domain, code].into_iter().for_each(|check| drop(server.admin.post("/posture-checks", check).expect(201)));
+    (0..10).for_each(|n| policy(server, dice, n));
     (people, services)
 }
 
-fn policy(house: &House, dice: &mut Dice, n: usize) {
+fn policy(server: &TestServer, dice: &mut Dice, n: usize) {
     let (semantic, path, one, other) = match n {
         0..6 => (["AllOf", "AnyOf"][n % 2], "service-policies", "identityRoles", "serviceRoles"),
         6..8 => ("AnyOf", "edge-router-policies", "identityRoles", "edgeRouterRoles"),
@@ -141,7 +141,7 @@ fn policy(house: &House, dice: &mut Dice, n: usize) {
         body["type"] = ["Dial", "Bind"][n / 3].into();
         body["postureCheckRoles"] = [json!(["#strict"]), json!(["#coded"]), json!(["#strict", "#coded"])][dice.below(3)].clone();
     }
-    house.admin.post(&format!("/{path}"), body).expect(201);
+    server.admin.post(&format!("/{path}"), body).expect(201);
 }
 
 /// Each edit of a no alone takes one obstacle of its kind away.
@@ -164,7 +164,7 @@ fn the_verdict_is_what_happens_and_each_edit_removes_what_it_is_for() {
     let (mut no, mut yes, mut seen) = (0, 0, BTreeSet::new());
     for seed in 0..3 {
         let mut dice = Dice::new(seed);
-        let (people, services) = crowd(&asked.house, &mut dice);
+        let (people, services) = crowd(&asked.server, &mut dice);
         for (person, service) in people.iter().flat_map(|person| services.iter().map(move |service| (person, service))) {
             let right = ["Dial", "Bind"][dice.below(2)];
             let ask = || asked.ask(right, &person.id, service).expect(200).data().clone();

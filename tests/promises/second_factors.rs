@@ -33,7 +33,7 @@ use totp_rs::{Builder, Secret, Totp};
 
 use crate::{
     explain::{auth_policy, external_signer},
-    harness::{Answer, House, PASSWORD, fresh, shared},
+    harness::{Answer, PASSWORD, TestServer, fresh, shared},
 };
 
 const NOW: i64 = 1_800_000_015;
@@ -647,7 +647,7 @@ pub fn locking() -> String {
     locking_in(shared())
 }
 
-pub fn locking_in(house: &House) -> String {
+pub fn locking_in(server: &TestServer) -> String {
     let body = json!({
         "name": fresh("locking"),
         "primary": {
@@ -660,18 +660,18 @@ pub fn locking_in(house: &House) -> String {
         },
         "secondary": { "requireTotp": false }
     });
-    house.admin.post("/auth-policies", body).expect(201).id()
+    server.admin.post("/auth-policies", body).expect(201).id()
 }
 
 #[test]
 fn wrong_passwords_in_a_row_lock_out_until_somebody_enables_the_identity() {
-    let (house, name) = (shared(), fresh("guessed"));
-    let (id, open) = house.user(&name, json!({ "authPolicyId": locking() }));
+    let (server, name) = (shared(), fresh("guessed"));
+    let (id, open) = server.user(&name, json!({ "authPolicyId": locking() }));
     for _ in 0..2 {
         for _ in 0..2 {
             authenticate(&name, "not the password").refused(401, "INVALID_AUTH", "");
         }
-        house.again(&name);
+        server.again(&name);
     }
     open.get("/current-identity").expect(200);
     for _ in 0..3 {
@@ -679,28 +679,28 @@ fn wrong_passwords_in_a_row_lock_out_until_somebody_enables_the_identity() {
     }
     authenticate(&name, PASSWORD).refused(401, "INVALID_AUTH", "");
     open.get("/current-api-session").refused(401, "UNAUTHORIZED", "");
-    let shown = house.admin.get(&format!("/identities/{id}")).expect(200);
+    let shown = server.admin.get(&format!("/identities/{id}")).expect(200);
     assert!(shown.data()["disabled"] == true && shown.data()["disabledUntil"].is_string(), "{}", shown.text);
-    house.admin.post(&format!("/identities/{id}/enable"), Json::Null).expect(200);
+    server.admin.post(&format!("/identities/{id}/enable"), Json::Null).expect(200);
     authenticate(&name, "not the password").refused(401, "INVALID_AUTH", "");
-    house.again(&name).get("/current-identity").expect(200);
+    server.again(&name).get("/current-identity").expect(200);
 }
 
 #[test]
 fn a_disabled_identity_is_out_at_its_next_request() {
-    let (house, name) = (shared(), fresh("leaver"));
-    let (id, open) = house.user(&name, json!({}));
+    let (server, name) = (shared(), fresh("leaver"));
+    let (id, open) = server.user(&name, json!({}));
     open.get("/current-identity").expect(200);
-    house.admin.post(&format!("/identities/{id}/disable"), json!({ "durationMinutes": 0 })).expect(200);
+    server.admin.post(&format!("/identities/{id}/disable"), json!({ "durationMinutes": 0 })).expect(200);
     open.get("/current-identity").refused(401, "UNAUTHORIZED", "");
-    house.admin.post(&format!("/identities/{id}/enable"), Json::Null).expect(200);
+    server.admin.post(&format!("/identities/{id}/enable"), Json::Null).expect(200);
     open.get("/current-identity").refused(401, "UNAUTHORIZED", "");
 }
 
 #[test]
 fn a_code_lets_one_session_in_and_guessing_ends_in_429() {
-    let (house, name) = (shared(), fresh("careful"));
-    let (id, first) = house.user(&name, json!({}));
+    let (server, name) = (shared(), fresh("careful"));
+    let (id, first) = server.user(&name, json!({}));
     first.post("/current-identity/mfa", Json::Null).expect(201);
     let shown = first.get("/current-identity/mfa").expect(200);
     let secret = shown.data()["provisioningUrl"].as_str().unwrap().split("secret=").nth(1).unwrap().to_owned();
@@ -713,7 +713,7 @@ fn a_code_lets_one_session_in_and_guessing_ends_in_429() {
     assert!(picture.header("content-type") == "image/png" && picture.raw > 500);
     first.post("/current-identity/mfa/verify", code(0)).expect(200);
 
-    let (one, two) = (house.again(&name), house.again(&name));
+    let (one, two) = (server.again(&name), server.again(&name));
     one.get("/current-identity").refused(401, "UNAUTHORIZED", "");
     let right = code(0);
     one.post("/authenticate/mfa", right.clone()).expect(200);
@@ -726,32 +726,32 @@ fn a_code_lets_one_session_in_and_guessing_ends_in_429() {
     }
     let stopped = two.post("/authenticate/mfa", code(-100)).refused(429, "SERVER_TOO_MANY_REQUESTS", "");
     assert!((1..=300).contains(&stopped.header("retry-after").parse::<u32>().unwrap()));
-    let (three, four) = (house.again(&name), house.again(&name));
+    let (three, four) = (server.again(&name), server.again(&name));
     three.post("/authenticate/mfa", code(1)).expect(200);
     four.post("/authenticate/mfa", json!({ "code": shown.data()["recoveryCodes"][0] })).expect(200);
     // A code that showed the recovery codes completes no session any more.
     let path = "/current-identity/mfa/recovery-codes";
     let used = code(2);
     one.ask("GET", path).header("mfa-validation-code", used["code"].as_str().unwrap()).send().expect(200);
-    house.again(&name).post("/authenticate/mfa", used).refused(400, "MFA_INVALID_TOKEN", "");
-    house.admin.delete(&format!("/identities/{id}/mfa")).expect(200);
+    server.again(&name).post("/authenticate/mfa", used).refused(400, "MFA_INVALID_TOKEN", "");
+    server.admin.delete(&format!("/identities/{id}/mfa")).expect(200);
     two.post("/authenticate/mfa", code(0)).refused(409, "MFA_NOT_ENROLLED", "");
-    house.again(&name).get("/current-identity").expect(200);
+    server.again(&name).get("/current-identity").expect(200);
 }
 
 #[test]
 fn a_half_open_session_sets_up_no_second_factor_while_another_one_is_outstanding() {
-    let house = shared();
+    let server = shared();
     let (idp, issuer) = (signer(), format!("https://{}.test", fresh("second")));
     let more = json!({
         "certPem": idp.certificate.certificate().pem(), "kid": idp.kid(), "issuer": issuer, "audience": "overkeep",
         "jwksEndpoint": null, "useExternalId": false
     });
-    let signer = external_signer(house, &fresh("second"), more);
-    let policy = auth_policy(house, json!({ "secondary": { "requireTotp": false, "requireExtJwtSigner": signer } }));
+    let signer = external_signer(server, &fresh("second"), more);
+    let policy = auth_policy(server, json!({ "secondary": { "requireTotp": false, "requireExtJwtSigner": signer } }));
     let name = fresh("half");
-    let (id, half) = house.user(&name, json!({ "authPolicyId": policy }));
-    let now = house.clock.now().seconds();
+    let (id, half) = server.user(&name, json!({ "authPolicyId": policy }));
+    let now = server.clock.now().seconds();
     let token = idp.token(&json!({ "iss": issuer, "aud": "overkeep", "sub": id, "iat": now, "exp": now + 600 }));
     let bearer = format!("Bearer {token}");
     let path = "/current-identity/mfa";
@@ -771,7 +771,7 @@ fn a_half_open_session_sets_up_no_second_factor_while_another_one_is_outstanding
     half.post(&format!("{path}/verify"), code.clone()).refused(401, "UNAUTHORIZED", "");
     whole("POST", &format!("{path}/verify")).json(&code).send().expect(200);
     // A code completes a session also before the token is shown.
-    let next = house.again(&name);
+    let next = server.again(&name);
     next.post("/authenticate/mfa", code).expect(200);
     next.get(path).expect(200);
     next.get("/current-identity").refused(401, "UNAUTHORIZED", "");

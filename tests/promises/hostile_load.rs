@@ -15,13 +15,13 @@ use serde_json::{Value as Json, json};
 use tempfile::TempDir;
 
 use crate::{
-    factors::{Manner, endpoint, locking_in, signer},
-    harness::{Answer, Caller, House, Key, PASSWORD, Program, Watch, Wire, asking_for, frame, fresh, shared},
+    harness::{Answer, Caller, Key, PASSWORD, Program, TestServer, Watch, Wire, asking_for, frame, fresh, shared},
+    second_factors::{Manner, endpoint, locking_in, signer},
 };
 
 /// A controller with narrow bounds and short patience.
-fn narrow() -> &'static House {
-    static NARROW: LazyLock<House> = LazyLock::new(|| House::with(Clock::system(), narrowed).unnamed());
+fn narrow() -> &'static TestServer {
+    static NARROW: LazyLock<TestServer> = LazyLock::new(|| TestServer::with(Clock::system(), narrowed).unnamed());
     &NARROW
 }
 
@@ -59,7 +59,7 @@ fn a_body_that_does_not_come_is_not_waited_for() {
 
 #[test]
 fn bodies_that_do_not_come_are_in_nobodys_way() {
-    let house = House::with(Clock::system(), |config| {
+    let server = TestServer::with(Clock::system(), |config| {
         config.http.max_requests = 16;
         config.http.request_timeout = Span::seconds(60);
     })
@@ -67,12 +67,12 @@ fn bodies_that_do_not_come_are_in_nobodys_way() {
     let begun = Instant::now();
     let mut slow = Vec::new();
     for _ in 0..48 {
-        let mut wire = Wire::to(&house.admin);
+        let mut wire = Wire::to(&server.admin);
         wire.send(UNFINISHED).unwrap();
         slow.push(wire);
-        house.admin.get("/current-identity").expect(200);
+        server.admin.get("/current-identity").expect(200);
     }
-    house.nobody().log_in("admin", &house.password).get("/current-identity").expect(200);
+    server.nobody().log_in("admin", &server.password).get("/current-identity").expect(200);
     // Those that took longest made room for the others.
     slow.into_iter().take(24).for_each(too_slow);
     assert!(begun.elapsed() < Duration::from_secs(50), "their time is not over");
@@ -80,30 +80,30 @@ fn bodies_that_do_not_come_are_in_nobodys_way() {
 
 #[test]
 fn nothing_is_done_any_more_for_a_client_that_has_gone() {
-    let house = House::with(Clock::system(), |config| {
+    let server = TestServer::with(Clock::system(), |config| {
         config.http.max_requests = 16;
         (config.http.request_timeout, config.key_sets.timeout) = (Span::seconds(60), Span::seconds(60));
     })
     .unnamed();
     let (idp, keys) = (signer(), endpoint(Manner::Silent));
     let issuer = json!({ "name": "idp", "issuer": "https://idp.test", "audience": "overkeep", "enabled": true, "jwksEndpoint": keys.url });
-    house.admin.post("/external-jwt-signers", issuer).expect(201);
-    let now = house.clock.now().seconds();
+    server.admin.post("/external-jwt-signers", issuer).expect(201);
+    let now = server.clock.now().seconds();
     let token = idp.token(&json!({ "iss": "https://idp.test", "aud": "overkeep", "sub": "ann", "iat": now, "exp": now + 600 }));
     // Each waits for a key set that does not come.
     let login =
         format!("POST /authenticate?method=ext-jwt HTTP/1.1\r\nhost: it\r\nauthorization: Bearer {token}\r\ncontent-length: 0\r\n\r\n");
-    let waiting: Vec<Wire> = (0..16).map(|_| Wire::to(&house.admin)).collect();
+    let waiting: Vec<Wire> = (0..16).map(|_| Wire::to(&server.admin)).collect();
     let waiting = waiting.into_iter().map(|mut wire| wire.send(login.as_bytes()).map(|()| wire).unwrap()).collect::<Vec<_>>();
     let becomes = |status: u16| {
         (0..200).any(|_| {
             thread::sleep(Duration::from_millis(50));
-            house.admin.get("/current-identity").status == status
+            server.admin.get("/current-identity").status == status
         })
     };
     assert!(becomes(429), "sixteen requests are under way");
-    with_retry(&house.admin.get("/current-identity").refused(429, "SERVER_TOO_MANY_REQUESTS", ""));
-    house.admin.get("//health").expect(200);
+    with_retry(&server.admin.get("/current-identity").refused(429, "SERVER_TOO_MANY_REQUESTS", ""));
+    server.admin.get("//health").expect(200);
     waiting.into_iter().for_each(Wire::leave);
     assert!(becomes(200), "their places are free again");
 }
@@ -118,31 +118,31 @@ fn a_head_that_does_not_end_is_not_waited_for() {
 
 #[test]
 fn huge_heads_and_bodies_are_refused_by_name() {
-    let house = narrow();
+    let server = narrow();
     let huge = "x".repeat(8192);
-    house.admin.ask("GET", "/identities").header("x-huge", &huge).send().refused(431, "REQUEST_HEADER_FIELDS_TOO_LARGE", "");
-    house.admin.get(&format!("/identities?filter={huge}")).refused(431, "REQUEST_HEADER_FIELDS_TOO_LARGE", "");
-    house.admin.ask("GET", "/identities").header("x-huge", &huge[..7000]).send().expect(200);
+    server.admin.ask("GET", "/identities").header("x-huge", &huge).send().refused(431, "REQUEST_HEADER_FIELDS_TOO_LARGE", "");
+    server.admin.get(&format!("/identities?filter={huge}")).refused(431, "REQUEST_HEADER_FIELDS_TOO_LARGE", "");
+    server.admin.ask("GET", "/identities").header("x-huge", &huge[..7000]).send().expect(200);
 
     let padded = |bytes: usize| json!({ "username": "somebody", "password": PASSWORD, "padding": "x".repeat(bytes) });
-    let nobody = house.nobody();
+    let nobody = server.nobody();
     nobody.post("/authenticate?method=password", padded(20_000)).refused(413, "REQUEST_ENTITY_TOO_LARGE", "");
     nobody.post("/authenticate?method=password", padded(10_000)).refused(401, "INVALID_AUTH", "");
     // Whoever has a session may send a larger body. This one is read whole: the member that is too large is named.
-    let config = house.admin.get("/config-types?filter=name%3D%22intercept.v1%22").expect(200).each("id")[0].to_owned();
+    let config = server.admin.get("/config-types?filter=name%3D%22intercept.v1%22").expect(200).each("id")[0].to_owned();
     let large = json!({ "name": fresh("large"), "configTypeId": config, "data": {
         "protocols": ["tcp"], "addresses": ["x".repeat(200_000)], "portRanges": [{ "low": 1, "high": 1 }]
     } });
-    house.admin.post("/configs", large).expect(201);
+    server.admin.post("/configs", large).expect(201);
 }
 
 #[test]
 fn an_identity_has_so_many_sessions_and_no_more() {
-    let (house, name) = (narrow(), fresh("busy"));
-    let (_, first) = house.user(&name, json!({}));
-    let second = house.again(&name);
-    let third = house.again(&name);
-    let enter = || house.nobody().post("/authenticate?method=password", json!({ "username": name, "password": PASSWORD }));
+    let (server, name) = (narrow(), fresh("busy"));
+    let (_, first) = server.user(&name, json!({}));
+    let second = server.again(&name);
+    let third = server.again(&name);
+    let enter = || server.nobody().post("/authenticate?method=password", json!({ "username": name, "password": PASSWORD }));
     with_retry(&enter().refused(429, "SERVER_TOO_MANY_REQUESTS", ""));
     for open in [&first, &second, &third] {
         open.get("/current-identity").expect(200);
@@ -154,23 +154,23 @@ fn an_identity_has_so_many_sessions_and_no_more() {
 
 #[test]
 fn a_session_has_so_many_certificates_and_no_more() {
-    let (house, name) = (narrow(), fresh("certified"));
-    let (_, alice) = house.user(&name, json!({}));
+    let (server, name) = (narrow(), fresh("certified"));
+    let (_, alice) = server.user(&name, json!({}));
     let ask = |caller: &Caller| caller.post("/current-api-session/certificates", json!({ "csr": Key::new().request() }));
     let first = ask(&alice).expect(201).id();
     (1..4).for_each(|_| drop(ask(&alice).expect(201)));
     with_retry(&ask(&alice).refused(429, "SERVER_TOO_MANY_REQUESTS", ""));
-    ask(&house.again(&name)).expect(201);
+    ask(&server.again(&name)).expect(201);
     alice.delete(&format!("/current-api-session/certificates/{first}")).expect(200);
     ask(&alice).expect(201);
 }
 
 #[test]
 fn whoever_does_not_read_is_cut_off() {
-    let house = narrow();
-    let mut wire = Wire::to(&house.admin);
+    let server = narrow();
+    let mut wire = Wire::to(&server.admin);
     rustix::net::sockopt::set_socket_recv_buffer_size(wire.socket(), 4096).unwrap();
-    let whole = house.admin.get("/openapi.json").expect(200).text.len();
+    let whole = server.admin.get("/openapi.json").expect(200).text.len();
     let asked = b"GET /edge/management/v1/openapi.json HTTP/1.1\r\nhost: it\r\n\r\n".repeat(8);
     wire.send(&asked).unwrap();
     thread::sleep(Duration::from_secs(4));
@@ -189,8 +189,8 @@ fn a_head_of_http_2_that_does_not_end_is_cut_off() {
 
 #[test]
 fn whoever_takes_no_answers_of_http_2_is_cut_off_and_nobody_else() {
-    let (house, ping) = (narrow(), frame(6, 0, 0, &[7; 8]));
-    let [mut takes, mut leaves] = [65_535, 0].map(|window| Wire::multiplexed(&house.admin, window));
+    let (server, ping) = (narrow(), frame(6, 0, 0, &[7; 8]));
+    let [mut takes, mut leaves] = [65_535, 0].map(|window| Wire::multiplexed(&server.admin, window));
     for wire in [&mut takes, &mut leaves] {
         wire.send(&asking_for("/version", 1)).unwrap();
     }
@@ -215,23 +215,23 @@ fn told(answer: Answer) -> (u16, Vec<String>, Json) {
 #[test]
 fn who_is_known_here_is_not_told_by_the_answer_nor_by_the_work_it_takes() {
     // One hash at a time and one waiting: what is hashed for is in the way of the others, what is not is not.
-    let house = House::with(Clock::system(), |config| {
+    let server = TestServer::with(Clock::system(), |config| {
         config.passwords.queue = 1;
         config.passwords.cost = 14;
     });
     let (known, disabled, locked, other) = (fresh("known"), fresh("disabled"), fresh("locked"), fresh("other"));
-    house.user(&known, json!({}));
-    let (id, _) = house.user(&disabled, json!({}));
-    house.admin.post(&format!("/identities/{id}/disable"), json!({ "durationMinutes": 0 })).expect(200);
-    house.user(&locked, json!({ "authPolicyId": locking_in(&house) }));
+    server.user(&known, json!({}));
+    let (id, _) = server.user(&disabled, json!({}));
+    server.admin.post(&format!("/identities/{id}/disable"), json!({ "durationMinutes": 0 })).expect(200);
+    server.user(&locked, json!({ "authPolicyId": locking_in(&server) }));
     let enter = |name: &str| {
         let body = json!({ "username": name, "password": "not the password" });
-        house.nobody().post("/authenticate?method=password", body)
+        server.nobody().post("/authenticate?method=password", body)
     };
     for _ in 0..3 {
         enter(&locked).refused(401, "INVALID_AUTH", "");
     }
-    let (_, by_certificate) = house.enrolled(&other);
+    let (_, by_certificate) = server.enrolled(&other);
     by_certificate.log_in_by_certificate();
 
     let refused = told(enter(&known));
@@ -248,17 +248,17 @@ fn who_is_known_here_is_not_told_by_the_answer_nor_by_the_work_it_takes() {
 
 #[test]
 fn an_enrollment_that_is_used_up_is_as_unknown_as_one_that_never_was() {
-    let house = shared();
+    let server = shared();
     let [used, gone] = ["used", "gone"].map(|what| {
-        let id = house.identity(&fresh(what), json!({ "enrollment": { "ott": true } }));
-        (house.token_of(&id), id)
+        let id = server.identity(&fresh(what), json!({ "enrollment": { "ott": true } }));
+        (server.token_of(&id), id)
     });
     let redeem = |token: &str| {
-        let nobody = house.nobody();
+        let nobody = server.nobody();
         nobody.ask("POST", &format!("/enroll?method=ott&token={token}")).body("application/pkcs10", Key::new().request()).send()
     };
     redeem(&used.0).expect(200);
-    house.admin.delete(&format!("/identities/{}", gone.1)).expect(200);
+    server.admin.delete(&format!("/identities/{}", gone.1)).expect(200);
     let unknown = told(redeem("6f5b6d4e-0000-4000-8000-000000000000"));
     assert_eq!(unknown.2["error"]["code"], "INVALID_ENROLLMENT_TOKEN");
     assert_eq!(told(redeem(&used.0)), unknown);

@@ -11,9 +11,9 @@ use overkeep::{
 use redb::ReadableTable;
 
 use crate::{
+    backup::Kept,
     harness::{Caller, trusting},
     integrity::rows,
-    keeping::Kept,
 };
 
 const PASSPHRASE: &str = "correct horse battery staple";

@@ -10,7 +10,7 @@ use overkeep::{
 };
 use serde_json::{Value as Json, json};
 
-use crate::harness::{Authority, Base, Caller, House, PASSWORD, fresh, shared, trusting};
+use crate::harness::{Authority, Base, Caller, PASSWORD, TestServer, fresh, shared, trusting};
 
 fn admin() -> &'static Caller {
     &shared().admin
@@ -34,21 +34,21 @@ fn a_name_of_blanks_is_a_name() {
 
 #[test]
 fn a_blank_choice_in_a_patch_counts() {
-    let house = shared();
-    let identity = house.identity(&fresh("host"), json!({ "defaultHostingPrecedence": "failed" }));
+    let server = shared();
+    let identity = server.identity(&fresh("host"), json!({ "defaultHostingPrecedence": "failed" }));
     let path = format!("/identities/{identity}");
     admin().patch(&path, json!({ "defaultHostingPrecedence": "" })).expect(200);
     assert_eq!(member(&path, "defaultHostingPrecedence"), "default");
 
     let (service, router) =
-        (house.service(&fresh("service"), json!({})), admin().post("/edge-routers", json!({ "name": fresh("router") })).expect(201).id());
+        (server.service(&fresh("service"), json!({})), admin().post("/edge-routers", json!({ "name": fresh("router") })).expect(201).id());
     let body = json!({ "service": service, "router": router, "binding": "b", "address": "tcp:a:1", "precedence": "required" });
     let path = format!("/terminators/{}", admin().post("/terminators", body).expect(201).id());
     admin().patch(&path, json!({ "precedence": "" })).expect(200);
     assert_eq!(member(&path, "precedence"), "default");
 
     // What cannot be left out cannot be blank either.
-    let path = format!("/service-policies/{}", house.service_policy("Dial", &[], &[]));
+    let path = format!("/service-policies/{}", server.service_policy("Dial", &[], &[]));
     for name in ["semantic", "type"] {
         let before = member(&path, name);
         admin().patch(&path, json!({ name: "" })).refused(400, "COULD_NOT_VALIDATE", name);
@@ -58,10 +58,10 @@ fn a_blank_choice_in_a_patch_counts() {
 
 #[test]
 fn a_patch_of_what_stays_as_it_is_moves_the_time_even_so() {
-    let house = shared();
-    let service = house.service(&fresh("service"), json!({}));
+    let server = shared();
+    let service = server.service(&fresh("service"), json!({}));
     let paths = [
-        (format!("/identities/{}", house.identity(&fresh("somebody"), json!({}))), json!({ "type": "User" })),
+        (format!("/identities/{}", server.identity(&fresh("somebody"), json!({}))), json!({ "type": "User" })),
         (format!("/services/{service}"), json!({ "encryptionRequired": false })),
     ];
     for (path, patch) in paths {
@@ -78,16 +78,16 @@ fn a_patch_of_what_stays_as_it_is_moves_the_time_even_so() {
 
 #[test]
 fn maps_with_nothing_but_nulls_change_nothing() {
-    let house = shared();
-    let service = house.service(&fresh("service"), json!({}));
+    let server = shared();
+    let service = server.service(&fresh("service"), json!({}));
     let costs = json!({ "serviceHostingCosts": { &service: 7 }, "serviceHostingPrecedences": { &service: "failed" } });
-    let path = format!("/identities/{}", house.identity(&fresh("host"), costs.clone()));
+    let path = format!("/identities/{}", server.identity(&fresh("host"), costs.clone()));
     for name in ["serviceHostingCosts", "serviceHostingPrecedences"] {
         admin().patch(&path, json!({ name: { &service: null } })).expect(200);
         assert_eq!(member(&path, name), costs[name]);
     }
     let name = fresh("tagged");
-    house.user(&name, json!({}));
+    server.user(&name, json!({}));
     let path =
         format!("/authenticators/{}", admin().list("/authenticators", &format!("updbUsername = \"{name}\""), "").expect(200).each("id")[0]);
     admin().patch(&path, json!({ "tags": { "shift": "day" } })).expect(200);
@@ -189,13 +189,13 @@ fn of_several_members_that_are_missing_the_first_by_name_is_told() {
 
 #[test]
 fn blank_parameters_of_a_list_ask_for_nothing() {
-    let house = shared();
+    let server = shared();
     let config_type = admin().post("/config-types", json!({ "name": fresh("type") })).expect(201).id();
     let body = json!({ "name": fresh("config"), "configTypeId": config_type, "data": { "a": 1 } });
     let config = admin().post("/configs", body).expect(201).id();
-    let service = house.service(&fresh("service"), json!({ "configs": [config] }));
-    let body = json!({ "username": "admin", "password": house.password, "configTypes": ["all"] });
-    let token = house.nobody().at(Base::Management).post("/authenticate?method=password", body).expect(200).data()["token"].clone();
+    let service = server.service(&fresh("service"), json!({ "configs": [config] }));
+    let body = json!({ "username": "admin", "password": server.password, "configTypes": ["all"] });
+    let token = server.nobody().at(Base::Management).post("/authenticate?method=password", body).expect(200).data()["token"].clone();
     let caller = admin().with_token(token.as_str().unwrap());
     let only = format!("id = \"{service}\"");
     for blank in ["&configTypes=", "&asIdentity="] {
@@ -295,9 +295,9 @@ fn certificates_with_keys_that_nobody_here_can_use_are_refused_where_they_are_ta
 
 #[test]
 fn a_signer_that_was_taken_up_with_such_a_key_can_be_disabled() {
-    let house = House::start();
-    let password = house.password.clone();
-    let place = house.closed();
+    let server = TestServer::start();
+    let password = server.password.clone();
+    let place = server.closed();
     let data = place.path().join("data");
     let body = json!({ "name": "large", "certPem": with_key(&P521), "issuer": "i", "kid": "k", "audience": "a", "enabled": true });
     let signer: ExternalJwtSigner = serde_json::from_value(body).unwrap();

@@ -1,6 +1,6 @@
 //! Whatever the disk does, what was acknowledged is there and nothing is there by halves.
 //!
-//! A store of the controller's own kinds runs on a [`Drive`], with a clock that is moved by hand. Random histories in groups of
+//! A store of the controller's own kinds runs on a [`SimulatedDisk`], with a clock that is moved by hand. Random histories in groups of
 //! jobs run on it and, at the same time, on a store whose disk never fails: what that one has is what there must be. The power goes
 //! at any operation, or only the process is killed there, also while the file is made, opened or mended; or the disk stops working
 //! for a while. One number, the seed, decides everything: `OVERKEEP_SEEDS=n` tries n of them, from `OVERKEEP_FIRST_SEED` on,
@@ -29,7 +29,7 @@ use overkeep::{
 use redb::{Database, ReadableTable, TableDefinition, backends::InMemoryBackend};
 use serde_json::{Value as Json, json};
 
-use crate::drive::{Chance, Drive, Trouble};
+use crate::simulated_disk::{Chance, SimulatedDisk, Trouble};
 
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 /// An operation count that an opening or two fit in.
@@ -194,7 +194,7 @@ fn rights(access: &Access) -> Vec<String> {
 
 /// A store on a disk that may fail, and one on a disk that does not.
 struct Pair {
-    drive: Drive,
+    drive: SimulatedDisk,
     clock: Clock,
     store: Store,
     access: Access,
@@ -204,7 +204,7 @@ struct Pair {
     shadow_access: Access,
 }
 
-fn open(drive: &Drive, clock: &Clock) -> Result<Store, OpenError> {
+fn open(drive: &SimulatedDisk, clock: &Clock) -> Result<Store, OpenError> {
     // So little memory that pages are written before the end of a transaction, and read again.
     let options = Options { cache_bytes: 256 << 10, retry: Duration::from_millis(1), clock: clock.clone(), ..Options::default() };
     Store::open_on(drive.clone(), KINDS, options)
@@ -224,7 +224,7 @@ enum Outcome {
 
 impl Pair {
     /// Both empty; nothing if the power goes before the one on the drive is open.
-    fn new(drive: Drive, clock: Clock) -> Option<Self> {
+    fn new(drive: SimulatedDisk, clock: Clock) -> Option<Self> {
         let shadow_clock = Clock::manual(clock.now());
         let shadow = shadow(&shadow_clock);
         let shadow_access = Access::following(&shadow, shadow_clock.clone()).unwrap();
@@ -257,7 +257,7 @@ impl Pair {
     }
 
     /// After the power came back, or with the next process: all that was acknowledged is there, and `doubtful` as a whole or not at all.
-    fn comes_back(&mut self, drive: Drive, doubtful: &[Deed]) {
+    fn comes_back(&mut self, drive: SimulatedDisk, doubtful: &[Deed]) {
         let before = (dump(&self.shadow).unwrap(), rights(&self.shadow_access));
         assert_eq!(rights(&self.access), before.1, "the engine knew of what was never acknowledged");
         self.store.close();
@@ -293,7 +293,7 @@ fn group(chance: &mut Chance) -> Vec<Deed> {
 
 /// What a drive holds after a first start.
 static BEGUN: LazyLock<Vec<u8>> = LazyLock::new(|| {
-    let drive = Drive::holding(Vec::new(), 0);
+    let drive = SimulatedDisk::holding(Vec::new(), 0);
     let store = open(&drive, &Clock::manual(Timestamp::from_millis(1_000))).unwrap();
     assert_eq!(commit(&store, &[Deed::Begin]), [Ok(())]);
     store.close();
@@ -303,7 +303,7 @@ static BEGUN: LazyLock<Vec<u8>> = LazyLock::new(|| {
 /// A pair after the first start.
 fn begun(chance: &mut Chance) -> Pair {
     let clock = Clock::manual(Timestamp::from_millis(1_000));
-    let pair = Pair::new(Drive::holding(BEGUN.clone(), chance.number()), clock).unwrap();
+    let pair = Pair::new(SimulatedDisk::holding(BEGUN.clone(), chance.number()), clock).unwrap();
     assert_eq!(commit(&pair.shadow, &[Deed::Begin]), [Ok(())]);
     pair
 }
@@ -311,7 +311,7 @@ fn begun(chance: &mut Chance) -> Pair {
 // --- what goes wrong -----------------------------------------------------------------------------------------------------
 
 /// What is on a disk after the power went, or after the process alone was killed.
-fn after_the_end(drive: &Drive, chance: &mut Chance) -> Drive {
+fn after_the_end(drive: &SimulatedDisk, chance: &mut Chance) -> SimulatedDisk {
     if chance.percent(40) { drive.after_kill() } else { drive.after_power_loss() }
 }
 
@@ -346,7 +346,7 @@ fn power_fails(chance: &mut Chance) {
 /// The power goes while the file is made, or the process.
 fn power_fails_at_the_first_start(chance: &mut Chance) {
     let clock = Clock::manual(Timestamp::from_millis(1_000));
-    let drive = Drive::holding(Vec::new(), chance.number());
+    let drive = SimulatedDisk::holding(Vec::new(), chance.number());
     drive.power_for(chance.below(2 * FEW) as u64);
     if let Some(mut pair) = Pair::new(drive.clone(), clock.clone()) {
         let done = pair.run(&[Deed::Begin]);
@@ -356,7 +356,7 @@ fn power_fails_at_the_first_start(chance: &mut Chance) {
         return;
     }
     // A file is made under another name and gets its own when it is whole: what is left of this one is thrown away.
-    let again = Pair::new(Drive::holding(Vec::new(), chance.number()), clock).unwrap();
+    let again = Pair::new(SimulatedDisk::holding(Vec::new(), chance.number()), clock).unwrap();
     assert_eq!(again.run(&[Deed::Begin]), Outcome::Done);
 }
 
@@ -453,7 +453,7 @@ fn power_fails_during_repair(chance: &mut Chance) {
         assert_eq!(pair.run(&group(chance)), Outcome::Done);
     }
     pair.store.close();
-    let content = Drive::holding(pair.drive.content(), 0);
+    let content = SimulatedDisk::holding(pair.drive.content(), 0);
     let database = Database::builder().create_with_backend(content.clone()).unwrap();
     let transaction = database.begin_write().unwrap();
     {
@@ -466,7 +466,7 @@ fn power_fails_during_repair(chance: &mut Chance) {
     }
     transaction.commit().unwrap();
     drop(database);
-    let drive = Drive::holding(content.content(), chance.number());
+    let drive = SimulatedDisk::holding(content.content(), chance.number());
     drive.power_for((FEW + chance.below(FEW)) as u64);
     if let Ok(store) = open(&drive, &pair.clock) {
         drop(store.repair(Unreadable::Stays, &Progress::default()));

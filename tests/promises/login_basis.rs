@@ -11,22 +11,22 @@ use overkeep::{
 use serde_json::{Value as Json, json};
 
 use crate::{
-    factors::{authenticate, locking, signer},
     harness::{Authority, Caller, Key, PASSWORD, fresh, shared},
+    second_factors::{authenticate, locking, signer},
 };
 
 /// An authority that is taken up, its id, and a caller who is known to it by a claim.
 fn known_by_claim() -> (Authority, String, Caller) {
-    let (house, authority, name, key) = (shared(), Authority::new("partner"), fresh("claimed"), Key::new());
-    let ca = house.take_up(&authority);
-    house.identity(&name, json!({ "externalId": name }));
-    let bearer = house.bearer(&authority.issue(&name, &key), &key);
+    let (server, authority, name, key) = (shared(), Authority::new("partner"), fresh("claimed"), Key::new());
+    let ca = server.take_up(&authority);
+    server.identity(&name, json!({ "externalId": name }));
+    let bearer = server.bearer(&authority.issue(&name, &key), &key);
     (authority, ca, bearer)
 }
 
 #[test]
 fn sessions_by_a_claim_end_with_the_authority_and_go_on_where_it_only_lets_nobody_in_any_more() {
-    let house = shared();
+    let server = shared();
     for (method, body) in [("DELETE", json!({})), ("PATCH", json!({ "isAuthEnabled": false })), ("PUT", json!({ "isAuthEnabled": true }))] {
         let (_authority, ca, bearer) = known_by_claim();
         let session = bearer.log_in_by_certificate();
@@ -39,7 +39,7 @@ fn sessions_by_a_claim_end_with_the_authority_and_go_on_where_it_only_lets_nobod
         let rest = if method == "PUT" { replaced } else { json!({}) };
         let mut whole = body.as_object().unwrap().clone();
         whole.extend(rest.as_object().unwrap().clone());
-        let asked = house.admin.ask(method, &path);
+        let asked = server.admin.ask(method, &path);
         let asked = if method == "DELETE" { asked } else { asked.json(&whole.into()) };
         asked.send().expect(200);
         bearer.ask("POST", "/authenticate?method=cert").send().refused(401, "INVALID_AUTH", "");
@@ -54,20 +54,20 @@ fn sessions_by_a_claim_end_with_the_authority_and_go_on_where_it_only_lets_nobod
 
 #[test]
 fn sessions_of_an_authority_outlive_other_changes_to_it() {
-    let house = shared();
+    let server = shared();
     let (_authority, ca, bearer) = known_by_claim();
     let session = bearer.log_in_by_certificate();
-    house.admin.patch(&format!("/cas/{ca}"), json!({ "name": fresh("renamed"), "isOttCaEnrollmentEnabled": false })).expect(200);
+    server.admin.patch(&format!("/cas/{ca}"), json!({ "name": fresh("renamed"), "isOttCaEnrollmentEnabled": false })).expect(200);
     let (_other, other, _) = known_by_claim();
-    house.admin.delete(&format!("/cas/{other}")).expect(200);
+    server.admin.delete(&format!("/cas/{other}")).expect(200);
     session.get("/current-api-session").expect(200);
 }
 
 #[test]
 fn whoever_enrolled_without_a_name_logs_in_by_the_certificate_itself() {
-    let (house, authority, key) = (shared(), Authority::new("partner"), Key::new());
-    house.take_up(&authority);
-    let bearer = house.bearer(&authority.issue("  ", &key), &key);
+    let (server, authority, key) = (shared(), Authority::new("partner"), Key::new());
+    server.take_up(&authority);
+    let bearer = server.bearer(&authority.issue("  ", &key), &key);
     bearer.ask("POST", "/enroll?method=ca").send().expect(200);
     let session = bearer.log_in_by_certificate().get("/current-api-session").expect(200);
     assert_ne!(session.data()["authenticatorId"], "internal");
@@ -75,21 +75,21 @@ fn whoever_enrolled_without_a_name_logs_in_by_the_certificate_itself() {
 
 #[test]
 fn a_signer_that_is_off_or_gone_lets_nobody_in_and_open_sessions_go_on() {
-    let house = shared();
+    let server = shared();
     for delete in [false, true] {
         let (idp, issuer) = (signer(), format!("https://{}.test", fresh("idp")));
         let body = json!({
             "name": fresh("idp"), "enabled": true, "issuer": issuer, "audience": "overlay", "certPem": idp.certificate.certificate().pem()
         });
-        let path = format!("/external-jwt-signers/{}", house.admin.post("/external-jwt-signers", body).expect(201).id());
-        let ann = house.identity(&fresh("ann"), json!({}));
+        let path = format!("/external-jwt-signers/{}", server.admin.post("/external-jwt-signers", body).expect(201).id());
+        let ann = server.identity(&fresh("ann"), json!({}));
         let bearer = format!("Bearer {}", idp.token(&json!({ "iss": issuer, "aud": "overlay", "sub": ann, "exp": 4_102_444_800_u64 })));
-        let enter = || house.nobody().ask("POST", "/authenticate?method=ext-jwt").header("authorization", &bearer).send();
-        let session = house.nobody().with_token(enter().expect(200).data()["token"].as_str().unwrap());
+        let enter = || server.nobody().ask("POST", "/authenticate?method=ext-jwt").header("authorization", &bearer).send();
+        let session = server.nobody().with_token(enter().expect(200).data()["token"].as_str().unwrap());
         if delete {
-            house.admin.delete(&path).expect(200);
+            server.admin.delete(&path).expect(200);
         } else {
-            house.admin.patch(&path, json!({ "enabled": false })).expect(200);
+            server.admin.patch(&path, json!({ "enabled": false })).expect(200);
         }
         enter().refused(401, "INVALID_AUTH", "");
         session.get("/current-api-session").expect(200);
@@ -98,8 +98,8 @@ fn a_signer_that_is_off_or_gone_lets_nobody_in_and_open_sessions_go_on() {
 
 #[test]
 fn guessing_the_current_password_locks_out_like_guessing_at_the_door() {
-    let (house, name) = (shared(), fresh("borrowed"));
-    let (id, open) = house.user(&name, json!({ "authPolicyId": locking() }));
+    let (server, name) = (shared(), fresh("borrowed"));
+    let (id, open) = server.user(&name, json!({ "authPolicyId": locking() }));
     let own = open.get("/current-identity/authenticators").expect(200).each("id")[0].to_owned();
     let path = format!("/current-identity/authenticators/{own}");
     let change = |current: &str| open.patch(&path, json!({ "currentPassword": current, "password": PASSWORD }));
@@ -113,8 +113,8 @@ fn guessing_the_current_password_locks_out_like_guessing_at_the_door() {
     authenticate(&name, "not the password").refused(401, "INVALID_AUTH", "");
     open.get("/current-api-session").refused(401, "UNAUTHORIZED", "");
     authenticate(&name, PASSWORD).refused(401, "INVALID_AUTH", "");
-    house.admin.post(&format!("/identities/{id}/enable"), Json::Null).expect(200);
-    house.again(&name).get("/current-identity").expect(200);
+    server.admin.post(&format!("/identities/{id}/enable"), Json::Null).expect(200);
+    server.again(&name).get("/current-identity").expect(200);
 }
 
 #[test]
@@ -173,8 +173,8 @@ fn of_how_many_guesses_are_counted_is_for_the_operator_to_say() {
 
 #[test]
 fn a_flood_of_guesses_ends_in_one_lockout() {
-    let (house, name) = (shared(), fresh("flooded"));
-    house.user(&name, json!({ "authPolicyId": locking() }));
+    let (server, name) = (shared(), fresh("flooded"));
+    server.user(&name, json!({ "authPolicyId": locking() }));
     thread::scope(|scope| {
         for _ in 0..16 {
             scope.spawn(|| authenticate(&name, "not the password").refused(401, "INVALID_AUTH", ""));

@@ -1,17 +1,17 @@
-//! One row for each kind: bodies for the sweeps in `verbs.rs`, and what is special about them.
+//! One row for each kind: bodies for the sweeps in `crud.rs`, and what is special about them.
 
 use serde_json::{Value as Json, json};
 
-use crate::harness::{Authority, House, fresh};
+use crate::harness::{Authority, TestServer, fresh};
 
 /// A kind, by example.
 pub struct Sample {
     /// The kind's path segment.
     pub path: &'static str,
     /// A whole body for POST, with something in every member.
-    pub body: fn(&House, &str) -> Json,
+    pub body: fn(&TestServer, &str) -> Json,
     /// Another value for every member of a PATCH but the name.
-    pub changes: fn(&House) -> Json,
+    pub changes: fn(&TestServer) -> Json,
     /// The field that holds the name that the body was made with; only `name` is unique.
     pub key: &'static str,
     /// The path segment that links lead to, if it is another one.
@@ -79,24 +79,24 @@ pub const SAMPLES: &[Sample] = &[
     },
     Sample {
         path: "configs",
-        body: |house, name| json!({ "name": name, "configTypeId": config_type(house), "data": { "port": 80, "deep": [{ "a": null }] }, "tags": { "colour": "red" } }),
-        changes: |house| json!({ "configTypeId": config_type(house), "data": { "port": 443 }, "tags": { "size": 7 } }),
+        body: |server, name| json!({ "name": name, "configTypeId": config_type(server), "data": { "port": 80, "deep": [{ "a": null }] }, "tags": { "colour": "red" } }),
+        changes: |server| json!({ "configTypeId": config_type(server), "data": { "port": 443 }, "tags": { "size": 7 } }),
         fixed: &["configTypeId"],
         filters: &[("type", |detail| format!("type = {}", detail["configTypeId"]))],
         ..PLAIN
     },
     Sample {
         path: "services",
-        body: |house, name| {
+        body: |server, name| {
             json!({
                 "name": name, "encryptionRequired": true, "terminatorStrategy": "smartrouting", "maxIdleTimeMillis": 0,
-                "roleAttributes": ["web"], "configs": [config(house)], "tags": { "colour": "red" }
+                "roleAttributes": ["web"], "configs": [config(server)], "tags": { "colour": "red" }
             })
         },
-        changes: |house| {
+        changes: |server| {
             json!({
                 "encryptionRequired": false, "terminatorStrategy": "random", "maxIdleTimeMillis": 60_000,
-                "roleAttributes": ["database", "web"], "configs": [config(house)], "tags": { "size": 7 }
+                "roleAttributes": ["database", "web"], "configs": [config(server)], "tags": { "size": 7 }
             })
         },
         fixed: &["encryptionRequired"],
@@ -105,8 +105,8 @@ pub const SAMPLES: &[Sample] = &[
     },
     Sample {
         path: "identities",
-        body: |house, name| {
-            let service = service(house);
+        body: |server, name| {
+            let service = service(server);
             json!({
                 "name": name, "type": "Device", "isAdmin": false, "roleAttributes": ["sales"], "authPolicyId": "default",
                 "externalId": fresh("external"), "defaultHostingCost": 5, "defaultHostingPrecedence": "required",
@@ -114,10 +114,10 @@ pub const SAMPLES: &[Sample] = &[
                 "appData": { "owner": "it", "floor": 3 }, "tags": { "colour": "red" }
             })
         },
-        changes: |house| {
-            let service = service(house);
+        changes: |server| {
+            let service = service(server);
             json!({
-                "type": "User", "isAdmin": true, "roleAttributes": ["office", "sales"], "authPolicyId": auth_policy(house),
+                "type": "User", "isAdmin": true, "roleAttributes": ["office", "sales"], "authPolicyId": auth_policy(server),
                 "externalId": fresh("external"), "defaultHostingCost": 6, "defaultHostingPrecedence": "failed",
                 "serviceHostingCosts": { service.as_str(): 9 }, "serviceHostingPrecedences": { service.as_str(): "required" },
                 "appData": { "owner": "hr" }, "tags": { "size": 7 }
@@ -153,15 +153,15 @@ pub const SAMPLES: &[Sample] = &[
     Sample { path: "routers", linked: Some("transit-routers"), ..TRANSIT_ROUTER },
     Sample {
         path: "terminators",
-        body: |house, name| {
+        body: |server, name| {
             json!({
-                "service": service(house), "router": router(house), "address": "tcp:localhost:80", "binding": "transport", "cost": 5,
+                "service": service(server), "router": router(server), "address": "tcp:localhost:80", "binding": "transport", "cost": 5,
                 "precedence": "required", "identity": name, "identitySecret": "c2VjcmV0", "tags": { "colour": "red" }
             })
         },
-        changes: |house| {
+        changes: |server| {
             json!({
-                "service": service(house), "router": router(house), "address": "udp:localhost:53", "binding": "udp", "cost": 9,
+                "service": service(server), "router": router(server), "address": "udp:localhost:53", "binding": "udp", "cost": 9,
                 "precedence": "failed", "identity": "other", "identitySecret": "b3RoZXI=", "tags": { "size": 7 }
             })
         },
@@ -185,9 +185,9 @@ pub const SAMPLES: &[Sample] = &[
                 "postureCheckRoles": ["#strict"], "tags": { "colour": "red" }
             })
         },
-        changes: |house| {
+        changes: |server| {
             json!({
-                "type": "Bind", "semantic": "AnyOf", "identityRoles": ["#office", "#sales"], "serviceRoles": [format!("@{}", service(house))],
+                "type": "Bind", "semantic": "AnyOf", "identityRoles": ["#office", "#sales"], "serviceRoles": [format!("@{}", service(server))],
                 "postureCheckRoles": ["#lax"], "tags": { "size": 7 }
             })
         },
@@ -205,7 +205,7 @@ pub const SAMPLES: &[Sample] = &[
     Sample {
         path: "service-edge-router-policies",
         body: |_, name| json!({ "name": name, "semantic": "AllOf", "edgeRouterRoles": ["#public"], "serviceRoles": ["#web"], "tags": { "colour": "red" } }),
-        changes: |house| json!({ "semantic": "AnyOf", "edgeRouterRoles": ["#all"], "serviceRoles": [format!("@{}", service(house))], "tags": { "size": 7 } }),
+        changes: |server| json!({ "semantic": "AnyOf", "edgeRouterRoles": ["#all"], "serviceRoles": [format!("@{}", service(server))], "tags": { "size": 7 } }),
         follows: &["edgeRouterRolesDisplay", "serviceRolesDisplay"],
         ..PLAIN
     },
@@ -400,24 +400,24 @@ fn authority(name: &str) -> String {
     Authority::new(name).pem()
 }
 
-fn config_type(house: &House) -> String {
-    house.admin.post("/config-types", json!({ "name": fresh("config-type") })).expect(201).id()
+fn config_type(server: &TestServer) -> String {
+    server.admin.post("/config-types", json!({ "name": fresh("config-type") })).expect(201).id()
 }
 
-fn config(house: &House) -> String {
-    let body = json!({ "name": fresh("config"), "configTypeId": config_type(house), "data": {} });
-    house.admin.post("/configs", body).expect(201).id()
+fn config(server: &TestServer) -> String {
+    let body = json!({ "name": fresh("config"), "configTypeId": config_type(server), "data": {} });
+    server.admin.post("/configs", body).expect(201).id()
 }
 
-fn service(house: &House) -> String {
-    house.service(&fresh("service"), json!({}))
+fn service(server: &TestServer) -> String {
+    server.service(&fresh("service"), json!({}))
 }
 
-fn router(house: &House) -> String {
-    house.admin.post("/edge-routers", json!({ "name": fresh("router") })).expect(201).id()
+fn router(server: &TestServer) -> String {
+    server.admin.post("/edge-routers", json!({ "name": fresh("router") })).expect(201).id()
 }
 
-fn auth_policy(house: &House) -> String {
+fn auth_policy(server: &TestServer) -> String {
     let sample = SAMPLES.iter().find(|sample| sample.path == "auth-policies").unwrap();
-    house.admin.post("/auth-policies", (sample.body)(house, &fresh("auth-policy"))).expect(201).id()
+    server.admin.post("/auth-policies", (sample.body)(server, &fresh("auth-policy"))).expect(201).id()
 }

@@ -17,8 +17,8 @@ use overkeep::{
 use tempfile::TempDir;
 
 use crate::{
+    backup::Kept,
     harness::{Program, command},
-    keeping::Kept,
 };
 
 const TEXT: &str = "what somebody else keeps in a file";

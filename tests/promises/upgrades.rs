@@ -26,7 +26,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::{
-    harness::{House, trusting},
+    harness::{TestServer, trusting},
     integrity::rows,
 };
 
@@ -96,13 +96,13 @@ fn snapshots_are_made_on_schedule_and_only_they_are_ever_removed() {
 fn a_controller_keeps_its_schedule() {
     let place = TempDir::new().unwrap();
     let directory = place.path().join("snapshots");
-    let house = House::with(Clock::system(), |config| config.snapshots.directory = Some(directory.clone()));
+    let server = TestServer::with(Clock::system(), |config| config.snapshots.directory = Some(directory.clone()));
     let begun = Instant::now();
     while !directory.exists() || !names(&directory).iter().any(|name| name.ends_with(".snapshot")) {
         assert!(begun.elapsed() < Duration::from_secs(30), "no snapshot is made");
         std::thread::sleep(Duration::from_millis(20));
     }
-    drop(house);
+    drop(server);
 }
 
 #[test]

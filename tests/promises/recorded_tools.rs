@@ -3,15 +3,15 @@
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Value as Json, json};
 
-use crate::harness::{Authority, Base, House, Key};
+use crate::harness::{Authority, Base, Key, TestServer};
 
 /// Two routers of either kind, a service and a terminator of it; the ids of the edge router, the service and the terminator.
-fn furnished(house: &House) -> (String, String, String) {
-    let admin = &house.admin;
+fn furnished(server: &TestServer) -> (String, String, String) {
+    let admin = &server.admin;
     let gate =
         admin.post("/edge-routers", json!({ "name": "gate", "cost": 7, "noTraversal": true, "tags": { "site": "west" } })).expect(201).id();
     admin.post("/transit-routers", json!({ "name": "relay", "disabled": true })).expect(201);
-    let service = house.service("db", json!({ "terminatorStrategy": "weighted" }));
+    let service = server.service("db", json!({ "terminatorStrategy": "weighted" }));
     let terminator = json!({ "service": service, "router": gate, "binding": "transport", "address": "tcp:db:5432", "cost": 3, "precedence": "required", "identity": "one" });
     let terminator = admin.post("/terminators", terminator).expect(201).id();
     (gate, service, terminator)
@@ -19,9 +19,9 @@ fn furnished(house: &House) -> (String, String, String) {
 
 #[test]
 fn the_fabric_shows_routers_services_and_terminators() {
-    let house = House::start();
-    let (gate, service, terminator) = furnished(&house);
-    let fabric = house.admin.at(Base::Fabric);
+    let server = TestServer::start();
+    let (gate, service, terminator) = furnished(&server);
+    let fabric = server.admin.at(Base::Fabric);
     let routers = fabric.get("/routers?sort=name").expect(200);
     assert_eq!((routers.each("name"), routers.total()), (vec!["gate", "relay"], 2));
     let seen = &routers.data()[0];
@@ -65,9 +65,9 @@ fn the_fabric_shows_routers_services_and_terminators() {
 
 #[test]
 fn the_fabric_is_found_however_its_path_is_written_and_changes_nothing() {
-    let house = House::start();
-    let (gate, ..) = furnished(&house);
-    let fabric = house.admin.at(Base::Fabric);
+    let server = TestServer::start();
+    let (gate, ..) = furnished(&server);
+    let fabric = server.admin.at(Base::Fabric);
     assert_eq!(fabric.get("/fabric/v1//routers").expect(200).total(), 2);
     assert_eq!(fabric.get("/routers//").expect(200).total(), 2);
     for (method, path) in [
@@ -78,65 +78,65 @@ fn the_fabric_is_found_however_its_path_is_written_and_changes_nothing() {
     ] {
         fabric.ask(method, &path).json(&json!({})).send().refused(405, "METHOD_NOT_ALLOWED", "");
     }
-    let (_, ann) = house.user("anna", json!({}));
+    let (_, ann) = server.user("anna", json!({}));
     ann.at(Base::Fabric).get("/routers").refused(401, "UNAUTHORIZED", "");
 }
 
 #[test]
 fn the_fabric_copies_the_file_beside_itself_and_nowhere_else() {
-    let house = House::start();
-    let fabric = house.admin.at(Base::Fabric);
-    let elsewhere = house.data().with_file_name("elsewhere");
+    let server = TestServer::start();
+    let fabric = server.admin.at(Base::Fabric);
+    let elsewhere = server.data().with_file_name("elsewhere");
     fabric.post("/database/snapshot", json!({ "path": elsewhere.display().to_string() })).refused(400, "COULD_NOT_VALIDATE", "path");
     assert!(!elsewhere.exists());
     let made = fabric.post("/database/snapshot", json!({})).expect(200);
     let path = std::path::PathBuf::from(made.data()["path"].as_str().unwrap());
-    assert!(path.exists() && path.parent() == house.data().parent(), "{path:?}");
+    assert!(path.exists() && path.parent() == server.data().parent(), "{path:?}");
     // The same minute.
     fabric.post("/database", json!({})).expect(429);
-    house.admin.post("/database/snapshot", json!({})).expect(429);
+    server.admin.post("/database/snapshot", json!({})).expect(429);
 }
 
 #[test]
 fn a_snapshot_needs_no_body() {
-    let house = House::start();
-    house.admin.at(Base::Fabric).ask("POST", "/database").send().expect(200);
+    let server = TestServer::start();
+    server.admin.at(Base::Fabric).ask("POST", "/database").send().expect(200);
 }
 
 #[test]
 fn a_config_tells_the_services_that_carry_it() {
-    let house = House::start();
+    let server = TestServer::start();
     let config =
         json!({ "name": "c", "configTypeId": "host.v2", "data": { "terminators": [{ "protocol": "tcp", "address": "a", "port": 1 }] } });
-    let config = house.admin.post("/configs", config).expect(201).id();
-    house.service("with", json!({ "configs": [config] }));
-    house.service("without", json!({}));
-    let listed = house.admin.get(&format!("/configs/{config}/services")).expect(200);
+    let config = server.admin.post("/configs", config).expect(201).id();
+    server.service("with", json!({ "configs": [config] }));
+    server.service("without", json!({}));
+    let listed = server.admin.get(&format!("/configs/{config}/services")).expect(200);
     assert_eq!((listed.each("name"), listed.total()), (vec!["with"], 1));
-    assert_eq!(house.admin.list(&format!("/configs/{config}/services"), "name = \"without\"", "").expect(200).total(), 0);
-    assert_eq!(house.admin.get("/configs/nowhere/services").expect(200).total(), 0);
+    assert_eq!(server.admin.list(&format!("/configs/{config}/services"), "name = \"without\"", "").expect(200).total(), 0);
+    assert_eq!(server.admin.get("/configs/nowhere/services").expect(200).total(), 0);
 }
 
 #[test]
 fn role_attributes_of_posture_checks_are_listed() {
-    let house = House::start();
+    let server = TestServer::start();
     let check = |name: &str, roles: Json| {
-        house
+        server
             .admin
             .post("/posture-checks", json!({ "name": name, "typeId": "DOMAIN", "domains": ["a"], "roleAttributes": roles }))
             .expect(201)
     };
     check("one", json!(["safe", "old"]));
     check("two", json!(["safe"]));
-    assert_eq!(house.admin.get("/posture-check-role-attributes").expect(200).data(), &json!(["old", "safe"]));
-    assert_eq!(house.admin.list("/posture-check-role-attributes", "id contains \"sa\"", "").expect(200).data(), &json!(["safe"]));
+    assert_eq!(server.admin.get("/posture-check-role-attributes").expect(200).data(), &json!(["old", "safe"]));
+    assert_eq!(server.admin.list("/posture-check-role-attributes", "id contains \"sa\"", "").expect(200).data(), &json!(["safe"]));
 }
 
 #[test]
 fn anybody_gets_the_token_of_the_network() {
-    let house = House::start();
+    let server = TestServer::start();
     for base in [Base::Management, Base::Client] {
-        let nobody = house.nobody().at(base);
+        let nobody = server.nobody().at(base);
         let listed = nobody.get("/network-jwts").expect(200);
         assert_eq!(listed.data()[0]["name"], "default");
         let token = listed.data()[0]["token"].as_str().unwrap();
@@ -153,24 +153,24 @@ fn anybody_gets_the_token_of_the_network() {
 
 #[test]
 fn certificates_and_their_sessions_say_whether_they_can_be_renewed_here() {
-    let house = House::start();
+    let server = TestServer::start();
     let of_identity = |id: &str| {
-        let held = house.admin.get(&format!("/identities/{id}/authenticators")).expect(200);
+        let held = server.admin.get(&format!("/identities/{id}/authenticators")).expect(200);
         held.data().as_array().unwrap().iter().map(|one| (one["method"].clone(), one["isIssuedByNetwork"].clone())).collect::<Vec<_>>()
     };
     let extendable = |caller: &crate::harness::Caller| caller.get("/current-api-session").expect(200).data()["isCertExtendable"].clone();
-    let (id, enrolled) = house.enrolled("ours");
+    let (id, enrolled) = server.enrolled("ours");
     let session = enrolled.log_in_by_certificate();
     assert_eq!((of_identity(&id), extendable(&session)), (vec![(json!("cert"), json!(true))], json!(true)));
 
     let authority = Authority::new("theirs");
-    house.take_up(&authority);
-    let (identity, key) = (house.identity("stranger", json!({})), Key::new());
+    server.take_up(&authority);
+    let (identity, key) = (server.identity("stranger", json!({})), Key::new());
     let pem = authority.issue(" ", &key);
-    house.admin.post("/authenticators", json!({ "method": "cert", "identityId": identity, "certPem": pem })).expect(201);
-    let session = house.bearer(&pem, &key).log_in_by_certificate();
+    server.admin.post("/authenticators", json!({ "method": "cert", "identityId": identity, "certPem": pem })).expect(201);
+    let session = server.bearer(&pem, &key).log_in_by_certificate();
     assert_eq!((of_identity(&identity), extendable(&session)), (vec![(json!("cert"), json!(false))], json!(false)));
 
-    let (id, ann) = house.user("anna", json!({}));
+    let (id, ann) = server.user("anna", json!({}));
     assert_eq!((of_identity(&id), extendable(&ann)), (vec![(json!("updb"), Json::Null)], json!(false)));
 }

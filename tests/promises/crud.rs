@@ -1,4 +1,4 @@
-//! The six verbs do for every kind what they do for any. What differs is one row of `samples.rs` for each kind.
+//! The six verbs do for every kind what they do for any. What differs is one row of `kinds.rs` for each kind.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::{
     harness::{Base, Caller, encoded, fresh, interface, shared},
-    samples::{ENTANGLED, SAMPLES, Sample},
+    kinds::{ENTANGLED, SAMPLES, Sample},
 };
 
 /// Members of every detail that are not the kind's own.
@@ -541,8 +541,8 @@ fn a_member_that_is_not_known_is_no_harm_and_does_nothing() {
 /// The credentials that a password is, whose members no sample has.
 #[test]
 fn every_member_of_a_password_is_read_back_by_whoever_may_write_it() {
-    let house = shared();
-    let (person, first) = (house.identity(&fresh("person"), json!({})), fresh("first"));
+    let server = shared();
+    let (person, first) = (server.identity(&fresh("person"), json!({})), fresh("first"));
     let body =
         json!({ "method": "updb", "identityId": person, "username": first, "password": "password one", "tags": { "colour": "red" } });
     let id = admin().post("/authenticators", body).expect(201).id();
@@ -557,13 +557,13 @@ fn every_member_of_a_password_is_read_back_by_whoever_may_write_it() {
     seen(admin(), &whole, &second, json!({ "size": 7 }));
     admin().patch(&whole, json!({ "tags": { "flat": true } })).expect(200);
     seen(admin(), &whole, &second, json!({ "flat": true }));
-    let own = house.nobody().log_in(&second, "password two");
+    let own = server.nobody().log_in(&second, "password two");
     let path = format!("/current-identity/authenticators/{id}");
     let new = json!({ "username": third, "password": "password three", "currentPassword": "password two" });
     own.put(&path, new).expect(200);
     // The tags may be those of an administrator: they stay unless others are sent.
     seen(&own, &path, &third, json!({ "flat": true }));
-    let own = house.nobody().log_in(&third, "password three");
+    let own = server.nobody().log_in(&third, "password three");
     own.patch(&path, json!({ "tags": { "colour": "blue" }, "currentPassword": "password three" })).expect(200);
     seen(&own, &path, &third, json!({ "colour": "blue" }));
     let new = json!({ "username": first, "password": "password four", "currentPassword": "password three", "tags": { "size": 9 } });
@@ -585,7 +585,7 @@ fn a_put_keeps_what_routers_are_told_once() {
 
 #[test]
 fn programs_are_told_how_to_get_a_token_before_they_have_a_session() {
-    let house = shared();
+    let server = shared();
     let name = fresh("idp");
     let body = json!({
         "name": name, "enabled": true, "issuer": format!("https://{name}.test"), "audience": "overlay", "jwksEndpoint": "https://idp.test/keys",
@@ -593,7 +593,7 @@ fn programs_are_told_how_to_get_a_token_before_they_have_a_session() {
     });
     let id = admin().post("/external-jwt-signers", body).expect(201).id();
     let shown = || {
-        let list = house.nobody().get(&format!("/external-jwt-signers?filter={}", encoded(&format!("id = \"{id}\"")))).expect(200);
+        let list = server.nobody().get(&format!("/external-jwt-signers?filter={}", encoded(&format!("id = \"{id}\"")))).expect(200);
         ["clientId", "scopes", "targetToken"].map(|member| list.data()[0][member].clone())
     };
     assert_eq!(json!(shown()), json!(["overlay-app", ["openid", "email"], "ACCESS"]));
