@@ -3,7 +3,8 @@
   ziti-1.1.15, ziti-1.7.2   the unmodified command line, over what an operator does most (operator.py)
   java                      the Java SDK: enrolls, logs in, lists its services (java/)
 
-Each program is built once from its public module or package, in the version that this file or java/pom.xml pins, below target/programs.
+Each program is built once from its public module or package, in the version that this file or java/pom.xml pins. Builds are kept in
+$XDG_CACHE_HOME/overkeep/programs (~/.cache by default), where every clone finds them.
 """
 import argparse
 import hashlib
@@ -19,7 +20,7 @@ sys.path.insert(0, str(HERE.parent / "interop"))
 from controller import Failed, Missing, controller, expect, tail  # noqa: E402
 from steps import Operator, Ziti, go_controller, steps  # noqa: E402
 
-CACHE = HERE.parent.parent / "target" / "programs"
+CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "overkeep" / "programs"
 BUILD = 1800                # seconds: one build on a slow machine
 RUN = 120                   # seconds: one program's run
 MODULE = "github.com/openziti/ziti"

@@ -58,10 +58,13 @@ def go_controller(ziti, work):
     home.mkdir()
     line = ["edge", "quickstart", "--home", home, "--ctrl-address", "127.0.0.1", "--ctrl-port", address.split(":")[1],
             "--router-address", "127.0.0.1", "--router-port", low_port(), "-p", password]
-    with open(log, "wb") as output:
-        process = subprocess.Popen([ziti.binary, *map(str, line)], cwd=home, env={**ziti.environment, "HOME": str(home)}, stdout=output,
-                                   stderr=output, stdin=subprocess.DEVNULL, start_new_session=True)
-    running = Controller(process, address, log, password)
+
+    def start():
+        with open(log, "wb") as output:
+            return subprocess.Popen([ziti.binary, *map(str, line)], cwd=home, env={**ziti.environment, "HOME": str(home)}, stdout=output,
+                                    stderr=output, stdin=subprocess.DEVNULL, start_new_session=True)
+    running = Controller(start, address, log, password)
+    process = running.process = start()
 
     def logged_in():
         if not running.answers():
