@@ -9,7 +9,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
 use super::{
     core::Core,
-    message::{self, Failure},
+    message::Failure,
     registry::Affected as Members,
 };
 
@@ -52,9 +52,8 @@ pub async fn drain(core: &Core) {
     let open = core.registry.everything();
     let failure = Failure::busy("the router is stopping");
     open.circuits.iter().for_each(|circuit| core.fail_circuit(circuit, &failure));
-    for binding in &open.bindings {
-        binding.channel.send(message::closed(binding.connection, &failure));
-    }
+    // Hosts are told by the end of their channel. A host that is told of its bind alone binds again here at once, and libziti 0.29 crashes
+    // when the channel ends while it does.
     open.channels.iter().for_each(|channel| channel.outbox.drain());
     wait(core, Instant::now() + FLUSH, || core.registry.count_channels() == 0).await;
     core.registry.everything().channels.iter().for_each(|channel| core.end_channel(channel, &failure));

@@ -132,7 +132,7 @@ fn a_controller_that_stops_ends_circuits_with_a_word_and_does_not_wait_for_ever(
             assert_eq!(ended.text, "the router is stopping");
             assert!(ended.structured.unwrap().contains("\"retryHint\":1"));
         }
-        assert_eq!(listener.ended().await.text, "the router is stopping");
+        assert!(listener.message().await.is_none(), "a host that was told of its bind would bind again");
         client.sdk.closed().await;
         assert_eq!(client.next().await, Event::Lost);
     });
