@@ -17,6 +17,7 @@ import hashlib
 import json
 import os
 import pathlib
+import shutil
 import signal
 import ssl
 import subprocess
@@ -230,6 +231,7 @@ class Report:
 def main():
     arguments = argparse.ArgumentParser(prog="run", description="client libraries that nobody here wrote, against a controller")
     arguments.add_argument("--require", action="store_true", default=bool(os.environ.get("CI")), help="fail where a library cannot be prepared")
+    arguments.add_argument("--keep", type=pathlib.Path, help="a directory for the logs of controllers and clients")
     arguments.add_argument("binary", type=pathlib.Path, help="the controller's program")
     arguments.add_argument("test", nargs="*", default=[], help=f"only these: {' '.join(TESTS)}")
     options = arguments.parse_args()
@@ -250,6 +252,8 @@ def main():
                     report.judge(name, functools.partial(TESTS[name], report, admin, name, work), quiet=True)
         except Failed as wrong:
             report.fail("controller", wrong)
+        if options.keep:
+            shutil.copytree(directory, options.keep, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.sock", "*.redb*"))
     print(f"{report.passed} passed, {report.failed} failed, {report.skipped} skipped")
     return 1 if report.failed else 0
 

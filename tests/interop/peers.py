@@ -19,9 +19,10 @@ KINDS = {
 
 
 class Peer:
-    """A process that is told what to do; commands run side by side."""
+    """A process that is told what to do; commands run side by side, each for `patience` seconds at most."""
 
-    def __init__(self, kind, name, jwt, work):
+    def __init__(self, kind, name, jwt, work, patience=PATIENCE):
+        self.patience = patience
         identity = work / f"{name}.json"
         self.kind, self.name, self.numbers, self.answers = kind, name, itertools.count(1), {}
         self.log = work / f"{name}.log"
@@ -51,7 +52,8 @@ class Peer:
         except OSError as error:
             raise Failed(f"{self.name}: {error}") from None
 
-        def end(seconds=PATIENCE):
+        def end(seconds=None):
+            seconds = seconds or self.patience
             try:
                 got = answer.get(timeout=seconds)
             except queue.Empty:
@@ -61,10 +63,10 @@ class Peer:
             return got.get("done")
         return end
 
-    def ask(self, do, seconds=PATIENCE, **more):
+    def ask(self, do, seconds=None, **more):
         return self.begin(do, **more)(seconds)
 
-    def refused(self, do, seconds=PATIENCE, **more):
+    def refused(self, do, seconds=None, **more):
         """Why a command fails, which it must."""
         try:
             self.ask(do, seconds, **more)
@@ -84,4 +86,3 @@ class Peer:
     def kill(self):
         self.process.kill()
         self.process.wait()
-
