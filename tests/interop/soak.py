@@ -14,8 +14,8 @@ import time
 
 import prepare
 from controller import Failed, expect, until
-from peers import KINDS, Peer
-from traffic import SOON, network
+from network import SOON, network
+from peers import KINDS
 
 # What the process may have more of at the end than after the first fifth of the time, with nothing open both times.
 MORE_MIB, MORE_FILES = 24, 8
@@ -30,10 +30,7 @@ class Member:
         self.running, self.kind, self.name, self.service, self.peer = running, kind, name, service, running.join(kind, name)
 
     def restart(self):
-        self.peer.kill()
-        self.running.peers.remove(self.peer)
-        self.peer = Peer(self.kind, self.name, None, self.running.work, PATIENCE)
-        self.running.peers.append(self.peer)
+        self.peer = self.running.rejoin(self.peer, patience=PATIENCE)
         if self.service:
             self.host()
 

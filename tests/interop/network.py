@@ -1,0 +1,62 @@
+"""A controller with its router, and the clients that host and dial through it."""
+import contextlib
+import functools
+
+from controller import controller, until
+from peers import Peer
+
+SOON = 20           # seconds for what should take one: the machine may be busy
+
+
+class Network:
+    """A controller with its router, the identities and services of a test."""
+
+    def __init__(self, admin, work):
+        self.admin, self.work, self.peers = admin, work, []
+
+    def join(self, kind, name):
+        """A new identity, enrolled and loaded by a program of this kind."""
+        self.admin.create("/identities", name=name, type="Default", isAdmin=False, enrollment={"ott": True})
+        peer = Peer(kind, name, self.identity(name)["enrollment"]["ott"]["jwt"], self.work)
+        self.peers.append(peer)
+        return peer
+
+    def rejoin(self, peer, **more):
+        """The program of a peer, killed if need be and started anew with the same identity."""
+        peer.kill()
+        self.peers.remove(peer)
+        again = Peer(peer.kind, peer.name, None, self.work, **more)
+        self.peers.append(again)
+        return again
+
+    def identity(self, name):
+        return self.admin.get(f"/identities?filter=name%3D%22{name}%22")[0]
+
+    def service(self, name, encrypted=True, **more):
+        """A new service that everybody may dial and host, and its policies by their type."""
+        service = self.admin.create("/services", name=name, encryptionRequired=encrypted, **more)
+        policy = functools.partial(self.admin.create, "/service-policies", semantic="AnyOf", identityRoles=["#all"], serviceRoles=[f"@{service}"])
+        return service, {kind: policy(name=f"{name} {kind}", type=kind) for kind in ("Dial", "Bind")}
+
+    def terminators(self, service):
+        return [one for one in self.admin.get("/terminators?limit=500") if one["service"]["name"] == service]
+
+    def host(self, peer, service, **more):
+        """Has the peer host a service, and waits until it is known."""
+        before = len(self.terminators(service))
+        peer.ask("host", name=service, service=service, **more)
+        until(lambda: len(self.terminators(service)) > before, SOON, f"{service} got no terminator")
+
+    def see(self, path):
+        return self.admin.get(f"/overkeep/v1/{path}")
+
+
+@contextlib.contextmanager
+def network(binary, work, **settings):
+    with controller(binary, work, router=True, **settings) as admin:
+        running = Network(admin, work)
+        try:
+            yield running
+        finally:
+            for peer in running.peers:
+                peer.kill()
