@@ -139,16 +139,16 @@ class Operator:
     # -- log in ------------------------------------------------------------------------------------------------------
     def step_login_with_a_wrong_password(self):
         said = self.edge("login", self.admin.address, "-u", "admin", "-p", "not the password", "-y", refused=True)
-        self.summary(said, "401")
+        self.says(said, "401")
 
     def step_login(self):
-        self.summary(self.edge("login", self.admin.address, "-u", "admin", "-p", self.admin.password, "-y"), "Saving identity")
+        self.says(self.edge("login", self.admin.address, "-u", "admin", "-p", self.admin.password, "-y"), "Saving identity")
 
     def step_version(self):
-        self.summary(self.edge("version"), "Version")
+        self.says(self.edge("version"), "Version")
 
     def step_list_summary(self):
-        self.summary(self.edge("list", "summary"), "identities", "services")
+        self.says(self.edge("list", "summary"), "identities", "services")
 
     # -- settings ----------------------------------------------------------------------------------------------------
     def step_create_config_type(self):
@@ -157,10 +157,10 @@ class Operator:
         self.has("config-types", "paint", schema=schema)
 
     def step_list_config_types(self):
-        self.summary(self.edge("list", "config-types"), "paint", "host.v1", "intercept.v1", "ziti-tunneler-client.v1")
+        self.says(self.edge("list", "config-types"), "paint", "host.v1", "intercept.v1", "ziti-tunneler-client.v1")
 
     def step_show_config_type(self):
-        self.summary(self.edge("show", "config-type", "host.v1"), "definitions", "inhabitedSet")
+        self.says(self.edge("show", "config-type", "host.v1"), "definitions", "inhabitedSet")
 
     def step_update_config_type(self):
         self.edge("update", "config-type", "paint", "-d", json.dumps({"type": "object"}))
@@ -177,14 +177,14 @@ class Operator:
 
     def step_create_config_that_does_not_fit(self):
         said = self.edge("create", "config", "wrong", "host.v1", json.dumps({"protocol": "tcp"}), refused=True)
-        self.summary(said, "address")
+        self.says(said, "address")
         self.lacks("configs", "wrong")
 
     def step_list_configs(self):
-        self.summary(self.edge("list", "configs"), "db intercept", "db host", "red")
+        self.says(self.edge("list", "configs"), "db intercept", "db host", "red")
 
     def step_show_config(self):
-        self.summary(self.edge("show", "config", "db host"), "5432")
+        self.says(self.edge("show", "config", "db host"), "5432")
 
     def step_update_config(self):
         self.edge("update", "config", "db host", "-d", json.dumps({"protocol": "tcp", "address": "localhost", "port": 5433}))
@@ -197,30 +197,30 @@ class Operator:
         expect(len(service["configs"]) == 2, f"configs are {service['configs']}")
 
     def step_create_service_twice(self):
-        self.summary(self.edge("create", "service", "db", refused=True), "name", "must be unique")
+        self.says(self.edge("create", "service", "db", refused=True), "name", "must be unique")
 
     def step_list_services(self):
-        self.summary(self.edge("list", "services"), "db", "data")
-        self.summary(self.edge("list", "services", 'name="nothing"'), "results: none")
+        self.says(self.edge("list", "services"), "db", "data")
+        self.says(self.edge("list", "services", 'name="nothing"'), "results: none")
 
     def step_list_services_as_json(self):
         listed = json.loads(self.edge("list", "services", "-j", 'name="db"'))
         expect([service["name"] for service in listed["data"]] == ["db"], f"{listed}")
 
     def step_list_configs_of_service(self):
-        self.summary(self.edge("list", "service", "configs", "db"), "db intercept", "db host")
+        self.says(self.edge("list", "service", "configs", "db"), "db intercept", "db host")
 
     def step_list_services_of_config(self):
         config = self.found("configs", "db host")
         expect([s["name"] for s in self.admin.get(f"/configs/{config['id']}/services")] == ["db"], "the config has another service")
-        self.summary(self.edge("list", "config", "services", config["id"]), "db")
+        self.says(self.edge("list", "config", "services", config["id"]), "db")
 
     def step_update_service(self):
         self.edge("update", "service", "db", "-a", "data,sql")
         self.has("services", "db", roleAttributes=["data", "sql"])
 
     def step_list_service_role_attributes(self):
-        self.summary(self.edge("list", "service-role-attributes"), "data", "sql")
+        self.says(self.edge("list", "service-role-attributes"), "data", "sql")
 
     # -- identities --------------------------------------------------------------------------------------------------
     def step_create_identity(self):
@@ -230,7 +230,7 @@ class Operator:
         expect(token.read_text().count(".") == 2, "the file holds no token")
 
     def step_list_enrollments(self):
-        self.summary(self.edge("list", "enrollments"), "ott")
+        self.says(self.edge("list", "enrollments"), "ott")
 
     def step_enroll(self):
         self.edge("enroll", "-j", self.work / "alice.jwt", "-o", self.work / "alice.json", "-a", "EC")
@@ -240,17 +240,17 @@ class Operator:
         self.edge("create", "identity", "root", "-A", "-o", self.work / "root.jwt")
         self.edge("enroll", self.work / "root.jwt", "-o", self.work / "root.json")
         self.edge("login", self.admin.address, "-f", self.work / "root.json", "-y", "-i", "root")
-        self.summary(self.edge("list", "identities", "-i", "root"), "alice", "root")
+        self.says(self.edge("list", "identities", "-i", "root"), "alice", "root")
 
     def step_list_identities(self):
-        self.summary(self.edge("list", "identities"), "alice", "Default Admin")
+        self.says(self.edge("list", "identities"), "alice", "Default Admin")
 
     def step_update_identity(self):
         self.edge("update", "identity", "alice", "-a", "people,dba", "--app-data", "desk=8", "--external-id", "alice@example.com")
         self.has("identities", "alice", roleAttributes=["dba", "people"], appData={"desk": "8"}, externalId="alice@example.com")
 
     def step_list_identity_role_attributes(self):
-        self.summary(self.edge("list", "identity-role-attributes"), "people", "dba")
+        self.says(self.edge("list", "identity-role-attributes"), "people", "dba")
 
     def step_update_identity_configs(self):
         config = {"protocols": ["tcp"], "addresses": ["own.internal"], "portRanges": [{"low": 1, "high": 1}]}
@@ -263,7 +263,7 @@ class Operator:
 
     def step_list_authenticators(self):
         said = self.edge("list", "authenticators")
-        self.summary(said, "cert", "updb")
+        self.says(said, "cert", "updb")
 
     def step_create_authenticator(self):
         self.edge("create", "identity", "bob")
@@ -296,7 +296,7 @@ class Operator:
         self.has("edge-routers", "gate", roleAttributes=["public"], isTunnelerEnabled=True, cost=7)
 
     def step_list_edge_routers(self):
-        self.summary(self.edge("list", "edge-routers"), "gate", "public")
+        self.says(self.edge("list", "edge-routers"), "gate", "public")
 
     def step_update_edge_router(self):
         self.edge("update", "edge-router", "gate", "-a", "public,west", "--cost", "9")
@@ -307,11 +307,11 @@ class Operator:
         expect((self.work / "again.jwt").read_text() != (self.work / "gate.jwt").read_text(), "the token is that of before")
 
     def step_list_edge_router_role_attributes(self):
-        self.summary(self.edge("list", "edge-router-role-attributes"), "west")
+        self.says(self.edge("list", "edge-router-role-attributes"), "west")
 
     def step_create_transit_router(self):
         self.edge("create", "transit-router", "relay", "-o", self.work / "relay.jwt")
-        self.summary(self.edge("list", "transit-routers"), "relay", "gate")
+        self.says(self.edge("list", "transit-routers"), "relay", "gate")
 
     def step_create_terminator(self):
         self.edge("create", "terminator", "db", "gate", "tcp:localhost:5432", "--binding", "transport", "-c", "5", "-p", "required")
@@ -319,7 +319,7 @@ class Operator:
         expect([(t["cost"], t["precedence"]) for t in terminators] == [(5, "required")], f"{terminators}")
 
     def step_list_terminators(self):
-        self.summary(self.edge("list", "terminators"), "db", "gate", "tcp:localhost:5432")
+        self.says(self.edge("list", "terminators"), "db", "gate", "tcp:localhost:5432")
 
     def step_update_terminator(self):
         self.edge("update", "terminator", self.admin.get("/terminators")[0]["id"], "-c", "6")
@@ -339,20 +339,20 @@ class Operator:
         self.has("service-edge-router-policies", "all services", serviceRoles=["#all"])
 
     def step_list_policies(self):
-        self.summary(self.edge("list", "service-policies"), "db dial", "db bind", "@db")
-        self.summary(self.edge("list", "edge-router-policies"), "all routers", "#public")
-        self.summary(self.edge("list", "service-edge-router-policies"), "all services")
+        self.says(self.edge("list", "service-policies"), "db dial", "db bind", "@db")
+        self.says(self.edge("list", "edge-router-policies"), "all routers", "#public")
+        self.says(self.edge("list", "service-edge-router-policies"), "all services")
 
     def step_list_what_policies_give(self):
         alice, policy = self.found("identities", "alice")["id"], self.found("service-policies", "db dial")["id"]
-        self.summary(self.edge("list", "identity", "services", alice), "db")
-        self.summary(self.edge("list", "identity", "edge-routers", alice), "gate")
-        self.summary(self.edge("list", "service-policy", "identities", policy), "alice")
-        self.summary(self.edge("list", "service", "identities", "db"), "alice", "bob")
+        self.says(self.edge("list", "identity", "services", alice), "db")
+        self.says(self.edge("list", "identity", "edge-routers", alice), "gate")
+        self.says(self.edge("list", "service-policy", "identities", policy), "alice")
+        self.says(self.edge("list", "service", "identities", "db"), "alice", "bob")
 
     def step_policy_advisor(self):
-        self.summary(self.edge("policy-advisor", "identities", "alice", "db"), "alice (1) -> db (1)", "Dial: Y", "Bind: N")
-        self.summary(self.edge("policy-advisor", "services", "db", "bob"), "Bind: Y")
+        self.says(self.edge("policy-advisor", "identities", "alice", "db"), "alice (1) -> db (1)", "Dial: Y", "Bind: N")
+        self.says(self.edge("policy-advisor", "services", "db", "bob"), "Bind: Y")
 
     def step_update_policies(self):
         self.edge("update", "service-policy", "db bind", "--identity-roles", "#dba")
@@ -375,9 +375,9 @@ class Operator:
         expect(kinds == ["DOMAIN", "MAC", "MFA", "OS", "PROCESS", "PROCESS_MULTI"], f"{kinds}")
 
     def step_list_posture_checks(self):
-        self.summary(self.edge("list", "posture-checks"), "cards", "systems", "home", "code", "guard", "guards")
-        self.summary(self.edge("list", "posture-check-types"), "PROCESS_MULTI")
-        self.summary(self.edge("list", "posture-check-role-attributes"), "safe")
+        self.says(self.edge("list", "posture-checks"), "cards", "systems", "home", "code", "guard", "guards")
+        self.says(self.edge("list", "posture-check-types"), "PROCESS_MULTI")
+        self.says(self.edge("list", "posture-check-role-attributes"), "safe")
 
     def step_update_posture_checks(self):
         self.edge("update", "posture-check", "mac", "cards", "-m", "00:11:22:33:44:66", "-a", "safe,new")
@@ -399,7 +399,7 @@ class Operator:
         self.has("cas", "other", isVerified=True)
 
     def step_list_and_update_cas(self):
-        self.summary(self.edge("list", "cas"), "other", "made beforehand")
+        self.says(self.edge("list", "cas"), "other", "made beforehand")
         self.edge("update", "ca", "other", "-n", "another")
         self.has("cas", "another", isVerified=True)
 
@@ -409,7 +409,7 @@ class Operator:
         self.has("external-jwt-signers", "people", issuer="https://people.example.com", audience="network", claimsProperty="email")
 
     def step_list_and_update_ext_jwt_signers(self):
-        self.summary(self.edge("list", "ext-jwt-signers"), "people")
+        self.says(self.edge("list", "ext-jwt-signers"), "people")
         self.edge("update", "ext-jwt-signer", "people", "-a", "other network")
         self.has("external-jwt-signers", "people", audience="other network")
 
@@ -419,13 +419,13 @@ class Operator:
         expect(policy["primary"]["cert"]["allowed"] and policy["secondary"]["requireTotp"], f"{policy}")
 
     def step_list_and_update_auth_policies(self):
-        self.summary(self.edge("list", "auth-policies"), "strict", "Default")
+        self.says(self.edge("list", "auth-policies"), "strict", "Default")
         self.edge("update", "auth-policy", "strict", "--primary-updb-allowed")
         expect(self.has("auth-policies", "strict")["primary"]["updb"]["allowed"], "passwords are still not allowed")
 
     # -- the file, sessions, the fabric ------------------------------------------------------------------------------
     def step_list_sessions(self):
-        self.summary(self.edge("list", "api-sessions"), "Default Admin")
+        self.says(self.edge("list", "api-sessions"), "Default Admin")
         self.edge("list", "sessions")
 
     def step_trace_identity(self):
@@ -436,23 +436,23 @@ class Operator:
 
     def step_db_check_integrity(self):
         self.edge("db", "start-check-integrity")
-        self.summary(self.edge("db", "check-integrity-status"), "In Progress", "no data integrity errors found")
+        self.says(self.edge("db", "check-integrity-status"), "In Progress", "no data integrity errors found")
 
     def step_fabric_list(self):
-        self.summary(self.ziti("fabric", "list", "routers"), "gate", "relay")
-        self.summary(self.ziti("fabric", "list", "services"), "db", "smartrouting")
-        self.summary(self.ziti("fabric", "list", "terminators"), "db", "gate", "tcp:localhost:5432")
+        self.says(self.ziti("fabric", "list", "routers"), "gate", "relay")
+        self.says(self.ziti("fabric", "list", "services"), "db", "smartrouting")
+        self.says(self.ziti("fabric", "list", "terminators"), "db", "gate", "tcp:localhost:5432")
         self.ziti("fabric", "list", "links")
         self.ziti("fabric", "list", "circuits")
 
     def step_fabric_list_with_a_filter(self):
         said = self.ziti("fabric", "list", "routers", 'name = "gate"')
-        self.summary(said, "gate")
+        self.says(said, "gate")
         expect("relay" not in said, f"the filter let relay through: {tail(said)}")
 
     def step_fabric_db_snapshot(self):
         # Less than a minute after the last one.
-        self.summary(self.ziti("fabric", "db", "snapshot", refused=True), "429")
+        self.says(self.ziti("fabric", "db", "snapshot", refused=True), "429")
 
     # -- the Go controller beside ours -------------------------------------------------------------------------------
     @only("1.1.15")                     # later ones add to them
@@ -501,7 +501,7 @@ class Operator:
     # -- deletes -----------------------------------------------------------------------------------------------------
     def step_delete_what_is_named(self):
         config = self.found("configs", "db host")
-        self.summary(self.edge("delete", "config-type", "paint", refused=True), "referenced")
+        self.says(self.edge("delete", "config-type", "paint", refused=True), "referenced")
         for kind, name, path in [
                 ("terminator", self.admin.get("/terminators")[0]["id"], None), ("service-policy", "db dial", "service-policies"),
                 ("service-policy", "db bind", "service-policies"), ("edge-router-policy", "all routers", "edge-router-policies"),
