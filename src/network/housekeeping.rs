@@ -7,11 +7,7 @@ use std::{
 
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
-use super::{
-    core::Core,
-    message::Failure,
-    registry::Affected as Members,
-};
+use super::{core::Core, message::Failure, registry::Affected as Members};
 
 /// Rates are measured over so long.
 const MEASURE: Duration = Duration::from_secs(10);
