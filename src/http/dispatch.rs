@@ -32,9 +32,10 @@ use super::{
     limits::{Admission, RequestSlot, within},
     media_type,
     openapi::{operation::JSON, page},
+    permission::Permission,
     preview,
     route::{Found, Interface},
-    row::{Permission, Row},
+    row::Row,
     state::AppState,
     unknown_members,
 };
@@ -183,7 +184,8 @@ async fn answer(
     acceptable(request, row)?;
     preview::refuse_elsewhere(row, request.uri().query().unwrap_or_default())?;
     let limits = dispatcher.state.limits.load();
-    let (body, _place) = dispatcher.admission.body(place, limits.time, payload_of(payload, row, limits.body_of(row), hold)).await?;
+    let (body, _place) =
+        dispatcher.admission.body(place, limits.time, payload_of(payload, row, limits.body_of(row.permission), hold)).await?;
     taken(request, row, &body)?;
     let shape = row.operation.body.as_ref();
     let parameters = &row.operation.parameters;

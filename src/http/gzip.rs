@@ -13,7 +13,6 @@ use actix_web::web::Bytes;
 use flate2::{Compress, Compression, FlushCompress, Status};
 use futures_util::{Stream, StreamExt, stream};
 
-use super::answer;
 use crate::error::{Error, Result};
 
 /// As it is named in `content-encoding`.
@@ -88,7 +87,7 @@ impl Pieces {
 }
 
 /// Pieces of a body, packed as they come.
-pub fn stream(pieces: answer::Pieces) -> impl Stream<Item = Result<Bytes>> {
+pub fn stream(pieces: impl Stream<Item = Result<Vec<u8>>> + Unpin) -> impl Stream<Item = Result<Bytes>> {
     stream::unfold((pieces, Some(Pieces::default())), async |(mut pieces, packer)| {
         let mut packer = packer?;
         match pieces.next().await {

@@ -15,7 +15,7 @@ use tokio::sync::{
     oneshot::{Receiver, Sender, channel},
 };
 
-use super::row::{Permission, Row};
+use super::permission::Permission;
 use crate::error::{Error, Refusal, Result};
 
 /// Seconds after which it is worth asking again, when too many requests are under way.
@@ -41,9 +41,9 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Bytes of a body for a row.
-    pub fn body_of(&self, row: &Row) -> usize {
-        if row.permission == Permission::Open { self.open_body.min(self.body) } else { self.body }
+    /// Bytes of a body of a request that needs this permission.
+    pub fn body_of(&self, permission: Permission) -> usize {
+        if permission == Permission::Open { self.open_body.min(self.body) } else { self.body }
     }
 }
 

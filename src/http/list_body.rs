@@ -14,8 +14,9 @@ use super::{
     answer::{Answer, Content, Page, Pieces, Reply},
     cache::json_cache::Present,
     call::Call,
-    crud::Listing,
     envelope::{Meta, Pagination},
+    list_part::{Part, WHOLE},
+    listing::Listing,
     openapi::operation::{JSON, Operation, Schemas},
     state::AppState,
 };
@@ -25,55 +26,9 @@ use crate::{
     store::{Ids, Read, Scope},
 };
 
-/// What an answer with entries begins with.
-const OPEN: &[u8] = br#"{"data":["#;
-/// Bytes of entries in an answer that is sent whole, up to its last entry.
-const WHOLE: usize = 256 << 10;
-/// Bytes of entries that are written at a time of a longer one, up to the last entry.
-const PART: usize = 64 << 10;
 /// When the store has no time for the next part, how long and how often it is asked again.
 const PAUSE: Duration = Duration::from_millis(100);
 const TRIES: usize = 100;
-
-/// Entries of a list that are being written.
-pub struct Part<'i> {
-    ids: &'i Ids,
-    at: usize,
-    text: Vec<u8>,
-    most: usize,
-    /// Whether there is an entry in this part or before it.
-    has_entries: bool,
-}
-
-impl<'i> Part<'i> {
-    fn first(ids: &'i Ids) -> Self {
-        Self { ids, at: 0, text: OPEN.to_vec(), most: WHOLE, has_entries: false }
-    }
-
-    fn later(ids: &'i Ids, at: usize, has_entries: bool) -> Self {
-        Self { ids, at, text: Vec::new(), most: PART, has_entries }
-    }
-
-    /// The next record to be written, if there is one and room for it.
-    pub fn next(&mut self) -> Option<&'i str> {
-        let id = self.ids.get(self.at).filter(|_| self.text.len() < self.most)?;
-        self.at += 1;
-        Some(id)
-    }
-
-    /// Some of the next records, to look something up for all of them at once.
-    pub fn ahead(&self, count: usize) -> Vec<&'i str> {
-        if self.text.len() < self.most { (self.at..).take(count).map_while(|at| self.ids.get(at)).collect() } else { Vec::new() }
-    }
-
-    /// Adds an entry that comes in parts.
-    pub fn add(&mut self, parts: &[&[u8]]) {
-        if std::mem::replace(&mut self.has_entries, true) {
-            self.text.push(b',');
-        }
-        parts.iter().for_each(|part| self.text.extend_from_slice(part));
-    }
-}
 
 /// Writes records of a list until a part is full. Called again for each part, with a moment before the transaction.
 type Write = Arc<dyn Fn(&Read<'_>, Present, &mut Part<'_>) -> Result<()> + Send + Sync>;

@@ -24,32 +24,37 @@ mod extractor;
 mod gzip;
 mod handler;
 mod header;
+mod history_watchers;
 mod landing_page;
 mod limits;
 mod list_body;
+mod list_part;
+mod listing;
 mod media_type;
 mod normalize;
 mod openapi;
+mod permission;
 mod preview;
 mod route;
 mod row;
 mod state;
 mod unknown_members;
 
-pub use api::common::network_token::NetworkTokens;
-pub use api::overkeep::Watchers;
-pub use cache::{json_cache::JsonCache, routers::Routers};
+pub use cache::{json_cache::JsonCache, network_tokens::NetworkTokens, routers::Routers};
 pub use connection::acceptor::{RestListener, connection_handlers};
 pub use connection::guard::Patience;
 pub use connection::memory_ledger::Bounds;
 pub use dispatch::Dispatcher;
 pub use header::Header;
+pub use history_watchers::Watchers;
 pub use limits::Limits;
 pub use openapi::descriptions::Descriptions;
+pub use permission::Permission;
 pub use route::{Found, Interface};
-pub use row::{Permission, Row};
+pub use row::Row;
 pub use state::AppState;
 
+use self::openapi::descriptions::Description;
 use crate::error::Result;
 
 /// Every interface of the controller.
@@ -63,6 +68,12 @@ pub struct Interfaces {
 }
 
 impl Interfaces {
+    /// Their OpenAPI documents.
+    pub fn descriptions(&self) -> Descriptions {
+        let of = |interface: &Interface| Description::new(interface.document.clone());
+        Descriptions { management: of(&self.management), client: of(&self.client), overkeep: of(&self.overkeep), fabric: of(&self.fabric) }
+    }
+
     /// All of them, finished.
     ///
     /// # Errors

@@ -14,7 +14,8 @@ use super::{
         operation::{Operation, Schemas},
         prose,
     },
-    row::{Permission, Row, Start},
+    permission::Permission,
+    row::{Row, Start},
 };
 use crate::{
     change::Lifecycle,

@@ -1,20 +1,7 @@
-//! A row of a route table, and who may call it.
+//! A row of a route table.
 
-use super::{body::Incoming, call::Call, handler::Pending, openapi::operation::Operation};
+use super::{body::Incoming, call::Call, handler::Pending, openapi::operation::Operation, permission::Permission};
 use crate::error::Result;
-
-/// Who may call an operation. Each level includes those before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Permission {
-    /// Anybody.
-    Open,
-    /// Any session, also one whose second factor is outstanding.
-    Partial,
-    /// A fully authenticated session.
-    User,
-    /// A fully authenticated session of an administrator.
-    Admin,
-}
 
 /// Takes the arguments of a request and starts the row's function.
 pub type Start = Box<dyn Fn(Call, &mut Incoming<'_>) -> Result<Pending> + Send + Sync>;

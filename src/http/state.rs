@@ -5,8 +5,9 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 
 use super::{
-    api::{common::network_token::NetworkTokens, overkeep::Watchers},
+    cache::network_tokens::NetworkTokens,
     cache::{json_cache::JsonCache, routers::Routers},
+    history_watchers::Watchers,
     limits::Limits,
     openapi::descriptions::Descriptions,
 };

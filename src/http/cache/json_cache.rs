@@ -11,7 +11,7 @@ use crate::{
     error::{Error, Result},
     http::{
         envelope::{Detail, detail},
-        list_body::Part,
+        list_part::Part,
     },
     store::{Cache, CommitNumber, Dependency, DependencyRecorder, Read, Store},
 };

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use serde_json::Value as Json;
 
 use crate::error::{Error, Result};
-use crate::http::{Interfaces, gzip::Constant, route::Interface};
+use crate::http::gzip::Constant;
 
 /// The descriptions of the interfaces.
 pub struct Descriptions {
@@ -13,19 +13,6 @@ pub struct Descriptions {
     pub client: Description,
     pub overkeep: Description,
     pub fabric: Description,
-}
-
-impl Descriptions {
-    /// Those of finished interfaces.
-    pub fn of(interfaces: &Interfaces) -> Self {
-        let of = |interface: &Interface| Description::new(interface.document.clone());
-        Self {
-            management: of(&interfaces.management),
-            client: of(&interfaces.client),
-            overkeep: of(&interfaces.overkeep),
-            fabric: of(&interfaces.fabric),
-        }
-    }
 }
 
 /// An OpenAPI document as text.
@@ -36,7 +23,8 @@ pub struct Description {
 }
 
 impl Description {
-    fn new(document: Arc<Json>) -> Self {
+    /// The text of a document.
+    pub fn new(document: Arc<Json>) -> Self {
         Self { document, json: OnceLock::new(), yaml: OnceLock::new() }
     }
 

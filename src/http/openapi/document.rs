@@ -7,12 +7,7 @@ use super::{
     operation::{BodyShape, Operation, Parameter, ParameterLocation, Schemas},
     prose,
 };
-use crate::http::{
-    envelope::Meta,
-    error::ErrorEnvelope,
-    header::Header,
-    row::{Permission, Row},
-};
+use crate::http::{envelope::Meta, error::ErrorEnvelope, header::Header, permission::Permission, row::Row};
 
 const SESSION_SCHEME: &str = "ztSession";
 const TOKEN_SCHEME: &str = "oauth2";

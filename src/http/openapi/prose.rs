@@ -1,6 +1,6 @@
 //! What the documents say in sentences: about an interface as a whole, about an operation, and about the ids in its path.
 
-use crate::http::row::{Permission, Row};
+use crate::http::{permission::Permission, row::Row};
 
 /// What somebody should know before the first request.
 pub const INTRODUCTION: &str = "\

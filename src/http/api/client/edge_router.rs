@@ -11,9 +11,10 @@ use crate::{
     http::{
         answer::{Page, Shown},
         call::Call,
-        crud::{Listing, of_ids, page},
+        crud::{of_ids, page},
         envelope::Detail,
         extractor::{Headers, Query},
+        listing::Listing,
     },
 };
 

@@ -9,9 +9,10 @@ use crate::{
     http::{
         answer::Page,
         call::Call,
-        crud::{Listing, of_ids, page},
+        crud::{of_ids, page},
         envelope::Detail,
         extractor::Query,
+        listing::Listing,
     },
 };
 

@@ -14,8 +14,8 @@ mod terminator;
 use super::common;
 use crate::entity::Service;
 use crate::http::{
+    permission::Permission::*,
     route::{CONTRACT, Routes},
-    row::Permission::*,
 };
 
 /// The whole table.

@@ -11,9 +11,10 @@ use crate::{
     http::{
         answer::{Done, Made, Page, Tagged},
         call::Call,
-        crud::{Listing, page},
+        crud::page,
         envelope::{Detail, Location, detail as seen},
         extractor::{Body, IfMatch, Query, entity_tag},
+        listing::Listing,
     },
     pki::Csr,
     store::{Read, Scope},

@@ -9,10 +9,10 @@ use crate::{
     error::Result,
     http::{
         call::Call,
-        crud::Listing,
         envelope::Detail,
         extractor::Query,
         list_body::{Joined, Wanted, listed},
+        listing::Listing,
     },
     store::Read,
 };

@@ -15,10 +15,10 @@ use crate::{
     http::{
         answer::{Done, Shown, Tagged},
         call::Call,
-        crud::Listing,
         envelope::Detail,
         extractor::{Body, IfMatch, Query, entity_tag},
         list_body::{Joined, Wanted, listed},
+        listing::Listing,
     },
     store::Read,
 };

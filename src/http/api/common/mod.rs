@@ -12,7 +12,7 @@ pub mod session;
 pub mod spec;
 
 use crate::entity::Controller;
-use crate::http::{route::Routes, row::Permission::*};
+use crate::http::{permission::Permission::*, route::Routes};
 
 /// The rows that stand in both tables.
 pub fn routes(routes: Routes) -> Routes {

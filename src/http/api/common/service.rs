@@ -17,7 +17,7 @@ use crate::{
     http::{
         cache::json_cache::{CachedJson, JsonCache, Present, SOME, Text},
         envelope::Detail,
-        list_body::Part,
+        list_part::Part,
     },
     posture::{Evidence, Judge},
     query::Window,

@@ -13,10 +13,10 @@ use crate::{
     http::{
         answer::{Done, Shown, Tagged},
         call::Call,
-        crud::Listing,
         envelope::Detail,
         extractor::{IfMatch, Query, entity_tag},
         list_body::{Joined, Wanted, listed},
+        listing::Listing,
         state::AppState,
     },
     store::{CommitNumber, Read},

@@ -10,9 +10,9 @@ use crate::{
     http::{
         answer::{Page, Shown},
         call::Call,
-        crud::Listing,
         envelope::Detail,
         extractor::Query,
+        listing::Listing,
     },
     network::CircuitInfo,
     query::{Type, Value},

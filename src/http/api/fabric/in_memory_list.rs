@@ -2,7 +2,7 @@
 
 use crate::{
     error::Result,
-    http::{answer::Page, crud::Listing, envelope::Pagination},
+    http::{answer::Page, envelope::Pagination, listing::Listing},
     query::{Sort, Subject, Symbol, Type, Value, Vocabulary, compare},
 };
 

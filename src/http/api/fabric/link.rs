@@ -10,8 +10,8 @@ use crate::{
     http::{
         answer::{Page, Shown},
         call::Call,
-        crud::Listing,
         extractor::Query,
+        listing::Listing,
     },
     network::LinkInfo,
     query::{Type, Value},

@@ -22,8 +22,8 @@ use crate::http::{
     answer::{Done, Shown},
     call::Call,
     extractor::OptionalBody,
+    permission::Permission::*,
     route::Routes,
-    row::Permission::*,
 };
 
 /// The version of the description that tools know.

@@ -9,9 +9,9 @@ use crate::{
     http::{
         answer::{Page, Shown},
         call::Call,
-        crud::Listing,
         envelope::{Detail, Pagination},
         extractor::Query,
+        listing::Listing,
     },
     store::Read,
 };

@@ -9,9 +9,10 @@ use crate::{
     http::{
         answer::{Page, Shown},
         call::Call,
-        crud::{Listing, page},
+        crud::page,
         envelope::Detail,
         extractor::Query,
+        listing::Listing,
     },
     store::Scope,
 };

@@ -7,10 +7,10 @@ use crate::{
     http::{
         answer::Tagged,
         call::Call,
-        crud::Listing,
         envelope::{Detail, detail as seen},
         extractor::{Query, entity_tag},
         list_body::{Joined, Wanted, listed},
+        listing::Listing,
     },
     store::Read,
 };

@@ -11,8 +11,8 @@ use crate::{
         call::Call,
         envelope::{Envelope, Meta, Pagination},
         openapi::operation::{AnswerShape, JSON, Operation, Schemas},
+        permission::Permission::Admin,
         route::Routes,
-        row::Permission::Admin,
     },
     maintenance::Work,
 };

@@ -21,8 +21,8 @@ use crate::entity::{
 };
 use crate::http::{
     crud,
+    permission::Permission::*,
     route::{CONTRACT, Routes},
-    row::Permission::*,
 };
 
 /// The whole table.

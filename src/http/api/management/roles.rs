@@ -3,7 +3,7 @@
 use crate::{
     access::Subject,
     error::{Error, Result},
-    http::{answer::Page, call::Call, crud::Listing, envelope::Pagination, extractor::Query},
+    http::{answer::Page, call::Call, envelope::Pagination, extractor::Query, listing::Listing},
     query::{self, Symbol, Type, Value, Vocabulary, Window},
 };
 

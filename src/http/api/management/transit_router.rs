@@ -6,12 +6,13 @@ use crate::{
     http::{
         answer::{Done, Page, Tagged},
         call::Call,
-        crud::{self, Listing},
+        crud,
         envelope::{Detail, Pagination, detail as seen},
         extractor::{IfMatch, Patch, Query, Replace, entity_tag},
+        listing::Listing,
+        permission::Permission::Admin,
         preview::{Outcome, Preview},
         route::Routes,
-        row::Permission::Admin,
     },
     store::Read,
 };

@@ -11,7 +11,7 @@ use crate::{
     clock::Timestamp,
     entity::{FactsExt, Id, Identity},
     error::Result,
-    http::{answer::Page, call::Call, crud::Listing, extractor::Query},
+    http::{answer::Page, call::Call, extractor::Query, listing::Listing},
     network::ChannelInfo,
     query::{Type, Value},
     store::Read,

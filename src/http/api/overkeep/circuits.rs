@@ -14,8 +14,8 @@ use crate::{
     http::{
         answer::{Done, Page, Shown},
         call::Call,
-        crud::Listing,
         extractor::Query,
+        listing::Listing,
     },
     network::{CircuitInfo, EndInfo},
     query::{Type, Value},

@@ -11,7 +11,7 @@ use futures_util::stream;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch},
+    sync::{OwnedSemaphorePermit, mpsc, watch},
     time::{sleep, timeout},
 };
 
@@ -26,7 +26,6 @@ use crate::{
         openapi::operation::{AnswerShape, Operation, Schemas},
         state::AppState,
     },
-    store::Store,
 };
 
 const MEDIA: &str = "text/event-stream";
@@ -39,28 +38,6 @@ const KEPT_ALIVE: Duration = Duration::from_secs(15);
 const STILL_HERE: &str = ": still here\n\n";
 /// In how many seconds a reader for whom there is no place may ask again.
 const RETRY_AFTER: u32 = 10;
-
-/// Those who watch the history grow.
-pub struct Watchers {
-    /// Rings when anything was committed; true once nobody may watch any more.
-    bell: watch::Sender<bool>,
-    places: Arc<Semaphore>,
-}
-
-impl Watchers {
-    /// Of this store, at most so many.
-    pub fn following(store: &Store, most: usize) -> Arc<Self> {
-        let watchers = Arc::new(Self { bell: watch::Sender::new(false), places: Arc::new(Semaphore::new(most)) });
-        let rung = watchers.clone();
-        store.subscribe(move |_| rung.bell.send_modify(|_| ()));
-        watchers
-    }
-
-    /// Ends every watch.
-    pub fn close(&self) {
-        self.bell.send_replace(true);
-    }
-}
 
 /// Where a reader goes on.
 #[derive(Deserialize, JsonSchema)]
@@ -88,7 +65,7 @@ impl Answer for Events {
 
 /// GET /events
 pub async fn watch(call: Call, Headers(From { last }): Headers<From>) -> Result<Events> {
-    let place = call.watchers.places.clone().try_acquire_owned().map_err(|_| Error::Busy { retry_after: RETRY_AFTER })?;
+    let place = call.watchers.place().ok_or(Error::Busy { retry_after: RETRY_AFTER })?;
     let end = call.store.read(|tx| tx.history_end())?;
     let last = match last.as_deref().map(str::trim).filter(|last| !last.is_empty()) {
         // An event to come is one of a history that was taken back, by a restored file.
@@ -99,7 +76,7 @@ pub async fn watch(call: Call, Headers(From { last }): Headers<From>) -> Result<
     let reader = Reader {
         token: call.caller()?.session.spec.token.clone(),
         bearer: call.bearer.clone(),
-        rings: call.watchers.bell.subscribe(),
+        rings: call.watchers.commits(),
         state: call.state.clone(),
         last,
         out,

@@ -2,7 +2,7 @@
 
 use crate::{
     error::Result,
-    http::{answer::Page, crud::Listing, envelope::Pagination},
+    http::{answer::Page, envelope::Pagination, listing::Listing},
     query::{self, MAX_LIMIT, Subject, Symbol, Type, Value, Vocabulary, Window},
 };
 

@@ -8,10 +8,8 @@ mod history;
 mod live;
 mod names;
 
-pub use events::Watchers;
-
 use super::common;
-use crate::http::{route::Routes, row::Permission::*};
+use crate::http::{permission::Permission::*, route::Routes};
 
 /// The whole table.
 pub fn routes() -> Routes {
