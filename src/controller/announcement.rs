@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{ADMINISTRATOR, Controller, NotStarted, Password};
+use super::running::{ADMINISTRATOR, Controller, NotStarted, Password};
 use crate::{
     config::{Address, Config},
     store,

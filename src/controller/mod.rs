@@ -5,13 +5,14 @@
 mod announcement;
 mod built_in_router;
 mod reload;
+mod running;
+mod settings;
 
 pub use announcement::password_file;
+pub use running::{Controller, NotStarted};
 
 use std::{
-    fmt,
     net::{SocketAddr, TcpListener},
-    path::PathBuf,
     sync::{Arc, mpsc},
     thread::JoinHandle,
 };
@@ -25,153 +26,25 @@ use crate::{
     access::{Access, AccessAudit},
     admin_socket::{AdminContext, Command, socket},
     authentication::{Codes, Passwords, Refusals, Sessions, Tokens},
-    change::{self, Administrator, Certificates, ChangeContext, Changes, Filling, KINDS, SealedKeys, certificates},
+    change::{self, Administrator, Certificates, Changes, Filling, KINDS, SealedKeys, certificates},
     clock::Clock,
     config::{self, Address, Config},
     enrollment::Reserved,
-    entity::{Author, EdgeRouter, Id, Most},
-    error::Error,
-    http::{self, AppState, Bounds, Dispatcher, Interfaces, Limits, NetworkTokens, Patience, RestListener},
+    entity::{Author, EdgeRouter, Id},
+    http::{self, AppState, Bounds, Dispatcher, Interfaces, NetworkTokens, Patience, RestListener},
     jobs::{self, Jobs},
     listener::{self, Listener, RouterSide, Shutdown},
     maintenance::{self, Background, Maintenance, Schedule, Scrub, closed},
-    network::{self, Router},
-    online::Online,
-    pki::{self, Files, Keystore},
+    network, pki,
     posture::Posture,
-    store::{self, OpenError, Store},
+    store::{OpenError, Store},
 };
 
-use reload::Reload;
-
-/// The user name of the administrator that a first start creates.
-const ADMINISTRATOR: &str = "admin";
-
-/// Why a controller did not start; one line for a person.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NotStarted(String);
-
-impl fmt::Display for NotStarted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl From<Error> for NotStarted {
-    fn from(error: Error) -> Self {
-        let done = "overkeep restore puts a snapshot in its place, overkeep repair --drop-unreadable deletes records that cannot be read";
-        Self(if let Error::Damaged { .. } = error { format!("{error}; {done}") } else { error.to_string() })
-    }
-}
-
-impl From<pki::Error> for NotStarted {
-    fn from(error: pki::Error) -> Self {
-        Self(format!("keys and certificates: {error}"))
-    }
-}
-
-/// The administrator's password, at the start that sets it.
-enum Password {
-    MadeUp(String),
-    /// Read from this file.
-    Given(PathBuf),
-}
-
-/// A controller that answers requests. Dropping it stops it.
-pub struct Controller {
-    bound: Vec<SocketAddr>,
-    reload: Reload,
-    advertised: String,
-    first_password: Option<Password>,
-    store: Store,
-    maintenance: Maintenance,
-    watchers: Arc<http::Watchers>,
-    server: listener::Running,
-    thread: Option<JoinHandle<std::io::Result<()>>>,
-    jobs: Option<jobs::Running>,
-    background: Vec<Background>,
-    audit: AccessAudit,
-    commands: Option<socket::Listening>,
-    router: Router,
-}
-
-impl Controller {
-    /// The first of the addresses that are listened on, with its real port.
-    pub fn bound(&self) -> SocketAddr {
-        self.bound.first().copied().unwrap_or_else(|| SocketAddr::from(([0, 0, 0, 0], 0)))
-    }
-
-    /// All of them.
-    pub fn all_bound(&self) -> &[SocketAddr] {
-        &self.bound
-    }
-
-    /// Takes over what another configuration says, as far as that needs no restart, and logs what changed and what needs one.
-    pub fn reload(&self, again: &Config) {
-        self.reload.take(again);
-    }
-
-    /// `host:port` under which clients reach it.
-    pub fn advertised(&self) -> &str {
-        &self.advertised
-    }
-
-    /// The administrator's password, if this start made one up. Every start makes up another until [`Controller::password_was_seen`].
-    pub fn generated_password(&self) -> Option<&str> {
-        if let Some(Password::MadeUp(password)) = &self.first_password { Some(password) } else { None }
-    }
-
-    /// Notes that somebody has the password that was made up, so that later starts leave it alone.
-    ///
-    /// # Errors
-    /// The file cannot be written.
-    pub fn password_was_seen(&self) -> Result<(), NotStarted> {
-        Ok(change::seen(&self.store)?)
-    }
-
-    /// Does the periodic work that is due now, instead of within seconds: for whoever moved its clock.
-    pub fn look_after(&self) {
-        self.jobs.iter().for_each(jobs::Running::round);
-        if let Err(error) = self.audit.catch_up() {
-            tracing::warn!(%error, "who gained and lost access could not be told");
-        }
-    }
-
-    /// The edge router inside.
-    pub fn router(&self) -> &Router {
-        &self.router
-    }
-
-    /// Lets open requests end, then closes the file.
-    pub fn stop(mut self) {
-        self.close();
-    }
-
-    fn close(&mut self) {
-        let Some(thread) = self.thread.take() else { return };
-        self.watchers.close();
-        // Whoever drops a controller may be on a runtime of its own, where nothing may block.
-        let (router, server) = (&self.router, &self.server);
-        let stop = || {
-            router.drain();
-            System::new().block_on(server.stop());
-            router.stop();
-        };
-        std::thread::scope(|scope| drop(scope.spawn(stop).join()));
-        drop(thread.join());
-        drop(self.commands.take());
-        drop(self.jobs.take());
-        self.background.clear();
-        self.maintenance.stop();
-        self.store.close();
-    }
-}
-
-impl Drop for Controller {
-    fn drop(&mut self) {
-        self.close();
-    }
-}
+use self::{
+    reload::Reload,
+    running::{ADMINISTRATOR, Password},
+    settings::{context, files, limits, options},
+};
 
 /// Starts a controller in this process.
 ///
@@ -310,19 +183,6 @@ fn background(config: &Config, maintenance: &Maintenance, audit: &AccessAudit, c
     Ok(running)
 }
 
-fn limits(config: &Config) -> Limits {
-    let http = &config.http;
-    Limits {
-        requests: http.max_requests,
-        head: http.max_head_bytes,
-        body: http.max_body_bytes,
-        open_body: http.max_open_body_bytes,
-        time: http.request_timeout.duration(),
-        certificates: config.sessions.certificates,
-        origins: http.cors_origins.clone(),
-    }
-}
-
 /// Sockets for all places that are to be listened on, and their addresses with real ports.
 fn bind(config: &Config) -> Result<(Vec<TcpListener>, Vec<SocketAddr>), NotStarted> {
     config.listen.places().iter().map(|place| bind_to("listen", *place)).collect()
@@ -364,18 +224,6 @@ fn commands(config: &Config, owner: AdminContext) -> Option<socket::Listening> {
     let path = socket::beside(&config.data);
     let listening = socket::listen(owner, path.clone());
     listening.inspect_err(|error| tracing::warn!(%error, path = %path.display(), "no commands of the host while this runs")).ok()
-}
-
-fn context(config: &Config, keystore: Arc<Keystore>, address: String) -> ChangeContext {
-    ChangeContext {
-        keystore,
-        address,
-        identity_enrollment: config.enrollment.identity_duration.duration(),
-        router_enrollment: config.enrollment.edge_router_duration.duration(),
-        members: Most::of(&config.members),
-        client_members: Most::of_clients(&config.members),
-        plain_key_sets: config.key_sets.allow_http,
-    }
 }
 
 /// The data file of a controller that does not run, for a command of the owner of the host. It stays as it is if the command only looks.
@@ -436,20 +284,6 @@ fn refused(error: OpenError) -> NotStarted {
     })
 }
 
-fn options(config: &Config, clock: &Clock) -> store::Options {
-    store::Options {
-        cache_bytes: config.store.cache_mib << 20,
-        queue: config.store.queue,
-        group: config.store.group,
-        scans: config.store.scans,
-        scan_queue: config.store.scan_queue,
-        compact: config.store.compact_at_start,
-        clock: clock.clone(),
-        online: Online::default(),
-        ..store::Options::default()
-    }
-}
-
 /// How the controller's secrets lie in the file, or are to lie in it if it is new.
 fn sealed_keys(config: &Config, store: &Store) -> Result<SealedKeys, NotStarted> {
     let passphrase = config.passphrase().map_err(|e| NotStarted(e.to_string()))?;
@@ -486,11 +320,6 @@ fn fill(
         change::replace_unseen(store, administrator)?;
     }
     Ok(Some(first))
-}
-
-/// The files of a certificate for the listener that is not our own.
-fn files(config: &Config) -> Option<Files> {
-    config.tls.certificate.as_deref().zip(config.tls.key.as_deref()).map(|(certificate, key)| Files::new(certificate, key))
 }
 
 /// `overkeep run`: starts a controller, says where it is, reads its configuration anew on SIGHUP, and stops it on SIGTERM or SIGINT.

@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::Value as Json;
 
-use super::limits;
+use super::settings::limits;
 use crate::{
     change::{Certificates, addresses::Moved},
     config::{Config, Reread},

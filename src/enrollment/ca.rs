@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-use super::{EnrollmentContext, EnrollmentRequest};
+use super::context::{EnrollmentContext, EnrollmentRequest};
 use crate::{
     authentication::trust::{self, Judgement},
     change::{

@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{EnrollmentContext, client_certificate, parsed};
+use super::context::{EnrollmentContext, client_certificate, parsed};
 use crate::{
     change::{Change, session_certificate},
     entity::{ApiSession, Authenticator, Credential, Entity, FactsExt, Id, Identity, Record, authenticator::Unverified, missing},

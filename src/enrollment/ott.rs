@@ -1,6 +1,6 @@
 //! Method `ott`: a one-time token and a certificate request become a client certificate.
 
-use super::{EnrollmentContext, EnrollmentRequest, Issued, client_certificate, parsed, unknown, unprocessable, use_up};
+use super::context::{EnrollmentContext, EnrollmentRequest, Issued, client_certificate, parsed, unknown, unprocessable, use_up};
 use crate::{
     change::{
         Change,

@@ -1,6 +1,6 @@
 //! Method `ottca`: a one-time token, and a certificate that a certain authority of somebody else issued.
 
-use super::{EnrollmentContext, Issued, unknown, use_up};
+use super::context::{EnrollmentContext, Issued, unknown, use_up};
 use crate::{
     authentication::trust::{self, Judgement},
     change::{

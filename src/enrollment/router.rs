@@ -1,7 +1,7 @@
 //! What routers of both kinds have in common: they hand in two requests, one for their client certificate and one for their server
 //! certificate, to enroll and again to renew both.
 
-use super::{EnrollmentContext, EnrollmentRequest, Issued, YEARS, client_certificate, parsed, unissued, unprocessable};
+use super::context::{EnrollmentContext, EnrollmentRequest, Issued, YEARS, client_certificate, parsed, unissued, unprocessable};
 use crate::{
     change::Change,
     entity::{EdgeRouter, Entity, FactsExt, Id, Record, TransitRouter, edge_router::State},

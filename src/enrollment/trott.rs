@@ -1,6 +1,9 @@
 //! Method `trott`: a one-time token and two requests become the certificates of a transit router.
 
-use super::{EnrollmentContext, EnrollmentRequest, Issued, router::Requests, unknown, use_up};
+use super::{
+    context::{EnrollmentContext, EnrollmentRequest, Issued, unknown, use_up},
+    router::Requests,
+};
 use crate::{
     change::Change,
     entity::{Enrollment, FactsExt, Record},

@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-use super::{EnrollmentContext, EnrollmentRequest, Issued, unknown, use_up};
+use super::context::{EnrollmentContext, EnrollmentRequest, Issued, unknown, use_up};
 use crate::{
     change::{
         Change,

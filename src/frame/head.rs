@@ -1,6 +1,6 @@
 //! The head of a message: the part whose length is known before anything else.
 
-use super::Malformed;
+use super::malformed::Malformed;
 
 /// What every message begins with.
 pub const MAGIC: [u8; 4] = [0x03, 0x06, 0x09, 0x0c];

@@ -2,8 +2,10 @@
 
 use std::ops::Range;
 
-use super::Malformed;
+use super::malformed::Malformed;
 
+/// Bytes of a header with a number.
+pub(super) const HEADER: usize = 12;
 /// A message has at most this many headers.
 pub const MOST_HEADERS: usize = 128;
 
@@ -62,7 +64,7 @@ pub(super) fn check(section: &[u8]) -> Result<(), Malformed> {
         if keys.iter().take(count).any(|known| *known == key) {
             return Err(Malformed::Repeated(key));
         }
-        *keys.get_mut(count).ok_or(Malformed::TooManyHeaders)? = key;
+        *keys.get_mut(count).ok_or(Malformed::TooManyHeaders { limit: MOST_HEADERS })? = key;
         count += 1;
     }
     Ok(())

@@ -12,13 +12,16 @@
 mod build;
 mod head;
 mod headers;
+mod malformed;
 pub mod value;
 
 use bytes::{BufMut, BytesMut, buf::Limit};
 
 pub use build::Builder;
 pub use head::{HEAD, Head, Limits, MAGIC};
+use headers::HEADER;
 pub use headers::{Headers, MOST_HEADERS};
+pub use malformed::Malformed;
 
 /// Content types that every channel has.
 pub mod content {
@@ -50,26 +53,6 @@ pub mod key {
     pub const IS_GROUPED: i32 = 9;
     /// Keys that an answer repeats as they came.
     pub const REFLECTED: std::ops::RangeInclusive<i32> = 128..=255;
-}
-
-/// Bytes of a header with a number.
-const HEADER: usize = 12;
-
-/// Why bytes are no frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Malformed {
-    #[error("it does not begin with the magic number 03 06 09 0c")]
-    Magic,
-    #[error("its {section} would have {length} bytes; 0 to {limit} are allowed")]
-    Length { section: &'static str, length: i32, limit: usize },
-    #[error("it has {0} bytes, which is not what its head announces")]
-    Size(usize),
-    #[error("header {0} reaches beyond the header section")]
-    Header(i32),
-    #[error("header {0} is there twice")]
-    Repeated(i32),
-    #[error("it has more than {MOST_HEADERS} headers")]
-    TooManyHeaders,
 }
 
 /// One message in one buffer, which can be changed where lengths stay as they are.

@@ -13,9 +13,11 @@ use tokio::{
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
 use super::{
-    Accepted, Rewind, RouterSide, Shutdown, Stream,
+    accepted::{Accepted, RouterSide, Stream},
     client_hello::{self, Offers},
     plaintext,
+    rewind::Rewind,
+    shutdown::Shutdown,
 };
 
 /// What SDKs offer that speak to a router.

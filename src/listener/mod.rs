@@ -10,13 +10,14 @@
 //! `Acceptor::enter`. Invariant: nothing that a client sends before its handshake is over costs more than a bounded few KiB.
 
 mod accept;
+mod accepted;
 mod client_hello;
 mod file_limit;
 mod plaintext;
 mod rewind;
 mod shutdown;
 
-use std::{future::Future, io, net::TcpListener, num::NonZero, pin::Pin, rc::Rc, sync::Arc, thread::available_parallelism, time::Duration};
+use std::{io, net::TcpListener, num::NonZero, rc::Rc, sync::Arc, thread::available_parallelism, time::Duration};
 
 use actix_server::{Server, ServerHandle, ServerServiceFactory};
 use actix_service::{
@@ -24,19 +25,16 @@ use actix_service::{
     boxed::{self, BoxServiceFactory},
     fn_factory, fn_service,
 };
-use tokio::{net::TcpStream, runtime::Handle, sync::Semaphore};
-use tokio_rustls::server::TlsStream;
+use tokio::{net::TcpStream, sync::Semaphore};
 
 use accept::{Acceptor, Protocols};
+pub use accepted::{Accepted, RouterSide, Serve, Stream};
 use file_limit::room_for;
 pub use rewind::Rewind;
 pub use shutdown::{ConnectionGuard, Shutdown};
 
 /// How long requests that are under way may take once the listener ends.
 const LONGEST: Duration = Duration::from_secs(30);
-
-/// A connection whose handshake is over.
-pub type Stream = Rewind<TlsStream<Rewind<TcpStream>>>;
 
 /// Sockets that are bound, and how to treat whoever comes.
 pub struct Listener {
@@ -52,24 +50,6 @@ pub struct Listener {
     pub connections: usize,
     /// TLS handshakes at the same time, in all.
     pub handshakes: usize,
-}
-
-/// A connection for REST.
-pub struct Accepted {
-    pub stream: Stream,
-    /// As long as this is there, so is the connection.
-    pub here: ConnectionGuard,
-}
-
-/// Serves a connection until it ends.
-pub type Serve = dyn Fn(Stream) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync;
-
-/// Whoever serves connections of the router.
-#[derive(Clone)]
-pub struct RouterSide {
-    /// Where its connections are read and written.
-    pub runtime: Handle,
-    pub serve: Arc<Serve>,
 }
 
 /// A listener that runs.

@@ -11,8 +11,8 @@ use tokio::sync::Notify;
 use super::{
     binding::Binding,
     channel::Channel,
+    fair_queues::QueueId,
     info::{CircuitInfo, EndInfo},
-    send_queue::QueueId,
 };
 use crate::{
     clock::Timestamp,

@@ -16,9 +16,9 @@ use super::{
     budget::Budget,
     channel::{Channel, Entry},
     circuit::{Circuit, CircuitSide},
+    fair_queues::Room,
     message::{self, Failure},
     registry::Registry,
-    send_queue::Room,
     terminators::Removals,
 };
 use crate::{

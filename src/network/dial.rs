@@ -12,10 +12,10 @@ use super::{
     channel::{Channel, Entry, Request},
     circuit::{Circuit, CircuitBasis, CircuitSide, End, HostEnd},
     core::Core,
+    fair_queues::QueueId,
     message::{self, Failure, crypto_method, key, kind},
     permission::Grant,
     select::{Strategy, choose},
-    send_queue::QueueId,
 };
 use crate::{
     access::Right,

@@ -8,8 +8,20 @@ use std::{
 
 use tokio::sync::Notify;
 
-use super::send_queue::{OVERHEAD, QueueId, Room};
 use crate::frame::Frame;
+
+/// What a message costs beside its bytes.
+pub const OVERHEAD: usize = 128;
+
+/// A queue of a circuit of this channel.
+pub type QueueId = u64;
+
+/// How much may wait, in bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct Room {
+    pub queue: usize,
+    pub channel: usize,
+}
 
 /// The writer takes about so many bytes at a time.
 const BATCH: usize = 64 << 10;

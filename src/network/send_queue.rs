@@ -19,25 +19,14 @@ use tokio::sync::Notify;
 
 use super::{
     budget::Budget,
-    fair_queues::{FairQueues, Queue, State},
+    fair_queues::{FairQueues, OVERHEAD, Queue, QueueId, Room, State},
 };
 use crate::frame::Frame;
 
-/// What a message costs beside its bytes.
-pub const OVERHEAD: usize = 128;
 /// A channel takes no more control messages than this.
 const CONTROL: usize = 256 << 10;
 /// With more than this waiting nothing is read from the peer that would have to be answered.
 const CONGESTED: usize = 16 << 10;
-/// A queue of a circuit of this channel.
-pub type QueueId = u64;
-
-/// How much may wait, in bytes.
-#[derive(Debug, Clone, Copy)]
-pub struct Room {
-    pub queue: usize,
-    pub channel: usize,
-}
 
 /// The channel is closed, or the queue is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Private and public keys.
 
-use super::der::{self, INTEGER, OBJECT_IDENTIFIER, OCTET_STRING, SEQUENCE};
-use super::{Error, Result, pem, rsa};
+use super::der::{self, OBJECT_IDENTIFIER, SEQUENCE};
+use super::{Error, Result, pem, pkcs8::wrapped, rsa};
 use rcgen::{KeyPair, PublicKeyData, SignatureAlgorithm, SigningKey};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer, alg_id};
 use std::fmt;
@@ -87,12 +87,6 @@ impl PrivateKey {
     pub(super) fn for_rustls(&self) -> PrivateKeyDer<'_> {
         PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(self.0.serialized_der()))
     }
-}
-
-/// A key in its own form as PKCS#8.
-pub(super) fn wrapped(algorithm: &[u8], key: &[u8]) -> Vec<u8> {
-    let version = der::element(INTEGER, &[0]);
-    der::element(SEQUENCE, &[version, der::element(SEQUENCE, algorithm), der::element(OCTET_STRING, key)].concat())
 }
 
 /// The algorithm of an elliptic curve key, which names its curve itself: `[0]` behind version and key.

@@ -1,7 +1,7 @@
 //! What a controller owns: its authorities and its server certificate, as texts to be stored, and how they come into being.
 
-use super::authority::{date, serial};
 use super::name::hex;
+use super::validity::{date, serial};
 use super::{AlternativeNames, Authority, Certificate, Error, KeyKind, PrivateKey, Result, Validity};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, Issuer, KeyUsagePurpose};
 use ring::rand::{SecureRandom, SystemRandom};

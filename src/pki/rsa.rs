@@ -5,7 +5,7 @@
 //! life of a controller, on its own host, so that the time it takes tells nobody anything. ring checks the whole key when it reads it.
 
 use super::der::{self, INTEGER, OBJECT_IDENTIFIER, SEQUENCE};
-use super::{Error, Result, key::wrapped};
+use super::{Error, Result, pkcs8::wrapped};
 use crypto_bigint::{
     U1024,
     rand_core::{TryCryptoRng, TryRng},

@@ -19,50 +19,12 @@ mod subject;
 mod token;
 mod typing;
 mod value;
+mod window;
 
 pub use fault::{Fault, Parameter};
-pub use page::{DEFAULT_LIMIT, Limit, MAX_LIMIT, MAX_OFFSET, MAX_SORT, Sort, Window};
-pub use parser::{MAX_DEPTH, MAX_LENGTH};
-pub use predicate::{Anchor, Predicate};
+pub use page::{DEFAULT_LIMIT, Limit, MAX_LIMIT, MAX_OFFSET, MAX_SORT, Sort};
+pub use parser::{MAX_DEPTH, MAX_LENGTH, parse_sort};
+pub use predicate::{Anchor, Predicate, Query};
 pub use subject::{Subject, Symbol, Vocabulary};
 pub use value::{Type, Value, compare};
-
-use parser::Parser;
-
-/// A parsed `filter` parameter. The default matches everything.
-#[derive(Clone, Debug, Default)]
-pub struct Query {
-    pub predicate: Predicate,
-    /// At most [`MAX_SORT`]; empty if the filter does not say, then the `sort` parameter counts.
-    pub sort: Vec<Sort>,
-    pub skip: Option<i64>,
-    pub limit: Option<Limit>,
-}
-
-impl Query {
-    /// Reads the `filter` parameter; an empty one matches everything.
-    pub fn parse(text: &str, words: &dyn Vocabulary) -> Result<Query, Fault> {
-        if text.is_empty() {
-            return Ok(Query::default());
-        }
-        let mut parser = Parser::new(text, words)?;
-        let query = parser.query()?;
-        parser.end()?;
-        Ok(query)
-    }
-}
-
-/// Reads the `sort` parameter: `name desc, createdAt`. Clients put `skip` and `limit` behind it too; these are read and ignored.
-pub fn parse_sort(text: &str, words: &dyn Vocabulary) -> Result<Vec<Sort>, Fault> {
-    if text.is_empty() {
-        return Ok(Vec::new());
-    }
-    let read = || {
-        let mut parser = Parser::new(text, words)?;
-        let sort = parser.fields()?;
-        parser.page()?;
-        parser.end()?;
-        Ok(sort)
-    };
-    read().map_err(|fault: Fault| Fault { parameter: Parameter::Sort, ..fault })
-}
+pub use window::Window;

@@ -1,6 +1,6 @@
-//! The order of a list, and the part of it that is wanted.
+//! The order of a list and its limits.
 
-use super::{Query, Symbol};
+use super::subject::Symbol;
 
 /// The limit of a list that names none.
 pub const DEFAULT_LIMIT: i64 = 10;
@@ -12,7 +12,7 @@ pub const MAX_OFFSET: i64 = 100_000;
 pub const MAX_SORT: usize = 5;
 
 /// The number that asks for no limit, in a filter as in a parameter.
-const UNLIMITED: i64 = -1;
+pub const UNLIMITED: i64 = -1;
 
 /// A field to sort by.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,43 +27,4 @@ pub enum Limit {
     /// `limit none`
     None,
     Count(i64),
-}
-
-/// The part of all matches that is shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Window {
-    /// `None`: all of them. `Some(0)`: none of a list that was wanted whole ([`Window::emptied`]).
-    pub limit: Option<usize>,
-    pub offset: usize,
-}
-
-impl Window {
-    /// Applies the rules of paging. What the filter says wins over the parameters `limit` and `offset`. A list that shows everything
-    /// unless its filter says otherwise (role attributes) passes `Some(-1)` and `None`.
-    pub fn new(filter: &Query, limit: Option<i64>, offset: Option<i64>) -> Window {
-        let limit = match filter.limit {
-            Some(Limit::None) => UNLIMITED,
-            Some(Limit::Count(count)) => count,
-            None => limit.unwrap_or(DEFAULT_LIMIT),
-        };
-        let limit = match limit {
-            UNLIMITED => None,
-            ..=0 => Some(DEFAULT_LIMIT),
-            count => Some(count.min(MAX_LIMIT)),
-        };
-        let offset = filter.skip.or(offset).unwrap_or(0).clamp(0, MAX_OFFSET);
-        // Both were brought into range, so both conversions succeed.
-        Window { limit: limit.and_then(|limit| limit.try_into().ok()), offset: offset.try_into().unwrap_or(0) }
-    }
-
-    /// The same window with nothing in it, which still says what was asked for.
-    #[must_use]
-    pub fn emptied(self) -> Window {
-        Window { limit: Some(0), ..self }
-    }
-
-    /// The limit as `meta.pagination` shows it: the largest number there is for none.
-    pub fn shown_limit(&self) -> i64 {
-        self.limit.filter(|limit| *limit > 0).and_then(|limit| limit.try_into().ok()).unwrap_or(i64::MAX)
-    }
 }

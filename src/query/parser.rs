@@ -5,7 +5,7 @@
 use std::mem;
 
 use super::{
-    Fault, Limit, MAX_SORT, Query, Sort, Symbol, Type, Value, Vocabulary,
+    Fault, Limit, MAX_SORT, Parameter, Query, Sort, Symbol, Type, Value, Vocabulary,
     check::{Check, Relation},
     predicate::{Join, Members, Operand, Predicate, Step, Test},
     token::{Lexeme, Lexer, Token, Word},
@@ -329,4 +329,32 @@ impl<'t> Parser<'t> {
     fn fault(&self, at: &Token, message: String) -> Fault {
         Fault::at(self.text, at.start, message).of(at.source)
     }
+}
+
+impl Query {
+    /// Reads the `filter` parameter; an empty one matches everything.
+    pub fn parse(text: &str, words: &dyn Vocabulary) -> Result<Query, Fault> {
+        if text.is_empty() {
+            return Ok(Query::default());
+        }
+        let mut parser = Parser::new(text, words)?;
+        let query = parser.query()?;
+        parser.end()?;
+        Ok(query)
+    }
+}
+
+/// Reads the `sort` parameter: `name desc, createdAt`. Clients put `skip` and `limit` behind it too; these are read and ignored.
+pub fn parse_sort(text: &str, words: &dyn Vocabulary) -> Result<Vec<Sort>, Fault> {
+    if text.is_empty() {
+        return Ok(Vec::new());
+    }
+    let read = || {
+        let mut parser = Parser::new(text, words)?;
+        let sort = parser.fields()?;
+        parser.page()?;
+        parser.end()?;
+        Ok(sort)
+    };
+    read().map_err(|fault: Fault| Fault { parameter: Parameter::Sort, ..fault })
 }

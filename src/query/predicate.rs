@@ -3,9 +3,21 @@
 use std::slice;
 
 use super::{
-    Limit, Query, Subject, Symbol, Type, Value,
     check::{Check, Relation},
+    page::{Limit, Sort},
+    subject::{Subject, Symbol},
+    value::{Type, Value},
 };
+
+/// A parsed `filter` parameter. The default matches everything.
+#[derive(Clone, Debug, Default)]
+pub struct Query {
+    pub predicate: Predicate,
+    /// At most [`MAX_SORT`]; empty if the filter does not say, then the `sort` parameter counts.
+    pub sort: Vec<Sort>,
+    pub skip: Option<i64>,
+    pub limit: Option<Limit>,
+}
 
 /// A condition. `and` and `or` have no precedence: the right side of either takes everything that follows, and so does `not`. An
 /// expression is therefore a flat list, read once from left to right; only parentheses and subqueries nest.

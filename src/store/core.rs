@@ -16,7 +16,7 @@ use redb::{Database, ReadableDatabase};
 
 use super::{
     Event, Listener, OpenError, Read, Tx,
-    file::{backend::Backend, open},
+    file::{backend::Backend, open, private_file::is_one},
     list::scan_limit::ScanPermit,
     registry::Registry,
     tx::{
@@ -77,7 +77,7 @@ impl Core {
 
     /// Whether the file still has its name.
     pub fn is_in_place(&self) -> bool {
-        self.opened.as_ref().is_none_or(|opened| fs::metadata(&self.path).is_ok_and(|there| open::is_one(&there, opened)))
+        self.opened.as_ref().is_none_or(|opened| fs::metadata(&self.path).is_ok_and(|there| is_one(&there, opened)))
     }
 
     /// Opens the state that was flushed last in place of a database that failed. For reading: what it writes stays in memory.

@@ -96,7 +96,7 @@ fn nothing_is_done_any_more_for_a_client_that_has_gone() {
     let waiting: Vec<Wire> = (0..16).map(|_| Wire::to(&server.admin)).collect();
     let waiting = waiting.into_iter().map(|mut wire| wire.send(login.as_bytes()).map(|()| wire).unwrap()).collect::<Vec<_>>();
     let becomes = |status: u16| {
-        (0..200).any(|_| {
+        (0..1200).any(|_| {
             thread::sleep(Duration::from_millis(50));
             server.admin.get("/current-identity").status == status
         })

@@ -4,6 +4,7 @@ pub(crate) mod backend;
 pub(crate) mod checksum;
 pub(crate) mod manifest;
 pub(crate) mod open;
+pub(crate) mod open_error;
 pub(crate) mod overlay;
 pub(crate) mod private_file;
 pub(crate) mod recovery;

@@ -5,7 +5,7 @@
 use std::{
     fs::{File, Metadata, OpenOptions, Permissions},
     io::{self, Read as _},
-    os::unix::fs::{MetadataExt, PermissionsExt},
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -16,8 +16,9 @@ use redb::{
 
 use super::{
     backend::{Backend, BackendHandle},
+    open_error::OpenError,
     overlay::Overlay,
-    private_file::{clear, create_private, is_named},
+    private_file::{clear, create_private, is_named, is_one},
 };
 
 /// The format of the files that this release writes: how tables and keys are laid out, and so what a release must know to open one. Files of
@@ -31,23 +32,6 @@ pub const FORMAT: &[u8] = b"format";
 const PAGES: &str = "pages of it are not what was written";
 /// The first bytes of every redb file.
 const MAGIC: &[u8] = b"redb\x1A\x0A\xA9\x0D\x0A";
-
-/// Why the store could not be opened. Each is one line that says what to look at.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    #[error("{} is in use by another process", .0.display())]
-    Locked(PathBuf),
-    #[error("cannot create a file in {}: {reason}", .directory.display())]
-    Directory { directory: PathBuf, reason: io::Error },
-    #[error("{} is not a data file of Overkeep", .0.display())]
-    NotOurs(PathBuf),
-    #[error("{} was written by a newer release: it has format {found}, this release reads up to {known}", .path.display())]
-    Newer { path: PathBuf, found: u32, known: u32 },
-    #[error("{} is damaged: {reason}", .path.display())]
-    Damaged { path: PathBuf, reason: String },
-    #[error("{}: {reason}", .path.display())]
-    Io { path: PathBuf, reason: io::Error },
-}
 
 /// What was opened, and what it lies on.
 pub type Opened = (Arc<Backend>, Database);
@@ -149,11 +133,6 @@ pub fn hold(path: &Path) -> Result<File, OpenError> {
 fn still(path: &Path, locked: &Metadata) -> Result<(), OpenError> {
     let there = std::fs::metadata(path).map_err(|reason| io_error(path, reason))?;
     if is_one(&there, locked) { Ok(()) } else { Err(OpenError::Locked(path.into())) }
-}
-
-/// Whether they are of one file, whatever its name.
-pub fn is_one(one: &Metadata, other: &Metadata) -> bool {
-    (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
 fn on(backend: impl StorageBackend, path: &Path, cache: usize, pages: Pages) -> Result<Opened, OpenError> {

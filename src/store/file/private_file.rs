@@ -4,13 +4,13 @@
 use std::{
     fs::{File, Metadata, OpenOptions, remove_file, symlink_metadata},
     io::{self, ErrorKind},
-    os::unix::fs::OpenOptionsExt,
+    os::unix::fs::{MetadataExt, OpenOptionsExt},
     path::Path,
 };
 
 use rustix::fs::OFlags;
 
-use super::open::{OpenError, is_one};
+use super::open_error::OpenError;
 
 /// Makes a file that was not there.
 ///
@@ -49,4 +49,9 @@ pub fn lock(path: &Path) -> Result<File, OpenError> {
 /// Whether a name is that of a file itself, not of a link to it.
 pub fn is_named(path: &Path, file: &Metadata) -> bool {
     symlink_metadata(path).is_ok_and(|found| is_one(&found, file))
+}
+
+/// Whether they are of one file, whatever its name.
+pub fn is_one(one: &Metadata, other: &Metadata) -> bool {
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
 }

@@ -15,8 +15,9 @@ use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable, ReadableT
 
 use super::{
     manifest::{Sum, tables},
-    open::{self, FORMAT, META, OpenError},
-    private_file::{clear, is_named, lock},
+    open::{self, FORMAT, META},
+    open_error::OpenError,
+    private_file::{clear, is_named, is_one, lock},
 };
 use crate::error::{Error, Result};
 use crate::store::{Manifest, Progress, Store, history::log::ANCHOR, tx::tables::broken};
@@ -212,7 +213,7 @@ impl Unfinished {
     /// Gives it its name, so that a crash leaves either the one before or this one.
     fn place(self, to: &Path, owner: Owner) -> Result<()> {
         let file = lock(&self.path).map_err(failed)?;
-        if !is_named(&self.path, &self.which) || !file.metadata().is_ok_and(|file| open::is_one(&file, &self.which)) {
+        if !is_named(&self.path, &self.which) || !file.metadata().is_ok_and(|file| is_one(&file, &self.which)) {
             return Err(failed(format!("another file has taken the name {}", self.path.display())));
         }
         let before = std::fs::metadata(to).ok().filter(|_| owner == Owner::OfTheOneBefore);

@@ -2,7 +2,10 @@
 
 use std::ops::{Bound, ControlFlow};
 
-use super::{Remedy, tables, total};
+use super::{
+    remedy::Remedy,
+    scope::{tables, total},
+};
 use crate::{
     entity::{Facts, Kind},
     error::Result,

@@ -12,53 +12,30 @@
 
 mod inspection;
 mod remedy;
+mod report;
+mod scope;
 mod totals;
 
 use std::time::Duration;
 
 pub use inspection::Position;
+pub use report::{Finding, Report, Unreadable};
 
 use self::{
     inspection::{Fault, Inspection},
     remedy::Remedy,
 };
-use super::{Progress, Read, Store, list::scan_limit::ScanPermit, tx::tables::Table};
+use super::{Progress, Store, list::scan_limit::ScanPermit};
 use crate::error::{Error, Result};
+use report::TOLD;
 use totals::Totals;
 
-/// At most this many findings are told.
-const TOLD: usize = 1000;
 /// At most this many are collected to be mended, before the rest is looked for again.
 const COLLECTED: usize = 1 << 17;
 /// Findings mended in one transaction.
 const BATCH: usize = 256;
 /// Before another try, when too many writes wait.
 const BUSY: Duration = Duration::from_millis(100);
-
-/// Something that is wrong, or was.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
-    pub description: String,
-    /// Whether it has been mended.
-    pub fixed: bool,
-}
-
-/// What becomes of records that cannot be read, and of rows at the end of the history that cannot be, behind which nothing can be written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unreadable {
-    Stays,
-    Goes,
-}
-
-/// What a run found.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Report {
-    pub findings: Vec<Finding>,
-    /// There are more than these.
-    pub more: bool,
-    /// What is no damage, but should be known: nothing in the file could mend it.
-    pub notes: Vec<String>,
-}
 
 impl Store {
     /// Looks for everything that is wrong, on this thread, in the file as it is now. Of what only reading the disk again shows, it tells what
@@ -159,32 +136,10 @@ impl Store {
     }
 }
 
-impl Report {
-    fn tell(&mut self, findings: impl Iterator<Item = (String, bool)>) {
-        for (description, fixed) in findings {
-            if self.findings.len() == TOLD {
-                self.more = true;
-                return;
-            }
-            self.findings.push(Finding { description, fixed });
-        }
-    }
-}
-
 fn lost(at: u64) -> String {
     format!("the disk has lost what was written at byte {at} of the file")
 }
 
 fn unmended(description: String) -> (String, bool) {
     (description, false)
-}
-
-/// The tables whose rows are looked at, in this order.
-fn tables(read: &Read<'_>) -> impl Iterator<Item = Table> {
-    (0..read.core.registry.entries().len()).map(Table::Records).chain([Table::Index, Table::History])
-}
-
-/// How many rows there are to look at.
-fn total(read: &Read<'_>) -> Result<u64> {
-    tables(read).map(|table| read.rows.len(table)).sum()
 }

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use super::{
-    Unreadable,
     inspection::{Owner, holder, rules},
+    report::Unreadable,
 };
 use crate::{
     entity::{Action, HistoryEntry},

@@ -11,7 +11,7 @@ use std::{
     ops::ControlFlow,
 };
 
-use super::total;
+use super::scope::total;
 use crate::{
     error::Result,
     store::{

@@ -1,0 +1,148 @@
+//! A controller that runs.
+
+use std::{fmt, net::SocketAddr, path::PathBuf, sync::Arc, thread::JoinHandle};
+
+use actix_web::rt::System;
+
+use super::reload::Reload;
+use crate::{
+    access::AccessAudit,
+    admin_socket::socket,
+    change,
+    config::Config,
+    error::Error,
+    http, jobs, listener,
+    maintenance::{Background, Maintenance},
+    network::Router,
+    pki,
+    store::Store,
+};
+
+/// The user name of the administrator that a first start creates.
+pub(super) const ADMINISTRATOR: &str = "admin";
+
+/// Why a controller did not start; one line for a person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotStarted(pub(super) String);
+
+impl fmt::Display for NotStarted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl From<Error> for NotStarted {
+    fn from(error: Error) -> Self {
+        let done = "overkeep restore puts a snapshot in its place, overkeep repair --drop-unreadable deletes records that cannot be read";
+        Self(if let Error::Damaged { .. } = error { format!("{error}; {done}") } else { error.to_string() })
+    }
+}
+
+impl From<pki::Error> for NotStarted {
+    fn from(error: pki::Error) -> Self {
+        Self(format!("keys and certificates: {error}"))
+    }
+}
+
+/// The administrator's password, at the start that sets it.
+pub(super) enum Password {
+    MadeUp(String),
+    /// Read from this file.
+    Given(PathBuf),
+}
+
+/// A controller that answers requests. Dropping it stops it.
+pub struct Controller {
+    pub(super) bound: Vec<SocketAddr>,
+    pub(super) reload: Reload,
+    pub(super) advertised: String,
+    pub(super) first_password: Option<Password>,
+    pub(super) store: Store,
+    pub(super) maintenance: Maintenance,
+    pub(super) watchers: Arc<http::Watchers>,
+    pub(super) server: listener::Running,
+    pub(super) thread: Option<JoinHandle<std::io::Result<()>>>,
+    pub(super) jobs: Option<jobs::Running>,
+    pub(super) background: Vec<Background>,
+    pub(super) audit: AccessAudit,
+    pub(super) commands: Option<socket::Listening>,
+    pub(super) router: Router,
+}
+
+impl Controller {
+    /// The first of the addresses that are listened on, with its real port.
+    pub fn bound(&self) -> SocketAddr {
+        self.bound.first().copied().unwrap_or_else(|| SocketAddr::from(([0, 0, 0, 0], 0)))
+    }
+
+    /// All of them.
+    pub fn all_bound(&self) -> &[SocketAddr] {
+        &self.bound
+    }
+
+    /// Takes over what another configuration says, as far as that needs no restart, and logs what changed and what needs one.
+    pub fn reload(&self, again: &Config) {
+        self.reload.take(again);
+    }
+
+    /// `host:port` under which clients reach it.
+    pub fn advertised(&self) -> &str {
+        &self.advertised
+    }
+
+    /// The administrator's password, if this start made one up. Every start makes up another until [`Controller::password_was_seen`].
+    pub fn generated_password(&self) -> Option<&str> {
+        if let Some(Password::MadeUp(password)) = &self.first_password { Some(password) } else { None }
+    }
+
+    /// Notes that somebody has the password that was made up, so that later starts leave it alone.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn password_was_seen(&self) -> Result<(), NotStarted> {
+        Ok(change::seen(&self.store)?)
+    }
+
+    /// Does the periodic work that is due now, instead of within seconds: for whoever moved its clock.
+    pub fn look_after(&self) {
+        self.jobs.iter().for_each(jobs::Running::round);
+        if let Err(error) = self.audit.catch_up() {
+            tracing::warn!(%error, "who gained and lost access could not be told");
+        }
+    }
+
+    /// The edge router inside.
+    pub fn router(&self) -> &Router {
+        &self.router
+    }
+
+    /// Lets open requests end, then closes the file.
+    pub fn stop(mut self) {
+        self.close();
+    }
+
+    fn close(&mut self) {
+        let Some(thread) = self.thread.take() else { return };
+        self.watchers.close();
+        // Whoever drops a controller may be on a runtime of its own, where nothing may block.
+        let (router, server) = (&self.router, &self.server);
+        let stop = || {
+            router.drain();
+            System::new().block_on(server.stop());
+            router.stop();
+        };
+        std::thread::scope(|scope| drop(scope.spawn(stop).join()));
+        drop(thread.join());
+        drop(self.commands.take());
+        drop(self.jobs.take());
+        self.background.clear();
+        self.maintenance.stop();
+        self.store.close();
+    }
+}
+
+impl Drop for Controller {
+    fn drop(&mut self) {
+        self.close();
+    }
+}

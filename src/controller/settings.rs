@@ -1,0 +1,61 @@
+//! The configuration, as each part of the controller takes it.
+
+use std::sync::Arc;
+
+use crate::{
+    change::ChangeContext,
+    clock::Clock,
+    config::Config,
+    entity::Most,
+    http::Limits,
+    online::Online,
+    pki::{Files, Keystore},
+    store,
+};
+
+/// What the interfaces allow a request.
+pub(super) fn limits(config: &Config) -> Limits {
+    let http = &config.http;
+    Limits {
+        requests: http.max_requests,
+        head: http.max_head_bytes,
+        body: http.max_body_bytes,
+        open_body: http.max_open_body_bytes,
+        time: http.request_timeout.duration(),
+        certificates: config.sessions.certificates,
+        origins: http.cors_origins.clone(),
+    }
+}
+
+/// What changes need to know, with the address that clients are told first.
+pub(super) fn context(config: &Config, keystore: Arc<Keystore>, address: String) -> ChangeContext {
+    ChangeContext {
+        keystore,
+        address,
+        identity_enrollment: config.enrollment.identity_duration.duration(),
+        router_enrollment: config.enrollment.edge_router_duration.duration(),
+        members: Most::of(&config.members),
+        client_members: Most::of_clients(&config.members),
+        plain_key_sets: config.key_sets.allow_http,
+    }
+}
+
+/// How the file is opened.
+pub(super) fn options(config: &Config, clock: &Clock) -> store::Options {
+    store::Options {
+        cache_bytes: config.store.cache_mib << 20,
+        queue: config.store.queue,
+        group: config.store.group,
+        scans: config.store.scans,
+        scan_queue: config.store.scan_queue,
+        compact: config.store.compact_at_start,
+        clock: clock.clone(),
+        online: Online::default(),
+        ..store::Options::default()
+    }
+}
+
+/// The files of a certificate for the listener that is not our own.
+pub(super) fn files(config: &Config) -> Option<Files> {
+    config.tls.certificate.as_deref().zip(config.tls.key.as_deref()).map(|(certificate, key)| Files::new(certificate, key))
+}
