@@ -49,7 +49,7 @@ def pairs(report, running, name):
 def carry_again(running, hosting, dialing, crashed, size, **more):
     """Carries bytes; where a program with libziti crashed it is started anew and the whole case is taken again, twice at most.
 
-    libziti 0.29.3 now and then dies of a segmentation fault in its own code with a hundred connections on a channel. Only a program that a
+    libziti 0.29.3 now and then dies of a segmentation fault with a hundred connections on a channel. Only a program that a
     signal has ended is forgiven: what fails while both are alive fails the test.
     """
     (hosts, to, service), (dialers, of) = hosting, dialing
