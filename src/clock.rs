@@ -208,6 +208,11 @@ impl CalendarTime {
         CalendarTime { steady: shown, shown }
     }
 
+    /// The same moment by the clock that never jumps ([`Clock::steady`]).
+    pub const fn steady(self) -> Timestamp {
+        self.steady
+    }
+
     /// How long after `earlier` this is; nothing if it is not after it.
     pub fn since(self, earlier: CalendarTime) -> Duration {
         self.steady.since(earlier.steady)

@@ -1,7 +1,8 @@
 //! Work that nobody waits for: sessions that idled too long or lost their ground go, what is only known in memory is written down, and
 //! the controller's certificates are kept in time; what the history is not to keep any longer goes, and so do tokens that expired long ago.
 //!
-//! Periodic, but for sessions in trigger, which are looked at as soon as a change was committed that may have taken their ground. What comes
+//! Periodic, but for sessions that may have lost their ground, which are looked at as soon as a change was committed that may have taken it,
+//! or when the time has come at which it ends by itself. What comes
 //! in very large numbers is done some at a time, so that neither others' writes nor a stop wait for all of it. A damaged record holds nothing
 //! up but itself.
 //! Invariant: nothing here decides whether a session is over, it only clears away what is.
@@ -25,7 +26,7 @@ use crate::{
     config,
     entity::{ApiSession, Enrollment, Id},
     error::Result,
-    posture::{self, Posture, Trigger},
+    posture::{self, Expiry, Posture, Trigger},
     store::{Retention, Store},
 };
 
@@ -177,21 +178,22 @@ impl Jobs {
         let mut round = Period::from_now(self.settings.sweep_interval.duration());
         let mut activity = Period::from_now(self.settings.activity_interval.duration());
         let mut reclaiming = Period::from_now(RECLAIM);
+        let mut expiry = Expiry::from_now(self.store.clone(), self.posture.clone(), self.clock.clone());
         let (mut in_place, mut calendar) = (true, Calendar::default());
         // A review that failed is made good by one of everything.
         let mut owed = false;
         // What endpoints had reported is lost with a restart, so that sessions which depend on it stand on nothing.
         let mut woken = Woken { triggers: BTreeSet::from([Trigger::Everything]), rounds: Vec::new(), left: true };
-        while waited(inbox, round.left(), &mut woken) {
+        while waited(inbox, expiry.left().map_or(round.left(), |left| left.min(round.left())), &mut woken) {
             let Woken { mut triggers, rounds, mut left } = std::mem::take(&mut woken);
             let now = !rounds.is_empty();
             if round.is_due(now) {
                 left = true;
                 self.look_around(&mut in_place);
                 tell("trimming the history", self.trim_history(calendar.today(&self.clock)));
-                let again = owed || self.store.read(posture::depends_on_time).unwrap_or(true);
-                triggers.extend(again.then_some(Trigger::Everything));
+                triggers.extend(owed.then_some(Trigger::Everything));
             }
+            triggers.extend(tell("looking for codes that have run out", expiry.look(now)).unwrap_or_default());
             let reviewed = self.review(&triggers);
             owed = reviewed.is_err() || (owed && !triggers.contains(&Trigger::Everything));
             tell("ending sessions that lost their ground", reviewed);

@@ -1,19 +1,20 @@
 //! Refused callers on their way into the history, counted so that a flood of them costs a few rows a minute.
 //!
-//! The first refusal after a quiet minute is written at once. Those of the minute that follows are counted in memory, by how, who and
-//! where from, and written when it is over; beyond [`MOST`] different ones, the others are one row. A crash loses that minute.
+//! The first refusal after a quiet minute is written at once. Those of the minute that follows are counted in memory, by everything that
+//! [`Refused`] says, and written when it is over; beyond [`MOST`] different ones, the others are one row. A crash loses that minute.
+//! Refused dials and binds are counted apart from refused log-ins, so that a flood of the one hides none of the other.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Map, json};
 
 use super::Caller;
 use crate::{
     clock::Timestamp,
-    entity::{Action, Author, HistoryEntry, Identity},
+    entity::{Action, Author, FactsExt, HistoryEntry, Id, Identity, Service},
     error::{Error, Refusal, Result},
     store::{Store, Tx},
 };
@@ -23,14 +24,26 @@ const REST: Duration = Duration::from_secs(60);
 /// At most this many different refusals are told apart.
 const MOST: usize = 16;
 
+/// A dial at the router.
+pub const DIAL: &str = "dial";
+/// A request at the router to host a service.
+pub const BIND: &str = "bind";
+/// Several dials and binds.
+const TRAFFIC: &str = "traffic";
+
 /// Somebody who was refused.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Refused {
-    /// What was refused: a login by its method (`password`, `cert`, `ext-jwt`), `mfa`, `enrollment` or `permission`. Blank: several.
+    /// What was refused: a login by its method (`password`, `cert`, `ext-jwt`), `mfa`, `enrollment` or `permission`; [`DIAL`] or [`BIND`] at the
+    /// router, or `traffic` for several of these. Blank: several of the others.
     pub what: &'static str,
-    /// The id of whom the caller claimed to be, where that is somebody.
+    /// The id of whom the caller claimed to be, where that is somebody. Of a dial or bind, the authenticated identity.
     pub identity: Option<String>,
     pub address: Option<String>,
+    /// The id of the service of a dial or bind, where the session names one.
+    pub service: Option<String>,
+    /// Why a dial or bind was refused. Blank: not told.
+    pub reason: &'static str,
 }
 
 impl Refused {
@@ -43,13 +56,32 @@ impl Refused {
             Error::Refused(Refusal::InvalidEnrollmentToken) => "enrollment",
             _ => return None,
         };
-        Some(Self { what, identity: caller.map(|caller| caller.identity.id.to_string()), address })
+        Some(Self { what, identity: caller.map(|caller| caller.identity.id.to_string()), address, ..Self::default() })
+    }
+}
+
+impl Refused {
+    fn is_of_traffic(&self) -> bool {
+        matches!(self.what, DIAL | BIND | TRAFFIC)
+    }
+
+    /// Stands for this one and others that are not told apart any more.
+    fn among_many(&self) -> Self {
+        Self { what: if self.is_of_traffic() { TRAFFIC } else { "" }, ..Self::default() }
     }
 }
 
 /// Counts refusals. Cheap to clone.
 #[derive(Clone, Default)]
-pub struct Refusals(Arc<Mutex<RefusalTable>>);
+pub struct Refusals(Arc<Mutex<RefusalTables>>);
+
+#[derive(Default)]
+struct RefusalTables {
+    /// Log-ins and requests.
+    callers: RefusalTable,
+    /// Dials and binds.
+    traffic: RefusalTable,
+}
 
 #[derive(Default)]
 struct RefusalTable {
@@ -68,9 +100,9 @@ struct Count {
 impl Refusals {
     /// Counts a refusal, and writes what is due.
     pub async fn note(&self, store: &Store, refused: Refused, now: Timestamp) {
-        let due = self.with(|book| {
-            book.count(refused, now);
-            book.due(now)
+        let due = self.with(|tables| {
+            tables.of(&refused).count(refused, now);
+            tables.due(now)
         });
         if !due.is_empty() {
             warn(store.write(move |tx| tell(tx, due)).await);
@@ -79,21 +111,39 @@ impl Refusals {
 
     /// Writes what is due, or at the end everything. Blocks.
     pub fn write(&self, store: &Store, now: Timestamp, is_over: bool) {
-        let due = self.with(|book| if is_over { std::mem::take(&mut book.counted) } else { book.due(now) });
+        let due = self.with(|tables| if is_over { tables.all() } else { tables.due(now) });
         if !due.is_empty() {
             warn(store.write_blocking(move |tx| tell(tx, due)));
         }
     }
 
-    fn with<T>(&self, work: impl FnOnce(&mut RefusalTable) -> T) -> T {
+    fn with<T>(&self, work: impl FnOnce(&mut RefusalTables) -> T) -> T {
         work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl RefusalTables {
+    fn of(&mut self, refused: &Refused) -> &mut RefusalTable {
+        if refused.is_of_traffic() { &mut self.traffic } else { &mut self.callers }
+    }
+
+    fn due(&mut self, now: Timestamp) -> Vec<Count> {
+        let mut due = self.callers.due(now);
+        due.extend(self.traffic.due(now));
+        due
+    }
+
+    fn all(&mut self) -> Vec<Count> {
+        let mut all = std::mem::take(&mut self.callers.counted);
+        all.append(&mut self.traffic.counted);
+        all
     }
 }
 
 impl RefusalTable {
     fn count(&mut self, refused: Refused, now: Timestamp) {
         let known = self.counted.iter().any(|count| count.of == refused);
-        let of = if known || self.counted.len() < MOST { refused } else { Refused::default() };
+        let of = if known || self.counted.len() < MOST { refused } else { refused.among_many() };
         match self.counted.iter_mut().find(|count| count.of == of) {
             Some(count) => (count.times, count.last) = (count.times + 1, now),
             None => self.counted.push(Count { of, times: 1, first: now, last: now }),
@@ -110,9 +160,19 @@ impl RefusalTable {
 }
 
 fn tell(tx: &Tx<'_>, due: Vec<Count>) -> Result<()> {
-    due.into_iter().try_for_each(|Count { of: Refused { what, identity, address }, times, first, last }| {
-        let members = [("what", json!(what)), ("times", json!(times)), ("first", json!(first)), ("last", json!(last))];
-        let after: Map<String, Json> = members.into_iter().map(|(member, value)| (member.to_owned(), value)).collect();
+    due.into_iter().try_for_each(|Count { of: Refused { what, identity, address, service, reason }, times, first, last }| {
+        let mut after = Map::new();
+        for (member, value) in [("what", json!(what)), ("times", json!(times)), ("first", json!(first)), ("last", json!(last))] {
+            after.insert(member.into(), value);
+        }
+        if !reason.is_empty() {
+            after.insert("reason".into(), json!(reason));
+        }
+        if let Some(service) = service {
+            let name = tx.find::<Service>(&Id::from_text(service.as_str()))?.map(|service| service.spec.name.clone());
+            after.insert("service".into(), json!(service));
+            after.extend(name.map(|name| ("serviceName".to_owned(), json!(name))));
+        }
         let entry = HistoryEntry::to::<Identity>(Action::Refusal, identity.as_deref().unwrap_or_default());
         tx.tell_of(Author::remote(address), HistoryEntry { after: Some(after), ..entry })
     })

@@ -116,6 +116,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         access: access.clone(),
         posture: posture.clone(),
         sessions: sessions.clone(),
+        refusals: refusals.clone(),
         clock: clock.clone(),
         config: config.router.clone(),
     })?;

@@ -87,7 +87,7 @@ pub enum Action {
     Delete,
     Login,
     Logout,
-    /// Credentials were wrong.
+    /// Credentials were wrong, or a caller had no right to what it asked for, over REST or at the router.
     Refusal,
     /// An identity was disabled for its many wrong passwords.
     Lockout,

@@ -26,6 +26,7 @@ use self::{
     authentication::Authentication,
     policies::{Candidate, Grant, NearGrant},
     routers::Router,
+    traffic::Host,
 };
 use crate::{
     access::{Access, NearMiss, Right},
@@ -82,6 +83,10 @@ pub struct Explanation {
     near_policies: Vec<NearGrant>,
     /// The edge routers that identity and service have in common.
     routers: Vec<Router>,
+    /// Who hosts the service now, where it can be reached, 10 at most.
+    hosts: Vec<Host>,
+    /// How many such hosts there are.
+    host_count: usize,
     /// What stands in the way, of rights first; empty exactly if the verdict is yes.
     pub obstacles: Vec<Obstacle>,
 }
@@ -241,7 +246,10 @@ fn answer(tx: &Read<'_>, case: Case<'_>, evidence: &Evidence) -> Result<Explanat
         obstacles.extend(routers::missing(tx, &case)?);
     }
     let allowed = obstacles.is_empty();
-    obstacles.extend(traffic::judge(tx, &case, &routers)?);
+    let mut hosts = traffic::hosts(tx, &case)?;
+    obstacles.extend(traffic::judge(tx, &case, &routers, &hosts)?);
+    let host_count = hosts.len();
+    hosts.truncate(MOST);
     Ok(Explanation {
         identity: Named::new(&case.identity, &case.identity.spec.name),
         service: Named::new(&case.service, &case.service.spec.name),
@@ -252,6 +260,8 @@ fn answer(tx: &Read<'_>, case: Case<'_>, evidence: &Evidence) -> Result<Explanat
         policies,
         near_policies: near.iter().map(|candidate| policies::nearly(&case, candidate)).collect(),
         routers,
+        hosts,
+        host_count,
         obstacles,
     })
 }

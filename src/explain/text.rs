@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Explanation, What, authentication::State, edits::lacks, policies::Missing};
+use super::{Explanation, What, authentication::State, edits::lacks, policies::Missing, traffic};
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -18,6 +18,10 @@ impl fmt::Display for Explanation {
             let state = if router.is_online { "connected" } else { "not connected" };
             let disabled = if router.is_disabled { ", disabled" } else { "" };
             write!(f, "\n  over the edge router {} ({state}{disabled})", plain(&router.router.name))?;
+        }
+        let is_connected = self.routers.iter().any(|router| router.is_online);
+        if let Some(hosts) = traffic::hosted_by(&self.hosts, self.host_count, is_connected) {
+            write!(f, "\n  {}", plain(&hosts))?;
         }
         for obstacle in &self.obstacles {
             write!(f, "\n  {}", plain(&obstacle.text))?;

@@ -1,30 +1,102 @@
-//! What keeps traffic from flowing where policies let it: routers that are not connected, and services that nobody hosts.
+//! Who hosts a service now, and what keeps traffic from flowing where policies let it: routers that are not connected, and services that
+//! nobody hosts.
 //!
 //! Not here: rights (`policies.rs`, `routers.rs`). What is in the way here is removed by starting something, and by a request only where a
 //! record is missing. Invariant: nothing of this is in the way of POST /sessions.
 
-use std::fmt::Write as _;
+use std::{collections::BTreeMap, fmt::Write as _};
 
-use super::{Case, MOST, Obstacle, What, routers::Router};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{Case, MOST, Named, Obstacle, What, routers::Router};
 use crate::{
     access::Right,
-    entity::{EdgeRouter, Facts, FactsExt, Id, Identity, Terminator},
+    entity::{EdgeRouter, Facts, FactsExt, Id, Identity, Record, Terminator, TransitRouter},
     error::Result,
     store::Read,
 };
 
-/// What is in the way of somebody who has the edge routers in common with the service that are given.
+/// Where a service is hosted now.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "ExplainedHost")]
+pub struct Host {
+    /// The identity that hosts it. Absent for terminators that an administrator made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub identity: Option<Named>,
+    /// The router that its terminators are on.
+    pub router: Named,
+    /// How many terminators it has on this router.
+    pub terminators: usize,
+}
+
+/// The hosts of a service, sorted by identity, then router: those with a terminator on a router that is connected. Of terminators that a
+/// connection made, those whose identity is connected.
 ///
 /// # Errors
 /// The store cannot be read.
-pub fn judge(tx: &Read<'_>, case: &Case<'_>, routers: &[Router]) -> Result<Vec<Obstacle>> {
+pub fn hosts(tx: &Read<'_>, case: &Case<'_>) -> Result<Vec<Host>> {
+    let mut counts = BTreeMap::<(String, String), usize>::new();
+    for terminator in tx.linked::<Terminator>("service", case.service.id.as_str())? {
+        if is_live(tx, &terminator) {
+            *counts.entry((terminator.state.host_id, terminator.spec.router)).or_default() += 1;
+        }
+    }
+    let mut hosts = Vec::with_capacity(counts.len());
+    for ((identity, router), terminators) in counts {
+        let identity = tx.find::<Identity>(&Id::from_text(identity))?.map(|found| Named::new(&found, &found.spec.name));
+        if let Some(router) = named_router(tx, &router)? {
+            hosts.push(Host { identity, router, terminators });
+        }
+    }
+    let name = |host: &Host| (host.identity.as_ref().map(|identity| identity.name.clone()), host.router.name.clone());
+    hosts.sort_by_cached_key(name);
+    Ok(hosts)
+}
+
+/// Whether a terminator can be reached: its router is connected, and so is the identity whose connection made it.
+fn is_live(tx: &Read<'_>, terminator: &Record<Terminator>) -> bool {
+    let is_router_connected = tx.link(&terminator.spec.router).is_some();
+    is_router_connected && (!terminator.is_of_a_connection() || tx.is_connected(&terminator.state.host_id))
+}
+
+fn named_router(tx: &Read<'_>, id: &str) -> Result<Option<Named>> {
+    if let Some(found) = tx.find::<EdgeRouter>(&Id::from_text(id))? {
+        return Ok(Some(Named::new(&found, &found.spec.name)));
+    }
+    Ok(tx.find::<TransitRouter>(&Id::from_text(id))?.map(|found| Named::new(&found, &found.spec.name)))
+}
+
+/// Hosts in words, such as `connected, hosted by bob`; nothing if there are none.
+pub fn hosted_by(hosts: &[Host], count: usize, is_connected: bool) -> Option<String> {
+    let mut names: Vec<String> = Vec::new();
+    for host in hosts {
+        let name = match &host.identity {
+            Some(identity) => identity.name.clone(),
+            None => format!("a terminator on {}", host.router.name),
+        };
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let more = if count > hosts.len() { " and more" } else { "" };
+    let connected = if is_connected { "connected, " } else { "" };
+    (!names.is_empty()).then(|| format!("{connected}hosted by {}{more}", names.join(", ")))
+}
+
+/// What is in the way of somebody who has the edge routers in common with the service that are given, and the service these hosts.
+///
+/// # Errors
+/// The store cannot be read.
+pub fn judge(tx: &Read<'_>, case: &Case<'_>, routers: &[Router], hosts: &[Host]) -> Result<Vec<Obstacle>> {
     let mut obstacles = Vec::new();
     // Where there is none in common that is what is said.
     if !routers.is_empty() && !routers.iter().any(|router| router.is_online) {
         obstacles.push(not_connected(tx, case, routers)?);
     }
-    if case.right == Right::Dial {
-        obstacles.extend(not_hosted(tx, case)?);
+    if case.right == Right::Dial && hosts.is_empty() {
+        obstacles.push(not_hosted(tx, case)?);
     }
     Ok(obstacles)
 }
@@ -44,17 +116,16 @@ fn not_connected(tx: &Read<'_>, case: &Case<'_>, routers: &[Router]) -> Result<O
 }
 
 /// Somebody dials, and there must be somewhere to go to.
-fn not_hosted(tx: &Read<'_>, case: &Case<'_>) -> Result<Option<Obstacle>> {
+fn not_hosted(tx: &Read<'_>, case: &Case<'_>) -> Result<Obstacle> {
     let (id, name) = (case.service.id.as_str(), &case.service.spec.name);
-    let terminators = tx.linked::<Terminator>("service", id)?;
-    if terminators.iter().any(|terminator| tx.link(&terminator.spec.router).is_some()) {
-        return Ok(None);
-    }
+    let mut terminators = tx.linked::<Terminator>("service", id)?;
+    // What a lost connection left on a router that is connected is deleted in a moment.
+    terminators.retain(|terminator| tx.link(&terminator.spec.router).is_none());
     if !terminators.is_empty() {
         let text = format!("none of the routers that the terminators of {name} are on is connected");
         let routers: Vec<String> = terminators.iter().filter_map(|terminator| Some(terminator.spec.find_router(tx).ok()?.0)).collect();
         let remedy = format!("start one of these routers: {}", listed(routers.iter().map(String::as_str)));
-        return Ok(Some(Obstacle::new(What::TerminatorNotReachable, text, Vec::new()).with_remedy(remedy)));
+        return Ok(Obstacle::new(What::TerminatorNotReachable, text, Vec::new()).with_remedy(remedy));
     }
     let hosts = case.access.ask(|engine| {
         let hosts = engine.identities(id, Right::Bind);
@@ -63,7 +134,7 @@ fn not_hosted(tx: &Read<'_>, case: &Case<'_>) -> Result<Option<Obstacle>> {
     if hosts.is_empty() {
         let text = format!("{name} has no terminator, and no identity may bind it");
         let remedy = format!("let an identity host it with a service policy of type Bind and have it bind, or add a terminator for {name}");
-        return Ok(Some(Obstacle::new(What::NoTerminator, text, Vec::new()).with_remedy(remedy)));
+        return Ok(Obstacle::new(What::NoTerminator, text, Vec::new()).with_remedy(remedy));
     }
     let mut names = Vec::with_capacity(hosts.len());
     for host in &hosts {
@@ -74,7 +145,7 @@ fn not_hosted(tx: &Read<'_>, case: &Case<'_>) -> Result<Option<Obstacle>> {
     }
     let text = format!("no host binds {name} now");
     let remedy = format!("start the hosting program of one of {}", listed(names.iter().map(String::as_str)));
-    Ok(Some(Obstacle::new(What::NoHost, text, Vec::new()).with_remedy(remedy)))
+    Ok(Obstacle::new(What::NoHost, text, Vec::new()).with_remedy(remedy))
 }
 
 /// The first of them, with commas between.

@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
     access::Right,
+    authentication::BIND,
     change::Lifecycle,
     entity::{Id, Precedence, Terminator},
     frame::{Builder, Frame},
@@ -50,19 +51,21 @@ async fn run(core: Arc<Core>, channel: Arc<Channel>, frame: Frame, request: Requ
             let answer = message::connected(&frame, connection);
             let gives_ids = frame.is_set(key::ROUTER_CONNECTION);
             channel.send(if gives_ids { answer.flag(key::ROUTER_CONNECTION, true) } else { answer }.empty());
+            drop(request);
             if frame.is_set(key::BIND_SUCCESS) {
-                drop(request);
                 sleep(BIND_SUCCESS_AFTER).await;
-                return channel.send(Builder::new(kind::BIND_SUCCESS).u32(key::CONNECTION, connection).empty());
+                channel.send(Builder::new(kind::BIND_SUCCESS).u32(key::CONNECTION, connection).empty());
             }
         }
         Err(failure) => {
             tracing::debug!(channel = channel.number, identity = %channel.identity, reason = %failure.text, "bind refused");
             sleep(core.times.refusal).await;
             channel.send(message::refused(&frame, connection.unwrap_or_default(), &failure));
+            drop(request);
+            let service = core.service_of(&channel, frame.body(), &failure);
+            core.note_refusal(BIND, &channel, service.as_ref(), &failure).await;
         }
     }
-    drop(request);
 }
 
 async fn host(core: &Arc<Core>, channel: &Arc<Channel>, frame: &Frame, connection: u32) -> Result<(), Failure> {

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     access::Access,
-    authentication::Sessions,
+    authentication::{Refusals, Sessions},
     change::Changes,
     clock::Clock,
     config,
@@ -43,6 +43,7 @@ pub struct Parts {
     pub access: Access,
     pub posture: Posture,
     pub sessions: Sessions,
+    pub refusals: Refusals,
     pub clock: Clock,
     pub config: config::Router,
 }

@@ -19,6 +19,7 @@ use super::{
 };
 use crate::{
     access::Right,
+    authentication::DIAL,
     frame::{Builder, Frame, key as common},
 };
 
@@ -66,12 +67,16 @@ pub fn connect(core: &Arc<Core>, channel: &Arc<Channel>, frame: Frame) {
 }
 
 async fn run(core: Arc<Core>, circuit: Arc<Circuit>, frame: Frame, request: Request) {
-    if let Err(failure) = establish(&core, &circuit, &frame).await {
+    let outcome = establish(&core, &circuit, &frame).await;
+    if let Err(failure) = &outcome {
         let identity = &circuit.client.channel.identity;
         tracing::debug!(circuit = %circuit.id, %identity, reason = %failure.text, "dial failed");
-        core.fail_circuit(&circuit, &failure);
+        core.fail_circuit(&circuit, failure);
     }
     drop(request);
+    if let Err(failure) = outcome {
+        core.note_refusal(DIAL, &circuit.client.channel, circuit.rests().map(|rests| &rests.service), &failure).await;
+    }
 }
 
 async fn establish(core: &Arc<Core>, circuit: &Arc<Circuit>, frame: &Frame) -> Result<(), Failure> {

@@ -41,6 +41,8 @@ pub mod key {
     pub const INSTANCE_SECRET: i32 = 1007;
     pub const CALLER: i32 = 1008;
     pub const CRYPTO_METHOD: i32 = 1009;
+    /// Of data. The router passes them on as they are.
+    pub const FLAGS: i32 = 1010;
     pub const APP_DATA: i32 = 1011;
     /// In Bind a flag that asks for it, in Dial the number.
     pub const ROUTER_CONNECTION: i32 = 1012;
@@ -87,9 +89,54 @@ pub enum Retry {
     Never = 3,
 }
 
+/// Why something failed, for the history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// The API session has ended, or a second factor is outstanding.
+    ApiSession,
+    /// The API session has no session of this token.
+    Session,
+    /// The session is for the other right.
+    SessionType,
+    /// No policy grants the right.
+    Policy,
+    /// Posture checks stand in the way.
+    Posture,
+    /// Identity and service may not both use the router.
+    Router,
+    /// The service does not exist.
+    Service,
+    /// The service requires encryption, and one side offers none.
+    Encryption,
+    /// The instance id or its secret is wrong.
+    Instance,
+    /// Nothing of rights: a host failed, too much goes on, or a message is wrong.
+    Other,
+}
+
+impl Reason {
+    /// The reason in words; nothing where it is none of rights.
+    pub fn text(self) -> Option<&'static str> {
+        Some(match self {
+            Self::ApiSession => "the API session is not valid",
+            Self::Session => "the session is not known",
+            Self::SessionType => "the session is of the other type",
+            Self::Policy => "no policy grants it",
+            Self::Posture => "posture checks fail",
+            Self::Router => "identity and service may not both use the router",
+            Self::Service => "the service does not exist",
+            Self::Encryption => "encryption is required",
+            Self::Instance => "the instance id or its secret is wrong",
+            Self::Other => return None,
+        })
+    }
+}
+
 /// A failure as SDKs are told of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
+    /// Not told to SDKs.
+    pub reason: Reason,
     pub code: u32,
     pub retry: Retry,
     /// Never empty: some SDKs take an empty text for [`Failure::invalid_session`].
@@ -98,7 +145,11 @@ pub struct Failure {
 
 impl Failure {
     pub fn new(code: u32, retry: Retry, text: impl Into<String>) -> Self {
-        Self { code, retry, text: text.into() }
+        Self { reason: Reason::Other, code, retry, text: text.into() }
+    }
+
+    fn because(self, reason: Reason) -> Self {
+        Self { reason, ..self }
     }
 
     pub fn internal(text: impl Into<String>) -> Self {
@@ -110,32 +161,37 @@ impl Failure {
     }
 
     pub fn invalid_api_session() -> Self {
-        Self::new(2, Retry::StartOver, "invalid API session")
+        Self::new(2, Retry::StartOver, "invalid API session").because(Reason::ApiSession)
     }
 
     /// SDKs in C compare the text and get a new session if it is exactly this.
     pub fn invalid_session() -> Self {
-        Self::new(3, Retry::StartOver, "Invalid Session")
+        Self::new(3, Retry::StartOver, "Invalid Session").because(Reason::Session)
+    }
+
+    /// The session grants the right no more. SDKs are told the same as of a session that is gone: they open a new one, and REST says why not.
+    pub fn not_permitted(reason: Reason) -> Self {
+        Self::invalid_session().because(reason)
     }
 
     pub fn wrong_type() -> Self {
-        Self::new(4, Retry::Never, "the session is of the other type")
+        Self::new(4, Retry::Never, "the session is of the other type").because(Reason::SessionType)
     }
 
     pub fn no_router() -> Self {
-        Self::new(5, Retry::StartOver, "identity and service may not both use this router")
+        Self::new(5, Retry::StartOver, "identity and service may not both use this router").because(Reason::Router)
     }
 
     pub fn no_service() -> Self {
-        Self::new(6, Retry::StartOver, "invalid service")
+        Self::new(6, Retry::StartOver, "invalid service").because(Reason::Service)
     }
 
     pub fn encryption(text: &str) -> Self {
-        Self::new(11, Retry::Never, text)
+        Self::new(11, Retry::Never, text).because(Reason::Encryption)
     }
 
     pub fn instance(text: impl Into<String>) -> Self {
-        Self::new(13, Retry::Never, text)
+        Self::new(13, Retry::Never, text).because(Reason::Instance)
     }
 
     /// The right that something rested on ended.

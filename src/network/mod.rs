@@ -53,6 +53,7 @@ pub use self::{
     core::{Parts, Times},
     hello::Peer,
     info::{ChannelInfo, CircuitInfo, EndInfo, LinkInfo},
+    message::{key, kind},
 };
 use crate::entity::FactsExt;
 use review::PendingReviews;

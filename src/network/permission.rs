@@ -4,9 +4,14 @@ use std::{sync::atomic::Ordering, time::Duration};
 
 use tokio::time::sleep;
 
-use super::{channel::Channel, core::Core, message::Failure};
+use super::{
+    channel::Channel,
+    core::Core,
+    message::{Failure, Reason},
+};
 use crate::{
     access::Right,
+    authentication::Refused,
     entity::{Entity, Facts, FactsExt, Id, Identity, Record, Service, Session},
     error::{Error, Result},
     posture::Permission,
@@ -43,6 +48,15 @@ impl Core {
                 Err(Failure::invalid_session())
             }
         }
+    }
+
+    /// The service that a token is for whose Bind was refused for this.
+    pub fn service_of(&self, channel: &Channel, token: &[u8], refused_for: &Failure) -> Option<Id<Service>> {
+        if matches!(refused_for.reason, Reason::Session | Reason::Other) {
+            return None;
+        }
+        let session = self.look_up(channel, std::str::from_utf8(token).ok()?).ok()??;
+        Some(session.spec.service_id.clone())
     }
 
     fn look_up(&self, channel: &Channel, token: &str) -> Result<Option<Record<Session>>> {
@@ -97,14 +111,29 @@ impl Core {
         let Some(service) = service else { return Ok(Err(Failure::no_service())) };
         let identity = caller.identity.id.as_str();
         let permission = parts.posture.permission(&caller.identity, &channel.api_session, service.id.as_str(), right)?;
-        if !matches!(permission, Permission::Granted(_)) {
-            return Ok(Err(Failure::invalid_session()));
+        match permission {
+            Permission::Granted(_) => {}
+            Permission::Missing => return Ok(Err(Failure::not_permitted(Reason::Policy))),
+            Permission::Blocked(..) => return Ok(Err(Failure::not_permitted(Reason::Posture))),
         }
         let router = parts.id.as_str();
         if !parts.access.ask(|engine| engine.common_edge_routers(identity, service.id.as_str()).contains(router)) {
             return Ok(Err(Failure::no_router()));
         }
         Ok(Ok(Grant { identity: caller.identity.clone(), service }))
+    }
+
+    /// Counts a dial or bind that was refused for want of a right, for the history. What failed for other reasons is not counted.
+    pub async fn note_refusal(&self, what: &'static str, channel: &Channel, service: Option<&Id<Service>>, failure: &Failure) {
+        let Some(reason) = failure.reason.text() else { return };
+        let refused = Refused {
+            what,
+            identity: Some(channel.identity.to_string()),
+            address: channel.address.map(|address| address.ip().to_string()),
+            service: service.map(ToString::to_string),
+            reason,
+        };
+        self.parts.refusals.note(&self.parts.store, refused, self.parts.clock.now()).await;
     }
 
     /// Whether a channel's API session still stands.

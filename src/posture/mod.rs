@@ -11,6 +11,7 @@
 mod endpoint_state;
 pub mod evaluation;
 mod evidence;
+mod expiry;
 mod failure;
 mod permission;
 mod policies;
@@ -24,11 +25,12 @@ use std::{
 
 pub use endpoint_state::{Awaited, awaited};
 pub use evidence::{Answered, Endpoint, Evidence, Os, Presence, Process};
+pub use expiry::Expiry;
 pub use failure::{CheckFailure, FailedRequest, PolicyFailure};
 pub use permission::Permission;
 pub use policies::{Decision, Judge, Judged};
 pub use response::Response;
-pub use session_review::{EndedSession, Trigger, depends_on_time, end, lapsed};
+pub use session_review::{EndedSession, Trigger, end, lapsed};
 
 use crate::{
     access::{Access, PolicyGrant, Right},
@@ -53,6 +55,7 @@ pub struct Posture {
     clock: Clock,
     limits: config::Posture,
     checks: Cache<Record<PostureCheck>>,
+    doubtful: Arc<dyn Fn(Trigger) + Send + Sync>,
 }
 
 #[derive(Default)]
@@ -63,7 +66,7 @@ struct Memory {
 
 impl Posture {
     /// Nothing known as yet, and never more than these limits say. Forgets identities and API sessions when they go, and tells `doubtful`
-    /// whenever a committed change may have taken the ground from sessions, with `access` up to date.
+    /// whenever a committed change may have taken the ground from sessions, or will when time passes, with `access` up to date.
     pub fn following(
         store: &Store,
         access: Access,
@@ -72,12 +75,13 @@ impl Posture {
         doubtful: impl Fn(Trigger) + Send + Sync + 'static,
     ) -> Self {
         let checks = Cache::following(store, |kind| kind == PostureCheck::KIND, MOST_CHECKS);
-        let posture = Self { memory: Arc::default(), access, store: store.clone(), clock, limits, checks };
+        let doubtful: Arc<dyn Fn(Trigger) + Send + Sync> = Arc::new(doubtful);
+        let posture = Self { memory: Arc::default(), access, store: store.clone(), clock, limits, checks, doubtful: doubtful.clone() };
         let (memory, access, clock) = (posture.memory.clone(), posture.access.clone(), posture.clock.clone());
         store.subscribe(move |events| {
             for event in events {
                 hear(&memory, &access, &clock, event);
-                Trigger::of(event, &access).into_iter().for_each(&doubtful);
+                Trigger::of(event, &access).into_iter().for_each(|trigger| doubtful(trigger));
             }
         });
         posture
@@ -90,12 +94,16 @@ impl Posture {
     pub fn take(&self, identity: &Id<Identity>, api_session: &Id<ApiSession>, responses: Vec<Response>) -> Result<()> {
         responses.iter().try_for_each(|response| response.check(self.limits.max_text_bytes))?;
         let (now, processes) = (self.clock.moment(), self.limits.processes);
+        let begins_a_time = responses.iter().any(|response| matches!(response, Response::EndpointState { .. }));
         with(&self.memory, |memory| {
             let endpoint = memory.endpoint(identity.as_str());
             responses.into_iter().for_each(|response| endpoint.take(api_session.as_str(), response, now, processes));
         });
         self.forget_unless_there(identity, Some(api_session))?;
         self.access.touch_identity(identity.as_str());
+        if begins_a_time {
+            (self.doubtful)(Trigger::Identity(identity.to_string()));
+        }
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use super::{Judge, Posture};
 use crate::{
     access::{Access, Right},
     change::Change,
-    entity::{Demand, Entity, Facts, Id, Identity, Mfa, PostureCheck, Record, Service, ServicePolicy, Session},
+    entity::{ApiSession, Entity, Facts, Id, Identity, Mfa, PostureCheck, Record, Service, ServicePolicy, Session},
     error::Result,
     store::{Event, Read},
 };
@@ -25,10 +25,15 @@ pub enum Trigger {
 }
 
 impl Trigger {
-    /// What a committed change may have taken from sessions, with `access` up to date. What can only give is none.
+    /// What a committed change may have taken from sessions, with `access` up to date. What can only give is none, unless it
+    /// gives for a time.
     pub fn of(event: &Event, access: &Access) -> Option<Self> {
         if let Some((None, Some(session))) = event.of::<Session>() {
             return (!is_beyond_doubt(session, access)).then(|| Self::Session(session.id.to_string()));
+        }
+        if let Some((Some(old), Some(new))) = event.of::<ApiSession>() {
+            // A code counts from now on, for some time.
+            return (old.state.passed_at != new.state.passed_at).then(|| Self::Identity(new.spec.identity_id.to_string()));
         }
         if let Some((Some(old), Some(new))) = event.of::<Identity>() {
             return (old.spec.role_attributes != new.spec.role_attributes).then(|| Self::Identity(new.id.to_string()));
@@ -94,20 +99,6 @@ pub fn lapsed(tx: &Read<'_>, posture: &Posture, trigger: &Trigger) -> Result<Vec
         tx.find_readable(&Id::from_text(id))?.map_or(Ok(()), |session| review.look(&session))?;
     }
     Ok(review.lapsed)
-}
-
-/// Whether time alone can make a check fail.
-///
-/// # Errors
-/// A check cannot be read.
-pub fn depends_on_time(tx: &Read<'_>) -> Result<bool> {
-    let mut depends = false;
-    tx.each::<PostureCheck>(|check| {
-        depends |= matches!(check.spec.demand, Demand::Mfa { timeout_seconds, prompt_on_wake, prompt_on_unlock, .. }
-            if timeout_seconds > 0 || prompt_on_wake || prompt_on_unlock);
-        Ok(())
-    })?;
-    Ok(depends)
 }
 
 /// Ends sessions; those that are gone already are.

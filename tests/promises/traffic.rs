@@ -92,6 +92,8 @@ fn whoever_may_but_cannot_now_is_told_so_and_what_to_start() {
     assert!(in_the_way(&unreachable)[0].1.contains("elsewhere"), "{unreachable:#}");
     online.set_router(&elsewhere, Some(RouterLink::default()));
     assert_eq!(why(Right::Dial, &alice, &old)["verdict"], true);
+    let text = asked(&host, Right::Dial, &alice, &old, false);
+    assert!(text.starts_with("yes: ") && text.contains("\n  connected, hosted by a terminator on elsewhere"), "{text}");
     online.set_router(&router, None);
     assert_eq!(whats(&why(Right::Dial, &alice, &old)), ["routerNotConnected"]);
 

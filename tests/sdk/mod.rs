@@ -27,48 +27,7 @@ use tokio::{
 
 pub use conn::{Conn, Event};
 pub use host::Host;
-
-/// Content types.
-pub mod kind {
-    pub const CONNECT: i32 = 60783;
-    pub const STATE_CONNECTED: i32 = 60784;
-    pub const STATE_CLOSED: i32 = 60785;
-    pub const DATA: i32 = 60786;
-    pub const DIAL: i32 = 60787;
-    pub const DIAL_SUCCESS: i32 = 60788;
-    pub const DIAL_FAILED: i32 = 60789;
-    pub const BIND: i32 = 60790;
-    pub const UNBIND: i32 = 60791;
-    pub const UPDATE_BIND: i32 = 60794;
-    pub const HEALTH_EVENT: i32 = 60795;
-    pub const TRACE_ROUTE: i32 = 60796;
-    pub const TRACE_ROUTE_RESPONSE: i32 = 60797;
-    pub const BIND_SUCCESS: i32 = 60800;
-}
-
-/// Header keys.
-pub mod key {
-    pub const CONNECTION: i32 = 1000;
-    pub const SESSION_TOKEN: i32 = 1002;
-    pub const PUBLIC_KEY: i32 = 1003;
-    pub const COST: i32 = 1004;
-    pub const PRECEDENCE: i32 = 1005;
-    pub const INSTANCE: i32 = 1006;
-    pub const INSTANCE_SECRET: i32 = 1007;
-    pub const CALLER: i32 = 1008;
-    pub const CRYPTO_METHOD: i32 = 1009;
-    pub const FLAGS: i32 = 1010;
-    pub const APP_DATA: i32 = 1011;
-    pub const ROUTER_CONNECTION: i32 = 1012;
-    pub const ERROR_CODE: i32 = 1014;
-    pub const LISTENER: i32 = 1021;
-    pub const BIND_SUCCESS: i32 = 1024;
-    pub const MARKER: i32 = 1025;
-    pub const CIRCUIT: i32 = 1026;
-    pub const STICKINESS: i32 = 1027;
-    pub const SDK_FLOW_CONTROL: i32 = 1028;
-    pub const STRUCTURED_ERROR: i32 = 1033;
-}
+pub use overkeep::network::{key, kind};
 
 /// In [`key::FLAGS`]: nothing more comes this way.
 pub const FIN: u32 = 1;

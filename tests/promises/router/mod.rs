@@ -1,15 +1,19 @@
 //! The edge router inside the controller: what SDKs are promised on their channels.
 
 mod bind;
+mod clock_and_restart;
 mod dial;
+mod explained;
 mod faults;
 mod flow;
 mod hello;
 mod memory_bounds;
 mod port;
 mod property;
+mod refusals;
 mod relay;
 mod revocation;
+mod revocation_load;
 mod scene;
 #[path = "../../sdk/mod.rs"]
 mod sdk;

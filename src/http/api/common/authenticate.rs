@@ -74,7 +74,8 @@ pub async fn authenticate(
     Amount::of_texts(&body.config_types).check("configTypes", Amount::default(), call.changes.most_of_clients())?;
     let principal = match judged(&call, method, &body).await {
         Err(Error::InvalidAuth) => {
-            let refused = Refused { what: method.as_str(), identity: claimed(&call, method, &body)?, address: call.peer.shown() };
+            let (identity, address) = (claimed(&call, method, &body)?, call.peer.shown());
+            let refused = Refused { what: method.as_str(), identity, address, ..Refused::default() };
             call.refusals.note(&call.store, refused, call.now).await;
             return Err(Error::InvalidAuth);
         }

@@ -1,0 +1,98 @@
+//! Clocks that jump and controllers that are restarted under load.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use overkeep::clock::Clock;
+
+use super::{
+    scene::{Scene, run, runtime, soon},
+    sdk::{Conn, Event, Options},
+};
+use crate::harness::TestServer;
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+async fn carries(client: &mut Conn, host: &mut Conn, text: &[u8]) {
+    client.send(text).await;
+    assert_eq!(host.data().await, text);
+    host.send(text).await;
+    assert_eq!(client.data().await, text);
+}
+
+#[test]
+fn clock_jumps_leave_circuits_standing() {
+    let clock = Clock::manual(Clock::system().now());
+    let server = TestServer::with(clock.clone(), |config| config.router.enabled = true);
+    let scene = Scene::on(server.unverified(), false);
+    run(async {
+        let (mut client, mut host, listener) = scene.connected(Options::GO).await;
+        carries(&mut client, &mut host, b"before").await;
+        let now = clock.now();
+        for jump in [now.plus(DAY), now.minus(DAY), now.plus(400 * DAY), now] {
+            clock.set(jump);
+            scene.server.look_after();
+            carries(&mut client, &mut host, b"meanwhile").await;
+            assert_eq!(scene.server.router().circuits().len(), 1, "{jump}");
+        }
+        // New ones as well, and what ends still ends.
+        let token = scene.client.session(&scene.service, "Dial");
+        let mut listener = listener;
+        let (again, accepted) = tokio::join!(client.sdk.dial(&token), listener.accept());
+        carries(&mut again.unwrap(), &mut { accepted }, b"after").await;
+        clock.set(now.plus(DAY));
+        scene.server.admin.delete(&format!("/service-policies/{}", scene.dial)).expect(200);
+        client.ended().await;
+    });
+}
+
+/// Sends and waits for the echo again and again, until the circuit ends.
+async fn ping(mut client: Conn, echoes: Arc<AtomicU64>) {
+    loop {
+        client.send(&[7; 2000]).await;
+        match client.next().await {
+            Event::Data(data) => assert_eq!(data, [7; 2000]),
+            Event::Fin => panic!("nobody finishes"),
+            Event::Closed(_) | Event::Lost => return,
+        }
+        echoes.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn restarts_under_load_lose_no_session() {
+    let mut scene = Scene::new();
+    let tokens = (scene.host.session(&scene.service, "Bind"), scene.client.session(&scene.service, "Dial"));
+    let echoes = Arc::<AtomicU64>::default();
+    for _ in 0..2 {
+        let pings = run(async {
+            let host = scene.host.connect(&scene.server, Options::GO).await.host(&tokens.0).await.unwrap();
+            tokio::spawn(host.echo());
+            let sdk = scene.client.connect(&scene.server, Options::GO).await;
+            let mut pings = Vec::new();
+            for _ in 0..50 {
+                pings.push(runtime().spawn(ping(sdk.dial(&tokens.1).await.unwrap(), echoes.clone())));
+            }
+            pings
+        });
+        assert_eq!(scene.server.admin.get("/terminators").expect(200).total(), 1);
+        let before = echoes.load(Ordering::Relaxed);
+        assert!(soon(|| echoes.load(Ordering::Relaxed) > before + 500));
+        let Scene { server, service, host, client, bind, dial } = scene;
+        let server = server.restarted(|config| config.router.enabled = true);
+        scene = Scene { server, service, host, client, bind, dial };
+        // Whoever sent was told, or the channel was closed.
+        run(async {
+            for ping in pings {
+                tokio::time::timeout(super::sdk::PATIENCE, ping).await.unwrap().unwrap();
+            }
+        });
+        assert!(scene.server.router().circuits().is_empty() && scene.server.router().queued_bytes() == 0);
+        assert_eq!(scene.server.admin.get("/terminators").expect(200).total(), 0);
+    }
+}

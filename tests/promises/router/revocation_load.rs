@@ -1,0 +1,199 @@
+//! Access that ends while a thousand circuits rest on it and a thousand others carry traffic.
+
+use std::time::Instant;
+
+use serde_json::json;
+
+use super::{
+    scene::{Member, Scene, run, soon},
+    sdk::{Conn, Event, Options, Sdk},
+};
+use crate::harness::{TestServer, fresh};
+
+const MANY: usize = 1000;
+/// Of the circuits that stand, so many end at the same service as those that do not, where that goes on.
+const BESIDE: usize = 20;
+
+/// Whether what ends is the client's alone; else the service's or the host's as well.
+#[derive(Clone, Copy, PartialEq)]
+enum Of {
+    Client,
+    Host,
+}
+
+/// What takes access away.
+struct Cause {
+    name: &'static str,
+    of: Of,
+    /// Before the circuits are dialled.
+    before: fn(&Scene),
+    take: fn(&Scene),
+}
+
+fn delete(scene: &Scene, path: &str) {
+    scene.server.admin.delete(path).expect(200);
+}
+
+fn nothing(_: &Scene) {}
+
+fn roles(scene: &Scene, roles: &[&str]) {
+    scene.server.admin.patch(&format!("/identities/{}", scene.client.id), json!({ "roleAttributes": roles })).expect(200);
+}
+
+fn respond(scene: &Scene, domain: &str) {
+    let check = scene.server.admin.get("/posture-checks").expect(200).each("id")[0].to_owned();
+    scene.client.caller.post("/posture-response", json!({ "id": check, "typeId": "DOMAIN", "domain": domain })).expect(201);
+}
+
+fn api_session_of(scene: &Scene, who: &Member) -> String {
+    scene.server.admin.list("/api-sessions", &format!("identity = \"{}\"", who.id), "").expect(200).each("id")[0].to_owned()
+}
+
+fn causes() -> Vec<Cause> {
+    let cause = |name, of, before, take| Cause { name, of, before, take };
+    vec![
+        cause("policy to dial deleted", Of::Client, nothing, |scene| delete(scene, &format!("/service-policies/{}", scene.dial))),
+        cause("policy to bind deleted", Of::Host, nothing, |scene| delete(scene, &format!("/service-policies/{}", scene.bind))),
+        cause(
+            "role taken away",
+            Of::Client,
+            |scene| {
+                roles(scene, &["routed", "staff"]);
+                scene.server.service_policy("Dial", &["#staff"], &[&format!("@{}", scene.service)]);
+                delete(scene, &format!("/service-policies/{}", scene.dial));
+            },
+            |scene| roles(scene, &["routed"]),
+        ),
+        cause("session deleted", Of::Client, nothing, |scene| {
+            let session = scene.client.caller.get("/sessions").expect(200).each("id")[0].to_owned();
+            delete(scene, &format!("/sessions/{session}"));
+        }),
+        cause("API session of the client deleted", Of::Client, nothing, |scene| {
+            delete(scene, &format!("/api-sessions/{}", api_session_of(scene, &scene.client)));
+        }),
+        cause("API session of the host deleted", Of::Host, nothing, |scene| {
+            delete(scene, &format!("/api-sessions/{}", api_session_of(scene, &scene.host)));
+        }),
+        cause("identity disabled", Of::Client, nothing, |scene| {
+            scene.server.admin.post(&format!("/identities/{}/disable", scene.client.id), json!({ "durationMinutes": 0 })).expect(200);
+        }),
+        cause("identity deleted", Of::Client, nothing, |scene| delete(scene, &format!("/identities/{}", scene.client.id))),
+        cause(
+            "posture lost",
+            Of::Client,
+            |scene| {
+                respond(scene, "good.example");
+                let path = format!("/service-policies/{}", scene.dial);
+                scene.server.admin.patch(&path, json!({ "postureCheckRoles": ["#office"] })).expect(200);
+            },
+            |scene| respond(scene, "bad.example"),
+        ),
+        cause("access to the router lost", Of::Client, nothing, |scene| roles(scene, &["elsewhere"])),
+        cause("service deleted", Of::Host, nothing, |scene| delete(scene, &format!("/services/{}", scene.service))),
+    ]
+}
+
+/// Somebody who may use the router.
+fn member(server: &TestServer, name: &str) -> Member {
+    let member = Member::new(server, name);
+    server.admin.patch(&format!("/identities/{}", member.id), json!({ "roleAttributes": ["routed"] })).expect(200);
+    member
+}
+
+/// One more service with a host and a client, on a controller that others use as well.
+fn scene_on(server: TestServer) -> Scene {
+    let service = server.service(&fresh("service"), json!({ "encryptionRequired": false }));
+    let (host, client) = (member(&server, "host"), member(&server, "client"));
+    let bind = server.service_policy("Bind", &[&format!("@{}", host.id)], &[&format!("@{service}")]);
+    let dial = server.service_policy("Dial", &[&format!("@{}", client.id)], &[&format!("@{service}")]);
+    Scene { server, service, host, client, bind, dial }
+}
+
+async fn dial(sdk: &Sdk, token: &str, count: usize) -> Vec<Conn> {
+    let mut open = Vec::with_capacity(count);
+    while open.len() < count {
+        let dials = (0..100.min(count - open.len())).map(|_| sdk.dial(token));
+        open.extend(futures_util::future::join_all(dials).await.into_iter().map(Result::unwrap));
+    }
+    open
+}
+
+/// Everybody sends; what comes back is read later.
+async fn load(circuits: &[Conn]) {
+    for conn in circuits {
+        conn.send(&[1; 1000]).await;
+    }
+}
+
+/// Whether each of these still carries traffic both ways.
+async fn all_stand(circuits: &mut [Conn]) {
+    for conn in circuits {
+        conn.send(b"last").await;
+        let mut came = conn.data().await;
+        while came != b"last" {
+            came = conn.data().await;
+        }
+    }
+}
+
+async fn all_end(circuits: &mut [Conn]) {
+    for conn in circuits {
+        while !matches!(conn.next().await, Event::Closed(_) | Event::Lost) {}
+    }
+}
+
+#[test]
+fn causes_end_a_thousand_circuits_each() {
+    let server = TestServer::with_router();
+    let policy = server.admin.get("/edge-router-policies").expect(200).each("id")[0].to_owned();
+    server.admin.patch(&format!("/edge-router-policies/{policy}"), json!({ "identityRoles": ["#routed"] })).expect(200);
+    let check = json!({ "name": fresh("domain"), "typeId": "DOMAIN", "domains": ["good.example"], "roleAttributes": ["office"] });
+    server.admin.post("/posture-checks", check).expect(201);
+    let mut scene = scene_on(server);
+    let (mut standing, _host, _client) = run(async {
+        let host = scene.hosted(Options::GO).await;
+        let listening = host.sdk.clone();
+        tokio::spawn(host.echo());
+        let (sdk, token) = scene.dialler(Options::GO).await;
+        (dial(&sdk, &token, MANY).await, listening, sdk)
+    });
+    for cause in causes() {
+        scene = scene_on(scene.server);
+        (cause.before)(&scene);
+        let other = member(&scene.server, "other");
+        scene.server.service_policy("Dial", &[&format!("@{}", other.id)], &[&format!("@{}", scene.service)]);
+        run(async {
+            let host = scene.hosted(Options::GO).await;
+            let hosting = host.sdk.clone();
+            tokio::spawn(host.echo());
+            let (sdk, token) = scene.dialler(Options::GO).await;
+            let mut ending = dial(&sdk, &token, MANY).await;
+            let others = other.connect(&scene.server, Options::GO).await;
+            let mut beside = dial(&others, &other.session(&scene.service, "Dial"), BESIDE).await;
+            assert_eq!(scene.server.router().circuits().len(), 2 * MANY + BESIDE, "{}", cause.name);
+            load(&ending).await;
+            load(&standing).await;
+            load(&beside).await;
+            let began = Instant::now();
+            (cause.take)(&scene);
+            all_end(&mut ending).await;
+            println!("{}: {MANY} circuits ended after {:?}", cause.name, began.elapsed());
+            let left = match cause.of {
+                Of::Client => {
+                    all_stand(&mut beside).await;
+                    MANY + BESIDE
+                }
+                Of::Host => {
+                    all_end(&mut beside).await;
+                    MANY
+                }
+            };
+            assert!(soon(|| scene.server.router().circuits().len() == left), "{}: {}", cause.name, scene.server.router().circuits().len());
+            all_stand(&mut standing).await;
+            for sdk in [sdk, others, hosting] {
+                sdk.leave().await;
+            }
+        });
+        assert!(soon(|| scene.server.router().circuits().len() == MANY), "{}", cause.name);
+    }
+}
