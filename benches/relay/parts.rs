@@ -26,7 +26,7 @@ const MANY: usize = 50;
 const DIALS: usize = 2000;
 const PINGS: usize = 3000;
 const REQUESTS: usize = 3000;
-const IDLE: usize = 2000;
+const IDLE: usize = 10_000;
 const GB: f64 = 1e9;
 
 /// Seconds that something took, and seconds of CPU that a process spent on it.
