@@ -41,7 +41,10 @@ fn hosts_are_named_while_they_host() {
         let found = why(&scene, "Dial");
         assert!(found["verdict"] == true && whats(&found).is_empty(), "{found:#}");
         let host = &found["hosts"][0];
-        assert_eq!((&host["identity"]["name"], &host["identity"]["id"]), (&scene.host.name.as_str().into(), &scene.host.id.as_str().into()));
+        assert_eq!(
+            (&host["identity"]["name"], &host["identity"]["id"]),
+            (&scene.host.name.as_str().into(), &scene.host.id.as_str().into())
+        );
         assert_eq!((&host["router"]["name"], &host["terminators"]), (&"built-in".into(), &1.into()));
         assert!(text(&scene).contains(&format!("connected, hosted by {}", scene.host.name)), "{}", text(&scene));
 
