@@ -177,3 +177,49 @@ fn the_reader_of_imports_finds_them_all() {
     );
     assert_eq!(rooms_named(&code).into_iter().collect::<Vec<_>>(), ["access", "entity", "error", "pki", "store"]);
 }
+
+/// Rooms that `from` reaches over at least one room between.
+fn reached_otherwise(from: &str, uses: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<String> {
+    let mut open: Vec<&String> = uses.get(from).into_iter().flatten().flat_map(|next| uses.get(next).into_iter().flatten()).collect();
+    let mut found = BTreeSet::new();
+    while let Some(room) = open.pop() {
+        if found.insert(room.clone()) {
+            open.extend(uses.get(room).into_iter().flatten());
+        }
+    }
+    found
+}
+
+/// The rooms by floor and who uses whom, as Mermaid. An arrow that follows from others is left out.
+fn picture() -> String {
+    let mut uses: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (from, to) in arrows().into_keys() {
+        uses.entry(from).or_default().insert(to);
+    }
+    let mut lines = vec!["```mermaid".to_owned(), "flowchart TB".to_owned()];
+    for (number, rooms) in FLOORS.iter().enumerate().rev() {
+        lines.push(format!("  subgraph floor{number} [\" \"]"));
+        lines.extend(rooms.iter().map(|room| format!("    {room}")));
+        lines.push("  end".to_owned());
+    }
+    for (from, all) in &uses {
+        let otherwise = reached_otherwise(from, &uses);
+        lines.extend(all.difference(&otherwise).map(|to| format!("  {from} --> {to}")));
+    }
+    lines.push("```".to_owned());
+    lines.join("\n")
+}
+
+#[test]
+fn the_picture_shows_the_sources() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/architecture.md");
+    let text = fs::read_to_string(&page).unwrap();
+    let start = text.find("```mermaid").expect("docs/architecture.md has a picture");
+    let end = start + text[start + 3..].find("```").unwrap() + 6;
+    let drawn = picture();
+    if std::env::var_os("OVERKEEP_WRITE_DOCS").is_some() {
+        fs::write(&page, format!("{}{drawn}{}", &text[..start], &text[end..])).unwrap();
+    } else {
+        assert_eq!(&text[start..end], drawn, "OVERKEEP_WRITE_DOCS=1 cargo test --locked --test promises architecture");
+    }
+}
