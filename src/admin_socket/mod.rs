@@ -3,9 +3,11 @@
 //! the file.
 //!
 //! Here: the commands and what they do to a store. [`socket`] carries them to a controller that runs, over a socket beside the data file
-//! that only its owner can open; with no controller running, `cli/` opens the file itself and acts on it. Not here: anything a
-//! request could reach. Start reading at [`Command`]. Invariant: every use is logged, and no password is.
+//! that only its owner can open; with no controller running, `cli/` opens the file itself and acts on it. [`request`] carries requests
+//! of the API over the same socket. Start reading at [`Command`]. Invariant: every use is logged, and no password is.
 
+mod connection;
+pub mod request;
 pub mod socket;
 
 use std::{

@@ -1,17 +1,14 @@
 //! The way to a controller that runs: a socket beside its data file that only the owner of the file can open.
 //!
 //! One connection carries one command and its answer, each a line of JSON; while the answer is awaited, lines say how far it is. Who hangs
-//! up stops what was asked for, where that can be stopped.
+//! up stops what was asked for, where that can be stopped. A line with the member `request` is a request of the API (`request.rs`).
 
 use std::{
     fs::{self, File},
-    io::{self, BufRead, BufReader, Read, Write},
-    os::{
-        fd::AsRawFd,
-        unix::{
-            fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt},
-            net::{UnixListener, UnixStream},
-        },
+    io::{self, BufReader, Read, Write},
+    os::unix::{
+        fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt},
+        net::{UnixListener, UnixStream},
     },
     path::{Path, PathBuf},
     sync::{
@@ -27,20 +24,20 @@ use rustix::{fs::OFlags, process::geteuid};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{AdminContext, Command, Outcome};
-use crate::store::{self, Progress};
+use super::{
+    AdminContext, Command, Outcome,
+    connection::{PATIENCE, TICK, by_number, connect, line},
+    request,
+};
+use crate::{
+    http::Dispatcher,
+    store::{self, Progress},
+};
 
-/// Every system takes the path of a socket that has no more bytes.
-const SHORT: usize = 90;
-/// A command is no longer than this.
-const LONGEST: u64 = 64 * 1024;
-/// Either side gives up on the other after this.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Bytes of a line that asks for something. A request with a longer body goes over HTTPS.
+const LONGEST: u64 = 16 << 20;
 /// Who connects has its command ready: one that does not say it must not hold up a stop.
 const PROMPT: Duration = Duration::from_secs(2);
-
-/// How often it is said how far a command is.
-const TICK: Duration = Duration::from_millis(200);
 
 /// A line of the answer to a command.
 #[derive(Serialize, Deserialize)]
@@ -75,7 +72,7 @@ pub struct Listening {
 ///
 /// # Errors
 /// The socket cannot be made.
-pub fn listen(host: AdminContext, path: PathBuf) -> io::Result<Listening> {
+pub fn listen(host: AdminContext, dispatcher: Arc<Dispatcher>, path: PathBuf) -> io::Result<Listening> {
     let listener = bound(&path)?;
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = stop.clone();
@@ -86,7 +83,7 @@ pub fn listen(host: AdminContext, path: PathBuf) -> io::Result<Listening> {
                     return;
                 }
                 scope.spawn(|| {
-                    if let Err(error) = connection.and_then(|stream| answer(&host, stream, &stopped)) {
+                    if let Err(error) = connection.and_then(|stream| answer(&host, &dispatcher, stream, &stopped)) {
                         tracing::debug!(%error, "a command of the host broke off");
                     }
                 });
@@ -125,31 +122,17 @@ fn own_directory(path: &Path) -> io::Result<File> {
     if is_ours { Ok(held) } else { Err(io::Error::other("somebody else has taken the place of a directory")) }
 }
 
-/// A path to what a number among the open files leads to, whatever names become of it.
-fn by_number(held: &File) -> PathBuf {
-    Path::new("/proc/self/fd").join(held.as_raw_fd().to_string())
-}
-
-/// Does something to a socket by a path that the system takes, which is a short one: a long one is gone through the number of its directory
-/// among the open files.
-fn reach<T>(path: &Path, act: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
-    match (path.parent(), path.file_name()) {
-        (Some(directory), Some(name)) if path.as_os_str().len() > SHORT => {
-            let directory = File::open(directory)?;
-            act(&by_number(&directory).join(name))
-        }
-        _ => act(path),
-    }
-}
-
-fn connect(path: &Path) -> io::Result<UnixStream> {
-    reach(path, |path| UnixStream::connect(path))
-}
-
-fn answer(host: &AdminContext, mut stream: UnixStream, stopped: &AtomicBool) -> io::Result<()> {
+fn answer(host: &AdminContext, dispatcher: &Dispatcher, mut stream: UnixStream, stopped: &AtomicBool) -> io::Result<()> {
     stream.set_read_timeout(Some(PROMPT))?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    let told = match serde_json::from_str::<Command>(&line(&mut BufReader::new((&stream).take(LONGEST)))?) {
+    let asked = line(&mut BufReader::new((&stream).take(LONGEST)))?;
+    if asked.len() as u64 >= LONGEST {
+        return say(&mut stream, &AnswerLine::Refused(format!("the request is longer than {LONGEST} bytes")));
+    }
+    if let Some(request) = request::read(&asked) {
+        return request::answer(dispatcher, request, &mut stream, stopped);
+    }
+    let told = match serde_json::from_str::<Command>(&asked) {
         Ok(command) => act(host, command, &mut stream, stopped),
         Err(_) => AnswerLine::Refused("this controller does not know the command".into()),
     };
@@ -182,12 +165,6 @@ fn act(host: &AdminContext, command: Command, stream: &mut UnixStream, stopped: 
 
 fn say(stream: &mut UnixStream, told: &AnswerLine) -> io::Result<()> {
     writeln!(stream, "{}", serde_json::to_string(told)?)
-}
-
-fn line(stream: &mut impl BufRead) -> io::Result<String> {
-    let mut text = String::new();
-    stream.read_line(&mut text)?;
-    Ok(text)
 }
 
 /// Has a command done by the controller that runs on this socket. `see` is shown how many of how many rows are done. `None`: none runs.

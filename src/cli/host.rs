@@ -152,6 +152,11 @@ impl Explain {
 }
 
 impl Which {
+    /// The controller of a configuration file and a data file, where those are named.
+    pub fn of(config: Option<PathBuf>, data: Option<PathBuf>) -> Self {
+        Self { config, data: data.map(|path| path.to_string_lossy().into_owned()), passphrase_file: None }
+    }
+
     /// Its configuration.
     ///
     /// # Errors

@@ -13,7 +13,7 @@ use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::admin_socket::Outcome;
 use crate::config::{Config, Reread};
@@ -21,10 +21,12 @@ use crate::logging;
 
 use run::{Refused, Settled};
 
+pub mod api;
 mod file;
 mod history;
 mod host;
 mod limit;
+mod login;
 mod passphrase;
 mod progress;
 pub mod run;
@@ -49,7 +51,28 @@ enum Command {
     Restore(file::Restore),
     History(history::History),
     Compact(file::Compact),
+    Login(login::Login),
+    Logout(login::Logout),
+    Completions(Completions),
     Passphrase(passphrase::Passphrase),
+}
+
+/// Print what a shell needs to complete commands, flags and their values: save it where the shell looks for it.
+#[derive(clap::Args)]
+struct Completions {
+    shell: clap_complete::Shell,
+}
+
+impl Completions {
+    fn act(self) -> Result<(), Failure> {
+        let mut command = api::command(Line::command(), &api::grammar()?);
+        let mut script = Vec::new();
+        clap_complete::generate(self.shell, &mut command, "overkeep", &mut script);
+        match io::stdout().lock().write_all(&script) {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::of(format!("stdout: {error}"))),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// What came of a command, or why nothing did.
@@ -89,7 +112,18 @@ pub fn act<E: Display>(
     environment: &[(OsString, OsString)],
     start: impl FnOnce(Start) -> Result<(), E>,
 ) -> Result<(), Failure> {
-    match Line::try_parse_from(arguments).map_err(Failure::Usage)?.command {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let line = if is_of_program(&arguments) {
+        Line::try_parse_from(arguments).map_err(Failure::Usage)?
+    } else {
+        let grammar = api::grammar()?;
+        let matches = api::command(Line::command(), &grammar).try_get_matches_from(arguments).map_err(Failure::Usage)?;
+        if let Some((operation, matches)) = api::meant(&grammar, &matches) {
+            return api::act(&grammar, operation, matches, environment);
+        }
+        Line::from_arg_matches(&matches).map_err(Failure::Usage)?
+    };
+    match line.command {
         Command::Run(arguments) => {
             let Settled { config, warnings } = arguments.config(environment)?;
             start(Start { config, warnings, again: again(arguments, environment) }).map_err(Failure::of)
@@ -103,8 +137,17 @@ pub fn act<E: Display>(
         Command::Restore(arguments) => tell(arguments.act(environment)),
         Command::History(arguments) => tell(arguments.act(environment)),
         Command::Compact(arguments) => tell(arguments.act(environment)),
+        Command::Login(arguments) => tell(arguments.act()),
+        Command::Logout(arguments) => tell(arguments.act()),
+        Command::Completions(arguments) => arguments.act(),
         Command::Passphrase(arguments) => tell(arguments.act(environment)),
     }
+}
+
+/// Whether the first word is a command of the program itself, which needs no look at the operations.
+fn is_of_program(arguments: &[OsString]) -> bool {
+    let first = arguments.get(1).and_then(|word| word.to_str());
+    first.is_some_and(|first| Line::command().get_subcommands().any(|command| command.get_name() == first))
 }
 
 fn again(arguments: run::Arguments, environment: &[(OsString, OsString)]) -> Reread {

@@ -149,8 +149,9 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         network_tokens: NetworkTokens::default(),
     });
     let reload = Reload::new(config.clone(), services.clone(), certificates);
-    let rest = rest(Dispatcher::new(services, interfaces), &config.http);
-    let commands = commands(config, owner);
+    let dispatcher = Arc::new(Dispatcher::new(services, interfaces));
+    let rest = rest(dispatcher.clone(), &config.http);
+    let commands = commands(config, owner, dispatcher);
     let listener = listener(sockets, of_router.map(|(socket, _)| socket), tls, &config.http);
     let (server, thread) = listen(listener, rest, built_in_router::side(&router))?;
     let jobs = Some(jobs.start(job_trigger, inbox).map_err(|e| NotStarted(format!("upkeep: {e}")))?);
@@ -207,7 +208,7 @@ fn listener(sockets: Vec<TcpListener>, router_socket: Option<TcpListener>, tls: 
     }
 }
 
-fn rest(front: Dispatcher, http: &config::Http) -> RestListener {
+fn rest(front: Arc<Dispatcher>, http: &config::Http) -> RestListener {
     let patience = Patience {
         head: http.client_timeout.duration(),
         unread: http.unread_timeout.duration(),
@@ -221,9 +222,9 @@ fn rest(front: Dispatcher, http: &config::Http) -> RestListener {
 }
 
 /// The socket for the owner of the host. A controller without one works, so that a file system that has none stops nothing.
-fn commands(config: &Config, owner: AdminContext) -> Option<socket::Listening> {
+fn commands(config: &Config, owner: AdminContext, dispatcher: Arc<Dispatcher>) -> Option<socket::Listening> {
     let path = socket::beside(&config.data);
-    let listening = socket::listen(owner, path.clone());
+    let listening = socket::listen(owner, dispatcher, path.clone());
     listening.inspect_err(|error| tracing::warn!(%error, path = %path.display(), "no commands of the host while this runs")).ok()
 }
 

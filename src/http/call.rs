@@ -43,6 +43,8 @@ pub struct Call {
     /// The way to change anything, with the caller behind it.
     pub changes: Changes,
     pub now: Timestamp,
+    /// Asked over the admin socket, where no session is.
+    pub local: bool,
 }
 
 impl Deref for Call {
@@ -60,7 +62,7 @@ impl Call {
             Some(caller) => caller.author(author),
             None => author,
         };
-        Self { state: state.clone(), caller, peer, bearer, changes: state.changes.by(author), now: state.clock.now() }
+        Self { state: state.clone(), caller, peer, bearer, changes: state.changes.by(author), now: state.clock.now(), local: false }
     }
 
     /// The caller of an operation that needs a session.

@@ -4,7 +4,7 @@
 //! after the other. The order of judgement is: how many requests are under way, path, method, session, media types, body, permission.
 
 use std::sync::{
-    Arc,
+    Arc, OnceLock,
     atomic::{AtomicU64, Ordering},
 };
 
@@ -41,6 +41,7 @@ use super::{
 };
 use crate::{
     authentication::{Caller, Refused},
+    entity::{Id, Identity},
     error::{Error, Refusal, Result},
 };
 
@@ -56,17 +57,19 @@ pub struct Dispatcher {
     pub interfaces: Interfaces,
     admission: Admission,
     requests: AtomicU64,
+    /// The administrator as whom requests of the admin socket are answered, once one was.
+    pub(super) administrator: OnceLock<Id<Identity>>,
 }
 
 impl Dispatcher {
     /// A dispatcher door for these interfaces.
     pub fn new(state: Arc<AppState>, interfaces: Interfaces) -> Self {
         let admission = Admission::new(&state.limits.load());
-        Self { state, interfaces, admission, requests: AtomicU64::new(0) }
+        Self { state, interfaces, admission, requests: AtomicU64::new(0), administrator: OnceLock::new() }
     }
 
     /// The interface that a path belongs to, and the path below its base.
-    fn locate(&self, path: &str) -> Option<(&Interface, String)> {
+    pub(super) fn locate(&self, path: &str) -> Option<(&Interface, String)> {
         let Interfaces { management, client, overkeep, fabric } = &self.interfaces;
         let mut parts = path.split('/').filter(|part| !part.is_empty()).peekable();
         let below = |parts: &mut dyn Iterator<Item = &str>| parts.fold(String::new(), |path, part| path + "/" + part);
@@ -93,7 +96,7 @@ impl Dispatcher {
         }
     }
 
-    fn request_id(&self) -> String {
+    pub(super) fn request_id(&self) -> String {
         format!("{}-{}", self.state.instance, self.requests.fetch_add(1, Ordering::Relaxed))
     }
 }
@@ -233,7 +236,7 @@ fn known(row: &Row, caller: Result<Option<Arc<Caller>>>) -> Result<Option<Arc<Ca
 }
 
 /// Whether the row lets them in. Clients know it so that whoever has a session is told first what is wrong with a request.
-fn permitted(row: &Row, caller: Option<&Caller>) -> Result<()> {
+pub(super) fn permitted(row: &Row, caller: Option<&Caller>) -> Result<()> {
     let held = match caller.map(|caller| (caller.queries.is_empty(), caller.is_admin())) {
         None => Permission::Open,
         Some((false, _)) => Permission::Partial,

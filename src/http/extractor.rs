@@ -166,12 +166,18 @@ impl<T: DeserializeOwned + JsonSchema + 'static> Extractor for OptionalBody<T> {
     }
 }
 
+/// The members of a kind that name other records, by the names that references have.
+fn references<E: Entity>() -> Vec<(&'static str, &'static str)> {
+    E::REFERENCES.iter().map(|reference| (reference.field, reference.kind.path)).collect()
+}
+
 /// The body of a PUT: every member, but for those that only creation sets.
 pub struct Replace<E>(pub Json, PhantomData<E>);
 
 impl<E: Entity + JsonSchema> Extractor for Replace<E> {
     fn describe(operation: &mut Operation) -> Result<()> {
         let schema = body::replace_schema(Schemas::inline::<Draft<E>>(), E::FIXED, E::REQUIRED_ON_REPLACE);
+        operation.references = references::<E>();
         operation.json_body(E::BODY, body::title(E::KIND.name, "Replace"), schema)
     }
     fn take(incoming: &mut Incoming<'_>) -> Result<Self> {
@@ -192,6 +198,7 @@ pub struct Patch<E> {
 impl<E: Entity + JsonSchema> Extractor for Patch<E> {
     fn describe(operation: &mut Operation) -> Result<()> {
         let schema = body::patch_schema(Schemas::inline::<Draft<E>>());
+        operation.references = references::<E>();
         operation.json_body(E::BODY, body::title(E::KIND.name, "Patch"), schema)
     }
     fn take(incoming: &mut Incoming<'_>) -> Result<Self> {
@@ -206,6 +213,7 @@ impl<E: Entity + JsonSchema> Extractor for Create<E> {
     fn describe(operation: &mut Operation) -> Result<()> {
         let schema = Schemas::inline::<Draft<E>>();
         operation.errors.extend((!E::REFERENCES.is_empty()).then_some(404));
+        operation.references = references::<E>();
         operation.json_body(E::BODY, body::title(E::KIND.name, "Create"), schema)
     }
     fn take(incoming: &mut Incoming<'_>) -> Result<Self> {

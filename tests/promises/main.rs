@@ -20,6 +20,7 @@ mod built_in_router;
 mod certificate_chains;
 mod certificates;
 mod circuits;
+mod command_line;
 mod configuration;
 mod conflicts;
 mod contract;

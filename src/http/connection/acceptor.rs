@@ -48,8 +48,8 @@ pub struct RestListener {
 
 impl RestListener {
     /// Answers by this dispatcher, with bounds on the bytes that are held for clients.
-    pub fn new(dispatcher: Dispatcher, patience: Patience, bounds: Bounds, stopping: Shutdown) -> Self {
-        Self { dispatcher: Arc::new(dispatcher), patience, ledger: MemoryLedger::new(bounds), stopping }
+    pub fn new(dispatcher: Arc<Dispatcher>, patience: Patience, bounds: Bounds, stopping: Shutdown) -> Self {
+        Self { dispatcher, patience, ledger: MemoryLedger::new(bounds), stopping }
     }
 }
 

@@ -74,6 +74,8 @@ pub struct Operation {
     pub answer: Option<AnswerShape>,
     /// The JSON that answers a preview, with status 200.
     pub preview: Option<Json>,
+    /// Members of the body that name records of a kind by id, and the path of the kind.
+    pub references: Vec<(&'static str, &'static str)>,
     pub errors: BTreeSet<u16>,
     /// Answers the same whatever the sender accepts.
     pub any_accept: bool,

@@ -1,0 +1,199 @@
+//! The words by which an operation of the route tables is reached.
+//!
+//! The rule: a verb, the literal segments of the path in their order, the values of the path's parameters in their order, then flags.
+//! The verb of GET is `list` where the answer is a list and `show` elsewhere, of PATCH `update`, of DELETE `delete`. PUT is `replace` and
+//! POST is `create` where the same path answers GET. Any other PUT or POST is an action: its verb is the last literal of the path, or the
+//! literal at the end of the shortest prefix that is an action itself. The root of an interface is called `root`.
+//! A command without the name of an interface means the first of `INTERFACES` that has one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value as Json;
+
+use crate::http::{Interface, Interfaces};
+
+/// The names of the interfaces on a command line, in the order in which they are looked through.
+pub const INTERFACES: [&str; 4] = ["management", "overkeep", "fabric", "client"];
+
+/// An operation, and its words.
+#[derive(Debug, Clone)]
+pub struct Operation {
+    /// The name of its interface on a command line.
+    pub interface: &'static str,
+    pub base: &'static str,
+    pub method: &'static str,
+    pub path: String,
+    pub summary: String,
+    pub verb: String,
+    pub nouns: Vec<String>,
+    /// Whether a preview of it can be asked for.
+    pub has_preview: bool,
+    /// Paths of the members, and of the lists, that name other records by id, with the path of the kind.
+    pub references: Vec<(&'static str, &'static str)>,
+}
+
+/// Every operation, and the documents that describe them.
+pub struct Grammar {
+    pub operations: Vec<Operation>,
+    documents: BTreeMap<&'static str, std::sync::Arc<Json>>,
+}
+
+impl Grammar {
+    /// That of the interfaces.
+    pub fn of(interfaces: &Interfaces) -> Self {
+        let Interfaces { management, client, overkeep, fabric } = interfaces;
+        let tables: [&Interface; 4] = [management, overkeep, fabric, client];
+        let documents = INTERFACES.into_iter().zip(tables.map(|table| table.document.clone())).collect();
+        let mut operations = Vec::new();
+        for (name, table) in INTERFACES.into_iter().zip(tables) {
+            let paths = Paths::of(table);
+            operations.extend(table.rows().map(|row| {
+                let (verb, nouns) = paths.words(row.method, &row.path);
+                Operation {
+                    interface: name,
+                    base: table.base,
+                    method: row.method,
+                    path: row.path.clone(),
+                    summary: row.summary.clone(),
+                    verb,
+                    nouns,
+                    has_preview: row.operation.preview.is_some(),
+                    references: row.operation.references.clone(),
+                }
+            }));
+        }
+        Self { operations, documents }
+    }
+
+    /// The description of an operation in the document of its interface.
+    pub fn described(&self, operation: &Operation) -> &Json {
+        let item = self.document(operation.interface).get("paths").and_then(|paths| paths.get(&operation.path));
+        item.and_then(|item| item.get(operation.method.to_lowercase())).unwrap_or(&Json::Null)
+    }
+
+    /// The schema of the JSON body, with the media types that the body may have.
+    pub fn body(&self, operation: &Operation) -> Option<(Option<&Json>, Vec<&str>)> {
+        let content = self.described(operation).get("requestBody")?.get("content")?.as_object()?;
+        let schema = content.get("application/json").and_then(|json| json.get("schema"));
+        Some((schema.map(|schema| self.resolved(operation.interface, schema)), content.keys().map(String::as_str).collect()))
+    }
+
+    /// The schema of what a successful answer has under `data`.
+    pub fn answered(&self, operation: &Operation) -> Option<&Json> {
+        let responses = self.described(operation).get("responses")?.as_object()?;
+        let (_, good) = responses.iter().find(|(status, _)| status.starts_with('2'))?;
+        let whole = self.resolved(operation.interface, good.pointer("/content/application~1json/schema")?);
+        whole.pointer("/properties/data").map(|data| self.resolved(operation.interface, data))
+    }
+
+    /// What a reference leads to.
+    pub fn resolved<'j>(&'j self, interface: &str, schema: &'j Json) -> &'j Json {
+        let name = schema.get("$ref").and_then(Json::as_str).and_then(|reference| reference.rsplit('/').next());
+        let found = name.and_then(|name| self.document(interface).pointer("/components/schemas")?.get(name));
+        found.unwrap_or(schema)
+    }
+
+    fn document(&self, interface: &str) -> &Json {
+        self.documents.get(interface).map_or(&Json::Null, |document| document.as_ref())
+    }
+
+    /// Whether an interface has an operation.
+    pub fn has(&self, interface: &str, method: &str, path: &str) -> bool {
+        self.operations.iter().any(|one| one.interface == interface && one.method == method && one.path == path)
+    }
+
+    /// The path of the kind of which this is the name of one: `auth-policies` for `authPolicy`.
+    pub fn kind_of(&self, interface: &str, singular: &str) -> Option<String> {
+        let path = format!("/{}", plural(&kebab(singular)));
+        self.has(interface, "GET", &path).then_some(path)
+    }
+}
+
+/// The paths of an interface.
+struct Paths<'i> {
+    answering: BTreeSet<&'i str>,
+    lists: BTreeSet<&'i str>,
+    actions: BTreeSet<&'i str>,
+}
+
+impl<'i> Paths<'i> {
+    fn of(table: &'i Interface) -> Self {
+        let of = |methods: &[&str]| table.rows().filter(|row| methods.contains(&row.method)).map(|row| row.path.as_str()).collect();
+        let answering: BTreeSet<&str> = of(&["GET"]);
+        let actions = of(&["POST", "PUT"]).into_iter().filter(|path| !answering.contains(path) && !path.ends_with('}')).collect();
+        let is_list =
+            |path: &&str| answering.iter().any(|one| one.strip_prefix(path).is_some_and(is_parameter)) || answers_list(table, path);
+        Self { lists: answering.iter().copied().filter(is_list).collect(), answering, actions }
+    }
+
+    fn words(&self, method: &str, path: &str) -> (String, Vec<String>) {
+        let literals = |path: &str| -> Vec<String> {
+            path.split('/').filter(|part| !part.is_empty() && !part.starts_with('{')).map(str::to_owned).collect()
+        };
+        let mut nouns = literals(path);
+        let verb = match method {
+            "GET" if self.lists.contains(path) => "list",
+            "GET" => "show",
+            "PATCH" => "update",
+            "DELETE" => "delete",
+            "PUT" if self.answering.contains(path) => "replace",
+            "POST" if self.answering.contains(path) => "create",
+            _ => {
+                let prefixes = path.match_indices('/').map(|(at, _)| path.get(..at).unwrap_or_default()).chain([path]);
+                let first = prefixes.into_iter().find(|prefix| self.actions.contains(prefix)).unwrap_or(path);
+                let at = literals(first).len().saturating_sub(1);
+                let verb = if at < nouns.len() { nouns.remove(at) } else { method.to_lowercase() };
+                return (verb, nouns);
+            }
+        };
+        if nouns.is_empty() {
+            nouns.push("root".into());
+        }
+        (verb.into(), nouns)
+    }
+}
+
+/// `/{id}`
+fn is_parameter(rest: &str) -> bool {
+    rest.starts_with("/{") && rest.ends_with('}') && rest.matches('/').count() == 1
+}
+
+/// Whether GET of a path answers a list.
+fn answers_list(table: &Interface, path: &str) -> bool {
+    let document = &table.document;
+    let schema = document.get("paths").and_then(|paths| paths.get(path)?.pointer("/get/responses/200/content/application~1json/schema"));
+    let name = schema.and_then(|schema| schema.get("$ref")?.as_str()?.rsplit('/').next());
+    let envelope = name.and_then(|name| document.pointer("/components/schemas")?.get(name));
+    envelope.and_then(|envelope| envelope.pointer("/properties/data/type")).is_some_and(|kind| kind == "array")
+}
+
+/// `authPolicyId` as `auth-policy-id`; what is in kebab case already stays.
+pub fn kebab(name: &str) -> String {
+    let mut out = String::new();
+    let mut before = ' ';
+    for letter in name.chars() {
+        if letter.is_ascii_uppercase() && before.is_ascii_alphanumeric() && !before.is_ascii_uppercase() {
+            out.push('-');
+        }
+        out.push(letter.to_ascii_lowercase());
+        before = letter;
+    }
+    out
+}
+
+/// `auth-policies` for `auth-policy`.
+pub fn plural(noun: &str) -> String {
+    match noun.strip_suffix('y') {
+        Some(stem) if !stem.ends_with(['a', 'e', 'o']) => format!("{stem}ies"),
+        _ => format!("{noun}s"),
+    }
+}
+
+/// `auth-policy` for `auth-policies`; a noun that is no plural stays.
+pub fn singular(noun: &str) -> String {
+    match (noun.strip_suffix("ies"), noun.strip_suffix('s')) {
+        (Some(stem), _) => format!("{stem}y"),
+        (None, Some(stem)) if !stem.ends_with('s') => stem.to_owned(),
+        _ => noun.to_owned(),
+    }
+}

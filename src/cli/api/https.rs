@@ -1,0 +1,78 @@
+//! Requests over HTTPS to a controller whose authorities are pinned.
+
+use std::{io::Read, sync::Arc, time::Duration};
+
+use rustls::crypto::ring;
+use ureq::{
+    Agent,
+    tls::{Certificate, RootCerts, TlsConfig},
+};
+
+use super::request::Request;
+use crate::{cli::Failure, http::LocalPart};
+
+const CONNECTING: Duration = Duration::from_secs(15);
+/// Bytes that are read at a time.
+const PIECE: usize = 64 << 10;
+
+/// Connections to a controller. `ca` is the PEM of the authorities that it may have; without one nothing is verified, which is only for
+/// asking which authorities it has.
+///
+/// # Errors
+/// The PEM holds no certificate.
+pub fn agent(ca: Option<&str>) -> Result<Agent, Failure> {
+    let tls = TlsConfig::builder().unversioned_rustls_crypto_provider(Arc::new(ring::default_provider()));
+    let tls = match ca {
+        None => tls.disable_verification(true),
+        Some(pem) => {
+            let parsed = pem::parse_many(pem).map_err(|error| Failure::of(format!("ca: {error}")))?;
+            let of = |block: &pem::Pem| (block.tag() == "CERTIFICATE").then(|| Certificate::from_der(block.contents()).to_owned());
+            let roots: Vec<Certificate<'static>> = parsed.iter().filter_map(of).collect();
+            if roots.is_empty() {
+                return Err(Failure::of("ca: there is no certificate in it"));
+            }
+            tls.root_certs(RootCerts::Specific(Arc::new(roots)))
+        }
+    };
+    let config = Agent::config_builder().tls_config(tls.build()).timeout_connect(Some(CONNECTING)).max_redirects(0).proxy(None);
+    let config = config.http_status_as_error(false).allow_non_standard_methods(true);
+    Ok(config.user_agent(concat!("overkeep/", env!("CARGO_PKG_VERSION"))).build().into())
+}
+
+/// Sends a request and hands the parts of the answer to `take`.
+///
+/// # Errors
+/// One line: nobody answers, or the answer breaks off.
+pub fn ask(
+    agent: &Agent,
+    url: &str,
+    token: &str,
+    request: Request,
+    take: &mut dyn FnMut(LocalPart) -> std::io::Result<()>,
+) -> Result<(), String> {
+    let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(&request.query).finish();
+    let mark = if query.is_empty() { "" } else { "?" };
+    let mut asked = ureq::http::Request::builder().method(request.method.as_str()).uri(format!("{url}{}{mark}{query}", request.path));
+    if !token.is_empty() {
+        asked = asked.header("zt-session", token);
+    }
+    for (name, value) in &request.headers {
+        asked = asked.header(name, value);
+    }
+    if let Some((media, _)) = &request.body {
+        asked = asked.header("content-type", media);
+    }
+    let body = request.body.map(|(_, text)| text).unwrap_or_default();
+    let asked = asked.body(body).map_err(|error| error.to_string())?;
+    let answer = agent.run(asked).map_err(|error| error.to_string())?;
+    let media = answer.headers().get("content-type").and_then(|media| media.to_str().ok()).unwrap_or_default().to_owned();
+    take(LocalPart::Head { status: answer.status().as_u16(), media }).map_err(|error| error.to_string())?;
+    let mut reader = answer.into_body().into_reader();
+    let mut piece = vec![0; PIECE];
+    loop {
+        match reader.read(&mut piece).map_err(|error| error.to_string())? {
+            0 => return Ok(()),
+            read => take(LocalPart::Piece(piece.get(..read).unwrap_or_default().to_vec())).map_err(|error| error.to_string())?,
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! Members of a body as flags: which there are, what they take, and the body that is made of them.
+
+use clap::{
+    Arg, ArgAction, ArgMatches,
+    builder::{BoolValueParser, PossibleValuesParser, RangedI64ValueParser, TypedValueParser, ValueParser},
+};
+use serde_json::{Map, Value as Json};
+
+use super::grammar::kebab;
+
+/// Objects within objects have flags of their own down to here.
+const DEPTH: usize = 4;
+/// Flags of the program: a member with such a name is given by `--member-NAME`.
+const TAKEN: [&str; 13] =
+    ["data", "config", "passphrase-file", "context", "output", "quiet", "json", "body", "enroll", "jwt", "help", "preview", "strict"];
+/// Short and usual names of members.
+const ALIASES: [(&str, &[&str]); 1] = [("role-attributes", &["role", "roles"])];
+/// What a new record is, where its schema demands a member that nobody gave and `false` is not what is usual.
+const USUAL: [(&str, &str); 3] = [("encryptionRequired", "true"), ("type", "\"Default\""), ("semantic", "\"AllOf\"")];
+
+/// A member of a body, maybe within others.
+pub struct Member {
+    pub path: Vec<String>,
+    pub flag: String,
+    pub schema: Json,
+    /// Demanded by the schema, and so is every object around it.
+    pub required: bool,
+}
+
+/// What a flag takes.
+enum Shape {
+    Text,
+    Words(Vec<String>),
+    Integer,
+    Number,
+    Bool,
+    List,
+    Map,
+    Any,
+}
+
+/// The members that a schema of a body has.
+pub fn members(schema: &Json) -> Vec<Member> {
+    let mut found = Vec::new();
+    collect(schema, &[], true, &mut found);
+    found
+}
+
+fn collect(schema: &Json, above: &[String], demanded: bool, found: &mut Vec<Member>) {
+    let variants = schema.get("oneOf").and_then(Json::as_array).into_iter().flatten();
+    let parts: Vec<(&Json, bool)> = std::iter::once((schema, demanded)).chain(variants.map(|variant| (variant, false))).collect();
+    for (part, demanded) in parts {
+        let required: Vec<&str> = part.get("required").and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str).collect();
+        for (name, member) in part.get("properties").and_then(Json::as_object).into_iter().flatten() {
+            let path: Vec<String> = above.iter().cloned().chain([name.clone()]).collect();
+            let (member, required) = (without_null(member), demanded && required.contains(&name.as_str()));
+            if path.len() < DEPTH && member.get("properties").is_some() {
+                collect(&member, &path, required, found);
+                continue;
+            }
+            match found.iter_mut().find(|known| known.path == path) {
+                Some(known) => add_words(&mut known.schema, &member),
+                None => found.push(Member { flag: flag(&path), path, schema: member, required }),
+            }
+        }
+    }
+}
+
+/// A schema that allows null besides one other, as that other.
+fn without_null(schema: &Json) -> Json {
+    let choices = schema.get("anyOf").and_then(Json::as_array);
+    let mut others = choices.into_iter().flatten().filter(|one| one.get("type").is_none_or(|kind| kind != "null"));
+    match (others.next(), others.next()) {
+        (Some(only), None) => {
+            let mut only = only.clone();
+            if let (Some(words), Some(object)) = (schema.get("description"), only.as_object_mut()) {
+                object.entry("description").or_insert_with(|| words.clone());
+            }
+            only
+        }
+        _ => schema.clone(),
+    }
+}
+
+/// Variants of one body name themselves by a word each; together they are a choice.
+fn add_words(known: &mut Json, other: &Json) {
+    let words: Vec<Json> = words_of(known).into_iter().chain(words_of(other)).map(Json::from).collect();
+    if let Some(object) = known.as_object_mut().filter(|_| !words.is_empty()) {
+        object.shift_remove("const");
+        object.insert("enum".into(), words.into());
+    }
+}
+
+fn words_of(schema: &Json) -> Vec<String> {
+    let choice = schema.get("enum").and_then(Json::as_array).into_iter().flatten();
+    choice.chain(schema.get("const")).filter_map(Json::as_str).map(str::to_owned).collect()
+}
+
+fn flag(path: &[String]) -> String {
+    let name = path.iter().map(|part| kebab(part)).collect::<Vec<_>>().join(".");
+    if TAKEN.contains(&name.as_str()) { format!("member-{name}") } else { name }
+}
+
+fn shape(schema: &Json) -> Shape {
+    let words = words_of(schema);
+    if !words.is_empty() {
+        return Shape::Words(words);
+    }
+    let kind = schema.get("type");
+    let one = kind.and_then(Json::as_str).or_else(|| kind?.as_array()?.iter().filter_map(Json::as_str).find(|kind| *kind != "null"));
+    let several = kind.and_then(Json::as_array).is_some_and(|kinds| kinds.iter().filter(|kind| **kind != "null").count() > 1);
+    match one.filter(|_| !several) {
+        Some("string") => Shape::Text,
+        Some("integer") => Shape::Integer,
+        Some("number") => Shape::Number,
+        Some("boolean") => Shape::Bool,
+        Some("array") => match schema.pointer("/items/type").and_then(Json::as_str) {
+            Some("string") => Shape::List,
+            _ => Shape::Any,
+        },
+        Some("object") if schema.get("properties").is_none() => Shape::Map,
+        _ => Shape::Any,
+    }
+}
+
+/// A flag for a value of a schema.
+pub fn argument(id: String, flag: &str, schema: &Json) -> Arg {
+    let help = schema.get("description").and_then(Json::as_str).unwrap_or_default().to_owned();
+    let arg = Arg::new(id).long(flag.to_owned()).help(help).action(ArgAction::Set);
+    let aliases = ALIASES.iter().find(|(name, _)| *name == flag).map_or(&[] as &[&str], |(_, aliases)| aliases);
+    let arg = arg.visible_aliases(aliases.iter().copied());
+    match shape(schema) {
+        Shape::Text => arg.value_name("TEXT").value_parser(text_parser()),
+        Shape::Words(words) => arg.value_name("WORD").value_parser(PossibleValuesParser::new(words).map(Json::String)),
+        Shape::Integer => arg.value_name("N").allow_negative_numbers(true).value_parser(RangedI64ValueParser::<i64>::new().map(Json::from)),
+        Shape::Number => arg
+            .value_name("N")
+            .allow_negative_numbers(true)
+            .value_parser(ValueParser::new(|text: &str| text.parse::<f64>().map(Json::from))),
+        Shape::Bool => arg
+            .value_name("BOOL")
+            .num_args(0..=1)
+            .require_equals(true)
+            .default_missing_value("true")
+            .value_parser(BoolValueParser::new().map(Json::from)),
+        Shape::List => arg.value_name("TEXT,...").action(ArgAction::Append).value_delimiter(',').value_parser(text_parser()),
+        Shape::Map => arg.value_name("KEY=VALUE").action(ArgAction::Append).value_parser(ValueParser::new(pairs)),
+        Shape::Any => arg.value_name("JSON").value_parser(ValueParser::new(any)),
+    }
+}
+
+fn text_parser() -> ValueParser {
+    ValueParser::new(|text: &str| Ok::<Json, std::convert::Infallible>(text.into()))
+}
+
+fn any(text: &str) -> Result<Json, String> {
+    serde_json::from_str(text).map_err(|error| format!("is no JSON: {error}"))
+}
+
+/// `key=value`, or a JSON object. A value that is no number, `true`, `false` or `null` is text.
+fn pairs(text: &str) -> Result<Json, String> {
+    if text.starts_with('{') {
+        return any(text);
+    }
+    let (key, value) = text.split_once('=').ok_or("is neither KEY=VALUE nor a JSON object")?;
+    let value =
+        serde_json::from_str(value).ok().filter(|json: &Json| !json.is_object() && !json.is_array()).unwrap_or_else(|| value.into());
+    Ok(Json::Object(Map::from_iter([(key.to_owned(), value)])))
+}
+
+/// What was given for a flag; nothing if it was not.
+pub fn given(matches: &ArgMatches, id: &str, schema: &Json) -> Option<Json> {
+    let values: Vec<Json> = matches.try_get_many::<Json>(id).ok().flatten()?.cloned().collect();
+    match shape(schema) {
+        // One blank text is an empty list.
+        Shape::List => Some(values.into_iter().filter(|value| *value != "").collect()),
+        Shape::Map => Some(Json::Object(values.into_iter().filter_map(|value| value.as_object().cloned()).flatten().collect())),
+        _ => values.into_iter().next(),
+    }
+}
+
+/// Puts a value at a path, with objects around it where there are none.
+pub fn put(body: &mut Json, path: &[String], value: Json) {
+    let Some((name, rest)) = path.split_first() else {
+        *body = value;
+        return;
+    };
+    if !body.is_object() {
+        *body = Json::Object(Map::new());
+    }
+    if let Some(object) = body.as_object_mut() {
+        put(object.entry(name.clone()).or_insert(Json::Null), rest, value);
+    }
+}
+
+/// The value at a path.
+pub fn at<'j>(body: &'j Json, path: &[String]) -> Option<&'j Json> {
+    path.iter().try_fold(body, |body, name| body.get(name))
+}
+
+/// What a demanded member of a new record is when nobody gave it. Nothing, where there is no usual value: the controller names the member.
+pub fn usual(member: &Member) -> Option<Json> {
+    let name = member.path.last()?;
+    if !member.required {
+        return None;
+    }
+    let words = words_of(&member.schema);
+    let fits = |value: &Json| words.is_empty() || value.as_str().is_some_and(|word| words.iter().any(|one| one == word));
+    let known = USUAL.iter().find(|(known, _)| known == name).and_then(|(_, value)| serde_json::from_str(value).ok());
+    match shape(&member.schema) {
+        Shape::Bool => Some(known.filter(Json::is_boolean).unwrap_or(Json::Bool(false))),
+        Shape::List => Some(Json::Array(Vec::new())),
+        Shape::Words(_) => known.filter(fits),
+        _ => None,
+    }
+}

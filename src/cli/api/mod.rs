@@ -1,0 +1,177 @@
+//! Commands for every operation of the route tables: `overkeep list identities`, `overkeep create service web`.
+//!
+//! Nothing here knows a kind. `grammar.rs` makes the words of an operation from its row, `tree.rs` the flags from its description,
+//! `members.rs` the body from the flags, `names.rs` ids from names; `transport.rs` carries the request, `output.rs` prints the answer.
+//! Start with `command` and `act`.
+
+mod call;
+pub mod context;
+pub mod grammar;
+pub mod https;
+mod members;
+mod names;
+mod output;
+pub mod request;
+pub mod transport;
+mod tree;
+
+use std::{ffi::OsString, io::Write, path::PathBuf};
+
+use clap::{ArgMatches, Command};
+use serde_json::Value as Json;
+
+use super::{Failure, host::Which};
+use crate::{admin_socket::socket, http::Interfaces};
+
+use context::Context;
+use grammar::{Grammar, Operation};
+use names::Names;
+use request::{Answer, Request};
+use transport::Transport;
+
+/// Entries that are asked for at a time.
+const PAGE: usize = 500;
+
+/// The words of every operation.
+///
+/// # Errors
+/// A row is wrong in itself, which is a defect.
+pub fn grammar() -> Result<Grammar, Failure> {
+    Interfaces::new().map(|interfaces| Grammar::of(&interfaces)).map_err(Failure::of)
+}
+
+/// The whole command line: that of the program, and the operations.
+pub fn command(program: Command, grammar: &Grammar) -> Command {
+    let reserved: Vec<String> = program.get_subcommands().map(|command| command.get_name().to_owned()).collect();
+    program.subcommands(tree::commands(grammar, &reserved))
+}
+
+/// The operation that a parsed command line means, and its flags.
+pub fn meant<'g, 'm>(grammar: &'g Grammar, matches: &'m ArgMatches) -> Option<(&'g Operation, &'m ArgMatches)> {
+    let (mut words, mut at) = (Vec::new(), matches);
+    while let Some((word, below)) = at.subcommand() {
+        words.push(word);
+        at = below;
+    }
+    tree::chosen(grammar, &words).map(|operation| (operation, at))
+}
+
+/// Does what a command line asks for.
+///
+/// # Errors
+/// One line: a flag is wrong, nobody answers, or the controller refuses.
+pub fn act(grammar: &Grammar, operation: &Operation, matches: &ArgMatches, environment: &[(OsString, OsString)]) -> Result<(), Failure> {
+    let transport = way(matches, environment)?;
+    let mut names = Names::new(grammar, &transport);
+    let format = matches.get_one::<String>("output").map(String::as_str);
+    let wants_page =
+        operation.verb == "list" && is_paged(grammar, operation) && !has(matches, "query.limit") && !has(matches, "query.offset");
+    for request in call::requests(&mut names, operation, matches)? {
+        if wants_page {
+            let all = everything(&transport, &request)?;
+            print(&output::text(&all, format.unwrap_or("table"))?)?;
+            continue;
+        }
+        let is_preview = request.query.iter().any(|(name, value)| name == "preview" && value == "true");
+        let path = request.path.clone();
+        let answer = transport.ask(request, Some(&mut std::io::stdout().lock()))?.good()?;
+        if is_preview && format.is_none() {
+            output::preview(&answer.data()).iter().try_for_each(|line| print(line))?;
+        } else {
+            told(&transport, operation, matches, &path, &answer, format)?;
+        }
+    }
+    Ok(())
+}
+
+/// The controller of this host where its data file or configuration is named, else that of the last log-in, else the one whose data file
+/// is where it is by default.
+fn way(matches: &ArgMatches, environment: &[(OsString, OsString)]) -> Result<Transport, Failure> {
+    let path = |flag: &str| matches.get_one::<PathBuf>(flag).cloned();
+    let (config, data) = (path("config"), path("data"));
+    let is_set = |name: &OsString| name == "OVERKEEP_DATA" || name == "OVERKEEP_CONFIG";
+    let is_named = config.is_some() || data.is_some() || environment.iter().any(|(name, _)| is_set(name));
+    if !is_named && let Some(context) = Context::kept()? {
+        return Transport::remote(context);
+    }
+    let config = Which::of(config, data).config(environment)?;
+    Ok(Transport::Host(socket::beside(&config.data)))
+}
+
+fn has(matches: &ArgMatches, id: &str) -> bool {
+    matches.try_contains_id(id).unwrap_or_default() && matches.value_source(id).is_some()
+}
+
+/// Whether an operation answers parts of a list.
+fn is_paged(grammar: &Grammar, operation: &Operation) -> bool {
+    let parameters = grammar.described(operation).get("parameters").and_then(Json::as_array);
+    parameters.into_iter().flatten().filter_map(|parameter| parameter.get("name")).any(|name| name == "offset")
+}
+
+/// All entries of a list, asked for in parts.
+fn everything(transport: &Transport, request: &Request) -> Result<Json, Failure> {
+    let mut all = Vec::new();
+    loop {
+        let mut part = request.clone();
+        part.query.extend([("limit".into(), PAGE.to_string()), ("offset".into(), all.len().to_string())]);
+        let answer = transport.ask(part, None)?.good()?;
+        let whole = answer.json().unwrap_or_default();
+        let number = |member: &str| whole.pointer(&format!("/meta/pagination/{member}")).and_then(Json::as_u64);
+        let entries = answer.data().as_array().cloned().unwrap_or_default();
+        // A limit in the filter goes before that of the request.
+        let is_last = entries.is_empty() || number("limit") != Some(PAGE as u64);
+        all.extend(entries);
+        if is_last || number("totalCount").is_none_or(|total| all.len() as u64 >= total) {
+            return Ok(Json::Array(all));
+        }
+    }
+}
+
+/// Prints what an operation answered.
+fn told(
+    transport: &Transport,
+    operation: &Operation,
+    matches: &ArgMatches,
+    path: &str,
+    answer: &Answer,
+    format: Option<&str>,
+) -> Result<(), Failure> {
+    let data = answer.data();
+    let id = data.get("id").and_then(Json::as_str);
+    let wants_token = has(matches, "enroll") || matches.try_get_one::<bool>("jwt").ok().flatten().is_some_and(|wanted| *wanted);
+    if let (true, Some(id)) = (wants_token, id) {
+        let detail = Request { method: "GET".into(), path: format!("{path}/{id}"), ..Request::default() };
+        let record = transport.ask(detail, None)?.good()?.data();
+        let token = token(&record).ok_or_else(|| Failure::of(format!("{id} was created and has no enrollment token")))?;
+        return print(token);
+    }
+    let is_quiet = matches.get_flag("quiet");
+    let is_empty = data.as_object().is_none_or(serde_json::Map::is_empty) && !data.is_array();
+    match (format, id) {
+        _ if is_quiet && operation.method != "GET" => Ok(()),
+        (Some(format), _) => print(&output::text(&data, format)?),
+        (None, Some(id)) if operation.verb == "create" => print(id),
+        (None, _) if is_empty => Ok(()),
+        (None, _) if operation.verb == "list" => print(&output::text(&data, "table")?),
+        (None, _) => print(&output::text(&output::without_links(data), "yaml")?),
+    }
+}
+
+/// The enrollment token in a record.
+fn token(record: &Json) -> Option<&str> {
+    let of = |member: &str| record.get(member).and_then(Json::as_str).filter(|token| !token.is_empty());
+    let methods = record.get("enrollment").and_then(Json::as_object).into_iter().flat_map(|methods| methods.values());
+    let of_methods = || methods.filter_map(|method| method.get("jwt")?.as_str()).find(|token| !token.is_empty());
+    of("enrollmentJwt").or_else(|| of("jwt")).or_else(of_methods)
+}
+
+/// Nobody may be listening, which is no reason to fail.
+fn print(text: &str) -> Result<(), Failure> {
+    if text.is_empty() {
+        return Ok(());
+    }
+    match writeln!(std::io::stdout().lock(), "{text}") {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::of(format!("stdout: {error}"))),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,150 @@
+//! Names of records instead of their ids: in paths, in members that refer to others, and as `@name` in lists of roles.
+
+use std::collections::BTreeMap;
+
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::Value as Json;
+
+use super::{
+    grammar::{Grammar, Operation, kebab, singular},
+    members::Member,
+    request::{Answer, Request},
+    transport::Transport,
+};
+use crate::cli::Failure;
+
+/// Ids that were found, by path and name.
+pub struct Names<'a> {
+    pub grammar: &'a Grammar,
+    pub transport: &'a Transport,
+    known: BTreeMap<(String, String), String>,
+}
+
+impl<'a> Names<'a> {
+    pub fn new(grammar: &'a Grammar, transport: &'a Transport) -> Self {
+        Self { grammar, transport, known: BTreeMap::new() }
+    }
+
+    /// The path of an operation with its parameters, which are ids or names.
+    ///
+    /// # Errors
+    /// A name is nobody's, or of several.
+    pub fn path(&mut self, operation: &Operation, values: &[String]) -> Result<String, Failure> {
+        let (mut path, mut plain, mut values) = (String::new(), true, values.iter());
+        for part in operation.path.split('/').filter(|part| !part.is_empty()) {
+            let Some(parameter) = part.strip_prefix('{').and_then(|part| part.strip_suffix('}')) else {
+                path += &format!("/{part}");
+                continue;
+            };
+            let value = values.next().cloned().unwrap_or_default();
+            // Behind another record stands what is of its own kind by the name of the parameter.
+            let kind = if plain {
+                Some(path.clone())
+            } else {
+                self.grammar.kind_of(operation.interface, parameter.strip_suffix("Id").unwrap_or(parameter))
+            };
+            let id = match kind {
+                Some(kind) if self.grammar.has(operation.interface, "GET", &kind) => self.id(operation, &kind, &value)?,
+                _ => value,
+            };
+            path += &format!("/{}", encoded(&id));
+            plain = false;
+        }
+        Ok(format!("{}{}", operation.base, if path.is_empty() { "/" } else { &path }))
+    }
+
+    /// The id of the record that has this id, or else this name.
+    fn id(&mut self, operation: &Operation, kind: &str, text: &str) -> Result<String, Failure> {
+        let key = (kind.to_owned(), text.to_owned());
+        if let Some(id) = self.known.get(&key) {
+            return Ok(id.clone());
+        }
+        let get = |path: String, query| {
+            self.transport.ask(Request { method: "GET".into(), path: operation.base.to_owned() + &path, query, ..Request::default() }, None)
+        };
+        let has_detail = self.grammar.operations.iter().any(|one| {
+            one.interface == operation.interface
+                && one.method == "GET"
+                && one.path.strip_prefix(kind).is_some_and(|rest| rest.starts_with("/{") && rest.ends_with('}'))
+        });
+        let is_id = has_detail && !text.is_empty() && get(format!("{kind}/{}", encoded(text)), Vec::new())?.status == 200;
+        let id = if is_id { text.to_owned() } else { only(kind, text, &get(kind.to_owned(), named(text))?)? };
+        self.known.insert(key, id.clone());
+        Ok(id)
+    }
+
+    /// Puts ids for names in the members of a body that refer to others.
+    ///
+    /// # Errors
+    /// A name is nobody's, or of several.
+    pub fn refer(&mut self, operation: &Operation, member: &Member, value: &mut Json) -> Result<(), Failure> {
+        let Some((kind, is_of_roles)) = self.kind(operation, member) else { return Ok(()) };
+        let mut refer = |text: &mut String| -> Result<(), Failure> {
+            match text.strip_prefix('@') {
+                Some(name) if is_of_roles => *text = format!("@{}", self.id(operation, &kind, name)?),
+                None if !is_of_roles && !text.is_empty() => *text = self.id(operation, &kind, text)?,
+                _ => (),
+            }
+            Ok(())
+        };
+        match value {
+            Json::String(text) => refer(text),
+            Json::Array(list) => list.iter_mut().try_for_each(|one| if let Json::String(text) = one { refer(text) } else { Ok(()) }),
+            _ => Ok(()),
+        }
+    }
+
+    /// The kind that a member refers to, and whether it does so with roles: as the row says, or as the member is called.
+    fn kind(&self, operation: &Operation, member: &Member) -> Option<(String, bool)> {
+        let path = member.path.join(".");
+        let said = operation.references.iter().find(|(field, _)| *field == path).map(|(_, kind)| format!("/{kind}"));
+        if let Some(kind) = said.filter(|kind| self.grammar.has(operation.interface, "GET", kind)) {
+            return Some((kind, false));
+        }
+        let last = member.path.last()?;
+        let of = |singular: &str| self.grammar.kind_of(operation.interface, singular);
+        match (last.strip_suffix("Roles"), last.strip_suffix("Id")) {
+            (Some(kind), _) => of(kind).map(|kind| (kind, true)),
+            (None, Some(kind)) => of(kind).map(|kind| (kind, false)),
+            (None, None) => {
+                let word = kebab(last);
+                let is_list = member.schema.get("type").is_some_and(|kind| kind == "array");
+                if is_list && singular(&word) != word { of(&singular(&word)).map(|kind| (kind, false)) } else { None }
+            }
+        }
+    }
+}
+
+fn encoded(text: &str) -> String {
+    utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
+}
+
+/// The query for records of a name.
+fn named(text: &str) -> Vec<(String, String)> {
+    let escaped: String = text
+        .chars()
+        .flat_map(|letter| match letter {
+            '"' | '\\' => vec!['\\', letter],
+            letter if letter.is_control() => vec![' '],
+            letter => vec![letter],
+        })
+        .collect();
+    vec![("filter".into(), format!("name = \"{escaped}\"")), ("limit".into(), "20".into())]
+}
+
+/// The id in an answer that has one record.
+fn only(kind: &str, text: &str, answer: &Answer) -> Result<String, Failure> {
+    let what = singular(kind.rsplit('/').next().unwrap_or(kind));
+    // A kind without names refuses the filter.
+    let data = if answer.status == 200 { answer.data() } else { Json::Null };
+    let records = data.as_array().cloned().unwrap_or_default();
+    // Not every list looks at filters.
+    let is_it = |record: &&Json| record.get("name").and_then(Json::as_str) == Some(text);
+    let ids: Vec<&str> = records.iter().filter(is_it).filter_map(|record| record.get("id").and_then(Json::as_str)).collect();
+    match ids.as_slice() {
+        [id] => Ok((*id).to_owned()),
+        [] if answer.status == 401 => Err(answer.clone().good().err().unwrap_or_else(|| Failure::of("not logged in"))),
+        [] => Err(Failure::of(format!("{what}: nothing has the id or the name {text:?}"))),
+        several => Err(Failure::of(format!("{what}: {} have the name {text:?}: {}", several.len(), several.join(", ")))),
+    }
+}

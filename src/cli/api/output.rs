@@ -1,0 +1,156 @@
+//! Answers as they are printed: a table, JSON, YAML, or names.
+
+use std::{env, io::IsTerminal};
+
+use serde_json::Value as Json;
+
+/// Members that a table leaves out.
+const LEFT_OUT: [&str; 5] = ["_links", "createdAt", "updatedAt", "tags", "isSystem"];
+/// Letters of a cell.
+const WIDEST: usize = 48;
+/// Between two columns.
+const GAP: usize = 2;
+
+/// The text of an answer.
+///
+/// # Errors
+/// It has no such form, which is a defect.
+pub fn text(data: &Json, format: &str) -> Result<String, String> {
+    match format {
+        "json" => serde_json::to_string_pretty(data).map_err(|error| error.to_string()),
+        "yaml" => serde_saphyr::to_string(data).map(|text| text.trim_end().to_owned()).map_err(|error| error.to_string()),
+        "name" => Ok(entries(data).map(|entry| plain(&name(entry))).collect::<Vec<_>>().join("\n")),
+        _ => Ok(table(data, width())),
+    }
+}
+
+/// Without the links of records, which are for programs.
+pub fn without_links(mut data: Json) -> Json {
+    match &mut data {
+        Json::Object(members) => {
+            members.shift_remove("_links");
+            members.values_mut().for_each(|value| *value = without_links(value.take()));
+        }
+        Json::Array(list) => list.iter_mut().for_each(|value| *value = without_links(value.take())),
+        _ => (),
+    }
+    data
+}
+
+fn entries(data: &Json) -> impl Iterator<Item = &Json> {
+    let one = (!data.is_array() && !data.is_null()).then_some(data);
+    data.as_array().into_iter().flatten().chain(one)
+}
+
+fn name(entry: &Json) -> String {
+    let of = |member: &str| entry.get(member).and_then(Json::as_str).filter(|text| !text.is_empty());
+    of("name").or_else(|| of("id")).map_or_else(|| cell(entry), str::to_owned)
+}
+
+/// Letters of a line, where that matters: a file takes lines of any length.
+fn width() -> Option<usize> {
+    let told = env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    let is_terminal = std::io::stdout().is_terminal();
+    let measured = || rustix::termios::tcgetwinsize(std::io::stdout()).ok().map(|size| usize::from(size.ws_col));
+    told.or_else(|| is_terminal.then(measured).flatten()).filter(|width| *width > 0)
+}
+
+/// A table of a list. Columns are the id, the name, texts and lists of texts, and the other members, as far as they fit; those that are
+/// empty everywhere are left out.
+pub fn table(data: &Json, width: Option<usize>) -> String {
+    let entries: Vec<&Json> = entries(data).collect();
+    let mut columns: Vec<String> = Vec::new();
+    for (member, value) in entries.iter().filter_map(|entry| entry.as_object()).flatten() {
+        let shown = !LEFT_OUT.contains(&member.as_str()) && !cell(value).is_empty() && !columns.contains(member);
+        columns.extend(shown.then(|| member.clone()));
+    }
+    // A name says more than an id.
+    let named = columns.clone();
+    columns.retain(|column| column.strip_suffix("Id").is_none_or(|shown| !named.iter().any(|column| column == shown)));
+    let is_text = |column: &String| entries.iter().filter_map(|entry| entry.get(column)).any(|value| value.is_string() || value.is_array());
+    columns.sort_by_cached_key(|column| match column.as_str() {
+        "id" => 0,
+        "name" => 1,
+        _ if is_text(column) => 2,
+        _ => 3,
+    });
+    if columns.is_empty() {
+        return entries.iter().map(|entry| plain(&cell(entry))).collect::<Vec<_>>().join("\n");
+    }
+    let of = |entry: &Json, column: &str| shortened(&plain(&entry.get(column).map(cell).unwrap_or_default()));
+    let mut left = width.unwrap_or(usize::MAX);
+    let mut widths = Vec::new();
+    for column in &columns {
+        let widest = entries.iter().map(|entry| of(entry, column).chars().count()).chain([column.chars().count()]).max().unwrap_or(0);
+        let is_first = widths.is_empty();
+        if !is_first && widest + GAP > left {
+            break;
+        }
+        left = left.saturating_sub(widest + if is_first { 0 } else { GAP });
+        widths.push(widest);
+    }
+    let line = |cells: &mut dyn Iterator<Item = String>| {
+        let padded = cells.zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect::<Vec<_>>();
+        padded.join("  ").trim_end().to_owned()
+    };
+    let head = line(&mut columns.iter().map(|column| super::grammar::kebab(column).to_uppercase()));
+    let rows = entries.iter().map(|entry| line(&mut columns.iter().map(|column| of(entry, column))));
+    std::iter::once(head).chain(rows).collect::<Vec<_>>().join("\n")
+}
+
+/// A value in a cell. Nothing stands for what is more than a text, a list of texts, or a reference.
+fn cell(value: &Json) -> String {
+    match value {
+        Json::Null => String::new(),
+        Json::String(text) => text.clone(),
+        Json::Array(list) => list.iter().map(cell).filter(|text| !text.is_empty()).collect::<Vec<_>>().join(","),
+        Json::Object(members) => members.get("name").and_then(Json::as_str).unwrap_or_default().to_owned(),
+        other => other.to_string(),
+    }
+}
+
+fn shortened(text: &str) -> String {
+    if text.chars().count() <= WIDEST {
+        return text.to_owned();
+    }
+    text.chars().take(WIDEST - 1).chain(['…']).collect()
+}
+
+/// Without control characters, which a terminal would obey.
+pub fn plain(text: &str) -> String {
+    text.chars().map(|letter| if letter.is_control() { '\u{fffd}' } else { letter }).collect()
+}
+
+/// What a preview says, in lines.
+pub fn preview(data: &Json) -> Vec<String> {
+    let relations = [
+        ("dial", "may dial"),
+        ("bind", "may bind"),
+        ("identityRouters", "may use the edge routers"),
+        ("serviceRouters", "may be reached over the edge routers"),
+    ];
+    let mut lines = Vec::new();
+    for (member, verb) in relations {
+        for (turn, sign) in [("gained", "gains"), ("lost", "loses")] {
+            let pairs = data.pointer(&format!("/{member}/{turn}/pairs")).and_then(Json::as_u64).unwrap_or(0);
+            if pairs > 0 {
+                let of = |side: &str| named(data.pointer(&format!("/{member}/{turn}/{side}")).unwrap_or(&Json::Null));
+                lines.push(format!("{sign}: {} {verb} {} ({pairs} in all)", of("who"), of("what")));
+            }
+        }
+    }
+    if lines.is_empty() {
+        lines.push("nobody gains or loses access".into());
+    }
+    lines.push("nothing was changed".into());
+    lines
+}
+
+fn named(counted: &Json) -> String {
+    let count = counted.get("count").and_then(Json::as_u64).unwrap_or(0);
+    let first: Vec<String> =
+        counted.get("first").map(|first| entries(first).map(|entry| plain(&name(entry))).collect()).unwrap_or_default();
+    let more = count.saturating_sub(first.len() as u64);
+    let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!("{}{rest}", first.join(", "))
+}

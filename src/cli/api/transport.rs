@@ -1,0 +1,84 @@
+//! Ways to a controller: the admin socket beside its data file, or HTTPS after a log-in.
+
+use std::{io::Write, path::PathBuf};
+
+use ureq::Agent;
+
+use super::{
+    context::Context,
+    https,
+    request::{Answer, JSON, Request},
+};
+use crate::{
+    admin_socket::request,
+    cli::{Failure, run::one_line},
+    http::{LocalPart, LocalRequest},
+};
+
+/// Bytes of an answer that is held as a whole.
+const LARGEST: usize = 256 << 20;
+
+/// How a controller is reached.
+pub enum Transport {
+    /// By its admin socket.
+    Host(PathBuf),
+    /// With the session of a log-in.
+    Remote(Box<(Agent, Context)>),
+}
+
+impl Transport {
+    /// The way to the controller of a log-in.
+    ///
+    /// # Errors
+    /// The authorities of the log-in cannot be read.
+    pub fn remote(context: Context) -> Result<Self, Failure> {
+        Ok(Self::Remote(Box::new((https::agent(Some(&context.ca))?, context))))
+    }
+
+    /// Sends a request. The body of an answer that is no JSON and no refusal goes to `out` as it comes, if that is given.
+    ///
+    /// # Errors
+    /// One line: nobody answers, or what is answered breaks off.
+    pub fn ask(&self, request: Request, mut out: Option<&mut dyn Write>) -> Result<Answer, Failure> {
+        let mut answer = Answer { status: 0, media: String::new(), body: Vec::new() };
+        let mut take = |part: LocalPart| match part {
+            LocalPart::Head { status, media } => {
+                (answer.status, answer.media) = (status, media);
+                Ok(())
+            }
+            LocalPart::Piece(piece) => match &mut out {
+                Some(out) if !answer.media.starts_with(JSON) && answer.status < 300 => out.write_all(&piece).and_then(|()| out.flush()),
+                _ if answer.body.len() + piece.len() > LARGEST => Err(std::io::Error::other(format!("it is longer than {LARGEST} bytes"))),
+                _ => {
+                    answer.body.extend(piece);
+                    Ok(())
+                }
+            },
+        };
+        match self {
+            Self::Remote(remote) => {
+                let (agent, context) = remote.as_ref();
+                let told = https::ask(agent, &context.url, &context.token, request, &mut take);
+                told.map_err(|error| Failure::of(one_line(&format!("{}: {error}", context.url))))?;
+                Ok(answer)
+            }
+            Self::Host(path) => match request::ask(path, local(request), &mut take) {
+                Some(Ok(())) => Ok(answer),
+                // Nobody reads what is printed any more.
+                Some(Err(error)) if error.kind() == std::io::ErrorKind::BrokenPipe && answer.status != 0 => Ok(answer),
+                Some(Err(error)) => Err(Failure::of(format!("the controller does not answer: {error}"))),
+                None => Err(Failure::of(format!("no controller answers on {}: is it running, and is this its data file?", path.display()))),
+            },
+        }
+    }
+}
+
+fn local(request: Request) -> LocalRequest {
+    let Request { method, path, query, mut headers, body } = request;
+    let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(query).finish();
+    let body = body.map(|(media, text)| {
+        headers.push(("content-type".into(), media));
+        text
+    });
+    LocalRequest { method, path, query, headers, body: body.unwrap_or_default() }
+}

@@ -1,0 +1,243 @@
+//! The clap commands for the operations, built when a command line needs them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use clap::{Arg, ArgAction, Command, builder::PossibleValuesParser, value_parser};
+use serde_json::Value as Json;
+
+use super::{
+    grammar::{Grammar, INTERFACES, Operation, plural, singular},
+    members::{self, Member},
+};
+
+/// Names that fingers know, for kinds that are called otherwise in paths.
+const ALIASES: [(&str, &str); 1] = [("external-jwt-signer", "ext-jwt-signer")];
+pub const FORMATS: [&str; 4] = ["table", "json", "yaml", "name"];
+
+/// A word of a command line: what it leads to, and what can follow it.
+#[derive(Default)]
+struct Word<'g> {
+    operation: Option<&'g Operation>,
+    next: BTreeMap<String, Word<'g>>,
+}
+
+/// The commands for all operations. `reserved` are commands of the program, which a verb does not replace.
+pub fn commands(grammar: &Grammar, reserved: &[String]) -> Vec<Command> {
+    let mut top = Word::default();
+    for operation in &grammar.operations {
+        if !reserved.contains(&operation.verb) {
+            top.insert(operation, std::iter::once(&operation.verb).chain(&operation.nouns));
+        }
+    }
+    let mut commands: Vec<Command> = top.next.iter().map(|(verb, word)| word.command(grammar, verb, verb, true)).collect();
+    for interface in INTERFACES {
+        let mut words = Word::default();
+        for operation in grammar.operations.iter().filter(|operation| operation.interface == interface) {
+            words.insert(operation, std::iter::once(&operation.verb).chain(&operation.nouns));
+        }
+        let below = words.next.iter().map(|(verb, word)| word.command(grammar, verb, verb, true));
+        let about = format!("The same commands for the operations of the {interface} interface alone");
+        commands.push(Command::new(interface).about(about).subcommand_required(true).arg_required_else_help(true).subcommands(below));
+    }
+    commands
+}
+
+/// The operation that the chosen subcommands lead to.
+pub fn chosen<'g>(grammar: &'g Grammar, words: &[&str]) -> Option<&'g Operation> {
+    let (interface, words) = match words.split_first() {
+        Some((first, rest)) if INTERFACES.contains(first) => (Some(*first), rest),
+        _ => (None, words),
+    };
+    let (verb, nouns) = words.split_first()?;
+    let same = |operation: &&Operation| {
+        interface.is_none_or(|name| name == operation.interface)
+            && operation.verb == *verb
+            && operation.nouns.len() == nouns.len()
+            && operation.nouns.iter().zip(nouns).all(|(one, other)| singular(one) == singular(other))
+    };
+    grammar.operations.iter().find(same)
+}
+
+impl<'g> Word<'g> {
+    fn insert<'w>(&mut self, operation: &'g Operation, mut words: impl Iterator<Item = &'w String>) {
+        match words.next() {
+            Some(word) => self.next.entry(singular(word)).or_default().insert(operation, words),
+            None => drop(self.operation.get_or_insert(operation)),
+        }
+    }
+
+    fn command(&self, grammar: &Grammar, word: &str, verb: &str, is_verb: bool) -> Command {
+        let is_list = verb == "list" && self.operation.is_some() && !is_verb;
+        let (name, other) = if is_list { (self.written(word), word.to_owned()) } else { (word.to_owned(), plural(word)) };
+        let mut command = Command::new(name.clone());
+        if !is_verb && name != other {
+            command = command.alias(other);
+        }
+        let mut used: BTreeSet<String> = self.next.keys().flat_map(|word| [word.clone(), plural(word)]).collect();
+        let below = self.next.iter().map(|(word, next)| {
+            let aliases = short(word).into_iter().filter(|alias| used.insert(alias.clone()) && used.insert(plural(alias)));
+            let aliases: Vec<String> = aliases.flat_map(|alias| [plural(&alias), alias]).collect();
+            next.command(grammar, word, verb, false).aliases(aliases)
+        });
+        let below: Vec<Command> = below.collect();
+        let has_more = !below.is_empty();
+        command = command.subcommands(below);
+        match self.operation {
+            Some(operation) => {
+                let command = command.about(operation.summary.clone()).args(arguments(grammar, operation)).args(own(operation));
+                if has_more { command.args_conflicts_with_subcommands(true).subcommand_negates_reqs(true) } else { command }
+            }
+            None => command
+                .about(self.only().map_or_else(|| about(verb, is_verb), |one| one.summary.clone()))
+                .subcommand_required(true)
+                .arg_required_else_help(true),
+        }
+    }
+
+    /// The operation behind the word, if there is just one.
+    fn only(&self) -> Option<&'g Operation> {
+        match (self.operation, self.next.len()) {
+            (Some(operation), 0) => Some(operation),
+            (None, 1) => self.next.values().next()?.only(),
+            _ => None,
+        }
+    }
+
+    /// The word as paths have it: not every list is called by a plural.
+    fn written(&self, word: &str) -> String {
+        let last = self.operation.and_then(|operation| operation.nouns.last());
+        last.cloned().unwrap_or_else(|| plural(word))
+    }
+}
+
+fn about(verb: &str, is_verb: bool) -> String {
+    match verb {
+        _ if !is_verb => "What belongs to one".into(),
+        "list" => "List records of a kind".into(),
+        "show" => "Show one record, or what there is one of".into(),
+        "create" => "Create a record".into(),
+        "update" => "Change the members that are given".into(),
+        "replace" => "Give every member of a record anew".into(),
+        "delete" => "Delete records".into(),
+        other => format!("{}{}", other.get(..1).unwrap_or_default().to_uppercase(), other.get(1..).unwrap_or_default().replace('-', " ")),
+    }
+}
+
+/// Other names of a kind: the letters that its words begin with, and what others call it.
+fn short(word: &str) -> Vec<String> {
+    let letters: String = word.split('-').filter_map(|part| part.chars().next()).collect();
+    let known = ALIASES.iter().filter(|(kind, _)| *kind == word).map(|(_, alias)| (*alias).to_owned());
+    let is_short = word.contains('-') && letters.len() > 1 && letters.chars().all(|letter| letter.is_ascii_lowercase());
+    known.chain(is_short.then_some(letters)).collect()
+}
+
+/// The names of the parameters in a path.
+pub fn segments(path: &str) -> Vec<(String, String)> {
+    let mut before = String::new();
+    let mut found = Vec::new();
+    for part in path.split('/') {
+        match part.strip_prefix('{').and_then(|part| part.strip_suffix('}')) {
+            Some("id") => found.push(("id".into(), singular(&before))),
+            Some(name) => found.push((name.to_owned(), super::grammar::kebab(name.strip_suffix("Id").unwrap_or(name)))),
+            None => before = part.to_owned(),
+        }
+    }
+    found
+}
+
+/// Whether an operation can be done for several records by one command line.
+pub fn takes_several(operation: &Operation) -> bool {
+    operation.method == "DELETE" && operation.path.ends_with('}') && segments(&operation.path).len() == 1
+}
+
+/// The members of the JSON body of an operation.
+pub fn members_of(grammar: &Grammar, operation: &Operation) -> Vec<Member> {
+    grammar.body(operation).and_then(|(schema, _)| schema).map(members::members).unwrap_or_default()
+}
+
+/// Whether the body has a name, which stands without a flag where something is created.
+pub fn is_named(operation: &Operation, members: &[Member]) -> bool {
+    operation.verb == "create" && members.iter().any(|member| member.path == ["name"])
+}
+
+/// The methods of enrollment that a body offers.
+pub fn enrollment_methods(members: &[Member]) -> Vec<&str> {
+    let of = |member: &&Member| member.path.len() == 2 && member.path.first().is_some_and(|first| first == "enrollment");
+    members.iter().filter(of).filter_map(|member| member.path.last().map(String::as_str)).collect()
+}
+
+/// Whether what is created has an enrollment token.
+pub fn has_token(grammar: &Grammar, operation: &Operation) -> bool {
+    let detail = format!("{}/{{id}}", operation.path);
+    let same = |one: &&Operation| one.interface == operation.interface && one.method == "GET" && one.path == detail;
+    let shown = || grammar.operations.iter().find(same).and_then(|one| grammar.answered(one));
+    operation.verb == "create"
+        && shown()
+            .and_then(|shown| shown.get("properties"))
+            .is_some_and(|has| ["jwt", "enrollmentJwt", "enrollment"].iter().any(|name| has.get(*name).is_some()))
+}
+
+fn arguments(grammar: &Grammar, operation: &Operation) -> Vec<Arg> {
+    let mut arguments = Vec::new();
+    for (at, (_, kind)) in segments(&operation.path).iter().enumerate() {
+        let arg = Arg::new(format!("path.{at}")).value_name(kind.to_uppercase()).help("Its name or id").required(true);
+        arguments.push(if takes_several(operation) { arg.num_args(1..) } else { arg });
+    }
+    let parameters = grammar.described(operation).get("parameters").and_then(Json::as_array);
+    for parameter in parameters.into_iter().flatten() {
+        let text = |name: &str| parameter.get(name).and_then(Json::as_str).unwrap_or_default();
+        let (name, place) = (text("name"), text("in"));
+        if place == "path" || name == "strict" {
+            continue;
+        }
+        let mut schema = parameter.get("schema").cloned().unwrap_or_default();
+        if let Some(object) = schema.as_object_mut() {
+            object.insert("description".into(), text("description").into());
+        }
+        let arg = members::argument(format!("{place}.{name}"), &super::grammar::kebab(name), &schema);
+        arguments.push(arg.required(parameter.get("required").and_then(Json::as_bool).unwrap_or_default()));
+    }
+    let members = members_of(grammar, operation);
+    if is_named(operation, &members) {
+        arguments.push(Arg::new("name").value_name("NAME").help("What it is called"));
+    }
+    let named = is_named(operation, &members);
+    let flags = members.iter().filter(|member| !(named && member.path == ["name"]));
+    arguments.extend(flags.map(|member| members::argument(format!("body.{}", member.path.join(".")), &member.flag, &member.schema)));
+    let methods = enrollment_methods(&members);
+    if !methods.is_empty() && operation.verb == "create" {
+        let help = format!("Have it enroll by METHOD ({}), and print the token", methods.join(", "));
+        arguments.push(Arg::new("enroll").long("enroll").value_name("METHOD[=VALUE]").help(help));
+    }
+    if has_token(grammar, operation) {
+        arguments.push(switch("jwt", "Print the enrollment token of what was created instead of its id"));
+    }
+    arguments.extend(grammar.body(operation).map(|(schema, _)| match schema {
+        Some(_) => file("json", "Read the body as JSON from FILE, or from stdin where it is -; flags go over it"),
+        None => file("body", "Read the body from FILE, or from stdin where it is -"),
+    }));
+    arguments
+}
+
+fn file(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).value_name("FILE").help(help)
+}
+
+fn switch(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).action(ArgAction::SetTrue).help(help)
+}
+
+/// The flags of the program itself.
+fn own(operation: &Operation) -> Vec<Arg> {
+    let output = Arg::new("output").short('o').long("output").value_name("FORMAT").value_parser(PossibleValuesParser::new(FORMATS));
+    let usual = if operation.verb == "list" { "table" } else { "yaml" };
+    let path = |name: &'static str, help: &'static str| {
+        file(name, help).value_parser(value_parser!(std::path::PathBuf)).help_heading("Controller")
+    };
+    vec![
+        output.help(format!("How the answer is printed [default: {usual}]")),
+        switch("quiet", "Print nothing where it is done").short('q'),
+        path("data", "The data file of the controller on this host [env: OVERKEEP_DATA; default: overkeep.redb]"),
+        path("config", "Read the configuration of the controller on this host from this file [env: OVERKEEP_CONFIG]"),
+    ]
+}

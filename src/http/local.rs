@@ -1,0 +1,173 @@
+//! Requests of the host's owner: the same rows, asked over the admin socket as the default administrator.
+//!
+//! No session is opened and no password is checked: whoever can open the socket owns the data file. Permission, parameters, schema and
+//! bounds of a row hold as for any other request. Changes have the author `local` in the history.
+
+use std::sync::Arc;
+
+use actix_web::{
+    http::header::{HeaderMap, HeaderName, HeaderValue},
+    rt::Runtime,
+};
+use futures_util::StreamExt;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    answer::{Content, Reply},
+    body::Incoming,
+    call::{Call, Peer},
+    dispatch::{Dispatcher, permitted},
+    error,
+    limits::within,
+    media_type, preview,
+    route::Found,
+};
+use crate::{
+    authentication::Caller,
+    entity::{ApiSession, Author, FactsExt, Id, Identity, Record},
+    error::{Error, Refusal, Result},
+};
+
+/// A request as the admin socket carries it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LocalRequest {
+    pub method: String,
+    /// The whole path, percent-encoded, such as `/edge/management/v1/identities`.
+    pub path: String,
+    /// Behind the question mark; empty for none.
+    #[serde(default)]
+    pub query: String,
+    #[serde(default)]
+    pub headers: Vec<(String, String)>,
+    /// JSON or PEM; empty for none.
+    #[serde(default)]
+    pub body: String,
+}
+
+/// A part of an answer: the head first, then the body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LocalPart {
+    Head { status: u16, media: String },
+    Piece(Vec<u8>),
+}
+
+/// Answers a request on this thread. `tell` takes the parts and says whether anybody still listens.
+///
+/// # Errors
+/// The thread cannot work, or the body of the answer broke off.
+pub fn answer_locally(dispatcher: &Dispatcher, request: LocalRequest, tell: &mut dyn FnMut(LocalPart) -> bool) -> Result<()> {
+    let runtime = Runtime::new().map_err(|e| Error::Internal(format!("a runtime: {e}")))?;
+    runtime.block_on(async {
+        let reply = match answered(dispatcher, request).await {
+            Ok(reply) => reply,
+            Err(fault) => error::reply(&fault, &dispatcher.request_id()),
+        };
+        told(reply, tell).await
+    })
+}
+
+async fn told(reply: Reply, tell: &mut dyn FnMut(LocalPart) -> bool) -> Result<()> {
+    if !tell(LocalPart::Head { status: reply.status, media: reply.media.into() }) {
+        return Ok(());
+    }
+    match reply.body {
+        Content::Whole(body) => drop(tell(LocalPart::Piece(body.into()))),
+        Content::Constant(text) => drop(tell(LocalPart::Piece(text.plain().into()))),
+        Content::Pieces(mut pieces, _) => {
+            while let Some(piece) = pieces.next().await {
+                if !tell(LocalPart::Piece(piece?)) {
+                    break;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn answered(dispatcher: &Dispatcher, request: LocalRequest) -> Result<Reply> {
+    let state = &dispatcher.state;
+    let (interface, below) = dispatcher.locate(&request.path).ok_or(Error::Refused(Refusal::UnknownPath))?;
+    let (row, segments) = match interface.find(&request.method, &below) {
+        Found::Row(row, segments) => (row, segments),
+        Found::OtherMethod => return Err(Error::Refused(Refusal::MethodNotAllowed)),
+        Found::Nothing => return Err(Error::Refused(Refusal::UnknownPath)),
+    };
+    preview::refuse_elsewhere(row, &request.query)?;
+    let limits = state.limits.load();
+    if request.body.len() > limits.body_of(row.permission) {
+        return Err(Error::Refused(Refusal::TooLarge));
+    }
+    let headers = headers(&request)?;
+    let shape = row.operation.body.as_ref();
+    let sent = headers.get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if let Some(shape) = shape.filter(|shape| !shape.judged_by_function && !request.body.is_empty())
+        && !shape.media.contains(&media_type::essence(sent).as_str())
+    {
+        return Err(media_type::not_taken(sent, shape.media));
+    }
+    let caller = Arc::new(owner(dispatcher)?);
+    let call = Call {
+        state: state.clone(),
+        caller: Some(caller.clone()),
+        peer: Peer { address: None, certificates: Arc::new([]) },
+        bearer: None,
+        changes: state.changes.by(Author::local()),
+        now: state.clock.now(),
+        local: true,
+    };
+    let body = if shape.is_some() { request.body.into_bytes() } else { Vec::new() };
+    let mut incoming = Incoming {
+        segments,
+        query: &request.query,
+        headers: &headers,
+        body: body.into(),
+        parameters: &row.operation.parameters,
+        shape,
+        unknown: Vec::new(),
+    };
+    let pending = (row.start)(call, &mut incoming)?;
+    permitted(row, Some(&caller))?;
+    if row.patient { pending.await } else { within(limits.time, Refusal::Timeout, pending).await }
+}
+
+fn headers(request: &LocalRequest) -> Result<HeaderMap> {
+    let mut headers = HeaderMap::new();
+    for (name, value) in &request.headers {
+        let refused = || Error::invalid(name, "is no header, or its value is none", value);
+        let known = HeaderName::from_bytes(name.as_bytes()).map_err(|_| refused())?;
+        headers.append(known, HeaderValue::from_str(value).map_err(|_| refused())?);
+    }
+    Ok(headers)
+}
+
+/// The default administrator, whom no request can delete, with a session that is stored nowhere and has no token.
+fn owner(dispatcher: &Dispatcher) -> Result<Caller> {
+    let state = &dispatcher.state;
+    let known = dispatcher.administrator.get().cloned();
+    let found = state.store.read(|tx| {
+        if let Some(identity) = known.map_or(Ok(None), |id: Id<Identity>| tx.find(&id))? {
+            return Ok(Some(identity));
+        }
+        let mut administrators: Vec<Record<Identity>> = Vec::new();
+        tx.each_readable::<Identity>(|identity| {
+            administrators.extend(identity.is_admin().then_some(identity));
+            Ok(())
+        })?;
+        administrators.sort_by_key(|identity| !identity.state.is_default_admin);
+        Ok(administrators.into_iter().next())
+    })?;
+    let identity = found.ok_or_else(|| Error::invalid("identity", "is missing: no identity is an administrator", ""))?;
+    drop(dispatcher.administrator.set(identity.id.clone()));
+    let session = ApiSession {
+        token: String::new(),
+        identity_id: identity.id.clone(),
+        authenticator_id: String::new(),
+        config_types: Vec::new(),
+        ip_address: String::new(),
+        is_mfa_required: false,
+        is_mfa_complete: false,
+        last_activity_at: state.clock.now(),
+    };
+    let session = Record::new(Id::from_text("local"), state.clock.now(), session);
+    Ok(Caller { session, identity, queries: Vec::new() })
+}
