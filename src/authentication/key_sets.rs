@@ -8,13 +8,16 @@ use std::{
     time::Duration,
 };
 
-use rustls::crypto::ring;
 use tokio::{sync::Semaphore, task::JoinHandle};
 use ureq::{
     Agent,
-    tls::{Certificate, RootCerts, TlsConfig},
+    unversioned::{
+        resolver::DefaultResolver,
+        transport::{Connector, TcpConnector},
+    },
 };
 
+use super::key_set_connection::TlsConnector;
 use crate::{
     clock::Timestamp,
     config,
@@ -33,7 +36,7 @@ pub struct KeySets(Arc<Inner>);
 
 struct Inner {
     settings: config::KeySets,
-    agent: OnceLock<Agent>,
+    agent: OnceLock<Result<Agent, String>>,
     fetches: Semaphore,
     /// By signer id.
     sources: Mutex<HashMap<String, Arc<Source>>>,
@@ -127,7 +130,7 @@ impl KeySets {
         let (inner, endpoint) = (self.0.clone(), source.endpoint.clone());
         let fetched = tokio::task::spawn_blocking(move || {
             let agent = inner.agent.get_or_init(|| agent(inner.settings.timeout.duration()));
-            get(agent, &endpoint, &inner.settings)
+            get(agent.as_ref().map_err(Clone::clone)?, &endpoint, &inner.settings)
         });
         match fetched.await.unwrap_or_else(|stopped| Err(stopped.to_string())) {
             Ok(keys) => source.with(|state| *state = State { keys: Some((keys, now)), tried: Some((now, true)) }),
@@ -160,15 +163,12 @@ impl Source {
 }
 
 /// Goes straight to the endpoint, follows nobody elsewhere, and trusts whom the system trusts.
-fn agent(timeout: Duration) -> Agent {
+fn agent(timeout: Duration) -> Result<Agent, String> {
     let system = rustls_native_certs::load_native_certs();
-    let roots: Vec<Certificate<'static>> = system.certs.iter().map(|der| Certificate::from_der(der).to_owned()).collect();
-    let tls = TlsConfig::builder()
-        .root_certs(RootCerts::new_with_certs(&roots))
-        .unversioned_rustls_crypto_provider(Arc::new(ring::default_provider()))
-        .build();
-    let config = Agent::config_builder().tls_config(tls).timeout_global(Some(timeout)).max_redirects(0).proxy(None);
-    config.user_agent(concat!("overkeep/", env!("CARGO_PKG_VERSION"))).build().into()
+    let tls = TlsConnector::new(&system.certs).map_err(|e| e.to_string())?;
+    let config = Agent::config_builder().timeout_global(Some(timeout)).max_redirects(0).proxy(None);
+    let config = config.user_agent(concat!("overkeep/", env!("CARGO_PKG_VERSION"))).build();
+    Ok(Agent::with_parts(config, TcpConnector::default().chain(tls), DefaultResolver::default()))
 }
 
 fn get(agent: &Agent, endpoint: &str, settings: &config::KeySets) -> Result<KeySet, String> {

@@ -9,6 +9,7 @@
 mod code_failures;
 pub mod codes;
 mod fair_queue;
+mod key_set_connection;
 mod key_sets;
 pub mod login;
 pub mod mfa;

@@ -109,7 +109,7 @@ pub async fn serve(request: HttpRequest, payload: web::Payload, dispatcher: web:
         said_always(&mut answer, state);
         return answer.finish();
     }
-    let hold = hold(&request);
+    let hold = hold(&request).await;
     let id = dispatcher.request_id();
     let span = tracing::info_span!("request", id, method = %request.method(), path = request.path());
     let mut known = None;
@@ -141,10 +141,21 @@ fn beside<T: Clone + 'static>(request: &HttpRequest) -> Option<T> {
     request.conn_data::<T>().cloned().or_else(|| request.extensions().get::<T>().cloned())
 }
 
-/// What is held for the client because of a request. At first that is what working on it takes.
-fn hold(request: &HttpRequest) -> Option<Arc<Hold>> {
-    let hold = beside(request).or_else(|| beside::<Account>(request).map(|account| Arc::new(account.hold(0))));
-    hold.inspect(|hold| hold.answer(WORK))
+/// What is held for the client because of a request. At first that is what working on it takes. With HTTP/1.1 a request waits here until
+/// the bound of all connections has room for it; a connection of HTTP/2 reads none before.
+async fn hold(request: &HttpRequest) -> Option<Arc<Hold>> {
+    let hold = match (beside::<Arc<Hold>>(request), beside::<Account>(request)) {
+        (Some(hold), _) => hold,
+        (None, Some(account)) => {
+            if !account.has_total_room() {
+                account.total_room().await;
+            }
+            Arc::new(account.hold(0))
+        }
+        (None, None) => return None,
+    };
+    hold.answer(WORK);
+    Some(hold)
 }
 
 fn peer(request: &HttpRequest) -> Peer {
@@ -198,10 +209,10 @@ async fn answer(
     let call = Call::new(&dispatcher.state, caller.clone(), peer(request), bearer);
     let pending = (row.start)(call, &mut incoming)?;
     permitted(row, caller.as_deref())?;
-    let unknown = incoming.unknown;
+    let unknown = [incoming.unknown, unknown_members::of_query(query, parameters)?].concat();
     let mut reply = if row.patient { pending.await? } else { within(limits.time, Refusal::Timeout, pending).await? };
     if !unknown.is_empty() {
-        tracing::debug!(members = ?unknown, "the body has members that are not known");
+        tracing::debug!(members = ?unknown, "the request has members that are not known");
         reply.headers.push((Header::UnknownMembers.name(), unknown_members::listed(&unknown)));
     }
     if row.charset && reply.media == JSON {

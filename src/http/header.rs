@@ -57,9 +57,10 @@ impl Header {
             Self::Tag => ("For `If-Match` of a later write.", text),
             Self::TransferEncoding => ("How the body is written.", json!({ "const": "base64" })),
             Self::CacheControl => ("What is on the way is kept by nobody.", json!({ "const": "no-store" })),
-            Self::UnknownMembers => {
-                ("Members of the body that are not known and changed nothing, percent-encoded, with commas between.", text)
-            }
+            Self::UnknownMembers => (
+                "Members of the body, and parameters of the query as `query.NAME`, that are not known and changed nothing, percent-encoded, with commas between.",
+                text,
+            ),
             Self::RetryAfter => ("In how many seconds it is worth another try, if that is known.", json!({ "type": "integer" })),
         }
     }

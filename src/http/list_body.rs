@@ -190,8 +190,23 @@ pub async fn listed<E: Entity, V: Serialize>(
     wanted: impl FnOnce(&Read<'_>) -> Result<Wanted> + Send + 'static,
     view: impl Fn(&Read<'_>, &Record<E>) -> Result<V> + Send + Sync + 'static,
 ) -> Result<Joined<V>> {
+    listed_with(call, listing, words, filterable::<E>().collect(), wanted, view).await
+}
+
+/// The same with the names that the answer says are filterable.
+///
+/// # Errors
+/// As in [`joined`].
+pub async fn listed_with<E: Entity, V: Serialize>(
+    call: &Call,
+    listing: Listing,
+    words: &'static Words<E>,
+    fields: Vec<&'static str>,
+    wanted: impl FnOnce(&Read<'_>) -> Result<Wanted> + Send + 'static,
+    view: impl Fn(&Read<'_>, &Record<E>) -> Result<V> + Send + Sync + 'static,
+) -> Result<Joined<V>> {
     let find = move |tx: &Read<'_>| found(tx, &listing, words, &wanted(tx)?);
-    joined(call, false, filterable::<E>().collect(), find, move |tx, _, part| viewed(tx, part, |record| view(tx, record))).await
+    joined(call, false, fields, find, move |tx, _, part| viewed(tx, part, |record| view(tx, record))).await
 }
 
 /// Writes records into a part, each as `view` shows it.
@@ -201,8 +216,7 @@ pub async fn listed<E: Entity, V: Serialize>(
 pub fn viewed<E: Entity, V: Serialize>(tx: &Read<'_>, part: &mut Part<'_>, view: impl Fn(&Record<E>) -> Result<V>) -> Result<()> {
     while let Some(id) = part.next() {
         let Some(record) = tx.find(&Id::<E>::from_text(id))? else { continue };
-        let text = serde_json::to_vec(&view(&record)?).map_err(|e| Error::Internal(format!("a record as JSON: {e}")))?;
-        part.add(&[&text]);
+        part.add_value(&view(&record)?)?;
     }
     Ok(())
 }

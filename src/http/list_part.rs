@@ -1,6 +1,11 @@
 //! Entries of a list, written into memory until a part of the answer is full.
 
-use crate::store::Ids;
+use serde::Serialize;
+
+use crate::{
+    error::{Error, Result},
+    store::Ids,
+};
 
 /// What an answer with entries begins with.
 const OPEN: &[u8] = br#"{"data":["#;
@@ -39,6 +44,16 @@ impl<'i> Part<'i> {
     /// Some of the next records, to look something up for all of them at once.
     pub fn ahead(&self, count: usize) -> Vec<&'i str> {
         if self.text.len() < self.most { (self.at..).take(count).map_while(|at| self.ids.get(at)).collect() } else { Vec::new() }
+    }
+
+    /// Adds a value as an entry.
+    ///
+    /// # Errors
+    /// It has no JSON form, which is a defect.
+    pub fn add_value(&mut self, value: &impl Serialize) -> Result<()> {
+        let text = serde_json::to_vec(value).map_err(|e| Error::Internal(format!("a record as JSON: {e}")))?;
+        self.add(&[&text]);
+        Ok(())
     }
 
     /// Adds an entry that comes in parts.

@@ -1,9 +1,12 @@
-//! Members of a body that its schema does not know. They are taken, as clients know it, and named in a header of the answer; who asks
-//! strictly is refused.
+//! Members of a body and parameters of a query that the operation does not know. They are taken, as clients know it, and named in a header of
+//! the answer; who asks strictly is refused.
 
 use serde_json::{Map, Value as Json};
 
-use super::normalize::{described, is_described};
+use super::{
+    normalize::{described, is_described},
+    openapi::operation::{Parameter, ParameterLocation},
+};
 use crate::error::{Error, Result};
 
 /// The query parameter that asks for the refusal.
@@ -44,6 +47,34 @@ pub fn is_asked(query: &str) -> Result<bool> {
         }
     }
     Ok(asked)
+}
+
+/// The parameters of a query that an operation does not know, as `query.NAME`; of very many the first.
+///
+/// # Errors
+/// There are some, and the query asks for their refusal.
+pub fn of_query(query: &str, parameters: &[Parameter]) -> Result<Vec<String>> {
+    let known =
+        || parameters.iter().filter(|parameter| parameter.place == ParameterLocation::Query).map(|parameter| parameter.name.as_str());
+    let sent = form_urlencoded::parse(query.as_bytes()).map(|(name, _)| name);
+    let unknown: Vec<Unknown> = sent
+        .filter(|name| name != NAME && !known().any(|known| known == name))
+        .take(MOST)
+        .map(|name| Unknown { path: format!("query.{}", shortened(&name)), known: known().map(str::to_owned).collect() })
+        .collect();
+    told(unknown, query)
+}
+
+/// The paths of what is not known.
+///
+/// # Errors
+/// There is something, and the query asks for its refusal.
+pub fn told(unknown: Vec<Unknown>, query: &str) -> Result<Vec<String>> {
+    if !unknown.is_empty() && is_asked(query)? {
+        Error::all(unknown.into_iter().map(|one| Err(one.refused())))?;
+        return Ok(Vec::new());
+    }
+    Ok(unknown.into_iter().map(|one| one.path).collect())
 }
 
 /// The members of a body that its schema does not know; of very many the first.

@@ -109,3 +109,35 @@ fn checksum(id: &str, bytes: &[u8]) -> u32 {
     sum.update(bytes.get(5..).unwrap_or_default());
     sum.finalize()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entity::{
+        Mfa,
+        mfa::{Purpose, State},
+    };
+
+    #[test]
+    fn used_codes_of_version_1_are_read() {
+        let spec = Mfa { identity_id: Id::from_text("ann"), sealed: vec![1, 2, 3], is_verified: true };
+        let at = Timestamp::from_millis(1_700_000_000_123);
+        let mut record = Record::new(Id::<Mfa>::from_text("factor"), at, spec);
+        record.state = State::default();
+        let mut bytes = encode(&record).unwrap();
+        // What version 1 wrote behind the spec: each code with its moment and its session, and not what it was used for.
+        assert_eq!(bytes.pop(), Some(0), "no codes");
+        append(&mut bytes, &vec![(7_u64, "one"), (8, "other")]).unwrap();
+        bytes[0] = 1;
+        let sum = checksum("factor", &bytes).to_le_bytes();
+        bytes[1..5].copy_from_slice(&sum);
+        let read = decode::<Mfa>("factor", &bytes).unwrap();
+        let used: Vec<_> = read.state.used.iter().map(|used| (used.step, used.session.as_str(), used.purpose)).collect();
+        assert_eq!(used, [(7, "one", Purpose::Enter), (8, "other", Purpose::Enter)]);
+        assert!(read.spec.is_verified && read.spec.sealed == [1, 2, 3] && read.spec.identity_id.as_str() == "ann");
+        bytes[0] = 3;
+        let sum = checksum("factor", &bytes).to_le_bytes();
+        bytes[1..5].copy_from_slice(&sum);
+        assert!(decode::<Mfa>("factor", &bytes).is_err(), "a version that is not known");
+    }
+}

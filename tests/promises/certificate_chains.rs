@@ -1,13 +1,30 @@
 //! What a certificate above a leaf must be, on every way on which a chain is judged, and when a leaf is not good whoever signed it.
 
-use std::sync::LazyLock;
+use std::{
+    fs,
+    io::{Read, Write},
+    net::TcpListener,
+    sync::{Arc, LazyLock, mpsc},
+    thread,
+    time::Duration as Wait,
+};
 
-use overkeep::pki::{Certificate, Error, LeafDates, Purpose, Verification};
+use overkeep::pki::{Certificate, Error, LeafDates, Purpose, ServerVerifier, Verification};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, CustomExtension, DnType, IsCa, KeyPair, KeyUsagePurpose};
+use rustls::{
+    ServerConfig, ServerConnection, StreamOwned,
+    client::danger::ServerCertVerifier,
+    crypto::ring,
+    pki_types::{PrivateKeyDer, ServerName, UnixTime},
+};
 use serde_json::json;
+use tempfile::TempDir;
 use time::{Duration, OffsetDateTime};
 
-use crate::harness::{Authority, Key, fresh, shared};
+use crate::{
+    harness::{Authority, Key, Program, command, fresh, shared},
+    second_factors::{claims, signer},
+};
 
 static NOW: LazyLock<OffsetDateTime> = LazyLock::new(OffsetDateTime::now_utc);
 const KEY_USAGE: &[u64] = &[2, 5, 29, 15];
@@ -150,4 +167,79 @@ fn nobody_logs_in_by_a_certificate_that_is_not_valid_yet() {
     server.admin.post("/authenticators", json!({ "method": "cert", "identityId": id, "certPem": held })).expect(201);
     let why = server.admin.get(&format!("/overkeep/v1/explain?identity={id}&service={service}&type=Dial")).expect(200);
     assert!(why.text.contains("is not valid before"), "{}", why.text);
+}
+
+/// A leaf of a server on this host.
+fn server(by: &Signer) -> Signer {
+    let names = |leaf: &mut CertificateParams| leaf.subject_alt_names.push(rcgen::SanType::IpAddress([127, 0, 0, 1].into()));
+    below(by, "server", IsCa::NoCa, names)
+}
+
+#[test]
+fn servers_below_who_may_not_sign_are_refused() {
+    let names = ServerName::try_from("127.0.0.1").unwrap();
+    let now = UnixTime::since_unix_epoch(Wait::from_secs(NOW.unix_timestamp().unsigned_abs()));
+    for (change, may_sign, what) in CHANGES {
+        let plain = root(|_| ());
+        let between = below(&plain, "between", CA, change);
+        let judge = |trusted: &Signer, leaf: &Signer, between: &[&Signer]| {
+            let between: Vec<_> = between.iter().map(|between| between.as_ref().der().clone()).collect();
+            let verifier = ServerVerifier::new(&[trusted.as_ref().der().clone()]);
+            verifier.verify_server_cert(leaf.as_ref().der(), &between, &names, &[], now).is_ok()
+        };
+        assert_eq!(judge(&plain, &server(&between), &[&between]), may_sign, "below {what}");
+        let (own, stranger) = (root(|_| ()), below(&plain, "elsewhere", IsCa::NoCa, |_| ()));
+        assert!(judge(&plain, &server(&plain), &[]) && !judge(&own, &server(&plain), &[]), "another root");
+        assert!(!judge(&plain, &stranger, &[]), "another name");
+    }
+    let silent = root(|ca| ca.key_usages = vec![KeyUsagePurpose::CrlSign]);
+    let verifier = ServerVerifier::new(&[silent.as_ref().der().clone()]);
+    assert!(verifier.verify_server_cert(server(&silent).as_ref().der(), &[], &names, &[], now).is_err(), "a root that signs nothing");
+}
+
+/// An endpoint of a key set below an authority. Says for each connection whether something was asked.
+fn endpoint(between: &Signer) -> (String, mpsc::Receiver<bool>) {
+    let leaf = server(between);
+    let key = PrivateKeyDer::try_from(leaf.key().serialize_der()).unwrap();
+    let chain = vec![leaf.as_ref().der().clone(), between.as_ref().der().clone()];
+    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider())).with_safe_default_protocol_versions().unwrap();
+    let config = Arc::new(config.with_no_client_auth().with_single_cert(chain, key).unwrap());
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("https://{}/keys", listener.local_addr().unwrap());
+    let (tell, told) = mpsc::channel();
+    thread::spawn(move || {
+        for socket in listener.incoming().map_while(Result::ok) {
+            let mut stream = StreamOwned::new(ServerConnection::new(config.clone()).unwrap(), socket);
+            let mut asked = [0; 4096];
+            let bytes = stream.read(&mut asked).unwrap_or_default();
+            stream.write_all(b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 11\r\n\r\n{\"keys\":[]}").ok();
+            tell.send(asked[..bytes].starts_with(b"GET /keys")).ok();
+        }
+    });
+    (url, told)
+}
+
+#[test]
+fn key_sets_come_from_who_may_be_trusted() {
+    let (place, plain) = (TempDir::new().unwrap(), root(|_| ()));
+    fs::write(place.path().join("roots.pem"), plain.as_ref().pem()).unwrap();
+    let mut command = command(place.path());
+    command.env("SSL_CERT_FILE", place.path().join("roots.pem")).env_remove("SSL_CERT_DIR");
+    let program = Program::of(command.spawn().unwrap()).expect("it says where it listens");
+    let admin = program.admin();
+    let idp = signer();
+    let ways: [(fn(&mut CertificateParams), bool); 2] =
+        [(|_| (), true), (|ca| ca.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::CrlSign], false)];
+    for (change, may_sign) in ways {
+        let (url, told) = endpoint(&below(&plain, "between", CA, change));
+        let issuer = fresh("https://idp");
+        let body = json!({ "name": fresh("idp"), "enabled": true, "issuer": issuer, "audience": "overlay", "jwksEndpoint": url });
+        admin.post("/external-jwt-signers", body).expect(201);
+        let mut claims = claims();
+        claims["iss"] = issuer.into();
+        let bearer = format!("Bearer {}", idp.token(&claims));
+        let nobody = crate::harness::trusting(&program.url);
+        nobody.ask("POST", "/authenticate?method=ext-jwt").header("authorization", &bearer).json(&json!({})).send().expect(401);
+        assert_eq!(told.recv_timeout(Wait::from_secs(20)), Ok(may_sign), "whether a key set was asked for");
+    }
 }

@@ -147,3 +147,19 @@ fn members_that_are_not_known_are_named_and_refused_to_who_asks_strictly() {
     let answer = admin.at(Base::Management).post("/services", json!({ "nmae": "x", "encryptionRequired": true })).expect(400);
     assert_eq!(told(&answer), ["name", "nmae"], "{}", answer.text);
 }
+
+#[test]
+fn unknown_parameters_are_named_or_refused() {
+    let admin = &shared().admin;
+    let header = |answer: &Answer| answer.header("overkeep-unknown-members").to_owned();
+    let path = "/services?limit=1&limt=2&offset=0&a%20b=1";
+    assert_eq!(header(&admin.get(path).expect(200)), "query.limt, query.a%20b");
+    admin.get(&format!("{path}&strict=true")).refused(400, "COULD_NOT_VALIDATE", "query.limt");
+    assert_eq!(header(&admin.get("/services?limit=1&strict=true").expect(200)), "");
+    let enrolled = |rest: &str| {
+        let body = json!({ "password": "x", "passwrd": "y" });
+        shared().nobody().at(Base::Client).post(&format!("/enroll?token={}{rest}", uuid::Uuid::new_v4()), body)
+    };
+    enrolled("&strict=true").refused(400, "COULD_NOT_VALIDATE", "passwrd");
+    enrolled("").refused(400, "INVALID_ENROLLMENT_TOKEN", "");
+}

@@ -22,8 +22,9 @@ use actix_web::{
 use rustix::net::sockopt::set_tcp_user_timeout;
 
 use super::{
+    connection_shared::Client,
     guard::{Guarded, LEAVING, Patience},
-    http2::{self, Client},
+    http2,
     memory_ledger::{Bounds, MemoryLedger},
     response_body::PART,
 };

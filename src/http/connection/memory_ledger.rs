@@ -2,7 +2,8 @@
 //!
 //! Each connection has an [`Account`], each thing that is held for it a [`Hold`]. Two bounds are kept: above the one of a connection no
 //! further request on it is worked on until the client has read; above the one of all connections together, those are cut off that hold
-//! something and have gone longest without taking anything. Not here: who reads and writes (`connection/guard.rs`, `connection/http2.rs`).
+//! something and have gone longest without taking anything, and no connection takes up a further request until there is room again
+//! ([`Account::total_room`]): a connection that is cut off keeps its memory until its task runs. Not here: who reads and writes (`connection/guard.rs`, `connection/http2.rs`).
 //! Invariant: an account's sums are those of its holds, and the ledger's sum is that of its accounts.
 
 use std::{
@@ -15,10 +16,12 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time::timeout};
 
 /// The shortest time between two looks for connections to cut off.
-const REST: Duration = Duration::from_millis(1);
+const REST: Duration = Duration::from_millis(5);
+/// How long a connection waits for room in the total before it looks again by itself.
+const RECHECK: Duration = Duration::from_secs(1);
 /// The shortest time between two lines of the log about them.
 const QUIET: Duration = Duration::from_secs(60);
 
@@ -42,6 +45,8 @@ struct Accounts {
     next: AtomicU64,
     accounts: Mutex<HashMap<u64, Weak<State>>>,
     looked: Mutex<Looked>,
+    /// Wakes one connection that waits for room in the total.
+    freed: Notify,
 }
 
 /// The last look for connections to cut off.
@@ -62,6 +67,7 @@ impl MemoryLedger {
             next: AtomicU64::new(0),
             accounts: Mutex::default(),
             looked: Mutex::new(Looked { at: None, told: None, cut: 0 }),
+            freed: Notify::new(),
         }))
     }
 
@@ -101,7 +107,7 @@ impl MemoryLedger {
             .map(|state| (state.since.load(Relaxed), state.held.load(Relaxed), state))
             .collect();
         let mut held: usize = holding.iter().map(|(_, held, _)| held).sum();
-        if held <= self.0.bounds.total {
+        if held < self.0.bounds.total {
             return;
         }
         holding.sort_by_key(|(since, ..)| *since);
@@ -159,6 +165,23 @@ impl Account {
         }
     }
 
+    /// Whether the bound of all connections leaves room for another request.
+    pub fn has_total_room(&self) -> bool {
+        let Accounts { held, bounds, .. } = &*self.0.ledger.0;
+        held.load(Relaxed) < bounds.total
+    }
+
+    /// Waits until the bound of all connections leaves room for another request. Connections are cut off for it, maybe this one.
+    pub async fn total_room(&self) {
+        let freed = &self.0.ledger.0.freed;
+        while !self.has_total_room() {
+            self.0.ledger.make_room();
+            drop(timeout(RECHECK, freed.notified()).await);
+        }
+        // There may be room for the next one as well.
+        freed.notify_one();
+    }
+
     /// Notes that the client took something.
     pub fn took(&self) {
         self.0.since.store(self.0.ledger.now(), Relaxed);
@@ -170,18 +193,21 @@ impl Account {
     }
 
     fn change(&self, old: usize, new: usize) {
-        let Accounts { held, bounds, .. } = &*self.0.ledger.0;
+        let Accounts { held, bounds, freed, .. } = &*self.0.ledger.0;
         if new > old {
             let more = new - old;
             if self.0.held.fetch_add(more, Relaxed) == 0 {
                 self.took();
             }
-            if held.fetch_add(more, Relaxed) + more > bounds.total {
+            if held.fetch_add(more, Relaxed) + more >= bounds.total {
                 self.0.ledger.make_room();
             }
         } else {
             self.0.held.fetch_sub(old - new, Relaxed);
-            held.fetch_sub(old - new, Relaxed);
+            let before = held.fetch_sub(old - new, Relaxed);
+            if before >= bounds.total && before - (old - new) < bounds.total {
+                freed.notify_one();
+            }
         }
     }
 }
@@ -267,6 +293,18 @@ mod tests {
         assert!((&mut waits).now_or_never().is_none());
         holds[1].answer(99);
         assert!(waits.now_or_never().is_some());
+    }
+
+    #[tokio::test]
+    async fn requests_wait_for_the_total() {
+        let ledger = ledger();
+        let accounts: Vec<Account> = (0..3).map(|_| ledger.open()).collect();
+        let held = accounts[0].hold(800);
+        let mut waiting = Box::pin(async { tokio::join!(accounts[1].total_room(), accounts[2].total_room()) });
+        assert!(!accounts[1].has_total_room() && (&mut waiting).now_or_never().is_none());
+        assert!(accounts[0].is_cut().now_or_never().is_some() && accounts[1].is_cut().now_or_never().is_none());
+        held.keep(799);
+        assert!((&mut waiting).now_or_never().is_some(), "whoever is woken wakes the next");
     }
 
     #[test]

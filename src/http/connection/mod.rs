@@ -1,6 +1,8 @@
 //! Connections of REST: the guards before the HTTP libraries, HTTP/2, and the bytes that are held for clients.
 
 pub(crate) mod acceptor;
+pub(crate) mod answer_stream;
+pub(crate) mod connection_shared;
 pub(crate) mod guard;
 pub(crate) mod http2;
 pub(crate) mod memory_ledger;

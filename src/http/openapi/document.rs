@@ -159,8 +159,8 @@ fn responses(row: &Row, error: &Json) -> Json {
 /// The headers of what a row answers: those that every answer has, those that a session has, and its own.
 fn headers(row: &Row, own: &[Header]) -> Json {
     let of_session = [Header::ExpirationSeconds, Header::ExpiresAt].into_iter().filter(|_| row.permission != Permission::Open);
-    let of_body = row.operation.body.iter().filter(|body| body.checker.is_some()).map(|_| Header::UnknownMembers);
-    Header::references(std::iter::once(Header::Instance).chain(of_session).chain(of_body).chain(own.iter().copied()))
+    let always = [Header::Instance, Header::UnknownMembers].into_iter();
+    Header::references(always.chain(of_session).chain(own.iter().copied()))
 }
 
 fn meaning(status: u16) -> &'static str {

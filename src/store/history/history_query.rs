@@ -28,14 +28,22 @@ impl Read<'_> {
     /// # Errors
     /// The file cannot be read.
     pub fn history(&self, query: &Query, descending: bool, window: Window) -> Result<(Vec<HistoryRow>, u64)> {
+        let (wanted, total) = self.history_sequences(query, descending, window)?;
+        let rows = wanted.iter().filter_map(|sequence| self.history_row(*sequence).transpose()).collect::<Result<_>>()?;
+        Ok((rows, total))
+    }
+
+    /// The sequences of such a page, and how many rows match in all.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn history_sequences(&self, query: &Query, descending: bool, window: Window) -> Result<(Vec<u64>, u64)> {
         let sequences = if always(&query.predicate) {
             Sequences::All(anchor(self)?.sequence + 1..=end(self)?.sequence)
         } else {
             Sequences::Some(self.matching_history(query)?)
         };
-        let wanted = sequences.part(descending, window);
-        let rows = wanted.iter().filter_map(|sequence| self.row(*sequence).transpose()).collect::<Result<_>>()?;
-        Ok((rows, sequences.count()))
+        Ok((sequences.part(descending, window), sequences.count()))
     }
 
     /// Rows behind a sequence, the oldest first, until they have so many bytes. Rows that are gone or damaged are passed over.
@@ -98,7 +106,11 @@ impl Read<'_> {
         Ok(end(self)?.sequence)
     }
 
-    fn row(&self, sequence: u64) -> Result<Option<HistoryRow>> {
+    /// The row of a sequence; none if it is gone or damaged.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn history_row(&self, sequence: u64) -> Result<Option<HistoryRow>> {
         let key = sequence.to_be_bytes();
         let Some(row) = self.bytes(Table::History, &key)? else { return Ok(None) };
         self.unless_damaged(shown(&key, &row))

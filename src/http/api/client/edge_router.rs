@@ -9,13 +9,15 @@ use crate::{
     entity::{EdgeRouter, Entity, FactsExt, Id, Identity, Service, Words, edge_router::Common},
     error::{Error, Result},
     http::{
-        answer::{Page, Shown},
+        answer::Shown,
         call::Call,
         crud::{of_ids, page},
         envelope::Detail,
         extractor::{Headers, Query},
+        list_body::{Joined, Wanted, listed},
         listing::Listing,
     },
+    store::Read,
 };
 
 /// What is shown of a router as such.
@@ -25,27 +27,26 @@ const WORDS: Words<EdgeRouter> =
 const BELOW_SERVICE: Words<EdgeRouter> = Words::only(&["id", "name", "cost", "noTraversal", "disabled", "connected", "online"]);
 
 /// GET /current-identity/edge-routers; routers that are not enrolled yet are left out.
-pub async fn of_caller(call: Call, Query(listing): Query<Listing>) -> Result<Page<Detail<Common>>> {
+pub async fn of_caller(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Detail<Common>>> {
     let caller = call.caller()?;
     let all = caller.is_admin();
     let ids = access::related(&call.access, Identity::KIND, caller.identity.id.as_str(), EdgeRouter::KIND);
-    call.store
-        .scan(move |tx| {
-            let mut enrolled = Vec::new();
-            if all {
-                tx.each::<EdgeRouter>(|router| {
-                    enrolled.extend(router.state.is_verified.then(|| router.id.to_string()));
-                    Ok(())
-                })?;
-            } else {
-                for id in ids {
-                    let router = tx.find(&Id::<EdgeRouter>::from_text(id))?;
-                    enrolled.extend(router.filter(|router| router.state.is_verified).map(|router| router.id.to_string()));
-                }
+    let wanted = move |tx: &Read<'_>| {
+        let mut enrolled = Vec::new();
+        if all {
+            tx.each::<EdgeRouter>(|router| {
+                enrolled.extend(router.state.is_verified.then(|| router.id.to_string()));
+                Ok(())
+            })?;
+        } else {
+            for id in ids {
+                let router = tx.find(&Id::<EdgeRouter>::from_text(id))?;
+                enrolled.extend(router.filter(|router| router.state.is_verified).map(|router| router.id.to_string()));
             }
-            page(tx, &listing, &WORDS, of_ids(&enrolled), |router| Ok(Detail::new(router, Common::of(router, tx))))
-        })
-        .await
+        }
+        Ok(Wanted::Ids(enrolled))
+    };
+    listed(&call, listing, &WORDS, wanted, |tx, router| Ok(Detail::new(router, Common::of(router, tx)))).await
 }
 
 /// The token of a service session.
@@ -64,7 +65,7 @@ pub struct ServiceEdgeRouters {
     edge_routers: Vec<Common>,
 }
 
-/// GET /services/{id}/edge-routers
+/// GET /services/{id}/edge-routers: one answer in memory, of a few hundred bytes for each router that the caller may use.
 pub async fn of_service(
     call: Call,
     id: Id<Service>,

@@ -17,6 +17,7 @@ use crate::{
         extractor::{Extractor, Query},
         media_type::{essence, not_taken},
         openapi::operation::{BodyShape, JSON, Operation, Schemas},
+        unknown_members::{told, unknown},
     },
 };
 
@@ -66,8 +67,19 @@ impl Extractor for EnrollBody {
         if !known && !media.is_empty() {
             return Err(Error::Refused(Refusal::InvalidContentType));
         }
+        if media == JSON
+            && let Ok(json) = serde_json::from_slice(&incoming.body)
+        {
+            incoming.unknown.extend(told(unknown(&json, &members()), incoming.query)?);
+        }
         Ok(Self { media, body: incoming.body.clone() })
     }
+}
+
+/// The members that one of the methods reads, of a body in JSON.
+fn members() -> serde_json::Value {
+    let text = || serde_json::json!({ "type": "string" });
+    serde_json::json!({ "properties": { "password": text(), "name": text(), "certCsr": text(), "serverCertCsr": text() } })
 }
 
 impl EnrollBody {

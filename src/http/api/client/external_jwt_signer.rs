@@ -7,13 +7,13 @@ use crate::{
     entity::{ExternalJwtSigner, Record, Words, external_jwt_signer::TargetToken},
     error::Result,
     http::{
-        answer::Page,
         call::Call,
-        crud::{of_ids, page},
         envelope::Detail,
         extractor::Query,
+        list_body::{Joined, Wanted, listed_with},
         listing::Listing,
     },
+    store::Read,
 };
 
 /// What somebody needs to know to get a token.
@@ -37,18 +37,16 @@ pub struct View {
 const WORDS: Words<ExternalJwtSigner> = Words::only(&["id", "createdAt", "updatedAt", "name"]);
 
 /// GET /external-jwt-signers: those that count.
-pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Page<Detail<View>>> {
-    call.store
-        .scan(move |tx| {
-            let mut enabled = Vec::new();
-            tx.each::<ExternalJwtSigner>(|signer| {
-                enabled.extend(signer.spec.enabled.then(|| signer.id.into_text()));
-                Ok(())
-            })?;
-            let page = page(tx, &listing, &WORDS, of_ids(&enabled), |record| Ok(see(record)))?;
-            Ok(Page { fields: Some(WORDS.names().collect()), ..page })
-        })
-        .await
+pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Detail<View>>> {
+    let wanted = |tx: &Read<'_>| {
+        let mut enabled = Vec::new();
+        tx.each::<ExternalJwtSigner>(|signer| {
+            enabled.extend(signer.spec.enabled.then(|| signer.id.into_text()));
+            Ok(())
+        })?;
+        Ok(Wanted::Ids(enabled))
+    };
+    listed_with(&call, listing, &WORDS, WORDS.names().collect(), wanted, |_, record| Ok(see(record))).await
 }
 
 /// Without tags: they are notes of administrators.

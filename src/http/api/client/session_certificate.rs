@@ -9,15 +9,15 @@ use crate::{
     entity::{ApiSession, Entity, FactsExt, Id, Record, SessionCertificate, Words, missing},
     error::{Error, Refusal, Result},
     http::{
-        answer::{Done, Made, Page, Tagged},
+        answer::{Done, Made, Tagged},
         call::Call,
-        crud::page,
         envelope::{Detail, Location, detail as seen},
         extractor::{Body, IfMatch, Query, entity_tag},
+        list_body::{Joined, Wanted, listed},
         listing::Listing,
     },
     pki::Csr,
-    store::{Read, Scope},
+    store::Read,
 };
 
 type Seen = Detail<<SessionCertificate as Entity>::View>;
@@ -36,13 +36,9 @@ fn own(tx: &Read<'_>, id: &Id<SessionCertificate>, session: &Id<ApiSession>) -> 
 }
 
 /// GET /current-api-session/certificates
-pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Page<Seen>> {
-    let session = session(&call)?.clone();
-    let list = move |tx: &Read<'_>| {
-        let scope = Scope::Having { field: "apiSession", value: session.as_str() };
-        page(tx, &listing, &WORDS, scope, |record| seen(record, tx))
-    };
-    call.store.scan(list).await
+pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Seen>> {
+    let wanted = Wanted::Having { field: "apiSession", value: session(&call)?.to_string() };
+    listed(&call, listing, &WORDS, |_| Ok(wanted), |tx, record| seen(record, tx)).await
 }
 
 /// GET /current-api-session/certificates/{id}

@@ -4,13 +4,15 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{
-    entity::{EdgeRouter, EntityRef, Facts, FactsExt, Id, Links, Record, TransitRouter, Words, filterable},
+    entity::{EdgeRouter, Entity, EntityRef, Facts, FactsExt, Id, Links, Record, TransitRouter, filterable, missing},
     error::{Error, Result},
     http::{
-        answer::{Page, Shown},
+        answer::Shown,
+        api::management::transit_router::of_both_kinds,
         call::Call,
-        envelope::{Detail, Pagination},
+        envelope::Detail,
         extractor::Query,
+        list_body::{Joined, joined},
         listing::Listing,
     },
     store::Read,
@@ -71,30 +73,26 @@ fn see(record: &Record<TransitRouter>, facts: &dyn Facts) -> Detail<View> {
 }
 
 /// GET /routers
-pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Page<Detail<View>>> {
-    let list = move |tx: &Read<'_>| {
-        let (query, window) = listing.query(Words::<TransitRouter>::ALL)?;
-        let mut routers = Vec::new();
-        tx.each::<TransitRouter>(|router| {
-            routers.push(router);
-            Ok(())
-        })?;
-        tx.each::<EdgeRouter>(|router| {
-            routers.push(TransitRouter::of_edge_router(router));
-            Ok(())
-        })?;
-        let found = tx.select_from(routers, &query, window);
-        let data = found.records.iter().map(|router| see(router, tx)).collect();
-        Ok(Page { data, pagination: Pagination::of(window, found.total), fields: Some(filterable::<TransitRouter>().collect()) })
-    };
-    call.store.scan(list).await
+pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Detail<View>>> {
+    let find_all = move |tx: &Read<'_>| of_both_kinds(tx, &listing);
+    joined(&call, false, filterable::<TransitRouter>().collect(), find_all, |tx, _, part| {
+        while let Some(id) = part.next() {
+            find(tx, &Id::from_text(id))?.map_or(Ok(()), |router| part.add_value(&see(&router, tx)))?;
+        }
+        Ok(())
+    })
+    .await
+}
+
+fn find(tx: &Read<'_>, id: &Id<TransitRouter>) -> Result<Option<Record<TransitRouter>>> {
+    let edge = tx.find(&Id::<EdgeRouter>::from_text(id.as_str()))?.map(TransitRouter::of_edge_router);
+    edge.map_or_else(|| tx.find(id), |router| Ok(Some(router)))
 }
 
 /// GET /routers/{id}
 pub async fn detail(call: Call, id: Id<TransitRouter>) -> Result<Shown<Detail<View>>> {
     call.store.read(|tx| {
-        let edge = tx.find(&Id::<EdgeRouter>::from_text(id.as_str()))?.map(TransitRouter::of_edge_router);
-        let router = edge.map_or_else(|| tx.get(&id), Ok)?;
+        let router = find(tx, &id)?.ok_or_else(|| missing(TransitRouter::KIND, &id))?;
         Ok(Shown(see(&router, tx)))
     })
 }

@@ -7,14 +7,13 @@ use crate::{
     entity::{FactsExt, Id, Links, Record, Service, Words},
     error::Result,
     http::{
-        answer::{Page, Shown},
+        answer::Shown,
         call::Call,
-        crud::page,
         envelope::Detail,
         extractor::Query,
+        list_body::{Joined, Wanted, listed_with},
         listing::Listing,
     },
-    store::{Read, Scope},
 };
 
 /// A service.
@@ -42,12 +41,8 @@ fn see(record: &Record<Service>) -> Detail<View> {
 }
 
 /// GET /services
-pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Page<Detail<View>>> {
-    let list = move |tx: &Read<'_>| {
-        let page = page(tx, &listing, &WORDS, Scope::All, |record| Ok(see(record)))?;
-        Ok(Page { fields: Some(WORDS.names().collect()), ..page })
-    };
-    call.store.scan(list).await
+pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Detail<View>>> {
+    listed_with(&call, listing, &WORDS, WORDS.names().collect(), |_| Ok(Wanted::All), |_, record| Ok(see(record))).await
 }
 
 /// GET /services/{id}

@@ -7,14 +7,13 @@ use crate::{
     entity::{Entity, EntityRef, Facts, FactsExt, Id, Links, Precedence, Record, Service, Terminator, TransitRouter, Words},
     error::Result,
     http::{
-        answer::{Page, Shown},
+        answer::Shown,
         call::Call,
-        crud::page,
         envelope::Detail,
         extractor::Query,
+        list_body::{self, Joined, Wanted},
         listing::Listing,
     },
-    store::Scope,
 };
 
 /// A terminator.
@@ -61,27 +60,23 @@ fn see(record: &Record<Terminator>, facts: &dyn Facts) -> Result<Detail<View>> {
     Ok(seen)
 }
 
-async fn listed(call: Call, listing: Listing, of: Option<(&'static str, String)>) -> Result<Page<Detail<View>>> {
-    let list = move |tx: &crate::store::Read<'_>| {
-        let scope = of.as_ref().map_or(Scope::All, |(field, value)| Scope::Having { field, value });
-        page(tx, &listing, Words::<Terminator>::ALL, scope, |record| see(record, tx))
-    };
-    call.store.scan(list).await
+async fn listed(call: Call, listing: Listing, wanted: Wanted) -> Result<Joined<Detail<View>>> {
+    list_body::listed(&call, listing, Words::<Terminator>::ALL, |_| Ok(wanted), |tx, record| see(record, tx)).await
 }
 
 /// GET /terminators
-pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Page<Detail<View>>> {
-    listed(call, listing, None).await
+pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Detail<View>>> {
+    listed(call, listing, Wanted::All).await
 }
 
 /// GET /services/{id}/terminators; an unknown service has none.
-pub async fn of_service(call: Call, id: Id<Service>, Query(listing): Query<Listing>) -> Result<Page<Detail<View>>> {
-    listed(call, listing, Some(("service", id.into_text()))).await
+pub async fn of_service(call: Call, id: Id<Service>, Query(listing): Query<Listing>) -> Result<Joined<Detail<View>>> {
+    listed(call, listing, Wanted::Having { field: "service", value: id.into_text() }).await
 }
 
 /// GET /routers/{id}/terminators; an unknown router has none.
-pub async fn of_router(call: Call, id: Id<TransitRouter>, Query(listing): Query<Listing>) -> Result<Page<Detail<View>>> {
-    listed(call, listing, Some(("router", id.into_text()))).await
+pub async fn of_router(call: Call, id: Id<TransitRouter>, Query(listing): Query<Listing>) -> Result<Joined<Detail<View>>> {
+    listed(call, listing, Wanted::Having { field: "router", value: id.into_text() }).await
 }
 
 /// GET /terminators/{id}

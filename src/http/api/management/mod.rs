@@ -12,7 +12,7 @@ mod roles;
 mod service;
 mod summary;
 mod trace;
-mod transit_router;
+pub mod transit_router;
 
 use super::common;
 use crate::entity::{

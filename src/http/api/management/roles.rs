@@ -3,8 +3,15 @@
 use crate::{
     access::Subject,
     error::{Error, Result},
-    http::{answer::Page, call::Call, envelope::Pagination, extractor::Query, listing::Listing},
+    http::{
+        call::Call,
+        envelope::Pagination,
+        extractor::Query,
+        list_body::{Joined, joined},
+        listing::Listing,
+    },
     query::{self, Symbol, Type, Value, Vocabulary, Window},
+    store::Ids,
 };
 
 /// The one name of these lists.
@@ -28,7 +35,7 @@ impl query::Subject for Attribute<'_> {
     fn linked(&self, _: &Symbol, _: &mut dyn FnMut(&dyn query::Subject)) {}
 }
 
-fn attributes(call: &Call, subject: Subject, listing: &Listing) -> Result<Page<String>> {
+async fn attributes(call: &Call, subject: Subject, listing: &Listing) -> Result<Joined<String>> {
     let text = listing.filter.as_deref().unwrap_or_default();
     let mut query = query::Query::parse(text, &Words).map_err(|fault| Error::Filter(fault.to_string()))?;
     // Parameters do not count here, and without a limit in the filter there is none.
@@ -40,27 +47,40 @@ fn attributes(call: &Call, subject: Subject, listing: &Listing) -> Result<Page<S
         found.reverse();
     }
     let total_count = found.len() as i64;
-    let data = found.into_iter().skip(window.offset).take(window.limit.unwrap_or(usize::MAX)).collect();
+    let mut wanted = Ids::default();
+    found.iter().skip(window.offset).take(window.limit.unwrap_or(usize::MAX)).for_each(|attribute| wanted.push(attribute));
     let pagination = Pagination { limit: window.shown_limit(), offset: window.offset as i64, total_count };
-    Ok(Page { data, pagination, fields: Some(vec!["id"]) })
+    joined(
+        call,
+        true,
+        vec!["id"],
+        move |_| Ok((wanted, pagination)),
+        |_, _, part| {
+            while let Some(attribute) = part.next() {
+                part.add_value(&attribute)?;
+            }
+            Ok(())
+        },
+    )
+    .await
 }
 
 /// GET /identity-role-attributes
-pub async fn of_identities(call: Call, Query(listing): Query<Listing>) -> Result<Page<String>> {
-    attributes(&call, Subject::Identity, &listing)
+pub async fn of_identities(call: Call, Query(listing): Query<Listing>) -> Result<Joined<String>> {
+    attributes(&call, Subject::Identity, &listing).await
 }
 
 /// GET /service-role-attributes
-pub async fn of_services(call: Call, Query(listing): Query<Listing>) -> Result<Page<String>> {
-    attributes(&call, Subject::Service, &listing)
+pub async fn of_services(call: Call, Query(listing): Query<Listing>) -> Result<Joined<String>> {
+    attributes(&call, Subject::Service, &listing).await
 }
 
 /// GET /edge-router-role-attributes
-pub async fn of_edge_routers(call: Call, Query(listing): Query<Listing>) -> Result<Page<String>> {
-    attributes(&call, Subject::EdgeRouter, &listing)
+pub async fn of_edge_routers(call: Call, Query(listing): Query<Listing>) -> Result<Joined<String>> {
+    attributes(&call, Subject::EdgeRouter, &listing).await
 }
 
 /// GET /posture-check-role-attributes
-pub async fn of_posture_checks(call: Call, Query(listing): Query<Listing>) -> Result<Page<String>> {
-    attributes(&call, Subject::PostureCheck, &listing)
+pub async fn of_posture_checks(call: Call, Query(listing): Query<Listing>) -> Result<Joined<String>> {
+    attributes(&call, Subject::PostureCheck, &listing).await
 }

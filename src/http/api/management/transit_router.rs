@@ -1,20 +1,21 @@
 //! Transit routers, under both of their paths. Edge routers are shown among them, and can be deleted but not changed there.
 
 use crate::{
-    entity::{EdgeRouter, FactsExt, Id, TransitRouter, Words, filterable, transit_router::View},
+    entity::{EdgeRouter, Entity, FactsExt, Id, TransitRouter, Words, filterable, missing, transit_router::View},
     error::{Error, Refusal, Result},
     http::{
-        answer::{Done, Page, Tagged},
+        answer::{Done, Tagged},
         call::Call,
         crud,
         envelope::{Detail, Pagination, detail as seen},
         extractor::{IfMatch, Patch, Query, Replace, entity_tag},
+        list_body::{Joined, joined},
         listing::Listing,
         permission::Permission::Admin,
         preview::{Outcome, Preview},
         route::Routes,
     },
-    store::Read,
+    store::{Ids, Read},
 };
 
 /// The rows for one of the paths.
@@ -38,11 +39,10 @@ pub fn routes(routes: Routes, path: &str) -> Routes {
         .refuses(&[409])
 }
 
-fn see(tx: &Read<'_>, id: &Id<TransitRouter>) -> Result<Detail<View>> {
-    let edge = edge_router(id);
-    match tx.find(&edge)?.map(TransitRouter::of_edge_router) {
-        Some(router) => Ok(Detail::new(&router, View::of_edge_router(&router, tx))),
-        None => seen(&tx.get(id)?, tx),
+fn find(tx: &Read<'_>, id: &Id<TransitRouter>) -> Result<Option<Detail<View>>> {
+    match tx.find(&edge_router(id))?.map(TransitRouter::of_edge_router) {
+        Some(router) => Ok(Some(Detail::new(&router, View::of_edge_router(&router, tx)))),
+        None => tx.find(id)?.map(|router| seen(&router, tx)).transpose(),
     }
 }
 
@@ -50,31 +50,45 @@ fn edge_router(id: &Id<TransitRouter>) -> Id<EdgeRouter> {
     Id::from_text(id.as_str())
 }
 
-async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Page<Detail<View>>> {
-    let list = move |tx: &Read<'_>| {
-        let (query, window) = listing.query(Words::<TransitRouter>::ALL)?;
-        let mut routers = Vec::new();
-        tx.each::<TransitRouter>(|router| {
-            routers.push(router);
-            Ok(())
-        })?;
-        tx.each::<EdgeRouter>(|router| {
-            routers.push(TransitRouter::of_edge_router(router));
-            Ok(())
-        })?;
-        let found = tx.select_from(routers, &query, window);
-        let data = found.records.iter().map(|router| see(tx, &router.id)).collect::<Result<Vec<_>>>()?;
-        let pagination = Pagination { limit: window.shown_limit(), offset: window.offset as i64, total_count: found.total as i64 };
-        Ok(Page { data, pagination, fields: Some(filterable::<TransitRouter>().collect()) })
-    };
-    call.store.scan(list).await
+/// Which routers of both kinds a list is of. They are sorted in memory, one request at a time for each thread that scans: each has no more
+/// than its tags may have (`members` in the configuration) and some short members.
+///
+/// # Errors
+/// Filter or sort cannot be read, or a record.
+pub fn of_both_kinds(tx: &Read<'_>, listing: &Listing) -> Result<(Ids, Pagination)> {
+    let (query, window) = listing.query(Words::<TransitRouter>::ALL)?;
+    let mut routers = Vec::new();
+    tx.each::<TransitRouter>(|router| {
+        routers.push(router);
+        Ok(())
+    })?;
+    tx.each::<EdgeRouter>(|router| {
+        routers.push(TransitRouter::of_edge_router(router));
+        Ok(())
+    })?;
+    let found = tx.select_from(routers, &query, window);
+    let mut ids = Ids::default();
+    found.records.iter().for_each(|router| ids.push(router.id.as_str()));
+    Ok((ids, Pagination::of(window, found.total)))
+}
+
+async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Detail<View>>> {
+    let find_all = move |tx: &Read<'_>| of_both_kinds(tx, &listing);
+    joined(&call, false, filterable::<TransitRouter>().collect(), find_all, |tx, _, part| {
+        while let Some(id) = part.next() {
+            find(tx, &Id::from_text(id))?.map_or(Ok(()), |router| part.add_value(&router))?;
+        }
+        Ok(())
+    })
+    .await
 }
 
 async fn detail(call: Call, id: Id<TransitRouter>) -> Result<Tagged<Detail<View>>> {
     call.store.read(|tx| {
         let edge = tx.find(&edge_router(&id))?;
         let tag = edge.map_or_else(|| entity_tag(&tx.get(&id)?), |edge| entity_tag(&edge))?;
-        Ok(Tagged { data: see(tx, &id)?, tag })
+        let data = find(tx, &id)?.ok_or_else(|| missing(TransitRouter::KIND, &id))?;
+        Ok(Tagged { data, tag })
     })
 }
 

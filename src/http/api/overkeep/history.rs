@@ -3,18 +3,38 @@
 use crate::{
     entity::{HistoryRow, history::HistoryWords},
     error::{Error, Result},
-    http::{answer::Page, call::Call, envelope::Pagination, extractor::Query, listing::Listing},
+    http::{
+        call::Call,
+        envelope::Pagination,
+        extractor::Query,
+        list_body::{Joined, joined},
+        listing::Listing,
+    },
     query::{MAX_LIMIT, Window},
+    store::{Ids, Read},
 };
 
-/// GET /history: the newest first, unless the sort says `sequence`; never without a limit.
-pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Page<HistoryRow>> {
+/// GET /history: the newest first, unless the sort says `sequence`; never without a limit. A row can be as large as two records, so a page is
+/// written in parts.
+pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<HistoryRow>> {
     let (query, window) = listing.over(&HistoryWords)?;
     if !query.sort.iter().all(|by| HistoryWords::is_sequence(&by.symbol)) {
         return Err(Error::Sort("the history is sorted by sequence alone".into()));
     }
     let descending = query.sort.first().is_none_or(|by| by.descending);
     let window = Window { limit: window.limit.or(MAX_LIMIT.try_into().ok()), ..window };
-    let (data, total) = call.store.scan(move |tx| tx.history(&query, descending, window)).await?;
-    Ok(Page { data, pagination: Pagination::of(window, total), fields: Some(HistoryWords::names().collect()) })
+    let find = move |tx: &Read<'_>| {
+        let (sequences, total) = tx.history_sequences(&query, descending, window)?;
+        let mut ids = Ids::default();
+        sequences.iter().for_each(|sequence| ids.push(&sequence.to_string()));
+        Ok((ids, Pagination::of(window, total)))
+    };
+    joined(&call, false, HistoryWords::names().collect(), find, |tx, _, part| {
+        while let Some(sequence) = part.next() {
+            let row = sequence.parse().map_or(Ok(None), |sequence| tx.history_row(sequence))?;
+            row.map_or(Ok(()), |row| part.add_value(&row))?;
+        }
+        Ok(())
+    })
+    .await
 }

@@ -1,0 +1,103 @@
+//! The connection over which a key set is fetched: TLS as the library makes it, but for who judges the certificate of the server
+//! (`pki/server_verifier.rs`). ureq takes no verifier of ours, so the layer of TLS is ours.
+
+use std::{
+    fmt,
+    io::{Read, Write},
+    sync::Arc,
+};
+
+use rustls::{
+    ClientConfig, ClientConnection, StreamOwned,
+    crypto::ring,
+    pki_types::{CertificateDer, ServerName},
+};
+use ureq::{
+    Error,
+    unversioned::transport::{Buffers, ConnectionDetails, Connector, Either, LazyBuffers, NextTimeout, Transport, TransportAdapter},
+};
+
+use crate::pki::ServerVerifier;
+
+/// Adds TLS to a connection where the address is https.
+pub struct TlsConnector(Arc<ClientConfig>);
+
+impl TlsConnector {
+    /// Trusts the servers below these certificates.
+    ///
+    /// # Errors
+    /// The provider of cryptography has no version of TLS, which is a defect.
+    pub fn new(trusted: &[CertificateDer<'_>]) -> Result<Self, rustls::Error> {
+        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()?
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(ServerVerifier::new(trusted)))
+            .with_no_client_auth();
+        Ok(Self(Arc::new(config)))
+    }
+}
+
+impl<In: Transport> Connector<In> for TlsConnector {
+    type Out = Either<In, TlsTransport>;
+
+    fn connect(&self, details: &ConnectionDetails<'_>, below: Option<In>) -> Result<Option<Self::Out>, Error> {
+        let Some(below) = below else { return Ok(None) };
+        if !details.needs_tls() {
+            return Ok(Some(Either::A(below)));
+        }
+        let host = details.uri.host().unwrap_or_default();
+        let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+        let name = ServerName::try_from(bare).map_err(|_| Error::Tls("the address names no host that a certificate could be for"))?;
+        let mut connection = ClientConnection::new(self.0.clone(), name.to_owned())?;
+        let mut socket = TransportAdapter::new(below.boxed(), details.current_time.clone());
+        socket.set_timeout(details.timeout);
+        connection.complete_io(&mut socket)?;
+        let buffers = LazyBuffers::new(details.config.input_buffer_size(), details.config.output_buffer_size());
+        Ok(Some(Either::B(TlsTransport { buffers, stream: StreamOwned::new(connection, socket) })))
+    }
+}
+
+impl fmt::Debug for TlsConnector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TlsConnector(..)")
+    }
+}
+
+/// A connection with TLS.
+pub struct TlsTransport {
+    buffers: LazyBuffers,
+    stream: StreamOwned<ClientConnection, TransportAdapter>,
+}
+
+impl Transport for TlsTransport {
+    fn buffers(&mut self) -> &mut dyn Buffers {
+        &mut self.buffers
+    }
+
+    fn transmit_output(&mut self, amount: usize, timeout: NextTimeout) -> Result<(), Error> {
+        self.stream.sock.set_timeout(timeout);
+        let output = self.buffers.output().get(..amount).unwrap_or_default();
+        Ok(self.stream.write_all(output)?)
+    }
+
+    fn await_input(&mut self, timeout: NextTimeout) -> Result<bool, Error> {
+        self.stream.sock.set_timeout(timeout);
+        let amount = self.stream.read(self.buffers.input_append_buf())?;
+        self.buffers.input_appended(amount);
+        Ok(amount > 0)
+    }
+
+    fn is_open(&mut self) -> bool {
+        self.stream.sock.get_mut().is_open()
+    }
+
+    fn is_tls(&self) -> bool {
+        true
+    }
+}
+
+impl fmt::Debug for TlsTransport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TlsTransport(..)")
+    }
+}
