@@ -31,7 +31,10 @@ use super::{
     landing_page,
     limits::{Admission, RequestSlot, within},
     media_type,
-    openapi::{operation::JSON, page},
+    openapi::{
+        operation::{JSON, ParameterLocation},
+        page,
+    },
     permission::Permission,
     preview,
     route::{Found, Interface},
@@ -209,7 +212,9 @@ async fn answer(
     let call = Call::new(&dispatcher.state, caller.clone(), peer(request), bearer);
     let pending = (row.start)(call, &mut incoming)?;
     permitted(row, caller.as_deref())?;
-    let unknown = [incoming.unknown, unknown_members::of_query(query, parameters)?].concat();
+    let of_query = parameters.iter().filter(|parameter| parameter.place == ParameterLocation::Query);
+    let known: Vec<&str> = of_query.map(|parameter| parameter.name.as_str()).collect();
+    let unknown = [incoming.unknown, unknown_members::of_query(query, &known)?].concat();
     let mut reply = if row.patient { pending.await? } else { within(limits.time, Refusal::Timeout, pending).await? };
     if !unknown.is_empty() {
         tracing::debug!(members = ?unknown, "the request has members that are not known");

@@ -3,10 +3,7 @@
 
 use serde_json::{Map, Value as Json};
 
-use super::{
-    normalize::{described, is_described},
-    openapi::operation::{Parameter, ParameterLocation},
-};
+use super::normalize::{described, is_described};
 use crate::error::{Error, Result};
 
 /// The query parameter that asks for the refusal.
@@ -49,18 +46,16 @@ pub fn is_asked(query: &str) -> Result<bool> {
     Ok(asked)
 }
 
-/// The parameters of a query that an operation does not know, as `query.NAME`; of very many the first.
+/// The parameters of a query that are none of those that the operation knows, as `query.NAME`; of very many the first.
 ///
 /// # Errors
 /// There are some, and the query asks for their refusal.
-pub fn of_query(query: &str, parameters: &[Parameter]) -> Result<Vec<String>> {
-    let known =
-        || parameters.iter().filter(|parameter| parameter.place == ParameterLocation::Query).map(|parameter| parameter.name.as_str());
+pub fn of_query(query: &str, known: &[&str]) -> Result<Vec<String>> {
     let sent = form_urlencoded::parse(query.as_bytes()).map(|(name, _)| name);
     let unknown: Vec<Unknown> = sent
-        .filter(|name| name != NAME && !known().any(|known| known == name))
+        .filter(|name| name != NAME && !known.contains(&name.as_ref()))
         .take(MOST)
-        .map(|name| Unknown { path: format!("query.{}", shortened(&name)), known: known().map(str::to_owned).collect() })
+        .map(|name| Unknown { path: format!("query.{}", shortened(&name)), known: known.iter().map(|name| (*name).to_owned()).collect() })
         .collect();
     told(unknown, query)
 }
