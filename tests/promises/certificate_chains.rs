@@ -219,6 +219,9 @@ fn endpoint(between: &Signer) -> (String, mpsc::Receiver<bool>) {
     (url, told)
 }
 
+/// A change to an intermediate, and whether it may sign with it.
+type Intermediate = (fn(&mut CertificateParams), bool);
+
 #[test]
 fn key_sets_come_from_who_may_be_trusted() {
     let (place, plain) = (TempDir::new().unwrap(), root(|_| ()));
@@ -228,7 +231,7 @@ fn key_sets_come_from_who_may_be_trusted() {
     let program = Program::of(command.spawn().unwrap()).expect("it says where it listens");
     let admin = program.admin();
     let idp = signer();
-    let ways: [(fn(&mut CertificateParams), bool); 2] =
+    let ways: [Intermediate; 2] =
         [(|_| (), true), (|ca| ca.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::CrlSign], false)];
     for (change, may_sign) in ways {
         let (url, told) = endpoint(&below(&plain, "between", CA, change));
