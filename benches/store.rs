@@ -30,13 +30,13 @@ use tempfile::TempDir;
 
 /// A record of about 400 bytes with one unique and one role index, of which the history tells or not.
 #[derive(Clone, Serialize, Deserialize)]
-struct Thing<const TOLD: bool = true> {
+struct Row<const TOLD: bool = true> {
     name: String,
     roles: Roles,
     text: String,
 }
 
-impl<const TOLD: bool> Entity for Thing<TOLD> {
+impl<const TOLD: bool> Entity for Row<TOLD> {
     const KIND: Kind = Kind { name: "thing", path: "things" };
     const FIELDS: &'static [Field<Self>] =
         &[Field::unique("name", Type::Text, |r| (&r.spec.name).into()), Field::indexed("roles", Type::Set, |r| (&r.spec.roles).into())];
@@ -48,18 +48,18 @@ impl<const TOLD: bool> Entity for Thing<TOLD> {
     }
 }
 
-static KINDS: &[KindEntry] = &[KindEntry::of::<Thing>()];
-static UNTOLD: &[KindEntry] = &[KindEntry::of::<Thing<false>>()];
+static KINDS: &[KindEntry] = &[KindEntry::of::<Row>()];
+static UNTOLD: &[KindEntry] = &[KindEntry::of::<Row<false>>()];
 const MANY: u64 = 100_000;
 
-fn thing<const TOLD: bool>(n: u64) -> Record<Thing<TOLD>> {
+fn thing<const TOLD: bool>(n: u64) -> Record<Row<TOLD>> {
     // Ids as they are in practice: in no order.
     let id = format!("{:016x}-{n:08}", n.wrapping_mul(0x9E37_79B9_7F4A_7C15));
     let roles = Roles::from_iter([format!("role {}", n % 50)]);
     Record::new(
         Id::from_text(id),
         Timestamp::from_millis(n as i64),
-        Thing { name: format!("thing number {n}"), roles, text: "x".repeat(340) },
+        Row { name: format!("thing number {n}"), roles, text: "x".repeat(340) },
     )
 }
 
@@ -178,11 +178,11 @@ fn reads(directory: &Path) {
     println!("{:<54}{:>12.1}", "loading them, each", start.elapsed().as_secs_f64() * 1e6 / MANY as f64);
     let bytes = encode(&thing::<true>(1)).expect("bytes");
     let id = thing::<true>(1).id;
-    let floor = timed(20_000, |_| drop(black_box(overkeep::store::decode::<Thing<true>>(id.as_str(), &bytes))));
+    let floor = timed(20_000, |_| drop(black_box(overkeep::store::decode::<Row<true>>(id.as_str(), &bytes))));
     println!("{:<54}{floor:>12.2}{:>12}", "decoding one from memory", "1.0");
     let row = |name: &str, each: f64, units: f64| println!("{name:<54}{each:>12.2}{:>12.1}", each / units / floor);
     row("opening a read", timed(20_000, |_| drop(store.read(|_| Ok(())))), 1.0);
-    let ids: Vec<Id<Thing>> = (0..20_000).map(|n| thing::<true>(n * 5).id).collect();
+    let ids: Vec<Id<Row>> = (0..20_000).map(|n| thing::<true>(n * 5).id).collect();
     row("point read", timed(20_000, |n| drop(black_box(store.read(|tx| tx.get(&ids[n as usize]))))), 1.0);
     row(
         "ten of them in one read",
@@ -190,8 +190,8 @@ fn reads(directory: &Path) {
         10.0,
     );
     let list = |text: &str| {
-        let query = Query::parse(text, Words::<Thing>::ALL).expect("a query");
-        let list = || store.read(|tx| tx.select::<Thing>(&query, Window::new(&query, None, None), Scope::All)).expect("a page");
+        let query = Query::parse(text, Words::<Row>::ALL).expect("a query");
+        let list = || store.read(|tx| tx.select::<Row>(&query, Window::new(&query, None, None), Scope::All)).expect("a page");
         assert!(list().total > 0);
         let count = if text.contains("sort") || text.contains("contains") { 5 } else { 200 };
         timed(count, |_| drop(black_box(list())))
@@ -207,7 +207,7 @@ fn reads(directory: &Path) {
         timed(5, |_| {
             store
                 .read(|tx| {
-                    tx.each::<Thing>(|thing| {
+                    tx.each::<Row>(|thing| {
                         black_box(thing);
                         Ok(())
                     })

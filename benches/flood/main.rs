@@ -41,14 +41,14 @@ const IDLE: usize = 10_000;
 const SESSIONS: usize = 8500;
 
 /// A part of the bench, by its name.
-type Part = (&'static str, fn(&Place));
+type Part = (&'static str, fn(&Vantage));
 /// What somebody asks again and again: method, path and body.
 type Asked = (&'static str, String, &'static str);
 /// What many do at once.
-type Kind = (&'static str, fn(&Place) -> Asked);
+type Kind = (&'static str, fn(&Vantage) -> Asked);
 
 /// Where everything happens.
-struct Place {
+struct Vantage {
     target: Target,
     directory: PathBuf,
     /// Connects with the certificate of an identity.
@@ -64,7 +64,7 @@ fn main() {
     let target = Target::start(directory.path(), &[]);
     let (_, holder) = target.enrolled("holder");
     let service = target.create("/services", &json!({ "name": "read", "encryptionRequired": true }));
-    let place = Place { target, directory: directory.path().into(), holder, service };
+    let place = Vantage { target, directory: directory.path().into(), holder, service };
     let parts: [Part; 7] = [
         ("passwords", passwords),
         ("shedding", shedding),
@@ -97,7 +97,7 @@ fn median(of: impl IntoIterator<Item = f64>) -> f64 {
     of[of.len() / 2]
 }
 
-impl Place {
+impl Vantage {
     /// Logs in by certificate, over a new connection each time.
     fn logins(&self) -> Worker<'_> {
         Box::new(move || match Wire::open(self.target.at, &self.holder).and_then(|mut wire| wire.ask("POST", BY_CERTIFICATE, "", "")) {
@@ -166,7 +166,7 @@ impl Place {
 const BY_PASSWORD: &str = "/edge/client/v1/authenticate?method=password";
 
 /// A flood of wrong passwords, ten times what can be hashed.
-fn passwords(place: &Place) {
+fn passwords(place: &Vantage) {
     let count = AtomicUsize::new(0);
     let guess = |wire: &mut Wire| {
         let guess = credentials(&format!("guess-{}", count.fetch_add(1, Relaxed)), "a wrong password");
@@ -199,7 +199,7 @@ fn passwords(place: &Place) {
 }
 
 /// Eight times more clients than before that do what they are told when they are sent away.
-fn shedding(place: &Place) {
+fn shedding(place: &Vantage) {
     let next = AtomicUsize::new(0);
     thread::scope(|scope| {
         for _ in 0..16 {
@@ -211,7 +211,7 @@ fn shedding(place: &Place) {
         }
     });
     println!("useful answers a second for 64 and for 512 clients");
-    let kinds: [Kind; 3] = [("reads", Place::read), ("long lists", Place::list), ("writes", Place::write)];
+    let kinds: [Kind; 3] = [("reads", Vantage::read), ("long lists", Vantage::list), ("writes", Vantage::write)];
     for (what, asked) in kinds {
         let (method, path, body) = asked(place);
         let request = request(method, &path, &place.target.admin, body);
@@ -232,7 +232,7 @@ fn shedding(place: &Place) {
 }
 
 /// Connections that nobody uses.
-fn idle(place: &Place) {
+fn idle(place: &Vantage) {
     let target = &place.target;
     let reads = || load(LONG, vec![place.reads(), place.reads()]).each_second;
     let open = |_| -> Vec<Wire> { (0..IDLE / 8).map(|_| target.open()).collect() };
@@ -261,7 +261,7 @@ fn idle(place: &Place) {
 }
 
 /// Clients that never finish: their handshakes, their heads, their bodies.
-fn slow(place: &Place) {
+fn slow(place: &Vantage) {
     let target = &place.target;
     const EACH: usize = 200;
     let pause = || thread::sleep(Duration::from_millis(200));
@@ -299,7 +299,7 @@ fn slow(place: &Place) {
 }
 
 /// Heads and bodies that are larger than they may be.
-fn huge(place: &Place) {
+fn huge(place: &Vantage) {
     let target = &place.target;
     let cost = |request: &[u8], status: u16| {
         const TIMES: usize = 300;
@@ -329,7 +329,7 @@ fn huge(place: &Place) {
 }
 
 /// All sessions of an identity end at once.
-fn sessions(place: &Place) {
+fn sessions(place: &Vantage) {
     let target = &place.target;
     let (id, many) = target.enrolled("many");
     let identity = format!("{MANAGEMENT}/identities/{id}");

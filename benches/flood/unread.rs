@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    LONG, Place,
+    LONG, Vantage,
     load::{Worker, load},
     median, row,
     wire::{Manner, Wire},
@@ -22,7 +22,7 @@ const THREADS: usize = 8;
 const ROUNDS: usize = 3;
 
 /// The attack, and reads beside it.
-pub fn unread(place: &Place) {
+pub fn unread(place: &Vantage) {
     let target = &place.target;
     let count = std::env::var("OVERKEEP_BENCH_UNREAD").map_or(CONNECTIONS, |count| count.parse().expect("a number of connections"));
     // Whoever asks first has the documents packed, once for all.
@@ -54,13 +54,13 @@ pub fn unread(place: &Place) {
     row("unread answers: reads, per second", median(quiet), median(beside), Some(("at least 0.50", |ratio| ratio >= 0.5)));
 }
 
-fn reads(place: &Place) -> f64 {
+fn reads(place: &Vantage) -> f64 {
     let workers: Vec<Worker<'_>> = vec![place.reads(), place.reads()];
     load(LONG, workers).each_second
 }
 
 /// Connections on which nothing is asked yet, and of which no answer is taken.
-fn opened(place: &Place, count: usize) -> Vec<Vec<Wire>> {
+fn opened(place: &Vantage, count: usize) -> Vec<Vec<Wire>> {
     let target = &place.target;
     let manner = Manner::multiplexed();
     let open = || {

@@ -33,7 +33,7 @@ struct Asked {
 /// A line of an answer.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Line {
+enum AnswerLine {
     Working,
     Head {
         status: u16,
@@ -78,21 +78,21 @@ pub fn answer(dispatcher: &Dispatcher, request: LocalRequest, stream: &mut UnixS
 fn written(parts: Receiver<Result<LocalPart, String>>, stream: &mut UnixStream, stopped: &AtomicBool) -> io::Result<()> {
     loop {
         match parts.recv_timeout(TICK) {
-            Ok(Ok(LocalPart::Head { status, media })) => say(stream, &Line::Head { status, media })?,
+            Ok(Ok(LocalPart::Head { status, media })) => say(stream, &AnswerLine::Head { status, media })?,
             Ok(Ok(LocalPart::Piece(piece))) => {
-                piece.chunks(PIECE).try_for_each(|part| say(stream, &Line::Piece(STANDARD.encode(part))))?;
+                piece.chunks(PIECE).try_for_each(|part| say(stream, &AnswerLine::Piece(STANDARD.encode(part))))?;
             }
-            Ok(Err(reason)) => return say(stream, &Line::Broken(reason)),
+            Ok(Err(reason)) => return say(stream, &AnswerLine::Broken(reason)),
             Err(RecvTimeoutError::Timeout) if stopped.load(Ordering::Acquire) => {
-                return say(stream, &Line::Broken("the controller stops".into()));
+                return say(stream, &AnswerLine::Broken("the controller stops".into()));
             }
-            Err(RecvTimeoutError::Timeout) => say(stream, &Line::Working)?,
-            Err(RecvTimeoutError::Disconnected) => return say(stream, &Line::End),
+            Err(RecvTimeoutError::Timeout) => say(stream, &AnswerLine::Working)?,
+            Err(RecvTimeoutError::Disconnected) => return say(stream, &AnswerLine::End),
         }
     }
 }
 
-fn say(stream: &mut UnixStream, said: &Line) -> io::Result<()> {
+fn say(stream: &mut UnixStream, said: &AnswerLine) -> io::Result<()> {
     writeln!(stream, "{}", serde_json::to_string(said)?)
 }
 
@@ -108,11 +108,11 @@ pub fn ask(path: &Path, request: LocalRequest, take: &mut dyn FnMut(LocalPart) -
         let mut answer = BufReader::new(&stream);
         loop {
             match serde_json::from_str(&line(&mut answer)?)? {
-                Line::Working => (),
-                Line::Head { status, media } => take(LocalPart::Head { status, media })?,
-                Line::Piece(text) => take(LocalPart::Piece(STANDARD.decode(text).map_err(io::Error::other)?))?,
-                Line::End => return Ok(()),
-                Line::Broken(reason) => return Err(io::Error::other(reason)),
+                AnswerLine::Working => (),
+                AnswerLine::Head { status, media } => take(LocalPart::Head { status, media })?,
+                AnswerLine::Piece(text) => take(LocalPart::Piece(STANDARD.decode(text).map_err(io::Error::other)?))?,
+                AnswerLine::End => return Ok(()),
+                AnswerLine::Broken(reason) => return Err(io::Error::other(reason)),
             }
         }
     })())

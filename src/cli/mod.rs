@@ -34,7 +34,7 @@ pub mod run;
 /// The controller of a private overlay network in one binary and one file.
 #[derive(Parser)]
 #[command(name = "overkeep", version, arg_required_else_help = true)]
-struct Line {
+struct CommandLine {
     #[command(subcommand)]
     command: Command,
 }
@@ -65,7 +65,7 @@ struct Completions {
 
 impl Completions {
     fn act(self) -> Result<(), Failure> {
-        let mut command = api::command(Line::command(), &api::grammar()?);
+        let mut command = api::command(CommandLine::command(), &api::grammar()?);
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut command, "overkeep", &mut script);
         match io::stdout().lock().write_all(&script) {
@@ -114,14 +114,14 @@ pub fn act<E: Display>(
 ) -> Result<(), Failure> {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let line = if is_of_program(&arguments) {
-        Line::try_parse_from(arguments).map_err(Failure::Usage)?
+        CommandLine::try_parse_from(arguments).map_err(Failure::Usage)?
     } else {
         let grammar = api::grammar()?;
-        let matches = api::command(Line::command(), &grammar).try_get_matches_from(arguments).map_err(Failure::Usage)?;
+        let matches = api::command(CommandLine::command(), &grammar).try_get_matches_from(arguments).map_err(Failure::Usage)?;
         if let Some((operation, matches)) = api::meant(&grammar, &matches) {
             return api::act(&grammar, operation, matches, environment);
         }
-        Line::from_arg_matches(&matches).map_err(Failure::Usage)?
+        CommandLine::from_arg_matches(&matches).map_err(Failure::Usage)?
     };
     match line.command {
         Command::Run(arguments) => {
@@ -147,7 +147,7 @@ pub fn act<E: Display>(
 /// Whether the first word is a command of the program itself, which needs no look at the operations.
 fn is_of_program(arguments: &[OsString]) -> bool {
     let first = arguments.get(1).and_then(|word| word.to_str());
-    first.is_some_and(|first| Line::command().get_subcommands().any(|command| command.get_name() == first))
+    first.is_some_and(|first| CommandLine::command().get_subcommands().any(|command| command.get_name() == first))
 }
 
 fn again(arguments: run::Arguments, environment: &[(OsString, OsString)]) -> Reread {

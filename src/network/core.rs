@@ -16,7 +16,7 @@ use super::{
     budget::Budget,
     channel::{Channel, Entry},
     circuit::{Circuit, CircuitSide},
-    fair_queues::Room,
+    fair_queues::QueueBounds,
     message::{self, Failure},
     registry::Registry,
     terminators::Removals,
@@ -74,7 +74,7 @@ impl Default for Times {
 pub struct Core {
     pub parts: Parts,
     pub times: Times,
-    pub room: Room,
+    pub room: QueueBounds,
     pub budget: Arc<Budget>,
     pub registry: Registry,
     pub removals: Removals,
@@ -91,7 +91,7 @@ pub struct Core {
 impl Core {
     pub fn new(parts: Parts, times: Times) -> Self {
         let config = &parts.config;
-        let room = Room { queue: config.max_circuit_kib << 10, channel: config.max_channel_mib << 20 };
+        let room = QueueBounds { queue: config.max_circuit_kib << 10, channel: config.max_channel_mib << 20 };
         let budget = Arc::new(Budget::new(config.max_total_mib << 20));
         Self {
             registry: Registry::new(config.max_circuits),

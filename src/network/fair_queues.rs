@@ -18,7 +18,7 @@ pub type QueueId = u64;
 
 /// How much may wait, in bytes.
 #[derive(Debug, Clone, Copy)]
-pub struct Room {
+pub struct QueueBounds {
     pub queue: usize,
     pub channel: usize,
 }
@@ -143,7 +143,7 @@ impl FairQueues {
     }
 
     /// Wakes those who wait because the channel was full, once half of it is free.
-    pub fn wake_waiting(&mut self, room: Room) {
+    pub fn wake_waiting(&mut self, room: QueueBounds) {
         if self.waiting.is_empty() || self.bytes > room.channel / 2 {
             return;
         }

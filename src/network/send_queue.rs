@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 
 use super::{
     budget::Budget,
-    fair_queues::{FairQueues, OVERHEAD, Queue, QueueId, Room, State},
+    fair_queues::{FairQueues, OVERHEAD, Queue, QueueBounds, QueueId, State},
 };
 use crate::frame::Frame;
 
@@ -33,7 +33,7 @@ const CONGESTED: usize = 16 << 10;
 pub struct Gone;
 
 pub struct SendQueue {
-    room: Room,
+    room: QueueBounds,
     budget: Arc<Budget>,
     inner: Mutex<FairQueues>,
     /// Woken when there is something to write.
@@ -50,7 +50,7 @@ pub struct Reservation<'o> {
 }
 
 impl SendQueue {
-    pub fn new(room: Room, budget: Arc<Budget>) -> Self {
+    pub fn new(room: QueueBounds, budget: Arc<Budget>) -> Self {
         Self { room, budget, inner: Mutex::default(), writer: Notify::new(), eased: Notify::new() }
     }
 

@@ -20,7 +20,7 @@ use redb::{Database, TableDefinition};
 use tempfile::TempDir;
 
 /// A directory with the data file of a controller that does not run.
-pub struct Kept {
+pub struct DataFile {
     directory: TempDir,
 }
 
@@ -34,12 +34,12 @@ pub struct Said {
 
 /// What the first start of a controller leaves; making its keys takes a while.
 static FIRST: LazyLock<Vec<u8>> = LazyLock::new(|| {
-    let kept = Kept::empty();
+    let kept = DataFile::empty();
     kept.start().stop();
     kept.bytes("data")
 });
 
-impl Kept {
+impl DataFile {
     pub fn new() -> Self {
         let kept = Self::empty();
         fs::write(kept.path("data"), &*FIRST).unwrap();
@@ -139,7 +139,7 @@ fn lose_half_the_index(rows: &mut redb::Table<'_, &'static [u8], &'static [u8]>)
 
 #[test]
 fn a_snapshot_is_made_whether_the_controller_runs_or_not_and_says_what_it_holds() {
-    let kept = Kept::new();
+    let kept = DataFile::new();
     let before = kept.bytes("data");
     kept.ends("snapshot stopped", 0, "1 authenticator");
     kept.ends("check", 0, "nothing is wrong");
@@ -172,7 +172,7 @@ fn a_snapshot_is_made_whether_the_controller_runs_or_not_and_says_what_it_holds(
 
 #[test]
 fn a_snapshot_takes_the_place_of_the_file_and_what_was_there_is_kept() {
-    let kept = Kept::new();
+    let kept = DataFile::new();
     kept.ends("snapshot good", 0, "");
     let controller = kept.start();
     kept.ends("restore good", 1, "in use by another process");
@@ -203,7 +203,7 @@ fn a_snapshot_takes_the_place_of_the_file_and_what_was_there_is_kept() {
 
 #[test]
 fn what_is_damaged_is_never_put_in_the_place_of_the_file() {
-    let kept = Kept::new();
+    let kept = DataFile::new();
     kept.ends("snapshot good", 0, "");
     let (before, good) = (kept.bytes("data"), kept.bytes("good"));
     let refused = |status: i32, says: &str| {
@@ -230,7 +230,7 @@ fn what_is_damaged_is_never_put_in_the_place_of_the_file() {
 
 #[test]
 fn a_bit_that_flips_in_a_snapshot_is_found_or_changes_nothing() {
-    let kept = Kept::new();
+    let kept = DataFile::new();
     kept.ends("snapshot good", 0, "");
     let good = kept.bytes("good");
     let content = |file: &Path| crate::integrity::rows(file);
@@ -259,7 +259,7 @@ fn a_bit_that_flips_in_a_snapshot_is_found_or_changes_nothing() {
 
 #[test]
 fn problems_and_repairs_show_in_the_exit_status() {
-    let kept = Kept::new();
+    let kept = DataFile::new();
     let sound = kept.bytes("data");
     for line in ["repair", "repair --drop-unreadable"] {
         kept.ends(line, 0, "nothing is wrong");
@@ -295,7 +295,7 @@ fn problems_and_repairs_show_in_the_exit_status() {
 
 #[test]
 fn of_a_page_that_is_not_what_was_written_it_is_said_what_helps() {
-    let kept = Kept::new();
+    let kept = DataFile::new();
     kept.ends("snapshot good", 0, "");
     let (mut bytes, name) = (kept.bytes("data"), b"Default Admin");
     let places: Vec<usize> = (0..bytes.len() - name.len()).filter(|at| bytes[*at..].starts_with(name)).collect();
@@ -316,7 +316,7 @@ fn of_a_page_that_is_not_what_was_written_it_is_said_what_helps() {
 
 #[test]
 fn a_file_with_a_record_that_cannot_be_read_can_be_started_again_without_it() {
-    let kept = Kept::new();
+    let kept = DataFile::new();
     kept.tamper("data", "records.servicePolicy", |rows| drop(rows.insert(b"torn".as_slice(), b"?".as_slice()).unwrap()));
     let refused = kept.start_with(None).err().expect("who may use what is not known").to_string();
     assert!(refused.contains("servicePolicy torn is damaged") && refused.contains("overkeep repair --drop-unreadable"), "{refused}");
@@ -331,7 +331,7 @@ fn a_file_with_a_record_that_cannot_be_read_can_be_started_again_without_it() {
 
 #[test]
 fn a_running_controller_checks_and_mends_itself() {
-    let kept = Kept::new();
+    let kept = DataFile::new();
     kept.tamper("data", "index", |rows| drop(rows.insert(b"nobody's".as_slice(), b"".as_slice()).unwrap()));
     let controller = kept.start();
     kept.ends("check", 3, "a row of the index cannot be read");
@@ -348,7 +348,7 @@ fn a_running_controller_checks_and_mends_itself() {
 
 #[test]
 fn of_those_who_make_one_snapshot_at_once_one_does() {
-    let kept = Kept::new();
+    let kept = DataFile::new();
     for round in 0..3 {
         let line = format!("snapshot copy{round}");
         let all: Vec<_> = (0..4).map(|_| kept.command(&line).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()).collect();
@@ -361,7 +361,7 @@ fn of_those_who_make_one_snapshot_at_once_one_does() {
 
 #[test]
 fn a_look_at_a_snapshot_leaves_it_a_snapshot() {
-    let kept = Kept::new();
+    let kept = DataFile::new();
     kept.ends("snapshot copy", 0, "");
     let copy = kept.bytes("copy");
     kept.ends("admin list --data copy", 0, "user name admin");
@@ -374,7 +374,7 @@ fn a_look_at_a_snapshot_leaves_it_a_snapshot() {
 
 #[test]
 fn what_takes_the_place_of_a_file_is_where_that_was_and_is_his_whose_that_was() {
-    let kept = Kept::new();
+    let kept = DataFile::new();
     kept.ends("snapshot copy", 0, "");
     kept.keep_secret("secret", "a passphrase of a test");
     fs::create_dir(kept.path("elsewhere")).unwrap();
@@ -392,7 +392,7 @@ fn what_takes_the_place_of_a_file_is_where_that_was_and_is_his_whose_that_was() 
 
 #[test]
 fn what_is_no_data_file_is_left_alone() {
-    let kept = Kept::new();
+    let kept = DataFile::new();
     kept.ends("snapshot copy", 0, "");
     fs::write(kept.path("blank"), "").unwrap();
     assert!(Command::new("mkfifo").args(["-m", "644"]).arg(kept.path("pipe")).status().unwrap().success());
@@ -414,7 +414,7 @@ fn what_is_no_data_file_is_left_alone() {
 
 #[test]
 fn without_room_nothing_stays_behind_and_nothing_is_taken_for_told() {
-    let kept = Kept::new();
+    let kept = DataFile::new();
     kept.ends("snapshot copy", 0, "");
     // What is sound is not copied, and so needs no room.
     kept.tamper("data", "index", lose_half_the_index);
@@ -433,7 +433,7 @@ fn without_room_nothing_stays_behind_and_nothing_is_taken_for_told() {
 #[test]
 fn damage_in_what_the_file_says_of_itself_is_found() {
     let broken = |table: &str, key: &str, lines: &[&str], says: &str| {
-        let kept = Kept::new();
+        let kept = DataFile::new();
         kept.tamper("data", table, |rows| drop(rows.insert(key.as_bytes(), b"?".as_slice()).unwrap()));
         kept.keep_secret("secret", "a passphrase of a test");
         lines.iter().for_each(|line| kept.ends(line, 3, says));

@@ -6,7 +6,7 @@ use std::{
     process::{Command, Output},
 };
 
-use crate::backup::Kept;
+use crate::backup::DataFile;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/backup.sh");
 
@@ -25,7 +25,7 @@ fn backups(directory: &Path) -> Vec<String> {
 
 #[test]
 fn the_example_of_a_backup_works_from_cron_says_one_line_and_keeps_so_many() {
-    let kept = Kept::new();
+    let kept = DataFile::new();
     let (data, to) = (kept.path("data"), kept.path("backups"));
     let run = |keep: &str| cron(&[Path::new("-d"), &data, Path::new("-k"), Path::new(keep), &to]);
     let missing = run("2");
@@ -61,7 +61,7 @@ fn the_example_of_a_backup_works_from_cron_says_one_line_and_keeps_so_many() {
 
 #[test]
 fn the_example_of_a_backup_refuses_what_would_depend_on_where_it_runs() {
-    let kept = Kept::new();
+    let kept = DataFile::new();
     let to = kept.path("");
     for (flag, value) in [("-d", "data"), ("-p", "passphrase"), ("-b", "overkeep"), ("-k", "0"), ("-k", "many"), ("-x", "")] {
         let refused = cron(&[Path::new("-d"), &kept.path("data"), Path::new(flag), Path::new(value), &to]);

@@ -75,7 +75,7 @@ impl Device {
     }
 
     /// A new connection; there is none unless the controller's certificate verifies.
-    fn connect(&self) -> Line {
+    fn connect(&self) -> TlsConnection {
         let mut roots = RootCertStore::empty();
         self.authorities.iter().for_each(|authority| roots.add(authority.clone()).unwrap());
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -92,7 +92,7 @@ impl Device {
         let client = ClientConnection::new(Arc::new(config), name).unwrap();
         let mut stream = StreamOwned::new(client, TcpStream::connect(self.at).unwrap());
         stream.conn.complete_io(&mut stream.sock).unwrap_or_else(|error| panic!("at {}: {error}", self.clock.now()));
-        Line(stream)
+        TlsConnection(stream)
     }
 }
 
@@ -102,9 +102,9 @@ pub fn shown_by(server: &TestServer) -> Certificate {
 }
 
 /// An open connection.
-struct Line(StreamOwned<ClientConnection, TcpStream>);
+struct TlsConnection(StreamOwned<ClientConnection, TcpStream>);
 
-impl Line {
+impl TlsConnection {
     /// What the controller showed: its leaf first.
     fn shown(&self) -> Vec<Certificate> {
         self.0.conn.peer_certificates().unwrap().iter().map(|der| Certificate::from_der(der).unwrap()).collect()
@@ -186,7 +186,7 @@ fn eleven_years_pass_without_a_restart_a_failed_handshake_or_a_refused_login() {
 }
 
 /// Another certificate for a device, as its software gets one before the current one ends.
-fn extended(open: &mut Line, session: &Json) -> (String, Arc<Key>) {
+fn extended(open: &mut TlsConnection, session: &Json) -> (String, Arc<Key>) {
     let (key, token) = (Arc::new(Key::new()), text(&session["token"]));
     let path = format!("/edge/client/v1/current-identity/authenticators/{}/extend", text(&session["authenticatorId"]));
     let answer = open.data("POST", &path, token, Some(json!({ "clientCertCsr": key.request() })));

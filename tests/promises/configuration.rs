@@ -21,11 +21,11 @@ use tempfile::TempDir;
 const DOCUMENTED: &str = include_str!("../../controller.toml");
 
 /// A directory with a configuration file in it.
-struct Place(TempDir);
+struct WorkingDirectory(TempDir);
 
-impl Place {
-    fn with(text: &str) -> Place {
-        let place = Place(tempfile::tempdir().unwrap());
+impl WorkingDirectory {
+    fn with(text: &str) -> WorkingDirectory {
+        let place = WorkingDirectory(tempfile::tempdir().unwrap());
         std::fs::write(place.file(), text).unwrap();
         place
     }
@@ -53,7 +53,7 @@ fn warned(arguments: &[&str], variables: &[(&str, &str)]) -> Result<(Config, Vec
 }
 
 fn from_file(text: &str) -> Result<Config, Failure> {
-    let place = Place::with(text);
+    let place = WorkingDirectory::with(text);
     configured(&["--config", place.file().to_str().unwrap()], &[])
 }
 
@@ -168,7 +168,7 @@ fn every_key_has_a_variable_of_its_own() {
 
 #[test]
 fn a_flag_wins_over_a_variable_over_the_file_over_the_default() {
-    let place = Place::with("data = 'file'\nlisten = '127.0.0.1:1'\n[sessions]\ntimeout = '5m'\nsweep-batch = 7");
+    let place = WorkingDirectory::with("data = 'file'\nlisten = '127.0.0.1:1'\n[sessions]\ntimeout = '5m'\nsweep-batch = 7");
     let file = place.file();
     let file = ["--config", file.to_str().unwrap()];
     let variables = [("OVERKEEP_DATA", "variable"), ("OVERKEEP_LISTEN", "127.0.0.1:2"), ("OVERKEEP_SESSIONS_TIMEOUT", "6m")];
@@ -194,7 +194,7 @@ fn a_flag_wins_over_a_variable_over_the_file_over_the_default() {
 
 #[test]
 fn the_file_can_be_named_by_a_variable_and_the_flag_wins() {
-    let (flag, variable) = (Place::with("data = 'flag'"), Place::with("data = 'variable'"));
+    let (flag, variable) = (WorkingDirectory::with("data = 'flag'"), WorkingDirectory::with("data = 'variable'"));
     let variable = [("OVERKEEP_CONFIG", variable.file().to_str().unwrap().to_owned())];
     let variable = variable.each_ref().map(|(name, value)| (*name, value.as_str()));
     assert_eq!(configured(&[], &variable).unwrap().data, Path::new("variable"));
@@ -298,7 +298,7 @@ fn a_variable_that_is_no_setting_stops_nothing_and_is_named_in_a_warning() {
     assert!(none.is_empty(), "{none:?}");
 
     // A command on the file says so, too, and does what it was asked for.
-    let place = Place::with("");
+    let place = WorkingDirectory::with("");
     let mut command = Command::new(env!("CARGO_BIN_EXE_overkeep"));
     command.args(["check", "--data", "none"]).env_clear().env("OVERKEEP_SERVICE_HOST", "10.96.0.17").current_dir(place.0.path());
     let said = String::from_utf8(command.output().unwrap().stderr).unwrap();
@@ -437,7 +437,7 @@ fn program(arguments: &[&str], directory: &Path) -> Output {
 
 #[test]
 fn the_exit_status_is_2_for_wrong_usage_and_1_with_one_line_for_a_refused_start() {
-    let place = Place::with("this is not read, because nobody named it");
+    let place = WorkingDirectory::with("this is not read, because nobody named it");
     let status = |arguments: &[&str]| program(arguments, place.0.path()).status.code();
     assert_eq!(status(&["--version"]), Some(0));
     assert_eq!(status(&["run", "--help"]), Some(0));
@@ -476,9 +476,9 @@ fn a_start_that_fails_later_says_so_in_one_line_too() {
 
 /// Keeps what is logged.
 #[derive(Clone, Default)]
-struct Kept(Arc<Mutex<Vec<u8>>>);
+struct LogBuffer(Arc<Mutex<Vec<u8>>>);
 
-impl Write for Kept {
+impl Write for LogBuffer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.lock().unwrap().write(bytes)
     }
@@ -490,7 +490,7 @@ impl Write for Kept {
 
 /// What two events within a request look like.
 fn logged(level: &str, format: Format, terminal: bool) -> String {
-    let kept = Kept::default();
+    let kept = LogBuffer::default();
     let writer = kept.clone();
     let subscriber = logging::subscriber(&Log { level: level.into(), format }, terminal, move || writer.clone()).unwrap();
     tracing::subscriber::with_default(subscriber, || {
@@ -505,7 +505,7 @@ fn logged(level: &str, format: Format, terminal: bool) -> String {
 
 #[test]
 fn the_level_of_a_log_changes_while_it_is_written() {
-    let kept = Kept::default();
+    let kept = LogBuffer::default();
     let writer = kept.clone();
     let of = |level: &str| Log { level: level.into(), format: Format::Json };
     let (subscriber, change) = logging::changeable(&of("info"), false, move || writer.clone()).unwrap();

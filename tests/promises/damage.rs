@@ -28,7 +28,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::{
-    backup::Kept,
+    backup::DataFile,
     harness::{Base, Key, PASSWORD, Program, fresh, trusting},
     simulated_disk::{Chance, SimulatedDisk},
 };
@@ -305,7 +305,7 @@ fn a_full_disk_stops_writes_alone_and_only_as_long_as_it_is_full() {
 }
 
 /// Turns a bit of a record in a closed file.
-fn spoil<E: Entity>(kept: &Kept, id: &str) {
+fn spoil<E: Entity>(kept: &DataFile, id: &str) {
     kept.tamper("data", &format!("records.{}", E::KIND.name), |rows| {
         let mut bytes = rows.get(id.as_bytes()).unwrap().unwrap().value().to_vec();
         *bytes.last_mut().unwrap() ^= 1;
@@ -315,7 +315,7 @@ fn spoil<E: Entity>(kept: &Kept, id: &str) {
 
 #[test]
 fn what_ends_by_itself_ends_beside_a_record_that_is_damaged() {
-    let (kept, start) = (Kept::empty(), Clock::system().now());
+    let (kept, start) = (DataFile::empty(), Clock::system().now());
     let mut config = Config { data: kept.path("data"), listen: "127.0.0.1:0".parse().unwrap(), ..Config::default() };
     (config.passwords.cost, config.enrollment.identity_duration) = (10, Span::minutes(5));
     config.enrollment.keep_expired = Span::minutes(20);
@@ -374,7 +374,7 @@ impl std::io::Write for Said {
 
 #[test]
 fn a_damaged_record_is_named_once_however_often_it_is_passed_over() {
-    let kept = Kept::new();
+    let kept = DataFile::new();
     let store = open(&kept.path("data")).unwrap();
     let named = |id: &str| Record::new(Id::from_text(id), Timestamp::from_millis(0), Identity::named(id));
     store.write_blocking(move |tx| ["bent", "sound"].iter().try_for_each(|id| tx.insert(named(id)))).unwrap();

@@ -45,7 +45,7 @@ fn sides(kind: PolicyKind) -> &'static [Subject] {
 }
 
 #[derive(Clone, Debug)]
-struct Written {
+struct PolicyState {
     semantic: Semantic,
     right: Right,
     /// As many as the kind of policy has sides, the rest unused.
@@ -55,7 +55,7 @@ struct Written {
 #[derive(Clone, Default)]
 struct Model {
     subjects: BTreeMap<(Subject, String), Vec<String>>,
-    policies: BTreeMap<(PolicyKind, String), Written>,
+    policies: BTreeMap<(PolicyKind, String), PolicyState>,
 }
 
 type Visible = BTreeSet<(Right, String, BTreeSet<String>)>;
@@ -65,13 +65,13 @@ impl Model {
         self.subjects.keys().filter(move |(subject, _)| *subject == of).map(|(_, id)| id)
     }
 
-    fn policy_matches(&self, kind: PolicyKind, policy: &Written, side: Subject, id: &str) -> bool {
+    fn policy_matches(&self, kind: PolicyKind, policy: &PolicyState, side: Subject, id: &str) -> bool {
         let list = sides(kind).iter().zip(&policy.lists).find(|(of, _)| **of == side).map(|(_, list)| list);
         let roles = self.subjects.get(&(side, id.to_string()));
         list.zip(roles).is_some_and(|(list, roles)| matches(policy.semantic, list, id, roles))
     }
 
-    fn policies(&self, of: PolicyKind) -> impl Iterator<Item = (&String, &Written)> {
+    fn policies(&self, of: PolicyKind) -> impl Iterator<Item = (&String, &PolicyState)> {
         self.policies.iter().filter(move |((kind, _), _)| *kind == of).map(|((_, id), policy)| (id, policy))
     }
 
@@ -90,7 +90,7 @@ impl Model {
 
     fn granting(&self, identity: &str, service: &str, right: Right) -> BTreeSet<String> {
         let kind = PolicyKind::Service;
-        let links = |policy: &Written| {
+        let links = |policy: &PolicyState| {
             let near = self.policy_matches(kind, policy, Identity, identity);
             policy.right == right && near && self.policy_matches(kind, policy, Service, service)
         };
@@ -128,7 +128,7 @@ impl Model {
 enum Event {
     Put(Subject, String, Vec<String>),
     Remove(Subject, String),
-    Write(PolicyKind, String, Written),
+    Write(PolicyKind, String, PolicyState),
     Erase(PolicyKind, String),
     Touch(Subject, String),
     Look(String),
@@ -137,7 +137,7 @@ enum Event {
     Try(Vec<Event>),
 }
 
-fn policy(kind: PolicyKind, written: &Written) -> Policy {
+fn policy(kind: PolicyKind, written: &PolicyState) -> Policy {
     let [first, second, third] = written.lists.clone();
     match kind {
         PolicyKind::Service => Policy::service(written.right, written.semantic, first, second, third),
@@ -196,10 +196,10 @@ fn list() -> impl Strategy<Value = Vec<String>> {
     prop_oneof![8 => prop::collection::vec(entry, 0..4), 1 => Just(words("#all"))]
 }
 
-fn written() -> impl Strategy<Value = Written> {
+fn written() -> impl Strategy<Value = PolicyState> {
     let semantic = prop::sample::select(vec![AllOf, AnyOf]);
     let right = prop::sample::select(RIGHTS.to_vec());
-    (semantic, right, [list(), list(), list()]).prop_map(|(semantic, right, lists)| Written { semantic, right, lists })
+    (semantic, right, [list(), list(), list()]).prop_map(|(semantic, right, lists)| PolicyState { semantic, right, lists })
 }
 
 fn change() -> impl Strategy<Value = Event> {

@@ -13,12 +13,12 @@ use serde_json::{Value as Json, json};
 use ureq::http::Request;
 
 use crate::{
-    backup::Kept,
+    backup::DataFile,
     harness::{Answer, Base, Caller, TestServer, trusting},
 };
 
 /// The events of a connection, as far as they are there.
-pub struct Watch(Box<dyn BufRead>);
+pub struct EventStream(Box<dyn BufRead>);
 
 /// One event: its id and type, blank where it has none, and its data.
 #[derive(Debug)]
@@ -29,19 +29,19 @@ pub struct Event {
 }
 
 /// The status, and with 200 the events.
-fn try_watch(caller: &Caller, last: &str) -> Result<Watch, u16> {
+fn try_watch(caller: &Caller, last: &str) -> Result<EventStream, u16> {
     let request = Request::get(format!("{}/overkeep/v1/events", caller.url)).header("zt-session", caller.token.as_ref().unwrap());
     // What is packed cannot be read as it comes.
     let request = request.header("accept-encoding", "gzip").header("accept", "text/event-stream").header("last-event-id", last);
     let answer = caller.agent.run(request.body(()).unwrap()).unwrap();
     match answer.status().as_u16() {
-        200 => Ok(Watch(Box::new(BufReader::new(answer.into_body().into_reader())))),
+        200 => Ok(EventStream(Box::new(BufReader::new(answer.into_body().into_reader())))),
         other => Err(other),
     }
 }
 
 /// The events behind a row.
-pub fn watch(caller: &Caller, last: &str) -> Watch {
+pub fn watch(caller: &Caller, last: &str) -> EventStream {
     let mut watch = try_watch(caller, last).unwrap();
     let mut first = String::new();
     watch.0.read_line(&mut first).unwrap();
@@ -49,7 +49,7 @@ pub fn watch(caller: &Caller, last: &str) -> Watch {
     watch
 }
 
-impl Watch {
+impl EventStream {
     /// The next event; nothing at the end.
     pub fn next(&mut self) -> Option<Event> {
         let mut event = Event { id: String::new(), event: String::new(), data: Json::Null };
@@ -201,7 +201,7 @@ fn a_stop_does_not_wait_for_those_who_watch() {
 
 #[test]
 fn a_row_that_is_damaged_hides_no_other() {
-    let kept = Kept::new();
+    let kept = DataFile::new();
     kept.keep_secret("password", "a password of a test");
     kept.tamper("data", "history", |rows| {
         let key = 9_u64.to_be_bytes();

@@ -17,7 +17,7 @@ use overkeep::{
 use tempfile::TempDir;
 
 use crate::{
-    backup::Kept,
+    backup::DataFile,
     harness::{Program, command},
 };
 
@@ -81,7 +81,7 @@ fn a_first_start_makes_its_file_anew() {
 
 #[test]
 fn a_snapshot_is_made_anew() {
-    let kept = Kept::new();
+    let kept = DataFile::new();
     let names = ["copy", "copy.unfinished", "copy.unfinished.new"];
     unharmed(&kept.path(""), &names, "copy", || {
         let store = Store::look(&kept.path("data"), KINDS, Options::default()).unwrap();
@@ -92,7 +92,7 @@ fn a_snapshot_is_made_anew() {
 
 #[test]
 fn the_copy_before_a_repair_is_made_anew() {
-    let kept = Kept::new();
+    let kept = DataFile::new();
     kept.tamper("data", "index", |rows| drop(rows.pop_first().unwrap()));
     let broken = kept.bytes("data");
     let names = ["data.before-repair", "data.before-repair.unfinished"];
@@ -105,7 +105,7 @@ fn the_copy_before_a_repair_is_made_anew() {
 
 #[test]
 fn the_socket_takes_the_place_of_whatever_is_there() {
-    let kept = Kept::new();
+    let kept = DataFile::new();
     fs::write(kept.path("victim"), TEXT).unwrap();
     fs::set_permissions(kept.path("victim"), fs::Permissions::from_mode(0o644)).unwrap();
     symlink("victim", kept.path("data.sock")).unwrap();
@@ -148,7 +148,7 @@ fn a_secret_that_others_can_write_is_refused() {
 
 #[test]
 fn a_secret_that_others_can_read_is_a_warning() {
-    let kept = Kept::new();
+    let kept = DataFile::new();
     for (mode, warns) in [(0o600, false), (0o400, false), (0o640, true), (0o604, true)] {
         with_rights(&kept.path("secret"), "a secret text", mode);
         let said = kept.run("admin reset-password admin --password-file secret");

@@ -28,7 +28,7 @@ use overkeep::{
 use redb::{Database, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition, TableHandle};
 
 use crate::{
-    backup::Kept,
+    backup::DataFile,
     harness::{TestServer, Wire, encoded, frame, shared},
     pki,
     simulated_disk::Chance,
@@ -463,7 +463,7 @@ fn sound(outcome: Result<String, String>) {
 fn files_with_valid_checksums() {
     let watch = Progress::default();
     target("files_with_valid_checksums", 10, |chance| {
-        let kept = Kept::new();
+        let kept = DataFile::new();
         let (data, copy, restored) = (kept.path("data"), kept.path("copy"), kept.path("restored"));
         change_rows(&data, chance);
         let text = |what: &dyn std::fmt::Debug| format!("{what:?}");
@@ -516,7 +516,7 @@ fn chance_of(file: &Path) -> bool {
 
 #[test]
 fn records() {
-    let kept = Kept::new();
+    let kept = DataFile::new();
     let database = Database::open(kept.path("data")).unwrap();
     let read = database.begin_read().unwrap();
     let mut found: Vec<(usize, Vec<u8>, Vec<u8>)> = Vec::new();

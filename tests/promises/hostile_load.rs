@@ -15,7 +15,7 @@ use serde_json::{Value as Json, json};
 use tempfile::TempDir;
 
 use crate::{
-    harness::{Answer, Caller, Key, PASSWORD, Program, TestServer, Watch, Wire, asking_for, frame, fresh, shared},
+    harness::{Answer, Caller, Key, PASSWORD, Program, SecretScan, TestServer, Wire, asking_for, frame, fresh, shared},
     second_factors::{Manner, endpoint, locking_in, signer},
 };
 
@@ -312,17 +312,19 @@ fn very_many_of_anything_cost_neither_much_time_nor_much_memory() {
 fn a_secret_that_is_logged_is_noticed_whichever_is_known_first() {
     let token = "6f5b6d4e-1111-4000-8000-000000000000";
     let line = format!("DEBUG request{{path=/version}}: answered status=200 token=\"{token}\"");
-    let told = |first: &dyn Fn(&mut Watch), then: &dyn Fn(&mut Watch)| {
-        let mut watch = Watch::default();
+    let told = |first: &dyn Fn(&mut SecretScan), then: &dyn Fn(&mut SecretScan)| {
+        let mut watch = SecretScan::default();
         first(&mut watch);
         assert!(watch.leaks().is_empty(), "{:?}", watch.leaks());
         then(&mut watch);
         watch.leaks().len()
     };
-    let (learn, hear) = (|watch: &mut Watch| watch.learn("token", token), |watch: &mut Watch| watch.hear(&line));
+    let (learn, hear) = (|watch: &mut SecretScan| watch.learn("token", token), |watch: &mut SecretScan| watch.hear(&line));
     assert_eq!((told(&learn, &hear), told(&hear, &learn)), (1, 1));
-    let (key, other) =
-        (|watch: &mut Watch| watch.hear("key=-----BEGIN PRIVATE KEY-----"), |watch: &mut Watch| watch.learn("token", &token[1..]));
+    let (key, other) = (
+        |watch: &mut SecretScan| watch.hear("key=-----BEGIN PRIVATE KEY-----"),
+        |watch: &mut SecretScan| watch.learn("token", &token[1..]),
+    );
     assert_eq!((told(&learn, &key), told(&hear, &other)), (1, 0));
     let (secret, url) = ("JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP", "otpauth://totp/it:ann?issuer=it&secret=");
     assert_eq!(told(&|watch| watch.learn("provisioningUrl", &format!("{url}{secret}")), &|watch| watch.hear(secret)), 1);

@@ -32,9 +32,9 @@ fn material() -> Material {
 }
 
 /// A folder in which `openssl` works.
-struct Desk(tempfile::TempDir);
+struct OpensslDirectory(tempfile::TempDir);
 
-impl Desk {
+impl OpensslDirectory {
     fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
@@ -103,7 +103,7 @@ fn client(authority: &Authority, csr: &str, validity: Validity) -> Certificate {
 
 #[test]
 fn requests_of_every_usual_kind_lead_to_certificates_that_openssl_verifies() {
-    let (context, material) = (Desk::new(), material());
+    let (context, material) = (OpensslDirectory::new(), material());
     let authority = Authority::open(&material).unwrap();
     let rsa_3072: &[&str] = &["-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:3072"];
     for (kind, digests) in
@@ -126,7 +126,7 @@ fn requests_of_every_usual_kind_lead_to_certificates_that_openssl_verifies() {
 
 #[test]
 fn requests_with_weak_or_unknown_keys_and_hashes_are_refused() {
-    let context = Desk::new();
+    let context = OpensslDirectory::new();
     let curve = |name: &str| {
         let key = context.key(name, &["-algorithm", "EC", "-pkeyopt", &format!("ec_paramgen_curve:{name}")]);
         context.csr(&key, "/CN=x", &["-sha256"])
@@ -148,7 +148,7 @@ fn requests_with_weak_or_unknown_keys_and_hashes_are_refused() {
 
 #[test]
 fn a_request_is_one_pem_block_whatever_its_label_and_what_stands_in_front() {
-    let context = Desk::new();
+    let context = OpensslDirectory::new();
     let key = context.key("k", P256);
     let good = context.csr(&key, "/O=Kit/CN=good", &[]);
     let der = pem::parse(&good).unwrap().into_contents();
@@ -183,7 +183,7 @@ fn a_request_is_one_pem_block_whatever_its_label_and_what_stands_in_front() {
 
 #[test]
 fn a_request_changed_in_any_byte_is_refused() {
-    let context = Desk::new();
+    let context = OpensslDirectory::new();
     for (kind, digest, step) in
         [(P256, "-sha256", 1), (P256, "-sha512", 7), (P384, "-sha512", 41), (RSA, "-sha256", 3), (ED25519, "-sha256", 1)]
     {
@@ -201,7 +201,7 @@ fn a_request_changed_in_any_byte_is_refused() {
 
 #[test]
 fn only_subject_and_key_of_a_request_reach_an_identity_certificate() {
-    let (context, material) = (Desk::new(), material());
+    let (context, material) = (OpensslDirectory::new(), material());
     let authority = Authority::open(&material).unwrap();
     let wants = [
         "-addext",
@@ -234,7 +234,7 @@ fn only_subject_and_key_of_a_request_reach_an_identity_certificate() {
 
 #[test]
 fn a_router_gets_the_names_it_asked_for_on_both_certificates() {
-    let (context, material) = (Desk::new(), material());
+    let (context, material) = (OpensslDirectory::new(), material());
     let authority = Authority::open(&material).unwrap();
     let san = "subjectAltName=DNS:router.test,DNS:localhost,IP:127.0.0.1,IP:fe80::1,URI:tls://router.test,email:ops@router.test";
     let csr = Csr::parse(&context.csr(&context.key("k", RSA), "/O=Kit/CN=router", &["-addext", san])).unwrap();
@@ -261,7 +261,7 @@ fn a_router_gets_the_names_it_asked_for_on_both_certificates() {
 
 #[test]
 fn subjects_are_issued_byte_for_byte_and_written_as_openssl_writes_them() {
-    let (context, material) = (Desk::new(), material());
+    let (context, material) = (OpensslDirectory::new(), material());
     let authority = Authority::open(&material).unwrap();
     let key = context.key("k", P256);
     for subject in [
@@ -294,7 +294,7 @@ fn subjects_are_issued_byte_for_byte_and_written_as_openssl_writes_them() {
 
 #[test]
 fn session_certificates_live_twelve_hours_and_nothing_outlives_its_authority() {
-    let (context, material, start) = (Desk::new(), material(), now());
+    let (context, material, start) = (OpensslDirectory::new(), material(), now());
     let authority = Authority::open(&material).unwrap();
     let csr =
         Csr::parse(&context.csr(&context.key("k", P256), "/O=OpenZiti/OU=ziti-sdk/CN=id-1", &["-addext", "subjectAltName=DNS:x.test"]))
@@ -315,7 +315,7 @@ fn client_until(authority: &Authority, csr: &Csr, now: i64) -> overkeep::pki::Re
 
 #[test]
 fn the_first_start_makes_material_that_survives_storage_and_serves() {
-    let (context, made) = (Desk::new(), material());
+    let (context, made) = (OpensslDirectory::new(), material());
     let back: Material = serde_json::from_str(&serde_json::to_string(&made).unwrap()).unwrap();
     assert_eq!(back, made);
     let authority = Authority::open(&back).unwrap();
@@ -336,7 +336,7 @@ fn the_first_start_makes_material_that_survives_storage_and_serves() {
 
 #[test]
 fn a_renewed_server_leaf_keeps_its_key() {
-    let (context, at) = (Desk::new(), now());
+    let (context, at) = (OpensslDirectory::new(), now());
     let material = Material::generate(&hosts(), at).unwrap();
     let before = KeyedCertificate::open(&material.server).unwrap();
     let material = material.due(&AlternativeNames::of_hosts(["new.test"]), at + DAY).unwrap().unwrap();
@@ -388,7 +388,7 @@ fn every_certificate_below_the_root_is_replaced_in_time_until_the_root_ends() {
 
 #[test]
 fn what_an_old_intermediate_issued_is_good_until_that_one_ends() {
-    let (context, start) = (Desk::new(), now());
+    let (context, start) = (OpensslDirectory::new(), now());
     let before = Material::generate(&hosts(), start).unwrap();
     let old = Authority::open(&before).unwrap();
     let csr = context.csr(&context.key("k", P256), "/CN=x", &[]);
@@ -460,7 +460,7 @@ fn material_that_does_not_belong_together_is_refused() {
 
 #[test]
 fn keys_are_read_as_old_and_new_tools_write_them() {
-    let context = Desk::new();
+    let context = OpensslDirectory::new();
     for (program, kind, label) in [("ec", P256, "EC"), ("ec", P384, "EC"), ("rsa", RSA, "RSA")] {
         let file = context.key("k", kind);
         let new = PrivateKey::from_pem(&std::fs::read_to_string(&file).unwrap()).unwrap();
@@ -496,7 +496,7 @@ fn nothing_secret_shows_in_debug_output() {
 
 #[test]
 fn bundles_are_certificates_and_nothing_else() {
-    let (context, material) = (Desk::new(), material());
+    let (context, material) = (OpensslDirectory::new(), material());
     let (a, b) = (&material.root.certificate, &material.server.certificate);
     assert_eq!(Certificate::bundle(&format!("{a}\r\n\n{}", b.replace('\n', "\r\n"))).unwrap().len(), 2);
     assert_eq!(Certificate::bundle(&format!("{a}x{b}")).unwrap_err(), Error::Trailing);
@@ -515,7 +515,7 @@ fn bundles_are_certificates_and_nothing_else() {
 
 #[test]
 fn chains_leave_the_root_out_and_the_bundle_holds_every_authority_once() {
-    let (context, material) = (Desk::new(), material());
+    let (context, material) = (OpensslDirectory::new(), material());
     let authority = Authority::open(&material).unwrap();
     let leaf = client(&authority, &context.csr(&context.key("k", P256), "/CN=x", &[]), Validity::years(1, now()));
     let chain = Certificate::bundle(&chain_pem(&leaf, authority.cas())).unwrap();
@@ -552,7 +552,7 @@ impl Case<'_> {
 
 #[test]
 fn a_client_is_judged_by_path_dates_and_use() {
-    let (context, material, other, now) = (Desk::new(), material(), material(), now());
+    let (context, material, other, now) = (OpensslDirectory::new(), material(), material(), now());
     let authority = Authority::open(&material).unwrap();
     let [between, root] = authority.cas() else { panic!("two authorities") };
     let csr = context.csr(&context.key("k", P256), "/CN=x", &[]);
@@ -590,7 +590,7 @@ fn a_client_is_judged_by_path_dates_and_use() {
 
 #[test]
 fn certificates_of_version_1_and_of_authorities_can_be_clients_but_never_authorities() {
-    let (context, material, now) = (Desk::new(), material(), now());
+    let (context, material, now) = (OpensslDirectory::new(), material(), now());
     let authority = Authority::open(&material).unwrap();
     let [between, root] = authority.cas() else { panic!("two authorities") };
     let csr = context.csr(&context.key("k", RSA), "/CN=old", &["-sha256"]);
@@ -640,7 +640,7 @@ fn certificates_of_version_1_and_of_authorities_can_be_clients_but_never_authori
 
 #[test]
 fn an_anchor_is_bound_by_what_its_own_certificate_says() {
-    let (context, now) = (Desk::new(), now());
+    let (context, now) = (OpensslDirectory::new(), now());
     let key = |name: &str| context.key(name, P256);
     let root = |marks: &str| {
         let (key, config) =
@@ -701,7 +701,7 @@ fn an_anchor_is_bound_by_what_its_own_certificate_says() {
 fn tokens_verify_with_the_certificate_and_no_other_way() {
     jwt::install();
     jwt::install();
-    let (context, material) = (Desk::new(), material());
+    let (context, material) = (OpensslDirectory::new(), material());
     let claims = serde_json::json!({"iss": "https://ctrl.test:1280", "jti": "token", "exp": 1, "aud": [""], "ctrls": null});
     let stranger = Verifier::new(&PrivateKey::generate(KeyKind::P256).unwrap().public()).unwrap();
     for (kind, algorithm) in [(P256, "ES256"), (P384, "ES384"), (RSA, "RS256")] {
@@ -792,7 +792,7 @@ fn handshake(
 
 #[test]
 fn any_certificate_is_let_in_whose_key_the_client_holds() {
-    let (context, material) = (Desk::new(), material());
+    let (context, material) = (OpensslDirectory::new(), material());
     let authority = Authority::open(&material).unwrap();
     let own = KeyedCertificate::open(&material.server).unwrap();
     let leaf = Arc::new(ServerLeaf::new(&own, authority.cas()).unwrap());
@@ -862,7 +862,7 @@ proptest! {
 pub fn samples() -> &'static [Vec<u8>] {
     static SAMPLES: std::sync::OnceLock<Vec<Vec<u8>>> = std::sync::OnceLock::new();
     SAMPLES.get_or_init(|| {
-        let (context, material) = (Desk::new(), material());
+        let (context, material) = (OpensslDirectory::new(), material());
         let csr = context.csr(&context.key("k", P384), "/O=x/CN=y", &["-sha384", "-addext", "subjectAltName=DNS:a.test,IP:127.0.0.1"]);
         let texts = [csr, material.root.certificate, material.server.certificate, material.server.key.to_string()];
         texts.iter().map(|text| pem::parse(text).unwrap().into_contents()).collect()

@@ -11,7 +11,7 @@ use overkeep::{
 use redb::ReadableTable;
 
 use crate::{
-    backup::Kept,
+    backup::DataFile,
     harness::{Caller, trusting},
     integrity::rows,
 };
@@ -23,27 +23,27 @@ const WRONG: &str = "another passphrase sealed the keys in the data file";
 const NOT_LOOKED_AT: &str = "not looked at";
 
 /// With files that hold two passphrases.
-fn with_passphrases(kept: Kept) -> Kept {
+fn with_passphrases(kept: DataFile) -> DataFile {
     kept.keep_secret("passphrase", &format!("{PASSPHRASE}\n"));
     kept.keep_secret("another", ANOTHER);
     kept
 }
 
 /// A file whose keys are sealed, beside them.
-fn sealed() -> Kept {
-    let kept = with_passphrases(Kept::new());
+fn sealed() -> DataFile {
+    let kept = with_passphrases(DataFile::new());
     kept.ends("passphrase set passphrase", 0, "sealed with the passphrase in passphrase");
     kept
 }
 
 /// What the file holds of this.
-fn opened<T>(kept: &Kept, passphrase: Option<&str>, read: impl FnOnce(&Store, &SealedKeys) -> T) -> T {
+fn opened<T>(kept: &DataFile, passphrase: Option<&str>, read: impl FnOnce(&Store, &SealedKeys) -> T) -> T {
     let store = Store::look(&kept.path("data"), KINDS, Options::default()).unwrap();
     read(&store, &SealedKeys::of(&store, passphrase.map(Passphrase::new).as_ref()).unwrap())
 }
 
 /// The private keys in the file, in pieces as they would stand in it.
-fn keys(kept: &Kept, passphrase: Option<&str>) -> Vec<String> {
+fn keys(kept: &DataFile, passphrase: Option<&str>) -> Vec<String> {
     let material =
         opened(kept, passphrase, |store, sealed_keys| store.read(|read| certificates::stored(read, sealed_keys)).unwrap().unwrap());
     let lines = [&material.root, &material.intermediate, &material.server].map(|one| one.key.to_string()).join("\n");
@@ -58,7 +58,7 @@ fn signs(bytes: &[u8]) -> String {
 }
 
 /// How many of these are somewhere in a file.
-fn found(kept: &Kept, file: &str, pieces: &[String]) -> usize {
+fn found(kept: &DataFile, file: &str, pieces: &[String]) -> usize {
     let text = signs(&kept.bytes(file));
     pieces.iter().filter(|piece| text.contains(piece.as_str())).count()
 }
@@ -69,7 +69,7 @@ fn log_in(running: &overkeep::controller::Controller, password: &str) -> Caller 
 
 #[test]
 fn sealing_a_file_leaves_no_trace_of_its_keys_as_they_were() {
-    let kept = with_passphrases(Kept::new());
+    let kept = with_passphrases(DataFile::new());
     let before = keys(&kept, None);
     kept.ends("pki renew-key", 0, "another key");
     let mut pieces = keys(&kept, None);
@@ -97,7 +97,7 @@ fn sealing_a_file_leaves_no_trace_of_its_keys_as_they_were() {
 
 #[test]
 fn a_controller_needs_the_passphrase_of_its_file_from_the_first_start_on() {
-    let kept = with_passphrases(Kept::empty());
+    let kept = with_passphrases(DataFile::empty());
     let controller = kept.start_with(Some("passphrase")).unwrap();
     let password = controller.generated_password().unwrap().to_owned();
     controller.password_was_seen().unwrap();
@@ -166,7 +166,7 @@ fn what_needs_no_key_needs_no_passphrase_and_says_what_it_did_not_look_at() {
     kept.ends("history verify", 0, "nothing is wrong");
     kept.ends("compact", 0, "bytes now");
     // One that was made before, when the owner believes that all are sealed.
-    with_passphrases(Kept::new()).ends("check --passphrase-file passphrase", 0, "the keys are not sealed");
+    with_passphrases(DataFile::new()).ends("check --passphrase-file passphrase", 0, "the keys are not sealed");
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn a_kill_leaves_the_keys_as_they_were_or_sealed() {
     let begun = Instant::now();
     let kept = sealed();
     let takes = begun.elapsed();
-    fs::write(kept.path("data"), Kept::new().bytes("data")).unwrap();
+    fs::write(kept.path("data"), DataFile::new().bytes("data")).unwrap();
     let pieces = keys(&kept, None);
     for round in 1..=ROUNDS {
         let mut process = kept.command("passphrase set passphrase").stdout(Stdio::null()).spawn().unwrap();
@@ -206,7 +206,7 @@ fn a_kill_leaves_the_keys_as_they_were_or_sealed() {
         assert!(keys(&kept, passphrase) == pieces, "round {round}");
         assert_eq!(found(&kept, "data", &pieces), if is_sealed { 0 } else { pieces.len() }, "round {round}");
         if is_sealed {
-            fs::write(kept.path("data"), Kept::new().bytes("data")).unwrap();
+            fs::write(kept.path("data"), DataFile::new().bytes("data")).unwrap();
         }
     }
 }

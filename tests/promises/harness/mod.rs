@@ -27,7 +27,7 @@ pub use dice::Dice;
 pub use enrolling::{Authority, Key};
 pub use judge::interface;
 pub use program::{Program, command};
-pub use secrets::Watch;
+pub use secrets::SecretScan;
 pub use test_server::{PASSWORD, TestServer, listed, trusting};
 pub use tls::speaking;
 pub use wire::{Wire, asking_for, frame};

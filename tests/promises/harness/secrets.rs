@@ -36,14 +36,14 @@ const SHORTEST: [usize; 2] = [6, 12];
 
 /// Secrets, what was logged, and which of these are the same.
 #[derive(Default)]
-pub struct Watch {
+pub struct SecretScan {
     /// By the word that stands for it: what it is.
     secrets: HashMap<String, String>,
     logged: HashSet<String>,
     leaks: Vec<String>,
 }
 
-impl Watch {
+impl SecretScan {
     /// Takes note of a secret.
     pub fn learn(&mut self, what: &str, secret: &str) {
         let secret = secret.split("secret=").last().unwrap_or_default();
@@ -87,7 +87,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_').filter(|word| !word.is_empty())
 }
 
-static WATCH: LazyLock<Mutex<Watch>> = LazyLock::new(Mutex::default);
+static WATCH: LazyLock<Mutex<SecretScan>> = LazyLock::new(Mutex::default);
 
 /// Everything this process logs is heard from now on: our own rooms at every level.
 pub fn listen() {
@@ -132,7 +132,7 @@ pub fn guard(path: &str, headers: &[(String, String)], body: &[u8], answer: &Ans
     assert_eq!(told, None, "{}: {}", answer.asked, answer.text);
 }
 
-fn collect(watch: &mut Watch, json: &Json) {
+fn collect(watch: &mut SecretScan, json: &Json) {
     match json {
         Json::Object(members) => {
             for (name, value) in members {
