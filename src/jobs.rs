@@ -106,7 +106,7 @@ enum JobMessage {
     Stop,
 }
 
-/// So many messages may wait; beyond, everything is in trigger.
+/// So many messages may wait; beyond, every session is reviewed.
 const WAITING: usize = 4096;
 
 /// Wakes the thread up. Cheap to clone.
@@ -116,13 +116,13 @@ pub struct JobTrigger {
     missed: Arc<AtomicBool>,
 }
 
-/// What comes of a bell.
+/// Where the messages of a [`JobTrigger`] arrive.
 pub struct Inbox {
     messages: Receiver<JobMessage>,
     missed: Arc<AtomicBool>,
 }
 
-/// A bell and its inbox.
+/// A [`JobTrigger`] and its inbox.
 pub fn job_trigger() -> (JobTrigger, Inbox) {
     let (sender, messages) = sync_channel(WAITING);
     let missed = Arc::<AtomicBool>::default();
@@ -158,7 +158,7 @@ struct Woken {
     left: bool,
 }
 
-/// Upkeep that runs until it is stopped.
+/// Jobs that run until they are stopped.
 pub struct Running {
     job_trigger: JobTrigger,
     thread: Option<JoinHandle<()>>,
@@ -273,7 +273,7 @@ impl Jobs {
         self.store.trim_history(Retention { since, bytes: self.history.max_mib << 20 }).map(|_| ())
     }
 
-    /// Ends the sessions among those in trigger that have no ground any more.
+    /// Ends the sessions, of those that the triggers name, that no policy grants any more.
     fn review(&self, triggers: &BTreeSet<Trigger>) -> Result<()> {
         let everything = triggers.get(&Trigger::Everything);
         let one_by_one = triggers.iter().filter(|_| everything.is_none());

@@ -7,7 +7,7 @@
 //! | floor | rooms |
 //! |---|---|
 //! | the program | [`cli`] → [`controller`] (puts everything together) → [`jobs`] (periodic work) and [`admin_socket`] (what the owner of the host may do) |
-//! | the interfaces | [`http`]: route tables, arguments, answers, the front door · [`network`] the data plane: channels of SDKs, circuits · [`listener`] one port for both |
+//! | the interfaces | [`http`]: route tables, arguments, answers, the dispatcher · [`network`] the data plane: channels of SDKs, circuits · [`listener`] one port for both |
 //! | subjects | [`authentication`] who is calling · [`enrollment`] how a key becomes an identity · [`posture`] what endpoints report · [`explain`] why somebody may or may not · [`maintenance`] the file as a whole |
 //! | rules | [`change`] every write and what follows from it · [`access`] who may use what |
 //! | records | [`store`] one file, one writer, indexes, lists · [`online`] who is connected |

@@ -15,7 +15,7 @@
 //!
 //! Start reading at `roles.rs` (the rule, one screen), then `role_index.rs` (the two directions), then `questions.rs`. What would be if something
 //! changed is the same engine, changed for a moment (`what_if`), and the difference (`preview`). What changes did give and take is told in the
-//! history by an engine of its own that follows it row by row (`rows`, `audit`).
+//! history by an engine of its own that follows it row by row (`history_rows.rs`, `access_audit.rs`).
 //!
 //! Invariant: the index only proposes, the rule decides. Whatever is allowed, listed or explained went through
 //! `List::because` or through its one bitmap form in `role_index.rs`; a property test holds the two,

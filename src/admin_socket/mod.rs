@@ -20,10 +20,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     access::{Access, Right},
-    authentication::Passwords,
+    authentication::{Passwords, administrators},
     change::{self, Certificates, Change, Changes, UnusableFiles},
     clock::{Clock, Timestamp},
-    entity::{AuthPolicy, Authenticator, Enrollment, FactsExt, Identity, Record},
+    entity::{AuthPolicy, Authenticator, Enrollment, FactsExt, Record},
     error::{Error, Result},
     explain::{self, Question, plain},
     maintenance::{Maintenance, Work},
@@ -164,11 +164,7 @@ impl AdminContext {
     fn list_administrators(&self) -> Result<Vec<String>> {
         let now = self.clock.now();
         self.store.read(|tx| {
-            let mut administrators = Vec::new();
-            tx.each_readable::<Identity>(|identity| {
-                administrators.extend(identity.is_admin().then_some(identity));
-                Ok(())
-            })?;
+            let administrators = administrators(tx)?;
             let mut lines = Vec::with_capacity(administrators.len());
             for identity in administrators {
                 let credentials = tx.linked::<Authenticator>("identity", identity.id.as_str())?;

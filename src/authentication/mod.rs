@@ -1,6 +1,6 @@
 //! Who is calling: credentials become API sessions, and tokens become callers.
 //!
-//! Not here: how a credential comes into being (`enrollment/`), what a caller may do (`http/row.rs`, `access/`). Start reading at
+//! Not here: how a credential comes into being (`enrollment/`), what a caller may do (`http/permission.rs`, `access/`). Start reading at
 //! [`Caller`], then [`login`]. Invariant: a refused login says nothing about why.
 //!
 //! Half-authenticated callers are callers with outstanding [`AuthQuery`]s. What answers them: one-time codes, remembered by the
@@ -33,7 +33,11 @@ pub use session_quota::SessionSlot;
 pub use sessions::Sessions;
 pub use tokens::Tokens;
 
-use crate::entity::{ApiSession, AuthQuery, Author, Identity, Record};
+use crate::{
+    entity::{ApiSession, AuthQuery, Author, Identity, Record},
+    error::Result,
+    store::Read,
+};
 
 /// Whoever sent a request with the token of a session.
 #[derive(Debug, Clone)]
@@ -59,4 +63,17 @@ impl Caller {
     pub fn author(&self, from: Author) -> Author {
         Author { session: Some(self.session.id.to_string()), ..from.known_as(&self.identity.id, Some(&self.identity.spec.name)) }
     }
+}
+
+/// The identities that are administrators, in the order of their ids. Looks at every identity; one that cannot be read is left out.
+///
+/// # Errors
+/// The store cannot be read.
+pub fn administrators(tx: &Read<'_>) -> Result<Vec<Record<Identity>>> {
+    let mut found = Vec::new();
+    tx.each_readable::<Identity>(|identity| {
+        found.extend(identity.is_admin().then_some(identity));
+        Ok(())
+    })?;
+    Ok(found)
 }

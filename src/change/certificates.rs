@@ -49,7 +49,7 @@ pub struct Certificates {
 }
 
 impl Certificates {
-    /// Opens what a store holds in this vault, with the certificate of somebody else for the listener, if there are files of one.
+    /// Opens the keys and certificates that a store holds, sealed as `sealed_keys` says, with the certificate of somebody else for the listener, if there are files of one.
     ///
     /// # Errors
     /// Keys are missing or cannot be read, or the files do not hold what they should.

@@ -42,7 +42,7 @@ pub struct Filling {
     pub router: bool,
 }
 
-/// Fills a new file: keys and certificates, in this vault, the built-in records and the administrator, all or nothing.
+/// Fills a new file: keys and certificates, sealed, the built-in records and the administrator, all or nothing.
 ///
 /// # Errors
 /// The store refuses, or there is no randomness.

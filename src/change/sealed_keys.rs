@@ -128,7 +128,7 @@ impl SealedKeys {
         opened.map_err(|_| secret.damaged("the seal does not open"))
     }
 
-    /// Has every secret lie as another vault does it.
+    /// Seals every secret as another [`SealedKeys`] does.
     ///
     /// # Errors
     /// One cannot be read or written.

@@ -1,4 +1,4 @@
-//! The dispatcher door: every request comes in here, finds its row, and leaves as an answer.
+//! The dispatcher: it finds the row that a request belongs to, and answers with what the row's function answers.
 //!
 //! actix-web does HTTP and TLS; routing is one radix tree behind its default service, because actix tries its own resources one
 //! after the other. The order of judgement is: how many requests are under way, path, method, session, media types, body, permission.
@@ -11,7 +11,7 @@ use std::sync::{
 use actix_web::{
     HttpMessage, HttpRequest, HttpResponse, HttpResponseBuilder,
     body::{BodyStream, BoxBody},
-    http::{Method, StatusCode},
+    http::{Method, StatusCode, header::HeaderMap},
     web,
 };
 use futures_util::{FutureExt, StreamExt};
@@ -31,10 +31,7 @@ use super::{
     landing_page,
     limits::{Admission, RequestSlot, within},
     media_type,
-    openapi::{
-        operation::{JSON, ParameterLocation},
-        page,
-    },
+    openapi::{operation::JSON, page},
     permission::Permission,
     preview,
     route::{Found, Interface},
@@ -65,14 +62,14 @@ pub struct Dispatcher {
 }
 
 impl Dispatcher {
-    /// A dispatcher door for these interfaces.
+    /// A dispatcher for these interfaces.
     pub fn new(state: Arc<AppState>, interfaces: Interfaces) -> Self {
         let admission = Admission::new(&state.limits.load());
         Self { state, interfaces, admission, requests: AtomicU64::new(0), administrator: OnceLock::new() }
     }
 
     /// The interface that a path belongs to, and the path below its base.
-    pub(super) fn locate(&self, path: &str) -> Option<(&Interface, String)> {
+    fn locate(&self, path: &str) -> Option<(&Interface, String)> {
         let Interfaces { management, client, overkeep, fabric } = &self.interfaces;
         let mut parts = path.split('/').filter(|part| !part.is_empty()).peekable();
         let below = |parts: &mut dyn Iterator<Item = &str>| parts.fold(String::new(), |path, part| path + "/" + part);
@@ -96,6 +93,19 @@ impl Dispatcher {
             Some(".well-known") => Some((client, below(&mut parts))),
             Some(first) if RESERVED.contains(&first) => None,
             _ => Some((client, whole(below(&mut parts)))),
+        }
+    }
+
+    /// The row that a request belongs to, and the values in its path.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(super) fn find(&self, method: &str, path: &str) -> Result<(&Row, Vec<String>)> {
+        let (interface, below) = self.locate(path).ok_or(Error::Refused(Refusal::UnknownPath))?;
+        match interface.find(method, &below) {
+            Found::Row(row, segments) => Ok((row, segments)),
+            Found::OtherMethod => Err(Error::Refused(Refusal::MethodNotAllowed)),
+            Found::Nothing => Err(Error::Refused(Refusal::UnknownPath)),
         }
     }
 
@@ -189,33 +199,33 @@ async fn answer(
     bearer: Option<Arc<str>>,
     hold: Option<&Hold>,
 ) -> Result<Reply> {
-    let (interface, below) = dispatcher.locate(request.uri().path()).ok_or(Error::Refused(Refusal::UnknownPath))?;
     // Of what is recorded nothing answers HEAD but the root, which is no part of it.
     let method = if request.method() == Method::HEAD && request.path() == "/" { "GET" } else { request.method().as_str() };
-    let (row, segments) = match interface.find(method, &below) {
-        Found::Row(row, segments) => (row, segments),
-        Found::OtherMethod => return Err(Error::Refused(Refusal::MethodNotAllowed)),
-        Found::Nothing => return Err(Error::Refused(Refusal::UnknownPath)),
-    };
+    let (row, segments) = dispatcher.find(method, request.uri().path())?;
     let caller = known(row, caller)?;
     acceptable(request, row)?;
-    preview::refuse_elsewhere(row, request.uri().query().unwrap_or_default())?;
+    let query = request.uri().query().unwrap_or_default();
+    preview::refuse_elsewhere(row, query)?;
     let limits = dispatcher.state.limits.load();
     let (body, _place) =
         dispatcher.admission.body(place, limits.time, payload_of(payload, row, limits.body_of(row.permission), hold)).await?;
-    taken(request, row, &body)?;
-    let shape = row.operation.body.as_ref();
+    run(row, segments, query, request.headers(), body, Call::new(&dispatcher.state, caller, peer(request), bearer)).await
+}
+
+/// Answers a request that belongs to a row, once its body is there.
+///
+/// # Errors
+/// The request does not fit the row, the caller may not, or the row's function refuses.
+pub(super) async fn run(row: &Row, segments: Vec<String>, query: &str, headers: &HeaderMap, body: web::Bytes, call: Call) -> Result<Reply> {
+    taken(headers, row, &body)?;
+    let (caller, time) = (call.caller.clone(), call.state.limits.load().time);
     let parameters = &row.operation.parameters;
-    let query = request.uri().query().unwrap_or_default();
-    let unknown = Vec::new();
-    let mut incoming = Incoming { segments, query, headers: request.headers(), body, parameters, shape, unknown };
-    let call = Call::new(&dispatcher.state, caller.clone(), peer(request), bearer);
+    let mut incoming = Incoming { segments, query, headers, body, parameters, shape: row.operation.body.as_ref(), unknown: Vec::new() };
     let pending = (row.start)(call, &mut incoming)?;
     permitted(row, caller.as_deref())?;
-    let of_query = parameters.iter().filter(|parameter| parameter.place == ParameterLocation::Query);
-    let known: Vec<&str> = of_query.map(|parameter| parameter.name.as_str()).collect();
-    let unknown = [incoming.unknown, unknown_members::of_query(query, &known)?].concat();
-    let mut reply = if row.patient { pending.await? } else { within(limits.time, Refusal::Timeout, pending).await? };
+    let mut unknown = incoming.unknown;
+    unknown.extend(unknown_members::of_query(query, parameters)?);
+    let mut reply = if row.patient { pending.await? } else { within(time, Refusal::Timeout, pending).await? };
     if !unknown.is_empty() {
         tracing::debug!(members = ?unknown, "the request has members that are not known");
         reply.headers.push((Header::UnknownMembers.name(), unknown_members::listed(&unknown)));
@@ -252,7 +262,7 @@ fn known(row: &Row, caller: Result<Option<Arc<Caller>>>) -> Result<Option<Arc<Ca
 }
 
 /// Whether the row lets them in. Clients know it so that whoever has a session is told first what is wrong with a request.
-pub(super) fn permitted(row: &Row, caller: Option<&Caller>) -> Result<()> {
+fn permitted(row: &Row, caller: Option<&Caller>) -> Result<()> {
     let held = match caller.map(|caller| (caller.queries.is_empty(), caller.is_admin())) {
         None => Permission::Open,
         Some((false, _)) => Permission::Partial,
@@ -280,9 +290,9 @@ fn acceptable(request: &HttpRequest, row: &Row) -> Result<()> {
 }
 
 /// Whether what was sent is what the row takes. Nothing has no type, however a client announces it.
-fn taken(request: &HttpRequest, row: &Row, body: &[u8]) -> Result<()> {
+fn taken(headers: &HeaderMap, row: &Row, body: &[u8]) -> Result<()> {
     let Some(shape) = row.operation.body.as_ref().filter(|shape| !shape.judged_by_function && !body.is_empty()) else { return Ok(()) };
-    let sent = request.headers().get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let sent = headers.get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
     if shape.media.contains(&media_type::essence(sent).as_str()) { Ok(()) } else { Err(media_type::not_taken(sent, shape.media)) }
 }
 

@@ -13,6 +13,7 @@ const OPEN: &[u8] = br#"{"data":["#;
 pub const WHOLE: usize = 256 << 10;
 /// Bytes of entries that are written at a time of a longer one, up to the last entry.
 const PART: usize = 64 << 10;
+
 /// Entries of a list that are being written.
 pub struct Part<'i> {
     ids: &'i Ids,

@@ -14,16 +14,12 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     answer::{Content, Reply},
-    body::Incoming,
     call::{Call, Peer},
-    dispatch::{Dispatcher, permitted},
-    error,
-    limits::within,
-    media_type, preview,
-    route::Found,
+    dispatch::{Dispatcher, run},
+    error, preview,
 };
 use crate::{
-    authentication::Caller,
+    authentication::{Caller, administrators},
     entity::{ApiSession, Author, FactsExt, Id, Identity, Record},
     error::{Error, Refusal, Result},
 };
@@ -86,48 +82,23 @@ async fn told(reply: Reply, tell: &mut dyn FnMut(LocalPart) -> bool) -> Result<(
 
 async fn answered(dispatcher: &Dispatcher, request: LocalRequest) -> Result<Reply> {
     let state = &dispatcher.state;
-    let (interface, below) = dispatcher.locate(&request.path).ok_or(Error::Refused(Refusal::UnknownPath))?;
-    let (row, segments) = match interface.find(&request.method, &below) {
-        Found::Row(row, segments) => (row, segments),
-        Found::OtherMethod => return Err(Error::Refused(Refusal::MethodNotAllowed)),
-        Found::Nothing => return Err(Error::Refused(Refusal::UnknownPath)),
-    };
+    let (row, segments) = dispatcher.find(&request.method, &request.path)?;
     preview::refuse_elsewhere(row, &request.query)?;
-    let limits = state.limits.load();
-    if request.body.len() > limits.body_of(row.permission) {
+    if request.body.len() > state.limits.load().body_of(row.permission) {
         return Err(Error::Refused(Refusal::TooLarge));
     }
     let headers = headers(&request)?;
-    let shape = row.operation.body.as_ref();
-    let sent = headers.get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
-    if let Some(shape) = shape.filter(|shape| !shape.judged_by_function && !request.body.is_empty())
-        && !shape.media.contains(&media_type::essence(sent).as_str())
-    {
-        return Err(media_type::not_taken(sent, shape.media));
-    }
-    let caller = Arc::new(owner(dispatcher)?);
+    let body = if row.operation.body.is_some() { request.body.into_bytes() } else { Vec::new() };
     let call = Call {
         state: state.clone(),
-        caller: Some(caller.clone()),
+        caller: Some(Arc::new(owner(dispatcher)?)),
         peer: Peer { address: None, certificates: Arc::new([]) },
         bearer: None,
         changes: state.changes.by(Author::local()),
         now: state.clock.now(),
         local: true,
     };
-    let body = if shape.is_some() { request.body.into_bytes() } else { Vec::new() };
-    let mut incoming = Incoming {
-        segments,
-        query: &request.query,
-        headers: &headers,
-        body: body.into(),
-        parameters: &row.operation.parameters,
-        shape,
-        unknown: Vec::new(),
-    };
-    let pending = (row.start)(call, &mut incoming)?;
-    permitted(row, Some(&caller))?;
-    if row.patient { pending.await } else { within(limits.time, Refusal::Timeout, pending).await }
+    run(row, segments, &request.query, &headers, body.into(), call).await
 }
 
 fn headers(request: &LocalRequest) -> Result<HeaderMap> {
@@ -148,11 +119,7 @@ fn owner(dispatcher: &Dispatcher) -> Result<Caller> {
         if let Some(identity) = known.map_or(Ok(None), |id: Id<Identity>| tx.find(&id))? {
             return Ok(Some(identity));
         }
-        let mut administrators: Vec<Record<Identity>> = Vec::new();
-        tx.each_readable::<Identity>(|identity| {
-            administrators.extend(identity.is_admin().then_some(identity));
-            Ok(())
-        })?;
+        let mut administrators = administrators(tx)?;
         administrators.sort_by_key(|identity| !identity.state.is_default_admin);
         Ok(administrators.into_iter().next())
     })?;

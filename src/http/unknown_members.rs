@@ -3,7 +3,10 @@
 
 use serde_json::{Map, Value as Json};
 
-use super::normalize::{described, is_described};
+use super::{
+    normalize::{described, is_described},
+    openapi::operation::{Parameter, ParameterLocation},
+};
 use crate::error::{Error, Result};
 
 /// The query parameter that asks for the refusal.
@@ -50,12 +53,13 @@ pub fn is_asked(query: &str) -> Result<bool> {
 ///
 /// # Errors
 /// There are some, and the query asks for their refusal.
-pub fn of_query(query: &str, known: &[&str]) -> Result<Vec<String>> {
+pub fn of_query(query: &str, parameters: &[Parameter]) -> Result<Vec<String>> {
+    let known = || parameters.iter().filter(|parameter| parameter.place == ParameterLocation::Query).map(|parameter| &parameter.name);
     let sent = form_urlencoded::parse(query.as_bytes()).map(|(name, _)| name);
     let unknown: Vec<Unknown> = sent
-        .filter(|name| name != NAME && !known.contains(&name.as_ref()))
+        .filter(|name| name != NAME && !known().any(|known| known == name.as_ref()))
         .take(MOST)
-        .map(|name| Unknown { path: format!("query.{}", shortened(&name)), known: known.iter().map(|name| (*name).to_owned()).collect() })
+        .map(|name| Unknown { path: format!("query.{}", shortened(&name)), known: known().cloned().collect() })
         .collect();
     told(unknown, query)
 }

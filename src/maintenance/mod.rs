@@ -88,7 +88,7 @@ impl State {
 }
 
 impl Maintenance {
-    /// Looks after the store whose file is at `data`, and whose keys are in this vault. Snapshots are made beside it.
+    /// Looks after the store whose file is at `data`, and whose keys are these sealed ones. Snapshots are made beside it.
     pub fn new(store: Store, sealed_keys: SealedKeys, clock: Clock, data: &Path) -> Self {
         Self(Arc::new(Inner { store, sealed_keys, clock, data: data.into(), snapshot: Mutex::default(), run: Mutex::default() }))
     }

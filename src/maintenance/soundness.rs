@@ -14,7 +14,7 @@ use crate::{
 /// What is said where the keys are sealed and there is no passphrase.
 const SEALED: &str = "the keys are sealed with a passphrase; without it (passphrase-file) they and their certificates are not looked at";
 
-/// Looks for everything that is wrong. Without a vault, the keys are not looked at, and that is noted.
+/// Looks for everything that is wrong. Without sealed keys, the keys are not looked at, and that is noted.
 ///
 /// # Errors
 /// The file cannot be read, or the watcher stopped it.

@@ -1,6 +1,6 @@
 //! Access that ends: a committed change is followed by a look at what rests on it, and what has no right any more is closed.
 //!
-//! The listener on the writer's thread only notes what is in trigger; the look is a task of its own. Nothing is looked at without such a note.
+//! The listener on the writer's thread only notes what to review; the review is a task of its own. Nothing is reviewed without such a note.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -29,11 +29,11 @@ use crate::{
 };
 
 /// With more notes than this everything is looked at.
-const MOST_DOUBTS: usize = 4096;
+const MOST_NOTES: usize = 4096;
 /// After a look that failed, such as for a disk that cannot be read.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// What is in trigger.
+/// What is to be reviewed.
 #[derive(Default)]
 pub struct PendingReviews {
     noted: Mutex<Noted>,
@@ -50,7 +50,7 @@ impl PendingReviews {
     fn note(&self, trigger: ReviewTrigger) {
         let mut noted = self.noted.lock();
         match trigger {
-            ReviewTrigger::Of(ground) if noted.some.len() < MOST_DOUBTS => drop(noted.some.insert(ground)),
+            ReviewTrigger::Of(ground) if noted.some.len() < MOST_NOTES => drop(noted.some.insert(ground)),
             _ => noted.everything = true,
         }
         drop(noted);
@@ -73,7 +73,7 @@ enum ReviewTrigger {
     Of(Basis),
 }
 
-/// Notes what a committed change leaves in trigger.
+/// Notes what has to be reviewed after a committed change.
 pub fn hear(core: &Core, triggers: &PendingReviews, event: &Event) {
     terminators::follow(core, event);
     if let Some((_, new)) = event.of::<EdgeRouter>().filter(|_| event.id == core.parts.id.as_str()) {
@@ -114,7 +114,7 @@ fn trigger(core: &Core, event: &Event) -> Option<ReviewTrigger> {
     (is_of_router || is_changed_policy).then_some(ReviewTrigger::Everything)
 }
 
-/// Looks at what is in trigger, for as long as the router runs.
+/// Reviews what was noted, for as long as the router runs.
 pub async fn run(core: Arc<Core>, triggers: Arc<PendingReviews>) {
     loop {
         let noted = triggers.take().await;

@@ -55,7 +55,7 @@ pub struct Posture {
     clock: Clock,
     limits: config::Posture,
     checks: Cache<Record<PostureCheck>>,
-    doubtful: Arc<dyn Fn(Trigger) + Send + Sync>,
+    on_trigger: Arc<dyn Fn(Trigger) + Send + Sync>,
 }
 
 #[derive(Default)]
@@ -65,23 +65,23 @@ struct Memory {
 }
 
 impl Posture {
-    /// Nothing known as yet, and never more than these limits say. Forgets identities and API sessions when they go, and tells `doubtful`
+    /// Nothing known as yet, and never more than these limits say. Forgets identities and API sessions when they go, and tells `on_trigger`
     /// whenever a committed change may have taken the ground from sessions, or will when time passes, with `access` up to date.
     pub fn following(
         store: &Store,
         access: Access,
         clock: Clock,
         limits: config::Posture,
-        doubtful: impl Fn(Trigger) + Send + Sync + 'static,
+        on_trigger: impl Fn(Trigger) + Send + Sync + 'static,
     ) -> Self {
         let checks = Cache::following(store, |kind| kind == PostureCheck::KIND, MOST_CHECKS);
-        let doubtful: Arc<dyn Fn(Trigger) + Send + Sync> = Arc::new(doubtful);
-        let posture = Self { memory: Arc::default(), access, store: store.clone(), clock, limits, checks, doubtful: doubtful.clone() };
+        let on_trigger: Arc<dyn Fn(Trigger) + Send + Sync> = Arc::new(on_trigger);
+        let posture = Self { memory: Arc::default(), access, store: store.clone(), clock, limits, checks, on_trigger: on_trigger.clone() };
         let (memory, access, clock) = (posture.memory.clone(), posture.access.clone(), posture.clock.clone());
         store.subscribe(move |events| {
             for event in events {
                 hear(&memory, &access, &clock, event);
-                Trigger::of(event, &access).into_iter().for_each(|trigger| doubtful(trigger));
+                Trigger::of(event, &access).into_iter().for_each(|trigger| on_trigger(trigger));
             }
         });
         posture
@@ -102,7 +102,7 @@ impl Posture {
         self.forget_unless_there(identity, Some(api_session))?;
         self.access.touch_identity(identity.as_str());
         if begins_a_time {
-            (self.doubtful)(Trigger::Identity(identity.to_string()));
+            (self.on_trigger)(Trigger::Identity(identity.to_string()));
         }
         Ok(())
     }

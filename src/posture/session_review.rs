@@ -80,7 +80,7 @@ pub struct EndedSession {
     pub by_posture: bool,
 }
 
-/// Finds the sessions, of those in trigger, that have no ground any more.
+/// Finds the sessions, of those that a trigger names, that no policy grants any more.
 ///
 /// # Errors
 /// A record cannot be read.

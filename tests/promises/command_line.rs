@@ -319,6 +319,8 @@ fn large_and_foreign_requests_are_refused() {
     assert_eq!(ask(post(" ".repeat((1 << 20) + 1))).0, 413);
     assert_eq!(ask(post("{".into())).0, 400);
     assert_eq!(ask(LocalRequest { headers: Vec::new(), ..post("{}".into()) }).0, 400);
+    let strict = |query: &str| LocalRequest { query: query.into(), ..get("/edge/management/v1/services") };
+    assert_eq!((ask(strict("nothing=1")).0, ask(strict("nothing=1&strict=true")).0), (200, 400));
     let header = vec![("no header".to_owned(), "x".to_owned())];
     assert_eq!(ask(LocalRequest { headers: header, ..get("/edge/management/v1/services") }).0, 400);
     assert!(request::ask(&socket, post("x".repeat(17 << 20)), &mut |_| Ok(())).unwrap().is_err());

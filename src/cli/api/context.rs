@@ -3,13 +3,13 @@
 use std::{
     env, fs,
     io::{self, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    os::unix::fs::DirBuilderExt,
     path::PathBuf,
 };
 
 use serde::{Deserialize, Serialize};
 
-use crate::cli::Failure;
+use crate::{cli::Failure, store::create_private};
 
 /// A log-in.
 #[derive(Clone, Serialize, Deserialize)]
@@ -62,7 +62,7 @@ impl Context {
             if let Some(directory) = path.parent() {
                 fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
             }
-            let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
+            let mut file = create_private(&new)?;
             writeln!(file, "{text}")?;
             file.sync_all()?;
             fs::rename(&new, &path)

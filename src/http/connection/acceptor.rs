@@ -1,7 +1,7 @@
 //! What a connection for REST is handed to, in the protocol that its handshake agreed on.
 //!
 //! actix does HTTP/1.1. HTTP/2 is ours over the library `h2` (`connection/http2.rs`), because nothing else bounds what it holds for a client.
-//! Start with [`doors`]. Invariant: whatever a connection does, it ends with the listener, and what is held for it is in its account.
+//! Start with [`connection_handlers`]. Invariant: whatever a connection does, it ends with the listener, and what is held for it is in its account.
 
 use std::{rc::Rc, sync::Arc, time::Duration};
 

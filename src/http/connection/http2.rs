@@ -2,7 +2,7 @@
 //!
 //! One task reads requests, has them answered and sends the answers, so that all of it is gone when the connection is. A request is worked
 //! on once the client has read enough of the answers before it (`connection/memory_ledger.rs`); an answer of which nothing is taken for too long ends the
-//! connection. Not here: sockets and TLS (`server.rs`), what is asked and answered (`dispatch.rs`). Invariant: whatever is handed to the library
+//! connection. Not here: sockets and TLS (`listener/`), what is asked and answered (`dispatch.rs`). Invariant: whatever is handed to the library
 //! and not yet written is held in the account of the connection.
 
 use std::{
@@ -316,7 +316,7 @@ fn bytes_of(request: &http::Request<RecvStream>) -> usize {
     request.headers().iter().fold(target + body, |sum, (name, value)| sum + name.as_str().len() + value.len() + 64)
 }
 
-/// The request as the front door takes it.
+/// The request as the dispatcher takes it.
 fn translated(request: http::Request<RecvStream>, peer: &Peer, hold: Arc<Hold>) -> Option<Request> {
     let (parts, body) = request.into_parts();
     let payload = if body.is_end_stream() { Payload::None } else { Payload::Stream { payload: incoming(body) } };

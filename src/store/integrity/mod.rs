@@ -7,7 +7,7 @@
 //! records share, a reference that would not have let its target go, a row of the history. What cannot be read is deleted only if whoever
 //! mends says so. A description names records and fields and never a value, for some values are secrets.
 //!
-//! `tally.rs` finds out in one pass whether there is anything to find; only if there is, `inspection.rs` looks at each thing, and
+//! `totals.rs` finds out in one pass whether there is anything to find; only if there is, `inspection.rs` looks at each thing, and
 //! `remedy.rs` knows what would set it right.
 
 mod inspection;
