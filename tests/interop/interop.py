@@ -202,10 +202,10 @@ TESTS = {
 # -- the report ------------------------------------------------------------------------------------------------------
 class Report:
     def __init__(self, required, binary):
-        self.required, self.binary, self.passed, self.failed, self.skipped = required, binary, 0, 0, 0
+        self.required, self.binary, self.passed, self.failures, self.skipped = required, binary, 0, [], 0
 
     def ok(self, name): self.passed += 1; print(f"ok {name}", flush=True)
-    def fail(self, name, reason): self.failed += 1; print(f"FAIL {name}: {reason}", flush=True)
+    def fail(self, name, reason): self.failures.append(name); print(f"FAIL {name}: {reason}", flush=True)
 
     def skip(self, name, reason):
         if self.required:
@@ -234,6 +234,8 @@ def main():
     arguments.add_argument("--keep", type=pathlib.Path, help="a directory for the logs of controllers and clients")
     arguments.add_argument("binary", type=pathlib.Path, help="the controller's program")
     arguments.add_argument("test", nargs="*", default=[], help=f"only these: {' '.join(TESTS)}")
+    arguments.add_argument("--again", type=int, default=0, metavar="N",
+                           help="a test in which something failed is run again from its start, N times at most; the last run counts")
     options = arguments.parse_args()
     if not os.access(options.binary, os.X_OK):
         arguments.error(f"{options.binary} is not an executable file")
@@ -247,15 +249,23 @@ def main():
             with controller(options.binary.resolve(), pathlib.Path(directory)) as admin:
                 ground(admin)
                 for name in options.test or TESTS:
-                    work = pathlib.Path(directory) / name
-                    work.mkdir()
-                    report.judge(name, functools.partial(TESTS[name], report, admin, name, work), quiet=True)
+                    for run in range(options.again + 1):
+                        work = pathlib.Path(directory) / (f"{name}-{run + 1}" if run else name)
+                        work.mkdir()
+                        before = report.failures.copy()
+                        report.judge(name, functools.partial(TESTS[name], report, admin, name, work), quiet=True)
+                        if report.failures == before or run == options.again:
+                            break
+                        print(f"again {name}: {'; '.join(report.failures[len(before):])}", flush=True)
+                        report.failures = before
         except Failed as wrong:
             report.fail("controller", wrong)
         if options.keep:
             shutil.copytree(directory, options.keep, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.sock", "*.redb*"))
-    print(f"{report.passed} passed, {report.failed} failed, {report.skipped} skipped")
-    return 1 if report.failed else 0
+    for name in report.failures:
+        print(f"failed: {name}")
+    print(f"{report.passed} passed, {len(report.failures)} failed, {report.skipped} skipped")
+    return 1 if report.failures else 0
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 The commands are those of go/peer/main.go, one JSON object a line; what the Python library cannot do (application data, costs, instances
 of its own, a dial that is left unanswered, flow control in the library) is refused. It ends with its stdin.
 """
+import errno
 import fcntl
 import hashlib
 import json
@@ -15,6 +16,7 @@ import time
 
 from openziti import zitilib
 
+NUMBERS = 5         # tries to dial with another descriptor
 CARRIED = 90        # seconds, the data of one connection
 PIECE = 64 << 10
 LINGER = 10         # seconds, until what was written has been sent
@@ -93,9 +95,14 @@ class Peer:
 
     # -- dialing --
     def dial(self, service):
-        number = zitilib.ziti_socket(socket.SOCK_STREAM)
-        # Not `zitilib.connect`, which cannot do without a terminator.
-        zitilib.check_error(zitilib._ziti_connect(number, self.context, service.encode(), None))
+        # The library refuses a number that one of its threads has taken meanwhile (EALREADY). Nothing was sent then; another number is used.
+        for chance in range(NUMBERS):
+            number = zitilib.ziti_socket(socket.SOCK_STREAM)
+            # Not `zitilib.connect`, which cannot do without a terminator.
+            if zitilib._ziti_connect(number, self.context, service.encode(), None) == 0:
+                break
+            if zitilib.ziti.Ziti_last_error() != errno.EALREADY or chance == NUMBERS - 1:
+                zitilib.check_error(-1)
         return socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, number)
 
     def carry(self, id, service, bytes=0, chunk=1, connections=1, leave=False, **_):
