@@ -1,10 +1,10 @@
-//! Time: a moment (`Timestamp`) and where "now" comes from (`Clock`).
+//! Time: a moment (`Timestamp`) and the source of "now" (`Clock`).
 //!
-//! Not here: lengths of time as people write them ("30m"), which are a matter of configuration, and anything periodic.
-//! Start with `Clock`; everything that needs the time is handed one, so that a test can let three years pass in a second.
+//! Not here: durations as text ("30m"), which belong to the configuration, and periodic work.
+//! Start with `Clock`. Code that needs the time is given a `Clock`, so that a test can move the time.
 //!
-//! Invariant: a `Timestamp` always lies within the years 0000 to 9999, the ones RFC 3339 can write. Whatever would leave
-//! them stops at the edge, so no date from a request, a certificate or the disk can make arithmetic or printing fail.
+//! Invariant: a `Timestamp` lies within the years 0000 to 9999, the range of RFC 3339. A value outside is clamped to the nearest limit, so
+//! no date from a request, a certificate or the disk makes arithmetic or printing fail.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -21,13 +21,13 @@ use time::format_description::well_known::Rfc3339;
 
 /// A moment in UTC, to the millisecond.
 ///
-/// Text (`Display`, `FromStr`, human-readable serde): RFC 3339 with exactly three digits of fraction and `Z`,
-/// `2024-07-16T13:13:12.000Z`; any offset and fraction is read, what is finer than a millisecond is dropped.
-/// Elsewhere (records on disk): the number of milliseconds since 1970 as an `i64`.
+/// Text (`Display`, `FromStr`, human-readable serde): RFC 3339 with exactly three digits of fraction and `Z`, `2024-07-16T13:13:12.000Z`.
+/// Every offset and fraction is read; digits below a millisecond are dropped.
+/// Binary serde (records on disk): the number of milliseconds since 1970 as an `i64`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 
-/// A text that is not a date and time.
+/// The error for a text that is not a date and time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not an RFC 3339 date and time with an offset, such as 2024-07-16T13:13:12.000Z")]
 pub struct NotATime;
@@ -37,10 +37,10 @@ impl Timestamp {
     pub const MIN: Timestamp = Timestamp(-62_167_219_200_000);
     /// `9999-12-31T23:59:59.999Z`
     pub const MAX: Timestamp = Timestamp(253_402_300_799_999);
-    /// `0001-01-01T00:00:00.000Z`: what the established controller shows for a time that was never set, and clients know.
+    /// `0001-01-01T00:00:00.000Z`: the value that OpenZiti clients expect for a time that was never set.
     pub const ZERO_TIME: Timestamp = Timestamp(-62_135_596_800_000);
 
-    /// Milliseconds since 1970.
+    /// From milliseconds since 1970.
     pub const fn from_millis(millis: i64) -> Timestamp {
         // `clamp` and comparison of the newtype are not const.
         if millis < Self::MIN.0 {
@@ -52,7 +52,7 @@ impl Timestamp {
         }
     }
 
-    /// Seconds since 1970, as a JWT counts.
+    /// From seconds since 1970, the unit of JWT claims.
     pub const fn from_seconds(seconds: i64) -> Timestamp {
         Self::from_millis(seconds.saturating_mul(1000))
     }
@@ -62,50 +62,50 @@ impl Timestamp {
         self.0
     }
 
-    /// Whole seconds since 1970, rounded down, as a JWT counts.
+    /// Whole seconds since 1970, rounded down, as in JWT claims.
     pub const fn seconds(self) -> i64 {
         self.0.div_euclid(1000)
     }
 
-    /// This much later; stops at `MAX`.
+    /// The moment `duration` later, at most `MAX`.
     pub fn plus(self, duration: Duration) -> Timestamp {
         Self::from_millis(self.0.saturating_add(whole_millis(duration)))
     }
 
-    /// This much earlier; stops at `MIN`.
+    /// The moment `duration` earlier, at least `MIN`.
     pub fn minus(self, duration: Duration) -> Timestamp {
         Self::from_millis(self.0.saturating_sub(whole_millis(duration)))
     }
 
-    /// So many minutes later, or earlier when negative; stops at the edges.
+    /// The moment `minutes` later, or earlier if `minutes` is negative; clamped to `MIN` and `MAX`.
     pub const fn plus_minutes(self, minutes: i64) -> Timestamp {
         Self::from_millis(self.0.saturating_add(minutes.saturating_mul(60_000)))
     }
 
-    /// As `plus`, but `None` where the result would lie behind `MAX`.
+    /// Like `plus`, but `None` where the result would be after `MAX`.
     pub fn checked_plus(self, duration: Duration) -> Option<Timestamp> {
         let millis = self.0.checked_add(i64::try_from(duration.as_millis()).ok()?)?;
         (millis <= Self::MAX.0).then_some(Timestamp(millis))
     }
 
-    /// How long after `earlier` this is; nothing if it is not after it.
+    /// The time from `earlier` to this moment; zero if `earlier` is not earlier.
     pub fn since(self, earlier: Timestamp) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0).try_into().unwrap_or(0))
     }
 
-    /// How far the two are apart, whichever is first. For what rests for some time by the host's clock: if that is put back, nothing is to
-    /// rest until it has caught up.
+    /// The distance between two moments, whichever is first. For waiting periods by the host's clock: after the clock was set back, a
+    /// period must not last until the clock has caught up.
     pub fn apart(self, other: Timestamp) -> Duration {
         Duration::from_millis(self.0.abs_diff(other.0))
     }
 }
 
-/// A duration in milliseconds; more than fits an `i64` is more than any `Timestamp` can use.
+/// A duration in milliseconds, at most `i64::MAX`, which exceeds every `Timestamp`.
 fn whole_millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// For certificates, whose builders speak `time`.
+/// For certificates: their builders take the types of the `time` crate.
 impl From<Timestamp> for OffsetDateTime {
     fn from(at: Timestamp) -> OffsetDateTime {
         // Every Timestamp is within the range of OffsetDateTime; the epoch stands for a case that cannot occur.
@@ -165,7 +165,7 @@ impl<'de> Deserialize<'de> for Timestamp {
     }
 }
 
-/// Reads the text form without taking a copy of it.
+/// Parses the text form without copying it.
 struct Rfc3339Text;
 
 impl Visitor<'_> for Rfc3339Text {
@@ -194,16 +194,16 @@ impl JsonSchema for Timestamp {
     }
 }
 
-/// When something was, by both answers of a clock: one to be shown, one to tell how long ago it is. Later ones are greater.
+/// A moment by both readings of a clock: `shown` for display, `steady` for elapsed time. Ordered by `steady`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CalendarTime {
     steady: Timestamp,
-    /// What the host's clock showed.
+    /// The date of the host's clock.
     pub shown: Timestamp,
 }
 
 impl CalendarTime {
-    /// A moment of a clock that nobody has put.
+    /// A moment of a clock that was never set to another date.
     pub const fn at(shown: Timestamp) -> CalendarTime {
         CalendarTime { steady: shown, shown }
     }
@@ -213,22 +213,22 @@ impl CalendarTime {
         self.steady
     }
 
-    /// How long after `earlier` this is; nothing if it is not after it.
+    /// The time from `earlier` to this moment; zero if `earlier` is not earlier.
     pub fn since(self, earlier: CalendarTime) -> Duration {
         self.steady.since(earlier.steady)
     }
 }
 
-/// Where "now" comes from. Cheap to clone; clones show the same time.
+/// The source of "now". Cheap to clone; clones show the same time.
 ///
-/// There are two answers. [`now`](Self::now) is what the host's clock shows: for dates, and for whatever others are told. Somebody may put it
-/// forward or back at any moment. [`steady`](Self::steady) only passes: for how long something has been.
+/// A clock has two readings. [`now`](Self::now) is the date of the host's clock, for dates that are stored or sent; the host's clock may be
+/// set forward or back at any moment. [`steady`](Self::steady) only moves forward, for elapsed time.
 #[derive(Clone, Debug)]
 pub struct Clock(Source);
 
 #[derive(Clone, Debug)]
 enum Source {
-    /// When this clock was made, by the host's two clocks.
+    /// The two readings of the host's clocks when this clock was made.
     System(Instant, Timestamp),
     Manual(Arc<Manual>),
 }
@@ -246,7 +246,7 @@ impl Clock {
         Clock(Source::System(Instant::now(), SystemTime::now().into()))
     }
 
-    /// A clock that stands still until it is moved.
+    /// A clock for tests that moves only by `advance` and `set`.
     pub fn manual(at: Timestamp) -> Clock {
         Clock(Source::Manual(Arc::new(Manual { shown: AtomicI64::new(at.0), steady: AtomicI64::new(at.0) })))
     }
@@ -258,7 +258,7 @@ impl Clock {
         }
     }
 
-    /// What was shown when this clock was made, and what has passed since. It never jumps, and does not pass while the host sleeps.
+    /// The date when this clock was made plus the time elapsed since. Never jumps; stands still while the host sleeps.
     pub fn steady(&self) -> Timestamp {
         match &self.0 {
             Source::System(made, shown) => shown.plus(made.elapsed()),
@@ -266,23 +266,23 @@ impl Clock {
         }
     }
 
-    /// Now, by both.
+    /// Both readings at this moment.
     pub fn moment(&self) -> CalendarTime {
         CalendarTime { steady: self.steady(), shown: self.now() }
     }
 
-    /// Lets time pass on a manual clock and all its clones. The host's clock goes by itself: there it does nothing.
+    /// Moves a manual clock and its clones forward. Does nothing on the host's clock.
     pub fn advance(&self, duration: Duration) {
         if let Source::Manual(manual) = &self.0 {
             for clock in [&manual.shown, &manual.steady] {
-                // The closure never refuses, so neither does the update.
+                // The closure always returns `Some`, so the update cannot fail.
                 let _ = clock.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |now| Some(Timestamp::from_millis(now).plus(duration).0));
             }
         }
     }
 
-    /// Puts what a manual clock shows to a moment, backwards too, as happens to hosts' clocks: no time passes. On the host's clock it
-    /// does nothing.
+    /// Sets the date of a manual clock, also backwards, as administrators do on hosts. `steady` does not move. Does nothing on the host's
+    /// clock.
     pub fn set(&self, to: Timestamp) {
         if let Source::Manual(manual) = &self.0 {
             manual.shown.store(to.0, Ordering::SeqCst);

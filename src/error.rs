@@ -1,16 +1,16 @@
-//! What can go wrong, in the words of the domain. How an error looks on the wire is decided once, in `http/error.rs`.
+//! The errors of the domain. `http/error.rs` maps them to the wire.
 //!
 //! Not here: status codes, envelopes, log lines. Start reading at [`Error`]. Invariant: no variant carries a secret.
 
 use std::collections::BTreeMap;
 
-/// The result of everything that can fail for a reason a caller may see.
+/// The result of every function that can fail for a reason a caller may see.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// So many rules that a request breaks are told at most.
+/// Reports at most this many broken rules per request.
 const MOST: usize = 20;
 
-/// Why something was not done.
+/// Why an operation failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// No record of this kind has this id. `field` names the member of a body that held the id, if one did.
@@ -22,25 +22,26 @@ pub enum Error {
     /// A value that must be unique is taken.
     #[error("{field} must be unique")]
     Duplicate { field: String, value: String },
-    /// Several rules that one request breaks: at least two, none of them `Several`, and first the one that counts where only one can be told.
+    /// Several rules that one request breaks: at least two, none of them `Several`. The first is the one shown where an answer has room for
+    /// one.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Several(Vec<Error>),
-    /// Something that the request must say is missing, and no single member is to blame.
+    /// The request lacks something that no single member stands for.
     #[error("{0}")]
     Incomplete(String),
-    /// A body that is no JSON or holds a member of the wrong JSON type.
+    /// A body that is not JSON or holds a member of the wrong JSON type.
     #[error("{0}")]
     Unparseable(String),
-    /// A `filter` that cannot be read or does not fit the kind.
+    /// A `filter` that is malformed or does not fit the kind.
     #[error("{0}")]
     Filter(String),
-    /// A `sort` that cannot be read or does not fit the kind.
+    /// A `sort` that is malformed or does not fit the kind.
     #[error("{0}")]
     Sort(String),
-    /// The record cannot be deleted while others refer to it; `by` are ids of those.
+    /// The record cannot be deleted while other records refer to it; `by` lists their ids.
     #[error("{field}: referenced by {by:?}")]
     Referenced { field: &'static str, by: Vec<String> },
-    /// A request names something that does not exist or does not go together with the rest of it.
+    /// A request names something that does not exist or conflicts with the rest of the request.
     #[error("{0}")]
     BadReference(String),
     /// The record belongs to the system and cannot be deleted.
@@ -49,25 +50,25 @@ pub enum Error {
     /// The record belongs to the system and cannot be changed.
     #[error("{0}")]
     NotUpdatable(String),
-    /// The record is not the one that the sender knows (RFC 9110 section 13.1.1).
+    /// `If-Match` names another version than the stored one (RFC 9110 section 13.1.1).
     #[error("the record has changed since it was read")]
     Changed,
     /// No valid session, or one without the permission. `anonymous`: no token was sent at all.
     #[error("no session, or not permitted")]
     Unauthorized { anonymous: bool },
-    /// The credentials were refused; deliberately without a reason.
+    /// The credentials were rejected. The reason is deliberately not said.
     #[error("authentication failed")]
     InvalidAuth,
-    /// The certificate with this fingerprint belongs to somebody already.
+    /// The certificate with this fingerprint already belongs to an authenticator.
     #[error("the certificate is in use")]
     CertificateInUse { fingerprint: String },
-    /// No policy that grants the right has all its posture checks passed. By policy: the checks that fail.
+    /// Every policy that grants the right has a failing posture check. Maps a policy's id to its failing checks.
     #[error("the posture checks of no policy that grants this pass")]
     InvalidPosture(BTreeMap<String, Vec<FailedCheck>>),
-    /// A refusal that has a name of its own on the wire.
+    /// A rejection that has its own code on the wire.
     #[error("{0}")]
     Refused(Refusal),
-    /// A bounded queue is full. Worth another try after some seconds.
+    /// A bounded queue is full. The caller may retry after `retry_after` seconds.
     #[error("too many requests")]
     Busy { retry_after: u32 },
     /// A stored record cannot be read: its checksum or its bytes are wrong.
@@ -76,20 +77,20 @@ pub enum Error {
     /// The file cannot be read or written at the moment.
     #[error("storage: {0}")]
     Storage(String),
-    /// A defect of ours. The text goes to the log only.
+    /// A defect of this program. The text goes to the log only.
     #[error("{0}")]
     Internal(String),
 }
 
-/// A posture check that fails.
+/// A failing posture check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FailedCheck {
     pub id: String,
-    /// What kind of thing it demands.
+    /// The wire name of what the check demands, for example `OS`.
     pub type_id: &'static str,
 }
 
-/// Refusals with a wire code of their own; the text is what a person reads.
+/// Rejections with their own wire code; the text is the message for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     #[error("the enrollment token is unknown or used up")]
@@ -100,13 +101,13 @@ pub enum Refusal {
     EnrollmentExists { method: &'static str },
     #[error("the certificate request cannot be processed")]
     CouldNotProcessCsr,
-    #[error("the certificate request is not in the name of the router's id")]
+    #[error("the certificate request does not have the router's id as its common name")]
     RouterCommonName,
     #[error("the router's certificate request cannot be processed")]
     RouterCsr,
     #[error("a certificate request is missing or not usable")]
     MissingOrInvalidCsr,
-    #[error("the content type is not one this operation takes")]
+    #[error("this operation does not accept the content type")]
     InvalidContentType,
     #[error("no edge router is available to the identity and the service")]
     NoEdgeRoutersAvailable,
@@ -122,11 +123,11 @@ pub enum Refusal {
     MfaNotEnrolled,
     #[error("the code is wrong, or was used")]
     MfaInvalidToken,
-    #[error("an authenticator of this kind, or in this state, cannot be changed so")]
+    #[error("this change is not possible for an authenticator of this kind or in this state")]
     CannotUpdateAuthenticator,
     #[error("the current password is not the one given")]
     WrongCurrentPassword,
-    #[error("the certificate is not the one that waits to be confirmed")]
+    #[error("the certificate is not the extended certificate that awaits confirmation")]
     InvalidClientCert,
     #[error("no certificate was presented that the certificate authority issued for clients and that is valid now")]
     CertFailedValidation,
@@ -134,13 +135,13 @@ pub enum Refusal {
     EnrollmentCaNotValid,
     #[error("there is no certificate authority to enroll with")]
     EnrollmentNoValidCas,
-    #[error("the certificate does not say who it is for where its authority wants it said")]
+    #[error("the certificate lacks the external id that its certificate authority requires")]
     MissingCertClaim,
     #[error("the certificate authority is verified already")]
     CaAlreadyVerified,
     #[error("the certificate is not one of a certificate authority")]
     CertificateIsNotCa,
-    #[error("the text holds a PEM block of something else than a certificate")]
+    #[error("the text holds a PEM block that is not a certificate")]
     ExpectedPemCertificate,
     #[error("the PEM block holds no readable certificate")]
     CouldNotParseDerBlock,
@@ -148,34 +149,34 @@ pub enum Refusal {
     InvalidCommonName,
     #[error("the certificate does not verify with that of the certificate authority")]
     CertificateFailedValidation,
-    #[error("an edge router is changed among the edge routers")]
+    #[error("an edge router can only be changed under /edge-routers")]
     CannotUpdateRouter,
-    #[error("the database is at work already, or was a moment ago")]
+    #[error("a database operation is running, or one was started less than a minute ago; try again later")]
     RateLimited,
-    #[error("the body is larger than this controller takes here")]
+    #[error("the body is larger than the limit of this operation")]
     TooLarge,
-    #[error("the path and the headers are larger than this controller takes")]
+    #[error("the path and the headers are larger than the limit")]
     HeadTooLarge,
-    #[error("the body did not arrive in time")]
+    #[error("the body did not arrive within the time limit")]
     TooSlow,
-    #[error("no such method on this path")]
+    #[error("the path does not allow this method")]
     MethodNotAllowed,
     #[error("no such path")]
     UnknownPath,
-    #[error("the request took too long")]
+    #[error("the request exceeded the time limit")]
     Timeout,
 }
 
 impl Error {
-    /// A rule that the member `field` breaks; `value` is shown to the sender, so it must not be a secret.
+    /// A rule that the member `field` breaks. `value` is shown to the sender, so it must not be a secret.
     pub fn invalid(field: impl Into<String>, reason: impl Into<String>, value: impl Into<String>) -> Self {
         Self::Invalid { field: field.into(), reason: reason.into(), value: value.into() }
     }
 
-    /// What several checks of one request refuse together. A fault of ours or of the file is told at once and alone.
+    /// Collects the failures of several checks of one request. A failure of storage or of this program is returned at once and alone.
     ///
     /// # Errors
-    /// That of a check that fails alone; [`Error::Several`], in the order of the checks, if more than one does.
+    /// The error of the only failing check, or [`Error::Several`] in the order of the checks.
     pub fn all(checks: impl IntoIterator<Item = Result<()>>) -> Result<()> {
         let mut refused = Vec::new();
         for check in checks {
@@ -189,13 +190,13 @@ impl Error {
         Self::several(refused).map_or(Ok(()), Err)
     }
 
-    /// These errors as one; nothing if there is none. Of very many only the first are told.
+    /// Joins errors into one; `None` if there is none. Only the first [`MOST`] are kept.
     pub fn several(mut errors: Vec<Self>) -> Option<Self> {
         errors.truncate(MOST);
         if errors.len() > 1 { Some(Self::Several(errors)) } else { errors.pop() }
     }
 
-    /// The same error, said of a member of the request instead of the path.
+    /// The same error, attributed to a member of the request instead of the path.
     #[must_use]
     pub fn in_field(self, name: &str) -> Self {
         match self {

@@ -1,11 +1,10 @@
-//! Work that nobody waits for: sessions that idled too long or lost their ground go, what is only known in memory is written down, and
-//! the controller's certificates are kept in time; what the history is not to keep any longer goes, and so do tokens that expired long ago.
+//! Background jobs: they end sessions that idled too long or lost their right, write what is only in memory, renew the controller's
+//! certificates, trim the history and delete enrollments that expired long ago.
 //!
-//! Periodic, but for sessions that may have lost their ground, which are looked at as soon as a change was committed that may have taken it,
-//! or when the time has come at which it ends by itself. What comes
-//! in very large numbers is done some at a time, so that neither others' writes nor a stop wait for all of it. A damaged record holds nothing
-//! up but itself.
-//! Invariant: nothing here decides whether a session is over, it only clears away what is.
+//! Jobs run periodically. Sessions that may have lost their right are also reviewed right after the commit that may have taken it, and when
+//! it expires. Large numbers of records are processed in batches, so that neither other writes nor a stop wait for all of them. A damaged
+//! record does not stop a job.
+//! Invariant: nothing here decides whether a session is over; jobs only delete sessions that are.
 
 use std::{
     collections::BTreeSet,
@@ -30,7 +29,7 @@ use crate::{
     store::{Retention, Store},
 };
 
-/// What the work is done on.
+/// The components that the jobs work on.
 pub struct Jobs {
     pub store: Store,
     pub changes: Changes,
@@ -45,10 +44,10 @@ pub struct Jobs {
     pub refusals: Refusals,
 }
 
-/// How often expired enrollments are looked for. They are kept for days, and each look goes through all there are.
+/// How often expired enrollments are looked for. They are kept for days, and each search reads all enrollments.
 const RECLAIM: Duration = Duration::from_secs(3600);
 
-/// When something is to be done again.
+/// The due time of a periodic job.
 struct Period {
     interval: Duration,
     last: Instant,
@@ -63,7 +62,7 @@ impl Period {
         self.interval.saturating_sub(self.last.elapsed())
     }
 
-    /// Whether it is to be done now, because it is time or somebody asks; then the next time counts from now.
+    /// Whether the job is due, by time or because `asked`; if so, the interval starts again.
     fn is_due(&mut self, asked: bool) -> bool {
         let due = asked || self.left().is_zero();
         if due {
@@ -73,13 +72,13 @@ impl Period {
     }
 }
 
-/// A date of the host that is ahead of what has passed since the start is believed once it has been for so long.
+/// If the host's date is ahead of the time elapsed since the start, it is trusted after this long.
 const DOUBTED: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The date by which things that are kept for a time grow old: a date that is wrong for a moment must not cost them.
+/// The date by which stored data ages. A host date that is wrong for a while must not delete data.
 #[derive(Default)]
 struct Calendar {
-    /// Since when the date of the host is ahead, by the clock that does not jump.
+    /// Since when the host's date is ahead, by the clock that does not jump.
     ahead: Option<Timestamp>,
 }
 
@@ -95,34 +94,34 @@ impl Calendar {
     }
 }
 
-/// What wakes the thread up between its rounds.
+/// A message that wakes the thread between its rounds.
 enum JobMessage {
-    /// Sessions may have lost their ground.
+    /// Sessions may have lost their right.
     Review(Trigger),
-    /// Very many records were ended at once, and are to be cleared away.
+    /// Very many records were tombstoned at once and are to be deleted.
     Ended,
-    /// Everything is to be looked at now; dropped when that is done.
+    /// Run every job now; the sender is dropped when that is done.
     Round(Sender<()>),
     Stop,
 }
 
-/// So many messages may wait; beyond, every session is reviewed.
+/// The capacity of the queue. When it is full, every session is reviewed.
 const WAITING: usize = 4096;
 
-/// Wakes the thread up. Cheap to clone.
+/// Wakes the jobs thread. Cheap to clone.
 #[derive(Clone)]
 pub struct JobTrigger {
     messages: SyncSender<JobMessage>,
     missed: Arc<AtomicBool>,
 }
 
-/// Where the messages of a [`JobTrigger`] arrive.
+/// The receiving end of a [`JobTrigger`].
 pub struct Inbox {
     messages: Receiver<JobMessage>,
     missed: Arc<AtomicBool>,
 }
 
-/// A [`JobTrigger`] and its inbox.
+/// Makes a [`JobTrigger`] and its inbox.
 pub fn job_trigger() -> (JobTrigger, Inbox) {
     let (sender, messages) = sync_channel(WAITING);
     let missed = Arc::<AtomicBool>::default();
@@ -130,45 +129,45 @@ pub fn job_trigger() -> (JobTrigger, Inbox) {
 }
 
 impl JobTrigger {
-    /// Has sessions looked at. Never waits.
+    /// Requests a review of sessions. Never waits.
     pub fn review(&self, trigger: Trigger) {
         if self.messages.try_send(JobMessage::Review(trigger)).is_err() {
             self.missed.store(true, Ordering::Release);
         }
     }
 
-    /// Has what is ended from now on cleared away soon. Before anything is written, please.
+    /// Requests the deletion of tombstoned records as soon as a commit makes some. Call it before the store is written.
     pub fn follow(&self, store: &Store) {
         let messages = self.messages.clone();
         store.subscribe(move |events| {
             if events.iter().any(|event| event.ending.is_some()) {
-                // With no room for the message, the next round finds it.
+                // With a full queue, the next round finds them.
                 drop(messages.try_send(JobMessage::Ended));
             }
         });
     }
 }
 
-/// What woke the thread up.
+/// What woke the thread.
 #[derive(Default)]
 struct Woken {
     triggers: BTreeSet<Trigger>,
     rounds: Vec<Sender<()>>,
-    /// Whether there may be something left of what was ended.
+    /// Whether tombstoned records may be left to delete.
     left: bool,
 }
 
-/// Jobs that run until they are stopped.
+/// Jobs that run until this is dropped.
 pub struct Running {
     job_trigger: JobTrigger,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Jobs {
-    /// Starts on a thread of its own, which reads what comes in from `job_trigger`.
+    /// Starts a thread that runs the jobs and receives the messages of `job_trigger`.
     ///
     /// # Errors
-    /// The system gives no thread.
+    /// The operating system cannot start a thread.
     pub fn start(self, job_trigger: JobTrigger, inbox: Inbox) -> std::io::Result<Running> {
         let thread = thread::Builder::new().name("upkeep".into()).spawn(move || self.run(&inbox))?;
         Ok(Running { job_trigger, thread: Some(thread) })
@@ -180,9 +179,9 @@ impl Jobs {
         let mut reclaiming = Period::from_now(RECLAIM);
         let mut expiry = Expiry::from_now(self.store.clone(), self.posture.clone(), self.clock.clone());
         let (mut in_place, mut calendar) = (true, Calendar::default());
-        // A review that failed is made good by one of everything.
+        // A failed review is repeated as a review of every session.
         let mut owed = false;
-        // What endpoints had reported is lost with a restart, so that sessions which depend on it stand on nothing.
+        // A restart loses what endpoints reported, so every session that depends on posture is reviewed.
         let mut woken = Woken { triggers: BTreeSet::from([Trigger::Everything]), rounds: Vec::new(), left: true };
         while waited(inbox, expiry.left().map_or(round.left(), |left| left.min(round.left())), &mut woken) {
             let Woken { mut triggers, rounds, mut left } = std::mem::take(&mut woken);
@@ -193,10 +192,10 @@ impl Jobs {
                 tell("trimming the history", self.trim_history(calendar.today(&self.clock)));
                 triggers.extend(owed.then_some(Trigger::Everything));
             }
-            triggers.extend(tell("looking for codes that have run out", expiry.look(now)).unwrap_or_default());
+            triggers.extend(tell("checking one-time codes for expiry", expiry.look(now)).unwrap_or_default());
             let reviewed = self.review(&triggers);
             owed = reviewed.is_err() || (owed && !triggers.contains(&Trigger::Everything));
-            tell("ending sessions that lost their ground", reviewed);
+            tell("ending sessions that lost their right", reviewed);
             woken.left = left && self.clear(now);
             if activity.is_due(now) {
                 tell("writing activity", self.write_activity());
@@ -209,15 +208,15 @@ impl Jobs {
         self.refusals.write(&self.store, self.clock.now(), true);
     }
 
-    /// What is done in each round.
+    /// The jobs of each round.
     fn look_around(&self, was_in_place: &mut bool) {
         self.look_for_file(was_in_place);
         tell("ending idle sessions", self.sweep());
-        tell("looking after certificates", self.certificates.look_after(self.clock.now()));
+        tell("renewing certificates", self.certificates.look_after(self.clock.now()));
         self.refusals.write(&self.store, self.clock.now(), false);
     }
 
-    /// Says once that the file has lost its name, and once that it has it again.
+    /// Logs once that the data file is no longer at its path, and once that it is back.
     fn look_for_file(&self, was_in_place: &mut bool) {
         let is_in_place = self.store.is_in_place();
         if is_in_place != *was_in_place {
@@ -226,24 +225,24 @@ impl Jobs {
                 tracing::info!("the data file is in its place again");
             } else {
                 tracing::error!(
-                    "the data file was moved, replaced or deleted; what is written goes on being written to it, and the next start will not \
-                     find it: make a snapshot, or move it back"
+                    "the data file was moved, replaced or deleted; changes are still written to it, but the next start will not find it: \
+                     make a snapshot, or move it back"
                 );
             }
         }
     }
 
-    /// Clears away some of what was ended all at once, or everything. Says whether there may be more.
+    /// Deletes one batch of tombstoned records, or all of them. Returns whether there may be more.
     fn clear(&self, everything: bool) -> bool {
         loop {
-            let more = tell("clearing away what was ended", self.store.clear_ended(self.settings.sweep_batch)).unwrap_or(false);
+            let more = tell("deleting ended records", self.store.clear_ended(self.settings.sweep_batch)).unwrap_or(false);
             if !(more && everything) {
                 return more;
             }
         }
     }
 
-    /// Deletes enrollments that expired so long ago that nobody will give their tokens another chance, in batches.
+    /// Deletes enrollments that expired longer ago than `keep_expired`, in batches.
     fn drop_enrollments(&self, today: Timestamp) -> Result<()> {
         let (before, mut old) = (today.minus(self.enrollment.keep_expired.duration()), Vec::new());
         self.store.read(|tx| {
@@ -256,7 +255,7 @@ impl Jobs {
             let batch = batch.to_vec();
             self.changes.run_blocking(move |change| {
                 for id in batch {
-                    // Unless it was refreshed meanwhile.
+                    // The enrollment may have been refreshed since it was read.
                     if change.find_readable(&id)?.is_some_and(|enrollment| enrollment.spec.expires_at < before) {
                         change.delete(&id)?;
                     }
@@ -267,13 +266,13 @@ impl Jobs {
         Ok(())
     }
 
-    /// Drops the oldest rows of the history.
+    /// Deletes history older than `max_age`, and the oldest beyond `max_mib`.
     fn trim_history(&self, today: Timestamp) -> Result<()> {
         let since = today.minus(self.history.max_age.duration());
         self.store.trim_history(Retention { since, bytes: self.history.max_mib << 20 }).map(|_| ())
     }
 
-    /// Ends the sessions, of those that the triggers name, that no policy grants any more.
+    /// Ends those sessions named by the triggers that no policy grants any more.
     fn review(&self, triggers: &BTreeSet<Trigger>) -> Result<()> {
         let everything = triggers.get(&Trigger::Everything);
         let one_by_one = triggers.iter().filter(|_| everything.is_none());
@@ -289,7 +288,7 @@ impl Jobs {
         Ok(())
     }
 
-    /// Writes when sessions were last active, in batches.
+    /// Writes the times at which sessions were last active, in batches.
     fn write_activity(&self) -> Result<()> {
         let unwritten = self.sessions.take_unwritten();
         let mut written = 0;
@@ -315,7 +314,7 @@ impl Jobs {
             }
             Ok(ended)
         })?;
-        // A request may have come in while its session ended.
+        // A request may have touched its session's entry in memory while the session ended.
         ended.iter().for_each(|id| self.sessions.forget(id.as_str()));
         Ok(())
     }
@@ -341,7 +340,7 @@ fn tell<T>(what: &str, result: Result<T>) -> Option<T> {
     result.inspect_err(|error| tracing::warn!(%error, "{what} failed")).ok()
 }
 
-/// Waits for messages, or for the time to pass, and takes all messages that are there. Says whether to go on.
+/// Waits for a message or for `time`, then takes all queued messages. Returns whether to go on.
 fn waited(inbox: &Inbox, time: Duration, woken: &mut Woken) -> bool {
     let first = if woken.triggers.is_empty() && !woken.left { inbox.messages.recv_timeout(time) } else { Err(RecvTimeoutError::Timeout) };
     let messages = match first {
@@ -364,11 +363,11 @@ fn waited(inbox: &Inbox, time: Duration, woken: &mut Woken) -> bool {
 }
 
 impl Running {
-    /// Has everything looked at now, and waits until that is done.
+    /// Runs every job now and waits until that is done.
     pub fn round(&self) {
         let (asked, done) = mpsc::channel();
         drop(self.job_trigger.messages.send(JobMessage::Round(asked)));
-        // Nothing is ever sent: it ends when the other side lets go.
+        // Nothing is sent: `recv` returns when the jobs drop the sender.
         let _ = done.recv();
     }
 }

@@ -1,10 +1,10 @@
-//! The log: tracing, written to stderr, as text for people and as JSON for machines.
+//! The log: `tracing` events on stderr, as text for people or as JSON for programs.
 //!
-//! Not here: what is logged, and the request id, which the listener puts into the span field `request`; both forms show
-//! the fields of the span around an event. Start with `start`. Only `[log]` of the configuration decides, not `RUST_LOG`.
+//! Not here: what is logged, and the request id, which the listener puts into the span field `request`. Both forms show the fields of the
+//! span around an event. Start with `start`. Only `[log]` of the configuration sets the level, not `RUST_LOG`.
 //!
-//! Invariants: stdout stays free for answers of commands; no line of the log goes there. What an anonymous peer sends writes no warning
-//! and no error of a library.
+//! Invariants: no log line goes to stdout, which is for the answers of commands. Bytes from an anonymous peer cause no warning and no error
+//! of a library.
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal};
@@ -18,15 +18,15 @@ use tracing_subscriber::fmt::{self, MakeWriter};
 
 use crate::config::{Format, Log};
 
-/// Changes which events a log that was started shows. The form of its lines stays.
+/// Changes the level of a running log. The format stays.
 pub type Change = Box<dyn Fn(&Log) -> Result<(), String> + Send + Sync>;
 
 static CHANGE: OnceLock<Change> = OnceLock::new();
 
-/// Sends everything this process logs from now on to stderr. Called once; a second call is refused.
+/// Starts the log of this process on stderr. A second call fails.
 ///
 /// # Errors
-/// The level is none, or there is a log already; one line.
+/// The level is malformed, or a log was started before; one line.
 pub fn start(log: &Log) -> Result<(), String> {
     let (subscriber, change) = changeable(log, io::stderr().is_terminal(), io::stderr)?;
     tracing::subscriber::set_global_default(subscriber).map_err(|error| format!("the log cannot be started: {error}"))?;
@@ -34,18 +34,18 @@ pub fn start(log: &Log) -> Result<(), String> {
     Ok(())
 }
 
-/// Shows another level from now on. Nothing happens where [`start`] started no log.
+/// Changes the level. Does nothing where [`start`] started no log.
 ///
 /// # Errors
-/// The level is none; one line.
+/// The level is malformed; one line.
 pub fn change(log: &Log) -> Result<(), String> {
     CHANGE.get().map_or(Ok(()), |change| change(log))
 }
 
-/// What `start` installs, for any writer. `terminal` says whether a person reads along.
+/// The subscriber that `start` installs, for any writer. `terminal` says whether a person reads the output.
 ///
 /// # Errors
-/// The level is none; one line.
+/// The level is malformed; one line.
 pub fn subscriber<W>(log: &Log, terminal: bool, writer: W) -> Result<Box<dyn Subscriber + Send + Sync>, String>
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
@@ -53,32 +53,32 @@ where
     changeable(log, terminal, writer).map(|(subscriber, _)| subscriber)
 }
 
-/// The same, and what changes its level.
+/// Like [`subscriber`], with a function that changes its level.
 ///
 /// # Errors
-/// The level is none; one line.
+/// The level is malformed; one line.
 pub fn changeable<W>(log: &Log, terminal: bool, writer: W) -> Result<(Box<dyn Subscriber + Send + Sync>, Change), String>
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
-    // A line that cannot be written is lost: saying so would be a line, too, and one that panics when it cannot be written.
+    // A line that cannot be written is lost: reporting that would write another line, which panics when it cannot be written.
     let lines = fmt::Subscriber::builder().with_env_filter(filter(log)?).with_writer(writer).log_internal_errors(false);
     Ok(if as_text(log.format, terminal) {
         let lines = lines.with_ansi(terminal && colours_are_welcome()).with_filter_reloading();
         let handle = lines.reload_handle();
         (Box::new(lines.finish()), Box::new(move |log| handle.reload(filter(log)?).map_err(|error| error.to_string())))
     } else {
-        // The list of spans would repeat the current one; the request is never nested deeper.
+        // The list of spans would repeat the current span: spans of requests are not nested.
         let lines = lines.json().flatten_event(true).with_current_span(true).with_span_list(false).with_filter_reloading();
         let handle = lines.reload_handle();
         (Box::new(lines.finish()), Box::new(move |log| handle.reload(filter(log)?).map_err(|error| error.to_string())))
     })
 }
 
-/// Libraries that log as errors and warnings what peers send: with them anybody could fill the log with alarms.
+/// Libraries that log what peers send as errors and warnings. Any peer could fill the log with them.
 const OF_PEERS: [&str; 2] = ["actix_http", "h2"];
 
-/// The filter of a level. What peers send is shown where the level asks for debug, or names the library.
+/// The filter of a level. Events of [`OF_PEERS`] are shown if the level includes debug or names the library.
 fn filter(log: &Log) -> Result<EnvFilter, String> {
     let broken = |error: &dyn Display| format!("log.level: {error}");
     let filter = EnvFilter::builder().parse(&log.level).map_err(|error| broken(&error))?;
@@ -101,7 +101,7 @@ fn as_text(format: Format, terminal: bool) -> bool {
     }
 }
 
-/// <https://no-color.org>: set and not empty means no colours, whatever the value.
+/// <https://no-color.org>: a non-empty value means no colours.
 fn colours_are_welcome() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }

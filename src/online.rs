@@ -1,6 +1,6 @@
-//! Who is connected at this moment: routers, identities with a channel to a router, and what load adds to the cost of terminators.
+//! The connections at this moment: routers, identities with a channel to a router, and the dynamic costs of terminators.
 //!
-//! The data plane writes it (`network/`), everything that shows a record reads it through [`Facts`](crate::entity::Facts). It is in memory
+//! The data plane (`network/`) writes it; everything that shows a record reads it through [`Facts`](crate::entity::Facts). It is in memory
 //! and empty after a start. Invariant: nothing else decides whether a router or an identity is connected.
 
 use std::{
@@ -14,26 +14,26 @@ use crate::entity::RouterLink;
 #[derive(Clone, Default)]
 pub struct Online(Arc<Inner>);
 
-/// Is told the id of an identity that has its first channel, or lost its last one.
+/// Called with the id of an identity that opened its first channel or lost its last one.
 type Listener = Box<dyn Fn(&str) + Send + Sync>;
 
 #[derive(Default)]
 struct Inner {
     routers: RwLock<HashMap<String, RouterLink>>,
-    /// Open channels by identity; none has 0.
+    /// Number of open channels by identity id; no entry is 0.
     channels: RwLock<HashMap<String, usize>>,
-    /// Dynamic costs by terminator; none is 0.
+    /// Dynamic cost by terminator id; no entry is 0.
     costs: RwLock<HashMap<String, u16>>,
     listeners: RwLock<Vec<Listener>>,
 }
 
 impl Online {
-    /// The connection of a router, while it has one.
+    /// The connection of a router; `None` if it is not connected.
     pub fn router(&self, id: &str) -> Option<RouterLink> {
         self.0.routers.read().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
     }
 
-    /// Sets what a router says of itself, or with `None` that it is not connected.
+    /// Sets the connection that a router reports; `None` means that it is not connected.
     pub fn set_router(&self, id: &str, link: Option<RouterLink>) {
         let mut routers = self.0.routers.write().unwrap_or_else(PoisonError::into_inner);
         match link {
@@ -72,12 +72,12 @@ impl Online {
         self.tell(identity);
     }
 
-    /// What open circuits and failed dials add to the cost of a terminator.
+    /// The cost that open circuits and failed dials add to a terminator.
     pub fn dynamic_cost(&self, terminator: &str) -> u16 {
         self.0.costs.read().unwrap_or_else(PoisonError::into_inner).get(terminator).copied().unwrap_or_default()
     }
 
-    /// Sets the dynamic cost of a terminator; with 0 it is forgotten.
+    /// Sets the dynamic cost of a terminator; 0 removes the entry.
     pub fn set_dynamic_cost(&self, terminator: &str, cost: u16) {
         let mut costs = self.0.costs.write().unwrap_or_else(PoisonError::into_inner);
         match costs.get_mut(terminator) {
@@ -87,7 +87,7 @@ impl Online {
         }
     }
 
-    /// Has a listener told whenever an identity is connected or is not any more. It must be quick and must not come back here to write.
+    /// Calls `listener` whenever an identity connects or disconnects. It must be quick and must not write to this registry.
     pub fn subscribe(&self, listener: impl Fn(&str) + Send + Sync + 'static) {
         self.0.listeners.write().unwrap_or_else(PoisonError::into_inner).push(Box::new(listener));
     }

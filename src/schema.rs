@@ -1,7 +1,7 @@
-//! JSON schemas: compiled once, and violations told as errors of ours.
+//! JSON schemas: compiled once; violations become [`Error`]s.
 //!
-//! Used for request bodies (`http/`) and for config data (`entity/`). Not here: where schemas come from. Start reading at
-//! [`Checker`]. Invariant: an error never repeats the value of a password.
+//! Used for request bodies (`http/`) and for config data (`entity/`). Not here: where schemas come from. Start reading at [`Checker`].
+//! Invariant: an error never repeats the value of a password.
 
 use jsonschema::{
     JsonType, PatternOptions, ValidationError, Validator,
@@ -11,29 +11,30 @@ use serde_json::Value as Json;
 
 use crate::error::{Error, Result};
 
-/// A regular expression of a schema may compile to this many bytes.
+/// The size limit in bytes of a compiled regular expression of a schema.
 const PATTERN_BYTES: usize = 1 << 20;
-/// Of a body with more values than this only the beginnings of lists and objects are looked at for what is wrong: each violation costs memory.
+/// A body with more values than this is checked for violations only at the beginnings of its lists and objects: each violation costs
+/// memory.
 const LOOKED_AT: usize = 4096;
-/// So many items of each list, and members of each object.
+/// Length of such a beginning: items of a list, or members of an object.
 const BEGINNING: usize = 64;
-/// So many violations are told.
+/// At most this many violations are reported.
 const TOLD: usize = 20;
-/// This much of an offending value is repeated to its sender.
+/// An error repeats at most this many characters of an offending value.
 const SHOWN: usize = 400;
 
 /// A compiled JSON schema.
 pub struct Checker {
     validator: Validator,
-    /// What is validated against.
+    /// The schema itself, to look up missing members; `null` for a foreign schema.
     schema: Json,
 }
 
 impl Checker {
-    /// Compiles a schema that somebody sent: nothing is fetched, patterns are matched in linear time. Draft 7 unless it names another.
+    /// Compiles a schema from a request. Nothing is fetched; patterns match in linear time. Draft 7 unless `$schema` names another.
     ///
     /// # Errors
-    /// Why it is no schema.
+    /// Why the schema is invalid.
     pub fn foreign(schema: &Json) -> Result<Self, String> {
         let draft = if schema.get("$schema").is_some() { None } else { Some(jsonschema::Draft::Draft7) };
         let patterns = PatternOptions::regex().size_limit(PATTERN_BYTES);
@@ -45,10 +46,10 @@ impl Checker {
         options.build(schema).map(|validator| Self { validator, schema: Json::Null }).map_err(|e| shortened(&e.masked().to_string()))
     }
 
-    /// Compiles the schema of a body of ours.
+    /// Compiles the schema of a request body of this API.
     ///
     /// # Errors
-    /// It is no schema, which is a defect.
+    /// The schema is invalid, which is a defect.
     pub fn own(schema: &Json) -> Result<Self> {
         let built = jsonschema::options().offline().should_validate_formats(false).build(schema);
         built.map(|validator| Self { validator, schema: schema.clone() }).map_err(|e| Error::Internal(format!("a schema of ours: {e}")))
@@ -57,7 +58,7 @@ impl Checker {
     /// Checks a request body.
     ///
     /// # Errors
-    /// All that is wrong: [`Error::Unparseable`] where a member is of the wrong JSON type, [`Error::Invalid`] with its path otherwise.
+    /// All violations: [`Error::Unparseable`] for a member of the wrong JSON type, [`Error::Invalid`] with the member's path otherwise.
     pub fn check_body(&self, body: &Json) -> Result<()> {
         if self.validator.is_valid(body) {
             return Ok(());
@@ -68,14 +69,14 @@ impl Checker {
             told.add(self::told(&violation, &self.schema, Of::Body));
         }
         let behind =
-            || Error::invalid("(root)", format!("something behind the first {BEGINNING} items of a list is not what it must be"), "");
+            || Error::invalid("(root)", format!("an item after the first {BEGINNING} of a list, or a member after the first {BEGINNING} of an object, is invalid"), "");
         Err(Error::several(told.errors()).unwrap_or_else(behind))
     }
 
-    /// Checks config data; every violation is an [`Error::Invalid`], a missing or unknown member one of `(root)`.
+    /// Checks config data. Every violation is an [`Error::Invalid`]; a missing or unknown member is one of `(root)`.
     ///
     /// # Errors
-    /// The violations; of large data the first.
+    /// The violations; for large data only the first.
     pub fn check_data(&self, data: &Json) -> Result<()> {
         let Err(first) = self.validator.validate(data) else { return Ok(()) };
         let told = |violation: &ValidationError<'_>| told(violation, &self.schema, Of::Data).into_iter().map(|(_, error)| error);
@@ -91,7 +92,7 @@ impl Checker {
     }
 }
 
-/// Violations on their way to somebody, the ones that count most kept.
+/// Violations found so far; only the most important [`TOLD`] are kept.
 #[derive(Default)]
 struct ViolationList(Vec<(Matter, Error)>);
 
@@ -109,19 +110,19 @@ impl ViolationList {
         self.0.truncate(TOLD);
     }
 
-    /// In the order in which they count.
+    /// In order of importance.
     fn errors(mut self) -> Vec<Error> {
         self.sort();
         self.0.into_iter().map(|(_, error)| error).collect()
     }
 }
 
-/// The path of the member that an error is about.
+/// The path of the member that an error names.
 fn member_of(error: &Error) -> Vec<&str> {
     if let Error::Invalid { field, .. } = error { field.split('.').collect() } else { Vec::new() }
 }
 
-/// Whether there are more values in one than are left.
+/// Whether `value` holds more values than `left`; counts `left` down.
 fn exceeds(value: &Json, left: &mut usize) -> bool {
     let Some(fewer) = left.checked_sub(1) else { return true };
     *left = fewer;
@@ -132,7 +133,7 @@ fn exceeds(value: &Json, left: &mut usize) -> bool {
     }
 }
 
-/// A value with no more than the beginning of each list and object.
+/// The value cut to the first [`BEGINNING`] entries of each list and object.
 fn beginning(value: &Json) -> Json {
     match value {
         Json::Array(items) => items.iter().take(BEGINNING).map(beginning).collect(),
@@ -147,8 +148,8 @@ enum Of {
     Data,
 }
 
-/// What a body is refused for if there are several reasons: clients know that it is read before a rule is looked at, and that which of
-/// several forms it has is asked before it is read; then what all forms have comes first.
+/// The order in which violations are reported. Clients expect that the type of a body is decided first, then its members are read, then
+/// rules are checked: first those of all types, then those of its own type.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Matter {
     Form,
@@ -157,7 +158,7 @@ enum Matter {
     RuleOfForm,
 }
 
-/// What a violation is about, and the words for it: one, unless it is about several forms.
+/// The errors of a violation: one, unless the body has several types.
 fn told(violation: &ValidationError<'_>, schema: &Json, of: Of) -> Vec<(Matter, Error)> {
     let path = dotted(violation.instance_path().as_str());
     match violation.kind() {
@@ -189,7 +190,7 @@ fn one(violation: &ValidationError<'_>, schema: &Json, of: Of, path: String) -> 
     }
 }
 
-/// What is wrong with a body of several forms: its tag, or what is wrong with the form that the tag names.
+/// The violations of a body that has several types: its tag, or what violates the type that the tag names.
 fn variant(forms: &[Vec<ValidationError<'static>>], schema: &Json, path: String) -> Vec<(Matter, Error)> {
     let tagged = |form: &&Vec<ValidationError<'static>>| !form.iter().any(|v| matches!(v.kind(), Broken::Constant { .. }));
     let tag = forms.iter().flatten().find(|v| matches!(v.kind(), Broken::Constant { .. }));
@@ -213,7 +214,7 @@ fn variant(forms: &[Vec<ValidationError<'static>>], schema: &Json, path: String)
     vec![(Matter::Form, error)]
 }
 
-/// What would be right, in words that do not repeat what was sent.
+/// What would be valid, without repeating what was sent.
 fn reason(violation: &ValidationError<'_>) -> String {
     match violation.kind() {
         Broken::Enum { options } => format!("must be {}", one_of(options.as_array().into_iter().flatten())),
@@ -242,7 +243,7 @@ fn one_of<'v>(values: impl Iterator<Item = &'v Json>) -> String {
 fn types(kind: &TypeKind) -> String {
     match kind {
         TypeKind::Single(one) => type_name(*one).into(),
-        // That null may stand there too is no help to anybody.
+        // That null is allowed too does not help the reader.
         TypeKind::Multiple(several) => several.iter().filter(|one| *one != JsonType::Null).map(type_name).collect::<Vec<_>>().join(" or "),
     }
 }
@@ -259,13 +260,13 @@ fn type_name(of: JsonType) -> &'static str {
     }
 }
 
-/// Whether a member that is missing would be a list, also in one of several forms.
+/// Whether a missing member would be a list, also in one of several types.
 fn is_list(schema: &Json, violation: &ValidationError<'_>, name: &str) -> bool {
     let of = member(schema, violation, name, "type");
     of.is_some_and(|of| of == "array" || of.as_array().is_some_and(|several| several.iter().any(|one| one == "array")))
 }
 
-/// What the schema says of a member that is missing, by keyword.
+/// What the schema says about a missing member, by keyword.
 fn member<'s>(schema: &'s Json, violation: &ValidationError<'_>, name: &str, keyword: &str) -> Option<&'s Json> {
     let object = violation.schema_path().as_str().trim_end_matches("/required");
     schema.pointer(&format!("{object}/properties/{name}/{keyword}"))
@@ -280,7 +281,7 @@ fn named(path: String) -> String {
     if path.is_empty() { "(root)".into() } else { path }
 }
 
-/// A value as errors repeat it: texts without quotes, lists without commas, and no more than the beginning.
+/// A value as errors show it: strings without quotes, lists without commas, at most [`SHOWN`] characters.
 pub fn shown(value: &Json) -> String {
     shortened(&text(value))
 }
