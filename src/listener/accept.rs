@@ -1,4 +1,4 @@
-//! The way of one connection from the socket to whoever speaks on it.
+//! Accepts one connection: from the socket to the server of its protocol.
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -20,15 +20,15 @@ use super::{
     shutdown::Shutdown,
 };
 
-/// What SDKs offer that speak to a router.
+/// The ALPN protocol that SDKs offer to a router.
 const ROUTER: &[u8] = b"ziti-edge";
-/// The first byte of every message on a channel of a router.
+/// The first byte of every message on a channel to a router.
 const FRAME: u8 = 0x03;
-/// A channel whose peer answers nothing for so long is asked whether it is still there, so often, so many times.
+/// TCP keep-alive: the first probe after this idle time, then one per interval, up to `PROBES` unanswered ones.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const PROBES: u32 = 4;
 
-/// TLS for each kind of client.
+/// The TLS configuration for each kind of client.
 #[derive(Clone)]
 pub struct Protocols {
     rest: TlsAcceptor,
@@ -36,7 +36,7 @@ pub struct Protocols {
 }
 
 impl Protocols {
-    /// The configuration offers what REST speaks.
+    /// `rest` offers the ALPN protocols of REST.
     pub fn of(rest: ServerConfig) -> Self {
         let mut router = rest.clone();
         router.alpn_protocols = vec![ROUTER.to_vec()];
@@ -44,21 +44,21 @@ impl Protocols {
     }
 }
 
-/// What every connection goes through.
+/// Accepts connections; shared by all of one listener.
 #[derive(Clone)]
 pub struct Acceptor {
     pub protocols: Protocols,
     pub router: Option<RouterSide>,
-    /// Nothing but the router is to be found here.
+    /// The port serves the router only.
     pub is_for_router_alone: bool,
-    /// One for each handshake that may go on.
+    /// One permit per concurrent handshake.
     pub handshakes: Arc<Semaphore>,
     pub handshake_timeout: Duration,
     pub stopping: Shutdown,
 }
 
 impl Acceptor {
-    /// Accepts a connection. One for REST comes back; one for the router has ended when this does.
+    /// Accepts a connection. Returns a connection for REST; one for the router has ended when this returns `None`.
     pub async fn enter(&self, socket: TcpStream) -> Option<Accepted> {
         let here = self.stopping.connection();
         let mut ends = here.clone();
@@ -69,7 +69,7 @@ impl Acceptor {
         match accepted {
             Ok(stream) => stream.map(|stream| Accepted { stream, here }),
             Err(error) => {
-                tracing::debug!(%error, "a connection that is not accepted");
+                tracing::debug!(%error, "a connection was not accepted");
                 None
             }
         }
@@ -85,7 +85,7 @@ impl Acceptor {
         }
     }
 
-    /// Has the router's side go on. Answers when the connection has ended, or with one that is for REST after all.
+    /// Hands a connection to the router's runtime. Returns `None` when it has ended, or the stream if it turns out to be for REST.
     async fn hand_over(
         &self,
         router: &RouterSide,
@@ -109,7 +109,7 @@ impl Acceptor {
             match accepted.await {
                 Ok((first, stream)) if is_sure || first == FRAME => serve(Rewind::new(vec![first], stream)).await,
                 Ok((first, stream)) => drop(give_back.send(Rewind::new(vec![first], stream))),
-                Err(error) => tracing::debug!(%error, "a connection that is not accepted"),
+                Err(error) => tracing::debug!(%error, "a connection was not accepted"),
             }
         });
         Ok(given_back.await.ok())
@@ -120,18 +120,18 @@ impl Acceptor {
     }
 }
 
-/// Whether a client may want the router: it says so, or says nothing.
+/// Whether a client may want the router: it offers its protocol, or offers none.
 fn is_for_router(offers: &Offers) -> bool {
     offers.as_ref().is_none_or(|offers| offers.iter().any(|offer| offer == ROUTER))
 }
 
-/// What a client begins with.
+/// Reads the first byte that a client sends after the handshake.
 async fn first_byte(mut stream: TlsStream<Rewind<TcpStream>>) -> io::Result<(u8, TlsStream<Rewind<TcpStream>>)> {
     let byte = stream.read_u8().await?;
     Ok((byte, stream))
 }
 
-/// Messages go out at once, and a peer that is gone is noticed although nothing is sent.
+/// Sends messages without delay, and detects a dead peer on an idle connection.
 fn keep_alive(socket: &TcpStream) {
     let set = || -> io::Result<()> {
         socket.set_nodelay(true)?;
@@ -141,7 +141,7 @@ fn keep_alive(socket: &TcpStream) {
         Ok(set_tcp_keepcnt(socket, PROBES)?)
     };
     if let Err(error) = set() {
-        tracing::debug!(%error, "a connection whose peer may vanish unnoticed");
+        tracing::debug!(%error, "TCP keep-alive cannot be set: a lost peer may go unnoticed");
     }
 }
 

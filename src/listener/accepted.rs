@@ -1,4 +1,4 @@
-//! A connection after its handshake, and who may take it.
+//! A connection after its handshake, and the interface to its server.
 
 use std::{future::Future, pin::Pin, sync::Arc};
 
@@ -7,23 +7,23 @@ use tokio_rustls::server::TlsStream;
 
 use super::{rewind::Rewind, shutdown::ConnectionGuard};
 
-/// A connection whose handshake is over.
+/// A connection whose handshake is complete.
 pub type Stream = Rewind<TlsStream<Rewind<TcpStream>>>;
 
 /// A connection for REST.
 pub struct Accepted {
     pub stream: Stream,
-    /// As long as this is there, so is the connection.
+    /// Counts the connection as open until it is dropped.
     pub here: ConnectionGuard,
 }
 
-/// Serves a connection until it ends.
+/// Serves a connection; completes when it ends.
 pub type Serve = dyn Fn(Stream) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync;
 
-/// Whoever serves connections of the router.
+/// The server of router connections.
 #[derive(Clone)]
 pub struct RouterSide {
-    /// Where its connections are read and written.
+    /// The runtime on which its connections are read and written.
     pub runtime: Handle,
     pub serve: Arc<Serve>,
 }

@@ -1,4 +1,4 @@
-//! The first message of a TLS client, read without an answer to it: which application protocols does it offer?
+//! The ClientHello of a TLS client, read without answering it, for the application protocols that it offers.
 
 use std::io;
 
@@ -7,18 +7,18 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::Rewind;
 
-/// A hello has at most this many bytes: one record of TLS.
+/// A ClientHello may have at most this many bytes: one TLS record.
 const MOST: usize = 16 << 10;
-/// So many are read at a time.
+/// Bytes read at a time.
 const STEP: usize = 2048;
 
-/// What a client offers (RFC 7301), nothing if it does not say.
+/// The protocols that a client offers (RFC 7301); `None` if it sends no ALPN extension.
 pub type Offers = Option<Vec<Vec<u8>>>;
 
-/// Reads the hello of a client. It is read again from the connection that comes back.
+/// Reads the ClientHello. The returned connection yields its bytes again.
 ///
 /// # Errors
-/// It is none, it is too long, or it does not come whole.
+/// The bytes are not a ClientHello, it is too long, or the connection ends before it is complete.
 pub async fn read<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S) -> io::Result<(Offers, Rewind<S>)> {
     let (mut acceptor, mut read) = (Acceptor::default(), Vec::new());
     loop {
@@ -30,7 +30,7 @@ pub async fn read<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S) -> io::Resul
         }
         read.extend_from_slice(part);
         if read.len() > MOST {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "the hello of a client is too long"));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "the TLS ClientHello is longer than 16 KiB"));
         }
         while !part.is_empty() {
             acceptor.read_tls(&mut part)?;

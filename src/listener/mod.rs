@@ -1,12 +1,13 @@
-//! One port for everything that is spoken: accepts connections, has TLS spoken on them, finds out which protocol follows, and hands each to
-//! whoever speaks it.
+//! One port for all protocols: accepts connections, performs the TLS handshake, detects the protocol and passes each connection to its
+//! server.
 //!
-//! The protocol is what the client's hello to TLS offers (ALPN): `ziti-edge` is for the router, `h2` and `http/1.1` are for REST. A client
-//! that offers nothing speaks first in either protocol, and the first byte of a router's message is no letter. Not here: what is said on a
+//! The protocol is what the ClientHello offers by ALPN: `ziti-edge` is for the router, `h2` and `http/1.1` are for REST. A client that
+//! offers nothing is told apart by the first byte it sends: a letter for HTTP, 3 for a router message. Not here: what is said on a
 //! connection (`http/`, `network/`).
 //!
-//! actix accepts and has the threads of REST; a connection of the router is handed to the router's own runtime before its handshake, and
-//! what is kept here waits for its end, so that limits count all connections together. Start reading at [`serve`], then at
+//! actix accepts connections and runs the threads of REST. A router connection moves to the router's own runtime before its handshake,
+//! while the accepting task waits for its end, so that the limits count all connections together. Start reading at [`serve`], then at
+//! `Acceptor::enter`. Invariant: before its handshake is complete a client costs at most a few KiB.
 //! `Acceptor::enter`. Invariant: nothing that a client sends before its handshake is over costs more than a bounded few KiB.
 
 mod accept;
@@ -33,44 +34,45 @@ use file_limit::room_for;
 pub use rewind::Rewind;
 pub use shutdown::{ConnectionGuard, Shutdown};
 
-/// How long requests that are under way may take once the listener ends.
+/// How long running requests may take after the listener stops.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// Sockets that are bound, and how to treat whoever comes.
+/// Bound sockets and the limits of their connections.
 pub struct Listener {
     /// For every protocol.
     pub sockets: Vec<TcpListener>,
     /// For the router alone.
     pub router_socket: Option<TcpListener>,
     pub tls: rustls::ServerConfig,
-    /// Threads of REST; 0 for one a core.
+    /// Number of REST threads; 0 for one per core.
     pub workers: usize,
     pub handshake_timeout: Duration,
-    /// Connections at the same time, in all.
+    /// Maximum number of open connections, over all threads.
     pub connections: usize,
-    /// TLS handshakes at the same time, in all.
+    /// Maximum number of concurrent TLS handshakes, over all threads.
     pub handshakes: usize,
 }
 
-/// A listener that runs.
+/// A running listener.
 pub struct Running {
     handle: ServerHandle,
     stopping: Shutdown,
 }
 
 impl Running {
-    /// Ends it: idle connections at once, the others once their requests are answered, but those whose clients take nothing within a second.
+    /// Stops it: idle connections close at once, others when their requests are answered. A client that accepts no bytes is dropped after a
+    /// second.
     pub async fn stop(&self) {
         self.handle.pause().await;
         self.stopping.begin();
         if tokio::time::timeout(LONGEST, self.stopping.all_gone()).await.is_err() {
-            tracing::warn!("requests that are not answered yet are given up");
+            tracing::warn!("requests that were not answered within 30 s are dropped");
         }
         self.handle.stop(true).await;
     }
 }
 
-/// Starts accepting. `rest` makes what serves connections for REST, once for each thread; `router` serves the others, if there is one. The
+/// Starts accepting. `rest` makes the service for REST connections, once per thread; `router` serves the others, if there is one. The
 /// server runs while it is polled.
 ///
 /// # Errors
@@ -105,7 +107,7 @@ where
     Ok((server, running))
 }
 
-/// What each thread has connections come in by.
+/// Makes the service of a socket, once per thread.
 #[derive(Clone)]
 struct Handlers<F> {
     entrance: Acceptor,

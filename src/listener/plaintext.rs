@@ -1,8 +1,7 @@
-//! Clients that speak HTTP to the port of TLS: they are told to use https, instead of a broken connection.
+//! Answers clients that speak HTTP on the TLS port: they are told to use https.
 //!
-//! A connection of TLS begins with a record of a handshake (RFC 8446, section 5.1), whose first byte is 22; a request of HTTP/1 begins with
-//! a letter. Only that byte is looked at, and what is answered is always the same. Invariant: a connection costs no more here than it
-//! would in its handshake.
+//! A TLS connection begins with a handshake record (RFC 8446, section 5.1), whose first byte is 22; an HTTP/1 request begins with a letter.
+//! Only the first byte is read, and the answer is constant. Invariant: such a connection costs no more than a handshake.
 
 use std::time::Duration;
 
@@ -12,16 +11,16 @@ use tokio::{
     time::timeout,
 };
 
-/// How long a client may take to take the answer.
+/// How long a client may take to read the answer.
 const LEAVING: Duration = Duration::from_secs(1);
 
 const ANSWER: &[u8] =
     b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: 68\r\nconnection: close\r\n\r\n\
     This port speaks https only: use https:// instead of http:// here.\r\n";
-/// So much of the request is read, so that the system does not take the answer back with a reset.
+/// At most this much of the request is read: unread bytes would make the system reset the connection and discard the answer.
 const READ: usize = 16 << 10;
 
-/// The connection, if it begins as TLS does, or as nothing that is known; nothing where it was answered or has no first byte within `patience`.
+/// The connection, unless it begins with a letter; then it is answered and closed. Also `None` if no byte arrives within `patience`.
 pub async fn admitted(mut socket: TcpStream, patience: Duration) -> Option<TcpStream> {
     let mut first = [0];
     match timeout(patience, socket.peek(&mut first)).await {

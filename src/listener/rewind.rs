@@ -1,4 +1,4 @@
-//! A connection of which something was read already: that comes first, then the rest.
+//! A connection whose first bytes were already read: it yields them again, then the rest.
 
 use std::{
     io,
@@ -8,7 +8,7 @@ use std::{
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// A connection and what was read of it.
+/// A connection and the bytes already read from it.
 pub struct Rewind<S> {
     read: Vec<u8>,
     pub stream: S,
@@ -19,7 +19,7 @@ impl<S> Rewind<S> {
         Self { read, stream }
     }
 
-    /// Both parts.
+    /// The bytes and the connection.
     pub fn into_parts(self) -> (Vec<u8>, S) {
         (self.read, self.stream)
     }
@@ -35,7 +35,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Rewind<S> {
         buf.put_slice(read.get(..count).unwrap_or_default());
         read.drain(..count);
         if read.is_empty() {
-            // It is not needed again.
+            // Frees the buffer: it is not needed again.
             *read = Vec::new();
         }
         Poll::Ready(Ok(()))

@@ -1,11 +1,11 @@
-//! What is asked of one value.
+//! The check of a comparison, applied to one value.
 
 use std::cmp::Ordering;
 
 use super::{Value, compare};
 
-/// The right-hand side of a comparison. Typing is done: the literals are of kinds that the left side may be compared with. Only
-/// `IsNull` is true of an absent value.
+/// The right-hand side of a comparison, already typed: its literals can be compared with the left side. Only `IsNull` holds for an absent
+/// value.
 #[derive(Clone, Debug)]
 pub enum Check {
     IsNull,
@@ -13,9 +13,9 @@ pub enum Check {
     Relates(Relation, Value<'static>),
     Contains(Needle),
     Lacks(Needle),
-    /// In the order of [`compare`].
+    /// Sorted by [`compare`].
     Among(Vec<Value<'static>>),
-    /// Half open: the first is inside, the second is not.
+    /// Half open: includes the first value, excludes the second.
     Between(Value<'static>, Value<'static>),
 }
 
@@ -65,11 +65,11 @@ impl Relation {
     }
 }
 
-/// The text that `contains` and `icontains` look for.
+/// The text that `contains` and `icontains` search for.
 #[derive(Clone, Debug)]
 pub enum Needle {
     Exact(String),
-    /// Lowered once, here, and not for every record.
+    /// Lowercased once, not for every record.
     Folded(String),
 }
 
@@ -90,7 +90,8 @@ impl Needle {
     }
 }
 
-/// Letter by letter: `str::to_lowercase` writes a sigma differently at the end of a word, and a needle has an end of its own.
+/// Lowercases letter by letter: `str::to_lowercase` writes a sigma differently at the end of a word, and the end of a needle need not be
+/// the end of a word.
 fn lower(text: &str) -> String {
     text.chars().flat_map(char::to_lowercase).collect()
 }

@@ -1,13 +1,13 @@
-//! What is wrong with a `filter` or `sort` parameter, with the symbol and the place.
+//! The error in a `filter` or `sort` parameter, with symbol and position.
 
 use std::fmt;
 
-/// Why a `filter` or `sort` parameter cannot be used.
+/// Why a `filter` or `sort` parameter is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     pub parameter: Parameter,
     pub message: String,
-    /// The name or piece of text at fault, unless it is the end of the text.
+    /// The wrong name or piece of text; `None` at the end of the text.
     pub symbol: Option<String>,
     /// Counted from 1.
     pub line: usize,
@@ -15,7 +15,7 @@ pub struct Fault {
     pub column: usize,
 }
 
-/// The parameter a fault was found in. A `sort by` inside a filter is part of the filter.
+/// The parameter that holds the fault. A `sort by` inside a filter is part of the filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parameter {
     Filter,

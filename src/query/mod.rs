@@ -1,14 +1,14 @@
-//! The language of the list parameters `filter` and `sort`: text becomes a tree, the tree answers yes or no for one record at a
-//! time; beside it stand what a list is ordered by and which part of it is wanted.
+//! The language of the list parameters `filter` and `sort`. A text becomes a tree, which is evaluated for one record at a time; the sort
+//! fields and the window of a list belong to it.
 //!
-//! Not here: which kinds exist and what can be filtered (a [`Vocabulary`] says so), where records come from (a [`Subject`] is one),
-//! indexes (a caller may use [`Predicate::anchors`] to avoid reading everything), status codes.
+//! Not here: which kinds exist and which fields can be filtered (the caller passes a [`Vocabulary`]), where records come from (a
+//! [`Subject`]), indexes (a caller may use [`Predicate::anchors`] to avoid reading every record), status codes.
 //!
-//! Start with [`Query::parse`], then `parser.rs` for the grammar, `typing.rs` for what may be compared with what, `predicate.rs`
-//! and `check.rs` for what it means.
+//! Start with [`Query::parse`], then `parser.rs` for the grammar, `typing.rs` for which types can be compared, `predicate.rs` and
+//! `check.rs` for evaluation.
 //!
-//! Invariant: whatever the text, parsing ends in a query or a [`Fault`], and a parsed query can be evaluated and dropped on a small
-//! stack: names and types were checked, and nesting is at most [`MAX_DEPTH`] deep.
+//! Invariant: parsing any text returns a query or a [`Fault`]. A parsed query can be evaluated and dropped on a small stack: names and
+//! types are checked, and nesting is at most [`MAX_DEPTH`] levels.
 
 mod check;
 mod fault;

@@ -1,6 +1,6 @@
-//! Tokens to a query. Each rule of the grammar is a function that reads it from the token ahead.
+//! The parser: tokens to a query. Each rule of the grammar is a function that starts at the token ahead.
 //!
-//! Words and names cannot touch, so blanks are demanded only where one side is a literal or a mark.
+//! The lexer separates words and names itself, so blanks are required only next to a literal or a mark.
 
 use std::mem;
 
@@ -12,17 +12,17 @@ use super::{
     typing::{self, Operator},
 };
 
-/// In bytes. An `in` with the ids of three of the longest pages fits, and no query costs more than milliseconds to read.
+/// In bytes. An `in` with the ids of three pages of the largest size fits. Parsing takes at most milliseconds.
 pub const MAX_LENGTH: usize = 64 * 1024;
 
-/// Parentheses and subqueries within each other. People write three; each level costs stack when read, evaluated and dropped.
+/// Limit for nested parentheses and subqueries. People write three; each level costs stack for parsing, evaluating and dropping.
 pub const MAX_DEPTH: usize = 50;
 
 pub struct Parser<'t> {
     text: &'t str,
     lexer: Lexer<'t>,
     ahead: Token<'t>,
-    /// Changes within a subquery.
+    /// A subquery replaces it.
     words: &'t dyn Vocabulary,
     depth: usize,
 }
@@ -50,7 +50,7 @@ impl<'t> Parser<'t> {
         Ok(Query { predicate, sort, skip, limit })
     }
 
-    /// `name desc, createdAt`; the first [`MAX_SORT`] of them.
+    /// `name desc, createdAt`; only the first [`MAX_SORT`] are returned.
     pub fn fields(&mut self) -> Result<Vec<Sort>, Fault> {
         let mut fields = vec![self.field()?];
         while self.skip(&Lexeme::Mark(','))? {
@@ -135,7 +135,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// A symbol with a comparison, or a boolean on its own, which is short for `= true`.
+    /// A symbol with a comparison, or a boolean alone, which means `= true`.
     fn plain(&mut self) -> Result<Test, Fault> {
         let name = self.ahead.clone();
         let (symbol, kind) = self.symbol()?;
@@ -165,15 +165,15 @@ impl<'t> Parser<'t> {
         };
         let check = typing::check(operand.kind(), operator, literals).map_err(|message| self.fault(&first, message))?;
         Ok(match check {
-            // Asked of every member of a set, and not true of an absent value.
+            // Checked for every member of a set; false for an absent value.
             Check::Contains(needle) if negated => Test::Compare(operand, Check::Lacks(needle)),
-            // `not in` and `not between` deny the whole: true of an absent value, and of a set if `in` is false of the set.
+            // `not in` and `not between` negate the whole comparison: true for an absent value, and for a set if `in` is false for the set.
             check if negated => Test::Not(Box::new(Test::Compare(operand, check))),
             check => Test::Compare(operand, check),
         })
     }
 
-    /// Whether it is negated, too.
+    /// The operator, and whether it is negated.
     fn operator(&mut self) -> Result<(Operator, bool), Fault> {
         let apart = self.ahead.blanks > 0;
         let negated = self.skip(&Lexeme::Word(Word::Not))?;
@@ -188,7 +188,7 @@ impl<'t> Parser<'t> {
         if !apart && matches!(operator, Operator::In | Operator::Between) {
             return Err(self.unexpected("a blank"));
         }
-        // `not in` is one word to the recorded controller.
+        // OpenZiti reads `not in` as one word with a single blank.
         if negated && operator == Operator::In && self.ahead.blanks != 1 {
             return Err(self.unexpected("a single blank"));
         }
@@ -219,11 +219,11 @@ impl<'t> Parser<'t> {
         Ok(vec![from, self.literal()?])
     }
 
-    /// A function's argument in parentheses, from the function's name on.
+    /// A function and its argument in parentheses; starts at the function's name.
     fn function<T>(&mut self, argument: fn(&mut Self) -> Result<T, Fault>) -> Result<T, Fault> {
         self.advance()?;
         if self.ahead.blanks > 0 {
-            return Err(self.unexpected("'(' right behind the function"));
+            return Err(self.unexpected("'(' directly after the function name"));
         }
         self.mark('(')?;
         let argument = argument(self)?;
@@ -244,7 +244,7 @@ impl<'t> Parser<'t> {
         }
         let name = self.ahead.clone();
         let set = self.set()?;
-        let linked = self.words.linked(&set).ok_or_else(|| self.fault(&name, format!("'{}' refers to nothing", name.source)))?;
+        let linked = self.words.linked(&set).ok_or_else(|| self.fault(&name, format!("'{}' is not a set of references to records", name.source)))?;
         self.expect(Word::Where, "'where'")?;
         self.blank()?;
         let outer = mem::replace(&mut self.words, linked);
@@ -288,7 +288,7 @@ impl<'t> Parser<'t> {
         Ok(number)
     }
 
-    /// Whether a clause of the query begins here. Behind anything else it must stand apart.
+    /// Whether this clause of the query begins here. A blank must precede it, unless it begins the query.
     fn clause(&mut self, word: Word) -> Result<bool, Fault> {
         if self.ahead.lexeme == Lexeme::Word(word) && self.ahead.start > 0 {
             self.blank()?;
@@ -332,7 +332,7 @@ impl<'t> Parser<'t> {
 }
 
 impl Query {
-    /// Reads the `filter` parameter; an empty one matches everything.
+    /// Parses the `filter` parameter; an empty one matches everything.
     pub fn parse(text: &str, words: &dyn Vocabulary) -> Result<Query, Fault> {
         if text.is_empty() {
             return Ok(Query::default());
@@ -344,7 +344,7 @@ impl Query {
     }
 }
 
-/// Reads the `sort` parameter: `name desc, createdAt`. Clients put `skip` and `limit` behind it too; these are read and ignored.
+/// Parses the `sort` parameter: `name desc, createdAt`. Clients may append `skip` and `limit`; they are parsed and ignored.
 pub fn parse_sort(text: &str, words: &dyn Vocabulary) -> Result<Vec<Sort>, Fault> {
     if text.is_empty() {
         return Ok(Vec::new());

@@ -1,4 +1,4 @@
-//! A condition as a tree, and what of it an index could answer.
+//! A condition as a tree, and the parts of it that an index can answer.
 
 use std::slice;
 
@@ -13,14 +13,14 @@ use super::{
 #[derive(Clone, Debug, Default)]
 pub struct Query {
     pub predicate: Predicate,
-    /// At most [`MAX_SORT`]; empty if the filter does not say, then the `sort` parameter counts.
+    /// At most [`MAX_SORT`]. If empty, the `sort` parameter applies.
     pub sort: Vec<Sort>,
     pub skip: Option<i64>,
     pub limit: Option<Limit>,
 }
 
-/// A condition. `and` and `or` have no precedence: the right side of either takes everything that follows, and so does `not`. An
-/// expression is therefore a flat list, read once from left to right; only parentheses and subqueries nest.
+/// A condition. `and` and `or` have no precedence: the right side of each, and of `not`, is everything that follows. An expression is
+/// therefore a flat list, evaluated once from left to right; only parentheses and subqueries nest.
 #[derive(Clone, Debug, Default)]
 pub struct Predicate {
     steps: Vec<Step>,
@@ -28,13 +28,13 @@ pub struct Predicate {
 
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// Turns the meaning of this test and of all that follow it.
+    /// Negates this test together with all that follow it.
     pub negated: bool,
     pub test: Test,
     pub join: Join,
 }
 
-/// How a test is joined to everything behind it.
+/// How a test is joined to the rest of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Join {
     And,
@@ -67,12 +67,12 @@ pub struct Members {
     pub matching: Option<Box<Query>>,
 }
 
-/// A symbol that must have one of these values if the predicate is to hold: an index on it can name the candidates.
+/// A symbol that must have one of these values for the predicate to hold. An index on it can name the candidates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Anchor<'q> {
-    /// A text, or a set that must hold one of the values.
+    /// A text field, or a set that must hold one of the values.
     pub symbol: &'q Symbol,
-    /// May repeat.
+    /// May contain duplicates.
     pub values: Vec<&'q str>,
 }
 
@@ -95,12 +95,12 @@ impl Predicate {
         true
     }
 
-    /// The symbols that it looks at, those of subqueries left out.
+    /// The symbols that the predicate reads, without those of subqueries.
     pub fn symbols(&self) -> Vec<&Symbol> {
         self.steps.iter().flat_map(|step| step.test.symbols()).collect()
     }
 
-    /// Conditions that must hold and that an index can answer; any one of them is enough to find all matches.
+    /// Conditions that must hold and that an index can answer. Each of them alone finds all matches.
     pub fn anchors(&self) -> Vec<Anchor<'_>> {
         let mut anchors = Vec::new();
         let mut rest = self.steps.as_slice();
@@ -120,8 +120,8 @@ impl Predicate {
     }
 }
 
-/// `s = "a" or s = "b" or ...` about one symbol to the very end is one anchor; the web console asks for role attributes so. An
-/// `and` among them only leaves fewer matches.
+/// `s = "a" or s = "b" or ...` about one symbol up to the end of the list is one anchor; the web console queries role attributes like this.
+/// An `and` among them only reduces the matches.
 fn alternatives(steps: &[Step]) -> Option<Anchor<'_>> {
     let (first, others) = steps.split_first()?;
     let mut all = first.test.anchor()?;
@@ -160,7 +160,7 @@ impl Test {
     }
 
     fn anchor(&self) -> Option<Anchor<'_>> {
-        // Only text: a number is compared with text after writing it out, which is not how an index holds it.
+        // Only text: a number is compared with text in its written form, which the index does not hold.
         let Test::Compare(Operand::Value(symbol, Type::Text) | Operand::AnyOf(symbol), check) = self else { return None };
         let literals = match check {
             Check::Relates(Relation::Equal, literal) => slice::from_ref(literal),
@@ -173,7 +173,7 @@ impl Test {
 }
 
 impl Operand {
-    /// The type of what is compared: the members of a set, not the set.
+    /// The type that is compared: for a set, the type of its members.
     pub fn kind(&self) -> Type {
         match self {
             Operand::Value(_, kind) => *kind,

@@ -1,16 +1,16 @@
-//! Text to tokens, one at a time.
+//! The lexer: text to tokens, one at a time.
 
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
 use super::{Fault, Value, check::Relation};
 
-/// The only blanks there are; other Unicode spaces are unknown characters.
+/// The blanks of the language; other Unicode spaces are unknown characters.
 pub const BLANKS: [char; 4] = [' ', '\n', '\t', '\r'];
 
 #[derive(Clone, Debug)]
 pub struct Token<'t> {
     pub lexeme: Lexeme<'t>,
-    /// How many blanks stand before it: the grammar wants some in places.
+    /// The number of blanks before it; some rules of the grammar require them.
     pub blanks: usize,
     pub start: usize,
     pub source: &'t str,
@@ -27,7 +27,7 @@ pub enum Lexeme<'t> {
     End,
 }
 
-/// The reserved words, in whatever case; `true`, `false` and `null` are literals.
+/// The reserved words, case-insensitive; `true`, `false` and `null` are literals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Word {
     And,
@@ -120,7 +120,7 @@ impl<'t> Lexer<'t> {
             '"' => self.text(),
             '-' | '0'..='9' => self.number(),
             'a'..='z' | 'A'..='Z' => self.name(),
-            // Skipping them, as others do, makes `na#me` mean `name` and hides typing mistakes.
+            // An unknown character is an error: skipping it would make `na#me` mean `name` and hide typing mistakes.
             _ => Err(self.fault("unknown character").of(first.encode_utf8(&mut [0; 4]))),
         }
     }
@@ -134,11 +134,11 @@ impl<'t> Lexer<'t> {
         Ok(word.map_or(Lexeme::Name(name), |(_, lexeme)| lexeme.clone()))
     }
 
-    /// From the parenthesis behind `datetime`. Finer than milliseconds is cut off: dates are stored in milliseconds.
+    /// Starts at the parenthesis after `datetime`. Digits below a millisecond are dropped: dates are stored in milliseconds.
     fn date(&mut self) -> Result<Lexeme<'t>, Fault> {
         self.position += 1;
         let text = self.take(self.rest().find(')').unwrap_or(0)).trim_matches(BLANKS);
-        // The parser takes any character between date and time.
+        // `OffsetDateTime::parse` accepts any character between date and time; only `T` is allowed here.
         let parsed = if matches!(text.as_bytes().get(10), Some(b'T' | b't')) { OffsetDateTime::parse(text, &Rfc3339).ok() } else { None };
         let milliseconds = parsed.and_then(|time| i64::try_from(time.unix_timestamp_nanos().div_euclid(1_000_000)).ok());
         let Some(milliseconds) = milliseconds else { return Err(self.fault("expected an RFC 3339 date and time").of(text)) };
@@ -167,7 +167,7 @@ impl<'t> Lexer<'t> {
                 '"' | '\\' | 'f' | 'n' | 'r' | 't' if escaped => escaped = false,
                 _ if escaped => return Err(self.fault("unknown escape").of(c.encode_utf8(&mut [0; 4]))),
                 '\\' => escaped = true,
-                '\0'..='\x1f' => return Err(self.fault("control character in text, write it as an escape")),
+                '\0'..='\x1f' => return Err(self.fault("control character in a text: write it as an escape (\\n, \\t, \\r, \\f)")),
                 '"' => {
                     self.position += 1;
                     return Ok(Lexeme::Literal(Value::Text(unescape(self.text.get(start..start + at).unwrap_or_default()).into())));
@@ -176,7 +176,7 @@ impl<'t> Lexer<'t> {
             }
         }
         self.position = start - 1;
-        Err(self.fault("text without an end"))
+        Err(self.fault("the text has no closing quote"))
     }
 
     fn rest(&self) -> &'t str {
@@ -194,8 +194,8 @@ impl<'t> Lexer<'t> {
     }
 }
 
-/// In the order in which the recorded controller does it, so that saved filters keep their meaning; in consequence `\\n` is a
-/// newline and not a backslash and an n.
+/// Replaces escapes in the order in which OpenZiti does, so that saved filters keep their meaning. In consequence `\\n` is a newline, not a
+/// backslash and an n.
 fn unescape(text: &str) -> String {
     if !text.contains('\\') {
         return text.to_owned();
@@ -204,7 +204,7 @@ fn unescape(text: &str) -> String {
     replacements.iter().fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
 }
 
-/// Letters and `_`, then parts behind dots that may hold `-` too. Each part begins with a letter.
+/// Length of a name: letters and `_`, then dotted parts that may also hold `-`. Each part begins with a letter.
 fn name_length(text: &str) -> usize {
     let mut length = run(text, |c| c.is_ascii_alphabetic() || c == '_');
     while let Some(part) = text.get(length..).and_then(|rest| rest.strip_prefix('.')) {
@@ -216,7 +216,7 @@ fn name_length(text: &str) -> usize {
     length
 }
 
-/// As in JSON. `01` is two numbers, which no rule accepts.
+/// Length of a number, as in JSON. `01` is two numbers, which no rule accepts.
 fn number_length(text: &str) -> usize {
     let at = |position: usize| text.get(position..).unwrap_or_default();
     let digits = |position: usize| run(at(position), |c| c.is_ascii_digit());
@@ -237,7 +237,7 @@ fn number_length(text: &str) -> usize {
     length
 }
 
-/// How many bytes at the beginning consist of such characters.
+/// The length in bytes of the leading characters that satisfy `of`.
 fn run(text: &str, of: impl Fn(char) -> bool) -> usize {
     text.find(|c| !of(c)).unwrap_or(text.len())
 }

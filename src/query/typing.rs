@@ -1,4 +1,4 @@
-//! What may be compared with what. Decided once, when a query is read; evaluation meets no mistakes.
+//! Which types can be compared. Checked once, when a query is parsed; evaluation meets no type errors.
 
 use std::fmt;
 
@@ -16,13 +16,16 @@ pub enum Operator {
     Between,
 }
 
-/// The check that an operator and its operands (one; two for `between`; at least one for `in`) stand for, or why there is none.
+/// Makes the check of an operator and its operands: one operand, two for `between`, at least one for `in`.
+///
+/// # Errors
+/// Why the operator cannot be used with these types.
 pub fn check(left: Type, operator: Operator, mut operands: Vec<Value<'static>>) -> Result<Check, String> {
     if let Some(wrong) = operands.iter().find(|operand| !allows(left, operator, operand)) {
-        return Err(format!("{} does not go with '{operator}' and {}", type_name(left), literal_name(wrong)));
+        return Err(format!("{} cannot be compared by '{operator}' with {}", type_name(left), literal_name(wrong)));
     }
     if operands.windows(2).any(|pair| matches!(pair, [a, b] if a.rank() != b.rank())) {
-        return Err("the values are not of one kind".to_owned());
+        return Err("the values must all be of one type".to_owned());
     }
     if left == Type::Text || matches!(operator, Operator::Contains | Operator::IContains) {
         operands = operands.into_iter().map(written).collect();
@@ -56,7 +59,7 @@ fn allows(left: Type, operator: Operator, right: &Value) -> bool {
         Value::Date(_) => !matches!(operator, Contains | IContains) && matches!(left, Type::Date | Type::Any),
         Value::Text(_) => match operator {
             Between => false,
-            // Numbers are written out for these.
+            // Numbers are compared in their written form.
             Contains | IContains | In => matches!(left, Type::Text | Type::Any | Type::Number),
             Operator::Relation(_) => matches!(left, Type::Text | Type::Any),
         },
@@ -64,7 +67,7 @@ fn allows(left: Type, operator: Operator, right: &Value) -> bool {
     }
 }
 
-/// A number that is compared with text is text. Null stays null.
+/// Writes out a literal that is compared with text. Null stays null.
 fn written(literal: Value<'static>) -> Value<'static> {
     match literal.text() {
         Some(text) => Value::Text(text.into_owned().into()),

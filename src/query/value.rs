@@ -1,23 +1,23 @@
-//! Values and their types, and how two values compare.
+//! Values, their types, and how two values compare.
 
 use std::{borrow::Cow, cmp::Ordering, collections::BTreeSet};
 
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
-/// What a symbol holds.
+/// The type of a symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Type {
     Text,
     Bool,
     Number,
     Date,
-    /// A member of a map (`tags.x`): whatever somebody put there.
+    /// A member of a map (`tags.x`): a value of any type.
     Any,
     /// A set of text.
     Set,
 }
 
-/// What a symbol of one record holds, and what a literal says.
+/// The value of a symbol in one record, or a literal.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value<'a> {
     Null,
@@ -30,8 +30,8 @@ pub enum Value<'a> {
     Set(Vec<Cow<'a, str>>),
 }
 
-/// The order for sorting: nothing first, false before true, text by its bytes. Total, so that no sort can meet a contradiction;
-/// kinds of values that no field mixes are kept apart.
+/// The sort order: null first, false before true, text by its bytes. It is total, so sorting cannot fail; values of different types are
+/// ordered by type.
 pub fn compare(a: &Value, b: &Value) -> Ordering {
     match (a, b) {
         (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
@@ -47,7 +47,7 @@ pub fn compare(a: &Value, b: &Value) -> Ordering {
 }
 
 impl Value<'_> {
-    /// The kind of a value as a number, in sort order; integers and floats are of one kind.
+    /// The rank of a value's type in sort order; integers and floats share one.
     pub(super) fn rank(&self) -> u8 {
         match self {
             Value::Null => 0,
@@ -59,8 +59,8 @@ impl Value<'_> {
         }
     }
 
-    /// How a stored value stands to a literal, whose kind decides how they are compared. A stored value of another kind counts as
-    /// absent (`None`), except that text compares with anything written out, and that a bool which is not there is false.
+    /// Compares a stored value with a literal, whose type decides how. A stored value of another type counts as absent (`None`), with two
+    /// exceptions: a text literal is compared with the written form of any value, and an absent bool is false.
     pub(super) fn relate(&self, literal: &Value) -> Option<Ordering> {
         match literal {
             Value::Text(text) => self.text().map(|own| own.as_ref().cmp(text.as_ref())),
@@ -69,7 +69,7 @@ impl Value<'_> {
         }
     }
 
-    /// A single value written out: numbers in plain decimal notation, dates as in RFC 3339.
+    /// The written form of a single value: numbers in plain decimal notation, dates as RFC 3339.
     pub(super) fn text(&self) -> Option<Cow<'_, str>> {
         match self {
             Value::Null | Value::Set(_) => None,
@@ -84,7 +84,7 @@ impl Value<'_> {
         }
     }
 
-    /// A number as a float, and its whole part exactly. Minus zero is zero.
+    /// A number as a float and its exact integer part. Minus zero becomes zero.
     fn number(&self) -> Option<(f64, i128)> {
         match self {
             Value::Integer(value) => Some((*value as f64, i128::from(*value))),

@@ -571,7 +571,7 @@ fn a_fault_says_what_and_where() {
     assert_eq!(fault("name = \"é\" x").to_string(), "expected the end, found 'x' at line 1, column 12");
     assert_eq!(fault("name =").to_string(), "expected a value, found the end at line 1, column 7");
     assert_eq!(fault("name # 1").to_string(), "unknown character at line 1, column 6");
-    assert_eq!(fault("cost = \"1\"").to_string(), "a number does not go with '=' and text at line 1, column 8");
+    assert_eq!(fault("cost = \"1\"").to_string(), "a number cannot be compared by '=' with text at line 1, column 8");
     assert_eq!(fault("true sort by bogus").parameter, Parameter::Filter);
     assert_eq!(parse_sort("bogus", &SERVICES).expect_err("bogus").parameter, Parameter::Sort);
 }
