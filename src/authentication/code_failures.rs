@@ -1,10 +1,10 @@
-//! How often wrong codes were shown for an identity, and whether the next one is looked at: in bounded memory.
+//! Counts wrong codes per identity and limits the rate of attempts, in bounded memory.
 //!
-//! Whoever shows codes holds the password already, so that guessing must be slow, but must not lock the owner out either. Wrong codes are
-//! therefore counted three times: by session, by source network, and in all. A session is cut off long before its network is, so that
-//! another session from the same place is still heard; networks from which a right code came are not counted in all, so that strangers
-//! cannot use up what their owner needs. Recovery codes are counted apart from one-time codes, except by session: each is one of a thousand
-//! million, so that ten times as many can be looked at in all.
+//! A caller who enters codes already has the password. Guessing must therefore be slow, but must not lock the owner out. Wrong codes are
+//! counted per session, per source network and in total. The limit of a session is lower than that of its network, so that another session
+//! from the same network still gets attempts. Networks from which a correct code came are left out of the total, so that attackers cannot
+//! use up the owner's attempts. Recovery codes are counted apart from one-time codes, except per session: there are a thousand million of
+//! them, so the total may be ten times as high.
 
 use std::{
     net::IpAddr,
@@ -22,29 +22,29 @@ use crate::{
 
 const FIVE_MINUTES: Duration = Duration::from_secs(5 * 60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// Of so many sessions, and so many networks, wrong codes of one identity are told apart.
+/// Wrong codes of one identity are counted separately for at most this many sessions and this many networks.
 const TOLD_APART: usize = 32;
-/// So many recovery codes are looked at for each one-time code, in all.
+/// The factor by which the total for recovery codes exceeds that for one-time codes.
 const RECOVERY: usize = 10;
 
-/// A code that somebody shows.
+/// An attempt to pass with a code.
 #[derive(Debug, Clone)]
 pub struct Attempt {
     pub code: String,
-    /// The session in which it is shown.
+    /// The session of the attempt.
     pub session: Id<ApiSession>,
-    /// Where the request comes from.
+    /// The source address of the request.
     pub address: Option<IpAddr>,
 }
 
 impl Attempt {
-    /// Whether it looks like a one-time code; anything else can only be a recovery code.
+    /// Whether it has the form of a one-time code; otherwise it can only be a recovery code.
     fn is_one_time(&self) -> bool {
         self.code.len() == 6 && self.code.bytes().all(|byte| byte.is_ascii_digit())
     }
 }
 
-/// How many there were since the first of them, which begins a window of some length.
+/// A counter for a time window that begins with the first count.
 #[derive(Debug, Clone, Copy)]
 struct Window {
     since: Timestamp,
@@ -61,18 +61,18 @@ impl Window {
         self.count += 1;
     }
 
-    /// A clock that was put back ends it as well.
+    /// Setting the clock back ends the window as well.
     fn is_over(&self, length: Duration, now: Timestamp) -> bool {
         self.count == 0 || now.apart(self.since) >= length
     }
 
-    /// How long it takes until another one is looked at, if that is not now.
+    /// The time until another attempt is allowed; `None` if it is allowed now.
     fn wait(&self, most: usize, length: Duration, now: Timestamp) -> Option<Duration> {
         (self.count >= most && !self.is_over(length, now)).then(|| length.saturating_sub(now.apart(self.since)))
     }
 }
 
-/// What one session showed.
+/// Wrong codes of one session.
 struct OfSession {
     id: Id<ApiSession>,
     at: Timestamp,
@@ -80,21 +80,21 @@ struct OfSession {
     daily: Window,
 }
 
-/// What came from one network.
+/// Wrong codes from one network.
 struct OfNetwork {
     network: Option<IpAddr>,
     at: Timestamp,
-    /// A right code came from there.
+    /// A correct code came from this network.
     is_known: bool,
     /// One-time codes, recovery codes.
     daily: [Window; 2],
 }
 
-/// What was shown for one identity.
+/// Wrong codes for one identity.
 struct Shown {
     sessions: Vec<OfSession>,
     networks: Vec<OfNetwork>,
-    /// From networks that are not known: one-time codes, recovery codes.
+    /// Totals over networks that are not known: one-time codes, recovery codes.
     strange: [Window; 2],
 }
 
@@ -104,24 +104,24 @@ impl Default for Shown {
     }
 }
 
-/// Wrong codes.
+/// The wrong codes of all identities.
 pub struct WrongCodes {
     book: Mutex<FailureTable<Shown>>,
     limits: config::Codes,
 }
 
 impl WrongCodes {
-    /// None so far.
+    /// Starts with no wrong codes.
     pub fn new(limits: &config::Codes) -> Self {
         Self { book: Mutex::new(FailureTable::new(limits.remembered)), limits: limits.clone() }
     }
 
-    /// Judges a code of an identity, unless too many were wrong. `judge` says what the code proves and whether it does so for the first
-    /// time. A code that is right for the first time makes up for what its session and its network showed before; one that was used before
-    /// counts like a wrong one. One at a time, so that nobody gets more tries by making them at once.
+    /// Judges a code, unless too many were wrong. `judge` returns what the code proves and whether for the first time. A code that is
+    /// correct for the first time resets the counts of its session and network; a reused one counts as wrong. The lock allows one attempt
+    /// at a time, so that parallel attempts do not exceed the limit.
     ///
     /// # Errors
-    /// [`Error::Busy`] if it was not even looked at, and what `judge` says.
+    /// [`Error::Busy`] if the limit is reached, before the code is judged; the errors of `judge`.
     pub fn judge<T>(
         &self,
         identity: &str,
@@ -141,7 +141,7 @@ impl WrongCodes {
         Ok(judged.map(|(proof, _)| proof))
     }
 
-    /// Refuses a code that would not be looked at, before anything is done for it.
+    /// Rejects an attempt beyond the limit before any work is done for it.
     ///
     /// # Errors
     /// [`Error::Busy`].
@@ -149,7 +149,7 @@ impl WrongCodes {
         self.refuse(&self.lock(), identity, attempt, now)
     }
 
-    /// Forgets an identity.
+    /// Forgets the wrong codes of an identity.
     pub fn forget(&self, identity: &str) {
         self.lock().forget(identity);
     }
@@ -167,7 +167,7 @@ impl WrongCodes {
 }
 
 impl Shown {
-    /// How long it takes until another code is looked at, if that is not now.
+    /// The time until another attempt is allowed; `None` if it is allowed now.
     fn wait(&self, attempt: &Attempt, limits: &config::Codes, now: Timestamp) -> Option<Duration> {
         let config::Codes { wrong_per_5_minutes, wrong_per_day, wrong_per_day_in_all, .. } = *limits;
         let own = self.sessions.iter().find(|session| session.id == attempt.session);
@@ -202,7 +202,7 @@ impl Shown {
         (place.is_known, place.daily) = (true, [Window::NONE; 2]);
     }
 
-    /// What a session showed, to be added to. Of too many the one that has been quiet longest is forgotten.
+    /// The counts of a session. Beyond [`TOLD_APART`], the session without an attempt for the longest time is forgotten.
     fn session(&mut self, id: &Id<ApiSession>, now: Timestamp) -> &mut OfSession {
         let known = self.sessions.iter().position(|session| session.id == *id);
         let mut own = known.map(|at| self.sessions.swap_remove(at)).unwrap_or_else(|| OfSession {
@@ -219,7 +219,7 @@ impl Shown {
         self.sessions.push_mut(own)
     }
 
-    /// What came from a network, to be added to. Of too many the one that has been quiet longest is forgotten, known ones last.
+    /// The counts of a network. Beyond [`TOLD_APART`], the network without an attempt for the longest time is forgotten, known ones last.
     fn network(&mut self, network: Option<IpAddr>, now: Timestamp) -> &mut OfNetwork {
         let known = self.networks.iter().position(|place| place.network == network);
         let mut own = known.map(|at| self.networks.swap_remove(at)).unwrap_or_else(|| OfNetwork {

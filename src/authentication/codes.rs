@@ -1,4 +1,4 @@
-//! One-time codes (TOTP, RFC 6238) and recovery codes: making them, keeping them sealed, judging them.
+//! One-time codes (TOTP, RFC 6238) and recovery codes: creation, sealed storage, checks.
 
 use std::sync::Arc;
 
@@ -17,34 +17,34 @@ use crate::{
     pki::{self, Seal},
 };
 
-/// Who the codes are for, in the eyes of an authenticator app.
+/// The issuer that an authenticator app shows.
 const ISSUER: &str = "openziti.io";
 /// Length of the shared secret (RFC 4226 section 4 recommends 160 bits).
 const SECRET_BYTES: usize = 20;
 const RECOVERY_CODES: usize = 20;
 const RECOVERY_CODE_LENGTH: usize = 6;
-/// What recovery codes are made of (RFC 4648 section 6).
+/// The alphabet of recovery codes (RFC 4648 section 6).
 const LETTERS: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
-/// A code counts so many steps before and after its own.
+/// A code is accepted this many steps before and after its own.
 const SKEW: u16 = 2;
 
-/// What is kept sealed.
+/// The content of [`Mfa`]'s sealed bytes, as JSON.
 #[derive(Serialize, Deserialize)]
 struct Secrets {
     secret: Vec<u8>,
     recovery_codes: Vec<String>,
 }
 
-/// What a code turned out to be.
+/// What an accepted code is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Proof {
-    /// The one-time code of this step (half minutes since 1970).
+    /// The one-time code of this step (30-second steps since 1970).
     Step(u64),
-    /// The recovery code at this place of the list.
+    /// The recovery code at this index of the list.
     Recovery(usize),
 }
 
-/// Makes and judges codes. Cheap to clone.
+/// Creates and judges codes. Cheap to clone.
 #[derive(Clone)]
 pub struct Codes {
     seal: Arc<Seal>,
@@ -52,24 +52,24 @@ pub struct Codes {
 }
 
 impl Codes {
-    /// Codes sealed with the key of this controller, of which so many may be wrong.
+    /// Codes sealed with `seal`, a key of this controller; `limits` bounds wrong codes.
     pub fn new(seal: Seal, limits: &config::Codes) -> Self {
         Self { seal: Arc::new(seal), wrong: Arc::new(WrongCodes::new(limits)) }
     }
 
-    /// A second factor for an identity: new secret, new recovery codes, not verified.
+    /// A second factor for an identity: new secret and recovery codes, not verified.
     ///
     /// # Errors
-    /// There is no randomness.
+    /// The random number generator fails.
     pub fn create(&self, identity: &Id<Identity>) -> Result<Mfa> {
         let secrets = Secrets { secret: pki::random::<SECRET_BYTES>().map_err(internal)?.to_vec(), recovery_codes: recovery_codes()? };
         Ok(Mfa { identity_id: identity.clone(), sealed: self.sealed(identity, &secrets)?, is_verified: false })
     }
 
-    /// New recovery codes instead of the ones there are.
+    /// Replaces the recovery codes.
     ///
     /// # Errors
-    /// There is no randomness, or the record was sealed with another key.
+    /// The random number generator fails, or the record was sealed with another key.
     pub fn renew(&self, mfa: &mut Mfa) -> Result<()> {
         let secrets = Secrets { recovery_codes: recovery_codes()?, ..self.opened(mfa)? };
         mfa.sealed = self.sealed(&mfa.identity_id, &secrets)?;
@@ -84,7 +84,7 @@ impl Codes {
         self.opened(mfa).map(|secrets| secrets.recovery_codes)
     }
 
-    /// What an authenticator app reads: issuer, name and secret.
+    /// The URL that an authenticator app reads: issuer, name and secret.
     ///
     /// # Errors
     /// The record was sealed with another key.
@@ -93,8 +93,8 @@ impl Codes {
         Ok(format!("otpauth://totp/{ISSUER}:{}?issuer={ISSUER}&secret={secret}", escaped(name)))
     }
 
-    /// Judges a code, and notes its use in the record. A one-time code is right only as far as its moment was not used for something else
-    /// ([`Purpose::may_use`]); a recovery code that was right is used up.
+    /// Judges a code and records its use. A one-time code is accepted only as far as its step was not used for another purpose
+    /// ([`Purpose::may_use`]); an accepted recovery code is removed.
     ///
     /// # Errors
     /// [`Refusal::MfaInvalidToken`]; [`Error::Busy`] after too many of those.
@@ -129,7 +129,7 @@ impl Codes {
         proof.ok_or(wrong)
     }
 
-    /// Refuses a code that would not be looked at, before anything is done for it.
+    /// Rejects an attempt beyond the limit before any work is done for it.
     ///
     /// # Errors
     /// [`Error::Busy`].
@@ -148,13 +148,13 @@ impl Codes {
     }
 
     fn opened(&self, mfa: &Mfa) -> Result<Secrets> {
-        let damaged = || Error::Damaged { kind: "mfa", id: mfa.identity_id.to_string(), reason: "the seal does not open".into() };
+        let damaged = || Error::Damaged { kind: "mfa", id: mfa.identity_id.to_string(), reason: "it was sealed with another key, or its bytes are damaged".into() };
         let text = self.seal.open(&context(&mfa.identity_id), &mfa.sealed).map_err(|_| damaged())?;
         serde_json::from_slice(&text).map_err(|_| damaged())
     }
 }
 
-/// The uses of codes that still count.
+/// The uses of codes that are still within the accepted steps.
 pub fn recent(used: Vec<Used>, now: Timestamp) -> Vec<Used> {
     let oldest = (now.seconds().unsigned_abs() / 30).saturating_sub(u64::from(SKEW));
     used.into_iter().filter(|used| used.step >= oldest).collect()
@@ -181,7 +181,7 @@ fn recovery_codes() -> Result<Vec<String>> {
     Ok(codes)
 }
 
-/// Whether two texts are the same, in a time that does not tell where they differ.
+/// Compares two texts in constant time.
 fn same(known: &str, given: &str) -> bool {
     Secret::from(known.as_bytes()) == Secret::from(given.as_bytes())
 }
@@ -190,7 +190,7 @@ fn internal(error: pki::Error) -> Error {
     Error::Internal(error.to_string())
 }
 
-/// A text for a path of a URL: everything but letters, digits and `-._~` by its bytes (RFC 3986, section 2.1).
+/// Percent-encodes a text for the path of a URL: every byte but letters, digits and `-._~` (RFC 3986, section 2.1).
 fn escaped(text: &str) -> String {
     text.bytes().fold(String::new(), |mut url, byte| {
         match byte {

@@ -1,9 +1,9 @@
-//! The jobs that wait for a hashing thread: who goes next, and who is turned away when there is no room.
+//! The queue of jobs for the hashing threads: which job runs next, and which is dropped when the queue is full.
 //!
-//! Fair by source network and by user name at the same time. Next goes the job of whoever was served least of late, by the busier of its
-//! network and its name; in a full queue the newest job of whoever has the most waiting, by the same measure, makes room. So a flood from
-//! one network, under however many names, and a flood at one name, from however many networks, take from themselves and leave the others
-//! their share. Invariant: at most `most` jobs wait.
+//! The queue is fair by source network and by user name. A job is measured by the busier of its two keys, network and name. The next job is
+//! the one whose keys were served least recently often. When the queue is full, the newest job of the keys with the most waiting jobs is
+//! dropped. So a flood from one network under many names, and a flood at one name from many networks, delay only themselves. Invariant: at
+//! most `most` jobs wait.
 
 use std::{
     collections::HashMap,
@@ -12,29 +12,29 @@ use std::{
     sync::{Condvar, Mutex, PoisonError},
 };
 
-/// After so many jobs what was served before counts half.
+/// After this many jobs the served counts are halved.
 const HALF_LIFE: u32 = 64;
 
-/// Whose job it is.
+/// The source of a job.
 #[derive(Debug, Clone, Default)]
 pub struct Asker {
-    /// Where the request comes from.
+    /// The source address of the request.
     pub address: Option<IpAddr>,
-    /// The user name that was given, or the id of the identity whose password is set.
+    /// The given user name, or the id of the identity whose password is set.
     pub name: String,
 }
 
-/// What becomes of a job.
+/// Whether a job runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobOutcome {
     Now,
-    /// Another one needed its place more.
+    /// Dropped in favour of other jobs.
     Never,
 }
 
 type Job = Box<dyn FnOnce(JobOutcome) + Send>;
 
-/// The network that an address belongs to: an IPv4 address itself, of an IPv6 address the first 64 bits, which one customer has.
+/// The network of an address: an IPv4 address itself, or the first 64 bits of an IPv6 address, which one customer has.
 pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX))),
@@ -42,7 +42,7 @@ pub fn network(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Jobs on their way to the threads.
+/// The jobs that wait for a thread.
 pub struct FairQueue {
     state: Mutex<State>,
     arrived: Condvar,
@@ -58,14 +58,14 @@ struct State {
     is_closed: bool,
 }
 
-/// A job in its place.
+/// A waiting job; `by` holds the hashes of its network and name.
 struct QueuedJob {
     by: [u64; 2],
     arrival: u64,
     job: Job,
 }
 
-/// How often each network and each name was served of late.
+/// How often each network and each name was served recently.
 #[derive(Default)]
 struct Served {
     times: HashMap<u64, u32>,
@@ -85,7 +85,7 @@ impl Served {
         }
     }
 
-    /// The larger number first.
+    /// The counts of both keys, the larger first.
     fn of(&self, by: [u64; 2]) -> [u32; 2] {
         ordered(by.map(|key| self.times.get(&key).copied().unwrap_or_default()))
     }
@@ -97,7 +97,7 @@ fn ordered([one, other]: [u32; 2]) -> [u32; 2] {
 }
 
 impl State {
-    /// Takes out the job that goes next.
+    /// Removes the job that runs next.
     fn next(&mut self) -> Option<Job> {
         let next = self.jobs.iter().enumerate().min_by_key(|(_, place)| (self.served.of(place.by), place.arrival))?.0;
         let QueuedJob { by, job, .. } = self.jobs.swap_remove(next);
@@ -105,7 +105,7 @@ impl State {
         Some(job)
     }
 
-    /// Takes out the job that makes room for others.
+    /// Removes the job to drop from a full queue.
     fn surplus(&mut self) -> Option<Job> {
         let mut waiting: HashMap<u64, u32> = HashMap::new();
         self.jobs.iter().flat_map(|place| place.by).for_each(|key| *waiting.entry(key).or_default() += 1);
@@ -117,12 +117,12 @@ impl State {
 }
 
 impl FairQueue {
-    /// Room for so many.
+    /// A queue for at most `most` jobs.
     pub fn new(most: usize) -> Self {
         Self { state: Mutex::default(), arrived: Condvar::new(), most, hasher: RandomState::new() }
     }
 
-    /// Takes a job in, which may cost another one its place, or this one.
+    /// Adds a job. A full queue drops one job, which may be this one.
     pub fn push(&self, asker: &Asker, job: Job) {
         let by = [self.hasher.hash_one(asker.address.map(network)), self.hasher.hash_one(&asker.name)];
         let mut state = self.lock();
@@ -137,7 +137,7 @@ impl FairQueue {
         }
     }
 
-    /// The next job, once there is one; none after [`FairQueue::close`].
+    /// Waits for the next job; `None` after [`FairQueue::close`].
     pub fn pop(&self) -> Option<Job> {
         let mut state = self.lock();
         loop {
@@ -151,7 +151,7 @@ impl FairQueue {
         }
     }
 
-    /// Lets the threads end. Jobs that still wait are dropped.
+    /// Ends the threads and drops the waiting jobs.
     pub fn close(&self) {
         let mut state = self.lock();
         state.is_closed = true;
@@ -172,7 +172,7 @@ mod tests {
 
     use super::*;
 
-    /// What became of jobs, by the names they were given.
+    /// Records the outcome of jobs by name.
     #[derive(Default, Clone)]
     struct Fates(Arc<Mutex<Vec<(String, JobOutcome)>>>);
 
@@ -191,8 +191,8 @@ mod tests {
         Asker { address: Some(address.parse().unwrap()), name: name.into() }
     }
 
-    /// Keeps the queue full of a flood, while somebody honest asks again as soon as they were served. Answers how many of so many turns went
-    /// to the honest one, and whether they were ever turned away.
+    /// Keeps the queue full with a flood while an honest caller asks again whenever it was served. Returns how many of the turns went to
+    /// the honest caller, and whether one of its jobs was dropped.
     fn share(flood: impl Fn(usize) -> Asker, honest: &Asker, turns: usize) -> (usize, bool) {
         let (waiting, fates) = (FairQueue::new(16), Fates::default());
         let (mut asked, mut served, mut refused) = (0, 0, false);
@@ -226,7 +226,7 @@ mod tests {
             let (served, _) = share(flood, &honest, 200);
             assert!(served >= 99, "flood {at}: {served} of 200");
         }
-        // Behind the same address, and at the same name, the other one of the two tells them apart.
+        // The honest caller shares the address or the name with the flood; the other key tells them apart.
         let beside = asker("198.51.100.1", "honest");
         let attacked = asker("192.0.2.7", "victim");
         let at_few_names = |n: usize| asker("198.51.100.1", &format!("name-{}", n % 3));

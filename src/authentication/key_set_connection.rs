@@ -1,5 +1,5 @@
-//! The connection over which a key set is fetched: TLS as the library makes it, but for who judges the certificate of the server
-//! (`pki/server_verifier.rs`). ureq takes no verifier of ours, so the layer of TLS is ours.
+//! The connection to a JWKS endpoint: standard TLS with our own certificate verifier (`pki/server_verifier.rs`). ureq accepts no custom
+//! verifier, so this is our TLS layer for it.
 
 use std::{
     fmt,
@@ -19,14 +19,14 @@ use ureq::{
 
 use crate::pki::ServerVerifier;
 
-/// Adds TLS to a connection where the address is https.
+/// Adds TLS to a connection if the address is https.
 pub struct TlsConnector(Arc<ClientConfig>);
 
 impl TlsConnector {
-    /// Trusts the servers below these certificates.
+    /// Trusts servers whose certificates chain to `trusted`.
     ///
     /// # Errors
-    /// The provider of cryptography has no version of TLS, which is a defect.
+    /// The crypto provider supports no TLS version, which is a defect.
     pub fn new(trusted: &[CertificateDer<'_>]) -> Result<Self, rustls::Error> {
         let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()?
@@ -47,7 +47,7 @@ impl<In: Transport> Connector<In> for TlsConnector {
         }
         let host = details.uri.host().unwrap_or_default();
         let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-        let name = ServerName::try_from(bare).map_err(|_| Error::Tls("the address names no host that a certificate could be for"))?;
+        let name = ServerName::try_from(bare).map_err(|_| Error::Tls("the host of the address is neither a DNS name nor an IP address"))?;
         let mut connection = ClientConnection::new(self.0.clone(), name.to_owned())?;
         let mut socket = TransportAdapter::new(below.boxed(), details.current_time.clone());
         socket.set_timeout(details.timeout);

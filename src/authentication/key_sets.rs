@@ -1,6 +1,6 @@
-//! Key sets of external signers: fetched when a key is needed that is not known, kept for a while.
+//! Key sets (JWKS) of external signers: fetched when an unknown key is needed, and cached.
 //!
-//! A fetch runs on a blocking thread, one at a time for each signer, and only those wait for it who showed a token of that signer.
+//! A fetch runs on a blocking thread, one at a time per signer. Only requests with a token of that signer wait for it.
 
 use std::{
     collections::HashMap,
@@ -26,11 +26,11 @@ use crate::{
     pki::{KeySet, jwt::Verifier},
 };
 
-/// Seconds after which it is worth asking again, when too many requests wait.
+/// Seconds in `retry-after` when too many requests wait.
 const RETRY: u32 = 1;
-const NO_ADDRESS: &str = "its endpoint is no http or https address";
+const NO_ADDRESS: &str = "its JWKS endpoint is not an http or https URL";
 
-/// The key sets that were fetched. Cheap to clone.
+/// The cached key sets. Cheap to clone.
 #[derive(Clone)]
 pub struct KeySets(Arc<Inner>);
 
@@ -42,36 +42,37 @@ struct Inner {
     sources: Mutex<HashMap<String, Arc<Source>>>,
 }
 
-/// The key set of a signer as it was written last.
+/// The key set of one version of a signer.
 struct Source {
     signer: String,
     endpoint: String,
     written_at: Timestamp,
     state: Mutex<State>,
     turn: tokio::sync::Mutex<()>,
-    /// One for each request that may wait.
+    /// One permit per waiting request.
     places: Semaphore,
 }
 
 #[derive(Default)]
 struct State {
-    /// The set, and when it was fetched.
+    /// The set and the time of its fetch.
     keys: Option<(KeySet, Timestamp)>,
-    /// When a fetch was tried last, and whether it succeeded.
+    /// The time of the last attempt, and whether it succeeded.
     tried: Option<(Timestamp, bool)>,
 }
 
 impl KeySets {
-    /// None so far.
+    /// Starts with an empty cache.
     pub fn new(settings: config::KeySets) -> Self {
         let fetches = Semaphore::new(settings.fetches);
         Self(Arc::new(Inner { settings, agent: OnceLock::new(), fetches, sources: Mutex::default() }))
     }
 
-    /// The key that a signer with this endpoint has under this id. Waits for a fetch no longer than one may take: for its turn, too.
+    /// The key with this id of a signer with this endpoint. Waits at most as long as one fetch may take, including the wait for another
+    /// one.
     ///
     /// # Errors
-    /// [`Error::Busy`] if too many requests wait for this signer's keys: they have not sent their bodies yet, and would keep others out.
+    /// [`Error::Busy`] if too many requests wait for this signer's keys: their bodies are not read yet, and they would occupy connections.
     pub async fn key(&self, signer: &Record<ExternalJwtSigner>, endpoint: &str, id: &str, now: Timestamp) -> Result<Option<Verifier>> {
         let source = self.source(signer, endpoint);
         let settings = &self.0.settings;
@@ -86,7 +87,7 @@ impl KeySets {
         Ok(source.find(id, now, settings).map(|(key, _)| key))
     }
 
-    /// What is known of a signer; nothing, if it was written since.
+    /// The source of a signer; a new one if the signer was written since.
     fn source(&self, signer: &Record<ExternalJwtSigner>, endpoint: &str) -> Arc<Source> {
         let mut sources = self.0.sources.lock().unwrap_or_else(PoisonError::into_inner);
         let known = sources.get(signer.id.as_str()).filter(|known| known.endpoint == endpoint && known.written_at == signer.updated_at);
@@ -108,20 +109,20 @@ impl KeySets {
         source
     }
 
-    /// A fetch that goes on when whoever began it has gone: others wait for what comes of it.
+    /// Starts a fetch that continues when its caller is dropped: others wait for its result.
     fn fetching(&self, source: &Arc<Source>, now: Timestamp) -> JoinHandle<()> {
         let (sets, source) = (self.clone(), source.clone());
         tokio::spawn(async move { sets.fetch(&source, now).await })
     }
 
-    /// Fetches a set, unless that was tried a moment ago.
+    /// Fetches a set, unless the last attempt is recent.
     async fn fetch(&self, source: &Source, now: Timestamp) {
         let _turn = source.turn.lock().await;
         if !source.is_due(now, &self.0.settings) {
             return;
         }
         source.with(|state| state.tried = Some((now, false)));
-        // An earlier release took up any address. What may be in it is not logged.
+        // An earlier release accepted any address. The address is not logged: it may hold a secret.
         let admitted = Endpoint::read(&source.endpoint).ok_or(NO_ADDRESS).and_then(|read| read.admit(self.0.settings.allow_http));
         if let Err(reason) = admitted {
             return tracing::warn!(signer = source.signer, reason, "no key set is fetched");
@@ -134,13 +135,13 @@ impl KeySets {
         });
         match fetched.await.unwrap_or_else(|stopped| Err(stopped.to_string())) {
             Ok(keys) => source.with(|state| *state = State { keys: Some((keys, now)), tried: Some((now, true)) }),
-            Err(reason) => tracing::warn!(endpoint = source.endpoint, reason, "a key set was not to be had"),
+            Err(reason) => tracing::warn!(endpoint = source.endpoint, reason, "a key set could not be fetched"),
         }
     }
 }
 
 impl Source {
-    /// A key and the age of the set it is in.
+    /// A key and the age of its set.
     fn find(&self, id: &str, now: Timestamp, settings: &config::KeySets) -> Option<(Verifier, Duration)> {
         self.with(|state| {
             let (keys, at) = state.keys.as_ref()?;
@@ -162,7 +163,7 @@ impl Source {
     }
 }
 
-/// Goes straight to the endpoint, follows nobody elsewhere, and trusts whom the system trusts.
+/// The HTTP client: no proxy, no redirects, trusts the system's root certificates.
 fn agent(timeout: Duration) -> Result<Agent, String> {
     let system = rustls_native_certs::load_native_certs();
     let tls = TlsConnector::new(&system.certs).map_err(|e| e.to_string())?;

@@ -1,4 +1,4 @@
-//! Logging in: a credential is judged, and a session opened.
+//! Logging in: a credential is checked and a session opened.
 
 use rustls::pki_types::CertificateDer;
 use uuid::Uuid;
@@ -19,34 +19,34 @@ use crate::{
     store::{Read, Store},
 };
 
-/// The word for every config type.
+/// The word that stands for every config type.
 const ALL: &str = "all";
 
-/// An identity that proved who it is, and by what.
+/// An authenticated identity and how it proved itself.
 #[derive(Clone)]
 pub struct Principal {
     pub identity: Id<Identity>,
     pub ground: LoginBasis,
-    /// What was compared with what the caller showed, where an authenticator holds it.
+    /// The stored proof that the credential was compared with, if an authenticator holds it.
     pub judged: Option<String>,
-    /// The certificate that was shown, if one was; edge routers take it as long as the session lasts.
+    /// The client certificate of the login, if any; edge routers accept it as long as the session exists.
     pub certificate: Option<Certificate>,
 }
 
-/// What a login says of its surroundings.
+/// What a login reports about its client.
 #[derive(Debug, Clone, Default)]
 pub struct ClientInfo {
     pub env_info: Option<EnvInfo>,
     pub sdk_info: Option<SdkInfo>,
-    /// Ids or names; `all` stands for every type.
+    /// Ids or names; `all` means every type.
     pub config_types: Vec<String>,
     pub address: String,
 }
 
-/// Judges the user name of the asker and a password. So many wrong passwords in a row as the auth policy allows lock the identity out.
+/// Checks the asker's user name and a password. The auth policy's number of consecutive wrong passwords locks the identity out.
 ///
 /// # Errors
-/// [`Error::InvalidAuth`], whatever the reason; [`Error::Busy`].
+/// [`Error::InvalidAuth`] for every rejection; [`Error::Busy`].
 pub async fn password(
     store: &Store,
     changes: &Changes,
@@ -67,11 +67,11 @@ pub async fn password(
     if counts { Ok(principal) } else { Err(Error::InvalidAuth) }
 }
 
-/// Notes whether a password that somebody gave for an identity was right. So many wrong ones in a row as the auth policy allows lock the
-/// identity out. Says whether the password lets in: a right one does not that was tried along with too many wrong ones.
+/// Counts whether a password given for an identity was correct. The auth policy's number of consecutive wrong ones locks the identity out.
+/// Returns whether the password is accepted: a correct one among too many wrong ones is not.
 ///
 /// # Errors
-/// The store refuses.
+/// The store fails.
 pub async fn count(
     store: &Store,
     changes: &Changes,
@@ -89,7 +89,7 @@ pub async fn count(
     Ok(count == FailureCount::Right)
 }
 
-/// Disables an identity, unless it is disabled already.
+/// Disables an identity that is not disabled yet.
 async fn lock_out(changes: &Changes, identity: &Id<Identity>, minutes: i64) -> Result<()> {
     tracing::warn!(%identity, minutes, "locked out after wrong passwords");
     let id = identity.clone();
@@ -107,10 +107,10 @@ async fn lock_out(changes: &Changes, identity: &Id<Identity>, minutes: i64) -> R
     locked.await
 }
 
-/// Judges the certificates that a connection presented.
+/// Checks the certificates that a connection presented.
 ///
 /// # Errors
-/// [`Error::InvalidAuth`], whatever the reason.
+/// [`Error::InvalidAuth`] for every rejection.
 pub fn certificate(store: &Store, keystore: &Keystore, now: Timestamp, presented: &[CertificateDer<'_>]) -> Result<Principal> {
     let chain: Vec<Certificate> = presented.iter().map_while(|der| Certificate::from_der(der).ok()).collect();
     let leaf = chain.first().ok_or(Error::InvalidAuth)?;
@@ -135,7 +135,7 @@ pub fn certificate(store: &Store, keystore: &Keystore, now: Timestamp, presented
     Ok(Principal { certificate: Some(leaf.clone()), ..found })
 }
 
-/// The identity of an authenticator, if it is not disabled and its policy allows the method.
+/// The principal of an authenticator, if its identity is not disabled and the policy allows the method.
 fn principal(
     tx: &Read<'_>,
     authenticator: &Record<Authenticator>,
@@ -147,7 +147,7 @@ fn principal(
     Ok(Principal { judged, ..admitted(tx, identity, LoginBasis::Authenticator(authenticator.id.clone()), now, allowed)? })
 }
 
-/// An identity, if it is not disabled and its policy allows the method.
+/// The principal of an identity, if it is not disabled and its policy allows the method.
 fn admitted(
     tx: &Read<'_>,
     identity: Record<Identity>,
@@ -162,7 +162,7 @@ fn admitted(
     Ok(Principal { identity: identity.id, ground, judged: None, certificate: None })
 }
 
-/// Whether what let a principal in still does: it may have gone, or another may have taken its place, since it was judged.
+/// Whether a principal's credential is still valid: it may have been deleted or replaced since it was checked.
 fn stands(tx: &Read<'_>, principal: &Principal) -> Result<bool> {
     Ok(match &principal.ground {
         LoginBasis::Authenticator(id) => {
@@ -174,14 +174,14 @@ fn stands(tx: &Read<'_>, principal: &Principal) -> Result<bool> {
     })
 }
 
-/// Opens a session for a principal, in the place that is kept for it.
+/// Opens a session for a principal in its reserved slot.
 ///
 /// # Errors
-/// The identity has gone meanwhile, or the store refuses.
+/// The identity was deleted or disabled since, or the store fails.
 pub async fn open(changes: &Changes, principal: Principal, client_info: ClientInfo, place: SessionSlot) -> Result<Record<ApiSession>> {
     let identity = principal.identity.clone();
     let job = move |change: &Change<'_, '_>| open_in(change, principal, client_info).map(|session| (session, place));
-    // The place is given back when the session counts itself, whoever waits for it, or when it is clear that there will be none.
+    // The slot is released when the session counts itself, even if the caller has gone, or when the write has failed.
     changes.known_as(&identity).run(job).await.map(|(session, _)| session)
 }
 
@@ -215,7 +215,7 @@ fn open_in(change: &Change<'_, '_>, principal: Principal, client_info: ClientInf
     Ok(session)
 }
 
-/// The ids of config types that are wanted; unknown ones are dropped. `all` stays the word it is: it also means types to come.
+/// The ids of the wanted config types; unknown names are dropped. `all` is stored as it is: it includes future types.
 fn config_types(change: &Change<'_, '_>, wanted: &[String]) -> Result<Vec<Id<ConfigType>>> {
     if wanted.iter().any(|name| name == ALL) {
         return Ok(vec![Id::from_text(ALL)]);

@@ -1,4 +1,4 @@
-//! The second factor of an identity: set up, verified, asked for at a log-in, removed. Each step is part of a change.
+//! The second factor of an identity: enrolling, verifying, completing a login, removing. Each step is part of a change.
 
 use super::{Attempt, Caller, Codes};
 use crate::{
@@ -11,31 +11,31 @@ use crate::{
 /// The second factor of an identity, verified or not.
 ///
 /// # Errors
-/// There is none.
+/// [`Error::NotFound`].
 pub fn of(tx: &Read<'_>, identity: &Id<Identity>) -> Result<Record<Mfa>> {
     find(tx, identity)?.ok_or_else(|| missing(Mfa::KIND, identity))
 }
 
-/// The second factor of an identity that codes are asked of.
+/// The verified second factor of an identity.
 ///
 /// # Errors
-/// There is none.
+/// [`Error::NotFound`].
 pub fn verified(tx: &Read<'_>, identity: &Id<Identity>) -> Result<Record<Mfa>> {
     of(tx, identity).and_then(|mfa| in_state(mfa, true))
 }
 
-/// Whether an identity has a second factor that codes are asked of.
+/// Whether an identity has a verified second factor.
 ///
 /// # Errors
-/// It cannot be read.
+/// The store cannot be read.
 pub fn is_enrolled(tx: &Read<'_>, identity: &Id<Identity>) -> Result<bool> {
     Ok(find(tx, identity)?.is_some_and(|mfa| mfa.spec.is_verified))
 }
 
-/// The second factor of an identity that is set up but was never used.
+/// The second factor of an identity that is not verified yet.
 ///
 /// # Errors
-/// There is none.
+/// [`Error::NotFound`].
 pub fn unverified(tx: &Read<'_>, identity: &Id<Identity>) -> Result<Record<Mfa>> {
     of(tx, identity).and_then(|mfa| in_state(mfa, false))
 }
@@ -48,8 +48,8 @@ fn in_state(mfa: Record<Mfa>, verified: bool) -> Result<Record<Mfa>> {
     if mfa.spec.is_verified == verified { Ok(mfa) } else { Err(missing(Mfa::KIND, &mfa.spec.identity_id)) }
 }
 
-/// Refuses a caller who lacks another factor than the one-time code: they set no second factor up, and see nothing of one that is being
-/// set up. With a password alone nobody could tell them from the owner.
+/// Rejects a caller that lacks a required external token: it may neither enroll a second factor nor read one being enrolled. With a
+/// password alone a stranger cannot be told from the owner.
 ///
 /// # Errors
 /// [`Error::Unauthorized`].
@@ -57,7 +57,7 @@ pub fn may_set_up(caller: &Caller) -> Result<()> {
     if caller.queries.iter().any(AuthQuery::is_token) { Err(Error::Unauthorized { anonymous: false }) } else { Ok(()) }
 }
 
-/// Sets up a second factor.
+/// Enrolls a second factor.
 ///
 /// # Errors
 /// [`Refusal::MfaExists`].
@@ -69,10 +69,11 @@ pub fn enroll(change: &Change<'_, '_>, codes: &Codes, identity: &Id<Identity>) -
     change.insert(record).map(|record| record.id)
 }
 
-/// Proves with a one-time code that the app has the secret. From now on log-ins ask for codes; this session gave one.
+/// Verifies a second factor with a one-time code, which proves that the app has the secret. Later logins require a code; this session
+/// counts as complete.
 ///
 /// # Errors
-/// [`Refusal::MfaInvalidToken`]; nothing is set up that was not verified before.
+/// [`Refusal::MfaInvalidToken`]; the factor stays unverified. [`Error::NotFound`].
 pub fn verify(change: &Change<'_, '_>, codes: &Codes, session: &Record<ApiSession>, attempt: &Attempt) -> Result<()> {
     let mut mfa = unverified(change, &session.spec.identity_id)?;
     codes.judge(&mut mfa, attempt, Purpose::Verify, change.now())?;
@@ -81,7 +82,7 @@ pub fn verify(change: &Change<'_, '_>, codes: &Codes, session: &Record<ApiSessio
     complete(change, &session.id)
 }
 
-/// Completes a session with a one-time code or a recovery code. A one-time code that let one session in lets no other in.
+/// Completes a session with a one-time code or a recovery code. A one-time code completes only one session.
 ///
 /// # Errors
 /// [`Refusal::MfaNotEnrolled`], [`Refusal::MfaInvalidToken`].
@@ -93,10 +94,10 @@ pub fn enter(change: &Change<'_, '_>, codes: &Codes, session: &Record<ApiSession
     complete(change, &session.id)
 }
 
-/// The second factor of whoever may see its recovery codes, because they show a one-time code.
+/// The second factor, for its recovery codes; requires a one-time code.
 ///
 /// # Errors
-/// [`Refusal::MfaInvalidToken`]; there is no second factor.
+/// [`Refusal::MfaInvalidToken`]; [`Error::NotFound`].
 pub fn show(change: &Change<'_, '_>, codes: &Codes, identity: &Id<Identity>, attempt: &Attempt) -> Result<Record<Mfa>> {
     let mut mfa = verified(change, identity)?;
     codes.judge(&mut mfa, attempt, Purpose::Show, change.now())?;
@@ -107,7 +108,7 @@ pub fn show(change: &Change<'_, '_>, codes: &Codes, identity: &Id<Identity>, att
 /// Makes new recovery codes.
 ///
 /// # Errors
-/// [`Refusal::MfaInvalidToken`]; there is no second factor.
+/// [`Refusal::MfaInvalidToken`]; [`Error::NotFound`].
 pub fn renew(change: &Change<'_, '_>, codes: &Codes, identity: &Id<Identity>, attempt: &Attempt) -> Result<()> {
     let mut mfa = verified(change, identity)?;
     codes.judge(&mut mfa, attempt, Purpose::Renew, change.now())?;
@@ -115,10 +116,10 @@ pub fn renew(change: &Change<'_, '_>, codes: &Codes, identity: &Id<Identity>, at
     change.put(mfa)
 }
 
-/// Removes a second factor at its owner's wish, who shows a code unless it was never verified.
+/// Removes a second factor at its owner's request. A verified factor requires a code.
 ///
 /// # Errors
-/// [`Refusal::MfaInvalidToken`]; there is no second factor.
+/// [`Refusal::MfaInvalidToken`]; [`Error::NotFound`].
 pub fn remove(change: &Change<'_, '_>, codes: &Codes, identity: &Id<Identity>, attempt: &Attempt) -> Result<()> {
     let mut mfa = of(change, identity)?;
     if mfa.spec.is_verified {
@@ -127,10 +128,10 @@ pub fn remove(change: &Change<'_, '_>, codes: &Codes, identity: &Id<Identity>, a
     change.delete(&mfa.id)
 }
 
-/// Removes a second factor, if there is one, without a code. Open sessions stay as they are.
+/// Removes the second factor of an identity, if any, without a code. Open sessions stay as they are.
 ///
 /// # Errors
-/// There is no such identity.
+/// [`Error::NotFound`]: the identity does not exist.
 pub fn take_away(change: &Change<'_, '_>, identity: &Id<Identity>) -> Result<()> {
     change.get(identity)?;
     find(change, identity)?.map_or(Ok(()), |mfa| change.delete(&mfa.id))

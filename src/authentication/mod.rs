@@ -1,10 +1,10 @@
-//! Who is calling: credentials become API sessions, and tokens become callers.
+//! Authentication: credentials become API sessions, and session tokens become callers.
 //!
-//! Not here: how a credential comes into being (`enrollment/`), what a caller may do (`http/permission.rs`, `access/`). Start reading at
-//! [`Caller`], then [`login`]. Invariant: a refused login says nothing about why.
+//! Not here: how a credential is created (`enrollment/`), what a caller may do (`http/permission.rs`, `access/`). Start reading at
+//! [`Caller`], then [`login`]. Invariant: a rejected login does not say why.
 //!
-//! Half-authenticated callers are callers with outstanding [`AuthQuery`]s. What answers them: one-time codes, remembered by the
-//! session (`mfa.rs`, `codes.rs`), and tokens of an external signer, shown with every request (`tokens.rs`).
+//! Partly authenticated callers have outstanding [`AuthQuery`]s. One-time codes answer them once per session (`mfa.rs`, `codes.rs`); tokens
+//! of an external signer answer them with every request (`tokens.rs`).
 
 mod code_failures;
 pub mod codes;
@@ -39,17 +39,17 @@ use crate::{
     store::Read,
 };
 
-/// Whoever sent a request with the token of a session.
+/// The sender of a request with a session token.
 #[derive(Debug, Clone)]
 pub struct Caller {
     pub session: Record<ApiSession>,
     pub identity: Record<Identity>,
-    /// What is still to be proven. None: fully authenticated.
+    /// What the caller still has to prove; empty for a fully authenticated caller.
     pub queries: Vec<AuthQuery>,
 }
 
 impl Caller {
-    /// Whether the identity is an administrator. Counts only once nothing is outstanding.
+    /// Whether the identity is an administrator. Callers must also check `queries`.
     pub fn is_admin(&self) -> bool {
         self.identity.is_admin()
     }
@@ -59,13 +59,13 @@ impl Caller {
         self.session.spec.config_types.iter().map(ToString::to_string).collect()
     }
 
-    /// As the author of changes, from where the request came.
+    /// The author of this caller's changes; `from` holds the source address.
     pub fn author(&self, from: Author) -> Author {
         Author { session: Some(self.session.id.to_string()), ..from.known_as(&self.identity.id, Some(&self.identity.spec.name)) }
     }
 }
 
-/// The identities that are administrators, in the order of their ids. Looks at every identity; one that cannot be read is left out.
+/// The administrators, ordered by id. Reads every identity; unreadable ones are left out.
 ///
 /// # Errors
 /// The store cannot be read.

@@ -1,4 +1,4 @@
-//! Who failed how often of late, by identity and in bounded memory; and how often with wrong passwords.
+//! Counters of failures by identity, in bounded memory; and the counter of wrong passwords.
 
 use std::{
     collections::HashMap,
@@ -7,20 +7,20 @@ use std::{
 
 use crate::clock::Timestamp;
 
-/// Something about each identity that failed, bounded.
+/// A value per identity that failed, for a bounded number of identities.
 pub struct FailureTable<V> {
     entries: HashMap<String, (Timestamp, V)>,
-    /// At most this many; then the one that has been quiet longest is forgotten.
+    /// At most this many; then the identity without a failure for the longest time is forgotten.
     most: usize,
 }
 
 impl<V: Default> FailureTable<V> {
-    /// Of nobody yet, and of so many at most.
+    /// An empty table for at most `most` identities.
     pub fn new(most: usize) -> Self {
         Self { entries: HashMap::new(), most }
     }
 
-    /// What is noted of an identity, to be added to.
+    /// The value of an identity, created if missing; `now` is its last use.
     pub fn note(&mut self, identity: &str, now: Timestamp) -> &mut V {
         if self.entries.len() >= self.most && !self.entries.contains_key(identity) {
             let quiet = self.entries.iter().min_by_key(|(_, (at, _))| *at).map(|(identity, _)| identity.clone());
@@ -31,7 +31,7 @@ impl<V: Default> FailureTable<V> {
         &mut entry.1
     }
 
-    /// What is noted of an identity, if anything is.
+    /// The value of an identity, if it has one.
     pub fn find(&self, identity: &str) -> Option<&V> {
         self.entries.get(identity).map(|(_, noted)| noted)
     }
@@ -42,26 +42,26 @@ impl<V: Default> FailureTable<V> {
     }
 }
 
-/// What a password turned out to be.
+/// The result of counting a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureCount {
     Right,
     Wrong,
-    /// The last one that is tolerated was wrong, or one before it and nobody has forgiven that since.
+    /// The attempt limit is reached, or was before and has not been reset.
     TooMany,
 }
 
-/// Wrong passwords in a row, and whether they were too many.
+/// The number of consecutive wrong passwords, and whether they were too many.
 pub struct WrongPasswords(Mutex<FailureTable<(i64, bool)>>);
 
 impl WrongPasswords {
-    /// None so far, of so many identities at most.
+    /// Counts for at most `remembered` identities.
     pub fn new(remembered: usize) -> Self {
         Self(Mutex::new(FailureTable::new(remembered)))
     }
 
-    /// Notes one. `most`: so many in a row are too many; 0 for any number. After too many nothing is right until they are forgotten,
-    /// so that nobody gets in with a password that was tried at the same time.
+    /// Counts a password. `most` consecutive wrong ones are too many; 0 means no limit. After too many every password counts as wrong until
+    /// the identity is forgotten, so that a correct guess made in parallel is not accepted.
     pub fn count(&self, identity: &str, right: bool, most: i64, now: Timestamp) -> FailureCount {
         let mut book = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (count, too_many) = book.find(identity).copied().unwrap_or((0, false));
@@ -75,7 +75,7 @@ impl WrongPasswords {
         if too_many { FailureCount::TooMany } else { FailureCount::Wrong }
     }
 
-    /// Forgets an identity.
+    /// Forgets the wrong passwords of an identity.
     pub fn forget(&self, identity: &str) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).forget(identity);
     }

@@ -1,7 +1,7 @@
-//! Hashing and checking passwords, a bounded number at a time.
+//! Hashing and checking passwords on a bounded number of threads.
 //!
-//! scrypt (RFC 7914) costs tens of milliseconds and 16 MiB by design. It runs on threads of its own, one or two, that give way to the
-//! others, with a bounded and fair queue in front (`fair_queue.rs`), so that a flood of logins slows nobody but itself.
+//! scrypt (RFC 7914) costs tens of milliseconds and 16 MiB by design. It runs on one or two threads of low priority behind a bounded and
+//! fair queue (`fair_queue.rs`), so that a flood of logins slows only logins.
 
 use std::{
     net::IpAddr,
@@ -33,15 +33,15 @@ use crate::{
     store::Store,
 };
 
-/// Seconds after which it is worth asking again, when the queue is full.
+/// Seconds in `retry-after` when the queue is full.
 const RETRY: u32 = 2;
-/// Block size and parallelism of scrypt; with N = 2^14 that is 16 MiB.
+/// Block size and parallelism of scrypt; with N = 2^14 a hash takes 16 MiB.
 const BLOCKS: u32 = 8;
 const LANES: u32 = 1;
-/// How far the threads give way: they get a third of what others do.
+/// The `nice` value of the threads: they get a third of another thread's share.
 const GIVING_WAY: i32 = 5;
 
-/// The jobs of the threads, which end when it is dropped.
+/// The queue; dropping it ends the threads.
 struct Queue(Arc<FairQueue>);
 
 impl Drop for Queue {
@@ -56,15 +56,15 @@ pub struct Passwords {
     wrong: Arc<WrongPasswords>,
     queue: Arc<Queue>,
     scrypt: Scrypt,
-    /// The highest cost of a hash that was seen, or will be made.
+    /// The highest cost (log2 N) of a hash seen so far or made from now on.
     costliest: Arc<AtomicU8>,
 }
 
 impl Passwords {
-    /// As an operator wants it.
+    /// Starts the threads that the settings ask for.
     ///
     /// # Errors
-    /// The cost is not one of scrypt's, there is no randomness, or the system gives no thread.
+    /// scrypt does not accept the cost, or the operating system cannot start a thread.
     pub fn new(settings: &config::Passwords) -> Result<Self> {
         let config::Passwords { slots, queue, cost, remembered } = *settings;
         let params = Params::new(cost, BLOCKS, LANES).map_err(|e| Error::Internal(format!("the cost of passwords: {e}")))?;
@@ -79,11 +79,11 @@ impl Passwords {
         Ok(Self { wrong, queue: Arc::new(queue), scrypt, costliest })
     }
 
-    /// The text to store for a new password of an identity, in the PHC string format. Every password that a request sets comes through here.
-    /// `address`: where the request comes from.
+    /// The hash to store for an identity's new password, in the PHC string format. Every password that a request sets passes here.
+    /// `address` is the source address of the request.
     ///
     /// # Errors
-    /// There is no such identity, its auth policy does not allow the password, or the queue is full.
+    /// The identity does not exist, its auth policy rejects the password, or the queue is full ([`Error::Busy`]).
     pub async fn hash_for(&self, store: &Store, identity: &Id<Identity>, address: Option<IpAddr>, password: String) -> Result<String> {
         let policy = store.read(|tx| tx.get(tx.get(identity)?.spec.auth_policy()))?;
         policy.spec.primary.updb.check_password(&password)?;
@@ -92,16 +92,16 @@ impl Passwords {
         self.queued(&asker, move || hashed(&scrypt, &password)).await?
     }
 
-    /// Whether a password is the one stored. It takes as long where none is.
+    /// Whether a password matches the stored hash. Takes as long without a stored hash.
     ///
     /// # Errors
-    /// [`Error::Busy`]: the queue is full, and others who wait were served less of late.
+    /// [`Error::Busy`]: the queue is full and this job was dropped.
     pub async fn verify(&self, asker: &Asker, password: String, stored: Option<String>) -> Result<bool> {
         let (costliest, password) = (self.costliest.clone(), Zeroizing::new(password));
         self.queued(asker, move || compared(&password, stored.as_deref(), &costliest)).await
     }
 
-    /// Notes whether a password of an identity was right. `most`: so many wrong ones in a row are too many; 0 for any number.
+    /// Counts whether a password of an identity was correct. `most` consecutive wrong ones are too many; 0 means no limit.
     pub fn count(&self, identity: &Id<Identity>, right: bool, most: i64, now: Timestamp) -> FailureCount {
         self.wrong.count(identity.as_str(), right, most, now)
     }
@@ -111,11 +111,10 @@ impl Passwords {
         self.wrong.forget(identity.as_str());
     }
 
-    /// The text to store for a password, at once. For the owner of the host, whom nobody waits behind; what the auth policy says of it is
-    /// asked elsewhere.
+    /// The hash of a password, computed at once without the queue. For the owner of the host; the caller checks the auth policy.
     ///
     /// # Errors
-    /// There is no randomness.
+    /// The random number generator fails.
     pub fn hash_now(&self, password: &str) -> Result<String> {
         hashed(&self.scrypt, password)
     }
@@ -123,7 +122,7 @@ impl Passwords {
     async fn queued<T: Send + 'static>(&self, asker: &Asker, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
         let (reply, answer) = oneshot::channel();
         let job = move |turn: JobOutcome| {
-            // Nobody may be waiting any more.
+            // The caller may have gone.
             if !reply.is_closed() {
                 drop(reply.send((turn == JobOutcome::Now).then(work)));
             }
@@ -134,17 +133,17 @@ impl Passwords {
     }
 }
 
-/// Does one job after the other until the queue is closed.
+/// Runs jobs until the queue is closed.
 fn work_off(waiting: &FairQueue) {
     give_way(GIVING_WAY);
     while let Some(job) = waiting.pop() {
-        // A job that panics drops its reply, which tells whoever waits.
+        // A job that panics drops its reply, so its caller gets an error.
         drop(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| job(JobOutcome::Now))));
     }
 }
 
-/// Whether a password is the one stored. It takes what the costliest hash takes that was seen so far, whichever is stored or none: nobody
-/// learns from the time which user names exist, also not where some hashes are of before the cost was changed.
+/// Whether a password matches the stored hash. Takes as long as the costliest hash seen so far, whatever is stored: the time reveals
+/// neither which user names exist nor which hashes have an older cost.
 fn compared(password: &str, stored: Option<&str>, costliest: &AtomicU8) -> bool {
     let hash = stored.and_then(|text| PasswordHash::new(text).ok());
     let cost = hash.as_ref().and_then(|hash| Params::try_from(hash).ok()).map(|params| params.log_n());
@@ -152,14 +151,14 @@ fn compared(password: &str, stored: Option<&str>, costliest: &AtomicU8) -> bool 
     let costliest = costliest.fetch_max(known, Ordering::Relaxed).max(known);
     let right = hash.is_some_and(|hash| Scrypt::default().verify_password(password.as_bytes(), &hash).is_ok());
     match cost {
-        // Each cost is twice the one before, so these together make up for what the stored hash took less.
+        // Each cost is twice the one before, so these hashes together take the time that is missing.
         Some(cost) => (cost..costliest).for_each(|less| waste(password, less)),
         None => waste(password, costliest),
     }
     right
 }
 
-/// Does what a hash of this cost takes, for nothing.
+/// Computes a hash of this cost and discards it.
 fn waste(password: &str, cost: u8) {
     const SALT: [u8; 16] = [0; 16];
     let mut output = [0; 32];

@@ -1,4 +1,4 @@
-//! Which client certificates stand for an API session where it is used without a request: on the channel of an SDK to a router.
+//! The client certificates that prove an API session on an SDK's channel to a router.
 
 use crate::{
     entity::{ApiSession, Authenticator, FactsExt, Record, SessionCertificate},
@@ -7,11 +7,11 @@ use crate::{
     store::Read,
 };
 
-/// Whether a certificate, whose key was proven, is one of an API session: the one that logged in, one that the session asked for, or one
-/// that its identity has as an authenticator.
+/// Whether a certificate, whose key was proven, belongs to an API session: the one of its login, one issued to the session, or an
+/// authenticator of its identity.
 ///
 /// # Errors
-/// The file cannot be read.
+/// The store cannot be read.
 pub fn holds(tx: &Read<'_>, session: &Record<ApiSession>, leaf: &Certificate) -> Result<bool> {
     let fingerprint = leaf.fingerprint();
     let certificates = tx.linked::<SessionCertificate>("fingerprint", &fingerprint)?;

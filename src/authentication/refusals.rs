@@ -1,8 +1,8 @@
-//! Refused callers on their way into the history, counted so that a flood of them costs a few rows a minute.
+//! Writes rejected callers into the history, aggregated so that a flood costs a few rows a minute.
 //!
-//! The first refusal after a quiet minute is written at once. Those of the minute that follows are counted in memory, by everything that
-//! [`Refused`] says, and written when it is over; beyond [`MOST`] different ones, the others are one row. A crash loses that minute.
-//! Refused dials and binds are counted apart from refused log-ins, so that a flood of the one hides none of the other.
+//! The first rejection after a quiet minute is written at once. Those of the following minute are counted in memory per distinct
+//! [`Refused`] and written when it is over; beyond [`MOST`] distinct ones, the others share one row. A crash loses that minute. Rejected
+//! dials and binds are counted apart from rejected logins, so that a flood of one kind does not hide the other.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -19,9 +19,9 @@ use crate::{
     store::{Store, Tx},
 };
 
-/// Between two writes.
+/// The interval between two writes.
 const REST: Duration = Duration::from_secs(60);
-/// At most this many different refusals are told apart.
+/// At most this many distinct rejections are counted separately.
 const MOST: usize = 16;
 
 /// A dial at the router.
@@ -31,23 +31,23 @@ pub const BIND: &str = "bind";
 /// Several dials and binds.
 const TRAFFIC: &str = "traffic";
 
-/// Somebody who was refused.
+/// A rejected caller.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Refused {
-    /// What was refused: a login by its method (`password`, `cert`, `ext-jwt`), `mfa`, `enrollment` or `permission`; [`DIAL`] or [`BIND`] at the
-    /// router, or `traffic` for several of these. Blank: several of the others.
+    /// What was rejected: a login by its method (`password`, `cert`, `ext-jwt`), `mfa`, `enrollment` or `permission`; [`DIAL`] or [`BIND`]
+    /// at the router, or `traffic` for several of these. Blank: several of the others.
     pub what: &'static str,
-    /// The id of whom the caller claimed to be, where that is somebody. Of a dial or bind, the authenticated identity.
+    /// The id of the identity that the caller claimed to be, if it exists. For a dial or bind, the authenticated identity.
     pub identity: Option<String>,
     pub address: Option<String>,
-    /// The id of the service of a dial or bind, where the session names one.
+    /// The id of the service of a dial or bind, if the session names one.
     pub service: Option<String>,
-    /// Why a dial or bind was refused. Blank: not told.
+    /// Why a dial or bind was rejected. Blank: unknown.
     pub reason: &'static str,
 }
 
 impl Refused {
-    /// The refusal that an error is, if it is one: of a caller who is known by now, or of a stranger.
+    /// The entry for an error, if it is a rejection. `caller` is `None` for an unauthenticated one.
     pub fn of(error: &Error, caller: Option<&Caller>, address: Option<String>) -> Option<Self> {
         let what = match error {
             Error::Unauthorized { anonymous: false } if caller.is_some() => "permission",
@@ -65,19 +65,19 @@ impl Refused {
         matches!(self.what, DIAL | BIND | TRAFFIC)
     }
 
-    /// Stands for this one and others that are not told apart any more.
+    /// The entry that replaces this one when too many are distinct.
     fn among_many(&self) -> Self {
         Self { what: if self.is_of_traffic() { TRAFFIC } else { "" }, ..Self::default() }
     }
 }
 
-/// Counts refusals. Cheap to clone.
+/// Counts rejections. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Refusals(Arc<Mutex<RefusalTables>>);
 
 #[derive(Default)]
 struct RefusalTables {
-    /// Log-ins and requests.
+    /// Logins and requests.
     callers: RefusalTable,
     /// Dials and binds.
     traffic: RefusalTable,
@@ -98,7 +98,7 @@ struct Count {
 }
 
 impl Refusals {
-    /// Counts a refusal, and writes what is due.
+    /// Counts a rejection and writes the due entries.
     pub async fn note(&self, store: &Store, refused: Refused, now: Timestamp) {
         let due = self.with(|tables| {
             tables.of(&refused).count(refused, now);
@@ -109,7 +109,7 @@ impl Refusals {
         }
     }
 
-    /// Writes what is due, or at the end everything. Blocks.
+    /// Writes the due entries, or all of them when `is_over`. Blocks.
     pub fn write(&self, store: &Store, now: Timestamp, is_over: bool) {
         let due = self.with(|tables| if is_over { tables.all() } else { tables.due(now) });
         if !due.is_empty() {
@@ -180,6 +180,6 @@ fn tell(tx: &Tx<'_>, due: Vec<Count>) -> Result<()> {
 
 fn warn(written: Result<()>) {
     if let Err(error) = written {
-        tracing::warn!(%error, "refused callers could not be written into the history");
+        tracing::warn!(%error, "rejected callers could not be written into the history");
     }
 }

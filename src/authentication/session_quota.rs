@@ -1,8 +1,8 @@
-//! How many sessions each identity has, of one kind, and whether there is room for another.
+//! The number of sessions of one kind per identity, and its limit.
 //!
-//! Sessions that end with their credential or authority, very many at once, keep their room until they are cleared away, for seconds: whose
-//! they are is told only then.
-//! Invariant: sessions that are open and log-ins that are under way are together no more than an identity may have.
+//! Sessions that end in large numbers with their authenticator or certificate authority keep counting for seconds, until their records are
+//! deleted: only then is their identity known.
+//! Invariant: open sessions and running logins together never exceed an identity's limit.
 
 use std::{
     collections::HashMap,
@@ -14,45 +14,45 @@ use crate::{
     error::{Error, Result},
 };
 
-/// Seconds after which it is worth asking again for who has too many sessions: some of them may have idled out by then.
+/// Seconds in `retry-after` for an identity with too many sessions: some may have idled out by then.
 const RETRY: u32 = 60;
 
-/// Room for sessions. Cheap to clone.
+/// The session counts of all identities. Cheap to clone.
 #[derive(Clone)]
 pub struct SessionQuota {
-    /// An identity may have so many.
+    /// The limit per identity.
     most: usize,
     counts: Arc<Mutex<HashMap<String, Count>>>,
 }
 
-/// Of one identity, for as long as there is anything to count.
+/// The counts of one identity; removed when all are zero.
 #[derive(Default)]
 struct Count {
     open: usize,
     coming: usize,
-    /// Sessions of earlier eras were ended.
+    /// Sessions of earlier epochs were ended.
     since: Epoch,
-    /// So many of these are still to be deleted. They take no room.
+    /// The number of ended sessions whose records are not deleted yet. They do not count towards the limit.
     ended: usize,
 }
 
 impl Count {
-    /// Where a session counts.
+    /// The counter of a session opened in `era`.
     fn of(&mut self, era: Epoch) -> &mut usize {
         if era >= self.since { &mut self.open } else { &mut self.ended }
     }
 }
 
 impl SessionQuota {
-    /// Room for so many sessions of each identity.
+    /// Allows `most` sessions per identity.
     pub fn new(most: usize) -> Self {
         Self { most, counts: Arc::default() }
     }
 
-    /// Keeps a place for a session that is about to be opened.
+    /// Reserves a slot for a session that is about to be opened.
     ///
     /// # Errors
-    /// [`Error::Busy`]: there is none.
+    /// [`Error::Busy`]: the limit is reached.
     pub fn admit(&self, identity: &Id<Identity>) -> Result<SessionSlot> {
         self.with(identity, |count| {
             if count.open + count.coming >= self.most {
@@ -63,12 +63,12 @@ impl SessionQuota {
         })
     }
 
-    /// Counts a session of an identity that was opened in an era.
+    /// Counts a session that an identity opened in an epoch.
     pub fn opened(&self, identity: &Id<Identity>, era: Epoch) {
         self.found(identity, era, 0);
     }
 
-    /// Counts a session that there is, of an identity whose sessions of eras before `since` were ended.
+    /// Counts a session found at the start; the identity's sessions of epochs before `since` were ended.
     pub fn found(&self, identity: &Id<Identity>, era: Epoch, since: Epoch) {
         self.with(identity, |count| {
             count.since = count.since.max(since);
@@ -76,7 +76,7 @@ impl SessionQuota {
         });
     }
 
-    /// Counts one no more that was deleted.
+    /// Removes a deleted session from the counts.
     pub fn deleted(&self, identity: &Id<Identity>, era: Epoch) {
         self.with(identity, |count| {
             let of = count.of(era);
@@ -84,7 +84,7 @@ impl SessionQuota {
         });
     }
 
-    /// Gives the room back of all that an identity has of eras before this one.
+    /// Releases the slots of all sessions of an identity from epochs before this one.
     pub fn ended(&self, identity: &Id<Identity>, era: Epoch) {
         self.with(identity, |count| {
             if count.since < era {
@@ -104,7 +104,7 @@ impl SessionQuota {
     }
 }
 
-/// A place for one session of an identity, until it is dropped.
+/// A reserved slot for one session of an identity; released on drop.
 pub struct SessionSlot {
     room: SessionQuota,
     identity: Id<Identity>,
@@ -129,7 +129,7 @@ mod tests {
         room.opened(&ann, before);
         assert!(room.admit(&ann).is_err());
         room.ended(&ann, 1);
-        // What was ended takes no room, however long it is there.
+        // Ended sessions take no slot while their records exist.
         room.opened(&ann, after);
         room.deleted(&ann, before);
         room.opened(&ann, after);
@@ -139,7 +139,7 @@ mod tests {
         drop(room.admit(&ann).unwrap());
         room.deleted(&ann, after);
         assert_eq!(known(&room), 0);
-        // As they are found at a start, before they are cleared away.
+        // Ended sessions found at a start, before their records are deleted.
         room.found(&ann, before, 1);
         room.found(&ann, after, 1);
         room.found(&ann, before, 1);

@@ -1,11 +1,11 @@
-//! API sessions in use: which caller a token stands for, and when each session was last active.
+//! API sessions in use: maps tokens to callers and tracks the last activity of each session.
 //!
-//! A caller is kept in memory as long as nothing changes that it is made of, so that a client that polls touches no database.
-//! The last activity is kept in memory and written back in batches (`jobs.rs`); a session that idles longer than the timeout is
-//! over at that moment, whenever its record goes.
+//! A caller is cached as long as the records it is made of do not change, so that a polling client causes no read of the store. The last
+//! activity is kept in memory and written back in batches (`jobs.rs`). A session is over as soon as it has idled longer than the timeout,
+//! whether or not its record still exists.
 //!
-//! How long a session idles is counted by the steady clock: a host's clock that is put forward by days ends no session, and one that
-//! is put back keeps none. What idled when this process began is known from its record alone, so there the dates of the host's clock count.
+//! Idle time is measured by the steady clock: setting the host's clock forward ends no session, and setting it back keeps none open. For
+//! time before this process started only the records are known, so there the host's dates count.
 
 use std::{
     collections::HashMap,
@@ -24,30 +24,30 @@ use crate::{
     store::{Cache, DependencyRecorder, Event, Store, Tombstone},
 };
 
-/// What is known of sessions beside their records. Cheap to clone.
+/// The state of sessions beside their records. Cheap to clone.
 #[derive(Clone)]
 pub struct Sessions {
     clock: Clock,
-    /// When this began to follow the store, by the steady clock.
+    /// When this started, by the steady clock.
     began: Timestamp,
     timeout: Duration,
     active: Arc<Mutex<Active>>,
     room: SessionQuota,
-    /// For service sessions, by the identity whose they are. They count until they are deleted, also those that were ended.
+    /// Service sessions by identity. They count until they are deleted, even after they ended.
     service_room: SessionQuota,
-    /// Callers by token: clients ask again and again.
+    /// Cached callers by token.
     callers: Cache<Caller>,
 }
 
-/// Callers that are kept, of about 2 KB each.
+/// The size of the cache of callers, of about 2 KB each.
 const CALLERS: usize = 20_000;
-/// What a caller is made of.
+/// The kinds of which a caller is made.
 const MADE_OF: &[Kind] = &[ApiSession::KIND, Identity::KIND, Authenticator::KIND, AuthPolicy::KIND, ExternalJwtSigner::KIND];
 
-/// When each session was last active.
+/// The last activity of each session.
 struct Active {
     by_id: HashMap<String, Activity>,
-    /// None of them was so earlier than this, by the steady clock.
+    /// A lower bound of all activities, by the steady clock.
     since: Timestamp,
 }
 
@@ -59,8 +59,7 @@ struct Activity {
 }
 
 impl Sessions {
-    /// The sessions of a store, over after idling too long, at most so many an identity. What ended there is forgotten here, however it
-    /// ended.
+    /// Tracks the sessions of a store with the timeout and limits of `settings`. Deleted sessions are forgotten, however they ended.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -111,15 +110,15 @@ impl Sessions {
         }
     }
 
-    /// Keeps a place for a session that an identity is about to open.
+    /// Reserves a slot for a session that an identity is about to open.
     ///
     /// # Errors
-    /// [`Error::Busy`](crate::error::Error::Busy): it has as many as it may, those included that are about to be opened.
+    /// [`Error::Busy`](crate::error::Error::Busy): open and reserved sessions have reached the limit.
     pub fn admit(&self, identity: &Id<Identity>) -> Result<SessionSlot> {
         self.room.admit(identity)
     }
 
-    /// The same for a service session.
+    /// Like [`Sessions::admit`], for a service session.
     ///
     /// # Errors
     /// As in [`Sessions::admit`].
@@ -132,7 +131,7 @@ impl Sessions {
         self.timeout
     }
 
-    /// The caller behind a token, if it is that of a session that is not over. Counts as activity.
+    /// The caller of a session token, if the session is not over and its identity is not disabled. Counts as activity.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -165,18 +164,18 @@ impl Sessions {
         })
     }
 
-    /// The last activity of a session, as the host's clock would show it now.
+    /// The last activity of a session, converted to the host's clock.
     pub fn last_activity(&self, session: &Record<ApiSession>) -> Timestamp {
         self.clock.now().minus(self.idled(session))
     }
 
-    /// Whether a session idled too long.
+    /// Whether a session has idled too long.
     pub fn is_over(&self, session: &Record<ApiSession>) -> bool {
         self.idled(session) > self.timeout
     }
 
-    /// For how long nothing was heard from a session. One that was not heard of since this began idles since then at least, whatever
-    /// date a clock that was wrong gave it.
+    /// How long a session has been idle. A session not seen since the start has idled at least since then, even if a wrong clock gave it a
+    /// later date.
     fn idled(&self, session: &Record<ApiSession>) -> Duration {
         let seen = self.with(|active| active.by_id.get(session.id.as_str()).map(|activity| activity.at));
         self.clock.steady().since(seen.unwrap_or_else(|| self.recorded(session)))
@@ -186,7 +185,7 @@ impl Sessions {
         session.spec.last_activity_at.min(self.began)
     }
 
-    /// Takes from its record when a session was last active.
+    /// Takes the last activity of a session from its record.
     fn recall(&self, session: &Record<ApiSession>) {
         let at = self.recorded(session);
         self.with(|active| {
@@ -195,7 +194,7 @@ impl Sessions {
         });
     }
 
-    /// The sessions that idled too long. Costs nothing while none can have.
+    /// The sessions that idled too long. Costs nothing while there can be none.
     pub fn over(&self) -> Vec<Id<ApiSession>> {
         let now = self.clock.steady();
         self.with(|active| {
@@ -208,7 +207,7 @@ impl Sessions {
         })
     }
 
-    /// Counts a session as active, for whoever uses it without a request.
+    /// Marks a session as active, for uses without a request.
     pub fn touch(&self, session: &Id<ApiSession>) {
         self.with(|active| {
             let at = self.clock.steady();
@@ -218,7 +217,7 @@ impl Sessions {
         });
     }
 
-    /// Notes that a session is active, which its record says already if it is `written`.
+    /// Marks a session as active; `written` if its record says so already.
     fn note(&self, id: &str, written: bool) {
         let at = self.clock.steady();
         self.with(|active| match active.by_id.get_mut(id) {
@@ -234,7 +233,7 @@ impl Sessions {
         self.with(|active| active.by_id.remove(id));
     }
 
-    /// The activities that were not written yet, as the host's clock would show them now; from now on they count as written.
+    /// The activities not written yet, converted to the host's clock; marks them as written.
     pub fn take_unwritten(&self) -> Vec<(Id<ApiSession>, Timestamp)> {
         let (now, steady) = (self.clock.now(), self.clock.steady());
         self.with(|active| {
@@ -248,7 +247,7 @@ impl Sessions {
         })
     }
 
-    /// Activities that were taken, but could not be written.
+    /// Marks taken activities as unwritten again, after a failed write.
     pub fn owe<'a>(&self, taken: impl Iterator<Item = &'a Id<ApiSession>>) {
         self.with(|active| {
             for id in taken {

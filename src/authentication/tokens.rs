@@ -1,4 +1,4 @@
-//! Tokens of external signers: to log in with, and as a second factor that comes with every request.
+//! Tokens (JWT) of external signers: as a primary credential, and as a second factor with every request.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,17 +17,17 @@ use crate::{
     store::{Read, Store},
 };
 
-/// Judges tokens. Cheap to clone.
+/// Checks tokens. Cheap to clone.
 #[derive(Clone)]
 pub struct Tokens {
     keys: KeySets,
-    /// Longer ones are not looked at, in bytes.
+    /// The maximum length of a token in bytes; longer ones are rejected unread.
     longest: usize,
-    /// A signer's clock may be so far ahead of ours: many say that a token begins when they issue it.
+    /// How far a signer's clock may be ahead of ours: many signers set `nbf` to the time of issue.
     ahead: Duration,
 }
 
-/// Whom a good token names, and who signed it.
+/// The identity that a valid token names, and the token's signer.
 struct Named {
     identity: Record<Identity>,
     policy: Record<AuthPolicy>,
@@ -35,15 +35,15 @@ struct Named {
 }
 
 impl Tokens {
-    /// Judges tokens so, by key sets that are fetched so.
+    /// Checks tokens with these settings.
     pub fn new(settings: &config::Tokens, key_sets: config::KeySets) -> Self {
         Self { keys: KeySets::new(key_sets), longest: settings.max_bytes, ahead: settings.ahead.duration() }
     }
 
-    /// Judges a token as the means to log in with.
+    /// Checks a token as the primary credential of a login.
     ///
     /// # Errors
-    /// [`Error::InvalidAuth`], whatever the reason, or [`Error::Busy`] if too many requests wait for the signer's keys.
+    /// [`Error::InvalidAuth`] for every rejection; [`Error::Busy`] if too many requests wait for the signer's keys.
     pub async fn login(&self, store: &Store, now: Timestamp, token: &str) -> Result<Principal> {
         let Named { identity, policy, signer } = self.judge(store, now, token).await?.ok_or(Error::InvalidAuth)?;
         if identity.state.is_disabled(now) || !policy.spec.primary.ext_jwt.lets_in(&signer) {
@@ -52,11 +52,11 @@ impl Tokens {
         Ok(Principal { identity: identity.id, ground: LoginBasis::Token(signer), judged: None, certificate: None })
     }
 
-    /// Takes the question for a token from a caller who showed the right one: of the signer that the caller's policy wants, about the
-    /// caller's own identity.
+    /// Removes the caller's outstanding token query if `token` answers it: signed by the signer that the caller's policy requires, and
+    /// naming the caller's own identity.
     ///
     /// # Errors
-    /// The store cannot be read, or as in [`Tokens::login`] too many requests wait.
+    /// The store cannot be read; [`Error::Busy`] as in [`Tokens::login`].
     pub async fn satisfy(&self, store: &Store, now: Timestamp, token: Option<&str>, caller: &mut Arc<Caller>) -> Result<()> {
         let Some(token) = token.filter(|_| caller.queries.iter().any(|query| query.is_token())) else { return Ok(()) };
         let Some(named) = self.judge(store, now, token).await? else { return Ok(()) };
@@ -67,7 +67,8 @@ impl Tokens {
         Ok(())
     }
 
-    /// Whom a token names, if it is good: signed with the key it names by the enabled signer it names, in time, for us.
+    /// The identity that a valid token names: signed with the key it names by an enabled signer it names, within its dates, for our
+    /// audience.
     async fn judge(&self, store: &Store, now: Timestamp, token: &str) -> Result<Option<Named>> {
         let Some(claimed) = Some(token).filter(|token| token.len() <= self.longest).and_then(|token| Claimed::read(token).ok()) else {
             return Ok(None);
@@ -82,7 +83,7 @@ impl Tokens {
         }
     }
 
-    /// The key that the token names, if it is the signer's.
+    /// The signer's key with the id that the token names.
     ///
     /// # Errors
     /// [`Error::Busy`] if too many requests wait for the signer's keys.
@@ -96,12 +97,12 @@ impl Tokens {
     }
 }
 
-/// Whom the claims of a verified token are about, if they are in time and for us (RFC 7519, section 4.1). `exp` is required.
+/// The subject of a verified token, if its dates and audience are valid (RFC 7519, section 4.1). `exp` is required.
 fn subject<'c>(claims: &'c Map<String, Json>, signer: &ExternalJwtSigner, now: Timestamp, ahead: Duration) -> Option<&'c str> {
     let date = |name: &str| claims.get(name).map(|date| date.as_f64().ok_or(()));
     let now = now.seconds() as f64;
     let begun = date("nbf").is_none_or(|date| date.is_ok_and(|date| date <= now + ahead.as_secs_f64()));
-    // A token without an end would let its holder in for ever, whoever lost it.
+    // A token without `exp` would be valid for ever, also for whoever steals it.
     let over = date("exp").is_none_or(|date| date.is_ok_and(|date| date <= now) || date.is_err());
     let for_us = match claims.get("aud") {
         Some(Json::String(audience)) => *audience == signer.audience,
@@ -112,7 +113,7 @@ fn subject<'c>(claims: &'c Map<String, Json>, signer: &ExternalJwtSigner, now: T
     subject.filter(|subject| begun && !over && for_us && !subject.is_empty())
 }
 
-/// The identity behind the claim.
+/// The identity that the claim names.
 fn named(tx: &Read<'_>, subject: &str, signer: Record<ExternalJwtSigner>) -> Result<Option<Named>> {
     let identity = if signer.spec.use_external_id {
         tx.find_by::<Identity>("externalId", subject)?

@@ -1,4 +1,4 @@
-//! Whose certificates are believed: those of this controller, and those of other authorities that have proven themselves.
+//! Trusted certificate authorities: this controller's own, and verified third-party ones.
 
 use crate::{
     entity::{Ca, Record},
@@ -7,7 +7,7 @@ use crate::{
     store::Read,
 };
 
-/// How strictly a chain is judged.
+/// How strictly a chain is checked.
 #[derive(Debug, Clone, Copy)]
 pub struct Judgement {
     pub purpose: Purpose,
@@ -17,18 +17,18 @@ pub struct Judgement {
 }
 
 impl Judgement {
-    /// Whoever holds a certificate logs in with it, whatever it was made for; its policy judges its dates.
+    /// For a login: a certificate of any purpose; the auth policy decides about its dates.
     pub fn of_login(now: i64) -> Self {
         Self { purpose: Purpose::Any, leaf_dates: LeafDates::Ignore, now }
     }
 
-    /// To enroll, a certificate must be meant for clients and in time.
+    /// For an enrollment: the certificate must be for clients and within its dates.
     pub fn of_enrollment(now: i64) -> Self {
         Self { purpose: Purpose::Client, leaf_dates: LeafDates::Enforce, now }
     }
 }
 
-/// Whether this controller's own authority stands above a chain, leaf first.
+/// Whether this controller's own authority issued a chain (leaf first).
 pub fn is_ours(keystore: &Keystore, chain: &[Certificate], how: Judgement) -> bool {
     let authority = keystore.authority();
     let cas = authority.cas();
@@ -36,7 +36,7 @@ pub fn is_ours(keystore: &Keystore, chain: &[Certificate], how: Judgement) -> bo
     Verification { anchors: cas, intermediates: cas, now, purpose, leaf_dates }.anchor_of(chain).is_ok()
 }
 
-/// The authority above a chain, leaf first, of those that `admitted` lets take part; of several the one with the smallest id.
+/// The authority that issued a chain (leaf first), among those that `admitted` accepts; the smallest id if several did.
 ///
 /// # Errors
 /// A record cannot be read.
@@ -54,7 +54,7 @@ pub fn authority(
     Ok(above(cas, chain, how))
 }
 
-/// The one of these authorities that stands above a chain, leaf first.
+/// The authority, among these, that issued a chain (leaf first).
 pub fn above(mut cas: Vec<Record<Ca>>, chain: &[Certificate], how: Judgement) -> Option<Record<Ca>> {
     let anchors: Vec<Anchor> = cas.iter().enumerate().flat_map(|(of, ca)| anchors_of(of, ca)).collect();
     let Judgement { purpose, leaf_dates, now } = how;
@@ -67,7 +67,7 @@ fn anchors_of(of: usize, ca: &Record<Ca>) -> impl Iterator<Item = Anchor> + use<
     ca.spec.certificates().into_iter().flatten().map(move |certificate| Anchor { of, certificate })
 }
 
-/// One certificate of an authority, and which of a list of authorities that is.
+/// A certificate of an authority; `of` is the authority's index in a list.
 struct Anchor {
     of: usize,
     certificate: Certificate,

@@ -1,4 +1,4 @@
-//! What an endpoint that just woke up or was unlocked is told: for which services it soon needs a code again.
+//! Tells an endpoint that woke up or was unlocked which of its services will soon require a new one-time code.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,22 +16,22 @@ use crate::{
     store::Read,
 };
 
-/// A service that can be used a little longer without a code.
+/// A service that will require a new one-time code soon.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "PostureResponseService")]
 pub struct Awaited {
     id: String,
     name: String,
-    /// What is asked for.
+    /// The type of the posture check.
     posture_query_type: PostureKind,
-    /// Seconds for which a code counts otherwise; -1: for ever.
+    /// Seconds for which a code is normally valid; -1: without limit.
     timeout: i64,
     /// Seconds for which the service can still be used.
     timeout_remaining: i64,
 }
 
-/// The services of an identity for which an event shortens the time that its last code counts.
+/// The services of an identity for which this event shortens the validity of its last code.
 ///
 /// # Errors
 /// A record cannot be read.
@@ -62,7 +62,7 @@ pub fn awaited(
     Ok(awaited)
 }
 
-/// The checks on the way of an identity to its services, and which services each is on the way to.
+/// Maps each posture check of an identity's service policies to the services of those policies.
 fn by_check(access: &Access, identity: &str) -> BTreeMap<String, BTreeSet<String>> {
     access.ask(|engine| {
         let mut found = BTreeMap::<String, BTreeSet<String>>::new();

@@ -1,4 +1,4 @@
-//! Whether an endpoint is as a posture check demands: pure functions of the demand, of what is known, and of the time.
+//! Whether an endpoint satisfies a posture check: pure functions of the demand, the evidence and the time.
 
 use super::{
     Evidence,
@@ -12,22 +12,22 @@ use crate::{
     },
 };
 
-/// For so many seconds after waking up or being unlocked an endpoint may go on before it must give a code.
+/// Seconds after waking up or being unlocked during which an endpoint may go on before it must give a code.
 pub const GRACE: i64 = 300;
-/// Stands for seconds that never end.
+/// Means an unlimited number of seconds.
 pub const FOREVER: i64 = -1;
 
-/// What came out.
+/// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Verdict {
     pub passes: bool,
-    /// Seconds for which an answer counts; -1: for ever.
+    /// Seconds for which an answer is valid; -1: without limit.
     pub timeout: i64,
-    /// Seconds for which the last answer still counts; -1: for ever, 0: not any more.
+    /// Seconds for which the last answer is still valid; -1: without limit, 0: not any more.
     pub remaining: i64,
 }
 
-/// Judges one check, which has this id.
+/// Judges one check; `check` is its id.
 pub fn judge(demand: &Demand, check: &str, evidence: &Evidence) -> Verdict {
     let endpoint = &evidence.endpoint;
     let passes = match demand {
@@ -83,25 +83,25 @@ fn has_hash(hashes: &[String], seen: &Process) -> bool {
     hashes.is_empty() || hashes.iter().any(|hash| same_digits(hash, &seen.hash))
 }
 
-/// Whether a demand, however it is written, is for these digits. One without any digit is for nothing.
+/// Whether `wanted`, in any notation, has these hexadecimal digits. Never matches empty digits.
 fn same_digits(wanted: &str, digits: &str) -> bool {
     !digits.is_empty() && hexadecimal(wanted) == digits
 }
 
-/// How a one-time code stands to a check of it.
+/// How the last one-time code satisfies a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Code {
     pub passed: bool,
     /// Too old, or never given.
     pub timed_out: bool,
-    /// Given since the endpoint woke up, as far as that matters.
+    /// Given since the endpoint woke up, if the check asks for that.
     pub since_wake: bool,
-    /// Given since the endpoint was unlocked, as far as that matters.
+    /// Given since the endpoint was unlocked, if the check asks for that.
     pub since_unlock: bool,
 }
 
 impl Code {
-    /// How it stands; any other demand counts as one for a code without conditions.
+    /// Evaluates a demand; other demands than MFA count as MFA without conditions.
     pub fn of(demand: &Demand, Evidence { presence, now, .. }: &Evidence) -> Self {
         let (timeout, on_wake, on_unlock) = conditions(demand);
         let age = presence.passed_at.map(|at| now.since(at).as_millis());
@@ -131,7 +131,7 @@ fn conditions(demand: &Demand) -> (i64, bool, bool) {
     }
 }
 
-/// Seconds for which a code still counts, as its client is told.
+/// Seconds for which a code is still valid, as reported to the client.
 fn remaining(demand: &Demand, evidence: &Evidence) -> i64 {
     let now = evidence.now;
     let (timeout, on_wake, on_unlock) = conditions(demand);
@@ -149,7 +149,7 @@ fn remaining(demand: &Demand, evidence: &Evidence) -> i64 {
     }
 }
 
-/// What is left of so many seconds; one that has begun is left until it is over.
+/// The rest of `seconds` since a moment; a started second counts until it is over.
 pub fn left(seconds: i64, since: CalendarTime, now: CalendarTime) -> i64 {
     seconds.saturating_sub(i64::try_from(now.since(since).as_secs()).unwrap_or(i64::MAX)).max(0)
 }

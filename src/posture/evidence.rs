@@ -1,4 +1,4 @@
-//! What is known of the endpoints of one identity.
+//! The evidence about the endpoints of one identity.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -8,16 +8,16 @@ use crate::{
     entity::{SdkInfo, Version, posture_demand::hexadecimal},
 };
 
-/// An answer and what it was an answer to.
+/// An answer and the check that it answers.
 #[derive(Debug, Clone)]
 pub struct Answered<T> {
-    /// The id it was given under, whether or not such a check exists.
+    /// The id given in the answer; the check need not exist.
     pub check: String,
     pub at: Timestamp,
     pub what: T,
 }
 
-/// An operating system, in its own words.
+/// An operating system, as the endpoint names it.
 #[derive(Debug, Clone)]
 pub struct Os {
     pub os_type: String,
@@ -25,7 +25,7 @@ pub struct Os {
     pub build: String,
 }
 
-/// A process that was looked for. Digits are in lower case, with nothing between them.
+/// The state of a process. Digits are lower-case hexadecimal without separators.
 #[derive(Debug, Clone, Default)]
 pub struct Process {
     pub is_running: bool,
@@ -33,31 +33,31 @@ pub struct Process {
     pub signers: Vec<String>,
 }
 
-/// What all the endpoints of one identity said last. They share it: who uses two devices answers for both.
+/// The last answers of all endpoints of one identity. They share one state: a user with two devices answers for both.
 #[derive(Debug, Clone, Default)]
 pub struct Endpoint {
     pub os: Option<Answered<Os>>,
     pub domain: Option<Answered<String>>,
     pub addresses: Option<Answered<Vec<String>>>,
-    /// By check, in the order of the first answers.
+    /// By check id, in the order of the first answers.
     pub processes: Vec<Answered<Process>>,
     /// By path, in the order of the first answers.
     paths: Vec<(String, Process)>,
-    /// What belongs to one API session alone, by its id.
+    /// Per API session, by its id.
     pub sessions: BTreeMap<String, Presence>,
 }
 
-/// What is known of one API session.
+/// The state of one API session.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Presence {
-    /// When a one-time code was last given in it.
+    /// When a one-time code was last accepted in it.
     pub passed_at: Option<CalendarTime>,
     pub woken_at: Option<CalendarTime>,
     pub unlocked_at: Option<CalendarTime>,
 }
 
 impl Endpoint {
-    /// Takes an answer that was given in an API session. Of answers about processes so many are kept; then the oldest go.
+    /// Stores an answer given in an API session. At most `processes` answers about processes are kept; then the oldest are dropped.
     pub fn take(&mut self, api_session: &str, response: Response, moment: CalendarTime, processes: usize) {
         let at = moment.shown;
         match response {
@@ -83,18 +83,18 @@ impl Endpoint {
         }
     }
 
-    /// What was answered about a process to a check.
+    /// The answer about a process to this check.
     pub fn process_for(&self, check: &str) -> Option<&Process> {
         self.processes.iter().find(|answer| answer.check == check).map(|answer| &answer.what)
     }
 
-    /// What was last said about the process at exactly this path.
+    /// The last answer about the process at exactly this path.
     pub fn process_at(&self, path: &str) -> Option<&Process> {
         self.paths.iter().find(|(at, _)| at == path).map(|(_, process)| process)
     }
 }
 
-/// Puts an entry in place of the one that is about the same, or behind all, of which there are no more than `most`.
+/// Replaces the entry about the same subject, or appends; at most `most` entries are kept, then the oldest is dropped.
 fn keep<T>(entries: &mut Vec<T>, entry: T, most: usize, is_same: impl Fn(&T, &T) -> bool) {
     match entries.iter_mut().find(|other| is_same(other, &entry)) {
         Some(other) => *other = entry,
@@ -107,32 +107,32 @@ fn keep<T>(entries: &mut Vec<T>, entry: T, most: usize, is_same: impl Fn(&T, &T)
     }
 }
 
-/// What posture checks are judged by: all that is known at one moment. Cheap to clone.
+/// The evidence by which posture checks are judged, at one moment. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Evidence {
-    /// The moment.
+    /// The moment of the judgement.
     pub now: CalendarTime,
     pub endpoint: Arc<Endpoint>,
-    /// Of the API session in question; nothing if there is none.
+    /// Of the API session in question; empty without one.
     pub presence: Presence,
-    /// Whether the client understands that a code counts for a time only.
+    /// Whether the client understands that a code is valid for a limited time.
     pub knows_timeouts: bool,
 }
 
 impl Evidence {
-    /// Nothing.
+    /// No evidence.
     pub fn none(now: CalendarTime) -> Self {
         Self { now, endpoint: Arc::default(), presence: Presence::default(), knows_timeouts: false }
     }
 
-    /// The same, seen by a client that uses this software.
+    /// The same evidence, for a client with this SDK.
     #[must_use]
     pub fn seen_by(self, sdk: &SdkInfo) -> Self {
         Self { knows_timeouts: knows_timeouts(sdk), ..self }
     }
 }
 
-/// The SDK for C understands timeouts from 0.25.0 on; no other client was known to.
+/// The C SDK understands timeouts from 0.25.0 on; no other client is known to.
 fn knows_timeouts(sdk: &SdkInfo) -> bool {
     let version = Version::parse(sdk.version.trim_start_matches('v'));
     sdk.r#type == "ziti-sdk-c" && version.zip(Version::parse("0.25.0")).is_some_and(|(version, first)| version >= first)

@@ -1,7 +1,8 @@
-//! Access that time alone takes: codes that grow too old for a posture check, and endpoints that woke up or were unlocked some time ago.
+//! Access that is lost by the passing of time: one-time codes that become too old for a posture check, and grace periods after waking up or
+//! unlocking.
 //!
-//! Everything else that can take access is a committed change or a report of an endpoint. Here is when the next code runs out, and whose
-//! have run out since the last look, so that only their sessions are looked at, and at that moment.
+//! Any other loss of access follows from a committed change or an endpoint's report. This module computes when the next code expires, and
+//! whose codes have expired since the last look, so that only their sessions are reviewed, and at that moment.
 
 use std::{
     collections::BTreeSet,
@@ -16,15 +17,15 @@ use crate::{
     store::Store,
 };
 
-/// Between two looks, however often somebody asks.
+/// The minimum interval between two looks.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What checks of one-time codes demand of time.
+/// The time conditions of all checks of one-time codes.
 #[derive(Default)]
 struct Terms {
-    /// For how long codes count, each once.
+    /// The distinct validity periods of codes, in seconds.
     timeouts: BTreeSet<u64>,
-    /// Whether a code is asked for after an endpoint woke up, and after it was unlocked.
+    /// Whether a code is required after an endpoint woke up, and after it was unlocked.
     on_wake: bool,
     on_unlock: bool,
 }
@@ -49,9 +50,9 @@ impl Terms {
         self.timeouts.is_empty() && !self.on_wake && !self.on_unlock
     }
 
-    /// When time alone may make a check fail, by the steady clock.
+    /// The moments at which a check may start to fail, by the steady clock.
     fn ends(&self, presence: Presence) -> impl Iterator<Item = Timestamp> {
-        // A code counts to the last millisecond of its time.
+        // A code is valid up to and including the last millisecond.
         let codes = presence.passed_at.into_iter().flat_map(|at| {
             self.timeouts.iter().map(move |seconds| at.steady().plus(Duration::from_secs(*seconds)).plus(Duration::from_millis(1)))
         });
@@ -61,33 +62,33 @@ impl Terms {
     }
 }
 
-/// Looks for codes that have run out.
+/// Finds codes that have expired.
 pub struct Expiry {
     store: Store,
     posture: Posture,
     clock: Clock,
-    /// Up to when everything that ran out was answered, by the steady clock.
+    /// Everything that expired up to here was returned, by the steady clock.
     until: Timestamp,
     looked_at: Option<Instant>,
     next: Option<Instant>,
 }
 
 impl Expiry {
-    /// From now on.
+    /// Starts at the present moment.
     pub fn from_now(store: Store, posture: Posture, clock: Clock) -> Self {
         Self { until: clock.steady(), store, posture, clock, looked_at: None, next: None }
     }
 
-    /// How long until the next look is due, if one is.
+    /// The time until the next look, if one is due.
     pub fn left(&self) -> Option<Duration> {
         self.next.map(|next| next.saturating_duration_since(Instant::now()))
     }
 
-    /// The identities whose codes have run out since the last look, and when `is_asked` at this very moment. Without it at most every
-    /// tenth of a second; what is left out then is found by the next look, which [`Expiry::left`] tells of.
+    /// The identities whose codes have expired since the last look. Looks at most every tenth of a second, unless `is_asked`; a skipped
+    /// look is made up for by the next, which [`Expiry::left`] announces.
     ///
     /// # Errors
-    /// A check cannot be read; the next look finds the same.
+    /// A check cannot be read; the next look finds the same identities.
     pub fn look(&mut self, is_asked: bool) -> Result<BTreeSet<Trigger>> {
         let now = Instant::now();
         if let Some(early) = self.looked_at.map(|at| at + PAUSE).filter(|end| !is_asked && now < *end) {

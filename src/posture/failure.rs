@@ -1,4 +1,4 @@
-//! Requests for a service that posture checks stood in the way of, as administrators see them.
+//! Service requests that failed posture checks, as administrators see them.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ use crate::{
     store::Read,
 };
 
-/// A request that was refused.
+/// A service request that failed its posture checks.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "FailedServiceRequest")]
@@ -28,14 +28,14 @@ pub struct FailedRequest {
     pub api_session_id: Id<ApiSession>,
     pub service_id: Id<Service>,
     pub service_name: String,
-    /// The right that was asked for.
+    /// The requested right.
     pub session_type: PolicyType,
     pub when: Timestamp,
     /// Every policy that would have granted it.
     pub policy_failures: Vec<PolicyFailure>,
 }
 
-/// A policy of which not all checks passed.
+/// A policy with failing checks.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyFailure {
@@ -45,7 +45,7 @@ pub struct PolicyFailure {
 }
 
 impl PolicyFailure {
-    /// The checks that failed, of all that were judged for a policy.
+    /// The failing checks among those judged for a policy.
     ///
     /// # Errors
     /// The policy cannot be read.
@@ -60,7 +60,7 @@ impl PolicyFailure {
     }
 }
 
-/// A check that failed.
+/// A failing check.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "PostureCheckFailure")]
@@ -72,7 +72,7 @@ pub struct CheckFailure {
 }
 
 impl CheckFailure {
-    /// Why an endpoint does not pass a check.
+    /// Why an endpoint fails a check.
     pub fn of(check: &Record<PostureCheck>, evidence: &Evidence) -> Self {
         let why = Why::of(&check.spec.demand, check.id.as_str(), evidence);
         Self { posture_check_id: check.id.to_string(), posture_check_name: check.spec.name.clone(), why }
@@ -80,7 +80,7 @@ impl CheckFailure {
 }
 
 impl fmt::Display for CheckFailure {
-    /// The check, what was shown, and what is demanded, for a person.
+    /// For people: the check, the reported value and the required value.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (shown, demanded) = self.why.words();
         let shown = if shown.trim().is_empty() { "nothing" } else { shown.trim() };
@@ -103,7 +103,7 @@ impl Criteria {
     }
 }
 
-/// What is, and what was demanded.
+/// The reported and the required value.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(tag = "postureCheckType", rename_all = "SCREAMING_SNAKE_CASE", rename_all_fields = "camelCase")]
 enum Why {
@@ -136,7 +136,7 @@ enum Why {
     },
 }
 
-/// The operating system there is; blank if nothing was said of it.
+/// The reported operating system; blank if none was reported.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 struct OsFound {
     #[serde(rename = "type")]
@@ -144,7 +144,7 @@ struct OsFound {
     version: String,
 }
 
-/// The process there is.
+/// The reported process.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct ProcessFound {
@@ -162,7 +162,7 @@ impl ProcessFound {
     }
 }
 
-/// How a one-time code stands.
+/// The state of a one-time code.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct CodeFound {
@@ -178,7 +178,7 @@ impl CodeFound {
     }
 }
 
-/// By what a one-time code was judged.
+/// The times by which a one-time code was judged.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Criteria {
@@ -229,7 +229,7 @@ impl Why {
 }
 
 impl Why {
-    /// What was shown, blank for nothing, and what is demanded.
+    /// The reported value, blank for none, and the required value, in words.
     fn words(&self) -> (String, String) {
         let running = |of: &[ProcessFound]| of.iter().map(ProcessFound::words).collect::<Vec<_>>().join(", ");
         match self {
@@ -262,7 +262,7 @@ impl ProcessFound {
 }
 
 impl CodeFound {
-    /// The code that was given.
+    /// The given code, in words.
     fn words(&self, criteria: &Criteria) -> String {
         if !self.passed_mfa {
             return "no one-time code".into();
@@ -273,7 +273,7 @@ impl CodeFound {
         format!("a one-time code{old}{woken}{unlocked}")
     }
 
-    /// The code that is to be given.
+    /// The required code, in words.
     fn demand(&self, criteria: &Criteria) -> String {
         let timeout = criteria.timeout_seconds;
         let fresh = if timeout > 0 { format!(" of the last {timeout} seconds") } else { String::new() };

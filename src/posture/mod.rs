@@ -1,12 +1,12 @@
-//! What endpoints report of themselves, and what follows for the rights of their users.
+//! Posture: what endpoints report about themselves, and how that affects their users' rights.
 //!
-//! Here: what is known of each identity's endpoints ([`Endpoint`]), whether that is what a posture check demands (`evaluation.rs`, pure
-//! functions), the policies of a caller with their checks ([`Judge`]), the requests that failed for it, and which sessions must end
-//! (`session_review.rs`). Not here: what a posture check consists of (`entity/`), who may use what apart from posture (`access/`), when
-//! sessions are looked at (`jobs.rs`). Start reading at [`Posture`].
+//! Here: the state of each identity's endpoints ([`Endpoint`]), whether it satisfies a posture check (`evaluation.rs`, pure functions), the
+//! policies of a caller with their checks ([`Judge`]), the requests that failed, and which sessions must end (`session_review.rs`). Not
+//! here: the content of a posture check (`entity/`), rights apart from posture (`access/`), when sessions are reviewed (`jobs.rs`). Start
+//! reading at [`Posture`].
 //!
-//! Everything is in memory and gone after a restart: endpoints report again when they reconnect. Invariant: nothing is kept of an
-//! identity or an API session that does not exist, and what one of them can have kept is bounded.
+//! Everything is in memory and lost at a restart: endpoints report again when they reconnect. Invariant: nothing is kept for an identity or
+//! API session that does not exist, and what is kept for each is bounded.
 
 mod endpoint_state;
 pub mod evaluation;
@@ -41,12 +41,12 @@ use crate::{
     store::{Cache, Event, Store},
 };
 
-/// More posture checks than this are not kept in memory.
+/// The size of the cache of posture checks.
 const MOST_CHECKS: usize = 10_000;
-/// So many failed requests are kept for an identity; then the oldest go.
+/// Failed requests kept per identity; then the oldest are dropped.
 const MOST_FAILURES: usize = 100;
 
-/// What is known of everybody's endpoints. Cheap to clone.
+/// The state of all endpoints. Cheap to clone.
 #[derive(Clone)]
 pub struct Posture {
     memory: Arc<Mutex<Memory>>,
@@ -65,8 +65,8 @@ struct Memory {
 }
 
 impl Posture {
-    /// Nothing known as yet, and never more than these limits say. Forgets identities and API sessions when they go, and tells `on_trigger`
-    /// whenever a committed change may have taken the ground from sessions, or will when time passes, with `access` up to date.
+    /// Starts empty, within `limits`. Forgets deleted identities and API sessions. Calls `on_trigger` whenever a committed change may have
+    /// taken the right of sessions, now or at a later time; `access` is up to date by then.
     pub fn following(
         store: &Store,
         access: Access,
@@ -87,7 +87,7 @@ impl Posture {
         posture
     }
 
-    /// Takes what an endpoint answered in an API session, all of it at once or nothing.
+    /// Stores what an endpoint answered in an API session: all answers or none.
     ///
     /// # Errors
     /// A text or a list is too long; the store cannot be read.
@@ -107,28 +107,28 @@ impl Posture {
         Ok(())
     }
 
-    /// What is known, for an API session if there is one.
+    /// The evidence for an identity and, if given, an API session.
     pub fn evidence(&self, identity: &str, api_session: Option<&str>) -> Evidence {
         let endpoint = self.endpoint(identity);
         let presence = api_session.and_then(|id| endpoint.sessions.get(id)).copied().unwrap_or_default();
         Evidence { endpoint, presence, ..Evidence::none(self.clock.moment()) }
     }
 
-    /// [`Judge::rule_on`], by this evidence.
+    /// [`Judge::rule_on`] with this evidence.
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`Judge::rule_on`].
     pub fn rule_on(&self, evidence: Evidence, of: (&str, &str, Right), some: &[PolicyGrant]) -> Result<Decision> {
         let at = self.checks.now();
         self.store.read(|tx| Judge::new(tx, evidence).knowing(&self.checks, at).rule_on(&self.access, of, some))
     }
 
-    /// What the endpoints of an identity said.
+    /// The state of an identity's endpoints.
     pub fn endpoint(&self, identity: &str) -> Arc<Endpoint> {
         with(&self.memory, |memory| memory.endpoints.get(identity).cloned().unwrap_or_default())
     }
 
-    /// Keeps a request that failed.
+    /// Keeps a failed request.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -145,12 +145,12 @@ impl Posture {
         Ok(())
     }
 
-    /// The requests of an identity that failed, oldest first.
+    /// The failed requests of an identity, oldest first.
     pub fn failures(&self, identity: &str) -> Vec<Arc<FailedRequest>> {
         with(&self.memory, |memory| memory.failures.get(identity).into_iter().flatten().cloned().collect())
     }
 
-    /// Whatever was deleted before something of it was kept is told to nobody again.
+    /// Removes what was stored for an identity or API session that was deleted meanwhile: no later event would remove it.
     fn forget_unless_there(&self, identity: &Id<Identity>, api_session: Option<&Id<ApiSession>>) -> Result<()> {
         let (no_identity, gone) = self.store.read(|tx| {
             let gone = api_session.map(|id| tx.find(id)).transpose()?.is_some_and(|session| session.is_none());
@@ -168,7 +168,7 @@ impl Posture {
 }
 
 impl Memory {
-    /// What is known of an identity's endpoints, to be added to.
+    /// The state of an identity's endpoints, created if missing.
     fn endpoint(&mut self, identity: &str) -> &mut Endpoint {
         Arc::make_mut(self.endpoints.entry(identity.to_owned()).or_default())
     }
@@ -184,7 +184,7 @@ impl Memory {
         }
     }
 
-    /// Whoever removes the second factor of an identity takes the codes given with it.
+    /// Removing an identity's second factor also forgets its codes.
     fn forget_codes(&mut self, identity: &str) {
         if let Some(endpoint) = self.endpoints.get_mut(identity) {
             Arc::make_mut(endpoint).sessions.values_mut().for_each(|presence| presence.passed_at = None);

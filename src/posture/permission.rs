@@ -1,6 +1,6 @@
-//! Whether an identity may use a service now: its policies, and their posture checks.
+//! Whether an identity may use a service now, by its policies and their posture checks.
 //!
-//! The one answer for everybody who asks: requests for a session, and the router when a session is used.
+//! Requests for a session and the router's checks of a session in use share this code.
 
 use super::{Decision, Evidence, Judged, Posture};
 use crate::{
@@ -9,21 +9,21 @@ use crate::{
     error::Result,
 };
 
-/// So many policies at most are judged and named as what a session rests on, where any one is enough.
+/// At most this many policies are judged and named as the ground of a session; one is enough to grant it.
 const NAMED: usize = 16;
 
-/// The answer.
+/// The result.
 pub enum Permission {
-    /// No policy gives it.
+    /// No policy grants the right.
     Missing,
-    /// These policies give it, or of many some, and their checks pass. None is named where the system has no checks to pass.
+    /// These policies grant it and their checks pass; of many only some are listed. Empty if the system has no posture checks.
     Granted(Vec<Id<ServicePolicy>>),
-    /// Every policy that would give it, with its checks, and what they were judged by.
+    /// Every policy that would grant it, with its checks, and the evidence.
     Blocked(Vec<(String, Vec<Judged>)>, Evidence),
 }
 
 impl Posture {
-    /// Whether an identity may use a service in an API session of its.
+    /// Whether an identity may use a service in one of its API sessions.
     ///
     /// # Errors
     /// A check cannot be read.

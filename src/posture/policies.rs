@@ -1,4 +1,4 @@
-//! Service policies with their posture checks, judged for one caller.
+//! Service policies and their posture checks, judged for one caller.
 
 use std::{cell::RefCell, collections::HashMap, sync::Arc};
 
@@ -17,42 +17,42 @@ use crate::{
     store::{Cache, CommitNumber, Dependency},
 };
 
-/// A check and what came out.
+/// A check and its verdict.
 #[derive(Debug, Clone)]
 pub struct Judged {
     pub check: Arc<Record<PostureCheck>>,
     pub verdict: Verdict,
 }
 
-/// Judges policies by what is known of one caller. Each check is read and judged once, however many policies name it.
+/// Judges policies by the evidence about one caller. Each check is read and judged once, however many policies name it.
 pub struct Judge<'f> {
     facts: &'f dyn Facts,
-    /// Checks that others read, and when we began.
+    /// The shared cache of checks, and the commit number at which this judge began.
     known: Option<(&'f Cache<Record<PostureCheck>>, CommitNumber)>,
     evidence: Evidence,
     judged: RefCell<HashMap<String, Option<Judged>>>,
 }
 
-/// What a right comes to.
+/// The decision about a right.
 pub enum Decision {
     /// These policies grant it and all their checks pass.
     Passed(Vec<Id<ServicePolicy>>),
-    /// Every policy that would grant it, under its id, with its checks.
+    /// Every policy that would grant it: its id and its checks.
     Failed(Vec<(String, Vec<Judged>)>),
 }
 
 impl<'f> Judge<'f> {
-    /// At the moment of the evidence.
+    /// Judges at the moment of the evidence.
     pub fn new(facts: &'f dyn Facts, evidence: Evidence) -> Self {
         Self { facts, known: None, evidence, judged: RefCell::default() }
     }
 
-    /// The same, who takes checks from what is kept of them, and adds to it. The facts are those of a later moment than this.
+    /// Reads checks from a shared cache and adds to it. `facts` must be from `at` or later.
     pub(super) fn knowing(self, checks: &'f Cache<Record<PostureCheck>>, at: CommitNumber) -> Self {
         Self { known: Some((checks, at)), ..self }
     }
 
-    /// The checks of a policy, which has them by these ids. One that has gone meanwhile stands in nobody's way.
+    /// The checks with these ids, judged. Deleted checks are skipped.
     ///
     /// # Errors
     /// A check cannot be read.
@@ -64,7 +64,7 @@ impl<'f> Judge<'f> {
         Ok(found)
     }
 
-    /// Whether they all pass.
+    /// Whether all of these checks pass.
     ///
     /// # Errors
     /// A check cannot be read.
@@ -72,8 +72,8 @@ impl<'f> Judge<'f> {
         self.checks(ids).map(|checks| passes(&checks))
     }
 
-    /// [`Judge::rule`] on the policies that give an identity a right to a service. `some` of them are mostly enough to see it; all are asked
-    /// for only if none of these passes.
+    /// [`Judge::rule`] on the policies that grant an identity a right to a service. `some` of them are usually enough; all are fetched only
+    /// if none of these passes.
     ///
     /// # Errors
     /// A check cannot be read.
@@ -86,7 +86,7 @@ impl<'f> Judge<'f> {
         if all.len() > some.len() { self.rule(&all) } else { Ok(ruling) }
     }
 
-    /// Whether any of the policies that grant a right has all its checks passed; those behind the first that has are not looked at.
+    /// Whether a policy that grants a right has only passing checks; stops at the first one.
     ///
     /// # Errors
     /// A check cannot be read.
@@ -99,7 +99,7 @@ impl<'f> Judge<'f> {
         Ok(false)
     }
 
-    /// Which of the policies that grant a right have all their checks passed, or what failed if none has.
+    /// The policies that grant a right and pass all their checks, or the failed ones if none does.
     ///
     /// # Errors
     /// A check cannot be read.
@@ -116,7 +116,7 @@ impl<'f> Judge<'f> {
         Ok(if passed.is_empty() { Decision::Failed(failed) } else { Decision::Passed(passed) })
     }
 
-    /// What a policy asks of endpoints, as their users see it.
+    /// The posture queries of a policy, as its users see them.
     ///
     /// # Errors
     /// A check cannot be read.
@@ -173,7 +173,7 @@ impl<'f> Judge<'f> {
         }
     }
 
-    /// When something last happened that makes a check of one-time codes ask again: clients take it up when its time moves.
+    /// When an event last made a check of one-time codes ask again: clients notice it by the changed `updatedAt`.
     fn asked_anew(&self, demand: &Demand) -> Option<Timestamp> {
         let Demand::Mfa { prompt_on_wake, prompt_on_unlock, .. } = demand else { return None };
         let presence = self.evidence.presence;

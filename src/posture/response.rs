@@ -1,25 +1,25 @@
-//! What an endpoint says of itself, one answer to a posture check at a time.
+//! The answers of an endpoint to posture checks.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::error::{Error, Result};
 
-/// No hash, fingerprint or address may have more bytes: what they are says how long they are.
+/// The maximum length in bytes of a hash, fingerprint or address: real ones are far shorter.
 const LONGEST_DIGITS: usize = 256;
-/// So many addresses an endpoint may have, and so many signers a process; more than any has.
+/// The maximum number of addresses of an endpoint, and of signers of a process; more than real ones have.
 const MOST_ADDRESSES: usize = 256;
 const MOST_SIGNERS: usize = 32;
 
-/// One answer. `id` is that of the posture check that asked; only answers about processes are kept by it.
+/// One answer. `id` is the id of the posture check; only answers about processes are stored by it.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(tag = "typeId", rename_all = "SCREAMING_SNAKE_CASE", rename_all_fields = "camelCase")]
 #[schemars(rename = "PostureResponse")]
 pub enum Response {
-    /// The operating system it runs.
+    /// The operating system of the endpoint.
     Os {
         id: String,
-        /// Its family, such as `Linux`.
+        /// The family, such as `Linux`.
         #[serde(rename = "type")]
         os_type: String,
         /// Three numbers, such as `10.0.19041`.
@@ -27,11 +27,11 @@ pub enum Response {
         #[serde(default)]
         build: String,
     },
-    /// The Windows domain it belongs to.
+    /// The Windows domain of the endpoint.
     Domain { id: String, domain: String },
-    /// The MAC addresses it has.
+    /// The MAC addresses of the endpoint.
     Mac { id: String, mac_addresses: Vec<String> },
-    /// A process that was looked for. Checks of several processes are answered so too, once for each path.
+    /// The state of a process. A check of several processes is answered once per path.
     Process {
         id: String,
         #[serde(default)]
@@ -41,24 +41,24 @@ pub enum Response {
         /// SHA-512 of the file, in hexadecimal digits.
         #[serde(default)]
         hash: String,
-        /// SHA-1 of the certificates it is signed with, in hexadecimal digits.
+        /// SHA-1 fingerprints of the signing certificates, in hexadecimal digits.
         #[serde(default)]
         signer_fingerprints: Vec<String>,
     },
-    /// What happened to it just now.
+    /// An event at the endpoint, just now.
     EndpointState {
         id: String,
-        /// It woke up.
+        /// The endpoint woke up.
         #[serde(default)]
         woken: bool,
-        /// It was unlocked.
+        /// The endpoint was unlocked.
         #[serde(default)]
         unlocked: bool,
     },
 }
 
 impl Response {
-    /// Bounds on what is kept of it: no text may have more bytes than the `longest`.
+    /// Checks the bounds of the answer: each text has at most `longest` bytes.
     ///
     /// # Errors
     /// A text or a list is too long.

@@ -1,4 +1,4 @@
-//! Sessions whose ground is gone: the right they were opened for is lost, or posture checks stand in its way now.
+//! Reviews sessions: finds those whose right is lost, or is blocked by posture checks now.
 
 use std::collections::HashMap;
 
@@ -11,28 +11,28 @@ use crate::{
     store::{Event, Read},
 };
 
-/// Which sessions something may have happened to.
+/// The sessions that a change may affect.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Trigger {
-    /// All of them.
+    /// Every session.
     Everything,
-    /// Those of an identity.
+    /// The sessions of an identity.
     Identity(String),
-    /// Those for a service.
+    /// The sessions for a service.
     Service(String),
-    /// One whose right rests on posture checks, or was lost while it was opened.
+    /// One new session that depends on posture checks, or lost its right while it was opened.
     Session(String),
 }
 
 impl Trigger {
-    /// What a committed change may have taken from sessions, with `access` up to date. What can only give is none, unless it
-    /// gives for a time.
+    /// The sessions from which a committed change may take the right; `access` is up to date. `None` for a change that can only grant,
+    /// unless it grants for a limited time.
     pub fn of(event: &Event, access: &Access) -> Option<Self> {
         if let Some((None, Some(session))) = event.of::<Session>() {
             return (!is_beyond_doubt(session, access)).then(|| Self::Session(session.id.to_string()));
         }
         if let Some((Some(old), Some(new))) = event.of::<ApiSession>() {
-            // A code counts from now on, for some time.
+            // The code is valid for a limited time from now.
             return (old.state.passed_at != new.state.passed_at).then(|| Self::Identity(new.spec.identity_id.to_string()));
         }
         if let Some((Some(old), Some(new))) = event.of::<Identity>() {
@@ -56,7 +56,7 @@ impl Trigger {
     }
 }
 
-/// Whether a session has its right, and the first policy that gives it asks for nothing.
+/// Whether a session has its right, and the first policy that grants it has no posture checks.
 fn is_beyond_doubt(session: &Record<Session>, access: &Access) -> bool {
     let Session { identity_id, service_id, policy_type, .. } = &session.spec;
     let (identity, service, right) = (identity_id.as_str(), service_id.as_str(), Right::from(*policy_type));
@@ -71,16 +71,16 @@ fn says_other(old: &ServicePolicy, new: &ServicePolicy) -> bool {
         || old.posture_check_roles != new.posture_check_roles
 }
 
-/// A session that is to end.
+/// A session to end.
 #[derive(Debug, Clone)]
 pub struct EndedSession {
     pub session: Id<Session>,
     pub identity: Id<Identity>,
-    /// The right is still there, but posture checks stand in its way.
+    /// A policy still grants the right, but its posture checks fail.
     pub by_posture: bool,
 }
 
-/// Finds the sessions, of those that a trigger names, that no policy grants any more.
+/// Finds those sessions named by a trigger that no policy grants any more.
 ///
 /// # Errors
 /// A record cannot be read.
@@ -101,10 +101,10 @@ pub fn lapsed(tx: &Read<'_>, posture: &Posture, trigger: &Trigger) -> Result<Vec
     Ok(review.lapsed)
 }
 
-/// Ends sessions; those that are gone already are.
+/// Deletes sessions; skips those already deleted.
 ///
 /// # Errors
-/// The store refuses.
+/// The store fails.
 pub fn end(change: &Change<'_, '_>, lapsed: &[EndedSession]) -> Result<()> {
     for EndedSession { session, .. } in lapsed {
         if change.find_readable(session)?.is_some() {
@@ -117,7 +117,7 @@ pub fn end(change: &Change<'_, '_>, lapsed: &[EndedSession]) -> Result<()> {
 struct Review<'r> {
     tx: &'r Read<'r>,
     posture: &'r Posture,
-    /// By API session: all its sessions are judged alike, by checks as the store has them.
+    /// By API session: all its service sessions share a judge. Checks are read from the store.
     judges: HashMap<String, Judge<'r>>,
     lapsed: Vec<EndedSession>,
 }
@@ -126,7 +126,7 @@ impl Review<'_> {
     fn look(&mut self, session: &Record<Session>) -> Result<()> {
         let spec = &session.spec;
         let (identity, service, right) = (spec.identity_id.as_str(), spec.service_id.as_str(), Right::from(spec.policy_type));
-        // Mostly the first policy says yes; only where it does not are all looked up.
+        // Usually the first policy grants it; only otherwise all are fetched.
         let grounds = self.posture.access.ask(|engine| engine.grounds(identity, service, right, 1));
         let by_posture = grounds.is_some();
         let stands = match grounds.as_deref() {
