@@ -1,10 +1,10 @@
-//! Messages of our own.
+//! The builder of messages to send.
 
 use bytes::{BufMut, BytesMut};
 
 use super::{Frame, HEAD, Head, MAGIC, key};
 
-/// A message that is put together header by header. Each key is to be given once.
+/// A message under construction, header by header. Each key may be given once.
 #[derive(Debug, Clone)]
 pub struct Builder {
     content_type: i32,
@@ -20,7 +20,7 @@ impl Builder {
         Self { content_type, bytes }
     }
 
-    /// The answer to a message: [`key::REPLY_FOR`] names its sequence, and the headers that answers repeat are repeated.
+    /// The answer to a message: [`key::REPLY_FOR`] holds its sequence, and its reflected headers are repeated.
     pub fn reply(content_type: i32, to: &Frame) -> Self {
         let builder = Self::new(content_type).i32(key::REPLY_FOR, to.sequence());
         to.headers().filter(|(key, _)| key::REFLECTED.contains(key)).fold(builder, |builder, (key, value)| builder.bytes(key, value))
@@ -34,7 +34,7 @@ impl Builder {
         self
     }
 
-    /// A header that is left out where there is no value.
+    /// A header that is left out for `None`.
     #[must_use]
     pub fn optional(self, key: i32, value: Option<impl AsRef<[u8]>>) -> Self {
         match value {
@@ -73,7 +73,7 @@ impl Builder {
         self.bytes(key, &value.to_le_bytes())
     }
 
-    /// The message, with this body. Its sequence is 0 until it is given one.
+    /// The message with this body. Its sequence is 0 until one is set.
     pub fn body(mut self, body: &[u8]) -> Frame {
         let headers = self.bytes.len() - HEAD;
         self.bytes.put_slice(body);

@@ -1,20 +1,20 @@
-//! The head of a message: the part whose length is known before anything else.
+//! The head of a message, which has a fixed length.
 
 use super::malformed::Malformed;
 
-/// What every message begins with.
+/// The first bytes of every message.
 pub const MAGIC: [u8; 4] = [0x03, 0x06, 0x09, 0x0c];
 /// Bytes of a head.
 pub const HEAD: usize = 20;
 
-/// How long the sections of a message may be, in bytes.
+/// The maximum lengths of the sections of a message, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     pub headers: usize,
     pub body: usize,
 }
 
-/// What a head says.
+/// The decoded head of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
     pub content_type: i32,
@@ -26,15 +26,15 @@ pub struct Head {
 }
 
 impl Head {
-    /// Where the sequence stands.
+    /// The position of the sequence.
     pub(super) const SEQUENCE: std::ops::Range<usize> = 8..12;
-    /// Where the length of the header section stands.
+    /// The position of the length of the header section.
     pub(super) const HEADERS: std::ops::Range<usize> = 12..16;
 
-    /// Reads a head.
+    /// Decodes a head.
     ///
     /// # Errors
-    /// The magic number is another one, or a section has a length that is not allowed.
+    /// The magic number is wrong, or the length of a section exceeds its limit.
     pub fn decode(bytes: &[u8; HEAD], limits: Limits) -> Result<Self, Malformed> {
         let [m0, m1, m2, m3, c0, c1, c2, c3, s0, s1, s2, s3, h0, h1, h2, h3, b0, b1, b2, b3] = *bytes;
         if [m0, m1, m2, m3] != MAGIC {

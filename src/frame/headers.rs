@@ -1,15 +1,15 @@
-//! The header section: a walk over it, and the check that the walk is sound.
+//! The header section: an iterator, and the check that it is well formed.
 
 use std::ops::Range;
 
 use super::malformed::Malformed;
 
-/// Bytes of a header with a number.
+/// The length of a header with a u32 value.
 pub(super) const HEADER: usize = 12;
-/// A message has at most this many headers.
+/// The maximum number of headers of a message.
 pub const MOST_HEADERS: usize = 128;
 
-/// Key and value of each header, in the order of the wire. Ends at the first that is not whole.
+/// Key and value of each header, in wire order. Ends at the first incomplete header.
 #[derive(Debug, Clone)]
 pub struct Headers<'f> {
     section: &'f [u8],
@@ -21,7 +21,7 @@ impl<'f> Headers<'f> {
         Self { section, at: 0 }
     }
 
-    /// Key and place of the value of the next header; `None` at the end.
+    /// The key and the position of the value of the next header; `None` at the end.
     fn step(&mut self) -> Option<Result<(i32, Range<usize>), Malformed>> {
         let rest = self.section.get(self.at..).filter(|rest| !rest.is_empty())?;
         let Some(([k0, k1, k2, k3, l0, l1, l2, l3], after)) = rest.split_first_chunk() else {
@@ -45,7 +45,7 @@ impl<'f> Iterator for Headers<'f> {
     }
 }
 
-/// The place of a header's value in the section.
+/// The position of a header's value in the section.
 pub(super) fn place(section: &[u8], key: i32) -> Option<Range<usize>> {
     let mut headers = Headers::of(section);
     while let Some(Ok((known, place))) = headers.step() {
@@ -56,7 +56,7 @@ pub(super) fn place(section: &[u8], key: i32) -> Option<Range<usize>> {
     None
 }
 
-/// Whether a section consists of whole headers, each key once.
+/// Whether a section consists of complete headers with distinct keys.
 pub(super) fn check(section: &[u8]) -> Result<(), Malformed> {
     let (mut headers, mut keys, mut count) = (Headers::of(section), [0; MOST_HEADERS], 0);
     while let Some(step) = headers.step() {

@@ -1,6 +1,6 @@
-//! Why bytes are no frame.
+//! Why bytes are not a frame.
 
-/// Why bytes are no frame.
+/// Why bytes are not a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     #[error("it does not begin with the magic number 03 06 09 0c")]
@@ -11,7 +11,7 @@ pub enum Malformed {
     Size(usize),
     #[error("header {0} reaches beyond the header section")]
     Header(i32),
-    #[error("header {0} is there twice")]
+    #[error("header {0} occurs twice")]
     Repeated(i32),
     #[error("it has more than {limit} headers")]
     TooManyHeaders { limit: usize },

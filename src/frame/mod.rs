@@ -1,13 +1,12 @@
-//! Messages between SDKs, routers and controllers: bytes to a message with typed headers and back.
+//! Messages between SDKs, routers and controllers: decoding to typed headers and encoding.
 //!
 //! A frame is a head of 20 bytes (magic, content type, sequence, length of the header section, length of the body, all little endian), the
-//! header section (`{key i32, length i32, value}`, any order, each key once) and the body. Not here: sockets, and what a content type or a
-//! header key means beyond those that every channel has. Start reading at [`Frame`], then [`Builder`]; [`value`] holds the composite types
+//! header section (`{key i32, length i32, value}`, any order, each key once) and the body. Not here: sockets, and the meaning of content
+//! types and header keys beyond those of every channel. Start reading at [`Frame`], then [`Builder`]; [`value`] holds the composite types
 //! of headers.
 //!
-//! Invariant: the head and the headers of a [`Frame`] are well formed, and its body is no longer than the head says.
-//! Whatever bytes arrive, decoding answers a frame or a [`Malformed`], allocates nothing in proportion to a length that was only announced,
-//! and never panics.
+//! Invariant: the head and the headers of a [`Frame`] are well formed, and its body is no longer than the head says. Decoding any bytes
+//! returns a frame or a [`Malformed`], allocates nothing in proportion to a length that was only announced, and never panics.
 
 mod build;
 mod head;
@@ -23,9 +22,9 @@ use headers::HEADER;
 pub use headers::{Headers, MOST_HEADERS};
 pub use malformed::Malformed;
 
-/// Content types that every channel has.
+/// Content types of every channel.
 pub mod content {
-    /// The first message of whoever connected.
+    /// The first message of the connecting peer.
     pub const HELLO: i32 = 0;
     pub const PING: i32 = 1;
     /// The generic answer, also to a hello: [`super::key::SUCCESS`] and a text as the body.
@@ -34,11 +33,11 @@ pub mod content {
     pub const HEARTBEAT: i32 = 5;
 }
 
-/// Header keys that every channel has.
+/// Header keys of every channel.
 pub mod key {
-    /// Text that names the connection, in the answer to a hello.
+    /// The name of the connection (text), in the answer to a hello.
     pub const CONNECTION_ID: i32 = 0;
-    /// The sequence of the message that is answered (i32).
+    /// The sequence of the answered message (i32).
     pub const REPLY_FOR: i32 = 1;
     /// One byte, 1 for success.
     pub const SUCCESS: i32 = 2;
@@ -47,15 +46,15 @@ pub mod key {
     pub const HEARTBEAT: i32 = 5;
     pub const HEARTBEAT_ECHO: i32 = 6;
     pub const CHANNEL_TYPE: i32 = 7;
-    /// Who answers a hello.
+    /// The id of the peer that answers a hello.
     pub const ID: i32 = 8;
     /// One byte, 1 if the connection is one of a group.
     pub const IS_GROUPED: i32 = 9;
-    /// Keys that an answer repeats as they came.
+    /// Keys that an answer repeats unchanged.
     pub const REFLECTED: std::ops::RangeInclusive<i32> = 128..=255;
 }
 
-/// One message in one buffer, which can be changed where lengths stay as they are.
+/// One message in one buffer. Values can be changed in place if their length stays the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
     head: Head,
@@ -63,10 +62,10 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// Reads bytes that hold exactly one message.
+    /// Decodes exactly one message.
     ///
     /// # Errors
-    /// They do not.
+    /// The bytes are not exactly one well-formed message.
     pub fn decode(bytes: BytesMut, limits: Limits) -> Result<Self, Malformed> {
         let size = bytes.len();
         let head = Head::decode(bytes.first_chunk().ok_or(Malformed::Size(size))?, limits)?;
@@ -78,10 +77,10 @@ impl Frame {
         Ok(frame)
     }
 
-    /// Reads the first part of a message, whose head was read from it before; the body may be yet to come.
+    /// Decodes the first part of a message whose head was already decoded; the body may be incomplete.
     ///
     /// # Errors
-    /// The header section is not whole, or there is more than one message.
+    /// The header section is incomplete or malformed, or there are more bytes than one message has.
     pub fn begin(head: Head, bytes: BytesMut) -> Result<Self, Malformed> {
         let size = bytes.len();
         if size < HEAD + head.headers || size > head.size() {
@@ -92,12 +91,12 @@ impl Frame {
         Ok(frame)
     }
 
-    /// Bytes of the body that are yet to come.
+    /// The number of body bytes still missing.
     pub fn missing(&self) -> usize {
         self.head.size().saturating_sub(self.bytes.len())
     }
 
-    /// Where the bytes go that are yet to come; it takes no more than those.
+    /// The buffer for the missing bytes; accepts no more than those.
     pub fn rest(&mut self) -> Limit<&mut BytesMut> {
         let missing = self.missing();
         self.bytes.reserve(missing);
@@ -108,17 +107,17 @@ impl Frame {
         self.head.content_type
     }
 
-    /// The number that its sender gave it.
+    /// The sequence number that the sender gave it.
     pub fn sequence(&self) -> i32 {
         self.head.sequence
     }
 
-    /// All its bytes, head included.
+    /// The number of bytes present, including the head.
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// A frame has at least its head.
+    /// Always false: a frame has at least its head.
     pub fn is_empty(&self) -> bool {
         false
     }
@@ -127,32 +126,32 @@ impl Frame {
         Headers::of(self.section())
     }
 
-    /// The value of a header, if the message has it.
+    /// The value of a header; `None` if the message lacks it.
     pub fn header(&self, key: i32) -> Option<&[u8]> {
         self.headers().find(|(known, _)| *known == key).map(|(_, value)| value)
     }
 
-    /// A header of exactly 4 bytes as a number.
+    /// The value of a header with exactly 4 bytes, as an unsigned number.
     pub fn u32(&self, key: i32) -> Option<u32> {
         self.header(key).and_then(|value| value.try_into().ok()).map(u32::from_le_bytes)
     }
 
-    /// A header of exactly 4 bytes as a signed number.
+    /// The value of a header with exactly 4 bytes, as a signed number.
     pub fn i32(&self, key: i32) -> Option<i32> {
         self.header(key).and_then(|value| value.try_into().ok()).map(i32::from_le_bytes)
     }
 
-    /// A header of exactly 8 bytes as a number.
+    /// The value of a header with exactly 8 bytes, as an unsigned number.
     pub fn u64(&self, key: i32) -> Option<u64> {
         self.header(key).and_then(|value| value.try_into().ok()).map(u64::from_le_bytes)
     }
 
-    /// Whether a header is there and its first byte is not 0.
+    /// Whether a header is present and its first byte is not 0.
     pub fn is_set(&self, key: i32) -> bool {
         self.header(key).and_then(<[u8]>::first).is_some_and(|byte| *byte != 0)
     }
 
-    /// A header as text. What is no UTF-8 is no text.
+    /// The value of a header as text; `None` if it is not UTF-8.
     pub fn text(&self, key: i32) -> Option<&str> {
         self.header(key).and_then(|value| std::str::from_utf8(value).ok())
     }
@@ -166,7 +165,7 @@ impl Frame {
         self.bytes.get(HEAD + self.head.headers..).unwrap_or_default()
     }
 
-    /// Gives the message another number.
+    /// Sets the sequence number.
     pub fn set_sequence(&mut self, sequence: i32) {
         self.head.sequence = sequence;
         if let Some(place) = self.bytes.get_mut(Head::SEQUENCE) {
@@ -174,7 +173,7 @@ impl Frame {
         }
     }
 
-    /// Gives a header of 4 bytes another value, in place. Answers whether the message has such a header.
+    /// Changes the value of a header of 4 bytes in place. Returns whether the message has such a header.
     pub fn set_u32(&mut self, key: i32, value: u32) -> bool {
         let Some(range) = headers::place(self.section(), key) else { return false };
         let place = self.bytes.get_mut(HEAD + range.start..HEAD + range.end);
@@ -185,7 +184,8 @@ impl Frame {
         true
     }
 
-    /// Gives a header of 4 bytes this value, in place where the message has such a header, else as one more header.
+    /// Sets a header of 4 bytes: in place if the message has one, otherwise as an additional header. Does nothing for a header of another
+    /// length.
     pub fn put_u32(&mut self, key: i32, value: u32) {
         if self.set_u32(key, value) || self.header(key).is_some() {
             return;
@@ -203,19 +203,19 @@ impl Frame {
         }
     }
 
-    /// The same message as the answer to the one with this sequence.
+    /// The same message, as the answer to the one with this sequence.
     #[must_use]
     pub fn with_reply_for(mut self, sequence: i32) -> Self {
         self.put_u32(key::REPLY_FOR, sequence.cast_unsigned());
         self
     }
 
-    /// The message as it goes over the wire.
+    /// The encoded message.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The same, given away.
+    /// The encoded message, by value.
     pub fn into_bytes(self) -> BytesMut {
         self.bytes
     }

@@ -1,4 +1,4 @@
-//! Frames as they are known from the wire, and bytes that are none.
+//! Tests of frames as seen on the wire, and of malformed bytes.
 
 use bytes::BytesMut;
 use proptest::prelude::*;
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 
 const LIMITS: Limits = Limits { headers: 4192, body: 4192 };
-/// Edge messages: connection, sequence, flags, router provided id, circuit id.
+/// Header keys and content types of SDK channels.
 const CONNECTION: i32 = 1000;
 const DIAL_SUCCESS: i32 = 60788;
 

@@ -5,7 +5,7 @@ pub const MOST_ENTRIES: usize = 128;
 /// A key or value of a list or map has at most this many bytes.
 pub const MOST_BYTES: usize = 8192;
 
-/// Why bytes are no value of a type.
+/// Why bytes are not a value of a type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotAValue {
     #[error("it ends in the middle of an entry")]
@@ -16,40 +16,40 @@ pub enum NotAValue {
     Entries(u32),
     #[error("a text of {0} bytes; at most {MOST_BYTES} are allowed")]
     Bytes(u32),
-    #[error("a text is no UTF-8")]
+    #[error("a text is not valid UTF-8")]
     Utf8,
 }
 
-/// Reads a list of texts. No bytes are an empty list.
+/// Decodes a list of texts. No bytes mean an empty list.
 ///
 /// # Errors
-/// They are no such list.
+/// The bytes are not such a list.
 pub fn texts(bytes: &[u8]) -> Result<Vec<&str>, NotAValue> {
     entries(bytes, |reader| reader.text())
 }
 
-/// Reads a map of numbers to bytes. No bytes are an empty map.
+/// Decodes a map of numbers to bytes. No bytes mean an empty map.
 ///
 /// # Errors
-/// They are no such map.
+/// The bytes are not such a map.
 pub fn bytes_by_number(bytes: &[u8]) -> Result<Vec<(u32, &[u8])>, NotAValue> {
     entries(bytes, |reader| Ok((reader.number()?, reader.bytes()?)))
 }
 
-/// Reads a map of texts to texts. No bytes are an empty map.
+/// Decodes a map of texts to texts. No bytes mean an empty map.
 ///
 /// # Errors
-/// They are no such map.
+/// The bytes are not such a map.
 pub fn texts_by_text(bytes: &[u8]) -> Result<Vec<(&str, &str)>, NotAValue> {
     entries(bytes, |reader| Ok((reader.text()?, reader.text()?)))
 }
 
-/// Writes a list of texts; an empty one is no bytes.
+/// Encodes a list of texts; an empty one is no bytes.
 pub fn of_texts(texts: &[impl AsRef<str>]) -> Vec<u8> {
     write(texts, |text, to| put(text.as_ref().as_bytes(), to))
 }
 
-/// Writes a map of numbers to bytes; an empty one is a count of 0.
+/// Encodes a map of numbers to bytes; an empty one is a count of 0.
 pub fn of_bytes_by_number(map: &[(u32, impl AsRef<[u8]>)]) -> Vec<u8> {
     counted(map, |(number, bytes), to| {
         to.extend(number.to_le_bytes());
@@ -57,7 +57,7 @@ pub fn of_bytes_by_number(map: &[(u32, impl AsRef<[u8]>)]) -> Vec<u8> {
     })
 }
 
-/// Writes a map of texts to texts; an empty one is a count of 0.
+/// Encodes a map of texts to texts; an empty one is a count of 0.
 pub fn of_texts_by_text(map: &[(impl AsRef<str>, impl AsRef<str>)]) -> Vec<u8> {
     counted(map, |(key, text), to| {
         put(key.as_ref().as_bytes(), to);

@@ -1,4 +1,4 @@
-//! Hosting: Bind, Unbind, UpdateBind.
+//! Hosting services: the messages Bind, Unbind and UpdateBind.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,18 +21,18 @@ use crate::{
     frame::{Builder, Frame},
 };
 
-/// An instance id has at most this many bytes.
+/// The maximum length in bytes of an instance id.
 const MOST_INSTANCE: usize = 256;
-/// A listener id and a secret have at most this many bytes.
+/// The maximum length in bytes of a listener id and of an instance secret.
 const MOST_SECRET: usize = 256;
 
-/// How long after its answer a Bind is followed by BindSuccess: the Go library 1.9 never counts a listener as established if it has not yet
-/// dealt with the answer by then.
+/// How long after its answer a Bind is followed by BindSuccess: the Go SDK 1.9 never considers a listener established if BindSuccess
+/// arrives before it has processed the answer.
 const BIND_SUCCESS_AFTER: Duration = Duration::from_millis(250);
 
-/// Begins what a Bind asks for.
+/// Starts the task that handles a Bind.
 pub fn bind(core: &Arc<Core>, channel: &Arc<Channel>, frame: Frame) {
-    // A channel with so many requests that wait for their answer gets none for this one: an SDK that is refused at once binds again at once.
+    // Beyond the limit of open requests a Bind gets no answer: an SDK that is rejected at once binds again at once.
     let Some(request) = channel.begin_request(MOST_REQUESTS) else {
         return tracing::debug!(channel = channel.number, "too many binds at the same time");
     };
@@ -58,7 +58,7 @@ async fn run(core: Arc<Core>, channel: Arc<Channel>, frame: Frame, request: Requ
             }
         }
         Err(failure) => {
-            tracing::debug!(channel = channel.number, identity = %channel.identity, reason = %failure.text, "bind refused");
+            tracing::debug!(channel = channel.number, identity = %channel.identity, reason = %failure.text, "bind rejected");
             sleep(core.times.refusal).await;
             channel.send(message::refused(&frame, connection.unwrap_or_default(), &failure));
             drop(request);
@@ -103,7 +103,7 @@ async fn host(core: &Arc<Core>, channel: &Arc<Channel>, frame: &Frame, connectio
         core.removals.add(taken_over);
         return Err(Failure::internal(format!("connection id {connection} is in use")));
     }
-    // From here on a change that takes the right away finds the binding; the check is made once more for what changed before.
+    // From here on the review of a change finds the binding. The second check covers changes before this point.
     let outcome = if core.registry.add_binding(&binding) {
         match core.check(channel, &session, Right::Bind) {
             Ok(_) => terminators::add(core, &binding, &grant.identity.id, secret).await,
@@ -126,14 +126,14 @@ async fn host(core: &Arc<Core>, channel: &Arc<Channel>, frame: &Frame, connectio
     Ok(())
 }
 
-/// What is there already where an SDK binds again.
+/// Earlier bindings that a new Bind meets.
 enum Earlier {
     Nothing,
-    /// This very binding.
+    /// The same binding on the same connection.
     Same,
-    /// One whose listener continues as this one, with its terminator.
+    /// A binding with the same listener id: the new binding continues it with its terminator.
     TakenOver(Arc<Binding>),
-    /// Those of an earlier connection of the same API session.
+    /// Bindings of an earlier connection of the same session.
     Left(Vec<Arc<Binding>>),
 }
 
@@ -155,13 +155,13 @@ fn earlier(core: &Core, channel: &Arc<Channel>, frame: &Frame, service: &str, in
 }
 
 impl Earlier {
-    /// Ends it. Answers the id of a terminator that goes on.
+    /// Ends the earlier bindings. Returns the id of a terminator to continue.
     fn end(self, core: &Core) -> Option<Id<Terminator>> {
         match self {
             Self::Nothing | Self::Same => None,
             Self::TakenOver(old) => {
                 let failure = Failure::new(1, message::Retry::Never, "the listener was bound again");
-                // One that ended by itself just now takes its terminator with it.
+                // A binding that has just ended deletes its terminator.
                 core.drop_binding(&old, Some(&failure)).then(|| old.id.clone())
             }
             Self::Left(bindings) => {
@@ -172,7 +172,7 @@ impl Earlier {
     }
 }
 
-/// The name under which somebody hosts, and the secret that goes with it.
+/// The instance id under which the service is hosted (blank: none) and its secret.
 fn instance(frame: &Frame) -> Result<(String, &[u8]), Failure> {
     let Some(instance) = frame.header(key::INSTANCE) else { return Ok((String::new(), &[])) };
     let secret = frame.header(key::INSTANCE_SECRET).unwrap_or_default();
@@ -183,9 +183,9 @@ fn instance(frame: &Frame) -> Result<(String, &[u8]), Failure> {
     Ok((text.to_owned(), if text.is_empty() { &[] } else { secret }))
 }
 
-/// What a message says about cost and precedence, and for the rest what was known.
+/// Cost and precedence from a message; what it lacks stays as in `known`.
 fn weight(frame: &Frame, known: Weight) -> Weight {
-    // Some SDKs send four bytes for either.
+    // Some SDKs send four bytes for each.
     let cost = frame.header(key::COST).and_then(<[u8]>::first_chunk).map(|cost| u16::from_le_bytes(*cost));
     let precedence = frame.header(key::PRECEDENCE).and_then(<[u8]>::first).and_then(|precedence| match precedence {
         0 => Some(Precedence::Default),
@@ -196,7 +196,7 @@ fn weight(frame: &Frame, known: Weight) -> Weight {
     Weight { cost: cost.unwrap_or(known.cost), precedence: precedence.unwrap_or(known.precedence), ..known }
 }
 
-/// The binding that a message is about.
+/// The binding that a message names by connection id and token.
 fn binding_of(channel: &Channel, frame: &Frame) -> Option<Arc<Binding>> {
     match frame.u32(key::CONNECTION).and_then(|connection| channel.entry(connection)) {
         Some(Entry::Binding(binding)) if binding.token == frame.body() => Some(binding),
@@ -204,7 +204,7 @@ fn binding_of(channel: &Channel, frame: &Frame) -> Option<Arc<Binding>> {
     }
 }
 
-/// Ends hosting. Some SDKs wait for the answer, others do not mind it.
+/// Ends hosting. Always answers: some SDKs wait for it, the others ignore it.
 pub fn unbind(core: &Core, channel: &Channel, frame: &Frame) {
     if let Some(binding) = binding_of(channel, frame) {
         core.end_binding(&binding, None);
@@ -227,7 +227,7 @@ pub fn update(core: &Arc<Core>, channel: &Arc<Channel>, frame: &Frame) {
     }
 }
 
-/// Notes that what a host hosts is well, or is not. It says itself what follows, by an update of its precedence.
+/// Logs the reported health of a host. The SDK itself reacts to it by updating its precedence.
 pub fn health(channel: &Channel, frame: &Frame) {
     if let Some(binding) = binding_of(channel, frame) {
         tracing::debug!(terminator = %binding.id, passed = frame.is_set(key::HEALTH_PASSED), "health of a host");

@@ -1,4 +1,4 @@
-//! A service that an SDK hosts on a channel: a terminator with a connection behind it.
+//! A binding: a service that an SDK hosts on a channel, with its terminator.
 
 use std::sync::{
     Arc,
@@ -10,47 +10,47 @@ use parking_lot::Mutex;
 use super::{channel::Channel, select::Weight};
 use crate::entity::{Id, Precedence, Service, Session, Terminator};
 
-/// A failed dial adds so much to the dynamic cost, up to a most.
+/// Added to the dynamic cost by each failed dial, up to `MOST_FAILED`.
 const FAILED: u32 = 20;
 const MOST_FAILED: u32 = 16_383;
-/// A dial that succeeds takes so much of it away again.
+/// Subtracted from the failures' cost by each successful dial.
 const SUCCEEDED: u32 = 2;
-/// Time takes so much of it away each minute.
+/// Subtracted from the failures' cost each minute.
 const FORGIVEN: u32 = 5;
-/// An open circuit adds so much.
+/// Added to the dynamic cost by each open circuit.
 const CIRCUIT: u32 = 2;
 
-/// A binding.
+/// A service hosted on a channel.
 pub struct Binding {
-    /// Of its terminator, whose address it is as well.
+    /// The id of its terminator, and the terminator's address.
     pub id: Id<Terminator>,
     pub channel: Arc<Channel>,
-    /// As its SDK numbers it.
+    /// The connection id that its SDK chose.
     pub connection: u32,
     pub session: Id<Session>,
     pub service: Id<Service>,
-    /// The session's token as the SDK sent it: it knows a Dial by these bytes.
+    /// The session's token as sent by the SDK, which identifies a Dial by these bytes.
     pub token: Vec<u8>,
-    /// The name under which it can be dialled in particular; blank: none.
+    /// The instance id by which it can be dialled; blank: none.
     pub instance: String,
     /// The host's key for end-to-end encryption.
     pub public_key: Option<Vec<u8>>,
-    /// By which the SDK knows its listener when it binds again.
+    /// The listener id by which the SDK refers to it when it binds again.
     pub listener: Option<Vec<u8>>,
-    /// Whether we give new connections their ids, instead of the SDK.
+    /// Whether the router assigns the ids of new connections instead of the SDK.
     pub gives_ids: bool,
     pub wants_sdk_flow_control: bool,
-    /// What its record says.
+    /// Cost and precedence of its record.
     weight: Mutex<Weight>,
-    /// What failures add to the cost.
+    /// The dynamic cost caused by failed dials.
     failures: AtomicU32,
     circuits: AtomicU32,
-    /// Whether its terminator is there, so that it can be dialled.
+    /// Whether its terminator exists, so that it can be dialled.
     is_listed: AtomicBool,
     is_closed: AtomicBool,
 }
 
-/// What is known of a binding when it is asked for.
+/// The values of a new binding.
 pub struct Asked {
     pub id: Id<Terminator>,
     pub channel: Arc<Channel>,
@@ -89,12 +89,12 @@ impl Binding {
         }
     }
 
-    /// What it is chosen by now.
+    /// The weight by which it is chosen, including its dynamic cost.
     pub fn weight(&self) -> Weight {
         Weight { dynamic_cost: self.dynamic_cost(), ..*self.weight.lock() }
     }
 
-    /// Takes cost and precedence from its record.
+    /// Takes over cost and precedence from its record.
     pub fn weigh(&self, cost: u16, precedence: Precedence) {
         let mut weight = self.weight.lock();
         (weight.cost, weight.precedence) = (cost, precedence);
@@ -118,7 +118,7 @@ impl Binding {
         self.circuits.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// To be called each minute. Answers whether it changed anything.
+    /// Reduces the cost of failures; called each minute. Returns whether there was any.
     pub fn forgive(&self) -> bool {
         let had = self.failures.load(Ordering::Relaxed) > 0;
         self.change_failures(|failures| failures.saturating_sub(FORGIVEN));
@@ -126,16 +126,16 @@ impl Binding {
     }
 
     fn change_failures(&self, change: impl Fn(u32) -> u32) {
-        // It never fails: there is always a next number.
+        // Cannot fail: the closure always returns `Some`.
         let _ = self.failures.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |failures| Some(change(failures)));
     }
 
-    /// Notes whether its terminator is there.
+    /// Sets whether its terminator exists.
     pub fn list(&self, is_listed: bool) {
         self.is_listed.store(is_listed, Ordering::SeqCst);
     }
 
-    /// Whether its terminator is there.
+    /// Whether its terminator exists.
     pub fn is_listed(&self) -> bool {
         self.is_listed.load(Ordering::SeqCst)
     }
@@ -145,7 +145,7 @@ impl Binding {
         self.is_listed() && !self.is_closed()
     }
 
-    /// Closes it. Answers whether it was not closed before.
+    /// Closes it. Returns false if it was closed before.
     pub fn close(&self) -> bool {
         !self.is_closed.swap(true, Ordering::SeqCst)
     }

@@ -1,7 +1,7 @@
-//! The bytes that all channels together may have waiting in memory.
+//! The budget of bytes that all channels together may queue in memory.
 //!
-//! Invariant: `used` is what was taken and not given back. What must go through (closing a connection, answers) is taken even beyond the
-//! limit; it is small and bounded by the number of channels and circuits.
+//! Invariant: `used` is what was taken and not given back. Messages that must not be dropped (closing a connection, answers) are taken even
+//! beyond the limit; they are small and bounded by the number of channels and circuits.
 
 use std::{
     collections::VecDeque,
@@ -14,7 +14,7 @@ use std::{
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-/// Whoever waits is woken for about every so many bytes that are given back.
+/// One waiter is woken for about this many bytes given back.
 const SHARE: usize = 16 << 10;
 
 /// A budget of bytes.
@@ -38,18 +38,18 @@ impl Budget {
         self.limit.saturating_sub(self.used())
     }
 
-    /// Takes bytes whether or not they are there.
+    /// Takes bytes even beyond the limit.
     pub fn take(&self, bytes: usize) {
         self.used.fetch_add(bytes, Ordering::AcqRel);
     }
 
-    /// Takes bytes if they are there.
+    /// Takes bytes if they are within the limit. Returns whether.
     pub fn try_take(&self, bytes: usize) -> bool {
         let take = |used: usize| used.checked_add(bytes).filter(|used| *used <= self.limit);
         self.used.fetch_update(Ordering::AcqRel, Ordering::Relaxed, take).is_ok()
     }
 
-    /// Gives bytes back, and wakes some of those who wait for them.
+    /// Gives bytes back and wakes some waiters.
     pub fn give_back(&self, bytes: usize) {
         self.used.fetch_sub(bytes, Ordering::AcqRel);
         if self.waiting.load(Ordering::Acquire) > 0 {
@@ -57,7 +57,7 @@ impl Budget {
         }
     }
 
-    /// Wakes so many of those who wait, for instance because one of them does not need to any more.
+    /// Wakes up to `most` waiters, for example when one of them no longer needs its wake-up.
     pub fn wake(&self, most: usize) {
         let woken: Vec<_> = {
             let mut waiters = self.waiters.lock();
@@ -69,7 +69,7 @@ impl Budget {
         woken.iter().for_each(|waiter: &Arc<Notify>| waiter.notify_one());
     }
 
-    /// Has somebody woken once bytes are given back. They may be woken for nothing.
+    /// Wakes `waiter` once bytes are given back; spurious wake-ups are possible.
     pub fn wait(&self, waiter: &Arc<Notify>) {
         let mut waiters = self.waiters.lock();
         if !waiters.iter().any(|known| Arc::ptr_eq(known, waiter)) {

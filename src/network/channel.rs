@@ -1,4 +1,4 @@
-//! One connection of an SDK that is logged in, and what its connection ids stand for.
+//! A channel: the connection of a logged-in SDK, and its table of connection ids.
 
 use std::{
     collections::{HashMap, hash_map::Entry as MapEntry},
@@ -25,33 +25,33 @@ use crate::{
     frame::Frame,
 };
 
-/// Connection ids from here on are given by us.
+/// The first connection id assigned by the router; SDKs use lower ones.
 const OURS: u32 = 0x8000_0000;
 
-/// A channel.
+/// The connection of a logged-in SDK.
 pub struct Channel {
-    /// Unique as long as this process runs.
+    /// Unique within this process.
     pub number: u64,
     pub identity: Id<Identity>,
     pub api_session: Id<ApiSession>,
     /// The token of the API session.
     pub token: String,
     pub address: Option<SocketAddr>,
-    /// What the SDK calls itself.
+    /// The body of its hello.
     pub hello: String,
     pub since: Timestamp,
     pub outbox: SendQueue,
-    /// Session tokens that were shown on it.
+    /// Session tokens used on this channel.
     pub tokens: Tokens,
     table: Mutex<Table>,
     sequence: AtomicI32,
-    /// Connects and Binds that are worked on.
+    /// The number of Connects and Binds in progress.
     requests: AtomicUsize,
     is_closed: AtomicBool,
     closed: Notify,
 }
 
-/// What is known of a channel when it opens.
+/// The values of a new channel.
 pub struct Opened {
     pub number: u64,
     pub identity: Id<Identity>,
@@ -62,28 +62,28 @@ pub struct Opened {
     pub since: Timestamp,
 }
 
-/// Session tokens of a channel's API session.
+/// The cache of session tokens of a channel's API session.
 #[derive(Default)]
 pub struct Tokens {
-    /// Those that were looked up, and their sessions.
+    /// Session ids by token.
     pub ids: Mutex<HashMap<String, Id<Session>>>,
-    /// How many in a row were unknown.
+    /// How many unknown tokens came in a row.
     pub unknown: AtomicUsize,
 }
 
-/// What a connection id stands for.
+/// The meaning of a connection id.
 #[derive(Clone)]
 pub enum Entry {
-    /// An end of a circuit.
+    /// One end of a circuit.
     End(Arc<Circuit>, CircuitSide),
-    /// A service that is hosted, or about to be.
+    /// A binding, complete or in progress.
     Binding(Arc<Binding>),
 }
 
 #[derive(Default)]
 struct Table {
     connections: HashMap<u32, Entry>,
-    /// Dials that the host has not answered, by the sequence of their message.
+    /// Dials without an answer of the host, by the sequence number of the Dial.
     dials: HashMap<i32, Dialing>,
     next: u32,
     is_closed: bool,
@@ -110,25 +110,25 @@ impl Channel {
         }
     }
 
-    /// The number of the next message of ours: never 0, which stands for none, and never negative.
+    /// The sequence number of the next message we send: never negative and never 0, which means none.
     pub fn next_sequence(&self) -> i32 {
         let next = |sequence: i32| Some(sequence.checked_add(1).unwrap_or(1));
         self.sequence.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).unwrap_or(1)
     }
 
-    /// Sends a control message. A peer that does not read them is cut off.
+    /// Sends a control message. Closes the channel if the peer does not read its control messages.
     pub fn send(&self, frame: Frame) {
         if !self.outbox.control(frame) {
             self.close();
         }
     }
 
-    /// What a connection id stands for.
+    /// The meaning of a connection id.
     pub fn entry(&self, connection: u32) -> Option<Entry> {
         self.table.lock().connections.get(&connection).cloned()
     }
 
-    /// Lets a connection id stand for something. Answers whether it was free.
+    /// Assigns a meaning to a connection id. Returns false if the id is in use or the channel is closed.
     pub fn enter(&self, connection: u32, entry: Entry) -> bool {
         let mut table = self.table.lock();
         if table.is_closed || table.connections.contains_key(&connection) {
@@ -138,7 +138,7 @@ impl Channel {
         true
     }
 
-    /// Lets an id of our own stand for something. `None` if the channel is closed.
+    /// Assigns a new id of the router. `None` if the channel is closed.
     pub fn enter_ours(&self, entry: Entry) -> Option<u32> {
         let mut table = self.table.lock();
         if table.is_closed {
@@ -154,7 +154,7 @@ impl Channel {
         }
     }
 
-    /// Frees an id that stands for this circuit.
+    /// Frees a connection id that refers to this circuit.
     pub fn forget_circuit(&self, connection: u32, circuit: &Arc<Circuit>) {
         let mut table = self.table.lock();
         if matches!(table.connections.get(&connection), Some(Entry::End(known, _)) if Arc::ptr_eq(known, circuit)) {
@@ -162,7 +162,7 @@ impl Channel {
         }
     }
 
-    /// Frees an id that stands for this binding.
+    /// Frees the connection id of this binding.
     pub fn forget_binding(&self, binding: &Arc<Binding>) {
         let mut table = self.table.lock();
         if matches!(table.connections.get(&binding.connection), Some(Entry::Binding(known)) if Arc::ptr_eq(known, binding)) {
@@ -170,7 +170,7 @@ impl Channel {
         }
     }
 
-    /// Waits for the answer to a Dial. Answers whether the channel is open and takes so many.
+    /// Registers a Dial that waits for its answer. Returns false if the channel is closed or has `most` unanswered Dials.
     pub fn expect(&self, sequence: i32, dialing: Dialing, most: usize) -> bool {
         let mut table = self.table.lock();
         let takes = !table.is_closed && table.dials.len() < most;
@@ -180,12 +180,12 @@ impl Channel {
         takes
     }
 
-    /// Takes the Dial with this sequence, unless somebody else did.
+    /// Removes the Dial with this sequence number; `None` if it was already answered or given up.
     pub fn answered(&self, sequence: i32) -> Option<Dialing> {
         self.table.lock().dials.remove(&sequence)
     }
 
-    /// The host ends a connection that it is being dialled for instead of an answer.
+    /// Handles a host that closes the connection of a Dial instead of answering it.
     pub fn dial_refused(&self, circuit: &Arc<Circuit>, frame: &Frame) {
         let dialing = {
             let mut table = self.table.lock();
@@ -197,19 +197,19 @@ impl Channel {
         }
     }
 
-    /// Takes everything that ids stand for, and lets none stand for anything from now on. Dials that wait get no answer.
+    /// Closes the table and returns its entries. Pending Dials get no answer.
     pub fn clear(&self) -> Vec<Entry> {
         let (entries, dials) = {
             let mut table = self.table.lock();
             table.is_closed = true;
             (std::mem::take(&mut table.connections), std::mem::take(&mut table.dials))
         };
-        // Outside of the lock: whoever waits for a dial looks here.
+        // After the lock is released: the task that waits for a Dial uses this table.
         drop(dials);
         entries.into_values().collect()
     }
 
-    /// Counts one more request that is worked on, if they are not too many.
+    /// Counts one more request in progress; `None` at the limit.
     pub fn begin_request(self: &Arc<Self>, most: usize) -> Option<Request> {
         if self.requests.fetch_add(1, Ordering::AcqRel) >= most {
             self.requests.fetch_sub(1, Ordering::AcqRel);
@@ -218,14 +218,14 @@ impl Channel {
         Some(Request(self.clone()))
     }
 
-    /// Cuts the channel off. Its reader does the rest.
+    /// Closes the channel. Its reader ends everything on it.
     pub fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
         self.closed.notify_waiters();
         self.closed.notify_one();
     }
 
-    /// Waits until it is cut off. For its reader alone.
+    /// Waits until the channel is closed. For its reader only.
     pub async fn closed(&self) {
         while !self.is_closed.load(Ordering::Acquire) {
             self.closed.notified().await;
@@ -254,7 +254,7 @@ impl Channel {
     }
 }
 
-/// A request that is worked on, counted as long as this is there.
+/// A request in progress, counted until this is dropped.
 pub struct Request(Arc<Channel>);
 
 impl Drop for Request {

@@ -1,4 +1,4 @@
-//! A circuit: two ends, what they rest on, and counters. It is a record in maps, not a task.
+//! A circuit: two ends, the sessions they depend on, and counters. It is data in maps, not a task.
 
 use std::sync::{
     Arc, OnceLock,
@@ -19,59 +19,59 @@ use crate::{
     entity::{Id, Service, Session},
 };
 
-/// One of the two ends.
+/// One side of a circuit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CircuitSide {
-    /// Who dialled.
+    /// The side that dialled.
     Client,
-    /// Who was dialled.
+    /// The side that was dialled.
     Host,
 }
 
-/// An end on a channel.
+/// One end of a circuit, on a channel.
 pub struct End {
     pub channel: Arc<Channel>,
     pub connection: u32,
-    /// The queue of the channel for what goes to this end.
+    /// The queue of the channel for data to this end.
     pub queue: QueueId,
 }
 
-/// A circuit.
+/// A connection between a client and a host.
 pub struct Circuit {
     pub id: Arc<str>,
     pub since: Timestamp,
     pub client: End,
-    /// The number of the Connect that asked for it.
+    /// The sequence number of its Connect.
     pub request: i32,
-    /// Once the session is known.
+    /// Set when the session is known.
     rests: OnceLock<CircuitBasis>,
-    /// Once the host has answered.
+    /// Set when the host has answered.
     host: OnceLock<HostEnd>,
     state: Mutex<State>,
     closed: Notify,
-    /// From the client and from the host.
+    /// Bytes received from the client and from the host.
     bytes: [AtomicU64; 2],
-    /// What they were, and how fast they grew, when somebody last looked.
+    /// The byte counts and rates at the last measurement.
     rates: Mutex<[Rate; 2]>,
 }
 
-/// What a circuit rests on at the client's side.
+/// The session and service that a circuit's client side depends on.
 pub struct CircuitBasis {
     pub session: Id<Session>,
     pub service: Id<Service>,
 }
 
-/// The host's end.
+/// The end at the host's side.
 pub struct HostEnd {
     pub end: End,
     pub binding: Arc<Binding>,
-    /// Whether both SDKs do the flow control themselves.
+    /// Whether both SDKs perform flow control themselves.
     pub has_sdk_flow_control: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// The host has not answered.
+    /// The host has not answered yet.
     Pending,
     Open,
     Closed,
@@ -99,7 +99,7 @@ impl Circuit {
         }
     }
 
-    /// Notes what it rests on. Once.
+    /// Sets what the client side depends on. Called once.
     pub fn rest_on(&self, rests: CircuitBasis) {
         drop(self.rests.set(rests));
     }
@@ -112,7 +112,7 @@ impl Circuit {
         self.host.get()
     }
 
-    /// Makes it a whole circuit, unless it was closed meanwhile; then the end comes back.
+    /// Completes the circuit with its host end; returns the end if the circuit was closed meanwhile.
     pub fn establish(&self, host: HostEnd) -> Result<(), HostEnd> {
         let mut state = self.state.lock();
         if *state != State::Pending {
@@ -123,7 +123,7 @@ impl Circuit {
         Ok(())
     }
 
-    /// Closes it. Answers whether it was waiting for its host, or nothing if it was closed before.
+    /// Closes it. Returns whether it was pending; `None` if it was closed before.
     pub fn close(&self) -> Option<bool> {
         let before = std::mem::replace(&mut *self.state.lock(), State::Closed);
         if before == State::Closed {
@@ -133,7 +133,7 @@ impl Circuit {
         Some(before == State::Pending)
     }
 
-    /// Waits until it is closed. For whoever dials its host alone.
+    /// Waits until it is closed. For the task that dials its host only.
     pub async fn closed(&self) {
         while !self.is_closed() {
             self.closed.notified().await;
@@ -144,7 +144,7 @@ impl Circuit {
         *self.state.lock() == State::Closed
     }
 
-    /// The end at a side, if it is there already.
+    /// The end at a side; `None` for a host that has not answered.
     pub fn end(&self, side: CircuitSide) -> Option<&End> {
         match side {
             CircuitSide::Client => Some(&self.client),
@@ -152,14 +152,14 @@ impl Circuit {
         }
     }
 
-    /// Counts bytes of data that came from a side.
+    /// Counts data bytes received from a side.
     pub fn count(&self, from: CircuitSide, bytes: usize) {
         let [client, host] = &self.bytes;
         let counter = if from == CircuitSide::Client { client } else { host };
         counter.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Looks how much came since the last look, so many seconds ago.
+    /// Updates the rates; the last measurement was `seconds` ago.
     pub fn measure(&self, seconds: u64) {
         let mut rates = self.rates.lock();
         for (rate, bytes) in rates.iter_mut().zip(&self.bytes) {
@@ -168,7 +168,7 @@ impl Circuit {
         }
     }
 
-    /// How it looks; nothing until the host has answered.
+    /// The circuit as administrators see it; `None` until the host has answered.
     pub fn info(&self) -> Option<CircuitInfo> {
         let (host, rests) = self.host.get().zip(self.rests.get())?;
         let [client_rate, host_rate] = *self.rates.lock();

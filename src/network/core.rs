@@ -1,4 +1,4 @@
-//! What all channels share, and the ways in which circuits, bindings and channels end.
+//! The state that all channels share, and the ends of circuits, bindings and channels.
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -34,9 +34,9 @@ use crate::{
     store::Store,
 };
 
-/// What a router works with.
+/// The components that a router uses.
 pub struct Parts {
-    /// Its record.
+    /// The id of its edge router record.
     pub id: Id<EdgeRouter>,
     pub store: Store,
     pub changes: Changes,
@@ -48,18 +48,18 @@ pub struct Parts {
     pub config: config::Router,
 }
 
-/// How long things take at most.
+/// Time limits.
 #[derive(Debug, Clone, Copy)]
 pub struct Times {
-    /// For a hello to come.
+    /// For the hello to arrive.
     pub hello: Duration,
     /// For a host to answer a Dial.
     pub dial: Duration,
-    /// Before a Bind is refused: SDKs bind again at once.
+    /// Delay before a Bind is rejected: SDKs bind again at once.
     pub refusal: Duration,
     /// Without a byte in the middle of a message.
     pub stall: Duration,
-    /// Without taking anything, where memory is used up.
+    /// Without reading anything while the memory budget is used up.
     pub stalled: Duration,
 }
 
@@ -70,7 +70,7 @@ impl Default for Times {
     }
 }
 
-/// A router that runs.
+/// A running router.
 pub struct Core {
     pub parts: Parts,
     pub times: Times,
@@ -78,11 +78,11 @@ pub struct Core {
     pub budget: Arc<Budget>,
     pub registry: Registry,
     pub removals: Removals,
-    /// Whether its record says that it is not to be used.
+    /// Whether its record disables it.
     pub is_disabled: AtomicBool,
-    /// Nothing new is begun.
+    /// Whether it stops: nothing new is started.
     pub is_stopping: AtomicBool,
-    /// Told when a circuit or a channel has ended, for whoever waits for the last one.
+    /// Notified when a circuit or a channel has ended.
     pub ended: Notify,
     numbers: AtomicU64,
     lots: RandomState,
@@ -112,20 +112,20 @@ impl Core {
         self.parts.store.online()
     }
 
-    /// A number that no channel or circuit has had since the start.
+    /// A number that is unique within this process.
     pub fn number(&self) -> u64 {
         self.numbers.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Any number.
+    /// A random number.
     pub fn lot(&self) -> u64 {
         self.lots.hash_one(self.number())
     }
 
-    /// The id of a new circuit: 11 letters and digits at most, because links between routers carry no more than 15.
+    /// The id of a new circuit: at most 11 letters and digits, because links between routers carry at most 15.
     pub fn circuit_id(&self) -> Arc<str> {
         const DIGITS: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
-        // The number makes it unique, what comes of it by a key of ours makes it look like no number.
+        // The sequential number makes it unique; 24 random bits make it hard to guess.
         let (mut rest, mut id) = ((u128::from(self.number()) << 24) | u128::from(self.lot() >> 40), String::new());
         while rest > 0 || id.is_empty() {
             let digit = usize::try_from(rest % DIGITS.len() as u128).ok().and_then(|digit| DIGITS.get(digit));
@@ -135,7 +135,7 @@ impl Core {
         id.into()
     }
 
-    /// Why nothing new is begun, if nothing is.
+    /// Why nothing new is started: the router stops or is disabled. `None` otherwise.
     pub fn refusal(&self) -> Option<Failure> {
         if self.is_stopping.load(Ordering::Acquire) {
             return Some(Failure::busy("the router is stopping"));
@@ -143,8 +143,8 @@ impl Core {
         self.is_disabled.load(Ordering::Acquire).then(|| Failure::busy("the router is disabled"))
     }
 
-    /// Ends a circuit. Whoever it was ended by (`from`) is not told; the other end gets `last`, made with its connection id, behind all data
-    /// that waits for it.
+    /// Ends a circuit. The side that ended it (`from`) is not told. The other end gets the message that `last` makes for its connection id,
+    /// after all data queued for it.
     pub fn end_circuit(&self, circuit: &Arc<Circuit>, from: Option<CircuitSide>, last: impl Fn(u32) -> Frame) {
         let Some(was_pending) = circuit.close() else { return };
         self.registry.remove_circuit(circuit);
@@ -169,19 +169,19 @@ impl Core {
         self.ended.notify_waiters();
     }
 
-    /// Ends a circuit because of something that concerns both ends.
+    /// Ends a circuit and tells both ends why.
     pub fn fail_circuit(&self, circuit: &Arc<Circuit>, failure: &Failure) {
         self.end_circuit(circuit, None, |connection| message::closed(connection, failure));
     }
 
-    /// Ends a binding, and tells its host why, if there is something to tell. Its circuits go on.
+    /// Ends a binding with its terminator, and tells its host why if `failure` is given. Its circuits continue.
     pub fn end_binding(&self, binding: &Arc<Binding>, failure: Option<&Failure>) {
         if self.drop_binding(binding, failure) && binding.is_listed() {
             self.removals.add([binding.id.clone()]);
         }
     }
 
-    /// The same, and its terminator stays. Answers whether it had not ended before.
+    /// Ends a binding but keeps its terminator. Returns false if it had ended before.
     pub fn drop_binding(&self, binding: &Arc<Binding>, failure: Option<&Failure>) -> bool {
         if !binding.close() {
             return false;
@@ -195,7 +195,7 @@ impl Core {
         true
     }
 
-    /// Ends a channel: what is on it ends, and its peers are told.
+    /// Ends a channel and everything on it, and tells the other ends.
     pub fn end_channel(&self, channel: &Arc<Channel>, failure: &Failure) {
         if !self.registry.remove_channel(channel) {
             return;
@@ -208,7 +208,7 @@ impl Core {
                 Entry::End(circuit, CircuitSide::Client) => {
                     self.end_circuit(&circuit, Some(CircuitSide::Client), |connection| message::closed(connection, failure));
                 }
-                // A host that is only being dialled is no end yet: whoever dials tries another one.
+                // A host that has not answered its Dial is no end yet: the dialling task tries another host.
                 Entry::End(circuit, CircuitSide::Host) => {
                     if circuit.host().is_some() {
                         self.end_circuit(&circuit, Some(CircuitSide::Host), |connection| message::closed(connection, failure));
@@ -216,24 +216,25 @@ impl Core {
                 }
             }
         }
-        // It may have been woken for room that it does not need any more.
+        // The channel may have been woken for budget that it no longer needs.
         self.budget.wake(2);
         self.online().channel_closed(channel.identity.as_str());
         tracing::debug!(channel = channel.number, identity = %channel.identity, reason = %failure.text, "channel ended");
         self.ended.notify_waiters();
     }
 
-    /// Ends the channel whose peer has taken nothing for the longest time, if that is long: the memory is used up.
+    /// Ends the channel whose peer has read nothing for the longest time, if longer than `stalled`. Called when the memory budget is used
+    /// up.
     pub fn relieve(&self) {
         let channels = self.registry.everything().channels;
         let slowest = channels.into_iter().map(|channel| (channel.outbox.stalled(), channel)).max_by_key(|(stalled, _)| *stalled);
         if let Some((stalled, channel)) = slowest.filter(|(stalled, _)| *stalled > self.times.stalled) {
-            tracing::warn!(channel = channel.number, identity = %channel.identity, ?stalled, "memory is used up: a peer that takes nothing is cut off");
-            self.end_channel(&channel, &Failure::busy("the peer takes nothing, and memory is used up"));
+            tracing::warn!(channel = channel.number, identity = %channel.identity, ?stalled, "the memory budget is used up: the channel of a peer that does not read is closed");
+            self.end_channel(&channel, &Failure::busy("the peer does not read, and the memory budget is used up"));
         }
     }
 
-    /// Shows what a binding costs now.
+    /// Publishes the dynamic cost of a binding.
     pub fn show_cost(&self, binding: &Binding) {
         if binding.is_open() {
             self.online().set_dynamic_cost(binding.id.as_str(), binding.dynamic_cost());

@@ -1,7 +1,7 @@
 //! From a Connect to a circuit: checks, the choice of a host, the Dial and its answer.
 //!
-//! A Connect is a task of its own; the host's answer comes on the reader of the host's channel, which makes the circuit before it reads on,
-//! because data may be right behind.
+//! Each Connect runs in its own task. The host's answer arrives at the reader of the host's channel, which completes the circuit before it
+//! reads on, because data may follow directly.
 
 use std::sync::Arc;
 
@@ -23,22 +23,22 @@ use crate::{
     frame::{Builder, Frame, key as common},
 };
 
-/// So many Connects and Binds of one channel are worked on at the same time.
+/// The maximum number of Connects and Binds of one channel in progress.
 pub const MOST_REQUESTS: usize = 1024;
-/// So many Dials of one host may be unanswered.
+/// The maximum number of unanswered Dials of one host.
 const MOST_DIALS: usize = 1024;
-/// Hosts that are tried for one Connect.
+/// The number of hosts tried for one Connect.
 const ATTEMPTS: usize = 2;
-/// Of a host's text about a failure so many bytes are passed on.
+/// The maximum length, in characters, of a host's error text that is passed on.
 const MOST_TEXT: usize = 1024;
 
 /// A Dial that waits for its answer.
 pub struct Dialing {
     circuit: Arc<Circuit>,
     binding: Arc<Binding>,
-    /// The id that we gave the connection; none where the host gives it.
+    /// The connection id that the router assigned; `None` if the host assigns it.
     connection: Option<u32>,
-    /// For what goes to the host.
+    /// The queue for data to the host.
     queue: QueueId,
     needs_key: bool,
     is_sticky: bool,
@@ -46,7 +46,7 @@ pub struct Dialing {
     done: oneshot::Sender<Result<(), Failure>>,
 }
 
-/// Begins what a Connect asks for.
+/// Starts the task that handles a Connect.
 pub fn connect(core: &Arc<Core>, channel: &Arc<Channel>, frame: Frame) {
     let Some(connection) = frame.u32(key::CONNECTION) else {
         return channel.send(message::refused(&frame, 0, &Failure::internal("a Connect without a connection id")));
@@ -83,7 +83,7 @@ async fn establish(core: &Arc<Core>, circuit: &Arc<Circuit>, frame: &Frame) -> R
     let channel = &circuit.client.channel;
     let session = core.session_of(channel, frame.body()).await?;
     circuit.rest_on(CircuitBasis { session: session.id.clone(), service: session.spec.service_id.clone() });
-    // From here on a change that takes the right away finds the circuit; what changed before, the check sees.
+    // From here on the review of a change finds the circuit. The check covers changes before this point.
     if !core.registry.add_circuit(circuit) {
         return Err(Failure::busy("too many circuits"));
     }
@@ -116,7 +116,7 @@ fn no_terminators(grant: &Grant, frame: &Frame) -> Failure {
     })
 }
 
-/// The host that is dialled next.
+/// The host to dial next.
 fn choose_host(core: &Core, grant: &Grant, frame: &Frame, tried: &[Arc<Binding>]) -> Option<Arc<Binding>> {
     let wanted = frame.header(key::INSTANCE).unwrap_or_default();
     let is_candidate = |binding: &Arc<Binding>| {
@@ -173,18 +173,18 @@ async fn dial(core: &Arc<Core>, circuit: &Arc<Circuit>, frame: &Frame, grant: &G
         }
     };
     match waited.await {
-        // Whoever answered has also cleaned up.
+        // The task that answered has also cleaned up.
         Some(Ok(answer)) => answer,
         Some(Err(_)) => give_up(gone()),
         None => match host.answered(sequence) {
             Some(_) => give_up(Failure::internal("the host does not answer")),
-            // It does so just now.
+            // The answer is being processed at this moment.
             None => answer.await.unwrap_or_else(|_| give_up(gone())),
         },
     }
 }
 
-/// The Dial for a host.
+/// The Dial message for a host.
 fn request(
     core: &Core,
     circuit: &Circuit,
@@ -210,17 +210,17 @@ fn request(
     builder.body(&binding.token)
 }
 
-/// Tells an SDK that both ends do the flow control.
+/// Adds the headers that tell an SDK that both ends perform flow control.
 fn with_flow_control(builder: Builder, core: &Core, circuit: &Circuit) -> Builder {
     let router = core.parts.id.as_str();
     builder.flag(key::SDK_FLOW_CONTROL, true).text(key::CONTROLLER, router).text(key::ADDRESS, &circuit.id)
 }
 
-/// What a host's DialSuccess leads to.
+/// Handles a host's DialSuccess.
 pub fn succeeded(core: &Core, host: &Arc<Channel>, frame: &Frame) {
     let given = frame.body().first_chunk().map(|id| u32::from_le_bytes(*id));
     let Some(dialing) = frame.reply_for().and_then(|sequence| host.answered(sequence)) else {
-        // Nobody waits for it any more; the host must not keep a connection that leads nowhere.
+        // The Dial was given up. The host must not keep its connection open.
         if let Some(given) = given.filter(|given| host.entry(*given).is_none()) {
             host.send(message::ended(given, "the dial had timed out"));
         }
@@ -271,7 +271,7 @@ fn accept(core: &Core, host: &Arc<Channel>, dialing: &Dialing, given: Option<u32
     Ok(())
 }
 
-/// What a host's DialFailed leads to.
+/// Handles a host's DialFailed.
 pub fn failed(host: &Arc<Channel>, frame: &Frame) {
     let Some(dialing) = frame.reply_for().and_then(|sequence| host.answered(sequence)) else { return };
     dialing.fail(host, &String::from_utf8_lossy(frame.body()));
@@ -282,7 +282,7 @@ impl Dialing {
         Arc::ptr_eq(&self.circuit, circuit)
     }
 
-    /// Tells whoever waits that there will be no connection.
+    /// Reports to the waiting task that the Dial failed.
     pub fn fail(self, host: &Channel, text: &str) {
         self.connection.iter().for_each(|connection| host.forget_circuit(*connection, &self.circuit));
         host.outbox.discard(self.queue);

@@ -1,4 +1,4 @@
-//! The queues of one channel, and whose turn it is. Without locks and without waiting: that is in `send_queue.rs`.
+//! The queues of one channel and their order. Without locks and waiting, which are in `send_queue.rs`.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -10,38 +10,38 @@ use tokio::sync::Notify;
 
 use crate::frame::Frame;
 
-/// What a message costs beside its bytes.
+/// The cost in bytes of a queued message beside its content.
 pub const OVERHEAD: usize = 128;
 
-/// A queue of a circuit of this channel.
+/// Identifies the queue of a circuit on this channel.
 pub type QueueId = u64;
 
-/// How much may wait, in bytes.
+/// The maximum number of queued bytes, per queue and per channel.
 #[derive(Debug, Clone, Copy)]
 pub struct QueueBounds {
     pub queue: usize,
     pub channel: usize,
 }
 
-/// The writer takes about so many bytes at a time.
+/// The writer takes about this many bytes at a time.
 const BATCH: usize = 64 << 10;
-/// How many bytes a queue may send when it is its turn.
+/// The number of bytes a queue may send per turn.
 const TURN: usize = 32 << 10;
 
-/// What waits for one channel.
+/// All messages queued for one channel.
 #[derive(Default)]
 pub struct FairQueues {
     pub control: VecDeque<Frame>,
     pub control_bytes: usize,
     pub queues: HashMap<QueueId, Queue>,
     pub next: QueueId,
-    /// Queues that have messages, in the order of their turns.
+    /// Non-empty queues, in the order of their turns.
     pub turns: VecDeque<QueueId>,
-    /// Bytes in queues, reserved or taken by the writer.
+    /// Bytes queued, reserved, or taken by the writer.
     pub bytes: usize,
-    /// When something was last written, or the first message came to wait.
+    /// When bytes were last written, or when the first message was queued.
     pub moved: Option<Instant>,
-    /// Queues that somebody waits for because the channel is full.
+    /// Queues with a task that waits because the channel is full.
     pub waiting: Vec<QueueId>,
     pub state: State,
 }
@@ -50,7 +50,7 @@ pub struct FairQueues {
 pub enum State {
     #[default]
     Open,
-    /// Nothing new comes; what is there is still written.
+    /// No new messages; the queued ones are still written.
     Draining,
     Closed,
 }
@@ -58,19 +58,19 @@ pub enum State {
 #[derive(Default)]
 pub struct Queue {
     pub messages: VecDeque<Frame>,
-    /// Bytes in it and reserved.
+    /// Bytes queued and reserved.
     pub bytes: usize,
-    /// Bytes it may still send in its turn.
+    /// Bytes it may still send in this turn.
     pub credit: usize,
-    /// Whether nothing more comes: it goes once it is empty.
+    /// Whether no more messages come: it is removed once it is empty.
     pub is_finished: bool,
     pub waiter: Option<Arc<Notify>>,
-    /// Whoever waits is woken when there are no more bytes than this.
+    /// The waiter is woken when at most this many bytes are queued.
     pub wake_at: usize,
 }
 
 impl FairQueues {
-    /// Counts bytes that come to wait.
+    /// Counts bytes that are queued.
     pub fn count(&mut self, bytes: usize) {
         if self.bytes == 0 {
             self.moved = Some(Instant::now());
@@ -78,7 +78,7 @@ impl FairQueues {
         self.bytes += bytes;
     }
 
-    /// Puts a message behind a queue.
+    /// Appends a message to a queue.
     pub fn append(&mut self, id: QueueId, frame: Frame) {
         let Some(queue) = self.queues.get_mut(&id) else { return };
         if queue.messages.is_empty() {
@@ -87,7 +87,7 @@ impl FairQueues {
         queue.messages.push_back(frame);
     }
 
-    /// Ends a queue once it is empty.
+    /// Finishes a queue: it is removed once it is empty.
     pub fn finish(&mut self, id: QueueId) {
         let Some(queue) = self.queues.get_mut(&id) else { return };
         queue.is_finished = true;
@@ -97,7 +97,7 @@ impl FairQueues {
         }
     }
 
-    /// Takes about as much as goes into one write. `number` gives messages their numbers. Answers their bytes.
+    /// Takes messages for about one write. `number` gives them their sequence numbers. Returns their bytes.
     pub fn take(&mut self, batch: &mut Vec<Frame>, number: &mut impl FnMut(&mut Frame)) -> usize {
         let mut taken = 0;
         while taken < BATCH
@@ -105,7 +105,7 @@ impl FairQueues {
         {
             let bytes = frame.len() + OVERHEAD;
             self.control_bytes -= bytes;
-            // From here on counted like the rest.
+            // From here on counted with the data.
             self.count(bytes);
             taken += bytes;
             if frame.sequence() == 0 {
@@ -142,7 +142,7 @@ impl FairQueues {
         taken
     }
 
-    /// Wakes those who wait because the channel was full, once half of it is free.
+    /// Wakes tasks that wait because the channel was full, once half of it is free.
     pub fn wake_waiting(&mut self, room: QueueBounds) {
         if self.waiting.is_empty() || self.bytes > room.channel / 2 {
             return;
@@ -158,7 +158,7 @@ impl FairQueues {
 }
 
 impl Queue {
-    /// Wakes whoever waits for room in it.
+    /// Wakes the task that waits for space in the queue.
     pub fn wake(&self) {
         self.waiter.iter().for_each(|waiter| waiter.notify_one());
     }

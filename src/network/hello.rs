@@ -1,4 +1,4 @@
-//! The first message of a channel: who is it, and is it their API session?
+//! The hello, the first message of a channel: identifies the caller and checks its API session.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -20,16 +20,16 @@ use crate::{
     pki::Certificate,
 };
 
-/// How long the sections of a hello may be, in bytes: whoever sends it is not known yet.
+/// The maximum lengths of a hello's sections in bytes: its sender is not authenticated yet.
 const LIMITS: Limits = Limits { headers: 4192, body: 4192 };
-/// The text of a hello is kept this far, in characters.
+/// The maximum number of characters of the hello's text that are kept.
 const MOST_HELLO: usize = 256;
 
-/// Somebody at the other end of a connection.
+/// The peer of a connection.
 #[derive(Debug, Clone, Default)]
 pub struct Peer {
     pub address: Option<SocketAddr>,
-    /// The certificate whose key the TLS handshake has proven; others that were sent along say nothing.
+    /// The certificate whose key the TLS handshake proved. Other certificates that were sent prove nothing.
     pub leaf: Option<CertificateDer<'static>>,
 }
 
@@ -37,19 +37,19 @@ pub struct Peer {
 pub async fn serve(core: Arc<Core>, mut stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static, peer: Peer) {
     let hello = match tokio::time::timeout(core.times.hello, read(&mut stream, &core)).await {
         Ok(Ok(hello)) => hello,
-        Ok(Err(stop)) => return tracing::debug!(address = ?peer.address, %stop, "no hello"),
-        Err(_) => return tracing::debug!(address = ?peer.address, "no hello in time"),
+        Ok(Err(stop)) => return tracing::debug!(address = ?peer.address, %stop, "no valid hello"),
+        Err(_) => return tracing::debug!(address = ?peer.address, "no hello within the time limit"),
     };
     let channel = match welcome(&core, &hello, &peer) {
         Ok(channel) => channel,
         Err(text) => {
-            tracing::debug!(address = ?peer.address, reason = text, "hello refused");
+            tracing::debug!(address = ?peer.address, reason = text, "hello rejected");
             let answer = message::unwelcome(&hello, text);
             let refused = async {
                 stream.write_all(answer.as_bytes()).await?;
                 stream.shutdown().await
             };
-            // Whoever does not take the answer goes without.
+            // A peer that does not read the answer does not get it.
             drop(tokio::time::timeout(core.times.hello, refused).await);
             return;
         }
@@ -64,13 +64,13 @@ async fn read(stream: &mut (impl AsyncRead + Unpin), core: &Core) -> std::result
     Ok(hello)
 }
 
-/// Opens a channel for whoever a hello is from.
+/// Opens a channel for the sender of a hello.
 fn welcome(core: &Arc<Core>, hello: &Frame, peer: &Peer) -> std::result::Result<Arc<Channel>, &'static str> {
     if hello.content_type() != content::HELLO {
         return Err("the first message is a hello");
     }
     if let Some(failure) = core.refusal() {
-        tracing::debug!(reason = %failure.text, "hello refused");
+        tracing::debug!(reason = %failure.text, "hello rejected");
         return Err("the router takes no connections at the moment");
     }
     let token = hello.text(key::SESSION_TOKEN).ok_or("a hello carries the token of an API session")?;
@@ -83,7 +83,7 @@ fn welcome(core: &Arc<Core>, hello: &Frame, peer: &Peer) -> std::result::Result<
     channel.send(message::welcome(hello, &channel.number.to_string(), &version, core.parts.id.as_str()));
     core.registry.add_channel(&channel);
     core.online().channel_opened(channel.identity.as_str());
-    // What ended between the look at it and its entry into the registry was told to nobody.
+    // A session that ended between its lookup and its entry into the registry was not reported to this channel.
     if core.refusal().is_some() || !core.is_logged_in(&channel).unwrap_or(false) {
         core.end_channel(&channel, &Failure::invalid_api_session());
         return Err("invalid API session");
@@ -92,7 +92,7 @@ fn welcome(core: &Arc<Core>, hello: &Frame, peer: &Peer) -> std::result::Result<
     Ok(channel)
 }
 
-/// What is known of the channel that a hello opens; else why it opens none.
+/// The values of the channel that a hello opens; the inner error says why it is rejected.
 fn identify(core: &Core, hello: &Frame, token: &str, peer: &Peer) -> Result<std::result::Result<Opened, &'static str>> {
     let parts = &core.parts;
     let Some(caller) = parts.sessions.resolve(&parts.store, token, parts.clock.now())? else { return Ok(Err("invalid API session")) };
@@ -122,17 +122,17 @@ async fn run(core: Arc<Core>, channel: Arc<Channel>, stream: impl AsyncRead + As
             if let Err(error) = writer::run(&channel, write).await {
                 tracing::debug!(channel = channel.number, %error, "writing failed");
             }
-            // Whatever is read from now on cannot be answered.
+            // Messages read from now on could not be answered.
             channel.close();
         }
     });
     let reader = Receiver::new(core.clone(), channel.clone(), read);
     let reason = tokio::select! {
         stop = reader.run() => stop.to_string(),
-        () = channel.closed() => "it was cut off".into(),
+        () = channel.closed() => "the channel was closed".into(),
     };
     core.end_channel(&channel, &Failure::internal(format!("the peer has left: {reason}")));
-    // The outbox is closed: the writer ends, unless the socket holds it.
+    // The queue is closed: the writer ends, unless it is blocked on the socket.
     writing.abort();
     drop(writing.await);
 }

@@ -1,4 +1,4 @@
-//! What is done from time to time, and at the end.
+//! Periodic work of the router, and its shutdown.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -9,16 +9,16 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
 use super::{core::Core, message::Failure, registry::Affected as Members};
 
-/// Rates are measured over so long.
+/// The interval of rate measurements.
 const MEASURE: Duration = Duration::from_secs(10);
-/// API sessions with a channel count as active so often.
+/// API sessions with a channel are marked active every this many intervals.
 const ACTIVE: u32 = 3;
-/// Failures of hosts are forgiven so often.
+/// The cost of failed dials is reduced every this many intervals.
 const FORGIVE: u32 = 6;
-/// How long channels have to send what is left.
+/// How long channels may take to send what is queued.
 const FLUSH: Duration = Duration::from_secs(1);
 
-/// Works for as long as the router runs.
+/// Runs the periodic work as long as the router runs.
 pub async fn run(core: Arc<Core>) {
     let mut ticks = interval(MEASURE);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -35,12 +35,12 @@ pub async fn run(core: Arc<Core>) {
     }
 }
 
-/// Whoever has a channel open is not idle, whether or not it asks anything over REST.
+/// Marks API sessions with an open channel as active, even without REST requests.
 pub fn keep_active(core: &Core, open: &Members) {
     open.channels.iter().for_each(|channel| core.parts.sessions.touch(&channel.api_session));
 }
 
-/// Ends everything: circuits have some time to end by themselves, then what is queued has some to be written.
+/// Shuts down: circuits have `drain-timeout` to end by themselves, then queued messages have [`FLUSH`] to be written.
 pub async fn drain(core: &Core) {
     core.is_stopping.store(true, Ordering::Release);
     let end = Instant::now() + core.parts.config.drain_timeout.duration();
@@ -48,17 +48,17 @@ pub async fn drain(core: &Core) {
     let open = core.registry.everything();
     let failure = Failure::busy("the router is stopping");
     open.circuits.iter().for_each(|circuit| core.fail_circuit(circuit, &failure));
-    // Hosts are told by the end of their channel. A host that is told of its bind alone binds again here at once, and libziti 0.29 crashes
-    // when the channel ends while it does.
+    // A host learns of the end from its channel. A host that is told about its bind alone binds again at once, and libziti 0.29 crashes
+    // when the channel ends during that.
     open.channels.iter().for_each(|channel| channel.outbox.drain());
     wait(core, Instant::now() + FLUSH, || core.registry.count_channels() == 0).await;
     core.registry.everything().channels.iter().for_each(|channel| core.end_channel(channel, &failure));
 }
 
-/// Waits until something is so, or for the end.
+/// Waits until `is_so` holds, at most until `end`.
 async fn wait(core: &Core, end: Instant, is_so: impl Fn() -> bool) {
     while !is_so() && Instant::now() < end {
-        // What ends between the question and the wait is seen at the next look.
+        // Something that ends between the check and the wait is seen by the next check.
         let next = end.min(Instant::now() + Duration::from_millis(50));
         drop(timeout(next - Instant::now(), core.ended.notified()).await);
     }

@@ -1,26 +1,26 @@
-//! What is shown of open channels and circuits.
+//! The view of open channels, circuits and links for administrators.
 
 use std::{net::SocketAddr, time::Duration};
 
 use crate::clock::Timestamp;
 
-/// A connection of an SDK that is logged in.
+/// The connection of a logged-in SDK.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChannelInfo {
-    /// Unique as long as this process runs.
+    /// Unique within this process.
     pub id: String,
     pub identity_id: String,
     pub api_session_id: String,
-    /// Where it comes from.
+    /// The source address.
     pub address: Option<SocketAddr>,
-    /// What the SDK calls itself in its hello, if it does; the rest is in the `sdkInfo` of the identity.
+    /// The text of the SDK's hello, if any; more is in the `sdkInfo` of the identity.
     pub hello: String,
     pub since: Timestamp,
-    /// Circuits of which an end is on it.
+    /// The number of circuits that have an end on this channel.
     pub circuits: usize,
-    /// Services it hosts, counted by terminator.
+    /// The number of terminators it hosts.
     pub terminators: usize,
-    /// Bytes that wait to be written to it.
+    /// Bytes queued for it.
     pub queued_bytes: usize,
 }
 
@@ -40,14 +40,14 @@ pub struct CircuitInfo {
 pub struct EndInfo {
     pub identity_id: String,
     pub api_session_id: String,
-    /// The session that lets it dial or host.
+    /// The session with which it dialled or hosts.
     pub session_id: String,
     pub channel_id: String,
-    /// How the SDK numbers the connection on its channel.
+    /// The connection id on its channel.
     pub connection: u32,
-    /// Bytes of data that came from it.
+    /// Data bytes received from this end.
     pub bytes: u64,
-    /// The same each second, lately.
+    /// Data bytes received per second, over the last measurement interval.
     pub bytes_per_second: u64,
 }
 
@@ -55,22 +55,22 @@ pub struct EndInfo {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkInfo {
     pub id: String,
-    /// What is spoken on it, such as `tls`.
+    /// The protocol, such as `tls`.
     pub protocol: String,
-    /// The router that made it.
+    /// The router that opened it.
     pub source_id: String,
-    /// The router that it was made to.
+    /// The router that accepted it.
     pub destination_id: String,
-    /// Such as `Connected`.
+    /// For example `Connected`.
     pub state: &'static str,
-    /// An administrator keeps paths away from it.
+    /// Whether an administrator excludes it from paths.
     pub is_down: bool,
-    /// What an administrator has it cost.
+    /// The cost that an administrator set.
     pub static_cost: u32,
     pub source_latency: Duration,
     pub destination_latency: Duration,
-    /// What it costs a path, latencies included.
+    /// The cost in a path, including latencies.
     pub cost: u32,
-    /// How often it has been made.
+    /// How often it was established.
     pub iteration: u32,
 }

@@ -1,10 +1,10 @@
-//! The messages between SDKs and a router: numbers, header keys, and the messages that we send.
+//! The messages between SDKs and a router: content types, header keys, and the messages that the router sends.
 
 use serde_json::json;
 
 use crate::frame::{Builder, Frame, content, key as common};
 
-/// Content types of this channel.
+/// Content types of SDK channels.
 pub mod kind {
     pub const CONNECT: i32 = 60783;
     pub const STATE_CONNECTED: i32 = 60784;
@@ -19,7 +19,7 @@ pub mod kind {
     pub const HEALTH_EVENT: i32 = 60795;
     pub const TRACE_ROUTE: i32 = 60796;
     pub const TRACE_ROUTE_RESPONSE: i32 = 60797;
-    /// From the router only; the same number from an SDK is an update of its token.
+    /// Only from the router; from an SDK this number is an update of its token.
     pub const BIND_SUCCESS: i32 = 60800;
     pub const XGRESS_PAYLOAD: i32 = 1100;
     pub const XGRESS_ACK: i32 = 1101;
@@ -27,11 +27,11 @@ pub mod kind {
     pub const XGRESS_CLOSE: i32 = 1103;
 }
 
-/// Header keys of this channel. Numbers are u32 unless said.
+/// Header keys of SDK channels. Values are u32 unless noted.
 pub mod key {
     pub const CONNECTION: i32 = 1000;
     pub const SESSION_TOKEN: i32 = 1002;
-    /// For end-to-end encryption; passed on as it is.
+    /// For end-to-end encryption; passed on unchanged.
     pub const PUBLIC_KEY: i32 = 1003;
     /// u16, in the first two bytes.
     pub const COST: i32 = 1004;
@@ -41,10 +41,10 @@ pub mod key {
     pub const INSTANCE_SECRET: i32 = 1007;
     pub const CALLER: i32 = 1008;
     pub const CRYPTO_METHOD: i32 = 1009;
-    /// Of data. The router passes them on as they are.
+    /// Flags of data messages, passed on unchanged.
     pub const FLAGS: i32 = 1010;
     pub const APP_DATA: i32 = 1011;
-    /// In Bind a flag that asks for it, in Dial the number.
+    /// In a Bind: a flag that asks the router to assign connection ids; in a Dial: the assigned id.
     pub const ROUTER_CONNECTION: i32 = 1012;
     /// Flag.
     pub const HEALTH_PASSED: i32 = 1013;
@@ -56,7 +56,7 @@ pub mod key {
     pub const TRACE_HOP_ID: i32 = 1018;
     pub const TRACE_REQUEST: i32 = 1019;
     pub const LISTENER: i32 = 1021;
-    /// Flag. In a Bind: the SDK waits for BindSuccess; in our hello: we send it.
+    /// Flag. In a Bind: the SDK waits for BindSuccess; in the router's answer to a hello: the router sends it.
     pub const BIND_SUCCESS: i32 = 1024;
     pub const MARKER: i32 = 1025;
     pub const CIRCUIT: i32 = 1026;
@@ -69,38 +69,38 @@ pub mod key {
     pub const STRUCTURED_ERROR: i32 = 1033;
     pub const DIALER_ID: i32 = 1034;
     pub const DIALER_NAME: i32 = 1035;
-    /// Text, in messages of SDK flow control.
+    /// Text, in messages with SDK flow control.
     pub const XGRESS_CIRCUIT: i32 = 2256;
     pub const XGRESS_FLAGS: i32 = 2258;
 }
 
-/// The bit of [`key::XGRESS_FLAGS`] that the host's side sets.
+/// The bit of [`key::XGRESS_FLAGS`] that marks messages from the host's side.
 pub const FROM_HOST: u32 = 2;
 
-/// What an SDK is to do about a failure.
+/// What an SDK is to do after a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Retry {
     Default = 0,
-    /// Try again later: too much is going on.
+    /// Try again later: the router is busy.
     TooBusy = 1,
     /// Get a new session.
     StartOver = 2,
-    /// It will not work.
+    /// Do not try again.
     Never = 3,
 }
 
-/// Why something failed, for the history.
+/// Why a request failed, for the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
     /// The API session has ended, or a second factor is outstanding.
     ApiSession,
-    /// The API session has no session of this token.
+    /// The API session has no session with this token.
     Session,
-    /// The session is for the other right.
+    /// The session is for the other right (dial or bind).
     SessionType,
     /// No policy grants the right.
     Policy,
-    /// Posture checks stand in the way.
+    /// Posture checks fail.
     Posture,
     /// Identity and service may not both use the router.
     Router,
@@ -110,12 +110,12 @@ pub enum Reason {
     Encryption,
     /// The instance id or its secret is wrong.
     Instance,
-    /// Nothing of rights: a host failed, too much goes on, or a message is wrong.
+    /// Not a matter of rights: a host failed, the router is busy, or a message is malformed.
     Other,
 }
 
 impl Reason {
-    /// The reason in words; nothing where it is none of rights.
+    /// The reason in words; `None` for [`Reason::Other`].
     pub fn text(self) -> Option<&'static str> {
         Some(match self {
             Self::ApiSession => "the API session is not valid",
@@ -132,14 +132,14 @@ impl Reason {
     }
 }
 
-/// A failure as SDKs are told of it.
+/// A failure, as reported to SDKs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// Not told to SDKs.
+    /// Not sent to SDKs.
     pub reason: Reason,
     pub code: u32,
     pub retry: Retry,
-    /// Never empty: some SDKs take an empty text for [`Failure::invalid_session`].
+    /// Never empty: some SDKs treat an empty text like [`Failure::invalid_session`].
     pub text: String,
 }
 
@@ -164,12 +164,13 @@ impl Failure {
         Self::new(2, Retry::StartOver, "invalid API session").because(Reason::ApiSession)
     }
 
-    /// SDKs in C compare the text and get a new session if it is exactly this.
+    /// C SDKs compare this text exactly and then create a new session.
     pub fn invalid_session() -> Self {
         Self::new(3, Retry::StartOver, "Invalid Session").because(Reason::Session)
     }
 
-    /// The session grants the right no more. SDKs are told the same as of a session that is gone: they open a new one, and REST says why not.
+    /// The session no longer grants the right. SDKs get the same answer as for a deleted session: they create a new one, and the REST API
+    /// tells them why that fails.
     pub fn not_permitted(reason: Reason) -> Self {
         Self::invalid_session().because(reason)
     }
@@ -194,7 +195,7 @@ impl Failure {
         Self::new(13, Retry::Never, text).because(Reason::Instance)
     }
 
-    /// The right that something rested on ended.
+    /// The right that a connection depends on has ended.
     pub fn access_denied(text: &str) -> Self {
         Self::new(14, Retry::StartOver, text)
     }
@@ -204,44 +205,44 @@ impl Failure {
     }
 }
 
-/// The answer to a hello that was accepted.
+/// The answer to an accepted hello.
 pub fn welcome(hello: &Frame, connection: &str, version: &str, router: &str) -> Frame {
     let answer = Builder::reply(content::RESULT, hello).flag(common::SUCCESS, true).text(common::CONNECTION_ID, connection);
     first(answer.text(common::VERSION, version).text(common::ID, router).flag(key::BIND_SUCCESS, true).empty())
 }
 
-/// The answer to a hello that was not.
+/// The answer to a rejected hello.
 pub fn unwelcome(hello: &Frame, text: &str) -> Frame {
     first(Builder::reply(content::RESULT, hello).flag(common::SUCCESS, false).body(text.as_bytes()))
 }
 
-/// The first message of a channel has a number of its own.
+/// Gives the first message of a channel its sequence number, -1.
 fn first(mut frame: Frame) -> Frame {
     frame.set_sequence(-1);
     frame
 }
 
-/// The answer to a probe or ping.
+/// The answer to a latency probe or ping.
 pub fn success(to: &Frame) -> Frame {
     Builder::reply(content::RESULT, to).flag(common::SUCCESS, true).empty()
 }
 
-/// That a request about a connection has succeeded; headers may follow.
+/// The answer to a successful request about a connection; headers may be added.
 pub fn connected(request: &Frame, connection: u32) -> Builder {
     Builder::reply(kind::STATE_CONNECTED, request).u32(key::CONNECTION, connection)
 }
 
-/// That a request about a connection was refused.
+/// The answer to a rejected request about a connection.
 pub fn refused(request: &Frame, connection: u32, failure: &Failure) -> Frame {
     closing(Builder::reply(kind::STATE_CLOSED, request), connection, failure)
 }
 
-/// That a connection has ended.
+/// The message that a connection was ended by a failure.
 pub fn closed(connection: u32, failure: &Failure) -> Frame {
     closing(Builder::new(kind::STATE_CLOSED), connection, failure)
 }
 
-/// That a connection has ended as it should.
+/// The message that a connection ended normally.
 pub fn ended(connection: u32, text: &str) -> Frame {
     Builder::new(kind::STATE_CLOSED).u32(key::CONNECTION, connection).body(text.as_bytes())
 }
@@ -251,7 +252,7 @@ fn closing(builder: Builder, connection: u32, failure: &Failure) -> Frame {
     builder.text(key::STRUCTURED_ERROR, &failure.structured()).body(failure.text.as_bytes())
 }
 
-/// The method of end-to-end encryption, where it may be passed on: some SDKs send a single byte that others take for a wrong method.
+/// The end-to-end encryption method, if it may be passed on: some SDKs send a single byte that others read as an invalid method.
 pub fn crypto_method(frame: &Frame) -> Option<&[u8]> {
     frame.header(key::CRYPTO_METHOD).filter(|method| method.len() > 1)
 }

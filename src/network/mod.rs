@@ -1,14 +1,14 @@
-//! The data plane: the edge router inside the controller. SDKs connect to it, host and dial services, and their data is relayed here.
+//! The data plane: the edge router inside the controller. SDKs connect to it, host and dial services, and it relays their data.
 //!
-//! Not here: sockets and TLS (`listener/`), who may use what (`access/`, `posture/`), how messages look as bytes (`frame/`), which routers
-//! and identities are connected (`online.rs`, which is told from here).
+//! Not here: sockets and TLS (`listener/`), rights (`access/`, `posture/`), the encoding of messages (`frame/`), the registry of connected
+//! routers and identities (`online.rs`, which is updated from here).
 //!
-//! A connection becomes a [`channel`] when its hello is accepted (`hello.rs`): a reader task (`receive.rs`) and a writer task (`writer.rs`,
-//! which empties `send_queue.rs`, whose queues are in `fair_queues.rs`). A Connect becomes a [`circuit`] (`dial.rs`) between the client's channel and a [`binding`] (`bind.rs`), whose
-//! terminator is a record (`terminators.rs`). `registry.rs` knows everything that is open and what it rests on, `review.rs` closes what has
-//! lost its ground, `core.rs` says how each thing ends.
+//! A connection becomes a [`channel`] when its hello is accepted (`hello.rs`). A channel has a reader task (`receive.rs`) and a writer task
+//! (`writer.rs`), which empties its `send_queue.rs`; the queues themselves are in `fair_queues.rs`. A Connect becomes a [`circuit`]
+//! (`dial.rs`) between the client's channel and a [`binding`] (`bind.rs`), whose terminator is a record (`terminators.rs`). `registry.rs`
+//! holds everything that is open and what it depends on, `review.rs` closes what has lost its right, and `core.rs` defines how each ends.
 //!
-//! Invariant: a circuit that stands is one that both of its identities may have now.
+//! Invariant: both identities of an open circuit have the right to it at present.
 
 mod bind;
 mod binding;
@@ -58,14 +58,14 @@ pub use self::{
 use crate::entity::FactsExt;
 use review::PendingReviews;
 
-/// How long writers have to send what is left when the router stops.
+/// How long the runtime's threads may take to end.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// The router of this process, or none where it is disabled. Cheap to clone.
+/// The router of this process; empty if it is disabled. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Router(Option<Arc<Inner>>);
 
-/// A router that runs, and the threads it runs on.
+/// A running router and its threads.
 struct Inner {
     core: Arc<Core>,
     runtime: Mutex<Option<Runtime>>,
@@ -73,16 +73,16 @@ struct Inner {
 }
 
 impl Router {
-    /// Starts a router. What earlier runs left of its terminators is deleted before. To be called after everything that its checks look at
-    /// follows the store. Blocks.
+    /// Starts a router. First deletes the terminators of earlier runs. Call it after everything that its checks read has subscribed to the
+    /// store. Blocks.
     ///
     /// # Errors
-    /// The store cannot be read or written, or the system gives no threads.
+    /// The store cannot be read or written, or the operating system cannot start threads.
     pub fn start(parts: Parts) -> crate::error::Result<Self> {
         Self::start_with(parts, Times::default())
     }
 
-    /// The same with other times, for tests.
+    /// Like [`Router::start`] with other time limits, for tests.
     ///
     /// # Errors
     /// As in [`Router::start`].
@@ -105,17 +105,17 @@ impl Router {
         Ok(Self(Some(Arc::new(Inner { core, runtime: Mutex::new(Some(runtime)), handle }))))
     }
 
-    /// The id of the edge router record that stands for it; none where it is disabled.
+    /// The id of its edge router record; `None` if it is disabled.
     pub fn id(&self) -> Option<&str> {
         self.core().map(|core| core.parts.id.as_str())
     }
 
-    /// Where its tasks run: a stream that it is to serve should be made there. None where it is disabled.
+    /// The runtime of its tasks; a stream that it is to serve should be created there. `None` if it is disabled.
     pub fn handle(&self) -> Option<&runtime::Handle> {
         self.0.as_deref().map(|inner| &inner.handle)
     }
 
-    /// Serves a connection on which an SDK speaks, until it ends. To be polled on the router's runtime. None where it is disabled.
+    /// Serves the connection of an SDK until it ends. Poll it on the router's runtime. `None` if it is disabled.
     pub fn channel<S: AsyncRead + AsyncWrite + Send + Unpin + 'static>(
         &self,
         stream: S,
@@ -124,17 +124,17 @@ impl Router {
         Some(hello::serve(self.core()?.clone(), stream, peer))
     }
 
-    /// Serves a connection in a task of the router's. None where it is disabled.
+    /// Serves a connection in a task on the router's runtime. `None` if it is disabled.
     pub fn serve(&self, stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static, peer: Peer) -> Option<JoinHandle<()>> {
         Some(self.handle()?.spawn(self.channel(stream, peer)?))
     }
 
-    /// The connections between routers, the oldest first. There are none while other routers cannot connect.
+    /// The links between routers, oldest first. Always empty: other routers cannot connect yet.
     pub fn links(&self) -> Vec<LinkInfo> {
         Vec::new()
     }
 
-    /// All open circuits, the oldest first.
+    /// All open circuits, oldest first.
     pub fn circuits(&self) -> Vec<CircuitInfo> {
         let open = self.core().map(|core| core.registry.everything().circuits).unwrap_or_default();
         let mut circuits: Vec<_> = open.iter().filter_map(|circuit| circuit.info()).collect();
@@ -147,40 +147,40 @@ impl Router {
         self.core()?.registry.circuit(id)?.info()
     }
 
-    /// Ends a circuit at both of its ends. Answers whether there was one.
+    /// Ends a circuit at both ends. Returns whether it existed.
     pub fn close_circuit(&self, id: &str) -> bool {
         let Some((core, circuit)) = self.core().and_then(|core| Some((core, core.registry.circuit(id)?))) else { return false };
         core.fail_circuit(&circuit, &Failure::internal("an administrator ended the circuit"));
         true
     }
 
-    /// All open channels, the oldest first.
+    /// All open channels, oldest first.
     pub fn channels(&self) -> Vec<ChannelInfo> {
         let mut open = self.core().map(|core| core.registry.everything().channels).unwrap_or_default();
         open.sort_by_key(|channel| channel.number);
         open.iter().map(|channel| channel.info()).collect()
     }
 
-    /// Does what is done from time to time: for whoever moved the clock.
+    /// Marks the sessions of open channels as active, for tests that move the clock.
     pub fn look_after(&self) {
         if let Some(core) = self.core() {
             housekeeping::keep_active(core, &core.registry.everything());
         }
     }
 
-    /// Bytes that wait in memory, of all channels.
+    /// Bytes queued in memory for all channels.
     pub fn queued_bytes(&self) -> usize {
         self.core().map(|core| core.budget.used()).unwrap_or_default()
     }
 
-    /// Ends what is open: nothing new is begun, open circuits have `drain-timeout` to end by themselves, then all is closed. Blocks.
+    /// Shuts down: nothing new starts, open circuits have `drain-timeout` to end by themselves, then everything is closed. Blocks.
     pub fn drain(&self) {
         if let Some(inner) = self.0.as_deref() {
             inner.handle.block_on(housekeeping::drain(&inner.core));
         }
     }
 
-    /// Ends its threads, with whatever is still open. Blocks.
+    /// Ends its threads and whatever is still open. Blocks.
     pub fn stop(&self) {
         let runtime = self.0.as_deref().and_then(|inner| inner.runtime.lock().take());
         if let Some(runtime) = runtime {
@@ -193,7 +193,7 @@ impl Router {
     }
 }
 
-/// Threads of the router's own: traffic must not keep requests over REST waiting.
+/// A runtime for the router alone: its traffic must not delay REST requests.
 fn threads() -> io::Result<Runtime> {
     let count = AtomicUsize::new(0);
     let name = move || format!("router-{}", count.fetch_add(1, Ordering::Relaxed));

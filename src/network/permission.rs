@@ -1,4 +1,4 @@
-//! Whether a session gives its right at this moment. The right itself is asked of the same functions that answer `POST /sessions`.
+//! Whether a session grants its right at this moment, by the same functions that answer `POST /sessions`.
 
 use std::{sync::atomic::Ordering, time::Duration};
 
@@ -17,21 +17,21 @@ use crate::{
     posture::Permission,
 };
 
-/// After so many unknown tokens in a row a channel waits before each further one is looked up.
+/// After this many unknown tokens in a row, a channel waits before each further lookup.
 const UNKNOWN: usize = 16;
 const WAIT: Duration = Duration::from_secs(1);
 
-/// A right that somebody has.
+/// A right that was granted.
 pub struct Grant {
     pub identity: Record<Identity>,
     pub service: Record<Service>,
 }
 
 impl Core {
-    /// The session of a channel with this token.
+    /// The session with this token of a channel's API session.
     ///
     /// # Errors
-    /// It has none, or the store cannot be read.
+    /// The token is unknown, or the store cannot be read.
     pub async fn session_of(&self, channel: &Channel, token: &[u8]) -> std::result::Result<Record<Session>, Failure> {
         if channel.tokens.unknown.load(Ordering::Relaxed) >= UNKNOWN {
             sleep(WAIT).await;
@@ -50,7 +50,7 @@ impl Core {
         }
     }
 
-    /// The service that a token is for whose Bind was refused for this.
+    /// The service of the token of a rejected Bind, if the rejection is about rights.
     pub fn service_of(&self, channel: &Channel, token: &[u8], refused_for: &Failure) -> Option<Id<Service>> {
         if matches!(refused_for.reason, Reason::Session | Reason::Other) {
             return None;
@@ -65,7 +65,7 @@ impl Core {
             if let Some(session) = known.map(|id| tx.find(&id)).transpose()?.flatten() {
                 return Ok(Some(session));
             }
-            // The store finds sessions by API session, not by token.
+            // The store indexes sessions by API session, not by token.
             let (mut ids, mut found) = (std::collections::HashMap::new(), None);
             for id in tx.ids(Session::KIND, "apiSession", channel.api_session.as_str())? {
                 let Some(session) = tx.find_readable(&Id::<Session>::from_text(id))? else { continue };
@@ -79,21 +79,21 @@ impl Core {
         })
     }
 
-    /// Whether a session gives its right on a channel now.
+    /// Whether a session grants its right on a channel now.
     ///
     /// # Errors
-    /// What is in the way, or the store cannot be read.
+    /// Why it does not, or the store cannot be read.
     pub fn check(&self, channel: &Channel, session: &Record<Session>, right: Right) -> std::result::Result<Grant, Failure> {
         self.judge(channel, session, right).map_err(unreadable)?
     }
 
-    /// The same; the outer error is that nobody can tell.
+    /// Like [`Core::check`]; the outer error means that the store cannot be read.
     pub fn judge(&self, channel: &Channel, session: &Record<Session>, right: Right) -> Result<std::result::Result<Grant, Failure>> {
         let parts = &self.parts;
         let Some(caller) = parts.sessions.resolve(&parts.store, &channel.token, parts.clock.now())? else {
             return Ok(Err(Failure::invalid_api_session()));
         };
-        // A token of a second signer comes with each request over REST; whoever has a service session has shown it there.
+        // The token of an external signer comes with each REST request; it was required for the creation of the session.
         if caller.queries.iter().any(|query| !query.is_token()) {
             return Ok(Err(Failure::invalid_api_session()));
         }
@@ -123,7 +123,7 @@ impl Core {
         Ok(Ok(Grant { identity: caller.identity.clone(), service }))
     }
 
-    /// Counts a dial or bind that was refused for want of a right, for the history. What failed for other reasons is not counted.
+    /// Counts a dial or bind that was rejected for lack of a right, for the history. Other failures are not counted.
     pub async fn note_refusal(&self, what: &'static str, channel: &Channel, service: Option<&Id<Service>>, failure: &Failure) {
         let Some(reason) = failure.reason.text() else { return };
         let refused = Refused {
@@ -136,7 +136,7 @@ impl Core {
         self.parts.refusals.note(&self.parts.store, refused, self.parts.clock.now()).await;
     }
 
-    /// Whether a channel's API session still stands.
+    /// Whether a channel's API session is still valid.
     ///
     /// # Errors
     /// The store cannot be read.

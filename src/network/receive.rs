@@ -1,8 +1,8 @@
-//! What comes in on a channel: messages are read one after the other, data is relayed, everything else is handed to whoever answers it.
+//! The reader of a channel: reads messages one after the other, relays data, and passes other messages to their handlers.
 //!
-//! Of a message that is relayed the headers are read first. Only when the queue it goes to has room is its body read, into the buffer that is
-//! handed on. So a reader waits for exactly one thing: room in a queue that some socket drains, or, where the peer leaves what is said to it
-//! unread, for that to be read.
+//! For a message to relay, only its headers are read first. Its body is read when the destination queue has room, into the buffer that is
+//! passed on. So a reader waits for only two things: room in a queue, or, if its own peer does not read its control messages, for the peer
+//! to read them.
 
 use std::{io, pin::pin, sync::Arc, time::Duration};
 
@@ -25,26 +25,26 @@ use super::{
 };
 use crate::frame::{Frame, HEAD, Head, Limits, Malformed, content};
 
-/// Headers of a message have at most this many bytes.
+/// The maximum length in bytes of a message's headers.
 const HEADERS: usize = 64 << 10;
-/// The body of a message that is not relayed has at most this many bytes; a longer one is passed over.
+/// The maximum length in bytes of the body of a message that is not relayed; a longer message is skipped.
 const BODY: usize = 64 << 10;
-/// Up to this size a message is given its whole buffer at once.
+/// A message up to this size gets its whole buffer at once.
 const USUAL: usize = 64 << 10;
 
-/// Whoever has waited so long for room that is not there has some made.
+/// After waiting this long for room, a reader may close a stalled channel.
 const RELIEF: Duration = Duration::from_secs(2);
 
-/// Why a channel is not read any further.
+/// Why a channel is no longer read.
 #[derive(Debug, thiserror::Error)]
 pub enum Stop {
     #[error("the connection was closed")]
     Closed,
     #[error("reading failed: {0}")]
     Failed(io::Error),
-    #[error("no message: {0}")]
+    #[error("malformed message: {0}")]
     Malformed(#[from] Malformed),
-    #[error("nothing more came of a message for {} s", .0.as_secs())]
+    #[error("an incomplete message did not continue for {} s", .0.as_secs())]
     Stalled(Duration),
 }
 
@@ -67,7 +67,7 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
         Self { core, channel, stream, waiter: Arc::default() }
     }
 
-    /// Reads until there is nothing more, and answers why.
+    /// Reads until the channel ends. Returns why.
     pub async fn run(mut self) -> Stop {
         loop {
             if let Err(stop) = self.next().await {
@@ -91,7 +91,7 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
         }
     }
 
-    /// A message that is not data.
+    /// Handles a message that is not data.
     async fn take(&mut self, frame: Frame) -> Result<(), Stop> {
         let (core, channel) = (&self.core, &self.channel);
         match frame.content_type() {
@@ -108,22 +108,22 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
             kind::XGRESS_CONTROL => return self.control(frame).await,
             kind::XGRESS_CLOSE => self.end_by_circuit(&frame),
             content::LATENCY | content::PING => channel.send(message::success(&frame)),
-            other => tracing::trace!(channel = channel.number, content_type = other, "a message of a type that is not answered"),
+            other => tracing::trace!(channel = channel.number, content_type = other, "a message of a type that is not handled"),
         }
         Ok(())
     }
 
-    /// The circuit that data belongs to, and the side it comes from.
+    /// The circuit of a data message, and the side that sent it.
     fn route(&self, frame: &Frame) -> Option<(Arc<Circuit>, CircuitSide)> {
         if frame.content_type() != kind::DATA {
             return self.route_by_circuit(frame.text(key::XGRESS_CIRCUIT)?, frame.u32(key::XGRESS_FLAGS));
         }
         let Some(Entry::End(circuit, side)) = frame.u32(key::CONNECTION).and_then(|id| self.channel.entry(id)) else { return None };
-        // With flow control in the SDKs plain data only repeats an end that payloads carry, and would overtake them.
+        // With SDK flow control, a plain data message only repeats an end that payloads carry, and would overtake them.
         circuit.host().is_some_and(|host| !host.has_sdk_flow_control).then_some((circuit, side))
     }
 
-    /// The circuit with this id, if both SDKs do the flow control and one of them is here.
+    /// The circuit with this id and the side of this channel, if both SDKs perform flow control.
     fn route_by_circuit(&self, id: &str, flags: Option<u32>) -> Option<(Arc<Circuit>, CircuitSide)> {
         let circuit = self.core.registry.circuit(id)?;
         let host = circuit.host().filter(|host| host.has_sdk_flow_control)?;
@@ -141,7 +141,7 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
         frame.text(key::XGRESS_CIRCUIT).is_some_and(|id| self.route_by_circuit(id, None).is_some())
     }
 
-    /// Hands data on to the other end of its circuit.
+    /// Relays data to the other end of its circuit.
     async fn relay(&mut self, frame: Frame) -> Result<(), Stop> {
         let missing = frame.missing();
         let Some((circuit, side)) = self.route(&frame) else { return self.pass_over(missing).await };
@@ -165,7 +165,7 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
         Ok(())
     }
 
-    /// A control message between SDKs that do the flow control: its body is one byte and the id of the circuit.
+    /// Relays a control message of SDK flow control: its body is one byte followed by the circuit id.
     async fn control(&mut self, frame: Frame) -> Result<(), Stop> {
         let id = frame.body().get(1..).and_then(|id| std::str::from_utf8(id).ok());
         let Some((circuit, side)) = id.and_then(|id| self.route_by_circuit(id, frame.u32(key::XGRESS_FLAGS))) else { return Ok(()) };
@@ -175,7 +175,7 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
         }
     }
 
-    /// The end of a circuit between SDKs that do the flow control: the body is its id.
+    /// Ends a circuit with SDK flow control: the body is its id.
     fn end_by_circuit(&self, frame: &Frame) {
         let id = std::str::from_utf8(frame.body()).ok();
         if let Some((circuit, side)) = id.and_then(|id| self.route_by_circuit(id, frame.u32(key::XGRESS_FLAGS))) {
@@ -183,7 +183,7 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
         }
     }
 
-    /// Reads bytes that nobody wants.
+    /// Reads and discards bytes.
     async fn pass_over(&mut self, bytes: usize) -> Result<(), Stop> {
         let (mut left, mut buffer) = (bytes, [0; 4096]);
         while left > 0 {
@@ -199,7 +199,7 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
     }
 }
 
-/// Waits for room where a message is to go. Where memory is used up by what others do not read, that is ended.
+/// Waits for room in a queue. If the memory budget is used up, closes a channel whose peer does not read.
 async fn room<'e>(core: &Core, end: &'e End, bytes: usize, waiter: &Arc<Notify>) -> Result<Reservation<'e>, Gone> {
     let mut room = pin!(end.channel.outbox.reserve(end.queue, bytes, waiter));
     loop {
@@ -248,7 +248,7 @@ async fn read_to(stream: &mut (impl AsyncRead + Unpin), bytes: &mut BytesMut, le
     Ok(())
 }
 
-/// An SDK ended a connection.
+/// Handles the end of a connection by an SDK.
 fn closed(core: &Core, channel: &Arc<Channel>, frame: &Frame) {
     let Some(connection) = frame.u32(key::CONNECTION) else { return };
     match channel.entry(connection) {
@@ -261,7 +261,7 @@ fn closed(core: &Core, channel: &Arc<Channel>, frame: &Frame) {
             });
         }
         Some(Entry::Binding(binding)) => core.end_binding(&binding, None),
-        // Of a circuit that we have ended: the answer to that.
+        // The answer to our own close message.
         None => {}
     }
 }

@@ -1,6 +1,6 @@
-//! Everything that is open, and by what it rests on: which circuits and bindings a session, a service or an identity carries.
+//! The registry of open channels, circuits and bindings, indexed by the records they depend on.
 //!
-//! Invariant: what has ended is not here. It is marked as ended before it is taken out, and what is marked is not taken in.
+//! Invariant: nothing that has ended is in the registry. An item is marked as ended before it is removed, and a marked item is not added.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -15,7 +15,7 @@ use super::{
     circuit::{Circuit, HostEnd},
 };
 
-/// What something rests on, by id.
+/// A record that an open item depends on, by id.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Basis {
     Session(String),
@@ -34,7 +34,7 @@ pub struct Registry {
 struct Open {
     channels: HashMap<u64, Arc<Channel>>,
     circuits: HashMap<Arc<str>, Arc<Circuit>>,
-    /// By the id of the terminator.
+    /// By terminator id.
     bindings: HashMap<Arc<str>, Arc<Binding>>,
     by_ground: HashMap<Basis, HashSet<Member>>,
 }
@@ -46,7 +46,7 @@ enum Member {
     Binding(Arc<str>),
 }
 
-/// Some of what is open.
+/// A selection of open items.
 #[derive(Default)]
 pub struct Affected {
     pub channels: Vec<Arc<Channel>>,
@@ -65,14 +65,14 @@ impl Registry {
         open.link(Member::Channel(channel.number), grounds_of_channel(channel));
     }
 
-    /// Answers whether it was there.
+    /// Returns whether it was registered.
     pub fn remove_channel(&self, channel: &Arc<Channel>) -> bool {
         let mut open = self.open.lock();
         open.unlink(&Member::Channel(channel.number), grounds_of_channel(channel));
         open.channels.remove(&channel.number).is_some()
     }
 
-    /// Takes a circuit in that knows what it rests on at the client's side. Answers whether there is room for it and it has not ended.
+    /// Adds a circuit whose client side is known. Returns false if there are too many circuits or it has ended.
     pub fn add_circuit(&self, circuit: &Arc<Circuit>) -> bool {
         let mut open = self.open.lock();
         if open.circuits.len() >= self.most_circuits || circuit.is_closed() {
@@ -83,7 +83,7 @@ impl Registry {
         true
     }
 
-    /// Gives a circuit its host's end, unless the circuit or the binding has ended; then the end comes back.
+    /// Completes a circuit with its host end; returns the end if the circuit or the binding has ended.
     pub fn establish(&self, circuit: &Arc<Circuit>, host: HostEnd) -> Result<(), Box<HostEnd>> {
         let mut open = self.open.lock();
         let grounds = grounds_of_binding(&host.binding);
@@ -104,7 +104,7 @@ impl Registry {
         }
     }
 
-    /// Answers whether it has not ended.
+    /// Returns false if it has ended.
     pub fn add_binding(&self, binding: &Arc<Binding>) -> bool {
         let mut open = self.open.lock();
         if binding.is_closed() {
@@ -119,7 +119,7 @@ impl Registry {
     pub fn remove_binding(&self, binding: &Arc<Binding>) {
         let mut open = self.open.lock();
         let id: Arc<str> = binding.id.as_str().into();
-        // Another may have taken its id over.
+        // A newer binding may have taken over its id.
         if open.bindings.get(&id).is_some_and(|known| Arc::ptr_eq(known, binding)) {
             open.bindings.remove(&id);
             open.unlink(&Member::Binding(id), grounds_of_binding(binding));
@@ -134,12 +134,12 @@ impl Registry {
         self.open.lock().bindings.get(terminator).cloned()
     }
 
-    /// What hosts a service, open or not.
+    /// The bindings of a service, including those that cannot be dialled.
     pub fn hosts_of(&self, service: &str) -> Vec<Arc<Binding>> {
         self.resting_on(&Basis::Service(service.into())).bindings
     }
 
-    /// How many circuits there are, those included that wait for their host.
+    /// The number of circuits, including those that wait for their host.
     pub fn count_circuits(&self) -> usize {
         self.open.lock().circuits.len()
     }
@@ -148,7 +148,7 @@ impl Registry {
         self.open.lock().channels.len()
     }
 
-    /// What rests on something.
+    /// The items that depend on a record.
     pub fn resting_on(&self, ground: &Basis) -> Affected {
         let open = self.open.lock();
         let mut some = Affected::default();

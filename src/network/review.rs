@@ -1,6 +1,7 @@
-//! Access that ends: a committed change is followed by a look at what rests on it, and what has no right any more is closed.
+//! Ends lost access: after a committed change, the items that depend on the changed record are checked, and those without a right are
+//! closed.
 //!
-//! The listener on the writer's thread only notes what to review; the review is a task of its own. Nothing is reviewed without such a note.
+//! The listener on the writer's thread only notes what to review; the review runs in its own task. Nothing is reviewed without a note.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -28,12 +29,12 @@ use crate::{
     store::Event,
 };
 
-/// With more notes than this everything is looked at.
+/// Beyond this many notes everything is reviewed.
 const MOST_NOTES: usize = 4096;
-/// After a look that failed, such as for a disk that cannot be read.
+/// The delay after a failed review, for example when the disk cannot be read.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// What is to be reviewed.
+/// The notes of what to review.
 #[derive(Default)]
 pub struct PendingReviews {
     noted: Mutex<Noted>,
@@ -73,7 +74,7 @@ enum ReviewTrigger {
     Of(Basis),
 }
 
-/// Notes what has to be reviewed after a committed change.
+/// Notes what to review after a committed change.
 pub fn hear(core: &Core, triggers: &PendingReviews, event: &Event) {
     terminators::follow(core, event);
     if let Some((_, new)) = event.of::<EdgeRouter>().filter(|_| event.id == core.parts.id.as_str()) {
@@ -87,7 +88,7 @@ pub fn hear(core: &Core, triggers: &PendingReviews, event: &Event) {
 fn trigger(core: &Core, event: &Event) -> Option<ReviewTrigger> {
     let is = |kind: crate::entity::Kind| event.kind == kind;
     let has_old = event.old.is_some();
-    // Which of very many have ended is not told.
+    // The event of a mass deletion does not name the deleted records.
     if event.ending.is_some() {
         return (is(Session::KIND) || is(ApiSession::KIND)).then_some(ReviewTrigger::Everything);
     }
@@ -114,14 +115,14 @@ fn trigger(core: &Core, event: &Event) -> Option<ReviewTrigger> {
     (is_of_router || is_changed_policy).then_some(ReviewTrigger::Everything)
 }
 
-/// Reviews what was noted, for as long as the router runs.
+/// Reviews noted items as long as the router runs.
 pub async fn run(core: Arc<Core>, triggers: Arc<PendingReviews>) {
     loop {
         let noted = triggers.take().await;
         let looking = core.clone();
         let looked = tokio::task::spawn_blocking(move || look(&looking, noted)).await;
         if !matches!(looked, Ok(Ok(()))) {
-            tracing::warn!(?looked, "whether access has ended could not be looked up; trying again");
+            tracing::warn!(?looked, "the review of open connections failed; it is repeated");
             sleep(AGAIN).await;
             triggers.note(ReviewTrigger::Everything);
         }
@@ -138,10 +139,10 @@ fn look(core: &Core, noted: Noted) -> Result<()> {
     members.iter().try_for_each(|members| review.look(members))
 }
 
-/// One look, in which each session is judged once.
+/// One review, in which each session is judged once.
 struct Review<'c> {
     core: &'c Core,
-    /// What is in the way, by channel, session and right.
+    /// The failure of each session, by channel, session and right; `None` if it is valid.
     known: HashMap<(u64, String, Right), Option<Failure>>,
 }
 

@@ -1,31 +1,31 @@
-//! Which of several hosts is dialled: by precedence, cost and the strategy of the service.
+//! Selects the host to dial: by precedence, cost and the strategy of the service.
 
 use crate::entity::Precedence;
 
-/// What a host is chosen by.
+/// The values by which a host is selected.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Weight {
     pub precedence: Precedence,
     pub cost: u16,
-    /// Of open circuits and failed dials.
+    /// The cost of open circuits and failed dials.
     pub dynamic_cost: u16,
 }
 
-/// How a service wants to be dialled.
+/// The terminator strategy of a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strategy {
-    /// The least cost.
+    /// The lowest cost.
     Smartrouting,
-    /// By lot, those with less cost more often.
+    /// Random; hosts with lower cost more often.
     Weighted,
-    /// By lot.
+    /// Random with equal chances.
     Random,
-    /// The host of before, else the least cost.
+    /// The previous host, otherwise the lowest cost.
     Sticky,
 }
 
 impl Strategy {
-    /// The strategy of a name; an unknown one is smartrouting.
+    /// The strategy with this name; an unknown name means smartrouting.
     pub fn named(name: &str) -> Self {
         match name {
             "weighted" => Self::Weighted,
@@ -37,7 +37,7 @@ impl Strategy {
 }
 
 impl Weight {
-    /// Costs within the precedence.
+    /// The cost among hosts of the same precedence.
     fn within(&self) -> u32 {
         u32::from(self.cost) + u32::from(self.dynamic_cost)
     }
@@ -51,7 +51,7 @@ impl Weight {
     }
 }
 
-/// Chooses one of these, by its place. `sticky` is the place of the host of before, if it is among them; `lot` is any number.
+/// Selects a host; returns its index. `sticky` is the index of the previous host, if present; `lot` is a random number.
 pub fn choose(strategy: Strategy, weights: &[Weight], sticky: Option<usize>, lot: u64) -> Option<usize> {
     let best = weights.iter().map(Weight::rank).min()?;
     let of_best = || weights.iter().enumerate().filter(move |(_, weight)| weight.rank() == best);
@@ -64,7 +64,7 @@ pub fn choose(strategy: Strategy, weights: &[Weight], sticky: Option<usize>, lot
             of_best().nth(usize::try_from(lot.checked_rem(count)?).ok()?).map(|(place, _)| place)
         }
         Strategy::Weighted => {
-            // The chance falls with the share of the cost: total minus one's own. Where all cost nothing, all have the same.
+            // The chance is the total cost minus the host's own. If the total is zero, all chances are equal.
             let total: u64 = of_best().map(|(_, weight)| u64::from(weight.within())).sum();
             let alone = of_best().count() == 1;
             let chance = |weight: &Weight| if total == 0 || alone { 1 } else { total - u64::from(weight.within()) };
@@ -91,7 +91,7 @@ mod tests {
         Weight { precedence, cost, dynamic_cost: 0 }
     }
 
-    /// How often each is chosen.
+    /// How often each host is selected.
     fn drawn<const N: usize>(strategy: Strategy, weights: [Weight; N]) -> [u64; N] {
         let mut drawn = [0; N];
         for lot in 0..60_000 {
@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(drawn(Weighted, [weight(Default, 0), weight(Default, 0), weight(Default, 0)]), [20_000; 3]);
         assert_eq!(drawn(Weighted, [weight(Default, 1), weight(Default, 3)]), [45_000, 15_000]);
         assert_eq!(drawn(Weighted, [weight(Default, 5)]), [60_000]);
-        // Shares of 1/6, 2/6 and 3/6: chances of 5, 4 and 3 in 12. None is never chosen.
+        // Cost shares of 1/6, 2/6 and 3/6 give chances of 5, 4 and 3 in 12.
         assert_eq!(drawn(Weighted, [weight(Default, 1), weight(Default, 2), weight(Default, 3)]), [25_000, 20_000, 15_000]);
     }
 }

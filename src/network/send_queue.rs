@@ -1,13 +1,12 @@
-//! What waits to be written to one channel: control messages, which go first, and a queue for each circuit that ends here, which take turns
-//! by bytes.
+//! The send queue of one channel: control messages, which are sent first, and a queue per circuit; the queues take turns by bytes.
 //!
-//! Whoever has data for a queue reserves room first and waits until there is some ([`SendQueue::reserve`]); what must not wait is pushed
-//! ([`SendQueue::push`], [`SendQueue::control`]). How much a channel may hold shrinks as all channels together fill up (half of what is left of the
-//! router's budget), and so does how much a queue may hold (half of what is left to the channel, an eighth of what is left of the budget):
-//! what nobody reads leaves room for the others, however much of it there is. This is the dynamic threshold of shared-memory switches
-//! (Choudhury and Hahne, 1998). An empty channel takes one message as long as the budget has room for it.
+//! A task with data reserves room first and waits until there is some ([`SendQueue::reserve`]); messages that must not wait are pushed
+//! ([`SendQueue::push`], [`SendQueue::control`]). The limit of a channel shrinks as all channels together fill up (half of the rest of the
+//! router's budget), and so does the limit of a queue (half of the rest of the channel, an eighth of the rest of the budget): unread data
+//! always leaves room for other channels. This is the dynamic threshold of shared-memory switches (Choudhury and Hahne, 1998). An empty
+//! channel accepts one message as long as the budget has room for it.
 //!
-//! Invariant: the bytes that the budget counts are those in the queues, those reserved, and those the writer has taken and not yet written.
+//! Invariant: the budget counts the bytes in the queues, the reserved bytes, and the bytes that the writer has taken and not yet written.
 
 use std::{
     sync::Arc,
@@ -23,12 +22,12 @@ use super::{
 };
 use crate::frame::Frame;
 
-/// A channel takes no more control messages than this.
+/// The maximum bytes of queued control messages per channel.
 const CONTROL: usize = 256 << 10;
-/// With more than this waiting nothing is read from the peer that would have to be answered.
+/// With more bytes of control messages queued, nothing that needs an answer is read from the peer.
 const CONGESTED: usize = 16 << 10;
 
-/// The channel is closed, or the queue is.
+/// The channel or the queue is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gone;
 
@@ -36,13 +35,13 @@ pub struct SendQueue {
     room: QueueBounds,
     budget: Arc<Budget>,
     inner: Mutex<FairQueues>,
-    /// Woken when there is something to write.
+    /// Notified when there is something to write.
     writer: Notify,
-    /// Woken when few control messages wait.
+    /// Notified when few control messages are queued.
     eased: Notify,
 }
 
-/// Room in a queue for one message. Given back if it is dropped.
+/// Room in a queue for one message; given back on drop.
 pub struct Reservation<'o> {
     outbox: &'o SendQueue,
     queue: QueueId,
@@ -54,7 +53,7 @@ impl SendQueue {
         Self { room, budget, inner: Mutex::default(), writer: Notify::new(), eased: Notify::new() }
     }
 
-    /// A new queue. On a closed channel it takes nothing.
+    /// Opens a queue. On a closed channel it accepts nothing.
     pub fn open(&self) -> QueueId {
         let mut inner = self.inner.lock();
         inner.next += 1;
@@ -65,7 +64,7 @@ impl SendQueue {
         id
     }
 
-    /// Waits until a queue has room for a message of so many bytes. `waiter` is the caller's own and used for nothing else.
+    /// Waits until a queue has room for a message of this many bytes. `waiter` belongs to the caller and is used only here.
     ///
     /// # Errors
     /// The channel or the queue is closed.
@@ -107,14 +106,14 @@ impl SendQueue {
         if queue.bytes == 0 {
             self.budget.wait(waiter);
             if fits && self.budget.free() >= bytes {
-                // It was given back before we were known to wait.
+                // Bytes were given back before this waiter was registered.
                 waiter.notify_one();
             }
         }
         Ok(false)
     }
 
-    /// Puts a message behind a queue that goes through whatever there is room for. There are few of them for each circuit.
+    /// Appends a message regardless of the limits. Each circuit sends few of them.
     pub fn push(&self, id: QueueId, frame: Frame) {
         let mut inner = self.inner.lock();
         let bytes = frame.len() + OVERHEAD;
@@ -127,12 +126,12 @@ impl SendQueue {
         self.writer.notify_one();
     }
 
-    /// Ends a queue once it is written.
+    /// Ends a queue when its messages are written.
     pub fn finish(&self, id: QueueId) {
         self.inner.lock().finish(id);
     }
 
-    /// Ends a queue with what is in it.
+    /// Ends a queue and drops its messages.
     pub fn discard(&self, id: QueueId) {
         let freed = {
             let mut inner = self.inner.lock();
@@ -147,7 +146,7 @@ impl SendQueue {
         self.budget.give_back(freed);
     }
 
-    /// Sends a message before all data. Answers whether the channel takes it; one whose peer does not read its control messages does not.
+    /// Sends a message before all data. Returns false if the channel is closed or its peer does not read its control messages.
     pub fn control(&self, frame: Frame) -> bool {
         let bytes = frame.len() + OVERHEAD;
         let mut inner = self.inner.lock();
@@ -162,7 +161,7 @@ impl SendQueue {
         true
     }
 
-    /// Waits until few control messages wait. For the reader of the channel alone.
+    /// Waits until few control messages are queued. For the reader of the channel only.
     pub async fn eased(&self) {
         loop {
             {
@@ -175,14 +174,14 @@ impl SendQueue {
         }
     }
 
-    /// Bytes that wait.
+    /// The number of queued bytes.
     pub fn bytes(&self) -> usize {
         let inner = self.inner.lock();
         inner.bytes + inner.control_bytes
     }
 
-    /// Waits for messages and takes some, in the order in which they are to be written. `number` gives those a number that have none yet.
-    /// Answers their bytes for [`SendQueue::written`], or `None` when there will be no more.
+    /// Waits for messages and takes some, in the order in which they are to be written. `number` numbers those without a sequence number.
+    /// Returns their bytes for [`SendQueue::written`], or `None` when no more will come.
     pub async fn take(&self, batch: &mut Vec<Frame>, mut number: impl FnMut(&mut Frame)) -> Option<usize> {
         loop {
             {
@@ -205,7 +204,7 @@ impl SendQueue {
         }
     }
 
-    /// Notes that bytes that were taken are written.
+    /// Reports that taken bytes were written.
     pub fn written(&self, bytes: usize) {
         {
             let mut inner = self.inner.lock();
@@ -219,13 +218,13 @@ impl SendQueue {
         self.budget.give_back(bytes);
     }
 
-    /// For how long nothing was written although something waits.
+    /// How long nothing was written although bytes are queued.
     pub fn stalled(&self) -> Duration {
         let inner = self.inner.lock();
         inner.moved.filter(|_| inner.bytes > 0).map_or(Duration::ZERO, |moved| moved.elapsed())
     }
 
-    /// Takes nothing new from now on; the writer ends when all is written.
+    /// Accepts nothing new; the writer ends when all messages are written.
     pub fn drain(&self) {
         let mut inner = self.inner.lock();
         if inner.state == State::Open {
@@ -235,7 +234,7 @@ impl SendQueue {
         self.writer.notify_one();
     }
 
-    /// Drops everything.
+    /// Closes the queue and drops all messages.
     pub fn close(&self) {
         let freed = {
             let mut inner = self.inner.lock();
@@ -249,7 +248,7 @@ impl SendQueue {
             for queue in std::mem::take(&mut inner.queues).into_values() {
                 queue.wake();
             }
-            // What was reserved is given back by nobody else any more.
+            // Reserved bytes are given back here: a dropped reservation of a closed queue does not do it.
             std::mem::take(&mut inner.bytes) + std::mem::take(&mut inner.control_bytes)
         };
         self.writer.notify_one();
@@ -259,7 +258,7 @@ impl SendQueue {
 }
 
 impl Reservation<'_> {
-    /// Puts the message for which the room was into the queue. Of a queue that is closed by now it goes nowhere.
+    /// Puts the message for which the room was reserved into the queue; drops it if the queue is closed.
     pub fn fill(self, frame: Frame) {
         let (outbox, id) = (self.outbox, self.queue);
         let mut inner = outbox.inner.lock();

@@ -1,6 +1,6 @@
-//! The records of what is hosted here: written when a service is hosted, deleted when that ends, and all of them before the first channel.
+//! The terminator records of hosted services: written when hosting starts, deleted when it ends, and all deleted at the start.
 //!
-//! They are written without history (`Entity::is_fleeting`) and by tasks of their own: no reader of a channel waits for the disk.
+//! They are written without history (`Entity::is_fleeting`) and in their own tasks: no reader of a channel waits for the disk.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ use crate::{
     store::Event,
 };
 
-/// So many are deleted in one transaction.
+/// The number of deletions per transaction.
 const BATCH: usize = 500;
-/// The binding of terminators behind which an SDK is.
+/// The `binding` of terminators of SDKs.
 const EDGE: &str = "edge";
 
-/// Terminators to be deleted.
+/// The queue of terminators to delete.
 #[derive(Default)]
 pub struct Removals {
     ids: Mutex<Vec<Id<Terminator>>>,
@@ -34,7 +34,7 @@ impl Removals {
         self.added.notify_one();
     }
 
-    /// Takes some, but none that another binding has taken over.
+    /// Takes up to [`BATCH`] of them.
     fn take(&self) -> Vec<Id<Terminator>> {
         let mut ids = self.ids.lock();
         let count = ids.len().min(BATCH);
@@ -42,7 +42,7 @@ impl Removals {
     }
 }
 
-/// Deletes terminators whose binding has ended, for as long as the router runs.
+/// Deletes terminators of ended bindings, as long as the router runs.
 pub async fn remove_ended(core: Arc<Core>) {
     loop {
         let ids = core.removals.take();
@@ -53,7 +53,7 @@ pub async fn remove_ended(core: Arc<Core>) {
         let batch = ids.clone();
         let outcome = core.parts.changes.run(move |change| delete(change, &batch)).await;
         if let Err(error) = outcome {
-            tracing::warn!(%error, "terminators of connections that ended are still there; trying again");
+            tracing::warn!(%error, "terminators of ended connections could not be deleted; it is tried again");
             core.removals.add(ids);
             sleep(core.times.refusal).await;
         }
@@ -69,7 +69,7 @@ fn delete(change: &Change<'_, '_>, ids: &[Id<Terminator>]) -> Result<()> {
     Ok(())
 }
 
-/// Deletes what earlier runs left behind. Blocks.
+/// Deletes the terminators of earlier runs. Blocks.
 ///
 /// # Errors
 /// The store cannot be read or written.
@@ -89,10 +89,10 @@ pub fn clear(changes: &Changes, router: &Id<EdgeRouter>) -> Result<()> {
     }
 }
 
-/// Writes the terminator of a binding; `secret` is what others who host under the same name must know.
+/// Writes the terminator of a binding. `secret` must be equal for all hosts with the same instance id.
 ///
 /// # Errors
-/// The name is taken by somebody with another secret, or the store refuses.
+/// The instance id is in use with another secret, or the store fails.
 pub async fn add(core: &Core, binding: &Binding, identity: &Id<Identity>, secret: &[u8]) -> std::result::Result<(), Failure> {
     let Weight { cost, precedence, .. } = binding.weight();
     let spec = Terminator {
@@ -125,7 +125,7 @@ pub async fn add(core: &Core, binding: &Binding, identity: &Id<Identity>, secret
     });
     match written.await {
         Ok(true) => Ok(()),
-        Ok(false) => Err(Failure::instance("somebody else hosts the service under this instance id, with another secret")),
+        Ok(false) => Err(Failure::instance("the service is already hosted under this instance id with another secret")),
         Err(Error::Busy { .. }) => Err(Failure::busy("the controller is busy")),
         Err(Error::NotFound { .. }) => Err(Failure::no_service()),
         Err(error) => {
@@ -135,7 +135,7 @@ pub async fn add(core: &Core, binding: &Binding, identity: &Id<Identity>, secret
     }
 }
 
-/// Writes what a host says about cost and precedence. The binding follows the record.
+/// Writes a host's new cost and precedence. The binding follows the record.
 pub async fn update(core: Arc<Core>, binding: Arc<Binding>, weight: Weight) {
     let id = binding.id.clone();
     let updated = core.parts.changes.run(move |change| {
@@ -148,14 +148,14 @@ pub async fn update(core: Arc<Core>, binding: Arc<Binding>, weight: Weight) {
     }
 }
 
-/// Keeps bindings in step with their records, which administrators may change and delete as well.
+/// Updates bindings from their records, which administrators may change and delete.
 pub fn follow(core: &Core, event: &Event) {
     let Some((old, new)) = event.of::<Terminator>() else { return };
     let Some(record) = new.or(old) else { return };
     let Some(binding) = core.registry.binding(record.id.as_str()) else { return };
     match new {
         Some(record) => binding.weigh(record.spec.cost, record.spec.precedence),
-        // The connection stays; nobody is sent there until the host binds again.
+        // The connection stays, but is not dialled until the host binds again.
         None => binding.list(false),
     }
 }

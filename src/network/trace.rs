@@ -1,4 +1,5 @@
-//! Trace routes: an SDK asks who is so many hops away on a circuit. We are the first hop, the SDK at the other end the second.
+//! Trace routes: an SDK asks which node is a number of hops away on a circuit. The router is the first hop, the SDK at the other end the
+//! second.
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use super::{
 };
 use crate::frame::{Builder, Frame};
 
-/// Answers a trace route, or hands it on.
+/// Answers a trace route, or passes it on.
 pub fn request(core: &Core, channel: &Channel, mut frame: Frame) {
     let Some((circuit, side)) = circuit_of(channel, &frame) else { return };
     let hops = frame.u32(key::TRACE_HOPS).unwrap_or_default().saturating_sub(1);
@@ -32,7 +33,7 @@ pub fn request(core: &Core, channel: &Channel, mut frame: Frame) {
     other.channel.send(frame);
 }
 
-/// Hands the answer of the other end on.
+/// Passes on the answer of the other end.
 pub fn response(channel: &Channel, mut frame: Frame) {
     let Some((circuit, side)) = circuit_of(channel, &frame) else { return };
     let Some((end, number)) = circuit.end(side.other()).zip(frame.u32(key::TRACE_REQUEST)) else { return };

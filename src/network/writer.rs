@@ -1,4 +1,4 @@
-//! What goes out on a channel: many messages in one write.
+//! The writer of a channel: puts many messages into one write.
 
 use std::io::{self, IoSlice};
 
@@ -7,13 +7,13 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 use super::channel::Channel;
 use crate::frame::Frame;
 
-/// So many messages go into one write.
+/// The maximum number of messages per write.
 const TOGETHER: usize = 64;
 
-/// Writes what is in the outbox of a channel until there will be no more.
+/// Writes the messages of a channel's send queue until no more will come.
 ///
 /// # Errors
-/// The connection takes nothing any more.
+/// The connection cannot be written.
 pub async fn run(channel: &Channel, mut stream: impl AsyncWrite + Unpin) -> io::Result<()> {
     let mut batch = Vec::new();
     while let Some(bytes) = channel.outbox.take(&mut batch, |frame| frame.set_sequence(channel.next_sequence())).await {
@@ -23,7 +23,7 @@ pub async fn run(channel: &Channel, mut stream: impl AsyncWrite + Unpin) -> io::
         stream.flush().await?;
         channel.outbox.written(bytes);
         batch.clear();
-        // What a burst needed is not kept for an idle channel.
+        // An idle channel does not keep the memory that a burst needed.
         batch.shrink_to(TOGETHER);
     }
     stream.shutdown().await

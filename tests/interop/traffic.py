@@ -312,7 +312,7 @@ refused_binds.settings = {"OVERKEEP_LOG_LEVEL": "info,overkeep::network=debug"}
 
 
 def refusals(running):
-    return len(re.findall("bind refused", running.admin.log.read_text(errors="replace")))
+    return len(re.findall("bind rejected", running.admin.log.read_text(errors="replace")))
 
 
 def circuit_is_ended(report, running, name):
