@@ -68,8 +68,13 @@ impl Checker {
         for violation in self.validator.iter_errors(shortened.as_ref().unwrap_or(body)) {
             told.add(self::told(&violation, &self.schema, Of::Body));
         }
-        let behind =
-            || Error::invalid("(root)", format!("an item after the first {BEGINNING} of a list, or a member after the first {BEGINNING} of an object, is invalid"), "");
+        let behind = || {
+            Error::invalid(
+                "(root)",
+                format!("an item after the first {BEGINNING} of a list, or a member after the first {BEGINNING} of an object, is invalid"),
+                "",
+            )
+        };
         Err(Error::several(told.errors()).unwrap_or_else(behind))
     }
 

@@ -148,7 +148,11 @@ impl Codes {
     }
 
     fn opened(&self, mfa: &Mfa) -> Result<Secrets> {
-        let damaged = || Error::Damaged { kind: "mfa", id: mfa.identity_id.to_string(), reason: "it was sealed with another key, or its bytes are damaged".into() };
+        let damaged = || Error::Damaged {
+            kind: "mfa",
+            id: mfa.identity_id.to_string(),
+            reason: "it was sealed with another key, or its bytes are damaged".into(),
+        };
         let text = self.seal.open(&context(&mfa.identity_id), &mfa.sealed).map_err(|_| damaged())?;
         serde_json::from_slice(&text).map_err(|_| damaged())
     }

@@ -21,7 +21,12 @@ pub fn room_for(connections: usize) -> usize {
     let files = getrlimit(Resource::Nofile).current.map_or(usize::MAX, |files| usize::try_from(files).unwrap_or(usize::MAX));
     let room = connections.min(files.saturating_sub(OTHER_FILES).max(FEWEST));
     if room < connections {
-        tracing::warn!(files, room, connections, "the limit of open files allows fewer connections than http.max-connections: raise it (ulimit -n, LimitNOFILE) or lower the key");
+        tracing::warn!(
+            files,
+            room,
+            connections,
+            "the limit of open files allows fewer connections than http.max-connections: raise it (ulimit -n, LimitNOFILE) or lower the key"
+        );
     }
     room
 }

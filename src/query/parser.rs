@@ -244,7 +244,8 @@ impl<'t> Parser<'t> {
         }
         let name = self.ahead.clone();
         let set = self.set()?;
-        let linked = self.words.linked(&set).ok_or_else(|| self.fault(&name, format!("'{}' is not a set of references to records", name.source)))?;
+        let linked =
+            self.words.linked(&set).ok_or_else(|| self.fault(&name, format!("'{}' is not a set of references to records", name.source)))?;
         self.expect(Word::Where, "'where'")?;
         self.blank()?;
         let outer = mem::replace(&mut self.words, linked);
