@@ -1,4 +1,4 @@
-//! Connections to the admin socket, whatever is said on them.
+//! Connections to the admin socket.
 
 use std::{
     fs::File,
@@ -8,20 +8,19 @@ use std::{
     time::Duration,
 };
 
-/// Every system takes the path of a socket that has no more bytes.
+/// The longest socket path in bytes that every system accepts.
 const SHORT: usize = 90;
-/// Either side gives up on the other after this.
+/// The time after which either side gives up on the other.
 pub const PATIENCE: Duration = Duration::from_secs(30);
-/// How often it is said how far a command is.
+/// The interval of progress lines.
 pub const TICK: Duration = Duration::from_millis(200);
 
-/// A path to what a number among the open files leads to, whatever names become of it.
+/// A path to an open file by its descriptor number: it stays valid when the file is renamed.
 pub fn by_number(held: &File) -> PathBuf {
     Path::new("/proc/self/fd").join(held.as_raw_fd().to_string())
 }
 
-/// Does something to a socket by a path that the system takes, which is a short one: a long one is gone through the number of its directory
-/// among the open files.
+/// Calls `act` with a path to a socket that is short enough for the system. A long path is reached through the descriptor of its directory.
 fn reach<T>(path: &Path, act: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
     match (path.parent(), path.file_name()) {
         (Some(directory), Some(name)) if path.as_os_str().len() > SHORT => {

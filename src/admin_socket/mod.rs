@@ -1,10 +1,9 @@
-//! What the owner of the host may do without a password: list administrators, give one a new password, let one in again, see when
-//! certificates end, give the server another key, ask why somebody may or may not use a service, verify the history, and copy, check or mend
-//! the file.
+//! The commands of the host's owner, which need no password: list administrators, reset a password, unlock an identity, list certificates,
+//! renew the server's key, explain access, verify the history, and copy, check or repair the file.
 //!
-//! Here: the commands and what they do to a store. [`socket`] carries them to a controller that runs, over a socket beside the data file
-//! that only its owner can open; with no controller running, `cli/` opens the file itself and acts on it. [`request`] carries requests
-//! of the API over the same socket. Start reading at [`Command`]. Invariant: every use is logged, and no password is.
+//! Here: the commands and their effect on a store. [`socket`] carries them to a running controller over a socket beside the data file that
+//! only its owner can open. With no controller running, `cli/` opens the file itself and runs the command on it. [`request`] carries API
+//! requests over the same socket. Start reading at [`Command`]. Invariant: every use is logged, and no password is.
 
 mod connection;
 pub mod request;
@@ -32,48 +31,48 @@ use crate::{
     store::{Anchor, Finding, Manifest, Progress, Report, Store, Verified},
 };
 
-/// What can be asked.
+/// A command of the host's owner.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "kebab-case")]
 pub enum Command {
     ListAdministrators,
-    /// Sets the password behind a user name, ends the sessions that were opened with the old one, and enables the identity.
+    /// Sets the password of a user name, ends the sessions that were opened with the old one, and enables the identity.
     ResetPassword {
         username: String,
         password: String,
-        /// Whether the auth policy of the identity is to allow passwords, if it does not.
+        /// Whether to change the identity's auth policy to allow passwords, if it does not.
         #[serde(default)]
         allow_passwords: bool,
     },
-    /// Enables the identity behind a user name.
+    /// Enables the identity of a user name.
     Unlock {
         username: String,
     },
     ListCertificates,
-    /// Gives the server another key.
+    /// Replaces the server's key and certificate.
     RenewKey,
-    /// Says why somebody, by id or name, may or may not dial or bind a service, by id or name.
+    /// Explains why an identity may or may not dial or bind a service; each is given by id or name.
     Explain {
         right: Right,
         identity: String,
         service: String,
-        /// As JSON instead of sentences.
+        /// JSON instead of sentences.
         json: bool,
     },
-    /// Copies the data file to a new one; the path is absolute.
+    /// Copies the data file to a new file; the path is absolute.
     Snapshot {
         to: PathBuf,
     },
     Check,
     Repair,
-    /// Follows the chain of the history, and compares a row that was noted elsewhere.
+    /// Verifies the hash chain of the history, and compares a row noted elsewhere.
     VerifyHistory {
         noted: Option<Anchor>,
     },
 }
 
 impl Command {
-    /// Whether the file is the same afterwards.
+    /// Whether the command leaves the file unchanged.
     pub fn only_looks(&self) -> bool {
         match self {
             Self::ListAdministrators | Self::ListCertificates | Self::Explain { .. } => true,
@@ -83,11 +82,11 @@ impl Command {
     }
 }
 
-/// What came of a command, in lines for a person.
+/// The result of a command, in lines for people.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
     Done(Vec<String>),
-    /// Done, and something is wrong with the file.
+    /// The command ran, and the file has problems.
     Problems(Vec<String>),
 }
 
@@ -108,7 +107,7 @@ impl fmt::Debug for Command {
     }
 }
 
-/// A controller's data, for whoever owns its host.
+/// The components that commands work on.
 #[derive(Clone)]
 pub struct AdminContext {
     pub store: Store,
@@ -117,16 +116,16 @@ pub struct AdminContext {
     pub certificates: Arc<Certificates>,
     pub access: Access,
     pub maintenance: Maintenance,
-    /// What endpoints said; only a controller that runs knows.
+    /// The state of endpoints; only a running controller has it.
     pub posture: Option<Posture>,
     pub clock: Clock,
 }
 
 impl AdminContext {
-    /// Does what is asked, and says so.
+    /// Runs a command and logs it.
     ///
     /// # Errors
-    /// There is no such user name, the auth policy does not allow the password, or the store refuses.
+    /// The user name is unknown, the auth policy rejects the password, or the store fails.
     pub fn act(&self, command: Command, watch: &Arc<Progress>) -> Result<Outcome> {
         if command.only_looks() {
             tracing::debug!(?command, "asked by the owner of the host");
@@ -157,7 +156,7 @@ impl AdminContext {
             if json { serde_json::to_string_pretty(&answer).map_err(|e| Error::Internal(e.to_string()))? } else { answer.to_string() };
         let unknown = self.posture.is_none() && !json;
         let note = unknown
-            .then_some("note: no controller runs, so that what endpoints showed for posture checks is not known, and nothing is connected");
+            .then_some("note: no controller runs, so the state of endpoints for posture checks is not known, and nothing is connected");
         Ok(text.lines().chain(note).map(str::to_owned).collect())
     }
 
@@ -191,7 +190,7 @@ impl AdminContext {
 
     fn renew_key(&self) -> Result<Vec<String>> {
         let killed = self.certificates.renew_key(self.clock.now())?;
-        let mut lines = vec!["the server has another key and certificate".to_owned()];
+        let mut lines = vec!["the server has a new key and certificate".to_owned()];
         lines.extend(useless(&killed));
         Ok(lines)
     }
@@ -227,7 +226,7 @@ impl AdminContext {
     }
 }
 
-/// Damage that ends a look before its time is what was found.
+/// Damage that ends a check early is a result of the check.
 fn judged(looked: Result<Outcome>) -> Result<Outcome> {
     match looked {
         Err(error @ Error::Damaged { .. }) => Ok(Outcome::Problems(vec![error.to_string()])),
@@ -235,20 +234,20 @@ fn judged(looked: Result<Outcome>) -> Result<Outcome> {
     }
 }
 
-/// That a snapshot was made, and of what.
+/// The lines about a snapshot that was made.
 pub fn copied(manifest: &Manifest, to: &Path) -> Vec<String> {
     let [what, hash] = described(manifest);
     vec![format!("{} holds {what}", to.display()), hash]
 }
 
-/// What a snapshot is of, and on a line of its own what tells it from any other.
+/// The content of a snapshot, and on a line of its own its hash.
 pub fn described(manifest: &Manifest) -> [String; 2] {
     let records = manifest.records().map(|(kind, count)| format!("{count} {kind}")).collect::<Vec<_>>().join(", ");
     let Manifest { format, release, made_at, hash, .. } = manifest;
     [format!("the state of {made_at}, format {format} of release {release}: {records}"), format!("sha256 of the content: {hash}")]
 }
 
-/// What a look at the history found. Without a fault, its end is told as it is to be noted.
+/// The lines about a verified history. Without a fault they include the last row, as it is to be noted.
 pub fn followed(Verified { rows, last, faults }: &Verified) -> Outcome {
     if faults.is_empty() {
         return Outcome::Done(vec![format!("nothing is wrong with {rows} rows; the last is {last}")]);
@@ -256,7 +255,7 @@ pub fn followed(Verified { rows, last, faults }: &Verified) -> Outcome {
     Outcome::Problems(faults.clone())
 }
 
-/// What a look at the file found.
+/// The lines about a checked or repaired file.
 pub fn found(report: &Report) -> Outcome {
     let notes = report.notes.iter().map(|note| format!("note: {note}"));
     if report.findings.is_empty() {
@@ -268,7 +267,7 @@ pub fn found(report: &Report) -> Outcome {
     if report.findings.iter().all(|finding| finding.fixed) { Outcome::Done(lines) } else { Outcome::Problems(lines) }
 }
 
-/// What to do about outstanding enrollments whose tokens are of no use.
+/// The lines about outstanding enrollments whose tokens became unusable.
 fn useless(tokens: &[UnusableFiles]) -> Vec<String> {
     if tokens.is_empty() {
         return Vec::new();
@@ -277,16 +276,16 @@ fn useless(tokens: &[UnusableFiles]) -> Vec<String> {
         let Enrollment { method, expires_at, .. } = &enrollment.spec;
         let why = match gone {
             Some(issuer) => format!("sends clients to {issuer}, which is not advertised"),
-            None => "clients refuse it, because another key signed it".into(),
+            None => "clients reject it, because it was signed with another key".into(),
         };
         format!("  {}: {} for {}, until {expires_at}: {why}", enrollment.id, method.as_str(), enrollment.spec.subject())
     };
-    let said = "the tokens of these enrollments are of no use any more; POST /edge/management/v1/enrollments/{id}/refresh issues a new \
-        one, to be handed out instead:";
+    let said = "the tokens of these enrollments are no longer usable; POST /edge/management/v1/enrollments/{id}/refresh issues a new \
+        token, to be handed out instead:";
     std::iter::once(said.to_owned()).chain(tokens.iter().map(line)).collect()
 }
 
-/// Sees to it that an auth policy allows passwords. Answers what had to be changed for that.
+/// Makes an auth policy allow passwords, if `may_change`. Returns what was changed.
 fn allow_passwords(change: &Change<'_, '_>, mut policy: Record<AuthPolicy>, may_change: bool) -> Result<Option<String>> {
     if policy.spec.primary.updb.allowed {
         return Ok(None);
@@ -301,8 +300,8 @@ fn allow_passwords(change: &Change<'_, '_>, mut policy: Record<AuthPolicy>, may_
     Ok(Some(format!("the auth policy {name} allows passwords now, for everybody who has it; take that back once you have another way in")))
 }
 
-/// The authenticator with a user name.
+/// The authenticator of a user name.
 fn behind(change: &Change<'_, '_>, username: &str) -> Result<Record<Authenticator>> {
     let found = change.find_by::<Authenticator>("updbUsername", username)?;
-    found.ok_or_else(|| Error::invalid("username", "nobody has this user name", username))
+    found.ok_or_else(|| Error::invalid("username", "no authenticator has this user name", username))
 }

@@ -1,7 +1,7 @@
-//! Requests of the API over the admin socket, answered as the default administrator.
+//! API requests over the admin socket, answered as the default administrator.
 //!
-//! The request is one line of JSON. The answer is lines of JSON: the head, pieces of the body in base64, and an end; while nothing
-//! happens, a line says that the request is still worked on. A body of any length is held in pieces only.
+//! A request is one line of JSON. An answer is several lines of JSON: the head, pieces of the body in base64, and an end. While nothing
+//! else is sent, a `working` line is sent regularly. Bodies of any length are held in pieces only.
 
 use std::{
     io::{self, BufReader, Write},
@@ -20,9 +20,9 @@ use serde::{Deserialize, Serialize};
 use super::connection::{PATIENCE, TICK, connect, line};
 use crate::http::{Dispatcher, LocalPart, LocalRequest, answer_locally};
 
-/// Parts of an answer that wait until they are written.
+/// The number of answer parts that wait to be written.
 const WAITING: usize = 4;
-/// Bytes of a body in one line.
+/// Bytes of a body per line.
 const PIECE: usize = 256 << 10;
 
 #[derive(Serialize, Deserialize)]
@@ -42,19 +42,19 @@ enum AnswerLine {
     /// Base64.
     Piece(String),
     End,
-    /// The answer broke off.
+    /// The answer was interrupted; the reason.
     Broken(String),
 }
 
-/// The request in a line, if it is one.
+/// The request in a line; `None` for another line.
 pub fn read(line: &str) -> Option<LocalRequest> {
     serde_json::from_str::<Asked>(line).ok().map(|asked| asked.request)
 }
 
-/// Answers a request. Ends early when nobody reads any more, or the controller stops.
+/// Answers a request. Ends early when the client disconnects or the controller stops.
 ///
 /// # Errors
-/// The connection is gone.
+/// The connection failed.
 pub fn answer(dispatcher: &Dispatcher, request: LocalRequest, stream: &mut UnixStream, stopped: &AtomicBool) -> io::Result<()> {
     let (method, path) = (&request.method, &request.path);
     if method == "GET" {
@@ -70,7 +70,7 @@ pub fn answer(dispatcher: &Dispatcher, request: LocalRequest, stream: &mut UnixS
                 drop(out.send(Err(error.to_string())));
             }
         });
-        // When this returns, `parts` is gone, and the thread ends at the next part that it has.
+        // When this returns, `parts` is dropped, and the thread ends when it sends the next part.
         written(parts, stream, stopped)
     })
 }
@@ -96,10 +96,10 @@ fn say(stream: &mut UnixStream, said: &AnswerLine) -> io::Result<()> {
     writeln!(stream, "{}", serde_json::to_string(said)?)
 }
 
-/// Has a request answered by the controller that listens on a socket. `take` is given the parts of the answer. `None`: nobody listens.
+/// Sends a request to the controller that listens on a socket. `take` receives the parts of the answer. `None`: no controller listens.
 ///
 /// # Errors
-/// The controller does not answer, or the answer broke off, or `take` fails.
+/// The controller does not answer, the answer is interrupted, or `take` fails.
 pub fn ask(path: &Path, request: LocalRequest, take: &mut dyn FnMut(LocalPart) -> io::Result<()>) -> Option<io::Result<()>> {
     let stream = connect(path).ok()?;
     Some((|| {

@@ -1,7 +1,7 @@
-//! The way to a controller that runs: a socket beside its data file that only the owner of the file can open.
+//! The admin socket of a running controller, beside its data file; only the owner of the file can open it.
 //!
-//! One connection carries one command and its answer, each a line of JSON; while the answer is awaited, lines say how far it is. Who hangs
-//! up stops what was asked for, where that can be stopped. A line with the member `request` is a request of the API (`request.rs`).
+//! A connection carries one command and its answer, each a line of JSON. While the command runs, progress lines are sent. A client that
+//! disconnects stops its command, if the command can be stopped. A line with the member `request` is an API request (`request.rs`).
 
 use std::{
     fs::{self, File},
@@ -34,44 +34,43 @@ use crate::{
     store::{self, Progress},
 };
 
-/// Bytes of a line that asks for something. A request with a longer body goes over HTTPS.
+/// The maximum bytes of a request line. A request with a longer body must be sent over HTTPS.
 const LONGEST: u64 = 16 << 20;
-/// Who connects has its command ready: one that does not say it must not hold up a stop.
+/// A client must send its command within this time, so that an idle connection does not delay a stop.
 const PROMPT: Duration = Duration::from_secs(2);
 
 /// A line of the answer to a command.
 #[derive(Serialize, Deserialize)]
 enum AnswerLine {
-    /// So many of so many rows are done.
+    /// Rows done, rows in total.
     Going(u64, u64),
     Ended(Outcome),
     Refused(String),
 }
 
-/// Where the socket of a data file is. A link to the file is another name for it, and leads to the same place, even when the file is there no
-/// more.
+/// The path of the socket of a data file. For a symbolic link the socket is beside its target, even if the target no longer exists.
 pub fn beside(data: &Path) -> PathBuf {
     let led = || fs::read_link(data).ok().map(|target| data.parent().unwrap_or(Path::new("")).join(target));
     let real = if data.is_symlink() { fs::canonicalize(data).ok().or_else(led) } else { None };
     store::beside(real.as_deref().unwrap_or(data), ".sock")
 }
 
-/// Whether a controller that runs listens on a socket.
+/// Whether a running controller listens on a socket.
 pub fn answers(path: &Path) -> bool {
     connect(path).is_ok()
 }
 
-/// A socket that is listened on; it is gone when this is dropped.
+/// A listening socket; dropping it removes the socket.
 pub struct Listening {
     path: PathBuf,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Listens for commands on a thread of its own. Whoever holds the data file may take the place of a socket left behind.
+/// Listens for commands on its own thread. Replaces a socket left behind: the caller holds the data file.
 ///
 /// # Errors
-/// The socket cannot be made.
+/// The socket cannot be created.
 pub fn listen(host: AdminContext, dispatcher: Arc<Dispatcher>, path: PathBuf) -> io::Result<Listening> {
     let listener = bound(&path)?;
     let stop = Arc::new(AtomicBool::new(false));
@@ -94,8 +93,8 @@ pub fn listen(host: AdminContext, dispatcher: Arc<Dispatcher>, path: PathBuf) ->
     Ok(Listening { path, stop, thread: Some(thread) })
 }
 
-/// A socket that is only its owner's from the first moment: it gets its rights in a directory that nobody else can enter, and its place,
-/// which one left behind may still have, after that.
+/// Binds a socket that only its owner can open from the first moment: it gets its permissions in a private directory and is then renamed to
+/// its path, replacing one left behind.
 fn bound(path: &Path) -> io::Result<UnixListener> {
     let room = path.with_file_name(format!(".{:.8}", Uuid::new_v4().simple().to_string()));
     fs::DirBuilder::new().mode(0o700).create(&room)?;
@@ -113,13 +112,13 @@ fn bound(path: &Path) -> io::Result<UnixListener> {
     made
 }
 
-/// Opens a directory that was just made. Where others may write they can have put another, or a link, in its place.
+/// Opens a directory that was just created. In a directory that others may write, it may have been replaced by another one or a link.
 fn own_directory(path: &Path) -> io::Result<File> {
     let flags = i32::try_from((OFlags::DIRECTORY | OFlags::NOFOLLOW).bits()).unwrap_or_default();
     let held = fs::OpenOptions::new().read(true).custom_flags(flags).open(path)?;
     let found = held.metadata()?;
     let is_ours = found.uid() == geteuid().as_raw() && found.mode().trailing_zeros() >= 6;
-    if is_ours { Ok(held) } else { Err(io::Error::other("somebody else has taken the place of a directory")) }
+    if is_ours { Ok(held) } else { Err(io::Error::other("the directory of the socket was replaced by somebody else")) }
 }
 
 fn answer(host: &AdminContext, dispatcher: &Dispatcher, mut stream: UnixStream, stopped: &AtomicBool) -> io::Result<()> {
@@ -139,7 +138,7 @@ fn answer(host: &AdminContext, dispatcher: &Dispatcher, mut stream: UnixStream, 
     say(&mut stream, &told)
 }
 
-/// Has a command done, and says how far it is meanwhile.
+/// Runs a command and sends its progress.
 fn act(host: &AdminContext, command: Command, stream: &mut UnixStream, stopped: &AtomicBool) -> AnswerLine {
     let watch = Arc::new(Progress::default());
     thread::scope(|scope| {
@@ -167,10 +166,10 @@ fn say(stream: &mut UnixStream, told: &AnswerLine) -> io::Result<()> {
     writeln!(stream, "{}", serde_json::to_string(told)?)
 }
 
-/// Has a command done by the controller that runs on this socket. `see` is shown how many of how many rows are done. `None`: none runs.
+/// Sends a command to the controller that listens on a socket. `see` receives the rows done and in total. `None`: no controller listens.
 ///
 /// # Errors
-/// What the controller refuses, or that it does not answer.
+/// The reason why the controller rejected the command, or that it does not answer.
 pub fn ask(path: &Path, command: &Command, see: &mut dyn FnMut(u64, u64)) -> Option<Result<Outcome, String>> {
     let stream = connect(path).ok()?;
     let asked = (|| {
@@ -191,8 +190,7 @@ pub fn ask(path: &Path, command: &Command, see: &mut dyn FnMut(u64, u64)) -> Opt
 impl Drop for Listening {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
-        // Wakes the thread, which then sees that it is over. If somebody took the socket's name away, nothing can wake it, and waiting
-        // for it would be for ever.
+        // Wakes the thread, which then ends. If the socket's path was removed, nothing can wake it, and joining it would never return.
         let woken = connect(&self.path).is_ok();
         if let Some(thread) = self.thread.take().filter(|_| woken) {
             drop(thread.join());

@@ -1,5 +1,5 @@
-//! `overkeep snapshot`, `check`, `repair`, `restore` and `compact`: the data file as a whole. Done by the controller if it runs, and to its
-//! file if not; only `restore` and `compact` need it stopped.
+//! `overkeep snapshot`, `check`, `repair`, `restore` and `compact`: the data file as a whole. A running controller performs the command
+//! itself; otherwise the file is opened here. Only `restore` and `compact` require it to be stopped.
 
 use std::{
     ffi::OsString,
@@ -23,49 +23,50 @@ use crate::{
     store::Unreadable,
 };
 
-/// Copy everything, as it is at one moment, to a new file.
+/// Copy the data file, as it is at one moment, to a new file.
 #[derive(Args, Clone, Debug)]
 pub struct Snapshot {
-    /// The new file; nothing is overwritten
+    /// The new file; an existing file is not overwritten
     #[arg(value_name = "OUT")]
     to: PathBuf,
     #[command(flatten)]
     which: Which,
 }
 
-/// Look for damage: exit status 0 if there is none, 3 if there is, 1 if that could not be found out.
+/// Check the data file for damage. Exit status: 0 no damage, 3 damage, 1 the check failed.
 #[derive(Args, Clone, Debug)]
 pub struct Check {
-    /// Look at this file, which no controller has open, such as a snapshot
+    /// Check this file instead; no controller may have it open, such as a snapshot
     #[arg(value_name = "FILE", conflicts_with = "data")]
     file: Option<PathBuf>,
     #[command(flatten)]
     which: Which,
 }
 
-/// Copy the file, then mend what has one right answer: exit status 0 if all is well then, 3 if not, 1 if it could not be done.
+/// Copy the data file, then repair what can be repaired without loss. Exit status: 0 no damage is left, 3 some is left, 1 the repair
+/// failed.
 #[derive(Args, Clone, Debug)]
 pub struct Repair {
-    /// Delete what cannot be read, and what goes with it, where otherwise it would only be named; the controller must not run
+    /// Also delete unreadable records and what depends on them, instead of only reporting them; the controller must be stopped
     #[arg(long)]
     drop_unreadable: bool,
     #[command(flatten)]
     which: Which,
 }
 
-/// Put a snapshot in the place of the data file, once it was found whole; the file that was there is kept beside it.
+/// Replace the data file by a snapshot after checking it; the previous file is kept beside it.
 #[derive(Args, Clone, Debug)]
 pub struct Restore {
     /// The snapshot
     snapshot: PathBuf,
-    /// Find out whether it could be done, and change nothing
+    /// Only check whether it could be restored; change nothing
     #[arg(long)]
     verify_only: bool,
     #[command(flatten)]
     which: Which,
 }
 
-/// Give back the space in the data file that its data does not need; the controller must not run.
+/// Shrink the data file by its unused space; the controller must be stopped.
 #[derive(Args, Clone, Debug)]
 pub struct Compact {
     #[command(flatten)]
@@ -73,7 +74,7 @@ pub struct Compact {
 }
 
 impl Snapshot {
-    /// Does it, and says so.
+    /// Runs the command and returns its output.
     ///
     /// # Errors
     /// One line.
@@ -89,7 +90,7 @@ impl Snapshot {
 }
 
 impl Check {
-    /// Does it, and says what it found.
+    /// Runs the command and returns its findings.
     ///
     /// # Errors
     /// One line.
@@ -107,7 +108,7 @@ impl Check {
 }
 
 impl Repair {
-    /// Does it, and says what it did.
+    /// Runs the command and returns its findings.
     ///
     /// # Errors
     /// One line.
@@ -125,7 +126,7 @@ impl Repair {
 }
 
 impl Restore {
-    /// Does it, and says so.
+    /// Runs the command and returns its output.
     ///
     /// # Errors
     /// One line.
@@ -136,7 +137,7 @@ impl Restore {
             return judged(watched(|watch| closed::verify(&self.snapshot, passphrase.as_ref(), watch)).map(|seen| told(&seen)));
         }
         let (data, now) = (config.data, Clock::system().now());
-        // Also where its file was taken away from under it: it writes on to that one.
+        // Also if its file was moved away: the controller still writes to that file.
         let beside = socket::beside(&data);
         if socket::answers(&beside) {
             return Err(format!("{} is in use by another process, which answers at {}", data.display(), beside.display()).into());
@@ -146,7 +147,7 @@ impl Restore {
                 Outcome::Done(lines) => lines,
                 problems @ Outcome::Problems(_) => return problems,
             };
-            lines.push(format!("{} is what the snapshot holds", data.display()));
+            lines.push(format!("{} now has the content of the snapshot", data.display()));
             lines.extend(aside.map(|aside| format!("what was there before is {}", aside.display())));
             lines.extend(forget_password(&data));
             Outcome::Done(lines)
@@ -155,7 +156,7 @@ impl Restore {
 }
 
 impl Compact {
-    /// Does it, and says so.
+    /// Runs the command and returns its output.
     ///
     /// # Errors
     /// One line.
@@ -168,18 +169,18 @@ impl Compact {
     }
 }
 
-/// Removes the file with the first password of the data that was there: it may not be that of the data which is there now.
+/// Removes the file with the first password of the previous data: it may not be the password of the restored data.
 fn forget_password(data: &Path) -> Option<String> {
     let left = controller::password_file(data);
     let gone = match fs::remove_file(&left) {
-        Ok(()) => format!("removed {}, which held the first password of what was there before", left.display()),
+        Ok(()) => format!("removed {}, which held the first password of the previous data", left.display()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
-        Err(error) => format!("note: {} holds the first password of what was there before, and cannot be removed: {error}", left.display()),
+        Err(error) => format!("note: {} holds the first password of the previous data, and cannot be removed: {error}", left.display()),
     };
-    Some(gone + "; overkeep admin reset-password sets another")
+    Some(gone + "; overkeep admin reset-password sets a new one")
 }
 
-/// Has a command done by the controller if it runs, or else does the same to its file.
+/// Runs a command in the running controller, or else the same work on its file.
 pub fn running(config: &Config, command: &Command, closed: impl FnOnce(&Path) -> Result<Outcome, Failed>) -> Acted {
     match asked(config, command) {
         Some(told) => Ok(told?),
@@ -187,7 +188,7 @@ pub fn running(config: &Config, command: &Command, closed: impl FnOnce(&Path) ->
     }
 }
 
-/// A damaged file is a finding, not a failure.
+/// Damage of the file is a finding, not a failure.
 pub fn judged(acted: Result<Outcome, Failed>) -> Acted {
     match acted {
         Err(Failed::Damaged(reason) | Failed::Pages(reason)) => Ok(Outcome::Problems(vec![reason])),
@@ -195,7 +196,7 @@ pub fn judged(acted: Result<Outcome, Failed>) -> Acted {
     }
 }
 
-/// The same of the data file itself: what to do about it is said, too.
+/// Like [`judged`], for the data file itself: adds what to do about the damage.
 pub fn judged_of(data: &Path, acted: Result<Outcome, Failed>) -> Acted {
     match acted {
         Err(Failed::Pages(reason)) => Ok(Outcome::Problems(vec![reason, closed::remedy(data)])),
@@ -203,7 +204,7 @@ pub fn judged_of(data: &Path, acted: Result<Outcome, Failed>) -> Acted {
     }
 }
 
-/// What a look at a closed file found.
+/// The findings of a check of a closed file.
 fn told(seen: &Found) -> Outcome {
     let of = seen.manifest.as_ref().map(described).into_iter().flatten();
     match found(&seen.report) {

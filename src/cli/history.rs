@@ -1,4 +1,4 @@
-//! `overkeep history`: whether the history is what was written. Done by the controller if it runs, and on its file if not.
+//! `overkeep history`: whether the history is unmodified. A running controller performs the check; otherwise the file is opened here.
 
 use std::{ffi::OsString, path::PathBuf};
 
@@ -15,7 +15,7 @@ use crate::{
     store::Anchor,
 };
 
-/// Look after the history of changes.
+/// Verify the history of changes.
 #[derive(Args, Clone, Debug)]
 pub struct History {
     #[command(subcommand)]
@@ -26,19 +26,19 @@ pub struct History {
 
 #[derive(Subcommand, Clone, Debug)]
 enum HistoryCommand {
-    /// Find out whether somebody tampered with it: exit status 0 if not, 3 if so, 1 if that could not be found out
+    /// Check whether the history was tampered with. Exit status: 0 no, 3 yes, 1 the check failed
     Verify {
-        /// Look at this file, which no controller has open, such as a snapshot
+        /// Check this file instead; no controller may have it open, such as a snapshot
         #[arg(value_name = "FILE", conflicts_with = "data")]
         file: Option<PathBuf>,
-        /// A row as it was shown or read earlier, which must still be the same
+        /// A row that was noted earlier and must be unchanged
         #[arg(long, value_name = "SEQUENCE:HASH")]
         noted: Option<Anchor>,
     },
 }
 
 impl History {
-    /// Does it, and says what it found.
+    /// Runs the command and returns its findings.
     ///
     /// # Errors
     /// One line.

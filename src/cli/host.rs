@@ -1,4 +1,5 @@
-//! `overkeep admin`, `overkeep explain` and `overkeep pki`: commands for the owner of the host, done by the controller if it runs, and on its file if not.
+//! `overkeep admin`, `overkeep explain` and `overkeep pki`: commands for the owner of the host. A running controller performs them;
+//! otherwise the file is opened here.
 
 use std::{ffi::OsString, path::PathBuf};
 
@@ -18,7 +19,7 @@ use crate::{
     controller,
 };
 
-/// Which controller.
+/// The flags that name a controller.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Which {
     /// Read the configuration from this file [env: OVERKEEP_CONFIG; default: none is read]
@@ -27,12 +28,12 @@ pub struct Which {
     /// The controller's data file [env: OVERKEEP_DATA; default: overkeep.redb]
     #[arg(long, value_name = "FILE", global = true)]
     data: Option<String>,
-    /// The passphrase that seals the keys in the data file is in this file [env: OVERKEEP_PASSPHRASE_FILE; default: they are not sealed]
+    /// File with the passphrase that seals the keys in the data file [env: OVERKEEP_PASSPHRASE_FILE; default: the keys are not sealed]
     #[arg(long, value_name = "FILE", global = true)]
     passphrase_file: Option<String>,
 }
 
-/// Get in again: list administrators, give one a new password, lift a lockout.
+/// Regain access: list administrators, reset a password, lift a lockout.
 #[derive(Args, Clone, Debug)]
 pub struct Admin {
     #[command(subcommand)]
@@ -45,21 +46,21 @@ pub struct Admin {
 enum AdminCommand {
     /// Show every administrator
     List,
-    /// Set the password behind a user name, end the sessions opened with the old one, and enable the identity if it is disabled
+    /// Set the password of a user name, end the sessions opened with the old one, and enable the identity if it is disabled
     ResetPassword {
         username: String,
-        /// Have the auth policy of the identity allow passwords, for everybody who has it, where it does not
+        /// Change the identity's auth policy to allow passwords if it does not; this affects everybody who has the policy
         #[arg(long)]
         allow_passwords: bool,
-        /// Read the new password from this file; without it one is made up and shown
+        /// Read the new password from this file [default: generate one and print it]
         #[arg(long, value_name = "FILE")]
         password_file: Option<PathBuf>,
     },
-    /// Enable the identity behind a user name
+    /// Enable the identity of a user name
     Unlock { username: String },
 }
 
-/// Why may somebody use a service, or not, and what would change that?
+/// Explain why an identity may or may not use a service, and what would change that.
 #[derive(Args, Clone, Debug)]
 pub struct Explain {
     /// dial or bind
@@ -68,7 +69,7 @@ pub struct Explain {
     identity: String,
     /// The service, by id or name
     service: String,
-    /// Answer as JSON, as GET /overkeep/v1/explain does
+    /// Print JSON, as GET /overkeep/v1/explain answers
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -81,7 +82,7 @@ enum Verb {
     Bind,
 }
 
-/// Look at keys and certificates.
+/// Show and renew keys and certificates.
 #[derive(Args, Clone, Debug)]
 pub struct Pki {
     #[command(subcommand)]
@@ -92,14 +93,14 @@ pub struct Pki {
 
 #[derive(Subcommand, Clone, Debug)]
 enum PkiCommand {
-    /// Show every certificate of the controller and when it ends, and which enrollment tokens are of no use any more
+    /// Show every certificate of the controller with its expiry date, and the enrollment tokens that are no longer usable
     Status,
-    /// Give the server another key, and list the enrollment tokens that this makes worthless
+    /// Replace the server's key, and list the enrollment tokens that become unusable
     RenewKey,
 }
 
 impl Admin {
-    /// Does it, and says so.
+    /// Runs the command and returns its output.
     ///
     /// # Errors
     /// One line.
@@ -110,7 +111,7 @@ impl Admin {
             AdminCommand::Unlock { username } => done(&config, Command::Unlock { username }),
             AdminCommand::ResetPassword { username, allow_passwords, password_file } => {
                 let given = config::password("--password-file", password_file.as_deref()).map_err(|e| e.to_string())?;
-                // With something of each kind that an auth policy may ask for.
+                // Has a character of each class that an auth policy may require.
                 let password = given.as_deref().cloned().unwrap_or_else(|| format!("Ok1-{}", Uuid::new_v4().simple()));
                 let mut outcome = done(&config, Command::ResetPassword { username, password: password.clone(), allow_passwords })?;
                 if let Outcome::Done(lines) = &mut outcome {
@@ -123,7 +124,7 @@ impl Admin {
 }
 
 impl Pki {
-    /// Does it, and says so.
+    /// Runs the command and returns its output.
     ///
     /// # Errors
     /// One line.
@@ -137,7 +138,7 @@ impl Pki {
 }
 
 impl Explain {
-    /// Does it, and says so.
+    /// Runs the command and returns its output.
     ///
     /// # Errors
     /// One line.
@@ -152,12 +153,12 @@ impl Explain {
 }
 
 impl Which {
-    /// The controller of a configuration file and a data file, where those are named.
+    /// The controller with this configuration file and data file, as far as they are given.
     pub fn of(config: Option<PathBuf>, data: Option<PathBuf>) -> Self {
         Self { config, data: data.map(|path| path.to_string_lossy().into_owned()), passphrase_file: None }
     }
 
-    /// Its configuration.
+    /// The controller's configuration.
     ///
     /// # Errors
     /// One line.
@@ -170,7 +171,7 @@ impl Which {
     }
 }
 
-/// Has a command done by the controller, if it runs.
+/// Runs a command in the running controller; `None` if none runs.
 pub fn asked(config: &Config, command: &Command) -> Option<Result<Outcome, String>> {
     let mut bar = Bar::default();
     socket::ask(&socket::beside(&config.data), command, &mut |done, total| bar.show(done, total))
@@ -180,7 +181,7 @@ fn done(config: &Config, command: Command) -> Acted {
     if let Some(told) = asked(config, &command) {
         return Ok(told?);
     }
-    // Nothing is made where there is nothing.
+    // A missing data file must not be created.
     config.data.metadata().map_err(|e| format!("data: {}: {e}", config.data.display()))?;
     let host = controller::host(config, &command).map_err(|e| e.to_string())?;
     let told = watched(|watch| host.act(command, watch)).map_err(|e| e.to_string());

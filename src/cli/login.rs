@@ -1,4 +1,4 @@
-//! `overkeep login` and `overkeep logout`: a controller elsewhere, for the commands that are made from the route tables.
+//! `overkeep login` and `overkeep logout`: access to a remote controller for the commands made from the route tables.
 
 use std::{
     io::{self, BufRead, IsTerminal, Read, Write},
@@ -20,40 +20,40 @@ use super::{
 use crate::{admin_socket::Outcome, config, pki::text_of};
 
 const BASE: &str = "/edge/management/v1";
-/// Bytes of the list of authorities, and of a line that is typed.
+/// The maximum bytes of the answer with the authorities, and of a typed line.
 const LONGEST: u64 = 256 << 10;
 
-/// Log in to a controller elsewhere: other commands go to it from then on, unless they name a data file.
+/// Log in to a remote controller. Later commands use it, unless they name a data file.
 #[derive(Args, Clone, Debug)]
 pub struct Login {
-    /// Where the controller is: https://host:port
+    /// Address of the controller: https://host:port
     url: String,
     /// The user name
     #[arg(long, value_name = "NAME", default_value = "admin")]
     user: String,
-    /// Read the password from this file; without it, it is asked for
+    /// Read the password from this file [default: ask for it]
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
-    /// A one-time code, where a second factor is asked for
+    /// A one-time code, if a second factor is required
     #[arg(long, value_name = "CODE")]
     code: Option<String>,
-    /// Trust the authorities in this PEM file, and ask for no confirmation
+    /// Trust the certificate authorities in this PEM file, without confirmation
     #[arg(long, value_name = "FILE", conflicts_with_all = ["fingerprint", "yes"])]
     ca: Option<PathBuf>,
-    /// Trust the authority with this SHA-256 fingerprint, and ask for no confirmation
+    /// Trust the certificate authority with this SHA-256 fingerprint, without confirmation
     #[arg(long, value_name = "HEX", conflicts_with = "yes")]
     fingerprint: Option<String>,
-    /// Trust whatever authority the controller shows
+    /// Trust any certificate authority that the controller presents
     #[arg(long)]
     yes: bool,
 }
 
-/// End the session of the last log-in, and forget it.
+/// End the session of the last login and delete it.
 #[derive(Args, Clone, Debug)]
 pub struct Logout {}
 
 impl Login {
-    /// Logs in, and keeps the session.
+    /// Logs in and keeps the session.
     ///
     /// # Errors
     /// One line.
@@ -75,7 +75,7 @@ impl Login {
         let token = session.get("token").and_then(Json::as_str).unwrap_or_default();
         context.token = token.to_owned();
         if session.get("authQueries").and_then(Json::as_array).is_some_and(|queries| !queries.is_empty()) {
-            let code = self.code.clone().ok_or_else(|| Failure::of("a second factor is asked for: --code takes a one-time code"))?;
+            let code = self.code.clone().ok_or_else(|| Failure::of("a second factor is required: give a one-time code with --code"))?;
             asked(&context, "POST", "/authenticate/mfa", Vec::new(), Some(json!({ "code": code })))?;
         }
         let path = context.keep()?;
@@ -83,7 +83,7 @@ impl Login {
         Ok(Outcome::Done(vec![format!("authority: {shown}"), told]))
     }
 
-    /// The authorities to trust, in PEM, and the fingerprints of those.
+    /// The certificate authorities to trust, in PEM, and their fingerprints.
     fn authority(&self, url: &str) -> Result<(String, String), Failure> {
         if let Some(path) = &self.ca {
             let pem = text_of(path).map_err(|error| Failure::of(format!("--ca: {}: {error}", path.display())))?;
@@ -112,17 +112,17 @@ impl Login {
 }
 
 impl Logout {
-    /// Ends the session and forgets it; a session that has ended already is no reason to keep it.
+    /// Ends the session and deletes the login; it is deleted even if the session has already ended.
     ///
     /// # Errors
-    /// Nobody is logged in, or the file cannot be deleted.
+    /// There is no login, or the file cannot be deleted.
     pub fn act(self) -> Acted {
         let context = Context::kept()?.ok_or_else(|| Failure::of("nobody is logged in"))?;
         let ended = asked(&context, "DELETE", "/current-api-session", Vec::new(), None);
         Context::forget()?;
         let line = match ended {
             Ok(_) => format!("logged out of {}", context.url),
-            Err(_) => format!("the log-in to {} is forgotten; its session could not be ended", context.url),
+            Err(_) => format!("the login to {} is deleted; its session could not be ended", context.url),
         };
         Ok(Outcome::Done(vec![line]))
     }
@@ -134,18 +134,20 @@ fn asked(context: &Context, method: &str, path: &str, query: Vec<(String, String
     Ok(Transport::remote(context.clone())?.ask(request, None)?.good()?.data())
 }
 
-/// The self-signed authorities that a controller names, in DER. Nothing proves that they are its own until somebody compared them.
+/// The self-signed authorities that a controller presents, in DER. They are unproven until a person compares their fingerprints.
 fn shown_by(url: &str) -> Result<Vec<Vec<u8>>, Failure> {
     let refused = |error: String| Failure::of(format!("{url}: {error}"));
     let answer = super::api::https::agent(None)?.get(format!("{url}/.well-known/est/cacerts")).call();
     let mut answer = answer.map_err(|error| refused(error.to_string()))?;
     let text = answer.body_mut().with_config().limit(LONGEST).read_to_string().map_err(|error| refused(error.to_string()))?;
-    let der = STANDARD.decode(text.split_whitespace().collect::<String>()).map_err(|_| refused("this is no controller".into()))?;
+    let der = STANDARD
+        .decode(text.split_whitespace().collect::<String>())
+        .map_err(|_| refused("the answer is not that of a controller".into()))?;
     let roots: Vec<Vec<u8>> = certificates(&der);
-    if roots.is_empty() { Err(refused("it names no authority".into())) } else { Ok(roots) }
+    if roots.is_empty() { Err(refused("the controller presents no certificate authority".into())) } else { Ok(roots) }
 }
 
-/// The self-signed certificates somewhere in a structure, one behind the other.
+/// The self-signed certificates found anywhere in a DER structure.
 fn certificates(mut der: &[u8]) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     while let Some((_, next)) = der.split_first() {
@@ -177,10 +179,14 @@ fn confirm(url: &str, prints: &[String]) -> Result<(), Failure> {
     drop(write!(io::stderr(), "The authority of {url} has the SHA-256 fingerprint\n  {}\nTrust it? [y/N] ", prints.join("\n  ")));
     let mut line = String::new();
     io::stdin().lock().take(LONGEST).read_line(&mut line).map_err(Failure::of)?;
-    if ["y", "yes"].contains(&line.trim().to_ascii_lowercase().as_str()) { Ok(()) } else { Err(Failure::of("it is not trusted")) }
+    if ["y", "yes"].contains(&line.trim().to_ascii_lowercase().as_str()) {
+        Ok(())
+    } else {
+        Err(Failure::of("the certificate authority was not confirmed"))
+    }
 }
 
-/// A secret that is typed, without showing it where stdin is a terminal.
+/// Reads a secret from stdin, without echo on a terminal.
 fn typed(prompt: &str) -> Result<Zeroizing<String>, Failure> {
     let stdin = io::stdin();
     let before = tcgetattr(&stdin).ok();

@@ -1,12 +1,11 @@
-//! The command line: what can be asked of the program, and how a start that fails says so.
+//! The command line: the commands of the program, and how failures are reported.
 //!
-//! Not here: what a command does. Each command is a file with its `Arguments` and a function from them to what the rest
-//! of the program understands. To add one: the file, a variant of `Command`, an arm in `act`.
+//! Not here: what a command does. Each command has its own file with its arguments and a function that runs it. To add one: the file, a
+//! variant of `Command`, an arm in `act`.
 //! Start with `Command`, then `act`.
 //!
-//! Invariant: a wrong command line ends with status 2 and clap's explanation, or one line where the value of a flag is wrong; a look at
-//! a file that found something wrong with status 3 and what it found on stdout; every other failure with status 1. Every such line is on
-//! stderr and begins with `overkeep:`.
+//! Invariant: exit status 2 for a wrong command line, with clap's message, or one line for the invalid value of a flag; 3 for a check that
+//! found problems, with the findings on stdout; 1 for every other failure. Each of these lines is on stderr and begins with `overkeep:`.
 
 use std::ffi::OsString;
 use std::fmt::Display;
@@ -57,7 +56,7 @@ enum Command {
     Passphrase(passphrase::Passphrase),
 }
 
-/// Print what a shell needs to complete commands, flags and their values: save it where the shell looks for it.
+/// Print a completion script for a shell; save it where the shell looks for completions.
 #[derive(clap::Args)]
 struct Completions {
     shell: clap_complete::Shell,
@@ -75,10 +74,10 @@ impl Completions {
     }
 }
 
-/// What came of a command, or why nothing did.
+/// The result of a command.
 pub type Acted = Result<Outcome, Failure>;
 
-/// Does what this process was asked for. `start` runs a controller until it is told to stop; the log works by then.
+/// Runs the command of this process. `start` runs a controller until it is stopped; the log is started before.
 pub fn main<E: Display>(start: impl FnOnce(Config, Reread) -> Result<(), E>) -> ExitCode {
     let environment: Vec<_> = std::env::vars_os().collect();
     // Before any secret is read.
@@ -97,16 +96,16 @@ pub fn main<E: Display>(start: impl FnOnce(Config, Reread) -> Result<(), E>) -> 
     outcome.map_or_else(|failure| failure.report(), |()| ExitCode::SUCCESS)
 }
 
-/// What `overkeep run` leads to.
+/// What `overkeep run` starts with.
 pub struct Start {
     pub config: Config,
-    /// What is to be said of it; one line each.
+    /// Warnings about the configuration; one line each.
     pub warnings: Vec<String>,
-    /// Reads flags, variables and the file anew.
+    /// Reads flags, variables and the file again.
     pub again: Reread,
 }
 
-/// As `main`, for any arguments (the program's name first) and any environment.
+/// Like `main`, for any arguments (the program's name first) and any environment.
 pub fn act<E: Display>(
     arguments: impl IntoIterator<Item = OsString>,
     environment: &[(OsString, OsString)],
@@ -144,7 +143,7 @@ pub fn act<E: Display>(
     }
 }
 
-/// Whether the first word is a command of the program itself, which needs no look at the operations.
+/// Whether the first word is a command of the program itself, for which the operations need not be loaded.
 fn is_of_program(arguments: &[OsString]) -> bool {
     let first = arguments.get(1).and_then(|word| word.to_str());
     first.is_some_and(|first| CommandLine::command().get_subcommands().any(|command| command.get_name() == first))
@@ -155,7 +154,7 @@ fn again(arguments: run::Arguments, environment: &[(OsString, OsString)]) -> Rer
     Box::new(move || arguments.config(&environment).map(|settled| settled.config).map_err(|refused| refused.to_string()))
 }
 
-/// What came of a command, for whoever asked.
+/// Prints the result of a command.
 fn tell(acted: Acted) -> Result<(), Failure> {
     match acted? {
         Outcome::Done(lines) => print(&lines).map_err(|error| Failure::of(format!("stdout: {error}"))),
@@ -163,7 +162,7 @@ fn tell(acted: Acted) -> Result<(), Failure> {
     }
 }
 
-/// Nobody may be listening, which is no reason to fail; a disk that does not take it is.
+/// Prints lines to stdout. A closed stdout is not an error; a full disk is.
 fn print(lines: &[String]) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match lines.iter().try_for_each(|line| writeln!(out, "{line}")) {
@@ -172,16 +171,16 @@ fn print(lines: &[String]) -> io::Result<()> {
     }
 }
 
-/// Why a command did not do what it was asked for.
+/// Why a command failed.
 #[derive(Debug)]
 pub enum Failure {
-    /// clap's answer instead of a command: what is wrong with the line, or the help or version that was asked for.
+    /// clap's message: what is wrong with the command line, or the requested help or version.
     Usage(clap::Error),
     /// One line.
     Start(String),
     /// The value of a flag is wrong; one line.
     Flag(String),
-    /// The file is not as it should be; lines that say how.
+    /// A check found problems; lines that describe them.
     Problems(Vec<String>),
 }
 
@@ -190,7 +189,7 @@ impl Failure {
         Failure::Start(run::one_line(&error.to_string()))
     }
 
-    /// The exit status: 0 for help and version, 2 for wrong usage, 3 for a file with something wrong in it, 1 for the rest.
+    /// The exit status: 0 for help and version, 2 for wrong usage, 3 for a file with problems, 1 otherwise.
     pub fn status(&self) -> u8 {
         match self {
             Failure::Usage(answer) => u8::try_from(answer.exit_code()).unwrap_or(2),
@@ -200,7 +199,7 @@ impl Failure {
         }
     }
 
-    /// Prints itself. Nobody may be listening, which is no reason to fail in another way (`eprintln!` would panic).
+    /// Prints the failure. A closed stderr is ignored (`eprintln!` would panic).
     fn report(self) -> ExitCode {
         match &self {
             Failure::Usage(answer) => drop(answer.print()),

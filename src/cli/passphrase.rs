@@ -1,4 +1,4 @@
-//! `overkeep passphrase`: whether the keys in a data file are sealed, and with what. The controller must not run.
+//! `overkeep passphrase`: sets or removes the passphrase that seals the keys in a data file. The controller must be stopped.
 
 use std::{ffi::OsString, path::PathBuf};
 
@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use super::{Acted, file::judged_of, host::Which, progress::watched};
 use crate::{admin_socket::Outcome, config, maintenance::closed};
 
-/// Seal the keys in the data file with a passphrase, or with another one; the controller must not run.
+/// Set, change or remove the passphrase that seals the keys in the data file; the controller must be stopped.
 #[derive(Args, Clone, Debug)]
 pub struct Passphrase {
     #[command(subcommand)]
@@ -18,18 +18,18 @@ pub struct Passphrase {
 
 #[derive(Subcommand, Clone, Debug)]
 enum PassphraseCommand {
-    /// Seal them with the passphrase in a file; the one so far, if there is one, is in that of --passphrase-file
+    /// Seal the keys with the passphrase in FILE; --passphrase-file names the file of the current one, if there is one
     Set {
-        /// The passphrase that seals them from now on
+        /// File with the new passphrase
         #[arg(value_name = "FILE")]
         next: PathBuf,
     },
-    /// Have them lie in the data file as they are
+    /// Store the keys unsealed in the data file
     Remove,
 }
 
 impl Passphrase {
-    /// Does it, and says so.
+    /// Runs the command and returns its output.
     ///
     /// # Errors
     /// One line.
@@ -45,10 +45,10 @@ impl Passphrase {
             Some(file) => format!("the keys in {} are sealed with the passphrase in {}", config.data.display(), file.display()),
             None => format!("the keys in {} are not sealed any more", config.data.display()),
         };
-        let hint = "in copies that were made before, such as snapshots, they lie as they did then".to_owned();
+        let hint = "copies that were made before, such as snapshots, are unchanged".to_owned();
         let resealed = watched(|watch| closed::reseal(&config.data, now.as_ref(), next.as_ref(), watch));
         let left = |copy: PathBuf| {
-            format!("so they do in {}, which is the way back to the release before: delete it once you need none", copy.display())
+            format!("so is {}, with which the previous release can be restored: delete it once you no longer need it", copy.display())
         };
         judged_of(&config.data, resealed.map(|copy| Outcome::Done([done, hint].into_iter().chain(copy.map(left)).collect())))
     }

@@ -1,4 +1,4 @@
-//! How far long work is, on a terminal; on anything else nothing is written.
+//! A progress bar, shown only on a terminal.
 
 use std::{
     io::{IsTerminal, Write, stderr},
@@ -13,17 +13,17 @@ use std::{
 use crate::store::Progress;
 
 const TICK: Duration = Duration::from_millis(100);
-/// Signs between the ends of the bar.
+/// The number of characters of a full bar.
 const WIDTH: u64 = 40;
 
-/// A line at the bottom of a terminal; it is wiped away when this is dropped.
+/// A progress bar in the last line of a terminal; erased on drop.
 #[derive(Default)]
 pub struct Bar {
     drawn: bool,
 }
 
 impl Bar {
-    /// Shows that so many of so many rows are done. A bar that cannot be drawn stops nothing.
+    /// Shows that `done` of `total` rows are done. Errors are ignored.
     pub fn show(&mut self, done: u64, total: u64) {
         if total == 0 || !stderr().is_terminal() {
             return;
@@ -44,7 +44,7 @@ impl Drop for Bar {
     }
 }
 
-/// Does work and shows how far it is.
+/// Runs `work` and shows its progress.
 pub fn watched<T>(work: impl FnOnce(&Arc<Progress>) -> T) -> T {
     let watch = Arc::new(Progress::default());
     thread::scope(|scope| {

@@ -1,12 +1,11 @@
 //! `overkeep run`: its flags, and how flags, variables and the configuration file become one `Config`.
 //!
 //! Not here: the keys themselves (`config/`) and starting the controller (`controller/`).
-//! Start with `Arguments`, then `Sources::config`. Commands that need the data file of a configured controller can fill
-//! a `Sources` too.
+//! Start with `Arguments`, then `Sources::config`. Commands that need the data file of a configured controller use `Sources` too.
 //!
-//! Invariant: flag before variable before file before default, for every key alike, and every refusal names the key and
-//! the one place its value came from. A variable of ours that is no key stops nothing: container platforms set some by themselves. No file is read that nobody named: a `controller.toml` that happens to lie in the
-//! working directory changes nothing.
+//! Invariant: for every key, a flag takes precedence over a variable, a variable over the file, the file over the default. Every error
+//! names the key and the source of its value. An unknown variable with our prefix is not an error: container platforms set some by
+//! themselves. Only a named file is read: a `controller.toml` in the working directory has no effect by itself.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -23,37 +22,37 @@ use crate::{config::Config, pki::text_of};
 const PREFIX: &str = "OVERKEEP_";
 const CONFIG: &str = "OVERKEEP_CONFIG";
 
-/// Variables with our prefix that are no keys: the file's name, and what the tools around a controller use.
+/// Variables with our prefix that are not keys: the name of the file, and variables of related tools.
 const NOT_KEYS: [&str; 5] = [CONFIG, "OVERKEEP_URL", "OVERKEEP_USER", "OVERKEEP_PASSWORD", "OVERKEEP_PID"];
 
-/// Start the controller and serve until it is told to stop.
+/// Start the controller and serve until it is stopped.
 #[derive(Args, Clone, Debug, Default)]
 #[command(after_help = "Every key of controller.toml can also be set by a variable: OVERKEEP_ and the key in capitals, with _ for \
-    each . and -, such as OVERKEEP_SESSIONS_TIMEOUT=1h. A flag wins over a variable, a variable over the file. A variable that is no key is \
+    each . and -, such as OVERKEEP_SESSIONS_TIMEOUT=1h. A flag takes precedence over a variable, a variable over the file. A variable that is not a key is \
     ignored, with a warning.")]
 pub struct Arguments {
     /// Read the configuration from this file [env: OVERKEEP_CONFIG; default: none is read]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Keep everything in this file [env: OVERKEEP_DATA; default: overkeep.redb]
+    /// Data file, which holds everything [env: OVERKEEP_DATA; default: overkeep.redb]
     #[arg(long, value_name = "FILE")]
     pub data: Option<String>,
     /// Listen on this address [env: OVERKEEP_LISTEN; default: 127.0.0.1:1280]
     #[arg(long, value_name = "ADDR:PORT")]
     pub listen: Option<String>,
-    /// Tell clients to connect to this place, or to these, with commas between them [env: OVERKEEP_ADVERTISE; default: the listen address]
+    /// Address that clients connect to, or several separated by commas [env: OVERKEEP_ADVERTISE; default: the listen address]
     #[arg(long, value_name = "HOST:PORT")]
     pub advertise: Option<String>,
     /// On the first start, read the administrator's password from this file [env: OVERKEEP_ADMIN_PASSWORD_FILE; default: generate one]
     #[arg(long, value_name = "FILE")]
     pub admin_password_file: Option<String>,
-    /// The passphrase that seals the keys in the data file is in this file [env: OVERKEEP_PASSPHRASE_FILE; default: they are not sealed]
+    /// File with the passphrase that seals the keys in the data file [env: OVERKEEP_PASSPHRASE_FILE; default: the keys are not sealed]
     #[arg(long, value_name = "FILE")]
     pub passphrase_file: Option<String>,
 }
 
 impl Arguments {
-    /// The configuration these flags ask for, in this environment.
+    /// The configuration from these flags in this environment.
     pub fn config(&self, environment: &[(OsString, OsString)]) -> Result<Settled, Refused> {
         let flags = [
             ("data", &self.data),
@@ -67,15 +66,15 @@ impl Arguments {
     }
 }
 
-/// A configuration that passed every check, and what is to be said of it even so.
+/// A checked configuration and its warnings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settled {
     pub config: Config,
-    /// One line for each variable that begins like ours and sets nothing.
+    /// One line for each variable with our prefix that is not a key.
     pub warnings: Vec<String>,
 }
 
-/// Why a configuration was refused, in one line: the key (or what else it is about), where that stands, and the reason.
+/// The error of a configuration, in one line: the key (or another subject), its source, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{key} ({place}): {reason}")]
 pub struct Refused {
@@ -85,24 +84,24 @@ pub struct Refused {
 }
 
 impl Refused {
-    /// Whether the value of a flag was refused, and not one of a variable or a file.
+    /// Whether the value came from a flag, not from a variable or a file.
     pub fn is_of_a_flag(&self) -> bool {
         self.place.starts_with("--")
     }
 }
 
-/// Everything that can say something about the configuration.
+/// All sources of the configuration.
 pub struct Sources<'e> {
     /// The file named by `--config`.
     pub file: Option<PathBuf>,
     /// All variables of the process.
     pub environment: &'e [(OsString, OsString)],
-    /// Key and value of each flag that was given; the flag is named like the key.
+    /// Key and value of each given flag; a flag has the name of its key.
     pub flags: Vec<(&'static str, String)>,
 }
 
 impl Sources<'_> {
-    /// The sources on top of one another, checked.
+    /// The merged sources, checked.
     pub fn config(self) -> Result<Settled, Refused> {
         let known = keys()?;
         let mut sources = Figment::from(Serialized::defaults(Config::default()));
@@ -120,17 +119,17 @@ impl Sources<'_> {
             let place = sources.find_metadata(key).map_or_else(|| "default".into(), |source| source.name.to_string());
             Refused { key: key.into(), place, reason }
         };
-        // Taken for a section, a list would be read as the values of its keys.
+        // A list in place of a section would be read as the values of its keys.
         let is_list = |section: &&str| matches!(sources.find_value(section), Ok(Value::Array(..)));
         if let Some(section) = known.keys().filter_map(|key| Some(key.split_once('.')?.0)).find(is_list) {
-            return Err(placed(section, format!("a list stands where a section belongs; its head is [{section}], and stands once")));
+            return Err(placed(section, format!("a list stands where a section belongs; write its head as [{section}], once")));
         }
         let config: Config = sources.extract().map_err(refused)?;
         config.check().map_err(|broken| placed(broken.key, broken.reason))?;
         Ok(Settled { config, warnings })
     }
 
-    /// The configuration file, and which word named it.
+    /// The configuration file, and the flag or variable that named it.
     fn file(&self) -> Option<(PathBuf, String)> {
         let flag = self.file.clone().map(|path| (path, "--config".into()));
         flag.or_else(|| {
@@ -140,7 +139,7 @@ impl Sources<'_> {
     }
 }
 
-/// Every key there is, in the form `sessions.timeout`, with its default. A key without one has `Value::Empty`.
+/// Every key, in the form `sessions.timeout`, with its default. A key without one has `Value::Empty`.
 pub fn keys() -> Result<BTreeMap<String, Value>, Refused> {
     let mut keys = BTreeMap::new();
     collect("", Value::serialize(Config::default()).map_err(refused)?, &mut keys);
@@ -160,7 +159,7 @@ fn collect(path: &str, value: Value, keys: &mut BTreeMap<String, Value>) {
     }
 }
 
-/// The variable that sets a key: `sessions.sweep-batch` is `OVERKEEP_SESSIONS_SWEEP_BATCH`.
+/// The variable that sets a key: `OVERKEEP_SESSIONS_SWEEP_BATCH` for `sessions.sweep-batch`.
 pub fn variable(key: &str) -> String {
     format!("{PREFIX}{}", key.replace(['.', '-'], "_").to_ascii_uppercase())
 }
@@ -169,7 +168,7 @@ fn file_layer(path: &Path, place: &str) -> Result<Layer, Refused> {
     let name = path.display().to_string();
     let text =
         text_of(path).map_err(|error| Refused { key: place.into(), place: name.clone(), reason: format!("cannot be read: {error}") })?;
-    // Not `Toml::file_exact`: its errors are drawn over several lines.
+    // Not `Toml::file_exact`: its errors span several lines.
     let values = Toml::from_str::<Dict>(&text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
         let line = 1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count();
@@ -178,12 +177,12 @@ fn file_layer(path: &Path, place: &str) -> Result<Layer, Refused> {
     Ok(Layer { place: name, values })
 }
 
-/// A layer for each of our variables, so that each is its own place, and a warning for each that is no key.
+/// One layer per variable, so that errors name it, and a warning for each unknown one.
 fn variable_layers(environment: &[(OsString, OsString)], known: &BTreeMap<String, Value>) -> Result<(Vec<Layer>, Vec<String>), Refused> {
     let names: BTreeMap<String, (&str, &Value)> = known.iter().map(|(key, default)| (variable(key), (key.as_str(), default))).collect();
     let (mut layers, mut warnings) = (Vec::new(), Vec::new());
     for (name, text) in environment {
-        // A name that is not text is none of ours, but may begin like one.
+        // A name that is not UTF-8 is not a key, but may have our prefix.
         let name = name.to_string_lossy();
         if !name.starts_with(PREFIX) || NOT_KEYS.contains(&name.as_ref()) {
             continue;
@@ -200,7 +199,7 @@ fn variable_layers(environment: &[(OsString, OsString)], known: &BTreeMap<String
     Ok((layers, warnings))
 }
 
-/// Mistakes in the separator are the likely ones, since other programs write `__` between section and key.
+/// Suggests a key that differs only in separators: other programs write `__` between section and key.
 fn unknown_variable(name: &str, names: &BTreeMap<String, (&str, &Value)>) -> String {
     let letters = |name: &str| name.replace('_', "");
     match names.keys().find(|known| letters(known) == letters(&name.to_ascii_uppercase())) {
@@ -209,7 +208,7 @@ fn unknown_variable(name: &str, names: &BTreeMap<String, (&str, &Value)>) -> Str
     }
 }
 
-/// A variable is only text; what it is to become shows from the key's default. Lists are separated by commas.
+/// Converts the text of a variable to the type of the key's default. Lists are separated by commas.
 fn typed(text: &str, default: &Value) -> Result<Value, &'static str> {
     match default {
         Value::Num(..) => text.trim().parse().map(|number: i64| Num::I64(number).into()).map_err(|_| "is not a whole number"),
@@ -222,7 +221,7 @@ fn typed(text: &str, default: &Value) -> Result<Value, &'static str> {
     }
 }
 
-/// figment's refusal in our form. It holds one error per failing source, and extraction stops at the first.
+/// Converts an error of figment. It holds one error per failing source, and extraction stops at the first.
 fn refused(error: figment::Error) -> Refused {
     let place = error.metadata.map_or_else(|| "default".into(), |source| source.name.to_string());
     let mut path = error.path;
@@ -234,14 +233,14 @@ fn refused(error: figment::Error) -> Refused {
     let key = path.join(".");
     let reason = match &error.kind {
         Kind::UnknownField(_, known) => format!("there is no such key; here are {}", known.join(", ")),
-        Kind::UnknownVariant(found, known) => format!("{found:?} is none of {}", known.join(", ")),
+        Kind::UnknownVariant(found, known) => format!("{found:?} is not one of {}", known.join(", ")),
         Kind::InvalidType(found, expected) | Kind::InvalidValue(found, expected) => misplaced(&key, found, expected),
         other => one_line(&other.to_string()),
     };
     Refused { key, place, reason }
 }
 
-/// serde speaks of Rust's types; the reader of a configuration knows numbers, lists and sections.
+/// Rewrites serde's errors: it names Rust types, but the reader knows numbers, lists and sections.
 fn misplaced(key: &str, found: &Actual, expected: &str) -> String {
     let number = ["u8", "usize"].contains(&expected);
     let found = match found {
@@ -254,7 +253,7 @@ fn misplaced(key: &str, found: &Actual, expected: &str) -> String {
         other => other.to_string(),
     };
     match expected {
-        // A whole number that its type cannot hold is out of bounds as well.
+        // A whole number that does not fit its type is out of bounds as well.
         _ if number && found.parse::<i128>().is_ok() => {
             format!("{found} is not within {}", Config::bounds(key).unwrap_or_default())
         }
@@ -271,7 +270,7 @@ pub fn one_line(text: &str) -> String {
     text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-/// One source of values under a name of its own, which a refusal shows.
+/// A named source of values; errors show the name.
 struct Layer {
     place: String,
     values: Dict,

@@ -1,7 +1,7 @@
-//! What must hold for each key, and what is wrong where it does not.
+//! The bounds of each key, and the error for a value outside.
 //!
-//! Not here: what a value looks like in the first place (`value.rs`; text that is none is refused while it is read). Start with
-//! `Config::check`. Invariant: the first rule that does not hold names its key, and no other is looked at.
+//! Not here: the syntax of values (`value.rs`), which is checked while they are parsed. Start with `Config::check`. Invariant: the error
+//! names the key of the first broken rule.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -10,18 +10,18 @@ use std::path::{Path, PathBuf};
 use super::{Broken, Config, Span};
 
 impl Config {
-    /// Whether every value is within its bounds.
+    /// Checks that every value is within its bounds.
     pub fn check(&self) -> Result<(), Broken> {
         let first = self.rules().into_iter().find_map(|rule| Some(Broken { key: rule.key, reason: rule.problem? }));
         first.map_or(Ok(()), Err)
     }
 
-    /// The bounds of a key, such as `1m to 365d`, if it has any.
+    /// The bounds of a key, such as `1m to 365d`; `None` if it has none.
     pub fn bounds(key: &str) -> Option<String> {
         Config::default().rules().into_iter().find(|rule| rule.key == key)?.bounds
     }
 
-    /// What must hold. `controller.toml` repeats the bounds for people; a test tries both sides of each.
+    /// The rules of all keys. `controller.toml` repeats the bounds for people; a test tries both sides of each.
     fn rules(&self) -> Vec<Rule> {
         let (second, minute, hour, year) = (Span::seconds(1), Span::minutes(1), Span::minutes(60), Span::minutes(365 * 24 * 60));
         let Config { log, http, members, sessions, enrollment, passwords, codes, tokens, key_sets, .. } = self;
@@ -108,14 +108,14 @@ impl Config {
         ]
     }
 
-    /// Clients are told where to go by `advertise`; "every address" is a place to listen on, not one to go to.
+    /// `advertise` tells clients where to connect; the unspecified address cannot be connected to.
     fn unreachable(&self) -> Option<String> {
         let every = self.listen.places().iter().find(|place| self.advertise.is_empty() && place.ip().is_unspecified())?;
-        Some(format!("{every} is every address of this host; say with advertise which HOST:PORT clients reach it at"))
+        Some(format!("{every} listens on every address of this host; set advertise to the HOST:PORT at which clients reach it"))
     }
 }
 
-/// What must hold for a key, and what is wrong if it does not.
+/// The rule of a key, with the problem if it is broken.
 struct Rule {
     key: &'static str,
     bounds: Option<String>,
@@ -136,14 +136,15 @@ fn blank_path(path: &Path) -> Option<String> {
     path.to_str().is_some_and(|text| text.trim().is_empty()).then(|| "the path is blank".into())
 }
 
-/// What is wrong with a path that is of use only together with another one, which `other` sets.
+/// The problem with a path that is only useful together with another key, `other`.
 fn alone(path: &Option<PathBuf>, needed: &Option<PathBuf>, other: &str) -> Option<String> {
     let path = path.as_deref()?;
-    blank_path(path).or_else(|| needed.is_none().then(|| format!("{} is of use only together with {other}", path.display())))
+    blank_path(path)
+        .or_else(|| needed.is_none().then(|| format!("{} is useful only together with {other}; set both or neither", path.display())))
 }
 
-/// `EnvFilter` takes a word that is no level for the name of a target and then shows nothing else: a mistyped level
-/// would silence the log. So a target needs its `=level` here.
+/// `EnvFilter` reads a word that is not a level as a target and then shows nothing else: a mistyped level would silence the log. So a
+/// target needs its `=level` here.
 fn filter_problem(filter: &str) -> Option<String> {
     const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
     let level = |word: &str| LEVELS.contains(&word.trim().to_ascii_lowercase().as_str());
@@ -155,7 +156,7 @@ fn filter_problem(filter: &str) -> Option<String> {
     tracing_subscriber::EnvFilter::builder().parse(filter).err().map(|error| error.to_string())
 }
 
-/// Browsers send an origin as scheme, host and port without a path; anything else would never match and only look safe.
+/// Browsers send an origin as scheme, host and port without a path. Any other text never matches, but looks like protection.
 fn origins_problem(origins: &[String]) -> Option<String> {
     let exact = |origin: &str| {
         let (scheme, host) = origin.split_once("://").unwrap_or_default();
@@ -168,5 +169,5 @@ fn origins_problem(origins: &[String]) -> Option<String> {
         return None;
     }
     let wrong = origins.iter().find(|origin| !exact(origin))?;
-    Some(format!("{wrong:?} is not an origin such as https://console.example.org (lower case, no path); \"*\" stands alone"))
+    Some(format!("{wrong:?} is not an origin such as https://console.example.org (lower case, no path); \"*\" must be the only entry"))
 }

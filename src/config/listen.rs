@@ -1,6 +1,6 @@
-//! The places that a controller listens on.
+//! The addresses that a controller listens on.
 //!
-//! Not here: where clients are sent (`Address`). Invariant: there is at least one place, and none is there twice.
+//! Not here: the addresses that clients connect to (`Address`). Invariant: there is at least one address, and none occurs twice.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -9,12 +9,12 @@ use std::str::FromStr;
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde::ser::{Serialize, Serializer};
 
-/// One address and port, or several, of this host.
+/// One or more socket addresses of this host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listen(Vec<SocketAddr>);
 
 impl Listen {
-    /// All of them, in the order given.
+    /// All addresses, in the given order.
     pub fn places(&self) -> &[SocketAddr] {
         &self.0
     }
@@ -22,8 +22,8 @@ impl Listen {
     fn of(places: Vec<SocketAddr>) -> Result<Listen, String> {
         let twice = places.iter().enumerate().find(|(at, place)| place.port() != 0 && places.iter().take(*at).any(|other| other == *place));
         match twice {
-            _ if places.is_empty() => Err("an empty list is nowhere to listen".into()),
-            Some((_, place)) => Err(format!("{place} is there twice")),
+            _ if places.is_empty() => Err("the list is empty; at least one ADDRESS:PORT is required".into()),
+            Some((_, place)) => Err(format!("{place} is given twice")),
             None => Ok(Listen(places)),
         }
     }
@@ -35,12 +35,13 @@ impl From<SocketAddr> for Listen {
     }
 }
 
-/// With commas between them, as flags are written.
+/// Separated by commas, as in flags.
 impl FromStr for Listen {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Listen, String> {
-        let refusal = |part: &str| format!("{part:?} is not ADDRESS:PORT, such as 127.0.0.1:1280 or [::]:1280; names are not taken here");
+        let refusal =
+            |part: &str| format!("{part:?} is not ADDRESS:PORT, such as 127.0.0.1:1280 or [::]:1280; host names are not allowed here");
         let places = text.split(',').map(str::trim).map(|part| part.parse().map_err(|_| refusal(part)));
         Listen::of(places.collect::<Result<_, _>>()?)
     }

@@ -1,11 +1,10 @@
-//! What an operator can set: every key with its default.
+//! The configuration: every key with its default.
 //!
-//! Not here: what a key means and when to change it (`controller.toml` in the top level of the project; a test holds it
-//! against this room), and how flags, variables and the file are put on top of one another (`cli/run.rs`).
-//! Start with `Config` and its `Default`; then `bounds.rs`, what must hold for each key, and `value.rs`, what a duration and
-//! an address are and how they are written.
+//! Not here: what a key means and when to change it (`controller.toml` in the top directory; a test compares it with this module), and how
+//! flags, variables and the file are merged (`cli/run.rs`).
+//! Start with `Config` and its `Default`; then `bounds.rs`, the bounds of each key, and `value.rs`, the syntax of durations and addresses.
 //!
-//! Invariant: a key is a field here and nowhere else; its name in the file and its variable follow from the field's name.
+//! Invariant: a key is defined only by a field here; its name in the file and its variable follow from the field's name.
 
 mod bounds;
 mod listen;
@@ -24,19 +23,19 @@ use zeroize::Zeroizing;
 
 use crate::pki::{Passphrase, secret_of};
 
-/// The whole configuration of a controller. Paths that are not absolute start at the working directory.
+/// The whole configuration of a controller. Relative paths start at the working directory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Config {
     pub data: PathBuf,
-    /// Port 0 lets the system choose one.
+    /// With port 0 the system chooses a free port.
     pub listen: Listen,
-    /// As given; `Config::advertised` knows what stands in when there is none.
+    /// As given; `Config::advertised` supplies the default.
     #[serde(deserialize_with = "value::addresses")]
     pub advertise: Vec<Address>,
-    /// Read by `Config::admin_password`, and only when there is no administrator yet.
+    /// Read by `Config::admin_password`, only when there is no administrator yet.
     pub admin_password_file: Option<PathBuf>,
-    /// Read by `Config::passphrase`, whenever keys are needed.
+    /// Read by `Config::passphrase` whenever keys are needed.
     pub passphrase_file: Option<PathBuf>,
     pub tls: Tls,
     pub log: Log,
@@ -56,7 +55,7 @@ pub struct Config {
     pub integrity: Integrity,
 }
 
-/// The listener's certificate, if it is not to be our own. Both or none.
+/// The listener's certificate and key, if the controller's own are not to be used. Both or neither.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Tls {
@@ -84,36 +83,36 @@ pub enum Format {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Http {
-    /// Exact origins, or `*` alone; none means that only pages of our own origin get in.
+    /// Exact origins, or `*` alone; if empty, only pages of the controller's own origin have access.
     pub cors_origins: Vec<String>,
     pub request_timeout: Span,
     pub client_timeout: Span,
     pub handshake_timeout: Span,
     pub keep_alive: Span,
     pub unread_timeout: Span,
-    /// Bytes of answers on one connection, and of whatever is held for clients on all connections together.
+    /// Bytes of unread answers on one connection, and on all connections together.
     pub max_unread_bytes: usize,
     pub max_unread_bytes_total: usize,
-    /// Requests at the same time on one connection of HTTP/2.
+    /// Concurrent requests on one HTTP/2 connection.
     pub max_streams: usize,
     pub max_connections: usize,
     pub max_handshakes: usize,
     pub max_requests: usize,
     pub max_head_bytes: usize,
     pub max_body_bytes: usize,
-    /// Where no session is needed to send one.
+    /// For requests that need no session.
     pub max_open_body_bytes: usize,
     /// Threads that answer requests; 0 means one per core.
     pub workers: usize,
 }
 
-/// What one member may hold that requests fill as they like: `tags`, `appData`, `roleAttributes`.
+/// The bounds of one free-form member of a request: `tags`, `appData`, `roleAttributes`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Members {
     pub entries: usize,
     pub bytes: usize,
-    /// In what whoever uses services makes.
+    /// For records written over the client API.
     pub client_entries: usize,
     pub client_bytes: usize,
 }
@@ -122,11 +121,11 @@ pub struct Members {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Sessions {
     pub timeout: Span,
-    /// Sessions of one identity at the same time.
+    /// Concurrent sessions of one identity.
     pub per_identity: usize,
-    /// Service sessions of one identity at the same time.
+    /// Concurrent service sessions of one identity.
     pub services_per_identity: usize,
-    /// Certificates of one session at the same time.
+    /// Certificates of one session.
     pub certificates: usize,
     pub activity_interval: Span,
     pub activity_batch: usize,
@@ -140,7 +139,7 @@ pub struct Enrollment {
     pub identity_duration: Span,
     pub edge_router_duration: Span,
     pub keep_expired: Span,
-    /// Whether the certificates of routers may have names and addresses of `advertise`, or wildcards that cover one.
+    /// Whether router certificates may have names and addresses of `advertise`, or wildcards that cover one.
     pub routers_may_name_controller: bool,
 }
 
@@ -151,21 +150,21 @@ pub struct Passwords {
     pub queue: usize,
     /// The scrypt cost: log2 of N, with r = 8 and p = 1.
     pub cost: u8,
-    /// Identities whose wrong passwords are counted.
+    /// The number of identities whose wrong passwords are counted.
     pub remembered: usize,
 }
 
-/// Wrong one-time codes for one identity, above which none is looked at.
+/// Limits for wrong one-time codes of one identity; beyond them codes are rejected unchecked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Codes {
     /// In one session.
     pub wrong_per_5_minutes: usize,
-    /// From one network; half of them in one session.
+    /// From one network; half as many in one session.
     pub wrong_per_day: usize,
-    /// From all networks from which no right code came.
+    /// From all networks from which no correct code came.
     pub wrong_per_day_in_all: usize,
-    /// Identities whose wrong codes are counted.
+    /// The number of identities whose wrong codes are counted.
     pub remembered: usize,
 }
 
@@ -174,65 +173,65 @@ pub struct Codes {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Tokens {
     pub max_bytes: usize,
-    /// Of a signer's clock, before ours.
+    /// How far a signer's clock may be ahead of the controller's.
     pub ahead: Span,
 }
 
-/// The fetched key sets of external signers.
+/// Fetching and caching the key sets of external signers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct KeySets {
-    /// For one fetch in all.
+    /// For one whole fetch.
     pub timeout: Span,
     pub max_bytes: u64,
     /// In one set.
     pub max_keys: usize,
-    /// The least time between two fetches of one signer, and after one that failed.
+    /// The minimum time between two fetches for one signer, and after a failed one.
     pub pause: Span,
     pub pause_after_failure: Span,
-    /// Older than this, a set is fetched anew.
+    /// A set older than this is fetched again.
     pub refresh: Span,
-    /// Older than this, a set does not count.
+    /// A set older than this is not used.
     pub lifetime: Span,
-    /// Fetches at the same time.
+    /// Concurrent fetches.
     pub fetches: usize,
-    /// Requests that wait for the set of one signer at the same time.
+    /// Requests that may wait for the set of one signer at the same time.
     pub waiting: usize,
     /// Sets in memory.
     pub kept: usize,
-    /// Whether an endpoint may be an http address of another host.
+    /// Whether an endpoint may be an http URL of another host.
     pub allow_http: bool,
 }
 
-/// What endpoints say of themselves.
+/// Bounds of what endpoints report about themselves.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Posture {
     /// Of one text in an answer.
     pub max_text_bytes: usize,
-    /// Answers about processes that are kept of one identity.
+    /// Answers about processes kept per identity.
     pub processes: usize,
 }
 
-/// The built-in edge router. Sizes are of what waits in memory for clients to read it.
+/// The built-in edge router. Sizes limit the data queued in memory for clients.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Router {
     pub enabled: bool,
-    /// None: clients of the router connect to the same address as everybody.
+    /// `None`: router clients connect to the same address as all others.
     #[serde(deserialize_with = "value::optional_socket")]
     pub listen: Option<SocketAddr>,
-    /// As given; `Config::router_address` knows what stands in when there is none.
+    /// As given; `Config::router_address` supplies the default.
     pub advertise: Option<Address>,
     /// Per circuit and direction.
     pub max_circuit_kib: usize,
     /// Per channel.
     pub max_channel_mib: usize,
-    /// Of all channels.
+    /// Of all channels together.
     pub max_total_mib: usize,
     pub max_message_mib: usize,
     pub max_circuits: usize,
-    /// How long clients have at a stop.
+    /// How long circuits may continue when the router stops.
     pub drain_timeout: Span,
 }
 
@@ -242,7 +241,7 @@ pub struct Store {
     pub cache_mib: usize,
     pub group: usize,
     pub queue: usize,
-    /// Long reads at the same time.
+    /// Concurrent long reads.
     pub scans: usize,
     pub scan_queue: usize,
     pub compact_at_start: bool,
@@ -253,14 +252,14 @@ pub struct Store {
 pub struct History {
     pub max_age: Span,
     pub max_mib: u64,
-    /// Connections to the events at the same time.
+    /// Concurrent connections to the event streams.
     pub readers: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Snapshots {
-    /// None: no snapshots are made by themselves.
+    /// `None`: no automatic snapshots.
     pub directory: Option<PathBuf>,
     pub interval: Span,
     pub keep: usize,
@@ -269,7 +268,7 @@ pub struct Snapshots {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Integrity {
-    /// From the beginning of one look at everything to the next.
+    /// From the start of one scrub to the start of the next.
     pub scrub_interval: Span,
 }
 
@@ -355,15 +354,15 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Where clients are sent, the first before the others: what `advertise` says, or else the addresses that are listened on, with their
+    /// The addresses that clients connect to, the preferred one first: those of `advertise`, or else the listening addresses with their
     /// real ports. Never empty.
     pub fn advertised(&self, bound: &[SocketAddr]) -> Vec<Address> {
         if self.advertise.is_empty() { bound.iter().copied().map(Address::from).collect() } else { self.advertise.clone() }
     }
 
-    /// Where clients of the built-in router are sent: what `router.advertise` says, or else the first of [`Config::advertised`]. `own` is
-    /// the socket that only the router listens on, if there is one: its port stands in, and its address where `advertise` is empty and the
-    /// socket is not that of every address.
+    /// The address that clients of the built-in router connect to: `router.advertise`, or else the first of [`Config::advertised`]. `own`
+    /// is the socket that only the router listens on, if any: then its port is used, and also its address if `advertise` is empty and the
+    /// socket is not bound to every address.
     pub fn router_address(&self, bound: SocketAddr, own: Option<SocketAddr>) -> Address {
         let first = || self.advertise.first().cloned().unwrap_or_else(|| bound.into());
         let derived = || match own {
@@ -374,30 +373,29 @@ impl Config {
         self.router.advertise.clone().unwrap_or_else(derived)
     }
 
-    /// The administrator's first password out of `admin-password-file`, if one is named.
+    /// The administrator's first password from `admin-password-file`, if set.
     pub fn admin_password(&self) -> Result<Option<Zeroizing<String>>, Broken> {
         password("admin-password-file", self.admin_password_file.as_deref())
     }
 
-    /// The passphrase out of `passphrase-file`, if one is named.
+    /// The passphrase from `passphrase-file`, if set.
     pub fn passphrase(&self) -> Result<Option<Passphrase>, Broken> {
         passphrase("passphrase-file", self.passphrase_file.as_deref())
     }
 }
 
-/// The password in a file, if one is named, by `key`. One line end behind it is not part of it, everything else is. Never show it; the
-/// reason of a refusal does not.
+/// The password in a file, if one is given by `key`. One trailing line end is removed. Never show it; errors do not.
 pub fn password(key: &'static str, file: Option<&Path>) -> Result<Option<Zeroizing<String>>, Broken> {
     secret(key, file, "password", 5..=100)
 }
 
-/// The passphrase in a file, if one is named, by `key`; what is part of it is as with a password.
+/// The passphrase in a file, if one is given by `key`; one trailing line end is removed.
 pub fn passphrase(key: &'static str, file: Option<&Path>) -> Result<Option<Passphrase>, Broken> {
     Ok(secret(key, file, "passphrase", 8..=1000)?.map(Passphrase::from))
 }
 
-/// The text in a file, if one is named, without the line end behind it. It must have so many characters, and nobody but its owner may be
-/// able to write the file.
+/// The text in a file, if one is given, without its trailing line end. Its number of characters must be within `length`, and only its owner
+/// may be able to write the file.
 fn secret(key: &'static str, path: Option<&Path>, what: &str, length: RangeInclusive<usize>) -> Result<Option<Zeroizing<String>>, Broken> {
     let Some(path) = path else { return Ok(None) };
     let refusal = |reason: String| Broken { key, reason: format!("{}: {reason}", path.display()) };
@@ -409,10 +407,10 @@ fn secret(key: &'static str, path: Option<&Path>, what: &str, length: RangeInclu
     Ok(Some(Zeroizing::new(secret.into())))
 }
 
-/// Reads the configuration once more, as the start did; a refusal is one line.
+/// Reads the configuration again from the same sources; an error is one line.
 pub type Reread = Box<dyn Fn() -> Result<Config, String> + Send>;
 
-/// A value that may not be what it is: its key, and what is wrong.
+/// A value that is not allowed: its key and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {reason}")]
 pub struct Broken {

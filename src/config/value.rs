@@ -1,7 +1,6 @@
-//! The kinds of value that keys have beside what serde knows: a length of time, and an address that clients are sent to.
+//! Value types of keys beyond those of serde: a duration, and an address that clients connect to.
 //!
-//! Not here: how long or which one it may be (`bounds.rs`). Start with `Span` and `Address`. Invariant: what is written is read
-//! back as the same value.
+//! Not here: bounds (`bounds.rs`). Start with `Span` and `Address`. Invariant: a written value is parsed to the same value.
 
 use std::fmt::{self, Display};
 use std::marker::PhantomData;
@@ -12,11 +11,11 @@ use std::time::Duration;
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde::{Serialize, Serializer};
 
-/// A length of time, written as a whole number and a unit: `500ms`, `90s`, `30m`, `12h`, `7d`.
+/// A duration, written as a whole number and a unit: `500ms`, `90s`, `30m`, `12h`, `7d`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span(Duration);
 
-/// Smallest first, in milliseconds.
+/// Smallest first; in milliseconds.
 const UNITS: [(&str, u64); 5] = [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
 
 impl Span {
@@ -45,7 +44,7 @@ impl FromStr for Span {
     }
 }
 
-/// In the largest unit that needs no fraction.
+/// Written in the largest unit that needs no fraction.
 impl Display for Span {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let millis = u64::try_from(self.0.as_millis()).unwrap_or(u64::MAX);
@@ -70,7 +69,7 @@ impl Address {
         self.port
     }
 
-    /// The same host at another port.
+    /// The same host with another port.
     pub fn at(self, port: u16) -> Address {
         Address { port, ..self }
     }
@@ -103,7 +102,7 @@ impl Display for Address {
     }
 }
 
-/// RFC 1123, section 2.1; a last label of digits only is a mistyped IP address.
+/// RFC 1123, section 2.1. A last label of digits only is a mistyped IP address.
 fn is_dns_name(host: &str) -> bool {
     let label = |label: &str| {
         let inner = label.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
@@ -113,7 +112,7 @@ fn is_dns_name(host: &str) -> bool {
     host.len() <= 253 && host.split('.').all(label) && !last.chars().all(|c| c.is_ascii_digit())
 }
 
-// Reading and writing them as text.
+// Text forms for serde.
 
 impl Serialize for Span {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
@@ -139,7 +138,7 @@ impl<'de> Deserialize<'de> for Address {
     }
 }
 
-/// As serde reads a `SocketAddr`, but with a refusal that shows how one is written.
+/// Parses a `SocketAddr` like serde, with an error that shows the syntax.
 pub(super) fn socket<'de, D: Deserializer<'de>>(from: D) -> Result<SocketAddr, D::Error> {
     struct Listen(SocketAddr);
     impl FromStr for Listen {
@@ -148,13 +147,13 @@ pub(super) fn socket<'de, D: Deserializer<'de>>(from: D) -> Result<SocketAddr, D
         fn from_str(text: &str) -> Result<Listen, String> {
             text.parse()
                 .map(Listen)
-                .map_err(|_| format!("{text:?} is not ADDRESS:PORT, such as 127.0.0.1:1280 or [::]:1280; names are not taken here"))
+                .map_err(|_| format!("{text:?} is not ADDRESS:PORT, such as 127.0.0.1:1280 or [::]:1280; host names are not allowed here"))
         }
     }
     from.deserialize_any(Text::<Listen>("ADDRESS:PORT in quotes", PhantomData)).map(|listen| listen.0)
 }
 
-/// The same where none may be set.
+/// Like [`socket`], for an optional key.
 pub(super) fn optional_socket<'de, D: Deserializer<'de>>(from: D) -> Result<Option<SocketAddr>, D::Error> {
     struct Optional;
     impl<'de> Visitor<'de> for Optional {
@@ -179,7 +178,7 @@ pub(super) fn optional_socket<'de, D: Deserializer<'de>>(from: D) -> Result<Opti
     from.deserialize_option(Optional)
 }
 
-/// A list, or one text with commas between the addresses, as flags are written.
+/// Parses a list, or one text with commas between the addresses, as in flags.
 pub(super) fn addresses<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Address>, D::Error> {
     struct Addresses;
     impl<'de> Visitor<'de> for Addresses {
@@ -200,7 +199,7 @@ pub(super) fn addresses<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Addres
     from.deserialize_any(Addresses)
 }
 
-/// Reads a value from its text; holds the words for what is expected where something else stands.
+/// Parses a value from a string; holds the text about what is expected for other types.
 struct Text<T>(&'static str, PhantomData<T>);
 
 impl<T: FromStr<Err = String>> Visitor<'_> for Text<T> {

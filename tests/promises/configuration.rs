@@ -219,7 +219,7 @@ fn a_mistake_in_the_file_is_refused_by_name() {
         ("listen = ['127.0.0.1:1280', '0.0.0.0:1281']", &["listen", "0.0.0.0:1281", "advertise"]),
         ("listen = ['127.0.0.1:1280', 'here']", &["listen", "here", "ADDRESS:PORT"]),
         ("listen = ['127.0.0.1:1280', '127.0.0.1:1280']", &["listen", "twice"]),
-        ("listen = []", &["listen", "nowhere"]),
+        ("listen = []", &["listen", "at least one"]),
         ("advertise = 'overlay'", &["advertise", "overlay", "HOST:PORT"]),
         ("advertise = ['a.example.org:1', 'overlay']", &["advertise", "overlay", "HOST:PORT"]),
         ("advertise = 5", &["advertise", "5", "HOST:PORT"]),

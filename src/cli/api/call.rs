@@ -1,4 +1,4 @@
-//! A parsed command line as requests of an operation.
+//! Makes API requests from a parsed command line.
 
 use std::io::Read;
 
@@ -14,13 +14,13 @@ use super::{
 };
 use crate::cli::Failure;
 
-/// Bytes of a body that is read from a file or stdin.
+/// The maximum bytes of a body read from a file or stdin.
 const LONGEST: u64 = 64 << 20;
 
-/// The requests of a command line: one, or one for each record that is to be deleted.
+/// The requests of a command line: one, or one for each record to delete.
 ///
 /// # Errors
-/// A name is nobody's, or a file cannot be read.
+/// A name is unknown, or a file cannot be read.
 pub fn requests(names: &mut Names<'_>, operation: &Operation, matches: &ArgMatches) -> Result<Vec<Request>, Failure> {
     let grammar = names.grammar;
     let mut request = Request { method: operation.method.into(), ..Request::default() };
@@ -81,7 +81,7 @@ fn body(names: &mut Names<'_>, operation: &Operation, matches: &ArgMatches) -> R
     Ok(Some((JSON.into(), body.to_string())))
 }
 
-/// Puts what flags say into a body, and for a new record what is usual where nothing was said.
+/// Fills a body with the values of flags, and for a new record with defaults where a value is missing.
 fn fill(body: &mut Json, operation: &Operation, matches: &ArgMatches, all: &[Member]) -> Result<(), Failure> {
     if is_named(operation, all)
         && let Some(name) = matches.get_one::<String>("name")
@@ -96,7 +96,7 @@ fn fill(body: &mut Json, operation: &Operation, matches: &ArgMatches, all: &[Mem
     if let Some(text) = matches.try_get_one::<String>("enroll").ok().flatten() {
         let (method, value) = text.split_once('=').map_or((text.as_str(), None), |(method, value)| (method, Some(value)));
         if !enrollment_methods(all).contains(&method) {
-            let reason = format!("--enroll: {method:?} is none of {}", enrollment_methods(all).join(", "));
+            let reason = format!("--enroll: {method:?} is not one of {}", enrollment_methods(all).join(", "));
             return Err(Failure::Flag(reason));
         }
         put(body, &["enrollment".to_owned(), method.to_owned()], value.map_or(Json::Bool(true), Json::from));

@@ -1,4 +1,4 @@
-//! The controller that commands go to after `overkeep login`: a file that only its owner can read.
+//! The login of `overkeep login`, kept in a file that only its owner can read.
 
 use std::{
     env, fs,
@@ -11,38 +11,39 @@ use serde::{Deserialize, Serialize};
 
 use crate::{cli::Failure, store::create_private};
 
-/// A log-in.
+/// A login.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Context {
     /// `https://host:port`
     pub url: String,
     pub user: String,
-    /// The authorities that are trusted, in PEM; no others are.
+    /// The trusted certificate authorities, in PEM; no others are trusted.
     pub ca: String,
     /// The token of the API session.
     pub token: String,
 }
 
 impl Context {
-    /// `overkeep/context.json` below `XDG_CONFIG_HOME`, or below `.config` in the home directory.
+    /// The file of the login: `overkeep/context.json` in `XDG_CONFIG_HOME`, or in `.config` in the home directory.
     ///
     /// # Errors
-    /// Neither is known.
+    /// Neither variable is set.
     pub fn path() -> Result<PathBuf, Failure> {
         let set = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let base = set("XDG_CONFIG_HOME").or_else(|| set("HOME").map(|home| home.join(".config")));
-        let base = base.ok_or_else(|| Failure::of("neither XDG_CONFIG_HOME nor HOME says where the log-in is kept"))?;
+        let base =
+            base.ok_or_else(|| Failure::of("the directory of the login is not known: set XDG_CONFIG_HOME or HOME to an absolute path"))?;
         Ok(base.join("overkeep").join("context.json"))
     }
 
-    /// The one that is kept, if there is one.
+    /// The kept login; `None` if there is none.
     ///
     /// # Errors
-    /// The file cannot be read, or is none of this program's.
+    /// The file cannot be read, or has another format.
     pub fn kept() -> Result<Option<Self>, Failure> {
         let Ok(path) = Self::path() else { return Ok(None) };
-        let refused = |error: String| Failure::of(format!("{}: {error}; overkeep login writes another", path.display()));
+        let refused = |error: String| Failure::of(format!("{}: {error}; overkeep login writes a new one", path.display()));
         match fs::read_to_string(&path) {
             Ok(text) => serde_json::from_str(&text).map(Some).map_err(|error| refused(error.to_string())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -50,10 +51,10 @@ impl Context {
         }
     }
 
-    /// Keeps it: the file is complete and its owner's alone from the moment it has its name.
+    /// Writes the login. The file is complete and private from the moment it has its name.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The file cannot be written.
     pub fn keep(&self) -> Result<PathBuf, Failure> {
         let path = Self::path()?;
         let text = serde_json::to_string_pretty(self).map_err(Failure::of)?;
@@ -74,7 +75,7 @@ impl Context {
         Ok(path)
     }
 
-    /// Forgets it.
+    /// Deletes the login.
     ///
     /// # Errors
     /// The file cannot be deleted.

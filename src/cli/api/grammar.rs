@@ -1,10 +1,10 @@
-//! The words by which an operation of the route tables is reached.
+//! The command words of each operation of the route tables.
 //!
-//! The rule: a verb, the literal segments of the path in their order, the values of the path's parameters in their order, then flags.
-//! The verb of GET is `list` where the answer is a list and `show` elsewhere, of PATCH `update`, of DELETE `delete`. PUT is `replace` and
-//! POST is `create` where the same path answers GET. Any other PUT or POST is an action: its verb is the last literal of the path, or the
-//! literal at the end of the shortest prefix that is an action itself. The root of an interface is called `root`.
-//! A command without the name of an interface means the first of `INTERFACES` that has one.
+//! The rule: a verb, the literal segments of the path in order, the values of the path's parameters in order, then flags. The verb of GET
+//! is `list` if the answer is a list, otherwise `show`; of PATCH `update`; of DELETE `delete`. PUT is `replace` and POST is `create` if the
+//! same path also has GET. Any other PUT or POST is an action: its verb is the last literal of the path, or the last literal of the
+//! shortest prefix that is itself an action. The root of an interface is called `root`.
+//! A command without the name of an interface refers to the first of `INTERFACES` that has it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,13 +12,13 @@ use serde_json::Value as Json;
 
 use crate::http::{Interface, Interfaces};
 
-/// The names of the interfaces on a command line, in the order in which they are looked through.
+/// The names of the interfaces on the command line, in order of precedence.
 pub const INTERFACES: [&str; 4] = ["management", "overkeep", "fabric", "client"];
 
-/// An operation, and its words.
+/// An operation and its command words.
 #[derive(Debug, Clone)]
 pub struct Operation {
-    /// The name of its interface on a command line.
+    /// The name of its interface on the command line.
     pub interface: &'static str,
     pub base: &'static str,
     pub method: &'static str,
@@ -26,20 +26,20 @@ pub struct Operation {
     pub summary: String,
     pub verb: String,
     pub nouns: Vec<String>,
-    /// Whether a preview of it can be asked for.
+    /// Whether it has a preview.
     pub has_preview: bool,
-    /// Paths of the members, and of the lists, that name other records by id, with the path of the kind.
+    /// Members and lists that hold ids of other records: their path, and the path of the kind.
     pub references: Vec<(&'static str, &'static str)>,
 }
 
-/// Every operation, and the documents that describe them.
+/// Every operation, and the OpenAPI documents of the interfaces.
 pub struct Grammar {
     pub operations: Vec<Operation>,
     documents: BTreeMap<&'static str, std::sync::Arc<Json>>,
 }
 
 impl Grammar {
-    /// That of the interfaces.
+    /// The grammar of the interfaces.
     pub fn of(interfaces: &Interfaces) -> Self {
         let Interfaces { management, client, overkeep, fabric } = interfaces;
         let tables: [&Interface; 4] = [management, overkeep, fabric, client];
@@ -65,20 +65,20 @@ impl Grammar {
         Self { operations, documents }
     }
 
-    /// The description of an operation in the document of its interface.
+    /// The description of an operation in its OpenAPI document.
     pub fn described(&self, operation: &Operation) -> &Json {
         let item = self.document(operation.interface).get("paths").and_then(|paths| paths.get(&operation.path));
         item.and_then(|item| item.get(operation.method.to_lowercase())).unwrap_or(&Json::Null)
     }
 
-    /// The schema of the JSON body, with the media types that the body may have.
+    /// The schema of the JSON body, if any, and the media types of the body.
     pub fn body(&self, operation: &Operation) -> Option<(Option<&Json>, Vec<&str>)> {
         let content = self.described(operation).get("requestBody")?.get("content")?.as_object()?;
         let schema = content.get("application/json").and_then(|json| json.get("schema"));
         Some((schema.map(|schema| self.resolved(operation.interface, schema)), content.keys().map(String::as_str).collect()))
     }
 
-    /// The schema of what a successful answer has under `data`.
+    /// The schema of `data` in a successful answer.
     pub fn answered(&self, operation: &Operation) -> Option<&Json> {
         let responses = self.described(operation).get("responses")?.as_object()?;
         let (_, good) = responses.iter().find(|(status, _)| status.starts_with('2'))?;
@@ -86,7 +86,7 @@ impl Grammar {
         whole.pointer("/properties/data").map(|data| self.resolved(operation.interface, data))
     }
 
-    /// What a reference leads to.
+    /// The schema that a `$ref` refers to, or the schema itself.
     pub fn resolved<'j>(&'j self, interface: &str, schema: &'j Json) -> &'j Json {
         let name = schema.get("$ref").and_then(Json::as_str).and_then(|reference| reference.rsplit('/').next());
         let found = name.and_then(|name| self.document(interface).pointer("/components/schemas")?.get(name));
@@ -102,7 +102,7 @@ impl Grammar {
         self.operations.iter().any(|one| one.interface == interface && one.method == method && one.path == path)
     }
 
-    /// The path of the kind of which this is the name of one: `auth-policies` for `authPolicy`.
+    /// The path of a kind by its singular name: `auth-policies` for `authPolicy`.
     pub fn kind_of(&self, interface: &str, singular: &str) -> Option<String> {
         let path = format!("/{}", plural(&kebab(singular)));
         self.has(interface, "GET", &path).then_some(path)
@@ -167,7 +167,7 @@ fn answers_list(table: &Interface, path: &str) -> bool {
     envelope.and_then(|envelope| envelope.pointer("/properties/data/type")).is_some_and(|kind| kind == "array")
 }
 
-/// `authPolicyId` as `auth-policy-id`; what is in kebab case already stays.
+/// Converts to kebab case: `authPolicyId` to `auth-policy-id`.
 pub fn kebab(name: &str) -> String {
     let mut out = String::new();
     let mut before = ' ';
@@ -189,7 +189,7 @@ pub fn plural(noun: &str) -> String {
     }
 }
 
-/// `auth-policy` for `auth-policies`; a noun that is no plural stays.
+/// `auth-policy` for `auth-policies`; other nouns are returned unchanged.
 pub fn singular(noun: &str) -> String {
     match (noun.strip_suffix("ies"), noun.strip_suffix('s')) {
         (Some(stem), _) => format!("{stem}y"),

@@ -1,4 +1,4 @@
-//! Requests over HTTPS to a controller whose authorities are pinned.
+//! HTTPS requests to a controller with pinned certificate authorities.
 
 use std::{io::Read, sync::Arc, time::Duration};
 
@@ -12,11 +12,11 @@ use super::request::Request;
 use crate::{cli::Failure, http::LocalPart};
 
 const CONNECTING: Duration = Duration::from_secs(15);
-/// Bytes that are read at a time.
+/// Bytes read at a time.
 const PIECE: usize = 64 << 10;
 
-/// Connections to a controller. `ca` is the PEM of the authorities that it may have; without one nothing is verified, which is only for
-/// asking which authorities it has.
+/// The HTTP client for a controller. `ca` is the PEM of the trusted authorities. With `None` the server is not verified, which is only for
+/// fetching its authorities.
 ///
 /// # Errors
 /// The PEM holds no certificate.
@@ -29,7 +29,7 @@ pub fn agent(ca: Option<&str>) -> Result<Agent, Failure> {
             let of = |block: &pem::Pem| (block.tag() == "CERTIFICATE").then(|| Certificate::from_der(block.contents()).to_owned());
             let roots: Vec<Certificate<'static>> = parsed.iter().filter_map(of).collect();
             if roots.is_empty() {
-                return Err(Failure::of("ca: there is no certificate in it"));
+                return Err(Failure::of("ca: the file holds no PEM certificate"));
             }
             tls.root_certs(RootCerts::Specific(Arc::new(roots)))
         }
@@ -39,10 +39,10 @@ pub fn agent(ca: Option<&str>) -> Result<Agent, Failure> {
     Ok(config.user_agent(concat!("overkeep/", env!("CARGO_PKG_VERSION"))).build().into())
 }
 
-/// Sends a request and hands the parts of the answer to `take`.
+/// Sends a request and passes the parts of the answer to `take`.
 ///
 /// # Errors
-/// One line: nobody answers, or the answer breaks off.
+/// One line: the controller does not answer, or the answer is interrupted.
 pub fn ask(
     agent: &Agent,
     url: &str,

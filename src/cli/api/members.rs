@@ -1,4 +1,4 @@
-//! Members of a body as flags: which there are, what they take, and the body that is made of them.
+//! Members of a body as flags: their names, their values, and the body made from them.
 
 use clap::{
     Arg, ArgAction, ArgMatches,
@@ -8,26 +8,26 @@ use serde_json::{Map, Value as Json};
 
 use super::grammar::kebab;
 
-/// Objects within objects have flags of their own down to here.
+/// Nested objects get flags of their own up to this depth.
 const DEPTH: usize = 4;
-/// Flags of the program: a member with such a name is given by `--member-NAME`.
+/// Flags of the program; a member with one of these names becomes `--member-NAME`.
 const TAKEN: [&str; 13] =
     ["data", "config", "passphrase-file", "context", "output", "quiet", "json", "body", "enroll", "jwt", "help", "preview", "strict"];
-/// Short and usual names of members.
+/// Short aliases of members.
 const ALIASES: [(&str, &[&str]); 1] = [("role-attributes", &["role", "roles"])];
-/// What a new record is, where its schema demands a member that nobody gave and `false` is not what is usual.
+/// Defaults of required members of a new record, where the default is not `false`.
 const USUAL: [(&str, &str); 3] = [("encryptionRequired", "true"), ("type", "\"Default\""), ("semantic", "\"AllOf\"")];
 
-/// A member of a body, maybe within others.
+/// A member of a body, at any depth.
 pub struct Member {
     pub path: Vec<String>,
     pub flag: String,
     pub schema: Json,
-    /// Demanded by the schema, and so is every object around it.
+    /// Required by the schema, together with every object around it.
     pub required: bool,
 }
 
-/// What a flag takes.
+/// The value type of a flag.
 enum Shape {
     Text,
     Words(Vec<String>),
@@ -39,7 +39,7 @@ enum Shape {
     Any,
 }
 
-/// The members that a schema of a body has.
+/// The members in a body's schema.
 pub fn members(schema: &Json) -> Vec<Member> {
     let mut found = Vec::new();
     collect(schema, &[], true, &mut found);
@@ -66,7 +66,7 @@ fn collect(schema: &Json, above: &[String], demanded: bool, found: &mut Vec<Memb
     }
 }
 
-/// A schema that allows null besides one other, as that other.
+/// A schema that allows null or one other schema, as the other one.
 fn without_null(schema: &Json) -> Json {
     let choices = schema.get("anyOf").and_then(Json::as_array);
     let mut others = choices.into_iter().flatten().filter(|one| one.get("type").is_none_or(|kind| kind != "null"));
@@ -82,7 +82,7 @@ fn without_null(schema: &Json) -> Json {
     }
 }
 
-/// Variants of one body name themselves by a word each; together they are a choice.
+/// Merges the tag values of a body's variants into one choice.
 fn add_words(known: &mut Json, other: &Json) {
     let words: Vec<Json> = words_of(known).into_iter().chain(words_of(other)).map(Json::from).collect();
     if let Some(object) = known.as_object_mut().filter(|_| !words.is_empty()) {
@@ -123,7 +123,7 @@ fn shape(schema: &Json) -> Shape {
     }
 }
 
-/// A flag for a value of a schema.
+/// The flag for a value of a schema.
 pub fn argument(id: String, flag: &str, schema: &Json) -> Arg {
     let help = schema.get("description").and_then(Json::as_str).unwrap_or_default().to_owned();
     let arg = Arg::new(id).long(flag.to_owned()).help(help).action(ArgAction::Set);
@@ -154,10 +154,10 @@ fn text_parser() -> ValueParser {
 }
 
 fn any(text: &str) -> Result<Json, String> {
-    serde_json::from_str(text).map_err(|error| format!("is no JSON: {error}"))
+    serde_json::from_str(text).map_err(|error| format!("is not valid JSON: {error}"))
 }
 
-/// `key=value`, or a JSON object. A value that is no number, `true`, `false` or `null` is text.
+/// Parses `key=value`, or a JSON object. A value that is not a number, `true`, `false` or `null` is text.
 fn pairs(text: &str) -> Result<Json, String> {
     if text.starts_with('{') {
         return any(text);
@@ -168,18 +168,18 @@ fn pairs(text: &str) -> Result<Json, String> {
     Ok(Json::Object(Map::from_iter([(key.to_owned(), value)])))
 }
 
-/// What was given for a flag; nothing if it was not.
+/// The value given for a flag; `None` if it was not given.
 pub fn given(matches: &ArgMatches, id: &str, schema: &Json) -> Option<Json> {
     let values: Vec<Json> = matches.try_get_many::<Json>(id).ok().flatten()?.cloned().collect();
     match shape(schema) {
-        // One blank text is an empty list.
+        // A single blank text is an empty list.
         Shape::List => Some(values.into_iter().filter(|value| *value != "").collect()),
         Shape::Map => Some(Json::Object(values.into_iter().filter_map(|value| value.as_object().cloned()).flatten().collect())),
         _ => values.into_iter().next(),
     }
 }
 
-/// Puts a value at a path, with objects around it where there are none.
+/// Sets the value at a path; creates missing objects.
 pub fn put(body: &mut Json, path: &[String], value: Json) {
     let Some((name, rest)) = path.split_first() else {
         *body = value;
@@ -198,7 +198,7 @@ pub fn at<'j>(body: &'j Json, path: &[String]) -> Option<&'j Json> {
     path.iter().try_fold(body, |body, name| body.get(name))
 }
 
-/// What a demanded member of a new record is when nobody gave it. Nothing, where there is no usual value: the controller names the member.
+/// The default of a required member of a new record. `None` if it has none: then the controller's error names the member.
 pub fn usual(member: &Member) -> Option<Json> {
     let name = member.path.last()?;
     if !member.required {

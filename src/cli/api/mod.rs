@@ -1,7 +1,7 @@
 //! Commands for every operation of the route tables: `overkeep list identities`, `overkeep create service web`.
 //!
-//! Nothing here knows a kind. `grammar.rs` makes the words of an operation from its row, `tree.rs` the flags from its description,
-//! `members.rs` the body from the flags, `names.rs` ids from names; `transport.rs` carries the request, `output.rs` prints the answer.
+//! No code here knows a kind. `grammar.rs` makes the words of an operation from its row, `tree.rs` the flags from its description,
+//! `members.rs` the body from the flags, `names.rs` ids from names; `transport.rs` sends the request, `output.rs` prints the answer.
 //! Start with `command` and `act`.
 
 mod call;
@@ -29,24 +29,24 @@ use names::Names;
 use request::{Answer, Request};
 use transport::Transport;
 
-/// Entries that are asked for at a time.
+/// Entries requested per page.
 const PAGE: usize = 500;
 
 /// The words of every operation.
 ///
 /// # Errors
-/// A row is wrong in itself, which is a defect.
+/// A row of the tables is invalid, which is a defect.
 pub fn grammar() -> Result<Grammar, Failure> {
     Interfaces::new().map(|interfaces| Grammar::of(&interfaces)).map_err(Failure::of)
 }
 
-/// The whole command line: that of the program, and the operations.
+/// The whole command line: the commands of the program and those of the operations.
 pub fn command(program: Command, grammar: &Grammar) -> Command {
     let reserved: Vec<String> = program.get_subcommands().map(|command| command.get_name().to_owned()).collect();
     program.subcommands(tree::commands(grammar, &reserved))
 }
 
-/// The operation that a parsed command line means, and its flags.
+/// The operation of a parsed command line, and its flags.
 pub fn meant<'g, 'm>(grammar: &'g Grammar, matches: &'m ArgMatches) -> Option<(&'g Operation, &'m ArgMatches)> {
     let (mut words, mut at) = (Vec::new(), matches);
     while let Some((word, below)) = at.subcommand() {
@@ -56,10 +56,10 @@ pub fn meant<'g, 'm>(grammar: &'g Grammar, matches: &'m ArgMatches) -> Option<(&
     tree::chosen(grammar, &words).map(|operation| (operation, at))
 }
 
-/// Does what a command line asks for.
+/// Runs the operation of a command line.
 ///
 /// # Errors
-/// One line: a flag is wrong, nobody answers, or the controller refuses.
+/// One line: a flag is invalid, the controller does not answer, or it rejects the request.
 pub fn act(grammar: &Grammar, operation: &Operation, matches: &ArgMatches, environment: &[(OsString, OsString)]) -> Result<(), Failure> {
     let transport = way(matches, environment)?;
     let mut names = Names::new(grammar, &transport);
@@ -84,8 +84,8 @@ pub fn act(grammar: &Grammar, operation: &Operation, matches: &ArgMatches, envir
     Ok(())
 }
 
-/// The controller of this host where its data file or configuration is named, else that of the last log-in, else the one whose data file
-/// is where it is by default.
+/// The controller to talk to: that of this host if its data file or configuration is named, else that of the last login, else that of the
+/// default data file.
 fn way(matches: &ArgMatches, environment: &[(OsString, OsString)]) -> Result<Transport, Failure> {
     let path = |flag: &str| matches.get_one::<PathBuf>(flag).cloned();
     let (config, data) = (path("config"), path("data"));
@@ -102,13 +102,13 @@ fn has(matches: &ArgMatches, id: &str) -> bool {
     matches.try_contains_id(id).unwrap_or_default() && matches.value_source(id).is_some()
 }
 
-/// Whether an operation answers parts of a list.
+/// Whether an operation returns a list in pages.
 fn is_paged(grammar: &Grammar, operation: &Operation) -> bool {
     let parameters = grammar.described(operation).get("parameters").and_then(Json::as_array);
     parameters.into_iter().flatten().filter_map(|parameter| parameter.get("name")).any(|name| name == "offset")
 }
 
-/// All entries of a list, asked for in parts.
+/// All entries of a list, requested in pages.
 fn everything(transport: &Transport, request: &Request) -> Result<Json, Failure> {
     let mut all = Vec::new();
     loop {
@@ -118,7 +118,7 @@ fn everything(transport: &Transport, request: &Request) -> Result<Json, Failure>
         let whole = answer.json().unwrap_or_default();
         let number = |member: &str| whole.pointer(&format!("/meta/pagination/{member}")).and_then(Json::as_u64);
         let entries = answer.data().as_array().cloned().unwrap_or_default();
-        // A limit in the filter goes before that of the request.
+        // A limit in the filter takes precedence over the request's.
         let is_last = entries.is_empty() || number("limit") != Some(PAGE as u64);
         all.extend(entries);
         if is_last || number("totalCount").is_none_or(|total| all.len() as u64 >= total) {
@@ -127,7 +127,7 @@ fn everything(transport: &Transport, request: &Request) -> Result<Json, Failure>
     }
 }
 
-/// Prints what an operation answered.
+/// Prints the answer of an operation.
 fn told(
     transport: &Transport,
     operation: &Operation,
@@ -165,7 +165,7 @@ fn token(record: &Json) -> Option<&str> {
     of("enrollmentJwt").or_else(|| of("jwt")).or_else(of_methods)
 }
 
-/// Nobody may be listening, which is no reason to fail.
+/// Prints a text. A closed stdout is not an error.
 fn print(text: &str) -> Result<(), Failure> {
     if text.is_empty() {
         return Ok(());

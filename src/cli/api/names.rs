@@ -1,4 +1,4 @@
-//! Names of records instead of their ids: in paths, in members that refer to others, and as `@name` in lists of roles.
+//! Record names in place of ids: in paths, in members that refer to records, and as `@name` in lists of roles.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::cli::Failure;
 
-/// Ids that were found, by path and name.
+/// Ids that were looked up, by path and name.
 pub struct Names<'a> {
     pub grammar: &'a Grammar,
     pub transport: &'a Transport,
@@ -28,7 +28,7 @@ impl<'a> Names<'a> {
     /// The path of an operation with its parameters, which are ids or names.
     ///
     /// # Errors
-    /// A name is nobody's, or of several.
+    /// A name is unknown or ambiguous.
     pub fn path(&mut self, operation: &Operation, values: &[String]) -> Result<String, Failure> {
         let (mut path, mut plain, mut values) = (String::new(), true, values.iter());
         for part in operation.path.split('/').filter(|part| !part.is_empty()) {
@@ -37,7 +37,7 @@ impl<'a> Names<'a> {
                 continue;
             };
             let value = values.next().cloned().unwrap_or_default();
-            // Behind another record stands what is of its own kind by the name of the parameter.
+            // After the first parameter, the kind follows from the name of the parameter.
             let kind = if plain {
                 Some(path.clone())
             } else {
@@ -53,7 +53,7 @@ impl<'a> Names<'a> {
         Ok(format!("{}{}", operation.base, if path.is_empty() { "/" } else { &path }))
     }
 
-    /// The id of the record that has this id, or else this name.
+    /// The id of the record with this id, or else with this name.
     fn id(&mut self, operation: &Operation, kind: &str, text: &str) -> Result<String, Failure> {
         let key = (kind.to_owned(), text.to_owned());
         if let Some(id) = self.known.get(&key) {
@@ -73,10 +73,10 @@ impl<'a> Names<'a> {
         Ok(id)
     }
 
-    /// Puts ids for names in the members of a body that refer to others.
+    /// Replaces names by ids in a member that refers to records.
     ///
     /// # Errors
-    /// A name is nobody's, or of several.
+    /// A name is unknown or ambiguous.
     pub fn refer(&mut self, operation: &Operation, member: &Member, value: &mut Json) -> Result<(), Failure> {
         let Some((kind, is_of_roles)) = self.kind(operation, member) else { return Ok(()) };
         let mut refer = |text: &mut String| -> Result<(), Failure> {
@@ -94,7 +94,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// The kind that a member refers to, and whether it does so with roles: as the row says, or as the member is called.
+    /// The kind that a member refers to, and whether by roles: from the row, or from the member's name.
     fn kind(&self, operation: &Operation, member: &Member) -> Option<(String, bool)> {
         let path = member.path.join(".");
         let said = operation.references.iter().find(|(field, _)| *field == path).map(|(_, kind)| format!("/{kind}"));
@@ -119,7 +119,7 @@ fn encoded(text: &str) -> String {
     utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
 }
 
-/// The query for records of a name.
+/// The query for records with a name.
 fn named(text: &str) -> Vec<(String, String)> {
     let escaped: String = text
         .chars()
@@ -132,19 +132,19 @@ fn named(text: &str) -> Vec<(String, String)> {
     vec![("filter".into(), format!("name = \"{escaped}\"")), ("limit".into(), "20".into())]
 }
 
-/// The id in an answer that has one record.
+/// The id of the only record in an answer.
 fn only(kind: &str, text: &str, answer: &Answer) -> Result<String, Failure> {
     let what = singular(kind.rsplit('/').next().unwrap_or(kind));
-    // A kind without names refuses the filter.
+    // A kind without names rejects the filter.
     let data = if answer.status == 200 { answer.data() } else { Json::Null };
     let records = data.as_array().cloned().unwrap_or_default();
-    // Not every list looks at filters.
+    // Some lists ignore filters.
     let is_it = |record: &&Json| record.get("name").and_then(Json::as_str) == Some(text);
     let ids: Vec<&str> = records.iter().filter(is_it).filter_map(|record| record.get("id").and_then(Json::as_str)).collect();
     match ids.as_slice() {
         [id] => Ok((*id).to_owned()),
         [] if answer.status == 401 => Err(answer.clone().good().err().unwrap_or_else(|| Failure::of("not logged in"))),
-        [] => Err(Failure::of(format!("{what}: nothing has the id or the name {text:?}"))),
+        [] => Err(Failure::of(format!("{what}: no record has the id or the name {text:?}"))),
         several => Err(Failure::of(format!("{what}: {} have the name {text:?}: {}", several.len(), several.join(", ")))),
     }
 }

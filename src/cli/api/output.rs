@@ -1,4 +1,4 @@
-//! Answers as they are printed: a table, JSON, YAML, or names.
+//! Output formats of answers: table, JSON, YAML, names.
 
 use std::{env, io::IsTerminal};
 
@@ -6,15 +6,15 @@ use serde_json::Value as Json;
 
 /// Members that a table leaves out.
 const LEFT_OUT: [&str; 5] = ["_links", "createdAt", "updatedAt", "tags", "isSystem"];
-/// Letters of a cell.
+/// The maximum characters of a cell.
 const WIDEST: usize = 48;
-/// Between two columns.
+/// The spaces between two columns.
 const GAP: usize = 2;
 
-/// The text of an answer.
+/// An answer in an output format.
 ///
 /// # Errors
-/// It has no such form, which is a defect.
+/// It cannot be serialized, which is a defect.
 pub fn text(data: &Json, format: &str) -> Result<String, String> {
     match format {
         "json" => serde_json::to_string_pretty(data).map_err(|error| error.to_string()),
@@ -24,7 +24,7 @@ pub fn text(data: &Json, format: &str) -> Result<String, String> {
     }
 }
 
-/// Without the links of records, which are for programs.
+/// Removes the `_links` of records, which are for programs.
 pub fn without_links(mut data: Json) -> Json {
     match &mut data {
         Json::Object(members) => {
@@ -47,7 +47,7 @@ fn name(entry: &Json) -> String {
     of("name").or_else(|| of("id")).map_or_else(|| cell(entry), str::to_owned)
 }
 
-/// Letters of a line, where that matters: a file takes lines of any length.
+/// The width of the terminal in characters; `None` for a file.
 fn width() -> Option<usize> {
     let told = env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     let is_terminal = std::io::stdout().is_terminal();
@@ -55,8 +55,8 @@ fn width() -> Option<usize> {
     told.or_else(|| is_terminal.then(measured).flatten()).filter(|width| *width > 0)
 }
 
-/// A table of a list. Columns are the id, the name, texts and lists of texts, and the other members, as far as they fit; those that are
-/// empty everywhere are left out.
+/// A list as a table. The columns are id, name, texts and lists of texts, then other members, as far as they fit. Columns without any value
+/// are left out.
 pub fn table(data: &Json, width: Option<usize>) -> String {
     let entries: Vec<&Json> = entries(data).collect();
     let mut columns: Vec<String> = Vec::new();
@@ -64,7 +64,7 @@ pub fn table(data: &Json, width: Option<usize>) -> String {
         let shown = !LEFT_OUT.contains(&member.as_str()) && !cell(value).is_empty() && !columns.contains(member);
         columns.extend(shown.then(|| member.clone()));
     }
-    // A name says more than an id.
+    // A name column replaces its id column.
     let named = columns.clone();
     columns.retain(|column| column.strip_suffix("Id").is_none_or(|shown| !named.iter().any(|column| column == shown)));
     let is_text = |column: &String| entries.iter().filter_map(|entry| entry.get(column)).any(|value| value.is_string() || value.is_array());
@@ -98,7 +98,7 @@ pub fn table(data: &Json, width: Option<usize>) -> String {
     std::iter::once(head).chain(rows).collect::<Vec<_>>().join("\n")
 }
 
-/// A value in a cell. Nothing stands for what is more than a text, a list of texts, or a reference.
+/// A value as a cell; empty for anything but a scalar, a list or a reference.
 fn cell(value: &Json) -> String {
     match value {
         Json::Null => String::new(),
@@ -116,12 +116,12 @@ fn shortened(text: &str) -> String {
     text.chars().take(WIDEST - 1).chain(['…']).collect()
 }
 
-/// Without control characters, which a terminal would obey.
+/// Replaces control characters, which a terminal would interpret.
 pub fn plain(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { '\u{fffd}' } else { letter }).collect()
 }
 
-/// What a preview says, in lines.
+/// The lines about a preview.
 pub fn preview(data: &Json) -> Vec<String> {
     let relations = [
         ("dial", "may dial"),

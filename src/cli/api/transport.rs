@@ -1,4 +1,4 @@
-//! Ways to a controller: the admin socket beside its data file, or HTTPS after a log-in.
+//! Transports to a controller: the admin socket beside its data file, or HTTPS after a login.
 
 use std::{io::Write, path::PathBuf};
 
@@ -15,30 +15,30 @@ use crate::{
     http::{LocalPart, LocalRequest},
 };
 
-/// Bytes of an answer that is held as a whole.
+/// The maximum bytes of an answer that is held in memory.
 const LARGEST: usize = 256 << 20;
 
 /// How a controller is reached.
 pub enum Transport {
-    /// By its admin socket.
+    /// Over its admin socket.
     Host(PathBuf),
-    /// With the session of a log-in.
+    /// Over HTTPS with the session of a login.
     Remote(Box<(Agent, Context)>),
 }
 
 impl Transport {
-    /// The way to the controller of a log-in.
+    /// The transport to the controller of a login.
     ///
     /// # Errors
-    /// The authorities of the log-in cannot be read.
+    /// The login's certificate authorities cannot be parsed.
     pub fn remote(context: Context) -> Result<Self, Failure> {
         Ok(Self::Remote(Box::new((https::agent(Some(&context.ca))?, context))))
     }
 
-    /// Sends a request. The body of an answer that is no JSON and no refusal goes to `out` as it comes, if that is given.
+    /// Sends a request. The body of a successful answer that is not JSON is streamed to `out`, if given.
     ///
     /// # Errors
-    /// One line: nobody answers, or what is answered breaks off.
+    /// One line: the controller does not answer, or the answer is interrupted.
     pub fn ask(&self, request: Request, mut out: Option<&mut dyn Write>) -> Result<Answer, Failure> {
         let mut answer = Answer { status: 0, media: String::new(), body: Vec::new() };
         let mut take = |part: LocalPart| match part {
@@ -48,7 +48,9 @@ impl Transport {
             }
             LocalPart::Piece(piece) => match &mut out {
                 Some(out) if !answer.media.starts_with(JSON) && answer.status < 300 => out.write_all(&piece).and_then(|()| out.flush()),
-                _ if answer.body.len() + piece.len() > LARGEST => Err(std::io::Error::other(format!("it is longer than {LARGEST} bytes"))),
+                _ if answer.body.len() + piece.len() > LARGEST => {
+                    Err(std::io::Error::other(format!("the answer is longer than {LARGEST} bytes")))
+                }
                 _ => {
                     answer.body.extend(piece);
                     Ok(())
@@ -64,7 +66,7 @@ impl Transport {
             }
             Self::Host(path) => match request::ask(path, local(request), &mut take) {
                 Some(Ok(())) => Ok(answer),
-                // Nobody reads what is printed any more.
+                // The reader of stdout has closed it.
                 Some(Err(error)) if error.kind() == std::io::ErrorKind::BrokenPipe && answer.status != 0 => Ok(answer),
                 Some(Err(error)) => Err(Failure::of(format!("the controller does not answer: {error}"))),
                 None => Err(Failure::of(format!("no controller answers on {}: is it running, and is this its data file?", path.display()))),

@@ -1,4 +1,4 @@
-//! The clap commands for the operations, built when a command line needs them.
+//! The clap commands of the operations, built only when a command line needs them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,18 +10,18 @@ use super::{
     members::{self, Member},
 };
 
-/// Names that fingers know, for kinds that are called otherwise in paths.
+/// Established short names of kinds whose paths have other names.
 const ALIASES: [(&str, &str); 1] = [("external-jwt-signer", "ext-jwt-signer")];
 pub const FORMATS: [&str; 4] = ["table", "json", "yaml", "name"];
 
-/// A word of a command line: what it leads to, and what can follow it.
+/// A word of a command line: the operation it completes, and the words that can follow it.
 #[derive(Default)]
 struct Word<'g> {
     operation: Option<&'g Operation>,
     next: BTreeMap<String, Word<'g>>,
 }
 
-/// The commands for all operations. `reserved` are commands of the program, which a verb does not replace.
+/// The commands of all operations. `reserved` are the program's own commands, which a verb does not replace.
 pub fn commands(grammar: &Grammar, reserved: &[String]) -> Vec<Command> {
     let mut top = Word::default();
     for operation in &grammar.operations {
@@ -36,13 +36,13 @@ pub fn commands(grammar: &Grammar, reserved: &[String]) -> Vec<Command> {
             words.insert(operation, std::iter::once(&operation.verb).chain(&operation.nouns));
         }
         let below = words.next.iter().map(|(verb, word)| word.command(grammar, verb, verb, true));
-        let about = format!("The same commands for the operations of the {interface} interface alone");
+        let about = format!("The same commands, only for operations of the {interface} interface");
         commands.push(Command::new(interface).about(about).subcommand_required(true).arg_required_else_help(true).subcommands(below));
     }
     commands
 }
 
-/// The operation that the chosen subcommands lead to.
+/// The operation of the chosen subcommands.
 pub fn chosen<'g>(grammar: &'g Grammar, words: &[&str]) -> Option<&'g Operation> {
     let (interface, words) = match words.split_first() {
         Some((first, rest)) if INTERFACES.contains(first) => (Some(*first), rest),
@@ -94,7 +94,7 @@ impl<'g> Word<'g> {
         }
     }
 
-    /// The operation behind the word, if there is just one.
+    /// The only operation below the word; `None` if there are several.
     fn only(&self) -> Option<&'g Operation> {
         match (self.operation, self.next.len()) {
             (Some(operation), 0) => Some(operation),
@@ -103,7 +103,7 @@ impl<'g> Word<'g> {
         }
     }
 
-    /// The word as paths have it: not every list is called by a plural.
+    /// The word as in paths: some lists do not have a plural name.
     fn written(&self, word: &str) -> String {
         let last = self.operation.and_then(|operation| operation.nouns.last());
         last.cloned().unwrap_or_else(|| plural(word))
@@ -112,18 +112,18 @@ impl<'g> Word<'g> {
 
 fn about(verb: &str, is_verb: bool) -> String {
     match verb {
-        _ if !is_verb => "What belongs to one".into(),
+        _ if !is_verb => "Commands for related records".into(),
         "list" => "List records of a kind".into(),
-        "show" => "Show one record, or what there is one of".into(),
+        "show" => "Show one record, or a resource that exists once".into(),
         "create" => "Create a record".into(),
-        "update" => "Change the members that are given".into(),
-        "replace" => "Give every member of a record anew".into(),
+        "update" => "Change the given members of a record".into(),
+        "replace" => "Replace all members of a record".into(),
         "delete" => "Delete records".into(),
         other => format!("{}{}", other.get(..1).unwrap_or_default().to_uppercase(), other.get(1..).unwrap_or_default().replace('-', " ")),
     }
 }
 
-/// Other names of a kind: the letters that its words begin with, and what others call it.
+/// Short names of a kind: the initials of its words, and established names.
 fn short(word: &str) -> Vec<String> {
     let letters: String = word.split('-').filter_map(|part| part.chars().next()).collect();
     let known = ALIASES.iter().filter(|(kind, _)| *kind == word).map(|(_, alias)| (*alias).to_owned());
@@ -131,7 +131,7 @@ fn short(word: &str) -> Vec<String> {
     known.chain(is_short.then_some(letters)).collect()
 }
 
-/// The names of the parameters in a path.
+/// The parameters of a path: name and kind.
 pub fn segments(path: &str) -> Vec<(String, String)> {
     let mut before = String::new();
     let mut found = Vec::new();
@@ -145,28 +145,28 @@ pub fn segments(path: &str) -> Vec<(String, String)> {
     found
 }
 
-/// Whether an operation can be done for several records by one command line.
+/// Whether one command line can name several records.
 pub fn takes_several(operation: &Operation) -> bool {
     operation.method == "DELETE" && operation.path.ends_with('}') && segments(&operation.path).len() == 1
 }
 
-/// The members of the JSON body of an operation.
+/// The members of an operation's JSON body.
 pub fn members_of(grammar: &Grammar, operation: &Operation) -> Vec<Member> {
     grammar.body(operation).and_then(|(schema, _)| schema).map(members::members).unwrap_or_default()
 }
 
-/// Whether the body has a name, which stands without a flag where something is created.
+/// Whether the name is a positional argument: the operation creates a record with a name.
 pub fn is_named(operation: &Operation, members: &[Member]) -> bool {
     operation.verb == "create" && members.iter().any(|member| member.path == ["name"])
 }
 
-/// The methods of enrollment that a body offers.
+/// The enrollment methods in a body.
 pub fn enrollment_methods(members: &[Member]) -> Vec<&str> {
     let of = |member: &&Member| member.path.len() == 2 && member.path.first().is_some_and(|first| first == "enrollment");
     members.iter().filter(of).filter_map(|member| member.path.last().map(String::as_str)).collect()
 }
 
-/// Whether what is created has an enrollment token.
+/// Whether the created record has an enrollment token.
 pub fn has_token(grammar: &Grammar, operation: &Operation) -> bool {
     let detail = format!("{}/{{id}}", operation.path);
     let same = |one: &&Operation| one.interface == operation.interface && one.method == "GET" && one.path == detail;
@@ -180,7 +180,7 @@ pub fn has_token(grammar: &Grammar, operation: &Operation) -> bool {
 fn arguments(grammar: &Grammar, operation: &Operation) -> Vec<Arg> {
     let mut arguments = Vec::new();
     for (at, (_, kind)) in segments(&operation.path).iter().enumerate() {
-        let arg = Arg::new(format!("path.{at}")).value_name(kind.to_uppercase()).help("Its name or id").required(true);
+        let arg = Arg::new(format!("path.{at}")).value_name(kind.to_uppercase()).help("Name or id of the record").required(true);
         arguments.push(if takes_several(operation) { arg.num_args(1..) } else { arg });
     }
     let parameters = grammar.described(operation).get("parameters").and_then(Json::as_array);
@@ -199,22 +199,22 @@ fn arguments(grammar: &Grammar, operation: &Operation) -> Vec<Arg> {
     }
     let members = members_of(grammar, operation);
     if is_named(operation, &members) {
-        arguments.push(Arg::new("name").value_name("NAME").help("What it is called"));
+        arguments.push(Arg::new("name").value_name("NAME").help("Name of the new record"));
     }
     let named = is_named(operation, &members);
     let flags = members.iter().filter(|member| !(named && member.path == ["name"]));
     arguments.extend(flags.map(|member| members::argument(format!("body.{}", member.path.join(".")), &member.flag, &member.schema)));
     let methods = enrollment_methods(&members);
     if !methods.is_empty() && operation.verb == "create" {
-        let help = format!("Have it enroll by METHOD ({}), and print the token", methods.join(", "));
+        let help = format!("Create an enrollment with METHOD ({}) and print its token", methods.join(", "));
         arguments.push(Arg::new("enroll").long("enroll").value_name("METHOD[=VALUE]").help(help));
     }
     if has_token(grammar, operation) {
-        arguments.push(switch("jwt", "Print the enrollment token of what was created instead of its id"));
+        arguments.push(switch("jwt", "Print the enrollment token of the new record instead of its id"));
     }
     arguments.extend(grammar.body(operation).map(|(schema, _)| match schema {
-        Some(_) => file("json", "Read the body as JSON from FILE, or from stdin where it is -; flags go over it"),
-        None => file("body", "Read the body from FILE, or from stdin where it is -"),
+        Some(_) => file("json", "Read the body as JSON from FILE, or from stdin if FILE is -; flags override its members"),
+        None => file("body", "Read the body from FILE, or from stdin if FILE is -"),
     }));
     arguments
 }
@@ -235,8 +235,8 @@ fn own(operation: &Operation) -> Vec<Arg> {
         file(name, help).value_parser(value_parser!(std::path::PathBuf)).help_heading("Controller")
     };
     vec![
-        output.help(format!("How the answer is printed [default: {usual}]")),
-        switch("quiet", "Print nothing where it is done").short('q'),
+        output.help(format!("Format of the answer [default: {usual}]")),
+        switch("quiet", "Print nothing if a change succeeds").short('q'),
         path("data", "The data file of the controller on this host [env: OVERKEEP_DATA; default: overkeep.redb]"),
         path("config", "Read the configuration of the controller on this host from this file [env: OVERKEEP_CONFIG]"),
     ]
