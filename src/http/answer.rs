@@ -1,4 +1,4 @@
-//! What the functions in the route tables answer: each answer describes itself and turns into a reply.
+//! The answer types of the functions in the route tables. Each describes itself and converts into a reply.
 
 use std::pin::Pin;
 
@@ -22,7 +22,7 @@ use crate::{
 /// The media type of a signed token (RFC 7519 section 10.3).
 const JWT: &str = "application/jwt";
 
-/// An answer on its way out.
+/// A reply before it is sent.
 pub struct Reply {
     pub status: u16,
     pub media: &'static str,
@@ -33,13 +33,14 @@ pub struct Reply {
 /// The body of a reply.
 pub enum Content {
     Whole(Bytes),
-    /// The same for everybody.
+    /// The same for every caller; may be compressed once.
     Constant(Constant),
-    /// As it comes into being, and how many bytes that holds at a time.
+    /// A streamed body, and the number of bytes it holds in memory at a time.
     Pieces(Pieces, usize),
 }
 
-/// Parts of a body, in order, none of them empty; behind an error comes nothing, and the client sees that the body breaks off. Not `Send`: they stay on the thread of their connection.
+/// The parts of a body in order, none of them empty. An error is the last item, and the client sees that the body is incomplete. Not
+/// `Send`: they stay on the thread of their connection.
 pub type Pieces = Pin<Box<dyn Stream<Item = Result<Vec<u8>>>>>;
 
 impl From<Vec<u8>> for Content {
@@ -64,22 +65,22 @@ impl Reply {
     /// A JSON reply.
     ///
     /// # Errors
-    /// The value has no JSON form, which is a defect.
+    /// The value cannot be serialized, which is a defect.
     pub fn json(status: u16, value: &impl Serialize) -> Result<Self> {
         let body = serde_json::to_vec(value).map_err(|e| Error::Internal(format!("an answer as JSON: {e}")))?;
         Ok(Self { status, media: JSON, body: body.into(), headers: Vec::new() })
     }
 }
 
-/// An answer of a function in a route table.
+/// An answer type of a function in a route table.
 pub trait Answer: 'static {
-    /// What it says of the operation.
+    /// Adds the answer to the description of the operation.
     fn describe(operation: &mut Operation, schemas: &mut Schemas);
 
     /// The reply.
     ///
     /// # Errors
-    /// It has no JSON form, which is a defect.
+    /// The value cannot be serialized, which is a defect.
     fn reply(self) -> Result<Reply>;
 }
 
@@ -87,7 +88,7 @@ fn json_answer<T: JsonSchema>(operation: &mut Operation, schemas: &mut Schemas, 
     operation.answer = Some(AnswerShape { status, content: vec![(JSON, Some(schemas.answer::<T>()))], headers: &[] });
 }
 
-/// Done, with nothing to say.
+/// Success without data, status 200.
 pub struct Done;
 
 impl Answer for Done {
@@ -99,7 +100,7 @@ impl Answer for Done {
     }
 }
 
-/// Begun, and going on behind the answer.
+/// Accepted; the work continues after the answer. Status 202.
 pub struct Begun;
 
 impl Answer for Begun {
@@ -111,16 +112,16 @@ impl Answer for Begun {
     }
 }
 
-/// A record was created.
+/// The location of a created record, status 201.
 pub struct Created(Location);
 
 impl Created {
-    /// This one.
+    /// The record with this id, at its usual path.
     pub fn new<E: Entity>(id: &Id<E>) -> Self {
         Self(Location::of(id))
     }
 
-    /// This one, to be found at a path below the base path that does not hold its id.
+    /// The record with this id, at another path below the base path.
     pub fn at<E: Entity>(path: &str, id: &Id<E>) -> Self {
         Self(Location { links: Links::default().with("self", path), id: id.to_string() })
     }
@@ -147,7 +148,7 @@ impl<T: Serialize + JsonSchema + 'static> Answer for Shown<T> {
     }
 }
 
-/// A record, with the entity tag by which it can be written back only if nobody else wrote meanwhile.
+/// A record with the entity tag by which a later write can detect changes by others.
 pub struct Tagged<T> {
     pub data: T,
     pub tag: String,
@@ -167,7 +168,7 @@ impl<T: Serialize + JsonSchema + 'static> Answer for Tagged<T> {
     }
 }
 
-/// Data about something new, status 201.
+/// Data about a new resource, status 201.
 pub struct Made<T>(pub T);
 
 impl<T: Serialize + JsonSchema + 'static> Answer for Made<T> {
@@ -208,7 +209,7 @@ impl Answer for Token {
 pub struct Page<T> {
     pub data: Vec<T>,
     pub pagination: Pagination,
-    /// Left out where a list has none.
+    /// The filterable names; `None` for a list without filters.
     pub fields: Option<Vec<&'static str>>,
 }
 
@@ -221,11 +222,11 @@ impl<T: Serialize + JsonSchema + 'static> Answer for Page<T> {
     }
 }
 
-/// A new session, with its token and its end in the headers too.
+/// A new session; its token and end are also in the headers.
 pub struct Opened<T> {
     pub data: T,
     pub token: String,
-    /// In seconds, after which it ends unless it is used.
+    /// Seconds after which an unused session ends.
     pub timeout: u64,
     pub ends: Timestamp,
 }

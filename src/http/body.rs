@@ -1,4 +1,4 @@
-//! Reading requests: JSON bodies against their schema, query strings, and what PUT and PATCH mean.
+//! Reading requests: JSON bodies by their schema, query strings, and the semantics of PUT and PATCH.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -17,32 +17,32 @@ use crate::{
     schema::Checker,
 };
 
-/// A request on its way into the arguments of a function.
+/// A request whose parts the arguments of a function take.
 pub struct Incoming<'r> {
-    /// Values of the path's parameters, in their order.
+    /// The values of the path's parameters, in order.
     pub segments: Vec<String>,
     pub query: &'r str,
     pub headers: &'r HeaderMap,
     pub body: Bytes,
-    /// What the operation describes.
+    /// The parameters that the operation describes.
     pub parameters: &'r [Parameter],
     pub shape: Option<&'r BodyShape>,
-    /// Members of the body that were read and are not known.
+    /// Unknown members of the body, collected while reading it.
     pub unknown: Vec<String>,
 }
 
 impl Incoming<'_> {
-    /// The next path parameter.
+    /// Removes and returns the next path parameter.
     pub fn next_segment(&mut self) -> String {
         if self.segments.is_empty() { String::new() } else { self.segments.remove(0) }
     }
 
-    /// A header's text, if it is one.
+    /// The value of a header, if it is text.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
 
-    /// A header that is a list.
+    /// The value of a list header.
     pub fn list(&self, name: &str) -> Option<Cow<'_, str>> {
         list(self.headers, name)
     }
@@ -52,11 +52,11 @@ impl Incoming<'_> {
         self.shape.map(|shape| shape.schema.clone()).unwrap_or_default()
     }
 
-    /// The checked JSON body, without members that mean the same as absent ones: null, and a blank for an optional choice or text of a
-    /// least length. `null` counts as empty, and the letters of names may be of either case.
+    /// The checked JSON body, without members that are equivalent to absent ones: null, and a blank for an optional choice or an optional
+    /// text with a minimum length. `null` as the whole body counts as empty. Member names are case-insensitive.
     ///
     /// # Errors
-    /// It is missing, no JSON, or breaks the schema.
+    /// The body is missing, is not JSON, or violates the schema.
     pub fn json(&mut self) -> Result<Json> {
         let Some(shape) = self.shape else { return Ok(Json::Null) };
         let mut json = self.parsed(shape)?;
@@ -66,11 +66,11 @@ impl Incoming<'_> {
         self.judge(&json, check(&json, shape), shape).map(|()| json)
     }
 
-    /// The checked JSON body of a PATCH of a record, where names are taken by the letter but for those within lists, and only null means the
-    /// same as absent.
+    /// The checked JSON body of a PATCH of a record. Member names are case-sensitive, except within lists. Only null is equivalent to
+    /// absent.
     ///
     /// # Errors
-    /// As in [`Incoming::json`].
+    /// Those of [`Incoming::json`].
     pub fn patch(&mut self) -> Result<Json> {
         let Some(shape) = self.shape else { return Ok(Json::Null) };
         let mut json = self.parsed(shape)?;
@@ -81,7 +81,8 @@ impl Incoming<'_> {
         self.judge(&json, check(&without_blanks, shape), shape).map(|()| json)
     }
 
-    /// Says what was checked, and whether members that are not known count: to who asks strictly, and beside what is refused anyhow.
+    /// Returns the result of the check, and reports unknown members: as errors if the query asks for strict checks or the body is invalid
+    /// anyway, otherwise only by name.
     fn judge(&mut self, json: &Json, checked: Result<()>, shape: &BodyShape) -> Result<()> {
         let unknown = unknown_members::unknown(json, &shape.schema);
         if unknown_members::is_asked(self.query)? || checked.is_err() {
@@ -106,19 +107,20 @@ impl Incoming<'_> {
 }
 
 fn check(json: &Json, shape: &BodyShape) -> Result<()> {
-    let uncountable = uncountable(json, &shape.schema).map(|number| format!("{number} stands where a whole number of 64 bits is expected"));
+    let uncountable =
+        uncountable(json, &shape.schema).map(|number| format!("{number} is not allowed: a whole number of at most 64 bits is expected"));
     let counted = uncountable.map_or(Ok(()), |reason| Err(Error::Unparseable(reason)));
     Error::all([counted, shape.checker.as_ref().map_or(Ok(()), |checker| checker.check_body(json))])
 }
 
-/// A header that is a list: several lines are one (RFC 9110 section 5.3). What is no text fits nothing, but it was said.
+/// A list header: several lines are one list (RFC 9110 section 5.3). A value that is not text matches nothing, but counts as present.
 pub fn list<'h>(headers: &'h HeaderMap, name: &str) -> Option<Cow<'h, str>> {
     let lines = headers.get_all(name).map(|line| String::from_utf8_lossy(line.as_bytes()));
     lines.reduce(|list, line| format!("{list},{line}").into())
 }
 
-/// A number in the place of an integer that no integer is read from: with a fraction or an exponent, or beyond 64 bits. JSON schema takes
-/// some of these for integers.
+/// A number that cannot be read as an integer where the schema expects one: it has a fraction or an exponent, or exceeds 64 bits. JSON
+/// schema accepts some of these as integers.
 fn uncountable<'j>(json: &'j Json, schema: &Json) -> Option<&'j Json> {
     match json {
         Json::Number(number) => {
@@ -132,18 +134,18 @@ fn uncountable<'j>(json: &'j Json, schema: &Json) -> Option<&'j Json> {
     }
 }
 
-/// Reads checked JSON as a value.
+/// Converts checked JSON to a value.
 ///
 /// # Errors
-/// What the schema lets pass and the type does not, such as `1.0` for an integer.
+/// The type rejects what the schema accepts, such as `1.0` for an integer.
 pub fn read<T: DeserializeOwned>(json: Json) -> Result<T> {
     serde_json::from_value(json).map_err(|e| Error::Unparseable(e.to_string()))
 }
 
-/// Reads what was put together from a body and a record. Each may be as it should, and what came of them not.
+/// Converts JSON merged from a body and a record. Both may be valid while their combination is not.
 ///
 /// # Errors
-/// A member is missing, or does not go together with the others.
+/// A member is missing, or contradicts the others.
 pub fn read_whole<T: DeserializeOwned + JsonSchema>(mut json: Json) -> Result<T> {
     read(json.clone()).map_err(|fault| {
         let schema = Schemas::inline::<T>();
@@ -154,15 +156,15 @@ pub fn read_whole<T: DeserializeOwned + JsonSchema>(mut json: Json) -> Result<T>
     })
 }
 
-/// Writes a value of ours as JSON.
+/// Converts a value to JSON.
 ///
 /// # Errors
-/// It has no JSON form, which is a defect.
+/// The value cannot be serialized, which is a defect.
 pub fn write(value: &impl Serialize) -> Result<Json> {
     serde_json::to_value(value).map_err(|e| Error::Internal(format!("a value of ours as JSON: {e}")))
 }
 
-/// The name of a body in the document: `service` and `Create` make `ServiceCreate`.
+/// The name of a body in the OpenAPI document: `ServiceCreate` for `service` and `Create`.
 pub fn title(kind: &str, verb: &str) -> String {
     let mut letters = kind.chars();
     letters.next().map(|first| first.to_uppercase().chain(letters).collect::<String>()).unwrap_or_default() + verb
@@ -174,8 +176,8 @@ pub fn lower_first(name: &str) -> String {
     letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
 }
 
-/// The schema of a PUT from that of a POST: what only creation sets is not required, what only a PUT demands is, and nothing has a
-/// default.
+/// The schema of a PUT from that of a POST: `fixed` members, which only creation sets, are not required; `demanded` members are; there are
+/// no defaults.
 pub fn replace_schema(mut schema: Json, fixed: &[&str], demanded: &[&str]) -> Json {
     if let Some(required) = schema.get_mut("required").and_then(Json::as_array_mut) {
         required.retain(|name| !name.as_str().is_some_and(|name| fixed.contains(&name)));
@@ -185,15 +187,14 @@ pub fn replace_schema(mut schema: Json, fixed: &[&str], demanded: &[&str]) -> Js
     schema
 }
 
-/// The schema of a PATCH from that of a POST: nothing is required, but for the tag that tells forms apart, and null leaves a member as it
-/// is.
+/// The schema of a PATCH from that of a POST: nothing is required except the tag of a variant, and null leaves a member unchanged.
 pub fn patch_schema(mut schema: Json) -> Json {
     strip(&mut schema, &["default"]);
     optional(&mut schema);
     schema
 }
 
-/// Marks the schema of an object that says what it is about in a PATCH too, although it is merged.
+/// Marks the schema of an object whose required members are required in a PATCH too, although it is merged.
 const REQUIRED_ALWAYS: &str = "x-required-always";
 
 fn strip(schema: &mut Json, keywords: &[&str]) {
@@ -232,7 +233,7 @@ fn optional(schema: &mut Json) {
     }
 }
 
-/// Lets null pass beside what a schema describes.
+/// Also allows null.
 fn may_be_null(schema: &mut Json) {
     let Some(object) = schema.as_object_mut() else { return };
     let null = || Json::from("null");
@@ -259,8 +260,8 @@ fn members_mut(object: &mut Map<String, Json>) -> impl Iterator<Item = &mut Json
     object.get_mut("properties").and_then(Json::as_object_mut).into_iter().flat_map(|members| members.values_mut())
 }
 
-/// What a PUT makes of a stored draft: the body, with the stored values of members that only creation sets (`fixed`), and of those among
-/// `kept` that the body leaves out.
+/// The result of a PUT on a stored draft: the body, with the stored values of `fixed` members, which only creation sets, and of those
+/// `kept` members that the body leaves out.
 pub fn replaced(stored: &Json, mut body: Json, fixed: &[&str], kept: &[&str]) -> Json {
     if let Some(members) = body.as_object_mut() {
         let kept = kept.iter().filter(|name| !members.contains_key(**name));
@@ -274,8 +275,8 @@ pub fn replaced(stored: &Json, mut body: Json, fixed: &[&str], kept: &[&str]) ->
     body
 }
 
-/// What a PATCH makes of a stored draft, or `None` where it names nothing. A member that is an object with members of its own
-/// merges, lists and maps are replaced, an empty map changes nothing, and a blank choice is none at all. `fixed` members stay as they are.
+/// The result of a PATCH on a stored draft; `None` if it names no member. A member that is an object with described members is merged;
+/// lists and maps are replaced; an empty map changes nothing; a blank choice removes the value. `fixed` members are unchanged.
 pub fn patched(stored: Json, body: &Json, schema: &Json, fixed: &[&str]) -> Option<Json> {
     let (Json::Object(mut merged), Json::Object(members)) = (stored, body) else { return None };
     let mut named = false;
@@ -302,15 +303,15 @@ pub fn patched(stored: Json, body: &Json, schema: &Json, fixed: &[&str]) -> Opti
     named.then_some(Json::Object(merged))
 }
 
-/// An object without anything in it that is not null.
+/// Whether an object contains nothing but nulls.
 fn is_hollow(value: &Json) -> bool {
     value.as_object().is_some_and(|members| members.values().all(|v| v.is_null() || is_hollow(v)))
 }
 
-/// The values of a query string, typed as the parameters are described. Blank numbers and blank words of a list count as absent.
+/// The values of a query string, typed by the described parameters. Blank numbers and blank choices count as absent.
 ///
 /// # Errors
-/// A value is not of its parameter's type.
+/// A value does not have its parameter's type, or a required parameter is missing.
 pub fn query_values(query: &str, parameters: &[Parameter]) -> Result<Map<String, Json>> {
     let mut values = Map::new();
     for (name, text) in form_urlencoded::parse(query.as_bytes()) {

@@ -1,4 +1,4 @@
-//! What a function in a route table knows about the request that called it.
+//! What a function in a route table knows about its request.
 
 use std::{net::IpAddr, ops::Deref, sync::Arc};
 
@@ -16,12 +16,12 @@ use crate::{
     posture::Evidence,
 };
 
-/// Somebody at the other end of a connection.
+/// The peer of a connection.
 #[derive(Debug, Clone)]
 pub struct Peer {
-    /// Where the connection comes from, without port.
+    /// The source address, without port.
     pub address: Option<IpAddr>,
-    /// The certificates presented in the handshake, leaf first. Possession of the leaf's key is proven, nothing else is.
+    /// The certificates presented in the handshake, leaf first. Only the possession of the leaf's key is proven.
     pub certificates: Arc<[CertificateDer<'static>]>,
 }
 
@@ -32,18 +32,18 @@ impl Peer {
     }
 }
 
-/// A request as its function sees it: who asks, from where and when, and everything there is to answer with.
+/// A request as its function sees it: the caller, its source and time, and the application state.
 pub struct Call {
     pub state: Arc<AppState>,
-    /// The session that the request carries, if it is one.
+    /// The session of the request; `None` without a valid one.
     pub caller: Option<Arc<Caller>>,
     pub peer: Peer,
     /// The bearer token of the request, if it carries exactly one.
     pub bearer: Option<Arc<str>>,
-    /// The way to change anything, with the caller behind it.
+    /// The interface for changes, with the caller as their author.
     pub changes: Changes,
     pub now: Timestamp,
-    /// Asked over the admin socket, where no session is.
+    /// Whether the request came over the admin socket, which has no sessions.
     pub local: bool,
 }
 
@@ -55,7 +55,7 @@ impl Deref for Call {
 }
 
 impl Call {
-    /// A request that got this far.
+    /// A request that arrived over the network.
     pub fn new(state: &Arc<AppState>, caller: Option<Arc<Caller>>, peer: Peer, bearer: Option<Arc<str>>) -> Self {
         let author = Author::remote(peer.shown());
         let author = match &caller {
@@ -66,28 +66,29 @@ impl Call {
     }
 
     /// The caller of an operation that needs a session.
+    /// The caller of an operation that needs a session.
     ///
     /// # Errors
-    /// There is none; the permission check of the row makes that impossible.
+    /// There is none, which the permission check of the row prevents.
     pub fn caller(&self) -> Result<&Arc<Caller>> {
         self.caller.as_ref().ok_or(Error::Unauthorized { anonymous: true })
     }
 
-    /// The certificates that the connection presented, leaf first, up to one that cannot be read.
+    /// The certificates that the connection presented, leaf first, up to the first unreadable one.
     pub fn chain(&self) -> Vec<Certificate> {
         self.peer.certificates.iter().map_while(|der| Certificate::from_der(der).ok()).collect()
     }
 
-    /// What enrolling is done with.
+    /// The components that an enrollment needs.
     pub fn context(&self) -> EnrollmentContext<'_> {
         let AppState { store, keystore, passwords, reserved, .. } = &*self.state;
         EnrollmentContext { store, changes: &self.changes, keystore, passwords, reserved, now: self.now, address: self.peer.address }
     }
 
-    /// What is known of the caller's endpoint.
+    /// The posture evidence about the caller's endpoint.
     ///
     /// # Errors
-    /// As in [`Call::caller`].
+    /// Those of [`Call::caller`].
     pub fn evidence(&self) -> Result<Evidence> {
         let Caller { session, identity, .. } = self.caller()?.as_ref();
         let known = self.posture.evidence(identity.id.as_str(), Some(session.id.as_str()));
@@ -97,7 +98,7 @@ impl Call {
     /// The identity of the caller.
     ///
     /// # Errors
-    /// As in [`Call::caller`].
+    /// Those of [`Call::caller`].
     pub fn identity(&self) -> Result<&Record<Identity>> {
         self.caller().map(|caller| &caller.identity)
     }

@@ -1,4 +1,4 @@
-//! Requests of web pages of other origins: which are let in, and the preflights they send first.
+//! CORS: which origins are allowed, and preflight requests.
 
 use actix_web::{HttpRequest, HttpResponse, HttpResponseBuilder, http::StatusCode};
 
@@ -9,7 +9,7 @@ fn header<'r>(request: &'r HttpRequest, name: &str) -> Option<&'r str> {
     request.headers().get(name).and_then(|value| value.to_str().ok())
 }
 
-/// What `access-control-allow-origin` says to the page that sent the request, if it is let in.
+/// The value of `access-control-allow-origin`; `None` if the page's origin is not allowed.
 pub fn allowed(request: &HttpRequest, origins: &[String]) -> Option<String> {
     let origin = header(request, "origin")?;
     if origins.iter().any(|allowed| allowed == "*") {
@@ -18,8 +18,8 @@ pub fn allowed(request: &HttpRequest, origins: &[String]) -> Option<String> {
     origins.iter().find(|allowed| *allowed == origin).cloned()
 }
 
-/// The answer to an OPTIONS request. That credentials are allowed is said for the sake of clients that look for it: sessions travel in
-/// a header that a page must set itself, and browsers send nothing of their own to an origin of `*`.
+/// The answer to an OPTIONS request. It allows credentials because some clients check that; sessions are sent in a header that a page must
+/// set itself, and browsers send no credentials to an origin of `*`.
 pub fn preflight(request: &HttpRequest, origins: &[String]) -> HttpResponseBuilder {
     let Some(method) = header(request, "access-control-request-method") else { return HttpResponse::Ok() };
     let status = if !METHODS.split(", ").any(|allowed| allowed == method) {
@@ -31,7 +31,7 @@ pub fn preflight(request: &HttpRequest, origins: &[String]) -> HttpResponseBuild
     };
     let mut answer = HttpResponse::build(status);
     if status == StatusCode::OK {
-        // Pages may always set `accept`; naming it is neither needed nor what clients have been told so far.
+        // Pages may always set `accept`; clients do not expect it in the list.
         let names: Vec<String> = wanted(request).filter(|name| name != "accept").collect();
         answer.insert_header(("access-control-allow-methods", METHODS));
         if !names.is_empty() {
@@ -42,13 +42,13 @@ pub fn preflight(request: &HttpRequest, origins: &[String]) -> HttpResponseBuild
     answer
 }
 
-/// The names of the headers that a preflight asks for, in lower case.
+/// The header names that a preflight asks for, in lower case.
 fn wanted(request: &HttpRequest) -> impl Iterator<Item = String> + '_ {
     let list = header(request, "access-control-request-headers").unwrap_or_default();
     list.split(',').map(|name| name.trim().to_lowercase()).filter(|name| !name.is_empty())
 }
 
-/// Tells a browser whether the page may read the answer, and which headers of it.
+/// Adds the headers that allow the page to read the answer and its headers.
 pub fn mark(request: &HttpRequest, origins: &[String], answer: &mut HttpResponseBuilder) {
     if let Some(origin) = allowed(request, origins) {
         answer.insert_header(("access-control-allow-origin", origin));

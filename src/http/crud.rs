@@ -1,4 +1,4 @@
-//! The mechanical operations, written once for every kind.
+//! The generic operations, written once for every kind.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -23,28 +23,28 @@ use crate::{
     store::{Read, Scope, is_brief},
 };
 
-/// Which records, by their role attributes.
+/// Selects records by their role attributes.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RoleFilter {
-    /// `#attribute` or `@id`, repeated.
+    /// `#attribute` or `@id`; may be repeated.
     #[serde(default)]
     pub role_filter: Vec<String>,
-    /// `AllOf` (unless set) or `AnyOf` of the attributes.
+    /// Whether a record needs all attributes (`AllOf`, the default) or one of them (`AnyOf`).
     #[serde(default)]
     pub role_semantic: Option<String>,
 }
 
 impl RoleFilter {
-    /// Whether anything is asked for.
+    /// Whether a filter is given.
     pub fn is_some(&self) -> bool {
         !self.role_filter.is_empty()
     }
 
-    /// The ids that match, ascending, if anything is asked for: by the attributes together, and each id by itself.
+    /// The matching ids in ascending order; `None` without a filter. Attributes match together, ids each by themselves.
     ///
     /// # Errors
-    /// An entry is neither `#attribute` nor `@id`, or the semantic is none.
+    /// An entry is neither `#attribute` nor `@id`, or the semantic is unknown.
     pub fn ids(&self, access: &Access, subject: Subject) -> Result<Option<Vec<String>>> {
         let semantic = match self.role_semantic.as_deref().unwrap_or("AllOf") {
             word if word.eq_ignore_ascii_case("AllOf") => Semantic::AllOf,
@@ -63,7 +63,7 @@ impl RoleFilter {
     }
 }
 
-/// A list by role attributes.
+/// A list with a filter by role attributes.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 pub struct RoleListing {
     #[serde(flatten)]
@@ -81,7 +81,7 @@ pub async fn list_by_roles<E: Entity>(call: Call, Query(wanted): Query<RoleListi
     all_or_some::<E>(call, wanted.listing, ids).await
 }
 
-/// The records that a listing asks for, of all or of some, as their kind shows them.
+/// The listed records, of all or of the given ids, as their kind shows them.
 async fn all_or_some<E: Entity>(call: Call, listing: Listing, ids: Option<Vec<String>>) -> Result<Joined<Detail<E::View>>> {
     let is_admin = call.caller.as_ref().is_some_and(|caller| caller.is_admin());
     let (query, window) = listing.query(Words::<E>::of_whole(is_admin))?;
@@ -95,10 +95,10 @@ async fn all_or_some<E: Entity>(call: Call, listing: Listing, ids: Option<Vec<St
     joined(&call, brief, filterable::<E>().collect(), find, write).await
 }
 
-/// The records of a scope that a listing asks for, as one view shows them: `words` are those of that view.
+/// The listed records of a scope in one view, whose filterable names are `words`.
 ///
 /// # Errors
-/// Filter or sort cannot be read, or a record.
+/// The filter or the sort is invalid, or a record cannot be read.
 pub fn page<E: Entity, V>(
     tx: &Read<'_>,
     listing: &Listing,
@@ -112,7 +112,7 @@ pub fn page<E: Entity, V>(
     Ok(Page { data, pagination: Pagination::of(window, found.total), fields: Some(filterable::<E>().collect()) })
 }
 
-/// The records with these ids.
+/// The scope of the records with these ids.
 pub fn of_ids(ids: &[String]) -> Scope<'_> {
     Scope::Ids(Box::new(ids.iter().map(String::as_str)))
 }
@@ -180,7 +180,7 @@ pub async fn delete<E: Lifecycle>(call: Call, id: Id<E>, known: IfMatch, preview
     preview.change(&call, delete).await
 }
 
-/// GET /{parents}/{id}/{children}: those that name the parent, or that it names. An unknown parent has none.
+/// GET /{parents}/{id}/{children}: the children that refer to the parent, or that it refers to. Empty for an unknown parent.
 pub async fn linked<P: Entity, C: Entity>(call: Call, id: Id<P>, Query(listing): Query<Listing>) -> Result<Joined<Detail<C::View>>> {
     let naming = C::REFERENCES.iter().find(|reference| reference.kind == P::KIND).map(|reference| reference.field);
     let named = P::REFERENCES.iter().find(|reference| reference.kind == C::KIND);
@@ -196,7 +196,7 @@ pub async fn linked<P: Entity, C: Entity>(call: Call, id: Id<P>, Query(listing):
     list_body::listed(&call, listing, Words::ALL, wanted, |tx, record| seen::<C>(record, tx)).await
 }
 
-/// GET /{parents}/{id}/{children}: those that policies bring together with the parent.
+/// GET /{parents}/{id}/{children}: the children that policies connect with the parent.
 pub async fn related<P: Entity, C: Entity>(call: Call, id: Id<P>, Query(listing): Query<Listing>) -> Result<Joined<Detail<C::View>>> {
     let ids = access::related(&call.access, P::KIND, id.as_str(), C::KIND);
     list_body::listed(&call, listing, Words::ALL, |_| Ok(Wanted::Ids(ids)), |tx, record| seen::<C>(record, tx)).await

@@ -1,7 +1,7 @@
-//! The dispatcher: it finds the row that a request belongs to, and answers with what the row's function answers.
+//! The dispatcher: finds the row of a request and sends the answer of the row's function.
 //!
-//! actix-web does HTTP and TLS; routing is one radix tree behind its default service, because actix tries its own resources one
-//! after the other. The order of judgement is: how many requests are under way, path, method, session, media types, body, permission.
+//! actix-web implements HTTP and TLS. Routing is one radix tree behind its default service, because actix tries its own resources one after
+//! the other. The order of checks is: number of running requests, path, method, session, media types, body, permission.
 
 use std::sync::{
     Arc, OnceLock,
@@ -47,17 +47,17 @@ use crate::{
 
 /// First path segments that belong to no interface.
 const RESERVED: [&str; 5] = ["health", "ready", "docs", "metrics", "oidc"];
-/// Bytes that working on a request takes, until it is known how long its answer is.
+/// Bytes reserved for a running request, until the length of its answer is known.
 const WORK: usize = 16 << 10;
 const SERVER: &str = concat!("overkeep/", env!("CARGO_PKG_VERSION"));
 
-/// The interfaces, and what they answer with.
+/// The interfaces and their state.
 pub struct Dispatcher {
     pub state: Arc<AppState>,
     pub interfaces: Interfaces,
     admission: Admission,
     requests: AtomicU64,
-    /// The administrator as whom requests of the admin socket are answered, once one was.
+    /// The administrator as whom admin socket requests are answered; set by the first of them.
     pub(super) administrator: OnceLock<Id<Identity>>,
 }
 
@@ -68,7 +68,7 @@ impl Dispatcher {
         Self { state, interfaces, admission, requests: AtomicU64::new(0), administrator: OnceLock::new() }
     }
 
-    /// The interface that a path belongs to, and the path below its base.
+    /// The interface of a path, and the path below its base.
     fn locate(&self, path: &str) -> Option<(&Interface, String)> {
         let Interfaces { management, client, overkeep, fabric } = &self.interfaces;
         let mut parts = path.split('/').filter(|part| !part.is_empty()).peekable();
@@ -96,10 +96,10 @@ impl Dispatcher {
         }
     }
 
-    /// The row that a request belongs to, and the values in its path.
+    /// The row of a request, and the values of its path parameters.
     ///
     /// # Errors
-    /// There is none.
+    /// [`Refusal::UnknownPath`] or [`Refusal::MethodNotAllowed`].
     pub(super) fn find(&self, method: &str, path: &str) -> Result<(&Row, Vec<String>)> {
         let (interface, below) = self.locate(path).ok_or(Error::Refused(Refusal::UnknownPath))?;
         match interface.find(method, &below) {
@@ -132,7 +132,7 @@ pub async fn serve(request: HttpRequest, payload: web::Payload, dispatcher: web:
         }
         let place = dispatcher.admission.admit(&request)?;
         let bearer = bearer(&request);
-        // It may have to wait for the keys of an external signer.
+        // This may wait for the keys of an external signer.
         let caller = within(state.limits.load().time, Refusal::Timeout, resolve(&request, bearer.as_deref(), state)).await;
         known = caller.as_ref().ok().and_then(Option::as_ref).cloned();
         answer(&request, payload, &dispatcher, place, caller, bearer, hold.as_deref()).await
@@ -149,13 +149,13 @@ pub async fn serve(request: HttpRequest, payload: web::Payload, dispatcher: web:
     send(&request, state, reply, known.as_deref(), hold)
 }
 
-/// What was left beside the request: by the connection, or with HTTP/2 by the stream.
+/// Data attached to the request by the connection (HTTP/1.1) or the stream (HTTP/2).
 fn beside<T: Clone + 'static>(request: &HttpRequest) -> Option<T> {
     request.conn_data::<T>().cloned().or_else(|| request.extensions().get::<T>().cloned())
 }
 
-/// What is held for the client because of a request. At first that is what working on it takes. With HTTP/1.1 a request waits here until
-/// the bound of all connections has room for it; a connection of HTTP/2 reads none before.
+/// The memory held for the client because of a request, at first for processing it. An HTTP/1.1 request waits here until the bound of all
+/// connections has room for it; an HTTP/2 connection reads no request before that.
 async fn hold(request: &HttpRequest) -> Option<Arc<Hold>> {
     let hold = match (beside::<Arc<Hold>>(request), beside::<Account>(request)) {
         (Some(hold), _) => hold,
@@ -182,7 +182,7 @@ fn bearer(request: &HttpRequest) -> Option<Arc<str>> {
     only.to_str().ok()?.strip_prefix("Bearer ").map(Into::into)
 }
 
-/// The session behind the request's token. A token that is not one of ours is the same as a wrong one.
+/// The caller of the request's session token. A malformed token is rejected like an unknown one.
 async fn resolve(request: &HttpRequest, bearer: Option<&str>, state: &AppState) -> Result<Option<Arc<Caller>>> {
     let Some(token) = request.headers().get("zt-session").filter(|token| !token.is_empty()) else { return Ok(None) };
     let token = token.to_str().map_err(|_| Error::Unauthorized { anonymous: false })?;
@@ -199,7 +199,7 @@ async fn answer(
     bearer: Option<Arc<str>>,
     hold: Option<&Hold>,
 ) -> Result<Reply> {
-    // Of what is recorded nothing answers HEAD but the root, which is no part of it.
+    // In the recorded API only the root answers HEAD; it has no row for it.
     let method = if request.method() == Method::HEAD && request.path() == "/" { "GET" } else { request.method().as_str() };
     let (row, segments) = dispatcher.find(method, request.uri().path())?;
     let caller = known(row, caller)?;
@@ -212,10 +212,10 @@ async fn answer(
     run(row, segments, query, request.headers(), body, Call::new(&dispatcher.state, caller, peer(request), bearer)).await
 }
 
-/// Answers a request that belongs to a row, once its body is there.
+/// Answers the request of a row once its body has arrived.
 ///
 /// # Errors
-/// The request does not fit the row, the caller may not, or the row's function refuses.
+/// The request does not match the row, the caller lacks the permission, or the row's function fails.
 pub(super) async fn run(row: &Row, segments: Vec<String>, query: &str, headers: &HeaderMap, body: web::Bytes, call: Call) -> Result<Reply> {
     taken(headers, row, &body)?;
     let (caller, time) = (call.caller.clone(), call.state.limits.load().time);
@@ -227,7 +227,7 @@ pub(super) async fn run(row: &Row, segments: Vec<String>, query: &str, headers: 
     unknown.extend(unknown_members::of_query(query, parameters)?);
     let mut reply = if row.patient { pending.await? } else { within(time, Refusal::Timeout, pending).await? };
     if !unknown.is_empty() {
-        tracing::debug!(members = ?unknown, "the request has members that are not known");
+        tracing::debug!(members = ?unknown, "the request has unknown members");
         reply.headers.push((Header::UnknownMembers.name(), unknown_members::listed(&unknown)));
     }
     if row.charset && reply.media == JSON {
@@ -236,9 +236,8 @@ pub(super) async fn run(row: &Row, segments: Vec<String>, query: &str, headers: 
     Ok(reply)
 }
 
-/// What is at paths of no interface: the two questions of whoever watches over the process, and the page that shows the documents. They
-/// are answered however many requests are under way.
-/// HEAD is answered as GET, without the body.
+/// Paths outside the interfaces: the two health checks, the landing page, and the page that shows the documents. They are answered
+/// regardless of the number of running requests. HEAD is answered like GET, without the body.
 fn plain(request: &HttpRequest, path: &str, state: &AppState) -> Option<Result<Reply>> {
     if ![Method::GET, Method::HEAD].contains(request.method()) {
         return None;
@@ -253,7 +252,7 @@ fn plain(request: &HttpRequest, path: &str, state: &AppState) -> Option<Result<R
     }
 }
 
-/// Who asks, if the row wants to know. On open rows a stale token is as good as none.
+/// The caller, if the row needs one. On open rows an invalid token is ignored.
 fn known(row: &Row, caller: Result<Option<Arc<Caller>>>) -> Result<Option<Arc<Caller>>> {
     if row.permission == Permission::Open {
         return Ok(caller.ok().flatten());
@@ -261,7 +260,7 @@ fn known(row: &Row, caller: Result<Option<Arc<Caller>>>) -> Result<Option<Arc<Ca
     caller?.ok_or(Error::Unauthorized { anonymous: true }).map(Some)
 }
 
-/// Whether the row lets them in. Clients know it so that whoever has a session is told first what is wrong with a request.
+/// Checks the row's permission. Clients expect that a caller with a session is told about an invalid request first.
 fn permitted(row: &Row, caller: Option<&Caller>) -> Result<()> {
     let held = match caller.map(|caller| (caller.queries.is_empty(), caller.is_admin())) {
         None => Permission::Open,
@@ -272,7 +271,7 @@ fn permitted(row: &Row, caller: Option<&Caller>) -> Result<()> {
     if held < row.permission { Err(Error::Unauthorized { anonymous: false }) } else { Ok(()) }
 }
 
-/// Whether the sender takes what the row answers with.
+/// Checks that the client accepts a media type that the row answers.
 fn acceptable(request: &HttpRequest, row: &Row) -> Result<()> {
     let accept = body::list(request.headers(), "accept").unwrap_or_default();
     let accept = accept.trim();
@@ -289,7 +288,7 @@ fn acceptable(request: &HttpRequest, row: &Row) -> Result<()> {
     Ok(())
 }
 
-/// Whether what was sent is what the row takes. Nothing has no type, however a client announces it.
+/// Checks that the row accepts the media type of the body. An empty body has no media type, whatever the header says.
 fn taken(headers: &HeaderMap, row: &Row, body: &[u8]) -> Result<()> {
     let Some(shape) = row.operation.body.as_ref().filter(|shape| !shape.judged_by_function && !body.is_empty()) else { return Ok(()) };
     let sent = headers.get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -312,7 +311,7 @@ async fn payload_of(mut payload: web::Payload, row: &Row, limit: usize, hold: Op
     Ok(body.into())
 }
 
-/// What every answer says. A client library in wide use breaks on an answer without the instance.
+/// Headers of every answer. A widely used client library fails without the instance id.
 fn said_always(answer: &mut HttpResponseBuilder, state: &AppState) {
     answer.insert_header(("server", SERVER));
     answer.insert_header((Header::Instance.name(), state.instance.as_str()));
@@ -339,7 +338,7 @@ fn send(request: &HttpRequest, state: &AppState, reply: Reply, caller: Option<&C
     answer.body(Outgoing::new(body, hold))
 }
 
-/// A body as it goes out, and how much memory it holds. Constant texts hold none.
+/// The body to send and the memory that it holds. Constant bodies hold none.
 fn outgoing(content: Content, takes_gzip: bool, answer: &mut HttpResponseBuilder) -> (BoxBody, usize) {
     let whole = |plain: web::Bytes, packed: Option<web::Bytes>, answer: &mut HttpResponseBuilder| match packed {
         Some(packed) => {

@@ -1,4 +1,4 @@
-//! The shape that every JSON answer has: `data` beside `meta`.
+//! The envelope of every JSON answer: `data` and `meta`.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -10,16 +10,16 @@ use crate::{
     query::Window,
 };
 
-/// The version clients find in every answer's `meta`.
+/// The version in the `meta` of every answer.
 const VERSION: &str = "0.0.1";
 
-/// What every answer says beside its data.
+/// Metadata of every answer.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Meta {
     api_enrollment_version: &'static str,
     api_version: &'static str,
-    /// The names that a `filter` and a `sort` of this list may use.
+    /// The names that `filter` and `sort` of this list accept.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Vec<String>>")]
     pub filterable_fields: Option<Vec<&'static str>>,
@@ -34,26 +34,26 @@ impl Default for Meta {
 }
 
 impl Meta {
-    /// What a list says.
+    /// The metadata of a list.
     pub fn of_list(pagination: Pagination, fields: Option<Vec<&'static str>>) -> Self {
         Self { filterable_fields: fields, pagination: Some(pagination), ..Self::default() }
     }
 }
 
-/// Which part of a list an answer holds.
+/// The part of a list in an answer.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Pagination {
-    /// The most entries a page may have; 9223372036854775807 stands for no limit.
+    /// The maximum number of entries in a page; 9223372036854775807 means no limit.
     pub limit: i64,
-    /// How many entries were passed over.
+    /// The number of skipped entries.
     pub offset: i64,
-    /// How many entries there are on all pages.
+    /// The number of entries in all pages.
     pub total_count: i64,
 }
 
 impl Pagination {
-    /// A window on so many entries.
+    /// A window of a list with this many entries.
     pub fn of(window: Window, total: u64) -> Self {
         Self { limit: window.shown_limit(), offset: window.offset as i64, total_count: total as i64 }
     }
@@ -67,7 +67,7 @@ pub struct Envelope<T> {
     pub meta: Meta,
 }
 
-/// An answer that is a list.
+/// An answer with a list.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "{T}ListEnvelope")]
 pub struct ListEnvelope<T> {
@@ -75,11 +75,11 @@ pub struct ListEnvelope<T> {
     pub meta: Meta,
 }
 
-/// Nothing but success.
+/// An answer without data.
 #[derive(Serialize, JsonSchema)]
 pub struct Empty {}
 
-/// Where a new record is.
+/// The location of a new record.
 #[derive(Serialize, JsonSchema)]
 pub struct Location {
     #[serde(rename = "_links")]
@@ -87,7 +87,7 @@ pub struct Location {
     pub id: String,
 }
 
-/// A record on the wire: what every kind has, around the members of its own.
+/// A record in an answer: the members that every kind has, and those of its own kind.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "{V}")]
@@ -103,7 +103,7 @@ pub struct Detail<V> {
 }
 
 impl<V> Detail<V> {
-    /// A record seen in this way.
+    /// A record with one of its views.
     pub fn new<E: Entity>(record: &Record<E>, view: V) -> Self {
         Self {
             links: Links::of(record),
@@ -116,16 +116,16 @@ impl<V> Detail<V> {
     }
 }
 
-/// The record as its kind shows it.
+/// A record as its kind shows it.
 ///
 /// # Errors
-/// A record it needs cannot be read.
+/// A record that the view needs cannot be read.
 pub fn detail<E: Entity>(record: &Record<E>, facts: &dyn Facts) -> Result<Detail<E::View>> {
     Ok(Detail::new(record, E::view(record, facts)?))
 }
 
 impl Location {
-    /// The place of a record of kind `E`.
+    /// The location of a record of kind `E`.
     pub fn of<E: Entity>(id: &Id<E>) -> Self {
         Self { links: Links::default().with("self", format_args!("{}/{id}", E::KIND.path)), id: id.to_string() }
     }

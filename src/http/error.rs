@@ -1,4 +1,4 @@
-//! How an error of ours looks on the wire: one table, from [`Error`] to status, code and cause.
+//! How errors look on the wire: one table, from [`Error`] to status, code and cause.
 
 use std::collections::BTreeMap;
 
@@ -8,61 +8,61 @@ use serde::Serialize;
 use super::{answer::Reply, envelope::Meta, header::Header};
 use crate::error::{self, Error, Refusal};
 
-/// An answer that is an error.
+/// An answer with an error.
 #[derive(Serialize, JsonSchema)]
 pub struct ErrorEnvelope {
     pub error: ApiError,
     pub meta: Meta,
 }
 
-/// What went wrong.
+/// An error.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ApiError {
-    /// A word for programs.
+    /// The code for programs.
     pub code: String,
-    /// A sentence for people.
+    /// The message for people.
     pub message: String,
-    /// Under this id the request stands in the log.
+    /// The id of the request in the log.
     pub request_id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
-    /// Every rule that the request breaks, if it breaks more than one; `cause` tells the first.
+    /// Every broken rule, if there are several; `cause` has the first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub violations: Vec<Violation>,
 }
 
-/// A rule that a request breaks.
+/// A broken rule.
 #[derive(Serialize, JsonSchema)]
 pub struct Violation {
-    /// The member of the request, if a single one is to blame.
+    /// The member of the request, if the rule is about a single one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
-    /// What is wrong with it, and what would be right.
+    /// What is wrong, and what is allowed.
     pub reason: String,
-    /// What was sent, as far as it may be repeated.
+    /// The value that was sent, if it may be repeated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
 }
 
-/// Why.
+/// The cause of an error.
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Cause {
     /// A member of the request that breaks a rule.
     Field { field: String, reason: String, value: String },
-    /// What is in the way.
+    /// Data about the conflict.
     Data { message: String, data: BTreeMap<&'static str, String> },
-    /// A refusal behind the refusal.
+    /// An error inside another one.
     #[serde(rename_all = "camelCase")]
     Nested { code: String, message: String, request_id: String },
-    /// Posture checks that fail, by policy.
+    /// The failing posture checks, by policy.
     Posture { message: String, data: BTreeMap<String, Vec<FailedCheck>> },
-    /// Anything else.
+    /// Any other cause.
     Other { code: String, message: String },
 }
 
-/// A posture check that fails.
+/// A failing posture check.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FailedCheck {
@@ -71,7 +71,7 @@ pub struct FailedCheck {
     is_passing: bool,
 }
 
-/// How an error looks. Programs print message and cause one behind the other, so that neither says what the other does.
+/// How an error looks. Programs print the message followed by the cause, so neither repeats the other.
 struct ErrorRow {
     status: u16,
     code: &'static str,
@@ -80,12 +80,12 @@ struct ErrorRow {
 }
 
 impl ErrorRow {
-    /// An error of which the message says everything.
+    /// An error whose message is complete.
     fn plain(status: u16, code: &'static str, error: &Error) -> Self {
         Self { status, code, message: error.to_string(), cause: None }
     }
 
-    /// A general message, behind which the cause says what exactly is wrong.
+    /// A general message; the cause has the details.
     fn because(status: u16, code: &'static str, message: &str, reason: impl ToString) -> Self {
         let cause = Cause::Other { code: "UNHANDLED".into(), message: reason.to_string() };
         Self { status, code, message: message.into(), cause: Some(cause) }
@@ -99,7 +99,7 @@ impl ErrorRow {
     fn posture(failed: &BTreeMap<String, Vec<error::FailedCheck>>, error: &Error) -> Self {
         let shown = |check: &error::FailedCheck| FailedCheck { id: check.id.clone(), type_id: check.type_id, is_passing: false };
         let data = failed.iter().map(|(policy, checks)| (policy.clone(), checks.iter().map(shown).collect())).collect();
-        let cause = Cause::Posture { message: "the data has the checks that fail, by policy".into(), data };
+        let cause = Cause::Posture { message: "the data lists the failing checks by policy".into(), data };
         Self { status: 409, code: "INVALID_POSTURE", message: error.to_string(), cause: Some(cause) }
     }
 
@@ -109,13 +109,13 @@ impl ErrorRow {
     }
 }
 
-/// What is said of a member before the reason.
+/// The message about a member.
 fn about(field: &str, reason: &str) -> String {
     let is_missing = ["is required", "a body is required"].iter().any(|start| reason.starts_with(start));
     format!("{field} is {}", if is_missing { "missing" } else { "not accepted" })
 }
 
-/// A rule that a request breaks, for the list of all.
+/// One entry of the list of broken rules.
 fn violation(error: &Error) -> Violation {
     let of = |field: &str, reason: String, value: &str| {
         let value = Some(value).filter(|value| !value.is_empty()).map(str::to_owned);
@@ -129,13 +129,13 @@ fn violation(error: &Error) -> Violation {
     }
 }
 
-/// Several violations, with the face of the first.
+/// Several broken rules; status and code are those of the first.
 fn several(errors: &[Error]) -> ErrorRow {
     let Some(first) = errors.first() else { return face(&Error::Internal("no error among several".into())) };
     let fields: Vec<String> = errors.iter().filter_map(|error| violation(error).field).collect();
     let message = match fields.as_slice() {
-        [] => format!("{} things are not accepted", errors.len()),
-        fields => format!("{} things are not accepted: {}", errors.len(), fields.join(", ")),
+        [] => format!("{} rules are broken", errors.len()),
+        fields => format!("{} rules are broken: {}", errors.len(), fields.join(", ")),
     };
     ErrorRow { message, ..face(first) }
 }
@@ -154,15 +154,18 @@ fn face(error: &Error) -> ErrorRow {
         Error::Incomplete(_) => ErrorRow::because(400, "COULD_NOT_VALIDATE", "the request is not complete", error),
         Error::Unparseable(_) => ErrorRow::because(400, "COULD_NOT_PARSE_BODY", "the body cannot be read", error),
         Error::Filter(_) => ErrorRow::because(400, "INVALID_FILTER", "the filter cannot be used", error),
-        Error::Sort(_) => ErrorRow::because(400, "INVALID_SORT_IDENTIFIER", "the order cannot be used", error),
+        Error::Sort(_) => ErrorRow::because(400, "INVALID_SORT_IDENTIFIER", "the sort order cannot be used", error),
         Error::Referenced { field, by } => {
-            // Of several that stand in the way clients know one to be named; the sentence for people tells all.
-            let (first, reason) = (by.first().map_or("", String::as_str), "others refer to the record");
+            // Clients expect one of the referring records in the cause; the message lists all.
+            let (first, reason) = (by.first().map_or("", String::as_str), "other records refer to this record");
             ErrorRow::field(409, "CAN_NOT_DELETE_REFERENCED_ENTITY", error.to_string(), field, reason, &format!("[{first}]"))
         }
-        Error::BadReference(_) => {
-            ErrorRow::because(400, "REFERENCED_ENTITY_NOT_FOUND", "the request does not fit together, or names what is not there", error)
-        }
+        Error::BadReference(_) => ErrorRow::because(
+            400,
+            "REFERENCED_ENTITY_NOT_FOUND",
+            "the request names something that does not exist, or contradicts itself",
+            error,
+        ),
         Error::NotDeletable(_) => ErrorRow::because(400, "ENTITY_CAN_NOT_BE_DELETED", "the record cannot be deleted", error),
         Error::NotUpdatable(_) => ErrorRow::because(400, "ENTITY_CAN_NOT_BE_UPDATED", "the record cannot be changed", error),
         Error::Changed => ErrorRow::plain(412, "PRECONDITION_FAILED", error),
@@ -173,7 +176,7 @@ fn face(error: &Error) -> ErrorRow {
         Error::InvalidAuth => ErrorRow::plain(401, "INVALID_AUTH", error),
         Error::CertificateInUse { fingerprint } => {
             let data = BTreeMap::from([("fingerprint", fingerprint.clone())]);
-            let cause = Cause::Data { message: "it is the credential of an identity already".into(), data };
+            let cause = Cause::Data { message: "the certificate is already the credential of an identity".into(), data };
             ErrorRow { status: 409, code: "CERT_IN_USE", message: error.to_string(), cause: Some(cause) }
         }
         Error::InvalidPosture(failed) => ErrorRow::posture(failed, error),
@@ -189,10 +192,17 @@ fn refused(refusal: Refusal, error: &Error) -> ErrorRow {
         Refusal::InvalidEnrollmentToken => (400, "INVALID_ENROLLMENT_TOKEN"),
         Refusal::EnrollmentExpired => (400, "ENROLLMENT_EXPIRED"),
         Refusal::EnrollmentExists { method } => {
-            return ErrorRow::field(409, "ENROLLMENT_EXISTS", error.to_string(), "method", "is that of the other enrollment", method);
+            return ErrorRow::field(
+                409,
+                "ENROLLMENT_EXISTS",
+                error.to_string(),
+                "method",
+                "an enrollment with this method is outstanding",
+                method,
+            );
         }
         Refusal::CouldNotProcessCsr => {
-            let reason = "it cannot be read, its signature does not verify, or it asks for what is not issued";
+            let reason = "it is malformed, its signature is invalid, or it asks for something that is not issued";
             return ErrorRow::because(400, "COULD_NOT_PROCESS_CSR", &error.to_string(), reason);
         }
         Refusal::RouterCommonName => {
@@ -239,18 +249,18 @@ fn refused(refusal: Refusal, error: &Error) -> ErrorRow {
         Refusal::HeadTooLarge => (431, "REQUEST_HEADER_FIELDS_TOO_LARGE"),
         Refusal::TooSlow => (408, "REQUEST_TIMEOUT"),
         Refusal::MethodNotAllowed => {
-            return ErrorRow::because(405, "METHOD_NOT_ALLOWED", "the request is not one that this controller knows", error);
+            return ErrorRow::because(405, "METHOD_NOT_ALLOWED", "this controller does not know the request", error);
         }
-        Refusal::UnknownPath => return ErrorRow::because(404, "NOT_FOUND", "the request is not one that this controller knows", error),
+        Refusal::UnknownPath => return ErrorRow::because(404, "NOT_FOUND", "this controller does not know the request", error),
         Refusal::Timeout => (503, "TIMEOUT"),
     };
     ErrorRow::plain(status, code, error)
 }
 
-/// So many letters of a text are told at most.
+/// The maximum characters of a text.
 const LONGEST: usize = 1000;
 
-/// A text for people: without certificates and keys in it, and no longer than anybody reads.
+/// Shortens a text for people and removes PEM blocks.
 fn brief(text: &str) -> String {
     let whole = match text.split_once("-----BEGIN ") {
         Some((before, _)) => format!("{before}(PEM)"),
@@ -259,7 +269,7 @@ fn brief(text: &str) -> String {
     if whole.chars().nth(LONGEST).is_some() { whole.chars().take(LONGEST).chain(['…']).collect() } else { whole }
 }
 
-/// The same of a cause. What was sent is repeated as it was: clients know it so.
+/// Shortens a cause. The sent value is repeated in full, as clients expect.
 fn brief_cause(mut cause: Cause) -> Cause {
     match &mut cause {
         Cause::Field { reason: text, .. } | Cause::Data { message: text, .. } | Cause::Nested { message: text, .. } => *text = brief(text),
@@ -268,7 +278,7 @@ fn brief_cause(mut cause: Cause) -> Cause {
     cause
 }
 
-/// The reply for an error. What nobody outside needs to know goes to the log.
+/// The reply for an error. Internal details go to the log only.
 pub fn reply(error: &Error, request_id: &str) -> Reply {
     let ErrorRow { status, code, message, mut cause } = face(error);
     if let Some(Cause::Nested { request_id: inner, .. }) = &mut cause {
@@ -277,7 +287,7 @@ pub fn reply(error: &Error, request_id: &str) -> Reply {
     if status >= 500 {
         tracing::error!(%error, code, "request failed");
     }
-    let message = if status == 500 { "an unexpected error; the log has more under the request id".into() } else { brief(&message) };
+    let message = if status == 500 { "an unexpected error; see the log entry with this request id".into() } else { brief(&message) };
     let violations = if let Error::Several(errors) = error { errors.iter().map(violation).collect() } else { Vec::new() };
     let error_of = ApiError { code: code.into(), message, request_id: request_id.into(), cause: cause.map(brief_cause), violations };
     let envelope = ErrorEnvelope { error: error_of, meta: Meta::default() };
@@ -287,7 +297,7 @@ pub fn reply(error: &Error, request_id: &str) -> Reply {
     reply
 }
 
-/// In how many seconds it is worth another try, if it is.
+/// The value of `retry-after` in seconds; `None` if a retry is not useful.
 fn retry_after(error: &Error) -> Option<u32> {
     match error {
         Error::Busy { retry_after } => Some(*retry_after),

@@ -1,4 +1,4 @@
-//! What the functions in the route tables take: each argument describes itself and takes its part of the request.
+//! The argument types of the functions in the route tables. Each describes itself and takes its part of the request.
 
 use std::{marker::PhantomData, sync::Arc};
 
@@ -20,22 +20,22 @@ use crate::{
 
 /// An argument of a function in a route table.
 pub trait Extractor: Sized + 'static {
-    /// What it adds to the operation.
+    /// Adds the argument to the description of the operation.
     ///
     /// # Errors
-    /// A schema of ours is none, which is a defect.
+    /// A schema of this API is invalid, which is a defect.
     fn describe(operation: &mut Operation) -> Result<()>;
 
-    /// Its part of a request.
+    /// Takes its part of a request.
     ///
     /// # Errors
-    /// The request breaks what was described.
+    /// The request does not match the description.
     fn take(incoming: &mut Incoming<'_>) -> Result<Self>;
 }
 
 impl<E: 'static> Extractor for Id<E> {
     fn describe(operation: &mut Operation) -> Result<()> {
-        // The path says the name; the document takes it from there.
+        // The OpenAPI document takes the name from the path.
         let schema = serde_json::json!({ "type": "string" });
         operation.parameters.push(Parameter { name: String::new(), place: ParameterLocation::Path, required: true, schema });
         operation.errors.insert(404);
@@ -46,7 +46,7 @@ impl<E: 'static> Extractor for Id<E> {
     }
 }
 
-/// Query parameters, read into a flat struct. A list takes every value of its name, anything else the first.
+/// Query parameters in a flat struct. A list takes every value of its name, other types the first one.
 pub struct Query<T>(pub T);
 
 impl<T: DeserializeOwned + JsonSchema + 'static> Extractor for Query<T> {
@@ -61,7 +61,7 @@ impl<T: DeserializeOwned + JsonSchema + 'static> Extractor for Query<T> {
     }
 }
 
-/// Request headers, read into a flat struct of texts.
+/// Request headers in a flat struct of texts.
 pub struct Headers<T>(pub T);
 
 impl<T: DeserializeOwned + JsonSchema + 'static> Extractor for Headers<T> {
@@ -80,7 +80,7 @@ impl<T: DeserializeOwned + JsonSchema + 'static> Extractor for Headers<T> {
     }
 }
 
-/// What the sender believes the record to be: the entity tags of `If-Match` (RFC 9110 section 13.1.1). Never demanded.
+/// The entity tags of `If-Match` (RFC 9110 section 13.1.1); optional.
 pub struct IfMatch(pub Option<String>);
 
 impl Extractor for IfMatch {
@@ -96,10 +96,10 @@ impl Extractor for IfMatch {
 }
 
 impl IfMatch {
-    /// Whether the record may be written: nothing was said, or it is what the sender knows.
+    /// Checks that the stored record has one of the tags, if any are given.
     ///
     /// # Errors
-    /// There is no such record, or it is another by now.
+    /// The record does not exist, or has changed ([`Error::Changed`]).
     pub fn check<E: Entity>(&self, tx: &Read<'_>, id: &Id<E>) -> Result<()> {
         let Some(wanted) = &self.0 else { return Ok(()) };
         let tag = entity_tag(&tx.get(id)?)?;
@@ -108,7 +108,7 @@ impl IfMatch {
     }
 }
 
-/// The strong entity tag of a record: when it was changed, and a checksum of what it says.
+/// The strong entity tag of a record: the time of its last change and a checksum of its content.
 ///
 /// # Errors
 /// The record cannot be encoded, which is a defect.
@@ -117,11 +117,11 @@ pub fn entity_tag<E: Entity>(record: &Record<E>) -> Result<String> {
     Ok(format!("\"{:x}-{sum:08x}\"", record.updated_at.millis()))
 }
 
-/// The media types that the sender takes.
+/// The media types that the client accepts.
 pub struct Accept(String);
 
 impl Accept {
-    /// The one of these that the sender likes best; the first, if it does not say. Nothing if it takes none.
+    /// The offered type that the client prefers; the first if it has no preference. `None` if it accepts none.
     pub fn best(&self, offered: &[&'static str]) -> Option<&'static str> {
         let accept = if self.0.trim().is_empty() { "*/*" } else { &self.0 };
         media_type::best(accept, offered)
@@ -150,7 +150,7 @@ impl<T: DeserializeOwned + JsonSchema + 'static> Extractor for Body<T> {
     }
 }
 
-/// A JSON body that may be left out.
+/// An optional JSON body.
 pub struct OptionalBody<T>(pub Option<T>);
 
 impl<T: DeserializeOwned + JsonSchema + 'static> Extractor for OptionalBody<T> {
@@ -166,12 +166,12 @@ impl<T: DeserializeOwned + JsonSchema + 'static> Extractor for OptionalBody<T> {
     }
 }
 
-/// The members of a kind that name other records, by the names that references have.
+/// The members of a kind that refer to other records, with the paths of their kinds.
 fn references<E: Entity>() -> Vec<(&'static str, &'static str)> {
     E::REFERENCES.iter().map(|reference| (reference.field, reference.kind.path)).collect()
 }
 
-/// The body of a PUT: every member, but for those that only creation sets.
+/// The body of a PUT: every member except those that only creation sets.
 pub struct Replace<E>(pub Json, PhantomData<E>);
 
 impl<E: Entity + JsonSchema> Extractor for Replace<E> {
@@ -188,9 +188,9 @@ impl<E: Entity + JsonSchema> Extractor for Replace<E> {
 /// The body of a PATCH: the members to change.
 pub struct Patch<E> {
     pub body: Json,
-    /// Says which members merge.
+    /// Determines which members are merged.
     pub schema: Arc<Json>,
-    /// Members that stay as they are.
+    /// Members that are unchanged.
     pub fixed: &'static [&'static str],
     of: PhantomData<E>,
 }

@@ -1,8 +1,8 @@
-//! Bodies of answers packed as gzip (RFC 1952), for clients that take that.
+//! Gzip compression (RFC 1952) of answers, for clients that accept it.
 //!
-//! A body is packed whole before it is sent, or piece by piece as the pieces come, each for itself: a block of deflate (RFC 1951) that ends
-//! at a byte and refers to nothing before it. So nothing is kept for a client that does not read but bytes, and a thread has one packer,
-//! however many answers are on their way. Constant texts are packed once.
+//! A body is compressed as a whole before it is sent, or piece by piece as the pieces come. Each piece is a deflate block (RFC 1951) that
+//! ends at a byte and refers to nothing before it. So an unread answer holds only bytes, and each thread has one compressor for all its
+//! answers. Constant texts are compressed once.
 
 use std::{
     cell::RefCell,
@@ -15,13 +15,13 @@ use futures_util::{Stream, StreamExt, stream};
 
 use crate::error::{Error, Result};
 
-/// As it is named in `content-encoding`.
+/// The name in `content-encoding`.
 pub const GZIP: &str = "gzip";
-/// Smaller bodies become no smaller.
+/// Smaller bodies are not compressed: they would hardly shrink.
 const SMALLEST: usize = 256;
-/// Larger bodies are sent as they are: packing them would keep a thread from the others.
+/// Larger bodies are not compressed as a whole: that would block the thread for too long.
 const LARGEST: usize = 2 << 20;
-/// No name, no time, unknown system; packed fast.
+/// The gzip header: no name, no time, unknown system, fast compression.
 const HEAD: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255];
 /// An empty last block.
 const END: [u8; 2] = [3, 0];
@@ -30,7 +30,7 @@ thread_local! {
     static PACKER: RefCell<Compress> = RefCell::new(Compress::new(Compression::fast(), false));
 }
 
-/// Whether an `accept-encoding` (RFC 9110, section 12.5.3) takes gzip.
+/// Whether an `accept-encoding` header (RFC 9110, section 12.5.3) accepts gzip.
 pub fn is_taken(accepted: &str) -> bool {
     let weight = |coding: &str| {
         accepted.split(',').find_map(|part| {
@@ -43,7 +43,7 @@ pub fn is_taken(accepted: &str) -> bool {
     weight(GZIP).or_else(|| weight("x-gzip")).or_else(|| weight("*")).unwrap_or(false)
 }
 
-/// A body packed, if that makes it smaller.
+/// A compressed body; `None` if it would not be smaller.
 pub fn whole(body: &[u8]) -> Option<Bytes> {
     if !(SMALLEST..=LARGEST).contains(&body.len()) {
         return None;
@@ -54,7 +54,7 @@ pub fn whole(body: &[u8]) -> Option<Bytes> {
     (packed.len() < body.len()).then(|| packed.into())
 }
 
-/// A body that is packed in pieces.
+/// The state of a body that is compressed in pieces.
 #[derive(Default)]
 pub struct Pieces {
     sum: crc32fast::Hasher,
@@ -64,10 +64,10 @@ pub struct Pieces {
 }
 
 impl Pieces {
-    /// The next piece of the packed body.
+    /// Compresses the next piece.
     ///
     /// # Errors
-    /// The packer fails, which is a defect.
+    /// The compressor fails, which is a defect.
     pub fn pack(&mut self, piece: &[u8]) -> Result<Vec<u8>> {
         self.sum.update(piece);
         self.length = self.length.wrapping_add(piece.len() as u32);
@@ -79,14 +79,14 @@ impl Pieces {
         Ok(packed)
     }
 
-    /// What follows the last piece.
+    /// The bytes after the last piece.
     pub fn end(self) -> Vec<u8> {
         let head = if self.has_begun { &[][..] } else { &HEAD };
         [head, &END, &self.sum.finalize().to_le_bytes(), &self.length.to_le_bytes()].concat()
     }
 }
 
-/// Pieces of a body, packed as they come.
+/// Compresses the pieces of a body as they come.
 pub fn stream(pieces: impl Stream<Item = Result<Vec<u8>>> + Unpin) -> impl Stream<Item = Result<Bytes>> {
     stream::unfold((pieces, Some(Pieces::default())), async |(mut pieces, packer)| {
         let mut packer = packer?;
@@ -112,14 +112,14 @@ fn packed_with(packer: &mut Compress, piece: &[u8], packed: &mut Vec<u8>) -> Res
         rest = rest.get(taken..).unwrap_or_default();
         match status {
             Err(error) => return Err(Error::Internal(format!("an answer as gzip: {error}"))),
-            // With room left everything is out.
+            // Free space in the buffer means that all output was written.
             Ok(_) if rest.is_empty() && packed.len() < packed.capacity() => return Ok(()),
             Ok(Status::Ok | Status::BufError | Status::StreamEnd) => {}
         }
     }
 }
 
-/// A text that is the same for everybody, and packed once. Cheap to clone.
+/// A text that is the same for every caller, compressed once. Cheap to clone.
 #[derive(Clone)]
 pub struct Constant(Arc<Text>);
 
@@ -129,17 +129,17 @@ struct Text {
 }
 
 impl Constant {
-    /// This one.
+    /// Wraps a text.
     pub fn new(plain: Bytes) -> Self {
         Self(Arc::new(Text { plain, packed: OnceLock::new() }))
     }
 
-    /// As it is.
+    /// The uncompressed text.
     pub fn plain(&self) -> Bytes {
         self.0.plain.clone()
     }
 
-    /// Packed, if that makes it smaller.
+    /// The compressed text; `None` if it would not be smaller.
     pub fn packed(&self) -> Option<Bytes> {
         self.0.packed.get_or_init(|| whole(&self.0.plain)).clone()
     }

@@ -1,4 +1,4 @@
-//! What may stand in a route table: an async function of a call and up to four arguments.
+//! The functions of a route table: async functions of a call and up to four arguments.
 
 use std::{future::Future, pin::Pin};
 
@@ -11,21 +11,21 @@ use super::{
 };
 use crate::error::Result;
 
-/// An answer to come. Not `Send`: a request stays on the thread that read it.
+/// A pending answer. Not `Send`: a request stays on the thread that read it.
 pub type Pending = Pin<Box<dyn Future<Output = Result<Reply>>>>;
 
-/// A function of a route table. `Args` only tells the arities apart.
+/// A function of a route table. `Args` only distinguishes the arities.
 pub trait Handler<Args>: Clone + Send + Sync + 'static {
-    /// What its argument and answer types say of the operation.
+    /// Describes the operation by its argument and answer types.
     ///
     /// # Errors
-    /// A schema of ours is none, which is a defect.
+    /// A schema of this API is invalid, which is a defect.
     fn describe(operation: &mut Operation, schemas: &mut Schemas) -> Result<()>;
 
-    /// Takes the arguments. Nothing else is done before what it answers is awaited: until then nobody has looked at permission.
+    /// Takes the arguments. The function itself runs only when the returned future is awaited: the permission is checked in between.
     ///
     /// # Errors
-    /// The request breaks what the arguments describe.
+    /// The request does not match the arguments.
     fn start(&self, call: Call, incoming: &mut Incoming<'_>) -> Result<Pending>;
 }
 

@@ -1,4 +1,4 @@
-//! Headers that answers say something in, as the documents describe them.
+//! The headers of answers, with their descriptions for the OpenAPI documents.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -29,7 +29,7 @@ impl Header {
         Self::UnknownMembers,
     ];
 
-    /// Its name on the wire.
+    /// The name on the wire.
     pub fn name(self) -> &'static str {
         match self {
             Self::Instance => "ziti-instance-id",
@@ -44,28 +44,26 @@ impl Header {
         }
     }
 
-    /// What it means, and the schema of its values.
+    /// The description, and the schema of the values.
     fn described(self) -> (&'static str, Json) {
         let text = json!({ "type": "string" });
         match self {
-            Self::Instance => ("Another one after each start: what was learned of the controller may have changed.", text),
-            Self::ExpirationSeconds => ("For how long the session lasts when nothing more is heard of it.", json!({ "type": "integer" })),
-            Self::ExpiresAt => {
-                ("When the session ends if nothing more is heard of it.", json!({ "type": "string", "format": "date-time" }))
-            }
+            Self::Instance => ("Changes at each start of the controller: cached data about it may be outdated.", text),
+            Self::ExpirationSeconds => ("Seconds after which the session ends if it is not used.", json!({ "type": "integer" })),
+            Self::ExpiresAt => ("When the session ends if it is not used.", json!({ "type": "string", "format": "date-time" })),
             Self::Session => ("The token of the session, as in the body.", json!({ "type": "string", "format": "uuid" })),
             Self::Tag => ("For `If-Match` of a later write.", text),
-            Self::TransferEncoding => ("How the body is written.", json!({ "const": "base64" })),
-            Self::CacheControl => ("What is on the way is kept by nobody.", json!({ "const": "no-store" })),
+            Self::TransferEncoding => ("The encoding of the body.", json!({ "const": "base64" })),
+            Self::CacheControl => ("The answer must not be cached.", json!({ "const": "no-store" })),
             Self::UnknownMembers => (
-                "Members of the body, and parameters of the query as `query.NAME`, that are not known and changed nothing, percent-encoded, with commas between.",
+                "Members of the body, and parameters of the query as `query.NAME`, that are unknown and were ignored; percent-encoded, separated by commas.",
                 text,
             ),
-            Self::RetryAfter => ("In how many seconds it is worth another try, if that is known.", json!({ "type": "integer" })),
+            Self::RetryAfter => ("Seconds after which the request may be repeated, if known.", json!({ "type": "integer" })),
         }
     }
 
-    /// All of them, for the document's components.
+    /// All headers, for the components of a document.
     pub fn components() -> Json {
         let described = |header: Self| {
             let (description, schema) = header.described();
@@ -74,7 +72,7 @@ impl Header {
         Self::ALL.into_iter().map(|header| (header.name().to_owned(), described(header))).collect::<Map<_, _>>().into()
     }
 
-    /// Some of them, for a response.
+    /// References to headers, for a response.
     pub fn references(headers: impl IntoIterator<Item = Self>) -> Json {
         let reference = |header: Self| json!({ "$ref": format!("#/components/headers/{}", header.name()) });
         headers.into_iter().map(|header| (header.name().to_owned(), reference(header))).collect::<Map<_, _>>().into()

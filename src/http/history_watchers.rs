@@ -1,4 +1,4 @@
-//! Those who read the history as it grows: how many may, and what wakes them up.
+//! The readers that follow the history: their maximum number, and their wake-up.
 
 use std::sync::Arc;
 
@@ -6,15 +6,15 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::store::Store;
 
-/// Those who watch the history grow.
+/// The followers of the history.
 pub struct Watchers {
-    /// Rings when anything was committed; true once nobody may watch any more.
+    /// Notified by every commit; true once all followers must end.
     commits: watch::Sender<bool>,
     places: Arc<Semaphore>,
 }
 
 impl Watchers {
-    /// Of this store, at most so many.
+    /// For this store, with at most `most` followers.
     pub fn following(store: &Store, most: usize) -> Arc<Self> {
         let watchers = Arc::new(Self { commits: watch::Sender::new(false), places: Arc::new(Semaphore::new(most)) });
         let rung = watchers.clone();
@@ -22,17 +22,17 @@ impl Watchers {
         watchers
     }
 
-    /// Ends every watch.
+    /// Ends all followers.
     pub fn close(&self) {
         self.commits.send_replace(true);
     }
 
-    /// A place to watch from, until it is dropped; `None` when all are taken.
+    /// Reserves a place for a follower, released on drop; `None` if all are taken.
     pub fn place(&self) -> Option<OwnedSemaphorePermit> {
         self.places.clone().try_acquire_owned().ok()
     }
 
-    /// Changes with every commit, and is true once every watch ends.
+    /// Changes with every commit; true once all followers must end.
     pub fn commits(&self) -> watch::Receiver<bool> {
         self.commits.subscribe()
     }

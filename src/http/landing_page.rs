@@ -1,13 +1,13 @@
-//! The page at `/` for whoever opens the address in a browser: what this is, and where to go next.
+//! The landing page at `/` for browsers: what this is, and where to go next.
 //!
-//! Everybody else is answered there as recorded. Invariant: the page loads nothing and runs nothing.
+//! Other clients get the recorded answer. Invariant: the page loads nothing and runs no script.
 
 use super::{answer::Reply, media_type, openapi::operation::JSON};
 
 const HTML: &str = "text/html";
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Whether somebody who accepts this would rather have a page than JSON. Whoever names neither gets JSON.
+/// Whether a client with this `accept` header prefers HTML to JSON. A client that names neither gets JSON.
 pub fn is_preferred(accept: &str) -> bool {
     media_type::best(accept, &[JSON, HTML]) == Some(HTML) && accept.split(',').any(|range| media_type::essence(range) == HTML)
 }

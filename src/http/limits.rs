@@ -1,4 +1,4 @@
-//! Bounds that are looked at before anything is done for a request, and how long its parts may take.
+//! Limits that are checked before a request is processed, and time limits of its parts.
 
 use std::{
     collections::BTreeMap,
@@ -18,39 +18,39 @@ use tokio::sync::{
 use super::permission::Permission;
 use crate::error::{Error, Refusal, Result};
 
-/// Seconds after which it is worth asking again, when too many requests are under way.
+/// Seconds in `retry-after` when too many requests are running.
 const RETRY: u32 = 1;
 
-/// Bounds on requests, and on what they may bring about.
+/// Limits of requests and of what they create.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Requests that are worked on at the same time, and as many again whose bodies are waited for.
+    /// Concurrently processed requests; as many again may wait for their bodies.
     pub requests: usize,
     /// Bytes of a request's head.
     pub head: usize,
     /// Bytes of a body.
     pub body: usize,
-    /// Bytes of a body where anybody may send one.
+    /// Bytes of a body of an operation that needs no session.
     pub open_body: usize,
-    /// Time for a body to arrive, and from then on for the answer.
+    /// The time for a body to arrive, and then for the answer.
     pub time: Duration,
-    /// Certificates of one session at the same time.
+    /// Certificates of one session.
     pub certificates: usize,
-    /// Origins whose pages may call; `*` for all.
+    /// Allowed origins of web pages; `*` for all.
     pub origins: Vec<String>,
 }
 
 impl Limits {
-    /// Bytes of a body of a request that needs this permission.
+    /// The maximum bytes of a body of an operation with this permission.
     pub fn body_of(&self, permission: Permission) -> usize {
         if permission == Permission::Open { self.open_body.min(self.body) } else { self.body }
     }
 }
 
-/// A place of a request that is worked on, until it is dropped.
+/// The slot of a running request, released on drop.
 pub type RequestSlot = OwnedSemaphorePermit;
 
-/// Where a request is let in or sent away; it waits there for nothing but the rest of its body.
+/// Admits or rejects requests. A request waits here only for the rest of its body.
 pub struct Admission {
     places: Arc<Semaphore>,
     head: usize,
@@ -58,16 +58,16 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// With the bounds of these limits.
+    /// With these limits.
     pub fn new(limits: &Limits) -> Self {
         let arrivals = Arrivals { most: limits.requests, waiting: Mutex::default() };
         Self { places: Arc::new(Semaphore::new(limits.requests)), head: limits.head, arrivals }
     }
 
-    /// Lets a request in; it is worked on as long as its place is held.
+    /// Admits a request; it counts as running as long as its slot is held.
     ///
     /// # Errors
-    /// [`Error::Busy`] if too many are; [`Refusal::HeadTooLarge`].
+    /// [`Error::Busy`] if too many requests are running; [`Refusal::HeadTooLarge`].
     pub fn admit(&self, request: &HttpRequest) -> Result<RequestSlot> {
         let place = self.place()?;
         let line = request.uri().path().len() + request.uri().query().map_or(0, str::len);
@@ -79,11 +79,11 @@ impl Admission {
         self.places.clone().try_acquire_owned().map_err(|_| Error::Busy { retry_after: RETRY })
     }
 
-    /// Waits for the body of a request that has a place. One that is not there at once is waited for without that, so that whoever sends
-    /// none takes nobody's place; of too many that are waited for, the one that has been longest is given up.
+    /// Waits for the body of an admitted request. A body that is not complete at once is awaited without the slot, so that a client that
+    /// sends nothing occupies none. If too many bodies are awaited, the oldest is given up.
     ///
     /// # Errors
-    /// [`Refusal::TooSlow`], [`Error::Busy`], and those of the body.
+    /// [`Refusal::TooSlow`], [`Error::Busy`], and those of `body`.
     pub async fn body<T>(&self, place: RequestSlot, time: Duration, body: impl Future<Output = Result<T>>) -> Result<(T, RequestSlot)> {
         let mut body = pin!(body);
         if let Some(arrived) = body.as_mut().now_or_never() {
@@ -99,7 +99,7 @@ impl Admission {
     }
 }
 
-/// Requests whose bodies are waited for, in their order.
+/// Requests that wait for their bodies, oldest first.
 struct Arrivals {
     most: usize,
     waiting: Mutex<ArrivalTimer>,
@@ -108,12 +108,12 @@ struct Arrivals {
 #[derive(Default)]
 struct ArrivalTimer {
     next: u64,
-    /// Dropped, they tell that others came.
+    /// Dropping a sender tells its request that it was given up.
     bodies: BTreeMap<u64, Sender<()>>,
 }
 
 impl Arrivals {
-    /// Another one; it is waited for until the second of these ends.
+    /// Registers another one; the receiver resolves when it is given up.
     fn wait(&self) -> (Arrival<'_>, Receiver<()>) {
         let (here, overtaken) = channel();
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -127,7 +127,7 @@ impl Arrivals {
     }
 }
 
-/// A body that is waited for, until it is dropped.
+/// A registered wait, ended on drop.
 struct Arrival<'a> {
     among: &'a Arrivals,
     id: u64,
@@ -139,10 +139,10 @@ impl Drop for Arrival<'_> {
     }
 }
 
-/// What comes of some work, or a refusal where it takes too long.
+/// The result of `work`, or `refusal` after `time`.
 ///
 /// # Errors
-/// Its own, or the refusal.
+/// Those of `work`, or `refusal`.
 pub async fn within<T>(time: Duration, refusal: Refusal, work: impl Future<Output = Result<T>>) -> Result<T> {
     tokio::time::timeout(time, work).await.unwrap_or(Err(Error::Refused(refusal)))
 }

@@ -1,8 +1,8 @@
-//! Lists as they are answered: which records belong to an answer is settled first, and their texts are written as the client takes them.
+//! List answers: the ids of the records are determined first, then their JSON is written as the client reads it.
 //!
-//! What fits into [`WHOLE`] bytes is one text, with its length. More goes out in parts of about [`PART`] bytes: each is written in a
-//! transaction of its own when the one before it was taken, so that a client that reads slowly keeps neither a transaction nor more than a
-//! part and the ids in memory. Invariant: every id that was found is written once, in order, unless its record has gone meanwhile.
+//! A list of up to [`WHOLE`] bytes is sent as one body with its length. A longer one is sent in parts of about [`PART`] bytes. Each part is
+//! written in its own transaction when the previous part was taken, so that a slow client holds no transaction and only one part and the
+//! ids in memory. Invariant: every found id is written once, in order, unless its record was deleted meanwhile.
 
 use std::{sync::Arc, time::Duration};
 
@@ -26,14 +26,14 @@ use crate::{
     store::{Ids, Read, Scope},
 };
 
-/// When the store has no time for the next part, how long and how often it is asked again.
+/// If the store is busy when the next part is due: the pause between attempts, and their number.
 const PAUSE: Duration = Duration::from_millis(100);
 const TRIES: usize = 100;
 
-/// Writes records of a list until a part is full. Called again for each part, with a moment before the transaction.
+/// Writes records of a list until a part is full. Called for each part, with a commit number from before the transaction.
 type Write = Arc<dyn Fn(&Read<'_>, Present, &mut Part<'_>) -> Result<()> + Send + Sync>;
 
-/// A list whose entries are each a `T`.
+/// A list of entries of type `T`.
 pub struct Joined<T> {
     text: Vec<u8>,
     rest: Option<Rest>,
@@ -42,19 +42,19 @@ pub struct Joined<T> {
     of: std::marker::PhantomData<fn() -> T>,
 }
 
-/// What is not written yet of a list.
+/// The part of a list that is not written yet.
 struct Rest {
     ids: Arc<Ids>,
     at: usize,
     has_entries: bool,
     state: Arc<AppState>,
     write: Write,
-    /// What comes behind the last entry, until it has been sent.
+    /// The text after the last entry, until it was sent.
     end: Option<Vec<u8>>,
 }
 
 impl Rest {
-    /// The next part; nothing is behind the end, or behind an error.
+    /// The next part; `None` after the end or an error.
     async fn next(mut self) -> Result<Option<(Vec<u8>, Self)>> {
         while self.at < self.ids.len() {
             let text = self.part().await?;
@@ -111,8 +111,8 @@ fn pieces(first: Vec<u8>, rest: Rest) -> Pieces {
     let rest = stream::unfold(Some(rest), async |rest| match rest?.next().await {
         Ok(next) => next.map(|(text, rest)| (Ok(text), Some(rest))),
         Err(error) => {
-            // The client sees that the answer breaks off.
-            tracing::warn!(%error, "a list broke off");
+            // The client sees that the answer is incomplete.
+            tracing::warn!(%error, "a list could not be sent completely");
             Some((Err(error), None))
         }
     });
@@ -120,10 +120,10 @@ fn pieces(first: Vec<u8>, rest: Rest) -> Pieces {
     Box::pin(futures_util::StreamExt::chain(first, rest))
 }
 
-/// Answers a list: `find` says which records, `write` writes them. What is brief is found and begun on this thread.
+/// Answers a list: `find` determines its records, `write` writes them. A `brief` list is found and started on this thread.
 ///
 /// # Errors
-/// Those of `find` and `write`, and of [`crate::store::Store::scan`].
+/// Those of `find`, `write` and [`crate::store::Store::scan`].
 pub async fn joined<T>(
     call: &Call,
     brief: bool,
@@ -147,10 +147,10 @@ pub async fn joined<T>(
     Ok(Joined { text, rest, pagination, fields, of: std::marker::PhantomData })
 }
 
-/// Which records a list is of, before its filter.
+/// The records of a list before its filter.
 pub enum Wanted {
     All,
-    /// In this order where there is no other.
+    /// In this order unless another one is requested.
     Ids(Vec<String>),
     Having {
         field: &'static str,
@@ -159,7 +159,7 @@ pub enum Wanted {
 }
 
 impl Wanted {
-    /// The same for the store.
+    /// As a scope of the store.
     pub fn scope(&self) -> Scope<'_> {
         match self {
             Self::All => Scope::All,
@@ -169,20 +169,20 @@ impl Wanted {
     }
 }
 
-/// The records that a listing asks for among those wanted, by the names that the view knows.
+/// The listed records among those wanted; `words` are the filterable names.
 ///
 /// # Errors
-/// Filter or sort cannot be read, or a record.
+/// The filter or the sort is invalid, or a record cannot be read.
 pub fn found<E: Entity>(tx: &Read<'_>, listing: &Listing, words: &Words<E>, wanted: &Wanted) -> Result<(Ids, Pagination)> {
     let (query, window) = listing.query(words)?;
     let (ids, total) = tx.select_ids::<E>(&query, window, wanted.scope())?;
     Ok((ids, Pagination::of(window, total)))
 }
 
-/// Answers the records that a listing asks for among those wanted, each as `view` shows it: `words` are those of that view.
+/// Answers the listed records among those wanted, each shown by `view`; `words` are the filterable names of the view.
 ///
 /// # Errors
-/// As in [`joined`].
+/// Those of [`joined`].
 pub async fn listed<E: Entity, V: Serialize>(
     call: &Call,
     listing: Listing,
@@ -193,10 +193,10 @@ pub async fn listed<E: Entity, V: Serialize>(
     listed_with(call, listing, words, filterable::<E>().collect(), wanted, view).await
 }
 
-/// The same with the names that the answer says are filterable.
+/// Like [`listed`], with the names that the answer lists as filterable.
 ///
 /// # Errors
-/// As in [`joined`].
+/// Those of [`joined`].
 pub async fn listed_with<E: Entity, V: Serialize>(
     call: &Call,
     listing: Listing,
@@ -209,10 +209,10 @@ pub async fn listed_with<E: Entity, V: Serialize>(
     joined(call, false, fields, find, move |tx, _, part| viewed(tx, part, |record| view(tx, record))).await
 }
 
-/// Writes records into a part, each as `view` shows it.
+/// Writes records into a part, each shown by `view`.
 ///
 /// # Errors
-/// Those of the view; a record cannot be read.
+/// Those of `view`; a record cannot be read.
 pub fn viewed<E: Entity, V: Serialize>(tx: &Read<'_>, part: &mut Part<'_>, view: impl Fn(&Record<E>) -> Result<V>) -> Result<()> {
     while let Some(id) = part.next() {
         let Some(record) = tx.find(&Id::<E>::from_text(id))? else { continue };

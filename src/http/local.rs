@@ -1,7 +1,7 @@
-//! Requests of the host's owner: the same rows, asked over the admin socket as the default administrator.
+//! Requests of the host's owner: the same rows, called over the admin socket as the default administrator.
 //!
 //! No session is opened and no password is checked: whoever can open the socket owns the data file. Permission, parameters, schema and
-//! bounds of a row hold as for any other request. Changes have the author `local` in the history.
+//! limits of a row apply as for any other request. Changes have the author `local` in the history.
 
 use std::sync::Arc;
 
@@ -24,33 +24,33 @@ use crate::{
     error::{Error, Refusal, Result},
 };
 
-/// A request as the admin socket carries it.
+/// A request over the admin socket.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LocalRequest {
     pub method: String,
-    /// The whole path, percent-encoded, such as `/edge/management/v1/identities`.
+    /// The full path, percent-encoded, such as `/edge/management/v1/identities`.
     pub path: String,
-    /// Behind the question mark; empty for none.
+    /// The query string without the question mark; may be empty.
     #[serde(default)]
     pub query: String,
     #[serde(default)]
     pub headers: Vec<(String, String)>,
-    /// JSON or PEM; empty for none.
+    /// JSON or PEM; may be empty.
     #[serde(default)]
     pub body: String,
 }
 
-/// A part of an answer: the head first, then the body.
+/// A part of an answer: the head, then pieces of the body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LocalPart {
     Head { status: u16, media: String },
     Piece(Vec<u8>),
 }
 
-/// Answers a request on this thread. `tell` takes the parts and says whether anybody still listens.
+/// Answers a request on this thread. `tell` receives the parts and returns whether the client still listens.
 ///
 /// # Errors
-/// The thread cannot work, or the body of the answer broke off.
+/// The runtime cannot start, or the body of the answer ends with an error.
 pub fn answer_locally(dispatcher: &Dispatcher, request: LocalRequest, tell: &mut dyn FnMut(LocalPart) -> bool) -> Result<()> {
     let runtime = Runtime::new().map_err(|e| Error::Internal(format!("a runtime: {e}")))?;
     runtime.block_on(async {
@@ -104,14 +104,14 @@ async fn answered(dispatcher: &Dispatcher, request: LocalRequest) -> Result<Repl
 fn headers(request: &LocalRequest) -> Result<HeaderMap> {
     let mut headers = HeaderMap::new();
     for (name, value) in &request.headers {
-        let refused = || Error::invalid(name, "is no header, or its value is none", value);
+        let refused = || Error::invalid(name, "is not a valid header name, or its value is invalid", value);
         let known = HeaderName::from_bytes(name.as_bytes()).map_err(|_| refused())?;
         headers.append(known, HeaderValue::from_str(value).map_err(|_| refused())?);
     }
     Ok(headers)
 }
 
-/// The default administrator, whom no request can delete, with a session that is stored nowhere and has no token.
+/// The default administrator, whom no request can delete, with a session that is not stored and has no token.
 fn owner(dispatcher: &Dispatcher) -> Result<Caller> {
     let state = &dispatcher.state;
     let known = dispatcher.administrator.get().cloned();

@@ -1,15 +1,15 @@
-//! Media types, as far as the headers `accept` and `content-type` speak of them (RFC 9110 sections 12.5.1 and 8.3).
+//! Media types in the headers `accept` and `content-type` (RFC 9110 sections 12.5.1 and 8.3).
 
 use std::cmp::Reverse;
 
 use crate::error::Error;
 
-/// The media type that a `content-type` names, without its parameters.
+/// The media type of a `content-type` header, without parameters.
 pub fn essence(sent: &str) -> String {
     sent.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-/// What is sent with this `content-type`, or without one, is not among these that are taken.
+/// The error for a missing or unsupported `content-type`.
 pub fn not_taken(sent: &str, taken: &[&str]) -> Error {
     let reason = format!("send content-type: {}", taken.join(" or "));
     Error::invalid("Content-Type", reason, if sent.is_empty() { "application/octet-stream" } else { sent })
@@ -20,8 +20,8 @@ pub fn covers(range: &str, media: &str) -> bool {
     specificity(range, media).is_some()
 }
 
-/// The offered media type that fits an `accept` header best: by weight, then by how exactly it is named, then in the order of the header,
-/// in which client libraries say what they read best, and at last in the order given.
+/// The offered media type that fits an `accept` header best: by weight, then by specificity, then by the order of the header, in which
+/// client libraries list their preferred types first, and last by the order of `offered`.
 pub fn best(accept: &str, offered: &[&'static str]) -> Option<&'static str> {
     let fits = |(at, range): (usize, &str), media: &str| specificity(range, media).map(|exact| (weight(range), exact, Reverse(at)));
     let rank = |media: &str| accept.split(',').enumerate().filter_map(|range| fits(range, media)).max();
@@ -29,7 +29,7 @@ pub fn best(accept: &str, offered: &[&'static str]) -> Option<&'static str> {
     ranked.filter(|((weight, ..), _)| *weight > 0).max_by_key(|(rank, _)| *rank).map(|(_, media)| media)
 }
 
-/// How exactly a range names a media type that it covers.
+/// How specifically a range names a media type; `None` if it does not cover it.
 fn specificity(range: &str, media: &str) -> Option<u8> {
     let range = range.split(';').next().unwrap_or_default().trim();
     let (kind, _) = media.split_once('/').unwrap_or((media, ""));
@@ -42,7 +42,7 @@ fn specificity(range: &str, media: &str) -> Option<u8> {
     }
 }
 
-/// The weight of a range in thousandths; all of them unless it says.
+/// The weight of a range in thousandths; 1000 by default.
 fn weight(range: &str) -> u16 {
     let named = range.split(';').skip(1).find_map(|part| part.trim().strip_prefix("q="));
     let weight = named.map_or(1.0, |text| text.trim().parse::<f32>().unwrap_or(1.0));

@@ -1,13 +1,13 @@
-//! REST: who asks and how it is answered.
+//! The REST API.
 //!
-//! Here: the route tables of the interfaces (`api/management/mod.rs`, `api/client/mod.rs`: read them first; `api/overkeep/mod.rs` is what only this
-//! controller has, `api/fabric/mod.rs` what the tools of operators list), the types that functions in them take and answer with (`extractor.rs`, `answer.rs`), the operations that all kinds share
-//! (`crud.rs`), a look at what they would do instead of doing it (`preview.rs`), and the dispatcher (`dispatch.rs`). Not here: rules of
-//! kinds, storage, who may use what. Invariant: nothing about an operation is said twice; routing, documents, validation and permission
-//! all come from its row.
+//! Here: the route tables of the interfaces (`api/management/mod.rs`, `api/client/mod.rs`: read them first; `api/overkeep/mod.rs` has what
+//! only this controller offers, `api/fabric/mod.rs` the lists for operator tools), the argument and answer types of their functions
+//! (`extractor.rs`, `answer.rs`), the generic operations (`crud.rs`), previews of them (`preview.rs`), and the dispatcher (`dispatch.rs`).
+//! Not here: rules of kinds, storage, rights. Invariant: every fact about an operation is stated once, in its row; routing, documents,
+//! validation and the permission check use it.
 //!
-//! Bodies that are no JSON are arguments like any other (`api/client/enroll.rs`); half-authenticated callers are `Permission::Partial`;
-//! what a service is for the one who looks is `api/common/service.rs`, beside what it is by itself in `entity/`.
+//! Bodies that are not JSON are arguments like any other (`api/client/enroll.rs`). Partly authenticated callers are `Permission::Partial`.
+//! The members of a service that depend on the caller are in `api/common/service.rs`, the others in `entity/`.
 
 mod answer;
 mod api;
@@ -63,9 +63,9 @@ use crate::error::Result;
 pub struct Interfaces {
     pub management: Interface,
     pub client: Interface,
-    /// What only this controller has.
+    /// Extensions of this controller.
     pub overkeep: Interface,
-    /// Routers, links and circuits, for the tools of operators.
+    /// Routers, links and circuits, for operator tools.
     pub fabric: Interface,
 }
 
@@ -76,10 +76,10 @@ impl Interfaces {
         Descriptions { management: of(&self.management), client: of(&self.client), overkeep: of(&self.overkeep), fabric: of(&self.fabric) }
     }
 
-    /// All of them, finished.
+    /// Builds all interfaces.
     ///
     /// # Errors
-    /// A row is wrong in itself, which is a defect.
+    /// A row is invalid, which is a defect.
     pub fn new() -> Result<Self> {
         Ok(Self {
             management: api::management::routes().finish()?,

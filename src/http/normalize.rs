@@ -1,8 +1,8 @@
-//! What is read generously in a body, by its schema: the case of letters in names, and nulls and blanks that mean the same as nothing.
+//! Lenient reading of a body by its schema: case-insensitive names, and nulls and blanks that are equivalent to absent members.
 
 use serde_json::{Map, Value as Json};
 
-/// Gives members the names that the schema has where only the case of letters is another: clients know it so, and rely on it.
+/// Renames members that differ from the schema's names only in case: clients rely on this.
 pub fn spell(json: &mut Json, schema: &Json) {
     match json {
         Json::Object(members) if is_described(schema) => {
@@ -21,7 +21,7 @@ pub fn spell(json: &mut Json, schema: &Json) {
     }
 }
 
-/// The same in a PATCH, which takes what it names by the letter: only within lists, which it takes as a whole.
+/// Like [`spell`], for a PATCH: its own names are case-sensitive, but not those within lists, which are replaced as a whole.
 pub fn spell_items(json: &mut Json, schema: &Json) {
     match json {
         Json::Object(members) if is_described(schema) => each_member(members, schema, spell_items),
@@ -30,7 +30,7 @@ pub fn spell_items(json: &mut Json, schema: &Json) {
     }
 }
 
-/// The member whose name has the same letters.
+/// The member with this name, ignoring case.
 fn meant_by(name: &str, schema: &Json) -> Option<String> {
     let forms = schema.get("oneOf").and_then(Json::as_array).into_iter().flatten();
     let described = std::iter::once(schema).chain(forms).filter_map(|form| form.get("properties")?.as_object());
@@ -51,7 +51,7 @@ fn each_item(items: &mut [Json], schema: &Json, act: fn(&mut Json, &Json)) {
     }
 }
 
-/// Takes out members that are null. Maps keep theirs, unless a type is said of them that has no null.
+/// Removes members that are null. Maps keep theirs, unless their schema does not allow null.
 pub fn drop_nulls(json: &mut Json, schema: &Json) {
     match json {
         Json::Object(members) if is_described(schema) => {
@@ -64,7 +64,7 @@ pub fn drop_nulls(json: &mut Json, schema: &Json) {
     }
 }
 
-/// Takes out members that are blank and count as absent then.
+/// Removes blank members that count as absent.
 pub fn drop_blanks(json: &mut Json, schema: &Json) {
     match json {
         Json::Object(members) if is_described(schema) => {
@@ -76,37 +76,37 @@ pub fn drop_blanks(json: &mut Json, schema: &Json) {
     }
 }
 
-/// Whether a member may be left out, and is one of several words or has a least length, which no blank has.
+/// Whether a blank member counts as absent: it is optional, and is a choice or has a minimum length.
 fn may_be_blank(schema: &Json, name: &str) -> bool {
     let required = schema.get("required").and_then(Json::as_array).is_some_and(|names| names.iter().any(|required| required == name));
     !required && member_schema(schema, name).is_some_and(|member| is_choice(member) || member.get("minLength").is_some())
 }
 
-/// Whether a schema is of one of several words.
+/// Whether a schema is a choice of words.
 pub fn is_choice(schema: &Json) -> bool {
     schema.get("enum").is_some()
 }
 
-/// Whether the members of a map may be null: those that nothing is said of may.
+/// Whether the values of a map may be null: allowed unless a type without null is given.
 fn takes_null(schema: Option<&Json>) -> bool {
     schema
         .and_then(|schema| schema.get("type"))
         .is_none_or(|of| of == "null" || of.as_array().is_some_and(|of| of.contains(&"null".into())))
 }
 
-/// Whether a schema is of an object with members of its own, not of a map.
+/// Whether a schema describes an object with named members, not a map.
 pub fn is_described(schema: &Json) -> bool {
     schema.get("properties").is_some() || schema.get("oneOf").is_some()
 }
 
-/// The schema of a member, also in one of several forms.
+/// The schema of a member, also in a variant.
 pub fn member_schema<'s>(schema: &'s Json, name: &str) -> Option<&'s Json> {
     let found = schema.get("properties").and_then(|p| p.get(name));
     let forms = schema.get("oneOf").and_then(Json::as_array);
     found.or_else(|| forms?.iter().find_map(|form| form.get("properties")?.get(name))).map(described)
 }
 
-/// Of a schema that lets null pass, what it says of anything else.
+/// The schema without the alternative null.
 pub fn described(found: &Json) -> &Json {
     let either = found.get("anyOf").and_then(Json::as_array);
     either.and_then(|forms| forms.iter().find(|form| form.get("properties").is_some())).unwrap_or(found)

@@ -1,11 +1,11 @@
 //! Who may call an operation.
 
-/// Who may call an operation. Each level includes those before it.
+/// The permission of an operation: who may call it. Each level includes the previous ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Permission {
     /// Anybody.
     Open,
-    /// Any session, also one whose second factor is outstanding.
+    /// Any session, even with an outstanding second factor.
     Partial,
     /// A fully authenticated session.
     User,

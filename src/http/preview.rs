@@ -1,7 +1,7 @@
-//! Previews: what a change would give and take, instead of the change.
+//! Previews: who would gain or lose access by a change, instead of the change.
 //!
-//! The change is made as it would be, rules, references and all, in memory beside the store; the engine compares what would have been
-//! published with what is. Nothing is written, and nobody hears of it.
+//! The change runs with all rules and references in memory beside the store; the engine compares the result with the present state. Nothing
+//! is written or published.
 
 use super::{
     answer::{Answer, Reply, Shown},
@@ -21,16 +21,16 @@ use crate::{
 };
 
 const NAME: &str = "preview";
-/// So many are named of each side.
+/// The maximum number of names listed per side.
 const MOST: usize = 20;
 
-/// Whether a change is only to be looked at.
+/// Whether the request asks for a preview only.
 #[derive(Debug, Clone, Copy)]
 pub struct Preview(bool);
 
 impl Extractor for Preview {
     fn describe(operation: &mut Operation) -> Result<()> {
-        let description = "`true`: changes nothing, and answers who would gain and who would lose what.";
+        let description = "`true`: change nothing, and answer who would gain or lose access.";
         let schema = serde_json::json!({ "type": "boolean", "description": description });
         operation.parameters.push(Parameter { name: NAME.into(), place: ParameterLocation::Query, required: false, schema });
         operation.errors.insert(400);
@@ -45,10 +45,10 @@ impl Extractor for Preview {
     }
 }
 
-/// Refuses to do what somebody only wants to look at.
+/// Rejects a preview parameter on an operation without previews, so that it is not executed.
 ///
 /// # Errors
-/// A preview is asked of an operation that has none.
+/// [`Error::Invalid`] for the parameter.
 pub fn refuse_elsewhere(row: &Row, query: &str) -> Result<()> {
     let offered = row.method == "GET" || row.operation.parameters.iter().any(|parameter| parameter.name == NAME);
     match asked(query) {
@@ -57,17 +57,17 @@ pub fn refuse_elsewhere(row: &Row, query: &str) -> Result<()> {
     }
 }
 
-/// What is asked for; where it is asked for more than once, not to do it wins.
+/// The value of the parameter. If it is repeated, any value other than `false` takes precedence.
 fn asked(query: &str) -> Option<String> {
     let values = form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name == NAME).map(|(_, value)| value.into_owned());
     values.reduce(|one, other| if one == "false" { other } else { one })
 }
 
 impl Preview {
-    /// Makes a change, or looks at what it would do.
+    /// Makes a change, or previews it.
     ///
     /// # Errors
-    /// The job's own, in both cases.
+    /// Those of `job`, in both cases.
     pub async fn change<A: Send + 'static>(
         self,
         call: &Call,
@@ -85,7 +85,7 @@ impl Preview {
     }
 }
 
-/// What came of a change that may only have been looked at.
+/// The result of a change or of its preview.
 pub enum Outcome<A> {
     Done(A),
     Foreseen(Box<Difference<EntityRef>>),
@@ -104,7 +104,7 @@ impl<A: Answer> Answer for Outcome<A> {
     }
 }
 
-/// A subject by its name; what would be created is not in the store.
+/// A subject with its name; a record that would be created is found in the events.
 fn named(tx: &Read<'_>, events: &[Event], subject: Subject, id: &str) -> Result<EntityRef> {
     match subject {
         Subject::Identity => reference::<Identity>(tx, events, id, |identity| &identity.name),

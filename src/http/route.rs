@@ -1,4 +1,4 @@
-//! Route tables: rows of method, path, permission and function, and the interface that is made of them.
+//! Route tables: rows of method, path, permission and function, and the interfaces built from them.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -23,10 +23,10 @@ use crate::{
     error::{Error, Result},
 };
 
-/// The version of the contract that clients know.
+/// The version of the OpenZiti API that clients expect.
 pub const CONTRACT: &str = "0.26.20";
 
-/// A route table while it is written.
+/// A route table under construction.
 pub struct Routes {
     name: &'static str,
     base: &'static str,
@@ -37,7 +37,7 @@ pub struct Routes {
 }
 
 impl Routes {
-    /// An empty table for a version of the interface at a base path.
+    /// An empty table for a version of an interface at a base path.
     pub fn new(name: &'static str, base: &'static str, version: &'static str) -> Self {
         Self { name, base, version, rows: Vec::new(), schemas: Schemas::default(), fault: None }
     }
@@ -76,7 +76,7 @@ impl Routes {
         self.row("DELETE", path, permission, action)
     }
 
-    /// All six verbs of a kind.
+    /// All six operations of a kind.
     pub fn crud<E: Lifecycle + JsonSchema>(self, permission: Permission) -> Self {
         self.read::<E>(permission).create::<E>(permission).edit::<E>(permission)
     }
@@ -109,21 +109,21 @@ impl Routes {
     pub fn remove<E: Lifecycle>(self, permission: Permission) -> Self {
         self.delete(format!("/{}/{{id}}", E::KIND.path), permission, crud::delete::<E>).refuses(&[409])
     }
-    /// The records of kind `C` that name a record of kind `P`, or that it names.
+    /// The records of kind `C` that refer to a record of kind `P`, or that it refers to.
     pub fn linked<P: Entity, C: Entity>(self, permission: Permission) -> Self {
         self.get(format!("/{}/{{id}}/{}", P::KIND.path, C::KIND.path), permission, crud::linked::<P, C>)
     }
-    /// The records of kind `C` that policies bring together with a record of kind `P`.
+    /// The records of kind `C` that policies connect with a record of kind `P`.
     pub fn related<P: Entity, C: Entity>(self, permission: Permission) -> Self {
         self.get(format!("/{}/{{id}}/{}", P::KIND.path, C::KIND.path), permission, crud::related::<P, C>)
     }
 
-    /// Rows of another place.
+    /// Adds the rows of another function.
     pub fn mount(self, more: impl FnOnce(Self) -> Self) -> Self {
         more(self)
     }
 
-    /// Says in a sentence what the last row does.
+    /// Sets the summary of the last row.
     pub fn summary(mut self, summary: &str) -> Self {
         if let Some(row) = self.rows.last_mut() {
             row.summary = summary.into();
@@ -131,7 +131,7 @@ impl Routes {
         self
     }
 
-    /// Says what clients call the body of the last row, where an error says that it is missing.
+    /// Sets the name of the last row's body in the error for a missing body.
     pub fn body_name(mut self, name: &str) -> Self {
         if let Some(shape) = self.rows.last_mut().and_then(|row| row.operation.body.as_mut()) {
             shape.name = name.into();
@@ -139,7 +139,7 @@ impl Routes {
         self
     }
 
-    /// Says with which statuses the last row refuses, beside those that its arguments tell.
+    /// Adds error statuses to the last row, besides those of its arguments.
     pub fn refuses(mut self, statuses: &[u16]) -> Self {
         if let Some(row) = self.rows.last_mut() {
             row.operation.errors.extend(statuses);
@@ -147,7 +147,7 @@ impl Routes {
         self
     }
 
-    /// The last row's JSON answers name their charset.
+    /// The JSON answers of the last row name their charset.
     pub fn with_charset(mut self) -> Self {
         if let Some(row) = self.rows.last_mut() {
             row.charset = true;
@@ -155,7 +155,7 @@ impl Routes {
         self
     }
 
-    /// The last row's answer is waited for however long it takes.
+    /// The last row has no time limit for its answer.
     pub fn patient(mut self) -> Self {
         if let Some(row) = self.rows.last_mut() {
             row.patient = true;
@@ -163,7 +163,7 @@ impl Routes {
         self
     }
 
-    /// The last row is not part of the contract.
+    /// Marks the last row as an extension of the OpenZiti API.
     pub fn extension(mut self) -> Self {
         if let Some(row) = self.rows.last_mut() {
             row.extension = true;
@@ -179,10 +179,10 @@ impl Routes {
         self
     }
 
-    /// The interface with its document.
+    /// Builds the interface with its OpenAPI document.
     ///
     /// # Errors
-    /// A row is wrong in itself, or two rows have one path and method: defects of ours.
+    /// A row is invalid, or two rows have the same path and method, which is a defect.
     pub fn finish(self) -> Result<Interface> {
         if let Some(fault) = self.fault {
             return Err(fault);
@@ -220,7 +220,7 @@ pub struct Interface {
     tree: matchit::Router<usize>,
 }
 
-/// What a path leads to.
+/// The result of a route lookup.
 pub enum Found<'i> {
     Row(&'i Row, Vec<String>),
     OtherMethod,

@@ -14,13 +14,13 @@ pub struct Row {
     pub operation: Operation,
     /// One sentence for people.
     pub summary: String,
-    /// JSON answers name their charset, as some lists always did.
+    /// Whether JSON answers name their charset, as OpenZiti does for some lists.
     pub charset: bool,
-    /// The second authorization scheme is not offered here.
+    /// Whether the second authorization scheme is not offered.
     pub session_only: bool,
-    /// The answer is waited for however long it takes, because it takes as long as there is much in the file.
+    /// Whether the answer has no time limit, because its duration depends on the size of the data.
     pub patient: bool,
-    /// Not part of the contract.
+    /// Whether it is an extension of the OpenZiti API.
     pub extension: bool,
     pub start: Start,
 }

@@ -1,4 +1,4 @@
-//! What answers are made with. Put together in `controller/`.
+//! The application state that functions use. `controller/` builds it.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use crate::{
     store::Store,
 };
 
-/// Every service a function in a route table may use.
+/// The components that functions in a route table may use.
 pub struct AppState {
     pub store: Store,
     pub changes: Changes,
@@ -45,26 +45,26 @@ pub struct AppState {
     pub clock: Clock,
     /// New at every start; clients read the version again when it changes.
     pub instance: String,
-    /// `host:port` under which clients reach this controller, the one they are sent to first.
+    /// The `host:port` that clients are sent to first.
     pub address: String,
-    /// That one and all others.
+    /// All addresses, including that one.
     pub addresses: Vec<String>,
-    /// What routers may not be called.
+    /// Names and addresses that router certificates must not have.
     pub reserved: Reserved,
     /// When this process started.
     pub started: crate::clock::Timestamp,
-    /// They may become others while requests are answered.
+    /// May be replaced while requests are answered.
     pub limits: ArcSwap<Limits>,
-    /// Records as text, for lists and details.
+    /// Cached JSON of records, for lists and details.
     pub texts: JsonCache,
-    /// Edge routers, for sessions.
+    /// Cached edge routers, for sessions.
     pub routers: Routers,
-    /// What anybody is told of the network.
+    /// The cached network token, which any client may request.
     pub network_tokens: NetworkTokens,
 }
 
 impl AppState {
-    /// The caller with a session's token, and with the bearer token of an external signer, if one is shown. Counts as activity.
+    /// The caller with a session token and, if given, the bearer token of an external signer. Counts as activity.
     ///
     /// # Errors
     /// The store cannot be read.

@@ -1,5 +1,5 @@
-//! Members of a body and parameters of a query that the operation does not know. They are taken, as clients know it, and named in a header of
-//! the answer; who asks strictly is refused.
+//! Unknown members of a body and unknown query parameters. They are accepted, as clients expect, and named in a header of the answer; with
+//! `strict` they are rejected.
 
 use serde_json::{Map, Value as Json};
 
@@ -9,31 +9,31 @@ use super::{
 };
 use crate::error::{Error, Result};
 
-/// The query parameter that asks for the refusal.
+/// The query parameter that asks for rejection.
 pub const NAME: &str = "strict";
-/// So many are told.
+/// The maximum number of reported members.
 const MOST: usize = 20;
-/// Of a list so many items are looked at.
+/// The number of items checked per list.
 const ITEMS: usize = 64;
-/// So many bytes of a name are told.
+/// The maximum bytes of a reported name.
 const LONGEST: usize = 64;
 
-/// A member that is not known.
+/// An unknown member.
 pub struct Unknown {
-    /// With dots.
+    /// The path, with dots.
     pub path: String,
-    /// The names that are known in its place.
+    /// The known names at its place.
     known: Vec<String>,
 }
 
 impl Unknown {
-    /// The refusal of it.
+    /// The error for it.
     pub fn refused(self) -> Error {
-        Error::invalid(self.path, format!("is not known here; known are {}", self.known.join(", ")), "")
+        Error::invalid(self.path, format!("is unknown; known members are {}", self.known.join(", ")), "")
     }
 }
 
-/// Whether unknown members are to be refused. Where it is asked for more than once, to refuse wins.
+/// Whether unknown members are to be rejected. If the parameter is repeated, `true` takes precedence.
 ///
 /// # Errors
 /// The parameter is neither true nor false.
@@ -49,10 +49,10 @@ pub fn is_asked(query: &str) -> Result<bool> {
     Ok(asked)
 }
 
-/// The parameters of a query that are none of those that the operation knows, as `query.NAME`; of very many the first.
+/// Unknown parameters of a query as `query.NAME`; at most [`MOST`].
 ///
 /// # Errors
-/// There are some, and the query asks for their refusal.
+/// There are some, and the query asks for rejection.
 pub fn of_query(query: &str, parameters: &[Parameter]) -> Result<Vec<String>> {
     let known = || parameters.iter().filter(|parameter| parameter.place == ParameterLocation::Query).map(|parameter| &parameter.name);
     let sent = form_urlencoded::parse(query.as_bytes()).map(|(name, _)| name);
@@ -64,10 +64,10 @@ pub fn of_query(query: &str, parameters: &[Parameter]) -> Result<Vec<String>> {
     told(unknown, query)
 }
 
-/// The paths of what is not known.
+/// The paths of unknown members.
 ///
 /// # Errors
-/// There is something, and the query asks for its refusal.
+/// There are some, and the query asks for rejection.
 pub fn told(unknown: Vec<Unknown>, query: &str) -> Result<Vec<String>> {
     if !unknown.is_empty() && is_asked(query)? {
         Error::all(unknown.into_iter().map(|one| Err(one.refused())))?;
@@ -76,7 +76,7 @@ pub fn told(unknown: Vec<Unknown>, query: &str) -> Result<Vec<String>> {
     Ok(unknown.into_iter().map(|one| one.path).collect())
 }
 
-/// The members of a body that its schema does not know; of very many the first.
+/// The members of a body that its schema does not know; at most [`MOST`].
 pub fn unknown(body: &Json, schema: &Json) -> Vec<Unknown> {
     let mut found = Vec::new();
     look(body, schema, "", &mut found);
@@ -108,7 +108,7 @@ fn look(json: &Json, schema: &Json, path: &str, found: &mut Vec<Unknown>) {
     }
 }
 
-/// The members that a schema describes; of several forms, those of the forms that the body may have by its tag.
+/// The members in a schema; of several variants, those that fit the body's tag.
 fn properties<'s>(members: &Map<String, Json>, schema: &'s Json) -> Vec<(&'s String, &'s Json)> {
     let is_its = |form: &&Json| {
         let tags = form.get("properties").and_then(Json::as_object).into_iter().flatten();
@@ -124,7 +124,7 @@ fn shortened(name: &str) -> &str {
     name.get(..end).unwrap_or_default()
 }
 
-/// Paths as the value of a header: whatever is not plain is percent-encoded.
+/// Paths as a header value, percent-encoded.
 pub fn listed(paths: &[String]) -> String {
     const PLAIN: &percent_encoding::AsciiSet = &percent_encoding::NON_ALPHANUMERIC.remove(b'.').remove(b'-').remove(b'_');
     paths.iter().map(|path| percent_encoding::utf8_percent_encode(path, PLAIN).to_string()).collect::<Vec<_>>().join(", ")

@@ -1,4 +1,4 @@
-//! The JSON of records as far as it is the same for everybody, kept in memory: lists of hundreds are joined from it, and details are it.
+//! The cache of records as JSON, as far as it is the same for every caller. Lists are concatenated from it, details use it directly.
 
 use std::{borrow::Cow, marker::PhantomData, sync::Arc};
 
@@ -16,21 +16,21 @@ use crate::{
     store::{Cache, CommitNumber, Dependency, DependencyRecorder, Read, Store},
 };
 
-/// More services than this are not kept: about 10 MB of usual ones.
+/// The maximum number of cached services: about 10 MB of typical ones.
 const SERVICES: usize = 20_000;
-/// More other records than this are not kept: about 20 MB of the largest, identities.
+/// The maximum number of other cached records: about 20 MB of the largest, identities.
 const RECORDS: usize = 10_000;
 
-/// Longer texts are not kept.
+/// Longer texts are not cached.
 const LONGEST: usize = 4096;
-/// Texts that are looked up at a time.
+/// The number of texts looked up at a time.
 pub const SOME: usize = 500;
 
-/// A service as text.
+/// A service as JSON.
 pub struct Text {
-    /// Its JSON without the closing brace, so that more members can follow.
+    /// JSON without the closing brace, so that members can be appended.
     pub open: String,
-    /// Its settings, which look different to everybody.
+    /// Its configs, which are shown differently to each caller.
     pub configs: Vec<Id<Config>>,
 }
 
@@ -38,7 +38,7 @@ impl Text {
     /// The text of a record.
     ///
     /// # Errors
-    /// It has no JSON form, which is a defect.
+    /// The record cannot be serialized, which is a defect.
     pub fn of(record: &Record<Service>, tx: &Read<'_>) -> Result<Self> {
         let mut open = serde_json::to_string(&detail(record, tx)?).map_err(|e| Error::Internal(format!("a service as JSON: {e}")))?;
         open.pop();
@@ -46,7 +46,7 @@ impl Text {
     }
 }
 
-/// A `T` that is JSON already.
+/// A `T` in serialized form.
 pub struct CachedJson<T>(Arc<Box<RawValue>>, PhantomData<fn() -> T>);
 
 impl<T> Clone for CachedJson<T> {
@@ -56,10 +56,10 @@ impl<T> Clone for CachedJson<T> {
 }
 
 impl<T: Serialize> CachedJson<T> {
-    /// Something as JSON.
+    /// Serializes a value.
     ///
     /// # Errors
-    /// It has no JSON form, which is a defect.
+    /// The value cannot be serialized, which is a defect.
     pub fn of(what: &T) -> Result<Self> {
         to_raw_value(what).map(|text| Self(Arc::new(text), PhantomData)).map_err(|e| Error::Internal(format!("a record as JSON: {e}")))
     }
@@ -86,7 +86,7 @@ impl<T> Serialize for CachedJson<T> {
     }
 }
 
-/// The texts kept. Cheap to clone.
+/// The cached texts. Cheap to clone.
 #[derive(Clone)]
 pub struct JsonCache {
     services: Cache<Text>,
@@ -94,7 +94,7 @@ pub struct JsonCache {
     records: Cache<Box<RawValue>>,
 }
 
-/// A moment that texts can be made at.
+/// A commit number before which texts are read.
 #[derive(Clone, Copy)]
 pub struct Present {
     services: CommitNumber,
@@ -102,7 +102,7 @@ pub struct Present {
 }
 
 impl JsonCache {
-    /// No texts yet, and told of every change in a store from now on.
+    /// An empty cache that follows the changes of a store.
     pub fn following(store: &Store) -> Self {
         Self {
             services: Cache::following(store, |kind| kind == Service::KIND, SERVICES),
@@ -110,20 +110,20 @@ impl JsonCache {
         }
     }
 
-    /// The present; to be taken before the transaction begins that texts are made in.
+    /// The present commit number; must be taken before the transaction in which texts are made.
     pub fn now(&self) -> Present {
         Present { services: self.services.now(), records: self.records.now() }
     }
 
-    /// What is kept of these services.
+    /// The cached texts of these services.
     pub fn services<'i>(&self, ids: impl Iterator<Item = &'i str>) -> Vec<Option<Arc<Text>>> {
         self.services.find_all(ids)
     }
 
-    /// The text of a service, kept from now on.
+    /// The text of a service; caches it.
     ///
     /// # Errors
-    /// As in [`Text::of`].
+    /// Those of [`Text::of`].
     pub fn service(&self, record: &Record<Service>, tx: &Read<'_>, at: Present) -> Result<Arc<Text>> {
         let (id, text) = (record.id.as_str(), Arc::new(Text::of(record, tx)?));
         if text.open.len() <= LONGEST {
@@ -135,7 +135,7 @@ impl JsonCache {
     /// A record as its kind shows it.
     ///
     /// # Errors
-    /// A record that it needs cannot be read.
+    /// A record that the view needs cannot be read.
     pub fn detail<E: Entity>(&self, record: &Record<E>, tx: &Read<'_>, at: Present) -> Result<CachedJson<Detail<E::View>>> {
         let key = key::<E>(record.id.as_str());
         let known = self.records.find(&key);
@@ -145,7 +145,7 @@ impl JsonCache {
     /// Writes records as their kind shows them.
     ///
     /// # Errors
-    /// A record that one needs cannot be read.
+    /// A record that a view needs cannot be read.
     pub fn write<E: Entity>(&self, tx: &Read<'_>, at: Present, part: &mut Part<'_>) -> Result<()> {
         loop {
             let keys: Vec<String> = part.ahead(SOME).into_iter().map(key::<E>).collect();

@@ -1,4 +1,4 @@
-//! What answers are made of, kept in memory.
+//! Caches for answers.
 
 pub(crate) mod json_cache;
 pub(crate) mod network_tokens;

@@ -1,4 +1,4 @@
-//! The token of the network, signed once for each key.
+//! The network token, signed once per key.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,10 +10,10 @@ use crate::{
     pki::jwt::Signer,
 };
 
-/// Who the token is for.
+/// The audience of the token.
 const AUDIENCE: &str = "openziti-enroller";
 
-/// What the token says. The members are those of enrollment tokens (RFC 7519), with a method of its own.
+/// The claims of the token: those of enrollment tokens (RFC 7519), with the method `network`.
 #[derive(Serialize)]
 struct Claims<'c> {
     em: &'static str,
@@ -23,15 +23,15 @@ struct Claims<'c> {
     jti: String,
 }
 
-/// The token as it was signed last. Anybody may ask for it, so it is signed once for each key and not for each request.
+/// The last signed token. Any client may request it, so it is signed once per key and not per request.
 #[derive(Default)]
 pub struct NetworkTokens(Mutex<Option<(Arc<Signer>, String)>>);
 
 impl NetworkTokens {
-    /// The token of the controller at `address`, `HOST:PORT`.
+    /// The token of the controller at `address` (`HOST:PORT`).
     ///
     /// # Errors
-    /// The key does not sign.
+    /// Signing fails.
     pub fn token(&self, signer: Arc<Signer>, address: &str) -> Result<String> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((by, token)) = kept.as_ref()

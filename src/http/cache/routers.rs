@@ -1,4 +1,4 @@
-//! Edge routers as sessions name them, kept in memory: every session names some.
+//! The cache of edge routers as they appear in sessions.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -12,15 +12,15 @@ use crate::{
     store::{Cache, CommitNumber, Dependency, Read, Store},
 };
 
-/// More than this are not kept: about 7 MB of usual ones.
+/// The maximum number of cached routers: about 7 MB of typical ones.
 const ROUTERS: usize = 5_000;
 
-/// A router as a session names it.
+/// A router in a session.
 #[derive(Serialize, JsonSchema)]
 pub struct SessionRouter {
     #[serde(flatten)]
     common: Common,
-    /// The same as `supportedProtocols`; older clients read it.
+    /// Equal to `supportedProtocols`; for older clients.
     urls: BTreeMap<String, String>,
 }
 
@@ -32,26 +32,26 @@ impl SessionRouter {
 
 struct Known {
     router: Record<EdgeRouter>,
-    /// How it looks while it is not connected.
+    /// The router as shown while it is not connected.
     apart: CachedJson<SessionRouter>,
 }
 
-/// The routers kept. Cheap to clone.
+/// The cached routers. Cheap to clone.
 #[derive(Clone)]
 pub struct Routers(Cache<Known>);
 
 impl Routers {
-    /// No routers yet, and told of every change in a store from now on.
+    /// An empty cache that follows the changes of a store.
     pub fn following(store: &Store) -> Self {
         Self(Cache::following(store, |kind| kind == EdgeRouter::KIND, ROUTERS))
     }
 
-    /// The present; to be taken before the transaction begins that routers are read in.
+    /// The present commit number; must be taken before the transaction in which routers are read.
     pub fn now(&self) -> CommitNumber {
         self.0.now()
     }
 
-    /// Those of these routers that exist, in their order, kept from now on.
+    /// Those of these routers that exist, in order; caches them.
     ///
     /// # Errors
     /// A record cannot be read.

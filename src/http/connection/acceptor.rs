@@ -1,7 +1,8 @@
-//! What a connection for REST is handed to, in the protocol that its handshake agreed on.
+//! Serves REST connections in the protocol that the handshake selected.
 //!
-//! actix does HTTP/1.1. HTTP/2 is ours over the library `h2` (`connection/http2.rs`), because nothing else bounds what it holds for a client.
-//! Start with [`connection_handlers`]. Invariant: whatever a connection does, it ends with the listener, and what is held for it is in its account.
+//! actix implements HTTP/1.1. HTTP/2 is implemented here with the library `h2` (`connection/http2.rs`), because actix does not bound the
+//! memory it holds for an HTTP/2 client. Start with [`connection_handlers`]. Invariant: a connection always ends with the listener, and the
+//! memory held for it is in its account.
 
 use std::{rc::Rc, sync::Arc, time::Duration};
 
@@ -34,10 +35,10 @@ use crate::http::{
 };
 use crate::listener::{Accepted, Shutdown, Stream};
 
-/// Bytes that TLS buffers of what the socket does not take.
+/// Bytes that TLS may buffer when the socket does not accept them.
 const TLS_BUFFER: usize = 16 << 10;
 
-/// What is needed to serve connections, on any thread.
+/// The shared parts for serving connections on any thread.
 #[derive(Clone)]
 pub struct RestListener {
     pub dispatcher: Arc<Dispatcher>,
@@ -48,16 +49,16 @@ pub struct RestListener {
 }
 
 impl RestListener {
-    /// Answers by this dispatcher, with bounds on the bytes that are held for clients.
+    /// Answers with this dispatcher, with bounds on the bytes held for clients.
     pub fn new(dispatcher: Arc<Dispatcher>, patience: Patience, bounds: Bounds, stopping: Shutdown) -> Self {
         Self { dispatcher, patience, ledger: MemoryLedger::new(bounds), stopping }
     }
 }
 
-/// A connection as HTTP is spoken on it.
+/// A connection on which HTTP is spoken.
 type Connection = Guarded<Stream>;
 
-/// What answers requests, whatever they came over.
+/// The service that answers requests of every protocol version.
 type App = BoxServiceFactory<(), Request, Response<BoxBody>, Response<BoxBody>, ()>;
 
 fn app(dispatcher: web::Data<Dispatcher>) -> App {
@@ -66,7 +67,7 @@ fn app(dispatcher: web::Data<Dispatcher>) -> App {
     boxed::factory(app.map(Response::from).map_err(|error: actix_web::Error| error.error_response().into()))
 }
 
-/// What connections are handed to, one for each thread.
+/// Makes the connection handler of each thread.
 pub fn connection_handlers(rest: RestListener) -> impl ServiceFactory<Accepted, Config = (), Response = (), Error = (), InitError = ()> {
     let RestListener { dispatcher, patience, ledger, stopping } = rest;
     fn_factory(move || {
@@ -95,7 +96,7 @@ fn http1(dispatcher: web::Data<Dispatcher>, patience: Patience, stopping: Shutdo
         .keep_alive(patience.keep_alive)
         .client_request_timeout(patience.head)
         .client_disconnect_timeout(LEAVING)
-        // A client that says it sends no more has gone: nobody does anything for it any longer.
+        // A client that closes its sending side has gone: its requests are abandoned.
         .h1_allow_half_closed(false)
         .h1_write_buffer_size(PART)
         .on_connect_ext(|connection: &Connection, beside: &mut Extensions| {
@@ -105,7 +106,7 @@ fn http1(dispatcher: web::Data<Dispatcher>, patience: Patience, stopping: Shutdo
         .h1(app(dispatcher))
 }
 
-/// What answers on connections.
+/// The services that answer on connections.
 struct ConnectionHandlers {
     http1: H1ServiceHandler<Connection, AppService, BoxBody, ExpectHandler, UpgradeHandler>,
     http2: Rc<AppService>,
@@ -116,7 +117,7 @@ struct ConnectionHandlers {
 type AppService = BoxService<Request, Response<BoxBody>, Response<BoxBody>>;
 
 impl ConnectionHandlers {
-    /// Has a connection answered until it ends, in the protocol that its handshake agreed on.
+    /// Serves a connection until it ends, in the protocol that its handshake selected.
     async fn enter(&self, Accepted { mut stream, here }: Accepted) {
         let (account, unread) = (self.ledger.open(), self.patience.unread);
         prepare(&mut stream, unread);
@@ -137,25 +138,25 @@ impl ConnectionHandlers {
         };
         tokio::select! {
             () = conversation => {},
-            () = account.is_cut() => tracing::debug!("a connection is cut off: too much is left unread"),
+            () = account.is_cut() => tracing::debug!("a connection is closed: its client leaves too much unread"),
         }
     }
 }
 
-/// Sets what the system and TLS do with what is not taken.
+/// Sets the limits for data that the client does not accept.
 fn prepare(stream: &mut Stream, unread: Duration) {
     let (socket, tls) = stream.stream.get_mut();
     let socket = &socket.stream;
     tls.set_buffer_limit(Some(TLS_BUFFER));
     if let Err(error) = socket.set_nodelay(true) {
-        tracing::debug!(%error, "a connection that is slow to answer");
+        tracing::debug!(%error, "TCP_NODELAY cannot be set: answers may be delayed");
     }
     if let Err(error) = set_tcp_user_timeout(socket, u32::try_from(unread.as_millis()).unwrap_or(u32::MAX)) {
-        tracing::debug!(%error, "a connection whose client may vanish unnoticed");
+        tracing::debug!(%error, "TCP_USER_TIMEOUT cannot be set: a lost client may go unnoticed");
     }
 }
 
-/// Who is at the other end.
+/// The peer of a connection.
 fn peer(stream: &Stream) -> Peer {
     let (socket, tls) = stream.stream.get_ref();
     let certificates = tls.peer_certificates().unwrap_or_default().iter().map(|certificate| certificate.clone().into_owned()).collect();

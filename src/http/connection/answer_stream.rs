@@ -1,7 +1,7 @@
-//! An answer on a stream of HTTP/2 (RFC 9113), in parts as the client takes them.
+//! Sends an answer on an HTTP/2 stream (RFC 9113), in parts as the client reads.
 //!
-//! Not here: the connection and its requests (`connection/http2.rs`). Invariant: a part that is handed to the library and not yet written
-//! keeps the hold of its answer.
+//! Not here: the connection and its requests (`connection/http2.rs`). Invariant: a part that was passed to the library and is not yet
+//! written keeps the hold of its answer.
 
 use std::{error::Error as StdError, future::poll_fn, pin::pin, sync::Arc};
 
@@ -16,10 +16,10 @@ use tokio::time::{Instant, timeout};
 
 use super::{connection_shared::ConnectionShared, memory_ledger::Hold, response_body::PART};
 
-/// Sends an answer, in parts as the client takes them. Which of it is taken when is noted in the hold and the connection.
+/// Sends an answer in parts as the client reads. Progress is recorded in the hold and the connection.
 ///
 /// # Errors
-/// The body breaks off, or the client takes nothing for too long or ends the stream.
+/// The body fails, or the client reads nothing for too long or resets the stream.
 pub async fn send(
     line: &ConnectionShared,
     mut respond: SendResponse<Part>,
@@ -58,7 +58,7 @@ pub async fn send(
     Ok(())
 }
 
-/// Gives the client a part as it takes it; the stream ends with it if it is the last. Whether it has ended.
+/// Sends a part as the client's flow control allows; `is_last` ends the stream. Returns whether the stream has ended.
 async fn give(stream: &mut SendStream<Part>, mut part: Bytes, is_last: bool, hold: &Arc<Hold>) -> Result<bool, h2::Error> {
     while !part.is_empty() {
         stream.reserve_capacity(part.len().min(PART));
@@ -69,7 +69,7 @@ async fn give(stream: &mut SendStream<Part>, mut part: Bytes, is_last: bool, hol
     Ok(is_last)
 }
 
-/// The head of an answer as the library takes it, without what HTTP/2 has no room for (RFC 9113, section 8.2.2).
+/// The head of an answer for HTTP/2, without the headers that it does not allow (RFC 9113, section 8.2.2).
 fn head(reply: &Response<()>, size: BodySize) -> Result<http::Response<()>, http::Error> {
     let mut head = http::Response::builder().status(reply.status().as_u16());
     let only_1 = [CONNECTION, TRANSFER_ENCODING, UPGRADE, CONTENT_LENGTH];

@@ -1,4 +1,4 @@
-//! What the parts of a connection of HTTP/2 share: who is at the other end, and how long ago something moved.
+//! The state shared by the parts of an HTTP/2 connection: the client, and the time of the last progress.
 
 use std::{
     cell::{Cell, RefCell},
@@ -11,34 +11,34 @@ use tokio::time::Instant;
 use super::memory_ledger::Account;
 use crate::http::call::Peer;
 
-/// Who is at the other end, and what is held for them.
+/// The peer and its memory account.
 pub struct Client {
     pub peer: Peer,
     pub account: Account,
 }
 
-/// What the answers on a connection share.
+/// The state shared by the answers of a connection.
 pub struct ConnectionShared {
     pub client: Client,
     /// How long an answer may be left unread.
     pub patience: Duration,
-    /// Requests that are worked on.
+    /// The number of requests in progress.
     pub working: Cell<usize>,
-    /// When the client took something, or an answer began.
+    /// When the client last read something, or an answer began.
     pub moved: Cell<Instant>,
-    /// Why the connection is to be cut off.
+    /// Why the connection must be closed.
     pub cut: RefCell<Option<String>>,
 }
 
 impl ConnectionShared {
-    /// Has the connection cut off because an answer is left unread.
+    /// Closes the connection because an answer is left unread.
     pub fn cut_off(&self) -> io::Error {
         *self.cut.borrow_mut() = Some("an answer is left unread".into());
         io::ErrorKind::TimedOut.into()
     }
 }
 
-/// A request that is worked on, until it is dropped.
+/// A request in progress, counted until this is dropped.
 pub struct Working<'l>(&'l ConnectionShared);
 
 impl<'l> Working<'l> {

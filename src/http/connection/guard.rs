@@ -1,8 +1,9 @@
-//! A connection between TLS and HTTP: what comes in is looked at before the library for HTTP gets it, and what goes out may not wait for
-//! ever.
+//! A connection between TLS and HTTP: checks incoming bytes before the HTTP library reads them, and limits how long outgoing bytes may
+//! wait.
 //!
-//! With HTTP/1.1 for characters that nobody should send in a request's target and some do (`connection/request_target.rs`), with HTTP/2 for heads that do not
-//! end (`connection/request_heads.rs`). What is buffered for a client that sends no whole head, or takes nothing, is held in its account (`connection/memory_ledger.rs`).
+//! For HTTP/1.1 it encodes invalid characters in request targets that some clients send (`connection/request_target.rs`); for HTTP/2 it
+//! rejects heads that do not end (`connection/request_heads.rs`). Bytes buffered for a client that sends no complete head, or reads
+//! nothing, are held in its account (`connection/memory_ledger.rs`).
 
 use std::{
     io,
@@ -24,51 +25,51 @@ use super::{
 };
 use crate::listener::ConnectionGuard;
 
-/// How long clients are waited for, and how much of them.
+/// Time and size limits of connections.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience {
     /// The time a client has to send the head of a request.
     pub head: Duration,
-    /// How long a client may leave what it is sent unread, or unacknowledged.
+    /// How long a client may leave data unread or unacknowledged.
     pub unread: Duration,
     /// How long an idle connection is kept.
     pub keep_alive: Duration,
-    /// Bytes of a head as it is sent.
+    /// Bytes of a head as sent.
     pub head_bytes: usize,
-    /// Requests at the same time on one connection of HTTP/2.
+    /// Concurrent requests on one HTTP/2 connection.
     pub streams: usize,
 }
 
-/// How long a client may take nothing once the listener ends.
+/// How long a client may read nothing after the listener stops.
 pub const LEAVING: Duration = Duration::from_secs(1);
-/// Bytes in the buffers of a connection whose client takes nothing: those of HTTP, and of TLS as they are set in `connection/acceptor.rs`.
+/// Bytes in the buffers of a connection whose client reads nothing: those of HTTP, and of TLS as set in `connection/acceptor.rs`.
 const BUFFERED: usize = 64 << 10;
-/// A part of a head up to so many bytes is no more than what any connection takes.
+/// An incomplete head up to this size is not counted: every connection has such a buffer.
 const SMALL: usize = 4096;
 
-/// A connection that is read so.
+/// A guarded connection.
 pub struct Guarded<T> {
     pub stream: T,
     pub account: Account,
     guard: Guard,
-    /// Of a head that has not come whole.
+    /// The bytes of an incomplete head.
     head: Option<Hold>,
     pace: WriteTimeout,
 }
 
 enum Guard {
-    /// With what was read and not handed out.
+    /// With bytes that were read and not passed on.
     Http1(TargetGuard, Bytes),
     Http2(Heads),
 }
 
 impl<T> Guarded<T> {
-    /// A connection of HTTP/1.1. The client is cut off when it takes nothing for `patience`.
+    /// An HTTP/1.1 connection. It fails when the client reads nothing for `patience`.
     pub fn plain(stream: T, account: Account, here: ConnectionGuard, patience: Duration) -> Self {
         Self::new(stream, account, here, patience, Guard::Http1(TargetGuard::default(), Bytes::new()))
     }
 
-    /// A connection of HTTP/2. No head may have more than so many bytes as it is sent.
+    /// An HTTP/2 connection. `head` is the maximum bytes of a head as sent.
     pub fn multiplexed(stream: T, account: Account, here: ConnectionGuard, patience: Duration, head: usize) -> Self {
         Self::new(stream, account, here, patience, Guard::Http2(Heads::new(head)))
     }
@@ -102,7 +103,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Guarded<T> {
             }
             Guard::Http2(heads) => {
                 if !heads.take(new) {
-                    return Poll::Ready(Err(io::Error::new(io::ErrorKind::ConnectionAborted, "the head of a request does not end")));
+                    return Poll::Ready(Err(io::Error::new(io::ErrorKind::ConnectionAborted, "the head of a request is too long")));
                 }
                 heads.unfinished()
             }
@@ -116,12 +117,12 @@ impl<T: AsyncRead + Unpin> AsyncRead for Guarded<T> {
     }
 }
 
-/// Hands out as much as there is room for.
+/// Passes on as much as there is room for.
 fn hand_out(rest: &mut Bytes, buf: &mut ReadBuf<'_>) {
     buf.put_slice(&rest.split_to(rest.len().min(buf.remaining())));
 }
 
-/// How long the client may take nothing.
+/// The time limit for a client that reads nothing.
 struct WriteTimeout {
     patience: Duration,
     here: ConnectionGuard,
@@ -135,7 +136,7 @@ struct Waiting {
 }
 
 impl WriteTimeout {
-    /// What became of sending something; an error if it has been waited for too long.
+    /// The result of a write; an error if it has waited for too long.
     fn keep<R>(&mut self, account: &Account, cx: &mut Context<'_>, sent: Poll<io::Result<R>>) -> Poll<io::Result<R>> {
         if sent.is_ready() {
             self.waiting = None;
@@ -150,7 +151,7 @@ impl WriteTimeout {
             }
         };
         ready!(self.waiting.insert(waiting).until.as_mut().poll(cx));
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client takes nothing")))
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client reads nothing")))
     }
 }
 

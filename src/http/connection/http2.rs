@@ -1,8 +1,8 @@
-//! A connection of HTTP/2 (RFC 9113), over the library `h2`.
+//! An HTTP/2 connection (RFC 9113), with the library `h2`.
 //!
-//! One task reads requests, has them answered and sends the answers, so that all of it is gone when the connection is. A request is worked
-//! on once the client has read enough of the answers before it (`connection/memory_ledger.rs`); an answer of which nothing is taken for too long ends the
-//! connection. Not here: sockets and TLS (`listener/`), what is asked and answered (`dispatch.rs`). Invariant: whatever is handed to the library
+//! One task reads requests, answers them and sends the answers, so that everything ends with the connection. A request is processed once
+//! the client has read enough of the previous answers (`connection/memory_ledger.rs`). An answer of which nothing is read for too long ends
+//! the connection. Not here: sockets and TLS (`listener/`), the answers themselves (`dispatch.rs`). Invariant: data passed to the library
 //! and not yet written is held in the account of the connection.
 
 use std::{
@@ -44,17 +44,17 @@ use super::{
 use crate::http::call::Peer;
 use crate::listener::ConnectionGuard;
 
-/// So many requests that are wrong in themselves, or more than may be under way, end a connection: each costs the library memory. Clients
-/// in use send no more than 100 before they know how many may be.
+/// This many malformed or excess requests end a connection: each costs the library memory. Known clients send at most 100 requests before
+/// they learn the limit.
 const REFUSALS: usize = 128;
-/// What a request takes until its answer is gone, beside its head and the answer: the stream in the library, the task that answers it, and
-/// the head of the answer. Measured with 128 requests on each of 60 connections, in a build for debugging: 7.7 KiB.
+/// The memory of a request until its answer is sent, besides its head and the answer: the stream in the library, the task that answers it,
+/// and the head of the answer. Measured with 128 requests on each of 60 connections in a debug build: 7.7 KiB.
 const REQUEST: usize = 8192;
-/// So many requests of a connection are begun at a time before other connections have their turn.
+/// The number of requests of a connection that are started before other connections have their turn.
 const BATCH: usize = 8;
-/// What the connection itself takes. It counts while something is asked on it.
+/// The memory of the connection itself. It counts while a request is in progress.
 const OPEN: usize = 48 << 10;
-/// Bytes that a client may send of the bodies of one request, and of all, before they are read.
+/// The flow-control windows for request bodies, per request and per connection, in bytes.
 const WINDOW: u32 = 32 << 10;
 const WINDOWS: u32 = 65_535;
 
@@ -80,12 +80,12 @@ where
     };
     match connection {
         Ok(Ok(connection)) => Http2Connection::new(connection, service, client, patience).run(here).await,
-        Ok(Err(error)) => tracing::debug!(%error, "no HTTP/2"),
-        Err(_) => tracing::debug!("a connection of HTTP/2 that does not begin"),
+        Ok(Err(error)) => tracing::debug!(%error, "the HTTP/2 handshake failed"),
+        Err(_) => tracing::debug!("the HTTP/2 handshake timed out"),
     }
 }
 
-/// A connection, and the answers on it.
+/// A connection and its answers.
 struct Http2Connection<T, S> {
     connection: Connection<T, Part>,
     service: Rc<S>,
@@ -93,17 +93,17 @@ struct Http2Connection<T, S> {
     accepted: VecDeque<Accepted>,
     answers: FuturesUnordered<Pin<Box<dyn Future<Output = ()>>>>,
     patience: Patience,
-    /// Runs out when nothing is asked, or, once it ends, when nothing is taken.
+    /// Expires when the connection is idle, or, while it ends, when nothing is read.
     rest: Pin<Box<Sleep>>,
-    /// The connection itself, while something is asked on it.
+    /// The memory of the connection itself, while a request is in progress.
     busy: Option<Hold>,
-    /// Ends when the total of all connections has room for another request.
+    /// Resolves when the total of all connections has room for another request.
     paused: Option<Pin<Box<dyn Future<Output = ()>>>>,
     is_leaving: bool,
     is_closing: bool,
 }
 
-/// A request that is not begun yet.
+/// A request that is not started yet.
 struct Accepted {
     hold: Arc<Hold>,
     request: http::Request<RecvStream>,
@@ -158,7 +158,7 @@ where
         .await;
     }
 
-    /// Takes no further requests.
+    /// Accepts no further requests.
     fn leave(&mut self) {
         if !self.is_leaving {
             self.is_leaving = true;
@@ -168,7 +168,7 @@ where
 
     fn go_on(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let mut begun = 0;
-        // While there is no room nothing is read: what the client sends stays with the system. What is read is taken whole.
+        // Without room nothing is read: what the client sends stays in the socket. What was read is accepted completely.
         let is_paused = !self.is_leaving && self.is_paused(cx);
         loop {
             match if is_paused { Poll::Pending } else { self.accept(cx) } {
@@ -184,7 +184,7 @@ where
                 continue;
             }
             if let Some(reason) = self.line.cut.borrow_mut().take() {
-                tracing::debug!(reason, "a connection of HTTP/2 is cut off");
+                tracing::debug!(reason, "an HTTP/2 connection is closed");
                 return Poll::Ready(());
             }
             if !self.accepted.is_empty() {
@@ -203,8 +203,8 @@ where
         }
     }
 
-    /// Takes the next request. Whether there was one; if not, the connection has ended. What it takes is held from now on: the library has
-    /// read it, and all others that came with it.
+    /// Accepts the next request. Returns false if the connection has ended. Its memory is held from now on, because the library has already
+    /// read it.
     fn accept(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
         let next = ready!(pin!(self.connection.accept()).poll(cx));
         match next {
@@ -215,20 +215,20 @@ where
                 self.accepted.push_back(Accepted { hold, request, respond });
                 return Poll::Ready(true);
             }
-            Some(Err(error)) => tracing::debug!(%error, "a connection of HTTP/2 ended"),
+            Some(Err(error)) => tracing::debug!(%error, "an HTTP/2 connection ended with an error"),
             None => {}
         }
         Poll::Ready(false)
     }
 
-    /// Begins to answer the next request. Whether there was one.
+    /// Starts to answer the next request. Returns false if there is none.
     fn begin(&mut self) -> bool {
         let Some(next) = self.accepted.pop_front() else { return false };
         self.answers.push(Box::pin(answer(self.service.clone(), self.line.clone(), next)));
         true
     }
 
-    /// Whether the total of all connections leaves no room for another request.
+    /// Whether the total of all connections has no room for another request.
     fn is_paused(&mut self, cx: &mut Context<'_>) -> bool {
         let account = &self.line.client.account;
         if self.paused.is_none() && account.has_total_room() {
@@ -245,14 +245,14 @@ where
         false
     }
 
-    /// Looks at the time. Whether the connection ends, or is to be looked at again.
+    /// Checks the timeouts. Returns true if the connection ends, false if it must be polled again.
     fn wait(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
         let is_busy = !self.answers.is_empty() || self.connection.has_streams();
         if !is_busy && self.is_leaving {
             if std::mem::replace(&mut self.is_closing, true) {
                 return self.late(cx, LEAVING);
             }
-            // Nobody waits for anything any more: the library need not hear from the client before it closes.
+            // Nothing is outstanding: the connection closes without waiting for the client.
             self.line.moved.set(Instant::now());
             self.connection.abrupt_shutdown(Reason::NO_ERROR);
             return Poll::Ready(false);
@@ -274,7 +274,7 @@ where
         Poll::Ready(false)
     }
 
-    /// Whether nothing has been taken for so long.
+    /// Ready if nothing was read for `time`.
     fn late(&mut self, cx: &mut Context<'_>, time: Duration) -> Poll<bool> {
         let until = self.line.moved.get() + time;
         if self.rest.deadline() != until {
@@ -284,7 +284,7 @@ where
     }
 }
 
-/// Answers a request, unless the client gives it up.
+/// Answers a request, unless the client cancels it.
 async fn answer<S>(service: Rc<S>, line: Rc<ConnectionShared>, Accepted { hold, request, mut respond }: Accepted)
 where
     S: Service<Request>,
@@ -305,18 +305,18 @@ where
     let Some(reply) = reply else { return respond.send_reset(Reason::PROTOCOL_ERROR) };
     hold.keep(REQUEST);
     if let Err(error) = send(&line, respond, reply, is_head, hold).await {
-        tracing::debug!(%error, "an answer that was not taken");
+        tracing::debug!(%error, "an answer could not be sent completely");
     }
 }
 
-/// Bytes of the head of a request.
+/// The bytes of a request's head.
 fn bytes_of(request: &http::Request<RecvStream>) -> usize {
     let target = request.uri().path_and_query().map_or(0, |target| target.as_str().len());
     let body = if request.body().is_end_stream() { 0 } else { WINDOW as usize };
     request.headers().iter().fold(target + body, |sum, (name, value)| sum + name.as_str().len() + value.len() + 64)
 }
 
-/// The request as the dispatcher takes it.
+/// Converts the request for the dispatcher.
 fn translated(request: http::Request<RecvStream>, peer: &Peer, hold: Arc<Hold>) -> Option<Request> {
     let (parts, body) = request.into_parts();
     let payload = if body.is_end_stream() { Payload::None } else { Payload::Stream { payload: incoming(body) } };
@@ -333,7 +333,7 @@ fn translated(request: http::Request<RecvStream>, peer: &Peer, hold: Arc<Hold>) 
     Some(request)
 }
 
-/// The body of a request as it comes.
+/// The body of a request as a stream.
 fn incoming(body: RecvStream) -> BoxedPayloadStream {
     Box::pin(stream::unfold(body, async |mut body| {
         let part = poll_fn(|cx| body.poll_data(cx)).await?;

@@ -1,10 +1,11 @@
-//! Bytes that are held in memory for clients: answers that are not read yet, heads and bodies of requests that have not come whole.
+//! The ledger of bytes held in memory for clients: unread answers, and incomplete heads and bodies of requests.
 //!
-//! Each connection has an [`Account`], each thing that is held for it a [`Hold`]. Two bounds are kept: above the one of a connection no
-//! further request on it is worked on until the client has read; above the one of all connections together, those are cut off that hold
-//! something and have gone longest without taking anything, and no connection takes up a further request until there is room again
-//! ([`Account::total_room`]): a connection that is cut off keeps its memory until its task runs. Not here: who reads and writes (`connection/guard.rs`, `connection/http2.rs`).
-//! Invariant: an account's sums are those of its holds, and the ledger's sum is that of its accounts.
+//! Each connection has an [`Account`], each held item a [`Hold`]. There are two bounds. Above the bound of a connection none of its
+//! requests is started until the client has read. Above the bound of all connections together, connections that hold memory are closed,
+//! those first whose clients have not read for the longest time, and no connection starts a request until there is room again
+//! ([`Account::total_room`]): a closed connection keeps its memory until its task runs. Not here: reading and writing
+//! (`connection/guard.rs`, `connection/http2.rs`).
+//! Invariant: the sums of an account are those of its holds, and the sum of the ledger is that of its accounts.
 
 use std::{
     collections::HashMap,
@@ -18,19 +19,19 @@ use std::{
 use parking_lot::Mutex;
 use tokio::{sync::Notify, time::timeout};
 
-/// The shortest time between two looks for connections to cut off.
+/// The minimum interval between two searches for connections to close.
 const REST: Duration = Duration::from_millis(5);
-/// How long a connection waits for room in the total before it looks again by itself.
+/// How long a connection waits for room in the total before it checks again by itself.
 const RECHECK: Duration = Duration::from_secs(1);
-/// The shortest time between two lines of the log about them.
+/// The minimum interval between two log lines about closed connections.
 const QUIET: Duration = Duration::from_secs(60);
 
-/// How many bytes may be held.
+/// The bounds, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// Of answers that the client of one connection has not read.
+    /// For unread answers on one connection.
     pub each: usize,
-    /// For all connections together.
+    /// For everything on all connections.
     pub total: usize,
 }
 
@@ -49,16 +50,16 @@ struct Accounts {
     freed: Notify,
 }
 
-/// The last look for connections to cut off.
+/// The last search for connections to close.
 struct Looked {
     at: Option<Instant>,
     told: Option<Instant>,
-    /// Connections cut off since it was told.
+    /// Connections closed since the last log line.
     cut: usize,
 }
 
 impl MemoryLedger {
-    /// Nothing is held yet.
+    /// An empty ledger.
     pub fn new(bounds: Bounds) -> Self {
         Self(Arc::new(Accounts {
             bounds,
@@ -92,8 +93,7 @@ impl MemoryLedger {
         u64::try_from(self.0.started.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Cuts connections off until what the others hold is an eighth below the bound; those first that have gone longest without taking
-    /// anything.
+    /// Closes connections until the others hold less than 7/8 of the bound; those first whose clients have not read for the longest time.
     fn make_room(&self) {
         let Some(mut looked) = self.0.looked.try_lock() else { return };
         if looked.at.is_some_and(|at| at.elapsed() < REST) {
@@ -122,14 +122,18 @@ impl MemoryLedger {
         }
         if looked.told.is_none_or(|told| told.elapsed() >= QUIET) {
             let bound = self.0.bounds.total;
-            tracing::warn!(connections = looked.cut, bound, "clients leave too much unread; connections that took nothing were cut off");
+            tracing::warn!(
+                connections = looked.cut,
+                bound,
+                "clients leave too much unread; connections whose clients read nothing were closed"
+            );
             looked.told = Some(Instant::now());
             looked.cut = 0;
         }
     }
 }
 
-/// What is held for one connection. Cheap to clone.
+/// The memory held for one connection. Cheap to clone.
 #[derive(Clone)]
 pub struct Account(Arc<State>);
 
@@ -138,7 +142,7 @@ struct State {
     ledger: MemoryLedger,
     held: AtomicUsize,
     unread: AtomicUsize,
-    /// Milliseconds since the ledger began, when the client last took something or nothing was held.
+    /// When the client last read something or nothing was held, in milliseconds since the ledger was created.
     since: AtomicU64,
     is_cut: AtomicBool,
     cut: Notify,
@@ -146,7 +150,7 @@ struct State {
 }
 
 impl Account {
-    /// Holds so many bytes that are no answer.
+    /// Holds bytes that are not an answer.
     pub fn hold(&self, bytes: usize) -> Hold {
         let hold = Hold { account: self.clone(), kept: AtomicUsize::new(0), answer: AtomicUsize::new(0) };
         hold.keep(bytes);
@@ -165,29 +169,29 @@ impl Account {
         }
     }
 
-    /// Whether the bound of all connections leaves room for another request.
+    /// Whether the bound of all connections has room for another request.
     pub fn has_total_room(&self) -> bool {
         let Accounts { held, bounds, .. } = &*self.0.ledger.0;
         held.load(Relaxed) < bounds.total
     }
 
-    /// Waits until the bound of all connections leaves room for another request. Connections are cut off for it, maybe this one.
+    /// Waits until the bound of all connections has room for another request. Closes connections for it, possibly this one.
     pub async fn total_room(&self) {
         let freed = &self.0.ledger.0.freed;
         while !self.has_total_room() {
             self.0.ledger.make_room();
             drop(timeout(RECHECK, freed.notified()).await);
         }
-        // There may be room for the next one as well.
+        // There may be room for the next connection as well.
         freed.notify_one();
     }
 
-    /// Notes that the client took something.
+    /// Notes that the client read something.
     pub fn took(&self) {
         self.0.since.store(self.0.ledger.now(), Relaxed);
     }
 
-    /// Waits until the connection is to be cut off.
+    /// Waits until the connection must be closed.
     pub async fn is_cut(&self) {
         self.0.cut.notified().await;
     }
@@ -218,7 +222,7 @@ impl Drop for State {
     }
 }
 
-/// Bytes that are held for a connection, until this is dropped.
+/// Bytes held for a connection until this is dropped.
 pub struct Hold {
     account: Account,
     kept: AtomicUsize,
@@ -226,12 +230,12 @@ pub struct Hold {
 }
 
 impl Hold {
-    /// Holds so many bytes beside the answer instead of those before.
+    /// Sets the bytes held besides the answer.
     pub fn keep(&self, bytes: usize) {
         self.account.change(self.kept.swap(bytes, Relaxed), bytes);
     }
 
-    /// Holds an answer of so many bytes instead of the one before.
+    /// Sets the bytes of the answer.
     pub fn answer(&self, bytes: usize) {
         let old = self.answer.swap(bytes, Relaxed);
         let state = &self.account.0;
@@ -244,7 +248,7 @@ impl Hold {
         self.account.change(old, bytes);
     }
 
-    /// Notes that the client took a part of it.
+    /// Notes that the client read a part of it.
     pub fn took(&self) {
         self.account.took();
     }
@@ -304,7 +308,7 @@ mod tests {
         assert!(!accounts[1].has_total_room() && (&mut waiting).now_or_never().is_none());
         assert!(accounts[0].is_cut().now_or_never().is_some() && accounts[1].is_cut().now_or_never().is_none());
         held.keep(799);
-        // `join!` may ask the second before the first wakes it.
+        // `join!` may poll the second future before the first one wakes it.
         assert!((&mut waiting).now_or_never().is_some() || waiting.now_or_never().is_some(), "whoever is woken wakes the next");
     }
 

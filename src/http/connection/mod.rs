@@ -1,4 +1,4 @@
-//! Connections of REST: the guards before the HTTP libraries, HTTP/2, and the bytes that are held for clients.
+//! REST connections: guards before the HTTP libraries, HTTP/2, and the memory held for clients.
 
 pub(crate) mod acceptor;
 pub(crate) mod answer_stream;

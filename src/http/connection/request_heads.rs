@@ -1,19 +1,19 @@
-//! Heads of requests of HTTP/2 as they come in: the library bounds what is in them, and this how long one may be before it ends, and what
-//! is waited for.
+//! Heads of HTTP/2 requests as they arrive. The library bounds their content; this bounds the length of an unfinished one, and measures
+//! what is incomplete.
 
-/// Follows the frames of a client (RFC 9113, section 4.1) and adds up those that make one head: HEADERS, and the CONTINUATIONs behind it.
+/// Follows the frames of a client (RFC 9113, section 4.1) and adds up those of one head: HEADERS and its CONTINUATIONs.
 pub struct Heads {
-    /// Bytes to pass over until the next frame begins: at first the preface (section 3.4).
+    /// Bytes to skip until the next frame begins: at first the preface (section 3.4).
     ahead: usize,
-    /// What has come of the 9 bytes that a frame begins with.
+    /// The received part of the 9-byte frame header.
     begun: Vec<u8>,
-    /// Bytes of the head so far, with those of its part that is on the way.
+    /// Bytes of the head so far, including the announced length of its current frame.
     head: usize,
-    /// Whether another part of the head is to follow.
+    /// Whether another part of the head follows.
     is_open: bool,
-    /// Whether the frame that is on the way is part of a head.
+    /// Whether the current frame is part of a head.
     is_head: bool,
-    /// Of the frame that is on the way, those that have come.
+    /// Received bytes of the current frame.
     come: usize,
     most: usize,
 }
@@ -25,12 +25,12 @@ impl Heads {
     const CONTINUATION: u8 = 9;
     const END_HEADERS: u8 = 4;
 
-    /// Of a client that has said nothing yet; no head may have more bytes.
+    /// For a new connection; `most` is the maximum bytes of a head.
     pub fn new(most: usize) -> Self {
         Self { ahead: Self::PREFACE, begun: Vec::with_capacity(Self::BEGINNING), head: 0, is_open: false, is_head: false, come: 0, most }
     }
 
-    /// Takes what was read next. Says whether no head is too long.
+    /// Processes received bytes. Returns false if a head is too long.
     pub fn take(&mut self, mut bytes: &[u8]) -> bool {
         while !bytes.is_empty() {
             let wanted = if self.ahead > 0 { self.ahead } else { Self::BEGINNING - self.begun.len() };
@@ -65,7 +65,7 @@ impl Heads {
         true
     }
 
-    /// Bytes that have come of what is not whole: of a frame, and of a head.
+    /// Received bytes of an incomplete frame or head.
     pub fn unfinished(&self) -> usize {
         match self.ahead {
             0 if self.is_open => self.head,

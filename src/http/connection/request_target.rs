@@ -1,21 +1,21 @@
-//! The targets of requests as scripts send them: `?filter=name="web"` with its quotation marks as they are.
+//! Request targets as scripts send them: `?filter=name="web"` with literal quotation marks.
 //!
-//! RFC 3986 wants such characters percent-encoded; servers that people know take them anyway, and our library for HTTP answers 400 before it
-//! asks us. So they are encoded on their way in. Only where a request begins: its head is followed to its end, and its body passed over by
-//! its length. A head that says its length in another way, or oddly, is the last one that is looked at: whatever comes behind it goes in as
-//! it is. Invariant: no byte of a header or a body is changed.
+//! RFC 3986 requires such characters to be percent-encoded. Common servers accept them, but our HTTP library answers 400. So they are
+//! encoded before the library reads them, only in the request line: the head is followed to its end, and the body is skipped by its length.
+//! After a head that gives the length in another way, more than once or malformed, nothing is checked on this connection any more.
+//! Invariant: no byte of a header or a body is changed.
 
-/// Follows what comes in on a connection of HTTP/1.1.
+/// Follows the incoming bytes of an HTTP/1.1 connection.
 #[derive(Default)]
 pub struct TargetGuard {
     at: At,
-    /// Spaces so far in the line that a request begins with: behind the first is its target.
+    /// Spaces so far in the request line: the target follows the first one.
     spaces: usize,
-    /// The beginning of the header that is being read.
+    /// The beginning of the current header.
     header: Vec<u8>,
     length: Option<u64>,
     is_odd: bool,
-    /// Bytes of the head that is being read.
+    /// Bytes of the current head.
     come: usize,
 }
 
@@ -24,19 +24,19 @@ enum At {
     #[default]
     Line,
     Headers,
-    /// So many bytes of a body are to come.
+    /// Remaining bytes of a body.
     Body(u64),
-    /// Where nothing is looked at any more.
+    /// Nothing is checked any more.
     Beyond,
 }
 
-/// What is buffered at most of what nobody looks at.
+/// The maximum bytes buffered once nothing is checked any more.
 const UNSEEN: usize = 128 << 10;
-/// More of a header says nothing about the length of a body.
+/// The kept length of a header; a longer one does not give a valid content length.
 const ENOUGH: usize = 64;
 
 impl TargetGuard {
-    /// Takes what was read next. What it is to be instead, if that is something else.
+    /// Processes received bytes. Returns their replacement, if they must be changed.
     pub fn take(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
         let mut encoded: Option<Vec<u8>> = None;
         let mut rest = bytes;
@@ -63,7 +63,7 @@ impl TargetGuard {
         encoded
     }
 
-    /// Bytes that have come of a head that is not whole. Where nothing is looked at, as many as may have.
+    /// Received bytes of an incomplete head; [`UNSEEN`] once nothing is checked any more.
     pub fn unfinished(&self) -> usize {
         match self.at {
             At::Line | At::Headers => self.come,
@@ -72,7 +72,7 @@ impl TargetGuard {
         }
     }
 
-    /// Takes a part of the line that a request begins with, which stands at this place of all.
+    /// Processes a part of the request line that is at position `at` of `all`.
     fn begin(&mut self, part: &[u8], at: usize, all: &[u8], encoded: &mut Option<Vec<u8>>) {
         for (place, byte) in (at..).zip(part) {
             if self.spaces == 1 && is_unfit(*byte) {
@@ -83,7 +83,7 @@ impl TargetGuard {
             }
             self.spaces += usize::from(*byte == b' ');
         }
-        // Empty lines may stand before a request.
+        // Empty lines may precede a request.
         if part.ends_with(b"\n") && std::mem::take(&mut self.spaces) > 0 {
             self.at = At::Headers;
         }
@@ -109,7 +109,7 @@ impl TargetGuard {
         }
     }
 
-    /// Takes a header; an empty one ends the head.
+    /// Processes a header; an empty one ends the head.
     fn note(&mut self, header: &[u8], is_whole: bool) {
         let name = header.split(|byte| *byte == b':').next().unwrap_or_default().trim_ascii();
         let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
@@ -128,13 +128,13 @@ impl TargetGuard {
             self.is_odd |= length.is_none() || self.length.is_some();
             self.length = length;
         } else {
-            // A line that goes on with the one before is none that anybody should send.
+            // A continuation line is obsolete and must not be sent.
             self.is_odd |= header.starts_with(b" ") || header.starts_with(b"\t") || is("transfer-encoding") || is("upgrade");
         }
     }
 }
 
-/// Whether a character may not stand in a target as it is (RFC 3986), and is one that is meant.
+/// Whether a character must be percent-encoded in a target (RFC 3986) but is sent literally by clients.
 fn is_unfit(byte: u8) -> bool {
     matches!(byte, b'"' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}' | 0x80..)
 }

@@ -1,4 +1,4 @@
-//! The body of an answer on its way to the client, in small parts, so that no library copies more of it than it can send.
+//! The body of an answer, sent in small parts, so that no library copies more of it than it can send.
 
 use std::{
     error::Error as StdError,
@@ -14,19 +14,19 @@ use actix_web::{
 
 use super::memory_ledger::Hold;
 
-/// Bytes of a part at most: a frame of HTTP/2, unless the client says otherwise (RFC 9113, section 4.2).
+/// The maximum bytes of a part: the default HTTP/2 frame size (RFC 9113, section 4.2).
 pub const PART: usize = 16 << 10;
 
-/// A body that is held for the client until it is gone.
+/// A body that is held for the client until it is sent.
 pub struct Outgoing {
     body: BoxBody,
-    /// What came of the body and was not handed out.
+    /// Bytes from the body that are not passed on yet.
     rest: Bytes,
     hold: Option<Arc<Hold>>,
 }
 
 impl Outgoing {
-    /// A body, and what is held because of it.
+    /// A body and its hold.
     pub fn new(body: BoxBody, hold: Option<Arc<Hold>>) -> Self {
         Self { body, rest: Bytes::new(), hold }
     }
