@@ -1,4 +1,4 @@
-//! The interfaces: their route tables, and the functions that stand in them.
+//! The interfaces: their route tables and functions.
 
 pub(crate) mod client;
 pub(crate) mod common;

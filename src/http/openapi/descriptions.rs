@@ -1,4 +1,4 @@
-//! The texts of the interfaces' descriptions, written out once when somebody first asks.
+//! The texts of the OpenAPI documents, written on the first request.
 
 use std::sync::{Arc, OnceLock};
 
@@ -7,7 +7,7 @@ use serde_json::Value as Json;
 use crate::error::{Error, Result};
 use crate::http::gzip::Constant;
 
-/// The descriptions of the interfaces.
+/// The OpenAPI documents of the interfaces.
 pub struct Descriptions {
     pub management: Description,
     pub client: Description,
@@ -23,7 +23,7 @@ pub struct Description {
 }
 
 impl Description {
-    /// The text of a document.
+    /// Wraps a document.
     pub fn new(document: Arc<Json>) -> Self {
         Self { document, json: OnceLock::new(), yaml: OnceLock::new() }
     }
@@ -31,7 +31,7 @@ impl Description {
     /// As JSON.
     ///
     /// # Errors
-    /// It has no such form, which is a defect.
+    /// It cannot be serialized, which is a defect.
     pub fn json(&self) -> Result<Constant> {
         once(&self.json, || serde_json::to_vec(self.document.as_ref()).map_err(|e| Error::Internal(format!("a description as JSON: {e}"))))
     }
@@ -39,7 +39,7 @@ impl Description {
     /// As YAML.
     ///
     /// # Errors
-    /// It has no such form, which is a defect.
+    /// It cannot be serialized, which is a defect.
     pub fn yaml(&self) -> Result<Constant> {
         let text = || serde_saphyr::to_string(self.document.as_ref()).map_err(|e| Error::Internal(format!("a description as YAML: {e}")));
         once(&self.yaml, || text().map(String::into_bytes))

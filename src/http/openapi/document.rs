@@ -1,4 +1,4 @@
-//! The OpenAPI 3.1 document of an interface, made from its rows.
+//! Builds the OpenAPI 3.1 document of an interface from its rows.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -12,7 +12,7 @@ use crate::http::{envelope::Meta, error::ErrorEnvelope, header::Header, permissi
 const SESSION_SCHEME: &str = "ztSession";
 const TOKEN_SCHEME: &str = "oauth2";
 
-/// The document.
+/// Builds the document.
 pub fn assemble(name: &str, base: &str, version: &str, rows: &[Row], mut schemas: Schemas) -> Json {
     let error = schemas.answer::<ErrorEnvelope>();
     schemas.answer::<Meta>();
@@ -44,11 +44,11 @@ pub fn assemble(name: &str, base: &str, version: &str, rows: &[Row], mut schemas
             "securitySchemes": {
                 SESSION_SCHEME: {
                     "type": "apiKey", "in": "header", "name": "zt-session",
-                    "description": "The token of an API session, as POST /authenticate answers it."
+                    "description": "The token of an API session, from the answer of POST /authenticate."
                 },
                 TOKEN_SCHEME: {
                     "type": "http", "scheme": "bearer",
-                    "description": "Access tokens of this controller. It issues none at present, so a bearer token alone opens nothing."
+                    "description": "Access tokens of this controller. It issues none at present, so a bearer token alone is rejected."
                 }
             }
         }
@@ -129,13 +129,13 @@ fn responses(row: &Row, error: &Json) -> Json {
             .iter()
             .map(|(media, schema)| ((*media).to_owned(), schema.as_ref().map_or_else(|| json!({}), |schema| json!({ "schema": schema }))))
             .collect();
-        let response = json!({ "description": "Done.", "headers": headers(row, answer.headers), "content": content });
+        let response = json!({ "description": "Success.", "headers": headers(row, answer.headers), "content": content });
         responses.insert(answer.status.to_string(), response);
     }
     if let Some(preview) = &row.operation.preview {
         let done = responses.get("200").and_then(|done| done.pointer("/content/application~1json/schema"));
         let schema = done.map_or_else(|| preview.clone(), |done| json!({ "anyOf": [done, preview] }));
-        let text = if done.is_some() { "Done; or, for a preview, what would be." } else { "For a preview: what would be." };
+        let text = if done.is_some() { "Success; for a preview, its result." } else { "The result of a preview." };
         let content = json!({ "application/json": { "schema": schema } });
         responses.insert("200".into(), json!({ "description": text, "headers": headers(row, &[]), "content": content }));
     }
@@ -152,11 +152,11 @@ fn responses(row: &Row, error: &Json) -> Json {
         }
         responses.insert(status.to_string(), response);
     }
-    responses.insert("default".into(), refusal("Any other refusal."));
+    responses.insert("default".into(), refusal("Any other error."));
     Json::Object(responses)
 }
 
-/// The headers of what a row answers: those that every answer has, those that a session has, and its own.
+/// The headers of a row's answer: those of every answer, those of sessions, and its own.
 fn headers(row: &Row, own: &[Header]) -> Json {
     let of_session = [Header::ExpirationSeconds, Header::ExpiresAt].into_iter().filter(|_| row.permission != Permission::Open);
     let always = [Header::Instance, Header::UnknownMembers].into_iter();
@@ -166,20 +166,20 @@ fn headers(row: &Row, own: &[Header]) -> Json {
 fn meaning(status: u16) -> &'static str {
     match status {
         400 => "The request breaks a rule; the cause names the field.",
-        401 => "No session, an ended one, or one without the permission.",
-        404 => "There is no such record.",
-        408 => "The body did not arrive in time, or not before too many others were on their way.",
+        401 => "There is no session, or it lacks the permission.",
+        404 => "The record does not exist.",
+        408 => "The body did not arrive within the time limit, or was given up because too many bodies were awaited.",
         409 => "The state of the record does not allow it.",
-        412 => "The record has changed since it was read; the answer to a GET carries the tag of what it is now.",
-        413 => "The body is larger than this controller takes.",
-        429 => "Too many requests at once; try again after some seconds.",
-        431 => "The path and the headers are larger than this controller takes.",
-        503 => "The request took too long, or the data file cannot be read or written at the moment.",
-        _ => "Refused.",
+        412 => "The record has changed since it was read; a GET answers its current entity tag.",
+        413 => "The body is larger than the limit.",
+        429 => "Too many concurrent requests; try again after the seconds in `retry-after`.",
+        431 => "The path and the headers are larger than the limit.",
+        503 => "The request exceeded the time limit, or the data file cannot be read or written at the moment.",
+        _ => "Rejected.",
     }
 }
 
-/// `GET /services/{id}/configs` as `getServicesIdConfigs`.
+/// The operation id: `getServicesIdConfigs` for `GET /services/{id}/configs`.
 fn id(method: &str, path: &str) -> String {
     let words = path.split(['/', '-', '{', '}', '.']).filter(|word| !word.is_empty());
     words.fold(method.to_lowercase(), |id, word| id + &crate::http::body::title(word, ""))

@@ -1,11 +1,11 @@
-//! Values that fit a schema, as examples for people.
+//! Example values of schemas.
 
 use serde_json::{Map, Value as Json};
 
-/// What stands for a body that is PEM text.
+/// The example of a PEM body.
 pub const PEM_REQUEST: &str = "-----BEGIN CERTIFICATE REQUEST-----\nMIIB...\n-----END CERTIFICATE REQUEST-----\n";
 
-/// A value of a schema: its own example, or one made of those of its members. A member whose example is null is left out.
+/// An example of a schema: its own, or one composed of its members. Members whose example is null are left out.
 pub fn of(schema: &Json) -> Json {
     let first = |keyword: &str| schema.get(keyword).and_then(Json::as_array).and_then(|values| values.first()).cloned();
     if let Some(known) = first("examples").or_else(|| schema.get("const").cloned()).or_else(|| first("enum")) {

@@ -1,4 +1,4 @@
-//! The OpenAPI documents, made from the rows of the route tables, and the page that shows them.
+//! The OpenAPI documents, built from the rows of the route tables, and the page that shows them.
 
 pub(crate) mod descriptions;
 pub(crate) mod document;

@@ -1,4 +1,4 @@
-//! What a row of a route table is, as data: from here come the OpenAPI documents and the validation of requests.
+//! The data about an operation, from which the OpenAPI documents are built and requests are validated.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -8,10 +8,10 @@ use serde_json::{Map, Value as Json};
 use crate::http::{header::Header, unknown_members};
 use crate::{error::Result, schema::Checker};
 
-/// The media type of nearly everything.
+/// The media type of most bodies and answers.
 pub const JSON: &str = "application/json";
 
-/// Where a parameter stands.
+/// The location of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ParameterLocation {
     Path,
@@ -20,7 +20,7 @@ pub enum ParameterLocation {
 }
 
 impl ParameterLocation {
-    /// The word of OpenAPI for it.
+    /// Its word in OpenAPI.
     pub fn word(self) -> &'static str {
         match self {
             Self::Path => "path",
@@ -30,7 +30,7 @@ impl ParameterLocation {
     }
 }
 
-/// A parameter outside of the body.
+/// A parameter outside the body.
 #[derive(Debug, Clone)]
 pub struct Parameter {
     pub name: String,
@@ -42,18 +42,18 @@ pub struct Parameter {
 /// A request body.
 #[derive(Clone)]
 pub struct BodyShape {
-    /// Under this name errors speak of a missing body.
+    /// The name in the error about a missing body.
     pub name: String,
     pub required: bool,
-    /// The media types it may have.
+    /// The accepted media types.
     pub media: &'static [&'static str],
-    /// Of the JSON form; any other is text.
+    /// The schema of the JSON form; other forms are text.
     pub schema: Arc<Json>,
     /// Checks the JSON form.
     pub checker: Option<Arc<Checker>>,
-    /// The name of the JSON schema in the document.
+    /// The name of the schema in the OpenAPI document.
     pub title: Option<String>,
-    /// The function looks at the media type itself.
+    /// Whether the function checks the media type itself.
     pub judged_by_function: bool,
 }
 
@@ -62,27 +62,27 @@ pub struct BodyShape {
 pub struct AnswerShape {
     pub status: u16,
     pub content: Vec<(&'static str, Option<Json>)>,
-    /// Beside those that every answer has.
+    /// Besides those of every answer.
     pub headers: &'static [Header],
 }
 
-/// Everything that is said of an operation by the types of its function.
+/// The description of an operation, derived from the types of its function.
 #[derive(Default)]
 pub struct Operation {
     pub parameters: Vec<Parameter>,
     pub body: Option<BodyShape>,
     pub answer: Option<AnswerShape>,
-    /// The JSON that answers a preview, with status 200.
+    /// The JSON schema of a preview's answer, status 200.
     pub preview: Option<Json>,
-    /// Members of the body that name records of a kind by id, and the path of the kind.
+    /// Members of the body that refer to records by id, and the path of their kind.
     pub references: Vec<(&'static str, &'static str)>,
     pub errors: BTreeSet<u16>,
-    /// Answers the same whatever the sender accepts.
+    /// Whether the answer ignores the `accept` header.
     pub any_accept: bool,
 }
 
 impl Operation {
-    /// Adds the parameters that a flat struct describes.
+    /// Adds the parameters of a flat struct.
     pub fn parameters_of<T: JsonSchema>(&mut self, place: ParameterLocation) {
         let schema = Schemas::inline::<T>();
         let required: BTreeSet<&str> =
@@ -93,10 +93,10 @@ impl Operation {
         }
     }
 
-    /// A JSON body with this schema, checked before anything sees it.
+    /// Sets a JSON body with this schema, which is validated before any other code reads it.
     ///
     /// # Errors
-    /// The schema is none, which is a defect.
+    /// The schema is invalid, which is a defect.
     pub fn json_body(&mut self, name: &str, title: String, schema: Json) -> Result<()> {
         let checker = Some(Arc::new(Checker::own(&schema)?));
         self.body = Some(BodyShape {
@@ -108,8 +108,7 @@ impl Operation {
             title: Some(title),
             judged_by_function: false,
         });
-        let description =
-            "`true`: members of the body that are not known are refused. Otherwise they change nothing, and a header names them.";
+        let description = "`true`: unknown members of the body are rejected. By default they are ignored, and a header names them.";
         let schema = serde_json::json!({ "type": "boolean", "description": description });
         self.parameters.push(Parameter { name: unknown_members::NAME.into(), place: ParameterLocation::Query, required: false, schema });
         self.errors.insert(400);
@@ -117,7 +116,7 @@ impl Operation {
     }
 }
 
-/// Optional parameters are absent, never null.
+/// Removes null from the schema of an optional parameter, which is absent instead.
 fn without_null(mut schema: Json) -> Json {
     let Some(object) = schema.as_object_mut() else { return schema };
     object.shift_remove("default");
@@ -136,7 +135,7 @@ fn without_null(mut schema: Json) -> Json {
     schema
 }
 
-/// Makes JSON schemas of our types.
+/// Generates JSON schemas from types.
 pub struct Schemas {
     answers: SchemaGenerator,
 }
@@ -152,18 +151,18 @@ impl Default for Schemas {
 }
 
 impl Schemas {
-    /// The schema of an answer; what it refers to is collected for the document.
+    /// The schema of an answer; referenced schemas are collected for the document.
     pub fn answer<T: JsonSchema>(&mut self) -> Json {
         let schema: Schema = self.answers.subschema_for::<T>();
         schema.to_value()
     }
 
-    /// What the answers refer to, by name.
+    /// The collected schemas by name.
     pub fn into_components(mut self) -> Map<String, Json> {
         self.answers.take_definitions(true)
     }
 
-    /// The schema of a body, with nothing to follow.
+    /// The schema of a body, without references.
     pub fn inline<T: JsonSchema>() -> Json {
         let settings = SchemaSettings::draft2020_12().with(|s| {
             s.inline_subschemas = true;

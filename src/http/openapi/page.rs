@@ -1,7 +1,7 @@
-//! The documents of the interfaces as a page to read, at `/docs`. Everything it needs is in the binary.
+//! The page at `/docs` that shows the OpenAPI documents. All its files are in the binary.
 //!
-//! The viewer is Swagger UI (Apache-2.0, `docs/LICENSE-swagger-ui`), kept as it was released, compressed. The policy below lets the page load
-//! nothing from elsewhere and run no script but its own; styles may be inline because the viewer sets them so.
+//! The viewer is Swagger UI (Apache-2.0, `docs/LICENSE-swagger-ui`), unmodified, compressed. The policy below allows the page to load
+//! nothing from elsewhere and to run only its own scripts; inline styles are allowed because the viewer needs them.
 
 use std::sync::LazyLock;
 
@@ -19,7 +19,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'u
 struct File {
     path: &'static str,
     media: &'static str,
-    /// Set where it is kept packed.
+    /// Set for files that are stored compressed.
     encoding: Option<&'static str>,
     text: Constant,
 }
@@ -45,7 +45,7 @@ static FILES: LazyLock<[File; 5]> = LazyLock::new(|| {
     ]
 });
 
-/// The file behind a path, if it is one of the page's.
+/// The file at a path; `None` if it is not one of the page.
 pub fn file(path: &str) -> Option<Reply> {
     let path = path.strip_suffix('/').unwrap_or(path);
     let File { media, encoding, text, .. } = FILES.iter().find(|file| file.path == path)?;

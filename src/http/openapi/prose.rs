@@ -1,29 +1,28 @@
-//! What the documents say in sentences: about an interface as a whole, about an operation, and about the ids in its path.
+//! The prose of the OpenAPI documents: about an interface, an operation, and the ids in its path.
 
 use crate::http::{permission::Permission, row::Row};
 
-/// What somebody should know before the first request.
+/// The introduction of each document.
 pub const INTRODUCTION: &str = "\
 The controller of a private overlay network: identities, services and the policies that decide who reaches what.
 
-**Sessions.** `POST /authenticate` opens a session; its `token` goes with every further request, in the header `zt-session`. A session ends when \
-nothing is heard from it for some time: every answer says in `expires-at` and `expiration-seconds` how long that is.
+**Sessions.** `POST /authenticate` opens a session. Send its `token` with every further request in the header `zt-session`. A session ends \
+when it has not been used for some time; every answer gives that time in `expires-at` and `expiration-seconds`.
 
-**Answers** are JSON: what was asked for in `data`, what is said beside it in `meta`. A refusal has an `error` with a `code` for programs, a \
-`message` for people, a `requestId` under which the log has more, and mostly a `cause`, whose `field` names what is to blame. If several things \
-are wrong, `violations` has them all.
+**Answers** are JSON: the result in `data`, metadata in `meta`. An error has a `code` for programs, a `message` for people, a `requestId` that \
+is also in the log, and usually a `cause`, whose `field` names the wrong member. If several rules are broken, `violations` lists them all.
 
-**Lists** come in pages: `limit` (10 unless set, 500 at most) and `offset`; `meta.pagination.totalCount` says how many there are in all. `filter` \
-chooses: `name contains \"data\"`, `anyOf(roleAttributes) = \"web\"`, `createdAt > datetime(2026-01-01T00:00:00Z)`, `tags.team = \"sales\"`, joined by \
-`and`, `or`, `not` and brackets. It may end in `sort by name desc skip 20 limit 10`, and `limit none` takes all. `meta.filterableFields` names what a \
-filter may speak of; a name whose member the list does not show to its caller is refused. In a query string all of it is percent-encoded, quotation marks above all: `name%3D%22web%22`.
+**Lists** come in pages: `limit` (10 by default, at most 500) and `offset`; `meta.pagination.totalCount` is the number of all entries. `filter` \
+selects entries: `name contains \"data\"`, `anyOf(roleAttributes) = \"web\"`, `createdAt > datetime(2026-01-01T00:00:00Z)`, `tags.team = \"sales\"`, joined by \
+`and`, `or`, `not` and brackets. It may end in `sort by name desc skip 20 limit 10`, and `limit none` takes all. `meta.filterableFields` lists the names for \
+filters; a name whose member the list does not show to its caller is rejected. A query string must be percent-encoded, above all quotation marks: `name%3D%22web%22`.
 
-**Writing.** `POST` creates and answers the id. `PUT` replaces: what is left out becomes what it is when nothing is said. `PATCH` changes what it \
-names: what is left out or null stays. Members that are not known change nothing, and the header `overkeep-unknown-members` names them; with \
-`?strict=true` they are refused. Some members are set once, when the record is created; a later write does not change them, and does not fail. \
-A GET of one record answers an `ETag`; sent as `If-Match` with a write, it keeps the writer from undoing what somebody else did meanwhile.";
+**Writing.** `POST` creates a record and answers its id. `PUT` replaces a record: members that the body lacks are reset to their defaults. `PATCH` changes \
+the given members; members that are missing or null are unchanged. Unknown members are ignored and named in the header `overkeep-unknown-members`; with \
+`?strict=true` they are rejected. Some members are set only at creation; a later write does not change them and does not fail. \
+A GET of one record answers an `ETag`; sent as `If-Match` with a write, it prevents overwriting changes that others made meanwhile.";
 
-/// Under which heading an operation stands.
+/// The heading of an operation in the document.
 pub fn heading(path: &str) -> &str {
     match path.split('/').nth(1).unwrap_or_default() {
         "" | "version" | "protocols" | "enumerated-capabilities" | ".well-known" | "specs" | "openapi.json" | "swagger.json" => {
@@ -33,7 +32,7 @@ pub fn heading(path: &str) -> &str {
     }
 }
 
-/// What a row does, if it says nothing of its own.
+/// The default summary of a row.
 pub fn summary(method: &str, path: &str) -> String {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && !part.starts_with('{')).collect();
     let (first, last) = (parts.first().copied().unwrap_or_default(), parts.last().copied().unwrap_or_default());
@@ -49,29 +48,29 @@ pub fn summary(method: &str, path: &str) -> String {
     }
 }
 
-/// Who may call a row, and what its method means.
+/// The description of a row: who may call it, and what its method does.
 pub fn description(row: &Row) -> String {
     let who = match row.permission {
-        Permission::Open => "Open to everybody.",
-        Permission::Partial => "For whoever has a session, also while its second factor is outstanding.",
-        Permission::User => "For whoever has a session.",
-        Permission::Admin => "For administrators.",
+        Permission::Open => "Requires no session.",
+        Permission::Partial => "Requires a session; its second factor may be outstanding.",
+        Permission::User => "Requires a session.",
+        Permission::Admin => "Requires an administrator's session.",
     };
     let how = match row.method {
         "PUT" if row.path.ends_with("{id}") => {
-            " What the body leaves out becomes what it is when nothing is said; members that are set once keep their value."
+            " Members that the body lacks are reset to their defaults; members that are set only at creation keep their value."
         }
-        "PATCH" => " What the body leaves out or says null for stays as it is; lists and maps are replaced whole.",
-        "DELETE" if row.operation.errors.contains(&409) => " Refused with 409 while other records refer to it.",
+        "PATCH" => " Members that the body lacks or sets to null are unchanged; lists and maps are replaced as a whole.",
+        "DELETE" if row.operation.errors.contains(&409) => " Rejected with 409 while other records refer to it.",
         "GET" if row.operation.parameters.iter().any(|parameter| parameter.name == "filter") => {
-            " `meta.filterableFields` of the answer names what `filter` and `sort` may speak of."
+            " `meta.filterableFields` of the answer lists the names for `filter` and `sort`."
         }
         _ => "",
     };
     format!("{who}{how}")
 }
 
-/// What the value of a path's parameter is.
+/// The description of a path parameter.
 pub fn of_path(path: &str, parameter: &str) -> String {
     let before = path.split('/').take_while(|part| *part != format!("{{{parameter}}}")).last().unwrap_or_default();
     match parameter.strip_suffix("Id") {
@@ -80,7 +79,7 @@ pub fn of_path(path: &str, parameter: &str) -> String {
     }
 }
 
-/// A path segment in the plural: `external-jwt-signers` as `external JWT signers`.
+/// A path segment as words in the plural: `external JWT signers` for `external-jwt-signers`.
 fn several(segment: &str) -> String {
     match segment {
         "cas" => "certificate authorities".into(),
@@ -89,7 +88,7 @@ fn several(segment: &str) -> String {
     }
 }
 
-/// The same in the singular.
+/// Like [`several`], in the singular.
 fn one(segment: &str) -> String {
     let several = several(segment);
     match (several.strip_suffix("ies"), several.strip_suffix('s')) {

@@ -1,4 +1,4 @@
-//! Edge routers as users of services see them.
+//! Edge routers as shown to users of services.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,13 +20,13 @@ use crate::{
     store::Read,
 };
 
-/// What is shown of a router as such.
+/// The filterable names of a router.
 const WORDS: Words<EdgeRouter> =
     Words::only(&["id", "createdAt", "updatedAt", "tags", "name", "cost", "noTraversal", "disabled", "connected", "online"]);
-/// What is shown of a router below a service, and its id, by which the list is ordered.
+/// The filterable names of a router below a service; the list is ordered by id.
 const BELOW_SERVICE: Words<EdgeRouter> = Words::only(&["id", "name", "cost", "noTraversal", "disabled", "connected", "online"]);
 
-/// GET /current-identity/edge-routers; routers that are not enrolled yet are left out.
+/// GET /current-identity/edge-routers; without routers that are not enrolled yet.
 pub async fn of_caller(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Detail<Common>>> {
     let caller = call.caller()?;
     let all = caller.is_admin();
@@ -53,19 +53,19 @@ pub async fn of_caller(call: Call, Query(listing): Query<Listing>) -> Result<Joi
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct SessionToken {
-    /// A signed token of a service session. This controller issues none at present.
+    /// A signed token of a service session. This controller issues none.
     #[serde(default)]
     session_token: Option<String>,
 }
 
-/// Routers over which a service is reached.
+/// The routers over which a service is reached.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServiceEdgeRouters {
     edge_routers: Vec<Common>,
 }
 
-/// GET /services/{id}/edge-routers: one answer in memory, of a few hundred bytes for each router that the caller may use.
+/// GET /services/{id}/edge-routers. The answer is built in memory: a few hundred bytes per router that the caller may use.
 pub async fn of_service(
     call: Call,
     id: Id<Service>,
@@ -73,7 +73,7 @@ pub async fn of_service(
     Headers(token): Headers<SessionToken>,
 ) -> Result<Shown<ServiceEdgeRouters>> {
     if token.session_token.is_some() {
-        // What cannot be one of ours counts as none.
+        // The token cannot be one of this controller, so it is rejected like a missing one.
         return Err(Error::Unauthorized { anonymous: true });
     }
     let caller = call.caller()?;

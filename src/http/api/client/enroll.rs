@@ -1,4 +1,4 @@
-//! POST /enroll: the one path by which every client enrolls, whatever it sends.
+//! POST /enroll: the common path of all enrollment methods.
 
 use std::sync::Arc;
 
@@ -21,21 +21,21 @@ use crate::{
     },
 };
 
-/// What clients send certificate requests as.
+/// The media types of enrollment bodies.
 const MEDIA: [&str; 4] = ["application/pkcs10", JSON, "application/x-pem-file", "text/plain"];
 
-/// What to enroll.
+/// The parameters of an enrollment.
 #[derive(Deserialize, JsonSchema)]
 pub struct EnrollQuery {
     /// The one-time token.
     #[serde(default)]
     token: Option<String>,
-    /// `ca`: by a certificate alone, without a token. Anything else does not matter, for the enrollment knows its method.
+    /// `ca`: by a client certificate, without a token. Other values are ignored: the enrollment has its own method.
     #[serde(default)]
     method: Option<String>,
 }
 
-/// A body of any of the media types, not read yet.
+/// A body of any of the media types, not parsed yet.
 pub struct EnrollBody {
     media: String,
     body: Bytes,
@@ -63,7 +63,7 @@ impl Extractor for EnrollBody {
         if !known && !incoming.body.is_empty() {
             return Err(not_taken(sent, &MEDIA));
         }
-        // Generated clients name no type where they send nothing.
+        // Generated clients send no media type for an empty body.
         if !known && !media.is_empty() {
             return Err(Error::Refused(Refusal::InvalidContentType));
         }
@@ -76,14 +76,14 @@ impl Extractor for EnrollBody {
     }
 }
 
-/// The members that one of the methods reads, of a body in JSON.
+/// The schema of the members that any of the methods reads from a JSON body.
 fn members() -> serde_json::Value {
     let text = || serde_json::json!({ "type": "string" });
     serde_json::json!({ "properties": { "password": text(), "name": text(), "certCsr": text(), "serverCertCsr": text() } })
 }
 
 impl EnrollBody {
-    /// What it is that was sent.
+    /// Converts the body by its media type.
     fn offer(self) -> Result<EnrollmentRequest> {
         if self.body.is_empty() {
             return Ok(EnrollmentRequest::Nothing);
@@ -95,7 +95,7 @@ impl EnrollBody {
     }
 }
 
-/// The certificates, always as JSON: every client takes that.
+/// The issued certificates, always as JSON, which every client accepts.
 pub struct Enrolled(Issued);
 
 impl Answer for Enrolled {
@@ -111,10 +111,10 @@ impl Answer for Enrolled {
     }
 }
 
-/// The token that was sent; a blank one is none.
+/// The token; `None` if it is missing or blank.
 ///
 /// # Errors
-/// It is no UUID.
+/// It is not a UUID.
 pub fn well_formed(token: Option<String>) -> Result<Option<String>> {
     let token = token.filter(|token| !token.is_empty());
     match token {
@@ -126,7 +126,7 @@ pub fn well_formed(token: Option<String>) -> Result<Option<String>> {
 /// POST /enroll
 pub async fn enroll(call: Call, Query(wanted): Query<EnrollQuery>, sent: EnrollBody) -> Result<Enrolled> {
     let by_certificate = wanted.method.as_deref() == Some("ca");
-    // There is no token then; the C library sends the id of the authority as one.
+    // With method `ca` there is no token; the C SDK sends the id of the authority in its place.
     let token = if by_certificate { None } else { well_formed(wanted.token)? };
     let (offer, chain) = (sent.offer()?, call.chain());
     if by_certificate {

@@ -1,4 +1,4 @@
-//! What somebody may ask before enrolling: whether this is the controller that signs tokens, and with which key.
+//! Public operations before an enrollment: they prove that this controller holds the key that signs its tokens.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,11 +10,11 @@ use crate::{
     pki::PublicJwk,
 };
 
-/// Stands in front of a nonce before it is signed. The blank keeps it from ever being the beginning of a token, which is signed with
-/// the same key.
+/// Prefix of a nonce before it is signed. Its blanks ensure that the text is never the beginning of a token, which is signed with the same
+/// key.
 const DOMAIN: &str = "overkeep enrollment challenge: ";
 
-/// The key that tokens are verified with, under the id of each certificate that it has had: a token names that of its time.
+/// The public key that verifies tokens, once per certificate that it has had: a token names the certificate of its time.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Jwks")]
 pub struct KeySet {
@@ -26,7 +26,7 @@ pub async fn keys(call: Call) -> Result<Bare<KeySet>> {
     Ok(Bare(KeySet { keys: call.keystore.signer().public_keys().cloned().collect() }))
 }
 
-/// Something new to be signed.
+/// A challenge to sign.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NonceChallenge {
@@ -37,16 +37,16 @@ pub struct NonceChallenge {
     nonce: String,
 }
 
-/// The proof that this controller holds a key.
+/// The proof that this controller holds a private key.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NonceSignature {
-    /// Of `overkeep enrollment challenge: ` and the nonce as it was sent, in UTF-8; base64url without padding.
+    /// The signature of `overkeep enrollment challenge: ` followed by the nonce as sent, in UTF-8; base64url without padding.
     signature: String,
-    /// As in the key set.
+    /// The algorithm, as in the key set.
     algorithm: String,
     kid: String,
-    /// The authorities to trust, PEM.
+    /// The trusted certificate authorities, PEM.
     ca_pool: String,
 }
 

@@ -1,4 +1,4 @@
-//! The paths below /enroll: each method by a path and body of its own, and the renewal of routers' certificates.
+//! The paths below /enroll: one per enrollment method, each with its own body, and the renewal of router certificates.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-/// A token, and the request for a certificate where the method needs one.
+/// A token, and a certificate request if the method needs one.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OttEnrollmentRequest {
@@ -27,7 +27,7 @@ pub struct OttEnrollmentRequest {
     client_csr: String,
 }
 
-/// A token, and the requests for both certificates of an edge router.
+/// A token, and the certificate requests of an edge router.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ErOttEnrollmentRequest {
@@ -41,7 +41,7 @@ pub struct ErOttEnrollmentRequest {
     server_csr: String,
 }
 
-/// A password, and the user name that the enrollment knows anyway.
+/// A password, and a user name, which is ignored: the enrollment has its own.
 #[derive(Deserialize, JsonSchema)]
 pub struct UpdbCredentials {
     #[serde(default)]
@@ -59,7 +59,7 @@ pub struct OneTime {
     token: String,
 }
 
-/// Renewed certificates for a router.
+/// The certificate requests of a router's renewal.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RouterExtendEnrollmentRequest {

@@ -1,4 +1,4 @@
-//! External JWT signers as somebody sees them who has no session yet.
+//! External JWT signers as shown before a login.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -16,27 +16,27 @@ use crate::{
     store::Read,
 };
 
-/// What somebody needs to know to get a token.
+/// What a client needs to obtain a token.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ClientExternalJwtSignerDetail")]
 pub struct View {
     name: String,
-    /// Where a person gets a token.
+    /// The address at which a person obtains a token.
     #[schemars(extend("format" = "url"))]
     external_auth_url: Option<String>,
-    /// What the program calls itself there.
+    /// The client id for that address.
     client_id: Option<String>,
-    /// What it asks for there.
+    /// The scopes to request there.
     scopes: Vec<String>,
-    /// Which of the tokens it gets there logs in.
+    /// Which of the obtained tokens is used for the login.
     target_token: TargetToken,
 }
 
-/// What is shown of one: anybody may ask.
+/// The filterable names; the operation is public.
 const WORDS: Words<ExternalJwtSigner> = Words::only(&["id", "createdAt", "updatedAt", "name"]);
 
-/// GET /external-jwt-signers: those that count.
+/// GET /external-jwt-signers: the enabled ones.
 pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Detail<View>>> {
     let wanted = |tx: &Read<'_>| {
         let mut enabled = Vec::new();
@@ -49,7 +49,7 @@ pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<D
     listed_with(&call, listing, &WORDS, WORDS.names().collect(), wanted, |_, record| Ok(see(record))).await
 }
 
-/// Without tags: they are notes of administrators.
+/// Without tags, which are notes of administrators.
 fn see(record: &Record<ExternalJwtSigner>) -> Detail<View> {
     let ExternalJwtSigner { name, external_auth_url, client_id, scopes, target_token, .. } = record.spec.clone();
     let view = View { name, external_auth_url, client_id, scopes, target_token };

@@ -1,4 +1,4 @@
-//! What endpoints answer to posture checks.
+//! Answers of endpoints to posture checks.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -20,7 +20,7 @@ use crate::{
     store::Read,
 };
 
-/// Several answers, of which either all are taken or none. What is wrong with one is said as if it had been sent alone.
+/// Several answers, which are stored all or not at all. Errors name members as for a single answer.
 pub struct Bulk(Vec<Response>);
 
 impl Extractor for Bulk {
@@ -43,11 +43,11 @@ fn alone(error: Error) -> Error {
     }
 }
 
-/// What an endpoint is told when it answered.
+/// The reply to posture answers.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "PostureResponseAnswer")]
 pub struct PostureReply {
-    /// After waking up or being unlocked: services that soon need a code again.
+    /// After waking up or being unlocked: the services that will soon require a new code.
     services: Vec<Awaited>,
 }
 
@@ -83,11 +83,10 @@ async fn take(call: Call, responses: Vec<Response>) -> Result<PostureReply> {
     Ok(PostureReply { services })
 }
 
-/// The policies by which a caller may use a service now, or of many some; none where the system has no posture checks to pass.
+/// The policies by which a caller may use a service now; of many only some, and none if the system has no posture checks.
 ///
 /// # Errors
-/// The caller has no such right, may not even see the service, or posture checks stand in the way, in which case the request is kept as
-/// failed.
+/// The caller lacks the right, may not see the service, or fails posture checks; a failure of posture checks is recorded.
 pub fn allowed(call: &Call, caller: &Caller, service: &Record<Service>, wanted: PolicyType) -> Result<Vec<Id<ServicePolicy>>> {
     let id = service.id.as_str();
     let (policies, evidence) = match call.posture.permission(&caller.identity, &caller.session.id, id, Right::from(wanted))? {

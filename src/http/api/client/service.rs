@@ -1,4 +1,4 @@
-//! Services as their users see them.
+//! Services as shown to their users.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use crate::{
     store::Read,
 };
 
-/// Which services.
+/// The parameters of a list of services.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServiceListing {
@@ -34,12 +34,12 @@ pub struct ServiceListing {
     listing: Listing,
     #[serde(flatten)]
     roles: RoleFilter,
-    /// Types of settings to show, by id or name; `all` for every one.
+    /// The config types to show, by id or name; `all` for every type.
     #[serde(default)]
     config_types: Vec<String>,
 }
 
-/// What is shown of one. Of its settings that is the ids; `config` has some of their data, by which nobody filters.
+/// The filterable names. Configs are filtered by id; the data in `config` cannot be filtered.
 const WORDS: Words<Service> =
     Words::only(&["id", "createdAt", "updatedAt", "tags", "name", "terminatorStrategy", "roleAttributes", "configs"]);
 
@@ -70,7 +70,7 @@ pub async fn list(call: Call, Query(wanted): Query<ServiceListing>) -> Result<Jo
     joined(&call, false, filterable::<Service>().collect(), find, write).await
 }
 
-/// The caller, as somebody who looks at services in one transaction after the other.
+/// The caller as a viewer of services over several transactions.
 struct Viewers {
     access: Access,
     caller: Arc<Caller>,
@@ -87,7 +87,7 @@ impl Viewers {
 /// A service that the caller may see.
 ///
 /// # Errors
-/// There is none, or the caller may neither dial nor bind it and is no administrator.
+/// [`Error::NotFound`], also if the caller may neither dial nor bind it and is not an administrator.
 pub fn visible(call: &Call, caller: &Caller, tx: &Read<'_>, id: &Id<Service>) -> Result<Record<Service>> {
     let service = tx.get(id)?;
     let identity = caller.identity.id.as_str();
@@ -107,7 +107,7 @@ pub async fn detail(call: Call, id: Id<Service>) -> Result<Tagged<ServiceDetail>
     })
 }
 
-/// When something changed.
+/// The time of the last change.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ServiceUpdates")]

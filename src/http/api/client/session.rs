@@ -1,4 +1,4 @@
-//! POST /sessions: the right to dial or bind a service, made usable.
+//! POST /sessions: a session for the right to dial or bind a service.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -18,14 +18,14 @@ use crate::{
     },
 };
 
-/// A wish to use a service.
+/// A request for a session.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Session")]
 pub struct NewSession {
     #[serde(default)]
     service_id: Id<Service>,
-    /// `Dial` unless set.
+    /// `Dial` by default.
     #[serde(default, rename = "type")]
     #[schemars(with = "PolicyType")]
     policy_type: Option<PolicyType>,
@@ -61,12 +61,12 @@ pub async fn create(call: Call, Body(wish): Body<NewSession>) -> Result<Made<Det
         service_policies,
     };
     let place = call.sessions.admit_service(&caller.identity.id)?;
-    // The place is given back when the session counts itself.
+    // The slot is released when the session counts itself.
     let (record, _) = call.changes.run(move |change| open(change, session, wish.tags).map(|record| (record, place))).await?;
     SessionViewer::read(&call, |sight| sight.see_over(&record, &routers)).map(Made)
 }
 
-/// Stores the session, or finds the one that another request opened meanwhile.
+/// Stores the session, or returns the one that another request opened meanwhile.
 fn open(change: &Change<'_, '_>, session: Session, tags: Tags) -> Result<Record<Session>> {
     let key = Session::key(&session.api_session_id, &session.service_id, session.policy_type);
     let mut record = Record::new(Id::from_text(Session::new_id()), change.now(), session);

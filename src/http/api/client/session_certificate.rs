@@ -1,4 +1,4 @@
-//! Certificates for the length of a session: whoever has a session gets one for a key of theirs, and sees those of their session.
+//! Session certificates: a caller gets certificates for its own keys, valid as long as the session, and sees those of its session.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,14 +22,14 @@ use crate::{
 
 type Seen = Detail<<SessionCertificate as Entity>::View>;
 
-/// What is shown of one.
+/// The filterable names.
 const WORDS: Words<SessionCertificate> = Words::only(&["id", "createdAt", "updatedAt", "tags", "subject", "fingerprint"]);
 
 fn session(call: &Call) -> Result<&Id<ApiSession>> {
     Ok(&call.caller()?.session.id)
 }
 
-/// A certificate of the session; others do not exist for it.
+/// A certificate of the session; those of other sessions are not found.
 fn own(tx: &Read<'_>, id: &Id<SessionCertificate>, session: &Id<ApiSession>) -> Result<Record<SessionCertificate>> {
     let found = tx.find(id)?.filter(|record| record.spec.api_session_id == *session);
     found.ok_or_else(|| missing(SessionCertificate::KIND, id))
@@ -63,7 +63,7 @@ pub async fn delete(call: Call, id: Id<SessionCertificate>, known: IfMatch) -> R
         .map(|()| Done)
 }
 
-/// A key to certify.
+/// A request for a certificate.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "CurrentApiSessionCertificateCreate")]
 pub struct NewCertificate {
@@ -71,7 +71,7 @@ pub struct NewCertificate {
     csr: String,
 }
 
-/// The certificate, and where it is.
+/// The certificate and its location.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "CurrentApiSessionCertificateCreateResponse")]
 pub struct Certified {
@@ -79,7 +79,7 @@ pub struct Certified {
     at: Location,
     /// PEM.
     certificate: String,
-    /// The authorities to trust, PEM.
+    /// The trusted certificate authorities, PEM.
     cas: String,
 }
 

@@ -1,4 +1,4 @@
-//! Where services are hosted, as their users see it.
+//! Terminators as shown to users of their service.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -17,19 +17,19 @@ use crate::{
     store::Read,
 };
 
-/// A terminator as users of its service see it.
+/// A terminator as shown to users of its service.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "TerminatorClientDetail")]
 pub struct View {
-    /// The name of the instance behind it, which a caller may ask for.
+    /// The instance id of the host, which a caller may ask for.
     identity: String,
     router_id: String,
     service: EntityRef,
     service_id: Id<Service>,
 }
 
-/// What is shown of it. Clients know the list in the order of addresses too, which are not.
+/// The filterable names. Clients also sort by address, which is not shown.
 const WORDS: Words<Terminator> =
     Words::only(&["id", "createdAt", "updatedAt", "tags", "instanceId", "router", "service", "service.name"]).ordered_by(&["address"]);
 

@@ -1,4 +1,4 @@
-//! POST /authenticate: credentials for a session.
+//! POST /authenticate: opens a session for a credential.
 
 use std::sync::Arc;
 
@@ -20,8 +20,8 @@ use crate::{
     },
 };
 
-/// How somebody proves who they are: a user name and password in the body, the client certificate of the connection, or the bearer
-/// token of an external signer.
+/// The authentication method: user name and password in the body, the client certificate of the connection, or the bearer token of an
+/// external signer.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AuthMethod {
@@ -41,13 +41,13 @@ impl AuthMethod {
     }
 }
 
-/// Which method.
+/// The parameter of a login.
 #[derive(Deserialize, JsonSchema)]
 pub struct AuthenticateQuery {
     pub method: AuthMethod,
 }
 
-/// What somebody says who logs in.
+/// The body of a login.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Authenticate {
@@ -55,7 +55,7 @@ pub struct Authenticate {
     pub username: Option<String>,
     #[schemars(length(min = 5, max = 100))]
     pub password: Option<String>,
-    /// The config types that the session wants to see, by id or name; `all` for every one.
+    /// The config types that the session shows, by id or name; `all` for every type.
     #[schemars(with = "Vec<String>")]
     pub config_types: Vec<String>,
     #[schemars(with = "EnvInfo")]
@@ -95,7 +95,7 @@ pub async fn authenticate(
     Ok(Opened { data: current(&call, &caller)?, token, timeout: timeout.as_secs(), ends: call.now.plus(timeout) })
 }
 
-/// Who the caller turns out to be.
+/// Checks the credential.
 async fn judged(call: &Call, method: AuthMethod, body: &Authenticate) -> Result<Principal> {
     match method {
         AuthMethod::Password => {
@@ -114,7 +114,7 @@ async fn judged(call: &Call, method: AuthMethod, body: &Authenticate) -> Result<
     }
 }
 
-/// The identity that a refused caller claimed to be, if there is one of that user name or certificate.
+/// The identity that a rejected caller claimed to be, if its user name or certificate belongs to one.
 fn claimed(call: &Call, method: AuthMethod, body: &Authenticate) -> Result<Option<String>> {
     call.store.read(|tx| {
         let found = match (method, &body.username, call.chain().first()) {

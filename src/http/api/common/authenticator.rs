@@ -1,4 +1,4 @@
-//! The caller's own credentials: seen, passwords changed by who knows the current one, certificates renewed by who holds them.
+//! The caller's own credentials: listing, password changes with the current password, and renewal of certificates.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -23,7 +23,7 @@ use crate::{
     store::Read,
 };
 
-/// A credential as its owner sees it.
+/// A credential as shown to its owner.
 pub type OwnAuthenticator = Detail<<Authenticator as Entity>::View>;
 
 fn see(tx: &Read<'_>, record: &Record<Authenticator>) -> Result<OwnAuthenticator> {
@@ -32,7 +32,7 @@ fn see(tx: &Read<'_>, record: &Record<Authenticator>) -> Result<OwnAuthenticator
     Ok(detail)
 }
 
-/// A credential of the caller; anybody else's does not exist for them.
+/// A credential of the caller; those of others are not found.
 fn own(call: &Call, id: &Id<Authenticator>) -> Result<Record<Authenticator>> {
     let record = call.store.read(|tx| tx.get(id))?;
     if record.spec.identity_id == call.identity()?.id {
@@ -53,7 +53,7 @@ pub async fn detail(call: Call, id: Id<Authenticator>) -> Result<Tagged<OwnAuthe
     Ok(Tagged { data: call.store.read(|tx| see(tx, &record))?, tag: entity_tag(&record)? })
 }
 
-/// A user name and a password in place of those of before.
+/// A new user name and password.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AuthenticatorUpdateWithCurrent {
@@ -63,13 +63,13 @@ pub struct AuthenticatorUpdateWithCurrent {
     password: String,
     #[schemars(length(min = 5, max = 100))]
     current_password: String,
-    /// Those of before unless set.
+    /// Unchanged by default.
     #[serde(default)]
     #[schemars(with = "Tags")]
     tags: Option<Tags>,
 }
 
-/// A user name, a password, or both.
+/// A new user name, password, or both.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AuthenticatorPatchWithCurrent {
@@ -81,7 +81,7 @@ pub struct AuthenticatorPatchWithCurrent {
     password: Option<String>,
     #[schemars(length(min = 5, max = 100))]
     current_password: String,
-    /// Those of before unless set.
+    /// Unchanged by default.
     #[serde(default)]
     #[schemars(with = "Tags")]
     tags: Option<Tags>,
@@ -95,12 +95,12 @@ pub async fn replace(call: Call, id: Id<Authenticator>, known: IfMatch, Body(new
 
 /// PATCH /current-identity/authenticators/{id}
 pub async fn patch(call: Call, id: Id<Authenticator>, known: IfMatch, Body(new): Body<AuthenticatorPatchWithCurrent>) -> Result<Done> {
-    // As everywhere: a map without anything in it changes nothing.
+    // An empty map changes nothing, as in every PATCH.
     let tags = new.tags.filter(|tags| tags.0.values().any(|tag| !tag.is_null()));
     set(call, id, known, Edit { username: new.username, password: new.password, tags }, new.current_password).await
 }
 
-/// Makes an edit, of which the password is none of a hash yet, for whoever knows the current password.
+/// Applies an edit with a plain-text password, if the current password is correct.
 async fn set(call: Call, id: Id<Authenticator>, known: IfMatch, mut edit: Edit, current: String) -> Result<Done> {
     if let Some(tags) = &edit.tags {
         tags.check("tags")?;
@@ -121,7 +121,7 @@ async fn set(call: Call, id: Id<Authenticator>, known: IfMatch, mut edit: Edit, 
     let session = call.caller()?.session.id.clone();
     let set = move |change: &Change<'_, '_>| {
         known.check(change, &id)?;
-        // Whoever set another password while this one was looked at keeps it.
+        // A password set by another request meanwhile is kept.
         if !matches!(change.get(&id)?.spec.credential, Credential::Updb { password, .. } if password == stored) {
             return Err(Error::Refused(Refusal::WrongCurrentPassword));
         }
@@ -135,7 +135,7 @@ fn holder(call: &Call) -> Result<Holder> {
     Ok(Holder { identity: caller.identity.id.clone(), session: caller.session.id.clone() })
 }
 
-/// A new key for a certificate.
+/// A certificate request for a new key.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct IdentityExtendEnrollmentRequest {
@@ -148,11 +148,11 @@ pub async fn extend(call: Call, id: Id<Authenticator>, Body(asked): Body<Identit
     extension::extend(&call.context(), holder(&call)?, id, &call.chain(), &asked.client_cert_csr).await.map(Shown)
 }
 
-/// The renewed certificate, as it arrived.
+/// The renewed certificate, to confirm that it arrived.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct IdentityExtendValidateEnrollmentRequest {
-    /// PEM; of several the first.
+    /// PEM; only the first certificate is read.
     client_cert: String,
 }
 

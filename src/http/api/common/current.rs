@@ -1,4 +1,4 @@
-//! What belongs to the caller: the session of the request and its identity.
+//! The caller's own resources: the session of the request and its identity.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -25,18 +25,18 @@ pub type SessionDetail = Detail<CurrentSession>;
 pub struct CurrentSession {
     #[serde(flatten)]
     of: <ApiSession as Entity>::View,
-    /// When it is over, if nothing is heard from it until then.
+    /// When the session ends if it is not used.
     expires_at: Timestamp,
-    /// How long a session may idle.
+    /// The idle timeout of a session, in seconds.
     expiration_seconds: u64,
-    /// Whether it was opened with a certificate that its holder can have renewed here.
+    /// Whether its client certificate can be renewed here.
     is_cert_extendable: bool,
 }
 
-/// How a caller's session looks.
+/// The caller's session as shown.
 ///
 /// # Errors
-/// A record it needs cannot be read.
+/// A record that the view needs cannot be read.
 pub fn current(call: &Call, caller: &Caller) -> Result<SessionDetail> {
     let session = &caller.session;
     let timeout = call.sessions.timeout();

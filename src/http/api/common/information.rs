@@ -1,4 +1,4 @@
-//! What the controller says of itself to anybody.
+//! Public information about the controller.
 
 use std::collections::BTreeMap;
 
@@ -21,25 +21,25 @@ const INTERFACES: [(&str, &str); 5] = [
     ("edge-client", "/edge/client/v1"),
     ("edge-management", "/edge/management/v1"),
     ("fabric", "/fabric/v1"),
-    // Clients look up the names that they know, and pass over this one.
+    // Clients look up the names that they know and ignore this one.
     ("overkeep", "/overkeep/v1"),
 ];
 
-/// What this controller is.
+/// Version and interfaces of this controller.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Version {
-    /// By interface and version of it.
+    /// By interface and its version.
     api_versions: BTreeMap<&'static str, BTreeMap<&'static str, ApiVersion>>,
     build_date: &'static str,
-    /// Names of what is switched on.
+    /// Names of active capabilities.
     capabilities: Vec<&'static str>,
     revision: &'static str,
     runtime_version: &'static str,
     version: String,
 }
 
-/// Where an interface is.
+/// The location of an interface.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct ApiVersion {
@@ -65,7 +65,7 @@ pub async fn version(call: Call) -> Result<Shown<Version>> {
     }))
 }
 
-/// What a controller of this line may be able to do beside everything else.
+/// The capabilities that a controller of this version line can have.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Capability {
@@ -78,7 +78,7 @@ pub async fn capabilities(_: Call) -> Result<Shown<Vec<Capability>>> {
     Ok(Shown(vec![Capability::OidcAuth, Capability::HaController]))
 }
 
-/// Where a protocol is spoken.
+/// The address of a protocol.
 #[derive(Serialize, JsonSchema)]
 pub struct Protocol {
     /// `host:port`

@@ -19,21 +19,21 @@ use crate::{
 
 const PATH: &str = "current-identity/mfa";
 
-/// A code to complete a session with.
+/// A code that completes a session.
 #[derive(Deserialize, JsonSchema)]
 pub struct MfaAuth {
     /// Six digits of an app, or a recovery code.
     code: String,
 }
 
-/// A code to prove oneself with once more.
+/// A code that confirms an operation.
 #[derive(Deserialize, JsonSchema)]
 pub struct MfaValidation {
-    /// Six digits of an app; where it says so, a recovery code.
+    /// Six digits of an app, or a recovery code where the operation accepts one.
     code: String,
 }
 
-/// A code where there is no body.
+/// A code in a header, for requests without a body.
 #[derive(Deserialize, JsonSchema)]
 pub struct CodeHeader {
     #[serde(rename = "mfa-validation-code", default)]
@@ -59,16 +59,16 @@ pub async fn verify(call: Call, Body(given): Body<MfaValidation>) -> Result<Done
     pass(&call, given.code, mfa::verify).await
 }
 
-/// A step by which a session passes the second factor with a code.
+/// A step in which a session passes the second factor with a code.
 type MfaStep = fn(&Change<'_, '_>, &Codes, &Record<ApiSession>, &Attempt) -> Result<()>;
 
-/// The caller's session passes the second factor: every way to do so comes through here.
+/// Passes the caller's session through the second factor. Every such step uses this function.
 async fn pass(call: &Call, code: String, step: MfaStep) -> Result<Done> {
     let (codes, session, attempt) = (call.codes.clone(), call.caller()?.session.clone(), attempt(call, code)?);
     call.changes.run(move |change| step(change, &codes, &session, &attempt)).await.map(|()| Done)
 }
 
-/// A code that the caller shows. It is refused here if it would not be looked at, so that nobody else waits for it.
+/// An attempt with a code. It is rejected here if the limit is reached, so that it does not occupy the writer.
 fn attempt(call: &Call, code: String) -> Result<Attempt> {
     let caller = call.caller()?;
     let attempt = Attempt { code, session: caller.session.id.clone(), address: call.peer.address };
@@ -135,7 +135,7 @@ pub async fn renew_recovery_codes(call: Call, Body(given): Body<MfaValidation>) 
     change_own(&call, move |change, identity| mfa::renew(change, &codes, identity, &attempt)).await.map(|()| Done)
 }
 
-/// A change to what belongs to the caller's identity.
+/// A change to the caller's own identity.
 async fn change_own<T: Send + 'static>(
     call: &Call,
     job: impl FnOnce(&Change<'_, '_>, &Id<Identity>) -> Result<T> + Send + 'static,

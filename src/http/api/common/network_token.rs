@@ -1,5 +1,5 @@
-//! The token with which a client takes up a network by its address alone: it names the controller and is signed by its key. It holds no
-//! secret and does not end. Whoever has it enrolls by other means, such as a token of an external signer.
+//! The network token: a client joins a network with it by knowing only the address. It names the controller and is signed with its key. It
+//! is not secret and does not expire; enrolling requires something else, such as a token of an external signer.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -9,7 +9,7 @@ use crate::{
     http::{answer::Shown, call::Call},
 };
 
-/// What clients call the only token.
+/// The name that clients expect for the only token.
 const NAME: &str = "default";
 /// A token of the network.
 #[derive(Serialize, JsonSchema)]

@@ -17,7 +17,7 @@ const PIXELS: usize = 256;
 const QUIET: usize = 4;
 const WHITE: u8 = 255;
 
-/// A picture.
+/// A PNG image.
 pub struct Picture(Vec<u8>);
 
 impl Picture {
@@ -26,7 +26,7 @@ impl Picture {
     /// # Errors
     /// [`Error::Invalid`] with `field` for a text of more than about two thousand bytes.
     pub fn of(text: &str, field: &str) -> Result<Self> {
-        let code = QrCode::encode_text(text, QrCodeEcc::Medium).map_err(|_| Error::invalid(field, "is too long for a picture", ""))?;
+        let code = QrCode::encode_text(text, QrCodeEcc::Medium).map_err(|_| Error::invalid(field, "is too long for a QR code", ""))?;
         let modules = usize::try_from(code.size()).unwrap_or_default();
         let scale = (PIXELS / (modules + 2 * QUIET)).max(1);
         let margin = (PIXELS - modules * scale) / 2;

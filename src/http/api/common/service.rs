@@ -1,4 +1,4 @@
-//! Services as somebody sees them: what they may do with each, and the settings it carries for them.
+//! Services as shown to one identity: its rights to each, and the configs for it.
 
 use std::{
     cell::RefCell,
@@ -24,10 +24,10 @@ use crate::{
     store::{Ids, Read},
 };
 
-/// A service as one identity sees it.
+/// A service as shown to one identity.
 pub type ServiceDetail = Detail<SeenService>;
 
-/// What a service is, and what it is for the one who asks.
+/// A service, with the members that depend on the viewer.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "ServiceDetail")]
 pub struct SeenService {
@@ -37,20 +37,20 @@ pub struct SeenService {
     pub usage: Usage,
 }
 
-/// What a service is for the one who asks.
+/// The members of a service that depend on the viewer.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Usage {
-    /// Settings by name of config type: those of the service, replaced by those made for the identity alone.
+    /// Config data by name of config type: those of the service, overridden by those of the identity.
     #[schemars(with = "BTreeMap<String, BTreeMap<String, serde_json::Value>>")]
     pub config: BTreeMap<String, Document>,
-    /// `Bind`, `Dial`, or `Invalid` for an administrator who may neither.
+    /// `Bind`, `Dial`, or `Invalid` for an administrator who has neither right.
     pub permissions: Vec<PolicyType>,
-    /// The posture checks behind each right, by policy.
+    /// The posture checks of each policy that grants a right.
     pub posture_queries: Vec<CachedJson<PostureQueries>>,
 }
 
-/// Which rights somebody has to a service.
+/// The rights that an identity has to a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct HeldRights {
     bind: bool,
@@ -69,33 +69,34 @@ impl HeldRights {
     }
 }
 
-/// Somebody who looks at services.
+/// An identity that looks at services.
 pub struct Viewer<'v> {
     pub tx: &'v Read<'v>,
     pub access: &'v Access,
     pub identity: &'v Record<Identity>,
     judge: Judge<'v>,
-    /// Whether there is any posture check in the system.
+    /// Whether the system has any posture check.
     has_checks: bool,
     wanted: BTreeMap<String, String>,
-    /// The identity's own configs by service.
+    /// The identity's own configs, by service id.
     overrides: HashMap<&'v str, Vec<&'v Id<Config>>>,
-    /// Configs that were looked at.
+    /// Configs that were read already, by id.
     settings: RefCell<HashMap<String, Setting>>,
-    /// What entries end with, where that is the same for all with these rights.
+    /// The end of an entry, for services where it depends only on the held rights.
     alike: RefCell<HashMap<HeldRights, Vec<u8>>>,
-    /// What policies ask of this viewer, by id. One policy is behind many services.
+    /// Posture queries by policy id. One policy may apply to many services.
     asked: RefCell<HashMap<Arc<str>, CachedJson<PostureQueries>>>,
 }
 
-/// Name of config type and data of a config, if it is wanted.
+/// A config's type name and data; `None` if its type is not wanted.
 type Setting = Rc<Option<(String, Document)>>;
 
 impl<'v> Viewer<'v> {
-    /// A viewer of whose endpoint this is known, and who wants settings of these types, by id or name; `all` for every one, unknown
-    /// ones count for nothing.
+    /// A viewer with this posture evidence, who wants configs of these types, by id or name; `all` means every type, unknown ones are
+    /// ignored.
     ///
     /// # Errors
+    /// The store cannot be read.
     /// The store cannot be read.
     pub fn new(tx: &'v Read<'v>, access: &'v Access, evidence: Evidence, identity: &'v Record<Identity>, types: &[String]) -> Result<Self> {
         let mut wanted = BTreeMap::new();
@@ -119,7 +120,7 @@ impl<'v> Viewer<'v> {
         Ok(Self { tx, access, identity, judge: Judge::new(tx, evidence), has_checks, wanted, overrides, settings, alike, asked })
     }
 
-    /// How a service looks to this viewer.
+    /// A service as shown to this viewer.
     ///
     /// # Errors
     /// A record cannot be read.
@@ -129,7 +130,7 @@ impl<'v> Viewer<'v> {
         Ok(Detail::new(service, SeenService { of: Service::view(service, self.tx)?, usage }))
     }
 
-    /// Writes how services look to this viewer. `texts` says what services look like, `at` is a moment before the transaction.
+    /// Writes services as shown to this viewer. `texts` caches their common JSON; `at` is a commit number from before the transaction.
     ///
     /// # Errors
     /// A record cannot be read.
@@ -147,7 +148,7 @@ impl<'v> Viewer<'v> {
                 let text = match known {
                     Some(text) => text,
                     None => {
-                        // Deleted a moment ago.
+                        // The service was just deleted.
                         let Some(record) = self.tx.find(&id)? else { continue };
                         texts.service(&record, self.tx, at)?
                     }
@@ -157,7 +158,7 @@ impl<'v> Viewer<'v> {
         }
     }
 
-    /// Which services this viewer may use, in order of id: those in a window, and how many there are in all.
+    /// The ids of usable services in a window, ordered by id, and their total number.
     pub fn some_usable(&self, window: Window) -> (Ids, u64) {
         self.access.ask(|engine| {
             let rights = engine.rights(self.identity.id.as_str());
@@ -169,7 +170,7 @@ impl<'v> Viewer<'v> {
         })
     }
 
-    /// The ids of what this viewer may use, in order.
+    /// The ids of all usable services, in order.
     pub fn usable(&self) -> Vec<String> {
         self.access.ask(|engine| {
             let rights = engine.rights(self.identity.id.as_str());
@@ -180,7 +181,7 @@ impl<'v> Viewer<'v> {
     fn append(&self, part: &mut Part<'_>, id: &Id<Service>, text: &Text, held: HeldRights) -> Result<()> {
         let written = |usage: &Usage| {
             let mut usage = serde_json::to_vec(usage).map_err(|e| Error::Internal(format!("a service as JSON: {e}")))?;
-            // Its members follow those of the text.
+            // Its members are appended to those of the text.
             if let Some(open) = usage.first_mut() {
                 *open = b',';
             }
@@ -190,7 +191,7 @@ impl<'v> Viewer<'v> {
             part.add(&[text.open.as_bytes(), &written(&self.usage(id, &text.configs, held)?)?]);
             return Ok(());
         }
-        // Without settings and checks it is the same for every service with these rights.
+        // Without configs and checks the end is equal for all services with these rights.
         let mut alike = self.alike.borrow_mut();
         let usage = match alike.entry(held) {
             Entry::Occupied(known) => known.into_mut(),
@@ -218,7 +219,7 @@ impl<'v> Viewer<'v> {
         Ok(Usage { config: self.config(service, configs)?, permissions, posture_queries })
     }
 
-    /// What each policy asks of endpoints; where no check is to be passed in the whole system, one word for each right.
+    /// The posture queries of each policy; if the system has no posture check, one entry per right.
     fn posture_queries(&self, service: &str, permissions: &[PolicyType]) -> Result<Vec<CachedJson<PostureQueries>>> {
         let unchecked = || permissions.iter().map(|right| CachedJson::of(&PostureQueries::unchecked(*right))).collect();
         if !self.has_checks {
@@ -236,7 +237,7 @@ impl<'v> Viewer<'v> {
         grounds.iter().map(|(right, ground)| self.asked(ground, *right)).collect()
     }
 
-    /// What a policy asks of endpoints.
+    /// The posture queries of a policy.
     fn asked(&self, ground: &PolicyGrant, right: PolicyType) -> Result<CachedJson<PostureQueries>> {
         if let Some(known) = self.asked.borrow().get(&ground.policy) {
             return Ok(known.clone());
@@ -246,7 +247,7 @@ impl<'v> Viewer<'v> {
         Ok(queries)
     }
 
-    /// The settings by name of their type.
+    /// The configs by name of their type.
     fn config(&self, service: &Id<Service>, configs: &[Id<Config>]) -> Result<BTreeMap<String, Document>> {
         if self.wanted.is_empty() {
             return Ok(BTreeMap::new());
@@ -261,12 +262,12 @@ impl<'v> Viewer<'v> {
         Ok(chosen)
     }
 
-    /// A config under the name of its type, if that is wanted. Read once, however many services have it.
+    /// A config with the name of its type, if the type is wanted. Each is read once.
     fn setting(&self, id: &'_ Id<Config>) -> Result<Setting> {
         if let Some(known) = self.settings.borrow().get(id.as_str()) {
             return Ok(known.clone());
         }
-        // It may have gone since the service was read.
+        // It may have been deleted since the service was read.
         let config: Option<Record<Config>> = self.tx.find(id)?;
         let named = config.and_then(|config| Some((self.wanted.get(config.spec.config_type_id.as_str())?.clone(), config.spec.data)));
         let setting = Rc::new(named);

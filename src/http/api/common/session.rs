@@ -1,4 +1,4 @@
-//! Service sessions: permission to dial or host one service, over routers that caller and service have in common.
+//! Service sessions: the right to dial or host one service, over routers that the identity and the service share.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::{
     store::{CommitNumber, Read},
 };
 
-/// At most this many routers are named in a session.
+/// The maximum number of routers listed in a session.
 const ROUTERS: usize = 25;
 
 /// A session.
@@ -32,11 +32,11 @@ const ROUTERS: usize = 25;
 pub struct View {
     #[serde(flatten)]
     of: <Session as Entity>::View,
-    /// The routers to go over.
+    /// The routers to connect to.
     edge_routers: Vec<CachedJson<SessionRouter>>,
 }
 
-/// A session with the policies that allowed it.
+/// A session with the policies that grant it.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "SessionManagementDetail")]
@@ -46,30 +46,30 @@ pub struct FullView {
     service_policies: Vec<EntityRef>,
 }
 
-/// Sessions as they look while a transaction lasts.
+/// Shows sessions within one transaction.
 pub struct SessionViewer<'a> {
     state: &'a AppState,
     tx: &'a Read<'a>,
-    /// The present before the transaction began.
+    /// The commit number from before the transaction.
     at: CommitNumber,
 }
 
 impl<'a> SessionViewer<'a> {
-    /// What there is to see in a transaction that began after a moment.
+    /// A viewer for a transaction that began after `at`.
     fn new(state: &'a AppState, tx: &'a Read<'a>, at: CommitNumber) -> Self {
         Self { state, tx, at }
     }
 
-    /// Looks at something in a transaction of its own.
+    /// Runs `look` in its own transaction.
     ///
     /// # Errors
-    /// A record cannot be read, and those of the look.
+    /// A record cannot be read; the errors of `look`.
     pub fn read<T>(state: &AppState, look: impl FnOnce(&SessionViewer<'_>) -> Result<T>) -> Result<T> {
         let at = state.routers.now();
         state.store.read(|tx| look(&SessionViewer::new(state, tx, at)))
     }
 
-    /// How a session looks.
+    /// A session as shown.
     ///
     /// # Errors
     /// A record cannot be read.
@@ -77,7 +77,7 @@ impl<'a> SessionViewer<'a> {
         self.see_over(record, &self.in_common(&record.spec.identity_id, &record.spec.service_id))
     }
 
-    /// The same, with these routers in common.
+    /// Like [`SessionViewer::see`], with known common routers.
     ///
     /// # Errors
     /// A record cannot be read.
@@ -86,11 +86,11 @@ impl<'a> SessionViewer<'a> {
         Ok(Detail::new(record, View { of: Session::view(record, self.tx)?, edge_routers }))
     }
 
-    /// The routers over which an identity reaches a service, as many of them as a session names, connected ones first.
+    /// The routers over which an identity reaches a service, at most [`ROUTERS`], connected ones first.
     pub fn in_common(&self, identity: &Id<Identity>, service: &Id<Service>) -> Vec<Arc<str>> {
         self.state.access.ask(|engine| {
             let common = engine.common_edge_routers(identity.as_str(), service.as_str());
-            // Whether one is connected is asked once: it may change at any moment.
+            // The connection state is read once: it may change at any moment.
             let mut named: Vec<&Arc<str>> = common.ids().filter(|id| self.tx.link(id).is_some()).collect();
             named.sort_unstable();
             named.truncate(ROUTERS);
@@ -112,7 +112,7 @@ impl<'a> SessionViewer<'a> {
     }
 }
 
-/// What a caller may see: their own sessions, or everybody's for an administrator.
+/// The identity whose sessions a caller may see; `None` for an administrator, who may see all.
 fn scope(call: &Call) -> Result<Option<String>> {
     let caller = call.caller()?;
     Ok(if caller.is_admin() { None } else { Some(caller.identity.id.to_string()) })
@@ -123,7 +123,7 @@ pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<D
     let (state, own) = (call.state.clone(), scope(&call)?);
     let words = Words::of_whole(own.is_none());
     let wanted = move |tx: &Read<'_>| Ok(own.map(|identity| Session::ids_of(&identity, tx)).transpose()?.map_or(Wanted::All, Wanted::Ids));
-    // Before the transaction: a later moment would keep what a change has made old.
+    // Taken before the transaction: a later number would keep outdated cache entries.
     let at = call.routers.now();
     listed(&call, listing, words, wanted, move |tx, record| SessionViewer::new(&state, tx, at).see_full(record)).await
 }
@@ -145,16 +145,16 @@ pub async fn detail(call: Call, id: Id<Session>) -> Result<Tagged<Detail<FullVie
     })
 }
 
-/// Over which routers a session's traffic goes.
+/// The path of a session's traffic.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "SessionRoutePathDetail")]
 pub struct RoutePath {
-    /// Ids of routers from one end to the other; empty while there is no traffic.
+    /// Router ids from one end to the other; empty without traffic.
     route_path: Vec<String>,
 }
 
-/// GET /sessions/{id}/route-path; no router connects to this controller yet, so that no session has traffic.
+/// GET /sessions/{id}/route-path; always empty, because routers cannot connect to this controller yet.
 pub async fn route_path(call: Call, id: Id<Session>) -> Result<Shown<RoutePath>> {
     call.store.read(|tx| visible(&call, tx, &id).map(|_| Shown(RoutePath { route_path: Vec::new() })))
 }

@@ -1,4 +1,4 @@
-//! The descriptions of the interfaces: what there is, and their texts.
+//! The OpenAPI documents of the interfaces: a list, and their texts.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -25,7 +25,7 @@ const MANAGEMENT: &str = "edge-management";
 const SPECS: [&str; 2] = [CLIENT, MANAGEMENT];
 const YAML: &str = "text/yaml";
 
-/// A description of an interface.
+/// The entry of an OpenAPI document.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "SpecDetail")]
@@ -62,7 +62,7 @@ pub async fn detail(_: Call, id: Id<Spec>) -> Result<Shown<Spec>> {
     known.map(|name| Shown(named(name))).ok_or_else(|| unknown(id))
 }
 
-/// The text of a description.
+/// The text of an OpenAPI document.
 pub struct Body {
     media: &'static str,
     text: Constant,
@@ -96,7 +96,7 @@ fn json(description: &Description) -> Result<Body> {
     Ok(Body { media: JSON, text: description.json()? })
 }
 
-/// The description of an interface as JSON.
+/// The OpenAPI document of an interface as JSON.
 pub struct Document(Body);
 
 impl Answer for Document {

@@ -1,4 +1,4 @@
-//! The paths that traffic takes at present.
+//! The open circuits.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -18,26 +18,26 @@ use crate::{
     query::{Type, Value},
 };
 
-/// A path from who dials to who hosts.
+/// A circuit from a client to a host.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "CircuitDetail")]
 pub struct View {
-    /// The session that it was dialed with.
+    /// The id of the session that dialed.
     client_id: String,
     service: EntityRef,
-    /// The host that it leads to.
+    /// The terminator of the host.
     terminator: EntityRef,
     path: Path,
 }
 
-/// The routers of a path in their order, and the connections between them.
+/// The routers of a circuit in order, and the links between them.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Path")]
 struct Path {
     /// The routers.
     nodes: Vec<EntityRef>,
-    /// The connections, one fewer.
+    /// The links between the routers; one fewer.
     links: Vec<EntityRef>,
 }
 
@@ -57,7 +57,7 @@ impl Entry for Circuit {
 fn see(circuit: CircuitInfo, router: Option<&str>, facts: &dyn Facts) -> Result<Circuit> {
     let service = facts.find(&Id::<Service>::from_text(circuit.service_id.as_str()))?;
     let name = service.map(|service| service.spec.name).unwrap_or_default();
-    // Client and host are on one router, so no connection is between.
+    // Client and host are connected to the same router, so there is no link.
     let nodes = router.map(|id| super::router::named(id, facts)).transpose()?;
     Ok(Detail {
         links: Links::default().with("self", format_args!("circuits/{}", circuit.id)),

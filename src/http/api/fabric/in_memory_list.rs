@@ -1,4 +1,4 @@
-//! Lists of what is not stored: filtered, sorted and paged in memory, by names that are members of what is shown.
+//! Lists of data that is not stored: filtered, sorted and paged in memory, by names of their members.
 
 use crate::{
     error::Result,
@@ -6,15 +6,15 @@ use crate::{
     query::{Sort, Subject, Symbol, Type, Value, Vocabulary, compare},
 };
 
-/// A name that a filter may use, its type, and its value of one entry.
+/// A filterable name, its type, and its value in an entry.
 pub struct Name<T>(pub &'static str, pub Type, pub fn(&T) -> Value<'_>);
 
-/// Entries with an order of their own, such as that of their ids.
+/// An entry, ordered by id by default.
 pub trait Entry: Sized + 'static {
-    /// The names that a filter may use.
+    /// The filterable names.
     const NAMES: &'static [Name<Self>];
 
-    /// Unlike that of every other entry.
+    /// Unique among the entries.
     fn id(&self) -> &str;
 }
 
@@ -39,10 +39,10 @@ impl<T: Entry> Subject for Shown<'_, T> {
     fn linked(&self, _: &Symbol, _: &mut dyn FnMut(&dyn Subject)) {}
 }
 
-/// The part of the entries that a listing asks for.
+/// The listed part of the entries.
 ///
 /// # Errors
-/// Filter or sort cannot be read.
+/// The filter or the sort is invalid.
 pub fn page<T: Entry>(entries: Vec<T>, listing: &Listing) -> Result<Page<T>> {
     let (query, window) = listing.over(&Columns::<T>(std::marker::PhantomData))?;
     let mut found: Vec<T> = entries.into_iter().filter(|entry| query.predicate.matches(&Shown(entry))).collect();

@@ -1,4 +1,4 @@
-//! The connections between routers.
+//! The links between routers.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -17,31 +17,31 @@ use crate::{
     query::{Type, Value},
 };
 
-/// A connection between two routers.
+/// A link between two routers.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "LinkDetail")]
 pub struct Link {
     id: String,
-    /// What is spoken on it, such as `tls`.
+    /// The protocol, such as `tls`.
     protocol: String,
-    /// The router that made the connection.
+    /// The router that opened the link.
     source_router: EntityRef,
-    /// The router that it was made to.
+    /// The router that accepted the link.
     dest_router: EntityRef,
-    /// How far it is, such as `Connected`.
+    /// The state, such as `Connected`.
     state: String,
-    /// An administrator keeps paths away from it.
+    /// Whether an administrator excludes it from paths.
     down: bool,
-    /// What an administrator has it cost.
+    /// The cost that an administrator set.
     static_cost: i64,
-    /// Nanoseconds to the one that it was made to, as the one that made it measures.
+    /// Latency from source to destination in nanoseconds, measured by the source.
     source_latency: i64,
-    /// Nanoseconds the other way.
+    /// Latency from destination to source in nanoseconds.
     dest_latency: i64,
-    /// What it costs a path, latencies included.
+    /// The cost in a path, including latencies.
     cost: i64,
-    /// How often it has been made.
+    /// How often it was established.
     iteration: i64,
 }
 

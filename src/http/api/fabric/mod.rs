@@ -1,5 +1,5 @@
-//! The fabric interface: routers, services, terminators, links and circuits as the tools of operators list them. Administrators only. Nothing
-//! can be changed here except that the data file can be copied: what there is, is managed in the management interface.
+//! The fabric interface: routers, services, terminators, links and circuits as listed by operator tools. For administrators only. It
+//! changes nothing, except that it can copy the data file; records are managed in the management interface.
 //!
 //! Start reading at [`routes`]. Not here: rules of kinds, and the connections of routers (`network/`).
 
@@ -26,16 +26,16 @@ use crate::http::{
     route::Routes,
 };
 
-/// The version of the description that tools know.
+/// The version of the interface that tools expect.
 const VERSION: &str = "0.16.54";
 
-/// The whole table.
+/// The table of the interface.
 pub fn routes() -> Routes {
     Routes::new("fabric", "/fabric/v1", VERSION)
         .get("/openapi.json", Open, common::spec::fabric)
-        .summary("This description.")
+        .summary("This OpenAPI document.")
         .get("/routers", Admin, router::list)
-        .summary("All routers, of either kind.")
+        .summary("All routers, edge and transit.")
         .get("/routers/{id}", Admin, router::detail)
         .summary("One router.")
         .get("/routers/{id}/terminators", Admin, terminator::of_router)
@@ -51,26 +51,26 @@ pub fn routes() -> Routes {
         .get("/terminators/{id}", Admin, terminator::detail)
         .summary("One terminator.")
         .get("/links", Admin, link::list)
-        .summary("The connections between routers.")
+        .summary("The links between routers.")
         .get("/links/{id}", Admin, link::detail)
-        .summary("One connection between routers.")
+        .summary("One link between routers.")
         .get("/circuits", Admin, circuit::list)
-        .summary("The paths that traffic takes at present.")
+        .summary("The open circuits.")
         .get("/circuits/{id}", Admin, circuit::detail)
-        .summary("One path that traffic takes at present.")
+        .summary("One open circuit.")
         .post("/database", Admin, copy)
         .patient()
-        .summary("Copies the data file to one beside it, once a minute at most.")
+        .summary("Copies the data file to a new file beside it, at most once a minute.")
         .post("/database/snapshot", Admin, snapshot)
         .patient()
-        .summary("Copies the data file to one beside it, once a minute at most, and says where that is.")
+        .summary("Copies the data file to a new file beside it, at most once a minute, and returns its path.")
         .body_name("snapshot")
 }
 
-/// Where a copy of the data file is to be.
+/// The location of a copy of the data file.
 #[derive(Deserialize, JsonSchema)]
 pub struct DatabaseSnapshotCreate {
-    /// Blank: beside the data file. Nobody names another place from afar.
+    /// Must be blank: the copy is written beside the data file. A remote caller cannot choose another place.
     #[serde(default)]
     path: String,
 }
@@ -83,7 +83,7 @@ async fn copy(call: Call) -> Result<Done> {
 /// POST /database/snapshot
 async fn snapshot(call: Call, OptionalBody(wanted): OptionalBody<DatabaseSnapshotCreate>) -> Result<Shown<DatabaseSnapshotDetails>> {
     match wanted.map(|wanted| wanted.path).filter(|path| !path.trim().is_empty()) {
-        Some(path) => Err(Error::invalid("path", "must be blank: the copy is put beside the data file", path)),
+        Some(path) => Err(Error::invalid("path", "must be blank: the copy is written beside the data file", path)),
         None => database::snapshot(call).await,
     }
 }

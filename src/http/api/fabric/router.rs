@@ -1,4 +1,4 @@
-//! Routers of either kind, as the fabric knows them: by their certificate, their cost and their connection.
+//! Routers of both kinds in the fabric interface: certificate, cost and connection.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -18,7 +18,7 @@ use crate::{
     store::Read,
 };
 
-/// What the kind is called here.
+/// The path of routers in this interface.
 const PATH: &str = "routers";
 
 /// A router.
@@ -27,28 +27,28 @@ const PATH: &str = "routers";
 #[schemars(rename = "RouterDetail")]
 pub struct View {
     name: String,
-    /// Of the certificate that it connects with; none before it has enrolled.
+    /// The fingerprint of its client certificate; null before it has enrolled.
     fingerprint: Option<String>,
     /// Whether it is connected to this controller.
     connected: bool,
     cost: u16,
     no_traversal: bool,
     disabled: bool,
-    /// Where other routers reach it, while it is connected.
+    /// The addresses at which other routers reach it, while it is connected.
     listener_addresses: Vec<Listener>,
 }
 
-/// Where other routers reach a router.
+/// An address at which other routers reach a router.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "RouterListener")]
 struct Listener {
-    /// Such as `tls:203.0.113.4:10080`.
+    /// For example `tls:203.0.113.4:10080`.
     address: String,
-    /// Such as `tls`.
+    /// For example `tls`.
     protocol: String,
 }
 
-/// A reference to a router of either kind. One that is deleted meanwhile has no name.
+/// A reference to a router of either kind. The name is blank if it was deleted meanwhile.
 ///
 /// # Errors
 /// Its record cannot be read.

@@ -1,4 +1,4 @@
-//! Services, as the fabric knows them: by how their terminators are chosen.
+//! Services in the fabric interface, with their terminator strategies.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -25,7 +25,7 @@ pub struct View {
     terminator_strategy: String,
 }
 
-/// What is shown of one.
+/// The filterable names.
 const WORDS: Words<Service> = Words::only(&["id", "createdAt", "updatedAt", "tags", "name", "terminatorStrategy"]);
 
 /// The links of a service.

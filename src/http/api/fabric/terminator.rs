@@ -1,4 +1,4 @@
-//! Terminators, as the fabric knows them: with the host that made each.
+//! Terminators in the fabric interface, with their hosts.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -27,13 +27,13 @@ pub struct View {
     router: EntityRef,
     binding: String,
     address: String,
-    /// Which of several hosts it is, for those who dial one of them; blank for none.
+    /// The instance id, by which one of several hosts can be dialed; blank for none.
     instance_id: String,
     cost: u16,
     precedence: Precedence,
-    /// What load and failures add at present.
+    /// The cost that load and failures add at present.
     dynamic_cost: u16,
-    /// The session or identity that made it; blank for one made by an administrator.
+    /// The session or identity that created it; blank if an administrator did.
     host_id: String,
 }
 
@@ -69,12 +69,12 @@ pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<D
     listed(call, listing, Wanted::All).await
 }
 
-/// GET /services/{id}/terminators; an unknown service has none.
+/// GET /services/{id}/terminators; empty for an unknown service.
 pub async fn of_service(call: Call, id: Id<Service>, Query(listing): Query<Listing>) -> Result<Joined<Detail<View>>> {
     listed(call, listing, Wanted::Having { field: "service", value: id.into_text() }).await
 }
 
-/// GET /routers/{id}/terminators; an unknown router has none.
+/// GET /routers/{id}/terminators; empty for an unknown router.
 pub async fn of_router(call: Call, id: Id<TransitRouter>, Query(listing): Query<Listing>) -> Result<Joined<Detail<View>>> {
     listed(call, listing, Wanted::Having { field: "router", value: id.into_text() }).await
 }

@@ -1,4 +1,4 @@
-//! API sessions as administrators see them: beside what is on disk, when each was last active.
+//! API sessions as shown to administrators: with the last activity, which is in memory.
 
 use crate::{
     authentication::Sessions,

@@ -1,4 +1,4 @@
-//! Credentials that administrators hand out without an enrollment, change, or take back.
+//! Credentials that administrators create without an enrollment, change, or delete.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -62,7 +62,8 @@ async fn updb(call: &Call, new: &AuthenticatorCreate) -> Result<Credential> {
     Ok(Credential::Updb { username, password: call.passwords.hash_for(&call.store, &new.identity_id, call.peer.address, password).await? })
 }
 
-/// A certificate that stood below an authority we trust when it was issued, and whose that is unless ours.
+/// The certificate credential. Its chain must have been valid, below a trusted authority, when it was issued. Returns the third-party
+/// authority, if any.
 fn cert(call: &Call, new: &AuthenticatorCreate) -> Result<(Credential, Option<Id<Ca>>)> {
     let pem = new.cert_pem.as_deref().filter(|pem| !pem.trim().is_empty()).ok_or_else(|| Error::invalid("certPem", "is required", ""))?;
     let certificate = Certificate::only(pem).map_err(|_| Error::Refused(Refusal::CouldNotParsePemBlock))?;
@@ -72,7 +73,7 @@ fn cert(call: &Call, new: &AuthenticatorCreate) -> Result<(Credential, Option<Id
         return Ok((credential, None));
     }
     let ca = call.store.read(|tx| trust::authority(tx, &chain, how, |ca| ca.state.is_verified))?;
-    let ca = ca.ok_or_else(|| Error::invalid("certPem", "is not signed by a trusted authority", ""))?;
+    let ca = ca.ok_or_else(|| Error::invalid("certPem", "is not signed by a trusted certificate authority", ""))?;
     Ok((credential, Some(ca.id)))
 }
 
@@ -85,7 +86,7 @@ fn add(change: &Change<'_, '_>, wanted: NewAuthenticator) -> Result<Created> {
     authenticator::add(change, wanted).map(|record| Created::new(&record.id))
 }
 
-/// A user name and a password in place of those of before.
+/// A new user name and password.
 #[derive(Deserialize, JsonSchema)]
 pub struct AuthenticatorUpdate {
     #[schemars(length(min = 4, max = 100))]
@@ -96,7 +97,7 @@ pub struct AuthenticatorUpdate {
     tags: Tags,
 }
 
-/// A user name, a password, or both, and tags.
+/// A new user name, password, or both, and tags.
 #[derive(Deserialize, JsonSchema)]
 pub struct AuthenticatorPatch {
     #[serde(default)]
@@ -117,12 +118,12 @@ pub async fn replace(call: Call, id: Id<Authenticator>, known: IfMatch, Body(new
 
 /// PATCH /authenticators/{id}
 pub async fn patch(call: Call, id: Id<Authenticator>, known: IfMatch, Body(new): Body<AuthenticatorPatch>) -> Result<Done> {
-    // As everywhere: a map without anything in it changes nothing.
+    // An empty map changes nothing, as in every PATCH.
     let tags = new.tags.filter(|tags| tags.0.values().any(|tag| !tag.is_null()));
     set(call, id, known, Edit { username: new.username, password: new.password, tags }).await
 }
 
-/// Makes an edit of which the password is none of a hash yet.
+/// Applies an edit with a plain-text password.
 async fn set(call: Call, id: Id<Authenticator>, known: IfMatch, mut edit: Edit) -> Result<Done> {
     let stored = call.store.read(|tx| tx.get(&id))?;
     if stored.spec.credential.username().is_none() {
@@ -131,7 +132,7 @@ async fn set(call: Call, id: Id<Authenticator>, known: IfMatch, mut edit: Edit) 
     if let Some(password) = edit.password {
         edit.password = Some(call.passwords.hash_for(&call.store, &stored.spec.identity_id, call.peer.address, password).await?);
     }
-    // Whoever sets their own password here goes on, as with the current one at `/current-identity/authenticators`.
+    // A caller's own session continues after a change of its own password, as at `/current-identity/authenticators`.
     let caller = call.caller()?;
     let spared = (stored.spec.identity_id == caller.identity.id).then(|| caller.session.id.clone());
     let work = move |change: &Change<'_, '_>| {
@@ -141,7 +142,7 @@ async fn set(call: Call, id: Id<Authenticator>, known: IfMatch, mut edit: Edit) 
     call.changes.run(work).await.map(|()| Done)
 }
 
-/// When the enrollment is to end.
+/// The new expiry of the enrollment.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReEnroll {

@@ -1,4 +1,4 @@
-//! What administrators do with certificate authorities of others beyond the six verbs.
+//! Operations on third-party certificate authorities beyond the generic ones.
 
 use std::sync::Arc;
 
@@ -41,8 +41,8 @@ impl Extractor for Proof {
         let sent = incoming.header("content-type").unwrap_or_default();
         match essence(sent).as_str() {
             PLAIN => {}
-            // Clients that send what they send everywhere are told that it is the body that is wrong.
-            JSON => return Err(Error::Unparseable("a PEM certificate is wanted, as plain text".into())),
+            // JSON is a common mistake of clients: the error says that the body is wrong.
+            JSON => return Err(Error::Unparseable("the body must be a PEM certificate as text/plain".into())),
             _ => return Err(not_taken(sent, &[PLAIN])),
         }
         if incoming.body.is_empty() {
@@ -52,7 +52,7 @@ impl Extractor for Proof {
     }
 }
 
-/// PATCH /cas/{id}; a blank `identityNameFormat` leaves the one there is.
+/// PATCH /cas/{id}; a blank `identityNameFormat` is ignored.
 pub async fn patch(call: Call, id: Id<Ca>, known: IfMatch, mut patch: Patch<Ca>, preview: Preview) -> Result<Outcome<Done>> {
     if let Some(members) = patch.body.as_object_mut() {
         members.retain(|name, member| name != "identityNameFormat" || member.as_str().is_none_or(|format| !format.trim().is_empty()));

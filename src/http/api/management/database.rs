@@ -1,4 +1,4 @@
-//! What administrators do with the file as a whole: copy it, check it, have it mended.
+//! Operations on the data file: copy, check and repair.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -17,24 +17,24 @@ use crate::{
     maintenance::Work,
 };
 
-/// The rows.
+/// The rows of these operations.
 pub fn routes(routes: Routes) -> Routes {
     routes
         .post("/database/snapshot", Admin, snapshot)
         .patient()
-        .summary("Copies the data file to one beside it, once a minute at most.")
+        .summary("Copies the data file to a new file beside it, at most once a minute.")
         .post("/database/check-data-integrity", Admin, check)
-        .summary("Begins to check the data file; what it finds is told by data-integrity-results.")
+        .summary("Starts a check of the data file; data-integrity-results shows its findings.")
         .post("/database/fix-data-integrity", Admin, fix)
-        .summary("Copies the data file, then checks it and mends what has one right answer.")
+        .summary("Copies the data file, then checks it and repairs what can be repaired without loss.")
         .get("/database/data-integrity-results", Admin, results)
-        .summary("What the last check found, or how far the one that is going on is.")
+        .summary("The findings of the last check, or the progress of the running one.")
 }
 
-/// A snapshot that was made.
+/// A completed snapshot.
 #[derive(Serialize, JsonSchema)]
 pub struct DatabaseSnapshotDetails {
-    /// Where it is, on the host of the controller.
+    /// Its path on the host of the controller.
     path: String,
 }
 
@@ -54,35 +54,35 @@ async fn fix(call: Call) -> Result<Begun> {
     call.maintenance.begin(Work::Repair).map(|()| Begun)
 }
 
-/// A run that checks the data file.
+/// A run of the integrity check.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct DataIntegrityCheckDetails {
     in_progress: bool,
-    /// Whether it mends what it finds.
+    /// Whether it repairs what it finds.
     fixing_errors: bool,
     start_time: Option<Timestamp>,
     end_time: Option<Timestamp>,
-    /// Why it ended before its time.
+    /// Why it ended early.
     error: Option<String>,
-    /// There are more results than are told.
+    /// Whether there are more results than listed.
     too_many_errors: bool,
-    /// Nothing if there is nothing wrong.
+    /// Null if no problem was found.
     results: Option<Vec<DataIntegrityCheckDetail>>,
-    /// How many rows it has looked at.
+    /// The number of rows checked.
     rows_checked: u64,
-    /// How many rows there are.
+    /// The total number of rows.
     rows_total: u64,
 }
 
-/// Something that is wrong in the data file, or was.
+/// A problem in the data file, or a repaired one.
 #[derive(Serialize, JsonSchema)]
 struct DataIntegrityCheckDetail {
     description: String,
     fixed: bool,
 }
 
-/// The answer with the results. It says how many there are, though there are no pages.
+/// The answer with the results. It has a total number, but no pages.
 pub struct Results(Envelope<DataIntegrityCheckDetails>);
 
 impl Answer for Results {

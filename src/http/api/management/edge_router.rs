@@ -1,4 +1,4 @@
-//! What administrators do with edge routers beyond the six verbs.
+//! Operations on edge routers beyond the generic ones.
 
 use crate::{
     change::edge_router,

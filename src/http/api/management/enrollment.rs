@@ -1,4 +1,4 @@
-//! Outstanding enrollments: one more for an identity, or a new token for one.
+//! Outstanding enrollments: creating one for an identity, and renewing a token.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -17,7 +17,7 @@ use crate::{
     store::Read,
 };
 
-/// How a credential is to be had.
+/// The method of an enrollment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "IdentityEnrollmentMethod")]
@@ -35,7 +35,7 @@ pub struct EnrollmentCreate {
     expires_at: Timestamp,
     identity_id: Id<Identity>,
     method: EnrollmentMethod,
-    /// The authority, for method `ottca`.
+    /// The certificate authority, for method `ottca`.
     #[serde(default)]
     ca_id: Option<String>,
     /// The user name, for method `updb`.
@@ -57,7 +57,7 @@ pub async fn create(call: Call, Body(new): Body<EnrollmentCreate>) -> Result<Cre
     call.changes.run(issue).await.map(|made| Created::new(&made.id))
 }
 
-/// The enrollment that is asked for, if everything it names is there.
+/// The requested enrollment, if everything that it names exists.
 fn wanted(tx: &Read<'_>, new: EnrollmentCreate) -> Result<Enrollment> {
     let missing = |what: &str| Error::BadReference(format!("no {what}"));
     let identity = new.identity_id;
@@ -78,7 +78,7 @@ fn wanted(tx: &Read<'_>, new: EnrollmentCreate) -> Result<Enrollment> {
     }
 }
 
-/// When the enrollment is to end.
+/// The new expiry of the enrollment.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EnrollmentRefresh {

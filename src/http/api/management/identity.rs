@@ -1,4 +1,4 @@
-//! What administrators do with identities beyond the six verbs.
+//! Operations on identities beyond the generic ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,27 +30,27 @@ use crate::{
 pub struct NewIdentity {
     #[serde(flatten)]
     draft: Draft<Identity>,
-    /// How the identity is to get its credential; of several the first counts.
+    /// The enrollment of the identity; of several methods only the first is used.
     #[serde(default)]
     #[schemars(with = "NewEnrollment")]
     enrollment: Option<NewEnrollment>,
 }
 
-/// The ways to a credential.
+/// The enrollment methods.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(extend("examples" = [{ "ott": true }]))]
 pub struct NewEnrollment {
     /// By a one-time token, for a certificate of this controller.
     ott: bool,
-    /// By a one-time token and a certificate of the authority with this id.
+    /// By a one-time token and a certificate of the certificate authority with this id.
     ottca: String,
-    /// By a one-time token, for a password under this user name.
+    /// By a one-time token, for a password with this user name.
     updb: String,
 }
 
 impl NewEnrollment {
-    /// The enrollment for an identity, if one is asked for.
+    /// The enrollment for an identity, if one is requested.
     fn of(self, identity: Id<Identity>) -> Option<Enrollment> {
         match self {
             Self { ott: true, .. } => Some(Enrollment::of_identity(Method::Ott, identity)),
@@ -79,7 +79,7 @@ pub async fn create(call: Call, Body(new): Body<NewIdentity>, preview: Preview) 
     preview.change(&call, create).await
 }
 
-/// PATCH /identities/{id}; a `type` is accepted and means nothing.
+/// PATCH /identities/{id}; `type` is accepted and ignored.
 pub async fn patch(call: Call, id: Id<Identity>, known: IfMatch, mut patch: Patch<Identity>, preview: Preview) -> Result<Outcome<Done>> {
     patch.fixed = &["type"];
     crud::patch(call, id, known, patch, preview).await
@@ -115,7 +115,7 @@ pub async fn remove_mfa(call: Call, id: Id<Identity>) -> Result<Done> {
     Ok(Done)
 }
 
-/// Settings that an identity has of its own for a service.
+/// A config that an identity has for a service in place of the service's own.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServiceConfigDetail {
@@ -167,10 +167,10 @@ pub async fn assign_service_configs(call: Call, id: Id<Identity>, Body(pairs): B
                 change.get(&pair.service_id)?;
                 let of = change.get(&pair.config_id)?.spec.config_type_id;
                 if !named.entry(&pair.service_id).or_default().insert(of) {
-                    return Err(Error::invalid("configId", "two configs of one type for one service", pair.config_id.as_str()));
+                    return Err(Error::invalid("configId", "two configs of the same type for one service", pair.config_id.as_str()));
                 }
             }
-            // One config per type and service: the new one takes the place of an earlier one.
+            // One config per type and service: a new one replaces an earlier one.
             let mut kept = Vec::new();
             for old in std::mem::take(&mut identity.state.service_configs) {
                 let goes = match named.get(&old.service) {
@@ -209,7 +209,7 @@ pub async fn remove_service_configs(
         .map(|()| Done)
 }
 
-/// Whether an identity may use a service, and what stands in the way.
+/// Whether an identity may use a service, and the routers of both.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyAdvice {
@@ -219,15 +219,15 @@ pub struct PolicyAdvice {
     service_id: Id<Service>,
     is_bind_allowed: bool,
     is_dial_allowed: bool,
-    /// Edge routers the identity may use.
+    /// The number of edge routers that the identity may use.
     identity_router_count: u32,
-    /// Edge routers the service may be reached over.
+    /// The number of edge routers over which the service may be reached.
     service_router_count: u32,
-    /// Edge routers that are both.
+    /// The edge routers that are both.
     common_routers: Vec<AdvisedRouter>,
 }
 
-/// A router that identity and service have in common.
+/// A router that identity and service share.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "RouterEntityRef")]

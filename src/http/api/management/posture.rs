@@ -1,4 +1,4 @@
-//! What is known of the endpoints of an identity, and what it was refused for it.
+//! The state of an identity's endpoints, and its service requests that failed posture checks.
 
 use std::collections::BTreeMap;
 
@@ -13,27 +13,27 @@ use crate::{
     posture::{Answered, Endpoint, FailedRequest, Presence, Process},
 };
 
-/// What the endpoints of an identity said of themselves since this controller started.
+/// What the endpoints of an identity have reported since this controller started.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PostureData {
     mac: Slot<Addresses>,
     domain: Slot<Domain>,
     os: Slot<Os>,
-    /// One for each posture check that was answered.
+    /// One per answered posture check.
     processes: Vec<Slot<ProcessFound>>,
-    /// By id of API session.
+    /// By API session id.
     api_session_posture_data: BTreeMap<String, SessionData>,
 }
 
-/// An answer, and which posture check it was given to.
+/// An answer, and the posture check that it was given for.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "PostureData{T}")]
 struct Slot<T> {
     last_updated_at: Option<Timestamp>,
     posture_check_id: String,
-    /// Always false: nothing that is kept here grows too old.
+    /// Always false: stored answers do not expire.
     timed_out: bool,
     #[serde(flatten)]
     what: T,
@@ -75,7 +75,7 @@ struct ProcessFound {
     signer_fingerprints: Vec<String>,
 }
 
-/// What belongs to one API session alone.
+/// The state of one API session.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ApiSessionPostureData")]
@@ -93,13 +93,13 @@ struct PassedMfa {
     api_session_id: String,
     passed_mfa: bool,
     passed_at: Option<Timestamp>,
-    /// Whether it was given after the endpoint last woke up; unknown before any.
+    /// Whether it was given after the endpoint last woke up; null before any.
     passed_on_wake: Option<bool>,
-    /// Whether it was given after the endpoint was last unlocked; unknown before any.
+    /// Whether it was given after the endpoint was last unlocked; null before any.
     passed_on_unlock: Option<bool>,
 }
 
-/// When something last happened to the endpoint.
+/// The last events of the endpoint.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "PostureDataEndpointState")]
@@ -128,7 +128,7 @@ impl SessionData {
     }
 }
 
-/// GET /identities/{id}/posture-data. An unknown identity has none.
+/// GET /identities/{id}/posture-data. Empty for an unknown identity.
 pub async fn data(call: Call, id: Id<Identity>) -> Result<Shown<PostureData>> {
     let endpoint = call.posture.endpoint(id.as_str());
     let known = endpoint.clone();
@@ -153,7 +153,7 @@ pub async fn data(call: Call, id: Id<Identity>) -> Result<Shown<PostureData>> {
     }))
 }
 
-/// GET /identities/{id}/failed-service-requests, oldest first. An unknown identity has none.
+/// GET /identities/{id}/failed-service-requests, oldest first. Empty for an unknown identity.
 pub async fn failures(call: Call, id: Id<Identity>) -> Result<Shown<Vec<FailedRequest>>> {
     Ok(Shown(call.posture.failures(id.as_str()).iter().map(|failed| failed.as_ref().clone()).collect()))
 }

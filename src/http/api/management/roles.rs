@@ -1,4 +1,4 @@
-//! Lists of the role attributes in use. Their entries are plain texts; a filter knows them as `id`.
+//! Lists of the role attributes in use. Entries are plain texts; filters call them `id`.
 
 use crate::{
     access::Subject,
@@ -14,7 +14,7 @@ use crate::{
     store::Ids,
 };
 
-/// The one name of these lists.
+/// The only name in these lists.
 struct Attribute<'a>(&'a str);
 
 struct Words;
@@ -38,7 +38,7 @@ impl query::Subject for Attribute<'_> {
 async fn attributes(call: &Call, subject: Subject, listing: &Listing) -> Result<Joined<String>> {
     let text = listing.filter.as_deref().unwrap_or_default();
     let mut query = query::Query::parse(text, &Words).map_err(|fault| Error::Filter(fault.to_string()))?;
-    // Parameters do not count here, and without a limit in the filter there is none.
+    // The parameters are ignored; without a limit in the filter there is none.
     query.limit.get_or_insert(query::Limit::None);
     let window = Window::new(&query, None, None);
     let mut found: Vec<String> = call.access.ask(|engine| engine.role_attributes(subject).map(ToString::to_string).collect());

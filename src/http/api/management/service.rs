@@ -1,4 +1,4 @@
-//! Services as administrators list them: as the caller sees each, or below another record.
+//! Services in the management interface: as shown to one identity, or below another record.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -29,7 +29,7 @@ use crate::{
     store::Read,
 };
 
-/// Which services, and how they are looked at.
+/// The parameters of a list of services.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServiceListing {
@@ -37,10 +37,10 @@ pub struct ServiceListing {
     listing: Listing,
     #[serde(flatten)]
     roles: RoleFilter,
-    /// Types of settings to show, by id or name, separated by commas; `all` for every one.
+    /// The config types to show, by id or name, separated by commas; `all` for every type.
     #[serde(default)]
     config_types: Vec<String>,
-    /// The list as this identity sees it, by id or name.
+    /// Shows the list as this identity sees it, by id or name.
     #[serde(default)]
     as_identity: Option<String>,
 }
@@ -52,7 +52,7 @@ pub async fn list(call: Call, Query(wanted): Query<ServiceListing>) -> Result<Jo
     let shown = sight.clone();
     let find = move |tx: &Read<'_>| {
         let ServiceViewer { access, wanted, .. } = &*sight;
-        // Somebody else's list has what that one sees in it, and no more.
+        // The list of another identity contains only the services that it may use.
         let other = sight.other(tx)?.filter(|other| !other.is_admin());
         let usable = other.map(|other| sight.viewer(tx, Some(&other)).map(|viewer| viewer.usable())).transpose()?;
         let ids = match (usable, wanted.roles.ids(access, Subject::Service)?) {
@@ -62,7 +62,7 @@ pub async fn list(call: Call, Query(wanted): Query<ServiceListing>) -> Result<Jo
         found::<Service>(tx, &wanted.listing, Words::ALL, &ids.map_or(Wanted::All, Wanted::Ids))
     };
     let write = move |tx: &Read<'_>, _, part: &mut Part<'_>| {
-        // Clients know a list by roles as one that is about nobody in particular.
+        // Clients expect a list by roles without the members that depend on a viewer.
         if shown.wanted.roles.is_some() {
             return viewed(tx, part, |record| plain(record, tx));
         }
@@ -73,18 +73,18 @@ pub async fn list(call: Call, Query(wanted): Query<ServiceListing>) -> Result<Jo
     joined(&call, false, filterable::<Service>().collect(), find, write).await
 }
 
-/// Who looks at services, in one transaction after the other.
+/// The viewer of a list, over several transactions.
 struct ServiceViewer {
     access: Access,
     posture: Posture,
     caller: Arc<Caller>,
-    /// Of the caller.
+    /// The evidence about the caller.
     own: Evidence,
     wanted: ServiceListing,
 }
 
 impl ServiceViewer {
-    /// The identity whose view is wanted, if it is another one.
+    /// The identity whose view is requested, if any.
     fn other(&self, tx: &Read<'_>) -> Result<Option<Record<Identity>>> {
         self.wanted.as_identity.as_deref().filter(|name| !name.is_empty()).map(|name| named(tx, name)).transpose()
     }
@@ -117,19 +117,19 @@ pub async fn detail(call: Call, id: Id<Service>) -> Result<Tagged<ServiceDetail>
     })
 }
 
-/// Which right a list below a service or an identity is about.
+/// The parameters of a list below a service or an identity.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RightListing {
     #[serde(flatten)]
     listing: Listing,
-    /// Both unless set.
+    /// Dial or bind; both by default.
     #[serde(default)]
     #[schemars(with = "WantedRight")]
     policy_type: Option<WantedRight>,
 }
 
-/// A right by name.
+/// A right.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum WantedRight {
@@ -147,7 +147,7 @@ impl RightListing {
     }
 }
 
-/// A service as lists show it. By roles and below other records, what it is for a caller stays null or empty: these are about nobody in particular.
+/// A service in a list. In lists by roles and below other records, the members that depend on a viewer are null or empty.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ListedService")]
@@ -206,7 +206,7 @@ async fn below(call: Call, kind: Kind, id: String, listing: Listing) -> Result<J
     listed(&call, listing, Words::ALL, |_| Ok(Wanted::Ids(ids)), |tx, record| plain(record, tx)).await
 }
 
-/// GET /configs/{id}/services: those that name the config. An unknown config has none.
+/// GET /configs/{id}/services: the services that have the config. Empty for an unknown config.
 pub async fn of_config(call: Call, id: Id<Config>, Query(listing): Query<Listing>) -> Result<Joined<PlainService>> {
     let wanted = Wanted::Having { field: "configs", value: id.into_text() };
     listed(&call, listing, Words::ALL, |_| Ok(wanted), |tx, record| plain(record, tx)).await

@@ -1,4 +1,4 @@
-//! How much there is of everything.
+//! The number of records of each kind.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::{
     http::{answer::Shown, call::Call},
 };
 
-/// Names that clients know of kinds that this controller does not have: there are none of them.
+/// Names that clients expect for kinds that this controller does not have; their count is 0.
 const ABSENT: [&str; 2] = ["eventualEvents", "revocations"];
 
 /// GET /summary

@@ -13,20 +13,20 @@ use crate::{
     http::{answer::Shown, call::Call, extractor::Body},
 };
 
-/// What is to be traced.
+/// The parameters of a trace.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TraceSpec {
     enabled: bool,
-    /// For how long: numbers with the units h, m, s, ms, us and ns, such as `1h30m`.
+    /// The duration: numbers with the units h, m, s, ms, us and ns, such as `1h30m`.
     duration: String,
-    /// Under this name it is found again; one is made up if it is blank.
+    /// The name of the trace; generated if blank.
     trace_id: String,
-    /// The kinds of connection to trace; none stands for all.
+    /// The kinds of connection to trace; empty for all.
     channels: Vec<String>,
 }
 
-/// What is traced.
+/// The trace.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TraceDetail {
@@ -38,7 +38,7 @@ pub struct TraceDetail {
     until: Timestamp,
 }
 
-/// PUT /identities/{id}/trace. No router connects to this controller yet, so that there is no traffic to find in a trace.
+/// PUT /identities/{id}/trace. Nothing is traced, because routers cannot connect to this controller yet.
 pub async fn set(call: Call, id: Id<Identity>, Body(wanted): Body<TraceSpec>) -> Result<Shown<TraceDetail>> {
     call.store.read(|tx| tx.get(&id).map(|_| ()))?;
     if !wanted.enabled {
@@ -53,7 +53,7 @@ pub async fn set(call: Call, id: Id<Identity>, Body(wanted): Body<TraceSpec>) ->
 /// Seconds in each unit.
 const UNITS: [(&str, f64); 7] = [("h", 3600.0), ("m", 60.0), ("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("µs", 1e-6), ("ns", 1e-9)];
 
-/// So much later as `1h30m`, `+1.5s` or `0` say, or earlier with a minus in front.
+/// The moment after `now` by a duration such as `1h30m`, `+1.5s` or `0`; before it with a leading minus.
 fn moment(now: Timestamp, text: &str) -> Option<Timestamp> {
     let (sign, length) = text.split_at(text.len() - text.trim_start_matches(['+', '-']).len());
     let length = if length == "0" { Duration::ZERO } else { duration(length)? };
@@ -64,7 +64,7 @@ fn moment(now: Timestamp, text: &str) -> Option<Timestamp> {
     }
 }
 
-/// A length of time as `1h30m` or `1.5s`.
+/// A duration such as `1h30m` or `1.5s`.
 fn duration(text: &str) -> Option<Duration> {
     let is_number = |c: char| c.is_ascii_digit() || c == '.';
     let (mut rest, mut total) = (text, Duration::ZERO);

@@ -1,4 +1,4 @@
-//! Transit routers, under both of their paths. Edge routers are shown among them, and can be deleted but not changed there.
+//! Transit routers, under both of their paths. Edge routers are listed among them, and can be deleted but not changed there.
 
 use crate::{
     entity::{EdgeRouter, Entity, FactsExt, Id, TransitRouter, Words, filterable, missing, transit_router::View},
@@ -18,21 +18,21 @@ use crate::{
     store::{Ids, Read},
 };
 
-/// The rows for one of the paths.
+/// The rows of one path.
 pub fn routes(routes: Routes, path: &str) -> Routes {
     let one = format!("{path}/{{id}}");
     routes
         .get(path, Admin, list)
-        .summary("All routers: those that only carry traffic on, and edge routers.")
+        .summary("All routers: transit routers and edge routers.")
         .post(path, Admin, crud::create::<TransitRouter>)
-        .summary("Adds a router that only carries traffic on, and the enrollment by which it gets its certificates.")
+        .summary("Creates a transit router, and the enrollment for its certificates.")
         .get(one.as_str(), Admin, detail)
         .summary("One router of either kind.")
         .put(one.as_str(), Admin, replace)
-        .summary("Replaces the name and the tags of a router that only carries traffic on; of its other members those that the body has.")
+        .summary("Replaces the name and tags of a transit router, and those of its other members that the body contains.")
         .refuses(&[409])
         .patch(one.as_str(), Admin, patch)
-        .summary("Changes some members of a router that only carries traffic on.")
+        .summary("Changes some members of a transit router.")
         .refuses(&[409])
         .delete(one, Admin, delete)
         .summary("Deletes a router of either kind.")
@@ -50,11 +50,11 @@ fn edge_router(id: &Id<TransitRouter>) -> Id<EdgeRouter> {
     Id::from_text(id.as_str())
 }
 
-/// Which routers of both kinds a list is of. They are sorted in memory, one request at a time for each thread that scans: each has no more
-/// than its tags may have (`members` in the configuration) and some short members.
+/// The listed routers of both kinds. They are sorted in memory, at most one request per scanning thread; a record holds only its tags
+/// (bounded by `members` in the configuration) and some short members.
 ///
 /// # Errors
-/// Filter or sort cannot be read, or a record.
+/// The filter or the sort is invalid, or a record cannot be read.
 pub fn of_both_kinds(tx: &Read<'_>, listing: &Listing) -> Result<(Ids, Pagination)> {
     let (query, window) = listing.query(Words::<TransitRouter>::ALL)?;
     let mut routers = Vec::new();

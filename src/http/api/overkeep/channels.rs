@@ -1,4 +1,4 @@
-//! Channels: the connections of clients to the built-in router.
+//! Channels: connections of SDKs to the built-in router.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -17,7 +17,7 @@ use crate::{
     store::Read,
 };
 
-/// A connection of a client to the built-in router.
+/// A connection of an SDK to the built-in router.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ChannelDetail")]
@@ -25,21 +25,21 @@ pub struct Channel {
     id: String,
     identity: Named,
     api_session_id: String,
-    /// Where it comes from, as `address:port`.
+    /// The source address, as `address:port`.
     address: String,
-    /// The library that the identity last logged in with, such as `ziti-sdk-golang`.
+    /// The SDK of the identity's last login, such as `ziti-sdk-golang`.
     sdk: String,
-    /// The version of that library.
+    /// The version of that SDK.
     sdk_version: String,
-    /// What the client calls itself on this channel.
+    /// The text that the SDK sent in its hello.
     hello: String,
-    /// When its hello was accepted.
+    /// When the channel was accepted.
     since: Timestamp,
-    /// Circuits of which an end is on it.
+    /// The number of circuits that have an end on the channel.
     circuits: u64,
-    /// Terminators that it hosts.
+    /// The number of terminators that it hosts.
     terminators: u64,
-    /// Bytes that wait for the client to read them.
+    /// Bytes queued for the client.
     queued_bytes: u64,
 }
 

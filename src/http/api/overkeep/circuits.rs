@@ -1,4 +1,4 @@
-//! Circuits through the built-in router: who dialed what, who hosts it, and how much goes each way.
+//! Circuits through the built-in router: who dialed which service, who hosts it, and the traffic in each direction.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -21,20 +21,20 @@ use crate::{
     query::{Type, Value},
 };
 
-/// A connection of a client to a host of a service, through the built-in router.
+/// A circuit from a client to a host of a service, through the built-in router.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "CircuitDetail")]
 pub struct Circuit {
     id: String,
     service: Named,
-    /// The id of the terminator that it goes over.
+    /// The id of the host's terminator.
     terminator_id: String,
     /// When both ends were connected.
     since: Timestamp,
-    /// Who dialed.
+    /// The end that dialed.
     client: End,
-    /// Who hosts the service.
+    /// The end that hosts the service.
     host: End,
 }
 
@@ -45,15 +45,15 @@ pub struct Circuit {
 pub struct End {
     identity: Named,
     api_session_id: String,
-    /// The id of the session that lets it dial or host.
+    /// The id of the session with which it dialed or hosts.
     session_id: String,
-    /// The id of the channel that it is on.
+    /// The id of its channel.
     channel_id: String,
-    /// The number of the connection on its channel.
+    /// The connection id on its channel.
     connection: u32,
-    /// Bytes of data that came from this end.
+    /// Data bytes received from this end.
     sent_bytes: u64,
-    /// Bytes of data that came from this end in a second, lately.
+    /// Data bytes received per second, over the last 10 seconds.
     sent_bytes_per_second: u64,
 }
 

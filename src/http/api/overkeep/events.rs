@@ -1,8 +1,8 @@
-//! The history as it grows: server-sent events (WHATWG HTML, section 9.2), one for each row.
+//! The history as a stream of server-sent events (WHATWG HTML, section 9.2), one per row.
 //!
-//! A reader is a task that reads rows behind the last one it sent from the store and hands them to the connection. Nothing is kept for it and
-//! nobody waits for it: if the connection takes nothing for as long as a request may take, it is dropped, and may come back with the
-//! `Last-Event-ID` it got to. Invariant: a reader sees every row once and in order, or is told which ones are gone.
+//! A reader is a task that reads rows after the last sent one from the store and passes them to the connection. No rows are kept for it and
+//! nothing waits for it: a connection that accepts nothing for the duration of a request timeout is closed, and the client may resume with
+//! `Last-Event-ID`. Invariant: a reader gets every row once and in order, or is told which rows are gone.
 
 use std::{sync::Arc, time::Duration};
 
@@ -29,25 +29,25 @@ use crate::{
 };
 
 const MEDIA: &str = "text/event-stream";
-/// Bytes of rows read at a time.
+/// The bytes of rows read at a time.
 const SOME: usize = 64 << 10;
-/// What happens within this time of each other is sent together.
+/// Commits within this time of each other are sent together.
 const GATHERED: Duration = Duration::from_millis(50);
-/// So often something is said when nothing happens, so that it shows whether anybody listens.
+/// The interval of keep-alive comments; they also reveal a lost client.
 const KEPT_ALIVE: Duration = Duration::from_secs(15);
 const STILL_HERE: &str = ": still here\n\n";
-/// In how many seconds a reader for whom there is no place may ask again.
+/// Seconds in `retry-after` when the maximum number of readers is reached.
 const RETRY_AFTER: u32 = 10;
 
-/// Where a reader goes on.
+/// Where a reader resumes.
 #[derive(Deserialize, JsonSchema)]
 pub struct From {
-    /// The `id` of the last event that was read, which is the sequence of its row; without it, the events of from now on.
+    /// The `id` of the last received event, which is the sequence of its row. Without it only new events are sent.
     #[serde(rename = "Last-Event-ID", default)]
     last: Option<String>,
 }
 
-/// Events to come.
+/// A stream of events.
 pub struct Events(mpsc::Receiver<String>);
 
 impl Answer for Events {
@@ -57,7 +57,7 @@ impl Answer for Events {
     }
     fn reply(self) -> Result<Reply> {
         let pieces = stream::unfold(self.0, async |mut pieces| pieces.recv().await.map(|piece| (Ok(piece.into_bytes()), pieces)));
-        // Packed, an event would wait until the packer has enough of them.
+        // Compression would delay events.
         let headers = vec![(Header::CacheControl.name(), "no-store".into()), ("content-encoding", "identity".into())];
         Ok(Reply { status: 200, media: MEDIA, body: Content::Pieces(Box::pin(pieces), 2 * SOME), headers })
     }
@@ -68,8 +68,8 @@ pub async fn watch(call: Call, Headers(From { last }): Headers<From>) -> Result<
     let place = call.watchers.place().ok_or(Error::Busy { retry_after: RETRY_AFTER })?;
     let end = call.store.read(|tx| tx.history_end())?;
     let last = match last.as_deref().map(str::trim).filter(|last| !last.is_empty()) {
-        // An event to come is one of a history that was taken back, by a restored file.
-        Some(last) => last.parse::<u64>().map_err(|_| Error::invalid("Last-Event-ID", "is no id of an event", last))?.min(end),
+        // A later id than the end belongs to a history that was undone by restoring a file.
+        Some(last) => last.parse::<u64>().map_err(|_| Error::invalid("Last-Event-ID", "is not the id of an event", last))?.min(end),
         None => end,
     };
     let (out, pieces) = mpsc::channel(1);
@@ -86,10 +86,10 @@ pub async fn watch(call: Call, Headers(From { last }): Headers<From>) -> Result<
     Ok(Events(pieces))
 }
 
-/// Somebody who watches.
+/// A task that follows the history for one client.
 struct Reader {
     state: Arc<AppState>,
-    /// None for the owner of the host, who has no session that could end.
+    /// `None` for the owner of the host, who has no session.
     token: Option<String>,
     bearer: Option<Arc<str>>,
     rings: watch::Receiver<bool>,
@@ -100,15 +100,15 @@ struct Reader {
 }
 
 impl Reader {
-    /// Sends what there is, until the reader is gone or too slow, has no session any more, or everything ends.
+    /// Sends rows until the client is gone or too slow, its session ends, or the controller stops.
     async fn read(mut self) {
-        // Said at once, so that whoever asked sees that it works.
+        // Sent at once, so that the client sees that the stream works.
         let mut text = STILL_HERE.to_owned();
         while self.send(text).await && !*self.rings.borrow_and_update() {
             match self.next().await {
                 Ok(Some(next)) => text = next,
                 Ok(None) => return,
-                Err(error) => return tracing::warn!(%error, "events broke off"),
+                Err(error) => return tracing::warn!(%error, "an event stream ended with an error"),
             }
         }
     }
@@ -117,7 +117,7 @@ impl Reader {
         matches!(timeout(self.state.limits.load().time, self.out.send(text)).await, Ok(Ok(())))
     }
 
-    /// What is to be sent next, as soon as there is something. Nothing if the reader may not see any more.
+    /// The next text to send, once there is one. `None` if the reader may no longer read.
     async fn next(&mut self) -> Result<Option<String>> {
         loop {
             if !self.may_read().await? {
@@ -138,7 +138,7 @@ impl Reader {
         }
     }
 
-    /// Whether the session is still there and an administrator's. Counts as its activity.
+    /// Whether the session still exists and is an administrator's. Counts as its activity.
     async fn may_read(&self) -> Result<bool> {
         let Some(token) = &self.token else { return Ok(true) };
         let caller = self.state.caller(token, self.bearer.as_deref()).await?;
@@ -159,7 +159,7 @@ impl Reader {
     }
 }
 
-/// Rows that are not kept any more or cannot be read, by their sequences.
+/// Rows that were deleted or cannot be read, by sequence.
 #[derive(Serialize)]
 struct Disconnected {
     from: u64,

@@ -1,4 +1,4 @@
-//! Why somebody may or may not.
+//! Explains why an identity may or may not use a service.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -10,7 +10,7 @@ use crate::{
     http::{answer::Shown, call::Call, extractor::Query},
 };
 
-/// Who may use what?
+/// The parameters of an explanation.
 #[derive(Deserialize, JsonSchema)]
 pub struct Question {
     /// Id or name.
@@ -24,7 +24,7 @@ pub struct Question {
 /// GET /explain
 pub async fn explain(call: Call, Query(asked): Query<Question>) -> Result<Shown<Explanation>> {
     let (access, posture) = (call.access.clone(), call.posture.clone());
-    // One identity may have thousands of sessions, and all signers and authorities are looked at.
+    // One identity may have thousands of sessions, and all signers and certificate authorities are read.
     let explained = call.store.scan(move |tx| {
         let Question { identity, service, right } = &asked;
         explain::explain(tx, &explain::Question { identity, service, right: *right, access: &access, posture: Some(&posture) })

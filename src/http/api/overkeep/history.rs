@@ -1,4 +1,4 @@
-//! What happened, and who is behind it.
+//! The history: what happened, and who did it.
 
 use crate::{
     entity::{HistoryRow, history::HistoryWords},
@@ -14,12 +14,12 @@ use crate::{
     store::{Ids, Read},
 };
 
-/// GET /history: the newest first, unless the sort says `sequence`; never without a limit. A row can be as large as two records, so a page is
-/// written in parts.
+/// GET /history: newest first, unless sorted by `sequence`; always limited. A row can be as large as two records, so a page is written in
+/// parts.
 pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<HistoryRow>> {
     let (query, window) = listing.over(&HistoryWords)?;
     if !query.sort.iter().all(|by| HistoryWords::is_sequence(&by.symbol)) {
-        return Err(Error::Sort("the history is sorted by sequence alone".into()));
+        return Err(Error::Sort("the history can only be sorted by sequence".into()));
     }
     let descending = query.sort.first().is_none_or(|by| by.descending);
     let window = Window { limit: window.limit.or(MAX_LIMIT.try_into().ok()), ..window };

@@ -1,4 +1,4 @@
-//! Lists of what is in memory and in no file: they are filtered, sorted and paged like those of records.
+//! Lists of data in memory: filtered, sorted and paged like lists of records.
 
 use crate::{
     error::Result,
@@ -6,12 +6,12 @@ use crate::{
     query::{self, MAX_LIMIT, Subject, Symbol, Type, Value, Vocabulary, Window},
 };
 
-/// A name in filters, its type, and the value of an entry.
+/// A filterable name, its type, and its value in an entry.
 pub type ColumnName<T> = (&'static str, Type, fn(&T) -> Value<'_>);
 
 /// An entry of such a list.
 pub trait Live: Sized + 'static {
-    /// The names in filters and sorts. The first one is the order of a list that asks for none.
+    /// The filterable names. Without a sort, a list is ordered by the first one.
     const WORDS: &'static [ColumnName<Self>];
 }
 
@@ -38,10 +38,10 @@ impl<T: Live> Subject for Entry<'_, T> {
     fn linked(&self, _: &Symbol, _: &mut dyn FnMut(&dyn Subject)) {}
 }
 
-/// The part of a list that is asked for, never without a limit.
+/// The listed part of the entries, always limited.
 ///
 /// # Errors
-/// The filter or the sort cannot be read.
+/// The filter or the sort is invalid.
 pub fn page<T: Live>(mut entries: Vec<T>, listing: &Listing) -> Result<Page<T>> {
     let (query, window) = listing.over(&Words::<T>(std::marker::PhantomData))?;
     let window = Window { limit: window.limit.or(MAX_LIMIT.try_into().ok()), ..window };
@@ -60,7 +60,7 @@ pub fn page<T: Live>(mut entries: Vec<T>, listing: &Listing) -> Result<Page<T>> 
     Ok(Page { data, pagination: Pagination::of(window, total), fields: Some(T::WORDS.iter().map(|(name, ..)| *name).collect()) })
 }
 
-/// A number as filters see it.
+/// A number as a filter value.
 pub fn number(number: u64) -> Value<'static> {
     Value::Integer(i64::try_from(number).unwrap_or(i64::MAX))
 }

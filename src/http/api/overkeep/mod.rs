@@ -1,4 +1,4 @@
-//! What only this controller has, for administrators. The other two interfaces are the contract's, and stay as their clients know them.
+//! The extensions of this controller, for administrators. The other interfaces follow the OpenZiti contract.
 
 mod channels;
 mod circuits;
@@ -11,24 +11,24 @@ mod names;
 use super::common;
 use crate::http::{permission::Permission::*, route::Routes};
 
-/// The whole table.
+/// The table of the interface.
 pub fn routes() -> Routes {
     Routes::new("extensions", "/overkeep/v1", env!("CARGO_PKG_VERSION"))
         .get("/openapi.json", Open, common::spec::overkeep)
-        .summary("This description.")
+        .summary("This OpenAPI document.")
         .get("/explain", Admin, explain::explain)
         .summary("Why an identity may or may not dial or bind a service, and what would change that.")
         .refuses(&[404])
         .get("/history", Admin, history::list)
-        .summary("What was changed, who gained and who lost access by it, who logged in and who was refused, the newest first.")
+        .summary("The history, newest first: changes, who gained and lost access by them, logins and rejected requests.")
         .get("/circuits", Admin, circuits::list)
-        .summary("The circuits through the built-in router: who dialed what, who hosts it, and how much goes each way.")
+        .summary("The circuits through the built-in router, with client, host, service and traffic.")
         .get("/circuits/{id}", Admin, circuits::detail)
-        .summary("A circuit through the built-in router.")
+        .summary("One circuit through the built-in router.")
         .delete("/circuits/{id}", Admin, circuits::end)
-        .summary("End a circuit: both ends are told that it is closed. The client may dial again.")
+        .summary("Ends a circuit at both ends. The client may dial again.")
         .get("/channels", Admin, channels::list)
-        .summary("The connections of clients to the built-in router.")
+        .summary("The connections of SDKs to the built-in router.")
         .get("/events", Admin, events::watch)
-        .summary("The same as it happens, as server-sent events.")
+        .summary("New rows of the history, as server-sent events.")
 }

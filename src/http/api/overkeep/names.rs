@@ -1,4 +1,4 @@
-//! Names of what circuits and channels know by id.
+//! The names of records that circuits and channels refer to by id.
 
 use std::{cell::RefCell, collections::HashMap};
 
@@ -11,23 +11,23 @@ use crate::{
     store::Read,
 };
 
-/// A record of the management interface.
+/// A reference to a record of the management interface.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 #[schemars(rename = "LiveName")]
 pub struct Named {
     pub id: String,
-    /// Blank if the record was deleted a moment ago.
+    /// Blank if the record was deleted meanwhile.
     pub name: String,
 }
 
-/// Looks each name up once.
+/// Looks up each name once.
 pub struct Names<'t> {
     tx: &'t Read<'t>,
     known: RefCell<HashMap<String, String>>,
 }
 
 impl<'t> Names<'t> {
-    /// Those that a transaction shows.
+    /// Names as of a transaction.
     pub fn of(tx: &'t Read<'t>) -> Self {
         Self { tx, known: RefCell::default() }
     }
@@ -35,7 +35,7 @@ impl<'t> Names<'t> {
     /// An identity.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// Its record cannot be read.
     pub fn identity(&self, id: String) -> Result<Named> {
         self.named(id, |id| Ok(self.tx.find(&Id::<Identity>::from_text(id))?.map(|identity| identity.spec.name)))
     }
@@ -43,7 +43,7 @@ impl<'t> Names<'t> {
     /// A service.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// Its record cannot be read.
     pub fn service(&self, id: String) -> Result<Named> {
         self.named(id, |id| Ok(self.tx.find(&Id::<Service>::from_text(id))?.map(|service| service.spec.name)))
     }
