@@ -1,20 +1,20 @@
-//! Every operation lets in exactly whom its row says. Whoever has no session does not get as far as having a body judged; whoever has one
-//! that is not enough gets no further than that.
+//! Every operation admits exactly the callers that its row permits. The body of a caller without a session is not validated; a caller whose
+//! session is not sufficient learns only that.
 
 use overkeep::http::{Permission, Row};
 use serde_json::{Value as Json, json};
 
 use crate::harness::{Answer, Base, Caller, TestServer, fresh, interface};
 
-/// No schema takes this, and it is no JSON either.
+/// Violates every schema and is not JSON.
 const NONSENSE: &str = "{ nonsense";
 
-/// A kind of caller: what it may use, and how to be one.
+/// A kind of caller: its permission, and how to log in.
 struct Kind {
     name: &'static str,
-    /// None without a session.
+    /// `None` without a session.
     holds: Option<Permission>,
-    /// The user name to log in with before each request that may end the session.
+    /// The user name for a login before each request that may end the session.
     username: Option<String>,
     wrong_token: bool,
 }
@@ -28,7 +28,7 @@ impl Kind {
         }
     }
 
-    /// A body for a request of theirs, with its type: one that is in order where only permission is to stand in the way.
+    /// A body for a request of this caller, with its type: a valid one if only the permission is to be tested.
     fn body(&self, base: Base, row: &Row) -> Option<(String, Vec<u8>)> {
         row.operation.body.as_ref()?;
         let is_refused = self.holds.is_some() && !self.admitted(row);
@@ -70,7 +70,7 @@ fn kinds(server: &TestServer) -> Vec<Kind> {
     ]
 }
 
-/// A path of the row at which nothing is.
+/// A path of the row with an unknown id.
 fn path(row: &Row) -> String {
     row.path.split('/').map(|part| if part.starts_with('{') { "nothing-has-this-id" } else { part }).collect::<Vec<_>>().join("/")
 }
@@ -79,7 +79,7 @@ fn described(base: Base, row: &Row) -> &'static Json {
     &interface(base).document["paths"][row.path.as_str()][row.method.to_lowercase()]
 }
 
-/// What must stand in a request's query.
+/// The required query parameters.
 fn query(base: Base, row: &Row) -> String {
     let parameters = described(base, row)["parameters"].as_array().into_iter().flatten();
     let required = parameters.filter(|one| one["in"] == "query" && one["required"] == true);
@@ -116,7 +116,7 @@ fn sweep(base: Base) {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Whether the operation itself answered. A refused one says nothing but that.
+/// Whether the operation itself answered. A rejected one says only that.
 fn admitted(answer: &Answer) -> bool {
     answer.code() != "UNAUTHORIZED"
 }

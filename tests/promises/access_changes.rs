@@ -1,5 +1,5 @@
-//! What somebody may rely on who asks the history since when somebody may use something, and by whose doing: every change that gave or
-//! took access is followed by a row that says how much, of whom and of what, whatever happens in between.
+//! The history shows since when an identity has a right, and who caused it: every change that grants or takes access is followed by a row
+//! with the number and names of the affected pairs, whatever happens in between.
 
 use std::collections::BTreeSet;
 
@@ -25,16 +25,16 @@ use crate::{
 
 const ROLES: [&str; 3] = ["red", "green", "blue"];
 
-/// Who may use what, by ids: dial, bind, routers of identities, routers of services.
+/// The rights by ids: dial, bind, routers of identities, routers of services.
 type Everything = [BTreeSet<(String, String)>; 4];
 
-/// A store whose history is followed, and who might use what after each of its changes.
+/// A store whose history is followed, and the rights after each of its changes.
 struct World {
     store: Store,
     access: Access,
     audit: AccessAudit,
     dice: Dice,
-    /// The last row of each change, and what might be used then.
+    /// The last row of each change, and the rights at that time.
     states: Vec<(u64, Everything)>,
 }
 
@@ -60,14 +60,14 @@ impl World {
         self.store.read(|tx| tx.history_end()).unwrap()
     }
 
-    /// A change by somebody.
+    /// A change by an author.
     fn change(&mut self, author: &Author, change: impl FnOnce(&Tx<'_>, &mut Dice) -> Result<()> + Send + 'static) {
         let mut dice = Dice::new(self.dice.below(1 << 40) as u64);
         self.store.by(author.clone()).write_blocking(move |tx| change(tx, &mut dice)).unwrap();
         self.states.push((self.end(), self.everything()));
     }
 
-    /// A change of anything.
+    /// A random change.
     fn any_change(&mut self, author: &Author) {
         self.change(author, |tx, dice| (0..1 + dice.below(3)).try_for_each(|_| one(tx, dice)));
     }
@@ -91,19 +91,19 @@ impl World {
         all
     }
 
-    /// The rows about access behind a row.
+    /// The rows about access after a row.
     fn told(&self, behind: u64) -> Vec<HistoryRow> {
         let rows = self.store.read(|tx| tx.history_after(behind, usize::MAX)).unwrap();
         rows.into_iter().filter(|row| row.action == Action::Access).collect()
     }
 
-    /// What might be used when a row was the last.
+    /// The rights when a row was the last one.
     fn at(&self, sequence: u64) -> &Everything {
         static NOTHING: Everything = [const { BTreeSet::new() }; 4];
         self.states.iter().rev().find(|(end, _)| *end <= sequence).map_or(&NOTHING, |(_, state)| state)
     }
 
-    /// Who changed something in these rows; several, if they are.
+    /// The author of these rows; `several` if there are more.
     fn author(&self, first: u64, last: u64) -> Author {
         let rows = self.store.read(|tx| tx.history_after(first - 1, usize::MAX)).unwrap();
         let mut authors = rows.into_iter().filter(|row| row.sequence <= last && row.action != Action::Access).map(|row| row.by);
@@ -111,12 +111,12 @@ impl World {
         if authors.all(|other| other == author) { author } else { Author::several() }
     }
 
-    /// Asserts that the rows about access say what changed behind a row, all of it, and each once.
+    /// Asserts that the rows about access describe all changes after a row, each once.
     fn hold(&self, mut seen: u64) {
         for row in self.told(seen) {
             let AccessChange { first, last, gained, lost, .. } = row.access.as_deref().unwrap();
             assert!(*first > seen && first <= last && *last < row.sequence, "{row:?}");
-            // Between the rows nothing happened that is not told.
+            // No unreported change lies between the rows.
             assert_eq!(self.at(seen), self.at(first - 1), "between {seen} and {first}");
             let end = self.states.iter().map(|(end, _)| *end).find(|end| end >= last).unwrap();
             let (before, after) = (self.at(first - 1), self.at(end));
@@ -130,7 +130,7 @@ impl World {
     }
 }
 
-/// Asserts that some pairs are those of `after` that are not in `before`.
+/// Asserts that some pairs are those in `after` that are not in `before`.
 fn turned(pairs: &Pairs, before: &Everything, after: &Everything) {
     let Pairs { dial, bind, identity_routers, service_routers } = pairs;
     for (n, tally) in [dial, bind, identity_routers, service_routers].into_iter().enumerate() {
@@ -153,7 +153,7 @@ fn roles(dice: &mut Dice) -> Vec<&'static str> {
     ROLES.into_iter().filter(|_| dice.below(2) == 0).collect()
 }
 
-/// What a policy may list of the subjects `of`.
+/// A role list of a policy for subjects of kind `of`.
 fn list<E: Entity>(tx: &Tx<'_>, of: &str, dice: &mut Dice) -> Vec<String> {
     let id = format!("{of}{}", dice.below(3));
     let there = tx.find(&Id::<E>::from_text(&*id)).unwrap().is_some();
@@ -202,7 +202,7 @@ fn one(tx: &Tx<'_>, dice: &mut Dice) -> Result<()> {
     }
 }
 
-/// Makes a record what it is to be, or deletes it if it is there.
+/// Writes a record, or deletes it if it exists.
 fn turn<E: Entity>(tx: &Tx<'_>, id: &str, mut spec: Json, dice: &mut Dice) -> Result<()> {
     spec["name"] = format!("name of {id}").into();
     let spec: E = serde_json::from_value(spec).unwrap();
@@ -227,7 +227,7 @@ fn rows_say_what_each_change_gave_and_took() {
             world.any_change(author);
             match world.dice.below(8) {
                 0 => world.audit.catch_up().unwrap(),
-                // It is as if the process had ended.
+                // Simulates an end of the process.
                 1 => world.audit = AccessAudit::following(&world.store).unwrap(),
                 _ => {}
             }
@@ -241,10 +241,10 @@ fn rows_say_what_each_change_gave_and_took() {
             let told = world.store.read(|tx| tx.history_after(access.first - 1, 1)).unwrap();
             assert_eq!(told[0].change, None);
         }
-        assert!(rows > 10, "only {rows} changes gave or took anything");
+        assert!(rows > 10, "only {rows} changes granted or took a right");
         assert_eq!(world.store.verify_history(None).unwrap().faults, [""; 0]);
         world.audit.catch_up().unwrap();
-        assert_eq!(world.told(0).len(), rows, "nothing is told twice");
+        assert_eq!(world.told(0).len(), rows, "a change is reported twice");
     }
 }
 
@@ -258,7 +258,7 @@ fn of_very_many_changes_several_are_told_in_one_row() {
     let told = world.told(0);
     assert!(told.len() > 3 && told.len() <= 64, "{} rows", told.len());
     assert!(told.iter().any(|row| row.access.as_deref().unwrap().changes > 1 && row.change.is_none()));
-    assert!(told.iter().all(|row| row.by == alice), "one author is told as the author of all");
+    assert!(told.iter().all(|row| row.by == alice), "the common author is not reported");
 
     (0..400).for_each(|n| world.any_change(if n % 2 == 0 { &alice } else { &bob }));
     world.audit.catch_up().unwrap();
@@ -373,7 +373,7 @@ fn an_operator_finds_who_lost_the_database_and_by_whose_doing() {
     assert!(row["access"]["gained"].is_null());
     let changed = find(&format!("change = {}", row["change"]));
     let actions: Vec<&Json> = changed.iter().map(|row| &row["action"]).collect();
-    assert_eq!(actions, [&json!("access"), &json!("update")], "the change itself is found with it");
+    assert_eq!(actions, [&json!("access"), &json!("update")], "the filter must find the change as well");
     assert_eq!(find("access.gained.dial = 2 and anyOf(access.gained.who) = \"ann\"").len(), 1);
     assert_eq!(find("access.lost.dial > 0 and access.changes = 1 and access.last < 5").len(), 0);
     assert_eq!(server.admin.get("/overkeep/v1/history?sort=sequence&limit=500").expect(200).data()[0]["action"], "create");

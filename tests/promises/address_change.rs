@@ -1,4 +1,4 @@
-//! A controller moves to another address as the README says, and strands nobody silently.
+//! A controller moves to another address as documented, without silently losing clients.
 
 use std::{
     fs,
@@ -16,12 +16,12 @@ use ureq::tls::{Certificate, ClientCert, RootCerts, TlsConfig};
 
 use crate::harness::{Answer, Key, listed, trusting};
 
-/// A port that nothing listens on now.
+/// A port on which nothing listens at this moment.
 fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// A controller in a process of its own, listening and advertising as told.
+/// A controller in its own process, with given listen and advertise addresses.
 struct Moving {
     process: Child,
     url: String,
@@ -39,7 +39,7 @@ impl Moving {
         Self { process, url }
     }
 
-    /// Ends it. What it logged.
+    /// Stops it and returns its log.
     fn stop(mut self) -> String {
         assert!(Command::new("kill").args(["-TERM", &self.process.id().to_string()]).status().unwrap().success());
         let mut log = String::new();
@@ -56,14 +56,14 @@ impl Drop for Moving {
     }
 }
 
-/// A client as libraries are: it knows its one-time token, keeps the address that stands in it, and verifies the host's name.
+/// A client like the SDKs: it knows its one-time token, keeps the address in it, and verifies the host name.
 struct Client {
     url: String,
     agent: ureq::Agent,
 }
 
 impl Client {
-    /// Enrolls with a token: all that it is told.
+    /// Enrolls with a token, and nothing else.
     fn enroll(jwt: &str) -> Self {
         let claims = URL_SAFE_NO_PAD.decode(jwt.split('.').nth(1).unwrap()).unwrap();
         let claims: Json = serde_json::from_slice(&claims).unwrap();
@@ -118,7 +118,7 @@ fn both_addresses_work_while_both_are_listed_and_whoever_would_be_left_behind_is
     assert!(first.logs_in() && first.url.contains(&old), "{}", first.url);
     assert!(said(&running.stop()).is_empty());
 
-    // Step one: both, the new one first.
+    // Step one: advertise both, the new one first.
     let running = Moving::start(place.path(), &format!("{new_place},{old_place}"), &format!("{new},{old}"));
     assert!(running.url.contains(&new));
     let second = Client::enroll(&token(&running.url, "second"));
@@ -130,20 +130,20 @@ fn both_addresses_work_while_both_are_listed_and_whoever_would_be_left_behind_is
         "{told:?}"
     );
 
-    // Whoever leaves the old one too early is told whom that leaves behind.
+    // Dropping the old address too early warns about the clients that still use it.
     let running = Moving::start(place.path(), &new_place, &new);
     assert!(second.logs_in() && !first.logs_in());
     let mut status = Command::new(env!("CARGO_BIN_EXE_overkeep"));
     let status = status.args(["pki", "status", "--data", "data"]).env_clear().current_dir(place.path()).output().unwrap();
     let status = String::from_utf8(status.stdout).unwrap();
     assert!(status.contains(&format!("1 identity and 0 edge routers enrolled under {old}; it is not advertised any more")), "{status}");
-    // Step two: a client goes by the new address, with the certificate that it has.
+    // Step two: a client moves to the new address with its certificate.
     let moved = Client { url: first.url.replace(&old, &new), ..first };
     assert!(moved.logs_in());
     let told = said(&running.stop());
     assert!(told.len() == 1 && told[0].contains("WARN") && told[0].contains("not advertised any more"), "{told:?}");
 
-    // Back at the old address it is the second who would be left behind.
+    // Back at the old address, the second client would be lost.
     let told = said(&Moving::start(place.path(), &old_place, &old).stop());
     assert!(told.len() == 1 && told[0].contains(&format!("enrolled under {new}")), "{told:?}");
 }

@@ -1,4 +1,4 @@
-//! The owner of the host gets in again, whether the controller runs or not.
+//! The owner of the host regains access, with the controller running or stopped.
 
 use std::{os::unix::fs::PermissionsExt, path::Path, sync::Arc};
 
@@ -18,7 +18,7 @@ fn configuration(directory: &TempDir) -> Config {
     config
 }
 
-/// Has a command done that finds nothing wrong.
+/// Runs a command that finds no problem.
 pub fn ask(path: &Path, command: &Command) -> Option<Result<Vec<String>, String>> {
     let told = socket::ask(path, command, &mut |_, _| ())?;
     Some(told.map(|outcome| match outcome {
@@ -107,7 +107,7 @@ fn the_owner_gets_in_where_passwords_are_not_allowed_or_the_identity_is_disabled
     assert_eq!(rows.data()[0]["after"]["primary"]["updb"]["allowed"], true, "{}", rows.text);
 
     let (_, done) = said("admin reset-password admin --allow-passwords");
-    assert!(!done.contains("disabled") && !done.contains("allows passwords"), "what was not needed is not said: {done}");
+    assert!(!done.contains("disabled") && !done.contains("allows passwords"), "changes that were not needed are reported: {done}");
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn what_is_no_command_is_refused_and_the_next_one_is_answered() {
     let path = socket::beside(&config.data);
     for bytes in [&b"\n"[..], b"{}\n", b"{\"command\":\"format\"}\n", b"\xff\xfe\n", &[b'x'; 70_000]] {
         let mut stream = std::os::unix::net::UnixStream::connect(&path).unwrap();
-        // The other side may have enough before all is said.
+        // The other side may close before everything is sent.
         drop(stream.write_all(bytes));
         drop(stream.shutdown(std::net::Shutdown::Write));
         let mut answer = String::new();
@@ -170,7 +170,7 @@ fn a_controller_is_asked_however_long_the_path_of_its_file_is() {
     let running = controller::start(&config, Clock::system()).unwrap();
     assert!(ask(&socket::beside(&config.data), &Command::ListAdministrators).unwrap().is_ok());
     running.stop();
-    assert_eq!(std::fs::read_dir(&deep).unwrap().count(), 1, "only the file stays");
+    assert_eq!(std::fs::read_dir(&deep).unwrap().count(), 1, "only the data file may remain");
 }
 
 #[test]
@@ -180,14 +180,14 @@ fn a_controller_is_asked_by_any_name_of_its_file() {
     let link = directory.path().join("link");
     std::os::unix::fs::symlink("data", &link).unwrap();
     for (runs, asked) in [(&config.data, &link), (&link, &config.data)] {
-        // Through a link only what is there is opened.
+        // Through a link only an existing file is opened.
         controller::start(&config, Clock::system()).unwrap().stop();
         let running = controller::start(&Config { data: runs.clone(), ..config.clone() }, Clock::system()).unwrap();
         let answers = || ask(&socket::beside(asked), &Command::ListAdministrators).unwrap().is_ok();
         assert!(answers());
         let away = directory.path().join("away");
         std::fs::rename(&config.data, &away).unwrap();
-        assert!(answers(), "also when the file is there no more");
+        assert!(answers(), "also after the file was deleted");
         std::fs::rename(&away, &config.data).unwrap();
         running.stop();
     }

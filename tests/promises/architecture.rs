@@ -1,4 +1,4 @@
-//! Imports run downwards: a room uses the rooms below it and nothing else, and no two rooms need one another.
+//! Imports point down: a room uses only the rooms below it, and there are no circles.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The floors, the lowest first. Rooms on one floor may use each other as long as no circle comes of it.
+/// The floors, lowest first. Rooms on one floor may use each other if there is no circle.
 const FLOORS: [&[&str]; 13] = [
     &["clock", "error", "frame", "pki", "priority", "query"],
     &["config", "logging", "schema"],
@@ -23,7 +23,7 @@ const FLOORS: [&[&str]; 13] = [
     &["cli"],
 ];
 
-/// Crates that only these rooms may name: what a room does not know (section "who knows what" of the design).
+/// Crates that only these rooms may name (the table "knows / does not know" of the design).
 const KNOWN_TO: [(&str, &[&str]); 6] = [
     ("redb", &["store"]),
     ("actix_web", &["http", "controller"]),
@@ -34,7 +34,7 @@ const KNOWN_TO: [(&str, &[&str]); 6] = [
 ];
 
 fn floor(room: &str) -> usize {
-    FLOORS.iter().position(|rooms| rooms.contains(&room)).unwrap_or_else(|| panic!("the room `{room}` stands on no floor: name one here"))
+    FLOORS.iter().position(|rooms| rooms.contains(&room)).unwrap_or_else(|| panic!("the room `{room}` is on no floor: add it here"))
 }
 
 /// Every source file of the library with its text.
@@ -54,14 +54,14 @@ fn sources() -> Vec<(PathBuf, String)> {
     found
 }
 
-/// The room of a file: its folder, or its own name at the top. The crate's two roots are in none.
+/// The room of a file: its top folder, or its own name at the top. The crate's two roots belong to none.
 fn room(file: &Path) -> Option<String> {
     let first = file.iter().next()?.to_str()?;
     let name = first.strip_suffix(".rs").unwrap_or(first);
     (!["lib", "main"].contains(&name)).then(|| name.to_owned())
 }
 
-/// Code without its comments, and without the unit tests at its end.
+/// Code without comments and without the unit tests at its end.
 fn code(text: &str) -> String {
     let text = text.split("#[cfg(test)]\nmod ").next().unwrap();
     text.lines().map(|line| line.split("//").next().unwrap()).collect::<Vec<_>>().join("\n")
@@ -83,7 +83,7 @@ fn rooms_named(code: &str) -> BTreeSet<String> {
     named
 }
 
-/// The first names of each part of a group, up to the brace that ends it.
+/// The first name of each part of a group, up to its closing brace.
 fn heads(group: &str) -> Vec<String> {
     let (mut depth, mut start, mut found) = (0_usize, true, Vec::new());
     for (at, c) in group.char_indices() {
@@ -107,7 +107,7 @@ fn word(text: &str) -> Option<String> {
     text[..end].starts_with(|c: char| c.is_ascii_lowercase()).then(|| text[..end].to_owned())
 }
 
-/// Which room uses which, and a file where it does.
+/// Which room uses which, with a file that does.
 fn arrows() -> BTreeMap<(String, String), PathBuf> {
     let mut arrows = BTreeMap::new();
     for (file, text) in sources() {
@@ -136,7 +136,7 @@ fn no_rooms_need_one_another() {
         below.entry(from).or_default().insert(to.clone());
         below.entry(to).or_default();
     }
-    // Rooms that need nothing any more are taken away; what remains goes round.
+    // Removes rooms that need nothing else, until only circles are left.
     while let Some(done) = below.iter().find(|(_, uses)| uses.is_empty()).map(|(room, _)| room.clone()) {
         below.remove(&done);
         below.values_mut().for_each(|uses| uses.retain(|room| *room != done));
@@ -178,7 +178,7 @@ fn the_reader_of_imports_finds_them_all() {
     assert_eq!(rooms_named(&code).into_iter().collect::<Vec<_>>(), ["access", "entity", "error", "pki", "store"]);
 }
 
-/// Rooms that `from` reaches over at least one room between.
+/// Rooms that `from` reaches over at least one other room.
 fn reached_otherwise(from: &str, uses: &BTreeMap<String, BTreeSet<String>>) -> BTreeSet<String> {
     let mut open: Vec<&String> = uses.get(from).into_iter().flatten().flat_map(|next| uses.get(next).into_iter().flatten()).collect();
     let mut found = BTreeSet::new();
@@ -190,7 +190,7 @@ fn reached_otherwise(from: &str, uses: &BTreeMap<String, BTreeSet<String>>) -> B
     found
 }
 
-/// The rooms by floor and who uses whom, as Mermaid. An arrow that follows from others is left out.
+/// The rooms by floor and their uses, as Mermaid. Arrows that follow from others are left out.
 fn picture() -> String {
     let mut uses: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for (from, to) in arrows().into_keys() {

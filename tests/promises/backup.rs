@@ -1,4 +1,4 @@
-//! The file as its owner keeps it: copied, checked and put back from the command line, with the exit status a script relies on.
+//! The data file as its owner handles it: copied, checked and restored by the command line, with the exit status that scripts rely on.
 
 use std::{
     env, fs,
@@ -19,12 +19,12 @@ use overkeep::{
 use redb::{Database, TableDefinition};
 use tempfile::TempDir;
 
-/// A directory with the data file of a controller that does not run.
+/// A directory with the data file of a stopped controller.
 pub struct DataFile {
     directory: TempDir,
 }
 
-/// What a command said and how it ended.
+/// The output of a command and its exit status.
 #[derive(Debug)]
 pub struct Said {
     pub status: i32,
@@ -32,7 +32,7 @@ pub struct Said {
     pub err: String,
 }
 
-/// What the first start of a controller leaves; making its keys takes a while.
+/// The data file of a first start; creating its keys takes a while.
 static FIRST: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let kept = DataFile::empty();
     kept.start().stop();
@@ -46,7 +46,7 @@ impl DataFile {
         kept
     }
 
-    /// One without a data file.
+    /// A directory without a data file.
     pub fn empty() -> Self {
         Self { directory: TempDir::new().unwrap() }
     }
@@ -55,7 +55,7 @@ impl DataFile {
         self.start_with(None).unwrap()
     }
 
-    /// The same, with the passphrase in a file here.
+    /// Like `start`, with the passphrase in a file of this directory.
     pub fn start_with(&self, passphrase: Option<&str>) -> Result<Controller, NotStarted> {
         let passphrase_file = passphrase.map(|name| self.path(name));
         let mut config = Config { data: self.path("data"), passphrase_file, ..Config::default() };
@@ -72,25 +72,25 @@ impl DataFile {
         fs::read(self.path(name)).unwrap()
     }
 
-    /// Writes a secret to a file that nobody else can read.
+    /// Writes a secret to a private file.
     pub fn keep_secret(&self, name: &str, text: &str) {
         fs::write(self.path(name), text).unwrap();
         fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o600)).unwrap();
     }
 
-    /// The program, here, with `data` as its data file.
+    /// The program in this directory, with `data` as its data file.
     pub fn command(&self, line: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_overkeep"));
         command.args(line.split(' ')).env_clear().env("OVERKEEP_DATA", "data").current_dir(self.directory.path());
         command
     }
 
-    /// Runs it.
+    /// Runs the program.
     pub fn run(&self, line: &str) -> Said {
         said(self.command(line))
     }
 
-    /// Runs a line of a shell, in which the program is `$0`.
+    /// Runs a shell line in which `$0` is the program.
     fn shell(&self, line: &str) -> Said {
         let program = self.command("");
         let mut shell = Command::new("sh");
@@ -98,7 +98,7 @@ impl DataFile {
         said(shell)
     }
 
-    /// The same, of a command that is to end with this status and say this.
+    /// Runs a command that must end with this status and this output.
     pub fn ends(&self, line: &str, status: i32, says: &str) {
         let said = self.run(line);
         let text = if status == 1 { &said.err } else { &said.out };
@@ -106,7 +106,7 @@ impl DataFile {
         assert!(!format!("{said:?}").contains("panicked") && (status == 1 || said.err.is_empty()), "{line}: {said:?}");
     }
 
-    /// Changes a row of the data file behind everybody's back.
+    /// Changes rows of the data file without the store.
     pub fn tamper(&self, file: &str, table: &str, act: impl FnOnce(&mut redb::Table<'_, &'static [u8], &'static [u8]>)) {
         let database = Database::open(self.path(file)).unwrap();
         let transaction = database.begin_write().unwrap();
@@ -143,7 +143,7 @@ fn a_snapshot_is_made_whether_the_controller_runs_or_not_and_says_what_it_holds(
     let before = kept.bytes("data");
     kept.ends("snapshot stopped", 0, "1 authenticator");
     kept.ends("check", 0, "nothing is wrong");
-    assert!(kept.bytes("data") == before, "a look changed the file");
+    assert!(kept.bytes("data") == before, "the check changed the file");
     let controller = kept.start();
     kept.ends("snapshot running", 0, "1 identity");
     kept.ends("check", 0, "nothing is wrong");
@@ -155,7 +155,7 @@ fn a_snapshot_is_made_whether_the_controller_runs_or_not_and_says_what_it_holds(
         let bytes = kept.bytes(made);
         kept.ends(&format!("check {made}"), 0, "format 3 of release");
         kept.ends(&format!("restore --verify-only {made}"), 0, "nothing is wrong");
-        assert!(kept.bytes(made) == bytes, "a look changed the snapshot");
+        assert!(kept.bytes(made) == bytes, "the check changed the snapshot");
     }
     kept.ends("snapshot data", 1, "there is something of that name");
     assert_eq!(kept.names(), ["data", "running", "stopped"]);
@@ -176,7 +176,7 @@ fn a_snapshot_takes_the_place_of_the_file_and_what_was_there_is_kept() {
     kept.ends("snapshot good", 0, "");
     let controller = kept.start();
     kept.ends("restore good", 1, "in use by another process");
-    // It goes on with a file whose name is gone, and what it writes would be missed.
+    // The controller continues with a file that has lost its name; a restore would miss its later writes.
     fs::rename(kept.path("data"), kept.path("away")).unwrap();
     kept.ends("restore good", 1, "in use by another process");
     assert!(!kept.path("data").exists());
@@ -189,11 +189,11 @@ fn a_snapshot_takes_the_place_of_the_file_and_what_was_there_is_kept() {
     assert_eq!(fs::metadata(kept.path("data")).unwrap().permissions().mode() & 0o777, 0o600);
     kept.start().stop();
     kept.ends("restore data", 1, "data is the data file itself");
-    // It is a data file now, and no snapshot any more.
+    // It is a data file now, no longer a snapshot.
     kept.ends("check data", 0, "nothing is wrong");
     kept.ends("restore --verify-only data", 1, "no manifest");
 
-    // On another machine there is nothing to keep.
+    // On another machine there is no file to keep.
     fs::remove_file(kept.path("data")).unwrap();
     fs::remove_file(kept.path(&aside)).unwrap();
     let said = kept.run("restore good");
@@ -239,7 +239,7 @@ fn a_bit_that_flips_in_a_snapshot_is_found_or_changes_nothing() {
     let rounds: usize = env::var("OVERKEEP_FLIPS").map_or(12, |flips| flips.parse().unwrap());
     for round in 0..rounds {
         fs::write(&bad, &good).unwrap();
-        // Of the header, and far apart.
+        // Every fourth round in the header, the others far apart.
         let at = if round % 4 == 0 { 4 + round * 3 % 320 } else { round * 1_000_003 % good.len() };
         let file = fs::OpenOptions::new().write(true).open(&bad).unwrap();
         file.write_all_at(&[good[at] ^ (1 << (round % 8))], at as u64).unwrap();
@@ -263,7 +263,7 @@ fn problems_and_repairs_show_in_the_exit_status() {
     let sound = kept.bytes("data");
     for line in ["repair", "repair --drop-unreadable"] {
         kept.ends(line, 0, "nothing is wrong");
-        assert!(kept.names() == ["data"] && kept.bytes("data") == sound, "of what is sound there is no copy");
+        assert!(kept.names() == ["data"] && kept.bytes("data") == sound, "a sound file must not be copied");
     }
     kept.tamper("data", "index", lose_half_the_index);
     let broken = kept.bytes("data");
@@ -273,7 +273,7 @@ fn problems_and_repairs_show_in_the_exit_status() {
     kept.ends("restore broken", 3, "lacks the");
     assert!(kept.bytes("data") == broken);
     kept.ends("repair", 0, "mended: ");
-    assert!(kept.bytes("data.before-repair") == broken, "the file is copied first");
+    assert!(kept.bytes("data.before-repair") == broken, "the file must be copied first");
     kept.ends("check", 0, "nothing is wrong");
 
     kept.tamper("data", "records.identity", |rows| {
@@ -318,7 +318,7 @@ fn of_a_page_that_is_not_what_was_written_it_is_said_what_helps() {
 fn a_file_with_a_record_that_cannot_be_read_can_be_started_again_without_it() {
     let kept = DataFile::new();
     kept.tamper("data", "records.servicePolicy", |rows| drop(rows.insert(b"torn".as_slice(), b"?".as_slice()).unwrap()));
-    let refused = kept.start_with(None).err().expect("who may use what is not known").to_string();
+    let refused = kept.start_with(None).err().expect("the rights cannot be computed").to_string();
     assert!(refused.contains("servicePolicy torn is damaged") && refused.contains("overkeep repair --drop-unreadable"), "{refused}");
     kept.ends("repair", 3, "torn is damaged");
     kept.ends("repair --drop-unreadable", 0, "mended: the stored servicePolicy torn is damaged");
@@ -339,7 +339,7 @@ fn a_running_controller_checks_and_mends_itself() {
     kept.ends("check", 0, "nothing is wrong");
     fs::rename(kept.path("data.before-repair"), kept.path("kept")).unwrap();
     kept.ends("repair", 0, "nothing is wrong");
-    assert!(!kept.path("data.before-repair").exists(), "of what is sound there is no copy");
+    assert!(!kept.path("data.before-repair").exists(), "a sound file must not be copied");
     fs::rename(kept.path("kept"), kept.path("data.before-repair")).unwrap();
     controller.stop();
     let before = Store::look(&kept.path("data.before-repair"), KINDS, Options::default()).unwrap();
@@ -353,7 +353,7 @@ fn of_those_who_make_one_snapshot_at_once_one_does() {
         let line = format!("snapshot copy{round}");
         let all: Vec<_> = (0..4).map(|_| kept.command(&line).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()).collect();
         let made = all.into_iter().filter_map(|one| one.wait_with_output().unwrap().status.success().then_some(())).count();
-        assert!(made > 0, "they were in each other's way");
+        assert!(made > 0, "all of them failed");
         kept.ends(&format!("restore --verify-only copy{round}"), 0, "nothing is wrong");
     }
     assert_eq!(kept.names(), ["copy0", "copy1", "copy2", "data"]);
@@ -368,7 +368,7 @@ fn a_look_at_a_snapshot_leaves_it_a_snapshot() {
     kept.ends("pki status --data copy", 0, "root: ");
     kept.ends("explain dial nobody nothing --data copy", 1, "not found");
     kept.ends("history verify copy", 0, "nothing is wrong");
-    assert!(kept.bytes("copy") == copy, "a look changed it");
+    assert!(kept.bytes("copy") == copy, "the check changed it");
     kept.ends("restore --verify-only copy", 0, "nothing is wrong");
 }
 
@@ -380,7 +380,7 @@ fn what_takes_the_place_of_a_file_is_where_that_was_and_is_his_whose_that_was() 
     fs::create_dir(kept.path("elsewhere")).unwrap();
     fs::rename(kept.path("data"), kept.path("elsewhere/real")).unwrap();
     symlink("elsewhere/real", kept.path("data")).unwrap();
-    // Only the superuser can give a file away.
+    // Only the superuser can change the owner of a file.
     let is_given = chown(kept.path("elsewhere/real"), Some(4321), Some(4321)).is_ok();
     for line in ["restore copy", "passphrase set secret"] {
         kept.ends(line, 0, "");
@@ -403,10 +403,10 @@ fn what_is_no_data_file_is_left_alone() {
         });
         kept.ends(&format!("restore {name}"), 1, "is not a data file of Overkeep");
     }
-    // One from which everything was taken is replaced by what it was.
+    // Restoring over an empty file keeps its permissions.
     assert_eq!(fs::metadata(kept.path("pipe")).unwrap().permissions().mode() & 0o777, 0o644);
     kept.ends("restore copy --data blank", 0, "what was there before");
-    // The first page is cut off.
+    // The first page is truncated.
     fs::write(kept.path("short"), &kept.bytes("copy")[..100]).unwrap();
     kept.ends("check short", 3, "short is damaged");
     kept.ends("restore --verify-only short", 3, "short is damaged");
@@ -416,7 +416,7 @@ fn what_is_no_data_file_is_left_alone() {
 fn without_room_nothing_stays_behind_and_nothing_is_taken_for_told() {
     let kept = DataFile::new();
     kept.ends("snapshot copy", 0, "");
-    // What is sound is not copied, and so needs no room.
+    // A sound file is not copied, so damage it: the repair then needs room for a copy.
     kept.tamper("data", "index", lose_half_the_index);
     let (data, names) = (kept.bytes("data"), kept.names());
     for line in ["snapshot out", "restore copy", "restore copy --data other", "repair", "run --data new --listen 127.0.0.1:0"] {
@@ -427,7 +427,7 @@ fn without_room_nothing_stays_behind_and_nothing_is_taken_for_told() {
     let said = kept.shell("\"$0\" admin list > /dev/full");
     assert!(said.status == 1 && said.err.contains("No space left"), "{said:?}");
     let said = kept.shell("\"$0\" admin list >&-; \"$0\" admin list | true");
-    assert!(said.status == 0 && said.err.is_empty(), "who does not listen is no reason to fail: {said:?}");
+    assert!(said.status == 0 && said.err.is_empty(), "a closed stdout is not an error: {said:?}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! `examples/backup.sh` does its work as a line of a crontab: without a working directory, without variables, with one line on success.
+//! `examples/backup.sh` works as a crontab line: without a working directory, without variables, with one line on success.
 
 use std::{
     fs,
@@ -10,7 +10,7 @@ use crate::backup::DataFile;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/backup.sh");
 
-/// As cron runs it.
+/// Runs it like cron.
 fn cron(arguments: &[&Path]) -> Output {
     let mut command = Command::new("/bin/sh");
     command.arg(SCRIPT).args(["-b", env!("CARGO_BIN_EXE_overkeep")]).args(arguments);
@@ -29,7 +29,7 @@ fn the_example_of_a_backup_works_from_cron_says_one_line_and_keeps_so_many() {
     let (data, to) = (kept.path("data"), kept.path("backups"));
     let run = |keep: &str| cron(&[Path::new("-d"), &data, Path::new("-k"), Path::new(keep), &to]);
     let missing = run("2");
-    assert_eq!(missing.status.code(), Some(1), "a disk that is not mounted: {missing:?}");
+    assert_eq!(missing.status.code(), Some(1), "the target directory does not exist: {missing:?}");
     assert!(!to.exists());
 
     fs::create_dir(&to).unwrap();
@@ -43,13 +43,13 @@ fn the_example_of_a_backup_works_from_cron_says_one_line_and_keeps_so_many() {
         let path = said.split(' ').nth(1).unwrap();
         assert!(Path::new(path).is_file() && said.contains("sha256 of the content "), "{said}");
         made.push(Path::new(path).file_name().unwrap().to_str().unwrap().to_owned());
-        // Two within a second would be told apart by the process alone.
+        // Two backups within a second have equal names except for the process id.
         std::thread::sleep(std::time::Duration::from_millis(1100));
     }
     let newest = [made[1].as_str(), made[2].as_str(), "overkeep-notes.txt"];
-    assert_eq!(backups(&to), newest, "the oldest goes, what is not its own stays, and nothing else is left behind");
+    assert_eq!(backups(&to), newest, "only the oldest backup is deleted, other files stay, and nothing else is left behind");
 
-    // What fails is told, with the status of the step, and costs no older copy.
+    // A failure is reported with the status of the step, and deletes no older backup.
     let mut bytes = kept.bytes("data");
     bytes.truncate(bytes.len() / 2);
     fs::write(&data, bytes).unwrap();

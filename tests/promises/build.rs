@@ -1,4 +1,4 @@
-//! What a program says of its own origin is true, and where nothing is known it says so: with a repository, without one, without git.
+//! The program reports its revision correctly, or that it is unknown: with a repository, without one, without git.
 
 use std::{fs, path::Path, process::Command};
 
@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use crate::harness::shared;
 
-/// The build script itself; what it does when it is run is not tried here.
+/// The build script itself; running it is not tested here.
 #[path = "../../build.rs"]
 #[allow(dead_code)]
 mod script;
@@ -36,19 +36,19 @@ fn a_revision_is_found_without_git_and_nothing_is_made_up() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     };
-    // In an archive inside somebody else's repository.
+    // An archive unpacked inside another repository.
     write(".git/HEAD", ONE);
     fs::create_dir_all(&project).unwrap();
     assert_eq!(script::revision(&project), None);
 
     write("project/.git/HEAD", &format!("{ONE}\n"));
-    assert_eq!(script::revision(&project).as_deref(), Some(ONE), "no branch is checked out");
+    assert_eq!(script::revision(&project).as_deref(), Some(ONE), "a detached head");
     write("project/.git/HEAD", "ref: refs/heads/main\n");
     assert_eq!(script::revision(&project), None, "a branch without a commit");
     write("project/.git/packed-refs", &format!("# pack-refs\n{ONE} refs/heads/not-main\n{OTHER} refs/heads/main\n"));
     assert_eq!(script::revision(&project).as_deref(), Some(OTHER));
     write("project/.git/refs/heads/main", &format!("{ONE}\n"));
-    assert_eq!(script::revision(&project).as_deref(), Some(ONE), "newer than what is packed");
+    assert_eq!(script::revision(&project).as_deref(), Some(ONE), "a loose ref is newer than a packed one");
 
     write("tree/.git", &format!("gitdir: {}\n", git.join("worktrees/tree").display()));
     write("project/.git/worktrees/tree/HEAD", "ref: refs/heads/side\n");

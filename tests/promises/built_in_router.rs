@@ -1,4 +1,4 @@
-//! The edge router inside of the controller as a record: made at the first start, open to everybody, and the operator's from then on.
+//! The built-in edge router as a record: created at the first start, open to everybody, and the operator's from then on.
 
 use overkeep::clock::Clock;
 use serde_json::json;
@@ -61,7 +61,7 @@ fn without_the_router_nothing_is_made_and_a_later_start_with_it_makes_the_record
     let server = TestServer::start();
     assert_eq!(server.admin.get("/edge-routers").expect(200).total(), 0);
     POLICIES.iter().for_each(|path| assert_eq!(server.admin.get(path).expect(200).total(), 0, "{path}"));
-    // Names of routers are unique, also between the two kinds.
+    // Names of routers are unique across both kinds.
     server.admin.post("/edge-routers", json!({ "name": "built-in" })).expect(201);
     server.admin.post("/transit-routers", json!({ "name": "built-in-2" })).expect(201);
 

@@ -1,4 +1,5 @@
-//! What a certificate above a leaf must be, on every way on which a chain is judged, and when a leaf is not good whoever signed it.
+//! The requirements on certificates above a leaf, in every code path that verifies a chain, and when a leaf is invalid regardless of its
+//! issuer.
 
 use std::{
     fs,
@@ -69,7 +70,7 @@ fn judged(anchor: &Certificate, presented: &[Certificate], known: &[Certificate]
     Verification { anchors, intermediates: known, now, purpose: Purpose::Any, leaf_dates }.anchor_of(presented).map(drop)
 }
 
-/// A change to the certificate of an authority, whether it may still sign, and what it is.
+/// A change to a CA certificate, whether it may still sign, and its description.
 type Change = (fn(&mut CertificateParams), bool, &'static str);
 
 const CHANGES: [Change; 9] = [
@@ -84,10 +85,10 @@ const CHANGES: [Change; 9] = [
     (|ca| ca.is_ca = IsCa::ExplicitNoCa, false, "no authority"),
 ];
 
-/// A change to a leaf, whether it may have expired, and what it is.
+/// A change to a leaf, how its dates are judged, and its description.
 type Way = (fn(&mut CertificateParams), LeafDates, &'static str);
 
-/// The ways differ: webpki judges an ordinary leaf, our own path one that has expired and one that is itself an authority's.
+/// The paths differ: webpki verifies an ordinary leaf, our own code an expired leaf and a leaf that is itself a CA certificate.
 #[test]
 fn a_certificate_above_a_leaf_must_be_allowed_to_sign() {
     let ways: [Way; 3] = [
@@ -128,7 +129,7 @@ fn a_leaf_that_is_not_valid_yet_is_refused_also_where_expired_ones_are_allowed()
     }
 }
 
-/// Who holds a leaf that an intermediate signed: its authority, verified, is known to the controller and lets in whom it names.
+/// The leaf is signed by an intermediate. Its certificate authority is verified and allows its holder.
 #[test]
 fn nobody_logs_in_or_enrolls_below_an_intermediate_that_may_not_sign() {
     let (server, authority) = (shared(), Authority::new("partner"));
@@ -157,7 +158,11 @@ fn nobody_logs_in_by_a_certificate_that_is_not_valid_yet() {
     let name = fresh("early");
     server.identity(&name, json!({ "externalId": name }));
     let policy = server.admin.get("/auth-policies/default").expect(200);
-    assert_eq!(policy.data()["primary"]["cert"]["allowExpiredCerts"], true, "who is refused is so for another reason");
+    assert_eq!(
+        policy.data()["primary"]["cert"]["allowExpiredCerts"],
+        true,
+        "expired certificates must be allowed, so that only the start date is tested"
+    );
     server.bearer(&authority.issue_ended(&name, &key), &key).log_in_by_certificate();
     let early = server.bearer(&authority.issue_from(&name, &key, *NOW + Duration::DAY), &key);
     early.ask("POST", "/authenticate?method=cert").send().refused(401, "INVALID_AUTH", "");
@@ -169,7 +174,7 @@ fn nobody_logs_in_by_a_certificate_that_is_not_valid_yet() {
     assert!(why.text.contains("is not valid before"), "{}", why.text);
 }
 
-/// A leaf of a server on this host.
+/// A leaf for a server on this host.
 fn server(by: &Signer) -> Signer {
     let names = |leaf: &mut CertificateParams| leaf.subject_alt_names.push(rcgen::SanType::IpAddress([127, 0, 0, 1].into()));
     below(by, "server", IsCa::NoCa, names)
@@ -197,7 +202,7 @@ fn servers_below_who_may_not_sign_are_refused() {
     assert!(verifier.verify_server_cert(server(&silent).as_ref().der(), &[], &names, &[], now).is_err(), "a root that signs nothing");
 }
 
-/// An endpoint of a key set below an authority. Says for each connection whether something was asked.
+/// A JWKS endpoint below an authority. Reports for each connection whether a request arrived.
 fn endpoint(between: &Signer) -> (String, mpsc::Receiver<bool>) {
     let leaf = server(between);
     let key = PrivateKeyDer::try_from(leaf.key().serialize_der()).unwrap();
@@ -219,7 +224,7 @@ fn endpoint(between: &Signer) -> (String, mpsc::Receiver<bool>) {
     (url, told)
 }
 
-/// A change to an intermediate, and whether it may sign with it.
+/// A change to an intermediate, and whether it may sign.
 type Intermediate = (fn(&mut CertificateParams), bool);
 
 #[test]
@@ -228,7 +233,7 @@ fn key_sets_come_from_who_may_be_trusted() {
     fs::write(place.path().join("roots.pem"), plain.as_ref().pem()).unwrap();
     let mut command = command(place.path());
     command.env("SSL_CERT_FILE", place.path().join("roots.pem")).env_remove("SSL_CERT_DIR");
-    let program = Program::of(command.spawn().unwrap()).expect("it says where it listens");
+    let program = Program::of(command.spawn().unwrap()).expect("the program reports its address");
     let admin = program.admin();
     let idp = signer();
     let ways: [Intermediate; 2] =
@@ -243,6 +248,6 @@ fn key_sets_come_from_who_may_be_trusted() {
         let bearer = format!("Bearer {}", idp.token(&claims));
         let nobody = crate::harness::trusting(&program.url);
         nobody.ask("POST", "/authenticate?method=ext-jwt").header("authorization", &bearer).json(&json!({})).send().expect(401);
-        assert_eq!(told.recv_timeout(Wait::from_secs(20)), Ok(may_sign), "whether a key set was asked for");
+        assert_eq!(told.recv_timeout(Wait::from_secs(20)), Ok(may_sign), "whether the key set was requested");
     }
 }

@@ -1,5 +1,5 @@
-//! The controller's certificates over the years, seen by clients that verify them by a clock of their own: renewed without a restart, a
-//! failed handshake or a refused login; and those of others in the place of ours.
+//! The controller's certificates over the years, as seen by clients that verify them with their own clock: renewed without a restart, a
+//! failed handshake or a rejected login; and external certificates in their place.
 
 use std::{
     collections::BTreeSet,
@@ -38,7 +38,7 @@ use crate::harness::{Key, TestServer, fresh, listed, trusting};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A client with a clock, the authorities that it trusts, and perhaps a certificate of its own.
+/// A client with a clock, trusted authorities, and optionally a certificate.
 #[derive(Clone)]
 struct Device {
     clock: Clock,
@@ -57,14 +57,14 @@ impl TimeProvider for ByClock {
 }
 
 impl Device {
-    /// One that knows what a controller says at first contact.
+    /// A client that trusts the authorities listed by a controller.
     fn new(clock: &Clock, at: SocketAddr) -> Self {
         let nobody = trusting(&format!("https://{at}"));
         let authorities = listed(&nobody.get("//.well-known/est/cacerts").expect(200).text);
         Self { clock: clock.clone(), at, authorities, own: None }
     }
 
-    /// One with the certificate of a new identity, and that identity's id.
+    /// A client with the certificate of a new identity, and that identity's id.
     fn enrolled(server: &TestServer) -> Self {
         let id = server.identity(&fresh("device"), json!({ "enrollment": { "ott": true } }));
         let key = Arc::new(Key::new());
@@ -74,7 +74,7 @@ impl Device {
         Self { own, ..Self::new(&server.clock, server.bound()) }
     }
 
-    /// A new connection; there is none unless the controller's certificate verifies.
+    /// Opens a connection; panics if the controller's certificate does not verify.
     fn connect(&self) -> TlsConnection {
         let mut roots = RootCertStore::empty();
         self.authorities.iter().for_each(|authority| roots.add(authority.clone()).unwrap());
@@ -96,7 +96,7 @@ impl Device {
     }
 }
 
-/// The certificate that a controller shows.
+/// The certificate that a controller presents.
 pub fn shown_by(server: &TestServer) -> Certificate {
     Device::new(&server.clock, server.bound()).connect().shown().swap_remove(0)
 }
@@ -105,12 +105,12 @@ pub fn shown_by(server: &TestServer) -> Certificate {
 struct TlsConnection(StreamOwned<ClientConnection, TcpStream>);
 
 impl TlsConnection {
-    /// What the controller showed: its leaf first.
+    /// The presented chain, leaf first.
     fn shown(&self) -> Vec<Certificate> {
         self.0.conn.peer_certificates().unwrap().iter().map(|der| Certificate::from_der(der).unwrap()).collect()
     }
 
-    /// Asks, and gets a 2xx.
+    /// Sends a request that must be answered with 2xx.
     fn ask(&mut self, method: &str, path: &str, token: &str, body: Option<Json>) -> String {
         let (status, body) = self.answer(method, path, token, body);
         assert_eq!(status / 100, 2, "{method} {path}: {body}");
@@ -150,7 +150,7 @@ fn text(json: &Json) -> &str {
 #[test]
 fn eleven_years_pass_without_a_restart_a_failed_handshake_or_a_refused_login() {
     let server = TestServer::with(Clock::manual(Clock::system().now()), |config| config.sessions.timeout = Span::minutes(90 * 24 * 60));
-    // Alice's software does what it should; the sensor's never looks at its certificates again.
+    // Alice's client renews its certificate as it should; the sensor's never does.
     let (mut alice, sensor) = (Device::enrolled(&server), Device::enrolled(&server));
     let mut open = alice.connect();
     let token = text(&open.log_in()["token"]).to_owned();
@@ -179,13 +179,13 @@ fn eleven_years_pass_without_a_restart_a_failed_handshake_or_a_refused_login() {
         }
     }
     let refused = sensor.connect().answer("POST", "/edge/client/v1/authenticate?method=cert", "", None);
-    assert_eq!(refused.0, 401, "what the old intermediate issued ended with it");
-    assert!(leaves.len() >= 14, "every eight or nine months another: {}", leaves.len());
-    assert_eq!((keys.len(), intermediates.len()), (1, 2), "one key all the time, and a new intermediate after 6.7 years");
-    assert_eq!(trusted, [2, 3, 2], "the old intermediate is trusted beside the new one until it ends");
+    assert_eq!(refused.0, 401, "certificates of the old intermediate must end with it");
+    assert!(leaves.len() >= 14, "expected a new certificate every eight or nine months: {}", leaves.len());
+    assert_eq!((keys.len(), intermediates.len()), (1, 2), "expected one key all the time, and a new intermediate after 6.7 years");
+    assert_eq!(trusted, [2, 3, 2], "the old intermediate must be trusted beside the new one until it ends");
 }
 
-/// Another certificate for a device, as its software gets one before the current one ends.
+/// Renews a device's certificate before the current one ends.
 fn extended(open: &mut TlsConnection, session: &Json) -> (String, Arc<Key>) {
     let (key, token) = (Arc::new(Key::new()), text(&session["token"]));
     let path = format!("/edge/client/v1/current-identity/authenticators/{}/extend", text(&session["authenticatorId"]));
@@ -219,7 +219,7 @@ fn a_new_server_key_lists_the_tokens_that_it_kills() {
     device.connect().log_in();
 }
 
-/// Whether a controller proves to somebody with a token under this key id that it holds the key, and shows the key under that id.
+/// Whether a controller proves that it holds the key with this id, and lists the key under that id.
 fn knows(device: &Device, kid: &str) -> bool {
     let nonce = "5f0c7f6e-3b1c-4d57-9a20-6b1f0f6f5e11";
     let asked = json!({ "keyId": kid, "nonce": nonce });
@@ -236,7 +236,7 @@ fn knows(device: &Device, kid: &str) -> bool {
     listed.is_some()
 }
 
-/// The certificate under whose fingerprint an enrollment's token was signed.
+/// The fingerprint of the certificate whose key signed an enrollment's token.
 fn kid(enrollment: &Json) -> String {
     Claimed::read(text(&enrollment["jwt"])).unwrap().key
 }
@@ -260,7 +260,7 @@ fn who_holds_a_token_of_before_a_renewal_is_answered_as_long_as_its_key_lives() 
     let device = Device { at: running.bound(), ..device };
     assert!(knows(&device, &first), "also after a restart");
     ask(&socket::beside(&config.data), &Command::RenewKey).unwrap().unwrap();
-    assert!(!knows(&device, &first) && !knows(&device, &shown), "another key, and the one before is dead");
+    assert!(!knows(&device, &first) && !knows(&device, &shown), "after a new key the previous key ids must be unknown");
     running.stop();
 }
 
@@ -268,7 +268,7 @@ fn verifies(enrollment: &Json, key: &PublicKey) -> bool {
     Verifier::new(key).unwrap().verify::<Json>(text(&enrollment["jwt"])).is_ok()
 }
 
-/// An authority somewhere else: a root, and an intermediate that signs.
+/// An external authority: a root, and an intermediate that signs.
 struct Elsewhere {
     root: CertifiedIssuer<'static, KeyPair>,
     between: CertifiedIssuer<'static, KeyPair>,
@@ -287,7 +287,7 @@ impl Elsewhere {
         Self { root, between }
     }
 
-    /// A server's chain with the root at its end, and its key, into the two files.
+    /// Writes a server's chain, with the root at its end, and its key into the two files.
     fn issue(&self, key: &KeyPair, files: &[PathBuf; 2]) {
         self.issue_until(2999, key, files);
     }
@@ -307,7 +307,7 @@ fn a_certificate_of_somebody_else_serves_the_listener_and_is_replaced_while_it_d
     let files = ["chain.pem", "chain.key"].map(|name| directory.path().join(name));
     let (elsewhere, key) = (Elsewhere::new(), KeyPair::generate().unwrap());
     elsewhere.issue(&key, &files);
-    // Whoever logs in here trusts nothing but what /.well-known/est/cacerts lists.
+    // A login here trusts only what /.well-known/est/cacerts lists.
     let server = TestServer::with(Clock::system(), |config| {
         (config.tls.certificate, config.tls.key) = (Some(files[0].clone()), Some(files[1].clone()));
     });
@@ -326,13 +326,13 @@ fn a_certificate_of_somebody_else_serves_the_listener_and_is_replaced_while_it_d
     for bad in [other.serialize_pem(), String::new(), "no key".into()] {
         fs::write(&files[1], bad).unwrap();
         server.look_after();
-        assert_eq!(shown(), first, "what does not fit is not taken over");
+        assert_eq!(shown(), first, "a certificate without its key must not be used");
     }
     fs::remove_file(&files[1]).unwrap();
     server.look_after();
     elsewhere.issue_until(2020, &other, &files);
     server.look_after();
-    assert_eq!(shown(), first, "nor is what has ended");
+    assert_eq!(shown(), first, "an expired certificate must not be used");
 
     let before = kid(&told());
     elsewhere.issue(&key, &files);
@@ -346,7 +346,7 @@ fn a_certificate_of_somebody_else_serves_the_listener_and_is_replaced_while_it_d
     assert_ne!(second[0], first[0]);
     assert!(!knows(&device, &before));
     let status = server.tell(Command::ListCertificates);
-    assert!(status.contains(text(&told()["id"])), "the key is another, so the token before is worth nothing: {status}");
+    assert!(status.contains(text(&told()["id"])), "after a new key the previous token must be listed as unusable: {status}");
     assert!(server.refused(Command::RenewKey).contains("tls.key"));
     device.connect().log_in();
 }
@@ -364,7 +364,7 @@ fn a_start_with_files_that_cannot_serve_is_refused_by_name() {
     elsewhere.issue(&key, &files);
     fs::write(&files[1], KeyPair::generate().unwrap().serialize_pem()).unwrap();
     assert!(refusal().contains("do not belong together"));
-    // The owner gets in all the same.
+    // The owner of the host still has access.
     assert!(
         controller::host(&config, &Command::ListAdministrators)
             .unwrap()
@@ -396,7 +396,7 @@ fn all_names_that_clients_are_told_stand_in_the_certificate_also_after_they_chan
     let status = |data: &Path| ask(&socket::beside(data), &Command::ListCertificates).unwrap().unwrap().join("\n");
     assert!(!status(&config.data).contains(&late));
     running.stop();
-    // Who asks while it does not run need not say again what it was told to advertise.
+    // A command on a stopped controller need not repeat the advertised addresses.
     let stopped = || {
         let (looked, look) =
             (controller::host(&settings(directory.path()), &Command::ListCertificates).unwrap(), Command::ListCertificates);
@@ -441,7 +441,7 @@ fn settings(directory: &Path) -> Config {
     config
 }
 
-/// What the owner of the host is told.
+/// The output of commands of the host's owner.
 impl TestServer {
     fn tell(&self, command: Command) -> String {
         ask(&socket::beside(&self.data()), &command).unwrap().unwrap().join("\n")

@@ -1,4 +1,4 @@
-//! What runs through the built-in router is seen and can be ended by administrators.
+//! Administrators see the traffic through the built-in router and can end it.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! The commands that are made from the route tables.
+//! The commands made from the route tables.
 
 use std::{
     collections::BTreeMap,
@@ -16,7 +16,7 @@ use serde_json::{Value as Json, json};
 
 use crate::harness::{TestServer, fresh};
 
-/// What a command did.
+/// The result of a command.
 struct Ran {
     line: String,
     status: i32,
@@ -39,7 +39,7 @@ impl Ran {
         serde_json::from_str(&self.good()).unwrap()
     }
 
-    /// Fails with a status; stderr has one line with these words.
+    /// Asserts a status, one line on stderr with these words, and no output.
     fn bad(self, status: i32, words: &[&str]) {
         assert_eq!(self.status, status, "{}: {} {}", self.line, self.out, self.err);
         assert!(words.iter().all(|word| self.err.contains(word)), "{}: {}", self.line, self.err);
@@ -51,7 +51,7 @@ fn program(home: &Path) -> Command {
     of(Command::new(env!("CARGO_BIN_EXE_overkeep")), home)
 }
 
-/// A command with nothing in its environment that the program looks at.
+/// A command with an environment without variables of the program.
 fn of(mut command: Command, home: &Path) -> Command {
     std::env::vars().filter(|(name, _)| name.starts_with("OVERKEEP_")).for_each(|(name, _)| {
         command.env_remove(name);
@@ -60,14 +60,14 @@ fn of(mut command: Command, home: &Path) -> Command {
     command
 }
 
-/// Runs a command against a controller by its admin socket.
+/// Runs a command against a controller over its admin socket.
 fn on_host(server: &TestServer, words: &[&str]) -> Ran {
     let data = server.data();
     let output = program(data.parent().unwrap()).env("OVERKEEP_DATA", &data).args(words).output().unwrap();
     Ran::of(words.join(" "), output)
 }
 
-/// A command line for every operation: values stand for parameters of the path and for whatever is demanded.
+/// A command line for an operation, with values for path parameters and required members.
 fn line_of(command: &clap::Command, prefix: Option<&str>, operation: &api::grammar::Operation) -> Vec<String> {
     let mut line: Vec<String> = std::iter::once("overkeep").chain(prefix).map(str::to_owned).collect();
     let mut at = command;
@@ -386,7 +386,7 @@ fn help_says_what_documents_say() {
     assert!(overkeep_commands_are_kept(&top));
 }
 
-/// The program's own `snapshot` copies the file; that of the management interface is behind the name of the interface.
+/// The program's own `snapshot` copies the file; the operation of the management interface needs the name of the interface.
 fn overkeep_commands_are_kept(top: &str) -> bool {
     top.lines().filter(|line| line.trim_start().starts_with("snapshot ")).count() == 1
 }

@@ -1,5 +1,5 @@
-//! What an operator may rely on: `controller.toml` tells the truth, a mistake is refused with a line that names it, a flag
-//! wins over a variable over the file, and the exit status says which kind of failure it was.
+//! The configuration: `controller.toml` is correct, a mistake is rejected with a line that names it, a flag takes precedence over a
+//! variable and a variable over the file, and the exit status tells the kind of failure.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -20,7 +20,7 @@ use tempfile::TempDir;
 
 const DOCUMENTED: &str = include_str!("../../controller.toml");
 
-/// A directory with a configuration file in it.
+/// A directory with a configuration file.
 struct WorkingDirectory(TempDir);
 
 impl WorkingDirectory {
@@ -35,12 +35,12 @@ impl WorkingDirectory {
     }
 }
 
-/// The configuration a command line and variables lead to, or the failure.
+/// The configuration of a command line and variables, or the failure.
 fn configured(arguments: &[&str], variables: &[(&str, &str)]) -> Result<Config, Failure> {
     warned(arguments, variables).map(|(config, _)| config)
 }
 
-/// The same, and the warnings on the way.
+/// Like [`configured`], with the warnings.
 fn warned(arguments: &[&str], variables: &[(&str, &str)]) -> Result<(Config, Vec<String>), Failure> {
     let environment: Vec<(OsString, OsString)> = variables.iter().map(|(name, value)| (name.into(), value.into())).collect();
     let arguments = ["overkeep", "run"].iter().chain(arguments).map(OsString::from);
@@ -57,14 +57,14 @@ fn from_file(text: &str) -> Result<Config, Failure> {
     configured(&["--config", place.file().to_str().unwrap()], &[])
 }
 
-/// The one line of a refused start.
+/// The line of a rejected start.
 fn refusal(outcome: Result<Config, Failure>) -> String {
     match outcome {
         Err(Failure::Start(line) | Failure::Flag(line)) => {
             assert!(!line.contains('\n'), "{line:?}");
             line
         }
-        other => panic!("expected a refused start, got {other:?}"),
+        other => panic!("expected a rejected start, got {other:?}"),
     }
 }
 
@@ -74,7 +74,7 @@ fn assert_names(line: &str, words: &[&str]) {
     }
 }
 
-/// Key and documented bounds, as `controller.toml` has them.
+/// Keys and their documented bounds in `controller.toml`.
 fn documented_bounds() -> Vec<(String, String)> {
     let (mut section, mut bounds, mut found) = (String::new(), None, Vec::new());
     for line in DOCUMENTED.lines() {
@@ -100,7 +100,7 @@ fn controller_toml_misses_no_key() {
     let live = Figment::from(Toml::string(DOCUMENTED));
     for (key, default) in run::keys().unwrap() {
         if let Value::Empty(..) = default {
-            // With the keys of its section, which may be of use only together; or as a line of a section that is there anyway.
+            // With the keys of its section, which may depend on each other, or as a single line of an existing section.
             let (section, name) = key.split_once('.').unwrap_or(("", &key));
             let whole = DOCUMENTED.contains(&format!("\n# {key} = "));
             assert!(whole || DOCUMENTED.contains(&format!("\n# {name} = ")), "{key} has no commented line");
@@ -277,7 +277,8 @@ fn a_mistake_in_a_variable_or_a_flag_is_refused_by_name() {
     assert_names(&missing, &["--config", "/does/not/exist.toml", "No such file"]);
 }
 
-/// Container platforms set variables for every service that they know: one named overkeep must not keep its own controller from starting.
+/// Container platforms set variables for every service that they know. A service named overkeep must not prevent its own controller from
+/// starting.
 #[test]
 fn a_variable_that_is_no_setting_stops_nothing_and_is_named_in_a_warning() {
     let variables = [
@@ -297,7 +298,7 @@ fn a_variable_that_is_no_setting_stops_nothing_and_is_named_in_a_warning() {
     let (_, none) = warned(&["--data", "x"], &[("OVERKEEP_LISTEN", "127.0.0.1:2"), ("OVERKEEP_PID", "1")]).unwrap();
     assert!(none.is_empty(), "{none:?}");
 
-    // A command on the file says so, too, and does what it was asked for.
+    // A command on the file gives the warning too, and then runs.
     let place = WorkingDirectory::with("");
     let mut command = Command::new(env!("CARGO_BIN_EXE_overkeep"));
     command.args(["check", "--data", "none"]).env_clear().env("OVERKEEP_SERVICE_HOST", "10.96.0.17").current_dir(place.0.path());
@@ -459,7 +460,7 @@ fn the_exit_status_is_2_for_wrong_usage_and_1_with_one_line_for_a_refused_start(
         let line: Vec<&str> = command.split(' ').chain(["--data", " "]).collect();
         assert_eq!(status(&line), Some(2), "{command}");
     }
-    // What a flag names may be missing, or wrong in itself: that is no mistake in the command line.
+    // A missing or invalid file named by a flag is not a mistake in the command line.
     assert_eq!(status(&["run", "--config", "controller.toml"]), Some(1));
     assert_eq!(status(&["run", "--config", "none"]), Some(1));
     let variable = Command::new(env!("CARGO_BIN_EXE_overkeep")).arg("run").env_clear().env("OVERKEEP_LISTEN", "here").output().unwrap();
@@ -474,7 +475,7 @@ fn a_start_that_fails_later_says_so_in_one_line_too() {
     assert!(matches!(failure, Failure::Start(line) if line == "the port is in use by somebody"));
 }
 
-/// Keeps what is logged.
+/// Collects the log.
 #[derive(Clone, Default)]
 struct LogBuffer(Arc<Mutex<Vec<u8>>>);
 
@@ -488,7 +489,7 @@ impl Write for LogBuffer {
     }
 }
 
-/// What two events within a request look like.
+/// The log of two events within a request.
 fn logged(level: &str, format: Format, terminal: bool) -> String {
     let kept = LogBuffer::default();
     let writer = kept.clone();

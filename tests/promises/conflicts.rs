@@ -1,5 +1,5 @@
-//! What is refused because of what there is: names that are taken, ids of nothing in a body, records that others need, records of the
-//! system and of somebody else. The codes and fields are those that clients know.
+//! Requests rejected because of existing data: duplicate names, unknown ids in a body, records in use, and records of the system or of
+//! other users. Codes and fields are those that clients expect.
 
 use serde_json::{Value as Json, json};
 
@@ -19,12 +19,12 @@ fn send(method: &str, path: &str, body: &Json) -> Answer {
     admin().ask(method, path).json(body).send()
 }
 
-/// Creates something and answers its id.
+/// Creates a record and returns its id.
 fn made(path: &str, body: Json) -> String {
     admin().post(path, body).expect(201).id()
 }
 
-/// A body by example, with a fresh name, and with other members on top.
+/// The sample body of a kind, with a fresh name and other members added.
 fn sample(path: &str, more: Json) -> Json {
     let sample = SAMPLES.iter().find(|sample| sample.path == path).unwrap();
     let mut body = (sample.body)(shared(), &fresh("conflict"));
@@ -32,7 +32,7 @@ fn sample(path: &str, more: Json) -> Json {
     body
 }
 
-/// An auth policy with these primary signers, and this secondary one.
+/// An auth policy with these primary signers and this secondary one.
 fn auth_policy(primary: &[&str], secondary: Option<&str>) -> Json {
     let mut body = sample("auth-policies", json!({}));
     body["primary"]["extJwt"]["allowedSigners"] = json!(primary);
@@ -231,7 +231,7 @@ fn what_is_taken_is_refused_by_name() {
         taken(admin().put(&one, twice), "name", name);
         taken(admin().patch(&one, json!({ "name": name, "typeId": "MFA" })), "name", name);
     }
-    // Routers of both kinds share their names.
+    // Routers of both kinds share one namespace.
     let name = fresh("router");
     made("/edge-routers", json!({ "name": name }));
     taken(admin().post("/transit-routers", json!({ "name": name })), "name", &name);
@@ -295,7 +295,7 @@ fn tags_of_a_credential_stay_unless_others_are_sent() {
     assert_eq!(tags(), json!({ "shift": "night" }));
     admin().patch(&path, json!({ "tags": { "shift": "day" } })).expect(200);
     admin().patch(&path, json!({ "password": PASSWORD })).expect(200);
-    // A new password of an administrator ended the session.
+    // A new password set by an administrator ended the session.
     let (owner, own_path) = (server.again(&name), format!("/current-identity{path}"));
     owner.patch(&own_path, json!({ "currentPassword": PASSWORD, "password": PASSWORD })).expect(200);
     owner.put(&own_path, json!({ "currentPassword": PASSWORD, "username": name, "password": PASSWORD })).expect(200);
@@ -325,7 +325,7 @@ fn what_others_need_stays() {
     kept(&format!("/external-jwt-signers/{second}"), "secondary.requireExtJwtSigner", &strict);
     let identity = shared().identity(&fresh("bound"), json!({ "authPolicyId": policy }));
     kept(&format!("/auth-policies/{policy}"), "authPolicyId", &identity);
-    // Of several one is named for programs, all of them for people.
+    // Of several referring records the cause names one, the message all.
     let other = shared().identity(&fresh("bound"), json!({ "authPolicyId": policy }));
     let first = identity.clone().min(other.clone());
     kept(&format!("/auth-policies/{policy}"), "authPolicyId", &first);
@@ -385,7 +385,7 @@ fn what_the_system_needs_stays_as_it_is() {
     assert_eq!(admin().get(&format!("/identities/{router}")).expect(200).data()["name"], name.as_str());
 }
 
-/// Somebody with everything that nobody else may see, and where it is.
+/// Resources of one user that no other user may see, with their paths.
 fn belongings(server: &TestServer) -> Vec<(&'static str, String)> {
     let (id, ann) = server.user(&fresh("ann"), json!({}));
     let service = server.service(&fresh("private"), json!({}));

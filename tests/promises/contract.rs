@@ -1,4 +1,4 @@
-//! The documents in `schema/` say what the route tables do, and are documents that others can read.
+//! The documents in `schema/` describe the route tables, and are readable for others.
 
 use std::{collections::BTreeSet, env, fs, path::Path};
 
@@ -24,7 +24,7 @@ fn operations<'d>(document: &'d Json) -> Vec<(&'d str, &'d str, &'d Json)> {
     paths.iter().flat_map(of_path).collect()
 }
 
-/// Every object in a document, with its place.
+/// Every object in a document, with its location.
 fn each(json: &Json, place: &str, visit: &mut impl FnMut(&str, &serde_json::Map<String, Json>)) {
     match json {
         Json::Object(members) => {
@@ -80,7 +80,7 @@ fn a_description_comes_in_the_form_that_is_liked_best() {
         (&["*/*"], "text/yaml"),
         (&["text/*, application/json"], "application/json"),
         (&["application/json;q=0.5, text/yaml;q=0.4"], "application/json"),
-        // Client libraries name each in a line of its own, the one first that they read best.
+        // Client libraries send one line per type, their preferred type first.
         (&["application/json", "text/yaml"], "application/json"),
         (&["text/yaml", "application/json"], "text/yaml"),
     ] {
@@ -114,7 +114,7 @@ fn every_operation_has_a_name_of_its_own_and_a_sentence() {
     }
 }
 
-/// Every schema of a document, with its place: not what only looks like one, in examples.
+/// Every schema of a document, with its location; not objects in examples that look like one.
 fn each_schema(document: &Json, visit: &mut impl FnMut(&str, &serde_json::Map<String, Json>)) {
     each(document, "", &mut |place, members| {
         if !place.contains("/example") && (place.starts_with("/components/schemas/") || place.contains("/schema")) {
@@ -143,7 +143,7 @@ fn a_person_can_work_from_the_documents_alone() {
             missing.extend(silent.map(|(name, _)| format!("{file}{place}: {name}")));
         });
     }
-    assert!(missing.is_empty(), "without words of ours: {missing:#?}");
+    assert!(missing.is_empty(), "members without a description: {missing:#?}");
 }
 
 #[test]
@@ -207,14 +207,17 @@ fn what_is_answered_and_refused_is_said() {
             let previewed = described["parameters"].as_array().unwrap().iter().any(|parameter| parameter["name"] == "preview");
             let successes: BTreeSet<&str> = responses.keys().map(String::as_str).filter(|status| status.starts_with('2')).collect();
             let one = successes.len() == 1 || previewed && successes == BTreeSet::from(["200", "201"]);
-            assert!(one, "{at}: one way to succeed, and one to look at it before: {successes:?}");
+            assert!(one, "{at}: expected one successful answer, and one for a preview: {successes:?}");
             assert!(responses.contains_key("default"), "{at}");
             assert!(responses.values().all(|response| response["description"].is_string()), "{at}");
             let security = described["security"].as_array().unwrap();
             assert!(security.iter().flat_map(|s| s.as_object().unwrap().keys()).all(|name| schemes.contains_key(name)), "{at}");
-            assert!(security.is_empty() || responses.contains_key("401"), "{at}: who needs a session is told of 401");
-            assert!(!path.contains('{') || responses.contains_key("404"), "{at}: what has an id may be absent");
-            assert!(described.get("requestBody").is_none() || responses.contains_key("400"), "{at}: a body may be wrong");
+            assert!(security.is_empty() || responses.contains_key("401"), "{at}: operations that need a session must describe 401");
+            assert!(!path.contains('{') || responses.contains_key("404"), "{at}: operations with an id must describe 404");
+            assert!(
+                described.get("requestBody").is_none() || responses.contains_key("400"),
+                "{at}: operations with a body must describe 400"
+            );
         }
     }
 }
@@ -228,7 +231,7 @@ fn schemas_are_named_for_people_and_refer_to_what_is_there() {
         each(document, "", &mut |place, members| {
             if let Some(target) = members.get("$ref").and_then(Json::as_str) {
                 let found = target.strip_prefix('#').and_then(|pointer| document.pointer(pointer));
-                assert!(found.is_some(), "{file}{place}: {target} is nothing");
+                assert!(found.is_some(), "{file}{place}: {target} does not exist");
                 used.insert(target.rsplit('/').next().unwrap().to_owned());
             }
         });
@@ -254,7 +257,7 @@ fn the_documents_are_openapi_3_1_with_schemas_that_compile() {
                 .unwrap_or_else(|e| panic!("{file}: {name}: {e}"));
             jsonschema::draft202012::options().build(&whole).unwrap_or_else(|e| panic!("{file}: {name}: {e}"));
         }
-        // Swagger's words that 3.1 no longer knows would be ignored silently.
+        // Keywords of Swagger that 3.1 lacks would be ignored silently.
         each(document, "", &mut |place, members| {
             let schema = place.contains("/schema") && !place.ends_with("/properties");
             let old = ["nullable", "x-nullable", "example", "discriminator"].into_iter().find(|word| members.contains_key(*word));

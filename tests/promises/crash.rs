@@ -1,7 +1,7 @@
-//! Whatever was acknowledged is there after `kill -9`, indexes included, and nothing is there by halves.
+//! Acknowledged writes survive `kill -9`, including indexes, and no write is half done.
 //!
-//! A child process, this same binary, writes from several threads and says on its standard output what was acknowledged, each
-//! after the answer. The parent kills it at some moment, opens the file and compares. `OVERKEEP_KILLS` sets how many times.
+//! A child process, this same binary, writes from several threads and prints what was acknowledged, each after the answer. The parent kills
+//! it at a random moment, opens the file and compares. `OVERKEEP_KILLS` sets the number of rounds.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,10 +26,10 @@ use crate::store::{KINDS, Task, indexed_well, task};
 const FILE: &str = "OVERKEEP_CRASH_FILE";
 const ROUND: &str = "OVERKEEP_CRASH_ROUND";
 const THREADS: usize = 6;
-/// So many rounds end before anything was written.
+/// This many rounds end before anything is written.
 const EARLY: u64 = 2;
 
-/// What the child says of a record: `+ id` is there, `? id` is about to go, `- id` is gone, `= id state`.
+/// The child's output about a record: `+ id` exists, `? id` is about to be deleted, `- id` is deleted, `= id state`.
 #[derive(Debug, Default)]
 struct Acknowledged {
     there: BTreeSet<String>,
@@ -45,7 +45,7 @@ impl Acknowledged {
             ["?", id] => drop(self.there.remove(id)),
             ["-", id] => drop(self.gone.insert(id.into())),
             ["=", id, state] => drop(self.states.insert(id.into(), state.parse().unwrap())),
-            _ => {} // The test runner talks too.
+            _ => {} // Output of the test runner.
         }
     }
 }
@@ -57,13 +57,13 @@ fn what_was_acknowledged_survives_a_kill() {
     let path = directory.path().join("data");
     let mut all = Acknowledged::default();
     for round in 0..kills {
-        // The first rounds end while the file is made; the clock is chance enough.
+        // The first rounds end while the file is created. The clock provides the randomness.
         let chance = u64::from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_nanos()) / 1_000;
         let moment = Duration::from_micros(if round < EARLY { 2_000 + chance % 20_000 } else { chance % 300_000 });
         run_and_kill(&path, round, moment, &mut all);
         check(&path, &all);
     }
-    assert!(kills < 8 || all.there.len() > 20, "the children wrote too little to prove anything: {}", all.there.len());
+    assert!(kills < 8 || all.there.len() > 20, "the children wrote too little for a meaningful test: {}", all.there.len());
     println!("{kills} kills, {} records acknowledged and there, {} deleted", all.there.len(), all.gone.len());
 }
 
@@ -80,7 +80,7 @@ fn run_and_kill(path: &Path, round: u64, moment: Duration, all: &mut Acknowledge
     let (begun, has_begun) = channel();
     let listener = thread::spawn(move || {
         let mut heard = Acknowledged::default();
-        // The last line may have been cut off: without its end it does not count.
+        // The last line may be incomplete: without its end it is ignored.
         for line in said.split(b'\n').map(Result::unwrap) {
             if let Some(line) = line.strip_suffix(b".") {
                 heard.hear(std::str::from_utf8(line).unwrap());
@@ -90,7 +90,7 @@ fn run_and_kill(path: &Path, round: u64, moment: Duration, all: &mut Acknowledge
         heard
     });
     if round >= EARLY {
-        // A busy machine takes its time until there is anything to lose.
+        // On a busy machine it takes a while until something is written.
         has_begun.recv_timeout(Duration::from_secs(30)).unwrap();
     }
     thread::sleep(moment);

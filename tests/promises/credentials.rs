@@ -1,4 +1,4 @@
-//! Credentials: what a claim finds in a certificate, which passwords may be set, and what a key set tells.
+//! Credentials: the external id in a certificate, the rules for passwords, and the content of a key set.
 
 use overkeep::{
     entity::{
@@ -19,7 +19,7 @@ fn material() -> Material {
     Material::generate(&AlternativeNames::of_hosts(["ctrl.test"]), now()).unwrap()
 }
 
-/// A certificate with a common name, and with mail addresses and URIs in this order.
+/// A certificate with a common name, mail addresses and URIs, in this order.
 fn certificate(common_name: &str, emails: &[&str], uris: &[&str]) -> Certificate {
     let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
     let names = AlternativeNames { dns: vec![common_name.into()], emails: texts(emails), uris: texts(uris), ..AlternativeNames::default() };

@@ -1,4 +1,4 @@
-//! The six verbs do for every kind what they do for any. What differs is one row of `kinds.rs` for each kind.
+//! The generic operations behave the same for every kind. Differences are in one row of `kinds.rs` per kind.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::{
     kinds::{ENTANGLED, SAMPLES, Sample},
 };
 
-/// Members of every detail that are not the kind's own.
+/// Members of every detail that do not belong to the kind.
 const FRAME: [&str; 5] = ["_links", "id", "createdAt", "updatedAt", "isSystem"];
 const NOWHERE: &str = "nothing-has-this-id";
 
@@ -17,7 +17,7 @@ fn admin() -> &'static Caller {
     &shared().admin
 }
 
-/// Something created from a sample.
+/// A record created from a sample.
 struct Made {
     name: String,
     body: Json,
@@ -40,7 +40,7 @@ impl Sample {
         format!("/{}/{id}", self.path)
     }
 
-    /// Whether no body goes without a member, although the schema may not require it.
+    /// Whether every body has this member, although the schema may not require it.
     fn needs(&self, name: &str) -> bool {
         self.tag == Some(name) || self.also.contains(&name)
     }
@@ -50,7 +50,7 @@ impl Sample {
         admin().get(&self.one(id)).expect(200).data().clone()
     }
 
-    /// The schema of the body of an operation on one record.
+    /// The schema of an operation's body on one record.
     fn schema(&self, method: &str) -> &'static Json {
         let path = if method == "post" { self.list() } else { self.one("{id}") };
         let document = &interface(Base::Management).document;
@@ -67,14 +67,14 @@ impl Sample {
     }
 }
 
-/// Puts the members of one object into another; objects in both are merged, but for tags and the like, which are whole.
+/// Merges the members of one object into another, recursively; tags and other maps are replaced.
 fn merge(into: &mut Json, from: &Json) {
     for (name, value) in from.as_object().unwrap() {
         into[name] = value.clone();
     }
 }
 
-/// The texts by which a person sees what differs.
+/// Compares two objects with a readable message.
 #[track_caller]
 fn same(left: &Json, right: &Json, but: &[&str], at: &str) {
     let (Json::Object(left), Json::Object(right)) = (left, right) else { panic!("{at}: {left} beside {right}") };
@@ -110,7 +110,7 @@ fn every_kind_that_can_be_written_has_a_sample() {
         .filter_map(|(_, path)| path.strip_prefix('/'))
         .collect();
     let samples: BTreeSet<&str> = SAMPLES.iter().map(|sample| sample.path).chain(ENTANGLED).collect();
-    assert_eq!(samples, kinds, "samples.rs beside the route table");
+    assert_eq!(samples, kinds, "the samples in kinds.rs must match the route table");
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn what_is_created_is_shown_and_listed() {
         assert_eq!(detail["_links"]["self"]["href"], format!("./{}/{}", sample.linked.unwrap_or(sample.path), made.id));
         assert_eq!(detail["createdAt"], detail["updatedAt"], "{}", sample.path);
         let listed = admin().list(&sample.list(), &format!("id = \"{}\"", made.id), "").expect(200);
-        assert_eq!((listed.total(), &listed.data()[0]), (1, &detail), "{}: a list shows what the detail shows", sample.path);
+        assert_eq!((listed.total(), &listed.data()[0]), (1, &detail), "{}: the list must show the same as the detail", sample.path);
     }
 }
 
@@ -143,7 +143,7 @@ fn what_a_request_may_leave_out_is_filled_in() {
     }
 }
 
-/// The literal of the query language for a scalar.
+/// The literal of a scalar in the query language.
 fn literal(value: &Json) -> Option<String> {
     match value {
         Json::Null => Some("null".into()),
@@ -153,7 +153,7 @@ fn literal(value: &Json) -> Option<String> {
     }
 }
 
-/// A filter on one field that the record fulfils.
+/// A filter on one field that matches the record.
 fn fulfilled(sample: &Sample, field: &str, detail: &Json) -> String {
     if let Some((_, filter)) = sample.filters.iter().find(|(name, _)| *name == field) {
         return filter(detail);
@@ -166,7 +166,7 @@ fn fulfilled(sample: &Sample, field: &str, detail: &Json) -> String {
         return "isSystem = false".into();
     }
     let value = detail.pointer(&format!("/{}", field.replace('.', "/")));
-    let value = value.unwrap_or_else(|| panic!("{}: {field} is no member of {detail}: say in samples.rs how to filter on it", sample.path));
+    let value = value.unwrap_or_else(|| panic!("{}: {field} is not a member of {detail}: add a filter for it in kinds.rs", sample.path));
     match value {
         Json::Array(values) if values.is_empty() => format!("isEmpty({field})"),
         Json::Array(values) => format!("anyOf({field}) = {}", literal(&values[0]).unwrap()),
@@ -224,7 +224,7 @@ fn every_scalar_field_sorts_both_ways() {
             assert_eq!(up.len(), 2);
             let place = format!("/{}", field.replace('.', "/"));
             let value = |id: &str| list.data().as_array().unwrap().iter().find(|one| one["id"] == id).unwrap().pointer(&place).cloned();
-            // Of equal ones the lower id goes first either way; what the detail does not show may be equal or not.
+            // Equal values are ordered by id in both directions; values that the detail does not show may be equal or not.
             let hidden = value(&first.id).is_none() && up != down;
             if hidden || value(&first.id) != value(&second.id) {
                 down.reverse();
@@ -273,7 +273,7 @@ fn put_replaces_what_is_not_fixed() {
         carries(sample, &detail, &body, "after PUT");
         assert_eq!(detail["id"], made.id);
 
-        // What PUT leaves out goes back to what it is when nothing is said.
+        // Members that PUT leaves out are reset to their defaults.
         let required = &sample.schema("put")["required"];
         body.as_object_mut()
             .unwrap()
@@ -283,7 +283,7 @@ fn put_replaces_what_is_not_fixed() {
     }
 }
 
-/// Each value in `changes`, as a body that changes nothing else. Goes into objects whose members are described.
+/// Each value in `changes` as a body that changes nothing else; descends into described objects.
 fn single(changes: &Json, schema: &Json) -> Vec<Json> {
     let mut bodies = Vec::new();
     for (name, value) in changes.as_object().unwrap() {
@@ -297,7 +297,7 @@ fn single(changes: &Json, schema: &Json) -> Vec<Json> {
     bodies
 }
 
-/// The names of all members of a schema, those of inner ones with their path; of several forms those of the one of the sample.
+/// The names of all members of a schema, nested ones with their path; of several variants only that of the sample.
 fn members(schema: &Json, path: &str, form: Option<(&str, &Json)>) -> Vec<String> {
     let is_form = |one: &&Json| form.is_some_and(|(tag, word)| one["properties"][tag]["const"] == *word);
     let forms = schema["oneOf"].as_array().into_iter().flatten().filter(is_form);
@@ -313,18 +313,18 @@ fn members(schema: &Json, path: &str, form: Option<(&str, &Json)>) -> Vec<String
     own.collect()
 }
 
-/// Set by creation alone, and shown otherwise: tests of enrolling look at it.
+/// Set only at creation and shown elsewhere: covered by the tests of enrollments.
 const ELSEWHERE: &str = "/enrollment/";
 
-/// That a sample has a value for every member of a body that the document describes, and that each is read back by somebody.
+/// Asserts that a sample has a value for every described member of a body.
 #[track_caller]
 fn is_whole(sample: &Sample, method: &str, body: &Json, form: Option<(&str, &Json)>) {
     let missing = |place: &String| body.pointer(place).is_none() && !place.starts_with(ELSEWHERE);
     let missing: Vec<String> = members(sample.schema(method), "", form).into_iter().filter(missing).collect();
-    assert!(missing.is_empty(), "{} {method}: samples.rs leaves out {missing:?}", sample.path);
+    assert!(missing.is_empty(), "{} {method}: kinds.rs leaves out {missing:?}", sample.path);
 }
 
-/// Puts `patch` over `detail`, into objects that both have if the schema describes their members.
+/// Applies `patch` to `detail`; merges objects whose members the schema describes.
 fn patched(detail: &mut Json, patch: &Json, schema: &Json) {
     for (name, value) in patch.as_object().unwrap() {
         let described = &schema["properties"][name];
@@ -358,7 +358,7 @@ fn patch_changes_the_member_it_names_and_no_other() {
             let mut expected = before.clone();
             if !sample.fixed.contains(&member.as_str()) && !sample.unseen.contains(&member.as_str()) {
                 patched(&mut expected, &body, schema);
-                // Nothing and an empty list stand where there is nothing to name yet.
+                // Null and empty lists stand where there is no record to name yet.
                 let empty = [":null", ":[]"].iter().any(|nothing| body.to_string().contains(nothing));
                 assert!(empty || expected != before, "{}: the sample changes nothing by {body}", sample.path);
             }
@@ -408,7 +408,7 @@ fn a_name_is_taken_once_and_never_empty() {
             admin().patch(&sample.one(&made.id), patch(name)).refused(400, "COULD_NOT_VALIDATE", "name");
         }
         assert_eq!(sample.shown(&made.id)["name"], made.name.as_str());
-        // Its own name is not taken.
+        // Its own name is allowed.
         admin().put(&sample.one(&made.id), with(&made.name)).expect(200);
     }
 }
@@ -448,7 +448,7 @@ fn records_of_the_system_stay_as_they_are() {
     admin().delete(&format!("/identities/{administrator}")).refused(400, "ENTITY_CAN_NOT_BE_DELETED", "");
 }
 
-/// Values that somebody may send for anything.
+/// Values to try for every member.
 fn oddities() -> Vec<Json> {
     let long = "x".repeat(70_000);
     vec![
@@ -482,7 +482,7 @@ fn body_with(place: &str, value: &Json) -> Json {
     place.rsplit('/').filter(|name| !name.is_empty()).fold(value.clone(), |inner, name| json!({ name: inner }))
 }
 
-/// Takes a body with one member set to something.
+/// A body with one member replaced.
 fn with_member(mut body: Json, place: &str, value: &Json) -> Json {
     let mut at = &mut body;
     for name in place.split('/').filter(|name| !name.is_empty()) {
@@ -538,7 +538,7 @@ fn a_member_that_is_not_known_is_no_harm_and_does_nothing() {
     }
 }
 
-/// The credentials that a password is, whose members no sample has.
+/// Password credentials, whose members no sample covers.
 #[test]
 fn every_member_of_a_password_is_read_back_by_whoever_may_write_it() {
     let server = shared();
@@ -561,7 +561,7 @@ fn every_member_of_a_password_is_read_back_by_whoever_may_write_it() {
     let path = format!("/current-identity/authenticators/{id}");
     let new = json!({ "username": third, "password": "password three", "currentPassword": "password two" });
     own.put(&path, new).expect(200);
-    // The tags may be those of an administrator: they stay unless others are sent.
+    // The tags may be an administrator's: they stay unless others are sent.
     seen(&own, &path, &third, json!({ "flat": true }));
     let own = server.nobody().log_in(&third, "password three");
     own.patch(&path, json!({ "tags": { "colour": "blue" }, "currentPassword": "password three" })).expect(200);

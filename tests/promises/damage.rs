@@ -1,6 +1,6 @@
-//! A file that something damaged is refused, or nothing of it is missing; a disk that is full stops writes alone.
+//! A damaged file is rejected, or nothing in it is missing; a full disk stops only writes.
 //!
-//! `OVERKEEP_DAMAGES` sets at how many places the file is damaged.
+//! `OVERKEEP_DAMAGES` sets the number of places that are damaged.
 
 use std::{
     collections::BTreeMap,
@@ -35,7 +35,7 @@ use crate::{
 
 type Found = BTreeMap<String, Vec<u8>>;
 
-/// Everything, or the first error.
+/// Reads everything, or returns the first error.
 fn read_all(store: &Store, into: &mut Found) -> Result<()> {
     fn all<E: Entity>(tx: &Read<'_>, into: &mut Found) -> Result<()> {
         tx.each::<E>(|record| {
@@ -74,14 +74,14 @@ fn fill(store: &Store) -> Found {
     found
 }
 
-/// Changes something somewhere where there is something; says what.
+/// Changes a random place that is not empty; returns a description.
 fn damage(bytes: &mut Vec<u8>, chance: &mut Chance) -> String {
     if chance.percent(20) {
         let len = chance.below(bytes.len());
         bytes.truncate(len);
         return format!("cut off at {len}");
     }
-    // Most of a file is empty; half of the damage is to be where it is not.
+    // Most of a file is empty; half of the damage must hit other bytes.
     let mut at = chance.below(bytes.len());
     if chance.percent(50) {
         at = (0..bytes.len()).map(|n| (at + n) % bytes.len()).find(|at| bytes[*at] != 0).unwrap();
@@ -103,12 +103,12 @@ fn open(path: &Path) -> Result<Store, OpenError> {
     Store::open(path, KINDS, Options { cache_bytes: 1 << 20, ..Options::default() })
 }
 
-/// What is on a drive, with next to no memory, so that everything is read anew.
+/// A store on a drive with almost no cache, so that everything is read from it.
 fn forgetful(drive: &SimulatedDisk) -> Store {
     Store::open_on(drive.clone(), KINDS, Options { cache_bytes: 0, ..Options::default() }).unwrap()
 }
 
-/// A file with some hundred records, and what is in it.
+/// A file with some hundred records, and its content.
 fn filled() -> (Vec<u8>, Found) {
     let drive = SimulatedDisk::holding(Vec::new(), 0);
     let store = forgetful(&drive);
@@ -138,7 +138,7 @@ fn a_damaged_file_is_refused_by_name_or_is_whole_all_the_same() {
                 continue;
             }
         };
-        // A file of no length is a new one.
+        // An empty file is a new one.
         let mut found = Found::new();
         read_all(&store, &mut found).unwrap_or_else(|e| panic!("{what}: opened, and then {e}"));
         assert!(found == expected || store.is_new(), "{what}: something is missing or not as it was");
@@ -169,7 +169,7 @@ fn a_record_damaged_while_the_file_is_open_is_never_shown_as_if_it_were_whole() 
             found.iter().all(|(key, bytes)| key == "keys" || expected.get(key) == Some(bytes)),
             "seed {seed}: a damaged record was shown"
         );
-        // Whatever it is, the process lives on.
+        // In any case the process must not end.
         let _ = (store.check(&Progress::default()), store.write_blocking(|tx| tx.set_setting("a", Some(b"b"))));
         store.close();
     }
@@ -185,7 +185,7 @@ fn a_write_that_meets_a_damaged_page_takes_nothing_else_with_it() {
     for page in pages.into_iter().step_by(4) {
         let drive = SimulatedDisk::holding(whole.clone(), 0);
         let store = forgetful(&drive);
-        // A page that is neither a leaf nor a branch: whoever gets there stops half-way.
+        // A page that is neither a leaf nor a branch: a traversal stops there.
         drive.spoil(|bytes| bytes[page] = 0xEE);
         let mut written = BTreeMap::new();
         for turn in 0..TURNS {
@@ -244,7 +244,7 @@ proptest! {
     ) {
         let mut bytes = bytes;
         if seal && bytes.len() >= 5 {
-            // With the right checksum, so that what is behind it is read.
+            // With a valid checksum, so that the bytes after it are parsed.
             bytes[0] = version;
             let mut sum = crc32fast::Hasher::new();
             [b"x", &bytes[..1], &bytes[5..]].iter().for_each(|part| sum.update(part));
@@ -272,7 +272,7 @@ fn a_full_disk_stops_writes_alone_and_only_as_long_as_it_is_full() {
             break answer;
         }
         there.push(name);
-        assert!(there.len() < 100, "the limit is not felt");
+        assert!(there.len() < 100, "the limit has no effect");
     };
     refused.refused(503, "STORAGE_UNAVAILABLE", "");
     admin.get("//ready").expect(503);
@@ -281,13 +281,13 @@ fn a_full_disk_stops_writes_alone_and_only_as_long_as_it_is_full() {
         let answer = admin.get("/configs?limit=100&sort=createdAt").expect(200);
         answer.each("name").into_iter().map(str::to_owned).collect::<Vec<_>>()
     };
-    assert_eq!(listed(&admin), there, "what was acknowledged is read, what was refused is not there");
+    assert_eq!(listed(&admin), there, "only acknowledged records must be listed");
     admin.post("/services", json!({ "name": "small", "encryptionRequired": true })).refused(503, "STORAGE_UNAVAILABLE", "");
 
     program.unlimited();
     let begin = Instant::now();
     while admin.get("//ready").status != 200 {
-        assert!(begin.elapsed() < Duration::from_secs(30), "there is room again");
+        assert!(begin.elapsed() < Duration::from_secs(30), "writes must succeed again with free space");
         std::thread::sleep(Duration::from_millis(50));
     }
     for _ in 0..4 {
@@ -301,10 +301,10 @@ fn a_full_disk_stops_writes_alone_and_only_as_long_as_it_is_full() {
     assert_eq!(listed(&program.admin()), there);
     let copied = program.admin().post("/database/snapshot", json!({})).expect(200);
     let copy = Path::new(copied.data()["path"].as_str().unwrap());
-    assert!(copy.is_absolute() && copy.exists(), "it is said where the copy is, wherever the controller was started: {copy:?}");
+    assert!(copy.is_absolute() && copy.exists(), "the answer must have the absolute path of the copy: {copy:?}");
 }
 
-/// Turns a bit of a record in a closed file.
+/// Flips a bit of a record in a closed file.
 fn spoil<E: Entity>(kept: &DataFile, id: &str) {
     kept.tamper("data", &format!("records.{}", E::KIND.name), |rows| {
         let mut bytes = rows.get(id.as_bytes()).unwrap().unwrap().value().to_vec();
@@ -358,7 +358,7 @@ fn what_ends_by_itself_ends_beside_a_record_that_is_damaged() {
     running.stop();
 }
 
-/// Counts what is logged on this thread about one thing.
+/// Counts the log lines about one subject on this thread.
 #[derive(Clone)]
 struct Said(&'static str, Arc<AtomicUsize>);
 
@@ -398,5 +398,5 @@ fn a_damaged_record_is_named_once_however_often_it_is_passed_over() {
         }
     });
     assert_eq!(said.1.load(Ordering::Relaxed), 1);
-    assert!(store.read(|tx| tx.find::<Identity>(&Id::from_text("bent"))).is_err(), "who asks for it is told");
+    assert!(store.read(|tx| tx.find::<Identity>(&Id::from_text("bent"))).is_err(), "a direct read must fail");
 }

@@ -1,4 +1,4 @@
-//! The pages for people: the list of keys is made from `controller.toml`, links lead somewhere, the README stays short.
+//! The documentation: the list of keys is generated from `controller.toml`, links are valid, the README is short.
 
 use std::{env, fs, path::Path};
 
@@ -17,7 +17,7 @@ struct Key {
     text: String,
 }
 
-/// The keys with the comment in front of each, section by section.
+/// The keys with the comment in front of each, by section.
 fn keys(toml: &str) -> Vec<Key> {
     let (mut section, mut comment, mut keys) = (String::new(), Vec::new(), Vec::new());
     for line in toml.lines() {
@@ -40,7 +40,7 @@ fn keys(toml: &str) -> Vec<Key> {
     keys
 }
 
-/// `docs/configuration.md`.
+/// The content of `docs/configuration.md`.
 fn configuration(toml: &str) -> String {
     let mut page = String::from(
         "# Configuration\n\nMade from `controller.toml` by the tests; edit that file.\n\nNothing has to be configured. Keys can be set by a flag \
@@ -67,7 +67,7 @@ fn configuration_page_matches_controller_toml() {
     );
 }
 
-/// The pages for people, with their text.
+/// The documentation pages with their text.
 fn pages() -> Vec<(std::path::PathBuf, String)> {
     let docs = fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
     let pages = docs.chain(["README.md", "CHANGELOG.md"].map(|name| root().join(name)));
@@ -77,7 +77,7 @@ fn pages() -> Vec<(std::path::PathBuf, String)> {
         .collect()
 }
 
-/// The name that a heading is linked by.
+/// The link anchor of a heading.
 fn anchor(heading: &str) -> String {
     let kept = heading.trim().to_lowercase().chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c)).collect::<String>();
     kept.replace(' ', "-")

@@ -1,4 +1,4 @@
-//! Whole ways through the house, as somebody outside goes them.
+//! End-to-end scenarios, as an external client runs them.
 
 use std::{collections::BTreeSet, thread, time::Duration};
 
@@ -48,7 +48,7 @@ fn from_a_token_to_a_session_on_a_service() {
     let router = server.router_between(&id, &service);
     let session = laptop.post("/sessions", wanted.clone()).expect(201);
     assert_eq!(named(&session).len(), 1, "{}", session.text);
-    assert_eq!(laptop.post("/sessions", wanted).expect(201).id(), session.id(), "one session for one wish");
+    assert_eq!(laptop.post("/sessions", wanted).expect(201).id(), session.id(), "the same request must return the same session");
     laptop.post("/sessions", json!({ "serviceId": service, "type": "Bind" })).expect(400);
 
     assert_eq!(laptop.get("/sessions").expect(200).each("id"), [session.id()]);
@@ -72,7 +72,7 @@ fn a_certificate_of_somebody_else_opens_nothing() {
     stranger.ask("POST", "/authenticate?method=cert").send().refused(401, "INVALID_AUTH", "");
     server.nobody().ask("POST", "/authenticate?method=cert").send().refused(401, "INVALID_AUTH", "");
 
-    // The certificate is good and the key is its own, but the identity is gone.
+    // The certificate is valid and its key is proven, but the identity is deleted.
     let (id, bearer) = server.enrolled("former");
     bearer.log_in_by_certificate();
     server.admin.delete(&format!("/identities/{id}")).expect(200);
@@ -104,13 +104,13 @@ fn whoever_is_disabled_is_out_at_once_and_comes_back_when_enabled() {
     let log_in = || server.nobody().post("/authenticate?method=password", json!({ "username": name, "password": PASSWORD })).status;
     assert_eq!(log_in(), 401);
     server.clock.advance(Duration::from_secs(601));
-    assert_eq!(log_in(), 200, "the ten minutes are over");
+    assert_eq!(log_in(), 200, "the identity must be enabled after ten minutes");
     walter.get("/current-identity").expect(401);
 
     server.admin.post(&format!("/identities/{id}/disable"), json!({ "durationMinutes": 0 })).expect(200);
     server.clock.advance(Duration::from_secs(1_000_000));
     let admin = server.admin.at(Base::Management).log_in("admin", &server.password);
-    assert_eq!(log_in(), 401, "until it is enabled");
+    assert_eq!(log_in(), 401, "the identity must stay disabled until it is enabled");
     admin.post(&format!("/identities/{id}/enable"), json!({})).expect(200);
     assert_eq!(log_in(), 200);
 }
@@ -150,7 +150,7 @@ fn service_updates_move_when_something_changes_for_the_caller_and_only_then() {
         change();
         let now = updated(&eva);
         assert_eq!(now > known, moves, "{what}: {known} then {now}");
-        assert_eq!(updated(&other), others, "{what}, for somebody who has nothing to do with it");
+        assert_eq!(updated(&other), others, "{what}, for an unrelated identity");
         known = now;
     };
     let policy = std::cell::RefCell::new(String::new());
@@ -282,7 +282,7 @@ fn a_flood_of_logins_is_turned_away_and_certificates_still_get_in() {
             guesses.into_iter().map(|guess| guess.join().unwrap()).find(|answer| answer.status == 429)
         })
     };
-    let busy = (0..50).find_map(flood).expect("twelve at once with room for two");
+    let busy = (0..50).find_map(flood).expect("with room for two, one of twelve logins must be rejected");
     assert_eq!((busy.code(), busy.header("retry-after").parse::<u32>().is_ok()), ("SERVER_TOO_MANY_REQUESTS", true));
     server.nobody().at(Base::Management).log_in("admin", &server.password);
 }
@@ -371,7 +371,7 @@ fn an_enrollment_is_good_until_its_end_and_once() {
     let end = server.clock.now().plus_minutes(30).to_string();
     server.admin.post(&format!("/enrollments/{outstanding}/refresh"), json!({ "expiresAt": end })).expect(200);
     let renewed = server.token_of(&late);
-    assert_ne!(renewed, token, "the token before is dead");
+    assert_ne!(renewed, token, "the refresh must issue a new token");
     enroll(&token).refused(400, "INVALID_ENROLLMENT_TOKEN", "");
     enroll(&renewed).expect(200);
     assert_ne!(late, early);
@@ -382,11 +382,11 @@ fn a_certificate_of_a_known_authority_enrolls_whatever_token_comes_with_it() {
     let (server, authority, key, name) = (shared(), Authority::new("partner"), Key::new(), fresh("newcomer"));
     let ca = server.take_up(&authority);
     let bearer = server.bearer(&authority.issue(&name, &key), &key);
-    // The C library sends the id of the authority as a token.
+    // The C SDK sends the id of the authority as a token.
     bearer.ask("POST", &format!("/enroll?method=ca&token={ca}")).send().expect(200);
     bearer.log_in_by_certificate();
     let shown = server.admin.get(&format!("/cas/{ca}")).expect(200);
-    assert!(Uuid::try_parse(shown.data()["verificationToken"].as_str().unwrap()).is_ok(), "clients are told that it is a UUID");
+    assert!(Uuid::try_parse(shown.data()["verificationToken"].as_str().unwrap()).is_ok(), "the verification token must be a UUID");
 }
 
 #[test]
@@ -407,7 +407,7 @@ fn an_enrollment_that_expired_can_be_refreshed_for_as_long_as_it_is_kept() {
     let token = server.token_of(&lost);
     server.clock.advance(Duration::from_secs(2 * 60));
     server.look_after();
-    assert_eq!(kept(), [0, 1], "the hour of the other began anew");
+    assert_eq!(kept(), [0, 1], "the refreshed enrollment must be kept");
     server.nobody().ask("POST", &format!("/enroll?method=ott&token={token}")).body("text/plain", Key::new().request()).send().refused(
         400,
         "INVALID_ENROLLMENT_TOKEN",
@@ -448,7 +448,7 @@ fn a_router_has_the_certificate_it_got_last_until_it_is_to_enroll_again() {
         enroll().refused(400, "INVALID_ENROLLMENT_TOKEN", "");
         let router = |issued: &Answer| server.bearer(issued.data()["cert"].as_str().unwrap(), &key);
         let fingerprint = |issued: &Answer| Certificate::first(issued.data()["cert"].as_str().unwrap()).unwrap().fingerprint();
-        // What is renewed so is the router's own at once: nothing waits to be confirmed.
+        // The renewed certificate is the router's own at once, without confirmation.
         let is = |issued: &Answer| {
             let shown = shown();
             assert_eq!((&shown["fingerprint"], &shown["isVerified"]), (&fingerprint(issued).into(), &true.into()));

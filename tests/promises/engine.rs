@@ -1,5 +1,5 @@
-//! The access engine answers like the rules read. A naive model, written from the rules, is asked the same questions after
-//! random histories, and so is an engine loaded afresh.
+//! The access engine answers according to the rules. A naive model, written from the rules, is asked the same questions after random
+//! histories, and so is a freshly loaded engine.
 
 use overkeep::{
     access::{Changes, Delta, Difference, Engine, GrantReason, Policy, PolicyGrant, PolicyKind, Reason, Right, Semantic, Subject},
@@ -48,7 +48,7 @@ fn sides(kind: PolicyKind) -> &'static [Subject] {
 struct PolicyState {
     semantic: Semantic,
     right: Right,
-    /// As many as the kind of policy has sides, the rest unused.
+    /// As many lists as the kind of policy has sides; the rest is unused.
     lists: [Vec<String>; 3],
 }
 
@@ -133,7 +133,7 @@ enum Event {
     Touch(Subject, String),
     Look(String),
     Ask(String),
-    /// Previewed, and not done.
+    /// Previewed only.
     Try(Vec<Event>),
 }
 
@@ -321,7 +321,7 @@ fn loaded(model: &Model, policies_first: bool) -> Engine {
     engine
 }
 
-/// What an identity was shown, and whether it has been told of every change since.
+/// What an identity was shown, and whether it was notified of every change since.
 #[derive(Default)]
 struct Watcher {
     shown: Visible,
@@ -382,10 +382,10 @@ impl Watchers {
     }
 }
 
-/// Who may use what, as pairs.
+/// Rights as pairs of ids.
 type Pairs = BTreeSet<(String, String)>;
 
-/// Dial, Bind, edge routers of identities, and edge routers of services.
+/// Dial, bind, edge routers of identities, and edge routers of services.
 fn pairs(model: &Model) -> [Pairs; 4] {
     let all = |one, other, linked: &dyn Fn(&str, &str) -> bool| -> Pairs {
         let others: Vec<&String> = model.ids(other).collect();
@@ -440,7 +440,7 @@ proptest! {
         for (now, event) in history.iter().enumerate() {
             apply(&mut engine, event, now as u64);
             model.apply(event);
-            // What is asked is kept, and the next event must make it go if it changes it.
+            // The answers are cached; the next event must invalidate them if it changes them.
             all_routers_agree(&mut engine, &model);
         }
         agree(&mut engine, &model);
@@ -542,7 +542,7 @@ fn of_very_many_policies_some_are_what_a_right_rests_on_those_that_ask_for_nothi
     assert_eq!(engine.grounds("alice", "db", Dial, 16), None);
     (0..40).for_each(|n| dial(&mut engine, &format!("asks {n}"), AnyOf, Dial, "@alice", "#all", "#strict", 2));
     assert_eq!(asks(&engine), [true; 16]);
-    assert_eq!(engine.all_grounds("alice", "db", Dial).len(), 40, "any of them may be the one that passes");
+    assert_eq!(engine.all_grounds("alice", "db", Dial).len(), 40, "every policy must be listed: any of them may be the one that passes");
     (0..40).for_each(|n| dial(&mut engine, &format!("free {n}"), AnyOf, Dial, "@alice", "#all", "", 3));
     assert_eq!(asks(&engine), [false; 16]);
 }
@@ -553,7 +553,7 @@ fn who_has_very_many_attributes_is_judged_like_anybody() {
     let of = |sign: &str, range: std::ops::Range<usize>| range.map(|n| format!("{sign}r{n}")).collect::<Vec<_>>().join(" ");
     engine.put_subject(Identity, "alice", &words(&of("", 0..30)), 0);
     engine.put_subject(Service, "db", &words(&of("", 0..30)), 0);
-    // Every attribute of either is named in some policy, and in none for both.
+    // Every attribute of either is named in some policy, but never of both in one.
     for n in 0..30 {
         dial(&mut engine, &format!("near-{n}"), AnyOf, Dial, &format!("#r{n}"), "#elsewhere", "", 0);
         dial(&mut engine, &format!("far-{n}"), AnyOf, Dial, "#nobody", &format!("#r{n}"), "", 0);
@@ -626,7 +626,7 @@ fn last_change_at_moves_for_what_alice_sees_and_for_nothing_else() {
         act(&mut engine);
         let after = engine.last_change_at("alice", 20);
         assert_eq!(after, if moves { 50 } else { 20 }, "{what}");
-        assert_eq!(engine.last_change_at("alice", 20), after, "{what}: it is stable");
+        assert_eq!(engine.last_change_at("alice", 20), after, "{what}: a repeated call must return the same");
     }
 }
 

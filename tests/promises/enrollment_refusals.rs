@@ -1,4 +1,4 @@
-//! Who redeems a token and is refused: the code says why, and the token is as good as before. So is the proof of an authority's key.
+//! Rejected enrollments: the code gives the reason, and the token stays valid. Also rejected proofs of an authority's key.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ fn code(code: &str) -> Expected<'_> {
     Expected::Code(400, code)
 }
 
-/// A token of a new identity for a method: `ott`, `updb` or `ottca` with what belongs to it.
+/// A token of a new identity for a method: `ott`, `updb` or `ottca`, with its parameters.
 fn token(server: &TestServer, method: &str, of: Json) -> String {
     let id = server.identity(&fresh("enrolling"), json!({ "enrollment": { method: of } }));
     let shown = server.admin.get(&format!("/identities/{id}")).expect(200);
@@ -43,7 +43,7 @@ fn what_is_no_token_or_of_no_kind_is_refused() {
         (&ott, "application/pkcs7-mime", &csr, Expected::Field("Content-Type")),
         (&ott, "", &csr, Expected::Field("Content-Type")),
         (&ott, "application/xml", "", code("INVALID_CONTENT_TYPE")),
-        // Before anybody looks at the token.
+        // Rejected before the token is checked.
         (UNKNOWN, JSON, "{", Expected::Unread),
         (UNKNOWN, JSON, "[]", Expected::Unread),
         (UNKNOWN, JSON, "\"text\"", Expected::Unread),
@@ -79,7 +79,7 @@ fn each_path_below_enroll_refuses_by_itself() {
     let password = json!({ "username": "somebody", "password": "a good one" });
     all.hold("unknown", &nobody.post(&format!("/enroll/updb?token={UNKNOWN}"), password.clone()), code("INVALID_ENROLLMENT_TOKEN"));
     all.hold("no token", &nobody.post("/enroll/updb", password), Expected::Field("token"));
-    // Of another method.
+    // A token of another method.
     let ott = token(shared(), "ott", json!(true));
     all.hold("of ott", &nobody.post("/enroll/ottca", json!({ "token": ott })), code("INVALID_ENROLLMENT_TOKEN"));
     let uuid = json!({ "keyId": "none", "nonce": "no-uuid" });
@@ -179,7 +179,7 @@ fn certificates_under_one_name_become_identities_under_several() {
         server.bearer(&authority.issue("truck", &key), &key).ask("POST", "/enroll?method=ca").send().expect(200);
     };
     (0..9).for_each(|_| enroll());
-    // The number goes behind the name that was taken, as clients know it, up to a length.
+    // A number is appended to a name that exists, as clients expect, up to a maximum length.
     let numbers = ["", "000001", "000002", "000003", "000004", "000005"];
     let longest = format!("truck{}", numbers.concat());
     let mut expected: Vec<String> = (0..6).map(|many| format!("truck{}", numbers[..=many].concat())).collect();

@@ -1,5 +1,5 @@
-//! What somebody may rely on who watches the history grow: nothing is missed, nothing is told to whoever may not see it, and who does not
-//! listen is in nobody's way.
+//! The event stream of the history: no row is missed, a caller without the permission gets no row, and a client that does not read delays
+//! nobody.
 
 use std::{
     io::{BufRead, BufReader},
@@ -17,10 +17,10 @@ use crate::{
     harness::{Answer, Base, Caller, TestServer, trusting},
 };
 
-/// The events of a connection, as far as they are there.
+/// The events of a connection, as they arrive.
 pub struct EventStream(Box<dyn BufRead>);
 
-/// One event: its id and type, blank where it has none, and its data.
+/// One event: its id and type (blank if missing) and its data.
 #[derive(Debug)]
 pub struct Event {
     pub id: String,
@@ -28,10 +28,10 @@ pub struct Event {
     pub data: Json,
 }
 
-/// The status, and with 200 the events.
+/// The status, or the events for status 200.
 fn try_watch(caller: &Caller, last: &str) -> Result<EventStream, u16> {
     let request = Request::get(format!("{}/overkeep/v1/events", caller.url)).header("zt-session", caller.token.as_ref().unwrap());
-    // What is packed cannot be read as it comes.
+    // A compressed stream could not be read event by event.
     let request = request.header("accept-encoding", "gzip").header("accept", "text/event-stream").header("last-event-id", last);
     let answer = caller.agent.run(request.body(()).unwrap()).unwrap();
     match answer.status().as_u16() {
@@ -40,22 +40,22 @@ fn try_watch(caller: &Caller, last: &str) -> Result<EventStream, u16> {
     }
 }
 
-/// The events behind a row.
+/// The events after a row.
 pub fn watch(caller: &Caller, last: &str) -> EventStream {
     let mut watch = try_watch(caller, last).unwrap();
     let mut first = String::new();
     watch.0.read_line(&mut first).unwrap();
-    assert!(first.starts_with(':'), "something is said at once: {first:?}");
+    assert!(first.starts_with(':'), "a comment must be sent at once: {first:?}");
     watch
 }
 
 impl EventStream {
-    /// The next event; nothing at the end.
+    /// The next event; `None` at the end.
     pub fn next(&mut self) -> Option<Event> {
         let mut event = Event { id: String::new(), event: String::new(), data: Json::Null };
         loop {
             let mut line = String::new();
-            // A connection that is cut off ends it as well.
+            // A closed connection ends the stream as well.
             if self.0.read_line(&mut line).unwrap_or(0) == 0 {
                 return None;
             }
@@ -70,7 +70,7 @@ impl EventStream {
     }
 }
 
-/// Asks again and again until there is an answer.
+/// Repeats a query until it returns a value.
 fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let end = Instant::now() + Duration::from_secs(40);
     loop {
@@ -105,7 +105,7 @@ fn every_row_comes_once_and_whoever_comes_back_goes_on_where_it_was() {
     assert_eq!(try_watch(&server.admin, "not a number").err(), Some(400));
     let mut ahead = watch(&server.admin, &u64::MAX.to_string());
     server.service("six", json!({}));
-    assert_eq!(ahead.next().unwrap().data["name"], "six", "an id of another history is as good as none");
+    assert_eq!(ahead.next().unwrap().data["name"], "six", "an id of another history must be ignored");
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn a_watch_ends_with_the_session_and_is_for_administrators() {
     let (id, ann) = server.user("anna", json!({ "isAdmin": true }));
     let mut open = watch(&ann, "");
     server.admin.patch(&format!("/identities/{id}"), json!({ "isAdmin": false })).expect(200);
-    assert!(open.next().is_none(), "who is no administrator any more sees not even that");
+    assert!(open.next().is_none(), "a former administrator must get no further event");
     let other = server.nobody().log_in("admin", &server.password);
     let mut open = watch(&other, "");
     other.delete("/current-api-session").expect(200);
@@ -156,7 +156,7 @@ fn a_date_of_the_host_that_lies_ahead_for_a_moment_costs_nothing_that_is_kept_by
     server.clock.set(start);
     assert_eq!((first(), enrollments()), (json!(1), 1));
 
-    // But it is believed in the end: some hosts know no date when they start.
+    // A date ahead is trusted after a day: some hosts have no correct date when they start.
     server.clock.set(start.plus(Duration::from_secs(100 * 365 * 24 * 60 * 60)));
     server.look_after();
     server.clock.advance(Duration::from_secs(24 * 60 * 60));
@@ -173,11 +173,11 @@ fn a_reader_who_stalls_is_dropped_and_its_place_given_to_another() {
         config.http.request_timeout = Span::seconds(2);
     });
     let stalled = watch(&server.admin, "");
-    assert_eq!(try_watch(&server.admin, "").err(), Some(429), "no more than may watch");
+    assert_eq!(try_watch(&server.admin, "").err(), Some(429), "the limit of readers must apply");
     let kind = server.admin.post("/config-types", json!({ "name": "any", "schema": {} })).expect(201).id();
     for n in 0..12 {
         let body = json!({ "name": format!("large {n}"), "configTypeId": kind, "data": { "text": "x".repeat(900_000) } });
-        // On a busy host one may take longer than we said a request may; it is written all the same.
+        // On a busy host a request may exceed the time limit; its write happens all the same.
         server.admin.post("/configs", body);
     }
     let other = until("its place is free", || try_watch(&server.admin, "").ok());
@@ -194,7 +194,7 @@ fn a_stop_does_not_wait_for_those_who_watch() {
     let mut open = watch(&server.admin, "");
     let start = Instant::now();
     drop(server.closed());
-    // An answer that is still under way would be waited for 30 seconds.
+    // A running answer would delay the stop by 30 seconds.
     assert!(start.elapsed() < Duration::from_secs(20));
     assert!(open.next().is_none_or(|event| event.data["action"] != "create"));
 }

@@ -1,4 +1,4 @@
-//! Why somebody may or may not: the answer is what would happen, and what it says to change changes it.
+//! Explanations: the verdict is what happens, and the proposed edits change it.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -48,13 +48,13 @@ impl Asked {
         self.ask("Dial", identity, service).expect(200).data().clone()
     }
 
-    /// What the owner of the host is told.
+    /// The answer for the owner of the host.
     fn told(&self, identity: &str, service: &str, json: bool) -> Result<String, String> {
         let command = Command::Explain { right: Right::Dial, identity: identity.into(), service: service.into(), json };
         ask(&socket::beside(&self.data), &command).unwrap().map(|lines| lines.join("\n"))
     }
 
-    /// Does what an edit says. What is answered takes it back.
+    /// Applies an edit; the returned function undoes it.
     #[track_caller]
     pub fn make(&self, edit: &Json) -> impl FnOnce() {
         let (method, path, body) = (edit["method"].as_str().unwrap(), edit["path"].as_str().unwrap(), &edit["body"]);
@@ -76,12 +76,12 @@ impl Asked {
     }
 }
 
-/// Whether the right is there; whether anything would come of it shows in `traffic.rs`.
+/// Whether the right exists; `traffic.rs` tests whether a connection succeeds.
 pub fn is_yes(why: &Json) -> bool {
     why["allowed"].as_bool().unwrap()
 }
 
-/// What stands in the way of the right.
+/// The obstacles to the right.
 pub fn obstacles(why: &Json) -> Vec<&Json> {
     why["obstacles"].as_array().unwrap().iter().filter(|obstacle| obstacle["concerns"] == "rights").collect()
 }
@@ -100,8 +100,8 @@ fn doing_one_edit_for_every_obstacle_turns_a_no_into_a_yes() {
     let server = &asked.server;
     let check = json!({ "typeId": "DOMAIN", "name": fresh("check"), "domains": ["corp"], "roleAttributes": ["strict"] });
     server.admin.post("/posture-checks", check).expect(201);
-    // Nothing, a policy that matches one side, one that matches the other, one of the other type, one that matches one side and asks for
-    // what was not shown, and one that has the name that comes to mind.
+    // In turn: no policy, one that matches only the identity, one that matches only the service, one of the other type, one that matches
+    // one side and has a failing check, and one that has the name an edit would choose.
     let policy = |case: usize, (name, role): (&str, &str), service: &str| {
         let (role, id, other) = (format!("#{role}"), format!("@{service}"), format!("#{}", fresh("other")));
         match case {
@@ -172,7 +172,7 @@ fn credentials_that_are_not_allowed_are_none() {
     let policy = auth_policy(server, json!({ "primary": { "updb": { "allowed": false } } }));
     server.admin.patch(&format!("/identities/{identity}"), json!({ "authPolicyId": policy })).expect(200);
     let why = asked.dial(&name, &service);
-    assert_eq!((&why["authentication"]["state"], is_yes(&why)), (&json!("notAllowed"), true), "who is logged in stays so: {why:#}");
+    assert_eq!((&why["authentication"]["state"], is_yes(&why)), (&json!("notAllowed"), true), "an open session must stay valid: {why:#}");
     let text = asked.told(&name, &service, false).unwrap();
     assert!(text.contains(&format!("nothing would let {name} in again: ")) && text.contains("does not allow passwords"), "{text}");
     user.delete("/current-api-session").expect(200);
@@ -183,7 +183,7 @@ fn credentials_that_are_not_allowed_are_none() {
     assert!(is_yes(&why) && opens(&server.again(&name), &service), "{why:#}");
 }
 
-/// Somebody who may dial a service, but for `checks` of the policy: the identity, the caller, the service and the policy.
+/// An identity that may dial a service except for the posture `checks` of the policy: identity, caller, service and policy.
 fn all_but_posture(server: &TestServer, semantic: &str, checks: &[String]) -> (String, Caller, String, String) {
     let (identity, user) = server.user(&fresh("person"), json!({}));
     let service = server.service(&fresh("service"), json!({}));
@@ -195,7 +195,7 @@ fn all_but_posture(server: &TestServer, semantic: &str, checks: &[String]) -> (S
     (identity, user, service, server.admin.post("/service-policies", policy).expect(201).id())
 }
 
-/// A new check for one domain, as policies name it.
+/// A new check for one domain, as named in policies.
 fn check_for(server: &TestServer, name: &str, domain: &str, roles: &[&str]) -> String {
     let body = json!({ "typeId": "DOMAIN", "name": name, "domains": [domain], "roleAttributes": roles });
     format!("@{}", server.admin.post("/posture-checks", body).expect(201).id())
@@ -208,16 +208,16 @@ fn a_policy_is_to_ask_on_for_the_checks_that_pass() {
     let [corp, more] = [("corp", ["a", "b", "c"].as_slice()), ("more", &["c"])].map(|(name, roles)| check_for(server, name, "corp", roles));
     let [other, lone] = [("other", ["a", "b"].as_slice()), ("lone", &["a"])].map(|(name, roles)| check_for(server, name, "else", roles));
     let [corp, more, other, lone] = [&corp, &more, &other, &lone].map(String::as_str);
-    // What a policy names, what it is to name, and what that is called.
+    // The roles before, the roles after, and the description.
     let cases: [(_, &[&str], &[&str], _); 8] = [
         ("AnyOf", &[corp, other], &[corp], "other"),
         ("AnyOf", &["#b"], &[corp], "other, nor for others by #b, but still for corp"),
-        // What another entry matches as well is not named.
+        // An entry that another one covers is not named.
         ("AnyOf", &["#b", "#c"], &["#c"], "other, nor for others by #b"),
         ("AnyOf", &["#b", corp], &[corp], "other, nor for others by #b"),
         ("AnyOf", &["#all"], &[corp, more], ""),
         ("AnyOf", &[other, lone], &[], ""),
-        // Of attributes that are needed together one alone would match more.
+        // One of several attributes that are required together would match more.
         ("AllOf", &["#a", "#b"], &[corp], "other, nor for others by #a #b, but still for corp"),
         ("AllOf", &["#a", "#c", other], &["#a", "#c"], "other"),
     ];
@@ -255,7 +255,7 @@ fn the_policy_that_fails_by_the_fewest_checks_is_named_first() {
     }
 }
 
-/// A new auth policy, which is like the default one but for this.
+/// A new auth policy: the default one with this change.
 pub fn auth_policy(server: &TestServer, change: Json) -> String {
     let like = server.admin.get("/auth-policies/default").expect(200).data().clone();
     let body = json!({ "name": fresh("auth"), "primary": like["primary"], "secondary": like["secondary"] });
@@ -308,7 +308,7 @@ fn an_auth_policy_is_to_let_in_no_more_signers_than_it_takes() {
         drop(asked.make(&edits[0]));
         assert_eq!(asked.dial(&identity, &service)["authentication"]["state"], "ready");
     }
-    // Where an authority knows external ids too, either will do.
+    // With an authority that knows external ids too, either edit is sufficient.
     server.take_up(&Authority::new("partner"));
     let policy = auth_policy(server, allows_only(off.clone()));
     server.admin.patch(&format!("/identities/{identity}"), json!({ "authPolicyId": policy })).expect(200);
@@ -319,7 +319,7 @@ fn an_auth_policy_is_to_let_in_no_more_signers_than_it_takes() {
     );
 }
 
-/// Somebody with this certificate, who may dial a service: the identity, the service, and a caller that shows the certificate.
+/// An identity with this certificate that may dial a service: identity, service, and a caller that presents the certificate.
 fn certified(server: &TestServer, chain: &str, key: &Key, more: Json) -> (String, String, Caller) {
     let identity = server.identity(&fresh("person"), more);
     server.admin.post("/authenticators", json!({ "method": "cert", "identityId": identity, "certPem": chain })).expect(201);
@@ -327,7 +327,7 @@ fn certified(server: &TestServer, chain: &str, key: &Key, more: Json) -> (String
     (identity, service, server.bearer(chain, key))
 }
 
-/// A service that somebody may dial.
+/// A service that an identity may dial.
 fn reachable(server: &TestServer, identity: &str) -> String {
     let service = server.service(&fresh("service"), json!({}));
     server.router_between(identity, &service);
@@ -335,7 +335,8 @@ fn reachable(server: &TestServer, identity: &str) -> String {
     service
 }
 
-/// Nothing lets somebody in, for what is said in these words; after the first edit of each obstacle the certificate does.
+/// Asserts that no credential is accepted, for the reasons in these words, and that the certificate is accepted after the first edit of
+/// each obstacle.
 #[track_caller]
 fn stands_until_mended(asked: &Asked, (identity, service, bearer): &(String, String, Caller), words: &[&str], bodies: &[Json]) {
     let why = asked.dial(identity, service);
@@ -366,7 +367,7 @@ fn a_certificate_lets_in_while_its_authority_does() {
     let opening = json!({ "isAuthEnabled": true });
     stands_until_mended(&asked, &known, &["certificates of the authority", "do not log in"], std::slice::from_ref(&opening));
 
-    // Where the auth policy stands in the way too, both must change.
+    // If the auth policy is an obstacle too, both must change.
     let key = Key::new();
     let policy = auth_policy(server, json!({ "primary": { "cert": { "allowed": false } } }));
     let known = certified(server, &authority.issue(" ", &key), &key, json!({ "authPolicyId": policy }));
@@ -374,7 +375,7 @@ fn a_certificate_lets_in_while_its_authority_does() {
     let allowing = json!({ "primary": { "cert": { "allowed": true } } });
     stands_until_mended(&asked, &known, &["does not allow certificates", "do not log in"], &[allowing, opening]);
 
-    // By a claim in its certificate its holder is somebody else.
+    // By the claim in its certificate the holder is another identity.
     let (key, name) = (Key::new(), fresh("claimed"));
     let known = certified(server, &authority.issue(&name, &key), &key, json!({}));
     stands_until_mended(&asked, &known, &[&format!("by the external id {name}")], &[json!({ "externalId": name })]);
@@ -386,7 +387,7 @@ fn a_certificate_lets_in_while_its_authority_does() {
 #[test]
 fn a_certificate_that_ended_lets_in_where_the_auth_policy_takes_it() {
     let asked = Asked::with(Clock::manual(Clock::system().now()));
-    // Some time after the clock was moved a controller renews its own certificate.
+    // Some time after the clock was moved, the controller renews its own certificate.
     let asked = Asked { server: asked.server.unverified(), ..asked };
     let server = &asked.server;
     let authority = Authority::new("partner");
@@ -568,7 +569,7 @@ fn whoever_has_yet_to_set_a_second_factor_up_is_told() {
     assert_eq!(told(&[("totp", false)], &format!("asks for a one-time code, but {name} has set none up; it can do so itself")), 1);
     let user = server.again(&name);
     user.post("/current-identity/mfa", Json::Null).expect(201);
-    // Set up is what a code was given of.
+    // The second factor is set up only after its first code.
     told(&[("totp", false)], "has set none up");
     verify(&user);
     told(&[("totp", true)], &format!("{name} needs a one-time code besides to log in"));
@@ -577,14 +578,14 @@ fn whoever_has_yet_to_set_a_second_factor_up_is_told() {
     assert_eq!(told(&[("totp", true), ("extJwt", false)], &format!("idp knows people by external ids, and {name} has none")), 1);
     asks(json!({ "requireExtJwtSigner": disabled }));
     assert_eq!(told(&[("totp", true), ("extJwt", false)], "asks for a token of off with every request, but off is disabled"), 2);
-    // To enable it would not be enough.
+    // Enabling it would not be sufficient.
     server.admin.patch(&format!("/external-jwt-signers/{disabled}"), json!({ "useExternalId": true })).expect(200);
     assert_eq!(told(&[("totp", true), ("extJwt", false)], "but off is disabled"), 1);
     server.admin.patch(&format!("/external-jwt-signers/{disabled}"), json!({ "enabled": true, "useExternalId": false })).expect(200);
     told(&[("totp", true), ("extJwt", true)], "asks for a token of off with every request\n");
 }
 
-/// Gives the first code of what somebody has just set up, and answers the recovery codes.
+/// Verifies a newly enrolled second factor and returns the recovery codes.
 pub fn verify(user: &Caller) -> Vec<String> {
     let shown = user.get("/current-identity/mfa").expect(200);
     let url = shown.data()["provisioningUrl"].as_str().unwrap();
@@ -620,24 +621,24 @@ fn a_session_counts_once_a_code_was_given_in_it() {
     let (identity, first, service, _) = all_but_posture(server, "AnyOf", &[format!("@{check}")]);
     let name = server.admin.get(&format!("/identities/{identity}")).expect(200).data()["name"].as_str().unwrap().to_owned();
     let why = asked.dial(&name, &service);
-    assert!(whats(&why) == ["posture"] && !opens(&first, &service), "without codes there is none to give: {why:#}");
+    assert!(whats(&why) == ["posture"] && !opens(&first, &service), "without a second factor the posture check must fail: {why:#}");
     let text = asked.told(&name, &service, false).unwrap();
     assert!(text.contains("shown was no one-time code, demanded is a one-time code of the last 600 seconds\n"), "{text}");
     first.post("/current-identity/mfa", Json::Null).expect(201);
     let codes = verify(&first);
     assert!(is_yes(&asked.dial(&name, &service)) && opens(&first, &service));
     first.delete("/current-api-session").expect(200);
-    assert!(is_yes(&asked.dial(&name, &service)), "whoever logs in gives a code");
+    assert!(is_yes(&asked.dial(&name, &service)), "a new login includes a code");
     let second = server.again(&name);
-    assert!(is_yes(&asked.dial(&name, &service)) && !opens(&second, &service), "nobody has logged in completely");
-    // Half a log-in spares nobody another.
+    assert!(is_yes(&asked.dial(&name, &service)) && !opens(&second, &service), "no session is complete");
+    // An incomplete session does not replace a login.
     let policy = auth_policy(server, json!({ "primary": { "updb": { "allowed": false } } }));
     server.admin.patch(&format!("/identities/{identity}"), json!({ "authPolicyId": policy })).expect(200);
     assert_eq!(whats(&asked.dial(&name, &service)), ["credentialNotAllowed"]);
     server.admin.patch(&format!("/identities/{identity}"), json!({ "authPolicyId": "default" })).expect(200);
     second.post("/authenticate/mfa", json!({ "code": codes[0] })).expect(200);
     let third = server.again(&name);
-    assert!(is_yes(&asked.dial(&name, &service)), "another that is half open takes nothing away");
+    assert!(is_yes(&asked.dial(&name, &service)), "another incomplete session must not change the verdict");
     assert!(opens(&second, &service) && !opens(&third, &service));
 }
 
@@ -706,7 +707,7 @@ fn both_ways_to_ask_give_one_answer() {
     asked.ask("Dial", "nobody", &service).refused(404, "NOT_FOUND", "");
     asked.ask("Invalid", &name, &service).refused(400, "COULD_NOT_VALIDATE", "type");
     asked.server.admin.at(Base::Overkeep).get("/explain?identity=x&type=Dial").refused(400, "COULD_NOT_VALIDATE", "service");
-    // Without a controller, all the same, but for what only that knows.
+    // The answer without a running controller is the same, except for what only the controller knows.
     let running = asked.told(&name, &service, false).unwrap();
     let Asked { server, data, _directory } = asked;
     drop(server);

@@ -1,4 +1,4 @@
-//! The verdict of an explanation is what happens, and each edit removes what it is for: with people, services and policies by chance.
+//! The verdict of an explanation is what happens, and each edit removes its obstacle: with random identities, services and policies.
 
 use std::{cell::RefCell, collections::BTreeSet};
 
@@ -11,21 +11,21 @@ use crate::{
 
 const ROLES: [&str; 3] = ["red", "green", "blue"];
 
-/// Somebody, and the ways in.
+/// An identity, and its ways to log in.
 struct Person {
     id: String,
     name: String,
-    /// Shows a certificate, if there is one.
+    /// Presents a certificate, if there is one.
     door: Caller,
     is_certified: bool,
-    /// Recovery codes that were not used; none: no codes are set up.
+    /// Unused recovery codes; empty: no second factor.
     codes: RefCell<Vec<String>>,
-    /// The oldest first.
+    /// Oldest first.
     sessions: Vec<Caller>,
 }
 
 impl Person {
-    /// Logs in as far as it goes without a code.
+    /// Logs in as far as possible without a code.
     fn knock(&self) -> Option<Caller> {
         let answer = if self.is_certified {
             self.door.ask("POST", "/authenticate?method=cert").send()
@@ -35,7 +35,7 @@ impl Person {
         (answer.status == 200).then(|| self.door.with_token(answer.data()["token"].as_str().unwrap()))
     }
 
-    /// Logs in as far as it goes.
+    /// Logs in as far as possible.
     fn enter(&self) -> Option<Caller> {
         let session = self.knock()?;
         if let Some(code) = self.codes.borrow_mut().pop() {
@@ -44,7 +44,7 @@ impl Person {
         Some(session)
     }
 
-    /// Whether a session is opened in the newest complete one, or else after logging in.
+    /// Whether a session is opened in the newest complete API session, or else after logging in.
     fn opens(&self, right: &str, service: &str) -> bool {
         let open = |session: &Caller| session.post("/sessions", json!({ "serviceId": service, "type": right })).status == 201;
         if let Some(complete) = self.sessions.iter().rev().find(|session| lacks_no_code(session)) {
@@ -63,7 +63,7 @@ fn lacks_no_code(session: &Caller) -> bool {
     shown.data()["authQueries"].as_array().unwrap().iter().all(|query| query["typeId"] != "MFA")
 }
 
-/// Somebody by chance: by password or by a certificate of one of these authorities, with codes or without, logged in or not.
+/// A random identity: with a password or a certificate of one of these authorities, with a second factor or without, logged in or not.
 fn person(server: &TestServer, dice: &mut Dice, authorities: &[Authority; 2]) -> Person {
     let (name, roles) = (fresh("person"), [ROLES[dice.below(3)], ROLES[dice.below(3)]]);
     let id = server.identity(&name, json!({ "roleAttributes": roles }));
@@ -97,13 +97,13 @@ fn person(server: &TestServer, dice: &mut Dice, authorities: &[Authority; 2]) ->
     person
 }
 
-/// Some people, four services, and policies between them.
+/// Some identities, four services, and policies between them.
 fn crowd(server: &TestServer, dice: &mut Dice) -> (Vec<Person>, Vec<String>) {
     let authorities = [Authority::new("open"), Authority::new("shut")];
     let cas = authorities.each_ref().map(|authority| server.take_up(authority));
     let people: Vec<Person> = (0..6).map(|_| person(server, dice, &authorities)).collect();
     server.admin.patch(&format!("/cas/{}", cas[1]), json!({ "isAuthEnabled": false })).expect(200);
-    // Once it is enabled, which no edit proposes, it would know nobody.
+    // No edit proposes to enable it, because it would know nobody.
     let signer = external_signer(server, &fresh("idp"), json!({ "enabled": false }));
     let changes = [
         json!({}),
@@ -113,7 +113,7 @@ fn crowd(server: &TestServer, dice: &mut Dice) -> (Vec<Person>, Vec<String>) {
         json!({ "secondary": { "requireTotp": true } }),
     ];
     for (n, person) in people.iter().enumerate() {
-        // Nobody shares one, so that an edit is for one person only.
+        // Each identity has its own, so that an edit affects only one.
         let policy = auth_policy(server, changes[n % changes.len()].clone());
         server.admin.patch(&format!("/identities/{}", person.id), json!({ "authPolicyId": policy })).expect(200);
     }
@@ -144,7 +144,7 @@ fn policy(server: &TestServer, dice: &mut Dice, n: usize) {
     server.admin.post(&format!("/{path}"), body).expect(201);
 }
 
-/// Each edit of a no alone takes one obstacle of its kind away.
+/// Each edit of a negative verdict removes one obstacle of its kind.
 fn each_edit_helps(asked: &Asked, before: &Json, ask: impl Fn() -> Json) {
     for obstacle in obstacles(before) {
         let what = obstacle["what"].as_str().unwrap();
@@ -179,7 +179,7 @@ fn the_verdict_is_what_happens_and_each_edit_removes_what_it_is_for() {
             if no % 3 == 0 {
                 each_edit_helps(&asked, &before, ask);
             }
-            // What is kept makes later answers a yes more often.
+            // Keeping some edits makes later verdicts positive more often.
             if no % 6 == 0 {
                 for obstacle in obstacles(&before) {
                     let edits = obstacle["edits"].as_array().unwrap();

@@ -1,4 +1,4 @@
-//! External signers: where their keys may be fetched from, what an address may not hold, and how long anybody waits for a slow one.
+//! External signers: the allowed locations of their keys, forbidden parts of an address, and the wait for a slow one.
 
 use std::{
     io::Write,
@@ -53,7 +53,7 @@ fn keys_are_fetched_by_https_or_from_this_host_unless_http_is_allowed() {
             server.admin.put(&known, body(plain)),
         ] {
             let answer = answer.refused(400, "COULD_NOT_VALIDATE", "jwksEndpoint");
-            assert!(answer.text.contains("key-sets.allow-http"), "it says how to allow it: {}", answer.text);
+            assert!(answer.text.contains("key-sets.allow-http"), "the error must name the key that allows it: {}", answer.text);
         }
     }
     for here in HERE {
@@ -101,7 +101,7 @@ impl Write for Log {
     }
 }
 
-/// What an earlier release took up.
+/// Addresses that an earlier release accepted.
 #[test]
 fn nothing_is_fetched_from_a_stored_address_that_would_be_refused_now() {
     let idp = signer();
@@ -134,11 +134,11 @@ fn only_so_many_wait_for_the_keys_of_one_signer() {
         thread::yield_now();
     }
     let further = realm.runtime.block_on(realm.tokens.login(&realm.store, at(0), &token));
-    assert!(matches!(further, Err(Error::Busy { retry_after: 1 })), "it is not kept waiting");
+    assert!(matches!(further, Err(Error::Busy { retry_after: 1 })), "a further request must be rejected at once");
     assert_eq!(realm.runtime.block_on(waiting).unwrap(), Err(Error::InvalidAuth));
 }
 
-/// Slow signers take turns where few sets are fetched at the same time; whoever waits does not wait for all of them.
+/// Fetches for slow signers take turns if few are allowed at the same time; a request waits for one fetch, not for all of them.
 #[test]
 fn nobody_waits_for_a_signer_longer_than_one_fetch_may_take() {
     let idp = signer();
@@ -164,7 +164,7 @@ fn nobody_waits_for_a_signer_longer_than_one_fetch_may_take() {
     assert!(longest < 3 * alone, "{longest:?} with others, {alone:?} alone");
 }
 
-/// Another signer at the same endpoint; answers its issuer.
+/// Adds a signer at the same endpoint; returns its issuer.
 fn another(realm: &Realm, n: usize) -> String {
     let issuer = format!("https://idp{n}.test");
     let signer = realm.store.read(|tx| tx.get(&Id::<ExternalJwtSigner>::from_text("idp"))).unwrap();

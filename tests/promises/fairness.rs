@@ -1,4 +1,4 @@
-//! What honest callers may rely on while somebody else guesses: their log-ins go on.
+//! Fairness: honest logins continue while passwords are being guessed.
 
 use std::{
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},

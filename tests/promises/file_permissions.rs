@@ -1,4 +1,4 @@
-//! Files in a directory that others may write to: what is made is made anew, and a secret that others could have written is none.
+//! Files in a directory that others may write to: files are created anew, and a secret that others could have written is rejected.
 
 use std::{
     fs,
@@ -22,11 +22,11 @@ use crate::{
 };
 
 const TEXT: &str = "what somebody else keeps in a file";
-/// Nobody in particular.
+/// The uid of an unrelated user.
 const STRANGER: u32 = 65_534;
 
-/// Something that somebody put where a file is to be made: a link to a file of somebody else, one to a file that is not there, or a file,
-/// given to a stranger where this process may do that.
+/// Something placed where a file is to be created: a link to another user's file, a link to a missing file, or a file, owned by a stranger
+/// if this process may do that.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Trap {
     Link,
@@ -50,7 +50,7 @@ impl Trap {
     }
 }
 
-/// Sets a trap under each of these names, does something, and looks that the traps caught nothing.
+/// Sets a trap under each of these names, runs `act`, and asserts that the traps had no effect.
 #[track_caller]
 fn unharmed(directory: &Path, names: &[&str], made: &str, act: impl Fn()) {
     for trap in TRAPS {
@@ -99,7 +99,7 @@ fn the_copy_before_a_repair_is_made_anew() {
     unharmed(&kept.path(""), &names, "data.before-repair", || {
         fs::write(kept.path("data"), &broken).unwrap();
         let report = closed::repair(&kept.path("data"), None, Unreadable::Stays, &Progress::default()).unwrap();
-        assert!(!report.findings.is_empty(), "of a sound file no copy is made");
+        assert!(!report.findings.is_empty(), "a sound file is not copied");
     });
 }
 
@@ -154,7 +154,7 @@ fn a_secret_that_others_can_read_is_a_warning() {
         let said = kept.run("admin reset-password admin --password-file secret");
         assert_eq!(said.status, 0, "{said:?}");
         assert_eq!(said.err.contains("others than its owner can read secret"), warns, "{mode:o}: {said:?}");
-        // A controller says it in its log.
+        // A controller logs the warning.
         let directory = TempDir::new().unwrap();
         let mut command = command(directory.path());
         fs::set_permissions(directory.path().join("password"), fs::Permissions::from_mode(mode)).unwrap();
@@ -166,7 +166,7 @@ fn a_secret_that_others_can_read_is_a_warning() {
     }
 }
 
-/// The system gives what it shows of such a process to root, so that nobody of the same user can look into its memory.
+/// The system makes the `/proc` files of such a process owned by root, so that other processes of the user cannot read its memory.
 #[test]
 fn the_memory_of_the_program_is_in_no_core_dump() {
     let directory = TempDir::new().unwrap();
@@ -177,7 +177,7 @@ fn the_memory_of_the_program_is_in_no_core_dump() {
     command.args(plain.get_args()).current_dir(directory.path()).env("OVERKEEP_PASSWORDS_COST", "10");
     command.stdout(Stdio::piped()).stderr(Stdio::null());
     if rustix::process::geteuid().is_root() {
-        // Of root's own everything is root's in any case.
+        // Files of root are owned by root anyway.
         for path in [directory.path(), &directory.path().join("password"), &program] {
             chown(path, Some(STRANGER), Some(STRANGER)).unwrap();
         }
@@ -186,5 +186,5 @@ fn the_memory_of_the_program_is_in_no_core_dump() {
     let running = Program::of(command.spawn().unwrap()).unwrap();
     let memory = fs::metadata(format!("/proc/{}/mem", running.process.id())).unwrap();
     assert_eq!(memory.uid(), 0);
-    assert!(directory.path().join("data.sock").exists(), "it finds its own open files even so");
+    assert!(directory.path().join("data.sock").exists(), "the program must still reach its own open files");
 }

@@ -1,8 +1,8 @@
-//! Whatever an attacker sends or puts into a file is answered or refused: nothing panics, nothing hangs, and the next one is served.
+//! Whatever an attacker sends or writes into a file is answered or rejected: nothing panics, nothing hangs, and the next request is served.
 //!
-//! Each target changes what is valid by chance and runs for `OVERKEEP_FUZZ_SECONDS` (10 unless it is set, so that all take a minute), and
-//! for some cases in any case. A case that fails prints its number; `OVERKEEP_FUZZ_CASE` runs that one alone. For an hour of one target:
-//! `OVERKEEP_FUZZ_SECONDS=3600 cargo test --locked --test promises fuzz::filters`.
+//! Each target randomly changes valid input and runs for `OVERKEEP_FUZZ_SECONDS` (10 by default, so that all targets take a minute), and
+//! for a minimum number of cases. A failing case prints its number; `OVERKEEP_FUZZ_CASE` runs that one alone. To run one target for an
+//! hour: `OVERKEEP_FUZZ_SECONDS=3600 cargo test --locked --test promises fuzz::filters`.
 
 use std::{
     env, fs,
@@ -34,10 +34,10 @@ use crate::{
     simulated_disk::Chance,
 };
 
-/// Somebody has to look at a case that takes as long as this.
+/// A case that takes this long must be examined.
 const HANG: Duration = Duration::from_secs(180);
 
-/// Panics in code of ours, wherever they were caught.
+/// Panics in our code, wherever they were caught.
 static PANICS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 fn listen_for_panics() {
@@ -57,7 +57,7 @@ fn number(name: &str) -> Option<u64> {
     env::var(name).ok().map(|text| text.parse().unwrap())
 }
 
-/// Tries cases until the time is over, and so many in any case.
+/// Runs cases until the time is over, at least `least`.
 fn target(name: &'static str, least: u64, mut case: impl FnMut(&mut Chance)) {
     listen_for_panics();
     let (only, seconds) = (number("OVERKEEP_FUZZ_CASE"), number("OVERKEEP_FUZZ_SECONDS").unwrap_or(10));
@@ -91,7 +91,7 @@ fn target(name: &'static str, least: u64, mut case: impl FnMut(&mut Chance)) {
     }
 }
 
-/// Changes some bytes: another bit, another byte, fewer, more, or a part once more.
+/// Changes some bytes: flips a bit, replaces, deletes, inserts, or repeats a part.
 fn change(bytes: &mut Vec<u8>, chance: &mut Chance) {
     const ODD: [u8; 12] = [0, 1, 9, 10, 13, 32, 34, 37, 0x7f, 0x80, 0xfe, 0xff];
     for _ in 0..1 + chance.below(4) {
@@ -113,7 +113,7 @@ fn change(bytes: &mut Vec<u8>, chance: &mut Chance) {
     }
 }
 
-// What comes over the wire before anybody is known.
+// Bytes on the wire before authentication.
 
 const REQUESTS: [&str; 7] = [
     "GET /edge/client/v1/version?a=\"b\" HTTP/1.1\r\nhost: a\r\naccept-encoding: gzip\r\n\r\n",
@@ -125,7 +125,7 @@ const REQUESTS: [&str; 7] = [
     "\r\nHEAD / HTTP/1.0\r\nconnection: keep-alive\r\n\r\nGET /ready HTTP/1.1\r\nhost: a\r\nupgrade: h2c\r\n\r\n",
 ];
 
-/// A conversation of HTTP/2, of whole frames at first.
+/// An HTTP/2 conversation, initially of complete frames.
 fn frames(chance: &mut Chance) -> Vec<u8> {
     let mut sent = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
     sent.extend(frame(4, 0, 0, &[]));
@@ -191,12 +191,12 @@ fn request_targets() {
     });
 }
 
-// What anybody hands in to be signed or believed.
+// Material that anybody may submit to be signed or verified.
 
-/// A value of DER and what is in it.
+/// A DER value and its content.
 enum Der {
     Whole(u8, Vec<u8>),
-    /// With what stands before the values in it: the count of unused bits.
+    /// With the byte before the inner values: the count of unused bits.
     Of(u8, Vec<u8>, Vec<Der>),
 }
 
@@ -250,7 +250,7 @@ fn nth<'d>(values: &'d mut Vec<Der>, at: &mut usize) -> Option<(&'d mut Vec<Der>
             return Some((values, n));
         }
         *at -= 1;
-        // The borrow of the one is over before that of the next begins, but for the one that is answered.
+        // The first borrow must end before the next begins, except for the returned one.
         let has = matches!(&values[n], Der::Of(_, _, inner) if count(inner) > *at);
         if has {
             let Der::Of(_, _, inner) = &mut values[n] else { return None };
@@ -308,7 +308,7 @@ fn certificates_and_their_requests() {
     });
 }
 
-// What a caller asks for.
+// Query parameters.
 
 #[test]
 fn filters() {
@@ -401,9 +401,9 @@ fn filters() {
     });
 }
 
-// What somebody puts into a file that we are to read.
+// Content of a file that the program reads.
 
-/// The checksum of a record, as it is to be.
+/// Sets the valid checksum of a record.
 fn sealed(id: &[u8], mut bytes: Vec<u8>) -> Vec<u8> {
     if bytes.len() >= 5 {
         let mut sum = crc32fast::Hasher::new();
@@ -415,7 +415,7 @@ fn sealed(id: &[u8], mut bytes: Vec<u8>) -> Vec<u8> {
 
 type Rows = TableDefinition<'static, &'static [u8], &'static [u8]>;
 
-/// Changes rows by chance; the file is whole to the library, and so is each record.
+/// Changes rows randomly; the file stays valid for redb, and so does each checksum.
 fn change_rows(path: &Path, chance: &mut Chance) {
     let database = Database::open(path).unwrap();
     let read = database.begin_read().unwrap();
@@ -469,7 +469,7 @@ fn files_with_valid_checksums() {
         let text = |what: &dyn std::fmt::Debug| format!("{what:?}");
         sound(closed::check(&data, None, &watch).map(|found| text(&found)).map_err(|error| error.to_string()));
         sound(closed::verify_history(&data, None).map(|found| text(&found.faults)).map_err(|error| error.to_string()));
-        // A snapshot of it has a manifest that is true of what it holds.
+        // The manifest of a snapshot of it matches the content.
         let made = closed::snapshot(&data, &copy, &watch).map(|_| String::new());
         let is_made = made.is_ok();
         sound(made.map_err(|error| error.to_string()));
@@ -477,7 +477,7 @@ fn files_with_valid_checksums() {
             sound(closed::verify(&copy, None, &watch).map(|found| text(&found)).map_err(|error| error.to_string()));
             let done = closed::restore(&copy, &restored, None, Timestamp::from_millis(0), &watch);
             sound(done.map(|(found, _)| text(&found)).map_err(|error| error.to_string()));
-            // And what somebody changes in it afterwards is not.
+            // After a change it does not.
             change_rows(&copy, chance);
             sound(closed::verify(&copy, None, &watch).map(|found| text(&found)).map_err(|error| error.to_string()));
         }
@@ -503,13 +503,13 @@ fn files_with_valid_checksums() {
         sound(mended.map(|report| text(&report)).map_err(|error| error.to_string()));
         if is_mended {
             let found = closed::check(&data, None, &watch).unwrap();
-            assert!(found.report.findings.is_empty(), "what was mended is sound: {:?}", found.report);
+            assert!(found.report.findings.is_empty(), "the repaired file must be sound: {:?}", found.report);
             sound(start(&data));
         }
     });
 }
 
-/// One thing or the other, the same for the same name.
+/// A random but reproducible choice by file name.
 fn chance_of(file: &Path) -> bool {
     file.as_os_str().len().is_multiple_of(2)
 }

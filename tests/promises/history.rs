@@ -1,5 +1,4 @@
-//! What somebody may rely on who reads the history: everything that was changed is there and who did it, nothing that must stay secret
-//! is, and whoever tampers with it is found out.
+//! The history: it has every change with its author, no secret, and reveals tampering.
 
 use std::{path::Path, time::Duration};
 
@@ -25,12 +24,12 @@ use crate::{
 
 const HISTORY: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("history");
 
-/// All rows, the oldest first.
+/// All rows, oldest first.
 fn rows(store: &Store) -> Vec<HistoryRow> {
     store.read(|tx| tx.history_after(0, usize::MAX)).unwrap()
 }
 
-/// The texts of the history of a closed file, read by what is said of how they lie there: behind hash and total, packed.
+/// The texts of the history of a closed file, decoded by the documented format: compressed, after hash and total.
 fn written(file: &Path) -> Vec<String> {
     let unpacked = |row: &Vec<u8>| {
         let (head, block) = row[32 + 8..].split_at(5);
@@ -56,7 +55,7 @@ fn open(directory: &TempDir) -> Store {
     Store::open(&directory.path().join("data"), KINDS, Options::default()).unwrap()
 }
 
-/// Changes the table behind the store's back; then what `verify` says of it.
+/// Changes the table without the store and returns the findings of `verify`.
 fn tampered(
     directory: &TempDir,
     noted: Option<&Anchor>,
@@ -71,7 +70,7 @@ fn tampered(
     let faults = store.verify_history(noted).unwrap().faults;
     let checked = store.check(&Progress::default()).unwrap();
     let told: Vec<String> = checked.findings.into_iter().map(|finding| finding.description).collect();
-    assert!(noted.is_some() || told == faults, "the check of the file says the same: {told:?} {faults:?}");
+    assert!(noted.is_some() || told == faults, "the check of the file must report the same: {told:?} {faults:?}");
     store.close();
     faults
 }
@@ -93,7 +92,7 @@ fn a_change_and_its_row_stand_or_fall_together() {
     store
         .write_blocking(|tx| {
             tx.insert(task("c"))?;
-            // One call that fails takes back its own row alone.
+            // A failed call undoes only its own row.
             assert!(tx.insert(task("a")).is_err());
             let mut a = tx.get(&Id::<Task>::from_text("a"))?;
             a.spec.weight = 7;
@@ -106,7 +105,7 @@ fn a_change_and_its_row_stand_or_fall_together() {
     assert_eq!(found, expected.map(|(sequence, action, id)| (sequence, action, id.to_owned())));
     let changed = &rows(&store)[2];
     assert_eq!((Json::from(changed.before.clone()), Json::from(changed.after.clone())), (json!({ "weight": 0 }), json!({ "weight": 7 })));
-    assert_eq!(rows(&store)[3].before.as_ref().unwrap()["name"], "task c", "what went is told whole");
+    assert_eq!(rows(&store)[3].before.as_ref().unwrap()["name"], "task c", "a deletion must record the whole record");
 }
 
 #[test]
@@ -141,7 +140,7 @@ fn whoever_holds_the_handle_is_the_author() {
 fn whoever_tampers_with_the_history_is_found_out() {
     let (directory, rows) = five();
     let noted = |row: usize| Anchor { sequence: rows[row].sequence, hash: rows[row].hash.clone() };
-    assert_eq!(tampered(&directory, Some(&noted(3)), |_| ()), [""; 0], "as it is, it is in order");
+    assert_eq!(tampered(&directory, Some(&noted(3)), |_| ()), [""; 0], "the unchanged history must be valid");
 
     let altered = |table: &mut redb::Table<'_, &'static [u8], &'static [u8]>| {
         let row = table.get(key(3).as_slice()).unwrap().unwrap().value().to_vec();
@@ -165,7 +164,7 @@ fn whoever_tampers_with_the_history_is_found_out() {
         table.insert(key(2).as_slice(), three.as_slice()).unwrap();
         table.insert(key(3).as_slice(), two.as_slice()).unwrap();
     });
-    assert_eq!(swapped.len(), 3, "two that are wrong, and the one behind them: {swapped:?}");
+    assert_eq!(swapped.len(), 3, "expected the two swapped rows and the next one: {swapped:?}");
 
     let (directory, _) = five();
     let cut = tampered(&directory, None, |table| drop(table.insert(key(4).as_slice(), b"short".as_slice()).unwrap()));
@@ -178,10 +177,10 @@ fn a_history_that_was_written_anew_is_found_out_by_a_hash_noted_elsewhere() {
     let last = Anchor { sequence: 5, hash: rows[4].hash.clone() };
     let first = Anchor { sequence: 1, hash: rows[0].hash.clone() };
     let forgotten = tampered(&directory, Some(&last), |table| drop(table.remove(key(5).as_slice()).unwrap()));
-    assert_eq!(forgotten, ["row 5 of the history is not the one that was noted"], "the end is missing");
+    assert_eq!(forgotten, ["row 5 of the history is not the one that was noted"], "a missing end must be found");
     let store = open(&directory);
     store.write_blocking(|tx| tx.insert(task("f"))).unwrap();
-    assert_eq!(store.verify_history(None).unwrap().faults, [""; 0], "the chain alone fits again");
+    assert_eq!(store.verify_history(None).unwrap().faults, [""; 0], "the rewritten chain alone is valid");
     assert_eq!(store.verify_history(Some(&last)).unwrap().faults.len(), 1);
     assert_eq!(store.verify_history(Some(&first)).unwrap().faults, [""; 0]);
 }
@@ -198,7 +197,7 @@ fn a_row_of_which_any_byte_is_another_shows() {
         transaction.commit().unwrap();
     };
     let faults = || open(&directory).verify_history(None).unwrap().faults;
-    // The mark and the length of the text, and some of the rest: bytes that stand for a length of 4 GiB cost no memory.
+    // The mark and the length of the text, and a sample of the rest: a forged length of 4 GiB must cost no memory.
     for at in (0..50).chain((50..sound.len()).step_by(7)) {
         let mut row = sound.clone();
         row[at] ^= 0xFF;
@@ -274,27 +273,27 @@ fn old_rows_go_by_age_and_by_size_and_the_chain_still_holds() {
     let verified = store.verify_history(None).unwrap();
     assert_eq!((verified.rows, verified.last.sequence, verified.faults.len()), (500, 1500, 0));
 
-    // A snapshot knows what its first row is chained to, and how much there is of it.
+    // A snapshot knows the predecessor of its first row, and its size.
     let copy = directory.path().join("copy");
     store.snapshot(&copy, &Progress::default()).unwrap();
     let copied = Store::open(&copy, KINDS, Options { clock: clock.clone(), ..Options::default() }).unwrap();
     assert_eq!(copied.verify_history(None).unwrap(), verified);
     let bytes: usize = store_bytes(&store);
-    assert_eq!(copied.trim_history(Retention { bytes: bytes as u64, ..everything }).unwrap(), 0, "all of it is within the bound");
+    assert_eq!(copied.trim_history(Retention { bytes: bytes as u64, ..everything }).unwrap(), 0, "everything is within the limit");
 
     store.trim_history(Retention { bytes: bytes as u64 / 2, ..everything }).unwrap();
     let left = store_bytes(&store);
     assert!(left * 2 <= bytes && left * 2 > bytes - 2000, "{left} of {bytes}");
     store.trim_history(Retention { bytes: 0, ..everything }).unwrap();
     write(1500..1501);
-    assert_eq!(rows(&store)[0].sequence, 1501, "sequences go on where nothing is left");
+    assert_eq!(rows(&store)[0].sequence, 1501, "sequences must continue after everything was deleted");
     assert_eq!(store.verify_history(None).unwrap().faults, [""; 0]);
     store.close();
     let anchored = tampered(&directory, None, |table| drop(table.remove(key(1501).as_slice()).unwrap()));
-    assert_eq!(anchored, [""; 0], "the chain alone does not tell that the end is missing");
+    assert_eq!(anchored, [""; 0], "the chain alone does not reveal a missing end");
 }
 
-/// What the rows take, as the history counts it: keys and rows.
+/// The size of the rows as the history counts it: keys and rows.
 fn store_bytes(store: &Store) -> usize {
     let directory = TempDir::new().unwrap();
     let copy = directory.path().join("copy");
@@ -345,7 +344,7 @@ fn administrators_read_who_did_what_to_which_record() {
     let made = &told.data()[0]["after"];
     assert_eq!((&made["roleAttributes"], &made["isAdmin"]), (&json!(["a"]), &json!(false)));
     let empty = ["externalId", "appData", "serviceHostingCosts", "disabledAt"];
-    assert!(empty.iter().all(|member| made.get(member).is_none()), "members without a value tell nothing: {made}");
+    assert!(empty.iter().all(|member| made.get(member).is_none()), "members without a value must be left out: {made}");
     assert_eq!(told.data()[1]["before"], json!({ "name": "dora", "externalId": null }));
     assert_eq!(told.data()[1]["after"], json!({ "name": "theodora", "externalId": "d", "tags": { "x": "y" } }));
     assert_eq!((&told.data()[2]["before"]["externalId"], told.data()[2]["before"].get("appData")), (&json!("d"), None));
@@ -382,7 +381,7 @@ fn too_many_wrong_passwords_are_told_as_a_lockout() {
     assert!(told.data()[0]["after"]["disabledAt"].is_string() && told.data()[1]["name"] == "erin");
 }
 
-/// Everything that a story brought forth and nobody else may know.
+/// The secrets that a scenario produced.
 struct Secrets(Vec<String>);
 
 impl Secrets {
@@ -394,7 +393,7 @@ impl Secrets {
     }
 }
 
-/// Makes one of everything that has a secret.
+/// Creates one of everything that has a secret.
 fn story(server: &TestServer, secrets: &mut Secrets) {
     let admin = &server.admin;
     let token = |caller: &Caller| caller.token.clone().unwrap();
@@ -460,10 +459,10 @@ fn a_flood_of_refusals_costs_a_few_rows() {
     let store = Store::open(&directory.path().join("data"), overkeep::change::KINDS, Options::default()).unwrap();
     let refusals: Vec<HistoryRow> = rows(&store).into_iter().filter(|row| row.action == Action::Refusal).collect();
     let times: Vec<u64> = refusals.iter().map(|row| row.after.as_ref().unwrap()["times"].as_u64().unwrap()).collect();
-    assert_eq!(times.iter().sum::<u64>(), 71, "none is forgotten: {times:?}");
+    assert_eq!(times.iter().sum::<u64>(), 71, "every rejection must be counted: {times:?}");
     assert!(refusals.len() <= 4, "{}", refusals.len());
     assert_eq!(refusals[0].by, Author::remote(Some("127.0.0.1".into())));
-    assert!(refusals.iter().any(|row| !row.id.is_empty()), "whom they claimed to be is told where that is somebody");
+    assert!(refusals.iter().any(|row| !row.id.is_empty()), "a known claimed identity must be recorded");
 }
 
 #[test]

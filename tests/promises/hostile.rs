@@ -1,7 +1,7 @@
-//! Whatever comes in is read or refused; nothing makes us fall over.
+//! Hostile input is parsed or rejected, and never causes a failure.
 //!
-//! Here: tokens, sets of keys, and a body for every operation that takes one. Filters are in `query.rs`, certificates and requests in
-//! `pki.rs`, records and files in `damage.rs`, a body's every member one by one in `crud.rs`. `OVERKEEP_BODIES` sets how many bodies.
+//! Here: tokens, key sets, and a body for every operation that takes one. Filters are in `query.rs`, certificates and requests in `pki.rs`,
+//! records and files in `damage.rs`, each member of a body in `crud.rs`. `OVERKEEP_BODIES` sets the number of bodies.
 
 use std::{env, sync::LazyLock};
 
@@ -71,7 +71,7 @@ proptest! {
     }
 }
 
-/// Something for a schema, and now and then something that does not fit it.
+/// A random value for a schema, occasionally one that violates it.
 fn body(chance: &mut Chance, schema: &Json, document: &Json, depth: usize) -> Json {
     if let Some(target) = schema["$ref"].as_str() {
         return body(chance, document.pointer(&target[1..]).unwrap_or(&Json::Null), document, depth + 1);
@@ -159,11 +159,11 @@ fn any_body_of_any_operation_is_answered_without_a_failure_of_ours() {
         let (base, path, method, schema) = takers[usize::try_from(seed).unwrap() % takers.len()];
         let document = &interface(base).document;
         let body = body(&mut chance, schema, document, 0).to_string();
-        // Half of a body is none.
+        // A truncated body.
         let sent = if chance.percent(5) { &body[..body.floor_char_boundary(chance.below(body.len() + 1))] } else { &body };
         let id = *chance.pick(&[existing.as_str(), "nobody", "%00", "..%2f"]);
         let path = path.split('/').map(|part| if part.starts_with('{') { id } else { part }).collect::<Vec<_>>().join("/");
-        // The judge of every answer refuses a failure of ours.
+        // The check that runs on every answer rejects a 500.
         let answer = server.admin.at(base).ask(&method.to_uppercase(), &path).body("application/json", sent).send();
         assert!(answer.status < 500, "seed {seed}: {} {sent}: {}", answer.asked, answer.text);
     }

@@ -1,4 +1,4 @@
-//! Under attack: whatever comes is bounded and answered clearly, and nobody learns who is known here.
+//! Under attack: load is bounded, answers are clear, and nobody learns which users exist.
 
 use std::{
     fs,
@@ -19,7 +19,7 @@ use crate::{
     second_factors::{Manner, endpoint, locking_in, signer},
 };
 
-/// A controller with narrow bounds and short patience.
+/// A controller with narrow limits and short timeouts.
 fn narrow() -> &'static TestServer {
     static NARROW: LazyLock<TestServer> = LazyLock::new(|| TestServer::with(Clock::system(), narrowed).unnamed());
     &NARROW
@@ -35,7 +35,7 @@ fn narrowed(config: &mut Config) {
     config.sessions.certificates = 4;
 }
 
-/// A login of which the body is announced and does not come.
+/// A login whose body is announced but incomplete.
 const UNFINISHED: &[u8] = b"POST /authenticate?method=password HTTP/1.1\r\nhost: it\r\ncontent-type: application/json\r\n\
     content-length: 100\r\n\r\n{\"username\"";
 
@@ -44,7 +44,7 @@ fn with_retry(answer: &Answer) {
     assert!(seconds.is_ok_and(|seconds| seconds > 0), "{}: {:?}", answer.asked, answer.headers);
 }
 
-/// What comes of a login of which the body does not come.
+/// Asserts the answer to a login whose body does not arrive.
 fn too_slow(mut wire: Wire) {
     let (told, _) = wire.read();
     assert!(told.starts_with("HTTP/1.1 408") && told.contains("\"REQUEST_TIMEOUT\"") && told.contains("retry-after: "), "{told}");
@@ -73,9 +73,9 @@ fn bodies_that_do_not_come_are_in_nobodys_way() {
         server.admin.get("/current-identity").expect(200);
     }
     server.nobody().log_in("admin", &server.password).get("/current-identity").expect(200);
-    // Those that took longest made room for the others.
+    // The oldest ones were given up for the others.
     slow.into_iter().take(24).for_each(too_slow);
-    assert!(begun.elapsed() < Duration::from_secs(50), "their time is not over");
+    assert!(begun.elapsed() < Duration::from_secs(50), "they must end before their time limit");
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn nothing_is_done_any_more_for_a_client_that_has_gone() {
     server.admin.post("/external-jwt-signers", issuer).expect(201);
     let now = server.clock.now().seconds();
     let token = idp.token(&json!({ "iss": "https://idp.test", "aud": "overkeep", "sub": "ann", "iat": now, "exp": now + 600 }));
-    // Each waits for a key set that does not come.
+    // Each waits for a key set that does not arrive.
     let login =
         format!("POST /authenticate?method=ext-jwt HTTP/1.1\r\nhost: it\r\nauthorization: Bearer {token}\r\ncontent-length: 0\r\n\r\n");
     let waiting: Vec<Wire> = (0..16).map(|_| Wire::to(&server.admin)).collect();
@@ -101,11 +101,11 @@ fn nothing_is_done_any_more_for_a_client_that_has_gone() {
             server.admin.get("/current-identity").status == status
         })
     };
-    assert!(becomes(429), "sixteen requests are under way");
+    assert!(becomes(429), "sixteen requests are running");
     with_retry(&server.admin.get("/current-identity").refused(429, "SERVER_TOO_MANY_REQUESTS", ""));
     server.admin.get("//health").expect(200);
     waiting.into_iter().for_each(Wire::leave);
-    assert!(becomes(200), "their places are free again");
+    assert!(becomes(200), "their slots must be free again");
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn huge_heads_and_bodies_are_refused_by_name() {
     let nobody = server.nobody();
     nobody.post("/authenticate?method=password", padded(20_000)).refused(413, "REQUEST_ENTITY_TOO_LARGE", "");
     nobody.post("/authenticate?method=password", padded(10_000)).refused(401, "INVALID_AUTH", "");
-    // Whoever has a session may send a larger body. This one is read whole: the member that is too large is named.
+    // A caller with a session may send a larger body. This one is read completely: the error names the member that is too large.
     let config = server.admin.get("/config-types?filter=name%3D%22intercept.v1%22").expect(200).each("id")[0].to_owned();
     let large = json!({ "name": fresh("large"), "configTypeId": config, "data": {
         "protocols": ["tcp"], "addresses": ["x".repeat(200_000)], "portRanges": [{ "low": 1, "high": 1 }]
@@ -181,7 +181,7 @@ fn whoever_does_not_read_is_cut_off() {
 #[test]
 fn a_head_of_http_2_that_does_not_end_is_cut_off() {
     let mut wire = Wire::multiplexed(&narrow().admin, 65_535);
-    // A value that is announced with 15 MiB, in parts.
+    // A value announced with 15 MiB, in parts.
     wire.send(&frame(1, 1, 1, b"\x82\x87\x84\x41\x02it\x00\x01a\x7f\x81\xff\xbf\x07")).unwrap();
     let sent = (0..100).take_while(|_| wire.send(&frame(9, 0, 1, &[b'z'; 4096])).is_ok()).count();
     assert!(wire.read().1, "{sent} parts were taken");
@@ -203,7 +203,7 @@ fn whoever_takes_no_answers_of_http_2_is_cut_off_and_nobody_else() {
     assert!(leaves.read().1);
 }
 
-/// What an answer tells of somebody: everything but what is different each time.
+/// The parts of an answer that are equal for equal causes.
 fn told(answer: Answer) -> (u16, Vec<String>, Json) {
     let (status, mut json) = (answer.status, answer.json);
     json["error"]["requestId"] = Json::Null;
@@ -214,7 +214,7 @@ fn told(answer: Answer) -> (u16, Vec<String>, Json) {
 
 #[test]
 fn who_is_known_here_is_not_told_by_the_answer_nor_by_the_work_it_takes() {
-    // One hash at a time and one waiting: what is hashed for is in the way of the others, what is not is not.
+    // One hash at a time and one waiting: a request that needs a hash blocks others, one that needs none does not.
     let server = TestServer::with(Clock::system(), |config| {
         config.passwords.queue = 1;
         config.passwords.cost = 14;
@@ -267,7 +267,7 @@ fn an_enrollment_that_is_used_up_is_as_unknown_as_one_that_never_was() {
 
 #[test]
 fn very_many_of_anything_cost_neither_much_time_nor_much_memory() {
-    /// `encryptionRequired` in so many cases of letters.
+    /// `encryptionRequired` in many spellings with different case.
     fn spelled(count: usize) -> String {
         let letter = |n: usize, at: usize, c: char| if n >> at & 1 == 1 { c.to_ascii_uppercase() } else { c.to_ascii_lowercase() };
         let name = |n: usize| "encryptionrequired".chars().enumerate().map(|(at, c)| letter(n, at, c)).collect::<String>();
@@ -276,7 +276,7 @@ fn very_many_of_anything_cost_neither_much_time_nor_much_memory() {
     }
     let list = |item: &str, count: usize| format!("[{}]", vec![item; count].join(","));
     let check = |versions: &str| json!({ "name": "c", "typeId": "OS", "operatingSystems": [{ "type": "Linux", "versions": [versions] }] });
-    /// Where it is sent, so many of something at most, and the body with some of it.
+    /// Operation, maximum count, and a function that makes a body with a given count.
     type Hostile<'b> = (&'b str, usize, &'b dyn Fn(usize) -> String);
     let bodies: [Hostile<'_>; 5] = [
         ("/posture-checks", 400_000, &|count| format!("{{\"name\":\"c\",\"typeId\":\"DOMAIN\",\"domains\":{}}}", list("0", count))),
@@ -301,7 +301,7 @@ fn very_many_of_anything_cost_neither_much_time_nor_much_memory() {
             assert!((200..300).contains(&answer.status) || answer.status == 400, "{path}: {}", answer.status);
             begun.elapsed()
         };
-        // Whoever is a little slow on a busy host is asked again.
+        // A slow run on a busy host is repeated.
         let is_flat = (0..5).any(|_| took(most) < 12 * took(most / 4) + Duration::from_millis(20));
         assert!(is_flat, "{path}: four times as much takes more than twelve times as long");
     }

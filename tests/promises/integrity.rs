@@ -1,4 +1,4 @@
-//! A file that is damaged on purpose: what is wrong is found, what has one right answer is mended, and a copy is the same as the file.
+//! A file that is damaged on purpose: damage is found, what can be repaired without loss is repaired, and a copy equals the file.
 
 use std::{
     collections::BTreeMap,
@@ -24,7 +24,7 @@ use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, TableHand
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
-/// Something that must not go while crews are named after it.
+/// A kind that must not be deleted while others refer to it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Harbour {
     name: String,
@@ -40,7 +40,7 @@ impl Entity for Harbour {
     }
 }
 
-/// Something with every sort of field and reference.
+/// A kind with every type of field and reference.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct Ship {
     name: String,
@@ -89,7 +89,7 @@ fn ship(id: &str) -> Record<Ship> {
 /// Everything in a file, by table and key.
 pub type Rows = BTreeMap<String, BTreeMap<Vec<u8>, Vec<u8>>>;
 
-/// A data file that nobody has open.
+/// A data file that no process has open.
 struct Closed {
     _directory: TempDir,
     path: PathBuf,
@@ -129,7 +129,7 @@ impl Closed {
         done
     }
 
-    /// Changes a table behind the store's back.
+    /// Changes a table without the store.
     fn tamper(&self, table: Table, act: impl FnOnce(&mut redb::Table<'_, &'static [u8], &'static [u8]>)) {
         let database = Database::open(&self.path).unwrap();
         let transaction = database.begin_write().unwrap();
@@ -157,7 +157,7 @@ impl Closed {
         self.with(|store| store.repair(unreadable, &Progress::default()).unwrap())
     }
 
-    /// Finds that something is wrong, mends it, and finds nothing any more.
+    /// Asserts that a problem is found and repaired, and that nothing is left.
     fn heals(&self) {
         let found = self.check();
         assert!(!found.findings.is_empty(), "nothing was found");
@@ -172,7 +172,7 @@ impl Closed {
     }
 }
 
-/// Everything in a file but what it says of itself as a snapshot.
+/// Everything in a file except its manifest as a snapshot.
 pub fn rows(path: &Path) -> Rows {
     let database = Database::open(path).unwrap();
     let transaction = database.begin_read().unwrap();
@@ -236,7 +236,7 @@ fn rows_that_the_index_should_not_have_go() {
     assert_eq!(file.rows(), before);
 }
 
-/// A file as releases up to format 2 left it: names in the keys of the index and of endings.
+/// A file as written by releases up to format 2: names in the keys of the index and of tombstones.
 fn with_names(file: &Closed, fields: &[(&str, &str, Code)]) {
     let renamed = |rows: &mut redb::Table<'_, &'static [u8], &'static [u8]>| {
         let all: Vec<_> = rows
@@ -269,7 +269,7 @@ fn a_file_with_names_in_the_keys_of_its_index_becomes_one_with_codes() {
     file.put(INDEX, former, b"");
     assert_ne!(file.rows(), before);
     file.with(|store| store.upgrade(None).unwrap());
-    assert_eq!(file.rows(), before, "what is not in the index any more is left behind");
+    assert_eq!(file.rows(), before, "rows that are no longer in the index are left behind");
     file.with(|store| store.upgrade(None).unwrap());
     assert_eq!(file.rows(), before);
 }
@@ -306,18 +306,18 @@ fn what_cannot_be_read_goes_if_it_is_to_with_what_goes_with_it() {
     let expected = file.check();
     assert_eq!(expected.findings.len(), 4, "{expected:?}");
     let left = file.repair();
-    assert_eq!(left.findings.iter().filter(|finding| finding.fixed).count(), 1, "the row of the index is: {left:?}");
+    assert_eq!(left.findings.iter().filter(|finding| finding.fixed).count(), 1, "only the row of the index must be repaired: {left:?}");
     let gone = file.mend(Unreadable::Goes);
     assert!(gone.findings.iter().all(|finding| finding.fixed), "{gone:?}");
     let deleted = gone.findings.iter().filter(|finding| finding.description.ends_with("; it is deleted"));
     assert_eq!(deleted.count(), 3, "{gone:?}");
     assert_eq!(file.check(), Report::default());
     file.with(|store| {
-        store.write_blocking(|tx| tx.insert(ship("tug"))).expect("its name and the values of its index are free");
+        store.write_blocking(|tx| tx.insert(ship("tug"))).expect("its name and its index values must be free");
         store
             .read(|tx| {
-                assert!(tx.find(&Id::<Ship>::from_text("barge"))?.is_none(), "it went with what towed it");
-                assert!(tx.get(&Id::<Ship>::from_text("liner"))?.spec.escorts.is_empty(), "it forgot both");
+                assert!(tx.find(&Id::<Ship>::from_text("barge"))?.is_none(), "it must be deleted with its tug");
+                assert!(tx.get(&Id::<Ship>::from_text("liner"))?.spec.escorts.is_empty(), "both references must be removed");
                 Ok(())
             })
             .unwrap();
@@ -338,8 +338,8 @@ fn a_reference_to_nothing_counts_as_if_its_target_were_deleted() {
     file.heals();
     file.with(|store| {
         store.read(|tx| {
-            assert!(tx.find(&Id::<Ship>::from_text("barge"))?.is_none(), "it goes with what tows it");
-            assert!(tx.get(&Id::<Ship>::from_text("liner"))?.spec.escorts.is_empty(), "it forgets both");
+            assert!(tx.find(&Id::<Ship>::from_text("barge"))?.is_none(), "it must be deleted with its tug");
+            assert!(tx.get(&Id::<Ship>::from_text("liner"))?.spec.escorts.is_empty(), "both references must be removed");
             Ok(())
         })
     })
@@ -361,10 +361,10 @@ fn what_has_no_right_answer_is_told_and_left() {
     file.put(SHIPS, b"twin", &encode(&twin).unwrap());
     let report = file.repair();
     assert!(told(&report).contains(&("the ship twin has the same name as tug", false)), "{report:?}");
-    assert!(!format!("{report:?}").contains("the tug"), "a value was told, and some are secrets: {report:?}");
+    assert!(!format!("{report:?}").contains("the tug"), "the report contains a value, which may be a secret: {report:?}");
     file.with(|store| {
         assert_eq!(store.read(|tx| tx.find_by::<Ship>("name", "the tug")).unwrap().unwrap().id.as_str(), "tug");
-        assert_eq!(store.read(|tx| tx.ids(Ship::KIND, "flag", "blue")).unwrap().len(), 4, "the rest of its entries were made");
+        assert_eq!(store.read(|tx| tx.ids(Ship::KIND, "flag", "blue")).unwrap().len(), 4, "its other index entries must exist");
     });
     assert_eq!(told(&file.check()), [("the ship twin has the same name as tug", false)]);
 }
@@ -469,8 +469,8 @@ fn a_snapshot_is_of_one_moment_and_holds_nobody_up() {
                     std::thread::sleep(Duration::from_millis(1));
                 }
             });
-            let [first, .., last] = counts[..] else { panic!("the copy was made between two looks at it") };
-            assert!(last - first > 1, "no more was written while a snapshot was made than what was on its way");
+            let [first, .., last] = counts[..] else { panic!("the copy was made between two polls") };
+            assert!(last - first > 1, "writes must continue while a snapshot is made");
             let ships = rows(&copy).remove("records.ship").unwrap();
             let sides = |side: &[u8]| ships.keys().filter(|id| id.starts_with(side)).count();
             assert_eq!(sides(b"left"), sides(b"right"));
@@ -484,7 +484,7 @@ fn a_snapshot_is_of_one_moment_and_holds_nobody_up() {
 fn ended(maintenance: &Maintenance) {
     let begun = Instant::now();
     while maintenance.state().is_running() {
-        assert!(begun.elapsed() < Duration::from_secs(30), "it does not end");
+        assert!(begun.elapsed() < Duration::from_secs(30), "the run does not end");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -1,8 +1,8 @@
-//! The program is killed in the middle of work, again and again, and what it acknowledged is there.
+//! The program is killed repeatedly during work, and acknowledged writes survive.
 //!
-//! Clients write to it over REST. SIGKILL comes at a random moment: while it makes its file, while it takes a snapshot, checks or mends,
-//! or in the middle of writes. After each, a copy of the file is opened and held against what was acknowledged, whatever lies beside
-//! it under the name of a snapshot is whole, and the program starts on the file itself. `OVERKEEP_TORTURE` sets the number of kills.
+//! Clients write over REST. SIGKILL comes at a random moment: while the file is created, during a snapshot, check or repair, or during
+//! writes. After each kill, a copy of the file is compared with the acknowledged writes, every complete snapshot beside it is checked, and
+//! the program starts on the file itself. `OVERKEEP_TORTURE` sets the number of kills.
 
 use std::{
     collections::BTreeMap,
@@ -29,10 +29,10 @@ use crate::{
 const CLIENTS: usize = 4;
 const KILLS: usize = 5;
 
-/// By path and id: the names that a record may have, nothing standing for none.
+/// By path and id: the possible names of a record; `None` if it may not exist.
 type Expected = BTreeMap<(&'static str, String), Vec<Option<String>>>;
 
-/// What the clients know. Whoever is about to change something says so before.
+/// What the clients know. A client registers a change before it sends it.
 #[derive(Clone, Default)]
 struct Ledger(Arc<Mutex<Expected>>);
 
@@ -49,7 +49,7 @@ impl Ledger {
         self.0.lock().unwrap().len()
     }
 
-    /// One of those that are surely there.
+    /// A random record that certainly exists.
     fn any(&self, chance: &mut Chance, of: &str) -> Option<(&'static str, String)> {
         let all = self.0.lock().unwrap();
         let mine = |((path, _), names): &(&(&'static str, String), &Vec<Option<String>>)| {
@@ -60,7 +60,7 @@ impl Ledger {
     }
 }
 
-/// Sends a request of which nobody knows whether it is answered.
+/// Sends a request; `None` if no answer arrives.
 fn send(caller: &Caller, method: &str, path: &str, body: Option<Json>) -> Option<(u16, Json)> {
     let url = format!("{}{}{path}", caller.url, caller.base.path());
     let request = ureq::http::Request::builder().method(method).uri(url).header("zt-session", caller.token.as_deref()?);
@@ -69,12 +69,12 @@ fn send(caller: &Caller, method: &str, path: &str, body: Option<Json>) -> Option
         None => caller.agent.run(request.body(()).unwrap()),
     };
     let mut answer = sent.ok()?;
-    // The end of an answer that was cut off may be missing; its status is an answer all the same.
+    // The end of a truncated answer may be missing; its status counts.
     let body = answer.body_mut().read_json().unwrap_or_default();
     Some((answer.status().as_u16(), body))
 }
 
-/// Writes until nobody answers any more.
+/// Writes until there is no answer any more.
 fn work(caller: &Caller, ledger: &Ledger, mut chance: Chance) {
     let own = fresh("client") + ".";
     loop {
@@ -107,7 +107,7 @@ fn work(caller: &Caller, ledger: &Ledger, mut chance: Chance) {
                 };
                 send(caller, "POST", path, Some(body)).map(|(status, body)| {
                     assert_eq!(status, 201, "{body}");
-                    // Cut off in the middle, it does not say what it made.
+                    // A truncated answer has no id.
                     if let Some(id) = body.pointer("/data/id").and_then(Json::as_str) {
                         ledger.is(path, id, Some(&name));
                     }
@@ -120,7 +120,7 @@ fn work(caller: &Caller, ledger: &Ledger, mut chance: Chance) {
     }
 }
 
-/// Asks for work on the file as a whole, one kind of it after the other.
+/// Requests operations on the whole file, in turn.
 fn disturb(caller: &Caller, first: usize) {
     let work = ["/database/snapshot", "/database/fix-data-integrity", "/database/check-data-integrity"];
     for path in work.iter().cycle().skip(first % work.len()) {
@@ -131,11 +131,11 @@ fn disturb(caller: &Caller, first: usize) {
     }
 }
 
-/// One life of the program; how far it came.
+/// One run of the program until it is killed; returns its last phase.
 fn live_and_die(directory: &Path, round: usize, ledger: &Ledger, chance: &mut Chance) -> &'static str {
     let process = command(directory).spawn().unwrap();
     let pid = process.id().to_string();
-    // A third never gets to say that it is there: the first of them while it makes its file.
+    // A third are killed before they report their address, the first of them while the file is created.
     let early = round.is_multiple_of(3);
     let killer = early.then(|| {
         let moment = Duration::from_millis(chance.below(400) as u64);
@@ -145,12 +145,12 @@ fn live_and_die(directory: &Path, round: usize, ledger: &Ledger, chance: &mut Ch
         })
     });
     let program = Program::of(process);
-    // Before it is waited for: until then the number is nobody else's.
+    // Before `wait`: until then the process id cannot be reused.
     killer.into_iter().for_each(|killer| killer.join().unwrap());
     let mut program = match program {
         Ok(program) => program,
         Err(mut process) => {
-            assert!(early, "it does not start any more");
+            assert!(early, "the program no longer starts");
             process.wait().unwrap();
             return "starting";
         }
@@ -165,7 +165,7 @@ fn live_and_die(directory: &Path, round: usize, ledger: &Ledger, chance: &mut Ch
         })
         .collect();
     if !early {
-        // On a busy machine the first answer takes its time.
+        // On a busy machine the first answer takes a while.
         let (before, begin) = (ledger.len(), Instant::now());
         while ledger.len() == before && begin.elapsed() < Duration::from_secs(10) {
             thread::sleep(Duration::from_millis(5));
@@ -217,7 +217,7 @@ fn what_was_acknowledged_over_rest_survives_a_kill() {
     let mut ends: BTreeMap<&str, usize> = BTreeMap::new();
     let mut written = 0;
     for lap in (0..kills).step_by(100) {
-        // Now and then on a new file.
+        // Occasionally with a new file.
         let place = TempDir::new().unwrap();
         let ledger = Ledger::default();
         for round in lap..kills.min(lap + 100) {
@@ -226,6 +226,6 @@ fn what_was_acknowledged_over_rest_survives_a_kill() {
         }
         written += ledger.len();
     }
-    assert!(written > 0, "nothing was written, so nothing was proven");
+    assert!(written > 0, "nothing was written, so nothing was tested");
     println!("{kills} kills, {ends:?}, {written} records written");
 }

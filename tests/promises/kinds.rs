@@ -1,4 +1,4 @@
-//! One row for each kind: bodies for the sweeps in `crud.rs`, and what is special about them.
+//! One row per kind: bodies for the sweeps in `crud.rs`, and the special members of the kind.
 
 use serde_json::{Value as Json, json};
 
@@ -6,36 +6,36 @@ use crate::harness::{Authority, TestServer, fresh};
 
 /// A kind, by example.
 pub struct Sample {
-    /// The kind's path segment.
+    /// The path segment of the kind.
     pub path: &'static str,
-    /// A whole body for POST, with something in every member.
+    /// A complete body for POST, with a value for every member.
     pub body: fn(&TestServer, &str) -> Json,
-    /// Another value for every member of a PATCH but the name.
+    /// Another value for every member of a PATCH except the name.
     pub changes: fn(&TestServer) -> Json,
-    /// The field that holds the name that the body was made with; only `name` is unique.
+    /// The field with the name of the body; only `name` is unique.
     pub key: &'static str,
-    /// The path segment that links lead to, if it is another one.
+    /// The path segment of links, if it differs.
     pub linked: Option<&'static str>,
     /// Members that only creation sets.
     pub fixed: &'static [&'static str],
-    /// Members of a body that the detail shows otherwise or not at all.
+    /// Members of a body that the detail shows differently or not at all.
     pub unseen: &'static [&'static str],
-    /// Members of the detail that others bring about.
+    /// Members of the detail that depend on others.
     pub follows: &'static [&'static str],
-    /// The member that tells the forms of the kind apart.
+    /// The tag that distinguishes the variants of the kind.
     pub tag: Option<&'static str>,
-    /// Members of which a body must have one, although the schema requires none.
+    /// Members that a body must have, although the schema does not require them.
     pub also: &'static [&'static str],
-    /// A second record with the same name is refused because of the name, not of something else that is the same.
+    /// Whether a second record with the same name is rejected because of the name, not because of another unique member.
     pub unique_on_create: bool,
-    /// How to filter on fields that are no member of the detail.
+    /// Filters for fields that are not members of the detail.
     pub filters: &'static [(&'static str, Filter)],
 }
 
-/// A filter that a record fulfils whose detail this is.
+/// Makes a filter that matches the record with this detail.
 type Filter = fn(&Json) -> String;
 
-/// What nothing is special about.
+/// A kind without special members.
 const PLAIN: Sample = Sample {
     path: "",
     body: |_, _| Json::Null,
@@ -60,7 +60,7 @@ const TRANSIT_ROUTER: Sample = Sample {
     ..PLAIN
 };
 
-/// A posture check of any form but a one-time code.
+/// A posture check of any variant except one-time codes.
 const CHECK: Sample = Sample {
     path: "posture-checks",
     tag: Some("typeId"),
@@ -68,7 +68,7 @@ const CHECK: Sample = Sample {
     ..PLAIN
 };
 
-/// Every kind with six verbs, and each form of those that have several.
+/// Every kind with all six operations, and each variant of those that have several.
 pub const SAMPLES: &[Sample] = &[
     Sample {
         path: "config-types",
@@ -391,11 +391,11 @@ pub const SAMPLES: &[Sample] = &[
     },
 ];
 
-/// Kinds whose members exclude or demand one another, so that they cannot be changed one by one. They have tests of their own
+/// Kinds whose members exclude or require each other, so that they cannot be changed one by one. They have their own tests
 /// (`credentials.rs`).
 pub const ENTANGLED: [&str; 1] = ["authenticators"];
 
-/// The certificate of an authority that nobody has, PEM.
+/// The certificate of an authority that does not exist, PEM.
 fn authority(name: &str) -> String {
     Authority::new(name).pem()
 }
