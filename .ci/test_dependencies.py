@@ -44,6 +44,11 @@ class Advisories(unittest.TestCase):
         self.assertEqual(dependencies.stale(LISTED, days(LISTED["lasts"])), [])
         self.assertEqual(len(dependencies.stale(LISTED, days(LISTED["lasts"] + 1))), 1)
 
+    def test_every_known_advisory_says_what_it_is_about(self):
+        for advisory in KNOWN:
+            title = advisory.get("title", "").strip()
+            self.assertTrue(title and "see the advisory" not in title, advisory["id"])
+
     def test_requirements_are_read_as_cargo_reads_them(self):
         for version, requirement, met in [
             ("0.3.26", "^0.3.26", True), ("0.3.25", "^0.3.26", False), ("0.4.0", "^0.3.26", False), ("0.0.4", "^0.0.3", False),

@@ -177,7 +177,7 @@ impl Jobs {
         let mut round = Period::from_now(self.settings.sweep_interval.duration());
         let mut activity = Period::from_now(self.settings.activity_interval.duration());
         let mut reclaiming = Period::from_now(RECLAIM);
-        let mut expiry = Expiry::from_now(self.store.clone(), self.posture.clone(), self.clock.clone());
+        let mut expiry = Expiry::new(self.store.clone(), self.posture.clone(), self.clock.clone());
         let (mut in_place, mut calendar) = (true, Calendar::default());
         // A failed review is repeated as a review of every session.
         let mut owed = false;
@@ -192,7 +192,7 @@ impl Jobs {
                 tell("trimming the history", self.trim_history(calendar.today(&self.clock)));
                 triggers.extend(owed.then_some(Trigger::Everything));
             }
-            triggers.extend(tell("checking one-time codes for expiry", expiry.look(now)).unwrap_or_default());
+            triggers.extend(tell("checking one-time codes for expiry", expiry.look()).unwrap_or_default());
             let reviewed = self.review(&triggers);
             owed = reviewed.is_err() || (owed && !triggers.contains(&Trigger::Everything));
             tell("ending sessions that lost their right", reviewed);

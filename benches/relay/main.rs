@@ -1,7 +1,7 @@
 //! What traffic through the built-in router costs, beside floors of the same run: a relay of the same crates that only copies between TLS
 //! connections, and one TLS connection over the loopback interface.
 //!
-//! `cargo bench --bench relay`, or some of its parts by name: `-- bulk dials ping idle rest`. The router is the program itself as a child
+//! `cargo bench --bench relay`, or some of its parts by name: `-- bulk dials ping idle rest hellos`. The router is the program itself as a child
 //! process, so that its CPU time is its own; clients and hosts are in this process and share the cores with it. `OVERKEEP_BENCH_DIR` names a
 //! directory on the disk to use.
 
@@ -45,8 +45,14 @@ fn main() {
     let home = std::env::var("OVERKEEP_BENCH_DIR").map_or_else(|_| std::env::temp_dir(), PathBuf::from);
     let directory = TempDir::new_in(home).expect("a directory");
     let stage = Stage::new(directory.path());
-    let parts: [Part; 5] =
-        [("bulk", parts::bulk), ("dials", parts::dials), ("ping", parts::ping), ("idle", parts::idle), ("rest", parts::rest)];
+    let parts: [Part; 6] = [
+        ("bulk", parts::bulk),
+        ("dials", parts::dials),
+        ("ping", parts::ping),
+        ("idle", parts::idle),
+        ("rest", parts::rest),
+        ("hellos", parts::hellos),
+    ];
     let asked: Vec<&String> = words.iter().filter(|word| !word.starts_with("--")).collect();
     println!("{:<52}{:>12}{:>12}{:>9}   goal", "", "floor", "router", "ratio");
     for (_, part) in parts.iter().filter(|(name, _)| asked.is_empty() || asked.iter().any(|word| *word == name)) {

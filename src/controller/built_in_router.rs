@@ -7,7 +7,7 @@ use crate::{
     config::{Address, Config},
     entity::{EdgeRouter, FactsExt, Id, Record, RouterLink, VersionInfo},
     error::Result,
-    listener::{RouterSide, Stream},
+    listener::{RouterSide, Stream, Unauthenticated},
     network::{Parts, Peer, Router},
     store::Store,
 };
@@ -48,11 +48,11 @@ pub fn start(config: &Config, parts: impl FnOnce() -> Parts) -> Result<Router> {
 /// The router as the listener hands connections to it, if it is enabled.
 pub fn side(router: &Router) -> Option<RouterSide> {
     let (runtime, router) = (router.handle()?.clone(), router.clone());
-    let serve = Arc::new(move |stream: Stream| -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    let serve = Arc::new(move |stream: Stream, place: Unauthenticated| -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let (socket, tls) = stream.stream.get_ref();
         let leaf = tls.peer_certificates().and_then(|chain| chain.first()).map(|leaf| leaf.clone().into_owned());
         let peer = Peer { address: socket.stream.peer_addr().ok(), leaf };
-        match router.channel(stream, peer) {
+        match router.channel(stream, peer, place) {
             Some(channel) => Box::pin(channel),
             None => Box::pin(std::future::ready(())),
         }

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{
-    answer::{Created, Done, Page, Tagged},
+    answer::{Created, Done, Tagged},
     body,
     cache::json_cache::CachedJson,
     call::Call,
@@ -18,9 +18,9 @@ use super::{
 use crate::{
     access::{self, Access, Engine, Semantic, Subject},
     change::{Change, Lifecycle},
-    entity::{Entity, FactsExt, Id, Record, Words, filterable},
+    entity::{Entity, FactsExt, Id, Words, filterable},
     error::{Error, Result},
-    store::{Read, Scope, is_brief},
+    store::{Read, is_brief},
 };
 
 /// Selects records by their role attributes.
@@ -93,28 +93,6 @@ async fn all_or_some<E: Entity>(call: Call, listing: Listing, ids: Option<Vec<St
     };
     let write = move |tx: &Read<'_>, at, part: &mut Part<'_>| texts.write::<E>(tx, at, part);
     joined(&call, brief, filterable::<E>().collect(), find, write).await
-}
-
-/// The listed records of a scope in one view, whose filterable names are `words`.
-///
-/// # Errors
-/// The filter or the sort is invalid, or a record cannot be read.
-pub fn page<E: Entity, V>(
-    tx: &Read<'_>,
-    listing: &Listing,
-    words: &Words<E>,
-    scope: Scope<'_>,
-    view: impl Fn(&Record<E>) -> Result<V>,
-) -> Result<Page<V>> {
-    let (query, window) = listing.query(words)?;
-    let found = tx.select::<E>(&query, window, scope)?;
-    let data = found.records.iter().map(view).collect::<Result<Vec<V>>>()?;
-    Ok(Page { data, pagination: Pagination::of(window, found.total), fields: Some(filterable::<E>().collect()) })
-}
-
-/// The scope of the records with these ids.
-pub fn of_ids(ids: &[String]) -> Scope<'_> {
-    Scope::Ids(Box::new(ids.iter().map(String::as_str)))
 }
 
 /// GET /{kind}

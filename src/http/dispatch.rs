@@ -43,6 +43,7 @@ use crate::{
     authentication::{Caller, Refused},
     entity::{Id, Identity},
     error::{Error, Refusal, Result},
+    listener::Shutdown,
 };
 
 /// First path segments that belong to no interface.
@@ -66,6 +67,11 @@ impl Dispatcher {
     pub fn new(state: Arc<AppState>, interfaces: Interfaces) -> Self {
         let admission = Admission::new(&state.limits.load());
         Self { state, interfaces, admission, requests: AtomicU64::new(0), administrator: OnceLock::new() }
+    }
+
+    /// Stops waiting for the bodies of requests soon after the listener stops.
+    pub fn end_with(&self, stopping: Shutdown) {
+        self.admission.end_with(stopping);
     }
 
     /// The interface of a path, and the path below its base.

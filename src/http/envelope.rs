@@ -41,7 +41,7 @@ impl Meta {
 }
 
 /// The part of a list in an answer.
-#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Pagination {
     /// The maximum number of entries in a page; 9223372036854775807 means no limit.

@@ -4,22 +4,31 @@ use std::{
     collections::BTreeMap,
     future::Future,
     pin::pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
     time::Duration,
 };
 
 use actix_web::HttpRequest;
 use futures_util::FutureExt;
-use tokio::sync::{
-    OwnedSemaphorePermit, Semaphore,
-    oneshot::{Receiver, Sender, channel},
+use tokio::{
+    sync::{
+        OwnedSemaphorePermit, Semaphore,
+        oneshot::{Receiver, Sender, channel},
+    },
+    time::sleep,
 };
 
 use super::permission::Permission;
-use crate::error::{Error, Refusal, Result};
+use crate::{
+    error::{Error, Refusal, Result},
+    listener::Shutdown,
+};
 
 /// Seconds in `retry-after` when too many requests are running.
 const RETRY: u32 = 1;
+
+/// The time in which a body must arrive once the listener stops.
+const LEAVING: Duration = Duration::from_secs(2);
 
 /// Limits of requests and of what they create.
 #[derive(Debug, Clone)]
@@ -55,13 +64,19 @@ pub struct Admission {
     places: Arc<Semaphore>,
     head: usize,
     arrivals: Arrivals,
+    stopping: OnceLock<Shutdown>,
 }
 
 impl Admission {
     /// With these limits.
     pub fn new(limits: &Limits) -> Self {
         let arrivals = Arrivals { most: limits.requests, waiting: Mutex::default() };
-        Self { places: Arc::new(Semaphore::new(limits.requests)), head: limits.head, arrivals }
+        Self { places: Arc::new(Semaphore::new(limits.requests)), head: limits.head, arrivals, stopping: OnceLock::new() }
+    }
+
+    /// Stops waiting for bodies soon after the listener stops.
+    pub fn end_with(&self, stopping: Shutdown) {
+        self.stopping.get_or_init(|| stopping);
     }
 
     /// Admits a request; it counts as running as long as its slot is held.
@@ -73,6 +88,15 @@ impl Admission {
         let line = request.uri().path().len() + request.uri().query().map_or(0, str::len);
         let head = request.headers().iter().fold(line, |sum, (name, value)| sum + name.as_str().len() + value.len());
         if head > self.head { Err(Error::Refused(Refusal::HeadTooLarge)) } else { Ok(place) }
+    }
+
+    /// Completes some time after the listener began to stop.
+    async fn left(&self) {
+        match self.stopping.get() {
+            Some(stopping) => stopping.connection().ends().await,
+            None => std::future::pending().await,
+        }
+        sleep(LEAVING).await;
     }
 
     fn place(&self) -> Result<RequestSlot> {
@@ -94,6 +118,7 @@ impl Admission {
         let arrived = tokio::select! {
             arrived = within(time, Refusal::TooSlow, body) => arrived?,
             _ = overtaken => return Err(Error::Refused(Refusal::TooSlow)),
+            () = self.left() => return Err(Error::Refused(Refusal::TooSlow)),
         };
         Ok((arrived, self.place()?))
     }

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
-    answer::{Answer, Content, Page, Pieces, Reply},
+    answer::{Answer, Content, Page, Pieces, Reply, Shown},
     cache::json_cache::Present,
     call::Call,
     envelope::{Meta, Pagination},
@@ -91,19 +91,48 @@ impl<T: Serialize + JsonSchema + 'static> Answer for Joined<T> {
     fn describe(operation: &mut Operation, schemas: &mut Schemas) {
         Page::<T>::describe(operation, schemas);
     }
-    fn reply(self) -> Result<Reply> {
-        let meta = Meta::of_list(self.pagination, Some(self.fields));
-        let mut end = br#"],"meta":"#.to_vec();
-        serde_json::to_writer(&mut end, &meta).map_err(|e| Error::Internal(format!("an answer as JSON: {e}")))?;
+    fn reply(mut self) -> Result<Reply> {
+        let fields = Some(std::mem::take(&mut self.fields)).filter(|fields| !fields.is_empty());
+        let meta = Meta::of_list(self.pagination, fields);
+        self.within(br#"{"data":["#, b"]", &meta)
+    }
+}
+
+impl<T> Joined<T> {
+    /// The reply: `open`, the entries, `close` and `meta`.
+    fn within(self, open: &[u8], close: &[u8], meta: &Meta) -> Result<Reply> {
+        let mut end = [close, br#","meta":"#].concat();
+        serde_json::to_writer(&mut end, meta).map_err(|e| Error::Internal(format!("an answer as JSON: {e}")))?;
         end.push(b'}');
         let body = match self.rest {
-            None => [self.text, end].concat().into(),
+            None => [open, &self.text, &end].concat().into(),
             Some(rest) => {
                 let held = WHOLE + rest.ids.bytes();
-                Content::Pieces(pieces(self.text, Rest { end: Some(end), ..rest }), held)
+                Content::Pieces(pieces([open, &self.text].concat(), Rest { end: Some(end), ..rest }), held)
             }
         };
         Ok(Reply { status: 200, media: JSON, body, headers: Vec::new() })
+    }
+}
+
+/// Data whose last member is a list. `data` holds an empty list in its place; `entries` are sent there.
+pub struct EndingInList<D, T, const STATUS: u16 = 200> {
+    pub data: D,
+    pub entries: Joined<T>,
+}
+
+impl<D: Serialize + JsonSchema + 'static, T: 'static, const STATUS: u16> Answer for EndingInList<D, T, STATUS> {
+    fn describe(operation: &mut Operation, schemas: &mut Schemas) {
+        Shown::<D>::describe(operation, schemas);
+        if let Some(answer) = &mut operation.answer {
+            answer.status = STATUS;
+        }
+    }
+    fn reply(self) -> Result<Reply> {
+        let mut open = br#"{"data":"#.to_vec();
+        serde_json::to_writer(&mut open, &self.data).map_err(|e| Error::Internal(format!("an answer as JSON: {e}")))?;
+        let open = open.strip_suffix(b"]}").ok_or_else(|| Error::Internal("data that does not end in an empty list".into()))?;
+        Ok(Reply { status: STATUS, ..self.entries.within(open, b"]}", &Meta::default())? })
     }
 }
 
@@ -120,7 +149,8 @@ fn pieces(first: Vec<u8>, rest: Rest) -> Pieces {
     Box::pin(futures_util::StreamExt::chain(first, rest))
 }
 
-/// Answers a list: `find` determines its records, `write` writes them. A `brief` list is found and started on this thread.
+/// Answers a list: `find` determines its records, `write` writes them. A `brief` list is found and started on this thread. `fields` are the
+/// filterable names that the answer declares; if there are none it declares nothing.
 ///
 /// # Errors
 /// Those of `find`, `write` and [`crate::store::Store::scan`].

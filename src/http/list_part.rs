@@ -7,8 +7,6 @@ use crate::{
     store::Ids,
 };
 
-/// The beginning of a list answer.
-const OPEN: &[u8] = br#"{"data":["#;
 /// The maximum bytes of entries in an answer that is sent as a whole; the last entry may exceed it.
 pub const WHOLE: usize = 256 << 10;
 /// The bytes of entries per part of a longer answer; the last entry may exceed it.
@@ -27,7 +25,7 @@ pub struct Part<'i> {
 impl<'i> Part<'i> {
     /// The first part of an answer.
     pub fn first(ids: &'i Ids) -> Self {
-        Self { ids, at: 0, text: OPEN.to_vec(), most: WHOLE, has_entries: false }
+        Self { ids, at: 0, text: Vec::new(), most: WHOLE, has_entries: false }
     }
 
     /// A later part with the entries from `at` on.

@@ -13,7 +13,7 @@ use tokio::{
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
 use super::{
-    accepted::{Accepted, RouterSide, Stream},
+    accepted::{Accepted, RouterSide, Stream, Unauthenticated},
     client_hello::{self, Offers},
     plaintext,
     rewind::Rewind,
@@ -53,6 +53,8 @@ pub struct Acceptor {
     pub is_for_router_alone: bool,
     /// One permit per concurrent handshake.
     pub handshakes: Arc<Semaphore>,
+    /// Those of them that clients of the router may hold, from the handshake until they are authenticated.
+    pub router_handshakes: Arc<Semaphore>,
     pub handshake_timeout: Duration,
     pub stopping: Shutdown,
 }
@@ -80,9 +82,24 @@ impl Acceptor {
         let permit = self.handshakes.clone().acquire_owned().await.map_err(io::Error::other)?;
         let (offers, socket) = self.in_time(client_hello::read(socket)).await?;
         match &self.router {
-            Some(router) if self.is_for_router_alone || is_for_router(&offers) => self.hand_over(router, offers, socket, permit).await,
+            Some(router) if self.is_for_router_alone || is_for_router(&offers) => {
+                let place = self.place(permit).await?;
+                self.hand_over(router, offers, socket, place).await
+            }
             _ => Ok(Some(Rewind::new(Vec::new(), self.in_time(self.protocols.rest.accept(socket)).await?))),
         }
+    }
+
+    /// A place for a client of the router, until it is authenticated. Clients of the router have half of the handshakes at most, so that the
+    /// rest of them is left to clients of REST.
+    async fn place(&self, handshake: OwnedSemaphorePermit) -> io::Result<Unauthenticated> {
+        if let Ok(of_router) = self.router_handshakes.clone().try_acquire_owned() {
+            return Ok(Unauthenticated { _handshake: handshake, _of_router: of_router });
+        }
+        drop(handshake);
+        let of_router = self.in_time(async { self.router_handshakes.clone().acquire_owned().await.map_err(io::Error::other) }).await?;
+        let handshake = self.handshakes.clone().acquire_owned().await.map_err(io::Error::other)?;
+        Ok(Unauthenticated { _handshake: handshake, _of_router: of_router })
     }
 
     /// Hands a connection to the router's runtime. Returns `None` when it has ended, or the stream if it turns out to be for REST.
@@ -91,7 +108,7 @@ impl Acceptor {
         router: &RouterSide,
         offers: Offers,
         socket: Rewind<TcpStream>,
-        permit: OwnedSemaphorePermit,
+        place: Unauthenticated,
     ) -> io::Result<Option<Stream>> {
         let (read, socket) = socket.into_parts();
         let socket = socket.into_std()?;
@@ -102,12 +119,10 @@ impl Acceptor {
             let accepted = async {
                 let socket = TcpStream::from_std(socket)?;
                 keep_alive(&socket);
-                let stream = timeout(time, tls.accept(Rewind::new(read, socket))).await??;
-                drop(permit);
-                timeout(time, first_byte(stream)).await?
+                first_byte(tls.accept(Rewind::new(read, socket)).await?).await
             };
-            match accepted.await {
-                Ok((first, stream)) if is_sure || first == FRAME => serve(Rewind::new(vec![first], stream)).await,
+            match timeout(time, accepted).await.map_err(io::Error::from).flatten() {
+                Ok((first, stream)) if is_sure || first == FRAME => serve(Rewind::new(vec![first], stream), place).await,
                 Ok((first, stream)) => drop(give_back.send(Rewind::new(vec![first], stream))),
                 Err(error) => tracing::debug!(%error, "a connection was not accepted"),
             }

@@ -2,7 +2,7 @@
 
 use std::{future::Future, pin::Pin, sync::Arc};
 
-use tokio::{net::TcpStream, runtime::Handle};
+use tokio::{net::TcpStream, runtime::Handle, sync::OwnedSemaphorePermit};
 use tokio_rustls::server::TlsStream;
 
 use super::{rewind::Rewind, shutdown::ConnectionGuard};
@@ -17,8 +17,15 @@ pub struct Accepted {
     pub here: ConnectionGuard,
 }
 
-/// Serves a connection; completes when it ends.
-pub type Serve = dyn Fn(Stream) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync;
+/// Serves a connection; completes when it ends. The second argument must be dropped as soon as the client is authenticated.
+pub type Serve = dyn Fn(Stream, Unauthenticated) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync;
+
+/// A place among the connections of clients that are not authenticated yet. It is free again when this is dropped.
+#[derive(Debug)]
+pub struct Unauthenticated {
+    pub(super) _handshake: OwnedSemaphorePermit,
+    pub(super) _of_router: OwnedSemaphorePermit,
+}
 
 /// The server of router connections.
 #[derive(Clone)]

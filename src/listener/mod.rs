@@ -7,8 +7,8 @@
 //!
 //! actix accepts connections and runs the threads of REST. A router connection moves to the router's own runtime before its handshake,
 //! while the accepting task waits for its end, so that the limits count all connections together. Start reading at [`serve`], then at
-//! `Acceptor::enter`. Invariant: before its handshake is complete a client costs at most a few KiB.
-//! `Acceptor::enter`. Invariant: nothing that a client sends before its handshake is over costs more than a bounded few KiB.
+//! `Acceptor::enter`. Invariant: before its handshake is complete a client costs at most a few KiB; a client of the router counts among the
+//! handshakes until it is authenticated.
 
 mod accept;
 mod accepted;
@@ -29,7 +29,7 @@ use actix_service::{
 use tokio::{net::TcpStream, sync::Semaphore};
 
 use accept::{Acceptor, Protocols};
-pub use accepted::{Accepted, RouterSide, Serve, Stream};
+pub use accepted::{Accepted, RouterSide, Serve, Stream, Unauthenticated};
 use file_limit::room_for;
 pub use rewind::Rewind;
 pub use shutdown::{ConnectionGuard, Shutdown};
@@ -90,6 +90,7 @@ where
         router,
         is_for_router_alone: false,
         handshakes,
+        router_handshakes: Arc::new(Semaphore::new((listener.handshakes / 2).max(1))),
         handshake_timeout: listener.handshake_timeout,
         stopping: stopping.clone(),
     };

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::sleep;
 
 use super::{
-    binding::{Asked, Binding},
+    binding::{BindRequest, Binding},
     channel::{Channel, Entry, Request},
     core::Core,
     dial::MOST_REQUESTS,
@@ -34,6 +34,7 @@ const BIND_SUCCESS_AFTER: Duration = Duration::from_millis(250);
 pub fn bind(core: &Arc<Core>, channel: &Arc<Channel>, frame: Frame) {
     // Beyond the limit of open requests a Bind gets no answer: an SDK that is rejected at once binds again at once.
     let Some(request) = channel.begin_request(MOST_REQUESTS) else {
+        core.counters.binds_refused.increment();
         return tracing::debug!(channel = channel.number, "too many binds at the same time");
     };
     tokio::spawn(run(core.clone(), channel.clone(), frame, request));
@@ -59,6 +60,7 @@ async fn run(core: Arc<Core>, channel: Arc<Channel>, frame: Frame, request: Requ
         }
         Err(failure) => {
             tracing::debug!(channel = channel.number, identity = %channel.identity, reason = %failure.text, "bind rejected");
+            core.counters.binds_refused.increment();
             sleep(core.times.refusal).await;
             channel.send(message::refused(&frame, connection.unwrap_or_default(), &failure));
             drop(request);
@@ -84,7 +86,7 @@ async fn host(core: &Arc<Core>, channel: &Arc<Channel>, frame: &Frame, connectio
     }
     let grant = core.check(channel, &session, Right::Bind)?;
     let taken_over = earlier.end(core);
-    let asked = Asked {
+    let request = BindRequest {
         id: taken_over.clone().unwrap_or_else(|| Id::from_text(Terminator::new_id())),
         channel: channel.clone(),
         connection,
@@ -96,9 +98,8 @@ async fn host(core: &Arc<Core>, channel: &Arc<Channel>, frame: &Frame, connectio
         listener: listener.map(<[u8]>::to_vec),
         gives_ids: frame.is_set(key::ROUTER_CONNECTION),
         wants_sdk_flow_control: frame.is_set(key::SDK_FLOW_CONTROL),
-        weight: weight(frame, Weight::default()),
     };
-    let binding = Arc::new(Binding::new(asked));
+    let binding = Arc::new(Binding::new(request, weight(frame, Weight::default())));
     if !channel.enter(connection, Entry::Binding(binding.clone())) {
         core.removals.add(taken_over);
         return Err(Failure::internal(format!("connection id {connection} is in use")));
@@ -117,6 +118,7 @@ async fn host(core: &Arc<Core>, channel: &Arc<Channel>, frame: &Frame, connectio
         core.removals.add(taken_over);
         return Err(failure);
     }
+    core.counters.binds_accepted.increment();
     binding.list(true);
     if binding.is_closed() {
         core.removals.add([binding.id.clone()]);
@@ -162,7 +164,10 @@ impl Earlier {
             Self::TakenOver(old) => {
                 let failure = Failure::new(1, message::Retry::Never, "the listener was bound again");
                 // A binding that has just ended deletes its terminator.
-                core.drop_binding(&old, Some(&failure)).then(|| old.id.clone())
+                core.drop_binding(&old, Some(&failure)).then(|| {
+                    core.counters.binds_ended.increment();
+                    old.id.clone()
+                })
             }
             Self::Left(bindings) => {
                 bindings.iter().for_each(|old| core.end_binding(old, None));

@@ -1,8 +1,11 @@
 //! A binding: a service that an SDK hosts on a channel, with its terminator.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicU32, Ordering},
+use std::{
+    ops::Deref,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+    },
 };
 
 use parking_lot::Mutex;
@@ -22,6 +25,19 @@ const CIRCUIT: u32 = 2;
 
 /// A service hosted on a channel.
 pub struct Binding {
+    request: BindRequest,
+    /// Cost and precedence of its record.
+    weight: Mutex<Weight>,
+    /// The dynamic cost caused by failed dials.
+    failures: AtomicU32,
+    circuits: AtomicU32,
+    /// Whether its terminator exists, so that it can be dialled.
+    is_listed: AtomicBool,
+    is_closed: AtomicBool,
+}
+
+/// What does not change of a binding, as its Bind asked for it.
+pub struct BindRequest {
     /// The id of its terminator, and the terminator's address.
     pub id: Id<Terminator>,
     pub channel: Arc<Channel>,
@@ -40,48 +56,20 @@ pub struct Binding {
     /// Whether the router assigns the ids of new connections instead of the SDK.
     pub gives_ids: bool,
     pub wants_sdk_flow_control: bool,
-    /// Cost and precedence of its record.
-    weight: Mutex<Weight>,
-    /// The dynamic cost caused by failed dials.
-    failures: AtomicU32,
-    circuits: AtomicU32,
-    /// Whether its terminator exists, so that it can be dialled.
-    is_listed: AtomicBool,
-    is_closed: AtomicBool,
 }
 
-/// The values of a new binding.
-pub struct Asked {
-    pub id: Id<Terminator>,
-    pub channel: Arc<Channel>,
-    pub connection: u32,
-    pub session: Id<Session>,
-    pub service: Id<Service>,
-    pub token: Vec<u8>,
-    pub instance: String,
-    pub public_key: Option<Vec<u8>>,
-    pub listener: Option<Vec<u8>>,
-    pub gives_ids: bool,
-    pub wants_sdk_flow_control: bool,
-    pub weight: Weight,
+impl Deref for Binding {
+    type Target = BindRequest;
+    fn deref(&self) -> &BindRequest {
+        &self.request
+    }
 }
 
 impl Binding {
-    pub fn new(asked: Asked) -> Self {
-        let Asked { id, channel, connection, session, service, token, instance, public_key, listener, .. } = asked;
+    pub fn new(request: BindRequest, weight: Weight) -> Self {
         Self {
-            id,
-            channel,
-            connection,
-            session,
-            service,
-            token,
-            instance,
-            public_key,
-            listener,
-            gives_ids: asked.gives_ids,
-            wants_sdk_flow_control: asked.wants_sdk_flow_control,
-            weight: Mutex::new(asked.weight),
+            request,
+            weight: Mutex::new(weight),
             failures: AtomicU32::new(0),
             circuits: AtomicU32::new(0),
             is_listed: AtomicBool::new(false),

@@ -14,12 +14,16 @@ use std::{
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
+use super::counters::Counter;
+
 /// One waiter is woken for about this many bytes given back.
 const SHARE: usize = 16 << 10;
 
 /// A budget of bytes.
 pub struct Budget {
     limit: usize,
+    /// How often somebody had to wait before reading on.
+    pub pauses: Counter,
     used: AtomicUsize,
     waiting: AtomicUsize,
     waiters: Mutex<VecDeque<Arc<Notify>>>,
@@ -27,7 +31,7 @@ pub struct Budget {
 
 impl Budget {
     pub fn new(limit: usize) -> Self {
-        Self { limit, used: AtomicUsize::new(0), waiting: AtomicUsize::new(0), waiters: Mutex::default() }
+        Self { limit, pauses: Counter::default(), used: AtomicUsize::new(0), waiting: AtomicUsize::new(0), waiters: Mutex::default() }
     }
 
     pub fn used(&self) -> usize {

@@ -3,6 +3,7 @@
 use std::{
     collections::{HashMap, hash_map::Entry as MapEntry},
     net::SocketAddr,
+    ops::Deref,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering},
@@ -30,16 +31,7 @@ const OURS: u32 = 0x8000_0000;
 
 /// The connection of a logged-in SDK.
 pub struct Channel {
-    /// Unique within this process.
-    pub number: u64,
-    pub identity: Id<Identity>,
-    pub api_session: Id<ApiSession>,
-    /// The token of the API session.
-    pub token: String,
-    pub address: Option<SocketAddr>,
-    /// The body of its hello.
-    pub hello: String,
-    pub since: Timestamp,
+    login: Login,
     pub outbox: SendQueue,
     /// Session tokens used on this channel.
     pub tokens: Tokens,
@@ -51,15 +43,25 @@ pub struct Channel {
     closed: Notify,
 }
 
-/// The values of a new channel.
-pub struct Opened {
+/// What does not change of a channel, as its hello made it known.
+pub struct Login {
+    /// Unique within this process.
     pub number: u64,
     pub identity: Id<Identity>,
     pub api_session: Id<ApiSession>,
+    /// The token of the API session.
     pub token: String,
     pub address: Option<SocketAddr>,
+    /// The body of its hello.
     pub hello: String,
     pub since: Timestamp,
+}
+
+impl Deref for Channel {
+    type Target = Login;
+    fn deref(&self) -> &Login {
+        &self.login
+    }
 }
 
 /// The cache of session tokens of a channel's API session.
@@ -90,16 +92,9 @@ struct Table {
 }
 
 impl Channel {
-    pub fn new(opened: Opened, outbox: SendQueue) -> Self {
-        let Opened { number, identity, api_session, token, address, hello, since } = opened;
+    pub fn new(login: Login, outbox: SendQueue) -> Self {
         Self {
-            number,
-            identity,
-            api_session,
-            token,
-            address,
-            hello,
-            since,
+            login,
             outbox,
             tokens: Tokens::default(),
             table: Mutex::default(),

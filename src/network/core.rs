@@ -16,6 +16,7 @@ use super::{
     budget::Budget,
     channel::{Channel, Entry},
     circuit::{Circuit, CircuitSide},
+    counters::Counters,
     fair_queues::QueueBounds,
     message::{self, Failure},
     registry::Registry,
@@ -33,6 +34,9 @@ use crate::{
     posture::Posture,
     store::Store,
 };
+
+/// A message may have at most this fraction of the memory budget.
+const PARTS: usize = 4;
 
 /// The components that a router uses.
 pub struct Parts {
@@ -75,8 +79,11 @@ pub struct Core {
     pub parts: Parts,
     pub times: Times,
     pub room: QueueBounds,
+    /// A message has at most so many bytes. One that is longer than all that may wait would wait for ever.
+    pub most_message: usize,
     pub budget: Arc<Budget>,
     pub registry: Registry,
+    pub counters: Counters,
     pub removals: Removals,
     /// Whether its record disables it.
     pub is_disabled: AtomicBool,
@@ -93,11 +100,14 @@ impl Core {
         let config = &parts.config;
         let room = QueueBounds { queue: config.max_circuit_kib << 10, channel: config.max_channel_mib << 20 };
         let budget = Arc::new(Budget::new(config.max_total_mib << 20));
+        let most_message = (config.max_message_mib << 20).min((config.max_total_mib << 20) / PARTS);
         Self {
             registry: Registry::new(config.max_circuits),
             times,
             room,
+            most_message,
             budget,
+            counters: Counters::default(),
             removals: Removals::default(),
             is_disabled: AtomicBool::new(false),
             is_stopping: AtomicBool::new(false),
@@ -148,6 +158,9 @@ impl Core {
     pub fn end_circuit(&self, circuit: &Arc<Circuit>, from: Option<CircuitSide>, last: impl Fn(u32) -> Frame) {
         let Some(was_pending) = circuit.close() else { return };
         self.registry.remove_circuit(circuit);
+        if !was_pending {
+            self.counters.circuits_closed.increment();
+        }
         for side in [CircuitSide::Client, CircuitSide::Host] {
             let Some(end) = circuit.end(side) else { continue };
             let outbox = &end.channel.outbox;
@@ -176,8 +189,11 @@ impl Core {
 
     /// Ends a binding with its terminator, and tells its host why if `failure` is given. Its circuits continue.
     pub fn end_binding(&self, binding: &Arc<Binding>, failure: Option<&Failure>) {
-        if self.drop_binding(binding, failure) && binding.is_listed() {
-            self.removals.add([binding.id.clone()]);
+        if self.drop_binding(binding, failure) {
+            self.counters.binds_ended.increment();
+            if binding.is_listed() {
+                self.removals.add([binding.id.clone()]);
+            }
         }
     }
 
@@ -200,6 +216,7 @@ impl Core {
         if !self.registry.remove_channel(channel) {
             return;
         }
+        self.counters.channels_closed.increment();
         channel.close();
         channel.outbox.close();
         for entry in channel.clear() {
@@ -230,6 +247,7 @@ impl Core {
         let slowest = channels.into_iter().map(|channel| (channel.outbox.stalled(), channel)).max_by_key(|(stalled, _)| *stalled);
         if let Some((stalled, channel)) = slowest.filter(|(stalled, _)| *stalled > self.times.stalled) {
             tracing::warn!(channel = channel.number, identity = %channel.identity, ?stalled, "the memory budget is used up: the channel of a peer that does not read is closed");
+            self.counters.cut_off.increment();
             self.end_channel(&channel, &Failure::busy("the peer does not read, and the memory budget is used up"));
         }
     }

@@ -49,9 +49,14 @@ pub struct Dialing {
 /// Starts the task that handles a Connect.
 pub fn connect(core: &Arc<Core>, channel: &Arc<Channel>, frame: Frame) {
     let Some(connection) = frame.u32(key::CONNECTION) else {
-        return channel.send(message::refused(&frame, 0, &Failure::internal("a Connect without a connection id")));
+        let failure = Failure::internal("a Connect without a connection id");
+        core.counters.dial_without_circuit(&failure);
+        return channel.send(message::refused(&frame, 0, &failure));
     };
-    let refuse = |failure: Failure| channel.send(message::refused(&frame, connection, &failure));
+    let refuse = |failure: Failure| {
+        core.counters.dial_without_circuit(&failure);
+        channel.send(message::refused(&frame, connection, &failure));
+    };
     if let Some(failure) = core.refusal() {
         return refuse(failure);
     }
@@ -71,6 +76,7 @@ async fn run(core: Arc<Core>, circuit: Arc<Circuit>, frame: Frame, request: Requ
     if let Err(failure) = &outcome {
         let identity = &circuit.client.channel.identity;
         tracing::debug!(circuit = %circuit.id, %identity, reason = %failure.text, "dial failed");
+        core.counters.dial_without_circuit(failure);
         core.fail_circuit(&circuit, failure);
     }
     drop(request);
@@ -252,6 +258,7 @@ fn accept(core: &Core, host: &Arc<Channel>, dialing: &Dialing, given: Option<u32
     let end = End { channel: host.clone(), connection, queue: *queue };
     let host_end = HostEnd { end, binding: binding.clone(), has_sdk_flow_control: *has_sdk_flow_control };
     core.registry.establish(circuit, host_end).map_err(|_| Failure::access_denied("the circuit has ended meanwhile"))?;
+    core.counters.circuits_opened.increment();
     binding.dial_succeeded();
     core.show_cost(binding);
     if dialing.connection.is_none() {

@@ -6,7 +6,7 @@ use rustls::pki_types::CertificateDer;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, split};
 
 use super::{
-    channel::{Channel, Opened},
+    channel::{Channel, Login},
     core::Core,
     message::{self, Failure, key},
     receive::{self, Receiver, Stop},
@@ -33,17 +33,30 @@ pub struct Peer {
     pub leaf: Option<CertificateDer<'static>>,
 }
 
-/// Serves one connection until it ends.
-pub async fn serve(core: Arc<Core>, mut stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static, peer: Peer) {
+/// Serves one connection until it ends. `place` is dropped as soon as the peer is authenticated.
+pub async fn serve(
+    core: Arc<Core>,
+    mut stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    peer: Peer,
+    place: impl Send + 'static,
+) {
     let hello = match tokio::time::timeout(core.times.hello, read(&mut stream, &core)).await {
         Ok(Ok(hello)) => hello,
-        Ok(Err(stop)) => return tracing::debug!(address = ?peer.address, %stop, "no valid hello"),
-        Err(_) => return tracing::debug!(address = ?peer.address, "no hello within the time limit"),
+        Ok(Err(stop)) => {
+            let counter = if stop.is_malformed() { &core.counters.malformed } else { &core.counters.hellos_missing };
+            counter.increment();
+            return tracing::debug!(address = ?peer.address, %stop, "no valid hello");
+        }
+        Err(_) => {
+            core.counters.hellos_missing.increment();
+            return tracing::debug!(address = ?peer.address, "no hello within the time limit");
+        }
     };
     let channel = match welcome(&core, &hello, &peer) {
         Ok(channel) => channel,
         Err(text) => {
             tracing::debug!(address = ?peer.address, reason = text, "hello rejected");
+            core.counters.hellos_refused.increment();
             let answer = message::unwelcome(&hello, text);
             let refused = async {
                 stream.write_all(answer.as_bytes()).await?;
@@ -54,7 +67,7 @@ pub async fn serve(core: Arc<Core>, mut stream: impl AsyncRead + AsyncWrite + Se
             return;
         }
     };
-    drop(hello);
+    drop((hello, place));
     run(core, channel, stream).await;
 }
 
@@ -74,14 +87,15 @@ fn welcome(core: &Arc<Core>, hello: &Frame, peer: &Peer) -> std::result::Result<
         return Err("the router takes no connections at the moment");
     }
     let token = hello.text(key::SESSION_TOKEN).ok_or("a hello carries the token of an API session")?;
-    let opened = identify(core, hello, token, peer).map_err(|error| {
+    let login = identify(core, hello, token, peer).map_err(|error| {
         tracing::warn!(%error, "an API session cannot be looked up");
         "the API session cannot be looked up at the moment"
     })?;
-    let channel = Arc::new(Channel::new(opened?, SendQueue::new(core.room, core.budget.clone())));
+    let channel = Arc::new(Channel::new(login?, SendQueue::new(core.room, core.budget.clone())));
     let version = format!("v{}|||{}|{}", env!("CARGO_PKG_VERSION"), std::env::consts::OS, std::env::consts::ARCH);
     channel.send(message::welcome(hello, &channel.number.to_string(), &version, core.parts.id.as_str()));
     core.registry.add_channel(&channel);
+    core.counters.channels_opened.increment();
     core.online().channel_opened(channel.identity.as_str());
     // A session that ended between its lookup and its entry into the registry was not reported to this channel.
     if core.refusal().is_some() || !core.is_logged_in(&channel).unwrap_or(false) {
@@ -93,7 +107,7 @@ fn welcome(core: &Arc<Core>, hello: &Frame, peer: &Peer) -> std::result::Result<
 }
 
 /// The values of the channel that a hello opens; the inner error says why it is rejected.
-fn identify(core: &Core, hello: &Frame, token: &str, peer: &Peer) -> Result<std::result::Result<Opened, &'static str>> {
+fn identify(core: &Core, hello: &Frame, token: &str, peer: &Peer) -> Result<std::result::Result<Login, &'static str>> {
     let parts = &core.parts;
     let Some(caller) = parts.sessions.resolve(&parts.store, token, parts.clock.now())? else { return Ok(Err("invalid API session")) };
     let Some(leaf) = peer.leaf.as_ref().and_then(|leaf| Certificate::from_der(leaf).ok()) else {
@@ -102,7 +116,7 @@ fn identify(core: &Core, hello: &Frame, token: &str, peer: &Peer) -> Result<std:
     if !parts.store.read(|tx| holds(tx, &caller.session, &leaf))? {
         return Ok(Err("the client certificate is none of the API session"));
     }
-    Ok(Ok(Opened {
+    Ok(Ok(Login {
         number: core.number(),
         identity: caller.identity.id.clone(),
         api_session: caller.session.id.clone(),
@@ -128,7 +142,12 @@ async fn run(core: Arc<Core>, channel: Arc<Channel>, stream: impl AsyncRead + As
     });
     let reader = Receiver::new(core.clone(), channel.clone(), read);
     let reason = tokio::select! {
-        stop = reader.run() => stop.to_string(),
+        stop = reader.run() => {
+            if stop.is_malformed() {
+                core.counters.malformed.increment();
+            }
+            stop.to_string()
+        }
         () = channel.closed() => "the channel was closed".into(),
     };
     core.end_channel(&channel, &Failure::internal(format!("the peer has left: {reason}")));

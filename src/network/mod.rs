@@ -16,6 +16,7 @@ mod budget;
 mod channel;
 mod circuit;
 mod core;
+mod counters;
 mod dial;
 mod fair_queues;
 mod hello;
@@ -51,6 +52,7 @@ use tokio::{
 use self::{core::Core, message::Failure};
 pub use self::{
     core::{Parts, Times},
+    counters::TrafficInfo,
     hello::Peer,
     info::{ChannelInfo, CircuitInfo, EndInfo, LinkInfo},
     message::{key, kind},
@@ -115,18 +117,20 @@ impl Router {
         self.0.as_deref().map(|inner| &inner.handle)
     }
 
-    /// Serves the connection of an SDK until it ends. Poll it on the router's runtime. `None` if it is disabled.
-    pub fn channel<S: AsyncRead + AsyncWrite + Send + Unpin + 'static>(
+    /// Serves the connection of an SDK until it ends. Poll it on the router's runtime. `place` is dropped as soon as the SDK is
+    /// authenticated. `None` if the router is disabled.
+    pub fn channel<S: AsyncRead + AsyncWrite + Send + Unpin + 'static, P: Send + 'static>(
         &self,
         stream: S,
         peer: Peer,
-    ) -> Option<impl Future<Output = ()> + Send + use<S>> {
-        Some(hello::serve(self.core()?.clone(), stream, peer))
+        place: P,
+    ) -> Option<impl Future<Output = ()> + Send + use<S, P>> {
+        Some(hello::serve(self.core()?.clone(), stream, peer, place))
     }
 
     /// Serves a connection in a task on the router's runtime. `None` if it is disabled.
     pub fn serve(&self, stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static, peer: Peer) -> Option<JoinHandle<()>> {
-        Some(self.handle()?.spawn(self.channel(stream, peer)?))
+        Some(self.handle()?.spawn(self.channel(stream, peer, ())?))
     }
 
     /// The links between routers, oldest first. Always empty: other routers cannot connect yet.
@@ -142,6 +146,24 @@ impl Router {
         circuits
     }
 
+    /// Hands over the open circuits one after the other, in no order.
+    ///
+    /// # Errors
+    /// The first one of `each`.
+    pub fn each_circuit<E>(&self, each: impl FnMut(CircuitInfo) -> Result<(), E>) -> Result<(), E> {
+        let open = self.core().map(|core| core.registry.everything().circuits).unwrap_or_default();
+        open.iter().filter_map(|circuit| circuit.info()).try_for_each(each)
+    }
+
+    /// Hands over the open channels one after the other, in no order.
+    ///
+    /// # Errors
+    /// The first one of `each`.
+    pub fn each_channel<E>(&self, each: impl FnMut(ChannelInfo) -> Result<(), E>) -> Result<(), E> {
+        let open = self.core().map(|core| core.registry.everything().channels).unwrap_or_default();
+        open.iter().map(|channel| channel.info()).try_for_each(each)
+    }
+
     /// An open circuit.
     pub fn circuit(&self, id: &str) -> Option<CircuitInfo> {
         self.core()?.registry.circuit(id)?.info()
@@ -152,6 +174,25 @@ impl Router {
         let Some((core, circuit)) = self.core().and_then(|core| Some((core, core.registry.circuit(id)?))) else { return false };
         core.fail_circuit(&circuit, &Failure::internal("an administrator ended the circuit"));
         true
+    }
+
+    /// An open channel.
+    pub fn channel_info(&self, id: &str) -> Option<ChannelInfo> {
+        Some(self.core()?.registry.channel(id.parse().ok()?)?.info())
+    }
+
+    /// The numbers for monitoring; all are 0 where the router is disabled.
+    pub fn traffic(&self) -> TrafficInfo {
+        let Some(core) = self.core() else { return TrafficInfo::default() };
+        let (channels, circuits, binds) = core.registry.counts();
+        TrafficInfo {
+            reader_pauses: core.budget.pauses.get(),
+            channels: channels as u64,
+            circuits: circuits as u64,
+            binds: binds as u64,
+            queued_bytes: core.budget.used() as u64,
+            ..core.counters.read()
+        }
     }
 
     /// All open channels, oldest first.

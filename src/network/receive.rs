@@ -48,6 +48,13 @@ pub enum Stop {
     Stalled(Duration),
 }
 
+impl Stop {
+    /// Whether the peer sent what is no message.
+    pub fn is_malformed(&self) -> bool {
+        matches!(self, Self::Malformed(_))
+    }
+}
+
 impl From<io::Error> for Stop {
     fn from(error: io::Error) -> Self {
         if error.kind() == io::ErrorKind::UnexpectedEof { Self::Closed } else { Self::Failed(error) }
@@ -146,7 +153,7 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
         let missing = frame.missing();
         let Some((circuit, side)) = self.route(&frame) else { return self.pass_over(missing).await };
         let Some(end) = circuit.end(side.other()) else { return self.pass_over(missing).await };
-        if frame.len() + missing > self.core.parts.config.max_message_mib << 20 {
+        if frame.len() + missing > self.core.most_message {
             self.core.fail_circuit(&circuit, &Failure::internal("a message is too long"));
             return self.pass_over(missing).await;
         }
@@ -161,6 +168,7 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
         };
         fill(&mut self.stream, &mut frame, self.core.times.stall).await?;
         circuit.count(side, frame.body().len());
+        self.core.counters.relayed(side, frame.body().len());
         reservation.fill(frame);
         Ok(())
     }

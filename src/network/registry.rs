@@ -144,6 +144,16 @@ impl Registry {
         self.open.lock().circuits.len()
     }
 
+    /// How many channels, circuits and bindings there are.
+    pub fn counts(&self) -> (usize, usize, usize) {
+        let open = self.open.lock();
+        (open.channels.len(), open.circuits.len(), open.bindings.len())
+    }
+
+    pub fn channel(&self, number: u64) -> Option<Arc<Channel>> {
+        self.open.lock().channels.get(&number).cloned()
+    }
+
     pub fn count_channels(&self) -> usize {
         self.open.lock().channels.len()
     }

@@ -79,7 +79,9 @@ impl SendQueue {
                 }
                 return Ok(Reservation { outbox: self, queue, bytes });
             }
-            has_waited = true;
+            if !std::mem::replace(&mut has_waited, true) {
+                self.budget.pauses.increment();
+            }
             waiter.notified().await;
         }
     }
@@ -163,12 +165,16 @@ impl SendQueue {
 
     /// Waits until few control messages are queued. For the reader of the channel only.
     pub async fn eased(&self) {
+        let mut has_waited = false;
         loop {
             {
                 let inner = self.inner.lock();
                 if inner.control_bytes <= CONGESTED || inner.state == State::Closed {
                     return;
                 }
+            }
+            if !std::mem::replace(&mut has_waited, true) {
+                self.budget.pauses.increment();
             }
             self.eased.notified().await;
         }

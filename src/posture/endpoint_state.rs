@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     access::{Access, PolicyKind, Subject},
-    entity::{Demand, FactsExt, Id, PostureCheck, PostureKind, Service},
+    entity::{Demand, FactsExt, Id, PostureCheck, PostureKind, Record, Service},
     error::Result,
     store::Read,
 };
@@ -31,7 +31,16 @@ pub struct Awaited {
     timeout_remaining: i64,
 }
 
-/// The services of an identity for which this event shortens the validity of its last code.
+impl Awaited {
+    /// A service, with the seconds for which a code is normally valid.
+    pub fn new(service: Record<Service>, timeout: i64) -> Self {
+        let (id, name) = (service.id.into_text(), service.spec.name);
+        Self { id, name, posture_query_type: PostureKind::Mfa, timeout, timeout_remaining: GRACE }
+    }
+}
+
+/// The ids of the services of an identity for which this event shortens the validity of its last code, each with the seconds for which a code
+/// is normally valid.
 ///
 /// # Errors
 /// A record cannot be read.
@@ -41,9 +50,9 @@ pub fn awaited(
     evidence: &Evidence,
     identity: &str,
     (woken, unlocked): (bool, bool),
-) -> Result<Vec<Awaited>> {
-    let Some(passed) = evidence.presence.passed_at.filter(|_| woken || unlocked) else { return Ok(Vec::new()) };
+) -> Result<BTreeMap<String, i64>> {
     let mut concerned = BTreeMap::new();
+    let Some(passed) = evidence.presence.passed_at.filter(|_| woken || unlocked) else { return Ok(concerned) };
     for (check, services) in by_check(access, identity) {
         let Some(check) = tx.find(&Id::<PostureCheck>::from_text(check))? else { continue };
         let Demand::Mfa { timeout_seconds, prompt_on_wake, prompt_on_unlock, .. } = check.spec.demand else { continue };
@@ -52,14 +61,7 @@ pub fn awaited(
             concerned.extend(services.into_iter().map(|service| (service, timeout_seconds)));
         }
     }
-    let mut awaited = Vec::with_capacity(concerned.len());
-    for (id, timeout) in concerned {
-        if let Some(service) = tx.find(&Id::<Service>::from_text(id.as_str()))? {
-            let (name, posture_query_type) = (service.spec.name, PostureKind::Mfa);
-            awaited.push(Awaited { id, name, posture_query_type, timeout, timeout_remaining: GRACE });
-        }
-    }
-    Ok(awaited)
+    Ok(concerned)
 }
 
 /// Maps each posture check of an identity's service policies to the services of those policies.

@@ -16,7 +16,7 @@ use crate::{
         ApiSession, Demand, FactsExt, Id, OperatingSystem, OsType, PolicyType, PostureCheck, Record, Semantic, Service, ServicePolicy,
         posture_demand::{Process as Wanted, ProcessMulti},
     },
-    error::Result,
+    error::{Error, Result},
     store::Read,
 };
 
@@ -31,8 +31,33 @@ pub struct FailedRequest {
     /// The requested right.
     pub session_type: PolicyType,
     pub when: Timestamp,
-    /// Every policy that would have granted it.
+    /// Every policy that would have granted it, up to the first one with which the request would be longer than 64 KiB.
     pub policy_failures: Vec<PolicyFailure>,
+}
+
+impl FailedRequest {
+    /// Drops the policies that exceed `most` bytes of JSON. Returns its length in bytes with it.
+    ///
+    /// # Errors
+    /// `Internal` if it has no JSON form, which is a defect.
+    pub fn shortened(mut self, most: usize) -> Result<(usize, Self)> {
+        let policies = std::mem::take(&mut self.policy_failures);
+        let mut length = json_bytes(&self)?;
+        for policy in policies {
+            let more = json_bytes(&policy)? + 1;
+            if length + more > most {
+                break;
+            }
+            length += more;
+            self.policy_failures.push(policy);
+        }
+        Ok((length, self))
+    }
+}
+
+/// The length of a value as JSON, in bytes.
+fn json_bytes(value: &impl Serialize) -> Result<usize> {
+    serde_json::to_vec(value).map(|text| text.len()).map_err(|e| Error::Internal(format!("a failed request as JSON: {e}")))
 }
 
 /// A policy with failing checks.

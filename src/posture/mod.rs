@@ -8,6 +8,7 @@
 //! Everything is in memory and lost at a restart: endpoints report again when they reconnect. Invariant: nothing is kept for an identity or
 //! API session that does not exist, and what is kept for each is bounded.
 
+mod deadlines;
 mod endpoint_state;
 pub mod evaluation;
 mod evidence;
@@ -19,10 +20,11 @@ mod response;
 mod session_review;
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{BTreeSet, HashMap, VecDeque},
     sync::{Arc, Mutex, PoisonError},
 };
 
+use deadlines::{Deadlines, Terms};
 pub use endpoint_state::{Awaited, awaited};
 pub use evidence::{Answered, Endpoint, Evidence, Os, Presence, Process};
 pub use expiry::Expiry;
@@ -34,7 +36,7 @@ pub use session_review::{EndedSession, Trigger, end, lapsed};
 
 use crate::{
     access::{Access, PolicyGrant, Right},
-    clock::Clock,
+    clock::{Clock, Timestamp},
     config,
     entity::{ApiSession, Entity, FactsExt, Id, Identity, Mfa, PostureCheck, Record},
     error::Result,
@@ -43,8 +45,30 @@ use crate::{
 
 /// The size of the cache of posture checks.
 const MOST_CHECKS: usize = 10_000;
-/// Failed requests kept per identity; then the oldest are dropped.
+/// Failed requests kept per identity, and their total length as JSON in bytes; then the oldest are dropped.
 const MOST_FAILURES: usize = 100;
+const MOST_FAILURE_BYTES: usize = 256 << 10;
+/// Of a failed request so many bytes are kept; policies that do not fit are left out.
+const LONGEST_FAILURE: usize = 64 << 10;
+
+/// The failed requests of one identity, oldest first.
+#[derive(Default)]
+struct Failures {
+    /// Each with its bytes as JSON.
+    requests: VecDeque<(usize, Arc<FailedRequest>)>,
+    bytes: usize,
+}
+
+impl Failures {
+    fn keep(&mut self, bytes: usize, request: FailedRequest) {
+        self.requests.push_back((bytes, Arc::new(request)));
+        self.bytes += bytes;
+        while self.requests.len() > MOST_FAILURES || self.bytes > MOST_FAILURE_BYTES {
+            let Some((bytes, _)) = self.requests.pop_front() else { return };
+            self.bytes -= bytes;
+        }
+    }
+}
 
 /// The state of all endpoints. Cheap to clone.
 #[derive(Clone)]
@@ -61,7 +85,10 @@ pub struct Posture {
 #[derive(Default)]
 struct Memory {
     endpoints: HashMap<String, Arc<Endpoint>>,
-    failures: HashMap<String, VecDeque<Arc<FailedRequest>>>,
+    failures: HashMap<String, Failures>,
+    deadlines: Deadlines,
+    /// Posture checks have changed since `deadlines` took their terms.
+    has_new_checks: bool,
 }
 
 impl Posture {
@@ -76,7 +103,16 @@ impl Posture {
     ) -> Self {
         let checks = Cache::following(store, |kind| kind == PostureCheck::KIND, MOST_CHECKS);
         let on_trigger: Arc<dyn Fn(Trigger) + Send + Sync> = Arc::new(on_trigger);
-        let posture = Self { memory: Arc::default(), access, store: store.clone(), clock, limits, checks, on_trigger: on_trigger.clone() };
+        let memory = Memory { has_new_checks: true, ..Memory::default() };
+        let posture = Self {
+            memory: Arc::new(Mutex::new(memory)),
+            access,
+            store: store.clone(),
+            clock,
+            limits,
+            checks,
+            on_trigger: on_trigger.clone(),
+        };
         let (memory, access, clock) = (posture.memory.clone(), posture.access.clone(), posture.clock.clone());
         store.subscribe(move |events| {
             for event in events {
@@ -98,6 +134,9 @@ impl Posture {
         with(&self.memory, |memory| {
             let endpoint = memory.endpoint(identity.as_str());
             responses.into_iter().for_each(|response| endpoint.take(api_session.as_str(), response, now, processes));
+            if begins_a_time {
+                memory.schedule(identity.as_str(), api_session.as_str(), now.steady());
+            }
         });
         self.forget_unless_there(identity, Some(api_session))?;
         self.access.touch_identity(identity.as_str());
@@ -133,13 +172,8 @@ impl Posture {
     /// # Errors
     /// The store cannot be read.
     pub fn failed(&self, identity: &Id<Identity>, request: FailedRequest) -> Result<()> {
-        with(&self.memory, |memory| {
-            let requests = memory.failures.entry(identity.to_string()).or_default();
-            if requests.len() >= MOST_FAILURES {
-                requests.pop_front();
-            }
-            requests.push_back(Arc::new(request));
-        });
+        let (bytes, request) = request.shortened(LONGEST_FAILURE)?;
+        with(&self.memory, |memory| memory.failures.entry(identity.to_string()).or_default().keep(bytes, request));
         self.forget_unless_there(identity, None)?;
         self.access.touch_identity(identity.as_str());
         Ok(())
@@ -147,7 +181,8 @@ impl Posture {
 
     /// The failed requests of an identity, oldest first.
     pub fn failures(&self, identity: &str) -> Vec<Arc<FailedRequest>> {
-        with(&self.memory, |memory| memory.failures.get(identity).into_iter().flatten().cloned().collect())
+        let all = |failures: &Failures| failures.requests.iter().map(|(_, request)| request.clone()).collect();
+        with(&self.memory, |memory| memory.failures.get(identity).map(all).unwrap_or_default())
     }
 
     /// Removes what was stored for an identity or API session that was deleted meanwhile: no later event would remove it.
@@ -173,8 +208,36 @@ impl Memory {
         Arc::make_mut(self.endpoints.entry(identity.to_owned()).or_default())
     }
 
+    /// What is known of an API session.
+    fn presence(&self, identity: &str, api_session: &str) -> Option<Presence> {
+        self.endpoints.get(identity)?.sessions.get(api_session).copied()
+    }
+
+    /// Notes when time alone may next take access from an API session, after something new was heard of it.
+    fn schedule(&mut self, identity: &str, api_session: &str, now: Timestamp) {
+        if let Some(presence) = self.presence(identity, api_session) {
+            self.deadlines.set(identity, api_session, presence, now);
+        }
+    }
+
+    /// The identities from one of whose API sessions time may have taken access, and when that may next happen, by new terms of the posture
+    /// checks where there are some. What has run out by new terms alone is found by the review that follows the change of a check.
+    fn due(&mut self, terms: Option<Terms>, now: Timestamp) -> (BTreeSet<Arc<str>>, Option<Timestamp>) {
+        let Self { deadlines, endpoints, .. } = self;
+        let due = deadlines.take(now, |identity, session| endpoints.get(identity)?.sessions.get(session).copied());
+        if let Some(terms) = terms {
+            let sessions = endpoints.iter().flat_map(|(identity, endpoint)| {
+                endpoint.sessions.iter().map(move |(session, presence)| (identity.as_str(), session.as_str(), *presence))
+            });
+            deadlines.follow(terms, sessions, now);
+        }
+        (due, deadlines.next())
+    }
+
     fn forget_identity(&mut self, identity: &str) {
-        self.endpoints.remove(identity);
+        if let Some(endpoint) = self.endpoints.remove(identity) {
+            endpoint.sessions.keys().for_each(|session| self.deadlines.forget(session));
+        }
         self.failures.remove(identity);
     }
 
@@ -182,6 +245,7 @@ impl Memory {
         if let Some(endpoint) = self.endpoints.get_mut(identity).filter(|endpoint| endpoint.sessions.contains_key(api_session)) {
             Arc::make_mut(endpoint).sessions.remove(api_session);
         }
+        self.deadlines.forget(api_session);
     }
 
     /// Removing an identity's second factor also forgets its codes.
@@ -202,10 +266,16 @@ fn hear(memory: &Mutex<Memory>, access: &Access, clock: &Clock, event: &Event) {
         }
         Some((Some(old), Some(new))) if old.state.passed_at != new.state.passed_at => {
             let (identity, now) = (new.spec.identity_id.as_str(), clock.moment());
-            with(memory, |memory| memory.endpoint(identity).sessions.entry(new.id.to_string()).or_default().passed_at = Some(now));
+            with(memory, |memory| {
+                memory.endpoint(identity).sessions.entry(new.id.to_string()).or_default().passed_at = Some(now);
+                memory.schedule(identity, new.id.as_str(), now.steady());
+            });
             access.touch_identity(identity);
         }
         _ => {}
+    }
+    if event.kind == PostureCheck::KIND {
+        with(memory, |memory| memory.has_new_checks = true);
     }
     if let Some((Some(mfa), None)) = event.of::<Mfa>() {
         with(memory, |memory| memory.forget_codes(mfa.spec.identity_id.as_str()));

@@ -47,6 +47,19 @@ pub fn compare(a: &Value, b: &Value) -> Ordering {
 }
 
 impl Value<'_> {
+    /// A copy that owns its text.
+    pub fn into_owned(self) -> Value<'static> {
+        match self {
+            Value::Null => Value::Null,
+            Value::Bool(value) => Value::Bool(value),
+            Value::Integer(value) => Value::Integer(value),
+            Value::Float(value) => Value::Float(value),
+            Value::Date(value) => Value::Date(value),
+            Value::Text(value) => Value::Text(Cow::Owned(value.into_owned())),
+            Value::Set(members) => Value::Set(members.into_iter().map(|member| Cow::Owned(member.into_owned())).collect()),
+        }
+    }
+
     /// The rank of a value's type in sort order; integers and floats share one.
     pub(super) fn rank(&self) -> u8 {
         match self {

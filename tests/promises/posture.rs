@@ -568,3 +568,28 @@ fn sessions_end_when_a_check_asks_for_more_or_the_last_right_is_gone() {
     server.admin.delete(&format!("/service-policies/{bind}")).expect(200);
     soon("an administrator's right is gone like anybody's", || !is_open(&host));
 }
+
+#[test]
+fn failed_requests_take_bounded_memory() {
+    let server = shared();
+    let (id, ann) = server.user(&fresh("ann"), json!({}));
+    let service = server.service(&fresh("service"), json!({}));
+    for _ in 0..3 {
+        let body = json!({ "typeId": "MAC", "name": fresh("check"), "macAddresses": ["0203040506ff"] });
+        let check = server.admin.post("/posture-checks", body).expect(201).id();
+        open_within(server, &[&id], &service, &check);
+    }
+    let kept = || server.admin.get(&format!("/identities/{id}/failed-service-requests")).expect(200);
+    let ask = || ann.post("/sessions", json!({ "serviceId": service })).refused(409, "INVALID_POSTURE", "");
+    ask();
+    assert_eq!(kept().data()[0]["policyFailures"].as_array().unwrap().len(), 3);
+    let addresses: Vec<String> = (0..256).map(|number| format!("{number:0>250}")).collect();
+    ann.post("/posture-response", json!({ "typeId": "MAC", "id": "any", "macAddresses": addresses })).expect(201);
+    for _ in 0..30 {
+        ask();
+    }
+    let kept = kept();
+    let of_last = &kept.data().as_array().unwrap().last().unwrap()["policyFailures"];
+    assert!(kept.text.len() < 300 << 10 && kept.text.len() > 100 << 10, "{} bytes", kept.text.len());
+    assert!((1..3).contains(&of_last.as_array().unwrap().len()), "what does not fit is left out");
+}

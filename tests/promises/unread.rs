@@ -194,7 +194,12 @@ fn heads_that_do_not_end_count_as_well() {
 #[test]
 fn clients_that_do_not_read_do_not_hold_up_the_end() {
     let place = TempDir::new().unwrap();
-    let settings = [("OVERKEEP_HTTP_UNREAD_TIMEOUT", "10m"), ("OVERKEEP_HTTP_KEEP_ALIVE", "1h"), ("OVERKEEP_HTTP_CLIENT_TIMEOUT", "10m")];
+    let settings = [
+        ("OVERKEEP_HTTP_UNREAD_TIMEOUT", "10m"),
+        ("OVERKEEP_HTTP_KEEP_ALIVE", "1h"),
+        ("OVERKEEP_HTTP_CLIENT_TIMEOUT", "10m"),
+        ("OVERKEEP_HTTP_REQUEST_TIMEOUT", "10m"),
+    ];
     let mut program = program(place.path(), &[&settings[..], &[("OVERKEEP_HTTP_HANDSHAKE_TIMEOUT", "1m")]].concat());
     let admin = program.admin();
     let mut idle = Wire::multiplexed(&admin, 65_535);
@@ -205,6 +210,9 @@ fn clients_that_do_not_read_do_not_hold_up_the_end() {
     full.send(&b"GET /edge/management/v1/openapi.json HTTP/1.1\r\nhost: it\r\n\r\n".repeat(16)).unwrap();
     let mut half = Wire::to(&admin);
     half.send(b"GET /version HTTP/1.1\r\nhost: it\r\nx-more: ").unwrap();
+    let mut half_body = Wire::to(&admin);
+    let head = "POST /authenticate?method=password HTTP/1.1\r\nhost: it\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n\r\n{";
+    half_body.send(head.as_bytes()).unwrap();
     let silent = TcpStream::connect(admin.url.strip_prefix("https://").unwrap()).unwrap();
     thread::sleep(Duration::from_millis(500));
     let begun = Instant::now();
@@ -212,7 +220,7 @@ fn clients_that_do_not_read_do_not_hold_up_the_end() {
     assert!(program.process.wait().unwrap().success());
     assert!(begun.elapsed() < LONG, "it took {:?}", begun.elapsed());
     assert!(idle.frames().iter().any(|(kind, _)| *kind == 7), "an idle connection is told to go away");
-    drop((unread, full, half, silent));
+    drop((unread, full, half, half_body, silent));
 }
 
 #[test]
@@ -361,4 +369,53 @@ fn every_long_list_comes_in_parts() {
         }
         assert_eq!(&pages[..entries.len()], entries, "{path}");
     }
+}
+
+#[test]
+fn lists_inside_other_data_come_in_parts() {
+    let server = TestServer::start().unnamed();
+    let (admin, long) = (&server.admin, "x".repeat(3500));
+    let of = fat(admin, 10);
+    let identity = server.identity(&fresh("identity"), json!({ "roleAttributes": ["all"] }));
+    let mut pairs = Vec::new();
+    for _ in 0..90 {
+        let service = server.service(&fresh(&long), json!({ "roleAttributes": ["all"] }));
+        pairs.push(json!({ "serviceId": service, "configId": of }));
+        admin.post("/edge-routers", json!({ "name": fresh(&long), "roleAttributes": ["all"] })).expect(201);
+    }
+    let path = format!("/identities/{identity}/service-configs");
+    assert_eq!(admin.get(&path).expect(200).json["meta"]["pagination"], json!({ "limit": 0, "offset": 0, "totalCount": 0 }));
+    admin.post(&path, json!(pairs)).expect(200);
+    let (is_in_parts, shown) = in_parts(admin, &path);
+    let entries: Vec<_> =
+        shown["data"].as_array().unwrap().iter().map(|of| json!({ "serviceId": of["serviceId"], "configId": of["configId"] })).collect();
+    assert!(is_in_parts && entries == pairs, "{} entries", entries.len());
+    assert!(shown["data"][89]["service"]["name"].as_str().unwrap().contains(&long) && shown["data"][89]["config"]["id"] == of);
+    assert_eq!(shown["meta"]["pagination"], json!({ "limit": 90, "offset": 0, "totalCount": 90 }));
+
+    for (path, member) in [("/edge-router-policies", "identityRoles"), ("/service-edge-router-policies", "serviceRoles")] {
+        let body = json!({ "name": fresh("policy"), "semantic": "AnyOf", "edgeRouterRoles": ["#all"], member: ["#all"] });
+        admin.post(path, body).expect(201);
+    }
+    let service = pairs[0]["serviceId"].as_str().unwrap();
+    let names =
+        |routers: &serde_json::Value| routers.as_array().unwrap().iter().map(|router| router["name"].to_string()).collect::<Vec<_>>();
+    let (is_in_parts, advice) = in_parts(admin, &format!("/identities/{identity}/policy-advice/{service}"));
+    let advised = names(&advice["data"]["commonRouters"]);
+    assert!(is_in_parts && advised.len() == 90 && advice["data"]["identityId"] == identity.as_str(), "{} routers", advised.len());
+
+    server.give_password(&identity, "a-user-of-all");
+    server.service_policy("Dial", &["#all"], &["#all"]);
+    let user = server.again("a-user-of-all");
+    let path = format!("/services/{service}/edge-routers");
+    let (is_in_parts, shown) = in_parts(&user, &format!("{path}?limit=-1"));
+    let mut all = names(&shown["data"]["edgeRouters"]);
+    assert!(is_in_parts && all.len() == 90 && shown["meta"]["apiVersion"].is_string(), "{} routers", all.len());
+    let pages: Vec<_> =
+        [0, 50].iter().flat_map(|at| names(&in_parts(&user, &format!("{path}?limit=50&offset={at}")).1["data"]["edgeRouters"])).collect();
+    assert_eq!(pages, all);
+    let mut advised = advised;
+    advised.sort();
+    all.sort();
+    assert_eq!(advised, all);
 }

@@ -51,6 +51,7 @@ pub struct RestListener {
 impl RestListener {
     /// Answers with this dispatcher, with bounds on the bytes held for clients.
     pub fn new(dispatcher: Arc<Dispatcher>, patience: Patience, bounds: Bounds, stopping: Shutdown) -> Self {
+        dispatcher.end_with(stopping.clone());
         Self { dispatcher, patience, ledger: MemoryLedger::new(bounds), stopping }
     }
 }

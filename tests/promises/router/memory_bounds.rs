@@ -151,6 +151,59 @@ fn a_thousand_stalled_circuits_stay_within_the_bounds_and_others_get_through() {
 }
 
 #[test]
+fn full_memory_cuts_off_stalled_peers() {
+    let (scene, part) = (bounded(64, 4, 8), vec![0; 1900 << 10]);
+    run(async {
+        let router = scene.server.router();
+        let (quick, mut quick_host, _listener) = another(&scene, &scene.client).await;
+        let (large, mut large_host, _other) = another(&scene, &scene.client).await;
+        let (mut hosts, mut sending) = (Vec::new(), Vec::new());
+        for _ in 0..5 {
+            let (client, host, listener) = another(&scene, &scene.client).await;
+            host.sdk.pause();
+            let part = part.clone();
+            sending.push(tokio::spawn(async move {
+                for _ in 0..10 {
+                    client.send(&part).await;
+                }
+                client
+            }));
+            hosts.push((host, listener));
+        }
+        assert!(soon(|| router.queued_bytes() > 7 << 20), "{}", router.queued_bytes());
+        assert_eq!(router.traffic().cut_off, 0);
+        let waiting = tokio::spawn(async move {
+            large.send(&part).await;
+            large
+        });
+        // What has little to send goes on all the time.
+        while router.traffic().cut_off == 0 {
+            quick.send(b"ping").await;
+            assert_eq!(quick_host.data().await, b"ping");
+            assert!(router.queued_bytes() <= (8 << 20) + (64 << 10), "{}", router.queued_bytes());
+        }
+        assert_eq!(large_host.data().await.len(), 1900 << 10, "it waited until there was room");
+        assert!(router.channels().len() < 14, "the channel of a host that did not read is closed");
+        drop((waiting.await.unwrap(), sending));
+    });
+}
+
+#[test]
+fn message_beyond_memory_ends_its_circuit() {
+    let scene = bounded(64, 1, 4);
+    run(async {
+        let (mut client, mut host, _listener) = scene.connected(Options::GO).await;
+        // A quarter of all memory is the most, although max-message-mib is 16.
+        client.send(&vec![1; 900 << 10]).await;
+        assert_eq!(host.data().await.len(), 900 << 10);
+        client.send(&vec![1; 5 << 20]).await;
+        assert_eq!(client.ended().await.text, "a message is too long");
+        assert_eq!(host.ended().await.text, "a message is too long");
+        assert!(client.sdk.ask(Builder::new(content::PING).empty()).await.is_some(), "the channel goes on");
+    });
+}
+
+#[test]
 fn a_peer_that_asks_and_does_not_read_the_answers_waits() {
     let scene = Scene::new();
     run(async {

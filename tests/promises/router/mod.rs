@@ -2,6 +2,7 @@
 
 mod bind;
 mod clock_and_restart;
+mod counters;
 mod dial;
 mod explained;
 mod faults;

@@ -2,14 +2,15 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use overkeep::clock::Clock;
+use overkeep::{clock::Clock, config::Span};
+use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{
-    scene::{Member, Scene, run},
+    scene::{Member, Scene, run, soon},
     sdk::{Event, Options, Sdk},
 };
-use crate::harness::TestServer;
+use crate::harness::{PASSWORD, TestServer, fresh};
 
 const REQUEST: &[u8] = b"GET /edge/client/v1/version HTTP/1.1\r\nhost: it\r\nconnection: close\r\n\r\n";
 
@@ -116,6 +117,46 @@ fn without_the_router_a_client_that_offers_nothing_still_finds_rest() {
 }
 
 #[test]
+fn unauthenticated_clients_hold_half_the_handshakes() {
+    let server = TestServer::with(Clock::system(), |config| {
+        config.router.enabled = true;
+        config.http.max_handshakes = 16;
+        config.http.handshake_timeout = Span::minutes(1);
+    });
+    let (member, at, router) = (Member::new(&server, "member"), server.bound(), server.router());
+    let connection = || {
+        let member = member.clone();
+        async move { member.tls(at, &["ziti-edge"], vec![member.leaf.clone()], false).await }
+    };
+    run(async {
+        let mut silent = Vec::new();
+        for _ in 0..8 {
+            silent.push(connection().await);
+        }
+        let ninth = tokio::spawn(connection());
+        for _ in 0..20 {
+            let mut stream = member.tls(at, &["http/1.1"], vec![member.leaf.clone()], false).await;
+            stream.write_all(REQUEST).await.unwrap();
+            let mut answer = String::new();
+            let _ = stream.read_to_string(&mut answer).await;
+            assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        }
+        assert!(!ninth.is_finished(), "no place for a ninth client that nobody knows");
+        let known = Sdk::connect(silent.pop().unwrap(), member.token(), Options::GO).await.unwrap();
+        silent.push(ninth.await.unwrap());
+        assert_eq!(router.traffic().channels, 1);
+        // The beginning of a hello keeps no place for long.
+        for stream in &mut silent {
+            stream.write_all(&[3, 6, 9]).await.unwrap();
+        }
+        assert_eq!(silent[0].read(&mut [0]).await.unwrap_or(0), 0, "it is closed");
+        assert!(soon(|| router.traffic().hellos_missing == 8));
+        Sdk::connect(connection().await, member.token(), Options::GO).await.unwrap();
+        assert!(!known.is_closed());
+    });
+}
+
+#[test]
 fn a_controller_that_stops_ends_circuits_with_a_word_and_does_not_wait_for_ever() {
     let scene = Scene::on(
         TestServer::with(Clock::system(), |config| {
@@ -137,4 +178,58 @@ fn a_controller_that_stops_ends_circuits_with_a_word_and_does_not_wait_for_ever(
         assert_eq!(client.next().await, Event::Lost);
     });
     stopping.join().unwrap();
+}
+
+#[test]
+fn many_hellos_leave_logins_their_share() {
+    let scene = Scene::new();
+    let (at, router) = (scene.server.bound(), scene.server.router());
+    let name = fresh("user");
+    scene.server.user(&name, json!({}));
+    run(async {
+        let connect = |number: usize| {
+            let member = if number % 2 == 0 { scene.client.clone() } else { scene.host.clone() };
+            async move {
+                let stream = member.tls(at, &["ziti-edge"], vec![member.leaf.clone()], false).await;
+                Sdk::connect(stream, member.token(), Options::GO).await.unwrap()
+            }
+        };
+        let mut idle = Vec::new();
+        for number in 0..100 {
+            idle.push(connect(number).await);
+        }
+        let (stop, stopped) = tokio::sync::watch::channel(false);
+        let stampede: Vec<_> = (0..50)
+            .map(|number| {
+                let (one, stopped) = (connect(number), stopped.clone());
+                let member = scene.client.clone();
+                tokio::spawn(async move {
+                    drop(one.await);
+                    let mut count = 1;
+                    while !*stopped.borrow() {
+                        let stream = member.tls(at, &["ziti-edge"], vec![member.leaf.clone()], false).await;
+                        drop(Sdk::connect(stream, member.token(), Options::GO).await.unwrap());
+                        count += 1;
+                    }
+                    count
+                })
+            })
+            .collect();
+        let nobody = scene.server.nobody();
+        // Log-ins one after the other, each on a connection of its own.
+        let log_in = move || {
+            let body = json!({ "username": name, "password": PASSWORD });
+            nobody.ask("POST", "/authenticate?method=password").header("connection", "close").json(&body).send().expect(200);
+        };
+        tokio::task::spawn_blocking(move || (0..20).for_each(|_| log_in())).await.unwrap();
+        let before = router.traffic().channels_opened;
+        stop.send(true).unwrap();
+        let mut opened = 0;
+        for one in stampede {
+            opened += one.await.unwrap();
+        }
+        assert!(before > 150 && opened >= 50, "{opened} hellos, {before} of them meanwhile");
+        assert!(soon(|| router.traffic().channels == 100), "{:?}", router.traffic());
+        assert!(idle.iter().all(|sdk| !sdk.is_closed()));
+    });
 }

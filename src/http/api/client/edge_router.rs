@@ -9,12 +9,10 @@ use crate::{
     entity::{EdgeRouter, Entity, FactsExt, Id, Identity, Service, Words, edge_router::Common},
     error::{Error, Result},
     http::{
-        answer::Shown,
         call::Call,
-        crud::{of_ids, page},
         envelope::Detail,
         extractor::{Headers, Query},
-        list_body::{Joined, Wanted, listed},
+        list_body::{EndingInList, Joined, Wanted, listed},
         listing::Listing,
     },
     store::Read,
@@ -65,13 +63,13 @@ pub struct ServiceEdgeRouters {
     edge_routers: Vec<Common>,
 }
 
-/// GET /services/{id}/edge-routers. The answer is built in memory: a few hundred bytes per router that the caller may use.
+/// GET /services/{id}/edge-routers
 pub async fn of_service(
     call: Call,
     id: Id<Service>,
     Query(listing): Query<Listing>,
     Headers(token): Headers<SessionToken>,
-) -> Result<Shown<ServiceEdgeRouters>> {
+) -> Result<EndingInList<ServiceEdgeRouters, Common>> {
     if token.session_token.is_some() {
         // The token cannot be one of this controller, so it is rejected like a missing one.
         return Err(Error::Unauthorized { anonymous: true });
@@ -79,8 +77,9 @@ pub async fn of_service(
     let caller = call.caller()?;
     call.store.read(|tx| visible(&call, caller, tx, &id).map(|_| ()))?;
     let identity = caller.identity.id.as_str();
-    let ids: Vec<String> =
+    let ids =
         call.access.ask(|engine| engine.common_edge_routers(identity, id.as_str()).in_order().map(|(_, id)| id.to_string()).collect());
-    let page = call.store.scan(move |tx| page(tx, &listing, &BELOW_SERVICE, of_ids(&ids), |router| Ok(Common::of(router, tx)))).await?;
-    Ok(Shown(ServiceEdgeRouters { edge_routers: page.data }))
+    let wanted = |_: &Read<'_>| Ok(Wanted::Ids(ids));
+    let entries = listed(&call, listing, &BELOW_SERVICE, wanted, |tx, router| Ok(Common::of(router, tx))).await?;
+    Ok(EndingInList { data: ServiceEdgeRouters { edge_routers: Vec::new() }, entries })
 }

@@ -7,17 +7,19 @@ use super::service::visible;
 use crate::{
     access::Right,
     authentication::Caller,
-    entity::{Id, PolicyType, Record, Service, ServicePolicy},
+    entity::{FactsExt, Id, PolicyType, Record, Service, ServicePolicy},
     error::{Error, FailedCheck, Result},
     http::{
-        answer::{Made, Shown},
         body::{self, Incoming},
         call::Call,
+        envelope::Pagination,
         extractor::{Body, Extractor},
+        list_body::{EndingInList, joined},
+        list_part::Part,
         openapi::operation::{Operation, Schemas},
     },
     posture::{self, Awaited, Evidence, FailedRequest, Judged, Permission, PolicyFailure, Response, Trigger},
-    store::Read,
+    store::{Ids, Read},
 };
 
 /// Several answers, which are stored all or not at all. Errors name members as for a single answer.
@@ -52,19 +54,21 @@ pub struct PostureReply {
 }
 
 /// POST /posture-response
-pub async fn respond(call: Call, Body(response): Body<Response>) -> Result<Made<PostureReply>> {
-    take(call, vec![response]).await.map(Made)
+pub async fn respond(call: Call, Body(response): Body<Response>) -> Result<Reply<201>> {
+    take(call, vec![response]).await
 }
 
 /// POST /posture-response-bulk
-pub async fn respond_at_once(call: Call, Bulk(responses): Bulk) -> Result<Shown<PostureReply>> {
-    take(call, responses).await.map(Shown)
+pub async fn respond_at_once(call: Call, Bulk(responses): Bulk) -> Result<Reply<200>> {
+    take(call, responses).await
 }
 
-async fn take(call: Call, responses: Vec<Response>) -> Result<PostureReply> {
-    if responses.is_empty() {
-        return Ok(PostureReply { services: Vec::new() });
-    }
+type Reply<const STATUS: u16> = EndingInList<PostureReply, Awaited, STATUS>;
+
+/// Separates the id of a service and a number of seconds; no id contains it.
+const BETWEEN: char = '\n';
+
+async fn take<const STATUS: u16>(call: Call, responses: Vec<Response>) -> Result<Reply<STATUS>> {
     let caller = call.caller()?;
     let (identity, api_session) = (&caller.identity.id, &caller.session.id);
     let happened = |event: fn(&Response) -> bool| responses.iter().any(event);
@@ -72,15 +76,32 @@ async fn take(call: Call, responses: Vec<Response>) -> Result<PostureReply> {
         happened(|response| matches!(response, Response::EndpointState { woken: true, .. })),
         happened(|response| matches!(response, Response::EndpointState { unlocked: true, .. })),
     );
-    call.posture.take(identity, api_session, responses)?;
-    let (posture, doubt) = (call.posture.clone(), Trigger::Identity(identity.to_string()));
-    let lapsed = call.store.scan(move |tx| posture::lapsed(tx, &posture, &doubt)).await?;
-    if !lapsed.is_empty() {
-        call.changes.run(move |change| posture::end(change, &lapsed)).await?;
+    if !responses.is_empty() {
+        call.posture.take(identity, api_session, responses)?;
+        let (posture, doubt) = (call.posture.clone(), Trigger::Identity(identity.to_string()));
+        let lapsed = call.store.scan(move |tx| posture::lapsed(tx, &posture, &doubt)).await?;
+        if !lapsed.is_empty() {
+            call.changes.run(move |change| posture::end(change, &lapsed)).await?;
+        }
     }
-    let evidence = call.evidence()?;
-    let services = call.store.read(|tx| posture::awaited(tx, &call.access, &evidence, identity.as_str(), events))?;
-    Ok(PostureReply { services })
+    let (access, evidence, identity) = (call.access.clone(), call.evidence()?, identity.clone());
+    let find = move |tx: &Read<'_>| {
+        let mut services = Ids::default();
+        for (service, timeout) in posture::awaited(tx, &access, &evidence, identity.as_str(), events)? {
+            services.push(&format!("{service}{BETWEEN}{timeout}"));
+        }
+        Ok((services, Pagination::default()))
+    };
+    let write = |tx: &Read<'_>, _, part: &mut Part<'_>| {
+        while let Some((service, timeout)) = part.next().map(|service| service.split_once(BETWEEN).unwrap_or_default()) {
+            if let Some(service) = tx.find(&Id::<Service>::from_text(service))? {
+                part.add_value(&Awaited::new(service, timeout.parse().unwrap_or(-1)))?;
+            }
+        }
+        Ok(())
+    };
+    let entries = joined(&call, false, Vec::new(), find, write).await?;
+    Ok(EndingInList { data: PostureReply { services: Vec::new() }, entries })
 }
 
 /// The policies by which a caller may use a service now; of many only some, and none if the system has no posture checks.

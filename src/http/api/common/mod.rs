@@ -3,6 +3,7 @@
 pub mod authenticate;
 pub mod authenticator;
 pub mod current;
+pub mod in_memory_list;
 pub mod information;
 pub mod mfa;
 pub mod network_token;

@@ -3,19 +3,21 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::in_memory_list::{self, Entry, Name};
 use crate::{
     entity::{Entity, EntityRef, Facts, FactsExt, Id, Links, Service, Tags, Terminator},
     error::{Error, Result},
     http::{
-        answer::{Page, Shown},
+        answer::Shown,
+        api::common::in_memory_list::{self, Entry, Name},
         call::Call,
         envelope::Detail,
         extractor::Query,
+        list_body::Joined,
         listing::Listing,
     },
     network::CircuitInfo,
     query::{Type, Value},
+    store::Read,
 };
 
 /// A circuit from a client to a host.
@@ -75,10 +77,12 @@ fn see(circuit: CircuitInfo, router: Option<&str>, facts: &dyn Facts) -> Result<
 }
 
 /// GET /circuits
-pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Page<Circuit>> {
-    let circuits = call.router.circuits();
-    let seen = call.store.read(|tx| circuits.into_iter().map(|circuit| see(circuit, call.router.id(), tx)).collect::<Result<_>>())?;
-    in_memory_list::page(seen, &listing)
+pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Circuit>> {
+    let (router, same) = (call.router.clone(), call.router.clone());
+    let each =
+        move |tx: &Read<'_>, found: &mut dyn FnMut(Circuit)| router.each_circuit(|circuit| see(circuit, router.id(), tx).map(&mut *found));
+    let one = move |tx: &Read<'_>, id: &str| same.circuit(id).map(|circuit| see(circuit, same.id(), tx)).transpose();
+    in_memory_list::list(&call, listing, each, one).await
 }
 
 /// GET /circuits/{id}

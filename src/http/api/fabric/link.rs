@@ -3,18 +3,20 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::in_memory_list::{self, Entry, Name};
 use crate::{
     entity::{EntityRef, Facts, Id},
     error::{Error, Result},
     http::{
-        answer::{Page, Shown},
+        answer::Shown,
+        api::common::in_memory_list::{self, Entry, Name},
         call::Call,
         extractor::Query,
+        list_body::Joined,
         listing::Listing,
     },
-    network::LinkInfo,
+    network::{LinkInfo, Router},
     query::{Type, Value},
+    store::Read,
 };
 
 /// A link between two routers.
@@ -76,18 +78,20 @@ fn see(link: LinkInfo, facts: &dyn Facts) -> Result<Link> {
     })
 }
 
-fn links(call: &Call) -> Result<Vec<Link>> {
-    let links = call.router.links();
-    call.store.read(|tx| links.into_iter().map(|link| see(link, tx)).collect())
+fn find(router: &Router, id: &str, facts: &dyn Facts) -> Result<Option<Link>> {
+    router.links().into_iter().find(|link| link.id == id).map(|link| see(link, facts)).transpose()
 }
 
 /// GET /links
-pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Page<Link>> {
-    in_memory_list::page(links(&call)?, &listing)
+pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Link>> {
+    let (router, same) = (call.router.clone(), call.router.clone());
+    let each =
+        move |tx: &Read<'_>, found: &mut dyn FnMut(Link)| router.links().into_iter().try_for_each(|link| see(link, tx).map(&mut *found));
+    in_memory_list::list(&call, listing, each, move |tx: &Read<'_>, id: &str| find(&same, id, tx)).await
 }
 
 /// GET /links/{id}
 pub async fn detail(call: Call, id: Id<Link>) -> Result<Shown<Link>> {
-    let found = links(&call)?.into_iter().find(|link| link.id == id.as_str());
+    let found = call.store.read(|tx| find(&call.router, id.as_str(), tx))?;
     found.map(Shown).ok_or_else(|| Error::NotFound { kind: "link", id: id.into_text(), field: None })
 }

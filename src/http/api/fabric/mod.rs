@@ -4,7 +4,6 @@
 //! Start reading at [`routes`]. Not here: rules of kinds, and the connections of routers (`network/`).
 
 mod circuit;
-mod in_memory_list;
 mod link;
 mod router;
 mod service;

@@ -9,18 +9,19 @@ use crate::{
     access::Right,
     authentication::mfa,
     change::{self, Change, Draft, Lifecycle, enrollment},
-    entity::{
-        Config, EdgeRouter, Enrollment, EntityRef, FactsExt, Id, Identity, Record, Service, Tags, enrollment::Method, identity::Override,
-    },
+    entity::{Config, EdgeRouter, Enrollment, EntityRef, FactsExt, Id, Identity, Service, Tags, enrollment::Method, identity::Override},
     error::{Error, Result},
     http::{
-        answer::{Created, Done, Page, Shown},
+        answer::{Created, Done},
         call::Call,
         crud,
         envelope::Pagination,
         extractor::{Body, IfMatch, OptionalBody, Patch},
+        list_body::{self, EndingInList, Joined, joined},
+        list_part::Part,
         preview::{Outcome, Preview},
     },
+    store::{Ids, Read},
 };
 
 /// A new identity.
@@ -115,6 +116,9 @@ pub async fn remove_mfa(call: Call, id: Id<Identity>) -> Result<Done> {
     Ok(Done)
 }
 
+/// Separates the two ids of a pair; no id contains it.
+const BETWEEN: char = '\n';
+
 /// A config that an identity has for a service in place of the service's own.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -126,21 +130,27 @@ pub struct ServiceConfigDetail {
 }
 
 /// GET /identities/{id}/service-configs
-pub async fn service_configs(call: Call, id: Id<Identity>) -> Result<Page<ServiceConfigDetail>> {
-    call.store.read(|tx| {
-        let shown = |pair: Override| {
-            let (config, service) = (tx.get(&pair.config)?, tx.get(&pair.service)?);
-            Ok(ServiceConfigDetail {
-                config: EntityRef::of(&config, &config.spec.name),
-                config_id: pair.config,
-                service: EntityRef::of(&service, &service.spec.name),
-                service_id: pair.service,
-            })
-        };
-        let data = tx.get(&id)?.state.service_configs.into_iter().map(shown).collect::<Result<Vec<_>>>()?;
-        let count = data.len() as i64;
-        Ok(Page { data, pagination: Pagination { limit: count, offset: 0, total_count: count }, fields: None })
-    })
+pub async fn service_configs(call: Call, id: Id<Identity>) -> Result<Joined<ServiceConfigDetail>> {
+    let find = move |tx: &Read<'_>| {
+        let mut pairs = Ids::default();
+        for Override { service, config } in tx.get(&id)?.state.service_configs {
+            pairs.push(&format!("{service}{BETWEEN}{config}"));
+        }
+        let count = pairs.len() as i64;
+        Ok((pairs, Pagination { limit: count, offset: 0, total_count: count }))
+    };
+    let write = |tx: &Read<'_>, _, part: &mut Part<'_>| {
+        while let Some(pair) = part.next() {
+            let Some((service, config)) = pair.split_once(BETWEEN) else { continue };
+            let (service_id, config_id) = (Id::<Service>::from_text(service), Id::<Config>::from_text(config));
+            // What was deleted since the answer began is left out.
+            let (Some(service), Some(config)) = (tx.find(&service_id)?, tx.find(&config_id)?) else { continue };
+            let (config, service) = (EntityRef::of(&config, &config.spec.name), EntityRef::of(&service, &service.spec.name));
+            part.add_value(&ServiceConfigDetail { config, config_id, service, service_id })?;
+        }
+        Ok(())
+    };
+    joined(&call, false, Vec::new(), find, write).await
 }
 
 /// A config for a service.
@@ -223,7 +233,7 @@ pub struct PolicyAdvice {
     identity_router_count: u32,
     /// The number of edge routers over which the service may be reached.
     service_router_count: u32,
-    /// The edge routers that are both.
+    /// The edge routers that are both. The last member.
     common_routers: Vec<AdvisedRouter>,
 }
 
@@ -238,35 +248,35 @@ pub struct AdvisedRouter {
 }
 
 /// GET /identities/{id}/policy-advice/{serviceId}
-pub async fn policy_advice(call: Call, id: Id<Identity>, service_id: Id<Service>) -> Result<Shown<PolicyAdvice>> {
-    let (store, access) = (call.store.clone(), call.access.clone());
-    let advice = store.scan(move |tx| {
-        let (identity, service) = (tx.get(&id)?, tx.get(&service_id)?);
-        let asked = access.ask(|engine| {
-            let common = engine.common_edge_routers(id.as_str(), service_id.as_str());
-            let ids: Vec<String> = common.in_order().map(|(_, id)| id.to_string()).collect();
-            let may = |right| engine.may(id.as_str(), service_id.as_str(), right);
-            let counts = (engine.edge_routers_of_identity(id.as_str()).len(), engine.edge_routers_of_service(service_id.as_str()).len());
-            (ids, may(Right::Bind), may(Right::Dial), counts)
-        });
-        let (ids, is_bind_allowed, is_dial_allowed, (identity_routers, service_routers)) = asked;
-        let mut common_routers = Vec::with_capacity(ids.len());
-        for id in ids {
-            let router: Record<EdgeRouter> = tx.get(&Id::from_text(id))?;
-            let is_online = crate::entity::Facts::link(tx, router.id.as_str()).is_some();
-            common_routers.push(AdvisedRouter { of: EntityRef::of(&router, &router.spec.name), is_online });
-        }
-        Ok(Shown(PolicyAdvice {
-            identity: EntityRef::of(&identity, &identity.spec.name),
-            identity_id: id.clone(),
-            service: EntityRef::of(&service, &service.spec.name),
-            service_id: service_id.clone(),
-            is_bind_allowed,
-            is_dial_allowed,
-            identity_router_count: identity_routers as u32,
-            service_router_count: service_routers as u32,
-            common_routers,
-        }))
+pub async fn policy_advice(call: Call, id: Id<Identity>, service_id: Id<Service>) -> Result<EndingInList<PolicyAdvice, AdvisedRouter>> {
+    let (identity, service) = call.store.read(|tx| Ok((tx.get(&id)?, tx.get(&service_id)?)))?;
+    let asked = call.access.ask(|engine| {
+        let mut common = Ids::default();
+        engine.common_edge_routers(id.as_str(), service_id.as_str()).in_order().for_each(|(_, id)| common.push(id));
+        let may = |right| engine.may(id.as_str(), service_id.as_str(), right);
+        let counts = (engine.edge_routers_of_identity(id.as_str()).len(), engine.edge_routers_of_service(service_id.as_str()).len());
+        (common, may(Right::Bind), may(Right::Dial), counts)
     });
-    advice.await
+    let (common, is_bind_allowed, is_dial_allowed, (identity_routers, service_routers)) = asked;
+    let total_count = common.len() as i64;
+    let all = Pagination { limit: total_count, offset: 0, total_count };
+    let write = |tx: &Read<'_>, _, part: &mut Part<'_>| {
+        list_body::viewed::<EdgeRouter, _>(tx, part, |router| {
+            let is_online = crate::entity::Facts::link(tx, router.id.as_str()).is_some();
+            Ok(AdvisedRouter { of: EntityRef::of(router, &router.spec.name), is_online })
+        })
+    };
+    let entries = joined(&call, false, Vec::new(), move |_| Ok((common, all)), write).await?;
+    let data = PolicyAdvice {
+        identity: EntityRef::of(&identity, &identity.spec.name),
+        identity_id: id,
+        service: EntityRef::of(&service, &service.spec.name),
+        service_id,
+        is_bind_allowed,
+        is_dial_allowed,
+        identity_router_count: identity_routers as u32,
+        service_router_count: service_routers as u32,
+        common_routers: Vec::new(),
+    };
+    Ok(EndingInList { data, entries })
 }

@@ -3,15 +3,18 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{
-    live::{self, ColumnName, Live, number},
-    names::{Named, Names},
-};
+use super::names::{Named, Names};
 use crate::{
     clock::Timestamp,
     entity::{FactsExt, Id, Identity},
     error::Result,
-    http::{answer::Page, call::Call, extractor::Query, listing::Listing},
+    http::{
+        api::common::in_memory_list::{self, Entry, Name, number},
+        call::Call,
+        extractor::Query,
+        list_body::Joined,
+        listing::Listing,
+    },
     network::ChannelInfo,
     query::{Type, Value},
     store::Read,
@@ -43,22 +46,25 @@ pub struct Channel {
     queued_bytes: u64,
 }
 
-const WORDS: &[ColumnName<Channel>] = &[
-    ("id", Type::Text, |c| c.id.as_str().into()),
-    ("identity.id", Type::Text, |c| c.identity.id.as_str().into()),
-    ("identity.name", Type::Text, |c| c.identity.name.as_str().into()),
-    ("apiSessionId", Type::Text, |c| c.api_session_id.as_str().into()),
-    ("address", Type::Text, |c| c.address.as_str().into()),
-    ("sdk", Type::Text, |c| c.sdk.as_str().into()),
-    ("sdkVersion", Type::Text, |c| c.sdk_version.as_str().into()),
-    ("since", Type::Date, |c| Value::Date(c.since.millis())),
-    ("circuits", Type::Number, |c| number(c.circuits)),
-    ("terminators", Type::Number, |c| number(c.terminators)),
-    ("queuedBytes", Type::Number, |c| number(c.queued_bytes)),
+const NAMES: &[Name<Channel>] = &[
+    Name("id", Type::Text, |c| c.id.as_str().into()),
+    Name("identity.id", Type::Text, |c| c.identity.id.as_str().into()),
+    Name("identity.name", Type::Text, |c| c.identity.name.as_str().into()),
+    Name("apiSessionId", Type::Text, |c| c.api_session_id.as_str().into()),
+    Name("address", Type::Text, |c| c.address.as_str().into()),
+    Name("sdk", Type::Text, |c| c.sdk.as_str().into()),
+    Name("sdkVersion", Type::Text, |c| c.sdk_version.as_str().into()),
+    Name("since", Type::Date, |c| Value::Date(c.since.millis())),
+    Name("circuits", Type::Number, |c| number(c.circuits)),
+    Name("terminators", Type::Number, |c| number(c.terminators)),
+    Name("queuedBytes", Type::Number, |c| number(c.queued_bytes)),
 ];
 
-impl Live for Channel {
-    const WORDS: &'static [ColumnName<Self>] = WORDS;
+impl Entry for Channel {
+    const NAMES: &'static [Name<Self>] = NAMES;
+    fn id(&self) -> &str {
+        &self.id
+    }
 }
 
 impl Channel {
@@ -82,12 +88,12 @@ impl Channel {
 }
 
 /// GET /channels
-pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Page<Channel>> {
-    let open = call.router.channels();
-    call.store
-        .scan(move |tx| {
-            let names = Names::of(tx);
-            live::page(open.into_iter().map(|info| Channel::of(info, &names, tx)).collect::<Result<_>>()?, &listing)
-        })
-        .await
+pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Channel>> {
+    let (router, same) = (call.router.clone(), call.router.clone());
+    let each = move |tx: &Read<'_>, found: &mut dyn FnMut(Channel)| {
+        let names = Names::of(tx);
+        router.each_channel(|info| Channel::of(info, &names, tx).map(&mut *found))
+    };
+    let one = move |tx: &Read<'_>, id: &str| same.channel_info(id).map(|info| Channel::of(info, &Names::of(tx), tx)).transpose();
+    in_memory_list::list(&call, listing, each, one).await
 }

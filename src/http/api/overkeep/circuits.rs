@@ -3,22 +3,22 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{
-    live::{self, ColumnName, Live, number},
-    names::{Named, Names},
-};
+use super::names::{Named, Names};
 use crate::{
     clock::Timestamp,
     entity::Id,
     error::{Error, Result},
     http::{
-        answer::{Done, Page, Shown},
+        answer::{Done, Shown},
+        api::common::in_memory_list::{self, Entry, Name, number},
         call::Call,
         extractor::Query,
+        list_body::Joined,
         listing::Listing,
     },
     network::{CircuitInfo, EndInfo},
     query::{Type, Value},
+    store::Read,
 };
 
 /// A circuit from a client to a host of a service, through the built-in router.
@@ -57,26 +57,29 @@ pub struct End {
     sent_bytes_per_second: u64,
 }
 
-const WORDS: &[ColumnName<Circuit>] = &[
-    ("id", Type::Text, |c| c.id.as_str().into()),
-    ("service.id", Type::Text, |c| c.service.id.as_str().into()),
-    ("service.name", Type::Text, |c| c.service.name.as_str().into()),
-    ("terminatorId", Type::Text, |c| c.terminator_id.as_str().into()),
-    ("since", Type::Date, |c| Value::Date(c.since.millis())),
-    ("client.id", Type::Text, |c| c.client.identity.id.as_str().into()),
-    ("client.name", Type::Text, |c| c.client.identity.name.as_str().into()),
-    ("client.channelId", Type::Text, |c| c.client.channel_id.as_str().into()),
-    ("client.sentBytes", Type::Number, |c| number(c.client.sent_bytes)),
-    ("client.sentBytesPerSecond", Type::Number, |c| number(c.client.sent_bytes_per_second)),
-    ("host.id", Type::Text, |c| c.host.identity.id.as_str().into()),
-    ("host.name", Type::Text, |c| c.host.identity.name.as_str().into()),
-    ("host.channelId", Type::Text, |c| c.host.channel_id.as_str().into()),
-    ("host.sentBytes", Type::Number, |c| number(c.host.sent_bytes)),
-    ("host.sentBytesPerSecond", Type::Number, |c| number(c.host.sent_bytes_per_second)),
+const NAMES: &[Name<Circuit>] = &[
+    Name("id", Type::Text, |c| c.id.as_str().into()),
+    Name("service.id", Type::Text, |c| c.service.id.as_str().into()),
+    Name("service.name", Type::Text, |c| c.service.name.as_str().into()),
+    Name("terminatorId", Type::Text, |c| c.terminator_id.as_str().into()),
+    Name("since", Type::Date, |c| Value::Date(c.since.millis())),
+    Name("client.id", Type::Text, |c| c.client.identity.id.as_str().into()),
+    Name("client.name", Type::Text, |c| c.client.identity.name.as_str().into()),
+    Name("client.channelId", Type::Text, |c| c.client.channel_id.as_str().into()),
+    Name("client.sentBytes", Type::Number, |c| number(c.client.sent_bytes)),
+    Name("client.sentBytesPerSecond", Type::Number, |c| number(c.client.sent_bytes_per_second)),
+    Name("host.id", Type::Text, |c| c.host.identity.id.as_str().into()),
+    Name("host.name", Type::Text, |c| c.host.identity.name.as_str().into()),
+    Name("host.channelId", Type::Text, |c| c.host.channel_id.as_str().into()),
+    Name("host.sentBytes", Type::Number, |c| number(c.host.sent_bytes)),
+    Name("host.sentBytesPerSecond", Type::Number, |c| number(c.host.sent_bytes_per_second)),
 ];
 
-impl Live for Circuit {
-    const WORDS: &'static [ColumnName<Self>] = WORDS;
+impl Entry for Circuit {
+    const NAMES: &'static [Name<Self>] = NAMES;
+    fn id(&self) -> &str {
+        &self.id
+    }
 }
 
 impl Circuit {
@@ -107,14 +110,14 @@ impl End {
 }
 
 /// GET /circuits
-pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Page<Circuit>> {
-    let open = call.router.circuits();
-    call.store
-        .scan(move |tx| {
-            let names = Names::of(tx);
-            live::page(open.into_iter().map(|info| Circuit::of(info, &names)).collect::<Result<_>>()?, &listing)
-        })
-        .await
+pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Circuit>> {
+    let (router, same) = (call.router.clone(), call.router.clone());
+    let each = move |tx: &Read<'_>, found: &mut dyn FnMut(Circuit)| {
+        let names = Names::of(tx);
+        router.each_circuit(|info| Circuit::of(info, &names).map(&mut *found))
+    };
+    let one = move |tx: &Read<'_>, id: &str| same.circuit(id).map(|info| Circuit::of(info, &Names::of(tx))).transpose();
+    in_memory_list::list(&call, listing, each, one).await
 }
 
 /// GET /circuits/{id}

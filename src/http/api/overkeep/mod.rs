@@ -5,8 +5,8 @@ mod circuits;
 mod events;
 mod explain;
 mod history;
-mod live;
 mod names;
+mod traffic;
 
 use super::common;
 use crate::http::{permission::Permission::*, route::Routes};
@@ -29,6 +29,8 @@ pub fn routes() -> Routes {
         .summary("Ends a circuit at both ends. The client may dial again.")
         .get("/channels", Admin, channels::list)
         .summary("The connections of SDKs to the built-in router.")
+        .get("/traffic", Admin, traffic::traffic)
+        .summary("The numbers of the built-in router: what is open, and what it has relayed and rejected since the start.")
         .get("/events", Admin, events::watch)
         .summary("New rows of the history, as server-sent events.")
 }

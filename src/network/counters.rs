@@ -1,0 +1,124 @@
+//! Counters for monitoring: the events since the router started, and the current gauges.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::{circuit::CircuitSide, message::Failure};
+
+/// A counter that only grows.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    pub fn increment(&self) {
+        self.add(1);
+    }
+
+    pub fn add(&self, count: u64) {
+        self.0.fetch_add(count, Ordering::Relaxed);
+    }
+
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// The events since the router started. The pauses of readers are counted in `Budget`, which the queues of all channels share.
+#[derive(Debug, Default)]
+pub struct Counters {
+    pub channels_opened: Counter,
+    pub channels_closed: Counter,
+    pub hellos_refused: Counter,
+    pub hellos_missing: Counter,
+    pub malformed: Counter,
+    pub cut_off: Counter,
+    pub binds_accepted: Counter,
+    pub binds_refused: Counter,
+    pub binds_ended: Counter,
+    pub circuits_opened: Counter,
+    pub circuits_closed: Counter,
+    pub dials_refused: Counter,
+    pub dials_failed: Counter,
+    client_bytes: Counter,
+    host_bytes: Counter,
+}
+
+impl Counters {
+    /// Counts bytes of data received from one side of a circuit.
+    pub fn relayed(&self, from: CircuitSide, bytes: usize) {
+        let counter = if from == CircuitSide::Client { &self.client_bytes } else { &self.host_bytes };
+        counter.add(bytes as u64);
+    }
+
+    /// Counts a dial without a circuit: refused for lack of a right, or failed for another reason.
+    pub fn dial_without_circuit(&self, failure: &Failure) {
+        let counter = if failure.reason.text().is_some() { &self.dials_refused } else { &self.dials_failed };
+        counter.increment();
+    }
+
+    /// The current values. The caller fills in the gauges.
+    pub fn read(&self) -> TrafficInfo {
+        TrafficInfo {
+            channels_opened: self.channels_opened.get(),
+            channels_closed: self.channels_closed.get(),
+            hellos_refused: self.hellos_refused.get(),
+            hellos_missing: self.hellos_missing.get(),
+            malformed: self.malformed.get(),
+            cut_off: self.cut_off.get(),
+            binds_accepted: self.binds_accepted.get(),
+            binds_refused: self.binds_refused.get(),
+            binds_ended: self.binds_ended.get(),
+            circuits_opened: self.circuits_opened.get(),
+            circuits_closed: self.circuits_closed.get(),
+            dials_refused: self.dials_refused.get(),
+            dials_failed: self.dials_failed.get(),
+            client_bytes: self.client_bytes.get(),
+            host_bytes: self.host_bytes.get(),
+            ..TrafficInfo::default()
+        }
+    }
+}
+
+/// The numbers of a router. Those that say "since the start" only grow, and begin at 0 with each start of the process.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TrafficInfo {
+    /// Channels whose hello was accepted, since the start.
+    pub channels_opened: u64,
+    /// Channels that ended, since the start.
+    pub channels_closed: u64,
+    /// Connections whose hello was refused, since the start.
+    pub hellos_refused: u64,
+    /// Connections that ended or ran out of time before a whole hello came, since the start.
+    pub hellos_missing: u64,
+    /// Connections that were ended because a message could not be read, since the start.
+    pub malformed: u64,
+    /// Channels that were ended because `router.max-total-mib` was used up and their client read nothing, since the start.
+    pub cut_off: u64,
+    /// Binds that made a terminator, since the start.
+    pub binds_accepted: u64,
+    /// Binds that were refused, for whatever reason, since the start.
+    pub binds_refused: u64,
+    /// Accepted binds that ended, since the start.
+    pub binds_ended: u64,
+    /// Circuits that a host accepted, since the start.
+    pub circuits_opened: u64,
+    /// Circuits that ended after a host had accepted them, since the start.
+    pub circuits_closed: u64,
+    /// Dials that were refused for want of a right, since the start.
+    pub dials_refused: u64,
+    /// Dials that led to no circuit for any other reason, such as no host or no answer, since the start.
+    pub dials_failed: u64,
+    /// Bytes of data from clients to hosts, since the start.
+    pub client_bytes: u64,
+    /// Bytes of data from hosts to clients, since the start.
+    pub host_bytes: u64,
+    /// How often a channel was not read for a while because what it carries had no room in a queue, since the start.
+    pub reader_pauses: u64,
+    /// Channels that are open now.
+    pub channels: u64,
+    /// Circuits that are open now, with those that wait for their host.
+    pub circuits: u64,
+    /// Services that are hosted now, counted by terminator.
+    pub binds: u64,
+    /// Bytes that wait in memory now, of all channels.
+    pub queued_bytes: u64,
+}

@@ -1,0 +1,169 @@
+//! When access of each API session may next end by time alone: a queue ordered by that time.
+//!
+//! An API session is in the queue at most once, with the first of its times that is still to come. Invariant: as long as [`Terms`] are those
+//! of the posture checks, no time passes that the queue does not know.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+    time::Duration,
+};
+
+use super::{Presence, evaluation::GRACE};
+use crate::clock::Timestamp;
+
+/// What checks of one-time codes demand of time.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Terms {
+    /// For how many seconds codes count, each once.
+    pub timeouts: BTreeSet<u64>,
+    /// Whether a code is asked for after an endpoint woke up, and after it was unlocked.
+    pub on_wake: bool,
+    pub on_unlock: bool,
+}
+
+impl Terms {
+    /// When time alone may next make a check fail, later than a moment; by the steady clock.
+    fn next(&self, presence: Presence, after: Timestamp) -> Option<Timestamp> {
+        let code = presence.passed_at.and_then(|at| {
+            // A code counts to the last millisecond of its time.
+            let end = |seconds: u64| at.steady().plus(Duration::from_secs(seconds)).plus(Duration::from_millis(1));
+            let passed = after.since(at.steady()).as_secs().saturating_sub(1);
+            self.timeouts.range(passed..).map(|seconds| end(*seconds)).find(|end| *end > after)
+        });
+        let woken = presence.woken_at.filter(|_| self.on_wake);
+        let unlocked = presence.unlocked_at.filter(|_| self.on_unlock);
+        let events = woken.into_iter().chain(unlocked).map(|at| at.steady().plus(Duration::from_secs(GRACE.unsigned_abs())));
+        code.into_iter().chain(events.filter(|end| *end > after)).min()
+    }
+}
+
+/// The queue.
+#[derive(Default)]
+pub struct Deadlines {
+    terms: Terms,
+    queue: BTreeSet<(Timestamp, Arc<str>)>,
+    /// By API session: its place in the queue, and whose it is.
+    places: HashMap<Arc<str>, (Timestamp, Arc<str>)>,
+}
+
+impl Deadlines {
+    /// Takes the terms of the posture checks, and puts everybody in the queue anew.
+    pub fn follow<'p>(&mut self, terms: Terms, present: impl Iterator<Item = (&'p str, &'p str, Presence)>, now: Timestamp) {
+        *self = Self { terms, ..Self::default() };
+        present.for_each(|(identity, session, presence)| self.set(identity, session, presence, now));
+    }
+
+    /// Puts an API session of an identity in its place.
+    pub fn set(&mut self, identity: &str, session: &str, presence: Presence, now: Timestamp) {
+        self.forget(session);
+        if let Some(end) = self.terms.next(presence, now) {
+            let session: Arc<str> = session.into();
+            self.queue.insert((end, session.clone()));
+            self.places.insert(session, (end, identity.into()));
+        }
+    }
+
+    /// Takes an API session out.
+    pub fn forget(&mut self, session: &str) {
+        if let Some((session, (end, _))) = self.places.remove_entry(session) {
+            self.queue.remove(&(end, session));
+        }
+    }
+
+    /// The next time of all.
+    pub fn next(&self) -> Option<Timestamp> {
+        self.queue.first().map(|(end, _)| *end)
+    }
+
+    /// The identities whose time has come, each of whose API sessions is put in its next place. `presence` is asked of those alone.
+    pub fn take(&mut self, now: Timestamp, presence: impl Fn(&str, &str) -> Option<Presence>) -> BTreeSet<Arc<str>> {
+        let mut due = BTreeSet::new();
+        while self.next().is_some_and(|end| end <= now) {
+            let Some((_, session)) = self.queue.pop_first() else { break };
+            let Some((_, identity)) = self.places.remove(&session) else { continue };
+            if let Some(presence) = presence(&identity, &session) {
+                self.set(&identity, &session, presence, now);
+            }
+            due.insert(identity);
+        }
+        due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::clock::CalendarTime;
+
+    const BEGIN: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+
+    fn at(seconds: u64) -> Timestamp {
+        BEGIN.plus(Duration::from_secs(seconds))
+    }
+
+    fn passed(seconds: u64) -> Presence {
+        Presence { passed_at: Some(CalendarTime::at(at(seconds))), ..Presence::default() }
+    }
+
+    #[test]
+    fn only_who_is_due_is_looked_at() {
+        let mut deadlines = Deadlines { terms: Terms { timeouts: [60, 600].into(), ..Terms::default() }, ..Deadlines::default() };
+        for number in 0..10_000 {
+            deadlines.set(&format!("identity {number}"), &format!("session {number}"), passed(number), BEGIN);
+        }
+        let asked = Cell::new(0);
+        let presence = |_: &str, session: &str| {
+            asked.set(asked.get() + 1);
+            session.strip_prefix("session ").map(|number| passed(number.parse().unwrap()))
+        };
+        assert_eq!(deadlines.next(), Some(at(60).plus(Duration::from_millis(1))));
+        assert!(deadlines.take(at(60), presence).is_empty() && asked.get() == 0);
+        assert_eq!(deadlines.take(at(62), presence).len(), 2);
+        assert_eq!(asked.get(), 2);
+        // Those two are there again for their longer time.
+        assert_eq!(deadlines.queue.len(), 10_000);
+        deadlines.forget("session 3");
+        assert_eq!((deadlines.queue.len(), deadlines.places.len()), (9_999, 9_999));
+    }
+
+    proptest! {
+        #[test]
+        fn every_time_is_answered_when_it_comes(
+            timeouts in prop::collection::btree_set(1_u64..400, 0..4),
+            presences in prop::collection::vec((prop::option::of(0_u64..300), prop::option::of(0_u64..300)), 1..8),
+            steps in prop::collection::vec(1_u64..100, 1..12),
+        ) {
+            let moment = |seconds: u64| CalendarTime::at(at(seconds));
+            let presences: Vec<Presence> = presences
+                .into_iter()
+                .map(|(passed, woken)| Presence { passed_at: passed.map(moment), woken_at: woken.map(moment), unlocked_at: None })
+                .collect();
+            let ends = |presence: &Presence| {
+                let codes = presence.passed_at.into_iter().flat_map(|passed| {
+                    timeouts.iter().map(move |seconds| passed.steady().plus(Duration::from_millis(seconds * 1000 + 1)))
+                });
+                codes.chain(presence.woken_at.map(|woken| woken.steady().plus(Duration::from_secs(300)))).collect::<Vec<_>>()
+            };
+            let mut deadlines = Deadlines::default();
+            let named: Vec<_> = (0..presences.len()).map(|number| number.to_string()).collect();
+            let terms = Terms { timeouts: timeouts.clone(), on_wake: true, on_unlock: true };
+            deadlines.follow(terms, named.iter().zip(&presences).map(|(name, presence)| (name.as_str(), name.as_str(), *presence)), BEGIN);
+            let (mut before, mut now) = (BEGIN, 0);
+            for step in steps {
+                now += step;
+                let is_due = |presence: &&Presence| ends(presence).iter().any(|end| *end > before && *end <= at(now));
+                let expected = named.iter().zip(&presences).filter(|(_, presence)| is_due(presence)).count();
+                let due = deadlines.take(at(now), |_, session| presences.get(session.parse::<usize>().unwrap()).copied());
+                prop_assert_eq!(due.len(), expected);
+                let next = presences.iter().flat_map(ends).filter(|end| *end > at(now)).min();
+                prop_assert_eq!(deadlines.next(), next);
+                before = at(now);
+            }
+        }
+    }
+}
