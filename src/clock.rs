@@ -399,7 +399,7 @@ mod tests {
         assert_eq!(clone.now(), Timestamp::ZERO_TIME.plus_minutes(1));
         clone.set(Timestamp::MIN);
         assert_eq!(clock.now(), Timestamp::MIN);
-        assert_eq!(clock.steady(), Timestamp::ZERO_TIME.plus_minutes(1), "only what is shown was put back");
+        assert_eq!(clock.steady(), Timestamp::ZERO_TIME.plus_minutes(1), "only the shown date was set back");
 
         let system = Clock::system();
         let before = system.now();

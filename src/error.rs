@@ -63,7 +63,7 @@ pub enum Error {
     #[error("the certificate is in use")]
     CertificateInUse { fingerprint: String },
     /// Every policy that grants the right has a failing posture check. Maps a policy's id to its failing checks.
-    #[error("the posture checks of no policy that grants this pass")]
+    #[error("every policy that grants this right has a failing posture check")]
     InvalidPosture(BTreeMap<String, Vec<FailedCheck>>),
     /// A rejection that has its own code on the wire.
     #[error("{0}")]
@@ -111,7 +111,7 @@ pub enum Refusal {
     InvalidContentType,
     #[error("no edge router is available to the identity and the service")]
     NoEdgeRoutersAvailable,
-    #[error("the text holds no PEM certificate, or more than one")]
+    #[error("the text must hold exactly one PEM certificate")]
     CouldNotParsePemBlock,
     #[error("the identity has an authenticator of this method already")]
     MaxAuthenticatorMethodsReached,
@@ -125,21 +125,21 @@ pub enum Refusal {
     MfaInvalidToken,
     #[error("this change is not possible for an authenticator of this kind or in this state")]
     CannotUpdateAuthenticator,
-    #[error("the current password is not the one given")]
+    #[error("the current password is wrong")]
     WrongCurrentPassword,
     #[error("the certificate is not the extended certificate that awaits confirmation")]
     InvalidClientCert,
-    #[error("no certificate was presented that the certificate authority issued for clients and that is valid now")]
+    #[error("the connection presented no client certificate that the certificate authority issued and that is valid now")]
     CertFailedValidation,
-    #[error("the certificate authority is not verified, or does not take part in this kind of enrollment")]
+    #[error("the certificate authority is not verified, or is not enabled for this enrollment method")]
     EnrollmentCaNotValid,
-    #[error("there is no certificate authority to enroll with")]
+    #[error("this controller has no third-party certificate authority to enroll with")]
     EnrollmentNoValidCas,
     #[error("the certificate lacks the external id that its certificate authority requires")]
     MissingCertClaim,
     #[error("the certificate authority is verified already")]
     CaAlreadyVerified,
-    #[error("the certificate is not one of a certificate authority")]
+    #[error("the certificate is not a CA certificate")]
     CertificateIsNotCa,
     #[error("the text holds a PEM block that is not a certificate")]
     ExpectedPemCertificate,
@@ -147,7 +147,7 @@ pub enum Refusal {
     CouldNotParseDerBlock,
     #[error("the common name is not the verification token")]
     InvalidCommonName,
-    #[error("the certificate does not verify with that of the certificate authority")]
+    #[error("the certificate is not signed by the certificate authority")]
     CertificateFailedValidation,
     #[error("an edge router can only be changed under /edge-routers")]
     CannotUpdateRouter,

@@ -83,7 +83,7 @@ pub fn listen(host: AdminContext, dispatcher: Arc<Dispatcher>, path: PathBuf) ->
                 }
                 scope.spawn(|| {
                     if let Err(error) = connection.and_then(|stream| answer(&host, &dispatcher, stream, &stopped)) {
-                        tracing::debug!(%error, "a command of the host broke off");
+                        tracing::debug!(%error, "a connection to the admin socket ended with an error");
                     }
                 });
             }

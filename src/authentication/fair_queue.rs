@@ -244,7 +244,7 @@ mod tests {
         waiting.push(&bob, fates.job("bob"));
         assert_eq!(fates.taken(), [("ann again".to_owned(), JobOutcome::Never)]);
         waiting.push(&asker("192.0.2.3", "eve"), fates.job("eve"));
-        assert_eq!(fates.taken(), [("eve".to_owned(), JobOutcome::Never)], "of equals the newest");
+        assert_eq!(fates.taken(), [("eve".to_owned(), JobOutcome::Never)], "among equals the newest job must be dropped");
         waiting.close();
         assert!(waiting.pop().is_none() && fates.taken().is_empty());
     }

@@ -134,7 +134,7 @@ mod tests {
         room.deleted(&ann, before);
         room.opened(&ann, after);
         room.deleted(&ann, before);
-        assert!(room.admit(&ann).is_err(), "two are open");
+        assert!(room.admit(&ann).is_err(), "two sessions are open");
         room.deleted(&ann, after);
         drop(room.admit(&ann).unwrap());
         room.deleted(&ann, after);

@@ -102,7 +102,7 @@ fn subject<'c>(claims: &'c Map<String, Json>, signer: &ExternalJwtSigner, now: T
     let date = |name: &str| claims.get(name).map(|date| date.as_f64().ok_or(()));
     let now = now.seconds() as f64;
     let begun = date("nbf").is_none_or(|date| date.is_ok_and(|date| date <= now + ahead.as_secs_f64()));
-    // A token without `exp` would be valid for ever, also for whoever steals it.
+    // A token without `exp` would never expire, even if it is stolen.
     let over = date("exp").is_none_or(|date| date.is_ok_and(|date| date <= now) || date.is_err());
     let for_us = match claims.get("aud") {
         Some(Json::String(audience)) => *audience == signer.audience,

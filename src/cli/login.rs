@@ -117,7 +117,7 @@ impl Logout {
     /// # Errors
     /// There is no login, or the file cannot be deleted.
     pub fn act(self) -> Acted {
-        let context = Context::kept()?.ok_or_else(|| Failure::of("nobody is logged in"))?;
+        let context = Context::kept()?.ok_or_else(|| Failure::of("there is no login: use overkeep login first"))?;
         let ended = asked(&context, "DELETE", "/current-api-session", Vec::new(), None);
         Context::forget()?;
         let line = match ended {

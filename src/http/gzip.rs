@@ -156,7 +156,7 @@ mod tests {
     fn unpacked(packed: &[u8]) -> Vec<u8> {
         let (mut decoder, mut text) = (GzDecoder::new(packed), Vec::new());
         decoder.read_to_end(&mut text).unwrap();
-        assert!(decoder.into_inner().is_empty(), "one member and nothing behind it");
+        assert!(decoder.into_inner().is_empty(), "expected one gzip member and nothing after it");
         text
     }
 

@@ -1,6 +1,6 @@
 //! Requests of the host's owner: the same rows, called over the admin socket as the default administrator.
 //!
-//! No session is opened and no password is checked: whoever can open the socket owns the data file. Permission, parameters, schema and
+//! No session is opened and no password is checked: only the owner of the data file can open the socket. Permission, parameters, schema and
 //! limits of a row apply as for any other request. Changes have the author `local` in the history.
 
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 /// The permission of an operation: who may call it. Each level includes the previous ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Permission {
-    /// Anybody.
+    /// No session is required.
     Open,
     /// Any session, even with an outstanding second factor.
     Partial,

@@ -84,7 +84,7 @@ fn welcome(core: &Arc<Core>, hello: &Frame, peer: &Peer) -> std::result::Result<
     }
     if let Some(failure) = core.refusal() {
         tracing::debug!(reason = %failure.text, "hello rejected");
-        return Err("the router takes no connections at the moment");
+        return Err("the router accepts no connections at the moment");
     }
     let token = hello.text(key::SESSION_TOKEN).ok_or("a hello carries the token of an API session")?;
     let login = identify(core, hello, token, peer).map_err(|error| {
@@ -114,7 +114,7 @@ fn identify(core: &Core, hello: &Frame, token: &str, peer: &Peer) -> Result<std:
         return Ok(Err("a client certificate is needed"));
     };
     if !parts.store.read(|tx| holds(tx, &caller.session, &leaf))? {
-        return Ok(Err("the client certificate is none of the API session"));
+        return Ok(Err("the client certificate does not belong to the API session"));
     }
     Ok(Ok(Login {
         number: core.number(),

@@ -148,5 +148,5 @@ impl Core {
 
 fn unreadable(error: Error) -> Failure {
     tracing::warn!(%error, "a right cannot be looked up");
-    Failure::busy("the controller cannot look that up at the moment")
+    Failure::busy("the controller cannot read the store at the moment")
 }

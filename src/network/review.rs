@@ -122,7 +122,7 @@ pub async fn run(core: Arc<Core>, triggers: Arc<PendingReviews>) {
         let looking = core.clone();
         let looked = tokio::task::spawn_blocking(move || look(&looking, noted)).await;
         if !matches!(looked, Ok(Ok(()))) {
-            tracing::warn!(?looked, "the review of open connections failed; it is repeated");
+            tracing::warn!(?looked, "the review of open connections failed; retrying");
             sleep(AGAIN).await;
             triggers.note(ReviewTrigger::Everything);
         }

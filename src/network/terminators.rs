@@ -53,7 +53,7 @@ pub async fn remove_ended(core: Arc<Core>) {
         let batch = ids.clone();
         let outcome = core.parts.changes.run(move |change| delete(change, &batch)).await;
         if let Err(error) = outcome {
-            tracing::warn!(%error, "terminators of ended connections could not be deleted; it is tried again");
+            tracing::warn!(%error, "terminators of ended connections could not be deleted; retrying");
             core.removals.add(ids);
             sleep(core.times.refusal).await;
         }

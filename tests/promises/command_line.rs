@@ -279,7 +279,7 @@ fn a_log_in_reaches_it_elsewhere() {
     assert_eq!(rows[0]["by"]["who"], "identity");
     assert!(run(&["logout"]).good().contains("logged out"));
     assert!(!context.exists());
-    run(&["logout"]).bad(1, &["nobody is logged in"]);
+    run(&["logout"]).bad(1, &["there is no login"]);
     run(&["list", "services"]).bad(1, &["no controller answers"]);
 
     with(&["--fingerprint", &print.to_lowercase()]).good();

@@ -291,7 +291,7 @@ mod tests {
     fn a_connection_has_room_once_its_client_has_read() {
         let account = ledger().open();
         let holds = [account.hold(500), account.hold(0)];
-        assert!(account.room().now_or_never().is_some(), "what is no answer does not count");
+        assert!(account.room().now_or_never().is_some(), "bytes that are not an answer must not count");
         holds[1].answer(100);
         let mut waits = Box::pin(account.room());
         assert!((&mut waits).now_or_never().is_none());
@@ -309,7 +309,7 @@ mod tests {
         assert!(accounts[0].is_cut().now_or_never().is_some() && accounts[1].is_cut().now_or_never().is_none());
         held.keep(799);
         // `join!` may poll the second future before the first one wakes it.
-        assert!((&mut waiting).now_or_never().is_some() || waiting.now_or_never().is_some(), "whoever is woken wakes the next");
+        assert!((&mut waiting).now_or_never().is_some() || waiting.now_or_never().is_some(), "a woken waiter must wake the next one");
     }
 
     #[test]
@@ -322,10 +322,10 @@ mod tests {
         assert!(!accounts.iter().any(is_cut));
         held[4].answer(9);
         let cut: Vec<usize> = (0..8).filter(|n| is_cut(&accounts[*n])).collect();
-        assert_eq!(cut, [1, 3], "801 bytes, and 603 of those that stay");
+        assert_eq!(cut, [1, 3], "801 bytes were held, 603 must stay");
         let idle = ledger.open();
         std::thread::sleep(2 * REST);
         held[4].answer(10);
-        assert!(!is_cut(&idle) && !accounts.iter().any(is_cut), "what is being freed counts no more");
+        assert!(!is_cut(&idle) && !accounts.iter().any(is_cut), "memory that is being freed must not count");
     }
 }

@@ -258,7 +258,7 @@ const WORDS: &[Word] = &[
     Word("meta", "Metadata of the answer.", ""),
     Word("method", "The method.", r#""GET""#),
     Word("mfa", "When a one-time code was last given.", ""),
-    Word("mfa-validation-code", "A one-time code, where there is no body for it.", r#""123456""#),
+    Word("mfa-validation-code", "A one-time code, for requests without a body.", r#""123456""#),
     Word("minLength", "The minimum length of the answer.", "4"),
     Word("minPasswordLength", "", "8"),
     Word(
@@ -357,7 +357,7 @@ const WORDS: &[Word] = &[
     Word("timeoutRemaining", "", "-1"),
     Word("timeoutRemainingSeconds", "Seconds for which the code is still valid; -1: without limit.", "600"),
     Word("timeoutSeconds", "Seconds for which a code is valid; -1: without limit.", "3600"),
-    Word("token", "A secret token; whoever has it can use it.", r#""0f3bf4fb-4915-4eed-adb0-9341052c19c0""#),
+    Word("token", "A secret token: its holder can use it.", r#""0f3bf4fb-4915-4eed-adb0-9341052c19c0""#),
     Word("totalCount", "", "1"),
     Word("traceId", "The name of the trace.", r#""alice""#),
     Word("transitRouter", "The router.", ""),

@@ -68,7 +68,7 @@ fn whoever_is_not_the_holder_of_the_session_is_refused_with_a_reason() {
     assert_eq!(refusal(shown(&member), hello("", -1)), "invalid API session");
     assert_eq!(refusal(shown(&member), Builder::new(content::HELLO).empty()), "a hello carries the token of an API session");
     assert_eq!(refusal(nobody, hello(member.token(), 1)), "a client certificate is needed");
-    let text = "the client certificate is none of the API session";
+    let text = "the client certificate does not belong to the API session";
     assert_eq!(refusal(shown(&other), hello(member.token(), 1)), text);
     assert_eq!(refusal(shown(&member), hello(other.token(), 1)), text);
     assert_eq!(refusal(shown(&member), Builder::new(content::PING).empty()), "the first message is a hello");
@@ -92,7 +92,7 @@ fn a_certificate_that_the_session_asked_for_is_good_for_that_session_alone() {
     run(async { member.connect(&server, Options::C).await });
     member.caller = server.nobody().log_in(&name, PASSWORD);
     let refused = run(member.try_connect(&server, Options::C)).err().unwrap();
-    assert_eq!(refused.text, "the client certificate is none of the API session");
+    assert_eq!(refused.text, "the client certificate does not belong to the API session");
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn the_certificate_whose_key_was_proven_is_the_one_that_counts() {
         // The stranger shows the certificate of somebody else behind their own.
         let chain = vec![stranger.leaf.clone(), scene.client.leaf.clone()];
         let refused = Sdk::connect(stranger.tls(at, &[], chain, false).await, scene.client.token(), Options::GO).await.err().unwrap();
-        assert_eq!(refused.text, "the client certificate is none of the API session");
+        assert_eq!(refused.text, "the client certificate does not belong to the API session");
     });
 }
 
