@@ -71,7 +71,7 @@ fn log_in(running: &overkeep::controller::Controller, password: &str) -> Caller 
 fn sealing_a_file_leaves_no_trace_of_its_keys_as_they_were() {
     let kept = with_passphrases(DataFile::new());
     let before = keys(&kept, None);
-    kept.ends("pki renew-key", 0, "another key");
+    kept.ends("pki renew-key", 0, "a new key");
     let mut pieces = keys(&kept, None);
     let key = opened(&kept, None, |store, _| store.read(|read| read.setting("seal")).unwrap().unwrap());
     let record = opened(&kept, None, |store, sealed_keys| {
@@ -104,8 +104,8 @@ fn a_controller_needs_the_passphrase_of_its_file_from_the_first_start_on() {
     let authorities = trusting(&format!("https://{}", controller.bound())).get("/.well-known/est/cacerts").expect(200).text;
     kept.ends("snapshot copy", 0, "format 3 of release");
     let said = kept.run("check");
-    assert!(said.status == 0 && !said.out.contains(NOT_LOOKED_AT), "who runs has the keys: {said:?}");
-    kept.ends("pki renew-key", 0, "another key");
+    assert!(said.status == 0 && !said.out.contains(NOT_LOOKED_AT), "a running controller has the keys: {said:?}");
+    kept.ends("pki renew-key", 0, "a new key");
     kept.ends("passphrase set another --passphrase-file passphrase", 1, "in use by another process");
     controller.stop();
     let pieces = keys(&kept, Some(PASSPHRASE));

@@ -444,7 +444,7 @@ fn what_an_anonymous_peer_sends_writes_no_alarm_into_the_log() {
         let (status, log) = running.stop();
         assert_eq!(status, Some(0));
         let alarms: Vec<&str> = log.lines().filter(|line| line.contains("\"ERROR\"") || line.contains("\"WARN\"")).collect();
-        let of_peers = alarms.iter().filter(|line| !line.contains("the system gives files")).count();
+        let of_peers = alarms.iter().filter(|line| !line.contains("the limit of open files")).count();
         assert_eq!(of_peers > 0, shows, "{level}: {alarms:?}");
     }
 }
