@@ -9,7 +9,7 @@ use std::{
 use parking_lot::{Mutex, MutexGuard};
 
 use super::{
-    Delta, Difference, Engine, Policy, PolicyKind, Right, Semantic, Subject,
+    Assertion, Delta, Difference, Engine, Policy, PolicyKind, Right, Semantic, Subject, Violation,
     preview::{Preview, Step, in_order},
 };
 use crate::{
@@ -24,6 +24,8 @@ use crate::{
 
 /// How often a preview begins anew because something changed meanwhile.
 const PATIENCE: usize = 3;
+/// So many assertions are looked at before others are let in.
+const ASSERTIONS: usize = 8;
 
 /// While an engine is filled, records are passed on so many at once, and so many times before it has learned of them.
 const AT_ONCE: usize = 1024;
@@ -92,6 +94,19 @@ impl Access {
             }
         }
         Ok(self.ask(|engine| engine.preview(&delta, most)))
+    }
+
+    /// Where assertions would not be true if this happened, in their order, with at most so many pairs each. Others are let in between.
+    pub fn violations(&self, events: &[Event], assertions: &[Assertion], most: usize) -> Vec<Violation> {
+        let delta: Vec<Delta> = events.iter().filter_map(delta).collect();
+        let delta = in_order(&delta);
+        let some = |some: &[Assertion]| -> Vec<Violation> {
+            self.ask_in_turn(|engine| {
+                let engine = engine.as_if(&delta);
+                some.iter().map(|one| one.violation(&engine, most)).collect()
+            })
+        };
+        assertions.chunks(ASSERTIONS).flat_map(some).collect()
     }
 
     fn hear(&self, store: &Store, events: &[Event]) {

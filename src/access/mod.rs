@@ -22,6 +22,7 @@
 //! a rebuilt engine and a naive model together.
 
 mod access_audit;
+mod assertion;
 mod engine;
 mod feed;
 mod history_rows;
@@ -42,6 +43,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use access_audit::AccessAudit;
+pub use assertion::{Assertion, Selection, Violation};
 pub use engine::Engine;
 pub use feed::{Access, related, subject};
 pub use names::Named;

@@ -15,4 +15,8 @@ impl Lifecycle for AuthPolicy {
         }
         Ok(())
     }
+
+    fn is_kept(record: &Record<Self>) -> bool {
+        record.id.as_str() == DEFAULT_AUTH_POLICY
+    }
 }

@@ -1,6 +1,10 @@
 //! Config types: their rules are all in `entity/`.
 
 use super::Lifecycle;
-use crate::entity::ConfigType;
+use crate::entity::{ConfigType, Record, builtin};
 
-impl Lifecycle for ConfigType {}
+impl Lifecycle for ConfigType {
+    fn is_factory(record: &Record<Self>) -> bool {
+        builtin::config_type_ids().any(|id| id == record.id) && record.created_at == record.updated_at
+    }
+}

@@ -39,6 +39,10 @@ impl Lifecycle for EdgeRouter {
         }
         if record.spec.is_tunneler_enabled { remove_tunneler(record, change) } else { Ok(()) }
     }
+
+    fn is_kept(record: &Record<Self>) -> bool {
+        record.is_built_in()
+    }
 }
 
 /// Issues the one-time token by which the router gets its certificates.

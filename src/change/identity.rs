@@ -47,6 +47,10 @@ impl Lifecycle for Identity {
         }
         Ok(())
     }
+
+    fn is_kept(record: &Record<Self>) -> bool {
+        record.state.is_default_admin || record.state.kind == IdentityKind::Router
+    }
 }
 
 /// Disables an identity until a time, or until it is enabled, and ends every session it has.

@@ -53,6 +53,16 @@ pub trait Lifecycle: Entity {
     fn deleting(_record: &Record<Self>, _change: &Change<'_, '_>) -> Result<()> {
         Ok(())
     }
+
+    /// Whether every request to delete a record is refused.
+    fn is_kept(record: &Record<Self>) -> bool {
+        record.is_system
+    }
+
+    /// Whether the release made a record and nobody has changed it since.
+    fn is_factory(_record: &Record<Self>) -> bool {
+        false
+    }
 }
 
 /// 48 bits of time before 80 random ones, as in a UUID of version 7 (RFC 9562), in base 62.

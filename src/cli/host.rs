@@ -158,6 +158,11 @@ impl Which {
         Self { config, data: data.map(|path| path.to_string_lossy().into_owned()), passphrase_file: None }
     }
 
+    /// Whether flags name a controller of this host.
+    pub fn is_named(&self) -> bool {
+        self.config.is_some() || self.data.is_some()
+    }
+
     /// The controller's configuration.
     ///
     /// # Errors

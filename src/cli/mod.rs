@@ -21,6 +21,7 @@ use crate::logging;
 use run::{Refused, Settled};
 
 pub mod api;
+mod declared;
 mod file;
 mod history;
 mod host;
@@ -50,6 +51,9 @@ enum Command {
     Restore(file::Restore),
     History(history::History),
     Compact(file::Compact),
+    Export(declared::Export),
+    Plan(declared::Plan),
+    Apply(declared::Apply),
     Login(login::Login),
     Logout(login::Logout),
     Completions(Completions),
@@ -136,6 +140,9 @@ pub fn act<E: Display>(
         Command::Restore(arguments) => tell(arguments.act(environment)),
         Command::History(arguments) => tell(arguments.act(environment)),
         Command::Compact(arguments) => tell(arguments.act(environment)),
+        Command::Export(arguments) => tell(arguments.act(environment)),
+        Command::Plan(arguments) => tell(arguments.act(environment)),
+        Command::Apply(arguments) => tell(arguments.act(environment)),
         Command::Login(arguments) => tell(arguments.act()),
         Command::Logout(arguments) => tell(arguments.act()),
         Command::Completions(arguments) => arguments.act(),

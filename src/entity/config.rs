@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use super::{ConfigType, Document, Entity, EntityRef, Facts, FactsExt, Field, Id, Kind, OnDelete, Record, Reference};
+use super::{ConfigType, Document, Entity, EntityRef, Facts, FactsExt, Field, Id, Kind, OnDelete, Place, Record, Reference};
 use crate::{
     error::{Error, Result},
     query::Type,
@@ -38,8 +38,12 @@ impl Entity for Config {
     const KIND: Kind = Kind { name: "config", path: "configs" };
     const FIELDS: &'static [Field<Self>] =
         &[Field::every("name", |r| (&r.spec.name).into()), Field::indexed("type", Type::Text, |r| r.spec.config_type_id.as_str().into())];
-    const REFERENCES: &'static [Reference<Self>] =
-        &[Reference::to::<ConfigType>("type", |r| vec![r.spec.config_type_id.as_str()], OnDelete::Restrict)];
+    const REFERENCES: &'static [Reference<Self>] = &[Reference::placed::<ConfigType>(
+        "type",
+        &[Place::Ids("configTypeId")],
+        |r| vec![r.spec.config_type_id.as_str()],
+        OnDelete::Restrict,
+    )];
     const FIXED: &'static [&'static str] = &["configTypeId"];
     type State = ();
     type View = View;

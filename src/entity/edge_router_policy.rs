@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{EdgeRouter, Entity, Facts, Field, Identity, Kind, NamedRole, OnDelete, Record, Reference, Roles, Semantic};
+use super::{EdgeRouter, Entity, Facts, Field, Identity, Kind, NamedRole, OnDelete, Place, Record, Reference, Roles, Semantic};
 use crate::{
     error::{Error, Result},
     query::Type,
@@ -48,13 +48,15 @@ impl Entity for EdgeRouterPolicy {
         Field::plain("edgeRouterRoles", Type::Set, |r| (&r.spec.edge_router_roles).into()),
     ];
     const REFERENCES: &'static [Reference<Self>] = &[
-        Reference::to::<Identity>(
+        Reference::placed::<Identity>(
             "identityIds",
+            &[Place::Roles("identityRoles")],
             |r| r.spec.identity_roles.ids().collect(),
             OnDelete::Clear(|r, id| r.spec.identity_roles.forget(id)),
         ),
-        Reference::to::<EdgeRouter>(
+        Reference::placed::<EdgeRouter>(
             "edgeRouterIds",
+            &[Place::Roles("edgeRouterRoles")],
             |r| r.spec.edge_router_roles.ids().collect(),
             OnDelete::Clear(|r, id| r.spec.edge_router_roles.forget(id)),
         ),

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub use super::identity_state::{IdentityKind, Override, State};
 use super::{
     Amount, ApiSession, AuthPolicy, Config, Document, Entity, EntityRef, Facts, FactsExt, Field, Id, IdentityType, Kind, Logged, Mfa,
-    OnDelete, Precedence, Record, Reference, Roles, Service,
+    OnDelete, Place, Precedence, Record, Reference, Roles, Service,
     identity_parts::{Credentials, EnvInfo, Filled, Outstanding, SdkInfo},
 };
 use crate::{
@@ -134,18 +134,21 @@ impl Entity for Identity {
     ];
     const REFERENCES: &'static [Reference<Self>] = &[
         Reference::to::<AuthPolicy>("authPolicyId", |r| vec![r.spec.auth_policy_id.as_str()], OnDelete::Restrict),
-        Reference::to::<Service>(
+        Reference::placed::<Service>(
             "serviceConfigServices",
+            &[],
             |r| r.state.service_configs.iter().map(|o| o.service.as_str()).collect(),
             OnDelete::Clear(|r, id| r.state.service_configs.retain(|o| o.service.as_str() != id)),
         ),
-        Reference::to::<Config>(
+        Reference::placed::<Config>(
             "serviceConfigConfigs",
+            &[],
             |r| r.state.service_configs.iter().map(|o| o.config.as_str()).collect(),
             OnDelete::Clear(|r, id| r.state.service_configs.retain(|o| o.config.as_str() != id)),
         ),
-        Reference::to::<Service>(
+        Reference::placed::<Service>(
             "serviceHosting",
+            &[Place::Ids("serviceHostingCosts"), Place::Ids("serviceHostingPrecedences")],
             |r| r.spec.hosted().map(Id::as_str).collect(),
             OnDelete::Clear(|r, id| {
                 r.spec.service_hosting_costs.retain(|service, _| service.as_str() != id);

@@ -76,7 +76,7 @@ pub use posture_check::PostureCheck;
 pub use posture_check_type::PostureCheckType;
 pub use posture_demand::{Demand, OperatingSystem, OsType, PostureKind};
 pub use record::{Id, Record};
-pub use reference::{OnDelete, Reference};
+pub use reference::{OnDelete, Place, Reference};
 pub use service::{PostureQueries, PostureQuery, Service};
 pub use service_edge_router_policy::ServiceEdgeRouterPolicy;
 pub use service_policy::ServicePolicy;

@@ -16,6 +16,15 @@ pub enum OnDelete<E: Entity> {
     Clear(fn(&mut Record<E>, &str)),
 }
 
+/// Where ids of a reference stand in the JSON that requests write. Dots lead into members of members.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// An id, a list of ids, or a map whose keys are ids.
+    Ids(&'static str),
+    /// A list of roles, in which `@id` names a record.
+    Roles(&'static str),
+}
+
 /// Ids of one other kind in a record of kind `E`.
 pub struct Reference<E: Entity> {
     /// Under this name the ids are indexed, and errors speak of it.
@@ -25,6 +34,8 @@ pub struct Reference<E: Entity> {
     /// The ids in a record. They must exist when it is written.
     pub ids: for<'r> fn(&'r Record<E>) -> Vec<&'r str>,
     pub on_delete: OnDelete<E>,
+    /// Where requests write the ids; `None`: in the member that is called like the field. Empty where only code writes them.
+    places: Option<&'static [Place]>,
     pub(super) words: fn() -> &'static dyn Vocabulary,
     pub(super) visit: Visit,
     /// Whether what it names was not ended along with many others.
@@ -37,7 +48,22 @@ type Visit = fn(&dyn Facts, &str, &mut dyn FnMut(&dyn Subject));
 impl<E: Entity> Reference<E> {
     /// Ids of kind `T`.
     pub const fn to<T: Entity>(field: &'static str, ids: for<'r> fn(&'r Record<E>) -> Vec<&'r str>, on_delete: OnDelete<E>) -> Self {
-        Self { field, kind: T::KIND, ids, on_delete, words: words::<T>, visit: visit::<T>, stands: stands::<T> }
+        Self { field, kind: T::KIND, ids, on_delete, places: None, words: words::<T>, visit: visit::<T>, stands: stands::<T> }
+    }
+
+    /// Ids of kind `T` that requests write in these places.
+    pub const fn placed<T: Entity>(
+        field: &'static str,
+        places: &'static [Place],
+        ids: for<'r> fn(&'r Record<E>) -> Vec<&'r str>,
+        on_delete: OnDelete<E>,
+    ) -> Self {
+        Self { field, kind: T::KIND, ids, on_delete, places: Some(places), words: words::<T>, visit: visit::<T>, stands: stands::<T> }
+    }
+
+    /// Where requests write the ids.
+    pub fn places(&self) -> Vec<Place> {
+        self.places.map_or_else(|| vec![Place::Ids(self.field)], <[Place]>::to_vec)
     }
 }
 

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{EdgeRouter, Entity, Facts, Field, Kind, NamedRole, OnDelete, Record, Reference, Roles, Semantic, Service};
+use super::{EdgeRouter, Entity, Facts, Field, Kind, NamedRole, OnDelete, Place, Record, Reference, Roles, Semantic, Service};
 use crate::{
     error::{Error, Result},
     query::Type,
@@ -46,13 +46,15 @@ impl Entity for ServiceEdgeRouterPolicy {
         Field::plain("edgeRouterRoles", Type::Set, |r| (&r.spec.edge_router_roles).into()),
     ];
     const REFERENCES: &'static [Reference<Self>] = &[
-        Reference::to::<Service>(
+        Reference::placed::<Service>(
             "serviceIds",
+            &[Place::Roles("serviceRoles")],
             |r| r.spec.service_roles.ids().collect(),
             OnDelete::Clear(|r, id| r.spec.service_roles.forget(id)),
         ),
-        Reference::to::<EdgeRouter>(
+        Reference::placed::<EdgeRouter>(
             "edgeRouterIds",
+            &[Place::Roles("edgeRouterRoles")],
             |r| r.spec.edge_router_roles.ids().collect(),
             OnDelete::Clear(|r, id| r.spec.edge_router_roles.forget(id)),
         ),

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Entity, Facts, Field, Identity, Kind, NamedRole, OnDelete, PolicyType, PostureCheck, Record, Reference, Roles, Semantic, Service,
+    Entity, Facts, Field, Identity, Kind, NamedRole, OnDelete, Place, PolicyType, PostureCheck, Record, Reference, Roles, Semantic, Service,
 };
 use crate::{
     error::{Error, Result},
@@ -60,18 +60,21 @@ impl Entity for ServicePolicy {
         Field::plain("postureCheckRoles", Type::Set, |r| (&r.spec.posture_check_roles).into()),
     ];
     const REFERENCES: &'static [Reference<Self>] = &[
-        Reference::to::<Identity>(
+        Reference::placed::<Identity>(
             "identityIds",
+            &[Place::Roles("identityRoles")],
             |r| r.spec.identity_roles.ids().collect(),
             OnDelete::Clear(|r, id| r.spec.identity_roles.forget(id)),
         ),
-        Reference::to::<Service>(
+        Reference::placed::<Service>(
             "serviceIds",
+            &[Place::Roles("serviceRoles")],
             |r| r.spec.service_roles.ids().collect(),
             OnDelete::Clear(|r, id| r.spec.service_roles.forget(id)),
         ),
-        Reference::to::<PostureCheck>(
+        Reference::placed::<PostureCheck>(
             "postureCheckIds",
+            &[Place::Roles("postureCheckRoles")],
             |r| r.spec.posture_check_roles.ids().collect(),
             OnDelete::Clear(|r, id| r.spec.posture_check_roles.forget(id)),
         ),

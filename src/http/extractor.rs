@@ -8,11 +8,12 @@ use serde_json::{Map, Value as Json};
 
 use super::{
     body::{self, Incoming},
+    declared::kind::DeclaredKind,
     media_type,
     openapi::operation::{Operation, Parameter, ParameterLocation, Schemas},
 };
 use crate::{
-    change::Draft,
+    change::{Draft, Lifecycle},
     entity::{Entity, FactsExt, Id, Record},
     error::{Error, Result},
     store::{self, Read},
@@ -101,10 +102,16 @@ impl IfMatch {
     /// # Errors
     /// The record does not exist, or has changed ([`Error::Changed`]).
     pub fn check<E: Entity>(&self, tx: &Read<'_>, id: &Id<E>) -> Result<()> {
-        let Some(wanted) = &self.0 else { return Ok(()) };
-        let tag = entity_tag(&tx.get(id)?)?;
-        let known = wanted.trim() == "*" || wanted.split(',').any(|one| one.trim() == tag);
-        if known { Ok(()) } else { Err(Error::Changed) }
+        if self.0.is_none() {
+            return Ok(());
+        }
+        if self.names(&entity_tag(&tx.get(id)?)?) { Ok(()) } else { Err(Error::Changed) }
+    }
+
+    /// Whether nothing was said, or this tag is among those that were.
+    pub fn names(&self, tag: &str) -> bool {
+        let Some(wanted) = &self.0 else { return true };
+        wanted.trim() == "*" || wanted.split(',').any(|one| one.trim() == tag)
     }
 }
 
@@ -174,9 +181,11 @@ fn references<E: Entity>() -> Vec<(&'static str, &'static str)> {
 /// The body of a PUT: every member except those that only creation sets.
 pub struct Replace<E>(pub Json, PhantomData<E>);
 
-impl<E: Entity + JsonSchema> Extractor for Replace<E> {
+impl<E: Lifecycle + JsonSchema> Extractor for Replace<E> {
     fn describe(operation: &mut Operation) -> Result<()> {
-        let schema = body::replace_schema(Schemas::inline::<Draft<E>>(), E::FIXED, E::REQUIRED_ON_REPLACE);
+        let draft = Schemas::inline::<Draft<E>>();
+        operation.declared = DeclaredKind::of::<E>(Arc::new(draft.clone()));
+        let schema = body::replace_schema(draft, E::FIXED, E::REQUIRED_ON_REPLACE);
         operation.references = references::<E>();
         operation.json_body(E::BODY, body::title(E::KIND.name, "Replace"), schema)
     }

@@ -17,6 +17,7 @@ mod call;
 mod connection;
 mod cors;
 mod crud;
+mod declared;
 mod dispatch;
 mod envelope;
 mod error;
@@ -56,7 +57,7 @@ pub use route::{Found, Interface};
 pub use row::Row;
 pub use state::AppState;
 
-use self::openapi::descriptions::Description;
+use self::{declared::kinds::DeclaredKinds, openapi::descriptions::Description};
 use crate::error::Result;
 
 /// Every interface of the controller.
@@ -81,10 +82,12 @@ impl Interfaces {
     /// # Errors
     /// A row is invalid, which is a defect.
     pub fn new() -> Result<Self> {
+        let management = api::management::routes().finish()?;
+        let declared = DeclaredKinds::new(management.rows().filter_map(|row| row.operation.declared.clone()));
         Ok(Self {
-            management: api::management::routes().finish()?,
+            management,
             client: api::client::routes().finish()?,
-            overkeep: api::overkeep::routes().finish()?,
+            overkeep: api::overkeep::routes(declared).finish()?,
             fabric: api::fabric::routes().finish()?,
         })
     }

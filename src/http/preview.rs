@@ -22,7 +22,7 @@ use crate::{
 
 const NAME: &str = "preview";
 /// The maximum number of names listed per side.
-const MOST: usize = 20;
+pub const MOST: usize = 20;
 
 /// Whether the request asks for a preview only.
 #[derive(Debug, Clone, Copy)]
@@ -64,6 +64,11 @@ fn asked(query: &str) -> Option<String> {
 }
 
 impl Preview {
+    /// Whether only a preview is wanted.
+    pub fn is_asked(self) -> bool {
+        self.0
+    }
+
     /// Makes a change, or previews it.
     ///
     /// # Errors
@@ -105,7 +110,10 @@ impl<A: Answer> Answer for Outcome<A> {
 }
 
 /// A subject with its name; a record that would be created is found in the events.
-fn named(tx: &Read<'_>, events: &[Event], subject: Subject, id: &str) -> Result<EntityRef> {
+///
+/// # Errors
+/// The record cannot be read.
+pub fn named(tx: &Read<'_>, events: &[Event], subject: Subject, id: &str) -> Result<EntityRef> {
     match subject {
         Subject::Identity => reference::<Identity>(tx, events, id, |identity| &identity.name),
         Subject::Service => reference::<Service>(tx, events, id, |service| &service.name),

@@ -21,6 +21,7 @@ use crate::{
     change::Lifecycle,
     entity::Entity,
     error::{Error, Result},
+    schema::Checker,
 };
 
 /// The version of the OpenZiti API that clients expect.
@@ -135,6 +136,17 @@ impl Routes {
     pub fn body_name(mut self, name: &str) -> Self {
         if let Some(shape) = self.rows.last_mut().and_then(|row| row.operation.body.as_mut()) {
             shape.name = name.into();
+        }
+        self
+    }
+
+    /// Sets the schema of the last row's body, where the type of the argument does not determine it.
+    pub fn body_schema(mut self, schema: &Json) -> Self {
+        if let Some(shape) = self.rows.last_mut().and_then(|row| row.operation.body.as_mut()) {
+            match Checker::own(schema) {
+                Ok(checker) => (shape.schema, shape.checker) = (Arc::new(schema.clone()), Some(Arc::new(checker))),
+                Err(fault) => drop(self.fault.get_or_insert(fault)),
+            }
         }
         self
     }

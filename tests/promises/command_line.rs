@@ -17,11 +17,11 @@ use serde_json::{Value as Json, json};
 use crate::harness::{TestServer, fresh};
 
 /// The result of a command.
-struct Ran {
+pub struct Ran {
     line: String,
-    status: i32,
-    out: String,
-    err: String,
+    pub status: i32,
+    pub out: String,
+    pub err: String,
 }
 
 impl Ran {
@@ -30,7 +30,7 @@ impl Ran {
         Self { line, status: output.status.code().unwrap(), out: text(output.stdout), err: text(output.stderr) }
     }
 
-    fn good(self) -> String {
+    pub fn good(self) -> String {
         assert_eq!(self.status, 0, "{}: {} {}", self.line, self.out, self.err);
         self.out.trim_end().to_owned()
     }
@@ -40,7 +40,7 @@ impl Ran {
     }
 
     /// Asserts a status, one line on stderr with these words, and no output.
-    fn bad(self, status: i32, words: &[&str]) {
+    pub fn bad(self, status: i32, words: &[&str]) {
         assert_eq!(self.status, status, "{}: {} {}", self.line, self.out, self.err);
         assert!(words.iter().all(|word| self.err.contains(word)), "{}: {}", self.line, self.err);
         assert_eq!(self.out, "", "{}", self.line);
@@ -61,7 +61,7 @@ fn of(mut command: Command, home: &Path) -> Command {
 }
 
 /// Runs a command against a controller over its admin socket.
-fn on_host(server: &TestServer, words: &[&str]) -> Ran {
+pub fn on_host(server: &TestServer, words: &[&str]) -> Ran {
     let data = server.data();
     let output = program(data.parent().unwrap()).env("OVERKEEP_DATA", &data).args(words).output().unwrap();
     Ran::of(words.join(" "), output)
@@ -327,23 +327,34 @@ fn large_and_foreign_requests_are_refused() {
     assert_eq!(ask(get("/edge/management/v1/services")).0, 200);
 }
 
-#[test]
-fn documented_examples_work() {
-    let server = TestServer::start();
+/// Runs the examples of a section of a page.
+fn run_examples(server: &TestServer, heading: &str, directory: &Path) {
     let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/operating.md")).unwrap();
-    let section = page.split("\n## The command line\n").nth(1).unwrap().split("\n## ").next().unwrap();
+    let section = page.split(&format!("\n## {heading}\n")).nth(1).unwrap().split("\n## ").next().unwrap();
     let blocks: Vec<&str> = section.split("```bash\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
     assert!(!blocks.is_empty());
     let script = format!("set -euo pipefail\n{}", blocks.join("\n"))
         .replace("https://controller.example:1280", &format!("https://{}", server.bound()));
-    let directory = tempfile::TempDir::new().unwrap();
-    std::fs::write(directory.path().join("password"), &server.password).unwrap();
+    std::fs::write(directory.join("password"), &server.password).unwrap();
     let binaries = Path::new(env!("CARGO_BIN_EXE_overkeep")).parent().unwrap();
     let path = format!("{}:{}", binaries.display(), std::env::var("PATH").unwrap());
-    let mut bash = of(Command::new("bash"), directory.path());
+    let mut bash = of(Command::new("bash"), directory);
     let output = bash.args(["-c", &script]).env("PATH", path).env("OVERKEEP_DATA", server.data()).output().unwrap();
     Ran::of(script, output).good();
+}
+
+#[test]
+fn documented_examples_work() {
+    let directory = tempfile::TempDir::new().unwrap();
+    run_examples(&TestServer::start(), "The command line", directory.path());
     assert!(directory.path().join("alice.jwt").metadata().unwrap().len() > 100);
+}
+
+#[test]
+fn documented_network_is_applied() {
+    let (server, directory) = (TestServer::start(), tempfile::TempDir::new().unwrap());
+    run_examples(&server, "The network as a file", directory.path());
+    assert_eq!(server.admin.get("/services?filter=name%3D%22wiki%22").expect(200).each("name"), ["wiki"]);
 }
 
 #[test]

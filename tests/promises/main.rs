@@ -28,6 +28,7 @@ mod crash;
 mod credentials;
 mod crud;
 mod damage;
+mod declared;
 mod documentation;
 mod end_to_end;
 mod engine;

@@ -10,7 +10,7 @@ pub mod grammar;
 pub mod https;
 mod members;
 mod names;
-mod output;
+pub mod output;
 pub mod request;
 pub mod transport;
 mod tree;
@@ -88,13 +88,20 @@ pub fn act(grammar: &Grammar, operation: &Operation, matches: &ArgMatches, envir
 /// default data file.
 fn way(matches: &ArgMatches, environment: &[(OsString, OsString)]) -> Result<Transport, Failure> {
     let path = |flag: &str| matches.get_one::<PathBuf>(flag).cloned();
-    let (config, data) = (path("config"), path("data"));
+    reach(Which::of(path("config"), path("data")), environment)
+}
+
+/// The way to a controller, which is that of the last log-in where none of this host is named.
+///
+/// # Errors
+/// One line: the configuration or the log-in cannot be read.
+pub fn reach(which: Which, environment: &[(OsString, OsString)]) -> Result<Transport, Failure> {
     let is_set = |name: &OsString| name == "OVERKEEP_DATA" || name == "OVERKEEP_CONFIG";
-    let is_named = config.is_some() || data.is_some() || environment.iter().any(|(name, _)| is_set(name));
+    let is_named = which.is_named() || environment.iter().any(|(name, _)| is_set(name));
     if !is_named && let Some(context) = Context::kept()? {
         return Transport::remote(context);
     }
-    let config = Which::of(config, data).config(environment)?;
+    let config = which.config(environment)?;
     Ok(Transport::Host(socket::beside(&config.data)))
 }
 
@@ -166,7 +173,10 @@ fn token(record: &Json) -> Option<&str> {
 }
 
 /// Prints a text. A closed stdout is not an error.
-fn print(text: &str) -> Result<(), Failure> {
+///
+/// # Errors
+/// It cannot be written.
+pub fn print(text: &str) -> Result<(), Failure> {
     if text.is_empty() {
         return Ok(());
     }

@@ -123,6 +123,16 @@ pub fn plain(text: &str) -> String {
 
 /// The lines about a preview.
 pub fn preview(data: &Json) -> Vec<String> {
+    let mut lines = access(data);
+    if lines.is_empty() {
+        lines.push("nobody gains or loses access".into());
+    }
+    lines.push("nothing was changed".into());
+    lines
+}
+
+/// Who gains and who loses access, in lines.
+pub fn access(data: &Json) -> Vec<String> {
     let relations = [
         ("dial", "may dial"),
         ("bind", "may bind"),
@@ -139,10 +149,6 @@ pub fn preview(data: &Json) -> Vec<String> {
             }
         }
     }
-    if lines.is_empty() {
-        lines.push("nobody gains or loses access".into());
-    }
-    lines.push("nothing was changed".into());
     lines
 }
 

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value as Json};
 
-use crate::http::{header::Header, unknown_members};
+use crate::http::{declared::kind::DeclaredKind, header::Header, unknown_members};
 use crate::{error::Result, schema::Checker};
 
 /// The media type of most bodies and answers.
@@ -76,6 +76,8 @@ pub struct Operation {
     pub preview: Option<Json>,
     /// Members of the body that refer to records by id, and the path of their kind.
     pub references: Vec<(&'static str, &'static str)>,
+    /// The kind of which it replaces records, if they stand in the document of a network.
+    pub declared: Option<DeclaredKind>,
     pub errors: BTreeSet<u16>,
     /// Whether the answer ignores the `accept` header.
     pub any_accept: bool,

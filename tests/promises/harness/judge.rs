@@ -45,7 +45,7 @@ pub fn judge(method: &str, path: &str, answer: &Answer) {
             if media == "application/json" {
                 // Of the two forms of an answer the one that was asked for.
                 let preview = json!({ "$ref": "#/components/schemas/PreviewEnvelope" });
-                let foreseen = *status == 200 && path.contains("preview=true");
+                let foreseen = *status == 200 && path.contains("preview=true") && described["schema"].get("anyOf").is_some();
                 check(base, if foreseen { &preview } else { &described["schema"] }, answer);
             }
         }

@@ -6,13 +6,26 @@ mod events;
 mod explain;
 mod history;
 mod names;
+mod network;
 mod traffic;
 
-use super::common;
-use crate::http::{permission::Permission::*, route::Routes};
+use std::sync::Arc;
 
-/// The table of the interface.
-pub fn routes() -> Routes {
+use super::common;
+use crate::http::{
+    call::Call,
+    declared::kinds::DeclaredKinds,
+    extractor::{IfMatch, Query},
+    permission::Permission::*,
+    preview::Preview,
+    route::Routes,
+};
+
+/// The table of the interface. `declared` are the kinds of the network document.
+pub fn routes(declared: DeclaredKinds) -> Routes {
+    let schema = declared.schema();
+    let declared = Arc::new(declared);
+    let kinds = declared.clone();
     Routes::new("extensions", "/overkeep/v1", env!("CARGO_PKG_VERSION"))
         .get("/openapi.json", Open, common::spec::overkeep)
         .summary("This OpenAPI document.")
@@ -31,6 +44,22 @@ pub fn routes() -> Routes {
         .summary("The connections of SDKs to the built-in router.")
         .get("/traffic", Admin, traffic::traffic)
         .summary("The numbers of the built-in router: what is open, and what it has relayed and rejected since the start.")
+        .get("/network", Admin, move |call: Call| network::show(declared.clone(), call))
+        .summary("The whole network as one document: every object that has a name, by names instead of ids, without secrets.")
+        .patient()
+        .put(
+            "/network",
+            Admin,
+            move |call: Call, known: IfMatch, Query(options): Query<network::Options>, network: network::Network, preview: Preview| {
+                network::replace(kinds.clone(), call, known, options, network, preview)
+            },
+        )
+        .summary(
+            "Makes the network what a document says, in one transaction; answers what that changes, and who gains and who loses access.",
+        )
+        .body_schema(&schema)
+        .refuses(&[404, 409])
+        .patient()
         .get("/events", Admin, events::watch)
         .summary("New rows of the history, as server-sent events.")
 }

@@ -1,0 +1,70 @@
+//! Assertions: what policies must allow, and must not, for whole groups at once.
+
+use super::{Engine, Right, Subject, policy_index::SubjectClass};
+use roaring::RoaringBitmap;
+use std::{collections::HashMap, sync::Arc};
+
+/// Subjects of one kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Selection {
+    All,
+    /// Those that carry a role attribute.
+    Role(String),
+    Id(String),
+}
+
+/// What must be true of each of some identities and each of some services.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Assertion {
+    pub identities: Selection,
+    pub services: Selection,
+    pub right: Right,
+    /// Whether a policy must grant the right; otherwise none may.
+    pub is_granted: bool,
+}
+
+/// The identities and services of which an assertion is not true.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Violation {
+    pub pairs: u64,
+    /// The first of them, in the order of their ids.
+    pub first: Vec<(Arc<str>, Arc<str>)>,
+}
+
+impl Selection {
+    fn rows(&self, engine: &Engine, subject: Subject) -> RoaringBitmap {
+        let population = engine.all.of(subject);
+        match self {
+            Self::All => population.everyone().clone(),
+            Self::Role(role) => population.carriers_of(role),
+            Self::Id(id) => population.row(id).into_iter().collect(),
+        }
+    }
+}
+
+impl Assertion {
+    /// Where it is not true, with at most so many pairs. Identities that the same policies match are looked at together.
+    pub(super) fn violation(&self, engine: &Engine, most: usize) -> Violation {
+        let (policies, all) = (&engine.service_policies, &engine.all);
+        let mut classes: HashMap<Option<SubjectClass>, RoaringBitmap> = HashMap::new();
+        for row in self.identities.rows(engine, Subject::Identity) {
+            classes.entry(policies.class(Subject::Identity, row, all)).or_default().insert(row);
+        }
+        let services = self.services.rows(engine, Subject::Service);
+        let mut found = Violation::default();
+        for rows in classes.into_values() {
+            let matching = rows.min().map(|row| policies.of(Subject::Identity, row, all)).unwrap_or_default();
+            let allowed = policies.members(&(matching & engine.types.of(self.right)), Subject::Service, all);
+            let wrong = if self.is_granted { &services - &allowed } else { &services & &allowed };
+            found.pairs += rows.len() * wrong.len();
+            let whos = engine.subjects(Subject::Identity, rows);
+            let whats = engine.subjects(Subject::Service, wrong);
+            for (_, who) in whos.in_order().take(most) {
+                found.first.extend(whats.in_order().take(most).map(|(_, what)| (who.clone(), what.clone())));
+            }
+            found.first.sort();
+            found.first.truncate(most);
+        }
+        found
+    }
+}

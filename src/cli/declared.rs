@@ -1,0 +1,180 @@
+//! `overkeep export`, `plan` and `apply`: the network as a YAML file.
+//!
+//! The controller does the work (`PUT /overkeep/v1/network`); here YAML is turned into JSON and back, and a plan into lines.
+
+use std::{ffi::OsString, io::Read, path::PathBuf};
+
+use clap::Args;
+use serde_json::{Map, Value as Json};
+
+use super::{
+    Acted, Failure,
+    api::{
+        self, output,
+        request::{JSON, Request},
+    },
+    host::Which,
+};
+use crate::admin_socket::Outcome;
+
+const PATH: &str = "/overkeep/v1/network";
+/// Bytes of a file.
+const LONGEST: u64 = 64 << 20;
+
+/// Print the whole network as YAML: every object by name, without ids and secrets. `plan` and `apply` take it.
+#[derive(Args, Clone, Debug)]
+pub struct Export {
+    #[command(flatten)]
+    which: Which,
+}
+
+/// Show what a file would change, and who would gain and lose access: exit status 0 if nothing, 3 if anything.
+#[derive(Args, Clone, Debug)]
+pub struct Plan {
+    #[command(flatten)]
+    file: NetworkFile,
+    /// Print the plan as JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    which: Which,
+}
+
+/// Make the network what a file says, in one transaction.
+#[derive(Args, Clone, Debug)]
+pub struct Apply {
+    #[command(flatten)]
+    file: NetworkFile,
+    /// Apply only what was planned: refuse if the file or the network is not what it was when `plan` printed this
+    #[arg(long, value_name = "TAG")]
+    plan: Option<String>,
+    #[command(flatten)]
+    which: Which,
+}
+
+#[derive(Args, Clone, Debug)]
+struct NetworkFile {
+    /// A YAML file, or - for stdin
+    #[arg(value_name = "FILE")]
+    path: PathBuf,
+    /// Delete objects that the file does not name, of the kinds that it lists
+    #[arg(long)]
+    prune: bool,
+    /// Do nothing if more objects than this would be deleted
+    #[arg(long, value_name = "NUMBER", default_value_t = 10)]
+    max_deletions: u32,
+}
+
+impl Export {
+    /// Prints it.
+    ///
+    /// # Errors
+    /// One line.
+    pub fn act(self, environment: &[(OsString, OsString)]) -> Acted {
+        let request = Request { method: "GET".into(), path: PATH.into(), ..Request::default() };
+        let network = api::reach(self.which, environment)?.ask(request, None)?.good()?.data();
+        Ok(Outcome::Done(vec![output::text(&network, "yaml")?]))
+    }
+}
+
+impl Plan {
+    /// Prints it.
+    ///
+    /// # Errors
+    /// One line; or the plan, where it changes something.
+    pub fn act(self, environment: &[(OsString, OsString)]) -> Acted {
+        let mut request = self.file.request()?;
+        request.query.push(("preview".into(), "true".into()));
+        let plan = api::reach(self.which, environment)?.ask(request, None)?.good()?.data();
+        let lines = if self.json { vec![output::text(&plan, "json")?] } else { lines(&plan) };
+        if !entries(&plan, "broken").is_empty() {
+            api::print(&lines.join("\n"))?;
+            return Err(Failure::of("the file cannot be applied: an assertion does not hold"));
+        }
+        Ok(if entries(&plan, "objects").is_empty() { Outcome::Done(lines) } else { Outcome::Problems(lines) })
+    }
+}
+
+impl Apply {
+    /// Applies it, and prints what that changed.
+    ///
+    /// # Errors
+    /// One line.
+    pub fn act(self, environment: &[(OsString, OsString)]) -> Acted {
+        let mut request = self.file.request()?;
+        request.headers.extend(self.plan.map(|tag| ("if-match".into(), format!("\"{tag}\""))));
+        let answer = api::reach(self.which, environment)?.ask(request, None)?;
+        if answer.status == 412 {
+            return Err(Failure::of("the network or the file is not what it was: plan again"));
+        }
+        let plan = answer.good()?.data();
+        let mut lines = lines(&plan);
+        if !entries(&plan, "objects").is_empty() {
+            lines.pop();
+            lines.push(format!("applied: {}", summary(&plan)));
+        }
+        Ok(Outcome::Done(lines))
+    }
+}
+
+impl NetworkFile {
+    fn request(&self) -> Result<Request, Failure> {
+        let refused = |error: String| Failure::of(format!("{}: {error}", self.path.display()));
+        let mut text = String::new();
+        let read = if self.path.as_os_str() == "-" {
+            std::io::stdin().lock().take(LONGEST).read_to_string(&mut text)
+        } else {
+            std::fs::File::open(&self.path).and_then(|file| file.take(LONGEST).read_to_string(&mut text))
+        };
+        read.map_err(|error| refused(error.to_string()))?;
+        let network: Json = serde_saphyr::from_str(&text).map_err(|error| refused(error.to_string()))?;
+        // An empty file is an empty network.
+        let network = if network.is_null() { Json::Object(Map::new()) } else { network };
+        let query = vec![
+            ("prune".to_owned(), self.prune.to_string()),
+            ("maxDeletions".to_owned(), self.max_deletions.to_string()),
+            ("strict".to_owned(), "true".to_owned()),
+        ];
+        let body = Some((JSON.to_owned(), network.to_string()));
+        Ok(Request { method: "PUT".into(), path: PATH.into(), query, headers: Vec::new(), body })
+    }
+}
+
+fn entries<'p>(plan: &'p Json, member: &str) -> &'p [Json] {
+    plan.get(member).and_then(Json::as_array).map_or(&[], Vec::as_slice)
+}
+
+fn word<'j>(json: &'j Json, path: &str) -> &'j str {
+    json.pointer(path).and_then(Json::as_str).unwrap_or_default()
+}
+
+/// A plan in lines; the last one has its tag.
+fn lines(plan: &Json) -> Vec<String> {
+    let mut lines = Vec::new();
+    for object in entries(plan, "objects") {
+        let (action, kind, name) = (word(object, "/action"), word(object, "/entity"), output::plain(word(object, "/name")));
+        lines.push(format!("{action} {kind} {name}"));
+        for member in entries(object, "members") {
+            let of = |side: &str| member.get(side).map(Json::to_string).unwrap_or_default();
+            lines.push(output::plain(&format!("  {}: {} -> {}", word(member, "/member"), of("before"), of("after"))));
+        }
+    }
+    lines.extend(output::access(plan));
+    for broken in entries(plan, "broken") {
+        let pairs = broken.get("pairs").and_then(Json::as_u64).unwrap_or_default();
+        let pair = |pair: &Json| format!("{} and {}", word(pair, "/identity/name"), word(pair, "/service/name"));
+        let first = entries(broken, "first").iter().map(pair).collect::<Vec<_>>().join(", ");
+        lines.push(output::plain(&format!("does not hold: {}: {first} ({pairs} in all)", word(broken, "/assertion"))));
+    }
+    if entries(plan, "objects").is_empty() && lines.is_empty() {
+        lines.push("nothing to do".into());
+    } else {
+        lines.push(format!("plan {}: {}", word(plan, "/tag"), summary(plan)));
+    }
+    lines
+}
+
+fn summary(plan: &Json) -> String {
+    let count = |action: &str| entries(plan, "objects").iter().filter(|object| word(object, "/action") == action).count();
+    format!("{} created, {} updated, {} deleted", count("create"), count("update"), count("delete"))
+}

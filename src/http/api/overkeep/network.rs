@@ -1,0 +1,188 @@
+//! The network as one document: read it, see what another document would change, and make it so.
+
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value as Json};
+
+use crate::{
+    access::{Difference, Subject},
+    change::Change,
+    entity::Named,
+    error::{Error, Result},
+    http::{
+        answer::Shown,
+        body::Incoming,
+        call::Call,
+        declared::{
+            apply::{ObjectChange, Wanted, apply, tag},
+            export::export,
+            kinds::DeclaredKinds,
+        },
+        extractor::{Extractor, IfMatch},
+        openapi::operation::Operation,
+        preview::{MOST, Preview, named},
+    },
+    store::{Event, Read},
+};
+
+/// So many are deleted at most, unless the request says.
+const MAX_DELETIONS: u64 = 10;
+/// So many pairs of a broken assertion are told in a refusal.
+const TOLD: usize = 3;
+
+/// What is done beside creating and updating.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Options {
+    /// `true`: objects that the document does not name are deleted, of the kinds that it lists.
+    #[serde(default)]
+    prune: Option<Truth>,
+    /// So many objects are deleted at most, else nothing is done; 10 unless said.
+    #[serde(default)]
+    max_deletions: Option<u32>,
+}
+
+/// A word of a query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Truth {
+    True,
+    False,
+}
+
+/// The document of a network. Its schema is made from the kinds (`DeclaredKinds::schema`).
+pub struct Network(Map<String, Json>);
+
+impl Extractor for Network {
+    fn describe(operation: &mut Operation) -> Result<()> {
+        operation.json_body("network", "Network".into(), serde_json::json!({ "type": "object" }))
+    }
+    fn take(incoming: &mut Incoming<'_>) -> Result<Self> {
+        match incoming.json()? {
+            Json::Object(network) => Ok(Self(network)),
+            _ => Err(Error::Unparseable("a network is an object".into())),
+        }
+    }
+}
+
+/// What a document changes.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "NetworkPlan")]
+pub struct Plan {
+    /// Stands for this plan: with it in `If-Match`, in quotation marks, the document is applied only if it still means the same.
+    tag: String,
+    /// The objects that change, in the order in which they do.
+    objects: Vec<ObjectChange>,
+    #[serde(flatten)]
+    access: Difference<Named>,
+    /// The assertions that do not hold afterwards. A document with such is not applied.
+    broken: Vec<BrokenAssertion>,
+}
+
+/// An assertion that does not hold.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "BrokenAssertion")]
+pub struct BrokenAssertion {
+    /// As the document has it.
+    assertion: String,
+    /// So many identities and services are not as they must be with each other.
+    pairs: u64,
+    /// The first of them.
+    first: Vec<BrokenPair>,
+}
+
+/// An identity that may use a service and must not, or the other way round.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "BrokenPair")]
+pub struct BrokenPair {
+    identity: Named,
+    service: Named,
+}
+
+/// GET /network
+pub async fn show(kinds: Arc<DeclaredKinds>, call: Call) -> Result<Shown<Map<String, Json>>> {
+    call.store.scan(move |read| export(&kinds, read)).await.map(Shown)
+}
+
+/// PUT /network
+pub async fn replace(
+    kinds: Arc<DeclaredKinds>,
+    call: Call,
+    known: IfMatch,
+    options: Options,
+    Network(network): Network,
+    preview: Preview,
+) -> Result<Shown<Plan>> {
+    let max_deletions = options.max_deletions.map_or(MAX_DELETIONS, u64::from);
+    let wanted = Arc::new(Wanted { network, prune: options.prune == Some(Truth::True), max_deletions });
+    let plan = planned(&kinds, &call, &wanted).await?;
+    if !known.names(&format!("\"{}\"", plan.tag)) {
+        return Err(Error::Changed);
+    }
+    if preview.is_asked() {
+        return Ok(Shown(plan));
+    }
+    Error::all(plan.broken.iter().map(|broken| Err(broken.refused())))?;
+    if !plan.objects.is_empty() {
+        let expected = plan.tag.clone();
+        let change = move |change: &Change<'_, '_>| {
+            if tag(&kinds, change, &wanted)? != expected {
+                return Err(Error::Changed);
+            }
+            apply(&kinds, change, &wanted).map(drop)
+        };
+        call.changes.run(change).await?;
+    }
+    Ok(Shown(plan))
+}
+
+/// What a document would change, without changing it.
+async fn planned(kinds: &Arc<DeclaredKinds>, call: &Call, wanted: &Arc<Wanted>) -> Result<Plan> {
+    let (access, kinds, wanted) = (call.access.clone(), kinds.clone(), wanted.clone());
+    let made = Arc::new(Mutex::new(None));
+    let keep = made.clone();
+    let job = move |change: &Change<'_, '_>| {
+        let tag = tag(&kinds, change, &wanted)?;
+        let applied = apply(&kinds, change, &wanted)?;
+        *keep.lock().unwrap_or_else(PoisonError::into_inner) = Some((tag, applied));
+        Ok(())
+    };
+    let look = move |read: &Read<'_>, events: Vec<Event>| {
+        let made = made.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let (tag, applied) = made.ok_or_else(|| Error::Internal("a plan that was never made".into()))?;
+        // A record that is still to be created has no id yet.
+        let created: HashSet<&str> = events.iter().filter(|event| event.old.is_none()).map(|event| event.id.as_str()).collect();
+        let name = |subject, id: &str| -> Result<Named> {
+            let found = named(read, &events, subject, id)?;
+            Ok(Named { id: if created.contains(id) { String::new() } else { found.id }, name: found.name })
+        };
+        let difference = access.preview(&events, MOST, |left| read.before(left))?.named(name)?;
+        let (texts, assertions): (Vec<_>, Vec<_>) = applied.assertions.into_iter().unzip();
+        let mut broken = Vec::new();
+        for (assertion, violation) in texts.into_iter().zip(access.violations(&events, &assertions, MOST)) {
+            let pair = |(identity, service): &(Arc<str>, Arc<str>)| {
+                Ok(BrokenPair { identity: name(Subject::Identity, identity)?, service: name(Subject::Service, service)? })
+            };
+            if violation.pairs > 0 {
+                let first = violation.first.iter().map(pair).collect::<Result<_>>()?;
+                broken.push(BrokenAssertion { assertion, pairs: violation.pairs, first });
+            }
+        }
+        Ok(Plan { tag, objects: applied.objects, access: difference, broken })
+    };
+    call.changes.rehearse(job, look).await
+}
+
+impl BrokenAssertion {
+    fn refused(&self) -> Error {
+        let pairs = self.first.iter().take(TOLD).map(|pair| format!("{} and {}", pair.identity.name, pair.service.name));
+        let pairs = pairs.collect::<Vec<_>>().join(", ");
+        Error::invalid("assertions", format!("does not hold for {} identities and services: {pairs}", self.pairs), &self.assertion)
+    }
+}

@@ -1,0 +1,222 @@
+//! Making a network what a file says: in one transaction, which may only be rehearsed.
+
+use std::collections::BTreeSet;
+
+use ring::digest::{Context, SHA256};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value as Json};
+
+use super::{
+    assertion,
+    kind::{DeclaredKind, DeclaredRecord, NAME},
+    kinds::{ASSERTIONS, DeclaredKinds},
+    names::Names,
+};
+use crate::{
+    access::Assertion,
+    change::Change,
+    error::{Error, Result},
+    store::Read,
+};
+
+/// What a network shall be.
+pub struct Wanted {
+    /// Lists of records by the path of their kind, and assertions.
+    pub network: Map<String, Json>,
+    /// Whether records of the listed kinds that the lists do not name are deleted.
+    pub prune: bool,
+    /// So many are deleted at most.
+    pub max_deletions: u64,
+}
+
+/// What happens to an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(rename = "NetworkAction")]
+pub enum Action {
+    Create,
+    Update,
+    Delete,
+}
+
+/// An object that changes.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "NetworkChange")]
+pub struct ObjectChange {
+    /// What happens to it.
+    pub action: Action,
+    /// The kind, as a path segment.
+    pub entity: &'static str,
+    pub name: String,
+    /// The members that an update changes.
+    pub members: Vec<MemberChange>,
+}
+
+/// A member that changes, with names for ids.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[schemars(rename = "NetworkMemberChange")]
+pub struct MemberChange {
+    /// The name of the member, as requests write it.
+    pub member: String,
+    pub before: Json,
+    pub after: Json,
+}
+
+/// What was done.
+pub struct Applied {
+    pub objects: Vec<ObjectChange>,
+    /// Each with its text.
+    pub assertions: Vec<(String, Assertion)>,
+}
+
+/// A checksum of what is wanted and of every record that decides what has to be done for it: 32 hexadecimal digits.
+///
+/// # Errors
+/// A record cannot be read.
+pub fn tag(kinds: &DeclaredKinds, read: &Read<'_>, wanted: &Wanted) -> Result<String> {
+    let mut sum = Context::new(&SHA256);
+    let mut add = |value: &dyn Fn() -> serde_json::Result<Vec<u8>>| {
+        let bytes = value().map_err(|error| Error::Internal(format!("a draft as JSON: {error}")))?;
+        sum.update(&(bytes.len() as u64).to_be_bytes());
+        sum.update(&bytes);
+        Ok(())
+    };
+    add(&|| serde_json::to_vec(&(&wanted.network, wanted.prune, wanted.max_deletions)))?;
+    for one in kinds.all() {
+        (one.each)(read, &mut |record| add(&|| serde_json::to_vec(&(one.kind.name, &record.id, &record.draft))))?;
+    }
+    let digits: String = sum.finish().as_ref().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    Ok(digits)
+}
+
+/// Makes the network what is wanted.
+///
+/// # Errors
+/// An object breaks a rule, and its place is named; or more would be deleted than may be. Nothing is to be kept of the transaction then.
+pub fn apply(kinds: &DeclaredKinds, change: &Change<'_, '_>, wanted: &Wanted) -> Result<Applied> {
+    let mut objects = write(kinds, change, &wanted.network)?;
+    if wanted.prune {
+        let pruned = prune(kinds, change, wanted)?;
+        // What the file names may have gone with what it does not name.
+        if !pruned.is_empty() && !write(kinds, change, &wanted.network)?.is_empty() {
+            return Err(Error::invalid("prune", "an object of the file needs one that would be deleted", ""));
+        }
+        objects.extend(pruned);
+    }
+    let names = Names::of(kinds, change);
+    let texts = wanted.network.get(ASSERTIONS).and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str);
+    let assertions = texts.enumerate().map(|(at, text)| Ok((text.to_owned(), assertion::parse(&names, at, text)?)));
+    Ok(Applied { objects, assertions: assertions.collect::<Result<_>>()? })
+}
+
+fn items<'w>(network: &'w Map<String, Json>, of: &DeclaredKind) -> Option<&'w Vec<Json>> {
+    network.get(of.kind.path).and_then(Json::as_array)
+}
+
+fn name_of(item: &Json) -> &str {
+    item.get(NAME).and_then(Json::as_str).unwrap_or_default()
+}
+
+/// Creates and updates.
+fn write(kinds: &DeclaredKinds, change: &Change<'_, '_>, network: &Map<String, Json>) -> Result<Vec<ObjectChange>> {
+    let names = Names::of(kinds, change);
+    let mut objects = Vec::new();
+    for one in kinds.all() {
+        let mut seen = BTreeSet::new();
+        for item in items(network, one).into_iter().flatten() {
+            let name = name_of(item);
+            let place = format!("{}.{name}", one.kind.path);
+            if !seen.insert(name) {
+                return Err(Error::invalid(place, "stands in the file twice", name));
+            }
+            objects.extend(put(one, &names, change, item).map_err(|error| in_place(&place, error))?);
+        }
+    }
+    Ok(objects)
+}
+
+/// Creates or updates one object, if that is not what it is already.
+fn put(of: &DeclaredKind, names: &Names<'_>, change: &Change<'_, '_>, item: &Json) -> Result<Option<ObjectChange>> {
+    let name = name_of(item);
+    let object = |action, members| Some(ObjectChange { action, entity: of.kind.path, name: name.to_owned(), members });
+    let draft = names.meant(of, item.clone())?;
+    let Some(stored) = (of.find)(change, name)? else {
+        let whole = (of.whole)(draft.clone())?;
+        let id = (of.create)(change, draft)?;
+        // Some members of a new record are not what was asked for.
+        if (of.find)(change, name)?.is_some_and(|made| made.draft != whole) {
+            (of.replace)(change, &id, whole)?;
+        }
+        return Ok(object(Action::Create, Vec::new()));
+    };
+    let whole = (of.whole)(with_fixed(of, draft, &stored)?)?;
+    if whole == stored.draft {
+        return Ok(None);
+    }
+    let (before, after) = (names.shown(of, stored.draft)?, names.shown(of, whole.clone())?);
+    (of.replace)(change, &stored.id, whole)?;
+    Ok(object(Action::Update, differences(&before, &after)))
+}
+
+/// A draft with the stored values of members that only creation sets.
+fn with_fixed(of: &DeclaredKind, mut draft: Json, stored: &DeclaredRecord) -> Result<Json> {
+    let Some(members) = draft.as_object_mut() else { return Ok(draft) };
+    for name in of.fixed {
+        let Some(kept) = stored.draft.get(*name) else { continue };
+        match members.get(*name) {
+            Some(value) if value != kept => {
+                return Err(Error::invalid(*name, "is set when the object is created, and cannot be changed", value.to_string()));
+            }
+            Some(_) => {}
+            None => drop(members.insert((*name).into(), kept.clone())),
+        }
+    }
+    Ok(draft)
+}
+
+fn differences(before: &Json, after: &Json) -> Vec<MemberChange> {
+    let names = [before, after].into_iter().filter_map(Json::as_object).flat_map(Map::keys).collect::<BTreeSet<_>>();
+    let of = |json: &Json, name: &str| json.get(name).cloned().unwrap_or_default();
+    let changes = names.into_iter().map(|name| MemberChange { member: name.clone(), before: of(before, name), after: of(after, name) });
+    changes.filter(|member| member.before != member.after).collect()
+}
+
+/// Deletes what the file does not name, of the kinds that it lists.
+fn prune(kinds: &DeclaredKinds, change: &Change<'_, '_>, wanted: &Wanted) -> Result<Vec<ObjectChange>> {
+    let mut doomed = Vec::new();
+    for one in kinds.all().iter().rev() {
+        let Some(items) = items(&wanted.network, one) else { continue };
+        let named: BTreeSet<&str> = items.iter().map(name_of).collect();
+        (one.each)(change, &mut |record| {
+            let goes = !record.is_kept && !record.is_factory && !named.contains(record.name.as_str());
+            doomed.extend(goes.then_some((one, record.id, record.name)));
+            Ok(())
+        })?;
+    }
+    let count = doomed.len() as u64;
+    if count > wanted.max_deletions {
+        let reason = format!("{count} objects would be deleted, and at most {} may be", wanted.max_deletions);
+        return Err(Error::invalid("maxDeletions", reason, wanted.max_deletions.to_string()));
+    }
+    let mut objects = Vec::new();
+    for (of, id, name) in doomed {
+        // Some go with others.
+        if (of.name)(change, &id)?.is_some() {
+            (of.delete)(change, &id).map_err(|error| in_place(&format!("{}.{name}", of.kind.path), error))?;
+        }
+        objects.push(ObjectChange { action: Action::Delete, entity: of.kind.path, name, members: Vec::new() });
+    }
+    Ok(objects)
+}
+
+/// An error with the place of the object that it is about.
+fn in_place(place: &str, error: Error) -> Error {
+    match error {
+        Error::Invalid { field, reason, value } => Error::Invalid { field: format!("{place}.{field}"), reason, value },
+        Error::Duplicate { field, value } => Error::Duplicate { field: format!("{place}.{field}"), value },
+        Error::Several(errors) => Error::Several(errors.into_iter().map(|error| in_place(place, error)).collect()),
+        Error::Busy { .. } | Error::Storage(_) | Error::Internal(_) | Error::Damaged { .. } => error,
+        other => Error::invalid(place, other.to_string(), ""),
+    }
+}

@@ -1,0 +1,51 @@
+//! Assertions in the file of a network: who must, and who must not, be allowed what by policies.
+//!
+//! `WHO must dial WHAT`, `WHO must-not bind WHAT`. A side is a name, `#` and a role attribute, or `*` for all. A name that begins with one of
+//! these signs is written with `@` before it.
+
+use super::names::Names;
+use crate::{
+    access::{Assertion, Right, Selection},
+    entity::{Entity, Identity, Kind, Service},
+    error::{Error, Result},
+};
+
+/// What an assertion looks like.
+pub const PATTERN: &str = "^.+ must(-not)? (dial|bind) .+$";
+
+const FORMS: [(&str, bool, Right); 4] = [
+    (" must dial ", true, Right::Dial),
+    (" must-not dial ", false, Right::Dial),
+    (" must bind ", true, Right::Bind),
+    (" must-not bind ", false, Right::Bind),
+];
+
+/// Reads an assertion. `at` is its place in the list.
+///
+/// # Errors
+/// It has no such form, or names nobody.
+pub fn parse(names: &Names<'_>, at: usize, text: &str) -> Result<Assertion> {
+    let place = format!("assertions.{at}");
+    let found = FORMS.iter().filter_map(|form| Some((text.find(form.0)?, form))).min_by_key(|(start, _)| *start);
+    let wrong = || Error::invalid(&place, "must read `WHO must dial WHAT`, with must or must-not, and dial or bind", text);
+    let (start, (words, is_granted, right)) = found.ok_or_else(wrong)?;
+    let (who, what) = (text.get(..start).unwrap_or_default(), text.get(start + words.len()..).unwrap_or_default());
+    Ok(Assertion {
+        identities: selection(names, Identity::KIND, who.trim(), &place)?,
+        services: selection(names, Service::KIND, what.trim(), &place)?,
+        is_granted: *is_granted,
+        right: *right,
+    })
+}
+
+fn selection(names: &Names<'_>, kind: Kind, text: &str, place: &str) -> Result<Selection> {
+    if text == "*" {
+        return Ok(Selection::All);
+    }
+    if let Some(role) = text.strip_prefix('#') {
+        return Ok(if role == "all" { Selection::All } else { Selection::Role(role.into()) });
+    }
+    let name = text.strip_prefix('@').unwrap_or(text);
+    let found = names.id(kind, name)?;
+    found.map(Selection::Id).ok_or_else(|| Error::invalid(place, format!("nothing among {} has this name", kind.path), name))
+}

@@ -1,0 +1,57 @@
+//! The network as a file: every record of the declared kinds, by name, in the order of names.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value as Json};
+
+use super::{
+    kind::{DeclaredKind, NAME},
+    kinds::DeclaredKinds,
+    names::Names,
+};
+use crate::{error::Result, store::Read};
+
+/// The network that a transaction shows. It has a list for every kind, also where that is empty.
+///
+/// # Errors
+/// A record cannot be read.
+pub fn export(kinds: &DeclaredKinds, read: &Read<'_>) -> Result<Map<String, Json>> {
+    let names = Names::of(kinds, read);
+    let mut network = Map::new();
+    for one in kinds.all() {
+        let mut records = Vec::new();
+        (one.each)(read, &mut |record| {
+            records.extend((!record.is_factory).then_some((record.name, record.draft)));
+            Ok(())
+        })?;
+        records.sort_by(|(one, _), (other, _)| one.cmp(other));
+        let required = required(&one.schema);
+        let shown = records.into_iter().map(|(_, draft)| names.shown(one, brief(one, &required, draft)));
+        network.insert(one.kind.path.into(), shown.collect::<Result<_>>()?);
+    }
+    Ok(network)
+}
+
+/// The members that a schema demands, of any form.
+fn required(schema: &Json) -> BTreeSet<String> {
+    let forms = schema.get("oneOf").and_then(Json::as_array).into_iter().flatten();
+    let names = std::iter::once(schema).chain(forms).filter_map(|form| form.get("required")?.as_array());
+    names.flatten().filter_map(Json::as_str).map(str::to_owned).collect()
+}
+
+/// A draft without the members that are the same when they are left out; the name first, the tags last.
+fn brief(of: &DeclaredKind, required: &BTreeSet<String>, draft: Json) -> Json {
+    let Json::Object(mut members) = draft else { return draft };
+    let least: Map<String, Json> =
+        members.iter().filter(|(name, _)| required.contains(*name)).map(|(name, value)| (name.clone(), value.clone())).collect();
+    // A draft that cannot be read without its other members keeps them.
+    if let Ok(usual) = (of.whole)(Json::Object(least)) {
+        members.retain(|name, value| required.contains(name) || usual.get(name.as_str()) != Some(value));
+    }
+    let mut ordered = Map::new();
+    let tags = members.shift_remove_entry("tags");
+    ordered.extend(members.shift_remove_entry(NAME));
+    ordered.extend(members);
+    ordered.extend(tags);
+    Json::Object(ordered)
+}

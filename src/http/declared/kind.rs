@@ -1,0 +1,97 @@
+//! A kind as the file of a network sees it: functions that are made from the facts of the kind.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value as Json;
+
+use crate::{
+    change::{Change, Draft, Lifecycle},
+    entity::{Entity, FactsExt, Id, Index, Kind, Place, Record},
+    error::{Error, Result},
+    store::Read,
+};
+
+/// A kind whose records stand in the file of a network: requests write it whole, and each record has a unique name.
+#[derive(Clone)]
+pub struct DeclaredKind {
+    pub kind: Kind,
+    /// The schema of a record in a request that creates it.
+    pub schema: Arc<Json>,
+    /// Members that only creation sets.
+    pub fixed: &'static [&'static str],
+    /// Where other records are named, and their kinds.
+    pub references: Vec<(Place, Kind)>,
+    /// Shows every record but those of the system.
+    pub each: fn(&Read<'_>, &mut dyn FnMut(DeclaredRecord) -> Result<()>) -> Result<()>,
+    /// The record with a name.
+    pub find: fn(&Read<'_>, &str) -> Result<Option<DeclaredRecord>>,
+    /// The name of the record with an id.
+    pub name: fn(&Read<'_>, &str) -> Result<Option<String>>,
+    /// The draft that a request means, with every member.
+    pub whole: fn(Json) -> Result<Json>,
+    /// Creates a record from a draft. Answers its id.
+    pub create: fn(&Change<'_, '_>, Json) -> Result<String>,
+    /// Gives the record with an id this draft.
+    pub replace: fn(&Change<'_, '_>, &str, Json) -> Result<()>,
+    /// Deletes the record with an id.
+    pub delete: fn(&Change<'_, '_>, &str) -> Result<()>,
+}
+
+/// A stored record.
+pub struct DeclaredRecord {
+    pub id: String,
+    pub name: String,
+    /// What requests may write of it, with ids.
+    pub draft: Json,
+    /// Every request to delete it is refused.
+    pub is_kept: bool,
+    /// The release made it, and nobody has changed it.
+    pub is_factory: bool,
+}
+
+impl DeclaredKind {
+    /// The kind, if its records have names. `schema` is that of its drafts.
+    pub fn of<E: Lifecycle + JsonSchema>(schema: Arc<Json>) -> Option<Self> {
+        let is_named = E::FIELDS.iter().any(|field| field.name == NAME && field.index == Index::Every);
+        is_named.then(|| Self {
+            kind: E::KIND,
+            schema,
+            fixed: E::FIXED,
+            references: E::REFERENCES.iter().flat_map(|one| one.places().into_iter().map(|place| (place, one.kind))).collect(),
+            each: |read, visit| read.each::<E>(|record| if record.is_system { Ok(()) } else { visit(declared(record)?) }),
+            find: |read, name| read.find_by::<E>(NAME, name)?.map(declared).transpose(),
+            name: |read, id| Ok(read.find(&Id::<E>::from_text(id))?.map(declared).transpose()?.map(|record| record.name)),
+            whole: |json| {
+                let mut draft: Draft<E> = parsed(json)?;
+                draft.spec.tidy();
+                written(&draft)
+            },
+            create: |change, json| Ok(change.create::<E>(parsed(json)?)?.id.into_text()),
+            replace: |change, id, json| {
+                let draft = parsed(json)?;
+                change.edit(&Id::<E>::from_text(id), |_| Ok(Some(draft)))
+            },
+            delete: |change, id| change.delete(&Id::<E>::from_text(id)),
+        })
+    }
+}
+
+/// The member by which records are known in a file.
+pub const NAME: &str = "name";
+
+fn declared<E: Lifecycle>(record: Record<E>) -> Result<DeclaredRecord> {
+    let (is_kept, is_factory) = (E::is_kept(&record), E::is_factory(&record));
+    let draft = written(&Draft { tags: record.tags, spec: record.spec })?;
+    let name = draft.get(NAME).and_then(Json::as_str).unwrap_or_default().to_owned();
+    Ok(DeclaredRecord { id: record.id.into_text(), name, draft, is_kept, is_factory })
+}
+
+fn parsed<E: Entity>(json: Json) -> Result<Draft<E>> {
+    serde_json::from_value(json).map_err(|error| Error::Unparseable(error.to_string()))
+}
+
+fn written(value: &impl Serialize) -> Result<Json> {
+    serde_json::to_value(value).map_err(|error| Error::Internal(format!("a draft as JSON: {error}")))
+}

@@ -1,0 +1,14 @@
+//! Declared networks: the whole network as one document, and the way to make a network what a document says.
+//!
+//! Nothing here names a kind. A kind takes part if a route table has a row that replaces its records (`extractor.rs` notes it there), and if
+//! its records have unique names; what is known of it comes from its facts and its schema (`kind.rs`). References are written as names
+//! (`names.rs`). Not here: the requests (`api/overkeep/network.rs`), and YAML (`cli/`). Start with `export.rs` and `apply.rs`.
+//!
+//! Invariant: a document that was exported changes nothing where it came from.
+
+pub mod apply;
+pub mod assertion;
+pub mod export;
+pub mod kind;
+pub mod kinds;
+pub mod names;

@@ -1,0 +1,117 @@
+//! Names for ids in drafts, and ids for names.
+
+use std::{cell::RefCell, collections::HashMap};
+
+use serde_json::{Map, Value as Json};
+
+use super::{kind::DeclaredKind, kinds::DeclaredKinds};
+use crate::{
+    entity::{Kind, Place},
+    error::{Error, Result},
+    store::Read,
+};
+
+/// Looks up each name and each id once. What is looked up must not be renamed meanwhile.
+pub struct Names<'n> {
+    kinds: &'n DeclaredKinds,
+    read: &'n Read<'n>,
+    names: RefCell<HashMap<(Kind, String), String>>,
+    ids: RefCell<HashMap<(Kind, String), String>>,
+}
+
+impl<'n> Names<'n> {
+    /// Those that a transaction shows.
+    pub fn of(kinds: &'n DeclaredKinds, read: &'n Read<'n>) -> Self {
+        Self { kinds, read, names: RefCell::default(), ids: RefCell::default() }
+    }
+
+    /// A draft with names in the place of ids. An id of a record that is gone stays.
+    ///
+    /// # Errors
+    /// A record cannot be read.
+    pub fn shown(&self, of: &DeclaredKind, mut draft: Json) -> Result<Json> {
+        for (place, kind) in &of.references {
+            rewrite(&mut draft, *place, &mut |id| self.name(*kind, id))?;
+        }
+        Ok(draft)
+    }
+
+    /// A draft with ids in the place of names.
+    ///
+    /// # Errors
+    /// There is no such name, or a record cannot be read.
+    pub fn meant(&self, of: &DeclaredKind, mut draft: Json) -> Result<Json> {
+        for (place, kind) in &of.references {
+            rewrite(&mut draft, *place, &mut |name| {
+                let found = self.id(*kind, name)?;
+                found.ok_or_else(|| Error::invalid(member(*place), format!("nothing among {} has this name", kind.path), name))
+            })?;
+        }
+        Ok(draft)
+    }
+
+    /// The id of the record with a name.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn id(&self, kind: Kind, name: &str) -> Result<Option<String>> {
+        let key = (kind, name.to_owned());
+        if let Some(id) = self.ids.borrow().get(&key) {
+            return Ok(Some(id.clone()));
+        }
+        let Some(one) = self.kinds.find(kind) else { return Ok(Some(name.to_owned())) };
+        let found = (one.find)(self.read, name)?.map(|record| record.id);
+        if let Some(id) = &found {
+            self.ids.borrow_mut().insert(key, id.clone());
+        }
+        Ok(found)
+    }
+
+    fn name(&self, kind: Kind, id: &str) -> Result<String> {
+        let key = (kind, id.to_owned());
+        if let Some(name) = self.names.borrow().get(&key) {
+            return Ok(name.clone());
+        }
+        let Some(one) = self.kinds.find(kind) else { return Ok(id.to_owned()) };
+        let name = (one.name)(self.read, id)?.unwrap_or_else(|| id.to_owned());
+        self.names.borrow_mut().insert(key, name.clone());
+        Ok(name)
+    }
+}
+
+fn member(place: Place) -> &'static str {
+    match place {
+        Place::Ids(path) | Place::Roles(path) => path,
+    }
+}
+
+/// Puts another text in the place of each id or name. Roles and the keys of maps are in order afterwards.
+fn rewrite(draft: &mut Json, place: Place, rename: &mut dyn FnMut(&str) -> Result<String>) -> Result<()> {
+    let Some(value) = member(place).split('.').try_fold(draft, |json, name| json.get_mut(name)) else { return Ok(()) };
+    match (place, value) {
+        (Place::Roles(_), Json::Array(roles)) => {
+            for role in roles.iter_mut() {
+                if let Some(named) = role.as_str().and_then(|role| role.strip_prefix('@')) {
+                    *role = format!("@{}", rename(named)?).into();
+                }
+            }
+            roles.sort_by(|one, other| one.as_str().cmp(&other.as_str()));
+        }
+        (Place::Ids(_), Json::String(text)) if !text.is_empty() => *text = rename(text)?,
+        (Place::Ids(_), Json::Array(ids)) => {
+            for id in ids.iter_mut() {
+                if let Json::String(text) = id {
+                    *text = rename(text)?;
+                }
+            }
+        }
+        (Place::Ids(_), Json::Object(members)) => {
+            let renamed = std::mem::take(members).into_iter().map(|(id, value)| Ok((rename(&id)?, value)));
+            let mut renamed = renamed.collect::<Result<Vec<_>>>()?;
+            renamed.sort_by(|(one, _), (other, _)| one.cmp(other));
+            *members = Map::from_iter(renamed);
+        }
+        _ => {}
+    }
+    Ok(())
+}
