@@ -23,7 +23,7 @@ use overkeep::{
     entity::{Entity, Facts, FactsExt, Field, Id, Kind, Logged, Record, Roles, Words},
     error::Result,
     query::{Query, Type, Window},
-    store::{KindEntry, Options, Progress, Scope, Store, encode},
+    store::{KindEntry, Options, Plan, Progress, Scope, Store, encode},
 };
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
@@ -36,12 +36,15 @@ struct Row<const TOLD: bool = true> {
     text: String,
 }
 
+impl<const TOLD: bool> Stateful for Row<TOLD> {
+    type State = ();
+}
+
 impl<const TOLD: bool> Entity for Row<TOLD> {
     const KIND: Kind = Kind { name: "thing", path: "things" };
     const FIELDS: &'static [Field<Self>] =
         &[Field::unique("name", Type::Text, |r| (&r.spec.name).into()), Field::indexed("roles", Type::Set, |r| (&r.spec.roles).into())];
     const LOGGED: Logged = if TOLD { Logged::Changes { secret: &[], quiet: &[] } } else { Logged::Nothing };
-    type State = ();
     type View = ();
     fn view(_: &Record<Self>, _: &dyn Facts) -> Result<()> {
         Ok(())
@@ -191,7 +194,8 @@ fn reads(directory: &Path) {
     );
     let list = |text: &str| {
         let query = Query::parse(text, Words::<Row>::ALL).expect("a query");
-        let list = || store.read(|tx| tx.select::<Row>(&query, Window::new(&query, None, None), Scope::All)).expect("a page");
+        let window = Window::new(&query, None, None);
+        let list = || store.read(|tx| Plan::<Row>::of(query.clone(), window, Scope::All).page(tx)).expect("a page");
         assert!(list().total > 0);
         let count = if text.contains("sort") || text.contains("contains") { 5 } else { 200 };
         timed(count, |_| drop(black_box(list())))

@@ -6,7 +6,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::certificates;
 use crate::{
     clock::Timestamp,
     config::Address,
@@ -19,6 +18,8 @@ use std::collections::HashMap;
 
 /// The setting with all periods, the oldest first.
 const PERIODS: &str = "addresses";
+/// The setting that says where clients were sent by the controller that ran last.
+const ADVERTISED: &str = "advertised";
 /// More than these are not kept; the oldest go.
 const MOST: usize = 64;
 
@@ -53,16 +54,35 @@ impl std::fmt::Display for Moved {
     }
 }
 
-/// Notes which address tokens name from now on. To be called before [`certificates::Certificates::note_advertised`] forgets the last one.
+/// Notes where clients are sent from now on: for the count of those who enrolled under earlier addresses, and for commands to the file while
+/// no controller runs.
 ///
 /// # Errors
 /// The file cannot be read or written.
 pub fn note(store: &Store, advertised: &[Address], now: Timestamp) -> Result<()> {
+    // The periods of a file of an earlier release begin with the address that was noted last.
+    note_period(store, advertised, now)?;
+    let text = serde_json::to_vec(advertised).map_err(|e| Error::Internal(format!("addresses: {e}")))?;
+    if store.read(|read| read.setting(ADVERTISED))?.as_deref() == Some(&text) {
+        return Ok(());
+    }
+    store.write_blocking(move |tx| tx.set_setting(ADVERTISED, Some(&text)))
+}
+
+/// Where the controller that ran last on this file sent clients, if that was noted.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn last_advertised(store: &Store) -> Result<Option<Vec<Address>>> {
+    Ok(store.read(|read| read.setting(ADVERTISED))?.and_then(|text| serde_json::from_slice(&text).ok()))
+}
+
+fn note_period(store: &Store, advertised: &[Address], now: Timestamp) -> Result<()> {
     let Some(address) = advertised.first().cloned() else { return Ok(()) };
     let mut periods = store.read(periods)?;
     if periods.is_empty() {
         // A file of an earlier release says only where its last controller sent clients.
-        let first = certificates::last_advertised(store)?.and_then(|last| last.into_iter().next()).unwrap_or_else(|| address.clone());
+        let first = last_advertised(store)?.and_then(|last| last.into_iter().next()).unwrap_or_else(|| address.clone());
         periods.push(Period { address: first, since: Timestamp::from_millis(0) });
     } else if periods.last().is_some_and(|last| last.address == address) {
         return Ok(());

@@ -25,9 +25,6 @@ const DAY: i64 = 24 * 60 * 60;
 const ROOT_NOTICE: i64 = 3 * 365;
 const EXTERNAL_NOTICE: i64 = 30;
 
-/// The setting that says where clients were sent by the controller that ran last.
-const ADVERTISED: &str = "advertised";
-
 /// An outstanding enrollment whose token is of no use.
 pub struct UnusableFiles {
     pub enrollment: Record<Enrollment>,
@@ -87,12 +84,7 @@ impl Certificates {
     /// # Errors
     /// The file cannot be read or written.
     pub fn note_advertised(&self, now: Timestamp) -> Result<()> {
-        addresses::note(&self.store, &self.advertised, now)?;
-        let text = serde_json::to_vec(&self.advertised).map_err(|e| Error::Internal(format!("addresses: {e}")))?;
-        if self.store.read(|read| read.setting(ADVERTISED))?.as_deref() == Some(&text) {
-            return Ok(());
-        }
-        self.store.write_blocking(move |tx| tx.set_setting(ADVERTISED, Some(&text)))
+        addresses::note(&self.store, &self.advertised, now)
     }
 
     /// Who enrolled under addresses that are not the first of those advertised now.
@@ -240,14 +232,6 @@ impl Certificates {
 
 fn broken(error: pki::Error) -> Error {
     Error::Internal(format!("renewing certificates: {error}"))
-}
-
-/// Where the controller that ran last on this file sent clients, if that was noted.
-///
-/// # Errors
-/// The file cannot be read.
-pub fn last_advertised(store: &Store) -> Result<Option<Vec<Address>>> {
-    Ok(store.read(|read| read.setting(ADVERTISED))?.and_then(|text| serde_json::from_slice(&text).ok()))
 }
 
 /// Everything that the server's certificate must name: where clients are sent, and this host itself.

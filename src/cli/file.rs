@@ -10,7 +10,7 @@ use std::{
 use clap::Args;
 
 use super::{
-    Acted,
+    failure::Acted,
     host::{Which, asked},
     progress::watched,
 };

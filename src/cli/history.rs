@@ -5,7 +5,7 @@ use std::{ffi::OsString, path::PathBuf};
 use clap::{Args, Subcommand};
 
 use super::{
-    Acted,
+    failure::Acted,
     file::{judged, running},
     host::Which,
 };

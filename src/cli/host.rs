@@ -7,10 +7,9 @@ use clap::{Args, Subcommand, ValueEnum};
 use uuid::Uuid;
 
 use super::{
-    Acted, Failure,
+    failure::{Acted, Failure, warn},
     progress::{Bar, watched},
     run::{Settled, Sources},
-    warn,
 };
 use crate::{
     access::Right,

@@ -7,6 +7,7 @@ use std::{
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use clap::Args;
+use data_encoding::HEXUPPER;
 use ring::digest::{SHA256, digest};
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 use serde_json::{Value as Json, json};
@@ -14,8 +15,8 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 use zeroize::Zeroizing;
 
 use super::{
-    Acted, Failure,
     api::{context::Context, request::Request, transport::Transport},
+    failure::{Acted, Failure},
 };
 use crate::{admin_socket::Outcome, config, pki::text_of};
 
@@ -164,7 +165,7 @@ fn certificates(mut der: &[u8]) -> Vec<Vec<u8>> {
 }
 
 fn fingerprint(der: &[u8]) -> String {
-    digest(&SHA256, der).as_ref().iter().map(|byte| format!("{byte:02X}")).collect::<Vec<_>>().join(":")
+    digest(&SHA256, der).as_ref().iter().map(|byte| HEXUPPER.encode(&[*byte])).collect::<Vec<_>>().join(":")
 }
 
 fn bare(fingerprint: &str) -> String {

@@ -18,10 +18,12 @@ use crate::admin_socket::Outcome;
 use crate::config::{Config, Reread};
 use crate::logging;
 
-use run::{Refused, Settled};
+use failure::{complain, print};
+use run::Settled;
 
 pub mod api;
 mod declared;
+mod failure;
 mod file;
 mod history;
 mod host;
@@ -30,6 +32,8 @@ mod login;
 mod passphrase;
 mod progress;
 pub mod run;
+
+pub use failure::{Acted, Failure};
 
 /// The controller of a private overlay network in one binary and one file.
 #[derive(Parser)]
@@ -77,9 +81,6 @@ impl Completions {
         }
     }
 }
-
-/// The result of a command.
-pub type Acted = Result<Outcome, Failure>;
 
 /// Runs the command of this process. `start` runs a controller until it is stopped; the log is started before.
 pub fn main<E: Display>(start: impl FnOnce(Config, Reread) -> Result<(), E>) -> ExitCode {
@@ -167,74 +168,4 @@ fn tell(acted: Acted) -> Result<(), Failure> {
         Outcome::Done(lines) => print(&lines).map_err(|error| Failure::of(format!("stdout: {error}"))),
         Outcome::Problems(lines) => Err(Failure::Problems(lines)),
     }
-}
-
-/// Prints lines to stdout. A closed stdout is not an error; a full disk is.
-fn print(lines: &[String]) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    match lines.iter().try_for_each(|line| writeln!(out, "{line}")) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        told => told,
-    }
-}
-
-/// Why a command failed.
-#[derive(Debug)]
-pub enum Failure {
-    /// clap's message: what is wrong with the command line, or the requested help or version.
-    Usage(clap::Error),
-    /// One line.
-    Start(String),
-    /// The value of a flag is wrong; one line.
-    Flag(String),
-    /// A check found problems; lines that describe them.
-    Problems(Vec<String>),
-}
-
-impl Failure {
-    fn of(error: impl Display) -> Failure {
-        Failure::Start(run::one_line(&error.to_string()))
-    }
-
-    /// The exit status: 0 for help and version, 2 for wrong usage, 3 for a file with problems, 1 otherwise.
-    pub fn status(&self) -> u8 {
-        match self {
-            Failure::Usage(answer) => u8::try_from(answer.exit_code()).unwrap_or(2),
-            Failure::Start(_) => 1,
-            Failure::Flag(_) => 2,
-            Failure::Problems(_) => 3,
-        }
-    }
-
-    /// Prints the failure. A closed stderr is ignored (`eprintln!` would panic).
-    fn report(self) -> ExitCode {
-        match &self {
-            Failure::Usage(answer) => drop(answer.print()),
-            Failure::Start(line) | Failure::Flag(line) => complain(line),
-            Failure::Problems(lines) => print(lines).unwrap_or_else(|error| complain(&format!("stdout: {error}"))),
-        }
-        ExitCode::from(self.status())
-    }
-}
-
-impl From<Refused> for Failure {
-    fn from(refused: Refused) -> Failure {
-        let line = run::one_line(&refused.to_string());
-        if refused.is_of_a_flag() { Failure::Flag(line) } else { Failure::Start(line) }
-    }
-}
-
-/// One line.
-impl From<String> for Failure {
-    fn from(line: String) -> Failure {
-        Failure::of(line)
-    }
-}
-
-fn warn(warning: &str) {
-    complain(&format!("warning: {warning}"));
-}
-
-fn complain(line: &str) {
-    drop(writeln!(io::stderr(), "overkeep: {line}"));
 }

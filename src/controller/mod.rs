@@ -26,7 +26,7 @@ use crate::{
     access::{Access, AccessAudit},
     admin_socket::{AdminContext, Command, socket},
     authentication::{Codes, Passwords, Refusals, Sessions, Tokens},
-    change::{self, Administrator, Certificates, Changes, Filling, KINDS, SealedKeys, certificates},
+    change::{self, Administrator, Certificates, Changes, Filling, KINDS, SealedKeys, addresses, certificates},
     clock::Clock,
     config::{self, Address, Config},
     enrollment::Reserved,
@@ -247,7 +247,7 @@ pub fn host(config: &Config, command: &Command) -> Result<AdminContext, NotStart
         drop(maintenance::upgrade(&store, &config.data)?)
     }
     let passwords = Passwords::new(&config.passwords)?;
-    let advertised = certificates::last_advertised(&store)?.unwrap_or_else(|| config.advertised(config.listen.places()));
+    let advertised = addresses::last_advertised(&store)?.unwrap_or_else(|| config.advertised(config.listen.places()));
     let open = |files| Certificates::open(&store, &sealed_keys, advertised.clone(), files);
     // Files that cannot be used must keep nobody from getting in again.
     let certificates = Arc::new(open(files(config)).or_else(|_| open(None))?);

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Action, Authenticator, Ca, ConfigType, Entity, EntityRef, Epoch, ExternalJwtSigner, Facts, FactsExt, Field, Id, Identity, Kind, Logged,
-    OnDelete, Record, Reference, Stored, auth_policy::Secondary, kind::unreadable,
+    OnDelete, Record, Reference, Stateful, Stored, auth_policy::Secondary, kind::unreadable,
 };
 use crate::{
     clock::Timestamp,
@@ -225,6 +225,10 @@ impl AuthQuery {
     }
 }
 
+impl Stateful for ApiSession {
+    type State = State;
+}
+
 impl Entity for ApiSession {
     const KIND: Kind = Kind { name: "apiSession", path: "api-sessions" };
     const FIELDS: &'static [Field<Self>] = &[
@@ -244,7 +248,6 @@ impl Entity for ApiSession {
         Logged::Visits { comes: Action::Login, goes: Action::Logout, shown: &["identityId", "authenticatorId", "ipAddress"] };
     const ENDS_BY: &'static [&'static str] = &["identity", "authenticator", "ca"];
     const VERSION: u8 = 3;
-    type State = State;
     type View = View;
 
     fn era(record: &Record<Self>) -> Epoch {

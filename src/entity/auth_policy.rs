@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Entity, ExternalJwtSigner, Facts, FactsExt, Field, Id, Kind, OnDelete, Record, Reference};
+use super::{Entity, ExternalJwtSigner, Facts, FactsExt, Field, Id, Kind, OnDelete, Record, Reference, Stateful};
 use crate::{
     error::{Error, Result},
     query::Type,
@@ -128,6 +128,10 @@ pub struct View {
     secondary: Secondary,
 }
 
+impl Stateful for AuthPolicy {
+    type State = ();
+}
+
 impl Entity for AuthPolicy {
     const KIND: Kind = Kind { name: "authPolicy", path: "auth-policies" };
     const FIELDS: &'static [Field<Self>] = &[
@@ -158,7 +162,6 @@ impl Entity for AuthPolicy {
             OnDelete::Restrict,
         ),
     ];
-    type State = ();
     type View = View;
 
     fn tidy(&mut self) {

@@ -3,7 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Ca, Entity, EntityRef, Facts, FactsExt, Field, Id, Identity, Kind, Logged, OnDelete, Record, Reference, other_certificate};
+use super::{
+    Ca, Entity, EntityRef, Facts, FactsExt, Field, Id, Identity, Kind, Logged, OnDelete, Record, Reference, Stateful,
+    value::other_certificate,
+};
 use crate::{
     error::{Error, Result},
     pki::Certificate,
@@ -151,6 +154,10 @@ impl Record<Authenticator> {
     }
 }
 
+impl Stateful for Authenticator {
+    type State = State;
+}
+
 impl Entity for Authenticator {
     const KIND: Kind = Kind { name: "authenticator", path: "authenticators" };
     const FIELDS: &'static [Field<Self>] = &[
@@ -168,7 +175,6 @@ impl Entity for Authenticator {
     ];
     const ENDS_BY: &'static [&'static str] = &["ca"];
     const LOGGED: Logged = Logged::Changes { secret: &["/credential/updb/password"], quiet: &[] };
-    type State = State;
     type View = View;
 
     fn check(&self, _: &dyn Facts) -> Result<()> {

@@ -4,9 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Amount, Entity, ExternalIdClaim, Facts, Field, Id, Kind, Logged, Record, Roles,
+    Amount, Entity, ExternalIdClaim, Facts, Field, Id, Kind, Logged, Record, Roles, Stateful,
     external_id_claim::{ClaimLocation, ClaimMatcher},
-    other_certificate,
+    value::other_certificate,
 };
 use crate::{
     error::{Error, Result},
@@ -110,6 +110,10 @@ pub struct View {
     external_id_claim: Option<ExternalIdClaim>,
 }
 
+impl Stateful for Ca {
+    type State = State;
+}
+
 impl Entity for Ca {
     const KIND: Kind = Kind { name: "ca", path: "cas" };
     const FIELDS: &'static [Field<Self>] = &[
@@ -124,7 +128,6 @@ impl Entity for Ca {
     const FIXED: &'static [&'static str] = &["certPem"];
     const REQUIRED_ON_REPLACE: &'static [&'static str] = &["identityNameFormat"];
     const LOGGED: Logged = Logged::Changes { secret: &["/verificationToken"], quiet: &[] };
-    type State = State;
     type View = View;
 
     fn tidy(&mut self) {

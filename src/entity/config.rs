@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-use super::{ConfigType, Document, Entity, EntityRef, Facts, FactsExt, Field, Id, Kind, OnDelete, Place, Record, Reference};
+use super::{ConfigType, Document, Entity, EntityRef, Facts, FactsExt, Field, Id, Kind, OnDelete, Place, Record, Reference, Stateful};
 use crate::{
     error::{Error, Result},
     query::Type,
@@ -34,6 +34,10 @@ pub struct View {
     data: Document,
 }
 
+impl Stateful for Config {
+    type State = ();
+}
+
 impl Entity for Config {
     const KIND: Kind = Kind { name: "config", path: "configs" };
     const FIELDS: &'static [Field<Self>] =
@@ -45,7 +49,6 @@ impl Entity for Config {
         OnDelete::Restrict,
     )];
     const FIXED: &'static [&'static str] = &["configTypeId"];
-    type State = ();
     type View = View;
 
     fn check(&self, facts: &dyn Facts) -> Result<()> {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Document, Entity, Facts, Field, Kind, Record};
+use super::{Document, Entity, Facts, Field, Kind, Record, Stateful};
 use crate::{
     error::{Error, Result},
     query::{Type, Value},
@@ -29,11 +29,14 @@ pub struct View {
     schema: Option<Document>,
 }
 
+impl Stateful for ConfigType {
+    type State = ();
+}
+
 impl Entity for ConfigType {
     const KIND: Kind = Kind { name: "configType", path: "config-types" };
     const FIELDS: &'static [Field<Self>] =
         &[Field::every("name", |r| (&r.spec.name).into()), Field::plain("schema", Type::Text, |r| text(r.spec.schema.as_ref()))];
-    type State = ();
     type View = View;
 
     fn check(&self, _: &dyn Facts) -> Result<()> {

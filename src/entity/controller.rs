@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Entity, Facts, Field, Kind, Record, other_certificate};
+use super::{Entity, Facts, Field, Kind, Record, Stateful, value::other_certificate};
 use crate::{
     clock::Timestamp,
     error::Result,
@@ -48,6 +48,10 @@ pub struct View {
     api_addresses: BTreeMap<String, Vec<ApiAddress>>,
 }
 
+impl Stateful for Controller {
+    type State = ();
+}
+
 impl Entity for Controller {
     const KIND: Kind = Kind { name: "controller", path: "controllers" };
     const FIELDS: &'static [Field<Self>] = &[
@@ -58,7 +62,6 @@ impl Entity for Controller {
         Field::plain("lastJoinedAt", Type::Date, |r| Value::Date(r.spec.last_joined_at.millis())),
         Field::plain("ctrlAddress", Type::Text, |r| r.spec.ctrl_address.as_ref().into()),
     ];
-    type State = ();
     type View = View;
 
     fn flaw(record: &Record<Self>) -> Option<&'static str> {

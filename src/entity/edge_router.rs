@@ -1,18 +1,12 @@
-//! Edge routers: where identities connect to the network.
+//! Edge routers: where identities connect to the network. Their facts and how administrators see them: `edge_router_view.rs`, which looks at
+//! kinds that refer to routers.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Amount, Document, Entity, Facts, Field, Kind, Record, Roles, RouterLink, TransitRouter, VersionInfo, other_certificate,
-    router_enrollment::RouterEnrollment,
-};
-use crate::{
-    error::{Error, Result},
-    query::Type,
-};
+use super::{Document, Facts, Record, Roles, RouterLink, Stateful, value::other_certificate};
 
 /// A router that identities connect to.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -57,6 +51,10 @@ pub struct State {
     pub unverified_cert_pem: Option<String>,
 }
 
+impl Stateful for EdgeRouter {
+    type State = State;
+}
+
 impl EdgeRouter {
     /// The id of the router inside of the controller. No other record has it: ids of others have twelve letters and digits.
     pub const BUILT_IN: &'static str = "built-in";
@@ -96,26 +94,6 @@ pub struct Common {
     pub app_data: Document,
 }
 
-/// An edge router as administrators see it.
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(rename = "EdgeRouterDetail")]
-pub struct View {
-    #[serde(flatten)]
-    common: Common,
-    role_attributes: Roles,
-    is_verified: bool,
-    is_tunneler_enabled: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    fingerprint: Option<String>,
-    cert_pem: Option<String>,
-    unverified_fingerprint: Option<String>,
-    unverified_cert_pem: Option<String>,
-    version_info: VersionInfo,
-    #[serde(flatten)]
-    enrollment: RouterEnrollment,
-}
-
 impl Common {
     /// What everybody sees of one router.
     pub fn of(record: &Record<EdgeRouter>, facts: &dyn Facts) -> Self {
@@ -139,59 +117,5 @@ impl Common {
             disabled,
             app_data,
         }
-    }
-}
-
-impl Entity for EdgeRouter {
-    const KIND: Kind = Kind { name: "edgeRouter", path: "edge-routers" };
-    const FIELDS: &'static [Field<Self>] = &[
-        Field::every("name", |r| (&r.spec.name).into()),
-        Field::unique("fingerprint", Type::Text, |r| r.state.fingerprint.as_ref().into()),
-        Field::plain("cost", Type::Number, |r| r.spec.cost.into()),
-        Field::plain("noTraversal", Type::Bool, |r| r.spec.no_traversal.into()),
-        Field::plain("disabled", Type::Bool, |r| r.spec.disabled.into()),
-        Field::indexed("roleAttributes", Type::Set, |r| (&r.spec.role_attributes).into()),
-        Field::plain("isVerified", Type::Bool, |r| r.state.is_verified.into()),
-        Field::plain("isTunnelerEnabled", Type::Bool, |r| r.spec.is_tunneler_enabled.into()),
-        Field::asked("connected", Type::Bool, |r, facts| facts.link(r.id.as_str()).is_some().into()),
-        Field::asked("online", Type::Bool, |r, facts| facts.link(r.id.as_str()).is_some().into()),
-    ];
-    const LINKS: &'static [&'static str] = &["edge-router-policies"];
-    type State = State;
-    type View = View;
-
-    fn check(&self, facts: &dyn Facts) -> Result<()> {
-        let is_taken = facts.any(TransitRouter::KIND, "name", &self.name)?;
-        let taken = || Error::Duplicate { field: "name".into(), value: self.name.clone() };
-        Error::all([
-            self.role_attributes.check_attributes(),
-            self.app_data.check_scalars("appData"),
-            if is_taken { Err(taken()) } else { Ok(()) },
-        ])
-    }
-
-    fn amounts(&self) -> Vec<(&'static str, Amount)> {
-        vec![("roleAttributes", self.role_attributes.amount()), ("appData", self.app_data.amount())]
-    }
-
-    fn flaw(record: &Record<Self>) -> Option<&'static str> {
-        record.state.flaw()
-    }
-
-    fn view(record: &Record<Self>, facts: &dyn Facts) -> Result<View> {
-        let link = facts.link(record.id.as_str());
-        let State { is_verified, fingerprint, cert_pem, unverified_fingerprint, unverified_cert_pem } = record.state.clone();
-        Ok(View {
-            version_info: link.as_ref().map(|link| link.version.clone()).unwrap_or_default(),
-            common: Common::with(record, link),
-            role_attributes: record.spec.role_attributes.clone(),
-            is_verified,
-            is_tunneler_enabled: record.spec.is_tunneler_enabled,
-            fingerprint,
-            cert_pem,
-            unverified_fingerprint,
-            unverified_cert_pem,
-            enrollment: RouterEnrollment::of("edgeRouter", record.id.as_str(), is_verified, facts)?,
-        })
     }
 }

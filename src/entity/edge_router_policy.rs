@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{EdgeRouter, Entity, Facts, Field, Identity, Kind, NamedRole, OnDelete, Place, Record, Reference, Roles, Semantic};
+use super::{EdgeRouter, Entity, Facts, Field, Identity, Kind, NamedRole, OnDelete, Place, Record, Reference, Roles, Semantic, Stateful};
 use crate::{
     error::{Error, Result},
     query::Type,
@@ -39,6 +39,10 @@ pub struct View {
     identity_roles_display: Vec<NamedRole>,
 }
 
+impl Stateful for EdgeRouterPolicy {
+    type State = ();
+}
+
 impl Entity for EdgeRouterPolicy {
     const KIND: Kind = Kind { name: "edgeRouterPolicy", path: "edge-router-policies" };
     const FIELDS: &'static [Field<Self>] = &[
@@ -63,7 +67,6 @@ impl Entity for EdgeRouterPolicy {
     ];
     const LINKS: &'static [&'static str] = &["edge-routers", "identities"];
     const BODY: &'static str = "policy";
-    type State = ();
     type View = View;
 
     fn check(&self, facts: &dyn Facts) -> Result<()> {

@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Ca, EdgeRouter, Entity, EntityRef, Facts, FactsExt, Field, Id, Identity, Kind, Logged, OnDelete, Record, Reference, TransitRouter,
-    authenticator::check_username,
+    Ca, EdgeRouter, Entity, EntityRef, Facts, FactsExt, Field, Id, Identity, Kind, Logged, OnDelete, Record, Reference, Stateful,
+    TransitRouter, authenticator::check_username,
 };
 use crate::{clock::Timestamp, error::Result, query::Type};
 
@@ -120,6 +120,10 @@ pub struct View {
     username: Option<String>,
 }
 
+impl Stateful for Enrollment {
+    type State = ();
+}
+
 impl Entity for Enrollment {
     const KIND: Kind = Kind { name: "enrollment", path: "enrollments" };
     const FIELDS: &'static [Field<Self>] = &[
@@ -137,7 +141,6 @@ impl Entity for Enrollment {
     ];
     const ENDS_BY: &'static [&'static str] = &["caId"];
     const LOGGED: Logged = Logged::Changes { secret: &["/token", "/jwt"], quiet: &[] };
-    type State = ();
     type View = View;
 
     fn check(&self, _: &dyn Facts) -> Result<()> {

@@ -3,7 +3,7 @@
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
-use super::{Entity, Facts, Field, Kind, Record, Stored, kind::unreadable, other_certificate};
+use super::{Entity, Facts, Field, Kind, Record, Stateful, Stored, kind::unreadable, value::other_certificate};
 use crate::{
     clock::Timestamp,
     error::{Error, Result},
@@ -159,6 +159,10 @@ pub struct View {
     not_after: Timestamp,
 }
 
+impl Stateful for ExternalJwtSigner {
+    type State = State;
+}
+
 impl Entity for ExternalJwtSigner {
     const KIND: Kind = Kind { name: "externalJwtSigner", path: "external-jwt-signers" };
     const FIELDS: &'static [Field<Self>] = &[
@@ -176,7 +180,6 @@ impl Entity for ExternalJwtSigner {
         Field::plain("useExternalId", Type::Bool, |r| r.spec.use_external_id.into()),
     ];
     const VERSION: u8 = 2;
-    type State = State;
     type View = View;
 
     /// Version 1 knew nothing of how programs get a token.

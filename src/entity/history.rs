@@ -1,6 +1,6 @@
 //! The history: what happened to which record, and who is behind it.
 //!
-//! Here: the shape of its rows, the words they are filtered by, and [`Logged`], what it tells of a kind. Not here: how rows are kept and
+//! Here: the shape of its rows and the words they are filtered by. What it tells of a kind is [`Logged`] (`logged.rs`). Not here: how rows are kept and
 //! chained (`store/history/log.rs`). Invariant: no secret gets into a row; a kind names its secrets in [`Entity::LOGGED`].
 
 use std::borrow::Cow;
@@ -9,7 +9,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
-use super::{AccessChange, Entity, Id, Identity, Named, PairCount, Record};
+use super::{
+    access_change::{AccessChange, Named, PairCount},
+    entity_trait::Entity,
+    identity::Identity,
+    logged::{Action, Logged},
+    record::{Id, Record},
+};
 use crate::{
     clock::Timestamp,
     error::{Error, Result},
@@ -18,26 +24,6 @@ use crate::{
 
 /// Stands where a secret was or is, so that a row still shows that it changed.
 pub const SECRET: &str = "(secret)";
-
-/// What the history tells of a kind's records.
-pub enum Logged {
-    /// Every change, with the members that it changed.
-    Changes {
-        /// JSON pointers to members that no row may show.
-        secret: &'static [&'static str],
-        /// Members that no row shows; a change of nothing else leaves no row.
-        quiet: &'static [&'static str],
-    },
-    /// That a record comes, and that it goes.
-    Visits {
-        comes: Action,
-        goes: Action,
-        /// The members that rows show; no others.
-        shown: &'static [&'static str],
-    },
-    /// Nothing: these records only serve those of another kind.
-    Nothing,
-}
 
 /// Who is behind a change.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -77,24 +63,6 @@ pub enum Who {
     Several,
 }
 
-/// What was done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[schemars(rename = "HistoryAction")]
-pub enum Action {
-    Create,
-    Update,
-    Delete,
-    Login,
-    Logout,
-    /// Credentials were wrong, or a caller had no right to what it asked for, over REST or at the router.
-    Refusal,
-    /// An identity was disabled for its many wrong passwords.
-    Lockout,
-    /// Somebody may use something since, or may not any more, by a change that an earlier row tells of.
-    Access,
-}
-
 impl Who {
     /// The word on the wire.
     pub fn as_str(self) -> &'static str {
@@ -104,22 +72,6 @@ impl Who {
             Self::Identity => "identity",
             Self::Anonymous => "anonymous",
             Self::Several => "several",
-        }
-    }
-}
-
-impl Action {
-    /// The word on the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Create => "create",
-            Self::Update => "update",
-            Self::Delete => "delete",
-            Self::Login => "login",
-            Self::Logout => "logout",
-            Self::Refusal => "refusal",
-            Self::Lockout => "lockout",
-            Self::Access => "access",
         }
     }
 }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Entity, Facts, Field, Kind, Record};
+use super::{Entity, Facts, Field, Kind, Record, Stateful};
 use crate::error::Result;
 
 /// What an identity stands for.
@@ -19,10 +19,13 @@ pub struct View {
     name: String,
 }
 
+impl Stateful for IdentityType {
+    type State = ();
+}
+
 impl Entity for IdentityType {
     const KIND: Kind = Kind { name: "identityType", path: "identity-types" };
     const FIELDS: &'static [Field<Self>] = &[Field::every("name", |r| (&r.spec.name).into())];
-    type State = ();
     type View = View;
 
     fn view(record: &Record<Self>, _: &dyn Facts) -> Result<View> {

@@ -3,7 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ApiSession, Entity, Facts, Field, Id, Identity, Kind, Logged, OnDelete, Record, Reference, Stored, kind::unreadable};
+use super::{
+    ApiSession, Entity, Facts, Field, Id, Identity, Kind, Logged, OnDelete, Record, Reference, Stateful, Stored, kind::unreadable,
+};
 use crate::{error::Result, query::Type};
 
 /// The second factor of one identity. No request writes it as such.
@@ -101,6 +103,10 @@ pub struct View {
     pub recovery_codes: Option<Vec<String>>,
 }
 
+impl Stateful for Mfa {
+    type State = State;
+}
+
 impl Entity for Mfa {
     const KIND: Kind = Kind { name: "mfa", path: "mfas" };
     const FIELDS: &'static [Field<Self>] = &[Field::inner_unique("identity", Type::Text, |r| r.spec.identity_id.as_str().into())];
@@ -108,7 +114,6 @@ impl Entity for Mfa {
         &[Reference::to::<Identity>("identity", |r| vec![r.spec.identity_id.as_str()], OnDelete::Cascade)];
     const LOGGED: Logged = Logged::Changes { secret: &["/sealed"], quiet: &["used"] };
     const VERSION: u8 = 2;
-    type State = State;
     type View = View;
 
     fn upgrade(version: u8, old: &mut impl Stored) -> Result<(Self, State)> {

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use super::posture_demand::Demand;
-use super::{Amount, Disk, Entity, Facts, Field, Kind, Record, Roles, Stored, VersionRange, kind::unreadable};
+use super::{Amount, Disk, Entity, Facts, Field, Kind, Record, Roles, Stateful, Stored, VersionRange, kind::unreadable};
 use crate::{
     error::{Error, Result},
     query::{Type, Value},
@@ -35,6 +35,10 @@ pub struct View {
     demand: Demand,
 }
 
+impl Stateful for PostureCheck {
+    type State = ();
+}
+
 impl Entity for PostureCheck {
     const KIND: Kind = Kind { name: "postureCheck", path: "posture-checks" };
     const FIELDS: &'static [Field<Self>] = &[
@@ -51,7 +55,6 @@ impl Entity for PostureCheck {
     ];
     const DISK: Disk = Disk::Text;
     const VERSION: u8 = 2;
-    type State = ();
     type View = View;
 
     fn tidy(&mut self) {

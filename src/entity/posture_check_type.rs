@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Entity, Facts, Field, Kind, OperatingSystem, Record};
+use super::{Entity, Facts, Field, Kind, OperatingSystem, Record, Stateful};
 use crate::error::Result;
 
 /// Something that can be asked of an endpoint.
@@ -26,10 +26,13 @@ pub struct View {
     version: Option<String>,
 }
 
+impl Stateful for PostureCheckType {
+    type State = ();
+}
+
 impl Entity for PostureCheckType {
     const KIND: Kind = Kind { name: "postureCheckType", path: "posture-check-types" };
     const FIELDS: &'static [Field<Self>] = &[Field::every("name", |r| (&r.spec.name).into())];
-    type State = ();
     type View = View;
 
     fn view(record: &Record<Self>, _: &dyn Facts) -> Result<View> {

@@ -5,7 +5,7 @@ use std::{borrow::Cow, fmt, marker::PhantomData};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{Entity, Tags};
+use super::{kind::Stateful, value::Tags};
 use crate::clock::Timestamp;
 
 /// The id of a record of kind `E`. On the wire and on disk it is its text.
@@ -88,7 +88,7 @@ impl<E> JsonSchema for Id<E> {
 
 /// A stored record: what a request may write (`spec`), what only code may (`state`), and what every kind has.
 #[derive(Debug, Clone)]
-pub struct Record<E: Entity> {
+pub struct Record<E: Stateful> {
     pub id: Id<E>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
@@ -99,7 +99,7 @@ pub struct Record<E: Entity> {
     pub state: E::State,
 }
 
-impl<E: Entity> Record<E> {
+impl<E: Stateful> Record<E> {
     /// A record that was never stored, created and changed at `now`.
     pub fn new(id: Id<E>, now: Timestamp, spec: E) -> Self {
         Self { id, created_at: now, updated_at: now, tags: Tags::default(), is_system: false, spec, state: E::State::default() }

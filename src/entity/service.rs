@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Amount, Config, Entity, Facts, FactsExt, Field, Id, Kind, Links, OnDelete, OsType, PolicyType, PostureKind, Record, Reference, Roles,
-    Tags,
+    Stateful, Tags,
 };
 use crate::{
     clock::Timestamp,
@@ -52,6 +52,10 @@ pub struct View {
     configs: Vec<Id<Config>>,
 }
 
+impl Stateful for Service {
+    type State = ();
+}
+
 impl Entity for Service {
     const KIND: Kind = Kind { name: "service", path: "services" };
     const FIELDS: &'static [Field<Self>] = &[
@@ -67,7 +71,6 @@ impl Entity for Service {
     )];
     const LINKS: &'static [&'static str] = &["service-edge-router-policies", "service-policies", "terminators", "configs"];
     const FIXED: &'static [&'static str] = &["encryptionRequired"];
-    type State = ();
     type View = View;
 
     fn tidy(&mut self) {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{EdgeRouter, Entity, Facts, Field, Kind, NamedRole, OnDelete, Place, Record, Reference, Roles, Semantic, Service};
+use super::{EdgeRouter, Entity, Facts, Field, Kind, NamedRole, OnDelete, Place, Record, Reference, Roles, Semantic, Service, Stateful};
 use crate::{
     error::{Error, Result},
     query::Type,
@@ -37,6 +37,10 @@ pub struct View {
     service_roles_display: Vec<NamedRole>,
 }
 
+impl Stateful for ServiceEdgeRouterPolicy {
+    type State = ();
+}
+
 impl Entity for ServiceEdgeRouterPolicy {
     const KIND: Kind = Kind { name: "serviceEdgeRouterPolicy", path: "service-edge-router-policies" };
     const FIELDS: &'static [Field<Self>] = &[
@@ -61,7 +65,6 @@ impl Entity for ServiceEdgeRouterPolicy {
     ];
     const LINKS: &'static [&'static str] = &["edge-routers", "services"];
     const BODY: &'static str = "policy";
-    type State = ();
     type View = View;
 
     fn check(&self, facts: &dyn Facts) -> Result<()> {

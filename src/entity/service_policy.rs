@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Entity, Facts, Field, Identity, Kind, NamedRole, OnDelete, Place, PolicyType, PostureCheck, Record, Reference, Roles, Semantic, Service,
+    Stateful,
 };
 use crate::{
     error::{Error, Result},
@@ -49,6 +50,10 @@ pub struct View {
     posture_check_roles_display: Vec<NamedRole>,
 }
 
+impl Stateful for ServicePolicy {
+    type State = ();
+}
+
 impl Entity for ServicePolicy {
     const KIND: Kind = Kind { name: "servicePolicy", path: "service-policies" };
     const FIELDS: &'static [Field<Self>] = &[
@@ -81,7 +86,6 @@ impl Entity for ServicePolicy {
     ];
     const LINKS: &'static [&'static str] = &["services", "identities", "posture-checks"];
     const BODY: &'static str = "policy";
-    type State = ();
     type View = View;
 
     fn check(&self, facts: &dyn Facts) -> Result<()> {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     ApiSession, Entity, EntityRef, Facts, FactsExt, Field, Id, Identity, Kind, Logged, OnDelete, PolicyType, Record, Reference, Service,
-    ServicePolicy,
+    ServicePolicy, Stateful,
 };
 use crate::{error::Result, query::Type};
 
@@ -58,6 +58,10 @@ pub struct View {
     service_id: Id<Service>,
 }
 
+impl Stateful for Session {
+    type State = ();
+}
+
 impl Entity for Session {
     const KIND: Kind = Kind { name: "session", path: "sessions" };
     const FIELDS: &'static [Field<Self>] = &[
@@ -76,7 +80,6 @@ impl Entity for Session {
     const LINKS: &'static [&'static str] = &["route-path"];
     const LOGGED: Logged = Logged::Nothing;
     const MADE_BY_CLIENTS: bool = true;
-    type State = ();
     type View = View;
 
     fn view(record: &Record<Self>, facts: &dyn Facts) -> Result<View> {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ApiSession, Entity, Facts, Field, Id, Kind, Logged, OnDelete, Record, Reference, other_certificate};
+use super::{ApiSession, Entity, Facts, Field, Id, Kind, Logged, OnDelete, Record, Reference, Stateful, value::other_certificate};
 use crate::{clock::Timestamp, error::Result, query::Type};
 
 /// A certificate that was issued to the holder of an API session. No request writes it as such.
@@ -31,6 +31,10 @@ pub struct View {
     valid_to: Timestamp,
 }
 
+impl Stateful for SessionCertificate {
+    type State = ();
+}
+
 impl Entity for SessionCertificate {
     const KIND: Kind = Kind { name: "apiSessionCertificate", path: "current-api-session/certificates" };
     const FIELDS: &'static [Field<Self>] = &[
@@ -42,7 +46,6 @@ impl Entity for SessionCertificate {
         &[Reference::to::<ApiSession>("apiSession", |r| vec![r.spec.api_session_id.as_str()], OnDelete::Cascade)];
     const ENDS_BY: &'static [&'static str] = &["apiSession", "fingerprint"];
     const LOGGED: Logged = Logged::Nothing;
-    type State = ();
     type View = View;
 
     fn flaw(record: &Record<Self>) -> Option<&'static str> {

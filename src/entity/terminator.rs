@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    EdgeRouter, Entity, EntityRef, Facts, FactsExt, Field, Id, Kind, Logged, OnDelete, Precedence, Record, Reference, Service,
+    EdgeRouter, Entity, EntityRef, Facts, FactsExt, Field, Id, Kind, Logged, OnDelete, Precedence, Record, Reference, Service, Stateful,
     TransitRouter,
 };
 use crate::{
@@ -89,6 +89,10 @@ impl Record<Terminator> {
     }
 }
 
+impl Stateful for Terminator {
+    type State = State;
+}
+
 impl Entity for Terminator {
     const KIND: Kind = Kind { name: "terminator", path: "terminators" };
     const FIELDS: &'static [Field<Self>] = &[
@@ -108,7 +112,6 @@ impl Entity for Terminator {
     ];
     const FIXED: &'static [&'static str] = &["identity", "identitySecret"];
     const LOGGED: Logged = Logged::Changes { secret: &["/identitySecret"], quiet: &[] };
-    type State = State;
     type View = View;
 
     fn is_unlogged(record: &Record<Self>) -> bool {

@@ -5,11 +5,8 @@
 
 use std::borrow::Cow;
 
-use super::{Entity, Facts, OnDelete, Record};
+use super::{entity_trait::Entity, facts::Facts, record::Record, reference::OnDelete};
 use crate::{error::Result, query::Value};
-
-/// Counts endings: how many there had been when something was made.
-pub type Epoch = u64;
 
 /// Whether a stored record still counts: it was not ended, and what it goes with was not.
 ///

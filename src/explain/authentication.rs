@@ -4,9 +4,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
-    Case, Obstacle,
+    case::Case,
     credentials::{self, Means},
     edits,
+    obstacle::Obstacle,
     second_factors::{self, SecondFactor},
 };
 use crate::{

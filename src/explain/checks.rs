@@ -4,7 +4,10 @@ use std::{collections::HashSet, sync::Arc};
 
 use serde_json::json;
 
-use super::{Case, Edit, MOST, Obstacle, What};
+use super::{
+    case::{Case, MOST},
+    obstacle::{Edit, Obstacle, What},
+};
 use crate::{
     access::{Engine, Subject},
     entity::{FactsExt, Id, Record, Semantic, ServicePolicy},

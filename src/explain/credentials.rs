@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 
-use super::{Edit, MOST};
+use super::{case::MOST, obstacle::Edit};
 use crate::{
     authentication::trust::{self, Judgement},
     clock::Timestamp,

@@ -3,8 +3,9 @@
 use serde_json::json;
 
 use super::{
-    Case, Edit, MOST, Obstacle, What,
+    case::{Case, MOST},
     credentials::{Lack, Means},
+    obstacle::{Edit, Obstacle, What},
     policies::Candidate,
 };
 use crate::{

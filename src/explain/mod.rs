@@ -7,23 +7,27 @@
 //! Doing one edit of every obstacle to a right gives it. The verdict is a yes only if traffic could flow as well (`traffic.rs`).
 
 mod authentication;
+mod case;
 mod checks;
 mod credentials;
 mod edits;
+mod obstacle;
 mod policies;
 mod routers;
 mod second_factors;
 mod text;
 mod traffic;
 
+pub use obstacle::{Concern, Edit, What};
 pub use text::plain;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value as Json;
 
 use self::{
     authentication::Authentication,
+    case::{Case, MOST, Named},
+    obstacle::Obstacle,
     policies::{Candidate, Grant, NearGrant},
     routers::Router,
     traffic::Host,
@@ -38,9 +42,6 @@ use crate::{
     store::Read,
 };
 
-/// More of what would help than this helps nobody.
-const MOST: usize = 10;
-
 /// A question: may this identity dial, or bind, this service?
 pub struct Question<'q> {
     /// By id or name, as the service.
@@ -50,16 +51,6 @@ pub struct Question<'q> {
     pub access: &'q Access,
     /// What endpoints showed; only a controller that runs knows.
     pub posture: Option<&'q Posture>,
-}
-
-/// A question about records that there are.
-struct Case<'q> {
-    identity: Record<Identity>,
-    service: Record<Service>,
-    right: Right,
-    access: &'q Access,
-    /// The newest session of the identity in which nothing is outstanding.
-    session: Option<Record<ApiSession>>,
 }
 
 /// The answer.
@@ -89,106 +80,6 @@ pub struct Explanation {
     host_count: usize,
     /// What stands in the way, of rights first; empty exactly if the verdict is yes.
     pub obstacles: Vec<Obstacle>,
-}
-
-/// A record of the management interface.
-#[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "Named")]
-pub struct Named {
-    id: String,
-    name: String,
-}
-
-impl Named {
-    fn new<E: Entity>(record: &Record<E>, name: &str) -> Self {
-        Self { id: record.id.to_string(), name: name.into() }
-    }
-}
-
-/// Something that stands in the way.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Obstacle {
-    /// What kind of obstacle it is.
-    pub what: What,
-    /// What it stands in the way of.
-    pub concerns: Concern,
-    /// The same for a person.
-    pub text: String,
-    /// Requests of which any one removes it, the smallest first.
-    pub edits: Vec<Edit>,
-    /// What to do where no request does it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub remedy: Option<String>,
-}
-
-impl Obstacle {
-    fn new(what: What, text: String, edits: Vec<Edit>) -> Self {
-        Self { what, concerns: what.concerns(), text, edits, remedy: None }
-    }
-
-    fn with_remedy(self, remedy: String) -> Self {
-        Self { remedy: Some(remedy), ..self }
-    }
-}
-
-/// What obstacles stand in the way of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(rename = "ObstacleConcern")]
-pub enum Concern {
-    /// The identity may not.
-    Rights,
-    /// It may, but nothing would come of it now.
-    Traffic,
-}
-
-/// The kinds of obstacle.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(rename = "ObstacleKind")]
-pub enum What {
-    Disabled,
-    NoCredential,
-    /// There are credentials, but the auth policy, or the authority that issued a certificate, lets in by none of them.
-    CredentialNotAllowed,
-    /// Something is asked for besides a credential, and cannot be given.
-    SecondFactor,
-    NoPolicy,
-    Posture,
-    NoEdgeRouter,
-    IdentityWithoutRouter,
-    ServiceWithoutRouter,
-    NoCommonRouter,
-    RouterNotConnected,
-    /// The service has terminators, and all are on routers that are not connected.
-    TerminatorNotReachable,
-    /// Somebody may host the service, and nobody does.
-    NoHost,
-    /// Nobody hosts the service, and nobody may.
-    NoTerminator,
-}
-
-impl What {
-    fn concerns(self) -> Concern {
-        match self {
-            Self::RouterNotConnected | Self::TerminatorNotReachable | Self::NoHost | Self::NoTerminator => Concern::Traffic,
-            Self::Disabled | Self::NoCredential | Self::CredentialNotAllowed | Self::SecondFactor => Concern::Rights,
-            Self::NoPolicy | Self::Posture | Self::NoEdgeRouter => Concern::Rights,
-            Self::IdentityWithoutRouter | Self::ServiceWithoutRouter | Self::NoCommonRouter => Concern::Rights,
-        }
-    }
-}
-
-/// A request to the management interface.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Edit {
-    pub method: &'static str,
-    /// Below the base path of the management interface.
-    pub path: String,
-    pub body: Json,
-    /// The same for a person.
-    pub text: String,
 }
 
 /// Answers a question.

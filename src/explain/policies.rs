@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Case, Named};
+use super::case::{Case, Named};
 use crate::{
     access::{GrantReason, NearMiss, Reason, Subject},
     entity::{FactsExt, Id, Record, ServicePolicy},

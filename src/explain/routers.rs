@@ -4,7 +4,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 
-use super::{Case, Edit, Named, Obstacle, What, edits::free};
+use super::{
+    case::{Case, Named},
+    edits::free,
+    obstacle::{Edit, Obstacle, What},
+};
 use crate::{
     access::{PolicyKind, Subject},
     entity::{EdgeRouter, EdgeRouterPolicy, Facts, FactsExt, Id, ServiceEdgeRouterPolicy, TransitRouter},

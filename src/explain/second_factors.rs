@@ -4,7 +4,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 
-use super::{Case, Edit, Obstacle, What};
+use super::{
+    case::Case,
+    obstacle::{Edit, Obstacle, What},
+};
 use crate::{
     authentication::mfa,
     entity::{AuthPolicy, ExternalJwtSigner, FactsExt, Identity, Record},

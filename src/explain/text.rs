@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Explanation, What, authentication::State, edits::lacks, policies::Missing, traffic};
+use super::{Explanation, authentication::State, edits::lacks, obstacle::What, policies::Missing, traffic};
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

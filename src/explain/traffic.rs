@@ -9,7 +9,11 @@ use std::{collections::BTreeMap, fmt::Write as _};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Case, MOST, Named, Obstacle, What, routers::Router};
+use super::{
+    case::{Case, MOST, Named},
+    obstacle::{Obstacle, What},
+    routers::Router,
+};
 use crate::{
     access::Right,
     entity::{EdgeRouter, Facts, FactsExt, Id, Identity, Record, Terminator, TransitRouter},

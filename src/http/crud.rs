@@ -10,7 +10,7 @@ use super::{
     call::Call,
     envelope::{Detail, Pagination, detail as seen},
     extractor::{Create, IfMatch, Patch, Query, Replace, entity_tag},
-    list_body::{self, Joined, Wanted, joined},
+    list_body::{self, Joined, joined},
     list_part::Part,
     listing::Listing,
     preview::{Outcome, Preview},
@@ -20,7 +20,7 @@ use crate::{
     change::{Change, Lifecycle},
     entity::{Entity, FactsExt, Id, Words, filterable},
     error::{Error, Result},
-    store::{Read, is_brief},
+    store::{Plan, Read, Scope},
 };
 
 /// Selects records by their role attributes.
@@ -85,12 +85,9 @@ pub async fn list_by_roles<E: Entity>(call: Call, Query(wanted): Query<RoleListi
 async fn all_or_some<E: Entity>(call: Call, listing: Listing, ids: Option<Vec<String>>) -> Result<Joined<Detail<E::View>>> {
     let is_admin = call.caller.as_ref().is_some_and(|caller| caller.is_admin());
     let (query, window) = listing.query(Words::<E>::of_whole(is_admin))?;
-    let brief = ids.is_none() && is_brief::<E>(&query, window);
-    let (texts, wanted) = (call.texts.clone(), ids.map_or(Wanted::All, Wanted::Ids));
-    let find = move |tx: &Read<'_>| {
-        let (ids, total) = tx.select_ids::<E>(&query, window, wanted.scope())?;
-        Ok((ids, Pagination::of(window, total)))
-    };
+    let plan = Plan::<E>::of(query, window, ids.map_or(Scope::All, Scope::Ids));
+    let (brief, texts) = (plan.is_brief(), call.texts.clone());
+    let find = move |tx: &Read<'_>| plan.ids(tx).map(|(ids, total)| (ids, Pagination::of(window, total)));
     let write = move |tx: &Read<'_>, at, part: &mut Part<'_>| texts.write::<E>(tx, at, part);
     joined(&call, brief, filterable::<E>().collect(), find, write).await
 }
@@ -164,11 +161,11 @@ pub async fn linked<P: Entity, C: Entity>(call: Call, id: Id<P>, Query(listing):
     let named = P::REFERENCES.iter().find(|reference| reference.kind == C::KIND);
     let wanted = move |tx: &Read<'_>| {
         Ok(match (naming, named) {
-            (Some(field), _) => Wanted::Having { field, value: id.into_text() },
+            (Some(field), _) => Scope::Having { field, value: id.into_text() },
             (None, Some(reference)) => {
-                Wanted::Ids(tx.find(&id)?.iter().flat_map(|parent| (reference.ids)(parent)).map(str::to_owned).collect())
+                Scope::Ids(tx.find(&id)?.iter().flat_map(|parent| (reference.ids)(parent)).map(str::to_owned).collect())
             }
-            (None, None) => Wanted::Ids(Vec::new()),
+            (None, None) => Scope::Ids(Vec::new()),
         })
     };
     list_body::listed(&call, listing, Words::ALL, wanted, |tx, record| seen::<C>(record, tx)).await
@@ -177,5 +174,5 @@ pub async fn linked<P: Entity, C: Entity>(call: Call, id: Id<P>, Query(listing):
 /// GET /{parents}/{id}/{children}: the children that policies connect with the parent.
 pub async fn related<P: Entity, C: Entity>(call: Call, id: Id<P>, Query(listing): Query<Listing>) -> Result<Joined<Detail<C::View>>> {
     let ids = access::related(&call.access, P::KIND, id.as_str(), C::KIND);
-    list_body::listed(&call, listing, Words::ALL, |_| Ok(Wanted::Ids(ids)), |tx, record| seen::<C>(record, tx)).await
+    list_body::listed(&call, listing, Words::ALL, |_| Ok(Scope::Ids(ids)), |tx, record| seen::<C>(record, tx)).await
 }

@@ -23,7 +23,7 @@ use super::{
 use crate::{
     entity::{Entity, FactsExt, Id, Record, Words, filterable},
     error::{Error, Result},
-    store::{Ids, Read, Scope},
+    store::{Ids, Plan, Read, Scope},
 };
 
 /// If the store is busy when the next part is due: the pause between attempts, and their number.
@@ -177,35 +177,13 @@ pub async fn joined<T>(
     Ok(Joined { text, rest, pagination, fields, of: std::marker::PhantomData })
 }
 
-/// The records of a list before its filter.
-pub enum Wanted {
-    All,
-    /// In this order unless another one is requested.
-    Ids(Vec<String>),
-    Having {
-        field: &'static str,
-        value: String,
-    },
-}
-
-impl Wanted {
-    /// As a scope of the store.
-    pub fn scope(&self) -> Scope<'_> {
-        match self {
-            Self::All => Scope::All,
-            Self::Ids(ids) => Scope::Ids(Box::new(ids.iter().map(String::as_str))),
-            Self::Having { field, value } => Scope::Having { field, value },
-        }
-    }
-}
-
-/// The listed records among those wanted; `words` are the filterable names.
+/// The listed records of a scope; `words` are the filterable names.
 ///
 /// # Errors
 /// The filter or the sort is invalid, or a record cannot be read.
-pub fn found<E: Entity>(tx: &Read<'_>, listing: &Listing, words: &Words<E>, wanted: &Wanted) -> Result<(Ids, Pagination)> {
+pub fn found<E: Entity>(tx: &Read<'_>, listing: &Listing, words: &Words<E>, scope: Scope) -> Result<(Ids, Pagination)> {
     let (query, window) = listing.query(words)?;
-    let (ids, total) = tx.select_ids::<E>(&query, window, wanted.scope())?;
+    let (ids, total) = Plan::<E>::of(query, window, scope).ids(tx)?;
     Ok((ids, Pagination::of(window, total)))
 }
 
@@ -217,10 +195,10 @@ pub async fn listed<E: Entity, V: Serialize>(
     call: &Call,
     listing: Listing,
     words: &'static Words<E>,
-    wanted: impl FnOnce(&Read<'_>) -> Result<Wanted> + Send + 'static,
+    scope: impl FnOnce(&Read<'_>) -> Result<Scope> + Send + 'static,
     view: impl Fn(&Read<'_>, &Record<E>) -> Result<V> + Send + Sync + 'static,
 ) -> Result<Joined<V>> {
-    listed_with(call, listing, words, filterable::<E>().collect(), wanted, view).await
+    listed_with(call, listing, words, filterable::<E>().collect(), scope, view).await
 }
 
 /// Like [`listed`], with the names that the answer lists as filterable.
@@ -232,10 +210,10 @@ pub async fn listed_with<E: Entity, V: Serialize>(
     listing: Listing,
     words: &'static Words<E>,
     fields: Vec<&'static str>,
-    wanted: impl FnOnce(&Read<'_>) -> Result<Wanted> + Send + 'static,
+    scope: impl FnOnce(&Read<'_>) -> Result<Scope> + Send + 'static,
     view: impl Fn(&Read<'_>, &Record<E>) -> Result<V> + Send + Sync + 'static,
 ) -> Result<Joined<V>> {
-    let find = move |tx: &Read<'_>| found(tx, &listing, words, &wanted(tx)?);
+    let find = move |tx: &Read<'_>| found(tx, &listing, words, scope(tx)?);
     joined(call, false, fields, find, move |tx, _, part| viewed(tx, part, |record| view(tx, record))).await
 }
 

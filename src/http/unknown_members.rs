@@ -5,12 +5,10 @@ use serde_json::{Map, Value as Json};
 
 use super::{
     normalize::{described, is_described},
-    openapi::operation::{Parameter, ParameterLocation},
+    openapi::operation::{Parameter, ParameterLocation, STRICT},
 };
 use crate::error::{Error, Result};
 
-/// The query parameter that asks for rejection.
-pub const NAME: &str = "strict";
 /// The maximum number of reported members.
 const MOST: usize = 20;
 /// The number of items checked per list.
@@ -39,11 +37,11 @@ impl Unknown {
 /// The parameter is neither true nor false.
 pub fn is_asked(query: &str) -> Result<bool> {
     let mut asked = false;
-    for (_, value) in form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name == NAME) {
+    for (_, value) in form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name == STRICT) {
         match &*value {
             "true" => asked = true,
             "false" | "" => {}
-            other => return Err(Error::invalid(NAME, "must be true or false", other)),
+            other => return Err(Error::invalid(STRICT, "must be true or false", other)),
         }
     }
     Ok(asked)
@@ -57,7 +55,7 @@ pub fn of_query(query: &str, parameters: &[Parameter]) -> Result<Vec<String>> {
     let known = || parameters.iter().filter(|parameter| parameter.place == ParameterLocation::Query).map(|parameter| &parameter.name);
     let sent = form_urlencoded::parse(query.as_bytes()).map(|(name, _)| name);
     let unknown: Vec<Unknown> = sent
-        .filter(|name| name != NAME && !known().any(|known| known == name.as_ref()))
+        .filter(|name| name != STRICT && !known().any(|known| known == name.as_ref()))
         .take(MOST)
         .map(|name| Unknown { path: format!("query.{}", shortened(&name)), known: known().cloned().collect() })
         .collect();

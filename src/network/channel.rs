@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 use super::{
     binding::Binding,
     circuit::{Circuit, CircuitSide},
-    dial::Dialing,
+    dialing::Dialing,
     info::ChannelInfo,
     send_queue::SendQueue,
 };

@@ -20,7 +20,7 @@ use super::{
     fair_queues::QueueBounds,
     message::{self, Failure},
     registry::Registry,
-    terminators::Removals,
+    removals::Removals,
 };
 use crate::{
     access::Access,

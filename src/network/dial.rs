@@ -12,7 +12,7 @@ use super::{
     channel::{Channel, Entry, Request},
     circuit::{Circuit, CircuitBasis, CircuitSide, End, HostEnd},
     core::Core,
-    fair_queues::QueueId,
+    dialing::Dialing,
     message::{self, Failure, crypto_method, key, kind},
     permission::Grant,
     select::{Strategy, choose},
@@ -29,22 +29,6 @@ pub const MOST_REQUESTS: usize = 1024;
 const MOST_DIALS: usize = 1024;
 /// The number of hosts tried for one Connect.
 const ATTEMPTS: usize = 2;
-/// The maximum length, in characters, of a host's error text that is passed on.
-const MOST_TEXT: usize = 1024;
-
-/// A Dial that waits for its answer.
-pub struct Dialing {
-    circuit: Arc<Circuit>,
-    binding: Arc<Binding>,
-    /// The connection id that the router assigned; `None` if the host assigns it.
-    connection: Option<u32>,
-    /// The queue for data to the host.
-    queue: QueueId,
-    needs_key: bool,
-    is_sticky: bool,
-    has_sdk_flow_control: bool,
-    done: oneshot::Sender<Result<(), Failure>>,
-}
 
 /// Starts the task that handles a Connect.
 pub fn connect(core: &Arc<Core>, channel: &Arc<Channel>, frame: Frame) {
@@ -282,19 +266,4 @@ fn accept(core: &Core, host: &Arc<Channel>, dialing: &Dialing, given: Option<u32
 pub fn failed(host: &Arc<Channel>, frame: &Frame) {
     let Some(dialing) = frame.reply_for().and_then(|sequence| host.answered(sequence)) else { return };
     dialing.fail(host, &String::from_utf8_lossy(frame.body()));
-}
-
-impl Dialing {
-    pub fn is_for(&self, circuit: &Arc<Circuit>) -> bool {
-        Arc::ptr_eq(&self.circuit, circuit)
-    }
-
-    /// Reports to the waiting task that the Dial failed.
-    pub fn fail(self, host: &Channel, text: &str) {
-        self.connection.iter().for_each(|connection| host.forget_circuit(*connection, &self.circuit));
-        host.outbox.discard(self.queue);
-        let text: String = text.chars().take(MOST_TEXT).collect();
-        let text = if text.is_empty() { "the host refused the dial".into() } else { text };
-        drop(self.done.send(Err(Failure::internal(text))));
-    }
 }

@@ -5,8 +5,7 @@
 use std::sync::Arc;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use parking_lot::Mutex;
-use tokio::{sync::Notify, time::sleep};
+use tokio::time::sleep;
 
 use super::{binding::Binding, core::Core, message::Failure, select::Weight};
 use crate::{
@@ -21,33 +20,12 @@ const BATCH: usize = 500;
 /// The `binding` of terminators of SDKs.
 const EDGE: &str = "edge";
 
-/// The queue of terminators to delete.
-#[derive(Default)]
-pub struct Removals {
-    ids: Mutex<Vec<Id<Terminator>>>,
-    added: Notify,
-}
-
-impl Removals {
-    pub fn add(&self, ids: impl IntoIterator<Item = Id<Terminator>>) {
-        self.ids.lock().extend(ids);
-        self.added.notify_one();
-    }
-
-    /// Takes up to [`BATCH`] of them.
-    fn take(&self) -> Vec<Id<Terminator>> {
-        let mut ids = self.ids.lock();
-        let count = ids.len().min(BATCH);
-        ids.drain(..count).collect()
-    }
-}
-
 /// Deletes terminators of ended bindings, as long as the router runs.
 pub async fn remove_ended(core: Arc<Core>) {
     loop {
-        let ids = core.removals.take();
+        let ids = core.removals.take(BATCH);
         if ids.is_empty() {
-            core.removals.added.notified().await;
+            core.removals.wait().await;
             continue;
         }
         let batch = ids.clone();

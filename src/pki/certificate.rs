@@ -1,8 +1,8 @@
 //! Certificates (X.509, RFC 5280), read once: what callers ask about is picked out when the bytes come in.
 
-use super::name::hex;
 use super::signature::Signed;
 use super::{AlternativeNames, Error, Name, PublicKey, Result, pem};
+use data_encoding::HEXLOWER;
 use ring::digest;
 use rustls::pki_types::{CertificateDer, ServerName};
 use std::fmt;
@@ -250,7 +250,7 @@ impl fmt::Debug for Certificate {
 }
 
 fn hash(der: &[u8]) -> String {
-    hex(digest::digest(&digest::SHA1_FOR_LEGACY_USE_ONLY, der).as_ref())
+    HEXLOWER.encode(digest::digest(&digest::SHA1_FOR_LEGACY_USE_ONLY, der).as_ref())
 }
 
 fn authority(parsed: &X509Certificate<'_>) -> Option<PathLength> {

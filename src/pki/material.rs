@@ -1,17 +1,10 @@
-//! What a controller owns: its authorities and its server certificate, as texts to be stored, and how they come into being.
+//! What a controller owns: its authorities and its server certificate, as texts to be stored. How they are made: `renewal.rs`.
 
-use super::name::hex;
-use super::validity::{date, serial};
-use super::{AlternativeNames, Authority, Certificate, Error, KeyKind, PrivateKey, Result, Validity};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, Issuer, KeyUsagePurpose};
-use ring::rand::{SecureRandom, SystemRandom};
+use super::{Certificate, Error, PrivateKey, Result};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use zeroize::Zeroizing;
 
-const ROOT_YEARS: u16 = 30;
-const INTERMEDIATE_YEARS: u16 = 10;
-const SERVER_YEARS: u16 = 1;
 /// More leaves that were shown are not kept.
 const MOST_SHOWN: usize = 50;
 
@@ -50,57 +43,6 @@ pub struct Material {
 }
 
 impl Material {
-    /// Everything new, for the first start. `hosts` are the names and addresses under which clients will reach the server.
-    ///
-    /// # Errors
-    /// [`Error::BadName`] without any host, or for a host name that is not ASCII.
-    pub fn generate(hosts: &AlternativeNames, now: i64) -> Result<Self> {
-        let root = params("Root", BasicConstraints::Unconstrained, Validity::years(ROOT_YEARS, now))?;
-        let root = CertifiedIssuer::self_signed(root, PrivateKey::generate(KeyKind::P384)?)?;
-        let root = Credential { certificate: root.pem(), key: root.key().to_pem() };
-        let intermediate = intermediate(&root, now)?;
-        let server = Credential { certificate: String::new(), key: PrivateKey::generate(KeyKind::Rsa)?.to_pem() };
-        let made = Self { root, intermediate, retired: Vec::new(), shown: Vec::new(), server };
-        made.with_leaf(hosts, Validity::years(SERVER_YEARS, now))
-    }
-
-    /// What is to take the place of this, because a certificate has lived two thirds of its life, or because the server's does not name
-    /// all of `hosts`; nothing if all is well. Whatever is issued after a new intermediate hangs under it, the server's leaf first.
-    /// The server keeps its key: clients verify enrollment tokens with whatever leaf is shown.
-    ///
-    /// # Errors
-    /// As [`Authority::open`] and [`Authority::issue_own`].
-    pub fn due(&self, hosts: &AlternativeNames, now: i64) -> Result<Option<Self>> {
-        let root = Certificate::only(&self.root.certificate)?;
-        if now < root.not_before() {
-            // then the clock is wrong, and what would be issued by it nobody else could use
-            return Ok(None);
-        }
-        let signing = Certificate::only(&self.intermediate.certificate)?;
-        let rolled = is_due(&signing, Validity::years(INTERMEDIATE_YEARS, now).within(&root), now);
-        let next = if rolled { self.with_intermediate(now)? } else { self.clone() };
-        let leaf = Certificate::only(&self.server.certificate)?;
-        let mut life = Validity::years(SERVER_YEARS, now);
-        if leaf.not_before() > now {
-            // the clock was put back: if that was wrong, the next leaf has to be as good as this one was
-            life.not_after = life.not_after.max(leaf.not_after());
-        }
-        let signing = Certificate::only(&next.intermediate.certificate)?;
-        let due = rolled || is_due(&leaf, life.within(&signing), now) || !leaf.names().cover(hosts);
-        if due { next.with_leaf(hosts, life).map(Some) } else { Ok(None) }
-    }
-
-    /// The same with another key for the server, whose names stay. Enrollment tokens that were signed with the one before are worth nothing.
-    ///
-    /// # Errors
-    /// As [`Authority::open`] and [`Authority::issue_own`].
-    pub fn with_server_key(&self, now: i64) -> Result<Self> {
-        let names = Certificate::only(&self.server.certificate)?.names().clone();
-        let key = PrivateKey::generate(KeyKind::Rsa)?.to_pem();
-        let next = Self { server: Credential { key, ..self.server.clone() }, ..self.clone() };
-        next.with_leaf(&names, Validity::years(SERVER_YEARS, now))
-    }
-
     /// The same with a leaf noted as the one that is shown; nothing if it is noted.
     pub fn noting(&self, leaf: &Certificate) -> Option<Self> {
         let leaf = leaf.pem();
@@ -111,26 +53,6 @@ impl Material {
         let shown = std::iter::once(leaf.clone()).chain(others).take(MOST_SHOWN).collect();
         Some(Self { shown, ..self.clone() })
     }
-
-    fn with_intermediate(&self, now: i64) -> Result<Self> {
-        let before = std::iter::once(&self.intermediate.certificate);
-        let retired = before.chain(&self.retired).cloned().collect();
-        Ok(Self { intermediate: intermediate(&self.root, now)?, retired, ..self.clone() })
-    }
-
-    /// The same with a new leaf for the server's key.
-    fn with_leaf(self, hosts: &AlternativeNames, validity: Validity) -> Result<Self> {
-        let key = PrivateKey::from_pem(&self.server.key)?;
-        let server = Authority::open(&self)?.issue_own(&key, hosts, validity)?.store();
-        Ok(Self { server, ..self })
-    }
-}
-
-/// Whether `next` is to take the place of a certificate, which has lived two thirds of its life, or does not live yet by this clock.
-/// Close to the end of what signs it, no other could end later: then it stays.
-fn is_due(certificate: &Certificate, next: Validity, now: i64) -> bool {
-    let (life, lived) = (certificate.not_after() - certificate.not_before(), now - certificate.not_before());
-    lived < 0 || (lived >= life / 3 * 2 && next.not_after > certificate.not_after())
 }
 
 /// A certificate together with the private key that fits it.
@@ -171,34 +93,4 @@ impl KeyedCertificate {
     pub fn key(&self) -> &PrivateKey {
         &self.key
     }
-}
-
-/// A new intermediate under a root.
-fn intermediate(root: &Credential, now: i64) -> Result<Credential> {
-    let root = KeyedCertificate::open(root)?;
-    let validity = Validity::years(INTERMEDIATE_YEARS, now).within(&root.certificate);
-    let mut params = params("Intermediate", BasicConstraints::Constrained(0), validity)?;
-    params.use_authority_key_identifier_extension = true;
-    let issuer = Issuer::from_ca_cert_der(root.certificate.der(), root.key)?;
-    let made = CertifiedIssuer::signed_by(params, PrivateKey::generate(KeyKind::P256)?, &issuer)?;
-    Ok(Credential { certificate: made.pem(), key: made.key().to_pem() })
-}
-
-/// What an authority says of itself. The mark behind its name tells it from others, of this controller and of all others: where
-/// several are trusted, they are found by name.
-fn params(role: &str, constraints: BasicConstraints, validity: Validity) -> Result<CertificateParams> {
-    let mut params = CertificateParams::default();
-    params.distinguished_name.push(DnType::CommonName, format!("Overkeep {role} {}", mark()?));
-    params.is_ca = IsCa::Ca(constraints);
-    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-    params.serial_number = Some(serial()?);
-    params.not_before = date(validity.not_before)?;
-    params.not_after = date(validity.not_after)?;
-    Ok(params)
-}
-
-fn mark() -> Result<String> {
-    let mut bytes = [0; 4];
-    SystemRandom::new().fill(&mut bytes).map_err(|_| Error::Internal("no randomness".into()))?;
-    Ok(hex(&bytes))
 }

@@ -32,6 +32,7 @@ mod passphrase;
 mod pem;
 mod pkcs7;
 mod pkcs8;
+mod renewal;
 mod rsa;
 mod seal;
 mod server_verifier;

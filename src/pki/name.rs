@@ -5,6 +5,7 @@
 
 use super::der::{self, SEQUENCE, SET, UTF8_STRING};
 use super::{Error, Result};
+use data_encoding::HEXLOWER;
 use std::fmt;
 use x509_parser::asn1_rs::{FromDer, Oid};
 
@@ -136,8 +137,8 @@ fn show((kind, value): &Attribute<'_>) -> String {
     let short = SHORT.iter().find(|(known, _)| known == kind).map(|(_, short)| *short);
     match (short, text(value)) {
         (Some(short), Some(text)) => format!("{short}={}", escape(&text)),
-        (Some(short), None) => format!("{short}=#{}", hex(value)),
-        (None, _) => format!("{}=#{}", number(kind), hex(value)),
+        (Some(short), None) => format!("{short}=#{}", HEXLOWER.encode(value)),
+        (None, _) => format!("{}=#{}", number(kind), HEXLOWER.encode(value)),
     }
 }
 
@@ -157,9 +158,4 @@ fn escape(text: &str) -> String {
         out.push(letter);
     }
     out
-}
-
-/// Lower case hexadecimal, two digits per byte.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

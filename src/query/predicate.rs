@@ -1,6 +1,6 @@
 //! A condition as a tree, and the parts of it that an index can answer.
 
-use std::slice;
+use std::{cell::Cell, slice};
 
 use super::{
     check::{Check, Relation},
@@ -77,6 +77,22 @@ pub struct Anchor<'q> {
 }
 
 impl Predicate {
+    /// Whether it lets everything through without looking at it.
+    pub fn lets_all_through(&self) -> bool {
+        struct Probe(Cell<bool>);
+        impl Subject for Probe {
+            fn value(&self, _: &Symbol) -> Value<'_> {
+                self.0.set(true);
+                Value::Null
+            }
+            fn linked(&self, _: &Symbol, _: &mut dyn FnMut(&dyn Subject)) {
+                self.0.set(true);
+            }
+        }
+        let probe = Probe(Cell::new(false));
+        self.matches(&probe) && !probe.0.get()
+    }
+
     pub(super) fn new(steps: Vec<Step>) -> Predicate {
         Predicate { steps }
     }

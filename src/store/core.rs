@@ -1,12 +1,11 @@
 //! What the store's threads share.
 
 use std::{
-    collections::BTreeSet,
     fs::{self, Metadata},
     panic::{AssertUnwindSafe, catch_unwind},
     path::PathBuf,
     sync::{
-        Arc, Mutex, PoisonError, RwLock,
+        Arc, PoisonError, RwLock,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -15,24 +14,22 @@ use arc_swap::ArcSwapOption;
 use redb::{Database, ReadableDatabase};
 
 use super::{
-    Event, Listener, OpenError, Read, Tx,
-    file::{backend::Backend, open, private_file::is_one},
+    context::Context,
+    event::{Event, Listener},
+    file::{backend::Backend, open, open_error::OpenError, private_file::is_one},
     list::scan_limit::ScanPermit,
-    registry::Registry,
+    refusal::{closed, panicked},
     tx::{
+        read::Read,
         tables::{Reading, Writing},
-        writer::panicked,
+        write::Tx,
     },
 };
 use crate::{
     clock::Clock,
     entity::Author,
     error::{Error, Result},
-    online::Online,
 };
-
-/// So many damaged records are named.
-const NAMED: usize = 1000;
 
 pub struct Core {
     /// Nothing once the store is closed.
@@ -45,18 +42,15 @@ pub struct Core {
     pub opened: Option<Metadata>,
     /// Bytes of it kept in memory.
     pub cache: usize,
-    pub registry: Registry,
+    pub context: Context,
     /// The tables' names, by slot.
     pub names: Vec<String>,
     pub clock: Clock,
-    pub online: Online,
     pub listeners: RwLock<Vec<Listener>>,
     /// Why nothing is written at the moment.
     pub failure: ArcSwapOption<String>,
     /// Whether the writer takes jobs.
     pub writing: AtomicBool,
-    /// What was said of damaged records that were passed over.
-    pub named: Mutex<BTreeSet<String>>,
 }
 
 impl Core {
@@ -65,7 +59,7 @@ impl Core {
             let database = self.database()?;
             let transaction = database.begin_read().map_err(|e| Error::Storage(e.to_string()))?;
             let rows = Reading::new(transaction, &self.names);
-            ask(&Read { rows: &rows, core: self, now: self.clock.now(), turn })
+            ask(&Read { rows: &rows, context: &self.context, now: self.clock.now(), turn })
         };
         // Of a page that was damaged since the file was opened redb may panic.
         catch_unwind(AssertUnwindSafe(asked)).unwrap_or_else(|panic| Err(panicked("a read", &*panic)))
@@ -92,7 +86,7 @@ impl Core {
 
     /// A job's view of the group's transaction.
     pub fn job<'t>(&'t self, rows: &'t Writing<'_>, author: Arc<Author>) -> Tx<'t> {
-        let read = Read { rows, core: self, now: self.clock.now(), turn: None };
+        let read = Read { rows, context: &self.context, now: self.clock.now(), turn: None };
         Tx::new(read, rows, author)
     }
 
@@ -117,14 +111,6 @@ impl Core {
         self.failure.load().as_ref().map(|reason| Error::Storage(format!("writes are refused since a failure: {reason}")))
     }
 
-    /// Names a damaged record that is passed over, the first time that it is.
-    pub fn name(&self, damage: &Error) {
-        let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
-        if named.len() < NAMED && named.insert(damage.to_string()) {
-            tracing::error!(%damage, "a record is passed over");
-        }
-    }
-
     pub fn publish(&self, events: &[Event]) {
         let listeners = self.listeners.read().unwrap_or_else(PoisonError::into_inner);
         for listener in listeners.iter() {
@@ -134,8 +120,4 @@ impl Core {
             }
         }
     }
-}
-
-pub fn closed() -> Error {
-    Error::Storage("the store is closed".into())
 }

@@ -2,7 +2,7 @@
 
 use std::{any::Any, sync::Arc};
 
-use super::{IndexEntry, cache::Dependency};
+use super::{dependency::Dependency, index::IndexEntry};
 use crate::entity::{Entity, Epoch, Kind, Record};
 
 /// One record that was created (no `old`), changed, or deleted (no `new`). With neither: the index of one was mended, or very many ended

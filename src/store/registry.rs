@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Tx, codec,
+    codec,
     index::{self, Code, IndexEntry},
+    tx::{edit::Edit, tables::Table},
 };
 use crate::{
-    entity::{AnyRecord, Entity, Epoch, Facts, FactsExt, Id, Index, Kind, OnDelete, Reference},
+    clock::Timestamp,
+    entity::{AnyRecord, Entity, Epoch, Facts, Index, Kind, OnDelete, Reference, tombstone},
     error::{Error, Result},
 };
 
@@ -28,10 +30,20 @@ pub struct KindEntry {
     pub indexed: fn() -> Vec<&'static str>,
     /// Whether no two records may have the same value in a field.
     pub(super) is_unique: fn(&str) -> bool,
-    /// Deletes one record and nothing else.
-    pub(super) remove: fn(&Tx<'_>, &str) -> Result<()>,
-    /// Takes an id of a kind out of a record, where its references say [`OnDelete::Clear`].
-    pub(super) clear: fn(&Tx<'_>, &str, Kind, &str) -> Result<()>,
+    /// Whether a stored record was not ended along with many others.
+    pub(super) stands: fn(&str, &[u8], &dyn Facts) -> Result<bool>,
+    /// What deleting a stored record does; the flag says whether the controller itself does it.
+    pub(super) deletion: fn(&str, &[u8], bool) -> Result<Edit>,
+    /// What taking an id out of a stored record does, where its references say [`OnDelete::Clear`].
+    pub(super) clearing: fn(&str, &[u8], &Cleared<'_>) -> Result<Edit>,
+}
+
+/// An id that is to be taken out of records that refer to it.
+pub(super) struct Cleared<'c> {
+    pub kind: Kind,
+    pub id: &'c str,
+    pub at: Timestamp,
+    pub by_system: bool,
 }
 
 /// A stored record, as far as the store is concerned with what is in it.
@@ -81,8 +93,9 @@ impl KindEntry {
             decode: |id, bytes| Ok(Box::new(codec::decode::<E>(id, bytes)?)),
             parts: parts::<E>,
             is_unique: |name| E::FIELDS.iter().any(|field| field.name == name && matches!(field.index, Index::Unique | Index::Every)),
-            remove: |tx, id| tx.remove(&Id::<E>::from_text(id)),
-            clear: clear::<E>,
+            stands: |id, bytes, facts| Ok(!facts.any_ended()? || tombstone::stands(&codec::decode::<E>(id, bytes)?, facts)?),
+            deletion: |id, bytes, by_system| Edit::delete(codec::decode::<E>(id, bytes)?, by_system),
+            clearing: clearing::<E>,
         }
     }
 }
@@ -111,15 +124,33 @@ fn parts<E: Entity>(id: &str, bytes: &[u8]) -> Result<Parts> {
     Ok(Parts { entries: index::entries(&record), targets, flaw: E::flaw(&record) })
 }
 
-fn clear<E: Entity>(tx: &Tx<'_>, id: &str, kind: Kind, target: &str) -> Result<()> {
-    let Some(mut record) = tx.find(&Id::<E>::from_text(id))? else { return Ok(()) };
-    for reference in E::REFERENCES.iter().filter(|r| r.kind == kind) {
+fn clearing<E: Entity>(id: &str, bytes: &[u8], cleared: &Cleared<'_>) -> Result<Edit> {
+    let old = codec::decode::<E>(id, bytes)?;
+    let mut new = old.clone();
+    for reference in E::REFERENCES.iter().filter(|r| r.kind == cleared.kind) {
         if let OnDelete::Clear(forget) = reference.on_delete {
-            forget(&mut record, target);
+            forget(&mut new, cleared.id);
         }
     }
-    record.updated_at = tx.now();
-    tx.put(record)
+    new.updated_at = cleared.at;
+    Edit::put(Some(old), new, cleared.by_system)
+}
+
+/// The names of all tables, by slot.
+pub(super) fn table_names(kinds: &[KindEntry]) -> Vec<String> {
+    Table::all(kinds.len()).map(|table| table_name(table, kinds)).collect()
+}
+
+/// The name of a table in the file.
+pub(super) fn table_name(table: Table, kinds: &[KindEntry]) -> String {
+    match table {
+        Table::Meta => "meta".into(),
+        Table::Settings => "settings".into(),
+        Table::Index => "index".into(),
+        Table::History => "history".into(),
+        Table::Endings => "endings".into(),
+        Table::Records(place) => format!("records.{}", kinds.get(place).map_or("", |entry| entry.kind.name)),
+    }
 }
 
 /// The list of kinds, and what refers to what.

@@ -30,10 +30,13 @@ struct Harbour {
     name: String,
 }
 
+impl Stateful for Harbour {
+    type State = ();
+}
+
 impl Entity for Harbour {
     const KIND: Kind = Kind { name: "harbour", path: "harbours" };
     const FIELDS: &'static [Field<Self>] = &[Field::unique("name", Type::Text, |r| (&r.spec.name).into())];
-    type State = ();
     type View = ();
     fn view(_: &Record<Self>, _: &dyn Facts) -> Result<()> {
         Ok(())
@@ -53,6 +56,10 @@ struct Ship {
     escorts: Vec<Id<Ship>>,
 }
 
+impl Stateful for Ship {
+    type State = ();
+}
+
 impl Entity for Ship {
     const KIND: Kind = Kind { name: "ship", path: "ships" };
     const FIELDS: &'static [Field<Self>] =
@@ -66,7 +73,6 @@ impl Entity for Ship {
             OnDelete::Clear(|r, id| r.spec.escorts.retain(|other| other.as_str() != id)),
         ),
     ];
-    type State = ();
     type View = ();
     fn view(_: &Record<Self>, _: &dyn Facts) -> Result<()> {
         Ok(())

@@ -19,8 +19,8 @@ use overkeep::{
     error::{Error, Result},
     query::{Query, Type, Value, Window},
     store::{
-        Cache, DependencyRecorder, Event, KindEntry, NEWEST, OpenError, Options, Page, Plan, Progress, Read, Report, Scope, Store, Tx,
-        decode, encode,
+        Cache, Candidates, DependencyRecorder, Event, KindEntry, NEWEST, OpenError, Options, Plan, Progress, Read, Report, Scope, Store,
+        Tx, decode, encode,
     },
 };
 use proptest::{collection::vec, prelude::*};
@@ -39,10 +39,13 @@ pub struct Team {
     pub name: String,
 }
 
+impl Stateful for Team {
+    type State = ();
+}
+
 impl Entity for Team {
     const KIND: Kind = Kind { name: "team", path: "teams" };
     const FIELDS: &'static [Field<Self>] = &[Field::every("name", |r| (&r.spec.name).into())];
-    type State = ();
     type View = ();
     fn view(_: &Record<Self>, _: &dyn Facts) -> Result<()> {
         Ok(())
@@ -64,6 +67,10 @@ pub struct Task {
     pub after: Vec<Id<Task>>,
 }
 
+impl Stateful for Task {
+    type State = u32;
+}
+
 impl Entity for Task {
     const KIND: Kind = Kind { name: "task", path: "tasks" };
     const FIELDS: &'static [Field<Self>] = &[
@@ -82,7 +89,6 @@ impl Entity for Task {
             OnDelete::Clear(|r, id| r.spec.after.retain(|other| other.as_str() != id)),
         ),
     ];
-    type State = u32;
     type View = ();
     fn view(_: &Record<Self>, _: &dyn Facts) -> Result<()> {
         Ok(())
@@ -438,7 +444,7 @@ fn step(tx: &Tx<'_>, dice: &mut Dice) -> String {
     };
     let listed = |query: &str, limit| {
         let query = Query::parse(query, Words::<Task>::ALL).unwrap();
-        let page: Page<Task> = tx.select(&query, Window { limit, offset: 0 }, Scope::All).unwrap();
+        let page = Plan::<Task>::of(query, Window { limit, offset: 0 }, Scope::All).page(tx).unwrap();
         (page.total, page.records)
     };
     let (mut newest, forth) = (Vec::new(), tx.history_after(0, usize::MAX).unwrap());
@@ -603,12 +609,15 @@ struct NewTeam {
 
 macro_rules! team_of_version {
     ($name:ident, $version:literal, $upgrade:item) => {
+        impl Stateful for $name {
+            type State = ();
+        }
+
         impl Entity for $name {
             const KIND: Kind = Kind { name: "team", path: "teams" };
             const FIELDS: &'static [Field<Self>] = &[];
             const VERSION: u8 = $version;
             const DISK: Disk = if $version == 1 { Disk::Binary } else { Disk::Text };
-            type State = ();
             type View = ();
             fn view(_: &Record<Self>, _: &dyn Facts) -> Result<()> {
                 Ok(())
@@ -720,13 +729,13 @@ proptest! {
         let store = with_tasks(tasks.clone());
         let listed = ["02", "03", "05", "20", "77"];
         let naive_scope = |task: &&Record<Task>| match scope { 0 => true, 1 => listed.contains(&task.id.as_str()), _ => task.spec.roles.entries().contains("y") };
-        let scope = match scope { 0 => Scope::All, 1 => Scope::Ids(Box::new(listed.into_iter())), _ => Scope::Having { field: "roles", value: "y" } };
+        let scope = match scope { 0 => Scope::All, 1 => Scope::Ids(listed.map(str::to_owned).to_vec()), _ => Scope::Having { field: "roles", value: "y".into() } };
         store.read(|tx| {
             let seen = |record| overkeep::entity::Seen { record, facts: tx };
             let mut naive: Vec<&Record<Task>> = tasks.iter().filter(naive_scope).filter(|task| query.predicate.matches(&seen(task))).collect();
             naive.sort_by(|a, b| crate::query::order(&query.sort, &seen(a), &seen(b)).then_with(|| a.id.cmp(&b.id)));
             let expected: Vec<_> = naive.iter().skip(offset).take(limit.unwrap_or(usize::MAX)).map(|task| task.id.clone()).collect();
-            let page: Page<Task> = tx.select(&query, Window { limit, offset }, scope)?;
+            let page = Plan::<Task>::of(query.clone(), Window { limit, offset }, scope).page(tx)?;
             assert_eq!(page.records.into_iter().map(|task| task.id).collect::<Vec<_>>(), expected);
             assert_eq!(page.total, naive.len() as u64);
             Ok(())
@@ -844,7 +853,7 @@ async fn who_may_not_wait_is_sent_away_before_anything_is_read() {
     let store = Store::open(&directory.path().join("data"), KINDS, options).unwrap();
     let list = |text: &str| {
         let query = Query::parse(text, Words::<Task>::ALL).unwrap();
-        store.scan(move |tx| tx.select::<Task>(&query, Window::new(&query, None, None), Scope::All).map(|page| page.total))
+        store.scan(move |tx| list_of::<Task>(query).page(tx).map(|page| page.total))
     };
     let reading = "weight = 0";
     let found = list(reading).await;
@@ -868,24 +877,30 @@ async fn who_may_not_wait_is_sent_away_before_anything_is_read() {
     assert_eq!(list("id = \"0001\"").await, Ok(1), "who reads little is served");
     for text in ["name contains \"0\"", "id contains \"0\""] {
         let query = Query::parse(text, Words::<Team>::ALL).unwrap();
-        let few = store.scan(move |tx| tx.select::<Team>(&query, Window::new(&query, None, None), Scope::All).map(|page| page.total));
+        let few = store.scan(move |tx| list_of::<Team>(query).page(tx).map(|page| page.total));
         assert!(few.await.is_ok_and(|total| total > 0), "{text}: so is who reads all of a few");
     }
     go.send(()).unwrap();
     first.await.unwrap().unwrap();
 }
 
+/// The plan of a list of all records of a kind.
+fn list_of<E: Entity>(query: Query) -> Plan<E> {
+    let window = Window::new(&query, None, None);
+    Plan::of(query, window, Scope::All)
+}
+
 #[test]
 fn a_filter_that_an_index_answers_does_not_scan() {
-    let plan = |text: &str| Plan::of::<Task>(&Query::parse(text, Words::<Task>::ALL).unwrap().predicate).0;
-    assert_eq!(plan("name = \"x\""), Plan::Field("name"));
-    assert_eq!(plan("anyOf(roles) = \"x\" and name in [\"x\", \"y\"]"), Plan::Field("name"));
-    assert_eq!(plan("anyOf(roles) = \"x\" or anyOf(roles) = \"y\""), Plan::Field("roles"));
-    assert_eq!(plan("name = \"x\" and id = \"y\""), Plan::Id);
-    assert_eq!(plan("name = \"\""), Plan::Scope, "blank names are in no index");
-    assert_eq!(plan("name != \"x\""), Plan::Scope);
-    assert_eq!(plan("weight = 3"), Plan::Scope);
-    assert_eq!(plan("name = \"x\" or weight = 3"), Plan::Scope);
+    let plan = |text: &str| list_of::<Task>(Query::parse(text, Words::<Task>::ALL).unwrap()).candidates();
+    assert_eq!(plan("name = \"x\""), Candidates::Field("name"));
+    assert_eq!(plan("anyOf(roles) = \"x\" and name in [\"x\", \"y\"]"), Candidates::Field("name"));
+    assert_eq!(plan("anyOf(roles) = \"x\" or anyOf(roles) = \"y\""), Candidates::Field("roles"));
+    assert_eq!(plan("name = \"x\" and id = \"y\""), Candidates::Id);
+    assert_eq!(plan("name = \"\""), Candidates::Scope, "blank names are in no index");
+    assert_eq!(plan("name != \"x\""), Candidates::Scope);
+    assert_eq!(plan("weight = 3"), Candidates::Scope);
+    assert_eq!(plan("name = \"x\" or weight = 3"), Candidates::Scope);
 
     // And what it does not read cannot hurt: every other record here is damaged.
     let directory = TempDir::new().unwrap();
@@ -894,7 +909,7 @@ fn a_filter_that_an_index_answers_does_not_scan() {
     let store = open(&directory);
     let list = |text: &str| {
         let query = Query::parse(text, Words::<Task>::ALL).unwrap();
-        store.read(|tx| tx.select::<Task>(&query, Window::new(&query, None, None), Scope::All)).map(|page| page.total)
+        store.read(|tx| list_of::<Task>(query).page(tx)).map(|page| page.total)
     };
     assert_eq!(list("name = \"task b\" and weight = 0"), Ok(1));
     assert_eq!(list("id = \"b\""), Ok(1));

@@ -12,7 +12,7 @@ use super::{
     request::{JSON, Request},
     tree::{enrollment_methods, is_named, members_of, segments, takes_several},
 };
-use crate::cli::Failure;
+use crate::cli::failure::Failure;
 
 /// The maximum bytes of a body read from a file or stdin.
 const LONGEST: u64 = 64 << 20;

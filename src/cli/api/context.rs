@@ -9,7 +9,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::{cli::Failure, store::create_private};
+use crate::{cli::failure::Failure, store::create_private};
 
 /// A login.
 #[derive(Clone, Serialize, Deserialize)]

@@ -9,7 +9,7 @@ use ureq::{
 };
 
 use super::request::Request;
-use crate::{cli::Failure, http::LocalPart};
+use crate::{cli::failure::Failure, http::LocalPart};
 
 const CONNECTING: Duration = Duration::from_secs(15);
 /// Bytes read at a time.

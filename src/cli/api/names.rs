@@ -11,7 +11,7 @@ use super::{
     request::{Answer, Request},
     transport::Transport,
 };
-use crate::cli::Failure;
+use crate::cli::failure::Failure;
 
 /// Ids that were looked up, by path and name.
 pub struct Names<'a> {

@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-use crate::cli::{Failure, run::one_line};
+use crate::cli::{failure::Failure, run::one_line};
 
 pub const JSON: &str = "application/json";
 

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     admin_socket::request,
-    cli::{Failure, run::one_line},
+    cli::{failure::Failure, run::one_line},
     http::{LocalPart, LocalRequest},
 };
 

@@ -5,8 +5,11 @@ use std::{collections::BTreeSet, sync::Arc};
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value as Json};
 
-use crate::http::{declared::kind::DeclaredKind, header::Header, unknown_members};
+use crate::http::{declared::kind::DeclaredKind, header::Header};
 use crate::{error::Result, schema::Checker};
+
+/// The query parameter that has unknown members and parameters rejected.
+pub const STRICT: &str = "strict";
 
 /// The media type of most bodies and answers.
 pub const JSON: &str = "application/json";
@@ -112,7 +115,7 @@ impl Operation {
         });
         let description = "`true`: unknown members of the body are rejected. By default they are ignored, and a header names them.";
         let schema = serde_json::json!({ "type": "boolean", "description": description });
-        self.parameters.push(Parameter { name: unknown_members::NAME.into(), place: ParameterLocation::Query, required: false, schema });
+        self.parameters.push(Parameter { name: STRICT.into(), place: ParameterLocation::Query, required: false, schema });
         self.errors.insert(400);
         Ok(())
     }

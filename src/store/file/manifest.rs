@@ -5,12 +5,13 @@
 
 use std::collections::BTreeMap;
 
+use data_encoding::HEXLOWER;
 use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition, TableHandle};
 use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
 
 use super::open::META;
-use crate::store::{Progress, history::log::hexadecimal, tx::tables::broken};
+use crate::store::{progress::Progress, tx::tables::broken};
 use crate::{
     clock::Timestamp,
     error::{Error, Result},
@@ -50,7 +51,7 @@ impl Manifest {
         let Sum { mut hash, rows } = sum;
         let mut manifest = Self { format, release, made_at, rows, hash: String::new() };
         hash.update(&manifest.text()?);
-        manifest.hash = hexadecimal(hash.finish().as_ref());
+        manifest.hash = HEXLOWER.encode(hash.finish().as_ref());
         Ok(manifest)
     }
 

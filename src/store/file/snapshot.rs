@@ -14,13 +14,13 @@ use std::{
 use redb::{Database, ReadTransaction, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition};
 
 use super::{
-    manifest::{Sum, tables},
+    manifest::{Manifest, Sum, tables},
     open::{self, FORMAT, META},
     open_error::OpenError,
     private_file::{clear, is_named, is_one, lock},
 };
 use crate::error::{Error, Result};
-use crate::store::{Manifest, Progress, Store, history::log::ANCHOR, tx::tables::broken};
+use crate::store::{handle::Store, history::log::ANCHOR, progress::Progress, tx::tables::broken};
 
 /// Bytes of the new file kept in memory.
 const CACHE: usize = 16 << 20;

@@ -8,8 +8,9 @@ use redb::{ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
 
 use super::open::{self, FORMAT, META, NEWEST};
 use crate::store::{
-    Store, index,
-    registry::Registry,
+    handle::Store,
+    index,
+    registry::{Registry, table_name},
     tx::tables::{Table, broken},
 };
 use crate::{entity::Kind, error::Result};
@@ -45,10 +46,12 @@ impl Store {
         let work = || -> Result<(), redb::Error> {
             let transaction = database.begin_write()?;
             if !is_current {
-                convert(&transaction, &core.registry)?;
+                convert(&transaction, &core.context.registry)?;
             }
             if let Some((name, value)) = setting {
-                transaction.open_table(Definition::new(&Table::Settings.name(core.registry.entries())))?.insert(name.as_bytes(), value)?;
+                transaction
+                    .open_table(Definition::new(&table_name(Table::Settings, core.context.registry.entries())))?
+                    .insert(name.as_bytes(), value)?;
             }
             Ok(transaction.commit()?)
         };
@@ -58,7 +61,7 @@ impl Store {
 
 fn convert(transaction: &WriteTransaction, registry: &Registry) -> Result<(), redb::Error> {
     for table in [Table::Index, Table::Endings] {
-        let name = table.name(registry.entries());
+        let name = table_name(table, registry.entries());
         transaction.rename_table(Definition::new(&name), BEFORE)?;
         {
             let (before, mut now) = (transaction.open_table(BEFORE)?, transaction.open_table(Definition::new(&name))?);

@@ -10,10 +10,9 @@ use std::{
 use serde::Deserialize;
 
 use super::log::{Link, anchor, end, shown, text};
-use crate::store::{
-    Read,
-    list::plan::always,
-    tx::tables::{ALL, Table},
+use crate::store::tx::{
+    read::Read,
+    tables::{ALL, Table},
 };
 use crate::{
     entity::HistoryRow,
@@ -38,7 +37,7 @@ impl Read<'_> {
     /// # Errors
     /// The file cannot be read.
     pub fn history_sequences(&self, query: &Query, descending: bool, window: Window) -> Result<(Vec<u64>, u64)> {
-        let sequences = if always(&query.predicate) {
+        let sequences = if query.predicate.lets_all_through() {
             Sequences::All(anchor(self)?.sequence + 1..=end(self)?.sequence)
         } else {
             Sequences::Some(self.matching_history(query)?)

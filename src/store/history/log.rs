@@ -16,17 +16,22 @@ use std::{
     str::FromStr,
 };
 
+use data_encoding::HEXLOWER;
 use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
 
 use super::packing::{pack, unpack};
 use crate::store::{
-    Read, Store, Tx,
-    tx::tables::{ALL, Table},
+    handle::Store,
+    tx::{
+        read::Read,
+        tables::{ALL, Table},
+        write::Tx,
+    },
 };
 use crate::{
     clock::Timestamp,
-    entity::{Action, Author, Entity, HistoryEntry, HistoryRow, Record, history::Who},
+    entity::{Action, Author, HistoryEntry, HistoryRow},
     error::{Error, Result},
 };
 
@@ -131,12 +136,12 @@ impl Link {
     }
 
     fn noted(&self) -> Anchor {
-        Anchor { sequence: self.sequence, hash: hexadecimal(&self.hash) }
+        Anchor { sequence: self.sequence, hash: HEXLOWER.encode(&self.hash) }
     }
 
     /// Whether it is the row that was noted.
     fn is(&self, noted: &Anchor) -> bool {
-        self.sequence == noted.sequence && hexadecimal(&self.hash) == noted.hash
+        self.sequence == noted.sequence && HEXLOWER.encode(&self.hash) == noted.hash
     }
 
     fn to_bytes(self) -> Vec<u8> {
@@ -153,11 +158,6 @@ impl Link {
 /// The JSON of a row; nothing if it is damaged.
 pub(crate) fn text(row: &[u8]) -> Option<Cow<'_, [u8]>> {
     unpack(row.get(HEAD..)?)
-}
-
-/// Lower case, two digits per byte.
-pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// What the first row is chained to.
@@ -193,10 +193,10 @@ pub(crate) fn drop_unreadable_end(tx: &Tx<'_>) -> Result<()> {
 
 /// A row for the eyes of others.
 pub(crate) fn shown(key: &[u8], row: &[u8]) -> Result<HistoryRow> {
-    let damaged = || Error::Damaged { kind: "history", id: hexadecimal(key), reason: "the row cannot be read".into() };
+    let damaged = || Error::Damaged { kind: "history", id: HEXLOWER.encode(key), reason: "the row cannot be read".into() };
     let (link, text) = Link::of(key, row).zip(text(row)).ok_or_else(damaged)?;
     let row: HistoryRow = serde_json::from_slice(&text).map_err(|_| damaged())?;
-    Ok(HistoryRow { hash: hexadecimal(&link.hash), ..row })
+    Ok(HistoryRow { hash: HEXLOWER.encode(&link.hash), ..row })
 }
 
 impl Tx<'_> {
@@ -232,13 +232,6 @@ impl Tx<'_> {
         let text = serde_json::to_vec(&row).map_err(|e| Error::Internal(format!("a row of the history: {e}")))?;
         let (link, row) = end.next(&text)?;
         self.rows.insert(Table::History, &link.sequence.to_be_bytes(), &row)
-    }
-
-    pub(crate) fn tell_change<E: Entity>(&self, old: Option<&Record<E>>, new: Option<&Record<E>>) -> Result<()> {
-        if self.author.who == Who::System && new.or(old).is_some_and(E::is_unlogged) {
-            return Ok(());
-        }
-        HistoryEntry::of(old, new)?.map_or(Ok(()), |entry| self.tell(entry))
     }
 
     /// Drops some of the rows that are not to be kept, the oldest first. Says how many.

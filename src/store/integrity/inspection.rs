@@ -3,18 +3,21 @@
 use std::ops::{Bound, ControlFlow};
 
 use super::{
+    owner::{Owner, holder, rules},
     remedy::Remedy,
     scope::{tables, total},
 };
 use crate::{
-    entity::{Facts, Kind},
+    entity::Facts,
     error::Result,
     store::{
-        Progress, Read,
         history::log,
-        index::{self, IndexEntry},
+        progress::Progress,
         registry::{KindEntry, Parts, Rule},
-        tx::{read::text, tables::Table},
+        tx::{
+            read::{Read, text},
+            tables::Table,
+        },
     },
 };
 
@@ -109,7 +112,7 @@ impl<'i> Inspection<'i> {
             })?;
             return Ok(stopped);
         }
-        let kind = if let Table::Records(place) = table { Some((place, read.core.registry.entry(place)?)) } else { None };
+        let kind = if let Table::Records(place) = table { Some((place, read.context.registry.entry(place)?)) } else { None };
         read.scan(table, (behind.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded), &mut |key, row| {
             match kind {
                 Some((place, entry)) => self.record(place, entry, key, row)?,
@@ -178,53 +181,4 @@ impl<'i> Inspection<'i> {
         }
         Ok(())
     }
-}
-
-/// Whom a row of the index belongs to.
-pub enum Owner {
-    /// A record that has the value, or one that cannot be read.
-    Record,
-    /// Nobody, and how that is to be told.
-    Nobody(String),
-}
-
-impl Owner {
-    pub fn of(read: &Read<'_>, key: &[u8], row: &[u8]) -> Result<Self> {
-        let Some((code, id)) = index::parts(key, row) else { return Ok(Self::Nobody("a row of the index cannot be read".into())) };
-        let Some((place, field)) = read.core.registry.field(code) else {
-            return Ok(Self::Nobody("the index has a row of no field".into()));
-        };
-        let entry = read.core.registry.entry(place)?;
-        let kind = entry.kind.name;
-        let Some(bytes) = read.bytes(Table::Records(place), id.as_bytes())? else {
-            return Ok(Self::Nobody(format!("the index of {field} has the {kind} {id}, which is not there")));
-        };
-        let owns = (entry.parts)(id, &bytes).map_or(true, |parts| parts.entries.iter().any(|own| own.key == key));
-        if owns { Ok(Self::Record) } else { Ok(Self::Nobody(format!("the index of {field} has a value that the {kind} {id} has not"))) }
-    }
-}
-
-/// Another record that has, by itself and not only by the index, what must be unique.
-pub fn holder(read: &Read<'_>, entry: &KindEntry, place: usize, id: &str, own: &IndexEntry) -> Result<Option<String>> {
-    let Some(prefix) = own.key.get(..own.prefix).filter(|_| own.unique) else { return Ok(None) };
-    let end = index::after(prefix);
-    let mut others = Vec::new();
-    read.scan(Table::Index, (Bound::Included(prefix), Bound::Excluded(&end)), &mut |key, _| {
-        let other = key.get(prefix.len()..).and_then(|id| text(id).ok()).filter(|other| *other != id);
-        others.extend(other.map(|other| (other.to_owned(), key.to_vec())));
-        Ok(ControlFlow::Continue(()))
-    })?;
-    for (other, key) in others {
-        let bytes = read.bytes(Table::Records(place), other.as_bytes())?;
-        let has = |bytes: Vec<u8>| (entry.parts)(&other, &bytes).is_ok_and(|parts| parts.entries.iter().any(|entry| entry.key == key));
-        if bytes.is_some_and(has) {
-            return Ok(Some(other));
-        }
-    }
-    Ok(None)
-}
-
-/// What the references of a kind say for a field and the kind it leads to.
-pub fn rules(entry: &KindEntry, field: &'static str, to: Kind) -> impl Iterator<Item = Rule> {
-    (entry.edges)().into_iter().filter(move |edge| edge.field == field && edge.to == to).map(|edge| edge.rule)
 }

@@ -11,6 +11,7 @@
 //! `remedy.rs` knows what would set it right.
 
 mod inspection;
+mod owner;
 mod remedy;
 mod report;
 mod scope;
@@ -25,7 +26,7 @@ use self::{
     inspection::{Fault, Inspection},
     remedy::Remedy,
 };
-use super::{Progress, Store, list::scan_limit::ScanPermit};
+use super::{handle::Store, list::scan_limit::ScanPermit, progress::Progress};
 use crate::error::{Error, Result};
 use report::TOLD;
 use totals::Totals;
@@ -82,7 +83,7 @@ impl Store {
         match looked {
             Ok((faults, next)) => Ok((faults.into_iter().map(|fault| fault.description).collect(), next)),
             Err(error) if watch.go_on().is_ok() && self.is_open() => {
-                let name = place.kind(self.0.core.registry.entries()).unwrap_or("the index or the history");
+                let name = place.kind(self.0.core.context.registry.entries()).unwrap_or("the index or the history");
                 Ok((vec![format!("rows of {name} cannot be read: {error}")], Some(place.next_table())))
             }
             Err(error) => Err(error),

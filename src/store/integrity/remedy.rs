@@ -3,18 +3,18 @@
 use std::collections::HashSet;
 
 use super::{
-    inspection::{Owner, holder, rules},
+    owner::{Owner, holder, rules},
     report::Unreadable,
 };
 use crate::{
     entity::{Action, HistoryEntry},
     error::{Error, Result},
     store::{
-        Event, Tx,
+        event::Event,
         history::log,
         index,
         registry::Rule,
-        tx::{delete, read::text, tables::Table},
+        tx::{delete, read::text, tables::Table, write::Tx},
     },
 };
 
@@ -68,7 +68,7 @@ impl Remedy {
 
 /// Its rows of the index and what refers to it are found in the next turns, as those of a record that is not there.
 fn drop_record(tx: &Tx<'_>, place: usize, key: &[u8]) -> Result<()> {
-    let entry = tx.core.registry.entry(place)?;
+    let entry = tx.context.registry.entry(place)?;
     let Some(bytes) = tx.bytes(Table::Records(place), key)? else { return Ok(()) };
     if text(key).is_ok_and(|id| (entry.parts)(id, &bytes).is_ok()) {
         return Ok(());
@@ -79,7 +79,7 @@ fn drop_record(tx: &Tx<'_>, place: usize, key: &[u8]) -> Result<()> {
 }
 
 fn write_entries(tx: &Tx<'_>, place: usize, id: &str) -> Result<()> {
-    let entry = tx.core.registry.entry(place)?;
+    let entry = tx.context.registry.entry(place)?;
     let Some(bytes) = tx.bytes(Table::Records(place), id.as_bytes())? else { return Ok(()) };
     for own in (entry.parts)(id, &bytes)?.entries {
         let missing = tx.bytes(Table::Index, &own.key)?.as_ref() != Some(&own.row);
@@ -96,8 +96,8 @@ fn drop_row(tx: &Tx<'_>, key: &[u8]) -> Result<()> {
     if let Owner::Nobody(_) = Owner::of(tx, key, &row)? {
         tx.rows.remove(Table::Index, key)?;
         let known = index::parts(key, &row).and_then(|(code, id)| {
-            let (place, _) = tx.core.registry.field(code)?;
-            Some(Event::mended(tx.core.registry.entry(place).ok()?.kind, id, key.get(..key.len() - id.len())?))
+            let (place, _) = tx.context.registry.field(code)?;
+            Some(Event::mended(tx.context.registry.entry(place).ok()?.kind, id, key.get(..key.len() - id.len())?))
         });
         tx.events.borrow_mut().extend(known);
     }
@@ -105,7 +105,7 @@ fn drop_row(tx: &Tx<'_>, key: &[u8]) -> Result<()> {
 }
 
 fn forget_targets(tx: &Tx<'_>, place: usize, id: &str) -> Result<()> {
-    let entry = tx.core.registry.entry(place)?;
+    let entry = tx.context.registry.entry(place)?;
     let mut cleared = HashSet::new();
     loop {
         let Some(bytes) = tx.bytes(Table::Records(place), id.as_bytes())? else { return Ok(()) };
@@ -121,7 +121,7 @@ fn forget_targets(tx: &Tx<'_>, place: usize, id: &str) -> Result<()> {
         if rules(entry, target.field, target.kind).any(|rule| rule == Rule::Cascade) {
             return delete::delete(tx, entry.kind, id);
         }
-        (entry.clear)(tx, id, target.kind, &target.id)?;
+        tx.clear_reference(place, id, target.kind, &target.id)?;
         if !cleared.insert(target.id) {
             return Err(Error::Internal("the record does not forget what is gone".into()));
         }

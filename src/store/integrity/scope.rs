@@ -2,12 +2,12 @@
 
 use crate::{
     error::Result,
-    store::{Read, tx::tables::Table},
+    store::tx::{read::Read, tables::Table},
 };
 
 /// The tables whose rows are looked at, in this order.
 pub(super) fn tables(read: &Read<'_>) -> impl Iterator<Item = Table> {
-    (0..read.core.registry.entries().len()).map(Table::Records).chain([Table::Index, Table::History])
+    (0..read.context.registry.entries().len()).map(Table::Records).chain([Table::Index, Table::History])
 }
 
 /// How many rows there are to look at.

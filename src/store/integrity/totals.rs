@@ -15,10 +15,11 @@ use super::scope::total;
 use crate::{
     error::Result,
     store::{
-        Progress, Read, index,
+        index,
+        progress::Progress,
         registry::{KindEntry, Parts},
         tx::{
-            read::text,
+            read::{Read, text},
             tables::{ALL, Table},
         },
     },
@@ -60,7 +61,7 @@ impl<'t> Totals<'t> {
     }
 
     fn records(&mut self) -> Result<()> {
-        let (read, registry) = (self.read, &self.read.core.registry);
+        let (read, registry) = (self.read, &self.read.context.registry);
         for (place, entry) in registry.entries().iter().enumerate() {
             let is_target = registry.edges_to(entry.kind).next().is_some();
             read.scan(Table::Records(place), ALL, &mut |id, bytes| {
@@ -117,9 +118,9 @@ impl Unique {
     fn follows(&mut self, read: &Read<'_>, key: &[u8], row: &[u8]) -> Option<()> {
         let code = *key.first_chunk()?;
         if self.field != Some(code) {
-            let (place, field) = read.core.registry.field(code)?;
+            let (place, field) = read.context.registry.field(code)?;
             self.field = Some(code);
-            self.values_are = (read.core.registry.entries().get(place)?.is_unique)(field);
+            self.values_are = (read.context.registry.entries().get(place)?.is_unique)(field);
         }
         if self.values_are {
             let (_, prefix) = index::value(key, row)?;

@@ -2,15 +2,18 @@
 
 use std::{collections::BinaryHeap, ops::Bound};
 
-use super::plan::{always, ended, flow, shown};
+use super::ids::{Ids, ended, most, shown};
 use crate::store::{
-    Ids, Read, index,
-    tx::{read::text, tables::Table},
+    index,
+    tx::{
+        read::{Read, flow, text},
+        tables::Table,
+    },
 };
 use crate::{
     entity::{Entity, Index, field_of, is_id},
     error::{Error, Result},
-    query::{Query, Sort, Subject, Symbol, Value, Window},
+    query::{Predicate, Sort, Subject, Symbol, Value, Window},
 };
 
 /// The field that every record has, and how the list is ordered by it.
@@ -28,10 +31,10 @@ enum Order {
 
 impl IndexScan {
     /// The walk for a list of all records, if filter and order ask for nothing but one field that every record has, and the id.
-    pub fn of<E: Entity>(query: &Query, sort: &[Sort]) -> Option<Self> {
+    pub fn of<E: Entity>(predicate: &Predicate, sort: &[Sort]) -> Option<Self> {
         // No two records are alike in such a field: what else the order names is without effect.
         let first = sort.first();
-        let asked = first.map(|by| &by.symbol).into_iter().chain(query.predicate.symbols().into_iter().filter(|symbol| !is_id(symbol)));
+        let asked = first.map(|by| &by.symbol).into_iter().chain(predicate.symbols().into_iter().filter(|symbol| !is_id(symbol)));
         let mut fields = asked.map(|symbol| field_of::<E>(symbol).filter(|field| field.index == Index::Every).map(|field| field.name));
         let field = fields.next()??;
         let order = match first.map(|by| by.descending) {
@@ -44,15 +47,20 @@ impl IndexScan {
 }
 
 impl Read<'_> {
-    /// The part `window` of all records, by a walk. Nothing where the order of a value is not known: of very long ones the index
+    /// The part `window` of all records that match, by the index; `everything` says that all do. Nothing where the order of a value is not known: of very long ones the index
     /// only orders the beginnings.
     ///
     /// # Errors
     /// A record is damaged, or the file cannot be read.
-    pub(crate) fn scan_index<E: Entity>(&self, scan: &IndexScan, query: &Query, window: Window) -> Result<Option<(Ids, u64)>> {
+    pub(crate) fn scan_index<E: Entity>(
+        &self,
+        scan: &IndexScan,
+        (predicate, everything): (&Predicate, bool),
+        window: Window,
+    ) -> Result<Option<(Ids, u64)>> {
         let start = index::code(E::KIND, scan.field);
         let end = index::after(&start);
-        let (everything, ordered) = (always(&query.predicate), scan.order != Order::ById);
+        let ordered = scan.order != Order::ById;
         if !everything {
             self.before_all::<E>()?;
         }
@@ -63,7 +71,7 @@ impl Read<'_> {
             let (value, prefix) = index::value(key, row).ok_or_else(torn)?;
             known = !ordered || row.is_empty();
             let seen = Pair { value: text(&value)?, id: text(key.get(prefix..).unwrap_or_default())? };
-            if everything || query.predicate.matches(&seen) {
+            if everything || predicate.matches(&seen) {
                 found.add(seen.id);
             }
             Ok(flow(known && !(everything && ended(window, found.total))))
@@ -110,7 +118,7 @@ impl Found {
     }
 
     fn add(&mut self, id: &str) {
-        let most = self.window.limit.map_or(usize::MAX, |limit| limit.saturating_add(self.window.offset));
+        let most = most(self.window);
         if let Some(page) = &mut self.ordered {
             if shown(self.window, self.total) {
                 page.push(id);

@@ -16,7 +16,7 @@ use tokio::{
 };
 
 use crate::error::{Error, Result};
-use crate::store::{RETRY_AFTER, core::closed};
+use crate::store::refusal::{RETRY_AFTER, closed};
 
 /// Rows that anybody may read at once.
 const FEW: u64 = 1_000;

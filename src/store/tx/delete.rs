@@ -3,10 +3,13 @@
 
 use std::collections::BTreeSet;
 
-use super::tombstone::{AT_ONCE, IN_ALL};
-use crate::store::{Tx, registry::Rule};
+use super::{
+    tombstone::{AT_ONCE, IN_ALL},
+    write::Tx,
+};
+use crate::store::registry::Rule;
 use crate::{
-    entity::{Facts, Kind},
+    entity::{Entity, Facts, Id, Kind, missing},
     error::{Error, Result},
 };
 
@@ -38,9 +41,22 @@ impl Plan {
     }
 }
 
+impl Tx<'_> {
+    /// Deletes a record, and does to those that refer to it what their references say.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`]; [`Error::Referenced`] if one that stays does not allow it.
+    pub fn delete<E: Entity>(&self, id: &Id<E>) -> Result<()> {
+        if !self.exists(E::KIND, id.as_str())? {
+            return Err(missing(E::KIND, id));
+        }
+        self.whole(|| delete(self, E::KIND, id.as_str()))
+    }
+}
+
 /// Deletes a record that exists. Those that refer to it go first.
 pub(crate) fn delete(tx: &Tx<'_>, kind: Kind, id: &str) -> Result<()> {
-    let registry = &tx.core.registry;
+    let registry = &tx.context.registry;
     let plan = plan(tx, (registry.place(kind)?, id.to_owned()))?;
     let mut held = plan.held.iter().filter(|(_, by)| !plan.known.contains(by));
     if let Some((field, first)) = held.next() {
@@ -49,10 +65,10 @@ pub(crate) fn delete(tx: &Tx<'_>, kind: Kind, id: &str) -> Result<()> {
         return Err(Error::Referenced { field, by });
     }
     for ((from, id), (to, target)) in plan.clear.iter().filter(|(from, _)| !plan.known.contains(from)) {
-        (registry.entry(*from)?.clear)(tx, id, registry.entry(*to)?.kind, target)?;
+        tx.clear_reference(*from, id, registry.entry(*to)?.kind, target)?;
     }
     for (at, (place, id)) in plan.doomed.iter().enumerate().rev() {
-        let removed = (registry.entry(*place)?.remove)(tx, id);
+        let removed = tx.remove(*place, id);
         // What would go with it and is damaged stays, for somebody to see.
         if at == 0 { removed? } else { tx.unless_damaged(removed).map(|_| ())? }
     }
@@ -60,7 +76,7 @@ pub(crate) fn delete(tx: &Tx<'_>, kind: Kind, id: &str) -> Result<()> {
 }
 
 fn plan(tx: &Tx<'_>, first: Node) -> Result<Plan> {
-    let registry = &tx.core.registry;
+    let registry = &tx.context.registry;
     let mut plan = Plan::default();
     plan.doom(first);
     let mut at = 0;

@@ -1,4 +1,4 @@
-//! What a transaction can be asked; a [`Tx`](super::Tx) can be asked the same.
+//! What a transaction can be asked; a [`Tx`](super::write::Tx) can be asked the same.
 
 use std::{
     cell::RefCell,
@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::tables::{ALL, Keys, Rows, Table, Visit};
-use crate::store::{codec, core::Core, index, list::scan_limit::ScanPermit};
+use crate::store::{codec, context::Context, index, list::scan_limit::ScanPermit};
 use crate::{
     clock::Timestamp,
     entity::{AnyRecord, Entity, Epoch, Facts, FactsExt, Id, Kind, Record, RouterLink, tombstone},
@@ -16,7 +16,7 @@ use crate::{
 /// The store at one moment. Fields and references are named as in the kind's facts.
 pub struct Read<'t> {
     pub(crate) rows: &'t dyn Rows,
-    pub(crate) core: &'t Core,
+    pub(crate) context: &'t Context,
     pub(crate) now: Timestamp,
     /// Where others wait for the same machine.
     pub(crate) turn: Option<&'t ScanPermit<'t>>,
@@ -58,7 +58,7 @@ impl Read<'_> {
     /// # Errors
     /// The file cannot be read.
     pub fn count<E: Entity>(&self) -> Result<u64> {
-        self.rows.len(Table::Records(self.core.registry.place(E::KIND)?))
+        self.rows.len(Table::Records(self.context.registry.place(E::KIND)?))
     }
 
     /// Shows every record of the kind, by id, one at a time; also those that were ended and are not cleared away yet.
@@ -67,7 +67,7 @@ impl Read<'_> {
     /// One is damaged, the file cannot be read, or the first error of `visit`.
     pub fn each<E: Entity>(&self, mut visit: impl FnMut(Record<E>) -> Result<()>) -> Result<()> {
         self.before_all::<E>()?;
-        let table = Table::Records(self.core.registry.place(E::KIND)?);
+        let table = Table::Records(self.context.registry.place(E::KIND)?);
         self.scan(table, ALL, &mut |id, bytes| visit(codec::decode::<E>(text(id)?, bytes)?).map(ControlFlow::Continue))
     }
 
@@ -76,7 +76,7 @@ impl Read<'_> {
     /// # Errors
     /// The file cannot be read, or the first error of `visit`.
     pub fn each_readable<E: Entity>(&self, mut visit: impl FnMut(Record<E>) -> Result<()>) -> Result<()> {
-        let table = Table::Records(self.core.registry.place(E::KIND)?);
+        let table = Table::Records(self.context.registry.place(E::KIND)?);
         self.scan(table, ALL, &mut |id, bytes| {
             self.unless_damaged(codec::decode::<E>(text(id)?, bytes))?.map_or(Ok(()), &mut visit).map(ControlFlow::Continue)
         })
@@ -98,7 +98,7 @@ impl Read<'_> {
     pub(crate) fn unless_damaged<T>(&self, done: Result<T>) -> Result<Option<T>> {
         match done {
             Err(damage @ Error::Damaged { .. }) => {
-                self.core.name(&damage);
+                self.context.name(&damage);
                 Ok(None)
             }
             done => done.map(Some),
@@ -124,7 +124,7 @@ impl Read<'_> {
 
     pub(crate) fn load<E: Entity>(&self, id: &str) -> Result<Option<Record<E>>> {
         self.step()?;
-        let table = Table::Records(self.core.registry.place(E::KIND)?);
+        let table = Table::Records(self.context.registry.place(E::KIND)?);
         let mut found = None;
         self.rows.get(table, id.as_bytes(), &mut |bytes| {
             found = Some(codec::decode(id, bytes)?);
@@ -141,7 +141,7 @@ impl Read<'_> {
 
     pub(crate) fn exists(&self, kind: Kind, id: &str) -> Result<bool> {
         self.step()?;
-        self.rows.get(Table::Records(self.core.registry.place(kind)?), id.as_bytes(), &mut |_| Ok(()))
+        self.rows.get(Table::Records(self.context.registry.place(kind)?), id.as_bytes(), &mut |_| Ok(()))
     }
 
     /// Whether the record has this value, from the index alone.
@@ -184,7 +184,7 @@ impl Read<'_> {
     /// Before a look at every record of a kind.
     pub(crate) fn before_all<E: Entity>(&self) -> Result<()> {
         let Some(turn) = self.turn else { return Ok(()) };
-        turn.before(self.rows.len(Table::Records(self.core.registry.place(E::KIND)?))?)
+        turn.before(self.rows.len(Table::Records(self.context.registry.place(E::KIND)?))?)
     }
 
     /// Before work that is like a look at so many records: it waits for its turn as that would.
@@ -195,15 +195,15 @@ impl Read<'_> {
         self.turn.map_or(Ok(()), |turn| turn.before(records))
     }
 
-    fn step(&self) -> Result<()> {
+    pub(crate) fn step(&self) -> Result<()> {
         self.turn.map_or(Ok(()), ScanPermit::step)
     }
 }
 
 impl Facts for Read<'_> {
     fn record(&self, kind: Kind, id: &str) -> Result<Option<AnyRecord>> {
-        let place = self.core.registry.place(kind)?;
-        let decode = self.core.registry.entry(place)?.decode;
+        let place = self.context.registry.place(kind)?;
+        let decode = self.context.registry.entry(place)?.decode;
         let found = RefCell::new(None);
         self.rows.get(Table::Records(place), id.as_bytes(), &mut |bytes| {
             *found.borrow_mut() = Some(decode(id, bytes)?);
@@ -239,15 +239,15 @@ impl Facts for Read<'_> {
     }
 
     fn link(&self, router: &str) -> Option<RouterLink> {
-        self.core.online.router(router)
+        self.context.online.router(router)
     }
 
     fn is_connected(&self, identity: &str) -> bool {
-        self.core.online.identity(identity)
+        self.context.online.identity(identity)
     }
 
     fn dynamic_cost(&self, terminator: &str) -> u16 {
-        self.core.online.dynamic_cost(terminator)
+        self.context.online.dynamic_cost(terminator)
     }
 
     fn now(&self) -> Timestamp {
@@ -257,4 +257,9 @@ impl Facts for Read<'_> {
 
 pub(crate) fn text(bytes: &[u8]) -> Result<&str> {
     std::str::from_utf8(bytes).map_err(|_| Error::Storage("a key is no text: the file is damaged".into()))
+}
+
+/// Goes on or not.
+pub(crate) fn flow(on: bool) -> ControlFlow<()> {
+    if on { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
 }

@@ -1,4 +1,5 @@
-//! Rows of bytes in named tables, read or written, over redb. Nothing above this file knows redb's types.
+//! Rows of bytes in named tables, read or written, over redb. Transactions, lists, history and integrity checks know rows and no redb;
+//! what else does are the files below `file/`, `core.rs`, `handle.rs` and `writer.rs`, which open, copy and commit.
 //!
 //! All jobs of a group share one redb transaction, so that the group costs one commit and nobody sees half of it. A job that fails is
 //! taken back row by row from [`Writing`]'s log. If redb itself stops half-way through a change, its tree may be torn: then the
@@ -44,20 +45,9 @@ pub enum Table {
 }
 
 impl Table {
-    pub fn name(self, kinds: &[crate::store::KindEntry]) -> String {
-        match self {
-            Self::Meta => "meta".into(),
-            Self::Settings => "settings".into(),
-            Self::Index => "index".into(),
-            Self::History => "history".into(),
-            Self::Endings => "endings".into(),
-            Self::Records(place) => format!("records.{}", kinds.get(place).map_or("", |entry| entry.kind.name)),
-        }
-    }
-
-    /// All of them.
-    pub fn all(kinds: &[crate::store::KindEntry]) -> impl Iterator<Item = Self> {
-        [Self::Meta, Self::Settings, Self::Index, Self::History, Self::Endings].into_iter().chain((0..kinds.len()).map(Self::Records))
+    /// All of them, where there are so many kinds.
+    pub fn all(kinds: usize) -> impl Iterator<Item = Self> {
+        [Self::Meta, Self::Settings, Self::Index, Self::History, Self::Endings].into_iter().chain((0..kinds).map(Self::Records))
     }
 
     fn slot(self) -> usize {

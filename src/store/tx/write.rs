@@ -2,24 +2,24 @@
 
 use std::{
     cell::{Cell, RefCell},
-    collections::BTreeSet,
     ops::{ControlFlow, Deref},
     sync::Arc,
 };
 
 use super::{
-    delete,
+    edit::{Edit, NewTarget, unique_entries},
+    read::Read,
     tables::{RowsMut, Table},
 };
 use crate::store::{
-    Event, Read, codec,
+    event::Event,
     index::{self, IndexEntry},
+    registry::Cleared,
 };
 use crate::{
     clock::Timestamp,
-    entity::{AnyRecord, Author, Entity, Epoch, Facts, FactsExt, Field, Id, Index, Kind, Record, RouterLink, missing},
+    entity::{AnyRecord, Author, Entity, Epoch, Facts, FactsExt, Kind, Record, RouterLink, history::Who, missing},
     error::{Error, Result},
-    query::Value,
 };
 
 /// An id may have this many bytes.
@@ -65,7 +65,7 @@ impl Tx<'_> {
         if self.exists(E::KIND, id)? {
             return Err(Error::Duplicate { field: "id".into(), value: id.into() });
         }
-        self.whole(|| self.write(None, record))
+        self.whole(|| self.apply(Edit::put(None, record, self.is_by_system())?))
     }
 
     /// Stores a record in place of the one with its id. Its times are stored as they are.
@@ -74,18 +74,7 @@ impl Tx<'_> {
     /// [`Error::NotFound`] if there is none, else as in [`Tx::insert`].
     pub fn put<E: Entity>(&self, record: Record<E>) -> Result<()> {
         let old = self.get(&record.id)?;
-        self.whole(|| self.write(Some(old), record))
-    }
-
-    /// Deletes a record, and does to those that refer to it what their references say.
-    ///
-    /// # Errors
-    /// [`Error::NotFound`]; [`Error::Referenced`] if one that stays does not allow it.
-    pub fn delete<E: Entity>(&self, id: &Id<E>) -> Result<()> {
-        if !self.exists(E::KIND, id.as_str())? {
-            return Err(missing(E::KIND, id));
-        }
-        self.whole(|| delete::delete(self, E::KIND, id.as_str()))
+        self.whole(|| self.apply(Edit::put(Some(old), record, self.is_by_system())?))
     }
 
     /// Keeps something under a name; `None` removes what is kept there.
@@ -99,56 +88,57 @@ impl Tx<'_> {
         }
     }
 
-    /// Deletes one record, whoever refers to it.
-    pub(crate) fn remove<E: Entity>(&self, id: &Id<E>) -> Result<()> {
-        // Also one that was ended.
-        let old = self.load::<E>(id.as_str())?.ok_or_else(|| missing(E::KIND, id))?;
-        let entries = index::entries(&old);
-        for entry in &entries {
-            self.rows.remove(Table::Index, &entry.key)?;
-        }
-        self.rows.remove(self.records::<E>()?, id.as_str().as_bytes())?;
-        self.tell_change(Some(&old), None)?;
-        self.events.borrow_mut().extend(Event::new(Some(old), None, entries.iter()));
-        Ok(())
+    /// Deletes the record at a place of the registry, whoever refers to it; also one that was ended.
+    pub(crate) fn remove(&self, place: usize, id: &str) -> Result<()> {
+        let entry = self.context.registry.entry(place)?;
+        self.step()?;
+        let bytes = self.bytes(Table::Records(place), id.as_bytes())?.ok_or_else(|| missing(entry.kind, id))?;
+        self.apply((entry.deletion)(id, &bytes, self.is_by_system())?)
     }
 
-    fn write<E: Entity>(&self, old: Option<Record<E>>, new: Record<E>) -> Result<()> {
-        check_every(&new)?;
-        self.check_targets(old.as_ref(), &new)?;
-        let before = old.as_ref().map(index::entries).unwrap_or_default();
-        let after = index::entries(&new);
-        let without = |entry: &&IndexEntry, others: &[IndexEntry]| others.binary_search_by(|other| other.key.cmp(&entry.key)).is_err();
-        let removed: Vec<&IndexEntry> = before.iter().filter(|entry| without(entry, &after)).collect();
+    /// Takes an id of a kind out of the record at a place of the registry, unless that was ended.
+    pub(crate) fn clear_reference(&self, place: usize, id: &str, kind: Kind, target: &str) -> Result<()> {
+        let entry = self.context.registry.entry(place)?;
+        let Some(bytes) = self.bytes(Table::Records(place), id.as_bytes())? else { return Ok(()) };
+        if !(entry.stands)(id, &bytes, self)? {
+            return Ok(());
+        }
+        let cleared = Cleared { kind, id: target, at: Facts::now(self), by_system: self.is_by_system() };
+        let edit = (entry.clearing)(id, &bytes, &cleared)?;
+        self.whole(|| self.apply(edit))
+    }
+
+    fn is_by_system(&self) -> bool {
+        self.author.who == Who::System
+    }
+
+    /// Carries out a change of one record, after it was checked against the others.
+    fn apply(&self, edit: Edit) -> Result<()> {
+        let Edit { kind, id, row, removed, added, targets, event, told } = edit;
+        targets.iter().try_for_each(|target| self.check_target(kind, &id, target))?;
         for entry in &removed {
             self.rows.remove(Table::Index, &entry.key)?;
         }
-        let mut added: Vec<&IndexEntry> = after.iter().filter(|entry| without(entry, &before)).collect();
-        // Of several values that are taken, the one that the kind names first is told.
-        added.sort_by_key(|entry| E::FIELDS.iter().position(|field| field.name == entry.field));
-        Error::all(added.iter().map(|entry| self.check_unique::<E>(entry, new.id.as_str())))?;
-        for entry in &added {
+        Error::all(added.iter().map(|(entry, member)| self.check_unique(kind, entry, member, &id)))?;
+        for (entry, _) in &added {
             self.rows.insert(Table::Index, &entry.key, &entry.row)?;
         }
-        self.rows.insert(self.records::<E>()?, new.id.as_str().as_bytes(), &codec::encode(&new)?)?;
-        self.tell_change(old.as_ref(), Some(&new))?;
-        self.events.borrow_mut().extend(Event::new(old, Some(new), removed.into_iter().chain(added)));
+        let table = Table::Records(self.context.registry.place(kind)?);
+        match row {
+            Some(row) => self.rows.insert(table, id.as_bytes(), &row)?,
+            None => self.rows.remove(table, id.as_bytes())?,
+        }
+        told.map_or(Ok(()), |entry| self.tell(entry))?;
+        self.events.borrow_mut().extend(event);
         Ok(())
     }
 
     /// What a record newly refers to must exist; it may refer to itself.
-    fn check_targets<E: Entity>(&self, old: Option<&Record<E>>, new: &Record<E>) -> Result<()> {
-        for reference in E::REFERENCES {
-            let before: BTreeSet<&str> = old.map(reference.ids).unwrap_or_default().into_iter().collect();
-            for id in (reference.ids)(new).into_iter().filter(|id| !before.contains(id)) {
-                let itself = reference.kind == E::KIND && id == new.id.as_str();
-                let is_there = itself || (self.exists(reference.kind, id)? && (reference.stands)(self, id)?);
-                if !is_there {
-                    return Err(Error::NotFound { kind: reference.kind.name, id: id.into(), field: Some(reference.field.into()) });
-                }
-            }
-        }
-        Ok(())
+    fn check_target(&self, kind: Kind, own: &str, target: &NewTarget) -> Result<()> {
+        let itself = target.kind == kind && target.id == own;
+        let is_there = itself || (self.exists(target.kind, &target.id)? && (target.stands)(self, &target.id)?);
+        let missing = || Error::NotFound { kind: target.kind.name, id: target.id.clone(), field: Some(target.field.into()) };
+        if is_there { Ok(()) } else { Err(missing()) }
     }
 
     /// What of a record must be unique and is another's.
@@ -156,26 +146,22 @@ impl Tx<'_> {
     /// # Errors
     /// [`Error::Duplicate`], [`Error::Several`] of them, or the file cannot be read.
     pub fn check_taken<E: Entity>(&self, record: &Record<E>) -> Result<()> {
-        Error::all(index::entries(record).iter().map(|entry| self.check_unique::<E>(entry, record.id.as_str())))
+        Error::all(unique_entries(record).map(|(entry, member)| self.check_unique(E::KIND, &entry, member, record.id.as_str())))
     }
 
-    fn check_unique<E: Entity>(&self, entry: &IndexEntry, own: &str) -> Result<()> {
+    /// Requests know the field of the entry as `member`.
+    fn check_unique(&self, kind: Kind, entry: &IndexEntry, member: &str, own: &str) -> Result<()> {
         if !entry.unique {
             return Ok(());
         }
         let value = index::value(&entry.key, &entry.row).map(|(value, _)| value).unwrap_or_default();
         let mut taken = false;
-        self.visit_ids(E::KIND, entry.field, &value, &mut |id| {
+        self.visit_ids(kind, entry.field, &value, &mut |id| {
             taken |= id != own;
             Ok(ControlFlow::Break(()))
         })?;
         let shown = String::from_utf8_lossy(&value).into_owned();
-        let member = E::MEMBERS.iter().find(|(field, _)| *field == entry.field).map_or(entry.field, |(_, member)| member);
         if taken { Err(Error::Duplicate { field: member.into(), value: shown }) } else { Ok(()) }
-    }
-
-    fn records<E: Entity>(&self) -> Result<Table> {
-        Ok(Table::Records(self.core.registry.place(E::KIND)?))
     }
 
     /// Does all or nothing.
@@ -187,18 +173,6 @@ impl Tx<'_> {
             self.events.borrow_mut().truncate(told);
         }
         done
-    }
-}
-
-/// What every record of a kind has must not be empty.
-///
-/// # Errors
-/// [`Error::Invalid`] with the name of the field that is.
-pub fn check_every<E: Entity>(record: &Record<E>) -> Result<()> {
-    let empty = |field: &&Field<E>| !matches!((field.value)(record), Value::Text(text) if !text.is_empty());
-    match E::FIELDS.iter().filter(|field| field.index == Index::Every).find(empty) {
-        Some(field) => Err(Error::invalid(field.name, "must not be empty", "")),
-        None => Ok(()),
     }
 }
 

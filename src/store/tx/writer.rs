@@ -6,7 +6,6 @@
 //! it is told so, and nothing more is written until the disk works again.
 
 use std::{
-    any::Any,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc,
@@ -20,7 +19,7 @@ use std::{
 use redb::{Durability, WriteTransaction};
 
 use super::tables::{RowsMut, Writing, broken};
-use crate::store::{Event, Tx, core::Core, file::recovery::Recovery};
+use crate::store::{core::Core, event::Event, file::recovery::Recovery, refusal::panicked, tx::write::Tx};
 use crate::{
     entity::Author,
     error::{Error, Result},
@@ -62,12 +61,6 @@ pub fn job<T: Send + 'static>(
         Outcome { kept: result.is_ok(), answer: Box::new(move |committed: Result<()>| reply(committed.and(result))) }
     });
     Job { author, run }
-}
-
-/// What becomes of a panic; `what` panicked.
-pub fn panicked(what: &str, panic: &(dyn Any + Send)) -> Error {
-    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
-    Error::Internal(format!("{what} panicked: {}", text.unwrap_or("no message")))
 }
 
 /// Starts the writer. It ends when every sender is gone and the queue is empty.

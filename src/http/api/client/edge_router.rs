@@ -12,10 +12,10 @@ use crate::{
         call::Call,
         envelope::Detail,
         extractor::{Headers, Query},
-        list_body::{EndingInList, Joined, Wanted, listed},
+        list_body::{EndingInList, Joined, listed},
         listing::Listing,
     },
-    store::Read,
+    store::{Read, Scope},
 };
 
 /// The filterable names of a router.
@@ -42,7 +42,7 @@ pub async fn of_caller(call: Call, Query(listing): Query<Listing>) -> Result<Joi
                 enrolled.extend(router.filter(|router| router.state.is_verified).map(|router| router.id.to_string()));
             }
         }
-        Ok(Wanted::Ids(enrolled))
+        Ok(Scope::Ids(enrolled))
     };
     listed(&call, listing, &WORDS, wanted, |tx, router| Ok(Detail::new(router, Common::of(router, tx)))).await
 }
@@ -79,7 +79,7 @@ pub async fn of_service(
     let identity = caller.identity.id.as_str();
     let ids =
         call.access.ask(|engine| engine.common_edge_routers(identity, id.as_str()).in_order().map(|(_, id)| id.to_string()).collect());
-    let wanted = |_: &Read<'_>| Ok(Wanted::Ids(ids));
+    let wanted = |_: &Read<'_>| Ok(Scope::Ids(ids));
     let entries = listed(&call, listing, &BELOW_SERVICE, wanted, |tx, router| Ok(Common::of(router, tx))).await?;
     Ok(EndingInList { data: ServiceEdgeRouters { edge_routers: Vec::new() }, entries })
 }

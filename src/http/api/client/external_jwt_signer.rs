@@ -10,10 +10,10 @@ use crate::{
         call::Call,
         envelope::Detail,
         extractor::Query,
-        list_body::{Joined, Wanted, listed_with},
+        list_body::{Joined, listed_with},
         listing::Listing,
     },
-    store::Read,
+    store::{Read, Scope},
 };
 
 /// What a client needs to obtain a token.
@@ -44,7 +44,7 @@ pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<D
             enabled.extend(signer.spec.enabled.then(|| signer.id.into_text()));
             Ok(())
         })?;
-        Ok(Wanted::Ids(enabled))
+        Ok(Scope::Ids(enabled))
     };
     listed_with(&call, listing, &WORDS, WORDS.names().collect(), wanted, |_, record| Ok(see(record))).await
 }

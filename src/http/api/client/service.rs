@@ -18,12 +18,12 @@ use crate::{
         crud::RoleFilter,
         envelope::Pagination,
         extractor::{Query, entity_tag},
-        list_body::{Joined, Wanted, found, joined},
+        list_body::{Joined, found, joined},
         list_part::Part,
         listing::Listing,
     },
     posture::Evidence,
-    store::Read,
+    store::{Read, Scope},
 };
 
 /// The parameters of a list of services.
@@ -64,7 +64,7 @@ pub async fn list(call: Call, Query(wanted): Query<ServiceListing>) -> Result<Jo
             (Some(usable), Some(ids)) => Some(ids.into_iter().filter(|id| usable.binary_search(id).is_ok()).collect()),
             (some, others) => some.or(others),
         };
-        found(tx, &listing, &WORDS, &ids.map_or(Wanted::All, Wanted::Ids))
+        found(tx, &listing, &WORDS, ids.map_or(Scope::All, Scope::Ids))
     };
     let write = move |tx: &Read<'_>, at, part: &mut Part<'_>| writers.viewer(tx)?.write(&texts, at, part);
     joined(&call, false, filterable::<Service>().collect(), find, write).await

@@ -13,11 +13,11 @@ use crate::{
         call::Call,
         envelope::{Detail, Location, detail as seen},
         extractor::{Body, IfMatch, Query, entity_tag},
-        list_body::{Joined, Wanted, listed},
+        list_body::{Joined, listed},
         listing::Listing,
     },
     pki::Csr,
-    store::Read,
+    store::{Read, Scope},
 };
 
 type Seen = Detail<<SessionCertificate as Entity>::View>;
@@ -37,7 +37,7 @@ fn own(tx: &Read<'_>, id: &Id<SessionCertificate>, session: &Id<ApiSession>) -> 
 
 /// GET /current-api-session/certificates
 pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Seen>> {
-    let wanted = Wanted::Having { field: "apiSession", value: session(&call)?.to_string() };
+    let wanted = Scope::Having { field: "apiSession", value: session(&call)?.to_string() };
     listed(&call, listing, &WORDS, |_| Ok(wanted), |tx, record| seen(record, tx)).await
 }
 

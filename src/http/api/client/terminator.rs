@@ -11,10 +11,10 @@ use crate::{
         call::Call,
         envelope::Detail,
         extractor::Query,
-        list_body::{Joined, Wanted, listed},
+        list_body::{Joined, listed},
         listing::Listing,
     },
-    store::Read,
+    store::{Read, Scope},
 };
 
 /// A terminator as shown to users of its service.
@@ -48,6 +48,6 @@ fn see(tx: &Read<'_>, record: &Record<Terminator>) -> Result<Detail<View>> {
 pub async fn of_service(call: Call, id: Id<Service>, Query(listing): Query<Listing>) -> Result<Joined<Detail<View>>> {
     let caller = call.caller()?;
     call.store.read(|tx| visible(&call, caller, tx, &id).map(|_| ()))?;
-    let wanted = Wanted::Having { field: "service", value: id.into_text() };
+    let wanted = Scope::Having { field: "service", value: id.into_text() };
     listed(&call, listing, &WORDS, |_| Ok(wanted), see).await
 }

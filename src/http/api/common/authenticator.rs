@@ -17,10 +17,10 @@ use crate::{
         call::Call,
         envelope::Detail,
         extractor::{Body, IfMatch, Query, entity_tag},
-        list_body::{Joined, Wanted, listed},
+        list_body::{Joined, listed},
         listing::Listing,
     },
-    store::Read,
+    store::{Read, Scope},
 };
 
 /// A credential as shown to its owner.
@@ -43,7 +43,7 @@ fn own(call: &Call, id: &Id<Authenticator>) -> Result<Record<Authenticator>> {
 
 /// GET /current-identity/authenticators
 pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<OwnAuthenticator>> {
-    let wanted = Wanted::Having { field: "identity", value: call.identity()?.id.to_string() };
+    let wanted = Scope::Having { field: "identity", value: call.identity()?.id.to_string() };
     listed(&call, listing, Words::WHOLE, |_| Ok(wanted), see).await
 }
 

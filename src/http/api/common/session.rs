@@ -15,11 +15,11 @@ use crate::{
         call::Call,
         envelope::Detail,
         extractor::{IfMatch, Query, entity_tag},
-        list_body::{Joined, Wanted, listed},
+        list_body::{Joined, listed},
         listing::Listing,
         state::AppState,
     },
-    store::{CommitNumber, Read},
+    store::{CommitNumber, Read, Scope},
 };
 
 /// The maximum number of routers listed in a session.
@@ -122,7 +122,7 @@ fn scope(call: &Call) -> Result<Option<String>> {
 pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Detail<FullView>>> {
     let (state, own) = (call.state.clone(), scope(&call)?);
     let words = Words::of_whole(own.is_none());
-    let wanted = move |tx: &Read<'_>| Ok(own.map(|identity| Session::ids_of(&identity, tx)).transpose()?.map_or(Wanted::All, Wanted::Ids));
+    let wanted = move |tx: &Read<'_>| Ok(own.map(|identity| Session::ids_of(&identity, tx)).transpose()?.map_or(Scope::All, Scope::Ids));
     // Taken before the transaction: a later number would keep outdated cache entries.
     let at = call.routers.now();
     listed(&call, listing, words, wanted, move |tx, record| SessionViewer::new(&state, tx, at).see_full(record)).await

@@ -11,9 +11,10 @@ use crate::{
         call::Call,
         envelope::Detail,
         extractor::Query,
-        list_body::{Joined, Wanted, listed_with},
+        list_body::{Joined, listed_with},
         listing::Listing,
     },
+    store::Scope,
 };
 
 /// A service.
@@ -42,7 +43,7 @@ fn see(record: &Record<Service>) -> Detail<View> {
 
 /// GET /services
 pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Detail<View>>> {
-    listed_with(&call, listing, &WORDS, WORDS.names().collect(), |_| Ok(Wanted::All), |_, record| Ok(see(record))).await
+    listed_with(&call, listing, &WORDS, WORDS.names().collect(), |_| Ok(Scope::All), |_, record| Ok(see(record))).await
 }
 
 /// GET /services/{id}

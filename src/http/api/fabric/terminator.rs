@@ -11,9 +11,10 @@ use crate::{
         call::Call,
         envelope::Detail,
         extractor::Query,
-        list_body::{self, Joined, Wanted},
+        list_body::{self, Joined},
         listing::Listing,
     },
+    store::Scope,
 };
 
 /// A terminator.
@@ -60,23 +61,23 @@ fn see(record: &Record<Terminator>, facts: &dyn Facts) -> Result<Detail<View>> {
     Ok(seen)
 }
 
-async fn listed(call: Call, listing: Listing, wanted: Wanted) -> Result<Joined<Detail<View>>> {
+async fn listed(call: Call, listing: Listing, wanted: Scope) -> Result<Joined<Detail<View>>> {
     list_body::listed(&call, listing, Words::<Terminator>::ALL, |_| Ok(wanted), |tx, record| see(record, tx)).await
 }
 
 /// GET /terminators
 pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Detail<View>>> {
-    listed(call, listing, Wanted::All).await
+    listed(call, listing, Scope::All).await
 }
 
 /// GET /services/{id}/terminators; empty for an unknown service.
 pub async fn of_service(call: Call, id: Id<Service>, Query(listing): Query<Listing>) -> Result<Joined<Detail<View>>> {
-    listed(call, listing, Wanted::Having { field: "service", value: id.into_text() }).await
+    listed(call, listing, Scope::Having { field: "service", value: id.into_text() }).await
 }
 
 /// GET /routers/{id}/terminators; empty for an unknown router.
 pub async fn of_router(call: Call, id: Id<TransitRouter>, Query(listing): Query<Listing>) -> Result<Joined<Detail<View>>> {
-    listed(call, listing, Wanted::Having { field: "router", value: id.into_text() }).await
+    listed(call, listing, Scope::Having { field: "router", value: id.into_text() }).await
 }
 
 /// GET /terminators/{id}

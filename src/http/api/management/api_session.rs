@@ -9,10 +9,10 @@ use crate::{
         call::Call,
         envelope::{Detail, detail as seen},
         extractor::{Query, entity_tag},
-        list_body::{Joined, Wanted, listed},
+        list_body::{Joined, listed},
         listing::Listing,
     },
-    store::Read,
+    store::{Read, Scope},
 };
 
 type Seen = Detail<<ApiSession as Entity>::View>;
@@ -26,7 +26,7 @@ fn see(tx: &Read<'_>, sessions: &Sessions, record: &Record<ApiSession>) -> Resul
 /// GET /api-sessions
 pub async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Seen>> {
     let sessions = call.sessions.clone();
-    listed(&call, listing, Words::ALL, |_| Ok(Wanted::All), move |tx, record| see(tx, &sessions, record)).await
+    listed(&call, listing, Words::ALL, |_| Ok(Scope::All), move |tx, record| see(tx, &sessions, record)).await
 }
 
 /// GET /api-sessions/{id}

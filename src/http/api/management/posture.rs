@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::{
     clock::{CalendarTime, Timestamp},
-    entity::{ApiSession, FactsExt, Id, Identity, SdkInfo, identity_parts::Filled},
+    entity::{ApiSession, FactsExt, Id, Identity, SdkInfo, endpoint_info::Filled},
     error::Result,
     http::{answer::Shown, call::Call},
     posture::{Answered, Endpoint, FailedRequest, Presence, Process},

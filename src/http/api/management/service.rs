@@ -21,12 +21,12 @@ use crate::{
         crud::RoleFilter,
         envelope::{Detail, detail as seen},
         extractor::{Query, entity_tag},
-        list_body::{Joined, Wanted, found, joined, listed, viewed},
+        list_body::{Joined, found, joined, listed, viewed},
         list_part::Part,
         listing::Listing,
     },
     posture::{Evidence, Posture},
-    store::Read,
+    store::{Read, Scope},
 };
 
 /// The parameters of a list of services.
@@ -59,7 +59,7 @@ pub async fn list(call: Call, Query(wanted): Query<ServiceListing>) -> Result<Jo
             (Some(usable), Some(ids)) => Some(ids.into_iter().filter(|id| usable.binary_search(id).is_ok()).collect()),
             (some, others) => some.or(others),
         };
-        found::<Service>(tx, &wanted.listing, Words::ALL, &ids.map_or(Wanted::All, Wanted::Ids))
+        found::<Service>(tx, &wanted.listing, Words::ALL, ids.map_or(Scope::All, Scope::Ids))
     };
     let write = move |tx: &Read<'_>, _, part: &mut Part<'_>| {
         // Clients expect a list by roles without the members that depend on a viewer.
@@ -182,7 +182,7 @@ pub async fn of_identity(call: Call, id: Id<Identity>, Query(wanted): Query<Righ
         let rows = rights.into_iter().fold(Default::default(), |all: roaring::RoaringBitmap, some| all | some);
         engine.subjects(Subject::Service, rows).in_order().map(|(_, id)| id.to_string()).collect::<Vec<_>>()
     });
-    listed(&call, wanted.listing, Words::ALL, |_| Ok(Wanted::Ids(ids)), |tx, record| plain(record, tx)).await
+    listed(&call, wanted.listing, Words::ALL, |_| Ok(Scope::Ids(ids)), |tx, record| plain(record, tx)).await
 }
 
 /// GET /services/{id}/identities
@@ -198,17 +198,17 @@ pub async fn identities(
     });
     ids.sort_unstable();
     ids.dedup();
-    listed(&call, wanted.listing, Words::ALL, |_| Ok(Wanted::Ids(ids)), |tx, record| seen::<Identity>(record, tx)).await
+    listed(&call, wanted.listing, Words::ALL, |_| Ok(Scope::Ids(ids)), |tx, record| seen::<Identity>(record, tx)).await
 }
 
 async fn below(call: Call, kind: Kind, id: String, listing: Listing) -> Result<Joined<PlainService>> {
     let ids = access::related(&call.access, kind, &id, Service::KIND);
-    listed(&call, listing, Words::ALL, |_| Ok(Wanted::Ids(ids)), |tx, record| plain(record, tx)).await
+    listed(&call, listing, Words::ALL, |_| Ok(Scope::Ids(ids)), |tx, record| plain(record, tx)).await
 }
 
 /// GET /configs/{id}/services: the services that have the config. Empty for an unknown config.
 pub async fn of_config(call: Call, id: Id<Config>, Query(listing): Query<Listing>) -> Result<Joined<PlainService>> {
-    let wanted = Wanted::Having { field: "configs", value: id.into_text() };
+    let wanted = Scope::Having { field: "configs", value: id.into_text() };
     listed(&call, listing, Words::ALL, |_| Ok(wanted), |tx, record| plain(record, tx)).await
 }
 

@@ -1,7 +1,7 @@
 //! Transit routers, under both of their paths. Edge routers are listed among them, and can be deleted but not changed there.
 
 use crate::{
-    entity::{EdgeRouter, Entity, FactsExt, Id, TransitRouter, Words, filterable, missing, transit_router::View},
+    entity::{EdgeRouter, Entity, FactsExt, Id, TransitRouter, Words, filterable, missing, transit_router_view::View},
     error::{Error, Refusal, Result},
     http::{
         answer::{Done, Tagged},
@@ -15,7 +15,7 @@ use crate::{
         preview::{Outcome, Preview},
         route::Routes,
     },
-    store::{Ids, Read},
+    store::{Ids, Plan, Read, Scope},
 };
 
 /// The rows of one path.
@@ -66,10 +66,8 @@ pub fn of_both_kinds(tx: &Read<'_>, listing: &Listing) -> Result<(Ids, Paginatio
         routers.push(TransitRouter::of_edge_router(router));
         Ok(())
     })?;
-    let found = tx.select_from(routers, &query, window);
-    let mut ids = Ids::default();
-    found.records.iter().for_each(|router| ids.push(router.id.as_str()));
-    Ok((ids, Pagination::of(window, found.total)))
+    let (ids, total) = Plan::of(query, window, Scope::All).ids_from(tx, routers);
+    Ok((ids, Pagination::of(window, total)))
 }
 
 async fn list(call: Call, Query(listing): Query<Listing>) -> Result<Joined<Detail<View>>> {

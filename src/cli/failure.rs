@@ -1,0 +1,83 @@
+//! Why a command failed, and how the caller is told.
+
+use std::{
+    fmt::Display,
+    io::{self, Write},
+    process::ExitCode,
+};
+
+use super::run::{Refused, one_line};
+use crate::admin_socket::Outcome;
+
+/// The result of a command.
+pub type Acted = Result<Outcome, Failure>;
+
+/// Why a command failed.
+#[derive(Debug)]
+pub enum Failure {
+    /// clap's message: what is wrong with the command line, or the requested help or version.
+    Usage(clap::Error),
+    /// One line.
+    Start(String),
+    /// The value of a flag is wrong; one line.
+    Flag(String),
+    /// A check found problems; lines that describe them.
+    Problems(Vec<String>),
+}
+
+impl Failure {
+    pub(super) fn of(error: impl Display) -> Failure {
+        Failure::Start(one_line(&error.to_string()))
+    }
+
+    /// The exit status: 0 for help and version, 2 for wrong usage, 3 for a file with problems, 1 otherwise.
+    pub fn status(&self) -> u8 {
+        match self {
+            Failure::Usage(answer) => u8::try_from(answer.exit_code()).unwrap_or(2),
+            Failure::Start(_) => 1,
+            Failure::Flag(_) => 2,
+            Failure::Problems(_) => 3,
+        }
+    }
+
+    /// Prints the failure. A closed stderr is ignored (`eprintln!` would panic).
+    pub(super) fn report(self) -> ExitCode {
+        match &self {
+            Failure::Usage(answer) => drop(answer.print()),
+            Failure::Start(line) | Failure::Flag(line) => complain(line),
+            Failure::Problems(lines) => print(lines).unwrap_or_else(|error| complain(&format!("stdout: {error}"))),
+        }
+        ExitCode::from(self.status())
+    }
+}
+
+impl From<Refused> for Failure {
+    fn from(refused: Refused) -> Failure {
+        let line = one_line(&refused.to_string());
+        if refused.is_of_a_flag() { Failure::Flag(line) } else { Failure::Start(line) }
+    }
+}
+
+/// One line.
+impl From<String> for Failure {
+    fn from(line: String) -> Failure {
+        Failure::of(line)
+    }
+}
+
+pub(super) fn warn(warning: &str) {
+    complain(&format!("warning: {warning}"));
+}
+
+pub(super) fn complain(line: &str) {
+    drop(writeln!(io::stderr(), "overkeep: {line}"));
+}
+
+/// Prints lines to stdout. A closed stdout is not an error; a full disk is.
+pub(super) fn print(lines: &[String]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    match lines.iter().try_for_each(|line| writeln!(out, "{line}")) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        told => told,
+    }
+}

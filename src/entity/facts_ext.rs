@@ -1,0 +1,78 @@
+//! The questions of [`Facts`], typed by the kind that they are about.
+
+use super::{
+    entity_trait::Entity,
+    facts::Facts,
+    kind::Kind,
+    record::{Id, Record},
+    tombstone,
+};
+use crate::error::{Error, Result};
+
+/// The same questions, typed.
+pub trait FactsExt {
+    /// The record with an id, if there is one. One that was ended is not there any more.
+    ///
+    /// # Errors
+    /// It is damaged, or the file cannot be read.
+    fn find<E: Entity>(&self, id: &Id<E>) -> Result<Option<Record<E>>>;
+
+    /// The record with an id.
+    ///
+    /// # Errors
+    /// There is none, or as in [`FactsExt::find`].
+    fn get<E: Entity>(&self, id: &Id<E>) -> Result<Record<E>>;
+
+    /// The records whose indexed field or reference `field` has this value, by id.
+    ///
+    /// # Errors
+    /// As in [`FactsExt::find`].
+    fn linked<E: Entity>(&self, field: &'static str, value: &str) -> Result<Vec<Record<E>>>;
+
+    /// Whether there is any such record.
+    ///
+    /// # Errors
+    /// As in [`FactsExt::find`].
+    fn has<E: Entity>(&self, field: &'static str, value: &str) -> Result<bool>;
+}
+
+/// That there is no record of a kind with this id.
+pub fn missing(kind: Kind, id: impl ToString) -> Error {
+    Error::NotFound { kind: kind.name, id: id.to_string(), field: None }
+}
+
+impl<F: Facts + ?Sized> FactsExt for F {
+    fn find<E: Entity>(&self, id: &Id<E>) -> Result<Option<Record<E>>> {
+        let Some(found) = self.record(E::KIND, id.as_str())? else { return Ok(None) };
+        let record = found.downcast::<Record<E>>().map_err(|_| Error::Internal(format!("a {} is of another kind", E::KIND.name)))?;
+        Ok(tombstone::stands(&record, &self)?.then_some(*record))
+    }
+
+    fn get<E: Entity>(&self, id: &Id<E>) -> Result<Record<E>> {
+        self.find(id)?.ok_or_else(|| missing(E::KIND, id))
+    }
+
+    fn linked<E: Entity>(&self, field: &'static str, value: &str) -> Result<Vec<Record<E>>> {
+        let mut records = Vec::new();
+        for id in self.ids(E::KIND, field, value)? {
+            match self.find(&Id::from_text(id.as_str()))? {
+                Some(record) => records.push(record),
+                None if E::ENDS_BY.is_empty() => return Err(missing(E::KIND, id)),
+                None => {}
+            }
+        }
+        Ok(records)
+    }
+
+    fn has<E: Entity>(&self, field: &'static str, value: &str) -> Result<bool> {
+        if E::ENDS_BY.is_empty() || !self.any_ended()? {
+            return self.any(E::KIND, field, value);
+        }
+        for id in self.ids(E::KIND, field, value)? {
+            if self.find(&Id::<E>::from_text(id))?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}

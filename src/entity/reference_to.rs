@@ -1,0 +1,50 @@
+//! How a kind says that its records refer to those of another: what a filter, and a look for what was ended, need of the other kind.
+
+use super::{
+    entity_trait::Entity,
+    facts::Facts,
+    facts_ext::FactsExt,
+    record::{Id, Record},
+    reference::{OnDelete, Place, Reference},
+    words::{Seen, Words},
+};
+use crate::{
+    error::Result,
+    query::{Subject, Vocabulary},
+};
+
+impl<E: Entity> Reference<E> {
+    /// Ids of kind `T`.
+    pub const fn to<T: Entity>(field: &'static str, ids: for<'r> fn(&'r Record<E>) -> Vec<&'r str>, on_delete: OnDelete<E>) -> Self {
+        Self { field, kind: T::KIND, ids, on_delete, places: None, words: words::<T>, visit: visit::<T>, stands: stands::<T> }
+    }
+
+    /// Ids of kind `T` that requests write in these places.
+    pub const fn placed<T: Entity>(
+        field: &'static str,
+        places: &'static [Place],
+        ids: for<'r> fn(&'r Record<E>) -> Vec<&'r str>,
+        on_delete: OnDelete<E>,
+    ) -> Self {
+        Self { field, kind: T::KIND, ids, on_delete, places: Some(places), words: words::<T>, visit: visit::<T>, stands: stands::<T> }
+    }
+
+    /// Where requests write the ids.
+    pub fn places(&self) -> Vec<Place> {
+        self.places.map_or_else(|| vec![Place::Ids(self.field)], <[Place]>::to_vec)
+    }
+}
+
+fn stands<T: Entity>(facts: &dyn Facts, id: &str) -> Result<bool> {
+    Ok(T::ENDS_BY.is_empty() || facts.find::<T>(&Id::from_text(id))?.is_some())
+}
+
+fn words<T: Entity>() -> &'static dyn Vocabulary {
+    Words::<T>::ALL
+}
+
+fn visit<T: Entity>(facts: &dyn Facts, id: &str, see: &mut dyn FnMut(&dyn Subject)) {
+    if let Ok(Some(record)) = facts.find::<T>(&Id::from_text(id)) {
+        see(&Seen { record: &record, facts });
+    }
+}

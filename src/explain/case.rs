@@ -1,0 +1,36 @@
+//! The records that a question is about.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::{
+    access::{Access, Right},
+    entity::{ApiSession, Entity, Identity, Record, Service},
+};
+
+/// More of what would help than this helps nobody.
+pub(super) const MOST: usize = 10;
+
+/// A question about records that there are.
+pub(super) struct Case<'q> {
+    pub(super) identity: Record<Identity>,
+    pub(super) service: Record<Service>,
+    pub(super) right: Right,
+    pub(super) access: &'q Access,
+    /// The newest session of the identity in which nothing is outstanding.
+    pub(super) session: Option<Record<ApiSession>>,
+}
+
+/// A record of the management interface.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Named")]
+pub struct Named {
+    id: String,
+    name: String,
+}
+
+impl Named {
+    pub(super) fn new<E: Entity>(record: &Record<E>, name: &str) -> Self {
+        Self { id: record.id.to_string(), name: name.into() }
+    }
+}

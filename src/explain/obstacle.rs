@@ -1,0 +1,91 @@
+//! What stands in the way, and the requests that remove it.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value as Json;
+
+/// Something that stands in the way.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Obstacle {
+    /// What kind of obstacle it is.
+    pub what: What,
+    /// What it stands in the way of.
+    pub concerns: Concern,
+    /// The same for a person.
+    pub text: String,
+    /// Requests of which any one removes it, the smallest first.
+    pub edits: Vec<Edit>,
+    /// What to do where no request does it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<String>,
+}
+
+impl Obstacle {
+    pub(super) fn new(what: What, text: String, edits: Vec<Edit>) -> Self {
+        Self { what, concerns: what.concerns(), text, edits, remedy: None }
+    }
+
+    pub(super) fn with_remedy(self, remedy: String) -> Self {
+        Self { remedy: Some(remedy), ..self }
+    }
+}
+
+/// What obstacles stand in the way of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "ObstacleConcern")]
+pub enum Concern {
+    /// The identity may not.
+    Rights,
+    /// It may, but nothing would come of it now.
+    Traffic,
+}
+
+/// The kinds of obstacle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "ObstacleKind")]
+pub enum What {
+    Disabled,
+    NoCredential,
+    /// There are credentials, but the auth policy, or the authority that issued a certificate, lets in by none of them.
+    CredentialNotAllowed,
+    /// Something is asked for besides a credential, and cannot be given.
+    SecondFactor,
+    NoPolicy,
+    Posture,
+    NoEdgeRouter,
+    IdentityWithoutRouter,
+    ServiceWithoutRouter,
+    NoCommonRouter,
+    RouterNotConnected,
+    /// The service has terminators, and all are on routers that are not connected.
+    TerminatorNotReachable,
+    /// Somebody may host the service, and nobody does.
+    NoHost,
+    /// Nobody hosts the service, and nobody may.
+    NoTerminator,
+}
+
+impl What {
+    fn concerns(self) -> Concern {
+        match self {
+            Self::RouterNotConnected | Self::TerminatorNotReachable | Self::NoHost | Self::NoTerminator => Concern::Traffic,
+            Self::Disabled | Self::NoCredential | Self::CredentialNotAllowed | Self::SecondFactor => Concern::Rights,
+            Self::NoPolicy | Self::Posture | Self::NoEdgeRouter => Concern::Rights,
+            Self::IdentityWithoutRouter | Self::ServiceWithoutRouter | Self::NoCommonRouter => Concern::Rights,
+        }
+    }
+}
+
+/// A request to the management interface.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Edit {
+    pub method: &'static str,
+    /// Below the base path of the management interface.
+    pub path: String,
+    pub body: Json,
+    /// The same for a person.
+    pub text: String,
+}

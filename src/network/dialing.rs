@@ -1,0 +1,39 @@
+//! A Dial that a host has not answered yet.
+
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+
+use super::{binding::Binding, channel::Channel, circuit::Circuit, fair_queues::QueueId, message::Failure};
+
+/// The maximum length, in characters, of a host's error text that is passed on.
+const MOST_TEXT: usize = 1024;
+
+/// A Dial that waits for its answer.
+pub struct Dialing {
+    pub(super) circuit: Arc<Circuit>,
+    pub(super) binding: Arc<Binding>,
+    /// The connection id that the router assigned; `None` if the host assigns it.
+    pub(super) connection: Option<u32>,
+    /// The queue for data to the host.
+    pub(super) queue: QueueId,
+    pub(super) needs_key: bool,
+    pub(super) is_sticky: bool,
+    pub(super) has_sdk_flow_control: bool,
+    pub(super) done: oneshot::Sender<Result<(), Failure>>,
+}
+
+impl Dialing {
+    pub fn is_for(&self, circuit: &Arc<Circuit>) -> bool {
+        Arc::ptr_eq(&self.circuit, circuit)
+    }
+
+    /// Reports to the waiting task that the Dial failed.
+    pub fn fail(self, host: &Channel, text: &str) {
+        self.connection.iter().for_each(|connection| host.forget_circuit(*connection, &self.circuit));
+        host.outbox.discard(self.queue);
+        let text: String = text.chars().take(MOST_TEXT).collect();
+        let text = if text.is_empty() { "the host refused the dial".into() } else { text };
+        drop(self.done.send(Err(Failure::internal(text))));
+    }
+}

@@ -1,0 +1,35 @@
+//! What every transaction of a store knows beside its rows: the kinds, who is connected, which damaged records were named in the log.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Mutex, PoisonError},
+};
+
+use super::registry::Registry;
+use crate::{error::Error, online::Online};
+
+/// So many damaged records are named.
+const NAMED: usize = 1000;
+
+/// What transactions share.
+pub struct Context {
+    pub registry: Registry,
+    pub online: Online,
+    /// What was said of damaged records that were passed over.
+    named: Mutex<BTreeSet<String>>,
+}
+
+impl Context {
+    /// Of a store with these kinds.
+    pub fn new(registry: Registry, online: Online) -> Self {
+        Self { registry, online, named: Mutex::default() }
+    }
+
+    /// Names a damaged record that is passed over, the first time that it is.
+    pub fn name(&self, damage: &Error) {
+        let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
+        if named.len() < NAMED && named.insert(damage.to_string()) {
+            tracing::error!(%damage, "a record is passed over");
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Whom a row of the index belongs to, and who else has a value that must be unique.
+
+use std::ops::{Bound, ControlFlow};
+
+use crate::{
+    entity::Kind,
+    error::Result,
+    store::{
+        index::{self, IndexEntry},
+        registry::{KindEntry, Rule},
+        tx::{
+            read::{Read, text},
+            tables::Table,
+        },
+    },
+};
+
+/// Whom a row of the index belongs to.
+pub enum Owner {
+    /// A record that has the value, or one that cannot be read.
+    Record,
+    /// Nobody, and how that is to be told.
+    Nobody(String),
+}
+
+impl Owner {
+    pub fn of(read: &Read<'_>, key: &[u8], row: &[u8]) -> Result<Self> {
+        let Some((code, id)) = index::parts(key, row) else { return Ok(Self::Nobody("a row of the index cannot be read".into())) };
+        let Some((place, field)) = read.context.registry.field(code) else {
+            return Ok(Self::Nobody("the index has a row of no field".into()));
+        };
+        let entry = read.context.registry.entry(place)?;
+        let kind = entry.kind.name;
+        let Some(bytes) = read.bytes(Table::Records(place), id.as_bytes())? else {
+            return Ok(Self::Nobody(format!("the index of {field} has the {kind} {id}, which is not there")));
+        };
+        let owns = (entry.parts)(id, &bytes).map_or(true, |parts| parts.entries.iter().any(|own| own.key == key));
+        if owns { Ok(Self::Record) } else { Ok(Self::Nobody(format!("the index of {field} has a value that the {kind} {id} has not"))) }
+    }
+}
+
+/// Another record that has, by itself and not only by the index, what must be unique.
+pub fn holder(read: &Read<'_>, entry: &KindEntry, place: usize, id: &str, own: &IndexEntry) -> Result<Option<String>> {
+    let Some(prefix) = own.key.get(..own.prefix).filter(|_| own.unique) else { return Ok(None) };
+    let end = index::after(prefix);
+    let mut others = Vec::new();
+    read.scan(Table::Index, (Bound::Included(prefix), Bound::Excluded(&end)), &mut |key, _| {
+        let other = key.get(prefix.len()..).and_then(|id| text(id).ok()).filter(|other| *other != id);
+        others.extend(other.map(|other| (other.to_owned(), key.to_vec())));
+        Ok(ControlFlow::Continue(()))
+    })?;
+    for (other, key) in others {
+        let bytes = read.bytes(Table::Records(place), other.as_bytes())?;
+        let has = |bytes: Vec<u8>| (entry.parts)(&other, &bytes).is_ok_and(|parts| parts.entries.iter().any(|entry| entry.key == key));
+        if bytes.is_some_and(has) {
+            return Ok(Some(other));
+        }
+    }
+    Ok(None)
+}
+
+/// What the references of a kind say for a field and the kind it leads to.
+pub fn rules(entry: &KindEntry, field: &'static str, to: Kind) -> impl Iterator<Item = Rule> {
+    (entry.edges)().into_iter().filter(move |edge| edge.field == field && edge.to == to).map(|edge| edge.rule)
+}

@@ -1,0 +1,111 @@
+//! What writing or deleting one record does to rows, index, history and listeners, worked out from the record before and after. A pure
+//! function of both: [`Tx`](super::write::Tx) checks it against the other records and carries it out, whatever the kind is.
+
+use std::collections::BTreeSet;
+
+use crate::{
+    entity::{Entity, Facts, Field, HistoryEntry, Index, Kind, Record},
+    error::{Error, Result},
+    query::Value,
+    store::{
+        codec,
+        event::Event,
+        index::{self, IndexEntry},
+    },
+};
+
+/// One change of one record.
+pub struct Edit {
+    pub kind: Kind,
+    pub id: String,
+    /// The record's bytes afterwards; nothing if it goes.
+    pub row: Option<Vec<u8>>,
+    /// Entries that the index loses.
+    pub removed: Vec<IndexEntry>,
+    /// Entries that it gains, in the order in which errors name them, each with the member that requests know.
+    pub added: Vec<(IndexEntry, &'static str)>,
+    /// What the record newly refers to.
+    pub targets: Vec<NewTarget>,
+    pub event: Option<Event>,
+    /// What the history tells of it.
+    pub told: Option<HistoryEntry>,
+}
+
+/// An id that a record newly refers to.
+pub struct NewTarget {
+    pub field: &'static str,
+    pub kind: Kind,
+    pub id: String,
+    /// Whether what it names was not ended along with many others.
+    pub stands: fn(&dyn Facts, &str) -> Result<bool>,
+}
+
+impl Edit {
+    /// The change from `old`, or from nothing, to `new`; `by_system` says whether the controller itself makes it.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if what every record has is empty, or the record is too large.
+    pub fn put<E: Entity>(old: Option<Record<E>>, new: Record<E>, by_system: bool) -> Result<Self> {
+        check_every(&new)?;
+        let targets = new_targets(old.as_ref(), &new);
+        let before = old.as_ref().map(index::entries).unwrap_or_default();
+        let after = index::entries(&new);
+        let without = |entry: &IndexEntry, others: &[IndexEntry]| others.binary_search_by(|other| other.key.cmp(&entry.key)).is_err();
+        let removed: Vec<IndexEntry> = before.iter().filter(|entry| without(entry, &after)).cloned().collect();
+        let mut added: Vec<IndexEntry> = after.into_iter().filter(|entry| without(entry, &before)).collect();
+        // Of several values that are taken, the one that the kind names first is told.
+        added.sort_by_key(|entry| E::FIELDS.iter().position(|field| field.name == entry.field));
+        let row = Some(codec::encode(&new)?);
+        let told = told(old.as_ref(), Some(&new), by_system)?;
+        let (id, added) = (new.id.to_string(), added.into_iter().map(named::<E>).collect::<Vec<_>>());
+        let event = Event::new(old, Some(new), removed.iter().chain(added.iter().map(|(entry, _)| entry)));
+        Ok(Self { kind: E::KIND, id, row, removed, added, targets, event, told })
+    }
+
+    /// The change that a record goes.
+    ///
+    /// # Errors
+    /// A member has no JSON form, which is a defect.
+    pub fn delete<E: Entity>(old: Record<E>, by_system: bool) -> Result<Self> {
+        let (id, removed) = (old.id.to_string(), index::entries(&old));
+        let told = told(Some(&old), None, by_system)?;
+        let event = Event::new(Some(old), None, removed.iter());
+        Ok(Self { kind: E::KIND, id, row: None, removed, added: Vec::new(), targets: Vec::new(), event, told })
+    }
+}
+
+/// The entries of a record that must be unique, each with the member that requests know.
+pub fn unique_entries<E: Entity>(record: &Record<E>) -> impl Iterator<Item = (IndexEntry, &'static str)> {
+    index::entries(record).into_iter().map(named::<E>)
+}
+
+fn named<E: Entity>(entry: IndexEntry) -> (IndexEntry, &'static str) {
+    let member = E::MEMBERS.iter().find(|(field, _)| *field == entry.field).map_or(entry.field, |(_, member)| member);
+    (entry, member)
+}
+
+fn new_targets<E: Entity>(old: Option<&Record<E>>, new: &Record<E>) -> Vec<NewTarget> {
+    let mut targets = Vec::new();
+    for reference in E::REFERENCES {
+        let before: BTreeSet<&str> = old.map(reference.ids).unwrap_or_default().into_iter().collect();
+        let ids = (reference.ids)(new).into_iter().filter(|id| !before.contains(id));
+        targets.extend(ids.map(|id| NewTarget { field: reference.field, kind: reference.kind, id: id.into(), stands: reference.stands }));
+    }
+    targets
+}
+
+fn told<E: Entity>(old: Option<&Record<E>>, new: Option<&Record<E>>, by_system: bool) -> Result<Option<HistoryEntry>> {
+    if by_system && new.or(old).is_some_and(E::is_unlogged) { Ok(None) } else { HistoryEntry::of(old, new) }
+}
+
+/// What every record of a kind has must not be empty.
+///
+/// # Errors
+/// [`Error::Invalid`] with the name of the field that is.
+pub fn check_every<E: Entity>(record: &Record<E>) -> Result<()> {
+    let empty = |field: &&Field<E>| !matches!((field.value)(record), Value::Text(text) if !text.is_empty());
+    match E::FIELDS.iter().filter(|field| field.index == Index::Every).find(empty) {
+        Some(field) => Err(Error::invalid(field.name, "must not be empty", "")),
+        None => Ok(()),
+    }
+}
