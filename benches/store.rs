@@ -23,7 +23,7 @@ use overkeep::{
     entity::{Entity, Facts, FactsExt, Field, Id, Kind, Logged, Record, Roles, Words},
     error::Result,
     query::{Query, Type, Window},
-    store::{KindEntry, Options, Plan, Progress, Scope, Store, encode},
+    store::{KindEntry, OpenStore, Options, Plan, Progress, Scope, Store, encode},
 };
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
@@ -143,7 +143,7 @@ fn fdatasyncs(path: &Path) -> f64 {
 
 /// Writes per second, and microseconds of CPU for each, with so many tasks that write one after the other.
 fn written(path: &Path, writers: usize) -> (f64, f64) {
-    let store = Store::open(path, KINDS, Options::default()).expect("a store");
+    let store = Store::open(path, KINDS, Options::default()).and_then(OpenStore::start).expect("a store");
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().expect("a runtime");
     let next = Arc::new(AtomicU64::new(0));
     let (start, cpu) = (Instant::now(), cpu());
@@ -172,7 +172,7 @@ fn cpu() -> f64 {
 }
 
 fn reads(directory: &Path) {
-    let store = Store::open(&directory.join("reads"), KINDS, Options::default()).expect("a store");
+    let store = Store::open(&directory.join("reads"), KINDS, Options::default()).and_then(OpenStore::start).expect("a store");
     let start = Instant::now();
     for first in (0..MANY).step_by(10_000) {
         store.write_blocking(move |tx| (first..first + 10_000).try_for_each(|n| tx.insert(thing::<true>(n)))).expect("a write");
@@ -229,7 +229,7 @@ const BESIDE: u64 = 16;
 fn whole(directory: &Path) {
     let records = std::env::var("OVERKEEP_BENCH_RECORDS").map_or(1_000_000, |records| records.parse().expect("a number of records"));
     let path = directory.join("whole");
-    let store = Store::open(&path, KINDS, Options::default()).expect("a store");
+    let store = Store::open(&path, KINDS, Options::default()).and_then(OpenStore::start).expect("a store");
     for first in (0..records).step_by(10_000) {
         store
             .write_blocking(move |tx| (first..records.min(first + 10_000)).try_for_each(|n| tx.insert(thing::<true>(n))))

@@ -26,7 +26,7 @@ use crate::{
     entity::{ApiSession, Enrollment, Id},
     error::Result,
     posture::{self, Expiry, Posture, Trigger},
-    store::{Retention, Store},
+    store::{OpenStore, Phase, Retention, Store},
 };
 
 /// The components that the jobs work on.
@@ -136,10 +136,10 @@ impl JobTrigger {
         }
     }
 
-    /// Requests the deletion of tombstoned records as soon as a commit makes some. Call it before the store is written.
-    pub fn follow(&self, store: &Store) {
+    /// Wakes the jobs when records are ended, so that they are deleted soon.
+    pub fn follow(&self, store: &OpenStore) {
         let messages = self.messages.clone();
-        store.subscribe(move |events| {
+        store.subscribe(Phase::React, move |events| {
             if events.iter().any(|event| event.ending.is_some()) {
                 // With a full queue, the next round finds them.
                 drop(messages.try_send(JobMessage::Ended));

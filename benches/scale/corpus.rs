@@ -19,7 +19,7 @@ use overkeep::{
         Semantic, Service, ServiceEdgeRouterPolicy, ServicePolicy,
     },
     pki::{AlternativeNames, Csr, Validity},
-    store::{Options, Store, encode},
+    store::{OpenStore, Options, Store, encode},
 };
 
 use super::{client::Credentials, dice::Dice};
@@ -90,7 +90,7 @@ pub fn build(directory: &Path, size: Size, asking: Asking) -> Corpus {
     let start = Instant::now();
     std::fs::create_dir_all(directory).expect("a directory");
     let file = directory.join("data");
-    let store = Store::open(&file, KINDS, Options::default()).expect("a file");
+    let store = Store::open(&file, KINDS, Options::default()).and_then(OpenStore::start).expect("a file");
     let settings = config::Passwords { cost: COST, ..Config::default().passwords };
     let password = Passwords::new(&settings).and_then(|passwords| passwords.hash_now(PASSWORD)).expect("a hash");
     let hosts = AlternativeNames::of_hosts(["127.0.0.1", "localhost", "::1"]);

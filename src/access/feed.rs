@@ -19,7 +19,7 @@ use crate::{
         ServiceEdgeRouterPolicy, ServicePolicy,
     },
     error::{Error, Result},
-    store::{Event, Read, Store},
+    store::{Event, OpenStore, Phase, Read, Reader},
 };
 
 /// How often a preview begins anew because something changed meanwhile.
@@ -43,13 +43,11 @@ impl Access {
     ///
     /// # Errors
     /// The store cannot be read.
-    ///
-    /// Nothing may be written while this runs: what is committed between filling and listening would be missed.
-    pub fn following(store: &Store, clock: Clock) -> Result<Self> {
+    pub fn following(store: &OpenStore, clock: Clock) -> Result<Self> {
         let access = Self { engine: Arc::default(), clock };
         store.read(|tx| access.ask(|engine| fill(engine, tx)))?;
-        let (told, source) = (access.clone(), store.clone());
-        store.subscribe(move |events| told.hear(&source, events));
+        let (told, source) = (access.clone(), store.reader().clone());
+        store.subscribe(Phase::Update, move |events| told.hear(&source, events));
         Ok(access)
     }
 
@@ -109,7 +107,7 @@ impl Access {
         assertions.chunks(ASSERTIONS).flat_map(some).collect()
     }
 
-    fn hear(&self, store: &Store, events: &[Event]) {
+    fn hear(&self, store: &Reader, events: &[Event]) {
         let now = millis(self.clock.now());
         for event in events {
             let shown = shown_by(store, event);
@@ -258,7 +256,7 @@ fn service_edge_router_policy(record: &Record<ServiceEdgeRouterPolicy>) -> Polic
 }
 
 /// Whose view a change alters although no right does: that of a service or a posture check that is seen, or of one identity.
-fn shown_by(store: &Store, event: &Event) -> Vec<(Subject, String)> {
+fn shown_by(store: &Reader, event: &Event) -> Vec<(Subject, String)> {
     if let Some((Some(_), Some(new))) = event.of::<Service>() {
         return vec![(Subject::Service, new.id.to_string())];
     }

@@ -21,7 +21,7 @@ use crate::{
         ApiSession, AuthPolicy, AuthQuery, Authenticator, Entity, ExternalJwtSigner, Facts, FactsExt, Id, Identity, Kind, Record, Session,
     },
     error::Result,
-    store::{Cache, DependencyRecorder, Event, Store, Tombstone},
+    store::{Cache, DependencyRecorder, Event, OpenStore, Phase, Store, Tombstone},
 };
 
 /// The state of sessions beside their records. Cheap to clone.
@@ -63,14 +63,14 @@ impl Sessions {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub fn following(store: &Store, clock: Clock, settings: &config::Sessions) -> Result<Self> {
+    pub fn following(store: &OpenStore, clock: Clock, settings: &config::Sessions) -> Result<Self> {
         let callers = Cache::following(store, |kind| MADE_OF.contains(&kind), CALLERS);
         let began = clock.steady();
         let active = Arc::new(Mutex::new(Active { by_id: HashMap::new(), since: began }));
         let (room, service_room) = (SessionQuota::new(settings.per_identity), SessionQuota::new(settings.services_per_identity));
         let sessions = Self { began, clock, timeout: settings.timeout.duration(), active, room, service_room, callers };
         let told = sessions.clone();
-        store.subscribe(move |events| events.iter().for_each(|event| told.hear(event)));
+        store.subscribe(Phase::Update, move |events| events.iter().for_each(|event| told.hear(event)));
         store.read(|tx| {
             tx.each_readable::<ApiSession>(|session| {
                 let identity = &session.spec.identity_id;

@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 use crate::{
     error::{Error, Result},
     pki::{self, Derivation, Passphrase, Seal},
-    store::{Read, Store, Tx},
+    store::{Read, Reader, Store, Tx},
 };
 
 /// The setting that says how the key comes of the passphrase; there is none where secrets lie as they are.
@@ -59,7 +59,7 @@ impl SealedKeys {
     ///
     /// # Errors
     /// As [`SealedKeys::of`]; [`Error::Invalid`] also if there is a passphrase and the file is not sealed.
-    pub fn open(store: &Store, passphrase: Option<&Passphrase>) -> Result<Self> {
+    pub fn open(store: &Reader, passphrase: Option<&Passphrase>) -> Result<Self> {
         let sealed_keys = Self::of(store, passphrase)?;
         if passphrase.is_some() && !sealed_keys.is_sealed() {
             return Err(refused("the keys in the data file are not sealed; overkeep passphrase set FILE seals them"));
@@ -71,7 +71,7 @@ impl SealedKeys {
     ///
     /// # Errors
     /// [`Error::Invalid`] if the passphrase is missing or wrong.
-    pub fn of(store: &Store, passphrase: Option<&Passphrase>) -> Result<Self> {
+    pub fn of(store: &Reader, passphrase: Option<&Passphrase>) -> Result<Self> {
         let missing = || refused("the keys in the data file are sealed; name the file that holds their passphrase");
         Self::look(store, passphrase)?.ok_or_else(missing)
     }
@@ -80,7 +80,7 @@ impl SealedKeys {
     ///
     /// # Errors
     /// [`Error::Invalid`] if the passphrase is wrong; [`Error::Damaged`] if it cannot be told which it is.
-    pub fn look(store: &Store, passphrase: Option<&Passphrase>) -> Result<Option<Self>> {
+    pub fn look(store: &Reader, passphrase: Option<&Passphrase>) -> Result<Option<Self>> {
         let Some(text) = store.read(|read| read.setting(DERIVATION))? else { return Ok(Some(Self::default())) };
         let damaged = || Secret(DERIVATION).damaged("it cannot be read");
         let derivation: Derivation = serde_json::from_slice(&text).map_err(|_| damaged())?;

@@ -3,13 +3,12 @@
 use std::{collections::BTreeMap, net::SocketAddr, pin::Pin, sync::Arc};
 
 use crate::{
-    change,
     config::{Address, Config},
     entity::{EdgeRouter, FactsExt, Id, Record, RouterLink, VersionInfo},
     error::Result,
     listener::{RouterSide, Stream, Unauthenticated},
-    network::{Parts, Peer, Router},
-    store::Store,
+    network::{CommitFeed, Parts, Peer, Router},
+    store::{OpenStore, Phase},
 };
 
 /// Where clients of the built-in router are sent, if it is enabled; `own` is the socket of the router alone.
@@ -17,12 +16,11 @@ pub fn address(config: &Config, bound: SocketAddr, own: Option<SocketAddr>) -> O
     config.router.enabled.then(|| config.router_address(bound, own))
 }
 
-/// Makes its record if there is none, and shows it as online from now on, unless an administrator disabled it.
+/// Shows the router as online as long as its record exists and is not disabled.
 ///
 /// # Errors
-/// The file cannot be read or written.
-pub fn establish(store: &Store, address: &Address) -> Result<()> {
-    change::built_in_router::establish(store)?;
+/// The file cannot be read.
+pub fn follow(store: &OpenStore, address: &Address) -> Result<()> {
     let (online, link) = (store.online().clone(), link(address));
     let show = move |router: Option<&Record<EdgeRouter>>| {
         let is_online = router.is_some_and(|router| !router.spec.disabled);
@@ -30,7 +28,7 @@ pub fn establish(store: &Store, address: &Address) -> Result<()> {
     };
     let built_in = Id::<EdgeRouter>::from_text(EdgeRouter::BUILT_IN);
     show(store.read(|tx| tx.find(&built_in))?.as_ref());
-    store.subscribe(move |events| {
+    store.subscribe(Phase::Update, move |events| {
         let of_built_in = events.iter().filter(|event| event.id == EdgeRouter::BUILT_IN);
         of_built_in.filter_map(|event| event.of::<EdgeRouter>()).for_each(|(_, new)| show(new));
     });
@@ -41,8 +39,8 @@ pub fn establish(store: &Store, address: &Address) -> Result<()> {
 ///
 /// # Errors
 /// The file cannot be read or written, or the system gives no threads.
-pub fn start(config: &Config, parts: impl FnOnce() -> Parts) -> Result<Router> {
-    if config.router.enabled { Router::start(parts()) } else { Ok(Router::default()) }
+pub fn start(config: &Config, feed: &CommitFeed, parts: impl FnOnce() -> Parts) -> Result<Router> {
+    if config.router.enabled { Router::start(parts(), feed) } else { Ok(Router::default()) }
 }
 
 /// The router as the listener hands connections to it, if it is enabled.

@@ -4,6 +4,7 @@
 
 mod announcement;
 mod built_in_router;
+mod followers;
 mod reload;
 mod running;
 mod settings;
@@ -25,7 +26,7 @@ use uuid::Uuid;
 use crate::{
     access::{Access, AccessAudit},
     admin_socket::{AdminContext, Command, socket},
-    authentication::{Codes, Passwords, Refusals, Sessions, Tokens},
+    authentication::{Codes, Passwords, Refusals, Tokens},
     change::{self, Administrator, Certificates, Changes, Filling, KINDS, SealedKeys, addresses, certificates},
     clock::Clock,
     config::{self, Address, Config},
@@ -36,11 +37,11 @@ use crate::{
     listener::{self, Listener, RouterSide, Shutdown},
     maintenance::{self, Background, Maintenance, Schedule, Scrub, closed},
     network, pki,
-    posture::Posture,
-    store::{OpenError, Store},
+    store::{OpenError, Reader, Store},
 };
 
 use self::{
+    followers::Followers,
     reload::Reload,
     running::{ADMINISTRATOR, Password},
     settings::{context, files, limits, options},
@@ -60,26 +61,23 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let advertised = addresses.first().cloned().unwrap_or_default();
     let passwords = Passwords::new(&config.passwords)?;
     let router = built_in_router::address(config, bound, of_router.as_ref().map(|(_, bound)| *bound));
-    let store = Store::open(&config.data, KINDS, options(config, &clock)).map_err(refused)?;
-    let sealed_keys = sealed_keys(config, &store)?;
-    drop(maintenance::upgrade(&store, &config.data)?);
+    let opened = Store::open(&config.data, KINDS, options(config, &clock)).map_err(refused)?;
+    let sealed_keys = sealed_keys(config, &opened)?;
+    drop(maintenance::upgrade(&opened, &config.data)?);
+    let (job_trigger, inbox) = jobs::job_trigger();
+    let Followers { access, texts, routers, posture, sessions, watchers, feed } =
+        Followers::of(&opened, config, &clock, router.as_ref(), &job_trigger)?;
+    let store = opened.start().map_err(refused)?;
     let first_password = fill(config, &store, &sealed_keys, &passwords, (&clients, router.as_ref()))?;
     change::renew_config_types(&store)?;
     maintenance::completed(&store)?;
-    router.as_ref().map_or(Ok(()), |address| built_in_router::establish(&store, address))?;
+    router.as_ref().map_or(Ok(()), |_| change::built_in_router::establish(&store))?;
     let certificates = Arc::new(Certificates::open(&store, &sealed_keys, clients, files(config))?.naming(router));
     certificates.renew(clock.now())?;
     certificates.note_advertised(clock.now())?;
     let keystore = certificates.keystore().clone();
     let tls = pki::tls::server_config(keystore.leaf())?;
-    let access = Access::following(&store, clock.clone())?;
     let audit = AccessAudit::following(&store)?;
-    let (texts, routers) = (http::JsonCache::following(&store), http::Routers::following(&store));
-    let (job_trigger, inbox) = jobs::job_trigger();
-    job_trigger.follow(&store);
-    let review_trigger = job_trigger.clone();
-    let posture =
-        Posture::following(&store, access.clone(), clock.clone(), config.posture.clone(), move |trigger| review_trigger.review(trigger));
     let changes = Changes::new(store.clone(), context(config, keystore.clone(), advertised.clone()));
     let maintenance = Maintenance::new(store.clone(), sealed_keys.clone(), clock.clone(), &config.data);
     let owner = AdminContext {
@@ -92,9 +90,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         posture: Some(posture.clone()),
         clock: clock.clone(),
     };
-    let sessions = Sessions::following(&store, clock.clone(), &config.sessions)?;
     let refusals = Refusals::default();
-    let watchers = http::Watchers::following(&store, config.history.readers);
     let jobs = Jobs {
         store: store.clone(),
         changes: changes.clone(),
@@ -108,8 +104,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         history: config.history.clone(),
         refusals: refusals.clone(),
     };
-    // Behind everything that its checks look at: it hears of a change when they all have.
-    let router = built_in_router::start(config, || network::Parts {
+    let router = built_in_router::start(config, &feed, || network::Parts {
         id: Id::from_text(EdgeRouter::BUILT_IN),
         store: store.clone(),
         changes: changes.clone(),
@@ -238,21 +233,22 @@ pub fn host(config: &Config, command: &Command) -> Result<AdminContext, NotStart
     let options = options(config, &clock);
     let only_looks = command.only_looks();
     let opened = if only_looks { Store::look(&config.data, KINDS, options) } else { Store::open(&config.data, KINDS, options) };
-    let store = opened.map_err(refused)?.by(Author::local());
-    let sealed_keys = sealed_keys(config, &store)?;
+    let opened = opened.map_err(refused)?;
+    let sealed_keys = sealed_keys(config, &opened)?;
     // What is only looked at is brought to our format in memory.
     if only_looks {
-        store.upgrade(None)?
+        opened.upgrade(None)?
     } else {
-        drop(maintenance::upgrade(&store, &config.data)?)
+        drop(maintenance::upgrade(&opened, &config.data)?)
     }
+    let access = Access::following(&opened, clock.clone())?;
+    let store = opened.start().map_err(refused)?.by(Author::local());
     let passwords = Passwords::new(&config.passwords)?;
     let advertised = addresses::last_advertised(&store)?.unwrap_or_else(|| config.advertised(config.listen.places()));
     let open = |files| Certificates::open(&store, &sealed_keys, advertised.clone(), files);
     // Files that cannot be used must keep nobody from getting in again.
     let certificates = Arc::new(open(files(config)).or_else(|_| open(None))?);
     let changes = Changes::new(store.clone(), context(config, certificates.keystore().clone(), String::new()));
-    let access = Access::following(&store, clock.clone())?;
     let maintenance = Maintenance::new(store.clone(), sealed_keys, clock.clone(), &config.data);
     Ok(AdminContext { store, changes, passwords, certificates, access, maintenance, posture: None, clock })
 }
@@ -287,7 +283,7 @@ fn refused(error: OpenError) -> NotStarted {
 }
 
 /// How the controller's secrets lie in the file, or are to lie in it if it is new.
-fn sealed_keys(config: &Config, store: &Store) -> Result<SealedKeys, NotStarted> {
+fn sealed_keys(config: &Config, store: &Reader) -> Result<SealedKeys, NotStarted> {
     let passphrase = config.passphrase().map_err(|e| NotStarted(e.to_string()))?;
     let sealed_keys = if store.is_new() { SealedKeys::new(passphrase.as_ref()) } else { SealedKeys::open(store, passphrase.as_ref()) };
     Ok(sealed_keys?)

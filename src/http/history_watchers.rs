@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-use crate::store::Store;
+use crate::store::{OpenStore, Phase};
 
 /// The followers of the history.
 pub struct Watchers {
@@ -15,10 +15,10 @@ pub struct Watchers {
 
 impl Watchers {
     /// For this store, with at most `most` followers.
-    pub fn following(store: &Store, most: usize) -> Arc<Self> {
+    pub fn following(store: &OpenStore, most: usize) -> Arc<Self> {
         let watchers = Arc::new(Self { commits: watch::Sender::new(false), places: Arc::new(Semaphore::new(most)) });
         let rung = watchers.clone();
-        store.subscribe(move |_| rung.commits.send_modify(|_| ()));
+        store.subscribe(Phase::React, move |_| rung.commits.send_modify(|_| ()));
         watchers
     }
 

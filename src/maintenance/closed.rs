@@ -15,7 +15,7 @@ use crate::{
     error::Error,
     pki::Passphrase,
     store::{
-        Anchor, Finding, Manifest, NEWEST, OpenError, Options, Progress, Report, Store, Unreadable, Verified, beside, clear,
+        Anchor, Finding, Manifest, NEWEST, OpenError, OpenStore, Options, Progress, Report, Store, Unreadable, Verified, beside, clear,
         create_private, hold, is_one, reserve, sync_directory, unnamed,
     },
 };
@@ -80,9 +80,10 @@ pub fn check(file: &Path, passphrase: Option<&Passphrase>, watch: &Progress) -> 
 /// What was found, and what was looked at: the file as it is, but in our format.
 fn inspected(file: &Path, passphrase: Option<&Passphrase>, watch: &Progress) -> Result<(Store, Found), Failed> {
     let damaged = |error: Error| Failed::Damaged(format!("{} is damaged: {error}", file.display()));
-    let store = look(file)?;
-    let manifest = store.manifest(watch).map_err(damaged)?;
-    store.upgrade(None)?;
+    let opened = look(file)?;
+    let manifest = opened.manifest(watch).map_err(damaged)?;
+    opened.upgrade(None)?;
+    let store = opened.start()?;
     let sealed_keys = SealedKeys::look(&store, passphrase)?;
     let mut report = soundness::check(&store, sealed_keys.as_ref(), watch)?;
     let is_plain = sealed_keys.is_some_and(|sealed_keys| !sealed_keys.is_sealed());
@@ -95,7 +96,7 @@ fn inspected(file: &Path, passphrase: Option<&Passphrase>, watch: &Progress) -> 
 /// # Errors
 /// As [`check`].
 pub fn verify_history(file: &Path, noted: Option<&Anchor>) -> Result<Verified, Failed> {
-    Ok(look(file)?.verify_history(noted)?)
+    Ok(look(file)?.start()?.verify_history(noted)?)
 }
 
 /// Copies the file to a new one.
@@ -120,13 +121,14 @@ pub fn repair(file: &Path, passphrase: Option<&Passphrase>, unreadable: Unreadab
     let before = beside(file, ".before-repair");
     copy(file, &before).map_err(|e| Failed::Other(format!("copying {} first: {e}", file.display())))?;
     drop(held);
-    let (store, torn) = Store::open_verified(file, KINDS, Options::default())?;
-    if !upgrade::is_ours(&store)? {
+    let (opened, torn) = Store::open_verified(file, KINDS, Options::default())?;
+    if !upgrade::is_ours(&opened)? {
         // The next repair makes another copy in the place of this one.
         let way_back = upgrade::way_back(file);
         copy(&before, &way_back).map_err(|e| failed(&way_back, e))?;
-        upgrade::adopt(&store)?;
+        upgrade::adopt(&opened)?;
     }
+    let store = opened.start()?;
     let mended =
         SealedKeys::look(&store, passphrase).and_then(|sealed_keys| soundness::repair(&store, sealed_keys.as_ref(), unreadable, watch));
     store.close();
@@ -141,10 +143,11 @@ pub fn repair(file: &Path, passphrase: Option<&Passphrase>, unreadable: Unreadab
 
 /// What a look found at a file of this release with which nothing is wrong. Where the look fails, the repair says why.
 fn sound(file: &Path, passphrase: Option<&Passphrase>, watch: &Progress) -> Option<Report> {
-    let store = look(file).ok()?;
-    if !upgrade::is_ours(&store).ok()? {
+    let opened = look(file).ok()?;
+    if !upgrade::is_ours(&opened).ok()? {
         return None;
     }
+    let store = opened.start().ok()?;
     let sealed_keys = SealedKeys::look(&store, passphrase).ok()?;
     soundness::check(&store, sealed_keys.as_ref(), watch).ok().filter(|report| report.findings.is_empty())
 }
@@ -214,7 +217,7 @@ fn put(
     if !found.report.findings.is_empty() {
         return Ok((found, None));
     }
-    let store = if manifest.format == NEWEST { looked_at } else { look(snapshot)? };
+    let store = if manifest.format == NEWEST { looked_at } else { look(snapshot)?.start()? };
     let aside = held.map(|_| keep(file, now)).transpose()?;
     let restored = store.restore(manifest, file, watch);
     if let (Err(_), Some(held), Some(aside)) = (&restored, held, &aside) {
@@ -247,9 +250,10 @@ pub fn reseal(
     watch: &Progress,
 ) -> Result<Option<PathBuf>, Failed> {
     let file = &followed(file)?;
-    let store = Store::look_alone(file, KINDS, Options::default())?;
-    let (from, to) = (SealedKeys::of(&store, passphrase)?, SealedKeys::new(next)?);
-    let copy = upgrade::upgrade(&store, file)?;
+    let opened = Store::look_alone(file, KINDS, Options::default())?;
+    let (from, to) = (SealedKeys::of(&opened, passphrase)?, SealedKeys::new(next)?);
+    let copy = upgrade::upgrade(&opened, file)?;
+    let store = opened.start()?;
     store.write_blocking(move |tx| from.give(tx, &to))?;
     store.supersede(file, watch)?;
     Ok(copy)
@@ -264,7 +268,7 @@ fn forget(aside: &Path, held: &File, file: &Path) {
     }
 }
 
-fn look(file: &Path) -> Result<Store, Failed> {
+fn look(file: &Path) -> Result<OpenStore, Failed> {
     Ok(Store::look(file, KINDS, Options::default())?)
 }
 

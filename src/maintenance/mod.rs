@@ -27,7 +27,7 @@ use crate::{
     change::SealedKeys,
     clock::{Clock, Timestamp},
     error::{Error, Refusal, Result},
-    store::{Finding, Manifest, Progress, Report, Store, Unreadable, beside},
+    store::{Finding, Manifest, Progress, Reader, Report, Store, Unreadable, beside},
 };
 
 /// So long after a snapshot the next one may be asked for.
@@ -223,7 +223,7 @@ impl Inner {
 }
 
 /// Copies a store to a file that is not there yet.
-fn new_snapshot(store: &Store, to: &Path, watch: &Progress) -> Result<Manifest> {
+fn new_snapshot(store: &Reader, to: &Path, watch: &Progress) -> Result<Manifest> {
     match to.try_exists() {
         Ok(false) => store.snapshot(to, watch),
         Ok(true) => Err(Error::Storage(format!("{}: there is something of that name", to.display()))),

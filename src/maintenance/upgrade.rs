@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::{
     error::Result,
-    store::{Progress, Read, Store, beside},
+    store::{OpenStore, Progress, Read, Reader, Store, beside},
 };
 
 /// The setting that names the release which was the last to use the file, once it holds a controller.
@@ -16,7 +16,7 @@ const OURS: &str = env!("CARGO_PKG_VERSION");
 ///
 /// # Errors
 /// The copy cannot be made, or the file not be written; then it is still as the other release left it.
-pub fn upgrade(store: &Store, data: &Path) -> Result<Option<PathBuf>> {
+pub fn upgrade(store: &OpenStore, data: &Path) -> Result<Option<PathBuf>> {
     if is_ours(store)? {
         return Ok(None);
     }
@@ -38,7 +38,7 @@ pub fn way_back(data: &Path) -> PathBuf {
 ///
 /// # Errors
 /// The file cannot be read or written; then it is as it was.
-pub fn adopt(store: &Store) -> Result<()> {
+pub fn adopt(store: &OpenStore) -> Result<()> {
     let is_complete = store.read(holds_a_controller)?;
     store.upgrade(is_complete.then_some((SETTING, OURS.as_bytes())))
 }
@@ -47,7 +47,7 @@ pub fn adopt(store: &Store) -> Result<()> {
 ///
 /// # Errors
 /// The file cannot be read.
-pub fn is_ours(store: &Store) -> Result<bool> {
+pub fn is_ours(store: &Reader) -> Result<bool> {
     let last = store.read(|read| read.setting(SETTING))?;
     Ok(store.is_current()? && last.is_none_or(|last| last == OURS.as_bytes()))
 }

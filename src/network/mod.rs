@@ -15,6 +15,7 @@ mod binding;
 mod budget;
 mod channel;
 mod circuit;
+mod commit_feed;
 mod core;
 mod counters;
 mod dial;
@@ -51,14 +52,15 @@ use tokio::{
     task::JoinHandle,
 };
 
-use self::{core::Core, message::Failure};
 pub use self::{
+    commit_feed::CommitFeed,
     core::{Parts, Times},
     counters::TrafficInfo,
     hello::Peer,
     info::{ChannelInfo, CircuitInfo, EndInfo, LinkInfo},
     message::{key, kind},
 };
+use self::{core::Core, message::Failure};
 use crate::entity::FactsExt;
 use review::PendingReviews;
 
@@ -82,27 +84,23 @@ impl Router {
     ///
     /// # Errors
     /// The store cannot be read or written, or the operating system cannot start threads.
-    pub fn start(parts: Parts) -> crate::error::Result<Self> {
-        Self::start_with(parts, Times::default())
+    pub fn start(parts: Parts, feed: &CommitFeed) -> crate::error::Result<Self> {
+        Self::start_with(parts, Times::default(), feed)
     }
 
     /// Like [`Router::start`] with other time limits, for tests.
     ///
     /// # Errors
     /// As in [`Router::start`].
-    pub fn start_with(parts: Parts, times: Times) -> crate::error::Result<Self> {
+    pub fn start_with(parts: Parts, times: Times, feed: &CommitFeed) -> crate::error::Result<Self> {
         terminators::clear(&parts.changes, &parts.id)?;
-        let is_disabled = parts.store.read(|tx| Ok(tx.find(&parts.id)?.is_none_or(|router| router.spec.disabled)))?;
         let (core, triggers) = (Arc::new(Core::new(parts, times)), Arc::<PendingReviews>::default());
+        feed.attach(&core, &triggers);
+        let own = &core.parts.id;
+        let is_disabled = core.parts.store.read(|tx| Ok(tx.find(own)?.is_none_or(|router| router.spec.disabled)))?;
         core.is_disabled.store(is_disabled, Ordering::Release);
         let runtime = threads().map_err(|e| crate::error::Error::Internal(format!("threads of the router: {e}")))?;
         let handle = runtime.handle().clone();
-        let (told, noted) = (Arc::downgrade(&core), triggers.clone());
-        core.parts.store.subscribe(move |events| {
-            if let Some(core) = told.upgrade() {
-                events.iter().for_each(|event| review::hear(&core, &noted, event));
-            }
-        });
         handle.spawn(review::run(core.clone(), triggers));
         handle.spawn(terminators::remove_ended(core.clone()));
         handle.spawn(housekeeping::run(core.clone()));

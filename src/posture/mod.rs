@@ -40,7 +40,7 @@ use crate::{
     config,
     entity::{ApiSession, Entity, FactsExt, Id, Identity, Mfa, PostureCheck, Record},
     error::Result,
-    store::{Cache, Event, Store},
+    store::{Cache, Event, OpenStore, Phase, Reader},
 };
 
 /// The size of the cache of posture checks.
@@ -75,7 +75,7 @@ impl Failures {
 pub struct Posture {
     memory: Arc<Mutex<Memory>>,
     access: Access,
-    store: Store,
+    store: Reader,
     clock: Clock,
     limits: config::Posture,
     checks: Cache<Record<PostureCheck>>,
@@ -95,7 +95,7 @@ impl Posture {
     /// Starts empty, within `limits`. Forgets deleted identities and API sessions. Calls `on_trigger` whenever a committed change may have
     /// taken the right of sessions, now or at a later time; `access` is up to date by then.
     pub fn following(
-        store: &Store,
+        store: &OpenStore,
         access: Access,
         clock: Clock,
         limits: config::Posture,
@@ -107,18 +107,17 @@ impl Posture {
         let posture = Self {
             memory: Arc::new(Mutex::new(memory)),
             access,
-            store: store.clone(),
+            store: store.reader().clone(),
             clock,
             limits,
             checks,
             on_trigger: on_trigger.clone(),
         };
-        let (memory, access, clock) = (posture.memory.clone(), posture.access.clone(), posture.clock.clone());
-        store.subscribe(move |events| {
-            for event in events {
-                hear(&memory, &access, &clock, event);
-                Trigger::of(event, &access).into_iter().for_each(|trigger| on_trigger(trigger));
-            }
+        let (memory, told, clock) = (posture.memory.clone(), posture.access.clone(), posture.clock.clone());
+        store.subscribe(Phase::Update, move |events| events.iter().for_each(|event| hear(&memory, &told, &clock, event)));
+        let access = posture.access.clone();
+        store.subscribe(Phase::React, move |events| {
+            events.iter().filter_map(|event| Trigger::of(event, &access)).for_each(&*on_trigger);
         });
         posture
     }

@@ -9,7 +9,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use super::{dependency::Dependency, handle::Store};
+use super::{dependency::Dependency, event::Phase, opening::OpenStore};
 use crate::entity::Kind;
 
 /// Changes that are told apart. Past that many, everything that was kept is made anew.
@@ -48,11 +48,11 @@ struct Entry<T> {
 
 impl<T: Send + Sync + 'static> Cache<T> {
     /// Nothing yet, and told of every change to some kinds from now on: things may rest on no other.
-    pub fn following(store: &Store, kinds: impl Fn(Kind) -> bool + Send + Sync + 'static, most: usize) -> Self {
+    pub fn following(store: &OpenStore, kinds: impl Fn(Kind) -> bool + Send + Sync + 'static, most: usize) -> Self {
         let shelf = Entries { things: HashMap::new(), most, now: CommitNumber(1), changed: HashMap::new(), since: CommitNumber(0) };
         let kept = Self(Arc::new(Mutex::new(shelf)));
         let told = kept.clone();
-        store.subscribe(move |events| {
+        store.subscribe(Phase::Update, move |events| {
             let of_them = events.iter().filter(|event| kinds(event.kind));
             let marks: Vec<Dependency> = of_them.flat_map(|event| event.marks.iter().copied()).collect();
             if !marks.is_empty() {

@@ -15,7 +15,7 @@ use redb::{Database, ReadableDatabase};
 
 use super::{
     context::Context,
-    event::{Event, Listener},
+    event::{Event, Listener, Phase},
     file::{backend::Backend, open, open_error::OpenError, private_file::is_one},
     list::scan_limit::ScanPermit,
     refusal::{closed, panicked},
@@ -46,7 +46,8 @@ pub struct Core {
     /// The tables' names, by slot.
     pub names: Vec<String>,
     pub clock: Clock,
-    pub listeners: RwLock<Vec<Listener>>,
+    /// In the order in which they hear of a commit.
+    pub listeners: RwLock<Vec<(Phase, Listener)>>,
     /// Why nothing is written at the moment.
     pub failure: ArcSwapOption<String>,
     /// Whether the writer takes jobs.
@@ -113,7 +114,7 @@ impl Core {
 
     pub fn publish(&self, events: &[Event]) {
         let listeners = self.listeners.read().unwrap_or_else(PoisonError::into_inner);
-        for listener in listeners.iter() {
+        for (_, listener) in listeners.iter() {
             let told = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| listener(events)));
             if told.is_err() {
                 tracing::error!("a listener to changes panicked; what it keeps may be stale");

@@ -69,3 +69,12 @@ pub type Version<'e, E> = Option<&'e Record<E>>;
 
 /// Hears the events of each transaction, in order.
 pub type Listener = Box<dyn Fn(&[Event]) + Send + Sync>;
+
+/// When a listener hears of a commit: those of one phase have all heard of it before those of the next do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// It keeps something up to date that others look at.
+    Update,
+    /// It acts, and looks at what the listeners of the first phase keep up to date.
+    React,
+}

@@ -29,7 +29,9 @@ mod history;
 mod index;
 mod integrity;
 mod list;
+mod opening;
 mod progress;
+mod reader;
 mod refusal;
 mod registry;
 mod tx;
@@ -37,12 +39,12 @@ mod tx;
 pub use cache::{Cache, CommitNumber};
 pub use codec::{decode, encode};
 pub use dependency::{Dependency, DependencyRecorder};
-pub use event::{Event, Listener, Tombstone, Version};
+pub use event::{Event, Phase, Tombstone, Version};
 pub use file::manifest::Manifest;
 pub use file::open::{NEWEST, beside, hold, reserve, sync_directory, unnamed};
 pub use file::open_error::OpenError;
 pub use file::private_file::{clear, create_private, is_one};
-pub use handle::{Options, Store};
+pub use handle::Store;
 pub use history::log::{Anchor, Retention, Verified};
 pub use index::{Code, IndexEntry, code as index_code, entries};
 pub use integrity::{Finding, Position, Report, Unreadable};
@@ -50,7 +52,9 @@ pub use list::{
     ids::{Ids, Page},
     plan::{Candidates, Plan, Scope},
 };
+pub use opening::{OpenStore, Options};
 pub use progress::Progress;
+pub use reader::Reader;
 pub use registry::{KindEntry, ReferenceEdge, Rule, Target};
 pub use tx::read::Read;
-pub use tx::write::{Tx, check_every};
+pub use tx::{edit::check_every, write::Tx};

@@ -12,7 +12,7 @@ use overkeep::{
         Service, ServiceEdgeRouterPolicy, ServicePolicy, builtin, history::Who,
     },
     error::{Error, Result},
-    store::{Options, Retention, Store, Tx},
+    store::{OpenStore, Options, Retention, Store, Tx},
 };
 use redb::{Database, TableDefinition, backends::InMemoryBackend};
 use serde_json::{Value as Json, json};
@@ -20,7 +20,7 @@ use tempfile::TempDir;
 
 use crate::{
     events::watch,
-    harness::{Base, Dice, TestServer, encoded, fresh},
+    harness::{Base, Dice, TestServer, encoded, fresh, stores},
 };
 
 const ROLES: [&str; 3] = ["red", "green", "blue"];
@@ -43,8 +43,9 @@ fn ids(of: &str, count: usize) -> impl Iterator<Item = String> {
 }
 
 impl World {
-    fn on(store: Store, seed: u64) -> Self {
-        let access = Access::following(&store, Clock::system()).unwrap();
+    fn on(opened: OpenStore, seed: u64) -> Self {
+        let access = Access::following(&opened, Clock::system()).unwrap();
+        let store = opened.start().unwrap();
         let audit = AccessAudit::following(&store).unwrap();
         let mut world = Self { store, access, audit, dice: Dice::new(seed), states: Vec::new() };
         let default = builtin::auth_policy(Timestamp::from_millis(0));
@@ -53,7 +54,7 @@ impl World {
     }
 
     fn new(seed: u64) -> Self {
-        Self::on(Store::open_on(InMemoryBackend::new(), KINDS, Options::default()).unwrap(), seed)
+        Self::on(stores::of(KINDS).open_in_memory(), seed)
     }
 
     fn end(&self) -> u64 {
@@ -271,7 +272,7 @@ fn of_very_many_changes_several_are_told_in_one_row() {
 #[test]
 fn what_was_not_told_before_a_crash_is_told_after_it() {
     let directory = TempDir::new().unwrap();
-    let open = || Store::open(&directory.path().join("data"), KINDS, Options::default()).unwrap();
+    let open = || stores::of(KINDS).open(&directory.path().join("data"));
     let mut world = World::on(open(), 77);
     (0..20).for_each(|_| world.any_change(&somebody("alice")));
     world.audit.catch_up().unwrap();
@@ -279,7 +280,7 @@ fn what_was_not_told_before_a_crash_is_told_after_it() {
     (0..20).for_each(|_| world.any_change(&somebody("alice")));
     assert_eq!(world.told(0).len(), told);
     world.store.close();
-    world.store = open();
+    world.store = open().start().unwrap();
     world.audit = AccessAudit::following(&world.store).unwrap();
     world.audit.catch_up().unwrap();
     world.hold(0);
@@ -304,7 +305,7 @@ fn changes_that_the_history_has_forgotten_are_told_no_more_and_others_rightly() 
 fn behind_a_damaged_row_it_goes_on() {
     let directory = TempDir::new().unwrap();
     let file = directory.path().join("data");
-    let open = || Store::open(&file, KINDS, Options::default()).unwrap();
+    let open = || stores::of(KINDS).open(&file);
     let mut world = World::on(open(), 9);
     (0..10).for_each(|_| world.any_change(&Author::local()));
     world.store.close();

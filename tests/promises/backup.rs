@@ -19,6 +19,8 @@ use overkeep::{
 use redb::{Database, TableDefinition};
 use tempfile::TempDir;
 
+use crate::harness::stores;
+
 /// A directory with the data file of a stopped controller.
 pub struct DataFile {
     directory: TempDir,
@@ -342,7 +344,7 @@ fn a_running_controller_checks_and_mends_itself() {
     assert!(!kept.path("data.before-repair").exists(), "a sound file must not be copied");
     fs::rename(kept.path("kept"), kept.path("data.before-repair")).unwrap();
     controller.stop();
-    let before = Store::look(&kept.path("data.before-repair"), KINDS, Options::default()).unwrap();
+    let before = stores::of(KINDS).look(&kept.path("data.before-repair"));
     assert!(before.manifest(&Progress::default()).unwrap().is_some());
 }
 

@@ -34,7 +34,7 @@ use serde_json::{Value as Json, json};
 use tempfile::TempDir;
 
 use crate::admin_socket::ask;
-use crate::harness::{Key, TestServer, fresh, listed, trusting};
+use crate::harness::{Key, TestServer, fresh, listed, stores, trusting};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -455,7 +455,7 @@ impl TestServer {
 #[test]
 fn a_token_signed_just_before_the_key_changes_is_signed_anew() {
     let directory = TempDir::new().unwrap();
-    let store = Store::open(&directory.path().join("data"), KINDS, Options::default()).unwrap();
+    let store = stores::of(KINDS).start(&directory.path().join("data"));
     let (sealed_keys, address) = (SealedKeys::default(), "controller.test:1280");
     let hosts = AlternativeNames::of_hosts(["controller.test"]);
     let administrator = Administrator { username: "admin".into(), password: "no hash".into(), is_unseen: false };

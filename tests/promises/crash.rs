@@ -23,6 +23,8 @@ use tempfile::TempDir;
 
 use crate::store::{KINDS, Task, indexed_well, task};
 
+use crate::harness::stores;
+
 const FILE: &str = "OVERKEEP_CRASH_FILE";
 const ROUND: &str = "OVERKEEP_CRASH_ROUND";
 const THREADS: usize = 6;
@@ -103,7 +105,7 @@ fn run_and_kill(path: &Path, round: u64, moment: Duration, all: &mut Acknowledge
 }
 
 fn check(path: &Path, all: &Acknowledged) {
-    let store = Store::open(path, KINDS, Options::default()).unwrap();
+    let store = stores::of(KINDS).start(path);
     store
         .read(|tx| {
             for id in &all.there {
@@ -135,7 +137,7 @@ fn check(path: &Path, all: &Acknowledged) {
 #[ignore = "the child of `what_was_acknowledged_survives_a_kill`"]
 fn child() {
     let (Ok(path), Ok(round)) = (env::var(FILE), env::var(ROUND)) else { return };
-    let store = Store::open(Path::new(&path), KINDS, Options::default()).unwrap();
+    let store = stores::of(KINDS).start(Path::new(&path));
     println!();
     let threads: Vec<_> = (0..THREADS)
         .map(|thread| {

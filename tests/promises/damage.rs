@@ -20,7 +20,7 @@ use overkeep::{
     controller,
     entity::{ApiSession, ConfigType, Enrollment, Entity, FactsExt, Id, Identity, Record, Service, SessionCertificate},
     error::{Error, Result},
-    store::{OpenError, Options, Progress, Read, Store, encode},
+    store::{OpenError, OpenStore, Options, Progress, Read, Store, encode},
 };
 use proptest::{collection::vec, prelude::*};
 use redb::ReadableTable;
@@ -29,7 +29,7 @@ use tempfile::TempDir;
 
 use crate::{
     backup::DataFile,
-    harness::{Base, Key, PASSWORD, Program, fresh, trusting},
+    harness::{Base, Key, PASSWORD, Program, fresh, stores, trusting},
     simulated_disk::{Chance, SimulatedDisk},
 };
 
@@ -100,12 +100,12 @@ fn places() -> u64 {
 }
 
 fn open(path: &Path) -> Result<Store, OpenError> {
-    Store::open(path, KINDS, Options { cache_bytes: 1 << 20, ..Options::default() })
+    Store::open(path, KINDS, Options { cache_bytes: 1 << 20, ..Options::default() }).and_then(OpenStore::start)
 }
 
 /// A store on a drive with almost no cache, so that everything is read from it.
 fn forgetful(drive: &SimulatedDisk) -> Store {
-    Store::open_on(drive.clone(), KINDS, Options { cache_bytes: 0, ..Options::default() }).unwrap()
+    stores::of(KINDS).with(Options { cache_bytes: 0, ..Options::default() }).start_on(drive.clone())
 }
 
 /// A file with some hundred records, and its content.

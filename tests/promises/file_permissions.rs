@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 use crate::{
     backup::DataFile,
-    harness::{Program, command},
+    harness::{Program, command, stores},
 };
 
 const TEXT: &str = "what somebody else keeps in a file";
@@ -75,7 +75,7 @@ fn a_first_start_makes_its_file_anew() {
     let data = directory.path().join("data");
     unharmed(directory.path(), &["data.new"], "data", || {
         drop(fs::remove_file(&data));
-        Store::open(&data, KINDS, Options::default()).unwrap().close();
+        stores::of(KINDS).start(&data).close();
     });
 }
 
@@ -84,7 +84,7 @@ fn a_snapshot_is_made_anew() {
     let kept = DataFile::new();
     let names = ["copy", "copy.unfinished", "copy.unfinished.new"];
     unharmed(&kept.path(""), &names, "copy", || {
-        let store = Store::look(&kept.path("data"), KINDS, Options::default()).unwrap();
+        let store = stores::of(KINDS).look(&kept.path("data"));
         store.snapshot(&kept.path("copy"), &Progress::default()).unwrap();
         store.close();
     });

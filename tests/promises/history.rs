@@ -17,7 +17,7 @@ use serde_json::{Value as Json, json};
 use tempfile::TempDir;
 
 use crate::{
-    harness::{Caller, PASSWORD, TestServer},
+    harness::{Caller, PASSWORD, TestServer, stores},
     integrity,
     store::{KINDS, Task, task},
 };
@@ -52,7 +52,7 @@ fn five() -> (TempDir, Vec<HistoryRow>) {
 }
 
 fn open(directory: &TempDir) -> Store {
-    Store::open(&directory.path().join("data"), KINDS, Options::default()).unwrap()
+    stores::of(KINDS).start(&directory.path().join("data"))
 }
 
 /// Changes the table without the store and returns the findings of `verify`.
@@ -258,7 +258,7 @@ fn a_running_controller_is_asked_over_its_socket() {
 fn old_rows_go_by_age_and_by_size_and_the_chain_still_holds() {
     let directory = TempDir::new().unwrap();
     let clock = Clock::manual(Timestamp::from_seconds(1_000_000));
-    let store = Store::open(&directory.path().join("data"), KINDS, Options { clock: clock.clone(), ..Options::default() }).unwrap();
+    let store = stores::of(KINDS).with(Options { clock: clock.clone(), ..Options::default() }).start(&directory.path().join("data"));
     let write = |ids: std::ops::Range<usize>| {
         store.write_blocking(|tx| ids.into_iter().try_for_each(|id| tx.insert(task(&format!("{id:04}"))))).unwrap();
     };
@@ -276,7 +276,7 @@ fn old_rows_go_by_age_and_by_size_and_the_chain_still_holds() {
     // A snapshot knows the predecessor of its first row, and its size.
     let copy = directory.path().join("copy");
     store.snapshot(&copy, &Progress::default()).unwrap();
-    let copied = Store::open(&copy, KINDS, Options { clock: clock.clone(), ..Options::default() }).unwrap();
+    let copied = stores::of(KINDS).with(Options { clock: clock.clone(), ..Options::default() }).start(&copy);
     assert_eq!(copied.verify_history(None).unwrap(), verified);
     let bytes: usize = store_bytes(&store);
     assert_eq!(copied.trim_history(Retention { bytes: bytes as u64, ..everything }).unwrap(), 0, "everything is within the limit");
@@ -309,7 +309,7 @@ fn a_file_without_a_history_gets_one_and_a_snapshot_has_it_too() {
     let copy = directory.path().join("copy");
     store.snapshot(&copy, &Progress::default()).unwrap();
     store.close();
-    let copied = Store::open(&copy, KINDS, Options::default()).unwrap();
+    let copied = stores::of(KINDS).start(&copy);
     assert_eq!(rows(&copied).len(), before.len());
     assert_eq!(copied.verify_history(None).unwrap().last.hash, before[4].hash);
     copied.close();
@@ -456,7 +456,7 @@ fn a_flood_of_refusals_costs_a_few_rows() {
     server.clock.advance(Duration::from_secs(61));
     wrong("carol");
     let directory = server.closed();
-    let store = Store::open(&directory.path().join("data"), overkeep::change::KINDS, Options::default()).unwrap();
+    let store = stores::of(overkeep::change::KINDS).start(&directory.path().join("data"));
     let refusals: Vec<HistoryRow> = rows(&store).into_iter().filter(|row| row.action == Action::Refusal).collect();
     let times: Vec<u64> = refusals.iter().map(|row| row.after.as_ref().unwrap()["times"].as_u64().unwrap()).collect();
     assert_eq!(times.iter().sum::<u64>(), 71, "every rejection must be counted: {times:?}");

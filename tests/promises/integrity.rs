@@ -14,7 +14,7 @@ use std::{
 use overkeep::{
     change::SealedKeys,
     clock::{Clock, Timestamp},
-    entity::{Action, Entity, Facts, FactsExt, Field, Id, Kind, OnDelete, Record, Reference},
+    entity::{Action, Entity, Facts, FactsExt, Field, Id, Kind, OnDelete, Record, Reference, Stateful},
     error::{Error, Refusal, Result},
     maintenance::{Maintenance, Work},
     query::Type,
@@ -23,6 +23,8 @@ use overkeep::{
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, TableHandle};
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
+
+use crate::harness::stores;
 
 /// A kind that must not be deleted while others refer to it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -129,7 +131,7 @@ impl Closed {
     }
 
     fn with<T>(&self, act: impl FnOnce(&Store) -> T) -> T {
-        let store = Store::open(&self.path, KINDS, Options::default()).unwrap();
+        let store = stores::of(KINDS).start(&self.path);
         let done = act(&store);
         store.close();
         done
@@ -274,9 +276,9 @@ fn a_file_with_names_in_the_keys_of_its_index_becomes_one_with_codes() {
     let former = b"\x04ship\x05token1\0\0tug";
     file.put(INDEX, former, b"");
     assert_ne!(file.rows(), before);
-    file.with(|store| store.upgrade(None).unwrap());
+    stores::of(KINDS).open(&file.path).upgrade(None).unwrap();
     assert_eq!(file.rows(), before, "rows that are no longer in the index are left behind");
-    file.with(|store| store.upgrade(None).unwrap());
+    stores::of(KINDS).open(&file.path).upgrade(None).unwrap();
     assert_eq!(file.rows(), before);
 }
 
@@ -408,7 +410,7 @@ fn a_snapshot_is_the_same_file_once_more() {
     file.with(|store| drop(store.snapshot(&copy, &Progress::default()).unwrap()));
     assert_eq!(std::fs::metadata(&copy).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(rows(&copy), file.rows());
-    let reopened = Store::open(&copy, KINDS, Options::default()).unwrap();
+    let reopened = stores::of(KINDS).start(&copy);
     assert!(!reopened.is_new());
     assert_eq!(reopened.check(&Progress::default()).unwrap(), Report::default());
     let left: Vec<String> =

@@ -22,7 +22,7 @@ use serde_json::{Value as Json, json};
 use tempfile::TempDir;
 
 use crate::{
-    harness::{Caller, Program, command, fresh},
+    harness::{Caller, Program, command, fresh, stores},
     simulated_disk::Chance,
 };
 
@@ -179,7 +179,7 @@ fn live_and_die(directory: &Path, round: usize, ledger: &Ledger, chance: &mut Ch
 
 fn opened(file: &Path, copy: &Path) -> Store {
     fs::copy(file, copy).unwrap();
-    let store = Store::open(copy, KINDS, Options::default()).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+    let store = stores::of(KINDS).start(copy);
     let findings = store.check(&Progress::default()).unwrap().findings;
     assert!(findings.is_empty(), "{}: {findings:#?}", file.display());
     store

@@ -21,12 +21,12 @@ use overkeep::{
     },
     error::Result,
     pki::Certificate,
-    store::{Cache, DependencyRecorder, Options, Progress, Read, Rule, Store, Tx, decode, encode},
+    store::{Cache, DependencyRecorder, OpenStore, Options, Progress, Read, Rule, Store, Tx, decode, encode},
 };
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::harness::{Authority, Base, Caller, PASSWORD, TestServer, trusting};
+use crate::harness::{Authority, Base, Caller, PASSWORD, TestServer, stores, trusting};
 
 /// More than are deleted at once.
 const MANY: usize = 300;
@@ -85,7 +85,7 @@ fn again(data: &Path) -> (Controller, Caller) {
 
 /// What is left of sessions in a closed file that is sound.
 fn left(data: &Path) -> (u64, u64, u64) {
-    let store = Store::open(data, KINDS, Options::default()).unwrap();
+    let store = stores::of(KINDS).start(data);
     assert_eq!(store.check(&Progress::default()).unwrap().findings, []);
     store.read(|tx| Ok((tx.count::<ApiSession>()?, tx.count::<SessionCertificate>()?, tx.count::<Session>()?))).unwrap()
 }
@@ -171,7 +171,7 @@ fn very_many_sessions_are_over_with_the_answer_and_cleared_away_behind_it() {
     let all = [&ann, &bob, &cyd, &dan, &eve];
     let place = server.closed();
     let data = place.path().join("data");
-    let store = Store::open(&data, KINDS, Options::default()).unwrap();
+    let store = stores::of(KINDS).start(&data);
     all.iter().chain([&&fay]).for_each(|holder| holder.open(&store));
     // A controller that stops right after it said so.
     let gone = Id::<Identity>::from_text(fay.id.as_str());
@@ -220,7 +220,12 @@ fn very_many_sessions_are_over_with_the_answer_and_cleared_away_behind_it() {
 /// A store with Ann and very many sessions of hers, and where it is.
 fn with_ann() -> (TempDir, Store) {
     let directory = TempDir::new().unwrap();
-    let store = Store::open(&directory.path().join("data"), KINDS, Options::default()).unwrap();
+    let opened = stores::of(KINDS).open(&directory.path().join("data"));
+    (directory, filled_with_ann(opened))
+}
+
+fn filled_with_ann(opened: OpenStore) -> Store {
+    let store = opened.start().unwrap();
     store
         .write_blocking(|tx| {
             tx.insert(builtin::auth_policy(Timestamp::from_millis(0)))?;
@@ -228,7 +233,7 @@ fn with_ann() -> (TempDir, Store) {
         })
         .unwrap();
     Holder { id: "ann".into(), authenticator: "internal".into(), ca: None }.open(&store);
-    (directory, store)
+    store
 }
 
 #[test]
@@ -311,8 +316,10 @@ impl Facts for Counted<'_> {
 
 #[test]
 fn how_an_identity_looks_is_kept_until_its_sessions_end_and_costs_no_look_at_each() {
-    let (_directory, store) = with_ann();
-    let looks = Cache::<serde_json::Value>::following(&store, |_| true, 10);
+    let directory = TempDir::new().unwrap();
+    let opened = stores::of(KINDS).open(&directory.path().join("data"));
+    let looks = Cache::<serde_json::Value>::following(&opened, |_| true, 10);
+    let store = filled_with_ann(opened);
     let look = || {
         let at = looks.now();
         let made = store.read(|tx| {
@@ -339,7 +346,7 @@ fn what_goes_with_few_but_is_very_much_itself_ends_with_them() {
     const EACH: usize = 5;
     let now = Timestamp::from_millis(0);
     let directory = TempDir::new().unwrap();
-    let store = Store::open(&directory.path().join("data"), KINDS, Options::default()).unwrap();
+    let store = stores::of(KINDS).start(&directory.path().join("data"));
     store
         .write_blocking(move |tx| {
             tx.insert(builtin::auth_policy(now))?;
@@ -427,7 +434,8 @@ fn no_more_sessions_are_opened_than_an_identity_may_have_by_whoever_comes_at_onc
 fn sessions_that_idle_too_long_are_found_without_looking_at_the_others() {
     const HOUR: Duration = Duration::from_secs(3600);
     let directory = TempDir::new().unwrap();
-    let store = Store::open(&directory.path().join("data"), KINDS, Options::default()).unwrap();
+    let file = directory.path().join("data");
+    let store = stores::of(KINDS).start(&file);
     let clock = Clock::manual(Timestamp::from_millis(10 * 3_600_000));
     let now = clock.now();
     store
@@ -443,7 +451,11 @@ fn sessions_that_idle_too_long_are_found_without_looking_at_the_others() {
         })
         .unwrap();
     let settings = config::Sessions { timeout: Span::minutes(60), per_identity: 10, ..Config::default().sessions };
-    let sessions = Sessions::following(&store, clock.clone(), &settings).unwrap();
+    store.close();
+    drop(store);
+    let opened = stores::of(KINDS).open(&file);
+    let sessions = Sessions::following(&opened, clock.clone(), &settings).unwrap();
+    let store = opened.start().unwrap();
     let over = || {
         let mut ids: Vec<String> = sessions.over().into_iter().map(Id::into_text).collect();
         ids.sort();

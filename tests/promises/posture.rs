@@ -24,7 +24,7 @@ use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;
 
-use crate::harness::{fresh, shared};
+use crate::harness::{fresh, shared, stores};
 
 const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
@@ -248,13 +248,14 @@ fn session() -> Id<ApiSession> {
 
 fn server() -> TestServer {
     let folder = TempDir::new().unwrap();
-    let store = Store::open(&folder.path().join("data"), KINDS, Options::default()).unwrap();
-    let access = Access::following(&store, Clock::system()).unwrap();
+    let following = stores::of(KINDS).open(&folder.path().join("data"));
+    let access = Access::following(&following, Clock::system()).unwrap();
     let clock = Clock::manual(NOW);
     let doubts = Arc::<Mutex<Vec<Trigger>>>::default();
     let heard = doubts.clone();
     let posture =
-        Posture::following(&store, access, clock.clone(), Config::default().posture, move |doubt| heard.lock().unwrap().push(doubt));
+        Posture::following(&following, access, clock.clone(), Config::default().posture, move |doubt| heard.lock().unwrap().push(doubt));
+    let store = following.start().unwrap();
     let opened = ApiSession {
         token: "7b1c6f3e-0000-4000-8000-000000000000".into(),
         identity_id: identity(),

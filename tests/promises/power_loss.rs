@@ -24,12 +24,14 @@ use overkeep::{
         ServicePolicy, builtin,
     },
     error::{Error, Result},
-    store::{OpenError, Options, Progress, Read, Store, Tx, Unreadable, encode},
+    store::{OpenError, OpenStore, Options, Progress, Read, Store, Tx, Unreadable, encode},
 };
 use redb::{Database, ReadableTable, TableDefinition, backends::InMemoryBackend};
 use serde_json::{Value as Json, json};
 
 use crate::simulated_disk::{Chance, SimulatedDisk, Trouble};
+
+use crate::harness::stores;
 
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 /// An operation count that an opening or two fit in.
@@ -204,14 +206,14 @@ struct Pair {
     shadow_access: Access,
 }
 
-fn open(drive: &SimulatedDisk, clock: &Clock) -> Result<Store, OpenError> {
+fn open(drive: &SimulatedDisk, clock: &Clock) -> Result<OpenStore, OpenError> {
     // So little memory that pages are written before the end of a transaction, and read again.
     let options = Options { cache_bytes: 256 << 10, retry: Duration::from_millis(1), clock: clock.clone(), ..Options::default() };
     Store::open_on(drive.clone(), KINDS, options)
 }
 
-fn shadow(clock: &Clock) -> Store {
-    Store::open_on(InMemoryBackend::new(), KINDS, Options { clock: clock.clone(), ..Options::default() }).unwrap()
+fn shadow(clock: &Clock) -> OpenStore {
+    stores::of(KINDS).with(Options { clock: clock.clone(), ..Options::default() }).open_in_memory()
 }
 
 /// What became of a group.
@@ -228,13 +230,9 @@ impl Pair {
         let shadow_clock = Clock::manual(clock.now());
         let shadow = shadow(&shadow_clock);
         let shadow_access = Access::following(&shadow, shadow_clock.clone()).unwrap();
-        let opened = open(&drive, &clock).inspect_err(|e| assert!(!drive.has_power(), "{e}"));
-        let store = opened.inspect_err(|_| shadow.close()).ok()?;
-        let Ok(access) = Access::following(&store, clock.clone()) else {
-            store.close();
-            shadow.close();
-            return None;
-        };
+        let opened = open(&drive, &clock).inspect_err(|e| assert!(!drive.has_power(), "{e}")).ok()?;
+        let access = Access::following(&opened, clock.clone()).ok()?;
+        let (store, shadow) = (opened.start().unwrap(), shadow.start().unwrap());
         Some(Self { drive, clock, store, access, shadow, shadow_clock, shadow_access })
     }
 
@@ -261,11 +259,12 @@ impl Pair {
         let before = (dump(&self.shadow).unwrap(), rights(&self.shadow_access));
         assert_eq!(rights(&self.access), before.1, "the engine knew of what was never acknowledged");
         self.store.close();
-        self.store = open(&drive, &self.clock).unwrap_or_else(|e| panic!("after the end: {e}"));
+        let opened = open(&drive, &self.clock).unwrap_or_else(|e| panic!("after the end: {e}"));
+        self.access = Access::following(&opened, self.clock.clone()).unwrap();
+        self.store = opened.start().unwrap();
         self.drive = drive;
         let findings = self.store.check(&Progress::default()).unwrap().findings;
         assert!(findings.is_empty(), "{findings:#?}");
-        self.access = Access::following(&self.store, self.clock.clone()).unwrap();
         if dump(&self.store).unwrap() != before.0 {
             drop(commit(&self.shadow, doubtful));
         }

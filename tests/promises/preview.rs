@@ -16,7 +16,7 @@ use overkeep::{
 use redb::backends::InMemoryBackend;
 use serde_json::{Value as Json, json};
 
-use crate::harness::{Base, Dice, TestServer, fresh};
+use crate::harness::{Base, Dice, TestServer, fresh, stores};
 
 /// Some of everything, by name, and what of it may use what.
 pub struct World {
@@ -250,8 +250,9 @@ fn identity(name: &str) -> Record<Identity> {
 /// A store with very many who may use nothing, and what would be published if they might dial everything.
 async fn crowd() -> (Store, Access, Vec<Event>) {
     let now = Timestamp::from_millis(0);
-    let store = Store::open_on(InMemoryBackend::new(), KINDS, Options::default()).unwrap();
-    let access = Access::following(&store, Clock::system()).unwrap();
+    let opened = stores::of(KINDS).open_in_memory();
+    let access = Access::following(&opened, Clock::system()).unwrap();
+    let store = opened.start().unwrap();
     let fill = store.write(move |tx| {
         tx.insert(builtin::auth_policy(now))?;
         (0..MANY).try_for_each(|n| tx.insert(identity(&format!("i{n}"))))?;

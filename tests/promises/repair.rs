@@ -28,7 +28,7 @@ use serde_json::{Value as Json, json};
 use tempfile::TempDir;
 
 use crate::{
-    harness::{Authority, trusting},
+    harness::{Authority, stores, trusting},
     simulated_disk::SimulatedDisk,
 };
 
@@ -44,7 +44,7 @@ static WHOLE: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let place = TempDir::new().unwrap();
     let config = configuration(&place);
     controller::start(&config, Clock::system()).unwrap().stop();
-    let store = Store::open(&config.data, KINDS, Options::default()).unwrap();
+    let store = stores::of(KINDS).start(&config.data);
     store.write_blocking(fill).unwrap();
     store.close();
     fs::read(&config.data).unwrap()
@@ -202,7 +202,7 @@ impl Broken {
     }
 
     fn with<T>(&self, act: impl FnOnce(&Store) -> T) -> T {
-        let store = Store::open_on(self.0.clone(), KINDS, Options::default()).unwrap();
+        let store = stores::of(KINDS).start_on(self.0.clone());
         let done = act(&store);
         store.close();
         done
@@ -423,7 +423,7 @@ fn records_that_contradict_themselves_are_named() {
 
 /// What a check of the whole file says, keys and all.
 fn judged(broken: &Broken, clock: Clock) -> Report {
-    let store = Store::open_on(broken.0.clone(), KINDS, Options { clock: clock.clone(), ..Options::default() }).unwrap();
+    let store = stores::of(KINDS).with(Options { clock: clock.clone(), ..Options::default() }).start_on(broken.0.clone());
     let place = TempDir::new().unwrap();
     let report = Maintenance::new(store.clone(), SealedKeys::default(), clock, &place.path().join("data"))
         .run(Work::Check, &Arc::default())
@@ -522,7 +522,7 @@ fn administrators_see_what_is_wrong_and_have_it_mended() {
 #[test]
 fn damage_is_found_by_itself_and_told_once() {
     let drive = SimulatedDisk::holding(WHOLE.clone(), 0);
-    let store = Store::open_on(drive.clone(), KINDS, Options::default()).unwrap();
+    let store = stores::of(KINDS).start_on(drive.clone());
     let (clock, watch, place) = (Clock::system(), Progress::default(), TempDir::new().unwrap());
     let maintenance = Maintenance::new(store.clone(), SealedKeys::default(), clock.clone(), &place.path().join("data"));
     let mut scrub = Scrub::of(&Config::default().integrity, maintenance, clock);

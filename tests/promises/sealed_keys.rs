@@ -12,7 +12,7 @@ use redb::ReadableTable;
 
 use crate::{
     backup::DataFile,
-    harness::{Caller, trusting},
+    harness::{Caller, stores, trusting},
     integrity::rows,
 };
 
@@ -38,7 +38,7 @@ fn sealed() -> DataFile {
 
 /// What the file holds of this.
 fn opened<T>(kept: &DataFile, passphrase: Option<&str>, read: impl FnOnce(&Store, &SealedKeys) -> T) -> T {
-    let store = Store::look(&kept.path("data"), KINDS, Options::default()).unwrap();
+    let store = stores::of(KINDS).look(&kept.path("data"));
     read(&store, &SealedKeys::of(&store, passphrase.map(Passphrase::new).as_ref()).unwrap())
 }
 
@@ -199,7 +199,7 @@ fn a_kill_leaves_the_keys_as_they_were_or_sealed() {
         drop(process.kill());
         process.wait().unwrap();
         let is_sealed = {
-            let store = Store::look(&kept.path("data"), KINDS, Options::default()).unwrap();
+            let store = stores::of(KINDS).look(&kept.path("data"));
             SealedKeys::look(&store, None).unwrap().is_none()
         };
         let passphrase = is_sealed.then_some(PASSPHRASE);

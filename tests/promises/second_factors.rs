@@ -33,7 +33,7 @@ use totp_rs::{Builder, Secret, Totp};
 
 use crate::{
     explain::{auth_policy, external_signer},
-    harness::{Answer, PASSWORD, TestServer, fresh, shared},
+    harness::{Answer, PASSWORD, TestServer, fresh, shared, stores},
 };
 
 const NOW: i64 = 1_800_000_015;
@@ -436,7 +436,7 @@ fn realm(jwks: &str) -> Realm {
 pub fn realm_with(jwks: &str, adapt: impl FnOnce(&mut Config)) -> Realm {
     let mut config = Config::default();
     adapt(&mut config);
-    let store = Store::open_on(InMemoryBackend::new(), KINDS, Options::default()).unwrap();
+    let store = stores::of(KINDS).in_memory();
     let signer = ExternalJwtSigner {
         audience: "overlay".into(),
         enabled: true,

@@ -15,12 +15,12 @@ use std::{
 
 use overkeep::{
     clock::{Clock, Timestamp},
-    entity::{Disk, Entity, Facts, FactsExt, Field, HistoryRow, Id, Kind, OnDelete, Record, Reference, Roles, Stored, Words},
+    entity::{Disk, Entity, Facts, FactsExt, Field, HistoryRow, Id, Kind, OnDelete, Record, Reference, Roles, Stateful, Stored, Words},
     error::{Error, Result},
     query::{Query, Type, Value, Window},
     store::{
-        Cache, Candidates, DependencyRecorder, Event, KindEntry, NEWEST, OpenError, Options, Plan, Progress, Read, Report, Scope, Store,
-        Tx, decode, encode,
+        Cache, Candidates, DependencyRecorder, Event, KindEntry, NEWEST, OpenError, Options, Phase, Plan, Progress, Read, Report, Scope,
+        Store, Tx, decode, encode,
     },
 };
 use proptest::{collection::vec, prelude::*};
@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
 use crate::{
-    harness::Dice,
+    harness::{Dice, stores},
     simulated_disk::{SimulatedDisk, Trouble},
 };
 
@@ -116,17 +116,21 @@ fn damage(directory: &TempDir, ids: &[&str]) {
 }
 
 fn open(directory: &TempDir) -> Store {
-    Store::open(&directory.path().join("data"), KINDS, Options::default()).unwrap()
+    stores::of(KINDS).start(&directory.path().join("data"))
 }
 
 fn fresh() -> Store {
-    Store::open_on(InMemoryBackend::new(), KINDS, Options::default()).unwrap()
+    stores::of(KINDS).in_memory()
 }
 
 fn with_tasks(tasks: Vec<Record<Task>>) -> Store {
     let store = fresh();
-    store.write_blocking(|tx| tasks.into_iter().try_for_each(|task| tx.insert(task))).unwrap();
+    insert(&store, tasks);
     store
+}
+
+fn insert(store: &Store, tasks: Vec<Record<Task>>) {
+    store.write_blocking(|tx| tasks.into_iter().try_for_each(|task| tx.insert(task))).unwrap();
 }
 
 /// Asserts that the index has the rows of the records that are there, and no others.
@@ -223,7 +227,13 @@ fn a_unique_value_is_taken_once_and_free_again_after_its_record() {
 
 #[test]
 fn references_lead_somewhere_and_deletion_follows_them() {
-    let store = fresh();
+    let opened = stores::of(KINDS).open_in_memory();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let hears = told.clone();
+    opened.subscribe(Phase::Update, move |events| {
+        hears.lock().unwrap().extend(events.iter().map(|e| (e.id.clone(), e.of::<Task>().is_some_and(|(_, new)| new.is_some()))))
+    });
+    let store = opened.start().unwrap();
     let mut lost = task("t");
     lost.spec.team = Some(Id::from_text("none"));
     let refused = store.write_blocking(|tx| tx.insert(lost));
@@ -244,11 +254,7 @@ fn references_lead_somewhere_and_deletion_follows_them() {
     let delete_team = || store.write_blocking(|tx| tx.delete(&Id::<Team>::from_text("red")));
     assert_eq!(delete_team(), Err(Error::Referenced { field: "team", by: vec!["a".into()] }));
 
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let hears = told.clone();
-    store.subscribe(move |events| {
-        hears.lock().unwrap().extend(events.iter().map(|e| (e.id.clone(), e.of::<Task>().is_some_and(|(_, new)| new.is_some()))))
-    });
+    told.lock().unwrap().clear();
     store.write_blocking(|tx| tx.delete(&Id::<Task>::from_text("a"))).unwrap();
     assert_eq!(all_ids(&store), ["d"]);
     let d = store.read(|tx| tx.get(&Id::<Task>::from_text("d"))).unwrap();
@@ -363,10 +369,10 @@ impl StorageBackend for Faulty {
 #[test]
 fn events_come_in_order_after_the_sync_and_before_the_answer() {
     let disk = Faulty::default();
-    let store = Store::open_on(disk.clone(), KINDS, Options::default()).unwrap();
+    let opened = stores::of(KINDS).open_on(disk.clone());
     let heard = Arc::new(Mutex::new(Vec::new()));
-    let (listener, seen, on) = (heard.clone(), store.clone(), disk.clone());
-    store.subscribe(move |events| {
+    let (listener, seen, on) = (heard.clone(), opened.reader().clone(), disk.clone());
+    opened.subscribe(Phase::Update, move |events| {
         assert!(!on.unsynced(), "told before it was durable");
         for event in events {
             let (old, new) = event.of::<Task>().unwrap();
@@ -374,6 +380,7 @@ fn events_come_in_order_after_the_sync_and_before_the_answer() {
             listener.lock().unwrap().push(event.id.clone());
         }
     });
+    let store = opened.start().unwrap();
     let before = disk.syncs();
     let jobs: Vec<Job<()>> = (0..50).map(|n| -> Job<()> { Box::new(move |tx| tx.insert(task(&format!("{n:02}")))) }).collect();
     assert!(in_one_group(&store, jobs).iter().all(Result::is_ok));
@@ -384,14 +391,29 @@ fn events_come_in_order_after_the_sync_and_before_the_answer() {
     store.close();
 }
 
+#[test]
+fn who_reacts_hears_after_who_updates() {
+    let opened = stores::of(KINDS).open_in_memory();
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    for (phase, name) in [(Phase::React, "reacts"), (Phase::Update, "updates"), (Phase::React, "reacts"), (Phase::Update, "updates")] {
+        let heard = heard.clone();
+        opened.subscribe(phase, move |_| heard.lock().unwrap().push(name));
+    }
+    let store = opened.start().unwrap();
+    store.write_blocking(|tx| tx.insert(task("a"))).unwrap();
+    assert_eq!(*heard.lock().unwrap(), ["updates", "updates", "reacts", "reacts"]);
+}
+
 #[tokio::test]
 async fn what_is_rehearsed_is_told_to_its_caller_and_to_nobody_else() {
     let disk = Faulty::default();
-    let store = Store::open_on(disk.clone(), KINDS, Options::default()).unwrap();
-    store.write(|tx| tx.insert(task("there"))).await.unwrap();
+    let opened = stores::of(KINDS).open_on(disk.clone());
     let heard = Arc::new(AtomicUsize::new(0));
     let listener = heard.clone();
-    store.subscribe(move |_| _ = listener.fetch_add(1, SeqCst));
+    opened.subscribe(Phase::Update, move |_| _ = listener.fetch_add(1, SeqCst));
+    let store = opened.start().unwrap();
+    store.write(|tx| tx.insert(task("there"))).await.unwrap();
+    heard.store(0, SeqCst);
     let syncs = disk.syncs();
     let rehearsed = store.rehearse(
         |tx| {
@@ -463,11 +485,12 @@ fn step(tx: &Tx<'_>, dice: &mut Dice) -> String {
 #[tokio::test]
 async fn a_rehearsal_goes_as_the_change_does() {
     let options = Options { clock: Clock::manual(Timestamp::from_millis(5_000)), ..Options::default() };
-    let store = Store::open_on(InMemoryBackend::new(), KINDS, options).unwrap();
+    let opened = stores::of(KINDS).with(options).open_in_memory();
     let told = |events: &[Event]| events.iter().map(|event| format!("{:?}", event.of::<Task>())).collect::<Vec<_>>();
     let heard = Arc::new(Mutex::new(Vec::new()));
     let hears = heard.clone();
-    store.subscribe(move |events| hears.lock().unwrap().extend(told(events)));
+    opened.subscribe(Phase::Update, move |events| hears.lock().unwrap().extend(told(events)));
+    let store = opened.start().unwrap();
     let job = |seed: u64| {
         move |tx: &Tx<'_>| {
             let mut dice = Dice::new(seed);
@@ -492,13 +515,15 @@ async fn a_rehearsal_goes_as_the_change_does() {
 fn when_the_disk_fails_nobody_is_told_otherwise() {
     let disk = Faulty::default();
     let options = Options { retry: Duration::from_millis(10), ..Options::default() };
-    let store = Store::open_on(disk.clone(), KINDS, options).unwrap();
-    store.write_blocking(|tx| tx.insert(task("before"))).unwrap();
+    let opened = stores::of(KINDS).with(options).open_on(disk.clone());
     let heard = Arc::new(AtomicUsize::new(0));
     let counter = heard.clone();
-    store.subscribe(move |events| {
+    opened.subscribe(Phase::Update, move |events| {
         counter.fetch_add(events.len(), SeqCst);
     });
+    let store = opened.start().unwrap();
+    store.write_blocking(|tx| tx.insert(task("before"))).unwrap();
+    heard.store(0, SeqCst);
     disk.break_down();
     let jobs: Vec<Job<()>> =
         vec![Box::new(|tx| tx.insert(task("one"))), Box::new(|tx| tx.insert(task("before"))), Box::new(|tx| tx.insert(task("two")))];
@@ -527,12 +552,13 @@ fn when_the_disk_fails_nobody_is_told_otherwise() {
 #[test]
 fn a_commit_that_fails_over_what_comes_after_it_is_still_a_commit() {
     let drive = SimulatedDisk::holding(Vec::new(), 0);
-    let store = Store::open_on(drive.clone(), KINDS, Options::default()).unwrap();
+    let opened = stores::of(KINDS).open_on(drive.clone());
     let heard = Arc::new(AtomicUsize::new(0));
     let counter = heard.clone();
-    store.subscribe(move |events| {
+    opened.subscribe(Phase::Update, move |events| {
         counter.fetch_add(events.len(), SeqCst);
     });
+    let store = opened.start().unwrap();
     store.write_blocking(|tx| tx.set_setting("large", Some(&vec![1; 6 << 20]))).unwrap();
     store.write_blocking(|tx| tx.set_setting("large", None)).unwrap();
     // The file is to shrink and does not.
@@ -547,13 +573,13 @@ fn a_commit_that_fails_over_what_comes_after_it_is_still_a_commit() {
     }
     assert_eq!((all_ids(&store), heard.load(SeqCst)), (written.clone(), written.len()));
     store.close();
-    let reopened = Store::open_on(drive.after_power_loss(), KINDS, Options::default()).unwrap();
+    let reopened = stores::of(KINDS).start_on(drive.after_power_loss());
     assert_eq!(all_ids(&reopened), written);
 }
 
 #[test]
 fn a_full_queue_sends_writers_away_and_a_closed_store_everyone() {
-    let store = Store::open_on(InMemoryBackend::new(), KINDS, Options { queue: 1, ..Options::default() }).unwrap();
+    let store = stores::of(KINDS).with(Options { queue: 1, ..Options::default() }).in_memory();
     let jobs: Vec<Job<()>> = vec![Box::new(|_| Ok(())), Box::new(|_| Ok(()))];
     let answers = in_one_group(&store, jobs);
     assert_eq!(answers, [Ok(()), Err(Error::Busy { retry_after: 1 })]);
@@ -753,8 +779,10 @@ fn what_every_record_has_is_never_empty() {
 
 #[test]
 fn what_is_kept_goes_when_an_answer_that_it_rests_on_changes() {
-    let store = with_tasks(vec![task("a"), task("b")]);
-    let kept: Cache<Vec<String>> = Cache::following(&store, |kind| kind == Task::KIND, 2);
+    let opened = stores::of(KINDS).open_in_memory();
+    let kept: Cache<Vec<String>> = Cache::following(&opened, |kind| kind == Task::KIND, 2);
+    let store = opened.start().unwrap();
+    insert(&store, vec![task("a"), task("b")]);
     let make = |store: &Store| {
         store.read(|tx| {
             let facts = DependencyRecorder::new(tx);
@@ -808,7 +836,7 @@ fn what_is_kept_goes_when_an_answer_that_it_rests_on_changes() {
 #[tokio::test]
 async fn who_reads_little_does_not_wait_for_who_reads_much() {
     let tasks: Vec<Record<Task>> = (0..1_100).map(|n| task(&format!("{n:04}"))).collect();
-    let store = Store::open_on(InMemoryBackend::new(), KINDS, Options { scans: 1, ..Options::default() }).unwrap();
+    let store = stores::of(KINDS).with(Options { scans: 1, ..Options::default() }).in_memory();
     store.write(move |tx| tasks.into_iter().try_for_each(|task| tx.insert(task))).await.unwrap();
     let all = |tx: &Read<'_>| {
         let mut count = 0;
@@ -850,7 +878,7 @@ async fn who_may_not_wait_is_sent_away_before_anything_is_read() {
     store.close();
     damage(&directory, &["0000"]);
     let options = Options { scans: 1, scan_queue: 0, ..Options::default() };
-    let store = Store::open(&directory.path().join("data"), KINDS, options).unwrap();
+    let store = stores::of(KINDS).with(options).start(&directory.path().join("data"));
     let list = |text: &str| {
         let query = Query::parse(text, Words::<Task>::ALL).unwrap();
         store.scan(move |tx| list_of::<Task>(query).page(tx).map(|page| page.total))

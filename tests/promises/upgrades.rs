@@ -26,7 +26,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::{
-    harness::{TestServer, trusting},
+    harness::{TestServer, stores, trusting},
     integrity::rows,
 };
 
@@ -47,7 +47,7 @@ fn configuration(data: &Path) -> Config {
 fn snapshots_are_made_on_schedule_and_only_they_are_ever_removed() {
     let place = TempDir::new().unwrap();
     let data = place.path().join("data");
-    let store = Store::open(&data, KINDS, Options::default()).unwrap();
+    let store = stores::of(KINDS).start(&data);
     store.write_blocking(|tx| tx.set_setting("something", Some(b"to copy"))).unwrap();
     let clock = Clock::manual(Timestamp::from_millis(1_700_000_000_123));
     let directory = place.path().join("made").join("here");
@@ -115,7 +115,7 @@ fn a_snapshot_takes_as_long_as_it_takes() {
     let token = trusting(&url(&first)).log_in("admin", &password).token.unwrap();
     first.stop();
     config.http.request_timeout = "1s".parse().unwrap();
-    let store = Store::open(&config.data, KINDS, Options::default()).unwrap();
+    let store = stores::of(KINDS).start(&config.data);
     // As much as it takes here for a copy to last longer than a request may.
     let begun = |part: u32| {
         store.write_blocking(move |tx| tx.set_setting(&format!("ballast {part}"), Some(&vec![7; 8 << 20]))).unwrap();
@@ -139,14 +139,14 @@ fn another_release_copies_the_file_before_it_touches_it() {
     start();
     start();
     assert_eq!(names(place.path()), ["data"], "the same release makes no copy");
-    let store = Store::open(&data, KINDS, Options::default()).unwrap();
+    let store = stores::of(KINDS).start(&data);
     store.write_blocking(|tx| tx.set_setting("release", Some(b"0.0.9"))).unwrap();
     drop(store);
     start();
     let copy = format!("data.before-{}", env!("CARGO_PKG_VERSION"));
     assert_eq!(names(place.path()), ["data", &copy]);
     let copy = place.path().join(copy);
-    let kept = Store::look(&copy, KINDS, Options::default()).unwrap();
+    let kept = stores::of(KINDS).look(&copy);
     assert_eq!(kept.read(|tx| tx.setting("release")).unwrap().unwrap(), b"0.0.9");
 }
 
@@ -361,7 +361,7 @@ impl Sessions {
     fn new() -> Self {
         let disk = Disk(Arc::new(InMemoryBackend::new()));
         let now = Timestamp::from_millis(1_700_000_000_000);
-        let store = Store::open_on(disk.clone(), KINDS, Options::default()).unwrap();
+        let store = stores::of(KINDS).start_on(disk.clone());
         store
             .write_blocking(move |tx| {
                 builtin::identity_types(now).into_iter().try_for_each(|record| tx.insert(record))?;
@@ -431,7 +431,7 @@ fn a_start_gives_back_what_is_not_needed_any_more() {
     (0..58).for_each(|n| sessions.turn(0..0, n * 100..(n + 1) * 100));
     let (grown, live) = sessions.closed(&data);
     assert!(grown > live * 5 / 2, "{grown} bytes for {live}: that proves nothing");
-    let opened = |compact: bool| Store::open(&data, KINDS, Options { compact, ..Options::default() }).unwrap().close();
+    let opened = |compact: bool| stores::of(KINDS).with(Options { compact, ..Options::default() }).start(&data).close();
     opened(false);
     assert!(length(&data) > live * 5 / 2);
     opened(true);

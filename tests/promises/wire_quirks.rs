@@ -10,7 +10,7 @@ use overkeep::{
 };
 use serde_json::{Value as Json, json};
 
-use crate::harness::{Authority, Base, Caller, PASSWORD, TestServer, fresh, shared, trusting};
+use crate::harness::{Authority, Base, Caller, PASSWORD, TestServer, fresh, shared, stores, trusting};
 
 fn admin() -> &'static Caller {
     &shared().admin
@@ -301,7 +301,7 @@ fn a_signer_that_was_taken_up_with_such_a_key_can_be_disabled() {
     let data = place.path().join("data");
     let body = json!({ "name": "large", "certPem": with_key(&P521), "issuer": "i", "kid": "k", "audience": "a", "enabled": true });
     let signer: ExternalJwtSigner = serde_json::from_value(body).unwrap();
-    let store = Store::open(&data, KINDS, Options::default()).unwrap();
+    let store = stores::of(KINDS).start(&data);
     store.write_blocking(|tx| tx.insert(Record::new(Id::from_text("large"), Timestamp::from_millis(1), signer))).unwrap();
     store.close();
 

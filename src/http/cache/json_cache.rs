@@ -13,7 +13,7 @@ use crate::{
         envelope::{Detail, detail},
         list_part::Part,
     },
-    store::{Cache, CommitNumber, Dependency, DependencyRecorder, Read, Store},
+    store::{Cache, CommitNumber, Dependency, DependencyRecorder, OpenStore, Read},
 };
 
 /// The maximum number of cached services: about 10 MB of typical ones.
@@ -103,7 +103,7 @@ pub struct Present {
 
 impl JsonCache {
     /// An empty cache that follows the changes of a store.
-    pub fn following(store: &Store) -> Self {
+    pub fn following(store: &OpenStore) -> Self {
         Self {
             services: Cache::following(store, |kind| kind == Service::KIND, SERVICES),
             records: Cache::following(store, |_| true, RECORDS),

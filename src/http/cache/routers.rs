@@ -9,7 +9,7 @@ use super::json_cache::CachedJson;
 use crate::{
     entity::{EdgeRouter, Entity, Facts, FactsExt, Id, Record, edge_router::Common},
     error::Result,
-    store::{Cache, CommitNumber, Dependency, Read, Store},
+    store::{Cache, CommitNumber, Dependency, OpenStore, Read},
 };
 
 /// The maximum number of cached routers: about 7 MB of typical ones.
@@ -42,7 +42,7 @@ pub struct Routers(Cache<Known>);
 
 impl Routers {
     /// An empty cache that follows the changes of a store.
-    pub fn following(store: &Store) -> Self {
+    pub fn following(store: &OpenStore) -> Self {
         Self(Cache::following(store, |kind| kind == EdgeRouter::KIND, ROUTERS))
     }
 

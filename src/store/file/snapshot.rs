@@ -20,7 +20,7 @@ use super::{
     private_file::{clear, is_named, is_one, lock},
 };
 use crate::error::{Error, Result};
-use crate::store::{handle::Store, history::log::ANCHOR, progress::Progress, tx::tables::broken};
+use crate::store::{history::log::ANCHOR, progress::Progress, reader::Reader, tx::tables::broken};
 
 /// Bytes of the new file kept in memory.
 const CACHE: usize = 16 << 20;
@@ -33,7 +33,7 @@ type Definition<'n> = TableDefinition<'n, &'static [u8], &'static [u8]>;
 /// A table's name, a key and a value.
 type Row<'n> = (&'n str, Vec<u8>, Vec<u8>);
 
-impl Store {
+impl Reader {
     /// Copies everything to a file, readable for its owner alone, in place of one of that name. Blocks for as long as that takes;
     /// the copy is of the moment it began.
     ///
@@ -47,7 +47,7 @@ impl Store {
     /// The same in place of a data file, which stays its owner's.
     ///
     /// # Errors
-    /// As [`Store::snapshot`].
+    /// As [`Reader::snapshot`].
     pub fn supersede(&self, file: &Path, watch: &Progress) -> Result<Manifest> {
         self.copied(file, Owner::OfTheOneBefore, watch)
     }
@@ -55,14 +55,14 @@ impl Store {
     fn copied(&self, to: &Path, owner: Owner, watch: &Progress) -> Result<Manifest> {
         let views = Views::of(self)?;
         let format = open::format(&views.first).map_err(broken)?.ok_or_else(|| failed("the file has no format"))?;
-        copy(views, to, owner, watch, |sum| Manifest::of(sum, format, self.0.core.clock.now()))
+        copy(views, to, owner, watch, |sum| Manifest::of(sum, format, self.core().clock.now()))
     }
 
-    /// Copies a snapshot, which this store is one of, as [`Store::supersede`] does. What comes of it is a snapshot too, until it is opened
+    /// Copies a snapshot, which this store is one of, as [`Reader::supersede`] does. What comes of it is a snapshot too, until it is opened
     /// to be written.
     ///
     /// # Errors
-    /// As [`Store::snapshot`], and if what is read is not what this manifest says.
+    /// As [`Reader::snapshot`], and if what is read is not what this manifest says.
     pub fn restore(&self, manifest: &Manifest, to: &Path, watch: &Progress) -> Result<Manifest> {
         copy(Views::of(self)?, to, Owner::OfTheOneBefore, watch, |sum| manifest.confirm(sum))
     }
@@ -72,7 +72,7 @@ impl Store {
     /// # Errors
     /// It is not so, the file cannot be read, or the watcher stopped it.
     pub fn manifest(&self, watch: &Progress) -> Result<Option<Manifest>> {
-        let from = self.0.core.database()?.begin_read().map_err(broken)?;
+        let from = self.core().database()?.begin_read().map_err(broken)?;
         let Some(manifest) = Manifest::load(&from)? else { return Ok(None) };
         watch.begin(count(&from)?);
         manifest.confirm(Sum::of(&from, watch)?).map(Some)
@@ -87,20 +87,20 @@ fn failed(reason: impl ToString) -> Error {
 /// open, and whoever writes when the last one goes has to free all of them while every other waits. So newer views are opened on the way, and
 /// let go one after the other.
 struct Views<'s> {
-    store: &'s Store,
+    store: &'s Reader,
     first: ReadTransaction,
     later: Vec<ReadTransaction>,
 }
 
 impl<'s> Views<'s> {
-    fn of(store: &'s Store) -> Result<Self> {
-        let first = store.0.core.database()?.begin_read().map_err(broken)?;
+    fn of(store: &'s Reader) -> Result<Self> {
+        let first = store.core().database()?.begin_read().map_err(broken)?;
         Ok(Self { store, first, later: Vec::new() })
     }
 
     fn open_another(&mut self) {
         // Of a store that was closed nothing is freed either.
-        self.later.extend(self.store.0.core.database().ok().and_then(|database| database.begin_read().ok()));
+        self.later.extend(self.store.core().database().ok().and_then(|database| database.begin_read().ok()));
     }
 
     fn let_go(self, watch: &Progress) {

@@ -8,8 +8,9 @@ use redb::{ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
 
 use super::open::{self, FORMAT, META, NEWEST};
 use crate::store::{
-    handle::Store,
     index,
+    opening::OpenStore,
+    reader::Reader,
     registry::{Registry, table_name},
     tx::tables::{Table, broken},
 };
@@ -19,23 +20,25 @@ type Definition<'n> = TableDefinition<'n, &'static [u8], &'static [u8]>;
 /// What a table of the earlier format is called meanwhile.
 const BEFORE: Definition<'static> = Definition::new("before");
 
-impl Store {
+impl Reader {
     /// Whether the file has the format that this release writes.
     ///
     /// # Errors
     /// It cannot be read.
     pub fn is_current(&self) -> Result<bool> {
-        let from = self.0.core.database()?.begin_read().map_err(broken)?;
+        let from = self.core().database()?.begin_read().map_err(broken)?;
         Ok(open::format(&from).map_err(broken)? == Some(NEWEST))
     }
+}
 
-    /// Brings the file to the format that this release writes, if it has an earlier one, and keeps a value under a name, all at once. To be
-    /// called before anything is looked up in the file or written to it. Of a large one it takes many seconds. Blocks.
+impl OpenStore {
+    /// Brings the file to the format that this release writes, if it has an earlier one, and keeps a value under a name, all at once. Before it,
+    /// nothing can be looked up by the index. Of a large one it takes many seconds. Blocks.
     ///
     /// # Errors
     /// The file cannot be read or written; then it is as it was.
     pub fn upgrade(&self, setting: Option<(&str, &[u8])>) -> Result<()> {
-        let (core, is_current) = (&self.0.core, self.is_current()?);
+        let (core, is_current) = (self.core(), self.is_current()?);
         if is_current && setting.is_none() {
             return Ok(());
         }

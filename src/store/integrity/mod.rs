@@ -79,11 +79,11 @@ impl Store {
     /// # Errors
     /// The store is closed, or the watcher stopped it.
     pub fn check_some(&self, place: &Position, rows: usize, watch: &Progress) -> Result<(Vec<String>, Option<Position>)> {
-        let looked = self.0.core.read(Some(&ScanPermit::free(&watch.stop)), |read| Inspection::some(read, watch, place, rows));
+        let looked = self.core().read(Some(&ScanPermit::free(&watch.stop)), |read| Inspection::some(read, watch, place, rows));
         match looked {
             Ok((faults, next)) => Ok((faults.into_iter().map(|fault| fault.description).collect(), next)),
             Err(error) if watch.go_on().is_ok() && self.is_open() => {
-                let name = place.kind(self.0.core.context.registry.entries()).unwrap_or("the index or the history");
+                let name = place.kind(self.core().context.registry.entries()).unwrap_or("the index or the history");
                 Ok((vec![format!("rows of {name} cannot be read: {error}")], Some(place.next_table())))
             }
             Err(error) => Err(error),
@@ -93,17 +93,17 @@ impl Store {
     /// Reads blocks of the file again, so many from one on, although they are in memory, and tells which are not what was written to them;
     /// and where to go on.
     pub fn reread_some(&self, from: u64, blocks: u64) -> (Vec<String>, Option<u64>) {
-        let (damaged, next) = self.0.core.backend.reread(from, blocks);
+        let (damaged, next) = self.core().backend.reread(from, blocks);
         (damaged.into_iter().map(lost).collect(), next)
     }
 
     /// What such reading has found and still finds.
     fn lost(&self) -> impl Iterator<Item = String> {
-        self.0.core.backend.lost().into_iter().map(lost)
+        self.core().backend.lost().into_iter().map(lost)
     }
 
     fn inspect(&self, watch: &Progress, most: usize) -> Result<Vec<Fault>> {
-        self.0.core.read(Some(&ScanPermit::free(&watch.stop)), |read| {
+        self.core().read(Some(&ScanPermit::free(&watch.stop)), |read| {
             if Totals::adds_up(read, watch)? { Ok(Vec::new()) } else { Inspection::run(read, watch, most) }
         })
     }

@@ -11,6 +11,7 @@ mod enrolling;
 mod judge;
 mod program;
 mod secrets;
+pub mod stores;
 mod test_server;
 #[path = "../../../benches/common/tls.rs"]
 mod tls;

@@ -1,0 +1,50 @@
+//! Everything that follows the commits of the store. It is put together before the store is started, so that nothing is written unheard.
+
+use crate::{
+    access::Access,
+    authentication::Sessions,
+    clock::Clock,
+    config::{Address, Config},
+    error::Result,
+    http::{JsonCache, Routers, Watchers},
+    jobs::JobTrigger,
+    network::CommitFeed,
+    posture::Posture,
+    store::OpenStore,
+};
+
+use super::built_in_router;
+
+/// What follows the store.
+pub struct Followers {
+    pub access: Access,
+    pub texts: JsonCache,
+    pub routers: Routers,
+    pub posture: Posture,
+    pub sessions: Sessions,
+    pub watchers: std::sync::Arc<Watchers>,
+    pub feed: CommitFeed,
+}
+
+impl Followers {
+    /// Those of a controller; `router` is where clients of the built-in router are sent, if it is enabled.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn of(store: &OpenStore, config: &Config, clock: &Clock, router: Option<&Address>, trigger: &JobTrigger) -> Result<Self> {
+        router.map_or(Ok(()), |address| built_in_router::follow(store, address))?;
+        trigger.follow(store);
+        let access = Access::following(store, clock.clone())?;
+        let reviews = trigger.clone();
+        let on_trigger = move |trigger| reviews.review(trigger);
+        Ok(Self {
+            texts: JsonCache::following(store),
+            routers: Routers::following(store),
+            posture: Posture::following(store, access.clone(), clock.clone(), config.posture.clone(), on_trigger),
+            sessions: Sessions::following(store, clock.clone(), &config.sessions)?,
+            watchers: Watchers::following(store, config.history.readers),
+            feed: CommitFeed::following(store),
+            access,
+        })
+    }
+}

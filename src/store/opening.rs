@@ -1,0 +1,196 @@
+//! How a store begins: a file is opened, listeners of its commits are registered, and only then is there a handle that can write.
+
+use std::{
+    ops::Deref,
+    path::Path,
+    sync::{Arc, Mutex, PoisonError, RwLock, atomic::AtomicBool},
+    time::Duration,
+};
+
+use arc_swap::ArcSwapOption;
+use redb::StorageBackend;
+
+use super::{
+    context::Context,
+    core::Core,
+    event::{Event, Phase},
+    file::{
+        manifest::Manifest,
+        open::{self, Opened, Others},
+        open_error::OpenError,
+    },
+    handle::Store,
+    list::scan_limit::ScanLimit,
+    reader::{Inner, Reader},
+    registry::{KindEntry, Registry, table_names},
+    tx::{read::Read, tables::Table, writer},
+};
+use crate::{clock::Clock, online::Online};
+
+/// How a store works.
+#[derive(Clone)]
+pub struct Options {
+    /// Bytes of the file kept in memory.
+    pub cache_bytes: usize,
+    /// Writes that may wait before callers are sent away.
+    pub queue: usize,
+    /// Writes that share one commit at most.
+    pub group: usize,
+    /// Scans that run at the same time.
+    pub scans: usize,
+    /// Scans that may wait before callers are sent away.
+    pub scan_queue: usize,
+    /// After a failure of the disk it is tried this often whether it works again.
+    pub retry: Duration,
+    /// Whether opening a file of which more than half is not needed makes it shorter.
+    pub compact: bool,
+    pub clock: Clock,
+    /// Who is connected, for whoever asks in a transaction.
+    pub online: Online,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let (clock, online) = (Clock::system(), Online::default());
+        let (scan_queue, retry) = (32, Duration::from_secs(1));
+        Self { cache_bytes: 64 << 20, queue: 4096, group: 256, scans: 2, scan_queue, retry, compact: false, clock, online }
+    }
+}
+
+/// A store that is open and cannot be written to yet: whoever follows its commits registers here. Dropped, it is closed.
+pub struct OpenStore {
+    reader: Reader,
+    queue: usize,
+    group: usize,
+    retry: Duration,
+}
+
+impl Deref for OpenStore {
+    type Target = Reader;
+    fn deref(&self) -> &Reader {
+        &self.reader
+    }
+}
+
+impl OpenStore {
+    fn of((backend, database): Opened, path: &Path, kinds: &'static [KindEntry], options: Options) -> Result<Self, OpenError> {
+        let core = Arc::new(Core {
+            database: ArcSwapOption::from_pointee(database),
+            backend,
+            path: path.into(),
+            opened: std::fs::metadata(path).ok(),
+            cache: options.cache_bytes,
+            context: Context::new(Registry::new(kinds), options.online),
+            names: table_names(kinds),
+            clock: options.clock,
+            listeners: RwLock::default(),
+            failure: ArcSwapOption::empty(),
+            writing: AtomicBool::new(false),
+        });
+        let content = |table: &Table| *table != Table::Meta && *table != Table::Index;
+        let filled = |read: &Read<'_>| -> crate::error::Result<u64> {
+            Table::all(kinds.len()).filter(content).map(|table| read.rows.len(table)).sum()
+        };
+        let new = core.read(None, filled).map_err(|e| OpenError::Damaged { path: path.into(), reason: e.to_string() })? == 0;
+        tracing::debug!(path = %path.display(), "opened; every page is as it was written");
+        let turns = ScanLimit::new(options.scans, options.scan_queue);
+        let inner = Inner { core, jobs: RwLock::default(), writer: Mutex::default(), turns, new };
+        Ok(Self { reader: Reader(Arc::new(inner)), queue: options.queue, group: options.group, retry: options.retry })
+    }
+
+    /// For listeners that read.
+    pub fn reader(&self) -> &Reader {
+        &self.reader
+    }
+
+    /// Has the changes of each transaction told to a listener, in the order of commits, on the writer's thread: the listener must be quick and
+    /// must not wait for a write. It hears of every commit, because there is none before [`OpenStore::start`].
+    pub fn subscribe(&self, phase: Phase, listener: impl Fn(&[Event]) + Send + Sync + 'static) {
+        let mut listeners = self.core().listeners.write().unwrap_or_else(PoisonError::into_inner);
+        listeners.push((phase, Box::new(listener)));
+        // Stable: within a phase nobody depends on the order.
+        listeners.sort_by_key(|(phase, _)| *phase);
+    }
+
+    /// Starts the writer.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub fn start(self) -> Result<Store, OpenError> {
+        let started = writer::start(self.core().clone(), self.queue, self.group, self.retry);
+        let (jobs, writer) = started.map_err(|reason| OpenError::Io { path: self.core().path.clone(), reason })?;
+        *self.reader.0.jobs.write().unwrap_or_else(PoisonError::into_inner) = Some(jobs);
+        *self.reader.0.writer.lock().unwrap_or_else(PoisonError::into_inner) = Some(writer);
+        Ok(Store::of(self.reader))
+    }
+}
+
+impl Store {
+    /// Opens the file, or makes it, readable for its owner alone. May take some time after a crash. It is written to from
+    /// [`OpenStore::start`] on.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open(path: &Path, kinds: &'static [KindEntry], options: Options) -> Result<OpenStore, OpenError> {
+        let mut opened = open::file(path, options.cache_bytes, &table_names(kinds))?;
+        if options.compact {
+            open::shorten(&mut opened, path)?;
+        }
+        OpenStore::of(written(opened, path)?, path, kinds, options)
+    }
+
+    /// [`Store::open`] after every page of the file was checked, and what can be set right by that was. Says whether anything was.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open_verified(path: &Path, kinds: &'static [KindEntry], options: Options) -> Result<(OpenStore, bool), OpenError> {
+        let (opened, whole) = open::verified(path, options.cache_bytes, &table_names(kinds))?;
+        Ok((OpenStore::of(written(opened, path)?, path, kinds, options)?, !whole))
+    }
+
+    /// Gives back what a closed file does not need.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn compact(path: &Path, kinds: &'static [KindEntry]) -> Result<(), OpenError> {
+        open::compact(&mut open::file(path, Options::default().cache_bytes, &table_names(kinds))?.1, path)
+    }
+
+    /// Opens a file to look at it: it stays as it is, and what is written is gone when the store is closed. Every page of it is checked
+    /// before. No controller can have it open meanwhile.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn look(path: &Path, kinds: &'static [KindEntry], options: Options) -> Result<OpenStore, OpenError> {
+        Self::open_overlay(path, Others::MayLook, kinds, options)
+    }
+
+    /// The same, and nobody else looks at it meanwhile: for whoever makes another file of it to take its place.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn look_alone(path: &Path, kinds: &'static [KindEntry], options: Options) -> Result<OpenStore, OpenError> {
+        Self::open_overlay(path, Others::Nobody, kinds, options)
+    }
+
+    fn open_overlay(path: &Path, others: Others, kinds: &'static [KindEntry], options: Options) -> Result<OpenStore, OpenError> {
+        let opened = open::open_overlay(path, others, options.cache_bytes, &table_names(kinds))?;
+        OpenStore::of(opened, path, kinds, options)
+    }
+
+    /// Opens what is on a storage backend, such as a simulated disk.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open_on(backend: impl StorageBackend, kinds: &'static [KindEntry], options: Options) -> Result<OpenStore, OpenError> {
+        let path = Path::new("the storage backend");
+        let opened = open::backend(backend, path, options.cache_bytes, &table_names(kinds))?;
+        OpenStore::of(written(opened, path)?, path, kinds, options)
+    }
+}
+
+/// A database that is about to be written to: what it said of itself as a snapshot does not hold any more.
+fn written(opened: Opened, path: &Path) -> Result<Opened, OpenError> {
+    let forgotten = Manifest::forget(&opened.1);
+    forgotten.map_err(|e| OpenError::Damaged { path: path.into(), reason: e.to_string() }).map(|()| opened)
+}

@@ -1,0 +1,125 @@
+//! A store as whoever only reads sees it. Listeners of commits get one before anything can be written.
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError, RwLock,
+        atomic::{AtomicBool, Ordering},
+        mpsc::SyncSender,
+    },
+    thread::JoinHandle,
+};
+
+use super::{
+    core::Core,
+    list::scan_limit::{ScanLimit, ScanPermit},
+    tx::{read::Read, writer::Job},
+};
+use crate::{
+    error::{Error, Result},
+    online::Online,
+};
+
+/// Reads a store. Clones read the same one.
+#[derive(Clone)]
+pub struct Reader(pub(super) Arc<Inner>);
+
+/// A store, and the thread that writes to it once it was started.
+pub(super) struct Inner {
+    pub(super) core: Arc<Core>,
+    pub(super) jobs: RwLock<Option<SyncSender<Job>>>,
+    pub(super) writer: Mutex<Option<JoinHandle<()>>>,
+    pub(super) turns: ScanLimit,
+    pub(super) new: bool,
+}
+
+impl Reader {
+    pub(super) fn core(&self) -> &Arc<Core> {
+        &self.0.core
+    }
+
+    /// Who is connected.
+    pub fn online(&self) -> &Online {
+        &self.0.core.context.online
+    }
+
+    /// Whether nothing had ever been stored when it was opened; also after a crash before the first write.
+    pub fn is_new(&self) -> bool {
+        self.0.new
+    }
+
+    /// Whether writes are taken.
+    pub fn is_alive(&self) -> bool {
+        self.0.core.writing.load(Ordering::Acquire)
+    }
+
+    /// Whether the file is still what its name leads to. Of one that was moved away or deleted nothing that is written will be there at the
+    /// next start.
+    pub fn is_in_place(&self) -> bool {
+        self.0.core.is_in_place()
+    }
+
+    /// Whether it has not been closed.
+    pub(super) fn is_open(&self) -> bool {
+        self.0.core.database().is_ok()
+    }
+
+    /// Asks the store as it is now, on this thread; for a few records. Never waits for the writer.
+    ///
+    /// # Errors
+    /// The question's own, or the file cannot be read.
+    pub fn read<T>(&self, ask: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
+        self.0.core.read(None, ask)
+    }
+
+    /// Asks the store as it is now, on a thread that may block; for many records. Few that read more than about a thousand
+    /// (`list/scan_limit.rs`) run at a time, the others wait. When nobody waits for the answer any more, it stops.
+    ///
+    /// # Errors
+    /// The question's own; [`Error::Busy`] if too many wait; [`Error::Internal`] if it panicked.
+    pub async fn scan<T: Send + 'static>(&self, ask: impl FnOnce(&Read<'_>) -> Result<T> + Send + 'static) -> Result<T> {
+        let (core, turns) = (self.0.core.clone(), self.0.turns.clone());
+        let waiting = Waiting(Arc::default());
+        let abandoned = waiting.0.clone();
+        let asked = tokio::task::spawn_blocking(move || core.read(Some(&ScanPermit::among(&turns, &abandoned)), ask));
+        asked.await.unwrap_or_else(|e| Err(Error::Internal(format!("a scan: {e}"))))
+    }
+
+    /// [`Store::read`] for what is brief, [`Store::scan`] for what is not.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn ask<T: Send + 'static>(&self, brief: bool, ask: impl FnOnce(&Read<'_>) -> Result<T> + Send + 'static) -> Result<T> {
+        if brief { self.read(ask) } else { self.scan(ask).await }
+    }
+}
+
+impl Inner {
+    pub(super) fn close(&self) {
+        drop(self.jobs.write().unwrap_or_else(PoisonError::into_inner).take());
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // The last clone may go inside a job, on the writer itself.
+        if let Some(writer) = writer.filter(|writer| writer.thread().id() != std::thread::current().id()) {
+            drop(writer.join());
+        }
+        self.core.backend.release();
+        self.core.database.store(None);
+        // A listener may hold the store itself; dropped outside the lock, for that may bring us here again.
+        let listeners = std::mem::take(&mut *self.core.listeners.write().unwrap_or_else(PoisonError::into_inner));
+        drop(listeners);
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// Tells a scan when its caller is gone.
+struct Waiting(Arc<AtomicBool>);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,54 @@
+//! Stores without a controller: `stores::of(KINDS).start(&path)`, `stores::of(KINDS).in_memory()`. Whoever follows the commits of one opens it,
+//! registers, and starts it: `open`, `open_in_memory`, `open_on`.
+
+use std::path::Path;
+
+use overkeep::store::{KindEntry, OpenStore, Options, Store};
+use redb::{StorageBackend, backends::InMemoryBackend};
+
+/// How stores for a test are opened.
+pub struct Stores {
+    kinds: &'static [KindEntry],
+    options: Options,
+}
+
+/// Stores of these kinds, with the default options.
+pub fn of(kinds: &'static [KindEntry]) -> Stores {
+    Stores { kinds, options: Options::default() }
+}
+
+impl Stores {
+    /// The same with other options.
+    pub fn with(self, options: Options) -> Self {
+        Self { options, ..self }
+    }
+
+    pub fn open(self, file: &Path) -> OpenStore {
+        Store::open(file, self.kinds, self.options).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+    }
+
+    pub fn open_on(self, backend: impl StorageBackend) -> OpenStore {
+        Store::open_on(backend, self.kinds, self.options).unwrap()
+    }
+
+    pub fn open_in_memory(self) -> OpenStore {
+        self.open_on(InMemoryBackend::new())
+    }
+
+    pub fn start(self, file: &Path) -> Store {
+        self.open(file).start().unwrap()
+    }
+
+    pub fn start_on(self, backend: impl StorageBackend) -> Store {
+        self.open_on(backend).start().unwrap()
+    }
+
+    pub fn in_memory(self) -> Store {
+        self.open_in_memory().start().unwrap()
+    }
+
+    /// A file that is only looked at.
+    pub fn look(self, file: &Path) -> Store {
+        Store::look(file, self.kinds, self.options).unwrap().start().unwrap()
+    }
+}
