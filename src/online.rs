@@ -105,7 +105,7 @@ mod tests {
     use std::sync::Mutex;
 
     #[test]
-    fn an_identity_is_connected_from_its_first_channel_to_its_last() {
+    fn identities_count_their_channels() {
         let (online, told) = (Online::default(), Arc::new(Mutex::new(0)));
         let count = told.clone();
         online.subscribe(move |_| *count.lock().unwrap() += 1);

@@ -163,7 +163,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn combinations_that_nobody_has_any_more_are_forgotten() {
+    fn unused_role_combinations_are_forgotten() {
         let mut all = Population::default();
         let same = ["east".to_owned(), "web".to_owned()];
         all.put("bob", &same);

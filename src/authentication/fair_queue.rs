@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_leaves_those_from_elsewhere_half_of_the_service_whatever_it_is_made_of() {
+    fn flood_leaves_half_for_others() {
         let honest = asker("192.0.2.7", "honest");
         let from_one_place = |n: usize| asker("198.51.100.1", &format!("name-{n}"));
         let at_one_name = |n: usize| asker(&format!("10.0.{}.{}", n / 250 % 250, n % 250), "victim");
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_ask_seldom_are_turned_away_last() {
+    fn rare_callers_are_refused_last() {
         let (waiting, fates) = (FairQueue::new(2), Fates::default());
         let (ann, bob) = (asker("192.0.2.1", "ann"), asker("192.0.2.2", "bob"));
         waiting.push(&ann, fates.job("ann"));

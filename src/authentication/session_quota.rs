@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_kept_of_an_identity_without_sessions() {
+    fn sessionless_identities_cost_nothing() {
         let (room, ann) = (SessionQuota::new(2), Id::from_text("ann"));
         let known = |room: &SessionQuota| room.counts.lock().unwrap().len();
         let (before, after) = (0, 1);

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_read_the_type_of_every_member() {
+    fn forms_find_member_types() {
         let listed = [
             ("protocols", "list of string"),
             ("addresses", "list of string"),
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn keywords_and_definitions_stand_where_clients_know_them() {
+    fn schema_keywords_stay_in_place() {
         let types = config_types(Timestamp::ZERO_TIME).unwrap();
         let schema = |name: &str| Json::Object(types.iter().find(|of| of.spec.name == name).unwrap().spec.schema.clone().unwrap().0);
         let names = |value: &Json| value.as_object().unwrap().keys().map(String::as_str).collect::<Vec<_>>().join(" ");
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_empty_is_accepted_empty_and_nothing_else() {
+    fn only_optional_values_may_be_empty() {
         let host = json!({ "protocol": "tcp", "address": "a", "port": 1 });
         let port = json!({ "interval": "1s", "timeout": "1s", "address": "" });
         let http = json!({ "interval": "1s", "timeout": "1s", "url": "", "body": "", "expectInBody": "" });
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn what_they_would_misread_is_refused_with_its_place() {
+    fn misread_values_are_refused() {
         for (name, data, field) in [
             ("ziti-tunneler-client.v1", r#"{"hostname": "a"}"#, "(root)"),
             (

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_is_in_a_range_or_not() {
+    fn versions_match_ranges() {
         for (range, within, without) in [
             (">=10.0.0", &["10.0.0", "10.0.1-beta", "11.2.3"][..], &["9.9.9", "10.0.0-rc.1"][..]),
             ("1.2.3", &["1.2.3", "1.2.3+build"], &["1.2.4", "1.2.3-a"]),
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_version_or_range_is_refused() {
+    fn invalid_versions_are_refused() {
         ["", "newest", ">=", "1", "1.2", "10.0.1.5", "1.2.3 ||", "~1.2.3", "01.2.3", "1.2.3-", "é"]
             .iter()
             .for_each(|text| assert_eq!(VersionRange::parse(text), None, "{text}"));

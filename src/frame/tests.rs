@@ -16,7 +16,7 @@ fn hex(text: &str) -> BytesMut {
 }
 
 #[test]
-fn messages_of_our_own_are_those_that_clients_know() {
+fn own_messages_match_known_bytes() {
     let hello = Builder::new(0).empty();
     let mut answer = Builder::reply(content::RESULT, &hello).flag(key::SUCCESS, true).empty();
     answer.set_sequence(-1);
@@ -32,7 +32,7 @@ fn messages_of_our_own_are_those_that_clients_know() {
 }
 
 #[test]
-fn a_relayed_message_is_changed_in_place() {
+fn relayed_message_is_patched_in_place() {
     let received = hex("0306090c 72ed0000 09000000 18000000 00000000 e8030000 04000000 01000000 f2030000 04000000 01000000");
     let forwarded = hex("0306090c 72ed0000 0c000000 18000000 00000000 e8030000 04000000 01000080 f2030000 04000000 01000000");
     let mut frame = Frame::decode(received, LIMITS).unwrap();
@@ -55,7 +55,7 @@ fn an_answer_names_what_it_answers() {
 }
 
 #[test]
-fn an_answer_repeats_the_headers_that_answers_repeat() {
+fn answers_repeat_required_headers() {
     let probe = Builder::new(content::LATENCY).u64(128, 77).u32(127, 1).u32(256, 1).bytes(255, b"x").empty();
     let answer = Builder::reply(content::RESULT, &probe).empty();
     assert_eq!(answer.headers().map(|(key, _)| key).collect::<Vec<_>>(), [1, 128, 255]);
@@ -63,7 +63,7 @@ fn an_answer_repeats_the_headers_that_answers_repeat() {
 }
 
 #[test]
-fn bytes_that_are_no_message_are_told_apart() {
+fn malformed_messages_are_distinguished() {
     let whole = || Builder::new(5).bytes(7, b"ab").body(b"body").into_bytes();
     let with = |at: usize, byte: u8| {
         let mut bytes = whole();
@@ -86,7 +86,7 @@ fn bytes_that_are_no_message_are_told_apart() {
 }
 
 #[test]
-fn lists_and_maps_are_read_as_they_were_written() {
+fn lists_and_maps_round_trip() {
     assert_eq!(value::texts(&value::of_texts(&["a", ""])), Ok(vec!["a", ""]));
     assert_eq!(value::texts(&[]), Ok(vec![]));
     assert_eq!(value::bytes_by_number(&value::of_bytes_by_number(&[(1003, b"key")])), Ok(vec![(1003, &b"key"[..])]));
@@ -102,7 +102,7 @@ fn lists_and_maps_are_read_as_they_were_written() {
 
 proptest! {
     #[test]
-    fn any_bytes_are_a_message_or_none(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+    fn any_bytes_decode_or_fail(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         let framed = [&MAGIC[..], &bytes].concat();
         for bytes in [bytes, framed] {
             if let Ok(frame) = Frame::decode(BytesMut::from(&bytes[..]), LIMITS) {
@@ -113,7 +113,7 @@ proptest! {
     }
 
     #[test]
-    fn a_message_is_read_as_it_was_built(
+    fn messages_round_trip(
         content_type in any::<i32>(), sequence in any::<i32>(),
         headers in proptest::collection::btree_map(any::<i32>(), proptest::collection::vec(any::<u8>(), 0..40), 0..20),
         body in proptest::collection::vec(any::<u8>(), 0..100),
@@ -129,7 +129,7 @@ proptest! {
     }
 
     #[test]
-    fn a_message_with_one_byte_changed_or_missing_never_panics(
+    fn changed_messages_never_panic(
         at in 0usize..60, byte in any::<u8>(), cut in 0usize..60,
     ) {
         let whole = Builder::new(60786).u32(1000, 1).u32(1001, 2).bytes(128, &[7; 16]).body(b"0123").into_bytes();
@@ -144,7 +144,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_a_list_or_a_map_or_none(bytes in proptest::collection::vec(any::<u8>(), 0..64), count in 0u8..3) {
+    fn any_bytes_are_containers_or_fail(bytes in proptest::collection::vec(any::<u8>(), 0..64), count in 0u8..3) {
         let counted = [&[count, 0, 0, 0][..], &bytes].concat();
         for bytes in [bytes, counted] {
             if let Ok(texts) = value::texts(&bytes) {

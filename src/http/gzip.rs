@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_packed_in_pieces_is_one_stream() {
+    fn pieces_form_one_gzip_stream() {
         let noise: Vec<u8> = (0..200_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
         for pieces in [vec![], vec![&b""[..]], vec![b"one", b"", b"two"], vec![&noise, b"a", &noise[..70_000]]] {
             let mut packer = Pieces::default();
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_packed_if_it_becomes_smaller() {
+    fn only_smaller_bodies_are_gzipped() {
         let text = b"{\"name\":\"web\"},".repeat(500);
         let packed = whole(&text).unwrap();
         assert!(packed.len() < text.len() / 10);

@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_offers_nothing_or_the_router_may_want_it() {
+    fn silent_clients_may_want_the_router() {
         let offers = |names: &[&str]| Some(names.iter().map(|name| name.as_bytes().to_vec()).collect());
         assert!(is_for_router(&None) && is_for_router(&offers(&["ziti-edge"])) && is_for_router(&offers(&["h2", "ziti-edge"])));
         assert!(!is_for_router(&offers(&["h2", "http/1.1"])) && !is_for_router(&offers(&["ziti-link"])) && !is_for_router(&offers(&[])));

@@ -49,7 +49,7 @@ mod tests {
     use super::ANSWER;
 
     #[test]
-    fn the_answer_is_as_long_as_it_says() {
+    fn answer_length_is_correct() {
         let text = std::str::from_utf8(ANSWER).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
         assert!(head.contains(&format!("content-length: {}\r\n", body.len())), "{}", body.len());

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sticky_service_keeps_its_host_within_the_best_precedence() {
+    fn sticky_host_needs_best_precedence() {
         let weights = [weight(Default, 1), weight(Default, 100), weight(Failed, 0)];
         assert_eq!(choose(Sticky, &weights, Some(1), 0), Some(1));
         assert_eq!(choose(Sticky, &weights, Some(2), 0), Some(0));
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn lots_are_drawn_evenly_or_by_the_share_of_the_cost() {
+    fn hosts_are_drawn_by_cost() {
         assert_eq!(drawn(Random, [weight(Default, 0), weight(Default, 900), weight(Failed, 0)]), [30_000, 30_000, 0]);
         assert_eq!(drawn(Weighted, [weight(Default, 0), weight(Default, 0), weight(Default, 0)]), [20_000; 3]);
         assert_eq!(drawn(Weighted, [weight(Default, 1), weight(Default, 3)]), [45_000, 15_000]);

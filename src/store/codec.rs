@@ -119,7 +119,7 @@ mod tests {
     };
 
     #[test]
-    fn used_codes_of_version_1_are_read() {
+    fn version_1_used_codes_are_read() {
         let spec = Mfa { identity_id: Id::from_text("ann"), sealed: vec![1, 2, 3], is_verified: true };
         let at = Timestamp::from_millis(1_700_000_000_123);
         let mut record = Record::new(Id::<Mfa>::from_text("factor"), at, spec);

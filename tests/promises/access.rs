@@ -122,17 +122,17 @@ fn admitted(answer: &Answer) -> bool {
 }
 
 #[test]
-fn management_operations_admit_whom_their_rows_say() {
+fn management_rows_admit_permitted_callers_only() {
     sweep(Base::Management);
 }
 
 #[test]
-fn client_operations_admit_whom_their_rows_say() {
+fn client_rows_admit_permitted_callers_only() {
     sweep(Base::Client);
 }
 
 #[test]
-fn operations_of_our_own_admit_whom_their_rows_say() {
+fn own_rows_admit_permitted_callers_only() {
     sweep(Base::Overkeep);
     for row in interface(Base::Overkeep).rows() {
         assert!(row.permission == Permission::Admin || row.path == "/openapi.json", "{} {}", row.method, row.path);
@@ -140,7 +140,7 @@ fn operations_of_our_own_admit_whom_their_rows_say() {
 }
 
 #[test]
-fn operations_of_the_fabric_admit_whom_their_rows_say() {
+fn fabric_rows_admit_permitted_callers_only() {
     sweep(Base::Fabric);
     for row in interface(Base::Fabric).rows() {
         assert!(row.permission == Permission::Admin || row.path == "/openapi.json", "{} {}", row.method, row.path);
@@ -159,7 +159,7 @@ fn a_bearer_token_alone_opens_nothing() {
 }
 
 #[test]
-fn open_operations_are_those_that_nobody_could_use_otherwise() {
+fn open_operations_are_a_fixed_list() {
     let expected = [
         "/",
         "/version",

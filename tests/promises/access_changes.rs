@@ -219,7 +219,7 @@ fn somebody(name: &str) -> Author {
 }
 
 #[test]
-fn rows_say_what_each_change_gave_and_took() {
+fn rows_tell_gained_and_lost_access() {
     for seed in 1..=6 {
         let (mut world, mut rows) = (World::new(seed), 0);
         let authors = [somebody("alice"), somebody("bob"), Author::local()];
@@ -250,7 +250,7 @@ fn rows_say_what_each_change_gave_and_took() {
 }
 
 #[test]
-fn of_very_many_changes_several_are_told_in_one_row() {
+fn many_changes_share_one_row() {
     let mut world = World::new(40);
     let (alice, bob) = (somebody("alice"), somebody("bob"));
     (0..300).for_each(|_| world.any_change(&alice));
@@ -270,7 +270,7 @@ fn of_very_many_changes_several_are_told_in_one_row() {
 }
 
 #[test]
-fn what_was_not_told_before_a_crash_is_told_after_it() {
+fn untold_changes_are_told_after_crash() {
     let directory = TempDir::new().unwrap();
     let open = || stores::of(KINDS).open(&directory.path().join("data"));
     let mut world = World::on(open(), 77);
@@ -288,7 +288,7 @@ fn what_was_not_told_before_a_crash_is_told_after_it() {
 }
 
 #[test]
-fn changes_that_the_history_has_forgotten_are_told_no_more_and_others_rightly() {
+fn trimmed_changes_are_not_told() {
     let mut world = World::new(5);
     (0..30).for_each(|_| world.any_change(&Author::local()));
     world.audit.catch_up().unwrap();
@@ -302,7 +302,7 @@ fn changes_that_the_history_has_forgotten_are_told_no_more_and_others_rightly() 
 }
 
 #[test]
-fn behind_a_damaged_row_it_goes_on() {
+fn damaged_rows_are_passed_over() {
     let directory = TempDir::new().unwrap();
     let file = directory.path().join("data");
     let open = || stores::of(KINDS).open(&file);
@@ -330,7 +330,7 @@ fn behind_a_damaged_row_it_goes_on() {
 }
 
 #[test]
-fn what_alters_nobodys_access_leaves_no_row() {
+fn changes_without_effect_leave_no_row() {
     let server = TestServer::standing_still();
     let (identity, user) = server.user(&fresh("person"), json!({ "roleAttributes": ["staff"] }));
     let service = server.service(&fresh("service"), json!({}));
@@ -353,7 +353,7 @@ fn history(filter: &str) -> String {
 }
 
 #[test]
-fn an_operator_finds_who_lost_the_database_and_by_whose_doing() {
+fn operator_finds_who_lost_access() {
     let server = TestServer::standing_still();
     let (database, ann) = (server.service("database", json!({})), server.identity("ann", json!({ "roleAttributes": ["staff"] })));
     let bob = server.identity("bob", json!({ "roleAttributes": ["staff"] }));
@@ -384,7 +384,7 @@ fn an_operator_finds_who_lost_the_database_and_by_whose_doing() {
 }
 
 #[test]
-fn the_rows_of_one_change_are_known_as_such() {
+fn rows_of_one_change_are_linked() {
     let mut world = World::new(3);
     world.change(&Author::local(), |tx, dice| {
         turn::<Service>(tx, "s0", json!({ "encryptionRequired": true }), dice)?;

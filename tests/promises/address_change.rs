@@ -107,7 +107,7 @@ fn token(url: &str, name: &str) -> String {
 }
 
 #[test]
-fn both_addresses_work_while_both_are_listed_and_whoever_would_be_left_behind_is_counted() {
+fn both_listed_addresses_work() {
     let place = TempDir::new().unwrap();
     let (old, new) = (format!("localhost:{}", free_port()), format!("127.0.0.1:{}", free_port()));
     let (old_place, new_place) = (old.replace("localhost", "127.0.0.1"), new.clone());
@@ -149,7 +149,7 @@ fn both_addresses_work_while_both_are_listed_and_whoever_would_be_left_behind_is
 }
 
 #[test]
-fn a_first_start_that_nobody_elsewhere_reaches_says_what_to_set() {
+fn first_start_on_loopback_names_advertise() {
     for (advertise, asks) in
         [("127.0.0.1:1280", true), ("localhost:1280,[::1]:1280", true), ("localhost:1280,overlay.example.org:1280", false)]
     {

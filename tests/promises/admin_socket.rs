@@ -32,7 +32,7 @@ fn reset(password: &str) -> Command {
 }
 
 #[test]
-fn a_lost_password_is_replaced_with_the_controller_running_and_without() {
+fn lost_password_is_replaced() {
     let directory = TempDir::new().unwrap();
     let config = configuration(&directory);
     let path = socket::beside(&config.data);
@@ -60,7 +60,7 @@ fn a_lost_password_is_replaced_with_the_controller_running_and_without() {
 }
 
 #[test]
-fn a_password_that_the_owner_sets_keeps_to_the_auth_policy() {
+fn owner_set_password_obeys_auth_policy() {
     let directory = TempDir::new().unwrap();
     let config = configuration(&directory);
     let running = controller::start(&config, Clock::system()).unwrap();
@@ -80,7 +80,7 @@ fn a_password_that_the_owner_sets_keeps_to_the_auth_policy() {
 }
 
 #[test]
-fn the_owner_gets_in_where_passwords_are_not_allowed_or_the_identity_is_disabled_and_is_told_what_that_took() {
+fn owner_always_gets_in() {
     let directory = TempDir::new().unwrap();
     let config = configuration(&directory);
     let running = controller::start(&config, Clock::system()).unwrap();
@@ -111,7 +111,7 @@ fn the_owner_gets_in_where_passwords_are_not_allowed_or_the_identity_is_disabled
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_called_as_whoever_named_it_did() {
+fn unreadable_file_keeps_its_given_name() {
     let directory = TempDir::new().unwrap();
     let lines = [
         ("admin reset-password admin --password-file none", "overkeep: --password-file: none: No such file"),
@@ -127,12 +127,12 @@ fn a_file_that_cannot_be_read_is_called_as_whoever_named_it_did() {
 }
 
 #[test]
-fn a_command_shows_no_password_when_it_is_printed() {
+fn printed_commands_show_no_password() {
     assert!(!format!("{:?}", reset("very secret")).contains("very secret"));
 }
 
 #[test]
-fn what_is_no_command_is_refused_and_the_next_one_is_answered() {
+fn invalid_command_is_refused() {
     use std::io::{Read, Write};
     let directory = TempDir::new().unwrap();
     let config = configuration(&directory);
@@ -151,7 +151,7 @@ fn what_is_no_command_is_refused_and_the_next_one_is_answered() {
 }
 
 #[test]
-fn who_connects_and_says_nothing_holds_up_no_stop() {
+fn silent_connections_do_not_delay_stop() {
     let directory = TempDir::new().unwrap();
     let config = configuration(&directory);
     let running = controller::start(&config, Clock::system()).unwrap();
@@ -162,7 +162,7 @@ fn who_connects_and_says_nothing_holds_up_no_stop() {
 }
 
 #[test]
-fn a_controller_is_asked_however_long_the_path_of_its_file_is() {
+fn long_paths_reach_the_socket() {
     let directory = TempDir::new().unwrap();
     let deep = directory.path().join("deep-".repeat(30)).join("down-".repeat(30));
     std::fs::create_dir_all(&deep).unwrap();
@@ -174,7 +174,7 @@ fn a_controller_is_asked_however_long_the_path_of_its_file_is() {
 }
 
 #[test]
-fn a_controller_is_asked_by_any_name_of_its_file() {
+fn any_file_name_reaches_the_socket() {
     let directory = TempDir::new().unwrap();
     let config = configuration(&directory);
     let link = directory.path().join("link");
@@ -194,7 +194,7 @@ fn a_controller_is_asked_by_any_name_of_its_file() {
 }
 
 #[test]
-fn names_end_no_line_and_steer_no_terminal() {
+fn names_are_escaped_for_terminals() {
     let directory = TempDir::new().unwrap();
     let config = configuration(&directory);
     let running = controller::start(&config, Clock::system()).unwrap();
@@ -212,7 +212,7 @@ fn names_end_no_line_and_steer_no_terminal() {
 }
 
 #[test]
-fn whoever_is_let_in_again_begins_to_count_anew() {
+fn readmission_resets_failure_counts() {
     let directory = TempDir::new().unwrap();
     let config = configuration(&directory);
     let running = controller::start(&config, Clock::system()).unwrap();

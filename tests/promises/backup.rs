@@ -140,7 +140,7 @@ fn lose_half_the_index(rows: &mut redb::Table<'_, &'static [u8], &'static [u8]>)
 }
 
 #[test]
-fn a_snapshot_is_made_whether_the_controller_runs_or_not_and_says_what_it_holds() {
+fn snapshot_works_running_and_stopped() {
     let kept = DataFile::new();
     let before = kept.bytes("data");
     kept.ends("snapshot stopped", 0, "1 authenticator");
@@ -173,7 +173,7 @@ fn a_snapshot_is_made_whether_the_controller_runs_or_not_and_says_what_it_holds(
 }
 
 #[test]
-fn a_snapshot_takes_the_place_of_the_file_and_what_was_there_is_kept() {
+fn restore_keeps_the_replaced_file() {
     let kept = DataFile::new();
     kept.ends("snapshot good", 0, "");
     let controller = kept.start();
@@ -204,7 +204,7 @@ fn a_snapshot_takes_the_place_of_the_file_and_what_was_there_is_kept() {
 }
 
 #[test]
-fn what_is_damaged_is_never_put_in_the_place_of_the_file() {
+fn damaged_snapshot_is_never_restored() {
     let kept = DataFile::new();
     kept.ends("snapshot good", 0, "");
     let (before, good) = (kept.bytes("data"), kept.bytes("good"));
@@ -231,7 +231,7 @@ fn what_is_damaged_is_never_put_in_the_place_of_the_file() {
 }
 
 #[test]
-fn a_bit_that_flips_in_a_snapshot_is_found_or_changes_nothing() {
+fn flipped_bits_in_snapshots_are_found() {
     let kept = DataFile::new();
     kept.ends("snapshot good", 0, "");
     let good = kept.bytes("good");
@@ -260,7 +260,7 @@ fn a_bit_that_flips_in_a_snapshot_is_found_or_changes_nothing() {
 }
 
 #[test]
-fn problems_and_repairs_show_in_the_exit_status() {
+fn exit_status_tells_problems_and_repairs() {
     let kept = DataFile::new();
     let sound = kept.bytes("data");
     for line in ["repair", "repair --drop-unreadable"] {
@@ -296,7 +296,7 @@ fn problems_and_repairs_show_in_the_exit_status() {
 }
 
 #[test]
-fn of_a_page_that_is_not_what_was_written_it_is_said_what_helps() {
+fn damaged_pages_name_a_remedy() {
     let kept = DataFile::new();
     kept.ends("snapshot good", 0, "");
     let (mut bytes, name) = (kept.bytes("data"), b"Default Admin");
@@ -317,7 +317,7 @@ fn of_a_page_that_is_not_what_was_written_it_is_said_what_helps() {
 }
 
 #[test]
-fn a_file_with_a_record_that_cannot_be_read_can_be_started_again_without_it() {
+fn repair_can_drop_unreadable_records() {
     let kept = DataFile::new();
     kept.tamper("data", "records.servicePolicy", |rows| drop(rows.insert(b"torn".as_slice(), b"?".as_slice()).unwrap()));
     let refused = kept.start_with(None).err().expect("the rights cannot be computed").to_string();
@@ -332,7 +332,7 @@ fn a_file_with_a_record_that_cannot_be_read_can_be_started_again_without_it() {
 }
 
 #[test]
-fn a_running_controller_checks_and_mends_itself() {
+fn running_controller_repairs_its_file() {
     let kept = DataFile::new();
     kept.tamper("data", "index", |rows| drop(rows.insert(b"nobody's".as_slice(), b"".as_slice()).unwrap()));
     let controller = kept.start();
@@ -349,7 +349,7 @@ fn a_running_controller_checks_and_mends_itself() {
 }
 
 #[test]
-fn of_those_who_make_one_snapshot_at_once_one_does() {
+fn concurrent_snapshots_yield_one_file() {
     let kept = DataFile::new();
     for round in 0..3 {
         let line = format!("snapshot copy{round}");
@@ -362,7 +362,7 @@ fn of_those_who_make_one_snapshot_at_once_one_does() {
 }
 
 #[test]
-fn a_look_at_a_snapshot_leaves_it_a_snapshot() {
+fn checking_leaves_a_snapshot_unchanged() {
     let kept = DataFile::new();
     kept.ends("snapshot copy", 0, "");
     let copy = kept.bytes("copy");
@@ -375,7 +375,7 @@ fn a_look_at_a_snapshot_leaves_it_a_snapshot() {
 }
 
 #[test]
-fn what_takes_the_place_of_a_file_is_where_that_was_and_is_his_whose_that_was() {
+fn replacement_keeps_place_and_owner() {
     let kept = DataFile::new();
     kept.ends("snapshot copy", 0, "");
     kept.keep_secret("secret", "a passphrase of a test");
@@ -393,7 +393,7 @@ fn what_takes_the_place_of_a_file_is_where_that_was_and_is_his_whose_that_was() 
 }
 
 #[test]
-fn what_is_no_data_file_is_left_alone() {
+fn foreign_files_are_left_alone() {
     let kept = DataFile::new();
     kept.ends("snapshot copy", 0, "");
     fs::write(kept.path("blank"), "").unwrap();
@@ -415,7 +415,7 @@ fn what_is_no_data_file_is_left_alone() {
 }
 
 #[test]
-fn without_room_nothing_stays_behind_and_nothing_is_taken_for_told() {
+fn full_disk_leaves_no_partial_files() {
     let kept = DataFile::new();
     kept.ends("snapshot copy", 0, "");
     // A sound file is not copied, so damage it: the repair then needs room for a copy.
@@ -433,7 +433,7 @@ fn without_room_nothing_stays_behind_and_nothing_is_taken_for_told() {
 }
 
 #[test]
-fn damage_in_what_the_file_says_of_itself_is_found() {
+fn damaged_manifest_is_found() {
     let broken = |table: &str, key: &str, lines: &[&str], says: &str| {
         let kept = DataFile::new();
         kept.tamper("data", table, |rows| drop(rows.insert(key.as_bytes(), b"?".as_slice()).unwrap()));

@@ -24,7 +24,7 @@ fn backups(directory: &Path) -> Vec<String> {
 }
 
 #[test]
-fn the_example_of_a_backup_works_from_cron_says_one_line_and_keeps_so_many() {
+fn example_backup_works_from_cron() {
     let kept = DataFile::new();
     let (data, to) = (kept.path("data"), kept.path("backups"));
     let run = |keep: &str| cron(&[Path::new("-d"), &data, Path::new("-k"), Path::new(keep), &to]);
@@ -60,7 +60,7 @@ fn the_example_of_a_backup_works_from_cron_says_one_line_and_keeps_so_many() {
 }
 
 #[test]
-fn the_example_of_a_backup_refuses_what_would_depend_on_where_it_runs() {
+fn example_backup_refuses_relative_paths() {
     let kept = DataFile::new();
     let to = kept.path("");
     for (flag, value) in [("-d", "data"), ("-p", "passphrase"), ("-b", "overkeep"), ("-k", "0"), ("-k", "many"), ("-x", "")] {

@@ -15,7 +15,7 @@ const ONE: &str = "0123456789abcdef0123456789abcdef01234567";
 const OTHER: &str = "89abcdef0123456789abcdef0123456789abcdef";
 
 #[test]
-fn the_version_names_when_and_from_what_it_was_built() {
+fn version_names_revision_and_date() {
     let version = shared().nobody().get("/version").expect(200);
     let version = version.data();
     let date = time::OffsetDateTime::parse(version["buildDate"].as_str().unwrap(), &time::format_description::well_known::Rfc3339);
@@ -28,7 +28,7 @@ fn the_version_names_when_and_from_what_it_was_built() {
 }
 
 #[test]
-fn a_revision_is_found_without_git_and_nothing_is_made_up() {
+fn revision_is_found_without_git() {
     let place = TempDir::new().unwrap();
     let (project, git) = (place.path().join("project"), place.path().join("project/.git"));
     let write = |path: &str, text: &str| {
@@ -62,7 +62,7 @@ fn a_revision_is_found_without_git_and_nothing_is_made_up() {
 }
 
 #[test]
-fn sources_that_differ_from_their_revision_are_marked() {
+fn changed_sources_are_marked() {
     let place = TempDir::new().unwrap();
     let git = |line: &[&str]| Command::new("git").current_dir(place.path()).args(line).output().is_ok_and(|done| done.status.success());
     if !git(&["init", "-q"]) {

@@ -9,7 +9,7 @@ const ID: &str = "built-in";
 const POLICIES: [&str; 2] = ["/edge-router-policies", "/service-edge-router-policies"];
 
 #[test]
-fn a_first_start_makes_a_router_that_everybody_may_use_for_everything() {
+fn first_start_makes_an_open_router() {
     let server = TestServer::with_router();
     let address = server.bound();
     let router = server.admin.get("/edge-routers/built-in").expect(200);
@@ -43,7 +43,7 @@ fn a_first_start_makes_a_router_that_everybody_may_use_for_everything() {
 }
 
 #[test]
-fn the_policies_are_made_once_and_are_the_operators() {
+fn initial_policies_are_made_once() {
     let server = TestServer::with_router();
     let ids = POLICIES.map(|path| server.admin.get(path).expect(200).each("id")[0].to_owned());
     server.admin.patch(&format!("{}/{}", POLICIES[0], ids[0]), json!({ "identityRoles": ["#staff"] })).expect(200);
@@ -57,7 +57,7 @@ fn the_policies_are_made_once_and_are_the_operators() {
 }
 
 #[test]
-fn without_the_router_nothing_is_made_and_a_later_start_with_it_makes_the_record_alone() {
+fn later_start_makes_only_the_record() {
     let server = TestServer::start();
     assert_eq!(server.admin.get("/edge-routers").expect(200).total(), 0);
     POLICIES.iter().for_each(|path| assert_eq!(server.admin.get(path).expect(200).total(), 0, "{path}"));
@@ -76,7 +76,7 @@ fn without_the_router_nothing_is_made_and_a_later_start_with_it_makes_the_record
 }
 
 #[test]
-fn the_router_is_edited_and_disabled_but_neither_deleted_nor_enrolled() {
+fn built_in_router_cannot_be_deleted() {
     let server = TestServer::with_router();
     let path = "/edge-routers/built-in";
     server.admin.delete(path).refused(400, "ENTITY_CAN_NOT_BE_DELETED", "");
@@ -96,7 +96,7 @@ fn the_router_is_edited_and_disabled_but_neither_deleted_nor_enrolled() {
 }
 
 #[test]
-fn clients_are_sent_where_the_configuration_says_and_the_certificate_names_it() {
+fn configured_router_address_is_certified() {
     let server = TestServer::with(Clock::system(), |config| {
         config.router.enabled = true;
         config.router.advertise = Some("edge.example.org:3022".parse().unwrap());

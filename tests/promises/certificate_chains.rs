@@ -90,7 +90,7 @@ type Way = (fn(&mut CertificateParams), LeafDates, &'static str);
 
 /// The paths differ: webpki verifies an ordinary leaf, our own code an expired leaf and a leaf that is itself a CA certificate.
 #[test]
-fn a_certificate_above_a_leaf_must_be_allowed_to_sign() {
+fn issuers_need_permission_to_sign() {
     let ways: [Way; 3] = [
         (|_| (), LeafDates::Enforce, "a leaf"),
         (|leaf| leaf.not_after = *NOW - Duration::HOUR, LeafDates::Ignore, "a leaf that has expired"),
@@ -117,7 +117,7 @@ fn a_certificate_above_a_leaf_must_be_allowed_to_sign() {
 }
 
 #[test]
-fn a_leaf_that_is_not_valid_yet_is_refused_also_where_expired_ones_are_allowed() {
+fn future_leaf_is_always_refused() {
     let top = root(|_| ());
     for is_ca in [IsCa::NoCa, CA] {
         let later = leaf(&top, |leaf| (leaf.not_before, leaf.is_ca) = (*NOW + Duration::HOUR, is_ca));
@@ -131,7 +131,7 @@ fn a_leaf_that_is_not_valid_yet_is_refused_also_where_expired_ones_are_allowed()
 
 /// The leaf is signed by an intermediate. Its certificate authority is verified and allows its holder.
 #[test]
-fn nobody_logs_in_or_enrolls_below_an_intermediate_that_may_not_sign() {
+fn non_signing_intermediates_admit_nobody() {
     let (server, authority) = (shared(), Authority::new("partner"));
     server.take_up(&authority);
     for (usages, may) in [(vec![KeyUsagePurpose::KeyCertSign], true), (vec![KeyUsagePurpose::DigitalSignature], false)] {
@@ -152,7 +152,7 @@ fn nobody_logs_in_or_enrolls_below_an_intermediate_that_may_not_sign() {
 }
 
 #[test]
-fn nobody_logs_in_by_a_certificate_that_is_not_valid_yet() {
+fn future_certificate_admits_nobody() {
     let (server, authority, key) = (shared(), Authority::new("partner"), Key::new());
     server.take_up(&authority);
     let name = fresh("early");
@@ -181,7 +181,7 @@ fn server(by: &Signer) -> Signer {
 }
 
 #[test]
-fn servers_below_who_may_not_sign_are_refused() {
+fn servers_below_non_issuers_are_refused() {
     let names = ServerName::try_from("127.0.0.1").unwrap();
     let now = UnixTime::since_unix_epoch(Wait::from_secs(NOW.unix_timestamp().unsigned_abs()));
     for (change, may_sign, what) in CHANGES {
@@ -228,7 +228,7 @@ fn endpoint(between: &Signer) -> (String, mpsc::Receiver<bool>) {
 type Intermediate = (fn(&mut CertificateParams), bool);
 
 #[test]
-fn key_sets_come_from_who_may_be_trusted() {
+fn key_sets_come_from_trusted_servers() {
     let (place, plain) = (TempDir::new().unwrap(), root(|_| ()));
     fs::write(place.path().join("roots.pem"), plain.as_ref().pem()).unwrap();
     let mut command = command(place.path());

@@ -148,7 +148,7 @@ fn text(json: &Json) -> &str {
 }
 
 #[test]
-fn eleven_years_pass_without_a_restart_a_failed_handshake_or_a_refused_login() {
+fn eleven_years_without_a_restart() {
     let server = TestServer::with(Clock::manual(Clock::system().now()), |config| config.sessions.timeout = Span::minutes(90 * 24 * 60));
     // Alice's client renews its certificate as it should; the sensor's never does.
     let (mut alice, sensor) = (Device::enrolled(&server), Device::enrolled(&server));
@@ -196,7 +196,7 @@ fn extended(open: &mut TlsConnection, session: &Json) -> (String, Arc<Key>) {
 }
 
 #[test]
-fn a_new_server_key_lists_the_tokens_that_it_kills() {
+fn new_server_key_lists_invalid_tokens() {
     let server = TestServer::start();
     let device = Device::enrolled(&server);
     let id = server.identity(&fresh("late"), json!({ "enrollment": { "ott": true } }));
@@ -242,7 +242,7 @@ fn kid(enrollment: &Json) -> String {
 }
 
 #[test]
-fn who_holds_a_token_of_before_a_renewal_is_answered_as_long_as_its_key_lives() {
+fn tokens_outlive_a_renewed_leaf() {
     let server = TestServer::standing_still();
     let id = server.identity(&fresh("late"), json!({ "enrollment": { "ott": true } }));
     let first = kid(&server.admin.get(&format!("/identities/{id}")).expect(200).data()["enrollment"]["ott"]);
@@ -302,7 +302,7 @@ impl Elsewhere {
 }
 
 #[test]
-fn a_certificate_of_somebody_else_serves_the_listener_and_is_replaced_while_it_does() {
+fn foreign_certificate_is_replaced_while_serving() {
     let directory = TempDir::new().unwrap();
     let files = ["chain.pem", "chain.key"].map(|name| directory.path().join(name));
     let (elsewhere, key) = (Elsewhere::new(), KeyPair::generate().unwrap());
@@ -352,7 +352,7 @@ fn a_certificate_of_somebody_else_serves_the_listener_and_is_replaced_while_it_d
 }
 
 #[test]
-fn a_start_with_files_that_cannot_serve_is_refused_by_name() {
+fn unusable_certificate_files_are_named() {
     let directory = TempDir::new().unwrap();
     let files = ["chain.pem", "chain.key"].map(|name| directory.path().join(name));
     let mut config = settings(directory.path());
@@ -374,7 +374,7 @@ fn a_start_with_files_that_cannot_serve_is_refused_by_name() {
 }
 
 #[test]
-fn all_names_that_clients_are_told_stand_in_the_certificate_also_after_they_changed() {
+fn certificate_covers_all_advertised_names() {
     let directory = TempDir::new().unwrap();
     let mut config = settings(directory.path());
     let start = |config: &Config| {
@@ -453,7 +453,7 @@ impl TestServer {
 }
 
 #[test]
-fn a_token_signed_just_before_the_key_changes_is_signed_anew() {
+fn tokens_are_resigned_by_new_keys() {
     let directory = TempDir::new().unwrap();
     let store = stores::of(KINDS).start(&directory.path().join("data"));
     let (sealed_keys, address) = (SealedKeys::default(), "controller.test:1280");

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::harness::{Base, encoded, fresh, shared};
 
 #[test]
-fn lists_of_what_is_open_are_filtered_sorted_and_paged_and_know_their_words() {
+fn live_lists_filter_sort_and_page() {
     let overkeep = shared().admin.at(Base::Overkeep);
     for (path, sort) in [("/circuits", "client.sentBytes desc, service.name"), ("/channels", "queuedBytes desc, identity.name")] {
         let listed = overkeep.list(path, "since > datetime(2020-01-01T00:00:00Z)", &format!("&sort={}", encoded(sort))).expect(200);

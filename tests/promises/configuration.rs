@@ -90,7 +90,7 @@ fn documented_bounds() -> Vec<(String, String)> {
 }
 
 #[test]
-fn controller_toml_as_it_stands_changes_nothing() {
+fn controller_toml_holds_the_defaults() {
     assert_eq!(from_file(DOCUMENTED).unwrap(), Config::default());
     assert_eq!(configured(&[], &[]).unwrap(), Config::default());
 }
@@ -114,7 +114,7 @@ fn controller_toml_misses_no_key() {
 }
 
 #[test]
-fn every_number_and_duration_has_the_bounds_that_controller_toml_states() {
+fn bounds_match_controller_toml() {
     let documented = documented_bounds();
     let measured = |value: &Value| matches!(value, Value::Num(..)) || value.as_str().is_some_and(|text| text.parse::<Span>().is_ok());
     let keys = run::keys().unwrap().into_iter().filter(|(_, default)| measured(default)).map(|(key, _)| key);
@@ -141,7 +141,7 @@ fn every_number_and_duration_has_the_bounds_that_controller_toml_states() {
 }
 
 #[test]
-fn every_key_has_a_variable_of_its_own() {
+fn every_key_has_a_variable() {
     let keys = run::keys().unwrap();
     let variables: BTreeSet<String> = keys.keys().map(|key| run::variable(key)).collect();
     assert_eq!(variables.len(), keys.len());
@@ -167,7 +167,7 @@ fn every_key_has_a_variable_of_its_own() {
 }
 
 #[test]
-fn a_flag_wins_over_a_variable_over_the_file_over_the_default() {
+fn flag_beats_variable_beats_file() {
     let place = WorkingDirectory::with("data = 'file'\nlisten = '127.0.0.1:1'\n[sessions]\ntimeout = '5m'\nsweep-batch = 7");
     let file = place.file();
     let file = ["--config", file.to_str().unwrap()];
@@ -193,7 +193,7 @@ fn a_flag_wins_over_a_variable_over_the_file_over_the_default() {
 }
 
 #[test]
-fn the_file_can_be_named_by_a_variable_and_the_flag_wins() {
+fn variable_names_the_configuration_file() {
     let (flag, variable) = (WorkingDirectory::with("data = 'flag'"), WorkingDirectory::with("data = 'variable'"));
     let variable = [("OVERKEEP_CONFIG", variable.file().to_str().unwrap().to_owned())];
     let variable = variable.each_ref().map(|(name, value)| (*name, value.as_str()));
@@ -202,7 +202,7 @@ fn the_file_can_be_named_by_a_variable_and_the_flag_wins() {
 }
 
 #[test]
-fn a_mistake_in_the_file_is_refused_by_name() {
+fn file_mistakes_are_named() {
     for (text, words) in [
         ("dta = 'x'", &["dta", "no such key", "data"][..]),
         ("[sessions]\ntimout = '1m'", &["sessions.timout", "timeout"]),
@@ -259,7 +259,7 @@ fn no_section_takes_an_unknown_key() {
 }
 
 #[test]
-fn a_mistake_in_a_variable_or_a_flag_is_refused_by_name() {
+fn variable_and_flag_mistakes_are_named() {
     for (variable, value, words) in [
         ("OVERKEEP_LISTEN", "", &["listen", "OVERKEEP_LISTEN"][..]),
         ("OVERKEEP_HTTP_WORKERS", "many", &["http.workers", "OVERKEEP_HTTP_WORKERS", "many", "whole number"]),
@@ -280,7 +280,7 @@ fn a_mistake_in_a_variable_or_a_flag_is_refused_by_name() {
 /// Container platforms set variables for every service that they know. A service named overkeep must not prevent its own controller from
 /// starting.
 #[test]
-fn a_variable_that_is_no_setting_stops_nothing_and_is_named_in_a_warning() {
+fn unknown_variables_only_warn() {
     let variables = [
         ("OVERKEEP_SERVICE_HOST", "10.96.0.17"),
         ("OVERKEEP_PORT", "tcp://10.96.0.17:1280"),
@@ -310,7 +310,7 @@ fn a_variable_that_is_no_setting_stops_nothing_and_is_named_in_a_warning() {
 
 #[cfg(unix)]
 #[test]
-fn a_variable_that_is_not_text_is_refused_by_name() {
+fn non_text_variables_are_named() {
     use std::os::unix::ffi::OsStringExt;
     let environment = [("OVERKEEP_DATA".into(), OsString::from_vec(vec![0xff, 0xfe]))];
     let refused = run::Arguments::default().config(&environment).unwrap_err();
@@ -318,7 +318,7 @@ fn a_variable_that_is_not_text_is_refused_by_name() {
 }
 
 #[test]
-fn the_variables_of_the_tools_around_are_not_ours() {
+fn tool_variables_are_ignored() {
     let tools = [
         ("OVERKEEP_URL", "x"),
         ("OVERKEEP_USER", "x"),
@@ -331,7 +331,7 @@ fn the_variables_of_the_tools_around_are_not_ours() {
 }
 
 #[test]
-fn durations_and_addresses_are_written_as_they_are_read() {
+fn durations_and_addresses_round_trip() {
     for (text, millis) in [("500ms", 500), ("90s", 90_000), ("30m", 1_800_000), ("3h", 10_800_000), ("7d", 604_800_000), ("0ms", 0)] {
         let span: Span = text.parse().unwrap();
         assert_eq!((span.duration(), span.to_string().as_str()), (Duration::from_millis(millis), text));
@@ -370,7 +370,7 @@ fn durations_and_addresses_are_written_as_they_are_read() {
 }
 
 #[test]
-fn clients_are_sent_to_what_is_advertised_and_otherwise_to_what_is_listened_on() {
+fn advertised_defaults_to_listen() {
     let bound = ["127.0.0.1:4711".parse().unwrap(), "[::1]:4712".parse().unwrap()];
     let told =
         |config: Config| config.advertised(&bound[..config.listen.places().len()]).iter().map(ToString::to_string).collect::<Vec<_>>();
@@ -385,7 +385,7 @@ fn clients_are_sent_to_what_is_advertised_and_otherwise_to_what_is_listened_on()
 }
 
 #[test]
-fn a_file_without_an_end_is_refused() {
+fn endless_file_is_refused() {
     let endless = "/dev/zero";
     assert_names(&refusal(configured(&["--config", endless], &[])), &["--config", endless, "1 MiB"]);
     let config = Config { admin_password_file: Some(endless.into()), passphrase_file: Some(endless.into()), ..Config::default() };
@@ -396,7 +396,7 @@ fn a_file_without_an_end_is_refused() {
 }
 
 #[test]
-fn the_administrators_password_is_the_file_without_its_last_line_end() {
+fn password_file_loses_its_line_end() {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("password");
     let config = Config { admin_password_file: Some(file.clone()), ..Config::default() };
@@ -416,7 +416,7 @@ fn the_administrators_password_is_the_file_without_its_last_line_end() {
 }
 
 #[test]
-fn the_passphrase_is_read_like_the_password() {
+fn passphrase_is_read_like_passwords() {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("passphrase");
     let config = Config { passphrase_file: Some(file.clone()), ..Config::default() };
@@ -437,7 +437,7 @@ fn program(arguments: &[&str], directory: &Path) -> Output {
 }
 
 #[test]
-fn the_exit_status_is_2_for_wrong_usage_and_1_with_one_line_for_a_refused_start() {
+fn exit_status_tells_usage_from_refusal() {
     let place = WorkingDirectory::with("this is not read, because nobody named it");
     let status = |arguments: &[&str]| program(arguments, place.0.path()).status.code();
     assert_eq!(status(&["--version"]), Some(0));
@@ -468,7 +468,7 @@ fn the_exit_status_is_2_for_wrong_usage_and_1_with_one_line_for_a_refused_start(
 }
 
 #[test]
-fn a_start_that_fails_later_says_so_in_one_line_too() {
+fn late_start_failure_is_one_line() {
     let arguments = ["overkeep", "run"].map(OsString::from);
     let failure = cli::act(arguments, &[], |_| Err("the port is in use\n  by somebody")).unwrap_err();
     assert_eq!(failure.status(), 1);
@@ -505,7 +505,7 @@ fn logged(level: &str, format: Format, terminal: bool) -> String {
 }
 
 #[test]
-fn the_level_of_a_log_changes_while_it_is_written() {
+fn log_level_changes_while_running() {
     let kept = LogBuffer::default();
     let writer = kept.clone();
     let of = |level: &str| Log { level: level.into(), format: Format::Json };
@@ -524,7 +524,7 @@ fn the_level_of_a_log_changes_while_it_is_written() {
 }
 
 #[test]
-fn the_log_is_text_for_people_and_json_for_machines_and_carries_the_request() {
+fn log_is_text_or_json() {
     let text = logged("info", Format::Auto, true);
     assert_names(&text, &["listening", "r-17", "1280"]);
     assert_eq!(text.lines().count(), 1);

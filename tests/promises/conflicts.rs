@@ -41,7 +41,7 @@ fn auth_policy(primary: &[&str], secondary: Option<&str>) -> Json {
 }
 
 #[test]
-fn a_body_that_names_nothing_is_refused() {
+fn bodies_without_names_are_refused() {
     let config_type = made("/config-types", json!({ "name": fresh("type") }));
     let configs = [0, 1].map(|_| made("/configs", json!({ "name": fresh("config"), "configTypeId": config_type, "data": {} })));
     let identity = shared().identity(&fresh("somebody"), json!({}));
@@ -122,7 +122,7 @@ fn a_body_that_names_nothing_is_refused() {
 }
 
 #[test]
-fn what_breaks_a_rule_of_its_kind_is_refused_by_name() {
+fn broken_rules_name_the_member() {
     let field = Expected::Field;
     let hosting = shared().service(&fresh("hosting"), json!({}));
     let numbered =
@@ -178,7 +178,7 @@ fn what_breaks_a_rule_of_its_kind_is_refused_by_name() {
 }
 
 #[test]
-fn what_is_wrong_is_repeated_as_clients_know_it() {
+fn wrong_values_are_quoted_as_sent() {
     let once = json!({ "type": "object", "properties": { "hosts": { "type": "array", "uniqueItems": true } } });
     let once = made("/config-types", json!({ "name": fresh("type"), "schema": once }));
     let config = |data: Json| json!({ "name": fresh("config"), "configTypeId": once, "data": data });
@@ -195,7 +195,7 @@ fn what_is_wrong_is_repeated_as_clients_know_it() {
 }
 
 #[test]
-fn what_a_patch_leaves_out_of_something_new_is_refused_by_name() {
+fn incomplete_new_parts_are_named() {
     let mut all = Differences::default();
     let ca = format!("/cas/{}", made("/cas", sample("cas", json!({ "externalIdClaim": null }))));
     let part = json!({ "externalIdClaim": { "index": 1 } });
@@ -213,7 +213,7 @@ fn what_a_patch_leaves_out_of_something_new_is_refused_by_name() {
 }
 
 #[test]
-fn what_is_taken_is_refused_by_name() {
+fn taken_values_are_named() {
     let server = shared();
     let taken = |answer: Answer, field: &str, value: &str| {
         let answer = answer.refused(400, "COULD_NOT_VALIDATE", field);
@@ -268,7 +268,7 @@ fn what_is_taken_is_refused_by_name() {
 }
 
 #[test]
-fn what_is_left_blank_is_taken_by_nobody() {
+fn blank_values_are_never_taken() {
     let without = || {
         let name = fresh("unnamed");
         let body =
@@ -285,7 +285,7 @@ fn what_is_left_blank_is_taken_by_nobody() {
 }
 
 #[test]
-fn tags_of_a_credential_stay_unless_others_are_sent() {
+fn credential_tags_stay_unless_sent() {
     let (server, name) = (shared(), fresh("tagged"));
     let (_, owner) = server.user(&name, json!({}));
     let own = owner.get("/current-identity/authenticators").expect(200).each("id")[0].to_owned();
@@ -345,7 +345,7 @@ fn what_others_need_stays() {
 }
 
 #[test]
-fn what_the_system_needs_stays_as_it_is() {
+fn system_records_stay_unchanged() {
     let name = fresh("tunneler");
     let router = made("/edge-routers", json!({ "name": name, "isTunnelerEnabled": true }));
     let administrator = admin().list("/identities", "isDefaultAdmin = true", "").expect(200).each("id")[0].to_owned();
@@ -414,7 +414,7 @@ fn belongings(server: &TestServer) -> Vec<(&'static str, String)> {
 }
 
 #[test]
-fn what_belongs_to_somebody_else_is_not_found() {
+fn foreign_records_are_not_found() {
     let server = shared();
     let (_, bob) = server.user(&fresh("bob"), json!({}));
     let mut all = Differences::default();

@@ -37,7 +37,7 @@ fn each(json: &Json, place: &str, visit: &mut impl FnMut(&str, &serde_json::Map<
 }
 
 #[test]
-fn the_documents_in_the_project_are_those_of_the_route_tables() {
+fn stored_documents_match_route_tables() {
     for (base, file) in DOCUMENTS {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
         let text = serde_json::to_string_pretty(interface(base).document.as_ref()).unwrap() + "\n";
@@ -55,7 +55,7 @@ fn the_documents_in_the_project_are_those_of_the_route_tables() {
 }
 
 #[test]
-fn clients_are_told_where_each_interface_is() {
+fn clients_learn_every_base_path() {
     let version = shared().nobody().get("/version").expect(200);
     let named: BTreeSet<&str> =
         version.data()["apiVersions"].as_object().unwrap().values().map(|versions| versions["v1"]["path"].as_str().unwrap()).collect();
@@ -67,7 +67,7 @@ fn clients_are_told_where_each_interface_is() {
 }
 
 #[test]
-fn a_description_comes_in_the_form_that_is_liked_best() {
+fn documents_honour_accept() {
     let form = |accepted: &[&str]| {
         let nobody = shared().nobody();
         let asking = nobody.ask("GET", "/specs/edge-client/spec");
@@ -89,7 +89,7 @@ fn a_description_comes_in_the_form_that_is_liked_best() {
 }
 
 #[test]
-fn every_row_is_described_and_everything_described_is_a_row() {
+fn rows_and_documents_agree() {
     for (base, file) in DOCUMENTS {
         let interface = interface(base);
         let described: BTreeSet<(String, String)> =
@@ -100,7 +100,7 @@ fn every_row_is_described_and_everything_described_is_a_row() {
 }
 
 #[test]
-fn every_operation_has_a_name_of_its_own_and_a_sentence() {
+fn operations_have_names_and_summaries() {
     for (base, file) in DOCUMENTS {
         let mut names = BTreeSet::new();
         for (path, method, described) in operations(&interface(base).document) {
@@ -124,7 +124,7 @@ fn each_schema(document: &Json, visit: &mut impl FnMut(&str, &serde_json::Map<St
 }
 
 #[test]
-fn a_person_can_work_from_the_documents_alone() {
+fn documents_suffice_for_people() {
     let mut missing = Vec::new();
     for (base, file) in DOCUMENTS {
         let document = &interface(base).document;
@@ -147,7 +147,7 @@ fn a_person_can_work_from_the_documents_alone() {
 }
 
 #[test]
-fn examples_are_such_as_may_be_sent() {
+fn examples_pass_validation() {
     let mut wrong = Vec::new();
     for (base, file) in DOCUMENTS {
         let document = &interface(base).document;
@@ -175,7 +175,7 @@ fn examples_are_such_as_may_be_sent() {
 }
 
 #[test]
-fn path_parameters_are_those_of_the_path() {
+fn path_parameters_match_the_path() {
     for (base, file) in DOCUMENTS {
         for (path, method, described) in operations(&interface(base).document) {
             let named: Vec<&str> = path.split('{').skip(1).map(|part| part.split('}').next().unwrap()).collect();
@@ -197,7 +197,7 @@ fn path_parameters_are_those_of_the_path() {
 }
 
 #[test]
-fn what_is_answered_and_refused_is_said() {
+fn documents_list_answers_and_refusals() {
     for (base, file) in DOCUMENTS {
         let document = &interface(base).document;
         let schemes = document["components"]["securitySchemes"].as_object().unwrap();
@@ -223,7 +223,7 @@ fn what_is_answered_and_refused_is_said() {
 }
 
 #[test]
-fn schemas_are_named_for_people_and_refer_to_what_is_there() {
+fn schema_names_and_references_resolve() {
     for (base, file) in DOCUMENTS {
         let document = &interface(base).document;
         let schemas = document["components"]["schemas"].as_object().unwrap();
@@ -244,7 +244,7 @@ fn schemas_are_named_for_people_and_refer_to_what_is_there() {
 }
 
 #[test]
-fn the_documents_are_openapi_3_1_with_schemas_that_compile() {
+fn documents_are_openapi_3_1() {
     for (base, file) in DOCUMENTS {
         let document = &interface(base).document;
         assert_eq!(document["openapi"], "3.1.0");

@@ -34,7 +34,7 @@ fn claim(location: ClaimLocation, matcher: (ClaimMatcher, &str), parser: (ClaimP
 }
 
 #[test]
-fn a_claim_finds_what_its_parts_say_and_nothing_where_they_do_not_fit() {
+fn claims_match_all_their_parts() {
     use ClaimLocation::{CommonName, SanEmail, SanUri};
     use ClaimMatcher::{All, Prefix, Scheme, Suffix};
     let (none, split) = (|| (ClaimParser::None, ""), |by| (ClaimParser::Split, by));
@@ -72,7 +72,7 @@ fn a_claim_finds_what_its_parts_say_and_nothing_where_they_do_not_fit() {
 }
 
 #[test]
-fn an_identity_that_enrolls_by_itself_is_called_as_its_authority_says() {
+fn self_enrolled_names_follow_the_authority() {
     let shown = certificate("truck 1", &[], &[]);
     for (format, requested, name) in [
         ("[caName]-[commonName]", None, "fleet-truck 1"),
@@ -108,7 +108,7 @@ fn rules(min_password_length: i64, mixed: bool, number: bool, special: bool) -> 
 }
 
 #[test]
-fn a_password_is_set_only_if_the_policy_allows_it() {
+fn passwords_need_the_policys_permission() {
     let (free, strict) = (rules(5, false, false, false), rules(8, true, true, true));
     for (rules, password, allowed) in [
         (&free, "12345", true),
@@ -139,7 +139,7 @@ proptest! {
 }
 
 #[test]
-fn a_key_set_tells_what_is_public_and_fits_what_is_signed() {
+fn key_set_verifies_signed_tokens() {
     jwt::install();
     let keystore = Keystore::open(material()).unwrap();
     let shown = serde_json::to_value(keystore.signer().public_keys().next()).unwrap();
@@ -155,7 +155,7 @@ fn a_key_set_tells_what_is_public_and_fits_what_is_signed() {
 }
 
 #[test]
-fn keys_of_both_curves_have_a_form_in_key_sets() {
+fn both_curves_appear_in_key_sets() {
     for (kind, curve, length) in [(KeyKind::P256, "P-256", 43), (KeyKind::P384, "P-384", 64)] {
         let authority = Authority::open(&material()).unwrap();
         let names = AlternativeNames::of_hosts(["ctrl.test"]);

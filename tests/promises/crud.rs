@@ -100,7 +100,7 @@ fn carries(sample: &Sample, detail: &Json, body: &Json, at: &str) {
 }
 
 #[test]
-fn every_kind_that_can_be_written_has_a_sample() {
+fn writable_kinds_have_samples() {
     let rows: BTreeSet<(&str, String)> = interface(Base::Management).rows().map(|row| (row.method, row.path.clone())).collect();
     let kinds: BTreeSet<&str> = rows
         .iter()
@@ -114,7 +114,7 @@ fn every_kind_that_can_be_written_has_a_sample() {
 }
 
 #[test]
-fn what_is_created_is_shown_and_listed() {
+fn created_records_are_shown_and_listed() {
     for sample in SAMPLES {
         let made = sample.make();
         let detail = sample.shown(&made.id);
@@ -128,7 +128,7 @@ fn what_is_created_is_shown_and_listed() {
 }
 
 #[test]
-fn what_a_request_may_leave_out_is_filled_in() {
+fn omitted_members_get_defaults() {
     for sample in SAMPLES {
         let required: Vec<&str> = sample.schema("post")["required"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
         let mut body = (sample.body)(shared(), &fresh("least"));
@@ -176,7 +176,7 @@ fn fulfilled(sample: &Sample, field: &str, detail: &Json) -> String {
 }
 
 #[test]
-fn a_filter_on_every_field_finds_and_leaves_out() {
+fn every_field_filters() {
     for sample in SAMPLES {
         let made = sample.make();
         let detail = sample.shown(&made.id);
@@ -333,7 +333,7 @@ fn patched(detail: &mut Json, patch: &Json, schema: &Json) {
 }
 
 #[test]
-fn patch_changes_the_member_it_names_and_no_other() {
+fn patch_changes_only_named_members() {
     for sample in SAMPLES {
         let schema = sample.schema("patch");
         let mut changes = (sample.changes)(shared());
@@ -379,7 +379,7 @@ fn patch_changes_the_member_it_names_and_no_other() {
 }
 
 #[test]
-fn an_unknown_id_is_not_found_by_any_verb() {
+fn unknown_ids_are_not_found() {
     for sample in SAMPLES {
         let body = sample.other(&fresh("never"));
         let tagged = sample.tag.map_or(json!({ "name": fresh("never") }), |tag| json!({ "name": fresh("never"), tag: body[tag] }));
@@ -391,7 +391,7 @@ fn an_unknown_id_is_not_found_by_any_verb() {
 }
 
 #[test]
-fn a_name_is_taken_once_and_never_empty() {
+fn names_are_unique_and_not_empty() {
     for sample in SAMPLES.iter().filter(|sample| sample.key == "name") {
         let (made, other) = (sample.make(), sample.make());
         let with = |name: &str| {
@@ -414,7 +414,7 @@ fn a_name_is_taken_once_and_never_empty() {
 }
 
 #[test]
-fn what_is_deleted_is_gone_and_its_name_is_free() {
+fn deletion_frees_the_name() {
     for sample in SAMPLES {
         let made = sample.make();
         admin().delete(&sample.one(&made.id)).expect(200);
@@ -429,7 +429,7 @@ fn what_is_deleted_is_gone_and_its_name_is_free() {
 }
 
 #[test]
-fn records_of_the_system_stay_as_they_are() {
+fn system_records_refuse_changes() {
     let router = admin().post("/edge-routers", json!({ "name": fresh("tunneler"), "isTunnelerEnabled": true })).expect(201).id();
     let policy = format!("/edge-router-policies/{router}");
     let before = admin().get(&policy).expect(200).data().clone();
@@ -493,7 +493,7 @@ fn with_member(mut body: Json, place: &str, value: &Json) -> Json {
 }
 
 #[test]
-fn whatever_a_member_is_set_to_the_answer_is_yes_or_no() {
+fn any_member_value_is_answered() {
     for sample in SAMPLES {
         let made = sample.make();
         let mut body = (sample.body)(shared(), "");
@@ -525,7 +525,7 @@ fn whatever_a_member_is_set_to_the_answer_is_yes_or_no() {
 }
 
 #[test]
-fn a_member_that_is_not_known_is_no_harm_and_does_nothing() {
+fn unknown_members_change_nothing() {
     for sample in SAMPLES {
         let mut body = (sample.body)(shared(), &fresh("more"));
         body["somethingElse"] = json!({ "x": 1 });
@@ -540,7 +540,7 @@ fn a_member_that_is_not_known_is_no_harm_and_does_nothing() {
 
 /// Password credentials, whose members no sample covers.
 #[test]
-fn every_member_of_a_password_is_read_back_by_whoever_may_write_it() {
+fn password_members_are_read_back() {
     let server = shared();
     let (person, first) = (server.identity(&fresh("person"), json!({})), fresh("first"));
     let body =
@@ -572,7 +572,7 @@ fn every_member_of_a_password_is_read_back_by_whoever_may_write_it() {
 }
 
 #[test]
-fn a_put_keeps_what_routers_are_told_once() {
+fn put_keeps_router_settings() {
     let name = fresh("transit");
     let id = admin().post("/transit-routers", json!({ "name": name, "cost": 7, "noTraversal": true })).expect(201).id();
     let path = format!("/transit-routers/{id}");
@@ -584,7 +584,7 @@ fn a_put_keeps_what_routers_are_told_once() {
 }
 
 #[test]
-fn programs_are_told_how_to_get_a_token_before_they_have_a_session() {
+fn signers_are_listed_before_login() {
     let server = shared();
     let name = fresh("idp");
     let body = json!({

@@ -118,7 +118,7 @@ fn filled() -> (Vec<u8>, Found) {
 }
 
 #[test]
-fn a_damaged_file_is_refused_by_name_or_is_whole_all_the_same() {
+fn damaged_file_is_whole_or_refused() {
     let place = TempDir::new().unwrap();
     let path = place.path().join("data");
     let store = open(&path).unwrap();
@@ -150,7 +150,7 @@ fn a_damaged_file_is_refused_by_name_or_is_whole_all_the_same() {
 }
 
 #[test]
-fn a_record_damaged_while_the_file_is_open_is_never_shown_as_if_it_were_whole() {
+fn damaged_record_is_never_shown() {
     let (whole, expected) = filled();
     let mut noticed = 0;
     for seed in 0..places() / 6 {
@@ -177,7 +177,7 @@ fn a_record_damaged_while_the_file_is_open_is_never_shown_as_if_it_were_whole() 
 }
 
 #[test]
-fn a_write_that_meets_a_damaged_page_takes_nothing_else_with_it() {
+fn damaged_page_fails_one_write() {
     let (whole, expected) = filled();
     const TURNS: u8 = 12;
     let pages: Vec<usize> = (4096..whole.len()).step_by(4096).filter(|page| [1, 2].contains(&whole[*page])).collect();
@@ -239,7 +239,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_under_any_kind_are_a_record_or_damage_that_is_named(
+    fn any_bytes_decode_or_are_damage(
         bytes in vec(any::<u8>(), 0..300), kind in any::<prop::sample::Index>(), version in 0..4_u8, seal in any::<bool>(),
     ) {
         let mut bytes = bytes;
@@ -258,7 +258,7 @@ proptest! {
 }
 
 #[test]
-fn a_full_disk_stops_writes_alone_and_only_as_long_as_it_is_full() {
+fn full_disk_stops_only_writes() {
     let place = TempDir::new().unwrap();
     let mut program = Program::limited(place.path(), 3 << 20);
     let admin = program.admin();
@@ -314,7 +314,7 @@ fn spoil<E: Entity>(kept: &DataFile, id: &str) {
 }
 
 #[test]
-fn what_ends_by_itself_ends_beside_a_record_that_is_damaged() {
+fn expiry_passes_over_damaged_records() {
     let (kept, start) = (DataFile::empty(), Clock::system().now());
     let mut config = Config { data: kept.path("data"), listen: "127.0.0.1:0".parse().unwrap(), ..Config::default() };
     (config.passwords.cost, config.enrollment.identity_duration) = (10, Span::minutes(5));
@@ -373,7 +373,7 @@ impl std::io::Write for Said {
 }
 
 #[test]
-fn a_damaged_record_is_named_once_however_often_it_is_passed_over() {
+fn damaged_record_is_logged_once() {
     let kept = DataFile::new();
     let store = open(&kept.path("data")).unwrap();
     let named = |id: &str| Record::new(Id::from_text(id), Timestamp::from_millis(0), Identity::named(id));

@@ -14,7 +14,7 @@ fn updated(caller: &Caller) -> String {
 }
 
 #[test]
-fn from_a_token_to_a_session_on_a_service() {
+fn from_token_to_service_session() {
     let server = shared();
     let (role, name) = (fresh("role"), fresh("service"));
     let id = server.identity(&fresh("laptop"), json!({ "roleAttributes": [role], "enrollment": { "ott": true } }));
@@ -65,7 +65,7 @@ fn from_a_token_to_a_session_on_a_service() {
 }
 
 #[test]
-fn a_certificate_of_somebody_else_opens_nothing() {
+fn foreign_certificate_opens_nothing() {
     let server = shared();
     let key = Key::of(&PKCS_ECDSA_P256_SHA256);
     let stranger = server.bearer(&key.self_signed(), &key);
@@ -80,7 +80,7 @@ fn a_certificate_of_somebody_else_opens_nothing() {
 }
 
 #[test]
-fn wrong_passwords_and_unknown_names_are_refused_alike() {
+fn wrong_passwords_look_like_unknown_names() {
     let server = shared();
     let name = fresh("somebody");
     server.user(&name, json!({}));
@@ -93,7 +93,7 @@ fn wrong_passwords_and_unknown_names_are_refused_alike() {
 }
 
 #[test]
-fn whoever_is_disabled_is_out_at_once_and_comes_back_when_enabled() {
+fn disabling_an_identity_ends_access() {
     let server = TestServer::standing_still();
     let name = fresh("walter");
     let (id, walter) = server.user(&name, json!({}));
@@ -116,7 +116,7 @@ fn whoever_is_disabled_is_out_at_once_and_comes_back_when_enabled() {
 }
 
 #[test]
-fn what_an_identity_had_goes_with_it_in_one_step() {
+fn deleting_an_identity_deletes_its_records() {
     let server = shared();
     let (id, bearer) = server.enrolled("leaver");
     server.admin.post("/enrollments", json!({ "identityId": id, "method": "ott", "expiresAt": "2999-01-01T00:00:00Z" })).expect(201);
@@ -137,7 +137,7 @@ fn what_an_identity_had_goes_with_it_in_one_step() {
 }
 
 #[test]
-fn service_updates_move_when_something_changes_for_the_caller_and_only_then() {
+fn service_updates_follow_own_changes() {
     let server = TestServer::standing_still();
     let (role, tag) = (fresh("role"), fresh("tag"));
     let (_, eva) = server.user(&fresh("eva"), json!({ "roleAttributes": [role] }));
@@ -178,7 +178,7 @@ fn service_updates_move_when_something_changes_for_the_caller_and_only_then() {
 }
 
 #[test]
-fn a_service_is_out_of_sight_with_the_last_right_to_it() {
+fn last_right_hides_the_service() {
     let server = shared();
     let (id, mia) = server.user(&fresh("mia"), json!({}));
     let service = server.service(&fresh("service"), json!({}));
@@ -192,7 +192,7 @@ fn a_service_is_out_of_sight_with_the_last_right_to_it() {
 }
 
 #[test]
-fn an_identity_can_have_settings_of_its_own() {
+fn identities_override_service_configs() {
     let server = shared();
     let admin = &server.admin;
     let type_name = fresh("connect");
@@ -221,7 +221,7 @@ fn an_identity_can_have_settings_of_its_own() {
 }
 
 #[test]
-fn a_session_lives_as_long_as_it_is_used() {
+fn sessions_end_after_idling() {
     let server = TestServer::standing_still();
     let (_, tom) = server.user(&fresh("tom"), json!({}));
     let minutes = |count: u64| server.clock.advance(Duration::from_secs(60 * count));
@@ -238,7 +238,7 @@ fn a_session_lives_as_long_as_it_is_used() {
 }
 
 #[test]
-fn whoever_asks_for_the_same_service_at_the_same_time_gets_the_same_session() {
+fn concurrent_requests_share_one_session() {
     let server = shared();
     let name = fresh("hasty");
     let (id, _) = server.user(&name, json!({}));
@@ -257,7 +257,7 @@ fn whoever_asks_for_the_same_service_at_the_same_time_gets_the_same_session() {
 }
 
 #[test]
-fn logging_out_ends_the_session_and_no_other() {
+fn logout_ends_one_session() {
     let server = shared();
     let name = fresh("lena");
     let (_, first) = server.user(&name, json!({}));
@@ -268,7 +268,7 @@ fn logging_out_ends_the_session_and_no_other() {
 }
 
 #[test]
-fn a_flood_of_logins_is_turned_away_and_certificates_still_get_in() {
+fn login_flood_leaves_certificates_working() {
     let server = TestServer::with(Clock::system(), |config| {
         (config.passwords.slots, config.passwords.queue, config.passwords.cost) = (1, 1, 14);
     });
@@ -288,7 +288,7 @@ fn a_flood_of_logins_is_turned_away_and_certificates_still_get_in() {
 }
 
 #[test]
-fn pages_of_allowed_origins_may_call_and_no_others() {
+fn cors_admits_allowed_origins_only() {
     let server = TestServer::with(Clock::system(), |config| config.http.cors_origins = vec!["https://console.example.org".into()]);
     let preflight = |origin: &str, method: &str, headers: &str| {
         let page = server.nobody().at(Base::Management);
@@ -314,7 +314,7 @@ fn pages_of_allowed_origins_may_call_and_no_others() {
 }
 
 #[test]
-fn paths_have_more_than_one_spelling_and_methods_only_theirs() {
+fn paths_are_normalized_methods_are_not() {
     let server = shared();
     for path in ["//version", "//edge/client/v1/version", "//edge/v1/version", "//edge/client/v1//version/", "//edge/management/v1/version"]
     {
@@ -333,7 +333,7 @@ fn paths_have_more_than_one_spelling_and_methods_only_theirs() {
 }
 
 #[test]
-fn long_answers_are_packed_for_those_who_ask() {
+fn long_answers_are_gzipped_on_request() {
     let server = shared();
     (0..20).for_each(|_| drop(server.service(&fresh("packed"), json!({}))));
     let ask = || server.admin.ask("GET", "/services?filter=name%20contains%20%22packed%22%20sort%20by%20name%20limit%20none");
@@ -344,7 +344,7 @@ fn long_answers_are_packed_for_those_who_ask() {
 }
 
 #[test]
-fn a_body_that_is_too_large_or_of_another_kind_is_refused() {
+fn large_or_foreign_bodies_are_refused() {
     let server = TestServer::with(Clock::system(), |config| config.http.max_body_bytes = 16_384);
     let large = json!({ "name": "x".repeat(20_000), "encryptionRequired": true });
     server.admin.post("/services", large).refused(413, "REQUEST_ENTITY_TOO_LARGE", "");
@@ -354,7 +354,7 @@ fn a_body_that_is_too_large_or_of_another_kind_is_refused() {
 }
 
 #[test]
-fn an_enrollment_is_good_until_its_end_and_once() {
+fn enrollments_expire_and_work_once() {
     let server = TestServer::with(Clock::manual(Clock::system().now()), |config| {
         config.enrollment.identity_duration = Span::minutes(5);
         config.sessions.timeout = Span::minutes(60);
@@ -378,7 +378,7 @@ fn an_enrollment_is_good_until_its_end_and_once() {
 }
 
 #[test]
-fn a_certificate_of_a_known_authority_enrolls_whatever_token_comes_with_it() {
+fn authority_certificates_enroll_despite_any_token() {
     let (server, authority, key, name) = (shared(), Authority::new("partner"), Key::new(), fresh("newcomer"));
     let ca = server.take_up(&authority);
     let bearer = server.bearer(&authority.issue(&name, &key), &key);
@@ -390,7 +390,7 @@ fn a_certificate_of_a_known_authority_enrolls_whatever_token_comes_with_it() {
 }
 
 #[test]
-fn an_enrollment_that_expired_can_be_refreshed_for_as_long_as_it_is_kept() {
+fn expired_enrollments_can_be_refreshed() {
     let server = TestServer::with(Clock::manual(Clock::system().now()), |config| {
         config.enrollment.identity_duration = Span::minutes(5);
         config.enrollment.keep_expired = Span::minutes(60);
@@ -435,7 +435,7 @@ fn a_user_sees_nothing_of_others() {
 }
 
 #[test]
-fn a_router_has_the_certificate_it_got_last_until_it_is_to_enroll_again() {
+fn router_keeps_its_last_certificate() {
     let server = shared();
     for (kind, method) in [("edge-routers", "erott"), ("transit-routers", "trott")] {
         let id = server.admin.post(&format!("/{kind}"), json!({ "name": fresh("router") })).expect(201).id();

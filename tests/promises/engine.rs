@@ -416,7 +416,7 @@ fn turn(before: &Pairs, after: &Pairs) -> Changes<Arc<str>> {
 
 proptest! {
     #[test]
-    fn a_preview_is_the_difference_that_the_changes_make(
+    fn preview_equals_the_difference(
         history in prop::collection::vec(event(), 0..60), changes in prop::collection::vec(change(), 1..6)
     ) {
         let (mut engine, mut model) = (Engine::new(), Model::default());
@@ -435,7 +435,7 @@ proptest! {
     }
 
     #[test]
-    fn after_any_history_the_engine_answers_like_the_rules_and_like_one_loaded_afresh(history in prop::collection::vec(event(), 1..60)) {
+    fn engine_agrees_with_naive_rules(history in prop::collection::vec(event(), 1..60)) {
         let (mut engine, mut model) = (Engine::new(), Model::default());
         for (now, event) in history.iter().enumerate() {
             apply(&mut engine, event, now as u64);
@@ -449,7 +449,7 @@ proptest! {
     }
 
     #[test]
-    fn last_change_moves_exactly_when_what_an_identity_sees_does(history in prop::collection::vec((event(), 0..20_u64), 1..80)) {
+    fn last_change_follows_visible_changes(history in prop::collection::vec((event(), 0..20_u64), 1..80)) {
         let (mut engine, mut model, mut watchers) = (Engine::new(), Model::default(), Watchers::default());
         for (event, now) in &history {
             apply(&mut engine, event, *now);
@@ -466,7 +466,7 @@ proptest! {
 // --- tables ------------------------------------------------------------------------------------------------------------
 
 #[test]
-fn a_role_list_matches_as_the_rule_says() {
+fn role_lists_match_by_rule() {
     let cases = [
         (AnyOf, "", "a", false),
         (AllOf, "", "a", false),
@@ -518,7 +518,7 @@ fn dial(engine: &mut Engine, id: &str, semantic: Semantic, right: Right, who: &s
 }
 
 #[test]
-fn a_grant_says_which_role_or_id_it_rests_on() {
+fn grants_name_role_or_id() {
     let mut engine = office();
     dial(&mut engine, "also", AnyOf, Dial, "@alice", "#all", "#strict", 1);
     let granting = engine.granting("alice", "db", Dial);
@@ -532,7 +532,7 @@ fn a_grant_says_which_role_or_id_it_rests_on() {
 }
 
 #[test]
-fn of_very_many_policies_some_are_what_a_right_rests_on_those_that_ask_for_nothing_first() {
+fn grounds_prefer_policies_without_checks() {
     let mut engine = office();
     let asks = |engine: &Engine| -> Vec<bool> {
         let grounds = engine.grounds("alice", "db", Dial, 16).unwrap_or_default();
@@ -548,7 +548,7 @@ fn of_very_many_policies_some_are_what_a_right_rests_on_those_that_ask_for_nothi
 }
 
 #[test]
-fn who_has_very_many_attributes_is_judged_like_anybody() {
+fn many_attributes_are_judged_alike() {
     let mut engine = Engine::new();
     let of = |sign: &str, range: std::ops::Range<usize>| range.map(|n| format!("{sign}r{n}")).collect::<Vec<_>>().join(" ");
     engine.put_subject(Identity, "alice", &words(&of("", 0..30)), 0);
@@ -567,7 +567,7 @@ fn who_has_very_many_attributes_is_judged_like_anybody() {
 }
 
 #[test]
-fn changing_only_the_type_or_the_semantic_changes_the_grants() {
+fn type_or_semantic_changes_grants() {
     let mut engine = office();
     dial(&mut engine, "base", AllOf, Bind, "#sales #eu", "#sql", "", 1);
     assert!(engine.may("alice", "db", Bind) && !engine.may("alice", "db", Dial));
@@ -580,7 +580,7 @@ fn changing_only_the_type_or_the_semantic_changes_the_grants() {
 type Act = fn(&mut Engine);
 
 #[test]
-fn last_change_at_moves_for_what_alice_sees_and_for_nothing_else() {
+fn last_change_ignores_invisible_changes() {
     let cases: [(&str, bool, Act); 26] = [
         ("nothing", false, |_| {}),
         ("gaining Dial", true, |e| dial(e, "p", AnyOf, Dial, "@alice", "@web", "", 50)),
@@ -631,7 +631,7 @@ fn last_change_at_moves_for_what_alice_sees_and_for_nothing_else() {
 }
 
 #[test]
-fn posture_check_changes_move_it_where_a_granting_policy_asks_for_the_check() {
+fn last_change_follows_granting_checks() {
     let cases: [(&str, bool, Act); 5] = [
         ("an update of the check", true, |e| e.touch_posture_check("os", 50)),
         ("the check losing its role", true, |e| e.put_subject(PostureCheck, "os", &[], 50)),
@@ -649,7 +649,7 @@ fn posture_check_changes_move_it_where_a_granting_policy_asks_for_the_check() {
 }
 
 #[test]
-fn last_change_at_goes_forward_when_the_clock_goes_back() {
+fn last_change_never_goes_back() {
     let mut engine = office();
     assert_eq!(engine.last_change_at("alice", 100), 100);
     engine.touch_service("db", 90);
@@ -664,7 +664,7 @@ fn last_change_at_goes_forward_when_the_clock_goes_back() {
 }
 
 #[test]
-fn a_page_of_many_or_few_is_in_order_of_id() {
+fn pages_are_ordered_by_id() {
     let mut engine = Engine::new();
     for n in (0..200).rev() {
         engine.put_subject(Service, &format!("s{n:03}"), &words(if n % 50 == 0 { "few many" } else { "many" }), 0);

@@ -30,7 +30,7 @@ fn redeem(who: &Caller, token: &str, media: &str, body: &str) -> Answer {
 }
 
 #[test]
-fn what_is_no_token_or_of_no_kind_is_refused() {
+fn invalid_enrollment_tokens_are_refused() {
     let server = shared();
     let (nobody, csr) = (server.nobody(), Key::new().request());
     let ott = token(server, "ott", json!(true));
@@ -65,7 +65,7 @@ fn what_is_no_token_or_of_no_kind_is_refused() {
 }
 
 #[test]
-fn each_path_below_enroll_refuses_by_itself() {
+fn each_enroll_path_refuses() {
     let nobody = shared().nobody();
     let csr = Key::new().request();
     let mut all = Differences::default();
@@ -88,7 +88,7 @@ fn each_path_below_enroll_refuses_by_itself() {
 }
 
 #[test]
-fn a_router_is_refused_what_is_not_asked_for_in_its_name() {
+fn router_requests_must_name_the_router() {
     let server = shared();
     let nobody = server.nobody();
     let (key, mut all) = (Key::new(), Differences::default());
@@ -128,7 +128,7 @@ fn a_router_is_refused_what_is_not_asked_for_in_its_name() {
 }
 
 #[test]
-fn a_certificate_of_another_authority_is_refused_by_what_is_wrong_with_it() {
+fn foreign_certificates_are_refused_with_reason() {
     let server = TestServer::standing_still();
     let nobody = server.nobody();
     let key = Key::new();
@@ -166,7 +166,7 @@ fn a_certificate_of_another_authority_is_refused_by_what_is_wrong_with_it() {
 }
 
 #[test]
-fn certificates_under_one_name_become_identities_under_several() {
+fn equal_names_become_distinct_identities() {
     let (server, authority) = (TestServer::start(), Authority::new("fleet"));
     let ca = server.take_up(&authority);
     let by_name = json!({
@@ -189,7 +189,7 @@ fn certificates_under_one_name_become_identities_under_several() {
 }
 
 #[test]
-fn only_its_own_key_proves_an_authority() {
+fn authority_proof_needs_its_key() {
     let server = shared();
     let (authority, stranger) = (Authority::new("proven"), Authority::new("stranger"));
     let body = json!({

@@ -83,7 +83,7 @@ fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
 }
 
 #[test]
-fn every_row_comes_once_and_whoever_comes_back_goes_on_where_it_was() {
+fn events_resume_without_gaps() {
     let server = TestServer::start();
     let mut first = watch(&server.admin, "");
     let service = server.service("one", json!({}));
@@ -109,7 +109,7 @@ fn every_row_comes_once_and_whoever_comes_back_goes_on_where_it_was() {
 }
 
 #[test]
-fn a_watch_ends_with_the_session_and_is_for_administrators() {
+fn watches_end_with_the_session() {
     let server = TestServer::start();
     let (_, bob) = server.user("robert", json!({}));
     assert_eq!(try_watch(&bob, "").err(), Some(401));
@@ -124,7 +124,7 @@ fn a_watch_ends_with_the_session_and_is_for_administrators() {
 }
 
 #[test]
-fn rows_that_are_gone_are_told_as_gone() {
+fn trimmed_rows_are_reported() {
     let clock = Clock::manual(Clock::system().now());
     let server = TestServer::with(clock, |config| {
         config.history.max_age = Span::minutes(60);
@@ -143,7 +143,7 @@ fn rows_that_are_gone_are_told_as_gone() {
 }
 
 #[test]
-fn a_date_of_the_host_that_lies_ahead_for_a_moment_costs_nothing_that_is_kept_by_age() {
+fn clock_jump_keeps_history() {
     let server = TestServer::standing_still();
     let token =
         server.admin.post("/identities", json!({ "name": "late", "type": "Device", "isAdmin": false, "enrollment": { "ott": true } }));
@@ -167,7 +167,7 @@ fn a_date_of_the_host_that_lies_ahead_for_a_moment_costs_nothing_that_is_kept_by
 }
 
 #[test]
-fn a_reader_who_stalls_is_dropped_and_its_place_given_to_another() {
+fn stalled_readers_lose_their_place() {
     let server = TestServer::with(Clock::system(), |config| {
         config.history.readers = 1;
         config.http.request_timeout = Span::seconds(2);
@@ -189,7 +189,7 @@ fn a_reader_who_stalls_is_dropped_and_its_place_given_to_another() {
 }
 
 #[test]
-fn a_stop_does_not_wait_for_those_who_watch() {
+fn stop_does_not_wait_for_watches() {
     let server = TestServer::start();
     let mut open = watch(&server.admin, "");
     let start = Instant::now();
@@ -200,7 +200,7 @@ fn a_stop_does_not_wait_for_those_who_watch() {
 }
 
 #[test]
-fn a_row_that_is_damaged_hides_no_other() {
+fn damaged_row_hides_no_other() {
     let kept = DataFile::new();
     kept.keep_secret("password", "a password of a test");
     kept.tamper("data", "history", |rows| {

@@ -95,7 +95,7 @@ fn opens(user: &Caller, service: &str) -> bool {
 }
 
 #[test]
-fn doing_one_edit_for_every_obstacle_turns_a_no_into_a_yes() {
+fn one_edit_per_obstacle_gives_access() {
     let asked = Asked::start();
     let server = &asked.server;
     let check = json!({ "typeId": "DOMAIN", "name": fresh("check"), "domains": ["corp"], "roleAttributes": ["strict"] });
@@ -134,7 +134,7 @@ fn doing_one_edit_for_every_obstacle_turns_a_no_into_a_yes() {
 }
 
 #[test]
-fn posture_a_lock_and_a_missing_credential_are_named() {
+fn posture_lock_and_credential_are_named() {
     let asked = Asked::start();
     let server = &asked.server;
     let name = fresh("person");
@@ -161,7 +161,7 @@ fn posture_a_lock_and_a_missing_credential_are_named() {
 }
 
 #[test]
-fn credentials_that_are_not_allowed_are_none() {
+fn disallowed_credentials_do_not_count() {
     let asked = Asked::start();
     let server = &asked.server;
     let name = fresh("person");
@@ -202,7 +202,7 @@ fn check_for(server: &TestServer, name: &str, domain: &str, roles: &[&str]) -> S
 }
 
 #[test]
-fn a_policy_is_to_ask_on_for_the_checks_that_pass() {
+fn edits_keep_passing_checks() {
     let asked = Asked::start();
     let server = &asked.server;
     let [corp, more] = [("corp", ["a", "b", "c"].as_slice()), ("more", &["c"])].map(|(name, roles)| check_for(server, name, "corp", roles));
@@ -240,7 +240,7 @@ fn a_policy_is_to_ask_on_for_the_checks_that_pass() {
 }
 
 #[test]
-fn the_policy_that_fails_by_the_fewest_checks_is_named_first() {
+fn fewest_failed_checks_come_first() {
     let asked = Asked::start();
     let server = &asked.server;
     let [one, other] = ["one", "other"].map(|name| check_for(server, name, name, &[]));
@@ -275,7 +275,7 @@ pub fn external_signer(server: &TestServer, name: &str, more: Json) -> String {
 }
 
 #[test]
-fn an_auth_policy_is_to_let_in_no_more_signers_than_it_takes() {
+fn edits_allow_the_fewest_signers() {
     let asked = Asked::start();
     let server = &asked.server;
     let (signer, other) = (external_signer(server, "idp", json!({})), external_signer(server, "off", json!({ "enabled": false })));
@@ -354,7 +354,7 @@ fn stands_until_mended(asked: &Asked, (identity, service, bearer): &(String, Str
 }
 
 #[test]
-fn a_certificate_lets_in_while_its_authority_does() {
+fn certificates_depend_on_their_authority() {
     let asked = Asked::start();
     let server = &asked.server;
     let authority = Authority::new("partner");
@@ -385,7 +385,7 @@ fn a_certificate_lets_in_while_its_authority_does() {
 }
 
 #[test]
-fn a_certificate_that_ended_lets_in_where_the_auth_policy_takes_it() {
+fn expired_certificates_follow_the_policy() {
     let asked = Asked::with(Clock::manual(Clock::system().now()));
     // Some time after the clock was moved, the controller renews its own certificate.
     let asked = Asked { server: asked.server.unverified(), ..asked };
@@ -424,7 +424,7 @@ fn a_certificate_that_ended_lets_in_where_the_auth_policy_takes_it() {
 }
 
 #[test]
-fn whoever_an_authority_knows_by_a_claim_waits_until_it_lets_in() {
+fn claimed_identities_wait_for_the_authority() {
     let asked = Asked::start();
     let server = &asked.server;
     let (authority, key, name) = (Authority::new("partner"), Key::new(), fresh("claimed"));
@@ -437,7 +437,7 @@ fn whoever_an_authority_knows_by_a_claim_waits_until_it_lets_in() {
 }
 
 #[test]
-fn a_first_edge_router_is_enough_for_whom_policies_give_every_one() {
+fn first_router_satisfies_all_policies() {
     let asked = Asked::start();
     let server = &asked.server;
     let (every, red) = (json!(["#all"]), json!(["#red"]));
@@ -470,7 +470,7 @@ fn a_first_edge_router_is_enough_for_whom_policies_give_every_one() {
 }
 
 #[test]
-fn a_disabled_edge_router_serves_sessions_and_is_said_to_be_disabled() {
+fn disabled_router_is_said_disabled() {
     let asked = Asked::start();
     let server = &asked.server;
     let (identity, user, service, _) = all_but_posture(server, "AnyOf", &[]);
@@ -483,7 +483,7 @@ fn a_disabled_edge_router_serves_sessions_and_is_said_to_be_disabled() {
 }
 
 #[test]
-fn what_was_shown_to_each_check_and_what_is_demanded_is_said() {
+fn checks_show_actual_and_expected() {
     let asked = Asked::start();
     let server = &asked.server;
     let signer = "ab".repeat(20);
@@ -530,7 +530,7 @@ fn what_was_shown_to_each_check_and_what_is_demanded_is_said() {
 }
 
 #[test]
-fn whoever_has_yet_to_set_a_second_factor_up_is_told() {
+fn missing_second_factor_is_told() {
     let asked = Asked::start();
     let server = &asked.server;
     let (by_external_id, disabled) =
@@ -596,7 +596,7 @@ pub fn verify(user: &Caller) -> Vec<String> {
 }
 
 #[test]
-fn whoever_removed_the_codes_is_asked_for_none_in_a_session_that_has_one() {
+fn removed_codes_are_not_asked() {
     let asked = Asked::start();
     let server = &asked.server;
     let (identity, user, service, _) = all_but_posture(server, "AnyOf", &[]);
@@ -613,7 +613,7 @@ fn whoever_removed_the_codes_is_asked_for_none_in_a_session_that_has_one() {
 }
 
 #[test]
-fn a_session_counts_once_a_code_was_given_in_it() {
+fn sessions_count_after_their_code() {
     let asked = Asked::start();
     let server = &asked.server;
     let body = json!({ "typeId": "MFA", "name": fresh("check"), "timeoutSeconds": 600 });
@@ -643,7 +643,7 @@ fn a_session_counts_once_a_code_was_given_in_it() {
 }
 
 #[test]
-fn a_session_that_is_open_is_answered_again_whatever_the_verdict_on_a_new_one() {
+fn open_sessions_are_answered_again() {
     let asked = Asked::start();
     let server = &asked.server;
     let name = fresh("person");
@@ -660,7 +660,7 @@ fn a_session_that_is_open_is_answered_again_whatever_the_verdict_on_a_new_one() 
 }
 
 #[test]
-fn a_tunneler_waits_for_its_router_to_enroll() {
+fn tunneler_waits_for_its_router() {
     let asked = Asked::start();
     let server = &asked.server;
     let name = fresh("router");
@@ -684,7 +684,7 @@ fn a_tunneler_waits_for_its_router_to_enroll() {
 }
 
 #[test]
-fn whoever_names_nobody_or_nothing_is_told_which() {
+fn missing_question_parts_are_named() {
     let asked = Asked::start();
     let (person, service) = (fresh("person"), fresh("service"));
     asked.server.identity(&person, json!({}));
@@ -695,7 +695,7 @@ fn whoever_names_nobody_or_nothing_is_told_which() {
 }
 
 #[test]
-fn both_ways_to_ask_give_one_answer() {
+fn command_and_rest_agree() {
     let asked = Asked::start();
     let name = fresh("person");
     asked.server.user(&name, json!({}));

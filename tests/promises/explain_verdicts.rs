@@ -159,7 +159,7 @@ fn each_edit_helps(asked: &Asked, before: &Json, ask: impl Fn() -> Json) {
 }
 
 #[test]
-fn the_verdict_is_what_happens_and_each_edit_removes_what_it_is_for() {
+fn verdicts_hold_and_edits_work() {
     let asked = Asked::start();
     let (mut no, mut yes, mut seen) = (0, 0, BTreeSet::new());
     for seed in 0..3 {

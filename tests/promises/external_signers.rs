@@ -42,7 +42,7 @@ const HERE: [&str; 5] = [
 ];
 
 #[test]
-fn keys_are_fetched_by_https_or_from_this_host_unless_http_is_allowed() {
+fn key_sets_need_https_by_default() {
     let server = shared();
     let known = server.admin.post("/external-jwt-signers", body("https://idp.test/keys")).expect(201).id();
     let known = format!("/external-jwt-signers/{known}");
@@ -66,7 +66,7 @@ fn keys_are_fetched_by_https_or_from_this_host_unless_http_is_allowed() {
 }
 
 #[test]
-fn an_address_with_a_password_is_refused_and_told_to_nobody() {
+fn addresses_with_passwords_are_refused() {
     let server = shared();
     let known = server.admin.post("/external-jwt-signers", body("https://idp.test/keys")).expect(201).id();
     let path = format!("/external-jwt-signers/{known}");
@@ -103,7 +103,7 @@ impl Write for Log {
 
 /// Addresses that an earlier release accepted.
 #[test]
-fn nothing_is_fetched_from_a_stored_address_that_would_be_refused_now() {
+fn stored_addresses_are_checked_again() {
     let idp = signer();
     let keys = endpoint(Manner::Keys(idp.keys().to_string()));
     let (token, log) = (idp.token(&claims()), Log::default());
@@ -123,7 +123,7 @@ fn nothing_is_fetched_from_a_stored_address_that_would_be_refused_now() {
 }
 
 #[test]
-fn only_so_many_wait_for_the_keys_of_one_signer() {
+fn waiting_for_keys_is_bounded() {
     let idp = signer();
     let keys = endpoint(Manner::Silent);
     let realm = realm_with(&keys.url, |config| config.key_sets.waiting = 1);
@@ -140,7 +140,7 @@ fn only_so_many_wait_for_the_keys_of_one_signer() {
 
 /// Fetches for slow signers take turns if few are allowed at the same time; a request waits for one fetch, not for all of them.
 #[test]
-fn nobody_waits_for_a_signer_longer_than_one_fetch_may_take() {
+fn nobody_waits_beyond_one_fetch() {
     let idp = signer();
     let keys = endpoint(Manner::Silent);
     let realm = realm_with(&keys.url, |config| {

@@ -70,7 +70,7 @@ fn unharmed(directory: &Path, names: &[&str], made: &str, act: impl Fn()) {
 }
 
 #[test]
-fn a_first_start_makes_its_file_anew() {
+fn first_start_makes_its_file() {
     let directory = TempDir::new().unwrap();
     let data = directory.path().join("data");
     unharmed(directory.path(), &["data.new"], "data", || {
@@ -91,7 +91,7 @@ fn a_snapshot_is_made_anew() {
 }
 
 #[test]
-fn the_copy_before_a_repair_is_made_anew() {
+fn repair_makes_a_new_copy() {
     let kept = DataFile::new();
     kept.tamper("data", "index", |rows| drop(rows.pop_first().unwrap()));
     let broken = kept.bytes("data");
@@ -104,7 +104,7 @@ fn the_copy_before_a_repair_is_made_anew() {
 }
 
 #[test]
-fn the_socket_takes_the_place_of_whatever_is_there() {
+fn socket_replaces_existing_files() {
     let kept = DataFile::new();
     fs::write(kept.path("victim"), TEXT).unwrap();
     fs::set_permissions(kept.path("victim"), fs::Permissions::from_mode(0o644)).unwrap();
@@ -122,7 +122,7 @@ fn with_rights(path: &Path, text: &str, mode: u32) {
 }
 
 #[test]
-fn a_secret_that_others_can_write_is_refused() {
+fn writable_secret_files_are_refused() {
     let place = TempDir::new().unwrap();
     let (file, link) = (place.path().join("secret"), place.path().join("link"));
     symlink("secret", &link).unwrap();
@@ -147,7 +147,7 @@ fn a_secret_that_others_can_write_is_refused() {
 }
 
 #[test]
-fn a_secret_that_others_can_read_is_a_warning() {
+fn readable_secret_files_warn() {
     let kept = DataFile::new();
     for (mode, warns) in [(0o600, false), (0o400, false), (0o640, true), (0o604, true)] {
         with_rights(&kept.path("secret"), "a secret text", mode);
@@ -168,7 +168,7 @@ fn a_secret_that_others_can_read_is_a_warning() {
 
 /// The system makes the `/proc` files of such a process owned by root, so that other processes of the user cannot read its memory.
 #[test]
-fn the_memory_of_the_program_is_in_no_core_dump() {
+fn core_dumps_are_disabled() {
     let directory = TempDir::new().unwrap();
     let program = directory.path().join("overkeep");
     let plain = command(directory.path());

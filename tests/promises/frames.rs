@@ -12,7 +12,7 @@ fn posting(stream: u32) -> Vec<u8> {
 
 /// RUSTSEC-2026-0258: each empty frame took memory, without a limit.
 #[test]
-fn a_flood_of_empty_data_frames_ends_the_connection() {
+fn empty_data_frames_end_the_connection() {
     let mut wire = Wire::multiplexed(&shared().admin, 65_535);
     wire.send(&posting(1)).unwrap();
     let empty = frame(0, 0, 1, b"").repeat(100);

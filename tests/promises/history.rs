@@ -80,7 +80,7 @@ fn key(sequence: u64) -> Vec<u8> {
 }
 
 #[test]
-fn a_change_and_its_row_stand_or_fall_together() {
+fn changes_and_rows_commit_together() {
     let directory = TempDir::new().unwrap();
     let store = open(&directory);
     store.write_blocking(|tx| tx.insert(task("a"))).unwrap();
@@ -109,7 +109,7 @@ fn a_change_and_its_row_stand_or_fall_together() {
 }
 
 #[test]
-fn a_write_that_changes_nothing_leaves_no_row() {
+fn empty_changes_leave_no_row() {
     let directory = TempDir::new().unwrap();
     let store = open(&directory);
     store.write_blocking(|tx| tx.insert(task("a"))).unwrap();
@@ -124,7 +124,7 @@ fn a_write_that_changes_nothing_leaves_no_row() {
 }
 
 #[test]
-fn whoever_holds_the_handle_is_the_author() {
+fn store_handle_names_the_author() {
     let directory = TempDir::new().unwrap();
     let store = open(&directory);
     let ann = Author { session: Some("s".into()), ..Author::remote(Some("10.0.0.1".into())).known_as(&Id::from_text("ann"), Some("Ann")) };
@@ -137,7 +137,7 @@ fn whoever_holds_the_handle_is_the_author() {
 }
 
 #[test]
-fn whoever_tampers_with_the_history_is_found_out() {
+fn tampering_with_history_is_found() {
     let (directory, rows) = five();
     let noted = |row: usize| Anchor { sequence: rows[row].sequence, hash: rows[row].hash.clone() };
     assert_eq!(tampered(&directory, Some(&noted(3)), |_| ()), [""; 0], "the unchanged history must be valid");
@@ -172,7 +172,7 @@ fn whoever_tampers_with_the_history_is_found_out() {
 }
 
 #[test]
-fn a_history_that_was_written_anew_is_found_out_by_a_hash_noted_elsewhere() {
+fn rewritten_history_fails_the_anchor() {
     let (directory, rows) = five();
     let last = Anchor { sequence: 5, hash: rows[4].hash.clone() };
     let first = Anchor { sequence: 1, hash: rows[0].hash.clone() };
@@ -186,7 +186,7 @@ fn a_history_that_was_written_anew_is_found_out_by_a_hash_noted_elsewhere() {
 }
 
 #[test]
-fn a_row_of_which_any_byte_is_another_shows() {
+fn any_changed_history_byte_shows() {
     let (directory, _) = five();
     let path = directory.path().join("data");
     let sound = integrity::rows(&path)["history"][&key(3)].clone();
@@ -215,7 +215,7 @@ fn a_row_of_which_any_byte_is_another_shows() {
 }
 
 #[test]
-fn the_command_says_with_its_status_whether_somebody_tampered() {
+fn verify_status_tells_tampering() {
     let server = TestServer::start();
     let directory = server.closed();
     let path = directory.path().join("data");
@@ -243,7 +243,7 @@ fn the_command_says_with_its_status_whether_somebody_tampered() {
 }
 
 #[test]
-fn a_running_controller_is_asked_over_its_socket() {
+fn verify_asks_a_running_controller() {
     let server = TestServer::start();
     let path = socket::beside(&server.data());
     let ask = |noted: Option<Anchor>| socket::ask(&path, &Command::VerifyHistory { noted }, &mut |_, _| ()).unwrap().unwrap();
@@ -255,7 +255,7 @@ fn a_running_controller_is_asked_over_its_socket() {
 }
 
 #[test]
-fn old_rows_go_by_age_and_by_size_and_the_chain_still_holds() {
+fn trimmed_history_keeps_its_chain() {
     let directory = TempDir::new().unwrap();
     let clock = Clock::manual(Timestamp::from_seconds(1_000_000));
     let store = stores::of(KINDS).with(Options { clock: clock.clone(), ..Options::default() }).start(&directory.path().join("data"));
@@ -302,7 +302,7 @@ fn store_bytes(store: &Store) -> usize {
 }
 
 #[test]
-fn a_file_without_a_history_gets_one_and_a_snapshot_has_it_too() {
+fn snapshots_contain_the_history() {
     let (directory, before) = five();
     let path = directory.path().join("data");
     let store = open(&directory);
@@ -327,7 +327,7 @@ fn a_file_without_a_history_gets_one_and_a_snapshot_has_it_too() {
 }
 
 #[test]
-fn administrators_read_who_did_what_to_which_record() {
+fn administrators_read_the_history() {
     let server = TestServer::standing_still();
     let history = |filter: &str, rest: &str| server.admin.list("/overkeep/v1/history", filter, rest).expect(200);
     let dora = server.identity("dora", json!({ "roleAttributes": ["a"] }));
@@ -367,7 +367,7 @@ fn administrators_read_who_did_what_to_which_record() {
 }
 
 #[test]
-fn too_many_wrong_passwords_are_told_as_a_lockout() {
+fn lockouts_are_in_the_history() {
     let server = TestServer::start();
     let rules = json!({ "primary": { "updb": { "maxAttempts": 2, "lockoutDurationMinutes": 5 } } });
     server.admin.patch("/auth-policies/default", rules).expect(200);
@@ -427,7 +427,7 @@ fn story(server: &TestServer, secrets: &mut Secrets) {
 }
 
 #[test]
-fn no_secret_that_was_ever_issued_is_in_the_history() {
+fn history_contains_no_secret() {
     let server = TestServer::start();
     let mut secrets = Secrets(Vec::new());
     story(&server, &mut secrets);
@@ -444,7 +444,7 @@ fn no_secret_that_was_ever_issued_is_in_the_history() {
 }
 
 #[test]
-fn a_flood_of_refusals_costs_a_few_rows() {
+fn refusal_flood_costs_few_rows() {
     let server = TestServer::standing_still();
     let wrong = |name: &str| {
         let body = json!({ "username": name, "password": "not the password" });
@@ -466,7 +466,7 @@ fn a_flood_of_refusals_costs_a_few_rows() {
 }
 
 #[test]
-fn a_page_of_the_history_is_what_its_filter_says() {
+fn history_pages_follow_their_filter() {
     let (directory, rows) = five();
     let store = open(&directory);
     let page = |text: &str, descending: bool, limit: i64, offset: i64| {

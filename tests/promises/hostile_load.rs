@@ -51,14 +51,14 @@ fn too_slow(mut wire: Wire) {
 }
 
 #[test]
-fn a_body_that_does_not_come_is_not_waited_for() {
+fn missing_body_times_out() {
     let mut wire = Wire::to(&narrow().admin);
     wire.send(UNFINISHED).unwrap();
     too_slow(wire);
 }
 
 #[test]
-fn bodies_that_do_not_come_are_in_nobodys_way() {
+fn missing_bodies_block_nobody() {
     let server = TestServer::with(Clock::system(), |config| {
         config.http.max_requests = 16;
         config.http.request_timeout = Span::seconds(60);
@@ -79,7 +79,7 @@ fn bodies_that_do_not_come_are_in_nobodys_way() {
 }
 
 #[test]
-fn nothing_is_done_any_more_for_a_client_that_has_gone() {
+fn gone_clients_cost_no_work() {
     let server = TestServer::with(Clock::system(), |config| {
         config.http.max_requests = 16;
         (config.http.request_timeout, config.key_sets.timeout) = (Span::seconds(60), Span::seconds(60));
@@ -109,7 +109,7 @@ fn nothing_is_done_any_more_for_a_client_that_has_gone() {
 }
 
 #[test]
-fn a_head_that_does_not_end_is_not_waited_for() {
+fn endless_head_times_out() {
     let mut wire = Wire::to(&narrow().admin);
     wire.send(b"GET /version HTTP/1.1\r\nhost: it\r\nx-more: ").unwrap();
     let (told, closed) = wire.read();
@@ -117,7 +117,7 @@ fn a_head_that_does_not_end_is_not_waited_for() {
 }
 
 #[test]
-fn huge_heads_and_bodies_are_refused_by_name() {
+fn huge_heads_and_bodies_are_refused() {
     let server = narrow();
     let huge = "x".repeat(8192);
     server.admin.ask("GET", "/identities").header("x-huge", &huge).send().refused(431, "REQUEST_HEADER_FIELDS_TOO_LARGE", "");
@@ -137,7 +137,7 @@ fn huge_heads_and_bodies_are_refused_by_name() {
 }
 
 #[test]
-fn an_identity_has_so_many_sessions_and_no_more() {
+fn sessions_per_identity_are_bounded() {
     let (server, name) = (narrow(), fresh("busy"));
     let (_, first) = server.user(&name, json!({}));
     let second = server.again(&name);
@@ -153,7 +153,7 @@ fn an_identity_has_so_many_sessions_and_no_more() {
 }
 
 #[test]
-fn a_session_has_so_many_certificates_and_no_more() {
+fn certificates_per_session_are_bounded() {
     let (server, name) = (narrow(), fresh("certified"));
     let (_, alice) = server.user(&name, json!({}));
     let ask = |caller: &Caller| caller.post("/current-api-session/certificates", json!({ "csr": Key::new().request() }));
@@ -166,7 +166,7 @@ fn a_session_has_so_many_certificates_and_no_more() {
 }
 
 #[test]
-fn whoever_does_not_read_is_cut_off() {
+fn non_readers_are_cut_off() {
     let server = narrow();
     let mut wire = Wire::to(&server.admin);
     rustix::net::sockopt::set_socket_recv_buffer_size(wire.socket(), 4096).unwrap();
@@ -179,7 +179,7 @@ fn whoever_does_not_read_is_cut_off() {
 }
 
 #[test]
-fn a_head_of_http_2_that_does_not_end_is_cut_off() {
+fn endless_http2_head_is_cut_off() {
     let mut wire = Wire::multiplexed(&narrow().admin, 65_535);
     // A value announced with 15 MiB, in parts.
     wire.send(&frame(1, 1, 1, b"\x82\x87\x84\x41\x02it\x00\x01a\x7f\x81\xff\xbf\x07")).unwrap();
@@ -188,7 +188,7 @@ fn a_head_of_http_2_that_does_not_end_is_cut_off() {
 }
 
 #[test]
-fn whoever_takes_no_answers_of_http_2_is_cut_off_and_nobody_else() {
+fn http2_non_readers_are_cut_off() {
     let (server, ping) = (narrow(), frame(6, 0, 0, &[7; 8]));
     let [mut takes, mut leaves] = [65_535, 0].map(|window| Wire::multiplexed(&server.admin, window));
     for wire in [&mut takes, &mut leaves] {
@@ -213,7 +213,7 @@ fn told(answer: Answer) -> (u16, Vec<String>, Json) {
 }
 
 #[test]
-fn who_is_known_here_is_not_told_by_the_answer_nor_by_the_work_it_takes() {
+fn answers_do_not_reveal_known_names() {
     // One hash at a time and one waiting: a request that needs a hash blocks others, one that needs none does not.
     let server = TestServer::with(Clock::system(), |config| {
         config.passwords.queue = 1;
@@ -247,7 +247,7 @@ fn who_is_known_here_is_not_told_by_the_answer_nor_by_the_work_it_takes() {
 }
 
 #[test]
-fn an_enrollment_that_is_used_up_is_as_unknown_as_one_that_never_was() {
+fn used_enrollments_look_unknown() {
     let server = shared();
     let [used, gone] = ["used", "gone"].map(|what| {
         let id = server.identity(&fresh(what), json!({ "enrollment": { "ott": true } }));
@@ -266,7 +266,7 @@ fn an_enrollment_that_is_used_up_is_as_unknown_as_one_that_never_was() {
 }
 
 #[test]
-fn very_many_of_anything_cost_neither_much_time_nor_much_memory() {
+fn very_long_bodies_stay_cheap() {
     /// `encryptionRequired` in many spellings with different case.
     fn spelled(count: usize) -> String {
         let letter = |n: usize, at: usize, c: char| if n >> at & 1 == 1 { c.to_ascii_uppercase() } else { c.to_ascii_lowercase() };
@@ -309,7 +309,7 @@ fn very_many_of_anything_cost_neither_much_time_nor_much_memory() {
 }
 
 #[test]
-fn a_secret_that_is_logged_is_noticed_whichever_is_known_first() {
+fn logged_secrets_are_noticed() {
     let token = "6f5b6d4e-1111-4000-8000-000000000000";
     let line = format!("DEBUG request{{path=/version}}: answered status=200 token=\"{token}\"");
     let told = |first: &dyn Fn(&mut SecretScan), then: &dyn Fn(&mut SecretScan)| {

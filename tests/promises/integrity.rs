@@ -200,7 +200,7 @@ fn told(report: &Report) -> Vec<(&str, bool)> {
 }
 
 #[test]
-fn a_sound_file_is_left_as_it_is() {
+fn sound_file_is_left_unchanged() {
     let file = Closed::filled();
     let before = file.rows();
     assert_eq!(file.check(), Report::default());
@@ -209,7 +209,7 @@ fn a_sound_file_is_left_as_it_is() {
 }
 
 #[test]
-fn every_row_that_the_index_loses_is_found_and_put_back() {
+fn lost_index_rows_are_restored() {
     let file = Closed::filled();
     let before = file.rows();
     assert!(before["index"].len() > 12);
@@ -224,7 +224,7 @@ fn every_row_that_the_index_loses_is_found_and_put_back() {
 }
 
 #[test]
-fn rows_that_the_index_should_not_have_go() {
+fn surplus_index_rows_are_removed() {
     let file = Closed::filled();
     let before = file.rows();
     let of = |field: &str, rest: &str| [&index_code(Ship::KIND, field), rest.as_bytes()].concat();
@@ -265,7 +265,7 @@ fn with_names(file: &Closed, fields: &[(&str, &str, Code)]) {
 }
 
 #[test]
-fn a_file_with_names_in_the_keys_of_its_index_becomes_one_with_codes() {
+fn named_index_keys_become_codes() {
     let file = Closed::filled();
     let ending = [&index_code(Ship::KIND, "flag"), b"blue\0\0".as_slice()].concat();
     file.put(TableDefinition::new("endings"), &ending, b"an ending");
@@ -283,7 +283,7 @@ fn a_file_with_names_in_the_keys_of_its_index_becomes_one_with_codes() {
 }
 
 #[test]
-fn a_record_that_cannot_be_read_is_named_and_harms_nobody_else() {
+fn unreadable_record_harms_no_other() {
     let file = Closed::filled();
     let before = file.rows();
     let sound = before["records.ship"][b"tug".as_slice()].clone();
@@ -300,7 +300,7 @@ fn a_record_that_cannot_be_read_is_named_and_harms_nobody_else() {
 }
 
 #[test]
-fn what_cannot_be_read_goes_if_it_is_to_with_what_goes_with_it() {
+fn unreadable_records_go_on_request() {
     let file = Closed::filled();
     let mut bytes = file.rows()["records.ship"][b"tug".as_slice()].clone();
     *bytes.last_mut().unwrap() ^= 1;
@@ -336,7 +336,7 @@ fn what_cannot_be_read_goes_if_it_is_to_with_what_goes_with_it() {
 }
 
 #[test]
-fn a_reference_to_nothing_counts_as_if_its_target_were_deleted() {
+fn dangling_references_count_as_deleted() {
     let file = Closed::filled();
     file.lose(SHIPS, b"tug");
     let found = file.check();
@@ -355,7 +355,7 @@ fn a_reference_to_nothing_counts_as_if_its_target_were_deleted() {
 }
 
 #[test]
-fn what_has_no_right_answer_is_told_and_left() {
+fn ambiguous_faults_are_only_reported() {
     let file = Closed::filled();
     file.lose(HARBOURS, b"north");
     file.lose(INDEX, &[&index_code(Harbour::KIND, "name"), b"north\0\0north".as_slice()].concat());
@@ -378,7 +378,7 @@ fn what_has_no_right_answer_is_told_and_left() {
 }
 
 #[test]
-fn a_thousand_findings_are_told_and_all_are_mended() {
+fn many_findings_are_all_repaired() {
     let file = Closed::filled();
     file.with(|store| store.write_blocking(|tx| (0..600).try_for_each(|n| tx.insert(ship(&format!("raft {n}"))))).unwrap());
     let before = file.rows();
@@ -391,7 +391,7 @@ fn a_thousand_findings_are_told_and_all_are_mended() {
 }
 
 #[test]
-fn a_run_tells_how_far_it_is_and_can_be_stopped() {
+fn checks_report_progress_and_stop() {
     let file = Closed::filled();
     let watch = Progress::default();
     file.with(|store| store.check(&watch).unwrap());
@@ -403,7 +403,7 @@ fn a_run_tells_how_far_it_is_and_can_be_stopped() {
 }
 
 #[test]
-fn a_snapshot_is_the_same_file_once_more() {
+fn snapshot_has_the_same_rows() {
     let file = Closed::filled();
     let copy = file.path.with_extension("copy");
     std::fs::write(&copy, "something older").unwrap();
@@ -419,7 +419,7 @@ fn a_snapshot_is_the_same_file_once_more() {
 }
 
 #[test]
-fn a_snapshot_has_little_room_in_it() {
+fn snapshots_are_compact() {
     let file = Closed::filled();
     let copy = file.path.with_extension("copy");
     file.with(|store| {
@@ -432,7 +432,7 @@ fn a_snapshot_has_little_room_in_it() {
 }
 
 #[test]
-fn a_snapshot_that_fails_leaves_what_was_there() {
+fn failed_snapshot_leaves_old_file() {
     let file = Closed::filled();
     assert!(file.with(|store| store.snapshot(&file.path.with_file_name("no such place").join("copy"), &Progress::default())).is_err());
     let occupied = file.path.with_file_name("occupied");
@@ -444,7 +444,7 @@ fn a_snapshot_that_fails_leaves_what_was_there() {
 }
 
 #[test]
-fn a_snapshot_is_of_one_moment_and_holds_nobody_up() {
+fn snapshot_is_consistent_without_blocking() {
     let file = Closed::filled();
     let large = |n: u32| {
         let mut large = ship(&format!("large {n}"));
@@ -498,7 +498,7 @@ fn ended(maintenance: &Maintenance) {
 }
 
 #[test]
-fn a_repair_copies_the_file_first_and_snapshots_rest_for_a_minute() {
+fn repair_copies_the_file_first() {
     let file = Closed::filled();
     let before = file.rows();
     let lost = before["index"].keys().next().unwrap();
@@ -528,7 +528,7 @@ fn a_repair_copies_the_file_first_and_snapshots_rest_for_a_minute() {
 }
 
 #[test]
-fn only_one_run_goes_on_at_a_time() {
+fn only_one_maintenance_run_at_once() {
     let file = Closed::filled();
     file.with(|store| store.write_blocking(|tx| (0..2000).try_for_each(|n| tx.insert(ship(&format!("raft {n}"))))).unwrap());
     file.with(|store| {

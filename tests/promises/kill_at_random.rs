@@ -211,7 +211,7 @@ fn check(directory: &Path, ledger: &Ledger) {
 }
 
 #[test]
-fn what_was_acknowledged_over_rest_survives_a_kill() {
+fn acknowledged_writes_survive_a_kill() {
     let kills = env::var("OVERKEEP_TORTURE").map_or(KILLS, |kills| kills.parse().unwrap());
     let mut chance = Chance(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64);
     let mut ends: BTreeMap<&str, usize> = BTreeMap::new();

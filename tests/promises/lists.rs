@@ -192,7 +192,7 @@ fn is_asked_as_its_kind(admin: &Caller, path: &str, whole: &str, among: &str) {
 }
 
 #[test]
-fn a_list_below_a_record_is_the_list_of_its_kind_with_fewer_in_it() {
+fn nested_lists_are_filtered_lists() {
     let corpus = Corpus::new();
     let admin = &corpus.server.admin;
     let mut asked = BTreeSet::new();
@@ -227,7 +227,7 @@ fn a_list_below_a_record_is_the_list_of_its_kind_with_fewer_in_it() {
 }
 
 #[test]
-fn settings_of_ones_own_and_attributes_in_use_are_listed_whole() {
+fn own_configs_and_attributes_are_whole() {
     let corpus = Corpus::new();
     let admin = &corpus.server.admin;
     let own = format!("/identities/{}/service-configs", corpus.id("ann"));
@@ -276,7 +276,7 @@ fn settings_of_ones_own_and_attributes_in_use_are_listed_whole() {
 }
 
 #[test]
-fn what_is_secret_is_named_and_never_told() {
+fn secret_fields_are_never_filtered() {
     let server = TestServer::start();
     let list = server.admin.get("/authenticators").expect(200);
     for secret in ["updbPassword", "updbSalt"] {
@@ -289,7 +289,7 @@ fn what_is_secret_is_named_and_never_told() {
 }
 
 #[test]
-fn what_is_wanted_whole_is_there_from_any_place_but_as_clients_know_it() {
+fn unlimited_lists_follow_client_rules() {
     let server = TestServer::start();
     for name in ["one", "three", "two"] {
         server.service(name, json!({}));
@@ -310,7 +310,7 @@ fn what_is_wanted_whole_is_there_from_any_place_but_as_clients_know_it() {
 }
 
 #[test]
-fn a_filter_may_come_with_its_quotation_marks_as_they_are() {
+fn filters_accept_unencoded_quotes() {
     let server = TestServer::start();
     let (admin, name) = (&server.admin, "a<b>é");
     let id = server.service(name, json!({}));
@@ -331,7 +331,7 @@ fn a_filter_may_come_with_its_quotation_marks_as_they_are() {
 }
 
 #[test]
-fn a_list_of_services_by_roles_is_about_nobody_in_particular() {
+fn role_filter_ignores_the_caller() {
     let server = TestServer::start();
     let id = server.service("web", json!({ "roleAttributes": ["front"] }));
     let first = |query: &str| server.admin.get(&format!("/services?{query}")).expect(200).data()[0].clone();
@@ -373,7 +373,7 @@ fn shows(caller: &Caller, path: &str, expected: &[&str]) {
 }
 
 #[test]
-fn clients_see_in_each_list_what_is_theirs() {
+fn clients_list_only_their_own() {
     let corpus = Corpus::new();
     let server = &corpus.server;
     // A router counts for clients once it has enrolled.

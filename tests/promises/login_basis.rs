@@ -25,7 +25,7 @@ fn known_by_claim() -> (Authority, String, Caller) {
 }
 
 #[test]
-fn sessions_by_a_claim_end_with_the_authority_and_go_on_where_it_only_lets_nobody_in_any_more() {
+fn claimed_sessions_end_with_the_authority() {
     let server = shared();
     for (method, body) in [("DELETE", json!({})), ("PATCH", json!({ "isAuthEnabled": false })), ("PUT", json!({ "isAuthEnabled": true }))] {
         let (_authority, ca, bearer) = known_by_claim();
@@ -53,7 +53,7 @@ fn sessions_by_a_claim_end_with_the_authority_and_go_on_where_it_only_lets_nobod
 }
 
 #[test]
-fn sessions_of_an_authority_outlive_other_changes_to_it() {
+fn authority_edits_keep_sessions() {
     let server = shared();
     let (_authority, ca, bearer) = known_by_claim();
     let session = bearer.log_in_by_certificate();
@@ -64,7 +64,7 @@ fn sessions_of_an_authority_outlive_other_changes_to_it() {
 }
 
 #[test]
-fn whoever_enrolled_without_a_name_logs_in_by_the_certificate_itself() {
+fn unnamed_enrollment_uses_the_fingerprint() {
     let (server, authority, key) = (shared(), Authority::new("partner"), Key::new());
     server.take_up(&authority);
     let bearer = server.bearer(&authority.issue("  ", &key), &key);
@@ -74,7 +74,7 @@ fn whoever_enrolled_without_a_name_logs_in_by_the_certificate_itself() {
 }
 
 #[test]
-fn a_signer_that_is_off_or_gone_lets_nobody_in_and_open_sessions_go_on() {
+fn disabled_signer_keeps_open_sessions() {
     let server = shared();
     for delete in [false, true] {
         let (idp, issuer) = (signer(), format!("https://{}.test", fresh("idp")));
@@ -97,7 +97,7 @@ fn a_signer_that_is_off_or_gone_lets_nobody_in_and_open_sessions_go_on() {
 }
 
 #[test]
-fn guessing_the_current_password_locks_out_like_guessing_at_the_door() {
+fn guessing_current_password_locks_out() {
     let (server, name) = (shared(), fresh("borrowed"));
     let (id, open) = server.user(&name, json!({ "authPolicyId": locking() }));
     let own = open.get("/current-identity/authenticators").expect(200).each("id")[0].to_owned();
@@ -118,7 +118,7 @@ fn guessing_the_current_password_locks_out_like_guessing_at_the_door() {
 }
 
 #[test]
-fn a_right_guess_among_too_many_wrong_ones_is_none() {
+fn late_right_guess_is_refused() {
     let settings = config::Passwords { cost: 10, ..Config::default().passwords };
     let (passwords, ann, now) = (Passwords::new(&settings).unwrap(), Id::from_text("ann"), Timestamp::from_seconds(0));
     let guess = |right| passwords.count(&ann, right, 3, now);
@@ -134,7 +134,7 @@ fn a_right_guess_among_too_many_wrong_ones_is_none() {
 }
 
 #[test]
-fn a_hash_of_before_the_cost_was_changed_gives_nobody_away() {
+fn old_hash_cost_reveals_nobody() {
     let at = |cost: u8| Passwords::new(&config::Passwords { cost, ..Config::default().passwords }).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let (cheap, dear) = (at(10).hash_now(PASSWORD).unwrap(), at(14).hash_now(PASSWORD).unwrap());
@@ -162,7 +162,7 @@ fn a_hash_of_before_the_cost_was_changed_gives_nobody_away() {
 }
 
 #[test]
-fn of_how_many_guesses_are_counted_is_for_the_operator_to_say() {
+fn counted_guesses_are_configurable() {
     let passwords = Passwords::new(&config::Passwords { cost: 10, remembered: 2, ..Config::default().passwords }).unwrap();
     let guess = |name: &str, seconds: i64| passwords.count(&Id::from_text(name), false, 2, Timestamp::from_seconds(seconds));
     assert_eq!([guess("ann", 0), guess("bob", 1), guess("ann", 2)], [FailureCount::Wrong, FailureCount::Wrong, FailureCount::TooMany]);
@@ -172,7 +172,7 @@ fn of_how_many_guesses_are_counted_is_for_the_operator_to_say() {
 }
 
 #[test]
-fn a_flood_of_guesses_ends_in_one_lockout() {
+fn guess_flood_ends_in_one_lockout() {
     let (server, name) = (shared(), fresh("flooded"));
     server.user(&name, json!({ "authPolicyId": locking() }));
     thread::scope(|scope| {

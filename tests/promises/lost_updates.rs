@@ -20,7 +20,7 @@ fn write(caller: &Caller, method: &str, path: &str, known: &str) -> Answer {
 }
 
 #[test]
-fn a_write_of_what_is_known_passes_and_one_of_what_was_does_not() {
+fn if_match_refuses_outdated_writes() {
     let admin = &shared().admin;
     let id = admin.post("/config-types", json!({ "name": fresh("config-type") })).expect(201).id();
     let path = format!("/config-types/{id}");
@@ -49,7 +49,7 @@ fn a_write_of_what_is_known_passes_and_one_of_what_was_does_not() {
 }
 
 #[test]
-fn nobody_has_to_say_what_they_know() {
+fn if_match_is_optional() {
     let admin = &shared().admin;
     let id = admin.post("/config-types", json!({ "name": fresh("config-type") })).expect(201).id();
     admin.patch(&format!("/config-types/{id}"), json!({ "tags": { "a": 1 } })).expect(200);
@@ -57,7 +57,7 @@ fn nobody_has_to_say_what_they_know() {
 }
 
 #[test]
-fn whatever_can_be_written_has_a_tag_and_can_be_held_to_it() {
+fn writable_records_have_entity_tags() {
     // A circuit is no record: nothing of it can be written, and there is nothing to compare.
     let is_record = |row: &Row| row.path != "/circuits/{id}";
     let takes = |row: &Row| row.operation.parameters.iter().any(|parameter| parameter.name == "If-Match");
@@ -94,7 +94,7 @@ fn is_held(caller: &Caller, path: &str, body: &Json, methods: &[&str]) {
 }
 
 #[test]
-fn every_kind_is_held_to_its_tag() {
+fn if_match_works_for_every_kind() {
     let admin = &shared().admin;
     for sample in SAMPLES {
         let mut body = (sample.body)(shared(), &fresh("held"));
@@ -105,7 +105,7 @@ fn every_kind_is_held_to_its_tag() {
 }
 
 #[test]
-fn what_people_have_of_their_own_is_held_to_its_tag() {
+fn if_match_works_for_own_records() {
     let (admin, name) = (&shared().admin, fresh("holder"));
     let (identity, user) = shared().user(&name, json!({}));
     let own = admin.list("/authenticators", &format!("identity = \"{identity}\""), "").each("id")[0].to_owned();

@@ -161,7 +161,7 @@ impl Holder {
 }
 
 #[test]
-fn very_many_sessions_are_over_with_the_answer_and_cleared_away_behind_it() {
+fn many_sessions_end_at_once() {
     let server = TestServer::with(Clock::system(), settings);
     let password = server.password.clone();
     let [ann, bob, cyd] = ["anna", "bobby", "cydonia"].map(|name| Holder::with_password(&server, name));
@@ -237,7 +237,7 @@ fn filled_with_ann(opened: OpenStore) -> Store {
 }
 
 #[test]
-fn certificates_of_very_many_sessions_go_with_the_credential_that_was_renewed() {
+fn renewal_ends_many_session_certificates() {
     let (_directory, store) = with_ann();
     let found = |store: &Store| store.read(|tx| Ok(tx.linked::<SessionCertificate>("fingerprint", &SHOWN.1)?.len())).unwrap();
     assert_eq!(found(&store), MANY);
@@ -315,7 +315,7 @@ impl Facts for Counted<'_> {
 }
 
 #[test]
-fn how_an_identity_looks_is_kept_until_its_sessions_end_and_costs_no_look_at_each() {
+fn cached_identity_ends_with_sessions() {
     let directory = TempDir::new().unwrap();
     let opened = stores::of(KINDS).open(&directory.path().join("data"));
     let looks = Cache::<serde_json::Value>::following(&opened, |_| true, 10);
@@ -341,7 +341,7 @@ fn how_an_identity_looks_is_kept_until_its_sessions_end_and_costs_no_look_at_eac
 }
 
 #[test]
-fn what_goes_with_few_but_is_very_much_itself_ends_with_them() {
+fn cascades_end_many_records_at_once() {
     const SESSIONS: usize = 150;
     const EACH: usize = 5;
     let now = Timestamp::from_millis(0);
@@ -374,7 +374,7 @@ fn what_goes_with_few_but_is_very_much_itself_ends_with_them() {
 }
 
 #[test]
-fn whatever_goes_with_what_can_end_at_once_can_too() {
+fn cascade_targets_can_end_together() {
     for kind in KINDS {
         for edge in (kind.edges)().iter().filter(|edge| edge.rule == Rule::Cascade) {
             let many = KINDS.iter().any(|target| target.kind == edge.to && !target.ends_by.is_empty());
@@ -401,7 +401,7 @@ fn sessions_from_before_endings_are_read() {
 }
 
 #[test]
-fn no_more_sessions_are_opened_than_an_identity_may_have_by_whoever_comes_at_once() {
+fn concurrent_logins_obey_the_quota() {
     const COMING: usize = 12;
     let server = TestServer::with(Clock::system(), |config| config.sessions.per_identity = 3);
     let (id, bearer) = server.enrolled("hydra");
@@ -431,7 +431,7 @@ fn no_more_sessions_are_opened_than_an_identity_may_have_by_whoever_comes_at_onc
 }
 
 #[test]
-fn sessions_that_idle_too_long_are_found_without_looking_at_the_others() {
+fn idle_sessions_are_found_directly() {
     const HOUR: Duration = Duration::from_secs(3600);
     let directory = TempDir::new().unwrap();
     let file = directory.path().join("data");

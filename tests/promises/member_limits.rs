@@ -28,7 +28,7 @@ fn refused_for(answer: Answer, member: &str, key: &str) {
 }
 
 #[test]
-fn tags_application_data_and_role_attributes_are_bounded_in_entries_and_bytes() {
+fn open_members_are_bounded() {
     let server = small();
     let admin = &server.admin;
     let config_type = admin.post("/config-types", json!({ "name": fresh("type") })).expect(201).id();
@@ -73,7 +73,7 @@ fn tags_application_data_and_role_attributes_are_bounded_in_entries_and_bytes() 
 }
 
 #[test]
-fn what_administrators_say_of_credentials_is_bounded_as_elsewhere() {
+fn credential_members_are_bounded() {
     let server = small();
     let admin = &server.admin;
     let identity = server.identity("bounded", json!({}));
@@ -88,7 +88,7 @@ fn what_administrators_say_of_credentials_is_bounded_as_elsewhere() {
 }
 
 #[test]
-fn a_record_that_has_more_than_it_may_can_be_edited_as_long_as_it_does_not_grow() {
+fn oversized_records_may_only_shrink() {
     let most = Most::of(&SMALL);
     let amount = |entries, bytes| Amount { entries, bytes };
     let judged = |given: Amount, before: Amount| given.check("tags", before, &most).is_ok();
@@ -121,7 +121,7 @@ fn whoever_uses_services_can_say_little() {
 }
 
 #[test]
-fn a_certificate_request_is_no_place_to_keep_things_in() {
+fn certificate_requests_are_bounded() {
     let (_, user) = shared().user(&fresh("requester"), json!({}));
     let padded = |bytes: usize| json!({ "csr": format!("{}\n{}", "#".repeat(bytes), Key::new().request()) });
     user.post("/current-api-session/certificates", padded(1)).expect(201);
@@ -129,7 +129,7 @@ fn a_certificate_request_is_no_place_to_keep_things_in() {
 }
 
 #[test]
-fn an_identity_has_no_more_service_sessions_than_it_may() {
+fn service_sessions_per_identity_are_bounded() {
     let server = TestServer::with(Clock::system(), |config| config.sessions.services_per_identity = 2);
     let (who, user) = server.user("busy", json!({}));
     let services: Vec<String> = (0..3).map(|each| server.service(&format!("service-{each}"), json!({}))).collect();

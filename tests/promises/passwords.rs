@@ -30,7 +30,7 @@ fn ended_by(server: &TestServer, session: &str) -> Vec<Json> {
 }
 
 #[test]
-fn a_new_password_of_ones_own_ends_all_sessions_of_the_old_one_but_the_callers() {
+fn own_password_change_keeps_own_session() {
     let (server, name) = (shared(), fresh("renewer"));
     let (id, own) = server.user(&name, json!({}));
     let others = [server.again(&name), server.again(&name)];
@@ -55,7 +55,7 @@ fn a_new_password_of_ones_own_ends_all_sessions_of_the_old_one_but_the_callers()
 }
 
 #[test]
-fn a_new_password_by_an_administrator_ends_all_sessions_of_the_old_one() {
+fn administrator_password_change_ends_sessions() {
     let (server, name) = (shared(), fresh("reset"));
     let admin = server.admin.get("/current-identity").expect(200).id();
     let (_, first) = server.user(&name, json!({}));
@@ -72,7 +72,7 @@ fn a_new_password_by_an_administrator_ends_all_sessions_of_the_old_one() {
 }
 
 #[test]
-fn sessions_by_another_credential_outlive_a_new_password() {
+fn other_credentials_keep_their_sessions() {
     let server = shared();
     let (id, bearer) = server.enrolled("two-ways");
     let by_certificate = bearer.log_in_by_certificate();
@@ -88,7 +88,7 @@ fn sessions_by_another_credential_outlive_a_new_password() {
 }
 
 #[test]
-fn an_administrator_who_sets_their_own_password_goes_on() {
+fn administrator_keeps_own_session() {
     let (server, name) = (shared(), fresh("chief"));
     let (_, own) = server.user(&name, json!({ "isAdmin": true }));
     let (own, other) = (own.at(Base::Management), server.again(&name));
@@ -98,7 +98,7 @@ fn an_administrator_who_sets_their_own_password_goes_on() {
 }
 
 #[test]
-fn the_caller_goes_on_also_where_very_many_sessions_end() {
+fn caller_survives_mass_session_end() {
     // More than are deleted one by one.
     let (server, name) = (TestServer::start(), "crowd");
     let (who, own) = server.user(name, json!({}));

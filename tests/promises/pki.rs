@@ -102,7 +102,7 @@ fn client(authority: &Authority, csr: &str, validity: Validity) -> Certificate {
 // -- requests ------------------------------------------------------------------------------------------------------------
 
 #[test]
-fn requests_of_every_usual_kind_lead_to_certificates_that_openssl_verifies() {
+fn usual_requests_yield_valid_certificates() {
     let (context, material) = (OpensslDirectory::new(), material());
     let authority = Authority::open(&material).unwrap();
     let rsa_3072: &[&str] = &["-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:3072"];
@@ -125,7 +125,7 @@ fn requests_of_every_usual_kind_lead_to_certificates_that_openssl_verifies() {
 }
 
 #[test]
-fn requests_with_weak_or_unknown_keys_and_hashes_are_refused() {
+fn weak_requests_are_refused() {
     let context = OpensslDirectory::new();
     let curve = |name: &str| {
         let key = context.key(name, &["-algorithm", "EC", "-pkeyopt", &format!("ec_paramgen_curve:{name}")]);
@@ -147,7 +147,7 @@ fn requests_with_weak_or_unknown_keys_and_hashes_are_refused() {
 }
 
 #[test]
-fn a_request_is_one_pem_block_whatever_its_label_and_what_stands_in_front() {
+fn requests_are_one_pem_block() {
     let context = OpensslDirectory::new();
     let key = context.key("k", P256);
     let good = context.csr(&key, "/O=Kit/CN=good", &[]);
@@ -182,7 +182,7 @@ fn a_request_is_one_pem_block_whatever_its_label_and_what_stands_in_front() {
 }
 
 #[test]
-fn a_request_changed_in_any_byte_is_refused() {
+fn changed_requests_are_refused() {
     let context = OpensslDirectory::new();
     for (kind, digest, step) in
         [(P256, "-sha256", 1), (P256, "-sha512", 7), (P384, "-sha512", 41), (RSA, "-sha256", 3), (ED25519, "-sha256", 1)]
@@ -200,7 +200,7 @@ fn a_request_changed_in_any_byte_is_refused() {
 // -- issued certificates -------------------------------------------------------------------------------------------------
 
 #[test]
-fn only_subject_and_key_of_a_request_reach_an_identity_certificate() {
+fn identity_certificates_take_subject_and_key() {
     let (context, material) = (OpensslDirectory::new(), material());
     let authority = Authority::open(&material).unwrap();
     let wants = [
@@ -233,7 +233,7 @@ fn only_subject_and_key_of_a_request_reach_an_identity_certificate() {
 }
 
 #[test]
-fn a_router_gets_the_names_it_asked_for_on_both_certificates() {
+fn router_certificates_have_requested_names() {
     let (context, material) = (OpensslDirectory::new(), material());
     let authority = Authority::open(&material).unwrap();
     let san = "subjectAltName=DNS:router.test,DNS:localhost,IP:127.0.0.1,IP:fe80::1,URI:tls://router.test,email:ops@router.test";
@@ -260,7 +260,7 @@ fn a_router_gets_the_names_it_asked_for_on_both_certificates() {
 }
 
 #[test]
-fn subjects_are_issued_byte_for_byte_and_written_as_openssl_writes_them() {
+fn subjects_match_openssl() {
     let (context, material) = (OpensslDirectory::new(), material());
     let authority = Authority::open(&material).unwrap();
     let key = context.key("k", P256);
@@ -293,7 +293,7 @@ fn subjects_are_issued_byte_for_byte_and_written_as_openssl_writes_them() {
 }
 
 #[test]
-fn session_certificates_live_twelve_hours_and_nothing_outlives_its_authority() {
+fn certificate_lifetimes_are_bounded() {
     let (context, material, start) = (OpensslDirectory::new(), material(), now());
     let authority = Authority::open(&material).unwrap();
     let csr =
@@ -314,7 +314,7 @@ fn client_until(authority: &Authority, csr: &Csr, now: i64) -> overkeep::pki::Re
 // -- what the controller owns --------------------------------------------------------------------------------------------
 
 #[test]
-fn the_first_start_makes_material_that_survives_storage_and_serves() {
+fn stored_material_serves() {
     let (context, made) = (OpensslDirectory::new(), material());
     let back: Material = serde_json::from_str(&serde_json::to_string(&made).unwrap()).unwrap();
     assert_eq!(back, made);
@@ -335,7 +335,7 @@ fn the_first_start_makes_material_that_survives_storage_and_serves() {
 }
 
 #[test]
-fn a_renewed_server_leaf_keeps_its_key() {
+fn renewed_leaf_keeps_its_key() {
     let (context, at) = (OpensslDirectory::new(), now());
     let material = Material::generate(&hosts(), at).unwrap();
     let before = KeyedCertificate::open(&material.server).unwrap();
@@ -357,7 +357,7 @@ fn prints(material: &Material) -> [String; 2] {
 }
 
 #[test]
-fn every_certificate_below_the_root_is_replaced_in_time_until_the_root_ends() {
+fn certificates_are_renewed_in_time() {
     let start = now();
     let mut material = Material::generate(&hosts(), start).unwrap();
     let root = Certificate::only(&material.root.certificate).unwrap();
@@ -387,7 +387,7 @@ fn every_certificate_below_the_root_is_replaced_in_time_until_the_root_ends() {
 }
 
 #[test]
-fn what_an_old_intermediate_issued_is_good_until_that_one_ends() {
+fn old_intermediate_certificates_stay_valid() {
     let (context, start) = (OpensslDirectory::new(), now());
     let before = Material::generate(&hosts(), start).unwrap();
     let old = Authority::open(&before).unwrap();
@@ -422,7 +422,7 @@ fn what_an_old_intermediate_issued_is_good_until_that_one_ends() {
 }
 
 #[test]
-fn a_clock_that_was_wrong_leaves_nothing_that_is_not_good_by_the_right_one() {
+fn wrong_clock_leaves_valid_certificates() {
     let start = now();
     let made = Material::generate(&hosts(), start).unwrap();
     assert_eq!(made.due(&hosts(), start - YEAR), Ok(None), "no clock is right that is behind the first start");
@@ -444,7 +444,7 @@ fn a_clock_that_was_wrong_leaves_nothing_that_is_not_good_by_the_right_one() {
 }
 
 #[test]
-fn material_that_does_not_belong_together_is_refused() {
+fn mismatched_material_is_refused() {
     let (made, other) = (material(), material());
     let open = |change: &dyn Fn(&mut Material)| {
         let mut changed = made.clone();
@@ -459,7 +459,7 @@ fn material_that_does_not_belong_together_is_refused() {
 }
 
 #[test]
-fn keys_are_read_as_old_and_new_tools_write_them() {
+fn keys_of_all_tools_are_read() {
     let context = OpensslDirectory::new();
     for (program, kind, label) in [("ec", P256, "EC"), ("ec", P384, "EC"), ("rsa", RSA, "RSA")] {
         let file = context.key("k", kind);
@@ -514,7 +514,7 @@ fn bundles_are_certificates_and_nothing_else() {
 }
 
 #[test]
-fn chains_leave_the_root_out_and_the_bundle_holds_every_authority_once() {
+fn chains_and_bundle_are_complete() {
     let (context, material) = (OpensslDirectory::new(), material());
     let authority = Authority::open(&material).unwrap();
     let leaf = client(&authority, &context.csr(&context.key("k", P256), "/CN=x", &[]), Validity::years(1, now()));
@@ -551,7 +551,7 @@ impl Case<'_> {
 }
 
 #[test]
-fn a_client_is_judged_by_path_dates_and_use() {
+fn clients_need_path_dates_and_use() {
     let (context, material, other, now) = (OpensslDirectory::new(), material(), material(), now());
     let authority = Authority::open(&material).unwrap();
     let [between, root] = authority.cas() else { panic!("two authorities") };
@@ -589,7 +589,7 @@ fn a_client_is_judged_by_path_dates_and_use() {
 }
 
 #[test]
-fn certificates_of_version_1_and_of_authorities_can_be_clients_but_never_authorities() {
+fn version_1_certificates_are_clients_only() {
     let (context, material, now) = (OpensslDirectory::new(), material(), now());
     let authority = Authority::open(&material).unwrap();
     let [between, root] = authority.cas() else { panic!("two authorities") };
@@ -639,7 +639,7 @@ fn certificates_of_version_1_and_of_authorities_can_be_clients_but_never_authori
 }
 
 #[test]
-fn an_anchor_is_bound_by_what_its_own_certificate_says() {
+fn anchors_obey_their_own_limits() {
     let (context, now) = (OpensslDirectory::new(), now());
     let key = |name: &str| context.key(name, P256);
     let root = |marks: &str| {
@@ -698,7 +698,7 @@ fn an_anchor_is_bound_by_what_its_own_certificate_says() {
 // -- tokens --------------------------------------------------------------------------------------------------------------
 
 #[test]
-fn tokens_verify_with_the_certificate_and_no_other_way() {
+fn tokens_verify_with_the_leaf() {
     jwt::install();
     jwt::install();
     let (context, material) = (OpensslDirectory::new(), material());
@@ -791,7 +791,7 @@ fn handshake(
 }
 
 #[test]
-fn any_certificate_is_let_in_whose_key_the_client_holds() {
+fn handshake_admits_any_held_key() {
     let (context, material) = (OpensslDirectory::new(), material());
     let authority = Authority::open(&material).unwrap();
     let own = KeyedCertificate::open(&material.server).unwrap();
@@ -885,7 +885,7 @@ JI9FcU3hoUHRVvDL2w==
 ";
 
 #[test]
-fn a_request_of_the_c_library_is_taken_and_a_changed_one_is_not() {
+fn c_library_requests_are_accepted() {
     let csr = Csr::parse(FROM_THE_C_LIBRARY).unwrap();
     assert_eq!(csr.subject().common_name().as_deref(), Some("olygi6slpu"));
     let changed = FROM_THE_C_LIBRARY.replace("AATK2tt4", "AATK2tt5");
@@ -894,7 +894,7 @@ fn a_request_of_the_c_library_is_taken_and_a_changed_one_is_not() {
 }
 
 #[test]
-fn a_passphrase_gives_the_same_key_again_and_no_other_one_does() {
+fn passphrase_derivation_is_deterministic() {
     let (right, wrong) = (Passphrase::new("correct horse battery staple"), Passphrase::new("correct horse battery stable"));
     let (derivation, seal) = Derivation::new(&right).unwrap();
     let sealed = seal.seal("here", b"a secret").unwrap();
@@ -918,7 +918,7 @@ fn a_passphrase_gives_the_same_key_again_and_no_other_one_does() {
 }
 
 #[test]
-fn the_servers_key_is_rsa_and_sound() {
+fn server_key_is_sound_rsa() {
     let material = Material::generate(&hosts(), now()).unwrap();
     let server = KeyedCertificate::open(&material.server).unwrap();
     assert_eq!(server.certificate().public_key().kind(), Ok(KeyKind::Rsa));

@@ -60,7 +60,7 @@ fn check(demand: &Demand, table: &[(bool, Vec<Json>)]) {
 }
 
 #[test]
-fn operating_systems_fit_by_family_and_range() {
+fn operating_systems_match_family_and_range() {
     let wanted = json!({ "typeId": "OS", "operatingSystems": [
         { "type": "Windows", "versions": [">=10.0.0"] },
         { "type": "Linux", "versions": [] },
@@ -82,7 +82,7 @@ fn operating_systems_fit_by_family_and_range() {
 }
 
 #[test]
-fn domains_and_addresses_are_compared_without_case_and_signs() {
+fn domains_and_addresses_ignore_case() {
     let domain = |text: &str| json!({ "typeId": "DOMAIN", "id": "x", "domain": text });
     let wanted = json!({ "typeId": "DOMAIN", "domains": ["Corp.Example", "lab"] });
     check(
@@ -100,7 +100,7 @@ fn domains_and_addresses_are_compared_without_case_and_signs() {
 }
 
 #[test]
-fn a_process_runs_and_is_the_right_one() {
+fn process_checks_compare_hash_and_signer() {
     let wanted = json!({ "typeId": "PROCESS", "process":
         { "osType": "Linux", "path": "/bin/guard", "hashes": ["AB:12", "cd34"], "signerFingerprint": "EE:FF" } });
     check(
@@ -123,7 +123,7 @@ fn a_process_runs_and_is_the_right_one() {
 }
 
 #[test]
-fn several_processes_are_told_apart_by_path() {
+fn processes_are_told_by_path() {
     let wanted = |semantic: &str| {
         demand(json!({ "typeId": "PROCESS_MULTI", "semantic": semantic, "processes": [
             { "osType": "Linux", "path": "/a", "hashes": ["AB"], "signerFingerprints": ["01", "02"] },
@@ -158,7 +158,7 @@ fn present(passed: Option<i64>, woken: Option<i64>, unlocked: Option<i64>) -> Ev
 }
 
 #[test]
-fn a_code_counts_for_its_time_and_until_the_grace_after_waking_is_over() {
+fn codes_count_until_grace_ends() {
     let cases = [
         (code(0, false, false), present(None, None, None), (false, -1)),
         (code(0, true, true), present(Some(1_000_000), None, None), (true, -1)),
@@ -181,7 +181,7 @@ fn a_code_counts_for_its_time_and_until_the_grace_after_waking_is_over() {
 }
 
 #[test]
-fn only_clients_that_understand_timeouts_see_one_that_spares_the_others() {
+fn old_clients_see_no_timeout() {
     let wanted = demand(json!({ "typeId": "MFA", "timeoutSeconds": 600, "ignoreLegacyEndpoints": true }));
     let sdk = |of: &str, version: &str| serde_json::from_value(json!({ "type": of, "version": version })).unwrap();
     let remaining = |evidence: Evidence| judge(&wanted, "check", &evidence).remaining;
@@ -198,7 +198,7 @@ fn only_clients_that_understand_timeouts_see_one_that_spares_the_others() {
 proptest! {
     /// Whoever is told that time remains gets in, and nobody else does.
     #[test]
-    fn what_is_told_of_the_time_is_true(
+    fn remaining_times_are_correct(
         timeout in 1i64..2000, wake: bool, unlock: bool,
         passed in prop::option::of(0i64..2000), woken in prop::option::of(0i64..2000), unlocked in prop::option::of(0i64..2000),
     ) {
@@ -309,7 +309,7 @@ fn what_goes_is_forgotten() {
 }
 
 #[test]
-fn a_code_grows_old_by_the_time_that_passed_wherever_the_clock_is_put() {
+fn code_age_ignores_clock_changes() {
     let server = server();
     server.pass();
     let passes = || judge(&code(600, false, false), "check", &server.posture.evidence("ann", Some("session"))).passes;
@@ -325,7 +325,7 @@ fn a_code_grows_old_by_the_time_that_passed_wherever_the_clock_is_put() {
 }
 
 #[test]
-fn what_arrives_too_late_is_not_kept() {
+fn late_responses_are_dropped() {
     let server = server();
     server.store.write_blocking(|tx| tx.delete(&session())).unwrap();
     server.answer();
@@ -336,7 +336,7 @@ fn what_arrives_too_late_is_not_kept() {
 }
 
 #[test]
-fn codes_go_with_the_second_factor_that_gave_them() {
+fn codes_go_with_their_factor() {
     let server = server();
     server.pass();
     let factor = Mfa { identity_id: identity(), sealed: Vec::new(), is_verified: true };
@@ -369,7 +369,7 @@ fn dialing(id: &str) -> Record<Session> {
 }
 
 #[test]
-fn a_new_session_is_in_doubt_if_its_right_has_gone_or_rests_on_posture_checks() {
+fn new_sessions_trigger_reviews() {
     let server = server();
     let doubts = |work: fn(&Tx<'_>) -> Result<()>| {
         server.doubts.lock().unwrap().clear();
@@ -416,7 +416,7 @@ fn a_new_session_is_in_doubt_if_its_right_has_gone_or_rests_on_posture_checks() 
 }
 
 #[test]
-fn the_store_says_whether_a_session_is_open_already_or_its_api_session_gone() {
+fn session_state_comes_from_the_store() {
     let server = server();
     server.store.write_blocking(|tx| tx.insert(written::<Service>("db", json!({ "name": "db", "encryptionRequired": false })))).unwrap();
     server.store.write_blocking(|tx| tx.insert(dialing("first"))).unwrap();
@@ -465,7 +465,7 @@ fn soon(what: &str, happened: impl Fn() -> bool) {
 }
 
 #[test]
-fn an_endpoint_opens_and_closes_the_way_for_its_own_user() {
+fn endpoint_state_grants_and_revokes() {
     let server = shared();
     let ((ann_id, ann), (bob_id, bob)) = (server.user(&fresh("ann"), json!({})), server.user(&fresh("bob"), json!({})));
     let (service, check) = guarded(server, &[&ann_id, &bob_id]);
@@ -501,7 +501,7 @@ fn an_endpoint_opens_and_closes_the_way_for_its_own_user() {
 }
 
 #[test]
-fn one_policy_whose_checks_pass_is_enough_behind_very_many_whose_checks_do_not() {
+fn one_passing_policy_suffices() {
     // Where nobody takes away policies, the last is looked at last.
     let server = &crate::harness::TestServer::standing_still();
     let (id, ann) = server.user(&fresh("ann"), json!({}));
@@ -523,7 +523,7 @@ fn one_policy_whose_checks_pass_is_enough_behind_very_many_whose_checks_do_not()
 }
 
 #[test]
-fn whoever_opens_a_session_is_judged_by_checks_as_they_are() {
+fn new_sessions_use_current_checks() {
     let server = shared();
     let (id, ann) = server.user(&fresh("ann"), json!({}));
     let service = server.service(&fresh("service"), json!({}));
@@ -547,7 +547,7 @@ fn whoever_opens_a_session_is_judged_by_checks_as_they_are() {
 }
 
 #[test]
-fn sessions_end_when_a_check_asks_for_more_or_the_last_right_is_gone() {
+fn sessions_end_with_their_right() {
     let server = shared();
     let (id, boss) = server.user(&fresh("boss"), json!({ "isAdmin": true }));
     let (service, check) = guarded(server, &[&id]);

@@ -496,7 +496,7 @@ fn number(name: &str) -> Option<u64> {
 }
 
 #[test]
-fn nothing_acknowledged_is_lost_whatever_the_disk_does() {
+fn disk_faults_lose_nothing_acknowledged() {
     let seeds = match number("OVERKEEP_SEED") {
         Some(seed) => seed..seed + 1,
         None => {

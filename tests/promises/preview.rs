@@ -152,7 +152,7 @@ pub fn foretold(preview: &Json, before: &Pairs, after: &Pairs, what: &str) {
 }
 
 #[test]
-fn what_is_foretold_happens_and_nothing_before() {
+fn previews_are_exact_and_harmless() {
     let mut dice = Dice::new(7);
     let world = World::new(&mut dice);
     let admin = &world.server.admin;
@@ -178,7 +178,7 @@ fn what_is_foretold_happens_and_nothing_before() {
 }
 
 #[test]
-fn what_very_many_policies_name_would_be_lost_by_each_of_them() {
+fn preview_covers_many_policies() {
     let server = TestServer::standing_still();
     let [goes, stays] = ["goes", "stays"].map(|name| server.identity(&fresh(name), json!({})));
     let services: Vec<String> = (0..3).map(|_| server.service(&fresh("service"), json!({}))).collect();
@@ -197,7 +197,7 @@ fn what_very_many_policies_name_would_be_lost_by_each_of_them() {
 }
 
 #[test]
-fn a_preview_is_refused_as_the_change_would_be() {
+fn previews_are_refused_like_changes() {
     let server = TestServer::with(Clock::system(), |_| ());
     let admin = &server.admin;
     let name = fresh("service");
@@ -278,7 +278,7 @@ async fn crowd() -> (Store, Access, Vec<Event>) {
 }
 
 #[tokio::test]
-async fn others_are_let_in_while_a_preview_is_made_and_it_ends_when_nobody_waits_for_it() {
+async fn previews_yield_and_stop() {
     let (_store, access, events) = crowd().await;
     let ahead = RefCell::new(Vec::new());
     let difference = access.preview(&events, 1, |subjects| {
@@ -295,7 +295,7 @@ async fn others_are_let_in_while_a_preview_is_made_and_it_ends_when_nobody_waits
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_preview_counts_who_comes_while_it_is_made() {
+async fn previews_see_concurrent_changes() {
     let (store, access, events) = crowd().await;
     // Somebody comes in the middle of it, then between any two of its steps.
     for (before, most) in [(MANY, 1), (MANY + 1, usize::MAX)] {

@@ -118,7 +118,7 @@ fn letters() -> Vec<Row> {
 }
 
 #[test]
-fn and_or_and_not_take_everything_to_their_right() {
+fn operators_take_everything_right() {
     let table = "
         a and b or c => a-c ab- abc
         a or b and c => -bc a-- a-c ab- abc
@@ -232,14 +232,14 @@ fn text_is_compared_by_its_bytes() {
 }
 
 #[test]
-fn escapes_are_undone_in_the_recorded_order() {
+fn escapes_follow_the_recorded_order() {
     for (literal, text) in [(r"a\\b", r"a\b"), (r"\\n", "\n"), (r#"\\\""#, r#"\""#), (r"\f\n\r\t", "\x0c\n\r\t"), (r"\\\\", r"\")] {
         assert_eq!(ask(&[Row::new("found").with("name", text)], &format!("name = \"{literal}\"")), "found", "{literal}");
     }
 }
 
 #[test]
-fn numbers_dates_and_booleans_compare_with_their_own_kind() {
+fn values_compare_within_their_type() {
     let row =
         |label, cost: i64| Row::new(label).with("cost", cost).with("noTraversal", label == "mid").with("createdAt", Value::Date(cost));
     check(
@@ -311,7 +311,7 @@ fn numbers_dates_and_booleans_compare_with_their_own_kind() {
 }
 
 #[test]
-fn nothing_matches_no_comparison_but_is_in_no_list() {
+fn null_matches_no_comparison() {
     check(
         &[Row::new("nil"), Row::new("set").with("externalId", "b").with("cost", 5_i64).with("isSystem", true)],
         r#"
@@ -341,7 +341,7 @@ fn nothing_matches_no_comparison_but_is_in_no_list() {
 }
 
 #[test]
-fn tags_are_compared_as_what_the_filter_says() {
+fn tags_take_the_filters_type() {
     let rows = [
         Row::new("one").with("tags.n", 1_i64).with("tags.s", "x").with("tags.b", true),
         Row::new("half").with("tags.n", 2.5).with("tags.s", "y").with("tags.b", false),
@@ -485,7 +485,7 @@ fn sets_are_asked_about_their_members() {
 }
 
 #[test]
-fn what_is_not_of_the_language_is_refused() {
+fn foreign_syntax_is_refused() {
     refused(
         r#"
 bogus = 1
@@ -586,7 +586,7 @@ pub fn order(sort: &[Sort], a: &dyn Subject, b: &dyn Subject) -> Ordering {
 }
 
 #[test]
-fn lists_are_in_the_order_that_was_asked_for() {
+fn lists_follow_the_sort() {
     let people = [("ann", true, Some("x1")), ("Bob", false, None), ("cid", false, Some("x3")), ("Eve", true, Some("x2"))];
     let row = |(name, system, id): (&'static str, bool, Option<&'static str>)| {
         Row::new(name).with("name", name).with("isSystem", system).with("externalId", id)
@@ -653,7 +653,7 @@ fn pages_follow_the_rules() {
 }
 
 #[test]
-fn an_index_can_answer_what_must_hold() {
+fn anchors_are_necessary_conditions() {
     let anchors = |text: &str| {
         let query = parse(text).expect(text);
         let name = |symbol: &Symbol| SERVICES.fields[symbol.field].0;
@@ -695,7 +695,7 @@ fn on_a_small_stack(work: impl FnOnce() + Send + 'static) {
 }
 
 #[test]
-fn long_and_deep_text_is_read_or_refused_but_never_overflows() {
+fn deep_filters_never_overflow() {
     on_a_small_stack(|| {
         let nested = |depth: usize, inner: &str| parse(&format!("{}{inner}{}", "(".repeat(depth), ")".repeat(depth)));
         assert!(nested(MAX_DEPTH, "true").is_ok_and(|query| query.predicate.matches(&Row::new(""))));
@@ -891,7 +891,7 @@ proptest! {
     }
 
     #[test]
-    fn a_condition_means_what_its_definition_says(tree in tree()) {
+    fn conditions_match_their_definition(tree in tree()) {
         for text in [tree.print(true), tree.print(false)] {
             let query = parse(&text).map_err(|fault| TestCaseError::fail(format!("{text}: {fault}")))?;
             for (index, row) in people().iter().enumerate() {
@@ -901,7 +901,7 @@ proptest! {
     }
 
     #[test]
-    fn what_matches_has_a_value_of_every_anchor(tree in tree()) {
+    fn matches_satisfy_every_anchor(tree in tree()) {
         let text = tree.print(false);
         let query = parse(&text).map_err(|fault| TestCaseError::fail(format!("{text}: {fault}")))?;
         for row in people().iter().filter(|row| query.predicate.matches(*row)) {
@@ -917,7 +917,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_without_a_backslash_finds_itself(text in "[^\\\\\u{0}-\u{8}\u{b}\u{e}-\u{1f}]*") {
+    fn plain_text_finds_itself(text in "[^\\\\\u{0}-\u{8}\u{b}\u{e}-\u{1f}]*") {
         let row = Row::new("found").with("name", text.clone());
         let literal = quote(&text);
         for operator in ["=", "contains", "icontains", "<=", ">="] {

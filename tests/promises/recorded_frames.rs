@@ -29,7 +29,7 @@ fn number(json: &Json) -> i32 {
 }
 
 #[test]
-fn every_recorded_frame_is_read_and_written_byte_for_byte() {
+fn recorded_frames_round_trip() {
     let Some(recordings) = recordings() else {
         return println!("no recordings beside the project: recorded frames are left out");
     };

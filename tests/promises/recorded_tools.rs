@@ -18,7 +18,7 @@ fn furnished(server: &TestServer) -> (String, String, String) {
 }
 
 #[test]
-fn the_fabric_shows_routers_services_and_terminators() {
+fn fabric_lists_its_records() {
     let server = TestServer::start();
     let (gate, service, terminator) = furnished(&server);
     let fabric = server.admin.at(Base::Fabric);
@@ -64,7 +64,7 @@ fn the_fabric_shows_routers_services_and_terminators() {
 }
 
 #[test]
-fn the_fabric_is_found_however_its_path_is_written_and_changes_nothing() {
+fn fabric_paths_are_normalized() {
     let server = TestServer::start();
     let (gate, ..) = furnished(&server);
     let fabric = server.admin.at(Base::Fabric);
@@ -83,7 +83,7 @@ fn the_fabric_is_found_however_its_path_is_written_and_changes_nothing() {
 }
 
 #[test]
-fn the_fabric_copies_the_file_beside_itself_and_nowhere_else() {
+fn fabric_snapshot_stays_beside_file() {
     let server = TestServer::start();
     let fabric = server.admin.at(Base::Fabric);
     let elsewhere = server.data().with_file_name("elsewhere");
@@ -104,7 +104,7 @@ fn a_snapshot_needs_no_body() {
 }
 
 #[test]
-fn a_config_tells_the_services_that_carry_it() {
+fn configs_list_their_services() {
     let server = TestServer::start();
     let config =
         json!({ "name": "c", "configTypeId": "host.v2", "data": { "terminators": [{ "protocol": "tcp", "address": "a", "port": 1 }] } });
@@ -118,7 +118,7 @@ fn a_config_tells_the_services_that_carry_it() {
 }
 
 #[test]
-fn role_attributes_of_posture_checks_are_listed() {
+fn posture_role_attributes_are_listed() {
     let server = TestServer::start();
     let check = |name: &str, roles: Json| {
         server
@@ -133,7 +133,7 @@ fn role_attributes_of_posture_checks_are_listed() {
 }
 
 #[test]
-fn anybody_gets_the_token_of_the_network() {
+fn network_token_is_public() {
     let server = TestServer::start();
     for base in [Base::Management, Base::Client] {
         let nobody = server.nobody().at(base);
@@ -152,7 +152,7 @@ fn anybody_gets_the_token_of_the_network() {
 }
 
 #[test]
-fn certificates_and_their_sessions_say_whether_they_can_be_renewed_here() {
+fn certificates_tell_whether_renewable() {
     let server = TestServer::start();
     let of_identity = |id: &str| {
         let held = server.admin.get(&format!("/identities/{id}/authenticators")).expect(200);

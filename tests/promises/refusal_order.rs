@@ -8,7 +8,7 @@ use crate::{
 };
 
 #[test]
-fn a_session_is_refused_for_the_first_thing_that_is_missing() {
+fn sessions_name_the_first_obstacle() {
     let server = shared();
     let (id, ann) = server.user(&fresh("ann"), json!({}));
     let service = server.service(&fresh("service"), json!({}));
@@ -48,7 +48,7 @@ fn a_session_is_refused_for_the_first_thing_that_is_missing() {
 }
 
 #[test]
-fn an_endpoint_says_only_what_is_asked_of_endpoints() {
+fn endpoints_answer_only_questions() {
     let (_, ann) = shared().user(&fresh("ann"), json!({}));
     let mut all = Differences::default();
     let os = |more: Json| {
@@ -81,7 +81,7 @@ fn an_endpoint_says_only_what_is_asked_of_endpoints() {
 }
 
 #[test]
-fn what_comes_out_of_turn_is_refused() {
+fn out_of_order_requests_are_refused() {
     let server = shared();
     let mut all = Differences::default();
     let (_, ann) = server.user(&fresh("ann"), json!({}));

@@ -164,7 +164,7 @@ const BODIES: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn a_body_that_is_missing_or_no_json_is_refused() {
+fn missing_or_invalid_json_is_refused() {
     let mut all = Differences::default();
     for operation in operations() {
         let Some(shape) = operation.row.operation.body.as_ref().filter(|shape| !shape.judged_by_function) else { continue };
@@ -195,7 +195,7 @@ fn a_body_that_is_missing_or_no_json_is_refused() {
 const RULES: [&str; 2] = ["data", "schema"];
 
 #[test]
-fn a_member_that_is_missing_or_of_the_wrong_kind_is_refused_by_name() {
+fn wrong_members_are_named() {
     let (mut all, mut seen) = (Differences::default(), BTreeSet::new());
     for operation in operations() {
         let Some(schema) = operation.schema() else { continue };
@@ -224,7 +224,7 @@ fn tags(form: &Json) -> Json {
 }
 
 #[test]
-fn what_cannot_be_read_is_told_before_what_is_missing() {
+fn syntax_errors_come_first() {
     let mut all = Differences::default();
     for operation in operations() {
         let Some(schema) = operation.schema().filter(|schema| schema["type"] != "array") else { continue };
@@ -257,7 +257,7 @@ fn named(operation: &Operation, path: &[Step]) -> String {
 }
 
 #[test]
-fn tags_and_application_data_hold_scalars_only() {
+fn tags_hold_scalars_only() {
     let mut all = Differences::default();
     for operation in operations() {
         // An authenticator's are judged when the rest of it is right (`conflicts.rs`).
@@ -282,7 +282,7 @@ fn tags_and_application_data_hold_scalars_only() {
 }
 
 #[test]
-fn whoever_accepts_nothing_that_is_offered_is_told_so() {
+fn unacceptable_media_types_are_refused() {
     let mut all = Differences::default();
     // These two answer what they have, whatever is accepted: clients count on that.
     let always = ["/.well-known/est/cacerts", "/enroll"];
@@ -317,7 +317,7 @@ const BELOW: [&str; 11] = [
 ];
 
 #[test]
-fn an_id_of_nothing_is_not_found() {
+fn missing_ids_are_404() {
     let mut all = Differences::default();
     for operation in operations().filter(|operation| operation.row.path.contains('{')) {
         let body = operation.schema().map_or_else(|| json!({}), |schema| least(&forms(schema)[0], false));
@@ -347,7 +347,7 @@ fn an_id_of_nothing_is_not_found() {
 }
 
 #[test]
-fn a_list_refuses_what_it_cannot_read_of_filter_order_and_page() {
+fn invalid_list_parameters_are_refused() {
     let service = shared().service(&fresh("listed"), json!({}));
     let mut all = Differences::default();
     for operation in operations() {
@@ -389,7 +389,7 @@ fn a_list_refuses_what_it_cannot_read_of_filter_order_and_page() {
 }
 
 #[test]
-fn no_session_is_told_from_a_wrong_one() {
+fn missing_and_wrong_sessions_look_alike() {
     let nobody = shared().nobody();
     let asked = |token: Option<&str>| {
         let asking = nobody.ask("GET", "/current-identity");
@@ -401,7 +401,7 @@ fn no_session_is_told_from_a_wrong_one() {
 }
 
 #[test]
-fn another_method_or_path_is_refused_without_a_session_too() {
+fn unknown_routes_need_no_session() {
     let mut methods: BTreeMap<(&str, String), BTreeSet<&str>> = BTreeMap::new();
     for operation in operations() {
         let path = operation.path(NOWHERE).split('?').next().unwrap().to_owned();
@@ -418,7 +418,7 @@ fn another_method_or_path_is_refused_without_a_session_too() {
 }
 
 #[test]
-fn a_text_is_as_long_as_clients_may_send_it() {
+fn text_lengths_are_bounded() {
     let (short, long) = ("abc", "x".repeat(101));
     let somebody = shared().identity(&fresh("somebody"), json!({}));
     let mut all = Differences::default();
@@ -451,7 +451,7 @@ fn a_text_is_as_long_as_clients_may_send_it() {
 }
 
 #[test]
-fn the_default_administrator_stays_what_it_is_shown_as() {
+fn default_administrator_stays_administrator() {
     let admin = &shared().admin;
     let chief = admin.get("/current-identity").expect(200).id();
     let at = format!("/identities/{chief}");
@@ -470,7 +470,7 @@ fn the_default_administrator_stays_what_it_is_shown_as() {
 }
 
 #[test]
-fn nobody_learns_which_certificates_others_have_by_renewing_them() {
+fn renewal_reveals_no_foreign_certificates() {
     let server = shared();
     let (_, theirs) = server.enrolled("owner");
     let (_, curious) = server.enrolled("curious");

@@ -255,13 +255,13 @@ fn one_of_each() -> impl Iterator<Item = (&'static KindEntry, &'static str, &'st
 }
 
 #[test]
-fn a_file_with_something_of_every_kind_is_sound() {
+fn file_of_every_kind_is_sound() {
     let whole = Broken::by(|_| ());
     assert_eq!(whole.seen(), [const { Report { findings: Vec::new(), more: false, notes: Vec::new() } }; 3]);
 }
 
 #[test]
-fn of_every_kind_a_record_that_is_not_what_was_written_is_named() {
+fn damaged_records_are_named() {
     // In the version, in the checksum, and in what it covers.
     for at in [0, 3, 7] {
         let broken = Broken::by(|tx| {
@@ -286,7 +286,7 @@ fn of_every_kind_a_record_that_is_not_what_was_written_is_named() {
 }
 
 #[test]
-fn of_every_field_a_row_that_the_index_lacks_is_put_back() {
+fn missing_index_rows_return() {
     let mut expected = BTreeSet::new();
     let broken = Broken::by(|tx| {
         for (entry, records) in RECORDS.iter() {
@@ -307,7 +307,7 @@ fn of_every_field_a_row_that_the_index_lacks_is_put_back() {
 }
 
 #[test]
-fn of_every_kind_a_row_that_the_index_should_not_have_goes() {
+fn surplus_rows_go_for_every_kind() {
     let mut expected = BTreeSet::new();
     let broken = Broken::by(|tx| {
         for (entry, id, bytes) in one_of_each() {
@@ -327,7 +327,7 @@ fn of_every_kind_a_row_that_the_index_should_not_have_goes() {
 }
 
 #[test]
-fn of_every_kind_two_records_with_one_unique_value_are_named() {
+fn duplicate_unique_values_are_named() {
     let mut expected = BTreeSet::new();
     let broken = Broken::by(|tx| {
         for (entry, id, bytes) in one_of_each() {
@@ -347,7 +347,7 @@ fn of_every_kind_two_records_with_one_unique_value_are_named() {
 }
 
 #[test]
-fn every_reference_to_nothing_is_found_and_ends_as_if_its_target_were_deleted() {
+fn every_dangling_reference_is_repaired() {
     for (entry, records) in RECORDS.iter() {
         for edge in (entry.edges)() {
             let kind = entry.kind.name;
@@ -433,7 +433,7 @@ fn judged(broken: &Broken, clock: Clock) -> Report {
 }
 
 #[test]
-fn keys_and_certificates_that_do_not_fit_together_are_named() {
+fn mismatched_keys_are_named() {
     let stored = Broken(SimulatedDisk::holding(WHOLE.clone(), 0)).rows(SETTINGS)[b"pki".as_slice()].clone();
     let own: Material = serde_json::from_slice(&stored).unwrap();
     let now = Clock::system().now();
@@ -481,7 +481,7 @@ fn keys_and_certificates_that_do_not_fit_together_are_named() {
 }
 
 #[test]
-fn administrators_see_what_is_wrong_and_have_it_mended() {
+fn administrators_check_and_repair() {
     let place = TempDir::new().unwrap();
     let config = configuration(&place);
     let broken = Broken::by(|tx| {
@@ -520,7 +520,7 @@ fn administrators_see_what_is_wrong_and_have_it_mended() {
 }
 
 #[test]
-fn damage_is_found_by_itself_and_told_once() {
+fn scrub_reports_damage_once() {
     let drive = SimulatedDisk::holding(WHOLE.clone(), 0);
     let store = stores::of(KINDS).start_on(drive.clone());
     let (clock, watch, place) = (Clock::system(), Progress::default(), TempDir::new().unwrap());

@@ -27,7 +27,7 @@ fn exchanged_with(server: &TestServer, text: &str) -> String {
 }
 
 #[test]
-fn head_is_answered_where_nobody_recorded_anything_else() {
+fn head_is_answered() {
     let server = TestServer::start();
     for path in ["/", "/health", "/ready", "/docs", "/docs/page.css"] {
         let server = &server;
@@ -46,7 +46,7 @@ fn head_is_answered_where_nobody_recorded_anything_else() {
 }
 
 #[test]
-fn the_root_is_a_page_for_whoever_prefers_one_and_what_is_recorded_for_everybody_else() {
+fn root_honours_accept() {
     let ask = |accept: &str| {
         let accept = if accept.is_empty() { String::new() } else { format!("accept: {accept}\r\n") };
         exchanged(&format!("GET / HTTP/1.1\r\nhost: a\r\n{accept}connection: close\r\n\r\n"))
@@ -65,7 +65,7 @@ fn the_root_is_a_page_for_whoever_prefers_one_and_what_is_recorded_for_everybody
 }
 
 #[test]
-fn whoever_speaks_http_to_the_port_of_tls_is_told_to_use_https() {
+fn plain_http_is_pointed_to_https() {
     let server = TestServer::start();
     for asked in
         ["GET / HTTP/1.1\r\nhost: a\r\n\r\n", "POST /edge/client/v1/authenticate HTTP/1.0\r\n\r\n{}", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"]
@@ -105,7 +105,7 @@ fn becomes(mut so: impl FnMut() -> bool) -> bool {
 }
 
 #[test]
-fn a_hangup_takes_over_what_can_be_says_what_needs_a_restart_and_ends_nothing() {
+fn sighup_reloads_without_ending_anything() {
     let place = TempDir::new().unwrap();
     let write = |text: &str| fs::write(place.path().join("settings"), text).unwrap();
     write("[http]\ncors-origins = ['https://before.example.org']\n[passwords]\ncost = 10");

@@ -61,7 +61,7 @@ fn refused(answer: Answer, field: &str) {
 }
 
 #[test]
-fn a_router_gets_no_certificate_with_a_name_of_the_controller() {
+fn router_certificates_exclude_controller_names() {
     let server = server(false);
     for kind in ["edge-routers", "transit-routers"] {
         let (key, (id, path)) = (Key::new(), router(&server, kind));
@@ -84,7 +84,7 @@ fn a_router_gets_no_certificate_with_a_name_of_the_controller() {
 }
 
 #[test]
-fn a_router_on_the_controllers_host_may_share_its_name_where_that_is_allowed() {
+fn shared_names_need_permission() {
     let server = server(true);
     let (key, (id, path)) = (Key::new(), router(&server, "edge-routers"));
     let both = ["overlay.example.org", "192.0.2.7"];

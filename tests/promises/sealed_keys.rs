@@ -68,7 +68,7 @@ fn log_in(running: &overkeep::controller::Controller, password: &str) -> Caller 
 }
 
 #[test]
-fn sealing_a_file_leaves_no_trace_of_its_keys_as_they_were() {
+fn sealing_leaves_no_plain_keys() {
     let kept = with_passphrases(DataFile::new());
     let before = keys(&kept, None);
     kept.ends("pki renew-key", 0, "a new key");
@@ -96,7 +96,7 @@ fn sealing_a_file_leaves_no_trace_of_its_keys_as_they_were() {
 }
 
 #[test]
-fn a_controller_needs_the_passphrase_of_its_file_from_the_first_start_on() {
+fn sealed_file_needs_its_passphrase() {
     let kept = with_passphrases(DataFile::empty());
     let controller = kept.start_with(Some("passphrase")).unwrap();
     let password = controller.generated_password().unwrap().to_owned();
@@ -131,7 +131,7 @@ fn a_controller_needs_the_passphrase_of_its_file_from_the_first_start_on() {
 }
 
 #[test]
-fn a_passphrase_is_changed_and_taken_away_by_who_knows_it() {
+fn passphrase_change_needs_the_old() {
     let kept = sealed();
     let pieces = keys(&kept, Some(PASSPHRASE));
     let bytes = kept.bytes("data");
@@ -151,7 +151,7 @@ fn a_passphrase_is_changed_and_taken_away_by_who_knows_it() {
 }
 
 #[test]
-fn what_needs_no_key_needs_no_passphrase_and_says_what_it_did_not_look_at() {
+fn keyless_commands_need_no_passphrase() {
     let kept = sealed();
     kept.ends("snapshot copy", 0, "");
     for line in ["check", "check copy", "repair", "restore --verify-only copy"] {
@@ -170,7 +170,7 @@ fn what_needs_no_key_needs_no_passphrase_and_says_what_it_did_not_look_at() {
 }
 
 #[test]
-fn a_sealed_key_that_is_damaged_is_found_with_the_passphrase() {
+fn damaged_sealed_key_is_found() {
     let kept = sealed();
     // No snapshot any more, of which everything that is changed shows.
     kept.start_with(Some("passphrase")).unwrap().stop();
@@ -186,7 +186,7 @@ fn a_sealed_key_that_is_damaged_is_found_with_the_passphrase() {
 }
 
 #[test]
-fn a_kill_leaves_the_keys_as_they_were_or_sealed() {
+fn kill_leaves_keys_whole() {
     const ROUNDS: u32 = 5;
     let begun = Instant::now();
     let kept = sealed();

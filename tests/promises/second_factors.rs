@@ -95,7 +95,7 @@ impl Owner {
 const WRONG: Error = Error::Refused(Refusal::MfaInvalidToken);
 
 #[test]
-fn a_code_counts_two_steps_before_and_after_its_own() {
+fn codes_count_two_steps_around() {
     let mut ann = owner();
     for step in -5..=5 {
         let code = ann.code(step * 30);
@@ -109,7 +109,7 @@ fn a_code_counts_two_steps_before_and_after_its_own() {
 }
 
 #[test]
-fn a_code_completes_one_session_and_does_little_else() {
+fn codes_complete_one_session() {
     use Purpose::{Enter, Remove, Renew, Show, Verify};
     // What a code was used for, in which session, and whether that may be.
     let chains: [&[(Purpose, &str, bool)]; 10] = [
@@ -136,7 +136,7 @@ fn a_code_completes_one_session_and_does_little_else() {
 }
 
 #[test]
-fn every_use_of_a_code_counts_as_an_attempt() {
+fn every_code_use_is_counted() {
     let mut ann = owner();
     let (code, wrong) = (ann.code(0), ann.wrong(0));
     let again = |code: &str| attempt("192.0.2.1", "a", code);
@@ -151,7 +151,7 @@ fn every_use_of_a_code_counts_as_an_attempt() {
 }
 
 #[test]
-fn uses_that_could_be_repeated_are_remembered() {
+fn repeatable_code_uses_are_remembered() {
     let step = at(0).seconds().unsigned_abs() / 30;
     let used = [step - 3, step - 2, step + 2].map(|step| Used { step, session: Id::from_text("s"), purpose: Purpose::Enter });
     let kept: Vec<u64> = recent(used.to_vec(), at(0)).iter().map(|used| used.step).collect();
@@ -159,7 +159,7 @@ fn uses_that_could_be_repeated_are_remembered() {
 }
 
 #[test]
-fn whoever_guesses_in_one_session_locks_out_nobody_who_shows_a_right_code_in_another() {
+fn guessing_locks_out_one_session() {
     let mut ann = owner();
     let (right, wrong, recovery) = (ann.code(0), ann.wrong(0), ann.codes.recovery_codes(&ann.record.spec).unwrap());
     for _ in 0..20 {
@@ -180,7 +180,7 @@ fn whoever_guesses_in_one_session_locks_out_nobody_who_shows_a_right_code_in_ano
 }
 
 #[test]
-fn a_thief_with_many_sessions_and_addresses_is_cut_off_and_the_owner_is_not() {
+fn distributed_guessing_is_cut_off() {
     let mut ann = owner();
     let (first, recovery) = (ann.code(0), ann.codes.recovery_codes(&ann.record.spec).unwrap());
     assert!(ann.enter_from("192.0.2.1", "first", &first, 0).is_ok());
@@ -200,7 +200,7 @@ fn a_thief_with_many_sessions_and_addresses_is_cut_off_and_the_owner_is_not() {
 }
 
 #[test]
-fn a_recovery_code_works_once_and_only_where_it_may() {
+fn recovery_codes_work_once() {
     let mut ann = owner();
     let all = ann.codes.recovery_codes(&ann.record.spec).unwrap();
     assert_eq!(all.len(), 20);
@@ -218,7 +218,7 @@ fn a_recovery_code_works_once_and_only_where_it_may() {
 }
 
 #[test]
-fn what_is_stored_gives_no_code_away_and_serves_nobody_else() {
+fn stored_factors_reveal_no_code() {
     let mut ann = owner();
     let codes = ann.codes.recovery_codes(&ann.record.spec).unwrap();
     let stored = String::from_utf8_lossy(&ann.record.spec.sealed).into_owned();
@@ -252,7 +252,7 @@ fn whoever_guesses_codes_has_to_wait() {
 }
 
 #[test]
-fn patient_guessing_is_limited_by_the_day() {
+fn daily_code_guesses_are_limited() {
     let mut ann = owner();
     let day = 24 * 60 * 60;
     for guess in 0..100 {
@@ -266,7 +266,7 @@ fn patient_guessing_is_limited_by_the_day() {
 }
 
 #[test]
-fn a_clock_that_is_put_back_lets_nobody_wait_until_it_is_then_again() {
+fn clock_setback_delays_no_code() {
     let (mut ann, earlier) = (owner(), -24 * 60 * 60);
     for (time, wrong) in [(0, ann.wrong(0)), (earlier, ann.wrong(earlier))] {
         for _ in 0..20 {
@@ -277,7 +277,7 @@ fn a_clock_that_is_put_back_lets_nobody_wait_until_it_is_then_again() {
 }
 
 #[test]
-fn how_many_codes_may_be_wrong_is_for_the_operator_to_say() {
+fn code_limits_are_configurable() {
     let mut ann = owner_within(&config::Codes { wrong_per_5_minutes: 3, wrong_per_day: 10, ..Config::default().codes });
     let wrong = ann.wrong(0);
     for _ in 0..3 {
@@ -319,7 +319,7 @@ impl Signer {
 }
 
 #[test]
-fn a_key_set_holds_public_keys_for_signatures_and_nothing_else() {
+fn key_sets_hold_signature_keys_only() {
     let idp = signer();
     let mut keys = idp.keys();
     let usable = keys["keys"][0].clone();
@@ -351,7 +351,7 @@ fn a_key_set_holds_public_keys_for_signatures_and_nothing_else() {
 }
 
 #[test]
-fn a_token_does_not_choose_how_its_key_is_used() {
+fn tokens_do_not_choose_algorithms() {
     let idp = signer();
     let set = KeySet::read(idp.keys().to_string().as_bytes(), 100).unwrap();
     let verifier = set.get(&idp.kid()).unwrap();
@@ -477,7 +477,7 @@ impl Realm {
 }
 
 #[test]
-fn who_hangs_up_while_a_key_set_is_fetched_takes_it_from_nobody() {
+fn cancelled_fetch_serves_others() {
     let idp = signer();
     let keys = endpoint(Manner::Keys(idp.keys().to_string()));
     let realm = realm(&keys.url);
@@ -499,7 +499,7 @@ pub fn claims() -> Json {
 }
 
 #[test]
-fn only_a_token_that_is_right_in_every_respect_lets_in() {
+fn only_valid_tokens_let_in() {
     let idp = signer();
     let keys = endpoint(Manner::Keys(idp.keys().to_string()));
     let realm = realm(&keys.url);
@@ -539,7 +539,7 @@ fn only_a_token_that_is_right_in_every_respect_lets_in() {
 }
 
 #[test]
-fn how_long_a_token_may_be_and_how_early_is_for_the_operator_to_say() {
+fn token_limits_are_configurable() {
     let idp = signer();
     let keys = endpoint(Manner::Keys(idp.keys().to_string()));
     let realm = realm_with(&keys.url, |config| config.tokens = config::Tokens { max_bytes: 1024, ahead: Span::seconds(60) });
@@ -554,7 +554,7 @@ fn how_long_a_token_may_be_and_how_early_is_for_the_operator_to_say() {
 }
 
 #[test]
-fn an_unknown_key_is_asked_for_at_most_once_a_second() {
+fn unknown_keys_are_fetched_rarely() {
     let (old, new) = (signer(), signer());
     let keys = endpoint(Manner::Keys(old.keys().to_string()));
     let realm = realm(&keys.url);
@@ -570,7 +570,7 @@ fn an_unknown_key_is_asked_for_at_most_once_a_second() {
 }
 
 #[test]
-fn a_withdrawn_key_stops_working_whatever_the_endpoint_does() {
+fn withdrawn_keys_stop_working() {
     let idp = signer();
     let keys = endpoint(Manner::Keys(idp.keys().to_string()));
     let realm = realm(&keys.url);
@@ -586,7 +586,7 @@ fn a_withdrawn_key_stops_working_whatever_the_endpoint_does() {
 }
 
 #[test]
-fn a_dead_endpoint_costs_one_of_its_own_some_seconds_and_nobody_else() {
+fn dead_endpoint_delays_no_other() {
     let idp = signer();
     let keys = endpoint(Manner::Silent);
     let realm = realm(&keys.url);
@@ -605,7 +605,7 @@ fn a_dead_endpoint_costs_one_of_its_own_some_seconds_and_nobody_else() {
 }
 
 #[test]
-fn keys_come_from_the_endpoint_itself_and_in_reasonable_size() {
+fn key_set_answers_are_bounded() {
     let idp = signer();
     let other = endpoint(Manner::Keys(idp.keys().to_string()));
     let keys = endpoint(Manner::Elsewhere(other.url.clone()));
@@ -619,7 +619,7 @@ fn keys_come_from_the_endpoint_itself_and_in_reasonable_size() {
 }
 
 #[test]
-fn how_key_sets_are_fetched_is_for_the_operator_to_say() {
+fn key_set_fetching_is_configurable() {
     let (idp, other) = (signer(), signer());
     let keys = endpoint(Manner::Keys(idp.keys().to_string()));
     let (pause, lifetime) = (Span::seconds(100), Span::seconds(1000));
@@ -664,7 +664,7 @@ pub fn locking_in(server: &TestServer) -> String {
 }
 
 #[test]
-fn wrong_passwords_in_a_row_lock_out_until_somebody_enables_the_identity() {
+fn wrong_passwords_lock_out() {
     let (server, name) = (shared(), fresh("guessed"));
     let (id, open) = server.user(&name, json!({ "authPolicyId": locking() }));
     for _ in 0..2 {
@@ -687,7 +687,7 @@ fn wrong_passwords_in_a_row_lock_out_until_somebody_enables_the_identity() {
 }
 
 #[test]
-fn a_disabled_identity_is_out_at_its_next_request() {
+fn disabled_identity_is_out_immediately() {
     let (server, name) = (shared(), fresh("leaver"));
     let (id, open) = server.user(&name, json!({}));
     open.get("/current-identity").expect(200);
@@ -698,7 +698,7 @@ fn a_disabled_identity_is_out_at_its_next_request() {
 }
 
 #[test]
-fn a_code_lets_one_session_in_and_guessing_ends_in_429() {
+fn guessing_codes_ends_in_429() {
     let (server, name) = (shared(), fresh("careful"));
     let (id, first) = server.user(&name, json!({}));
     first.post("/current-identity/mfa", Json::Null).expect(201);
@@ -740,7 +740,7 @@ fn a_code_lets_one_session_in_and_guessing_ends_in_429() {
 }
 
 #[test]
-fn a_half_open_session_sets_up_no_second_factor_while_another_one_is_outstanding() {
+fn partial_sessions_set_up_no_factor() {
     let server = shared();
     let (idp, issuer) = (signer(), format!("https://{}.test", fresh("second")));
     let more = json!({

@@ -116,7 +116,7 @@ fn assert_refused(output: &Output, words: &[&str]) {
 }
 
 #[test]
-fn a_first_start_needs_nothing_and_a_later_one_goes_on_with_the_same_file() {
+fn first_start_needs_no_arguments() {
     let place = TempDir::new().unwrap();
     let (data, secret) = (place.path().join("data"), place.path().join("data.admin-password"));
     let running = Running::start(place.path(), &[]);
@@ -142,7 +142,7 @@ fn a_first_start_needs_nothing_and_a_later_one_goes_on_with_the_same_file() {
 }
 
 #[test]
-fn a_password_that_nobody_saw_is_replaced_by_the_next_start() {
+fn unseen_password_is_replaced() {
     let place = TempDir::new().unwrap();
     let secret = place.path().join("data.admin-password");
     let mut command = overkeep(place.path(), &[]);
@@ -154,7 +154,7 @@ fn a_password_that_nobody_saw_is_replaced_by_the_next_start() {
 }
 
 #[test]
-fn a_password_that_was_made_up_stays_once_somebody_has_it() {
+fn seen_password_stays() {
     let place = TempDir::new().unwrap();
     let mut config = Config { data: place.path().join("data"), listen: "127.0.0.1:0".parse().unwrap(), ..Config::default() };
     config.passwords.cost = 10;
@@ -185,7 +185,7 @@ fn a_password_that_was_made_up_stays_once_somebody_has_it() {
 }
 
 #[test]
-fn what_lies_where_the_password_is_to_be_written_does_not_get_it() {
+fn password_file_is_made_anew() {
     for is_link in [false, true] {
         let place = TempDir::new().unwrap();
         let (secret, open) = (place.path().join("data.admin-password"), place.path().join("open"));
@@ -204,7 +204,7 @@ fn what_lies_where_the_password_is_to_be_written_does_not_get_it() {
 }
 
 #[test]
-fn a_password_that_was_given_is_the_administrators_and_is_not_said() {
+fn given_password_is_not_printed() {
     let place = TempDir::new().unwrap();
     fs::write(place.path().join("given"), "given-by-hand\n").unwrap();
     fs::write(place.path().join("was-there"), "").unwrap();
@@ -214,7 +214,7 @@ fn a_password_that_was_given_is_the_administrators_and_is_not_said() {
 }
 
 #[test]
-fn a_terminal_is_shown_the_password_and_no_file_is_written() {
+fn terminals_show_the_password() {
     let place = TempDir::new().unwrap();
     let python = Command::new("python3").args(["-c", "import pty"]).status();
     if !python.is_ok_and(|status| status.success()) {
@@ -246,7 +246,7 @@ fn a_terminal_is_shown_the_password_and_no_file_is_written() {
 }
 
 #[test]
-fn a_start_that_cannot_be_says_why_in_one_line() {
+fn failed_start_is_one_line() {
     let place = TempDir::new().unwrap();
     let running = Running::start(place.path(), &[]);
     let port = running.url.trim_start_matches("https://").to_owned();
@@ -270,7 +270,7 @@ fn a_start_that_cannot_be_says_why_in_one_line() {
 }
 
 #[test]
-fn a_directory_that_may_not_be_written_to_is_named() {
+fn unwritable_directory_is_named() {
     let place = TempDir::new().unwrap();
     let locked = place.path().join("locked");
     fs::create_dir(&locked).unwrap();
@@ -288,7 +288,7 @@ fn a_directory_that_may_not_be_written_to_is_named() {
 }
 
 #[test]
-fn a_file_that_was_open_to_others_is_closed_to_them() {
+fn data_file_permissions_are_tightened() {
     let place = TempDir::new().unwrap();
     let data = place.path().join("data");
     drop(Running::start(place.path(), &[]));
@@ -299,7 +299,7 @@ fn a_file_that_was_open_to_others_is_closed_to_them() {
 }
 
 #[test]
-fn a_file_that_is_taken_away_while_it_is_open_is_missed() {
+fn removed_data_file_is_noticed() {
     let place = TempDir::new().unwrap();
     let (data, away) = (place.path().join("data"), place.path().join("away"));
     fs::write(place.path().join("settings"), "[sessions]\nsweep-interval = '1s'").unwrap();
@@ -320,7 +320,7 @@ fn a_file_that_is_taken_away_while_it_is_open_is_missed() {
 }
 
 #[test]
-fn a_log_that_cannot_be_written_stops_nothing() {
+fn unwritable_log_stops_nothing() {
     let place = TempDir::new().unwrap();
     let mut command = overkeep(place.path(), &[]);
     command.env("OVERKEEP_LOG_LEVEL", "debug").stderr(fs::OpenOptions::new().write(true).open("/dev/full").unwrap());
@@ -336,7 +336,7 @@ fn a_log_that_cannot_be_written_stops_nothing() {
 }
 
 #[test]
-fn wrong_usage_ends_with_status_2_and_help_with_0() {
+fn usage_and_help_exit_statuses() {
     let run = |arguments: &[&str]| Command::new(env!("CARGO_BIN_EXE_overkeep")).args(arguments).output().unwrap();
     let help = run(&["run", "--help"]);
     let text = String::from_utf8(help.stdout).unwrap();
@@ -348,7 +348,7 @@ fn wrong_usage_ends_with_status_2_and_help_with_0() {
 }
 
 #[test]
-fn a_request_that_is_being_answered_when_the_end_is_asked_for_still_gets_its_answer() {
+fn stop_finishes_running_requests() {
     let place = TempDir::new().unwrap();
     fs::write(place.path().join("given"), "given-by-hand").unwrap();
     fs::write(place.path().join("was-there"), "").unwrap();
@@ -372,7 +372,7 @@ fn a_request_that_is_being_answered_when_the_end_is_asked_for_still_gets_its_ans
 }
 
 #[test]
-fn a_first_start_with_a_given_password_names_the_user_and_what_is_next() {
+fn first_start_names_the_user() {
     let place = TempDir::new().unwrap();
     fs::write(place.path().join("given"), "given-by-hand").unwrap();
     let running = Running::start(place.path(), &["--admin-password-file", "given"]);
@@ -385,7 +385,7 @@ fn a_first_start_with_a_given_password_names_the_user_and_what_is_next() {
 }
 
 #[test]
-fn a_password_file_that_was_left_is_spoken_of_at_the_next_start_and_removed_by_a_restore() {
+fn left_password_file_is_mentioned() {
     let place = TempDir::new().unwrap();
     let secret = place.path().join("data.admin-password");
     Running::start(place.path(), &[]).stop();
@@ -417,7 +417,7 @@ fn a_password_file_that_was_left_is_spoken_of_at_the_next_start_and_removed_by_a
 }
 
 #[test]
-fn what_an_anonymous_peer_sends_writes_no_alarm_into_the_log() {
+fn anonymous_input_logs_no_alarm() {
     let odd: [&[u8]; 9] = [
         b"\x00\x01\x02\r\n\r\n",
         b"GET\r\n\r\n",
@@ -450,7 +450,7 @@ fn what_an_anonymous_peer_sends_writes_no_alarm_into_the_log() {
 }
 
 #[test]
-fn commands_of_the_host_are_logged_as_what_they_are() {
+fn host_commands_are_logged() {
     for level in ["info", "debug"] {
         let place = TempDir::new().unwrap();
         fs::write(place.path().join("settings"), format!("[log]\nlevel = '{level}'")).unwrap();

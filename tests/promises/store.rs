@@ -198,7 +198,7 @@ pub fn golden<E: Entity>(record: &Record<E>, hex: &str) {
 }
 
 #[test]
-fn a_unique_value_is_taken_once_and_free_again_after_its_record() {
+fn unique_values_free_with_their_record() {
     let store = with_tasks(vec![task("a")]);
     let twin = || Record { id: Id::from_text("b"), ..task("a") };
     let taken = Error::Duplicate { field: "name".into(), value: "task a".into() };
@@ -226,7 +226,7 @@ fn a_unique_value_is_taken_once_and_free_again_after_its_record() {
 }
 
 #[test]
-fn references_lead_somewhere_and_deletion_follows_them() {
+fn deletion_follows_references() {
     let opened = stores::of(KINDS).open_in_memory();
     let told = Arc::new(Mutex::new(Vec::new()));
     let hears = told.clone();
@@ -266,7 +266,7 @@ fn references_lead_somewhere_and_deletion_follows_them() {
 }
 
 #[test]
-fn cascades_may_be_long_and_may_go_round() {
+fn cascades_may_be_long_or_circular() {
     let store = fresh();
     store
         .write_blocking(|tx| {
@@ -286,7 +286,7 @@ fn cascades_may_be_long_and_may_go_round() {
 }
 
 #[test]
-fn a_failing_or_panicking_job_takes_nobody_with_it() {
+fn failing_job_harms_no_other() {
     let store = fresh();
     let jobs: Vec<Job<usize>> = (0..100_usize)
         .map(|n| -> Job<usize> {
@@ -367,7 +367,7 @@ impl StorageBackend for Faulty {
 }
 
 #[test]
-fn events_come_in_order_after_the_sync_and_before_the_answer() {
+fn events_come_between_sync_and_answer() {
     let disk = Faulty::default();
     let opened = stores::of(KINDS).open_on(disk.clone());
     let heard = Arc::new(Mutex::new(Vec::new()));
@@ -405,7 +405,7 @@ fn who_reacts_hears_after_who_updates() {
 }
 
 #[tokio::test]
-async fn what_is_rehearsed_is_told_to_its_caller_and_to_nobody_else() {
+async fn dry_runs_tell_only_their_caller() {
     let disk = Faulty::default();
     let opened = stores::of(KINDS).open_on(disk.clone());
     let heard = Arc::new(AtomicUsize::new(0));
@@ -483,7 +483,7 @@ fn step(tx: &Tx<'_>, dice: &mut Dice) -> String {
 }
 
 #[tokio::test]
-async fn a_rehearsal_goes_as_the_change_does() {
+async fn dry_runs_equal_the_change() {
     let options = Options { clock: Clock::manual(Timestamp::from_millis(5_000)), ..Options::default() };
     let opened = stores::of(KINDS).with(options).open_in_memory();
     let told = |events: &[Event]| events.iter().map(|event| format!("{:?}", event.of::<Task>())).collect::<Vec<_>>();
@@ -512,7 +512,7 @@ async fn a_rehearsal_goes_as_the_change_does() {
 }
 
 #[test]
-fn when_the_disk_fails_nobody_is_told_otherwise() {
+fn disk_failure_is_told_truthfully() {
     let disk = Faulty::default();
     let options = Options { retry: Duration::from_millis(10), ..Options::default() };
     let opened = stores::of(KINDS).with(options).open_on(disk.clone());
@@ -550,7 +550,7 @@ fn when_the_disk_fails_nobody_is_told_otherwise() {
 }
 
 #[test]
-fn a_commit_that_fails_over_what_comes_after_it_is_still_a_commit() {
+fn late_failure_keeps_the_commit() {
     let drive = SimulatedDisk::holding(Vec::new(), 0);
     let opened = stores::of(KINDS).open_on(drive.clone());
     let heard = Arc::new(AtomicUsize::new(0));
@@ -578,7 +578,7 @@ fn a_commit_that_fails_over_what_comes_after_it_is_still_a_commit() {
 }
 
 #[test]
-fn a_full_queue_sends_writers_away_and_a_closed_store_everyone() {
+fn full_queue_refuses_writers() {
     let store = stores::of(KINDS).with(Options { queue: 1, ..Options::default() }).in_memory();
     let jobs: Vec<Job<()>> = vec![Box::new(|_| Ok(())), Box::new(|_| Ok(()))];
     let answers = in_one_group(&store, jobs);
@@ -590,7 +590,7 @@ fn a_full_queue_sends_writers_away_and_a_closed_store_everyone() {
 }
 
 #[test]
-fn a_damaged_record_is_an_error_that_names_it() {
+fn damaged_record_error_names_it() {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("data");
     open(&directory).write_blocking(|tx| tx.insert(task("a")).and_then(|()| tx.insert(task("b")))).unwrap();
@@ -675,7 +675,7 @@ fn records_of_older_versions_are_read() {
 }
 
 #[test]
-fn the_bytes_on_disk_stay_as_they_are() {
+fn golden_bytes_stay() {
     let mut record = task("a");
     record.spec.roles.extend(["r".into()]);
     record.state = 300;
@@ -698,7 +698,7 @@ proptest! {
     }
 
     #[test]
-    fn values_from_outside_do_not_run_into_each_other(
+    fn index_keys_are_unambiguous(
         records in vec(vec(prop_oneof!["[a\u{0}\u{1}\u{ff}]{0,4}", "[ab]{196,202}", "\\PC{0,6}"], 0..4), 1..12),
     ) {
         let tasks = records.iter().enumerate().map(|(n, roles)| {
@@ -731,7 +731,7 @@ proptest! {
     }
 
     #[test]
-    fn lists_are_what_a_naive_list_would_be(
+    fn lists_equal_naive_lists(
         specs in vec(("[abc]{0,2}|a{199,202}", 0_i64..4, "[xy]{1}"), 0..40),
         filter in prop_oneof![
             Just("true"), Just("weight > 1"), Just("name contains \"a\""), Just("anyOf(roles) = \"x\""),
@@ -770,7 +770,7 @@ proptest! {
 }
 
 #[test]
-fn what_every_record_has_is_never_empty() {
+fn required_fields_are_never_empty() {
     let store = with_tasks(Vec::new());
     let refused =
         store.write_blocking(|tx| tx.insert(Record::new(Id::from_text("t"), Timestamp::from_millis(1), Team { name: String::new() })));
@@ -778,7 +778,7 @@ fn what_every_record_has_is_never_empty() {
 }
 
 #[test]
-fn what_is_kept_goes_when_an_answer_that_it_rests_on_changes() {
+fn cache_entries_go_with_dependencies() {
     let opened = stores::of(KINDS).open_in_memory();
     let kept: Cache<Vec<String>> = Cache::following(&opened, |kind| kind == Task::KIND, 2);
     let store = opened.start().unwrap();
@@ -834,7 +834,7 @@ fn what_is_kept_goes_when_an_answer_that_it_rests_on_changes() {
 }
 
 #[tokio::test]
-async fn who_reads_little_does_not_wait_for_who_reads_much() {
+async fn small_reads_do_not_wait() {
     let tasks: Vec<Record<Task>> = (0..1_100).map(|n| task(&format!("{n:04}"))).collect();
     let store = stores::of(KINDS).with(Options { scans: 1, ..Options::default() }).in_memory();
     store.write(move |tx| tasks.into_iter().try_for_each(|task| tx.insert(task))).await.unwrap();
@@ -870,7 +870,7 @@ async fn who_reads_little_does_not_wait_for_who_reads_much() {
 }
 
 #[tokio::test]
-async fn who_may_not_wait_is_sent_away_before_anything_is_read() {
+async fn surplus_scans_are_refused_first() {
     let directory = TempDir::new().unwrap();
     let store = open(&directory);
     store.write(|tx| (0..1_100).try_for_each(|n| tx.insert(task(&format!("{n:04}"))))).await.unwrap();
@@ -919,7 +919,7 @@ fn list_of<E: Entity>(query: Query) -> Plan<E> {
 }
 
 #[test]
-fn a_filter_that_an_index_answers_does_not_scan() {
+fn indexed_filters_do_not_scan() {
     let plan = |text: &str| list_of::<Task>(Query::parse(text, Words::<Task>::ALL).unwrap()).candidates();
     assert_eq!(plan("name = \"x\""), Candidates::Field("name"));
     assert_eq!(plan("anyOf(roles) = \"x\" and name in [\"x\", \"y\"]"), Candidates::Field("name"));
@@ -946,7 +946,7 @@ fn a_filter_that_an_index_answers_does_not_scan() {
 }
 
 #[test]
-fn the_file_is_for_its_owner_and_for_one_process() {
+fn file_is_private_and_locked() {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("data");
     let store = open(&directory);
@@ -984,7 +984,7 @@ fn the_file_is_for_its_owner_and_for_one_process() {
 }
 
 #[test]
-fn a_start_that_was_cut_off_leaves_nothing_in_the_way() {
+fn interrupted_start_blocks_nothing() {
     let directory = TempDir::new().unwrap();
     std::fs::write(directory.path().join("data.new"), b"half a file").unwrap();
     let store = open(&directory);

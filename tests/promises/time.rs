@@ -11,7 +11,7 @@ use crate::harness::{TestServer, fresh, trusting};
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 #[test]
-fn a_clock_that_is_put_ends_no_session_and_keeps_none() {
+fn clock_changes_do_not_move_sessions() {
     let server = TestServer::standing_still();
     let (_, alice) = server.user(&fresh("alice"), json!({}));
     let (_, bob) = server.user(&fresh("bob"), json!({}));
@@ -33,7 +33,7 @@ fn a_clock_that_is_put_ends_no_session_and_keeps_none() {
 }
 
 #[test]
-fn after_a_restart_with_a_clock_that_is_wrong_sessions_go_on_and_still_end() {
+fn sessions_survive_restart_with_wrong_clock() {
     let directory = TempDir::new().unwrap();
     let (config, start) = (settings(&directory), Clock::system().now());
     let running = controller::start(&config, Clock::manual(start)).unwrap();
@@ -55,7 +55,7 @@ fn after_a_restart_with_a_clock_that_is_wrong_sessions_go_on_and_still_end() {
 }
 
 #[test]
-fn a_clock_that_is_put_back_makes_nobody_wait() {
+fn clock_setback_makes_nobody_wait() {
     let server = TestServer::standing_still();
     server.admin.post("/database/snapshot", json!({})).expect(200);
     server.admin.post("/database/snapshot", json!({})).refused(429, "RATE_LIMITED", "");
@@ -72,7 +72,7 @@ fn a_clock_that_is_put_back_makes_nobody_wait() {
 }
 
 #[test]
-fn administrators_see_when_a_session_was_last_active() {
+fn last_activity_is_shown() {
     let server = TestServer::standing_still();
     let (id, alice) = server.user(&fresh("alice"), json!({}));
     let opened = server.clock.now();

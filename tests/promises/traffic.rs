@@ -31,7 +31,7 @@ fn in_the_way(why: &Json) -> Vec<(String, String)> {
 }
 
 #[test]
-fn whoever_may_but_cannot_now_is_told_so_and_what_to_start() {
+fn explain_names_missing_hosts() {
     let running = Asked::start();
     let server = &running.server;
     let (alice, _) = server.user(&fresh("alice"), json!({}));

@@ -59,7 +59,7 @@ fn program(directory: &Path, settings: &[(&str, &str)]) -> Program {
 }
 
 #[test]
-fn unread_answers_of_http_2_take_little_memory() {
+fn unread_http2_answers_stay_small() {
     let place = TempDir::new().unwrap();
     let program = program(place.path(), &[]);
     let admin = program.admin();
@@ -78,7 +78,7 @@ fn unread_answers_of_http_2_take_little_memory() {
 }
 
 #[test]
-fn whoever_asks_for_much_more_than_may_be_under_way_is_cut_off() {
+fn excess_requests_are_cut_off() {
     let server = TestServer::start().unnamed();
     let frames = greedy(&server.admin, "/version", 900).frames();
     let count = |kind: u8| frames.iter().filter(|frame| frame.0 == kind).count();
@@ -86,7 +86,7 @@ fn whoever_asks_for_much_more_than_may_be_under_way_is_cut_off() {
 }
 
 #[test]
-fn very_many_that_read_nothing_take_what_is_configured() {
+fn many_non_readers_stay_bounded() {
     let place = TempDir::new().unwrap();
     let program = program(place.path(), &[("OVERKEEP_HTTP_MAX_UNREAD_BYTES_TOTAL", &TOTAL.to_string())]);
     let admin = program.admin();
@@ -102,7 +102,7 @@ fn very_many_that_read_nothing_take_what_is_configured() {
 }
 
 #[test]
-fn a_client_that_is_silent_is_cut_off() {
+fn silent_clients_are_cut_off() {
     let server = TestServer::with(Clock::system(), |config| config.http.unread_timeout = Span::seconds(1)).unnamed();
     let mut silent = Wire::multiplexed(&server.admin, 0);
     silent.send(&asking_for("/version", 1)).unwrap();
@@ -132,7 +132,7 @@ fn with_session(caller: &Caller, path: &str, stream: u32) -> Vec<u8> {
 }
 
 #[test]
-fn of_too_much_that_is_unread_the_oldest_is_given_up_and_others_are_answered() {
+fn oldest_unread_answer_is_dropped() {
     let server = TestServer::with(Clock::system(), |config| config.http.max_unread_bytes_total = TOTAL).unnamed();
     let path = format!("/configs/{}", fat(&server.admin, 800_000));
     let ask = || {
@@ -154,7 +154,7 @@ fn of_too_much_that_is_unread_the_oldest_is_given_up_and_others_are_answered() {
 }
 
 #[test]
-fn a_connection_on_which_much_is_unread_answers_no_more_until_it_is_read() {
+fn full_connection_waits_for_reading() {
     let server = TestServer::with(Clock::system(), |config| config.http.max_unread_bytes = 65_536).unnamed();
     let id = fat(&server.admin, 200_000);
     let mut wire = Wire::multiplexed(&server.admin, 0);
@@ -168,7 +168,7 @@ fn a_connection_on_which_much_is_unread_answers_no_more_until_it_is_read() {
 }
 
 #[test]
-fn heads_that_do_not_end_count_as_well() {
+fn endless_heads_are_counted() {
     let server = TestServer::with(Clock::system(), |config| {
         config.http.max_unread_bytes_total = TOTAL;
         config.http.client_timeout = Span::minutes(1);
@@ -192,7 +192,7 @@ fn heads_that_do_not_end_count_as_well() {
 }
 
 #[test]
-fn clients_that_do_not_read_do_not_hold_up_the_end() {
+fn non_readers_do_not_delay_stop() {
     let place = TempDir::new().unwrap();
     let settings = [
         ("OVERKEEP_HTTP_UNREAD_TIMEOUT", "10m"),
@@ -224,7 +224,7 @@ fn clients_that_do_not_read_do_not_hold_up_the_end() {
 }
 
 #[test]
-fn a_request_that_is_under_way_is_answered_before_the_end() {
+fn running_request_finishes_before_stop() {
     let server = TestServer::start();
     let mut wire = Wire::multiplexed(&server.admin, 65_535);
     let body = serde_json::to_vec(&json!({ "username": "admin", "password": server.password })).unwrap();
@@ -258,7 +258,7 @@ fn ids(list: &serde_json::Value) -> Vec<String> {
 }
 
 #[test]
-fn a_list_of_everything_takes_little_memory_and_loses_nothing() {
+fn full_list_streams_completely() {
     let place = TempDir::new().unwrap();
     let program = program(place.path(), &[("OVERKEEP_STORE_CACHE_MIB", "2"), ("OVERKEEP_HTTP_UNREAD_TIMEOUT", "1m")]);
     let admin = program.admin();
@@ -293,7 +293,7 @@ fn a_list_of_everything_takes_little_memory_and_loses_nothing() {
 }
 
 #[test]
-fn a_long_list_is_its_pages_one_behind_the_other() {
+fn long_list_equals_its_pages() {
     let server = TestServer::start().unnamed();
     let configs: Vec<String> = (0..30).map(|_| fat(&server.admin, 40_000)).collect();
     for config in &configs {

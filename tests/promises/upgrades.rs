@@ -44,7 +44,7 @@ fn configuration(data: &Path) -> Config {
 }
 
 #[test]
-fn snapshots_are_made_on_schedule_and_only_they_are_ever_removed() {
+fn scheduled_snapshots_are_rotated() {
     let place = TempDir::new().unwrap();
     let data = place.path().join("data");
     let store = stores::of(KINDS).start(&data);
@@ -106,7 +106,7 @@ fn a_controller_keeps_its_schedule() {
 }
 
 #[test]
-fn a_snapshot_takes_as_long_as_it_takes() {
+fn slow_snapshots_are_not_interrupted() {
     let place = TempDir::new().unwrap();
     let mut config = configuration(&place.path().join("data"));
     let first = controller::start(&config, Clock::system()).unwrap();
@@ -132,7 +132,7 @@ fn a_snapshot_takes_as_long_as_it_takes() {
 }
 
 #[test]
-fn another_release_copies_the_file_before_it_touches_it() {
+fn upgrade_copies_the_file_first() {
     let place = TempDir::new().unwrap();
     let data = place.path().join("data");
     let start = || controller::start(&configuration(&data), Clock::system()).unwrap().stop();
@@ -172,7 +172,7 @@ fn pack(format: u32, file: &Path) {
 }
 
 #[test]
-fn a_file_of_every_format_opens_with_everything_in_it() {
+fn every_format_opens() {
     if env::var_os("OVERKEEP_WRITE_GOLDEN").is_some() {
         write_golden();
     }
@@ -260,7 +260,7 @@ fn opens_with_everything_in_it(format: u32, passphrase: Option<&str>) {
 }
 
 #[test]
-fn a_built_in_config_type_that_somebody_changed_stays_as_it_is() {
+fn changed_config_types_stay() {
     let place = TempDir::new().unwrap();
     let data = place.path().join("data");
     let given = place.path().join("given");
@@ -325,7 +325,7 @@ fn write_golden() {
 }
 
 #[test]
-fn what_is_in_the_index_changes_with_the_format_only() {
+fn index_changes_with_format_only() {
     let fields = || {
         KINDS
             .iter()
@@ -400,7 +400,7 @@ fn length(path: &Path) -> u64 {
 }
 
 #[test]
-fn a_file_that_sessions_come_and_go_in_stays_small() {
+fn session_churn_keeps_file_small() {
     let cycles: usize = env::var("OVERKEEP_CYCLES").map_or(2_500, |cycles| cycles.parse().unwrap());
     let place = TempDir::new().unwrap();
     let data = place.path().join("data");
@@ -423,7 +423,7 @@ fn a_file_that_sessions_come_and_go_in_stays_small() {
 }
 
 #[test]
-fn a_start_gives_back_what_is_not_needed_any_more() {
+fn start_compacts_the_file() {
     let place = TempDir::new().unwrap();
     let data = place.path().join("data");
     let sessions = Sessions::new();

@@ -234,7 +234,7 @@ fn hold(corpus: &Corpus, caller: &Caller, is_admin: bool, names: &BTreeSet<Strin
 }
 
 #[test]
-fn nobody_learns_by_a_filter_what_a_list_does_not_show() {
+fn filters_reveal_no_hidden_members() {
     let (corpus, ann) = corpus();
     let names = names(&corpus.server);
     assert!(names.len() > 100 && ["issuer", "address", "binding", "isVerified"].iter().all(|name| names.contains(*name)));
@@ -251,7 +251,7 @@ fn administrators_filter_by_what_they_see() {
 }
 
 #[test]
-fn filters_that_programs_send_keep_working_for_everybody() {
+fn filters_of_known_programs_work() {
     let (corpus, ann) = corpus();
     let (web, near) = (corpus.id("web"), corpus.id("near"));
     let found = |caller: &Caller, path: &str, filter: &str| caller.get(&format!("{path}?filter={}", encoded(filter))).expect(200).total();
@@ -266,7 +266,7 @@ fn filters_that_programs_send_keep_working_for_everybody() {
 }
 
 #[test]
-fn identities_are_found_by_whether_they_have_a_session() {
+fn identities_filter_by_session() {
     let (corpus, _ann) = corpus();
     let admin = &corpus.server.admin;
     let found = |filter: &str| admin.get(&format!("/identities?filter={}", encoded(filter))).expect(200).each("name").join(" ");

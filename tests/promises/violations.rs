@@ -22,7 +22,7 @@ fn printed(answer: &Answer) -> String {
 }
 
 #[test]
-fn everything_that_is_wrong_with_a_body_is_told_at_once() {
+fn all_violations_are_told_together() {
     let admin = &shared().admin;
     let body = json!({ "name": fresh("policy"), "type": "Nothing", "semantic": "Some", "identityRoles": ["#a"] });
     let answer = admin.post("/service-policies", body).refused(400, "COULD_NOT_VALIDATE", "semantic");
@@ -60,7 +60,7 @@ fn everything_that_is_wrong_with_a_body_is_told_at_once() {
 }
 
 #[test]
-fn one_mistake_is_told_once_and_programs_print_it_once() {
+fn one_mistake_is_told_once() {
     let server = shared();
     let name = fresh("taken");
     server.service(&name, json!({}));
@@ -87,7 +87,7 @@ fn one_mistake_is_told_once_and_programs_print_it_once() {
 }
 
 #[test]
-fn a_refusal_says_what_would_be_right() {
+fn refusals_name_allowed_values() {
     let server = shared();
     let asking = server.admin.ask("POST", "/services").body("text/plain", "{}");
     assert!(asking.send().refused(400, "COULD_NOT_VALIDATE", "Content-Type").text.contains("send content-type: application/json"));
@@ -98,7 +98,7 @@ fn a_refusal_says_what_would_be_right() {
 }
 
 #[test]
-fn no_message_has_a_certificate_in_it() {
+fn messages_contain_no_certificate() {
     let server = shared();
     let pem = crate::harness::Authority::new("twice").pem();
     let body = |name: &str| json!({ "name": name, "certPem": pem, "isAuthEnabled": true, "isAutoCaEnrollmentEnabled": true, "isOttCaEnrollmentEnabled": true, "identityRoles": [] });
@@ -114,7 +114,7 @@ fn no_message_has_a_certificate_in_it() {
 }
 
 #[test]
-fn members_that_are_not_known_are_named_and_refused_to_who_asks_strictly() {
+fn unknown_members_are_named_or_refused() {
     let admin = &shared().admin;
     let name = fresh("service");
     let body = json!({ "name": name, "encryptionRequired": true, "roleAttribute": ["web"], "tags": { "anything": 1 }, "ü": 1 });

@@ -22,7 +22,7 @@ fn member(path: &str, name: &str) -> Json {
 }
 
 #[test]
-fn a_name_of_blanks_is_a_name() {
+fn blank_names_are_names() {
     let name = " ".repeat(fresh("").len());
     let body = json!({ "name": name, "encryptionRequired": true });
     let id = admin().post("/services", body.clone()).expect(201).id();
@@ -33,7 +33,7 @@ fn a_name_of_blanks_is_a_name() {
 }
 
 #[test]
-fn a_blank_choice_in_a_patch_counts() {
+fn blank_patch_values_count() {
     let server = shared();
     let identity = server.identity(&fresh("host"), json!({ "defaultHostingPrecedence": "failed" }));
     let path = format!("/identities/{identity}");
@@ -57,7 +57,7 @@ fn a_blank_choice_in_a_patch_counts() {
 }
 
 #[test]
-fn a_patch_of_what_stays_as_it_is_moves_the_time_even_so() {
+fn unchanged_patch_moves_updated_at() {
     let server = shared();
     let service = server.service(&fresh("service"), json!({}));
     let paths = [
@@ -77,7 +77,7 @@ fn a_patch_of_what_stays_as_it_is_moves_the_time_even_so() {
 }
 
 #[test]
-fn maps_with_nothing_but_nulls_change_nothing() {
+fn maps_of_nulls_change_nothing() {
     let server = shared();
     let service = server.service(&fresh("service"), json!({}));
     let costs = json!({ "serviceHostingCosts": { &service: 7 }, "serviceHostingPrecedences": { &service: "failed" } });
@@ -98,7 +98,7 @@ fn maps_with_nothing_but_nulls_change_nothing() {
 }
 
 #[test]
-fn a_blank_format_of_names_is_a_default_only_at_first() {
+fn blank_name_format_defaults_once() {
     let id = shared().take_up(&Authority::new(&fresh("authority")));
     let path = format!("/cas/{id}");
     admin().patch(&path, json!({ "identityNameFormat": "[caId]" })).expect(200);
@@ -110,7 +110,7 @@ fn a_blank_format_of_names_is_a_default_only_at_first() {
 }
 
 #[test]
-fn what_a_posture_check_lists_is_a_set_and_the_later_counts() {
+fn posture_lists_keep_the_later() {
     let made = |body: Json| {
         let id = admin().post("/posture-checks", body).expect(201).id();
         admin().get(&format!("/posture-checks/{id}")).expect(200).data().clone()
@@ -137,7 +137,7 @@ fn what_a_posture_check_lists_is_a_set_and_the_later_counts() {
 }
 
 #[test]
-fn a_posture_check_of_before_lists_what_it_would_list_now() {
+fn old_posture_lists_are_normalized() {
     let os = |version: &str| json!({ "type": "Linux", "versions": [version] });
     let body = json!({ "name": "os", "typeId": "OS", "operatingSystems": [os("1.0.0"), os("2.0.0")] });
     let check: PostureCheck = serde_json::from_value(body).unwrap();
@@ -153,7 +153,7 @@ fn a_posture_check_of_before_lists_what_it_would_list_now() {
 }
 
 #[test]
-fn role_lists_are_refused_with_what_is_wrong_in_them() {
+fn wrong_role_entries_are_named() {
     let policy = |roles: Json| json!({ "name": fresh("policy"), "type": "Dial", "semantic": "AnyOf", "identityRoles": roles, "serviceRoles": ["#all"] });
     let lists = [
         (json!(["#all", "#all"]), "[#all #all]"),
@@ -172,7 +172,7 @@ fn role_lists_are_refused_with_what_is_wrong_in_them() {
 }
 
 #[test]
-fn of_several_members_that_are_missing_the_first_by_name_is_told() {
+fn first_missing_member_is_told() {
     for (path, body, first) in [
         ("/services", json!({}), "encryptionRequired"),
         ("/identities", json!({}), "isAdmin"),
@@ -188,7 +188,7 @@ fn of_several_members_that_are_missing_the_first_by_name_is_told() {
 }
 
 #[test]
-fn blank_parameters_of_a_list_ask_for_nothing() {
+fn blank_list_parameters_are_ignored() {
     let server = shared();
     let config_type = admin().post("/config-types", json!({ "name": fresh("type") })).expect(201).id();
     let body = json!({ "name": fresh("config"), "configTypeId": config_type, "data": { "a": 1 } });
@@ -205,14 +205,14 @@ fn blank_parameters_of_a_list_ask_for_nothing() {
 }
 
 #[test]
-fn null_stands_for_an_empty_list_too() {
+fn null_is_an_empty_list() {
     let path = format!("/identities/{}/service-configs", shared().identity(&fresh("somebody"), json!({})));
     admin().post(&path, Json::Null).expect(200);
     admin().ask("DELETE", &path).json(&Json::Null).send().expect(200);
 }
 
 #[test]
-fn names_of_members_are_known_in_any_case_but_where_a_patch_says_what_changes() {
+fn member_names_ignore_case() {
     let name = fresh("any case");
     let id = admin().post("/identities", json!({ "NAME": name, "Type": "Device", "IsAdmin": false })).expect(201).id();
     let path = format!("/identities/{id}");
@@ -227,7 +227,7 @@ fn names_of_members_are_known_in_any_case_but_where_a_patch_says_what_changes() 
 }
 
 #[test]
-fn names_within_a_list_are_known_in_any_case_in_a_patch_too() {
+fn nested_member_names_ignore_case() {
     let systems = |of: &str| json!([{ "type": of, "versions": [] }]);
     let check = json!({ "name": fresh("check"), "typeId": "OS", "operatingSystems": systems("Windows") });
     let path = format!("/posture-checks/{}", admin().post("/posture-checks", check).expect(201).id());
@@ -239,7 +239,7 @@ fn names_within_a_list_are_known_in_any_case_in_a_patch_too() {
 }
 
 #[test]
-fn whoever_has_a_session_is_told_first_what_is_wrong_with_a_request() {
+fn syntax_comes_before_permission() {
     let (_, somebody) = shared().user(&fresh("somebody"), json!({}));
     let somebody = somebody.at(Base::Management);
     somebody.post("/services", json!({})).refused(400, "COULD_NOT_VALIDATE", "encryptionRequired");
@@ -252,7 +252,7 @@ fn whoever_has_a_session_is_told_first_what_is_wrong_with_a_request() {
 }
 
 #[test]
-fn the_length_of_a_trace_may_have_a_sign() {
+fn trace_length_may_be_signed() {
     let path = format!("/identities/{}/trace", shared().identity(&fresh("traced"), json!({})));
     for length in ["0", "+5m", "-5m", "-0", "1.5h"] {
         admin().put(&path, json!({ "enabled": true, "duration": length })).expect(200);
@@ -273,7 +273,7 @@ fn with_key(kind: &[&str]) -> String {
 const P521: [&str; 4] = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:secp521r1"];
 
 #[test]
-fn certificates_with_keys_that_nobody_here_can_use_are_refused_where_they_are_taken_up() {
+fn unusable_certificate_keys_are_refused() {
     let sent = |kind: &[&str]| {
         let pem = with_key(kind);
         let authority = json!({
@@ -294,7 +294,7 @@ fn certificates_with_keys_that_nobody_here_can_use_are_refused_where_they_are_ta
 }
 
 #[test]
-fn a_signer_that_was_taken_up_with_such_a_key_can_be_disabled() {
+fn unusable_signers_can_be_disabled() {
     let server = TestServer::start();
     let password = server.password.clone();
     let place = server.closed();

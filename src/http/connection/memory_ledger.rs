@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_are_those_of_what_is_held() {
+    fn sums_match_held_bytes() {
         let ledger = ledger();
         let (one, other) = (ledger.open(), ledger.open());
         let holds = [one.hold(10), one.hold(20), other.hold(30)];
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_has_room_once_its_client_has_read() {
+    fn reading_makes_room() {
         let account = ledger().open();
         let holds = [account.hold(500), account.hold(0)];
         assert!(account.room().now_or_never().is_some(), "bytes that are not an answer must not count");
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn of_all_connections_those_are_cut_off_that_took_nothing_for_longest() {
+    fn longest_stalled_connections_are_cut() {
         let ledger = ledger();
         let accounts: Vec<Account> = (0..8).map(|_| ledger.open()).collect();
         let held: Vec<Hold> = accounts.iter().map(|account| account.hold(99)).collect();

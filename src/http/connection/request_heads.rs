@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_is_what_its_frames_are_together_however_they_arrive() {
+    fn heads_join_their_frames() {
         let fits = [vec![0; 24], frame(4, 6), frame(1, 600), frame(9, 400), frame(0, 5000), frame(1, 1000), frame(8, 4)].concat();
         let long = [fits.clone(), frame(1, 600), frame(9, 401)].concat();
         for step in [1, 2, 8, 9, 10, 599, 10_000] {
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_come_of_a_head_or_a_frame_is_unfinished_until_it_is_whole() {
+    fn partial_heads_are_unfinished() {
         let mut heads = Heads::new(1000);
         let mut unfinished = |bytes: &[u8]| {
             assert!(heads.take(bytes));

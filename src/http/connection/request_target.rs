@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn targets_are_encoded_and_nothing_else_however_it_arrives() {
+    fn only_targets_are_encoded() {
         let body = "GET /\"c\" HTTP/1.1\r\n\r\n<>";
         let second = "\r\nGET /ä<>?{|}^`\\ HTTP/1.1\ncookie: \"\n\nGET /\" HTTP/1.1\r\n\r\n";
         let first = format!("POST /a?x=\"b\" HTTP/1.1\r\nx: \"y\"\r\nContent-Length: {}\r\n\r\n", body.len());
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_a_head_whose_end_is_in_doubt_nothing_is_changed() {
+    fn ambiguous_heads_change_nothing() {
         let next = "GET /\" HTTP/1.1\r\n\r\n";
         for header in [
             "Transfer-Encoding: chunked",

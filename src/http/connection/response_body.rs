@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_body_goes_out_in_small_parts() {
+    fn bodies_go_out_in_parts() {
         let hold = Arc::new(MemoryLedger::new(Bounds { each: 1, total: 1 << 30 }).open().hold(0));
         let mut body = Outgoing::new(BoxBody::new(Bytes::from(vec![7; 2 * PART + 1])), Some(hold));
         assert_eq!(body.size(), BodySize::Sized(2 * PART as u64 + 1));

@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn the_disk_has_what_was_kept_in_memory_before_the_first_page_leads_to_it() {
+    fn pages_are_flushed_before_the_header() {
         let account = Account::default();
         let done = account.done.clone();
         let handle = Backend::of(account);

@@ -10,7 +10,7 @@ use super::{
 use crate::harness::fresh;
 
 #[test]
-fn a_host_is_a_terminator_as_long_as_it_hosts() {
+fn terminators_live_while_hosted() {
     let scene = Scene::new();
     let terminators = |filter: &str| scene.server.admin.list("/terminators", filter, "").expect(200);
     run(async {
@@ -61,7 +61,7 @@ fn none_is_left_after_a_start() {
 }
 
 #[test]
-fn a_host_that_asks_for_it_is_told_when_it_can_be_dialled() {
+fn hosts_learn_when_dialable() {
     let scene = Scene::new();
     run(async {
         let sdk = scene.host.connect(&scene.server, Options::GO).await;
@@ -75,7 +75,7 @@ fn a_host_that_asks_for_it_is_told_when_it_can_be_dialled() {
 }
 
 #[test]
-fn a_bind_is_refused_late_so_that_nobody_asks_a_thousand_times_a_second() {
+fn bind_refusals_are_delayed() {
     let scene = Scene::new();
     run(async {
         let sdk = scene.host.connect(&scene.server, Options::GO).await;
@@ -105,7 +105,7 @@ fn a_bind_is_refused_late_so_that_nobody_asks_a_thousand_times_a_second() {
 }
 
 #[test]
-fn a_listener_that_binds_again_keeps_its_terminator() {
+fn rebinding_keeps_the_terminator() {
     let scene = Scene::new();
     let ids = || scene.server.admin.get("/terminators").expect(200).each("id").iter().map(ToString::to_string).collect::<Vec<_>>();
     run(async {
@@ -133,7 +133,7 @@ fn a_listener_that_binds_again_keeps_its_terminator() {
 }
 
 #[test]
-fn a_host_without_listener_ids_that_comes_back_leaves_nothing_of_before() {
+fn rebinding_without_id_replaces() {
     let scene = Scene::new();
     let total = || scene.server.admin.get("/terminators").expect(200).total();
     run(async {
@@ -153,7 +153,7 @@ fn a_host_without_listener_ids_that_comes_back_leaves_nothing_of_before() {
 }
 
 #[test]
-fn cost_and_precedence_follow_what_the_host_says_later() {
+fn hosts_update_cost_and_precedence() {
     let scene = Scene::new();
     run(async {
         let host = scene.hosted(Options::GO).await;
@@ -174,7 +174,7 @@ fn cost_and_precedence_follow_what_the_host_says_later() {
 }
 
 #[test]
-fn a_terminator_that_an_administrator_deletes_is_dialled_no_more() {
+fn deleted_terminator_is_not_dialled() {
     let scene = Scene::new();
     run(async {
         let host = scene.hosted(Options::GO).await;
@@ -188,7 +188,7 @@ fn a_terminator_that_an_administrator_deletes_is_dialled_no_more() {
 }
 
 #[test]
-fn open_circuits_and_failures_show_in_the_dynamic_cost() {
+fn dynamic_cost_counts_circuits_and_failures() {
     let scene = Scene::new();
     let cost = || scene.server.admin.get("/terminators").expect(200).data()[0]["dynamicCost"].as_u64().unwrap();
     run(async {
@@ -204,7 +204,7 @@ fn open_circuits_and_failures_show_in_the_dynamic_cost() {
 }
 
 #[test]
-fn a_service_may_have_hosts_of_several_people() {
+fn services_may_have_several_hosts() {
     let scene = Scene::new();
     let other = Member::new(&scene.server, "other");
     scene.server.service_policy("Bind", &[&format!("@{}", other.id)], &[&format!("@{}", scene.service)]);

@@ -15,7 +15,7 @@ async fn refused(sdk: &Sdk, token: &str) -> Refused {
 }
 
 #[test]
-fn a_refusal_says_why_in_text_code_and_structure() {
+fn refusals_carry_text_and_code() {
     let scene = Scene::new();
     let stranger = Member::new(&scene.server, "stranger");
     scene.server.service_policy("Dial", &[&format!("@{}", stranger.id)], &[&format!("@{}", scene.service)]);
@@ -45,7 +45,7 @@ fn a_refusal_says_why_in_text_code_and_structure() {
 }
 
 #[test]
-fn many_unknown_tokens_do_not_keep_known_ones_from_working() {
+fn unknown_tokens_do_not_block_known() {
     let scene = Scene::new();
     run(async {
         let _listener = tokio::spawn(scene.hosted(Options::GO).await.echo());
@@ -58,7 +58,7 @@ fn many_unknown_tokens_do_not_keep_known_ones_from_working() {
 }
 
 #[test]
-fn a_connection_id_stands_for_one_thing_at_a_time() {
+fn connection_ids_are_used_once() {
     let scene = Scene::new();
     run(async {
         let host = scene.hosted(Options::C).await;
@@ -78,7 +78,7 @@ fn a_connection_id_stands_for_one_thing_at_a_time() {
 }
 
 #[test]
-fn a_host_learns_who_dials_and_what_they_sent_along() {
+fn hosts_learn_the_caller() {
     let scene = Scene::new();
     run(async {
         let mut host = scene.hosted(Options::GO).await;
@@ -108,7 +108,7 @@ fn a_host_learns_who_dials_and_what_they_sent_along() {
 }
 
 #[test]
-fn keys_for_encryption_reach_the_other_end_and_are_demanded_where_the_service_demands_them() {
+fn encryption_keys_are_relayed_and_required() {
     let scene = Scene::on(TestServer::with_router(), true);
     run(async {
         let token = scene.host.session(&scene.service, "Bind");
@@ -138,7 +138,7 @@ fn keys_for_encryption_reach_the_other_end_and_are_demanded_where_the_service_de
 }
 
 #[test]
-fn data_that_comes_right_behind_the_answer_waits_until_the_client_knows_of_the_connection() {
+fn early_data_waits_for_the_client() {
     let scene = Scene::new();
     for options in [Options::GO, Options::C] {
         run(async {
@@ -170,7 +170,7 @@ async fn second(scene: &Scene) -> Host {
 }
 
 #[test]
-fn a_host_that_refuses_is_followed_by_another_and_the_last_refusal_is_told() {
+fn next_host_follows_a_refusal() {
     let scene = Scene::new();
     run(async {
         let mut one = scene.hosted(Options::GO).await;
@@ -205,7 +205,7 @@ fn a_host_that_refuses_is_followed_by_another_and_the_last_refusal_is_told() {
 }
 
 #[test]
-fn a_host_that_does_not_answer_is_followed_by_another_and_must_not_answer_later() {
+fn next_host_follows_a_timeout() {
     let scene = Scene::new();
     run(async {
         for options in [Options::GO, Options::C] {
@@ -226,7 +226,7 @@ fn a_host_that_does_not_answer_is_followed_by_another_and_must_not_answer_later(
 }
 
 #[test]
-fn a_host_that_leaves_while_it_is_dialled_is_followed_by_another() {
+fn next_host_follows_a_disconnect() {
     let scene = Scene::new();
     run(async {
         let mut leaving = scene.hosted(Options::GO).await;
@@ -242,7 +242,7 @@ fn a_host_that_leaves_while_it_is_dialled_is_followed_by_another() {
 }
 
 #[test]
-fn a_client_that_gives_a_dial_up_leaves_nothing_behind() {
+fn abandoned_dials_leave_nothing() {
     let scene = Scene::new();
     run(async {
         let mut host = scene.hosted(Options::GO).await;
@@ -259,7 +259,7 @@ fn a_client_that_gives_a_dial_up_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_host_that_answers_with_an_id_that_it_cannot_use_has_refused() {
+fn unusable_ids_count_as_refusals() {
     let scene = Scene::new();
     run(async {
         for options in [Options::GO, Options::C] {
@@ -277,7 +277,7 @@ fn a_host_that_answers_with_an_id_that_it_cannot_use_has_refused() {
 }
 
 #[test]
-fn hosts_are_chosen_by_precedence_cost_and_what_is_asked_for() {
+fn hosts_are_chosen_by_cost() {
     let scene = Scene::new();
     run(async {
         let sdk = scene.host.connect(&scene.server, Options::GO).await;
@@ -325,7 +325,7 @@ fn hosts_are_chosen_by_precedence_cost_and_what_is_asked_for() {
 }
 
 #[test]
-fn a_sticky_service_names_its_host_and_returns_to_it() {
+fn sticky_services_return_to_their_host() {
     let server = TestServer::with_router();
     let scene = Scene::on(server, false);
     scene.server.admin.patch(&format!("/services/{}", scene.service), json!({ "terminatorStrategy": "sticky" })).expect(200);
@@ -349,7 +349,7 @@ fn a_sticky_service_names_its_host_and_returns_to_it() {
 }
 
 #[test]
-fn a_reply_to_a_dial_that_nobody_made_is_passed_over() {
+fn replies_without_dials_are_ignored() {
     let scene = Scene::new();
     run(async {
         let (mut client, mut host, listener) = scene.connected(Options::GO).await;

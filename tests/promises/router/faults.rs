@@ -35,7 +35,7 @@ fn random_message(dice: &mut Dice, token: &str) -> Frame {
 }
 
 #[test]
-fn any_messages_in_any_order_harm_nobody_else() {
+fn random_messages_harm_nobody_else() {
     let scene = Scene::new();
     let stranger = Member::new(&scene.server, "stranger");
     scene.server.service_policy("Dial", &[&format!("@{}", stranger.id)], &[&format!("@{}", scene.service)]);
@@ -73,7 +73,7 @@ fn any_messages_in_any_order_harm_nobody_else() {
 }
 
 #[test]
-fn bytes_that_are_no_message_close_the_connection_at_any_moment() {
+fn invalid_bytes_close_the_connection() {
     let scene = Scene::new();
     run(async {
         let bad = [
@@ -100,7 +100,7 @@ fn bytes_that_are_no_message_close_the_connection_at_any_moment() {
 }
 
 #[test]
-fn a_peer_that_is_killed_in_the_middle_of_a_transfer_leaves_nothing() {
+fn killed_peers_leave_nothing() {
     let scene = Scene::new();
     run(async {
         for client_dies in [true, false] {
@@ -121,7 +121,7 @@ fn a_peer_that_is_killed_in_the_middle_of_a_transfer_leaves_nothing() {
 }
 
 #[test]
-fn a_stampede_of_hellos_is_served_and_rest_beside_it() {
+fn hello_stampede_is_served() {
     let scene = Scene::new();
     let members: Vec<_> = (0..20).map(|_| Member::new(&scene.server, "member")).collect();
     run(async {
@@ -143,7 +143,7 @@ fn a_stampede_of_hellos_is_served_and_rest_beside_it() {
 }
 
 #[test]
-fn a_connection_without_a_hello_counts_for_nothing() {
+fn connections_without_hello_are_closed() {
     let scene = Scene::new();
     run(async {
         let mut stream = scene.client.stream(&scene.server);
@@ -158,7 +158,7 @@ fn a_connection_without_a_hello_counts_for_nothing() {
 }
 
 #[test]
-fn a_controller_that_was_killed_is_found_again_by_hosts_and_clients() {
+fn peers_return_after_a_kill() {
     let scene = Scene::new();
     let (client, _host, _listener) = run(scene.connected(Options::GO));
     let again = Scene {
@@ -185,7 +185,7 @@ fn a_controller_that_was_killed_is_found_again_by_hosts_and_clients() {
 }
 
 #[test]
-fn replies_to_nothing_and_numbers_of_all_kinds_are_no_trouble() {
+fn odd_replies_are_harmless() {
     let scene = Scene::new();
     run(async {
         let sdk = scene.client.connect(&scene.server, Options::GO).await;

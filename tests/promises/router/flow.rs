@@ -30,7 +30,7 @@ fn payload(circuit: &str, sequence: u64, flags: u32, body: &[u8]) -> Frame {
 }
 
 #[test]
-fn it_is_on_where_both_ask_and_off_where_one_does_not() {
+fn flow_control_needs_both_ends() {
     let scene = Scene::new();
     run(async {
         for (client_asks, host_asks) in [(true, false), (false, true), (false, false), (true, true)] {
@@ -46,7 +46,7 @@ fn it_is_on_where_both_ask_and_off_where_one_does_not() {
 }
 
 #[test]
-fn payloads_acks_and_ends_are_passed_on_by_the_circuit() {
+fn payloads_and_acks_are_relayed() {
     let scene = Scene::new();
     run(async {
         let (mut client, mut host, _listener) = connected(&scene, true, true).await;
@@ -73,7 +73,7 @@ fn payloads_acks_and_ends_are_passed_on_by_the_circuit() {
 }
 
 #[test]
-fn on_one_channel_the_direction_is_told_by_the_flags() {
+fn flags_tell_the_direction() {
     let scene = Scene::new();
     scene.server.service_policy("Dial", &[&format!("@{}", scene.host.id)], &[&format!("@{}", scene.service)]);
     run(async {
@@ -92,7 +92,7 @@ fn on_one_channel_the_direction_is_told_by_the_flags() {
 }
 
 #[test]
-fn somebody_elses_circuit_is_out_of_reach() {
+fn foreign_circuits_are_out_of_reach() {
     let scene = Scene::new();
     run(async {
         let (client, mut host, _listener) = connected(&scene, true, true).await;

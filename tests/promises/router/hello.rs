@@ -26,7 +26,7 @@ async fn answer(mut stream: DuplexStream, hello: &[u8]) -> Option<Frame> {
 }
 
 #[test]
-fn the_answer_names_the_number_of_the_hello_and_who_answers() {
+fn hello_answer_names_the_router() {
     let server = TestServer::with_router();
     let member = Member::new(&server, "member");
     run(async {
@@ -49,7 +49,7 @@ fn the_answer_names_the_number_of_the_hello_and_who_answers() {
 }
 
 #[test]
-fn whoever_is_not_the_holder_of_the_session_is_refused_with_a_reason() {
+fn hello_needs_the_session_holder() {
     let server = TestServer::with_router();
     let (member, other) = (Member::new(&server, "member"), Member::new(&server, "other"));
     let refusal = |peer: Peer, frame: Frame| {
@@ -81,7 +81,7 @@ fn whoever_is_not_the_holder_of_the_session_is_refused_with_a_reason() {
 }
 
 #[test]
-fn a_certificate_that_the_session_asked_for_is_good_for_that_session_alone() {
+fn session_certificates_fit_one_session() {
     let server = TestServer::with_router();
     let name = fresh("user");
     let (id, caller) = server.user(&name, json!({}));
@@ -96,7 +96,7 @@ fn a_certificate_that_the_session_asked_for_is_good_for_that_session_alone() {
 }
 
 #[test]
-fn what_is_no_hello_or_too_long_closes_the_connection() {
+fn invalid_hello_closes_the_connection() {
     let server = TestServer::with_router();
     let member = Member::new(&server, "member");
     let long = Builder::new(content::HELLO).text(key::SESSION_TOKEN, member.token()).bytes(500, &[0; 4193]).empty();
@@ -122,7 +122,7 @@ fn what_is_no_hello_or_too_long_closes_the_connection() {
 }
 
 #[test]
-fn probes_are_answered_and_what_is_not_known_is_passed_over() {
+fn probes_are_answered() {
     let server = TestServer::with_router();
     let member = Member::new(&server, "member");
     run(async {
@@ -144,7 +144,7 @@ fn probes_are_answered_and_what_is_not_known_is_passed_over() {
 }
 
 #[test]
-fn records_show_who_is_connected_as_long_as_they_are() {
+fn records_show_connected_identities() {
     let server = TestServer::with_router();
     let member = Member::new(&server, "member");
     let path = format!("/identities/{}", member.id);
@@ -166,7 +166,7 @@ fn records_show_who_is_connected_as_long_as_they_are() {
 }
 
 #[test]
-fn a_session_with_a_channel_is_not_idle() {
+fn channels_keep_sessions_alive() {
     let server =
         TestServer::with(overkeep::clock::Clock::manual(overkeep::clock::Clock::system().now()), |config| config.router.enabled = true)
             .unverified();

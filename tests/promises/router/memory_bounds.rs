@@ -41,7 +41,7 @@ async fn another(scene: &Scene, from: &Member) -> (Conn, Conn, super::sdk::Host)
 const PART: usize = 16 << 10;
 
 #[test]
-fn a_host_that_does_not_read_stops_nobody_on_other_channels_and_is_caught_up_with() {
+fn slow_host_slows_no_other_channel() {
     let scene = bounded(64, 1, 8);
     run(async {
         let (stalled, mut stalled_host, _listener) = scene.connected(Options::GO).await;
@@ -73,7 +73,7 @@ fn a_host_that_does_not_read_stops_nobody_on_other_channels_and_is_caught_up_wit
 }
 
 #[test]
-fn a_connection_that_is_not_read_leaves_others_on_its_channel_alone_below_the_limit() {
+fn unread_connection_leaves_its_channel_working() {
     let scene = bounded(512, 16, 64);
     run(async {
         let (stalled, stalled_host, _listener) = scene.connected(Options::GO).await;
@@ -100,7 +100,7 @@ fn a_connection_that_is_not_read_leaves_others_on_its_channel_alone_below_the_li
 }
 
 #[test]
-fn a_thousand_stalled_circuits_stay_within_the_bounds_and_others_get_through() {
+fn stalled_circuits_stay_within_bounds() {
     let scene = bounded(512, 4, 8);
     run(async {
         let mut stalled = Vec::new();
@@ -204,7 +204,7 @@ fn message_beyond_memory_ends_its_circuit() {
 }
 
 #[test]
-fn a_peer_that_asks_and_does_not_read_the_answers_waits() {
+fn non_reading_peer_waits() {
     let scene = Scene::new();
     run(async {
         let (mut client, mut host, _listener) = scene.connected(Options::GO).await;
@@ -229,7 +229,7 @@ fn a_peer_that_asks_and_does_not_read_the_answers_waits() {
 }
 
 #[test]
-fn bulk_data_leaves_small_messages_their_turn() {
+fn bulk_data_yields_to_small_messages() {
     let scene = Scene::new();
     run(async {
         let (bulk, mut bulk_host, mut listener) = scene.connected(Options::GO).await;

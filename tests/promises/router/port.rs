@@ -15,7 +15,7 @@ use crate::harness::{PASSWORD, TestServer, fresh};
 const REQUEST: &[u8] = b"GET /edge/client/v1/version HTTP/1.1\r\nhost: it\r\nconnection: close\r\n\r\n";
 
 #[test]
-fn sdks_of_all_kinds_reach_the_router_where_rest_is() {
+fn sdks_reach_the_shared_port() {
     let scene = Scene::new();
     let at = scene.server.bound();
     run(async {
@@ -40,7 +40,7 @@ fn sdks_of_all_kinds_reach_the_router_where_rest_is() {
 }
 
 #[test]
-fn rest_is_found_whether_or_not_a_client_offers_it() {
+fn rest_works_without_alpn() {
     let scene = Scene::new();
     let at = scene.server.bound();
     run(async {
@@ -66,7 +66,7 @@ fn rest_is_found_whether_or_not_a_client_offers_it() {
 }
 
 #[test]
-fn the_certificate_whose_key_was_proven_is_the_one_that_counts() {
+fn proven_certificate_counts() {
     let scene = Scene::new();
     let at = scene.server.bound();
     let stranger = Member::new(&scene.server, "stranger");
@@ -79,7 +79,7 @@ fn the_certificate_whose_key_was_proven_is_the_one_that_counts() {
 }
 
 #[test]
-fn a_port_of_its_own_is_the_routers_alone() {
+fn router_port_serves_no_rest() {
     let listen = |config: &mut overkeep::config::Config| {
         config.router.enabled = true;
         config.router.listen = Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
@@ -103,7 +103,7 @@ fn a_port_of_its_own_is_the_routers_alone() {
 }
 
 #[test]
-fn without_the_router_a_client_that_offers_nothing_still_finds_rest() {
+fn disabled_router_leaves_rest_working() {
     let server = TestServer::start();
     let member = Member::new(&server, "member");
     run(async {
@@ -157,7 +157,7 @@ fn unauthenticated_clients_hold_half_the_handshakes() {
 }
 
 #[test]
-fn a_controller_that_stops_ends_circuits_with_a_word_and_does_not_wait_for_ever() {
+fn stop_ends_circuits_in_time() {
     let scene = Scene::on(
         TestServer::with(Clock::system(), |config| {
             config.router.enabled = true;

@@ -8,7 +8,7 @@ use super::{
 };
 
 #[test]
-fn a_message_reaches_the_other_end_and_the_answer_comes_back() {
+fn messages_are_relayed_both_ways() {
     let scene = Scene::new();
     for options in [Options::GO, Options::C] {
         run(async {
@@ -29,7 +29,7 @@ fn a_message_reaches_the_other_end_and_the_answer_comes_back() {
 }
 
 #[test]
-fn a_message_is_handed_on_whole_with_everything_in_it_but_the_connection() {
+fn relayed_messages_keep_their_headers() {
     let scene = Scene::new();
     run(async {
         let (mut client, mut host, _listener) = scene.connected(Options::GO).await;
@@ -48,7 +48,7 @@ fn a_message_is_handed_on_whole_with_everything_in_it_but_the_connection() {
 }
 
 #[test]
-fn messages_of_all_sizes_arrive_in_order_each_as_one() {
+fn messages_arrive_in_order() {
     let scene = Scene::new();
     run(async {
         let (client, mut host, _listener) = scene.connected(Options::GO).await;
@@ -72,7 +72,7 @@ fn messages_of_all_sizes_arrive_in_order_each_as_one() {
 }
 
 #[test]
-fn an_end_comes_behind_all_data_whichever_way_it_is_said() {
+fn closing_follows_all_data() {
     let scene = Scene::new();
     run(async {
         let part = vec![7; 40_000];
@@ -104,7 +104,7 @@ fn an_end_comes_behind_all_data_whichever_way_it_is_said() {
 }
 
 #[test]
-fn ends_cross_and_late_messages_do_no_harm() {
+fn crossing_closes_are_harmless() {
     let scene = Scene::new();
     run(async {
         let (client, host, mut listener) = scene.connected(Options::GO).await;
@@ -123,7 +123,7 @@ fn ends_cross_and_late_messages_do_no_harm() {
 }
 
 #[test]
-fn a_message_that_is_too_long_ends_its_connection_and_no_other() {
+fn long_message_ends_one_connection() {
     let scene = Scene::new();
     run(async {
         let (mut client, mut host, mut listener) = scene.connected(Options::GO).await;
@@ -166,7 +166,7 @@ fn a_hundred_connections_share_a_channel() {
 }
 
 #[test]
-fn a_channel_that_is_lost_ends_the_connections_on_it_for_their_peers() {
+fn lost_channel_ends_its_circuits() {
     let scene = Scene::new();
     run(async {
         let (mut client, host, listener) = scene.connected(Options::GO).await;
@@ -181,7 +181,7 @@ fn a_channel_that_is_lost_ends_the_connections_on_it_for_their_peers() {
 }
 
 #[test]
-fn both_ends_may_be_on_one_channel() {
+fn both_ends_may_share_a_channel() {
     let scene = Scene::new();
     scene.server.service_policy("Dial", &[&format!("@{}", scene.host.id)], &[&format!("@{}", scene.service)]);
     run(async {
@@ -197,7 +197,7 @@ fn both_ends_may_be_on_one_channel() {
 }
 
 #[test]
-fn open_circuits_are_shown_with_their_ends_and_can_be_ended() {
+fn circuits_are_listed_and_ended() {
     let scene = Scene::new();
     run(async {
         let (mut client, mut host, _listener) = scene.connected(Options::GO).await;
@@ -224,7 +224,7 @@ fn open_circuits_are_shown_with_their_ends_and_can_be_ended() {
 }
 
 #[test]
-fn flags_of_an_end_are_not_ours_to_read() {
+fn close_flags_are_relayed_unread() {
     let scene = Scene::new();
     run(async {
         let (client, mut host, _listener) = scene.connected(Options::GO).await;

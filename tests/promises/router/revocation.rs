@@ -159,7 +159,7 @@ fn with_an_identity() {
 }
 
 #[test]
-fn with_the_credential_of_a_log_in() {
+fn circuits_end_with_the_credential() {
     ends(Ends::ClientsChannel, |scene, _| {
         let of_client = format!("identity = \"{}\"", scene.client.id);
         let credential = scene.server.admin.list("/authenticators", &of_client, "").expect(200).each("id")[0].to_owned();
@@ -252,7 +252,7 @@ fn with_time_alone_and_no_sweep() {
 }
 
 #[test]
-fn a_router_that_is_disabled_serves_nobody_until_it_is_enabled() {
+fn disabled_router_serves_nobody() {
     let scene = Scene::new();
     let set = |is_disabled: bool| drop(scene.server.admin.patch("/edge-routers/built-in", json!({ "disabled": is_disabled })).expect(200));
     run(async {
@@ -268,7 +268,7 @@ fn a_router_that_is_disabled_serves_nobody_until_it_is_enabled() {
 }
 
 #[test]
-fn what_does_not_touch_a_right_touches_no_circuit() {
+fn unrelated_changes_end_no_circuit() {
     let scene = Scene::new();
     run(async {
         let (mut client, mut host, mut listener) = scene.connected(Options::GO).await;
@@ -302,7 +302,7 @@ fn what_does_not_touch_a_right_touches_no_circuit() {
 }
 
 #[test]
-fn whoever_comes_while_access_ends_does_not_slip_through() {
+fn racing_dials_do_not_slip_through() {
     let scene = Scene::new();
     run(async {
         let host = scene.hosted(Options::GO).await;

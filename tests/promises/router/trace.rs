@@ -14,7 +14,7 @@ const HOP_ID: i32 = 1018;
 const REQUEST: i32 = 1019;
 
 #[test]
-fn the_first_hop_is_the_router_and_the_second_the_other_end() {
+fn trace_names_router_and_peer() {
     let scene = Scene::new();
     run(async {
         let (client, mut host, _listener) = scene.connected(Options::GO).await;

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_are_filtered_sorted_and_paged_by_their_names() {
+    fn entries_filter_sort_and_page() {
         assert_eq!(ids("", None), ("abc".into(), 3));
         assert_eq!(ids("weight = 1", None), ("bc".into(), 2));
         assert_eq!(ids("true sort by weight desc", None), ("abc".into(), 3));
