@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 use crate::{
     error::{Error, Result},
     pki::{self, Derivation, Passphrase, Seal},
-    store::{Read, Reader, Store, Tx},
+    store::{Read, Reader, Tx},
 };
 
 /// The setting that says how the key comes of the passphrase; there is none where secrets lie as they are.

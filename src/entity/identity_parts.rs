@@ -1,8 +1,7 @@
 //! Parts of an identity as clients see it: its credentials and its outstanding enrollments.
 
-use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::{Deserialize, Serialize, Serializer};
-use serde_json::Value as Json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::{Authenticator, Ca, Enrollment, EntityRef, Facts, FactsExt, Id, Record, authenticator::Credential, enrollment::Method};
 use crate::{clock::Timestamp, error::Result};

@@ -25,8 +25,8 @@ pub(super) struct Case<'q> {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Named")]
 pub struct Named {
-    id: String,
-    name: String,
+    pub(super) id: String,
+    pub(super) name: String,
 }
 
 impl Named {

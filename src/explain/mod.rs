@@ -36,7 +36,7 @@ use crate::{
     access::{Access, NearMiss, Right},
     authentication::mfa,
     clock::CalendarTime,
-    entity::{ApiSession, Entity, Facts, FactsExt, Id, Identity, Record, Service, ServicePolicy},
+    entity::{Entity, Facts, FactsExt, Id, Record, ServicePolicy},
     error::{Error, Result},
     posture::{Decision, Evidence, Judge, Posture},
     store::Read,

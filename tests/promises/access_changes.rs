@@ -12,9 +12,9 @@ use overkeep::{
         Service, ServiceEdgeRouterPolicy, ServicePolicy, builtin, history::Who,
     },
     error::{Error, Result},
-    store::{OpenStore, Options, Retention, Store, Tx},
+    store::{OpenStore, Retention, Store, Tx},
 };
-use redb::{Database, TableDefinition, backends::InMemoryBackend};
+use redb::{Database, TableDefinition};
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;
 

@@ -14,7 +14,7 @@ use overkeep::{
     config::Config,
     controller::{self, Controller, NotStarted},
     maintenance::closed::{self, Failed},
-    store::{Options, Progress, Store},
+    store::Progress,
 };
 use redb::{Database, TableDefinition};
 use tempfile::TempDir;

@@ -22,7 +22,7 @@ use overkeep::{
         AlternativeNames, Certificate, PublicKey,
         jwt::{Claimed, Verifier},
     },
-    store::{Options, Progress, Store},
+    store::Progress,
 };
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, PKCS_ECDSA_P384_SHA384};
 use rustls::{

@@ -17,7 +17,7 @@ use std::{
 use overkeep::{
     entity::{Entity, Facts, FactsExt, Id, Record},
     error::Error,
-    store::{Options, Store},
+    store::Store,
 };
 use tempfile::TempDir;
 

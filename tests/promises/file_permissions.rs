@@ -12,7 +12,7 @@ use overkeep::{
     config::Config,
     maintenance::closed,
     pki::Files,
-    store::{Options, Progress, Store, Unreadable},
+    store::{Progress, Unreadable},
 };
 use tempfile::TempDir;
 

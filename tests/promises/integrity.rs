@@ -18,7 +18,7 @@ use overkeep::{
     error::{Error, Refusal, Result},
     maintenance::{Maintenance, Work},
     query::Type,
-    store::{Code, KindEntry, Options, Progress, Report, Store, Unreadable, encode, index_code},
+    store::{Code, KindEntry, Progress, Report, Store, Unreadable, encode, index_code},
 };
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, TableHandle};
 use serde::{Deserialize, Serialize};

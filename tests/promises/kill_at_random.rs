@@ -16,7 +16,7 @@ use std::{
 use overkeep::{
     change::KINDS,
     entity::{FactsExt, Id, Identity, Service, ServicePolicy},
-    store::{Options, Progress, Store},
+    store::{Progress, Store},
 };
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;

@@ -21,7 +21,7 @@ use overkeep::{
     },
     error::Result,
     pki::Certificate,
-    store::{Cache, DependencyRecorder, OpenStore, Options, Progress, Read, Rule, Store, Tx, decode, encode},
+    store::{Cache, DependencyRecorder, OpenStore, Progress, Read, Rule, Store, Tx, decode, encode},
 };
 use serde_json::json;
 use tempfile::TempDir;

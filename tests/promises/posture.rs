@@ -18,7 +18,7 @@ use overkeep::{
         Endpoint, Evidence, Posture, Presence, Response, Trigger,
         evaluation::{Verdict, judge},
     },
-    store::{Options, Store, Tx},
+    store::{Store, Tx},
 };
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};

@@ -26,7 +26,7 @@ use overkeep::{
     error::{Error, Result},
     store::{OpenError, OpenStore, Options, Progress, Read, Store, Tx, Unreadable, encode},
 };
-use redb::{Database, ReadableTable, TableDefinition, backends::InMemoryBackend};
+use redb::{Database, ReadableTable, TableDefinition};
 use serde_json::{Value as Json, json};
 
 use crate::simulated_disk::{Chance, SimulatedDisk, Trouble};
@@ -293,7 +293,7 @@ fn group(chance: &mut Chance) -> Vec<Deed> {
 /// What a drive holds after a first start.
 static BEGUN: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let drive = SimulatedDisk::holding(Vec::new(), 0);
-    let store = open(&drive, &Clock::manual(Timestamp::from_millis(1_000))).unwrap();
+    let store = open(&drive, &Clock::manual(Timestamp::from_millis(1_000))).and_then(OpenStore::start).unwrap();
     assert_eq!(commit(&store, &[Deed::Begin]), [Ok(())]);
     store.close();
     drive.content()
@@ -331,7 +331,7 @@ fn power_fails(chance: &mut Chance) {
         let mut drive = after_the_end(&pair.drive, chance);
         if chance.percent(30) {
             drive.power_for(chance.below(2 * FEW) as u64);
-            if let Ok(store) = open(&drive, &pair.clock) {
+            if let Ok(store) = open(&drive, &pair.clock).and_then(OpenStore::start) {
                 store.close();
             }
             drive = after_the_end(&drive, chance);
@@ -467,12 +467,12 @@ fn power_fails_during_repair(chance: &mut Chance) {
     drop(database);
     let drive = SimulatedDisk::holding(content.content(), chance.number());
     drive.power_for((FEW + chance.below(FEW)) as u64);
-    if let Ok(store) = open(&drive, &pair.clock) {
+    if let Ok(store) = open(&drive, &pair.clock).and_then(OpenStore::start) {
         drop(store.repair(Unreadable::Stays, &Progress::default()));
         store.close();
     }
     let drive = after_the_end(&drive, chance);
-    let store = open(&drive, &pair.clock).unwrap();
+    let store = open(&drive, &pair.clock).and_then(OpenStore::start).unwrap();
     store.repair(Unreadable::Stays, &Progress::default()).unwrap();
     store.close();
     let drive = drive.after_power_loss();

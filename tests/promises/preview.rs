@@ -11,9 +11,8 @@ use overkeep::{
     clock::{Clock, Timestamp},
     entity::{Id, Identity, PolicyType, Record, Roles, Semantic, Service, ServicePolicy, builtin},
     error::Error,
-    store::{Event, Options, Store},
+    store::{Event, Store},
 };
-use redb::backends::InMemoryBackend;
 use serde_json::{Value as Json, json};
 
 use crate::harness::{Base, Dice, TestServer, fresh, stores};

@@ -5,7 +5,7 @@ use std::{fs, os::unix::fs::PermissionsExt, process::Stdio, thread, time::Instan
 use overkeep::{
     change::{self, KINDS, SealedKeys, certificates},
     pki::Passphrase,
-    store::{Options, Store},
+    store::Store,
 };
 
 use redb::ReadableTable;

@@ -25,9 +25,8 @@ use overkeep::{
     },
     error::{Error, Refusal, Result},
     pki::{AlternativeNames, KeySet, KeyedCertificate, Material, Seal, jwt},
-    store::{Options, Store},
+    store::Store,
 };
-use redb::backends::InMemoryBackend;
 use serde_json::{Value as Json, json};
 use totp_rs::{Builder, Secret, Totp};
 

@@ -6,7 +6,7 @@ use overkeep::{
     config::Config,
     controller,
     entity::{ExternalJwtSigner, Id, PostureCheck, Record},
-    store::{Options, Store, decode, encode},
+    store::{decode, encode},
 };
 use serde_json::{Value as Json, json};
 
