@@ -1,6 +1,6 @@
 //! API sessions: what ends with one is said by references in `entity/`.
 
-use super::{Lifecycle, lifecycle::session_id};
+use super::{Lifecycle, ids::session_id};
 use crate::entity::ApiSession;
 
 impl Lifecycle for ApiSession {

@@ -1,6 +1,6 @@
 //! Authenticators: how one comes into being, what of it can change, and how it turns back into an enrollment.
 
-use super::{Change, Lifecycle, enrollment, lifecycle::short_id};
+use super::{Change, Lifecycle, enrollment, ids::short_id};
 use crate::{
     clock::Timestamp,
     entity::{ApiSession, Authenticator, Ca, Credential, Enrollment, FactsExt, Id, Identity, Record, Tags, enrollment::Method},

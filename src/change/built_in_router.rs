@@ -36,14 +36,14 @@ pub fn add_open(tx: &Tx<'_>, now: Timestamp) -> Result<()> {
         edge_router_roles: router(),
         identity_roles: everybody(),
     };
-    tx.insert(Record::new(Id::from_text(super::lifecycle::long_id()), now, policy))?;
+    tx.insert(Record::new(Id::from_text(super::ids::long_id()), now, policy))?;
     let policy = ServiceEdgeRouterPolicy {
         name: "built-in-router-for-all-services".into(),
         semantic: Semantic::AnyOf,
         edge_router_roles: router(),
         service_roles: everybody(),
     };
-    tx.insert(Record::new(Id::from_text(super::lifecycle::long_id()), now, policy))
+    tx.insert(Record::new(Id::from_text(super::ids::long_id()), now, policy))
 }
 
 fn add(tx: &Tx<'_>, now: Timestamp) -> Result<()> {

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use zeroize::Zeroizing;
 
 use super::{
-    addresses, issuer,
+    addresses,
+    changes::issuer,
     sealed_keys::{SealedKeys, Secret},
 };
 use crate::{

@@ -1,4 +1,4 @@
-//! Config types: their rules are all in `entity/`.
+//! Config types: which are as they were made at the first start.
 
 use super::Lifecycle;
 use crate::entity::{ConfigType, Record, builtin};

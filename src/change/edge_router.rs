@@ -1,6 +1,6 @@
 //! Edge routers: the enrollment that comes with one, and the identity and policy of its tunneler.
 
-use super::{Change, Lifecycle, enrollment, lifecycle::short_id};
+use super::{Change, Lifecycle, enrollment, ids::short_id};
 use crate::{
     entity::{
         ClaimedKind, EdgeRouter, EdgeRouterPolicy, Enrollment, FactsExt, Id, Identity, IdentityKind, Record, Semantic, Tags,

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::{Change, ChangeContext, Changes, Draft, Lifecycle, lifecycle::short_id};
+use super::{Change, ChangeContext, Changes, Draft, Lifecycle, ids::short_id};
 use crate::{
     clock::Timestamp,
     entity::{Enrollment, FactsExt, Record, Tags},

@@ -122,14 +122,14 @@ fn unseen(read: &Read<'_>, username: &str) -> Result<Option<Record<Authenticator
 fn add(tx: &Tx<'_>, now: Timestamp, administrator: Administrator) -> Result<()> {
     administrator.note(tx)?;
     let Administrator { username, password, .. } = administrator;
-    let id = super::lifecycle::short_id();
+    let id = super::ids::short_id();
     let mut identity = Record::new(Id::from_text(id.as_str()), now, Identity::named("Default Admin"));
     identity.spec.is_admin = true;
     identity.state.is_default_admin = true;
     tx.insert(identity)?;
     let credential = Credential::Updb { username, password };
     let authenticator = Authenticator { identity_id: Id::from_text(id), credential };
-    tx.insert(Record::new(Id::from_text(super::lifecycle::short_id()), now, authenticator))
+    tx.insert(Record::new(Id::from_text(super::ids::short_id()), now, authenticator))
 }
 
 /// The seal on secrets of records; a file that has no key for it yet gets one.

@@ -1,6 +1,6 @@
 //! Identities: which must not go, what of a router's own identity is fixed, and what disabling ends.
 
-use super::{Change, Lifecycle, lifecycle::short_id};
+use super::{Change, Lifecycle, ids::short_id};
 use crate::{
     clock::Timestamp,
     entity::{ApiSession, ClaimedKind, FactsExt, Id, Identity, IdentityKind, Record},

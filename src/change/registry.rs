@@ -1,5 +1,6 @@
-//! Every kind there is. The store reaches all of them through this list and names none.
+//! Every kind there is, one line each. The store reaches all of them through this list and names none.
 
+use super::lifecycle::Lifecycle;
 use crate::{
     entity::{
         ApiSession, AuthPolicy, Authenticator, Ca, Config, ConfigType, Controller, EdgeRouter, EdgeRouterPolicy, Enrollment,
@@ -9,29 +10,41 @@ use crate::{
     store::KindEntry,
 };
 
-/// One entry a kind.
-pub static KINDS: &[KindEntry] = &[
-    KindEntry::of::<ApiSession>(),
-    KindEntry::of::<AuthPolicy>(),
-    KindEntry::of::<Authenticator>(),
-    KindEntry::of::<Ca>(),
-    KindEntry::of::<Config>(),
-    KindEntry::of::<ConfigType>(),
-    KindEntry::of::<Controller>(),
-    KindEntry::of::<EdgeRouter>(),
-    KindEntry::of::<EdgeRouterPolicy>(),
-    KindEntry::of::<Enrollment>(),
-    KindEntry::of::<ExternalJwtSigner>(),
-    KindEntry::of::<Identity>(),
-    KindEntry::of::<IdentityType>(),
-    KindEntry::of::<Mfa>(),
-    KindEntry::of::<PostureCheck>(),
-    KindEntry::of::<PostureCheckType>(),
-    KindEntry::of::<Service>(),
-    KindEntry::of::<ServiceEdgeRouterPolicy>(),
-    KindEntry::of::<ServicePolicy>(),
-    KindEntry::of::<Session>(),
-    KindEntry::of::<SessionCertificate>(),
-    KindEntry::of::<Terminator>(),
-    KindEntry::of::<TransitRouter>(),
-];
+/// The list of kinds. `written` says that nothing happens with records of a kind beyond being written; what happens with those of another
+/// kind is the `impl Lifecycle` in the file of its name. Kinds without either are made by code alone.
+macro_rules! kinds {
+    ($($kind:ident $(: $how:ident)?),* $(,)?) => {
+        /// One entry a kind.
+        pub static KINDS: &[KindEntry] = &[$(KindEntry::of::<$kind>()),*];
+        $($(kinds!(@$how $kind);)?)*
+    };
+    (@written $kind:ident) => {
+        impl Lifecycle for $kind {}
+    };
+}
+
+kinds! {
+    ApiSession,
+    AuthPolicy,
+    Authenticator,
+    Ca,
+    Config: written,
+    ConfigType,
+    Controller,
+    EdgeRouter,
+    EdgeRouterPolicy: written,
+    Enrollment,
+    ExternalJwtSigner,
+    Identity,
+    IdentityType,
+    Mfa: written,
+    PostureCheck,
+    PostureCheckType,
+    Service: written,
+    ServiceEdgeRouterPolicy: written,
+    ServicePolicy: written,
+    Session,
+    SessionCertificate: written,
+    Terminator,
+    TransitRouter,
+}

@@ -1,6 +1,6 @@
 //! Sessions: what they end with is said by references in `entity/`.
 
-use super::{Lifecycle, lifecycle::session_id};
+use super::{Lifecycle, ids::session_id};
 use crate::entity::Session;
 
 impl Lifecycle for Session {

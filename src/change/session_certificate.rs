@@ -8,8 +8,6 @@ use crate::{
     pki::Certificate,
 };
 
-impl Lifecycle for SessionCertificate {}
-
 /// Makes a certificate good for edge routers as long as an API session lasts. Those of the session that have ended go.
 ///
 /// # Errors

@@ -1,6 +1,6 @@
 //! Transit routers: the enrollment that comes with one.
 
-use super::{Change, Lifecycle, enrollment, lifecycle::short_id};
+use super::{Change, Lifecycle, enrollment, ids::short_id};
 use crate::{
     entity::{Enrollment, Record, Tags, TransitRouter},
     error::Result,

@@ -18,6 +18,7 @@ mod permission;
 mod policies;
 mod response;
 mod session_review;
+mod trigger;
 
 use std::{
     collections::{BTreeSet, HashMap, VecDeque},
@@ -32,7 +33,8 @@ pub use failure::{CheckFailure, FailedRequest, PolicyFailure};
 pub use permission::Permission;
 pub use policies::{Decision, Judge, Judged};
 pub use response::Response;
-pub use session_review::{EndedSession, Trigger, end, lapsed};
+pub use session_review::{EndedSession, end, lapsed};
+pub use trigger::Trigger;
 
 use crate::{
     access::{Access, PolicyGrant, Right},

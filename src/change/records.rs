@@ -1,0 +1,117 @@
+//! Creating, editing and deleting records of any kind, with what a kind does beyond that.
+
+use super::{changes::Change, draft::Draft, lifecycle::Lifecycle};
+use crate::{
+    entity::{Entity, FactsExt, Id, Record},
+    error::{Error, Result},
+    store::check_every,
+};
+
+impl Change<'_, '_> {
+    /// Stores what a request asks to create.
+    ///
+    /// # Errors
+    /// A rule of the kind is broken.
+    pub fn create<E: Lifecycle>(&self, draft: Draft<E>) -> Result<Record<E>> {
+        self.create_as(Id::from_text(E::new_id()), draft)
+    }
+
+    /// The same under an id that was made before.
+    ///
+    /// # Errors
+    /// A rule of the kind is broken.
+    pub fn create_as<E: Lifecycle>(&self, id: Id<E>, draft: Draft<E>) -> Result<Record<E>> {
+        let mut record = Record::new(id, self.now(), draft.spec);
+        record.tags = draft.tags;
+        self.insert(record)
+    }
+
+    /// Stores a new record.
+    ///
+    /// # Errors
+    /// A rule of the kind is broken.
+    pub fn insert<E: Lifecycle>(&self, mut record: Record<E>) -> Result<Record<E>> {
+        record.spec.tidy();
+        self.check(None, &record)?;
+        E::creating(&mut record, self)?;
+        self.tx.insert(record.clone())?;
+        E::created(&record, self)?;
+        Ok(record)
+    }
+
+    /// Changes what a request may write of a record; `None` from `edit` leaves it as it is.
+    ///
+    /// # Errors
+    /// There is no such record, it belongs to the system, or a rule of the kind is broken.
+    pub fn edit<E: Lifecycle>(&self, id: &Id<E>, edit: impl FnOnce(&Draft<E>) -> Result<Option<Draft<E>>>) -> Result<()> {
+        let old = self.tx.get(id)?;
+        if old.is_system {
+            return Err(Error::NotUpdatable(format!("{} {id} belongs to the system", E::KIND.name)));
+        }
+        let Some(draft) = edit(&Draft { tags: old.tags.clone(), spec: old.spec.clone() })? else { return Ok(()) };
+        let mut new = Record { tags: draft.tags, spec: draft.spec, ..old.clone() };
+        new.spec.tidy();
+        self.check(Some(&old), &new)?;
+        E::edited(&old, &mut new, self)?;
+        self.put(new)
+    }
+
+    /// Stores a record that code changed, and moves its time.
+    ///
+    /// # Errors
+    /// The store refuses it.
+    pub fn put<E: Entity>(&self, mut record: Record<E>) -> Result<()> {
+        record.updated_at = self.now();
+        self.tx.put(record)
+    }
+
+    /// Deletes a record and what goes with it.
+    ///
+    /// # Errors
+    /// There is no such record, it belongs to the system, or others refer to it.
+    pub fn delete<E: Lifecycle>(&self, id: &Id<E>) -> Result<()> {
+        self.remove(&self.tx.get(id)?)
+    }
+
+    fn remove<E: Lifecycle>(&self, record: &Record<E>) -> Result<()> {
+        if record.is_system {
+            return Err(Error::NotDeletable(format!("{} {} belongs to the system", E::KIND.name, record.id)));
+        }
+        E::deleting(record, self)?;
+        self.tx.delete(&record.id)
+    }
+
+    /// Deletes the records of a kind whose indexed field or reference has this value, and what goes with them. Of a kind that can have very
+    /// many they only end here, and are cleared away later (`store/tx/tombstone.rs`).
+    ///
+    /// # Errors
+    /// As in [`Change::delete`].
+    pub fn delete_linked<E: Lifecycle>(&self, field: &'static str, value: &str) -> Result<()> {
+        self.tx.few_or_end::<E>(field, value)?.iter().try_for_each(|record| self.remove(record))
+    }
+
+    /// The rules for every write of a record: those of all kinds, then those of its own.
+    fn check<E: Entity>(&self, old: Option<&Record<E>>, record: &Record<E>) -> Result<()> {
+        // The store would refuse it too, but a blank name is told before what breaks a rule of the kind alone.
+        let Err(refused) =
+            Error::all([record.tags.check("tags"), self.check_amounts(old, record), check_every(record), record.spec.check(self.tx)])
+        else {
+            return Ok(());
+        };
+        // What is taken is told along with it; alone the store tells it.
+        Error::all([Err(refused), self.tx.check_taken(record)])
+    }
+
+    /// No member that requests fill as they like holds more than the configuration allows, unless it did before.
+    pub(super) fn check_amounts<E: Entity>(&self, old: Option<&Record<E>>, record: &Record<E>) -> Result<()> {
+        let most = if E::MADE_BY_CLIENTS { &self.context.client_members } else { &self.context.members };
+        let before = old.map(|old| old.tags.amount()).unwrap_or_default();
+        let tags = record.tags.amount().check("tags", before, most);
+        let before = old.map(|old| old.spec.amounts()).unwrap_or_default();
+        let members = record.spec.amounts().into_iter().map(|(member, amount)| {
+            let before = before.iter().find(|(name, _)| *name == member).map(|(_, amount)| *amount).unwrap_or_default();
+            amount.check(member, before, most)
+        });
+        Error::all(std::iter::once(tags).chain(members))
+    }
+}
