@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Entity, Facts, Field, Identity, Kind, NamedRole, OnDelete, Place, PolicyType, PostureCheck, Record, Reference, Roles, Semantic, Service,
-    Stateful,
+    Entity, Facts, Field, Identity, Kind, NamedRole, OnDelete, Place, PolicyType, PostureCheck, Record, Reference, Roles, Semantic,
+    Service, Stateful,
 };
 use crate::{
     error::{Error, Result},
