@@ -1,6 +1,7 @@
 //! Clients of HTTP/2 that ask for very much and read nothing: what they take of memory, and what others notice.
 
 use std::{
+    net::{IpAddr, Ipv4Addr},
     thread,
     time::{Duration, Instant},
 };
@@ -19,6 +20,8 @@ const REQUESTS: u32 = 128;
 /// MiB that may be held for all of them together: the default of `http.max-unread-bytes-total`.
 const TOTAL: f64 = 128.0;
 const THREADS: usize = 8;
+/// Where the attack comes from.
+const ELSEWHERE: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
 const ROUNDS: usize = 3;
 
 /// The attack, and reads beside it.
@@ -64,7 +67,7 @@ fn opened(place: &Vantage, count: usize) -> Vec<Vec<Wire>> {
     let target = &place.target;
     let manner = Manner::multiplexed();
     let open = || {
-        let mut wire = Wire::open(target.at, &manner).expect("a connection");
+        let mut wire = Wire::open_from(ELSEWHERE, target.at, &manner).expect("a connection");
         let window = frame(4, 0, 0, &[0, 4, 0, 0, 0, 0]);
         wire.send(&[&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &window].concat()).expect("a preface");
         wire

@@ -2,11 +2,12 @@
 
 use std::{
     io::{Error, ErrorKind, Read, Result, Write},
-    net::{SocketAddr, TcpStream},
+    net::{IpAddr, SocketAddr, TcpStream},
     sync::Arc,
     time::Duration,
 };
 
+use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
 use rustls::{
     ClientConfig, ClientConnection, StreamOwned,
     client::Resumption,
@@ -67,7 +68,19 @@ pub struct Answer {
 impl Wire {
     /// Connects, through with the handshake.
     pub fn open(at: SocketAddr, manner: &Manner) -> Result<Self> {
-        let socket = TcpStream::connect(at)?;
+        Self::over(TcpStream::connect(at)?, at, manner)
+    }
+
+    /// The same from another address of this machine.
+    #[allow(dead_code, reason = "only the flood bench comes from elsewhere")]
+    pub fn open_from(from: IpAddr, at: SocketAddr, manner: &Manner) -> Result<Self> {
+        let socket = socket(if at.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 }, SocketType::STREAM, None)?;
+        bind(&socket, &SocketAddr::new(from, 0))?;
+        connect(&socket, &at)?;
+        Self::over(socket.into(), at, manner)
+    }
+
+    fn over(socket: TcpStream, at: SocketAddr, manner: &Manner) -> Result<Self> {
         socket.set_nodelay(true)?;
         socket.set_read_timeout(Some(Duration::from_secs(30)))?;
         let connection = ClientConnection::new(manner.0.clone(), ServerName::from(at.ip())).map_err(Error::other)?;

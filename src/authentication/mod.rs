@@ -24,7 +24,7 @@ pub mod trust;
 
 pub use code_failures::Attempt;
 pub use codes::Codes;
-pub use fair_queue::Asker;
+pub use fair_queue::{Asker, network};
 pub use password_failures::FailureCount;
 pub use passwords::Passwords;
 pub use proof::holds;

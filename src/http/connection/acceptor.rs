@@ -33,7 +33,10 @@ use crate::http::{
     call::Peer,
     dispatch::{self, Dispatcher},
 };
-use crate::listener::{Accepted, Shutdown, Stream};
+use crate::{
+    authentication::network,
+    listener::{Accepted, Shutdown, Stream},
+};
 
 /// Bytes that TLS may buffer when the socket does not accept them.
 const TLS_BUFFER: usize = 16 << 10;
@@ -120,7 +123,8 @@ type AppService = BoxService<Request, Response<BoxBody>, Response<BoxBody>>;
 impl ConnectionHandlers {
     /// Serves a connection until it ends, in the protocol that its handshake selected.
     async fn enter(&self, Accepted { mut stream, here }: Accepted) {
-        let (account, unread) = (self.ledger.open(), self.patience.unread);
+        let address = stream.stream.get_ref().0.stream.peer_addr().ok();
+        let (account, unread) = (self.ledger.open(address.map(|address| network(address.ip()))), self.patience.unread);
         prepare(&mut stream, unread);
         let is_multiplexed = stream.stream.get_ref().1.alpn_protocol() == Some(b"h2");
         let conversation = async {
@@ -130,7 +134,6 @@ impl ConnectionHandlers {
                 let stream = Guarded::multiplexed(stream, account.clone(), here.clone(), unread, head);
                 http2::serve(stream, self.http2.clone(), client, self.patience, here).await;
             } else {
-                let address = stream.stream.get_ref().0.stream.peer_addr().ok();
                 let stream = Guarded::plain(stream, account.clone(), here, unread);
                 if let Err(error) = self.http1.call((stream, address)).await {
                     tracing::debug!(%error, "a connection ended");

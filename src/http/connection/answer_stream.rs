@@ -54,6 +54,7 @@ pub async fn send(
         line.moved.set(Instant::now());
         hold.took();
     }
+    hold.took_all();
     stream.send_data(Part { bytes: Bytes::new(), _hold: hold }, true)?;
     Ok(())
 }
@@ -64,7 +65,11 @@ async fn give(stream: &mut SendStream<Part>, mut part: Bytes, is_last: bool, hol
         stream.reserve_capacity(part.len().min(PART));
         let Some(room) = poll_fn(|cx| stream.poll_capacity(cx)).await.transpose()? else { return Ok(true) };
         let bytes = part.split_to(room.min(part.len()));
-        stream.send_data(Part { bytes, _hold: hold.clone() }, is_last && part.is_empty())?;
+        let ends = is_last && part.is_empty();
+        stream.send_data(Part { bytes, _hold: hold.clone() }, ends)?;
+        if ends {
+            hold.took_all();
+        }
     }
     Ok(is_last)
 }

@@ -1,10 +1,11 @@
 //! The ledger of bytes held in memory for clients: unread answers, and incomplete heads and bodies of requests.
 //!
 //! Each connection has an [`Account`], each held item a [`Hold`]. There are two bounds. Above the bound of a connection none of its
-//! requests is started until the client has read. Above the bound of all connections together, connections that hold memory are closed,
-//! those first whose clients have not read for the longest time, and no connection starts a request until there is room again
-//! ([`Account::total_room`]): a closed connection keeps its memory until its task runs. Not here: reading and writing
-//! (`connection/guard.rs`, `connection/http2.rs`).
+//! requests is started until the client has read. Of the bound of all connections together seven eighths are for everybody: above that,
+//! connections that hold memory are closed, those first whose clients have not read for the longest time, and no connection starts a
+//! request until there is room again ([`Account::total_room`]): a closed connection keeps its memory until its task runs. The last eighth
+//! is for clients that have read a whole answer on their connection. Not here: reading and writing (`connection/guard.rs`,
+//! `connection/http2.rs`), the order of the connections that wait (`connection/waiters.rs`).
 //! Invariant: the sums of an account are those of its holds, and the sum of the ledger is that of its accounts.
 
 use std::{
@@ -18,6 +19,8 @@ use std::{
 
 use parking_lot::Mutex;
 use tokio::{sync::Notify, time::timeout};
+
+use super::waiters::{Network, Waiters};
 
 /// The minimum interval between two searches for connections to close.
 const REST: Duration = Duration::from_millis(5);
@@ -35,6 +38,13 @@ pub struct Bounds {
     pub total: usize,
 }
 
+impl Bounds {
+    /// The part of the total that everybody may use.
+    fn shared(self) -> usize {
+        self.total / 8 * 7
+    }
+}
+
 /// All accounts. Cheap to clone.
 #[derive(Clone)]
 pub struct MemoryLedger(Arc<Accounts>);
@@ -46,8 +56,10 @@ struct Accounts {
     next: AtomicU64,
     accounts: Mutex<HashMap<u64, Weak<State>>>,
     looked: Mutex<Looked>,
-    /// Wakes one connection that waits for room in the total.
-    freed: Notify,
+    /// Connections that wait for room in the part for everybody.
+    waiters: Waiters,
+    /// Connections of clients that read, which wait for room in the total.
+    readers: Waiters,
 }
 
 /// The last search for connections to close.
@@ -68,19 +80,22 @@ impl MemoryLedger {
             next: AtomicU64::new(0),
             accounts: Mutex::default(),
             looked: Mutex::new(Looked { at: None, told: None, cut: 0 }),
-            freed: Notify::new(),
+            waiters: Waiters::default(),
+            readers: Waiters::default(),
         }))
     }
 
-    /// The account of a new connection.
-    pub fn open(&self) -> Account {
+    /// The account of a new connection from a network.
+    pub fn open(&self, network: Network) -> Account {
         let id = self.0.next.fetch_add(1, Relaxed);
         let state = Arc::new(State {
             id,
+            network,
             ledger: self.clone(),
             held: AtomicUsize::new(0),
             unread: AtomicUsize::new(0),
             since: AtomicU64::new(0),
+            reads: AtomicBool::new(false),
             is_cut: AtomicBool::new(false),
             cut: Notify::new(),
             room: Notify::new(),
@@ -93,7 +108,7 @@ impl MemoryLedger {
         u64::try_from(self.0.started.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Closes connections until the others hold less than 7/8 of the bound; those first whose clients have not read for the longest time.
+    /// Closes connections until the others hold at most 3/4 of the bound; those first whose clients have not read for the longest time.
     fn make_room(&self) {
         let Some(mut looked) = self.0.looked.try_lock() else { return };
         if looked.at.is_some_and(|at| at.elapsed() < REST) {
@@ -107,12 +122,12 @@ impl MemoryLedger {
             .map(|state| (state.since.load(Relaxed), state.held.load(Relaxed), state))
             .collect();
         let mut held: usize = holding.iter().map(|(_, held, _)| held).sum();
-        if held < self.0.bounds.total {
+        if held < self.0.bounds.shared() {
             return;
         }
         holding.sort_by_key(|(since, ..)| *since);
         for (_, freed, state) in holding {
-            if held <= self.0.bounds.total / 8 * 7 {
+            if held <= self.0.bounds.total / 4 * 3 {
                 break;
             }
             held = held.saturating_sub(freed);
@@ -139,11 +154,14 @@ pub struct Account(Arc<State>);
 
 struct State {
     id: u64,
+    network: Network,
     ledger: MemoryLedger,
     held: AtomicUsize,
     unread: AtomicUsize,
     /// When the client last read something or nothing was held, in milliseconds since the ledger was created.
     since: AtomicU64,
+    /// Whether the client has read a whole answer.
+    reads: AtomicBool,
     is_cut: AtomicBool,
     cut: Notify,
     room: Notify,
@@ -172,18 +190,23 @@ impl Account {
     /// Whether the bound of all connections has room for another request.
     pub fn has_total_room(&self) -> bool {
         let Accounts { held, bounds, .. } = &*self.0.ledger.0;
-        held.load(Relaxed) < bounds.total
+        held.load(Relaxed) < if self.reads() { bounds.total } else { bounds.shared() }
     }
 
     /// Waits until the bound of all connections has room for another request. Closes connections for it, possibly this one.
     pub async fn total_room(&self) {
-        let freed = &self.0.ledger.0.freed;
+        let Accounts { waiters, readers, .. } = &*self.0.ledger.0;
+        let waiter = if self.reads() { readers } else { waiters }.join(self.0.network);
         while !self.has_total_room() {
             self.0.ledger.make_room();
-            drop(timeout(RECHECK, freed.notified()).await);
+            if timeout(RECHECK, waiter.called()).await.is_ok() {
+                waiter.rejoin();
+            }
         }
-        // There may be room for the next connection as well.
-        freed.notify_one();
+    }
+
+    fn reads(&self) -> bool {
+        self.0.reads.load(Relaxed)
     }
 
     /// Notes that the client read something.
@@ -197,20 +220,24 @@ impl Account {
     }
 
     fn change(&self, old: usize, new: usize) {
-        let Accounts { held, bounds, freed, .. } = &*self.0.ledger.0;
+        let Accounts { held, bounds, waiters, readers, .. } = &*self.0.ledger.0;
         if new > old {
             let more = new - old;
             if self.0.held.fetch_add(more, Relaxed) == 0 {
                 self.took();
             }
-            if held.fetch_add(more, Relaxed) + more >= bounds.total {
+            if held.fetch_add(more, Relaxed) + more >= bounds.shared() {
                 self.0.ledger.make_room();
             }
         } else {
             self.0.held.fetch_sub(old - new, Relaxed);
             let before = held.fetch_sub(old - new, Relaxed);
-            if before >= bounds.total && before - (old - new) < bounds.total {
-                freed.notify_one();
+            let passed = |bound: usize| before >= bound && before - (old - new) < bound;
+            if passed(bounds.total) {
+                readers.call_next();
+            }
+            if passed(bounds.shared()) {
+                waiters.call_next();
             }
         }
     }
@@ -252,6 +279,11 @@ impl Hold {
     pub fn took(&self) {
         self.account.took();
     }
+
+    /// Notes that the client has read the whole answer.
+    pub fn took_all(&self) {
+        self.account.0.reads.store(true, Relaxed);
+    }
 }
 
 impl Drop for Hold {
@@ -274,7 +306,7 @@ mod tests {
     #[test]
     fn sums_match_held_bytes() {
         let ledger = ledger();
-        let (one, other) = (ledger.open(), ledger.open());
+        let (one, other) = (ledger.open(None), ledger.open(None));
         let holds = [one.hold(10), one.hold(20), other.hold(30)];
         holds[0].answer(50);
         assert_eq!((ledger.0.held.load(Relaxed), one.0.held.load(Relaxed), one.0.unread.load(Relaxed)), (110, 80, 50));
@@ -289,7 +321,7 @@ mod tests {
 
     #[test]
     fn reading_makes_room() {
-        let account = ledger().open();
+        let account = ledger().open(None);
         let holds = [account.hold(500), account.hold(0)];
         assert!(account.room().now_or_never().is_some(), "bytes that are not an answer must not count");
         holds[1].answer(100);
@@ -302,28 +334,42 @@ mod tests {
     #[tokio::test]
     async fn requests_wait_for_the_total() {
         let ledger = ledger();
-        let accounts: Vec<Account> = (0..3).map(|_| ledger.open()).collect();
-        let held = accounts[0].hold(800);
+        let accounts: Vec<Account> = (0..3).map(|_| ledger.open(None)).collect();
+        let held = accounts[0].hold(700);
         let mut waiting = Box::pin(async { tokio::join!(accounts[1].total_room(), accounts[2].total_room()) });
         assert!(!accounts[1].has_total_room() && (&mut waiting).now_or_never().is_none());
         assert!(accounts[0].is_cut().now_or_never().is_some() && accounts[1].is_cut().now_or_never().is_none());
-        held.keep(799);
+        held.keep(699);
         // `join!` may poll the second future before the first one wakes it.
         assert!((&mut waiting).now_or_never().is_some() || waiting.now_or_never().is_some(), "a woken waiter must wake the next one");
+    }
+
+    #[tokio::test]
+    async fn readers_have_their_own_part() {
+        let ledger = ledger();
+        let (greedy, reader, stranger) = (ledger.open(None), ledger.open(None), ledger.open(None));
+        reader.hold(1).took_all();
+        let held = greedy.hold(799);
+        assert!(reader.has_total_room() && !stranger.has_total_room());
+        held.keep(800);
+        let mut waiting = Box::pin(reader.total_room());
+        assert!((&mut waiting).now_or_never().is_none());
+        held.keep(799);
+        assert!(waiting.now_or_never().is_some() && stranger.total_room().now_or_never().is_none());
     }
 
     #[test]
     fn longest_stalled_connections_are_cut() {
         let ledger = ledger();
-        let accounts: Vec<Account> = (0..8).map(|_| ledger.open()).collect();
-        let held: Vec<Hold> = accounts.iter().map(|account| account.hold(99)).collect();
+        let accounts: Vec<Account> = (0..8).map(|_| ledger.open(None)).collect();
+        let held: Vec<Hold> = accounts.iter().map(|account| account.hold(87)).collect();
         accounts.iter().zip([5, 1, 6, 2, 7, 8, 9, 10]).for_each(|(account, since)| account.0.since.store(since, Relaxed));
         let is_cut = |account: &Account| account.is_cut().now_or_never().is_some();
         assert!(!accounts.iter().any(is_cut));
         held[4].answer(9);
         let cut: Vec<usize> = (0..8).filter(|n| is_cut(&accounts[*n])).collect();
-        assert_eq!(cut, [1, 3], "801 bytes were held, 603 must stay");
-        let idle = ledger.open();
+        assert_eq!(cut, [1, 3], "705 bytes were held, 531 must stay");
+        let idle = ledger.open(None);
         std::thread::sleep(2 * REST);
         held[4].answer(10);
         assert!(!is_cut(&idle) && !accounts.iter().any(is_cut), "memory that is being freed must not count");

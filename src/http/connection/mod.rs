@@ -9,3 +9,4 @@ pub(crate) mod memory_ledger;
 pub(crate) mod request_heads;
 pub(crate) mod request_target;
 pub(crate) mod response_body;
+pub(crate) mod waiters;

@@ -44,7 +44,10 @@ impl MessageBody for Outgoing {
         while this.rest.is_empty() {
             match ready!(Pin::new(&mut this.body).poll_next(cx)).transpose()? {
                 Some(next) => this.rest = next,
-                None => return Poll::Ready(None),
+                None => {
+                    this.hold.iter().for_each(|hold| hold.took_all());
+                    return Poll::Ready(None);
+                }
             }
         }
         this.hold.iter().for_each(|hold| hold.took());
@@ -62,7 +65,7 @@ mod tests {
 
     #[test]
     fn bodies_go_out_in_parts() {
-        let hold = Arc::new(MemoryLedger::new(Bounds { each: 1, total: 1 << 30 }).open().hold(0));
+        let hold = Arc::new(MemoryLedger::new(Bounds { each: 1, total: 1 << 30 }).open(None).hold(0));
         let mut body = Outgoing::new(BoxBody::new(Bytes::from(vec![7; 2 * PART + 1])), Some(hold));
         assert_eq!(body.size(), BodySize::Sized(2 * PART as u64 + 1));
         let mut next = || match Pin::new(&mut body).poll_next(&mut Context::from_waker(Waker::noop())) {

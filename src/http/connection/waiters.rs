@@ -1,0 +1,148 @@
+//! Connections that wait for room in the memory of all connections. The networks of their clients take turns, and each network calls the
+//! connection that has waited longest, so that a crowd from one network delays itself.
+//!
+//! Not here: how much room there is (`connection/memory_ledger.rs`). Invariant: a network has a turn exactly if it has an entry.
+
+use std::{
+    collections::{BTreeMap, HashMap, VecDeque},
+    net::IpAddr,
+    sync::Arc,
+};
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+/// The network of a client, or none if the address is unknown.
+pub type Network = Option<IpAddr>;
+
+/// The connections that wait. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct Waiters(Arc<Mutex<Queues>>);
+
+#[derive(Default)]
+struct Queues {
+    next: u64,
+    waiting: HashMap<Network, BTreeMap<u64, Arc<Notify>>>,
+    turns: VecDeque<Network>,
+}
+
+impl Queues {
+    fn enter(&mut self, network: Network, number: u64, notify: Arc<Notify>) {
+        let queue = self.waiting.entry(network).or_insert_with(|| {
+            self.turns.push_back(network);
+            BTreeMap::new()
+        });
+        queue.insert(number, notify);
+    }
+
+    /// Removes the connection that is called next.
+    fn next(&mut self) -> Option<Arc<Notify>> {
+        while let Some(network) = self.turns.pop_front() {
+            let queue = self.waiting.get_mut(&network)?;
+            let first = queue.pop_first();
+            if queue.is_empty() {
+                self.waiting.remove(&network);
+            } else {
+                self.turns.push_back(network);
+            }
+            if let Some((_, notify)) = first {
+                return Some(notify);
+            }
+        }
+        None
+    }
+}
+
+impl Waiters {
+    /// Lets a connection wait.
+    pub fn join(&self, network: Network) -> Waiter {
+        let mut queues = self.0.lock();
+        let number = queues.next;
+        queues.next += 1;
+        let notify = Arc::<Notify>::default();
+        queues.enter(network, number, notify.clone());
+        Waiter { waiters: self.clone(), network, number, notify }
+    }
+
+    /// Calls the next connection.
+    pub fn call_next(&self) {
+        let next = self.0.lock().next();
+        if let Some(notify) = next {
+            notify.notify_one();
+        }
+    }
+}
+
+/// A connection that waits. Dropping it calls the next one.
+pub struct Waiter {
+    waiters: Waiters,
+    network: Network,
+    number: u64,
+    notify: Arc<Notify>,
+}
+
+impl Waiter {
+    /// Waits for the call.
+    pub async fn called(&self) {
+        self.notify.notified().await;
+    }
+
+    /// Waits once more after a call, before those of its network that came later.
+    pub fn rejoin(&self) {
+        self.waiters.0.lock().enter(self.network, self.number, self.notify.clone());
+    }
+}
+
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        if let Some(queue) = self.waiters.0.lock().waiting.get_mut(&self.network) {
+            queue.remove(&self.number);
+        }
+        self.waiters.call_next();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    fn network(last: u8) -> Network {
+        Some(IpAddr::from([192, 0, 2, last]))
+    }
+
+    /// The waiters that are called one after the other, by their place in the list.
+    fn calls(waiters: &Waiters, waiting: &[Waiter]) -> Vec<usize> {
+        let mut called = Vec::new();
+        for _ in waiting {
+            waiters.call_next();
+            called.extend((0..waiting.len()).filter(|n| waiting[*n].called().now_or_never().is_some()));
+        }
+        called
+    }
+
+    #[test]
+    fn networks_take_turns() {
+        let waiters = Waiters::default();
+        let waiting: Vec<Waiter> = [1, 1, 1, 2, 3, 3].into_iter().map(|last| waiters.join(network(last))).collect();
+        assert_eq!(calls(&waiters, &waiting), [0, 3, 4, 1, 5, 2]);
+        waiting[2].rejoin();
+        waiting[0].rejoin();
+        assert_eq!(calls(&waiters, &waiting), [0, 2], "a connection keeps its place in its network");
+    }
+
+    #[test]
+    fn leaving_calls_the_next() {
+        let waiters = Waiters::default();
+        let [first, second, third] = [1, 1, 2].map(|last| waiters.join(network(last)));
+        drop(first);
+        assert!(second.called().now_or_never().is_some() && third.called().now_or_never().is_none());
+        drop(second);
+        assert!(third.called().now_or_never().is_some());
+        drop(third);
+        waiters.call_next();
+        let queues = waiters.0.lock();
+        assert!(queues.waiting.is_empty() && queues.turns.is_empty());
+    }
+}
