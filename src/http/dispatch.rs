@@ -28,10 +28,10 @@ use super::{
     },
     cors, error, gzip,
     header::Header,
-    landing_page,
     limits::{Admission, RequestSlot, within},
     media_type,
-    openapi::{operation::JSON, page},
+    openapi::{self, operation::JSON},
+    page,
     permission::Permission,
     preview,
     route::{Found, Interface},
@@ -253,8 +253,7 @@ fn plain(request: &HttpRequest, path: &str, state: &AppState) -> Option<Result<R
         "/health" => word(200, "alive"),
         "/ready" if state.store.is_alive() && state.store.is_in_place() => word(200, "ready"),
         "/ready" => word(503, "not ready"),
-        "/" if landing_page::is_preferred(&body::list(request.headers(), "accept").unwrap_or_default()) => Some(Ok(landing_page::page())),
-        _ => page::file(path).map(Ok),
+        _ => page::answer(path, request.headers()).or_else(|| openapi::page::file(path)).map(Ok),
     }
 }
 

@@ -1,0 +1,190 @@
+// Requests to the controller, the session, and the stream of changes.
+// The session token is kept in sessionStorage, which ends with the tab, and nowhere else.
+
+const MANAGEMENT = '/edge/management/v1';
+const OWN = '/overkeep/v1';
+const KEY = 'overkeep-session';
+const RETRY = [1000, 2000, 5000, 10000];
+
+/** A refused request. `fields` maps a member of the request to the reason. */
+export class Refused extends Error {
+  constructor(status, error) {
+    super(error?.cause?.field ? `${error.cause.field}: ${error.cause.reason}` : error?.cause?.message || error?.message || `HTTP ${status}`);
+    this.status = status;
+    this.code = error?.code;
+    this.requestId = error?.requestId;
+    this.fields = new Map();
+    for (const violation of error?.violations || []) {
+      if (violation.field && !this.fields.has(violation.field)) this.fields.set(violation.field, violation.reason);
+    }
+    if (error?.cause?.field && !this.fields.has(error.cause.field)) this.fields.set(error.cause.field, error.cause.reason);
+  }
+}
+
+/** Somebody logged in who may not use the page. */
+export class NotAdministrator extends Error {}
+
+let session = read();
+const watchers = new Set();
+
+function read() {
+  try {
+    return JSON.parse(sessionStorage.getItem(KEY));
+  } catch {
+    return null;
+  }
+}
+
+function keep(value) {
+  session = value;
+  if (value) sessionStorage.setItem(KEY, JSON.stringify(value));
+  else sessionStorage.removeItem(KEY);
+  for (const watcher of watchers) watcher(value);
+}
+
+export const currentSession = () => session;
+
+export function onSession(watcher) {
+  watchers.add(watcher);
+  return () => watchers.delete(watcher);
+}
+
+const url = path => (path.startsWith(`${OWN}/`) || path.startsWith('/edge/') || path.startsWith('/fabric/') ? path : MANAGEMENT + path);
+
+async function send(method, path, { body, headers = {}, signal, keepalive, media = 'application/json' } = {}) {
+  const all = { ...headers };
+  if (session?.token) all['zt-session'] = session.token;
+  let content;
+  if (body !== undefined) {
+    all['content-type'] = media;
+    content = media === 'application/json' ? JSON.stringify(body) : body;
+  }
+  const answer = await fetch(url(path), { method, headers: all, body: content, signal, keepalive, cache: 'no-store', credentials: 'omit' });
+  if (answer.ok) return answer;
+  const text = await answer.text();
+  let error;
+  try {
+    error = JSON.parse(text).error;
+  } catch {
+    error = { message: text.slice(0, 300) };
+  }
+  if (answer.status === 401 && session?.complete) keep(null);
+  throw new Refused(answer.status, error);
+}
+
+/** The envelope of an answer: `{ data, meta }`, with the entity tag as `etag`. */
+export async function ask(method, path, options) {
+  const answer = await send(method, path, options);
+  const text = await answer.text();
+  const media = answer.headers.get('content-type') || '';
+  const envelope = media.includes('json') && text ? JSON.parse(text) : { data: text };
+  return { ...envelope, etag: answer.headers.get('etag') };
+}
+
+export const get = (path, options) => ask('GET', path, options);
+export const query = values =>
+  new URLSearchParams(Object.entries(values).filter(([, value]) => value !== undefined && value !== null && value !== '')).toString();
+
+/** A page of a list: `{ rows, total, fields }`. */
+export async function list(path, values = {}, options) {
+  const { data, meta } = await get(`${path}?${query(values)}`, options);
+  return { rows: data || [], total: meta?.pagination?.totalCount ?? data?.length ?? 0, fields: meta?.filterableFields || [] };
+}
+
+const AT_ONCE = 8;
+
+/** What `question` answers for each item, in order, a few at a time. */
+export async function each(items, question) {
+  const answers = [];
+  let next = 0;
+  const worker = async () => {
+    while (next < items.length) {
+      const mine = next++;
+      answers[mine] = await question(items[mine]);
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, worker));
+  return answers;
+}
+
+/** Text as a literal of the filter language. */
+export const literal = text => `"${String(text).replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`;
+
+const opened = data => ({ token: data.token, id: data.id, name: data.identity?.name, identityId: data.identityId, complete: false });
+
+/** Begins a session. Answers what is still asked for, which is nothing most of the time. */
+export async function logIn(method, body) {
+  keep(null);
+  const { data } = await ask('POST', `/authenticate?method=${method}`, { body });
+  keep(opened(data));
+  if (!data.authQueries?.length) await admit();
+  return data.authQueries || [];
+}
+
+/** Only administrators may use the page. The session of anybody else is ended. */
+async function admit() {
+  const { data } = await ask('GET', '/current-identity');
+  if (data.isAdmin) return keep({ ...session, complete: true });
+  await logOut();
+  throw new NotAdministrator();
+}
+
+export async function giveCode(code) {
+  await ask('POST', '/authenticate/mfa', { body: { code } });
+  await admit();
+}
+
+/** Ends the session here at once, and on the controller even if the page is left meanwhile. */
+export async function logOut() {
+  const ended = session;
+  keep(null);
+  try {
+    await send('DELETE', '/current-api-session', { headers: { 'zt-session': ended?.token }, keepalive: true });
+  } catch {
+    // An ended session is what was wanted.
+  }
+}
+
+/** Reads the history as it grows, until `signal` ends it. After a pause it resumes behind the last row it saw. */
+export async function follow(onRow, onState, signal) {
+  let last;
+  let failures = 0;
+  while (!signal.aborted && session?.complete) {
+    try {
+      const answer = await send('GET', `${OWN}/events`, { headers: last ? { 'last-event-id': last } : {}, signal });
+      onState(true);
+      failures = 0;
+      for await (const event of events(answer.body.getReader())) {
+        last = event.id || last;
+        if (event.data) onRow(JSON.parse(event.data), event.event);
+      }
+    } catch (error) {
+      if (signal.aborted || error.status === 401) return;
+    }
+    onState(false);
+    await new Promise(resolve => setTimeout(resolve, RETRY[Math.min(failures++, RETRY.length - 1)]));
+  }
+}
+
+async function* events(reader) {
+  const decoder = new TextDecoder();
+  let text = '';
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    text += decoder.decode(value, { stream: true });
+    let end;
+    while ((end = text.indexOf('\n\n')) >= 0) {
+      const event = { data: '' };
+      for (const line of text.slice(0, end).split('\n')) {
+        const colon = line.indexOf(':');
+        if (colon <= 0) continue;
+        const name = line.slice(0, colon);
+        const content = line.slice(colon + 1).replace(/^ /, '');
+        event[name] = name === 'data' ? event.data + content : content;
+      }
+      text = text.slice(end + 2);
+      yield event;
+    }
+  }
+}

@@ -1,0 +1,110 @@
+// What an identity may reach, who may reach a service, and for a pair: why, or why not, and what would change that.
+
+import { html, useEffect, useState } from './vendor/htm-preact.js';
+import { ask, get, list, query } from './api.js';
+import { kind, sentence } from './kinds.js';
+import { texts } from './texts.js';
+import { Chip, Dialog, Dot, Icon, Loading, Problem, Reference, useLoad, useName } from './parts.js';
+import { Picker, named } from './picker.js';
+import { Preview } from './preview.js';
+import { useNews } from './news.js';
+
+const t = texts.access;
+const RIGHTS = ['Dial', 'Bind'];
+const MOST = 100;
+
+const move = values => location.replace(`#/access/ask?${query(values)}`);
+
+function Choice({ label, of, value, onChange }) {
+  const id = useName('choice');
+  return html`<div class="field"><label for=${id}>${label}</label>
+    <${Picker} id=${id} label=${label} single kind=${kind(of)} values=${value ? [value] : []} suggest=${(text, signal) => named(kind(of), text, signal)} onChange=${values => onChange(values[0] || '')} /></div>`;
+}
+
+/** An edit that the controller offers, with what it would change, before it is made. */
+function Change({ edit, onClose, onDone }) {
+  const [error, setError] = useState(null);
+  const [preview, wrong] = useLoad(signal => ask(edit.method, `${edit.path}${edit.path.includes('?') ? '&' : '?'}preview=true`, { body: edit.body ?? undefined, signal }).then(({ data }) => data), []);
+  // Some operations have no preview: what they do is not about policies.
+  const hasNone = wrong?.fields?.has('preview');
+  const go = async () => {
+    try {
+      await ask(edit.method, edit.path, { body: edit.body ?? undefined });
+      onDone();
+      onClose();
+    } catch (reason) {
+      setError(reason);
+    }
+  };
+  return html`<${Dialog} title=${sentence(edit.text)} onClose=${onClose}>
+    ${!hasNone && html`<${Preview} value=${preview} error=${wrong} busy=${!preview && !wrong} />`}
+    <${Problem} error=${error} />
+    <details><summary>${t.request}</summary><pre class="long" tabindex="0">${edit.method} ${edit.path}${'\n'}${edit.body ? JSON.stringify(edit.body, null, 2) : ''}</pre></details>
+    <div class="actions"><button type="button" class="button" onClick=${onClose}>${texts.cancel}</button><button type="button" class="button main" onClick=${go}>${t.apply}</button></div>
+  <//>`;
+}
+
+function Obstacles({ obstacles, names, onOpen }) {
+  if (!obstacles.length) return null;
+  return html`<section class="card"><h2>${t.obstacles}</h2><ul class="obstacles">${obstacles.map(obstacle => html`<li>
+      <p><${Icon} name="warning" /><span>${capital(obstacle.text, names)}.</span></p>
+      ${obstacle.remedy && html`<p class="hint">${capital(obstacle.remedy)}.</p>`}
+      ${obstacle.edits.length > 0 && html`<p class="hint">${t.edits}:</p><div class="edits">${obstacle.edits.map(edit => html`<button type="button" class="button small" onClick=${() => onOpen(edit)}>${capital(edit.text)}</button>`)}</div>`}
+    </li>`)}</ul></section>`;
+}
+
+/** A sentence begins with a capital letter, except with a name. */
+const capital = (text, names = []) => (names.some(name => text.startsWith(name)) ? text : text.charAt(0).toUpperCase() + text.slice(1));
+
+function Reasons({ found }) {
+  const { policies, nearPolicies, routers, hosts, hostCount, authentication } = found;
+  const chips = (roles, of) => html`<span class="chips">${roles.map(role => html`<${Chip} tone=${role.startsWith('#') ? 'role' : 'one'}>${role.startsWith('@') ? of.name : role}<//>`)}</span>`;
+  return html`<section class="card"><h2>${t.reasons}</h2><dl class="members whole">
+    ${policies.map(grant => html`<div><dt>${kind('service-policies').one}</dt><dd><${Reference} kind="service-policies" id=${grant.policy.id} name=${grant.policy.name} /> ${chips(grant.identityBy, found.identity)} <span aria-hidden="true">→</span><span class="hidden">${texts.preview.to}</span> ${chips(grant.serviceBy, found.service)}
+      ${grant.postureChecks.length > 0 && html`<p class="hint">${t.checks}: ${grant.postureChecks.map(({ name }) => name).join(', ')}${grant.failedChecks.length ? '' : ` (${t.allPass})`}</p>`}</dd></div>`)}
+    ${!policies.length && nearPolicies.length > 0 && html`<div><dt>${t.near}</dt><dd><ul>${nearPolicies.map(near => html`<li><${Reference} kind="service-policies" id=${near.policy.id} name=${near.policy.name} /> <span class="faint">${near.missing === 'identity' ? found.identity.name : found.service.name} ${t.lacks(near.lacking.map(set => set.map(role => `#${role}`).join(' + ')).join(' / ') || '@')}</span></li>`)}</ul></dd></div>`}
+    <div><dt>${t.credentials}</dt><dd>${t.states[authentication.state] || authentication.state}${authentication.credentials.length > 0 && html` <span class="faint">${authentication.credentials.map(({ method }) => method).join(', ')}</span>`}</dd></div>
+    ${authentication.secondFactors.length > 0 && html`<div><dt>${t.secondFactors}</dt><dd>${authentication.secondFactors.map(factor => html`<p>${factor.text}</p>`)}</dd></div>`}
+    <div><dt>${t.routers}</dt><dd><ul>${routers.map(router => html`<li><${Dot} on=${router.isOnline} label=${html`<${Reference} kind="edge-routers" id=${router.id} name=${router.name} />`} />${router.isDisabled && html` <span class="faint">${t.disabled}</span>`}</li>`)}</ul>${!routers.length && texts.none}</dd></div>
+    <div><dt>${t.hosts}</dt><dd>${hosts.map(host => html`<p><${Dot} on label=${host.identity ? html`<${Reference} kind="identities" id=${host.identity.id} name=${host.identity.name} />` : host.router.name} /></p>`)}${!hosts.length && t.noHosts}${hostCount > hosts.length && html`<p class="faint">${texts.preview.others(hostCount - hosts.length)}</p>`}</dd></div>
+  </dl></section>`;
+}
+
+function Pair({ values }) {
+  const [found, error, again] = useLoad(signal => get(`/overkeep/v1/explain?${query({ ...values, type: values.type || 'Dial' })}`, { signal }).then(({ data }) => data), [values.identity, values.service, values.type]);
+  const [edit, setEdit] = useState(null);
+  useNews(() => true, again, [values.identity, values.service, values.type]);
+  if (!found) return error ? html`<${Problem} error=${error} again=${again} />` : html`<${Loading} />`;
+  const tone = found.verdict ? 'works' : found.allowed ? 'blocked' : 'refused';
+  return html`<section class=${`card verdict ${tone}`} aria-live="polite"><p>${t.question(found.identity.name, t.rights[found.type], found.service.name)}</p>
+      <h2><${Icon} name=${found.verdict ? 'check' : 'warning'} />${t[tone]}</h2></section>
+    <${Problem} error=${error} />
+    <${Obstacles} obstacles=${found.obstacles} names=${[found.identity.name, found.service.name]} onOpen=${setEdit} /><${Reasons} found=${found} />
+    ${edit && html`<${Change} edit=${edit} onClose=${() => setEdit(null)} onDone=${again} />`}`;
+}
+
+/** The services of an identity, or the identities of a service, by one right. */
+function Reach({ values, side, right }) {
+  const [from, to] = side === 'identity' ? ['identities', 'services'] : ['services', 'identities'];
+  const other = side === 'identity' ? 'service' : 'identity';
+  const [record] = useLoad(signal => get(`/${from}/${encodeURIComponent(values[side])}`, { signal }).then(({ data }) => data), [values[side]]);
+  const [page, error, again] = useLoad(signal => list(`/${from}/${encodeURIComponent(values[side])}/${to}`, { limit: MOST, policyType: right.toLowerCase() }, { signal }), [values[side], right]);
+  useNews(row => row.action === 'access' || row.kind === 'servicePolicy', again, [values[side], right]);
+  const title = side === 'identity' ? (right === 'Dial' ? t.reach : t.host) : right === 'Dial' ? t.reachedBy : t.hostedBy;
+  return html`<section class="card"><h2>${title(record?.name || '…')} ${page && html`<span class="faint">${page.total.toLocaleString()}</span>`}</h2><${Problem} error=${error} />
+    ${page && !page.rows.length && html`<p class="faint">${side === 'identity' ? t.nothingReached : t.nobody}</p>`}
+    ${page?.rows.length > 0 && html`<ul class="plain">${page.rows.map(row => html`<li><${Reference} kind=${to} id=${row.id} name=${row.name} /><a href=${`#/access/ask?${query({ ...values, [other]: row.id, type: right })}`}>${t.why}</a></li>`)}</ul>`}
+    ${page?.total > MOST && html`<p class="faint">${texts.preview.others(page.total - MOST)}</p>`}</section>`;
+}
+
+export function Ask({ values }) {
+  const right = values.type || 'Dial';
+  const side = values.identity ? 'identity' : values.service ? 'service' : null;
+  const change = next => move({ ...values, ...next });
+  return html`<div class="card asks">
+      <${Choice} label=${t.identity} of="identities" value=${values.identity} onChange=${identity => change({ identity })} />
+      <div class="field"><label for="right">${t.right}</label><select id="right" value=${right} onChange=${event => change({ type: event.target.value })}>${RIGHTS.map(word => html`<option value=${word} selected=${word === right}>${t.rights[word]}</option>`)}</select></div>
+      <${Choice} label=${t.service} of="services" value=${values.service} onChange=${service => change({ service })} /></div>
+    ${!side && html`<p class="faint">${t.askHint}</p>`}
+    ${values.identity && values.service ? html`<${Pair} values=${values} />` : side && html`<${Reach} values=${values} side=${side} right=${right} />`}`;
+}

@@ -1,0 +1,80 @@
+// What keeps the controller well: certificates that end, snapshots, integrity, sessions, versions, and what to do if nobody gets in.
+
+import { html, useEffect, useState } from './vendor/htm-preact.js';
+import { ask, currentSession, get, list } from './api.js';
+import { texts } from './texts.js';
+import { Copy, Dialog, Heading, Icon, Loading, Problem, Reference, Time, useLoad } from './parts.js';
+import { bytesOf, certificateOf, certificatesIn } from './certificates.js';
+import { useNews } from './news.js';
+
+const t = texts.care;
+const SOON = 30 * 86400000;
+const MOST = 15;
+
+async function certificates(signal) {
+  const own = await get('/edge/client/v1/.well-known/est/cacerts', { signal }).then(({ data }) => certificatesIn(bytesOf(data)), () => []);
+  const found = own.map(({ name, ends }) => ({ name: name || texts.product, ends }));
+  for (const path of ['edge-routers', 'cas', 'authenticators']) {
+    const { rows } = await list(`/${path}`, { limit: 500 }, { signal });
+    for (const row of rows) {
+      const certificate = row.certPem && certificateOf(row.certPem);
+      if (certificate) found.push({ name: row.name || row.identity?.name || certificate.name, ends: certificate.ends, kind: path, id: row.id });
+    }
+  }
+  return found.filter(({ ends }) => ends).sort((a, b) => a.ends - b.ends);
+}
+
+function Certificates() {
+  const [found, error, again] = useLoad(certificates, []);
+  return html`<section class="card"><h2>${t.certificates}</h2><p class="hint">${t.certificatesNote}</p><${Problem} error=${error} again=${again} />
+    ${!found && !error && html`<${Loading} />`}${found && !found.length && html`<p class="faint">${t.noCertificates}</p>`}
+    ${found?.length > 0 && html`<ul class="plain">${found.slice(0, MOST).map(({ name, ends, kind, id }) => html`<li class=${ends - Date.now() < SOON ? 'soon' : ''}><span>${ends - Date.now() < SOON && html`<${Icon} name="warning" />`} ${id ? html`<${Reference} kind=${kind} id=${id} name=${name} />` : name}</span><${Time} at=${ends} /></li>`)}</ul>`}</section>`;
+}
+
+function Snapshot() {
+  const [result, setResult] = useState({});
+  const go = () => ask('POST', '/database/snapshot').then(({ data }) => setResult({ data }), error => setResult({ error }));
+  return html`<section class="card"><h2>${t.snapshot}</h2><p class="hint">${t.snapshotNote}</p><${Problem} error=${result.error} />
+    ${result.data && html`<p class="quiet" role="status"><${Icon} name="check" />${t.snapshotAt(result.data.path || '')}</p>`}
+    <button type="button" class="button" onClick=${go}>${t.takeSnapshot}</button></section>`;
+}
+
+function Integrity() {
+  const [state, error, again] = useLoad(signal => get('/database/data-integrity-results', { signal }).then(({ data }) => data), []);
+  const [refused, setRefused] = useState(null);
+  useEffect(() => {
+    if (!state?.inProgress) return undefined;
+    const timer = setTimeout(again, 500);
+    return () => clearTimeout(timer);
+  }, [state]);
+  const go = () => ask('POST', '/database/check-data-integrity').then(again, setRefused);
+  const faults = state?.results?.length || 0;
+  return html`<section class="card"><h2>${t.integrity}</h2><p class="hint">${t.integrityNote}</p><${Problem} error=${refused || error} />
+    ${state && html`<div role="status">${state.inProgress ? html`<p>${t.checked(state.rowsChecked, state.rowsTotal)}</p>` : !state.startTime ? html`<p class="faint">${t.never}</p>`
+      : faults || state.error ? html`<p class="warning"><i aria-hidden="true"></i>${state.error || t.wrong(faults)}</p><ul>${(state.results || []).slice(0, MOST).map(result => html`<li>${result.description}</li>`)}</ul>`
+        : html`<p class="quiet"><${Icon} name="check" /><span>${t.clean} <${Time} at=${state.endTime} /></span></p>`}</div>`}
+    <button type="button" class="button" disabled=${state?.inProgress} onClick=${go}>${t.check}</button></section>`;
+}
+
+function Sessions() {
+  const [page, error, again] = useLoad(signal => list('/api-sessions', { limit: MOST, sort: 'createdAt desc' }, { signal }), []);
+  const [ending, setEnding] = useState(null);
+  const [refused, setRefused] = useState(null);
+  useNews(row => row.kind === 'apiSession', again, []);
+  const go = () => ask('DELETE', `/api-sessions/${encodeURIComponent(ending.id)}`).then(() => { setEnding(null); again(); }, setRefused);
+  return html`<section class="card"><h2><a href="#/api-sessions">${t.sessions}</a> <span class="faint">${page?.total ?? ''}</span></h2><p class="hint">${t.sessionsNote}</p><${Problem} error=${error} again=${again} />
+    ${page && html`<ul class="plain">${page.rows.map(session => html`<li><span>${session.identity?.id ? html`<${Reference} kind="identities" id=${session.identity.id} name=${session.identity.name} />` : session.identityId} <span class="faint">${session.ipAddress} · <${Time} at=${session.cachedLastActivityAt || session.lastActivityAt} /></span></span>
+      ${session.id === currentSession()?.id ? html`<span class="faint">${t.yours}</span>` : html`<button type="button" class="button small" aria-label=${t.endSessionTitle(session.identity?.name || session.id)} onClick=${() => setEnding(session)}>${t.endSession}</button>`}</li>`)}</ul>`}
+    ${ending && html`<${Dialog} title=${t.endSessionTitle(ending.identity?.name || ending.id)} onClose=${() => setEnding(null)}><p>${t.sessionsNote}</p><${Problem} error=${refused} />
+      <div class="actions"><button type="button" class="button" onClick=${() => setEnding(null)}>${texts.cancel}</button><button type="button" class="button danger" onClick=${go}>${t.endSession}</button></div><//>`}</section>`;
+}
+
+function Versions() {
+  const [version] = useLoad(signal => get('/version', { signal }).then(({ data }) => data), []);
+  return html`<section class="card"><h2>${t.version}</h2>${version && html`<dl class="members">${['version', 'revision', 'buildDate', 'runtimeVersion'].filter(member => version[member]).map(member => html`<div><dt>${t.versions[member]}</dt><dd>${version[member]}</dd></div>`)}</dl>`}
+    <p><a href="/docs">${texts.documents}</a></p></section>`;
+}
+
+export const Care = () => html`<${Heading} title=${t.title} note=${t.note} />
+  <div class="columns"><div><${Certificates} /><${Versions} /></div><div><${Integrity} /><${Snapshot} /></div><div><${Sessions} />
+    <section class="card"><h2>${t.breakGlass}</h2><p class="hint">${t.breakGlassNote}</p><ul class="commands">${t.commands.map(([command, note]) => html`<li><code>${command}</code><${Copy} text=${command} /><p class="hint">${note}</p></li>`)}</ul></section></div></div>`;

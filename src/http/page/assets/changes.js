@@ -1,0 +1,42 @@
+// Rows of the history, and what they changed.
+
+import { html } from './vendor/htm-preact.js';
+import { kind, sentence } from './kinds.js';
+import { texts } from './texts.js';
+import { Reference, Time, Value } from './parts.js';
+import { pathOf } from './news.js';
+import { Tallies } from './preview.js';
+
+const t = texts.history;
+
+export function Author({ by }) {
+  if (by.who !== 'identity') return html`<span>${t.who[by.who] || by.who}${by.address && by.who === 'anonymous' ? ` ${t.from(by.address)}` : ''}</span>`;
+  return html`<${Reference} kind="identities" id=${by.identity} name=${by.name} />`;
+}
+
+export function Subject({ row }) {
+  const path = pathOf(row.kind);
+  const label = row.name || row.after?.serviceName || row.after?.name;
+  if (row.action === 'delete' || !kind(path) || !label) return html`<span>${sentence(row.kind).toLowerCase()}${label ? html` <strong>${label}</strong>` : ''}</span>`;
+  return html`<span>${sentence(row.kind).toLowerCase()} <${Reference} kind=${path} id=${row.id} name=${label} /></span>`;
+}
+
+export const Differences = ({ row }) => {
+  const members = [...new Set([...Object.keys(row.before || {}), ...Object.keys(row.after || {})])];
+  if (!members.length) return null;
+  return html`<div class="table"><table class="differences"><thead><tr><th scope="col">${t.member}</th><th scope="col">${t.before}</th><th scope="col">${t.after}</th></tr></thead>
+    <tbody>${members.map(member => html`<tr><th scope="row">${sentence(member)}</th><td data-label=${t.before} class="was"><${Value} member=${member} value=${row.before?.[member]} /></td><td data-label=${t.after} class="is"><${Value} member=${member} value=${row.after?.[member]} /></td></tr>`)}</tbody></table></div>`;
+};
+
+const line = row => {
+  if (row.action === 'access') return html`<strong>${t.actions.access}</strong>`;
+  if (['login', 'logout', 'refusal', 'lockout'].includes(row.action)) return html`<${Author} by=${row.by} /> <strong>${t.actions[row.action]}</strong>${row.after?.what ? ` (${row.after.what}${row.after.times > 1 ? ` × ${row.after.times}` : ''})` : ''}`;
+  return html`<${Author} by=${row.by} /> <strong>${t.actions[row.action] || row.action}</strong> <${Subject} row=${row} />`;
+};
+
+/** Rows, the newest first. What changed opens below each. */
+export const Rows = ({ rows, open }) => html`<ol class="rows">${rows.map(row => {
+  const details = row.access ? html`<${Tallies} value=${row.access} />` : html`<${Differences} row=${row} />`;
+  return html`<li key=${row.sequence} class=${`of-${row.action}`}><${Time} at=${row.at} />
+    <div><p>${line(row)}</p>${(row.access || row.before || row.after) && html`<details open=${open}><summary>${t.details}</summary>${details}</details>`}</div></li>`;
+})}</ol>`;

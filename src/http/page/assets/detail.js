@@ -1,0 +1,123 @@
+// One record: what it consists of, what is related to it, what happened to it, and what can be done with it.
+
+import { html, useEffect, useState } from './vendor/htm-preact.js';
+import { ask, get, list, literal } from './api.js';
+import { kind as kindBy, nameOf, referred, sentence } from './kinds.js';
+import { texts } from './texts.js';
+import { Dialog, Heading, Loading, Problem, Reference, Time, Value, useLoad } from './parts.js';
+import { Member } from './member.js';
+import { Enrollment } from './enrollment.js';
+import { Preview } from './preview.js';
+import { Rows } from './changes.js';
+import { ObjectFields, clean } from './fields.js';
+import { useNews } from './news.js';
+
+const t = texts.detail;
+const RELATED = 10;
+const HIDDEN = /^(_links|id|name|createdAt|updatedAt|.*Display|enrollment)$/;
+
+function Delete({ kind, record, onClose }) {
+  const [error, setError] = useState(null);
+  const path = `${kind.path}/${encodeURIComponent(record.id)}`;
+  const [preview, refused] = useLoad(signal => (kind.previews.delete ? ask('DELETE', `${path}?preview=true`, { signal }).then(({ data }) => data) : Promise.resolve({})), []);
+  const go = async () => {
+    try {
+      await ask('DELETE', path);
+      location.hash = `#/${kind.name}`;
+    } catch (reason) {
+      setError(reason);
+    }
+  };
+  return html`<${Dialog} title=${t.deleteTitle(nameOf(record))} onClose=${onClose}>
+    ${kind.previews.delete && html`<${Preview} value=${preview} error=${refused} busy=${!preview && !refused} />`}
+    <p>${t.deleteNote}</p><${Problem} error=${error} />
+    <div class="actions"><button type="button" class="button" onClick=${onClose}>${texts.cancel}</button>
+      <button type="button" class="button danger" onClick=${go}>${texts.delete}</button></div>
+  <//>`;
+}
+
+function Action({ kind, record, action, onClose, onDone }) {
+  const [draft, setDraft] = useState({});
+  const [error, setError] = useState(null);
+  const isText = action.media && action.media !== 'application/json';
+  const submit = async event => {
+    event.preventDefault();
+    const body = isText ? draft.text || '' : action.body ? clean(draft, action.body) : undefined;
+    try {
+      await ask('POST', `${kind.path}/${encodeURIComponent(record.id)}/${action.verb}`, { body, media: action.media });
+      onDone();
+      onClose();
+    } catch (reason) {
+      setError(reason);
+    }
+  };
+  return html`<${Dialog} title=${`${t.run(action.verb)}: ${nameOf(record)}`} onClose=${onClose}>
+    <form onSubmit=${submit}><p>${action.summary}</p><${Problem} error=${error} />
+      ${isText ? html`<label>${texts.form.value}<textarea rows="8" onInput=${event => setDraft({ text: event.target.value })}></textarea></label>`
+        : action.body?.properties && html`<${ObjectFields} schema=${action.body} value=${draft} onChange=${setDraft} errors=${error?.fields || new Map()} />`}
+      <div class="actions"><button type="button" class="button" onClick=${onClose}>${texts.cancel}</button><button class="button main">${t.run(action.verb)}</button></div>
+    </form>
+  <//>`;
+}
+
+function Related({ kind, id, name, members }) {
+  const [limit, setLimit] = useState(RELATED);
+  const [page, error] = useLoad(signal => list(`${kind.path}/${encodeURIComponent(id)}/${name}`, { limit }, { signal }), [id, name, limit, members]);
+  const target = kindBy(name);
+  if (!page && !error) return null;
+  return html`<section class="related"><h3>${target?.label || sentence(name)} ${page && html`<span class="faint">${page.total.toLocaleString()}</span>`}</h3>
+    <${Problem} error=${error} />
+    ${page && !page.rows.length && html`<p class="faint">${texts.none}</p>`}
+    ${page?.rows.length > 0 && html`<ul>${page.rows.map(row => html`<li>${target ? html`<${Reference} kind=${target.name} id=${row.id} name=${nameOf(row)} />`
+      : Object.entries(row).filter(([key]) => key !== '_links').map(([key, value]) => {
+        const to = typeof value === 'string' && referred(key);
+        return html`<span>${to ? html`<${Reference} kind=${to.name} id=${value} />` : html`<${Value} member=${key} value=${value} short />`} </span>`;
+      })}</li>`)}</ul>`}
+    ${page?.total > page?.rows.length && html`<button type="button" class="button" onClick=${() => setLimit(Math.min(500, limit * 5))}>${texts.detail.show} ${texts.preview.others(page.total - page.rows.length)}</button>`}
+  </section>`;
+}
+
+function Members({ kind, record }) {
+  const shown = Object.keys(record).filter(member => !HIDDEN.test(member) && !(member.endsWith('Id') && record[member.slice(0, -2)]?.id === record[member]));
+  const describe = member => kind.shown?.properties?.[member]?.description;
+  const says = value => value !== null && value !== undefined && value !== '' && value !== false && !(typeof value === 'object' && !Object.keys(value).length);
+  const row = member => html`<div><dt title=${describe(member)}>${sentence(member)}</dt><dd><${Member} kind=${kind} member=${member} record=${record} /></dd></div>`;
+  const [told, silent] = [shown.filter(member => says(record[member])), shown.filter(member => !says(record[member]))];
+  return html`<section class="card"><h2>${t.members}</h2>
+    <dl class="members">${told.map(row)}</dl>
+    ${silent.length > 0 && html`<details><summary>${texts.more}</summary><dl class="members">${silent.map(row)}</dl></details>`}</section>`;
+}
+
+function Changes({ id, members }) {
+  const [page] = useLoad(signal => list('/overkeep/v1/history', { filter: `id = ${literal(id)}`, limit: 10 }, { signal }), [id, members]);
+  if (!page?.rows.length) return null;
+  return html`<section class="card"><h2>${t.history}</h2><${Rows} rows=${page.rows} /></section>`;
+}
+
+export function Detail({ kind, id }) {
+  const path = `${kind.path}/${encodeURIComponent(id)}`;
+  const [answer, error, again] = useLoad(signal => get(path, { signal }), [path]);
+  const [open, setOpen] = useState(null);
+  useNews(row => row.id === id || row.after?.identityId === id || row.before?.identityId === id || row.action === 'access', again, [id]);
+  useEffect(() => setOpen(null), [id]);
+  if (error?.status === 404) return html`<${Heading} title=${kind.label} /><p class="empty">${t.gone}</p>`;
+  if (!answer) return error ? html`<${Problem} error=${error} again=${again} />` : html`<${Loading} />`;
+  const record = answer.data;
+  const isAsked = kind.name === 'identities' ? 'identity' : kind.name === 'services' ? 'service' : null;
+  return html`
+    <p class="crumbs"><a href=${`#/${kind.name}`}>${kind.label}</a></p>
+    <${Heading} title=${nameOf(record)}>
+      ${isAsked && html`<a class="button" href=${`#/access/ask?${isAsked}=${encodeURIComponent(id)}`}>${texts.access.ofRecord[isAsked]}</a>`}
+      ${kind.actions.filter(action => !action.body || typeof action.body === 'object' && action.body.type !== 'array').map(action => html`<button type="button" class="button" onClick=${() => setOpen(action)}>${t.run(action.verb)}</button>`)}
+      ${kind.replace && html`<a class="button" href=${`#/${kind.name}/${encodeURIComponent(id)}/edit`}>${texts.edit}</a>`}
+      ${kind.canDelete && html`<button type="button" class="button danger" onClick=${() => setOpen('delete')}>${texts.delete}</button>`}
+    <//>
+    <p class="faint meta"><code>${record.id}</code> · ${t.made} <${Time} at=${record.createdAt} /> · ${t.changed} <${Time} at=${record.updatedAt} /></p>
+    <${Problem} error=${error} />
+    ${'enrollment' in record && kind.name === 'identities' && html`<${Enrollment} identity=${record} onChange=${again} />`}
+    <${Members} kind=${kind} record=${record} />
+    ${kind.related.length > 0 && html`<section class="card"><h2>${t.related}</h2><div class="columns">${kind.related.map(name => html`<${Related} key=${name} kind=${kind} id=${id} name=${name} members=${answer} />`)}</div></section>`}
+    <${Changes} id=${id} members=${answer} />
+    ${open === 'delete' && html`<${Delete} kind=${kind} record=${record} onClose=${() => setOpen(null)} />`}
+    ${open && open !== 'delete' && html`<${Action} kind=${kind} record=${record} action=${open} onClose=${() => setOpen(null)} onDone=${again} />`}`;
+}

@@ -1,0 +1,128 @@
+// Creating and changing a record in a form made from its schema, with what that changes beside the save button.
+
+import { html, useEffect, useMemo, useState } from './vendor/htm-preact.js';
+import { ask, get } from './api.js';
+import { nameOf, resolve, typeOf } from './kinds.js';
+import { texts } from './texts.js';
+import { Heading, Loading, Problem, useCalm, useLoad } from './parts.js';
+import { ObjectFields, clean, initial } from './fields.js';
+import { Preview } from './preview.js';
+
+const t = texts.form;
+const NOTHING = new Map();
+
+/** The members of a record that a form may change. */
+function draftOf(kind, record) {
+  const members = { ...kind.replace.properties };
+  for (const option of kind.replace.oneOf || []) Object.assign(members, resolve(option).properties);
+  const draft = {};
+  for (const [member, schema] of Object.entries(members)) {
+    const value = record[member];
+    if (value === undefined || value === null) continue;
+    draft[member] = value.id && typeOf(resolve(schema)) === 'string' ? value.id : value;
+  }
+  return draft;
+}
+
+/** Errors by member. What is wrong inside free data is named from there: `protocols.0` of `data` is `data.protocols.0`. */
+function placed(fields, schema) {
+  const members = { ...schema.properties, ...Object.assign({}, ...(schema.oneOf || []).map(option => resolve(option).properties)) };
+  const data = Object.keys(members).find(member => resolve(members[member])?.additionalProperties === true);
+  return new Map([...fields].map(([field, reason]) => [members[field.split('.')[0]] || !data ? field : `${data}.${field}`, reason]));
+}
+
+/** Whether a required member is blank: then the controller need not be asked. */
+const isMissing = (draft, schema) => (schema.required || []).some(member => isBlank(draft[member]) && !(typeof draft[member] === 'object' && draft[member]))
+  || Boolean(schema.oneOf?.length && resolve(schema.oneOf[0]).properties?.typeId && !draft.typeId);
+
+const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
+const isBlank = value => value === undefined || value === null || value === '' || (typeof value === 'object' && !Array.isArray(value) && !Object.keys(value).length);
+
+/** The request that makes `draft` of `before`: only what changed, or all of it where something is taken away. */
+function change(before, draft, kind) {
+  const changed = Object.keys({ ...before, ...draft }).filter(member => !same(before[member], draft[member]));
+  if (!changed.length) return null;
+  // A PATCH leaves what is null, and maps that are empty; a PUT writes everything.
+  if (changed.some(member => isBlank(draft[member]))) return ['PUT', clean(draft, kind.replace)];
+  const tag = kind.replace.oneOf ? { typeId: draft.typeId } : {};
+  return ['PATCH', { ...tag, ...Object.fromEntries(changed.map(member => [member, draft[member]])) }];
+}
+
+function begin(kind, values) {
+  const draft = initial({ ...kind.create, default: undefined }) || {};
+  for (const [member, schema] of Object.entries(kind.create.properties || {})) {
+    const shape = resolve(schema);
+    if (draft[member] === undefined && shape.default !== undefined && shape.default !== null) draft[member] = structuredClone(shape.default);
+  }
+  // An identity without a way to become a client is rarely wanted.
+  if (kind.create.properties?.enrollment) draft.enrollment = { ott: true };
+  for (const [member, value] of Object.entries(values || {})) {
+    const schema = kind.create.properties?.[member];
+    if (schema) draft[member] = typeOf(resolve(schema)) === 'array' ? value.split(',') : value;
+  }
+  return draft;
+}
+
+function Form({ kind, id, record, etag, values, reload }) {
+  const isNew = !record;
+  const schema = isNew ? kind.create : kind.replace;
+  const before = useMemo(() => (isNew ? begin(kind, values) : draftOf(kind, record)), []);
+  const [draft, setDraft] = useState(before);
+  const [refused, setRefused] = useState(null);
+  const [saving, setSaving] = useState(false);
+  const touched = !same(before, draft);
+  const request = isNew ? ['POST', clean(draft, schema)] : change(before, draft, kind);
+  const path = isNew ? kind.path : `${kind.path}/${encodeURIComponent(id)}`;
+  const calm = useCalm(JSON.stringify(request), 350);
+  const hasPreview = isNew ? kind.previews.create : kind.previews.change;
+  const [preview, wrong] = useLoad(async signal => {
+    const asked = JSON.parse(calm);
+    if (!asked || !hasPreview || isMissing(draft, schema)) return null;
+    return { of: calm, value: (await ask(asked[0], `${path}?preview=true&strict=true`, { body: asked[1], signal })).data };
+  }, [calm]);
+  const answered = preview?.of === JSON.stringify(request);
+  useEffect(() => {
+    const leaving = event => touched && !saving && event.preventDefault();
+    addEventListener('beforeunload', leaving);
+    return () => removeEventListener('beforeunload', leaving);
+  }, [touched, saving]);
+  const submit = async event => {
+    event.preventDefault();
+    if (!request) return;
+    setSaving(true);
+    setRefused(null);
+    try {
+      const { data } = await ask(request[0], `${path}?strict=true`, { body: request[1], headers: !isNew && etag ? { 'if-match': etag } : {} });
+      location.hash = `#/${kind.name}/${encodeURIComponent(isNew ? data.id : id)}`;
+    } catch (error) {
+      setSaving(false);
+      setRefused(error);
+      const field = error.fields?.keys().next().value;
+      if (field) requestAnimationFrame(() => document.querySelector('.wrong input, .wrong textarea, .wrong select')?.focus());
+    }
+  };
+  // What the controller says against a member is shown there once the form was touched. What is still missing is not an error yet.
+  const early = touched && wrong?.fields ? new Map([...placed(wrong.fields, schema)].filter(([field]) => !isBlank(draft[field.split('.')[0]]))) : NOTHING;
+  const errors = refused?.fields?.size ? placed(refused.fields, schema) : early;
+  return html`<form class="editor" onSubmit=${submit} noValidate>
+    <div class="card"><${ObjectFields} schema=${schema} value=${draft} onChange=${next => { setDraft(next); setRefused(null); }} errors=${errors} kind=${kind} folds
+      fixed=${isNew ? [] : [...kind.fixed, ...(schema.oneOf ? ['typeId'] : [])]} /></div>
+    <aside class="card">
+      ${hasPreview && html`<${Preview} value=${answered ? preview.value : null} error=${answered ? null : wrong} busy=${!answered} waiting=${isMissing(draft, schema) || !request} />`}
+      <${Problem} error=${refused} again=${refused?.status === 412 ? reload : null} />
+      ${refused?.status === 412 && html`<p>${t.changedMeanwhile}</p>`}
+      <div class="actions"><a class="button" href=${isNew ? `#/${kind.name}` : `#/${kind.name}/${encodeURIComponent(id)}`}>${texts.cancel}</a>
+        <button class="button main" disabled=${saving || !request}>${isNew ? texts.create : texts.save}</button></div>
+    </aside>
+  </form>`;
+}
+
+export function Editor({ kind, id, values }) {
+  const [answer, error, again] = useLoad(signal => (id ? get(`${kind.path}/${encodeURIComponent(id)}`, { signal }) : Promise.resolve({})), [kind.name, id]);
+  if (error) return html`<${Problem} error=${error} again=${again} />`;
+  if (!answer) return html`<${Loading} />`;
+  const record = id ? answer.data : null;
+  return html`<p class="crumbs"><a href=${`#/${kind.name}`}>${kind.label}</a></p>
+    <${Heading} title=${id ? t.editTitle(nameOf(record)) : t.createTitle(kind.one)} note=${kind.note} />
+    <${Form} key=${answer.etag || 'new'} kind=${kind} id=${id} record=${record} etag=${answer.etag} values=${values} reload=${again} />`;
+}

@@ -1,0 +1,213 @@
+// Forms made from schemas: each member of a body gets the field that its schema asks for.
+
+import { html, useState } from './vendor/htm-preact.js';
+import { get } from './api.js';
+import { referred, resolve, selected, sentence, typeOf } from './kinds.js';
+import { texts } from './texts.js';
+import { Icon, Prose, useLoad, useName } from './parts.js';
+import { Picker, attributesOf, named, roles } from './picker.js';
+
+const t = texts.form;
+const LONG = /Pem$|PEM|^jwt/;
+const MOST_WORDS = 4; // of so few, the first is chosen at the start
+
+/** The words that a text may be, if they are listed. */
+const wordsOf = schema => (schema.enum || (schema.oneOf?.every(option => 'const' in option || option.enum) ? schema.oneOf.flatMap(option => option.enum || [option.const]) : null))?.filter(word => word !== null);
+
+/** The variants of an object that says by one member which it is: `[member, variants by word]`. */
+function variantsOf(schema) {
+  const options = schema.oneOf?.map(resolve);
+  if (!options?.every(option => option.properties)) return null;
+  const tag = Object.keys(options[0].properties).find(member => options.every(option => resolve(option.properties[member])?.const !== undefined));
+  return tag && [tag, new Map(options.map(option => [resolve(option.properties[tag]).const, option]))];
+}
+
+/** The value that a new member begins with. */
+export function initial(schema) {
+  const shape = resolve(schema);
+  if (shape.default !== undefined && shape.default !== null) return structuredClone(shape.default);
+  if (shape.const !== undefined) return shape.const;
+  const type = typeOf(shape);
+  if (type === 'object' && shape.properties) return Object.fromEntries((shape.required || []).map(member => [member, initial(shape.properties[member])]));
+  if (type === 'object') return {};
+  if (type === 'array') return [];
+  if (type === 'boolean') return false;
+  const words = wordsOf(shape);
+  const usual = words?.find(word => /^default$/i.test(word));
+  if (usual || (words?.length && words.length <= MOST_WORDS)) return usual || words[0];
+  if (type === 'integer' || type === 'number') return shape.examples?.[0] ?? 0;
+  return undefined;
+}
+
+/** A draft without what was left blank. */
+export function clean(draft, schema) {
+  const required = new Set(schema?.required || []);
+  return Object.fromEntries(Object.entries(draft).filter(([member, value]) => value !== undefined && value !== null && (value !== '' || required.has(member))));
+}
+
+const errorAt = (errors, path) => errors.get(path) || [...errors].find(([field]) => field.startsWith(`${path}.`) || field.startsWith(`${path}[`))?.[1];
+
+function Json({ id, value, onChange, disabled, describedBy }) {
+  const [text, setText] = useState(() => (value === undefined ? '' : JSON.stringify(value, null, 2)));
+  const [fault, setFault] = useState(null);
+  const change = event => {
+    setText(event.target.value);
+    try {
+      onChange(event.target.value.trim() ? JSON.parse(event.target.value) : undefined);
+      setFault(null);
+    } catch (error) {
+      setFault(error.message);
+    }
+  };
+  return html`<textarea id=${id} class="code" rows=${Math.min(16, Math.max(4, text.split('\n').length + 1))} spellcheck=${false} disabled=${disabled} aria-describedby=${describedBy} aria-invalid=${Boolean(fault)} value=${text} onInput=${change}></textarea>
+    ${fault && html`<p class="error" role="alert">${t.notJson(fault)}</p>`}`;
+}
+
+/** A map from names to values: tags, costs by service. */
+function Entries({ id, label, value, onChange, schema, disabled, owner }) {
+  const inner = resolve(schema.additionalProperties === true ? {} : schema.additionalProperties) || {};
+  const [rows, setRows] = useState(() => Object.entries(value || {}));
+  const change = next => {
+    setRows(next);
+    onChange(Object.fromEntries(next.filter(([key]) => key)));
+  };
+  const read = text => {
+    if (typeOf(inner) === 'string' && !Array.isArray(inner.type)) return text;
+    try {
+      return JSON.parse(text);
+    } catch {
+      return text;
+    }
+  };
+  const shown = item => (typeof item === 'string' ? item : JSON.stringify(item));
+  return html`<div class="entries" id=${id} role="group" aria-label=${label}>${rows.map(([key, item], index) => html`<div>
+      <input aria-label=${`${label}: ${t.key}`} placeholder=${owner || t.key} value=${key} disabled=${disabled} onInput=${event => change(rows.map((row, at) => (at === index ? [event.target.value, row[1]] : row)))} />
+      <input aria-label=${`${label}: ${t.value}`} placeholder=${t.value} value=${shown(item)} disabled=${disabled} onInput=${event => change(rows.map((row, at) => (at === index ? [row[0], read(event.target.value)] : row)))} />
+      <button type="button" class="plain-button" aria-label=${texts.removeOf(key || label)} onClick=${() => change(rows.filter((_, at) => at !== index))}><${Icon} name="close" /></button></div>`)}
+    ${!disabled && html`<button type="button" class="button small" onClick=${() => setRows([...rows, ['', '']])}><${Icon} name="plus" />${t.addEntry}</button>`}</div>`;
+}
+
+function Items({ label, path, schema, value, onChange, errors, disabled }) {
+  const items = value || [];
+  return html`<div class="items">${items.map((item, index) => html`<fieldset key=${index}><legend>${label} ${index + 1}</legend>
+      <${ObjectFields} schema=${resolve(schema.items)} value=${item} path=${`${path}.${index}`} errors=${errors} disabled=${disabled} onChange=${next => onChange(items.map((old, at) => (at === index ? next : old)))} />
+      <button type="button" class="button small" onClick=${() => onChange(items.filter((_, at) => at !== index))}>${texts.remove}</button></fieldset>`)}
+    ${!disabled && html`<button type="button" class="button small" onClick=${() => onChange([...items, initial(schema.items)])}><${Icon} name="plus" />${t.addItem}</button>`}</div>`;
+}
+
+const local = text => {
+  const date = new Date(text);
+  return text && !Number.isNaN(date.getTime()) ? new Date(date - date.getTimezoneOffset() * 60000).toISOString().slice(0, 16) : '';
+};
+
+/** Data that fits the schema of another record, which a member beside it names. */
+function Fitting({ of, children }) {
+  const [found] = useLoad(signal => get(`/${of.kind.name}/${encodeURIComponent(of.id)}`, { signal }).then(({ data }) => data.schema), [of.id]);
+  return children(found);
+}
+
+function Data({ id, member, path, schema, value, onChange, errors, disabled, describedBy, draft }) {
+  const [asJson, setAsJson] = useState(false);
+  const owner = Object.entries(draft || {}).map(([name, other]) => ({ kind: typeof other === 'string' && name !== member ? referred(name) : null, id: other })).find(({ kind }) => kind?.shown?.properties?.schema);
+  if (!owner?.id) return html`<${Json} id=${id} value=${value} onChange=${onChange} disabled=${disabled} describedBy=${describedBy} />`;
+  return html`<${Fitting} of=${owner}>${found => {
+    const simple = found?.properties && Object.values(found.properties).every(inner => !inner.$ref || inner.$ref.startsWith('#/definitions/'));
+    if (!simple || asJson) return html`<${Json} key=${`${owner.id}-${asJson}`} id=${id} value=${value} onChange=${onChange} disabled=${disabled} describedBy=${describedBy} />
+      ${simple && html`<button type="button" class="button small" onClick=${() => setAsJson(false)}>${t.asForm}</button>`}`;
+    return html`<div role="group" aria-labelledby=${`${id}-label`}><${ObjectFields} schema=${inlined(found, found.definitions)} value=${value || {}} path=${path} errors=${errors} disabled=${disabled} onChange=${onChange} /></div>
+      <button type="button" class="button small" onClick=${() => setAsJson(true)}>${t.asJson}</button>`;
+  }}<//>`;
+}
+
+/** A schema with the references to its own definitions replaced by them. */
+function inlined(schema, definitions, depth = 0) {
+  if (!schema || typeof schema !== 'object' || depth > 8) return schema;
+  if (Array.isArray(schema)) return schema.map(item => inlined(item, definitions, depth + 1));
+  if (schema.$ref?.startsWith('#/definitions/')) return inlined(definitions?.[schema.$ref.slice(14)] || {}, definitions, depth + 1);
+  return Object.fromEntries(Object.entries(schema).filter(([key]) => key !== 'definitions').map(([key, value]) => [key, inlined(value, definitions, depth + 1)]));
+}
+
+function Text({ id, member, schema, value, onChange, disabled, describedBy, invalid, required }) {
+  const common = { id, disabled, 'aria-describedby': describedBy, 'aria-invalid': invalid, required };
+  const typed = event => onChange(event.target.value);
+  if (/password/i.test(member) && typeOf(schema) === 'string') return html`<input type="password" autocomplete="new-password" ...${common} value=${value ?? ''} onInput=${typed} />`;
+  if (schema.format === 'date-time') return html`<input type="datetime-local" ...${common} value=${local(value)} onInput=${event => onChange(event.target.value ? new Date(event.target.value).toISOString() : '')} />`;
+  if (LONG.test(member) || LONG.test(schema.description || '')) return html`<textarea class="code" rows="6" spellcheck=${false} ...${common} value=${value ?? ''} onInput=${typed}></textarea>`;
+  return html`<input type="text" autocomplete="off" spellcheck=${false} ...${common} value=${value ?? ''} onInput=${typed} />`;
+}
+
+function Control(props) {
+  const { id, label, member, path, schema, value, onChange, disabled, describedBy, errors, kind, required } = props;
+  const type = typeOf(schema);
+  const words = wordsOf(schema);
+  const common = { id, disabled, 'aria-describedby': describedBy };
+  if (words) {
+    return html`<select ...${common} value=${value ?? ''} onChange=${event => onChange(event.target.value || undefined)}>
+      ${!required && html`<option value="" selected=${!value}></option>`}${required && value === undefined && html`<option value="" selected>${t.choose}</option>`}
+      ${words.map(word => html`<option value=${word} selected=${word === value}>${word}</option>`)}</select>`;
+  }
+  if (type === 'boolean') return html`<input type="checkbox" role="switch" ...${common} checked=${Boolean(value)} onChange=${event => onChange(event.target.checked)} />`;
+  if (type === 'integer' || type === 'number') {
+    return html`<input type="number" ...${common} step=${type === 'integer' ? 1 : 'any'} min=${schema.minimum} max=${schema.maximum} value=${value ?? ''} onInput=${event => onChange(event.target.value === '' ? undefined : Number(event.target.value))} />`;
+  }
+  const picked = { id, label, disabled, describedBy, required, onChange };
+  if (type === 'array') {
+    const item = resolve(schema.items) || {};
+    if (selected(member)) return html`<${Picker} ...${picked} prefix kind=${selected(member)} values=${value || []} suggest=${(text, signal) => roles(selected(member), text, signal)} free=${text => (/^[#@]/.test(text) ? text : null)} />`;
+    if (member === 'roleAttributes' || member.endsWith('Roles')) return html`<${Picker} ...${picked} values=${value || []} suggest=${(text, signal) => attributesOf(kind, text, signal)} free=${text => text.replace(/^#/, '')} />`;
+    const itemWords = wordsOf(item);
+    if (itemWords) return html`<${Picker} ...${picked} values=${value || []} suggest=${async text => itemWords.filter(word => word.toLowerCase().includes(text.toLowerCase())).map(word => ({ value: word, label: word }))} />`;
+    if (typeOf(item) === 'object') return html`<${Items} label=${label} path=${path} schema=${schema} value=${value} onChange=${onChange} errors=${errors} disabled=${disabled} />`;
+    const target = referred(member);
+    if (target) return html`<${Picker} ...${picked} kind=${target} values=${value || []} suggest=${(text, signal) => named(target, text, signal)} />`;
+    const read = text => (['integer', 'number'].includes(typeOf(item)) ? (Number.isFinite(Number(text)) ? Number(text) : null) : text);
+    return html`<${Picker} ...${picked} values=${value || []} free=${read} />`;
+  }
+  if (type === 'object' && schema.properties) return html`<${ObjectFields} schema=${schema} value=${value || {}} path=${path} errors=${errors} disabled=${disabled} onChange=${onChange} />`;
+  if (type === 'object' && schema.additionalProperties && schema.additionalProperties !== true) return html`<${Entries} ...${props} />`;
+  if (type === 'object' || !type) return html`<${Data} ...${props} />`;
+  const target = referred(member);
+  if (target) return html`<${Picker} ...${picked} single kind=${target} values=${value ? [value] : []} suggest=${(text, signal) => named(target, text, signal)} onChange=${values => onChange(values[0] || '')} />`;
+  return html`<${Text} ...${props} />`;
+}
+
+export function Field(props) {
+  const { member, path, errors, required, fixed } = props;
+  const schema = resolve(props.schema) || {};
+  const id = useName('field');
+  const label = sentence(member);
+  const error = errorAt(errors, path);
+  const isGroup = typeOf(schema) === 'object' && schema.properties;
+  const isSwitch = typeOf(schema) === 'boolean';
+  const describedBy = `${id}-note`;
+  const control = html`<${Control} ...${props} id=${id} label=${label} schema=${schema} describedBy=${describedBy} invalid=${Boolean(error)} disabled=${props.disabled || fixed} />`;
+  const note = html`<p class="hint" id=${describedBy}><${Prose} text=${schema.description} />${fixed && ` ${t.setOnce}`}</p>`;
+  const fault = error && !isGroup && html`<p class="error" role="alert">${error}</p>`;
+  if (isGroup) return html`<fieldset class="field"><legend>${label}</legend>${note}${control}</fieldset>`;
+  if (isSwitch) return html`<div class="field switch">${control}<label for=${id}>${label}</label>${note}${fault}</div>`;
+  return html`<div class=${`field ${error ? 'wrong' : ''}`}><label id=${`${id}-label`} for=${id}>${label}${required && html` <span class="required">${t.required}</span>`}</label>${control}${note}${fault}</div>`;
+}
+
+/** The fields of an object: what is needed and what decides about access first, the rest behind a fold. */
+export function ObjectFields({ schema, value, onChange, errors, path = '', kind, fixed = [], disabled, folds }) {
+  const variants = variantsOf(schema);
+  const variant = variants?.[1].get(value[variants[0]]);
+  const members = { ...schema.properties, ...variant?.properties };
+  const required = new Set([...(schema.required || []), ...(variant?.required || [])]);
+  const set = member => next => onChange({ ...value, [member]: next });
+  const field = member => html`<${Field} key=${`${variant ? value[variants[0]] : ''}${member}`} member=${member} path=${path ? `${path}.${member}` : member} schema=${members[member]} value=${value[member]} onChange=${set(member)}
+    errors=${errors} kind=${kind} required=${required.has(member)} fixed=${fixed.includes(member)} disabled=${disabled} draft=${value} />`;
+  const names = Object.keys(members).filter(member => member !== variants?.[0]);
+  const isFirst = member => !folds || required.has(member) || /[rR]oles$|^roleAttributes$/.test(member) || member === 'enrollment' || (referred(member) && Array.isArray(value[member]));
+  names.sort((a, b) => (b === 'name') - (a === 'name'));
+  const rest = names.filter(member => !isFirst(member));
+  const tag = variants && html`<div class="field"><label for=${`tag-${path}`}>${sentence(variants[0])} <span class="required">${t.required}</span></label>
+    <select id=${`tag-${path}`} value=${value[variants[0]] ?? ''} disabled=${fixed.includes(variants[0])} onChange=${event => {
+      const next = variants[1].get(event.target.value);
+      const common = Object.fromEntries(Object.entries(value).filter(([member]) => schema.properties?.[member]));
+      onChange({ ...common, ...initial(next), [variants[0]]: event.target.value });
+    }}><option value="" selected=${!variant}>${t.choose}</option>${[...variants[1].keys()].map(word => html`<option value=${word} selected=${word === value[variants[0]]}>${word}</option>`)}</select>
+    <p class="hint"><${Prose} text=${variant?.description} /></p></div>`;
+  return html`<div class="fields">${tag}${names.filter(isFirst).map(field)}
+    ${rest.length > 0 && html`<details class="fold" open=${rest.some(member => errorAt(errors, member))}><summary>${texts.more}</summary>${rest.map(field)}</details>`}</div>`;
+}

@@ -1,0 +1,52 @@
+// The history: who did what, with the differences, and what it gave and took.
+
+import { html, useEffect, useState } from './vendor/htm-preact.js';
+import { list, literal, query } from './api.js';
+import { texts } from './texts.js';
+import { Heading, Icon, Loading, Problem, useCalm, useLoad, useName } from './parts.js';
+import { Rows } from './changes.js';
+import { useNews } from './news.js';
+
+const PAGE = 50;
+const t = texts.history;
+const KINDS = {
+  all: '',
+  changes: 'action in ["create", "update", "delete"]',
+  access: 'action = "access"',
+  logins: 'action in ["login", "logout"]',
+  refusals: 'action in ["refusal", "lockout"]',
+};
+const EXPRESSION = /[=<>"]|\b(contains|icontains|anyOf|not|in \[)/;
+
+function filterOf({ filter, kind }, before) {
+  const text = !filter ? '' : EXPRESSION.test(filter) ? `(${filter})` : `(name icontains ${literal(filter)} or id = ${literal(filter)} or by.identity = ${literal(filter)})`;
+  return [KINDS[kind] || '', text, before ? `sequence < ${before}` : ''].filter(Boolean).join(' and ');
+}
+
+export function History({ values }) {
+  const [text, setText] = useState(values.filter || '');
+  const [older, setOlder] = useState([]);
+  const calm = useCalm(text.trim(), 300);
+  const name = useName('fields');
+  const now = KINDS[values.kind] !== undefined ? values.kind : 'all';
+  const move = next => location.replace(`#/history?${query({ ...values, ...next })}`);
+  useEffect(() => {
+    if (calm !== (values.filter || '')) move({ filter: calm });
+  }, [calm]);
+  const [page, error, again] = useLoad(signal => list('/overkeep/v1/history', { limit: PAGE, filter: filterOf(values) }, { signal }), [values.filter, now]);
+  useEffect(() => setOlder([]), [values.filter, now]);
+  useNews(() => true, again, [values.filter, now]);
+  const rows = page ? [...page.rows, ...older.filter(row => row.sequence < (page.rows.at(-1)?.sequence ?? Infinity))] : [];
+  const more = async () => {
+    const next = await list('/overkeep/v1/history', { limit: PAGE, filter: filterOf(values, rows.at(-1).sequence) });
+    setOlder([...rows.slice(page.rows.length), ...next.rows]);
+  };
+  return html`<${Heading} title=${t.title} note=${t.note} />
+    <nav class="tabs" aria-label=${t.title}>${Object.keys(KINDS).map(kind => html`<a href=${`#/history?${query({ ...values, kind })}`} aria-current=${kind === now ? 'page' : undefined}>${t[kind]}</a>`)}</nav>
+    <div class="search"><label class="field-search"><${Icon} name="search" /><span class="hidden">${t.filter}</span><input type="search" data-search value=${text} aria-describedby=${name} placeholder=${`${t.filter} ${t.example}`} onInput=${event => setText(event.target.value)} /></label>
+      <details class="help"><summary>?<span class="hidden"> ${texts.list.fields}</span></summary><p id=${name}>${texts.list.fields} ${(page?.fields || []).map((field, index) => html`${index ? ', ' : ''}<code>${field}</code>`)} ${texts.list.operators}</p></details></div>
+    <${Problem} error=${error} again=${again} />${!page && !error && html`<${Loading} />`}
+    ${page && !rows.length && html`<p class="faint">${t.empty}</p>`}
+    ${rows.length > 0 && html`<section class="card"><${Rows} rows=${rows} /></section>`}
+    ${page && rows.length < page.total && html`<button type="button" class="button" onClick=${more}>${t.older}</button>`}`;
+}

@@ -1,0 +1,121 @@
+// Every kind of record, as the OpenAPI documents describe it. A new kind appears on the page because it is in the documents.
+
+import { get } from './api.js';
+import { texts } from './texts.js';
+
+let kinds = new Map();
+let schemas = {};
+
+const PATH = /^\/([a-z-]+)$/;
+const PATCHED = /^\/([a-z-]+)\/\{id\}$/;
+const RELATED = /^\/([a-z-]+)\/\{id\}\/([a-z-]+)$/;
+
+/** Loads the document of the management interface and makes the kinds of it. */
+export async function load() {
+  if (kinds.size) return;
+  const answer = await fetch('/edge/management/v1/openapi.json', { credentials: 'omit' });
+  const { paths, components } = await answer.json();
+  schemas = components.schemas;
+  const found = new Map();
+  for (const [path, item] of Object.entries(paths)) {
+    const name = PATH.exec(path)?.[1];
+    if (name && item.get && paths[`${path}/{id}`]?.get && isList(item.get)) found.set(name, kindOf(name, item, paths));
+  }
+  for (const duplicate of texts.sameKind) if (found.has(duplicate[1])) found.delete(duplicate[0]);
+  kinds = found;
+}
+
+const isList = operation => (operation.parameters || []).some(parameter => parameter.name === 'filter');
+const bodyOf = operation => operation?.requestBody?.content?.['application/json']?.schema;
+const answerOf = operation => Object.values(operation?.responses?.['200']?.content || {})[0]?.schema;
+const offers = (operation, name) => (operation?.parameters || []).some(parameter => parameter.name === name);
+
+function kindOf(name, item, paths) {
+  const one = paths[`/${name}/{id}`];
+  const related = [];
+  const actions = [];
+  for (const [path, operations] of Object.entries(paths)) {
+    const match = RELATED.exec(path);
+    if (match?.[1] !== name) continue;
+    if (operations.get && isList(operations.get)) related.push(match[2]);
+    else if (operations.post && !texts.noAction.includes(match[2])) {
+      actions.push({ verb: match[2], summary: operations.post.summary, body: resolve(bodyOf(operations.post)), media: Object.keys(operations.post.requestBody?.content || {})[0] });
+    }
+  }
+  const shown = resolve(answerOf(item.get))?.properties?.data?.items;
+  const create = resolve(bodyOf(item.post));
+  const replace = resolve(bodyOf(one.put));
+  return {
+    name,
+    path: `/${name}`,
+    label: texts.kinds[name]?.many || sentence(name),
+    one: texts.kinds[name]?.one || singular(sentence(name)),
+    note: texts.kinds[name]?.note,
+    shown: resolve(shown),
+    create,
+    replace,
+    // Members that only create sets.
+    fixed: create && replace ? (create.required || []).filter(member => !(replace.required || []).includes(member)) : [],
+    canDelete: Boolean(one.delete),
+    previews: { create: offers(item.post, 'preview'), change: offers(one.put, 'preview'), delete: offers(one.delete, 'preview') },
+    roles: `/${singular(name)}-role-attributes` in paths ? `/${singular(name)}-role-attributes` : null,
+    related,
+    actions,
+  };
+}
+
+export const allKinds = () => [...kinds.values()];
+export const kind = name => kinds.get(name);
+
+/** A schema with its reference followed, one level. */
+export function resolve(schema) {
+  let followed = schema;
+  while (followed?.$ref) followed = { ...schemas[followed.$ref.split('/').pop()], ...(followed.description ? { description: followed.description } : {}) };
+  const real = followed?.anyOf?.filter(option => option.type !== 'null');
+  if (real?.length === 1) return resolve({ ...real[0], description: followed.description, examples: followed.examples, default: followed.default });
+  return followed;
+}
+
+export const typeOf = schema => (Array.isArray(schema?.type) ? schema.type.find(type => type !== 'null') : schema?.type);
+
+export const singular = word => word.replace(/ies$/, 'y').replace(/(?<!s)s$/, '');
+const plural = word => (/[^aeiou]y$/.test(word) ? word.replace(/y$/, 'ies') : word.endsWith('s') ? word : `${word}s`);
+const words = member => member.replace(/([a-z0-9])([A-Z])/g, '$1-$2').toLowerCase().split('-');
+
+/** `service-policies` as `Service policies`, `configTypeId` as `Config type`. */
+export function sentence(member) {
+  if (Object.hasOwn(texts.members, member)) return texts.members[member];
+  const text = words(member).join(' ').replace(/ id$/, '');
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+/** The kind that a member of a record refers to by id, if its name says so. */
+export function referred(member) {
+  const parts = words(member).filter((part, index, all) => !(part === 'id' && index === all.length - 1));
+  for (let from = 0; from < parts.length; from++) {
+    const rest = parts.slice(from);
+    const name = [...rest.slice(0, -1), plural(rest[rest.length - 1])].join('-');
+    if (kinds.has(name)) return kinds.get(name);
+    const ends = [...kinds.keys()].filter(key => key.endsWith(`-${name}`));
+    if (from > 0 && ends.length === 1) return kinds.get(ends[0]);
+  }
+  return null;
+}
+
+/** The kind that a list of roles selects from: `identityRoles` selects identities. */
+export const selected = member => (member.endsWith('Roles') ? kinds.get(plural(words(member.slice(0, -5)).join('-'))) : null);
+
+/** What a record is called. */
+export const nameOf = record => record?.name || record?.username || record?.identity?.name || record?.id || '';
+
+const known = new Map();
+
+/** The name of a record by its id. Asked once. */
+export function nameById(kindName, id) {
+  const key = `${kindName}/${id}`;
+  if (!known.has(key)) {
+    known.set(key, get(`/${kindName}/${encodeURIComponent(id)}`).then(({ data }) => nameOf(data), () => id));
+    setTimeout(() => known.delete(key), 30000);
+  }
+  return known.get(key);
+}

@@ -1,0 +1,109 @@
+// The list of a kind: searched by name or with the filter language, sorted, page by page.
+
+import { html, useEffect, useState } from './vendor/htm-preact.js';
+import { list, literal } from './api.js';
+import { resolve, sentence, typeOf } from './kinds.js';
+import { texts } from './texts.js';
+import { Empty, Heading, Icon, Loading, Problem, useCalm, useLoad, useName } from './parts.js';
+import { Member } from './member.js';
+import { pathOf, useNews } from './news.js';
+
+const PAGE = 25;
+const MOST_COLUMNS = 5;
+const EXPRESSION = /[=<>"]|\b(contains|icontains|anyOf|allOf|count|isEmpty|not|in \[)/;
+const OPERATORS = ['contains', 'icontains', 'and', 'or', 'not', 'anyOf(', 'allOf(', 'in [', 'true', 'false', 'null', 'sort by'];
+const t = texts.list;
+
+/** What is typed as a filter: an expression as it is, anything else as a part of the name. */
+export const filterOf = text => (!text ? '' : EXPRESSION.test(text) ? text : `name icontains ${literal(text)}`);
+
+/** Members that a table shows, from the schema of the kind. */
+export function columnsOf(kind) {
+  const known = texts.columns[kind.name];
+  const members = kind.shown?.properties || {};
+  if (known) return known.filter(member => members[member]);
+  const plain = Object.entries(members).filter(([member, schema]) => {
+    if (/^(_links|id|createdAt|updatedAt|tags|.*Display|.*Pem|.*fingerprint.*)$/i.test(member)) return false;
+    if (members[`${member}Id`]) return true;
+    if (member.endsWith('Id') && members[member.slice(0, -2)]) return false;
+    const type = typeOf(resolve(schema));
+    return ['string', 'boolean', 'integer', 'number'].includes(type) || (type === 'array' && typeOf(resolve(resolve(schema).items)) === 'string');
+  }).map(([member]) => member);
+  const first = plain.includes('name') ? ['name', ...plain.filter(member => member !== 'name')] : plain;
+  return [...first.slice(0, MOST_COLUMNS - 1), 'updatedAt'].filter(member => members[member]);
+}
+
+/** Goes to the same list with other values. */
+function move(kind, values) {
+  const search = new URLSearchParams(Object.entries(values).filter(([, value]) => value)).toString();
+  location.replace(`#/${kind.name}${search ? `?${search}` : ''}`);
+}
+
+function Search({ kind, values, fields }) {
+  const [text, setText] = useState(values.filter || '');
+  const calm = useCalm(text, 250);
+  const options = useName('completions');
+  const help = useName('help');
+  useEffect(() => {
+    if (calm !== (values.filter || '')) move(kind, { ...values, filter: calm, offset: '' });
+  }, [calm]);
+  const [, before, word] = /^(.*?)([\w.]*)$/s.exec(text);
+  const completions = word ? [...fields, ...OPERATORS].filter(candidate => candidate.startsWith(word) && candidate !== word).slice(0, 12) : [];
+  return html`<div class="search">
+    <label class="field-search"><${Icon} name="search" /><span class="hidden">${t.search(kind.label.toLowerCase())}</span>
+      <input type="search" data-search value=${text} list=${options} aria-describedby=${help} spellcheck=${false} autocapitalize="none"
+        placeholder=${`${t.filter} ${t.example}`} onInput=${event => setText(event.target.value)} /></label>
+    <datalist id=${options}>${completions.map(candidate => html`<option value=${before + candidate} />`)}</datalist>
+    <details class="help"><summary>?<span class="hidden"> ${t.fields}</span></summary><p id=${help}>${t.fields} ${fields.map((field, index) => html`${index ? ', ' : ''}<code>${field}</code>`)} ${t.operators}</p></details>
+  </div>`;
+}
+
+function Header({ kind, member, values, fields }) {
+  const [by, way] = (values.sort || '').split(' ');
+  const label = sentence(member);
+  if (!fields.includes(member)) return html`<th scope="col">${label}</th>`;
+  const next = by === member && way !== 'desc' ? `${member} desc` : member;
+  const state = by === member ? (way === 'desc' ? 'descending' : 'ascending') : 'none';
+  return html`<th scope="col" aria-sort=${state}><button type="button" title=${t.sortBy(label)} onClick=${() => move(kind, { ...values, sort: next, offset: '' })}>${label}<i class=${state} aria-hidden="true"></i></button></th>`;
+}
+
+export function Table({ kind, rows, columns, header }) {
+  return html`<div class="table"><table>
+    <thead><tr>${columns.map(member => (header ? header(member) : html`<th scope="col">${sentence(member)}</th>`))}</tr></thead>
+    <tbody>${rows.map(row => html`<tr key=${row.id}>${columns.map((member, index) => html`<td data-label=${sentence(member)}>
+      ${index === 0 ? html`<a class="row" href=${`#/${kind.name}/${encodeURIComponent(row.id)}`}><${Member} kind=${kind} member=${member} record=${row} short plain /></a>` : html`<${Member} kind=${kind} member=${member} record=${row} short />`}</td>`)}</tr>`)}</tbody>
+  </table></div>`;
+}
+
+function Pages({ kind, values, offset, shown, total }) {
+  if (total <= PAGE) return null;
+  const to = at => () => move(kind, { ...values, offset: at ? String(at) : '' });
+  return html`<nav class="pages" aria-label=${kind.label}>
+    <button type="button" class="button" disabled=${!offset} onClick=${to(Math.max(0, offset - PAGE))}>${t.previous}</button>
+    <span>${t.range(offset + 1, offset + shown, total)}</span>
+    <button type="button" class="button" disabled=${offset + shown >= total} onClick=${to(offset + PAGE)}>${t.next}</button>
+  </nav>`;
+}
+
+export function List({ kind, values }) {
+  const offset = Number(values.offset) || 0;
+  const [page, error, again] = useLoad(
+    signal => list(kind.path, { filter: filterOf(values.filter), sort: values.sort || (kind.shown?.properties?.name ? 'name' : ''), limit: PAGE, offset: offset || undefined }, { signal }),
+    [kind.name, values.filter, values.sort, offset],
+  );
+  useNews(row => pathOf(row.kind) === kind.name, again, [kind.name]);
+  const columns = columnsOf(kind);
+  const create = kind.create && html`<a class="button main" data-create href=${`#/${kind.name}/_new`}><${Icon} name="plus" />${t.create(kind.one)}</a>`;
+  return html`
+    <${Heading} title=${kind.label} note=${kind.note}>${create}<//>
+    <${Search} kind=${kind} values=${values} fields=${page?.fields || []} />
+    <${Problem} error=${error} again=${again} />
+    ${!page && !error && html`<${Loading} />`}
+    ${page && !page.rows.length && (values.filter
+      ? html`<${Empty} title=${t.emptyFiltered}><button type="button" class="button" onClick=${() => { move(kind, {}); document.querySelector('[data-search]').value = ''; }}>${t.clear}</button><//>`
+      : html`<${Empty} title=${t.empty(kind.label.toLowerCase())}><p>${kind.note}</p>${create || html`<p>${t.readOnly}</p>`}<//>`)}
+    ${page?.rows.length > 0 && html`
+      <p class="faint count" role="status">${t.count(page.total, { one: kind.one, many: kind.label })}</p>
+      <${Table} kind=${kind} rows=${page.rows} columns=${columns} header=${member => html`<${Header} kind=${kind} member=${member} values=${values} fields=${page.fields} />`} />
+      <${Pages} kind=${kind} values=${values} offset=${offset} shown=${page.rows.length} total=${page.total} />`}`;
+}

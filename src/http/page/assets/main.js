@@ -1,0 +1,168 @@
+// The shell: who is logged in, where we are, and the navigation around it.
+
+import { html, render, useEffect, useRef, useState } from './vendor/htm-preact.js';
+import { currentSession, follow, logOut, onSession } from './api.js';
+import { allKinds, kind, load } from './kinds.js';
+import { texts } from './texts.js';
+import { Icon, Loading, Problem, useLoad } from './parts.js';
+import { Finder } from './finder.js';
+import { Login } from './login.js';
+import { Overview } from './overview.js';
+import { List } from './list.js';
+import { Detail } from './detail.js';
+import { Editor } from './editor.js';
+import { happened } from './news.js';
+import { PAGES } from './pages.js';
+
+const THEME = 'overkeep-theme';
+const THEMES = ['system', 'light', 'dark'];
+
+/** Where we are: `#/identities/abc?filter=x` is `{ parts: ['identities', 'abc'], values }`. */
+function place() {
+  const [path, search = ''] = location.hash.replace(/^#\/?/, '').split('?');
+  return { parts: path.split('/').filter(Boolean).map(decodeURIComponent), values: Object.fromEntries(new URLSearchParams(search)), key: location.hash };
+}
+
+function usePlace() {
+  const [now, setNow] = useState(place);
+  useEffect(() => {
+    const moved = () => setNow(place());
+    addEventListener('hashchange', moved);
+    return () => removeEventListener('hashchange', moved);
+  }, []);
+  return now;
+}
+
+function theme() {
+  const kept = localStorage.getItem(THEME);
+  return THEMES.includes(kept) ? kept : 'system';
+}
+
+function wear(value) {
+  localStorage.setItem(THEME, value);
+  document.documentElement.dataset.theme = value;
+}
+
+function Theme() {
+  const [now, setNow] = useState(theme);
+  const change = event => {
+    wear(event.target.value);
+    setNow(event.target.value);
+  };
+  return html`<label class="theme"><${Icon} name="theme" /><span class="hidden">${texts.theme}</span>
+    <select value=${now} onChange=${change}>${THEMES.map(value => html`<option value=${value} selected=${value === now}>${texts[value]}</option>`)}</select></label>`;
+}
+
+function ordered() {
+  const rank = entry => {
+    const at = texts.order.indexOf(entry.name);
+    return at < 0 ? texts.order.length : at;
+  };
+  return allKinds().sort((a, b) => rank(a) - rank(b) || a.label.localeCompare(b.label));
+}
+
+function Links({ now, onMove }) {
+  const link = (name, label, icon) => html`<li><a href=${`#/${name}`} aria-current=${now === name ? 'page' : undefined} onClick=${onMove}>${icon && html`<${Icon} name=${icon} />`}${label}</a></li>`;
+  const kinds = ordered();
+  const rest = kinds.slice(texts.frequent);
+  return html`
+    <ul>${link('overview', texts.pages.overview, 'overview')}${PAGES.map(({ name }) => link(name, texts.pages[name], name))}</ul>
+    <h2>${texts.pages.records}</h2>
+    <ul>${kinds.slice(0, texts.frequent).map(entry => link(entry.name, entry.label))}</ul>
+    <details open=${rest.some(entry => entry.name === now)}><summary>${texts.pages.other}</summary>
+      <ul>${rest.map(entry => link(entry.name, entry.label))}</ul></details>`;
+}
+
+function Content({ now }) {
+  const [name = 'overview', id, verb] = now.parts;
+  const page = PAGES.find(entry => entry.name === name);
+  if (name === 'overview') return html`<${Overview} />`;
+  if (page) return html`<${page.show} values=${now.values} rest=${now.parts.slice(1)} />`;
+  const entry = kind(name);
+  if (!entry) return html`<${Problem} error=${{ message: texts.detail.gone }} />`;
+  if (id === '_new') return html`<${Editor} key=${name} kind=${entry} values=${now.values} />`;
+  if (id && verb === 'edit') return html`<${Editor} key=${`${name}/${id}`} kind=${entry} id=${id} />`;
+  if (id) return html`<${Detail} key=${`${name}/${id}`} kind=${entry} id=${id} />`;
+  return html`<${List} key=${name} kind=${entry} values=${now.values} />`;
+}
+
+function Shell({ session }) {
+  const now = usePlace();
+  const [open, setOpen] = useState(false);
+  const [finding, setFinding] = useState(false);
+  const [isLive, setLive] = useState(false);
+  const main = useRef();
+  const [ready, error, again] = useLoad(() => load().then(() => true), []);
+  useEffect(() => {
+    const abort = new AbortController();
+    follow(happened, setLive, abort.signal);
+    return () => abort.abort();
+  }, []);
+  useEffect(() => {
+    const pressed = event => {
+      const typing = event.target.closest?.('input, textarea, select, dialog');
+      if ((event.ctrlKey || event.metaKey) && event.key === 'k') {
+        event.preventDefault();
+        setFinding(true);
+      } else if (!typing && !event.ctrlKey && !event.metaKey && !event.altKey) {
+        const target = { '/': '[data-search]', n: '[data-create]' }[event.key];
+        const found = target && document.querySelector(target);
+        if (found) {
+          event.preventDefault();
+          event.key === '/' ? found.focus() : found.click();
+        }
+      }
+    };
+    addEventListener('keydown', pressed);
+    return () => removeEventListener('keydown', pressed);
+  }, []);
+  const path = now.parts.join('/');
+  const first = useRef(true);
+  useEffect(() => {
+    if (!first.current) {
+      scrollTo(0, 0);
+      main.current?.focus();
+    }
+    first.current = false;
+  }, [path]);
+  return html`
+    <a class="skip" href="#content" onClick=${event => { event.preventDefault(); main.current.focus(); }}>${texts.skip}</a>
+    <div class="shell">
+      <header class="bar">
+        <button type="button" class="plain-button menu" aria-expanded=${open} aria-controls="navigation" onClick=${() => setOpen(!open)}><${Icon} name="menu" /><span class="hidden">${texts.menu}</span></button>
+        <a class="brand" href="#/overview"><img src="/page/icon.svg" alt="" width="24" height="24" />${texts.product}</a>
+        <button type="button" class="find" onClick=${() => setFinding(true)}><${Icon} name="search" /><span>${texts.find}</span><kbd aria-hidden="true">Ctrl K</kbd></button>
+        <span class=${`pulse ${isLive ? 'on' : 'off'}`} role="status"><i aria-hidden="true"></i><span>${isLive ? texts.isLive : texts.isNotLive}</span></span>
+      </header>
+      <nav id="navigation" class=${open ? 'open' : ''} aria-label=${texts.menu}>
+        ${ready && html`<${Links} now=${now.parts[0] || 'overview'} onMove=${() => setOpen(false)} />`}
+        <div class="foot">
+          <p class="who" title=${texts.shortcuts}>${session.name}</p>
+          <${Theme} />
+          <a href="/docs"><${Icon} name="book" />${texts.documents}</a>
+          <button type="button" class="plain-button" onClick=${logOut}><${Icon} name="out" />${texts.logOut}</button>
+        </div>
+      </nav>
+      <main id="content" ref=${main} tabindex="-1">
+        ${error && html`<${Problem} error=${error} again=${again} />`}
+        ${ready ? html`<${Content} now=${now} />` : !error && html`<${Loading} />`}
+      </main>
+    </div>
+    ${finding && ready && html`<${Finder} kinds=${ordered()} onClose=${() => setFinding(false)} />`}`;
+}
+
+function Page() {
+  const [session, setSession] = useState(currentSession);
+  const [wasIn, setWasIn] = useState(Boolean(session));
+  useEffect(() => onSession(value => {
+    setSession(value);
+    if (value?.complete) setWasIn(true);
+  }), []);
+  if (!session?.complete) return html`<${Login} ended=${wasIn} />`;
+  return html`<${Shell} session=${session} />`;
+}
+
+document.documentElement.dataset.theme = theme();
+const root = document.getElementById('page');
+root.replaceChildren();
+render(html`<${Page} />`, root);

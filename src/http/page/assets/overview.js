@@ -1,0 +1,70 @@
+// What is there, who is online, what needs somebody.
+
+import { html } from './vendor/htm-preact.js';
+import { list } from './api.js';
+import { kind } from './kinds.js';
+import { texts } from './texts.js';
+import { Dot, Heading, Icon, Loading, Problem, Reference, Time, useLoad } from './parts.js';
+import { Rows } from './changes.js';
+import { useNews } from './news.js';
+
+const t = texts.overview;
+const ONE = { limit: 1 };
+const SHOWN = 8;
+const TILES = 6;
+const total = (path, filter, signal) => list(path, { ...ONE, filter }, { signal }).then(({ total: count }) => count);
+
+async function look(signal) {
+  const shown = texts.order.map(kind).filter(entry => entry?.create).slice(0, TILES);
+  const [counts, online, routers, enrollments, disabled, recent, dials, overs] = await Promise.all([
+    Promise.all(shown.map(entry => total(entry.path, '', signal).then(count => [entry.name, count]))),
+    list('/overkeep/v1/channels', { limit: SHOWN }, { signal }),
+    list('/edge-routers', { limit: 100 }, { signal }),
+    list('/enrollments', { limit: 100 }, { signal }),
+    list('/identities', { limit: 500, filter: 'isDefaultAdmin = false' }, { signal }).catch(() => ({ rows: [], total: 0 })),
+    list('/overkeep/v1/history', { limit: SHOWN, filter: 'action in ["create", "update", "delete", "refusal", "lockout"]' }, { signal }),
+    total('/service-policies', 'type = 1', signal).catch(() => total('/service-policies', '', signal)),
+    total('/edge-router-policies', '', signal),
+  ]);
+  return { counts: new Map(counts), online, routers, enrollments, disabled: disabled.rows.filter(identity => identity.disabled), recent, dials, overs };
+}
+
+/** What somebody should look at: `[text, where]`. */
+function needs({ counts, routers, enrollments, disabled, dials, overs }) {
+  const found = [];
+  for (const router of routers.rows) if (!router.isOnline && router.isVerified) found.push([t.routerOffline(router.name), `#/edge-routers/${router.id}`]);
+  if (!routers.total) found.push([t.noRouter, '#/edge-routers/_new']);
+  if (!overs) found.push([t.noRouterPolicy, '#/edge-router-policies/_new']);
+  if (counts.get('services') && !dials) found.push([t.noPolicy, '#/service-policies/_new']);
+  const now = Date.now();
+  const whose = enrollment => enrollment.identity?.name || enrollment.edgeRouter?.name || enrollment.transitRouter?.name || '';
+  const over = enrollments.rows.filter(({ expiresAt }) => new Date(expiresAt) < now);
+  for (const enrollment of over.slice(0, 5)) found.push([t.expired(whose(enrollment)), enrollment.identityId ? `#/identities/${enrollment.identityId}` : `#/enrollments/${enrollment.id}`]);
+  const open = enrollments.rows.filter(({ expiresAt }) => new Date(expiresAt) >= now);
+  if (open.length) found.push([t.notEnrolled(enrollments.total - over.length, `${open.slice(0, 4).map(whose).join(', ')}${open.length > 4 ? ', …' : ''}`), '#/enrollments']);
+  if (disabled.length) found.push([t.disabled(disabled.length), `#/identities/${disabled.length === 1 ? disabled[0].id : ''}`]);
+  return found;
+}
+
+export function Overview() {
+  const [found, error, again] = useLoad(look, []);
+  useNews(() => true, again, []);
+  if (!found) return html`<${Heading} title=${texts.pages.overview} />${error ? html`<${Problem} error=${error} again=${again} />` : html`<${Loading} />`}`;
+  const open = needs(found);
+  const isNew = !found.counts.get('services') && (found.counts.get('identities') || 0) <= 1;
+  return html`<${Heading} title=${texts.pages.overview} />
+    <${Problem} error=${error} />
+    ${isNew && html`<section class="card first"><h2>${t.first}</h2><ol>
+      <li><a href="#/identities/_new">${t.firstIdentity}</a></li><li><a href="#/services/_new">${t.firstService}</a></li><li><a href="#/service-policies/_new">${t.firstPolicy}</a></li></ol></section>`}
+    <section aria-label=${t.there}><ul class="tiles">${[...found.counts].map(([name, count]) => html`<li><a href=${`#/${name}`}><strong>${count.toLocaleString()}</strong><span>${kind(name).label}</span></a></li>`)}</ul></section>
+    <div class="columns">
+      <section class="card"><h2>${t.needs}</h2>
+        ${open.length ? html`<ul class="needs">${open.map(([text, to]) => html`<li><${Icon} name="warning" /><a href=${to}>${text}</a></li>`)}</ul>` : html`<p class="quiet"><${Icon} name="check" />${t.allWell}</p>`}</section>
+      <section class="card"><h2>${t.online} <span class="faint">${found.online.total}</span></h2>
+        ${!found.online.rows.length && html`<p class="faint">${t.nobody}</p>`}
+        <ul class="plain">${found.online.rows.map(channel => html`<li><${Dot} on label=${html`<${Reference} kind="identities" id=${channel.identity.id} name=${channel.identity.name} />`} /><span class="faint">${channel.sdk || channel.hello} · <${Time} at=${channel.since} /></span></li>`)}</ul>
+        <h3>${kind('edge-routers').label}</h3>
+        <ul class="plain">${found.routers.rows.slice(0, SHOWN).map(router => html`<li><${Dot} on=${router.isOnline} label=${html`<${Reference} kind="edge-routers" id=${router.id} name=${router.name} />`} /></li>`)}</ul></section>
+    </div>
+    <section class="card"><h2>${t.recent}</h2>${found.recent.rows.length ? html`<${Rows} rows=${found.recent.rows} />` : html`<p class="faint">${t.nothingYet}</p>`}</section>`;
+}

@@ -1,0 +1,188 @@
+// Small parts that every page uses.
+
+import { html, useEffect, useRef, useState } from './vendor/htm-preact.js';
+import { texts } from './texts.js';
+import { nameById, sentence } from './kinds.js';
+
+const PATHS = {
+  overview: 'M4 13h6V4H4zM14 20h6v-9h-6zM4 20h6v-3H4zM14 7h6V4h-6z',
+  access: 'M5 6a2 2 0 1 0 4 0 2 2 0 1 0-4 0M15 18a2 2 0 1 0 4 0 2 2 0 1 0-4 0M15 6a2 2 0 1 0 4 0 2 2 0 1 0-4 0M9 6h6M8 8l8 8',
+  live: 'M3 12h4l3-8 4 16 3-8h4',
+  history: 'M12 7v5l3 2M4 12a8 8 0 1 0 2.5-5.8L4 8.5M4 4v4.5h4.5',
+  care: 'M12 20s-7-4.4-7-10V5l7-2 7 2v5c0 5.6-7 10-7 10zM9 11l2 2 4-4',
+  records: 'M5 5h14v4H5zM5 9v10h14V9M9 13h6',
+  search: 'M4 11a7 7 0 1 0 14 0 7 7 0 1 0-14 0M16 16l4 4',
+  menu: 'M4 7h16M4 12h16M4 17h16',
+  close: 'M6 6l12 12M18 6L6 18',
+  plus: 'M12 5v14M5 12h14',
+  arrow: 'M9 6l6 6-6 6',
+  out: 'M10 5H5v14h5M10 12h10M16 8l4 4-4 4',
+  book: 'M5 4h11a3 3 0 0 1 3 3v13H8a3 3 0 0 1-3-3zM5 17a3 3 0 0 1 3-3h11',
+  theme: 'M12 4a8 8 0 1 0 0 16zM12 4a8 8 0 0 1 0 16',
+  check: 'M5 12l5 5 9-10',
+  warning: 'M12 4l9 16H3zM12 10v4M12 17v.5',
+};
+
+export const Icon = ({ name }) =>
+  html`<svg class="icon" viewBox="0 0 24 24" aria-hidden="true" focusable="false"><path d=${PATHS[name] || PATHS.records} /></svg>`;
+
+let ids = 0;
+export const useName = prefix => useState(() => `${prefix}-${++ids}`)[0];
+
+/** A value that is loaded: `[value, error, again]`. A newer question replaces an older answer. */
+export function useLoad(question, inputs) {
+  const [state, setState] = useState({});
+  const [round, setRound] = useState(0);
+  useEffect(() => {
+    const abort = new AbortController();
+    question(abort.signal).then(
+      value => abort.signal.aborted || setState({ value }),
+      error => abort.signal.aborted || setState(old => ({ value: old.value, error })),
+    );
+    return () => abort.abort();
+  }, [...inputs, round]);
+  return [state.value, state.error, () => setRound(now => now + 1)];
+}
+
+/** A value as it was when it last stayed the same for some time. */
+export function useCalm(value, milliseconds) {
+  const [calm, setCalm] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => setCalm(value), milliseconds);
+    return () => clearTimeout(timer);
+  }, [value]);
+  return calm;
+}
+
+const relative = new Intl.RelativeTimeFormat(undefined, { numeric: 'auto' });
+const UNITS = [['year', 31536000], ['month', 2592000], ['day', 86400], ['hour', 3600], ['minute', 60]];
+
+export function ago(date) {
+  const seconds = (date - Date.now()) / 1000;
+  const [unit, size] = UNITS.find(([, length]) => Math.abs(seconds) >= length) || ['second', 1];
+  return relative.format(Math.round(seconds / size), unit);
+}
+
+/** A time in the zone of the viewer, with UTC on hover. */
+export function Time({ at, exact }) {
+  const date = new Date(at);
+  if (!at || Number.isNaN(date.getTime())) return html`<span class="faint">–</span>`;
+  const text = exact ? date.toLocaleString() : ago(date);
+  return html`<time dateTime=${date.toISOString()} title=${`${date.toLocaleString()}\n${date.toISOString().replace('T', ' ').replace('Z', ' UTC')}`}>${text}</time>`;
+}
+
+export const Loading = () => html`<p class="loading" role="status">${texts.loading}…</p>`;
+
+/** What the controller said against a request. */
+export function Problem({ error, again }) {
+  if (!error) return null;
+  return html`<div class="problem" role="alert">
+    <${Icon} name="warning" />
+    <div><strong>${texts.failed}.</strong> ${error.message}
+      ${error.fields?.size > 1 && html`<ul>${[...error.fields].map(([field, reason]) => html`<li><code>${field}</code> ${reason}</li>`)}</ul>`}
+      ${error.requestId && html`<p class="faint">${texts.logged(error.requestId)}</p>`}
+      ${again && html`<p><button type="button" class="button" onClick=${again}>${texts.tryAgain}</button></p>`}
+    </div>
+  </div>`;
+}
+
+export const Empty = ({ title, children }) => html`<div class="empty"><h2>${title}</h2>${children}</div>`;
+
+export function Heading({ title, note, children }) {
+  const place = useRef();
+  useEffect(() => {
+    document.title = `${title} – ${texts.product}`;
+  }, [title]);
+  return html`<header class="heading">
+    <div><h1 tabindex="-1" ref=${place}>${title}</h1>${note && html`<p class="note">${note}</p>`}</div>
+    <div class="actions">${children}</div>
+  </header>`;
+}
+
+/** A modal dialog. The browser keeps the focus inside and gives it back. */
+export function Dialog({ title, onClose, children, wide }) {
+  const place = useRef();
+  const name = useName('dialog');
+  useEffect(() => {
+    const dialog = place.current;
+    dialog.showModal();
+    return () => dialog.close();
+  }, []);
+  return html`<dialog ref=${place} class=${wide ? 'wide' : ''} aria-labelledby=${name}
+      onCancel=${event => { event.preventDefault(); onClose(); }} onClick=${event => event.target === place.current && onClose()}>
+    <div class="dialog">
+      <header><h2 id=${name}>${title}</h2>
+        <button type="button" class="plain-button" aria-label=${texts.close} onClick=${onClose}><${Icon} name="close" /></button></header>
+      ${children}
+    </div>
+  </dialog>`;
+}
+
+export function Copy({ text, label = texts.copy }) {
+  const [done, setDone] = useState(false);
+  const copy = () => navigator.clipboard.writeText(text).then(() => {
+    setDone(true);
+    setTimeout(() => setDone(false), 2000);
+  }, () => {});
+  return html`<button type="button" class="button" onClick=${copy}><span role="status">${done ? texts.copied : label}</span></button>`;
+}
+
+/** The name of a record, with a link to it. */
+export function Reference({ kind, id, name }) {
+  const [found, setFound] = useState(name);
+  useEffect(() => {
+    let wanted = true;
+    if (name) setFound(name);
+    else nameById(kind, id).then(text => wanted && setFound(text));
+    return () => (wanted = false);
+  }, [kind, id, name]);
+  return html`<a href=${`#/${kind}/${encodeURIComponent(id)}`}>${found || id}</a>`;
+}
+
+export const Chip = ({ children, tone = '' }) => html`<span class=${`chip ${tone}`}>${children}</span>`;
+
+export const Dot = ({ on, label }) => html`<span class=${`state ${on ? 'on' : 'off'}`}><i aria-hidden="true"></i>${label ?? (on ? texts.yes : texts.no)}</span>`;
+
+/** A sentence of the controller, in which backquotes enclose code. */
+export const Prose = ({ text }) => (text || '').split('`').map((part, index) => (index % 2 ? html`<code>${part}</code>` : part));
+
+/** Bytes for a person. */
+export function bytes(count) {
+  let rest = count;
+  for (const unit of ['B', 'KiB', 'MiB', 'GiB']) {
+    if (rest < 1024) return `${rest < 10 && unit !== 'B' ? rest.toFixed(1) : Math.round(rest)} ${unit}`;
+    rest /= 1024;
+  }
+  return `${rest.toFixed(1)} TiB`;
+}
+
+const STATE = /online|connect|hasApiSession/i;
+const LONGEST = 600;
+const SECRET = /^(token|jwt|password)$/i;
+const DATE = /^\d{4}-\d\d-\d\dT/;
+
+/** A member of a record, whatever it is. */
+export function Value({ member, value, short }) {
+  if (value === null || value === undefined || value === '') return html`<span class="faint">–</span>`;
+  if (value === true || value === false) return STATE.test(member) ? html`<${Dot} on=${value} />` : value ? texts.yes : html`<span class="faint">${texts.no}</span>`;
+  if (typeof value === 'number') return value.toLocaleString();
+  if (typeof value === 'string') {
+    if (DATE.test(value)) return html`<${Time} at=${value} exact=${!short} />`;
+    if (SECRET.test(member) && short) return '••••';
+    if (value.length > 90 || value.includes('\n')) return short ? `${value.slice(0, 40)}…` : html`<pre class="long" tabindex="0">${value}</pre>`;
+    return value;
+  }
+  if (Array.isArray(value)) {
+    if (!value.length) return html`<span class="faint">${texts.none}</span>`;
+    const most = short ? 4 : 200;
+    return html`<span class="chips">${value.slice(0, most).map(item =>
+      html`<${Chip}>${typeof item === 'object' ? html`<${Value} value=${item} />` : String(item)}<//>`)}${value.length > most && html`<span class="faint">+${value.length - most}</span>`}</span>`;
+  }
+  if (value.id && (value.entity || value._links)) return html`<${Reference} kind=${value.entity} id=${value.id} name=${value.name || value.id} />`;
+  const entries = Object.entries(value).filter(([key]) => key !== '_links');
+  if (!entries.length) return html`<span class="faint">${texts.none}</span>`;
+  if (short) return `${entries.length}`;
+  const whole = JSON.stringify(Object.fromEntries(entries), null, 2);
+  if (whole.length > LONGEST) return html`<pre class="long" tabindex="0">${whole}</pre>`;
+  return html`<dl class="inner">${entries.map(([key, inner]) => html`<div><dt>${sentence(key)}</dt><dd><${Value} member=${key} value=${inner} /></dd></div>`)}</dl>`;
+}

@@ -1,0 +1,44 @@
+// What a change would give and take, as the controller computes it.
+
+import { html } from './vendor/htm-preact.js';
+import { texts } from './texts.js';
+import { Icon, Problem } from './parts.js';
+
+const t = texts.preview;
+const TURNS = ['dial', 'bind', 'identityRouters', 'serviceRouters'];
+const SHOWN = 6;
+
+function Side({ counted }) {
+  const names = counted.first.slice(0, SHOWN).map(({ name, id }) => name || id);
+  const rest = counted.count - names.length;
+  return html`<span class="names">${names.join(', ')}${rest > 0 && html` <span class="faint">${t.others(rest)}</span>`}</span>`;
+}
+
+function Tally({ what, turn, tally }) {
+  return html`<li class=${turn}>
+    <p><strong>${t[what]}</strong> <span class="faint">${t.pairs(tally.pairs)} ${t[turn]}</span></p>
+    <p><${Side} counted=${tally.who} /> <span class="faint" aria-hidden="true">→</span><span class="hidden">${t.to}</span> <${Side} counted=${tally.what} /></p>
+  </li>`;
+}
+
+/** Gains and losses, of a preview (`dial.gained`) or of a row of the history (`gained.dial`). */
+export function Tallies({ value }) {
+  const found = [];
+  for (const what of TURNS) {
+    for (const turn of ['gained', 'lost']) {
+      const tally = value[what]?.[turn] || value[turn]?.[what];
+      if (tally?.pairs) found.push(html`<${Tally} what=${what} turn=${turn} tally=${tally} />`);
+    }
+  }
+  if (!found.length) return html`<p class="quiet"><${Icon} name="check" />${t.none}</p>`;
+  return html`<ul class="tallies">${found}</ul>`;
+}
+
+/** The panel beside a save button. */
+export const Preview = ({ value, error, busy, waiting }) => html`<section class="preview" aria-live="polite" aria-busy=${busy}>
+  <h2>${t.title}</h2>
+  ${waiting ? html`<p class="faint">${t.waiting}</p>` : error ? (error.status === 400 || error.status === 409
+    ? html`<p class="faint"><strong>${t.invalid}</strong>: ${error.message}</p>` : html`<${Problem} error=${error} />`)
+    : value ? html`<${Tallies} value=${value} />` : html`<p class="faint">${t.checking}…</p>`}
+  <p class="hint">${t.checks}</p>
+</section>`;

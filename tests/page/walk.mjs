@@ -1,0 +1,348 @@
+// Uses the page as an administrator does, against a controller that a script started with an empty file and this one fills.
+//
+//     node walk.mjs [--pictures]      with OVERKEEP_URL, OVERKEEP_USER, OVERKEEP_PASSWORD and CHROMIUM in the environment
+//
+// Every page is looked at, light and dark, narrow and wide. Meanwhile nothing is asked for elsewhere, nothing breaks the content security
+// policy, nothing complains on the console, no page is wider than its window, and axe finds nothing.
+
+import { execFileSync } from 'node:child_process';
+import { createHmac } from 'node:crypto';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import axe from 'axe-core';
+import { chromium } from 'playwright-core';
+import { administrator, seed } from './seed.mjs';
+
+const { OVERKEEP_URL: origin, OVERKEEP_USER: user, OVERKEEP_PASSWORD: password, CHROMIUM, PICTURES } = process.env;
+const PATIENCE = Number(process.env.PATIENCE || 60000);
+const WITNESS = "window.broken = []; document.addEventListener('securitypolicyviolation', event => broken.push(`${event.violatedDirective}: ${event.blockedURI}`));";
+const SETTLED = () => document.querySelector('#content h1') && !document.querySelector('.loading');
+const faults = [];
+
+function expect(condition, what) {
+  if (condition) return;
+  faults.push(what);
+  console.log(`FAIL page: ${what}`);
+}
+
+/** A window with witnesses of everything that should not be. `allowed` says which refused requests are meant to be. */
+async function windowOf(browser, width, theme, allowed = () => false) {
+  const context = await browser.newContext({ viewport: { width, height: width < 600 ? 780 : Math.round(width * 0.7) }, colorScheme: theme, ignoreHTTPSErrors: true, locale: 'en-GB', timezoneId: 'Europe/Berlin' });
+  await context.addInitScript(WITNESS);
+  const page = await context.newPage();
+  page.setDefaultTimeout(PATIENCE);
+  page.on('request', request => expect(/^(data|blob):/.test(request.url()) || request.url().startsWith(`${origin}/`), `asks for ${request.url()}`));
+  page.on('response', answer => expect(answer.status() < 400 || allowed(answer), `${answer.request().method()} ${answer.url()} answered ${answer.status()}`));
+  page.on('pageerror', error => expect(false, `a script failed: ${error.stack}`));
+  page.on('console', message => {
+    // A refused request is judged above; the browser repeats it here.
+    const isRefusal = message.text().startsWith('Failed to load resource');
+    expect(!['error', 'warning'].includes(message.type()) || isRefusal, `console ${message.type()}: ${message.text()}`);
+  });
+  return page;
+}
+
+async function logIn(page, name = user, secret = password) {
+  await page.goto(`${origin}/`);
+  await page.locator('#username').waitFor();
+  await page.keyboard.type(name);
+  await page.keyboard.press('Tab');
+  await page.keyboard.type(secret);
+  await page.keyboard.press('Enter');
+}
+
+async function open(page, hash) {
+  await page.evaluate(to => { location.hash = to; }, hash);
+  await page.waitForFunction(to => location.hash.startsWith(to.split('?')[0]), hash);
+  await page.waitForTimeout(50);
+  await page.waitForFunction(SETTLED);
+}
+
+async function judge(page, what, withAxe) {
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  expect(wide <= 0, `${what}: ${wide} px wider than its window`);
+  expect(!(await page.locator('.problem').count()), `${what}: ${await page.locator('.problem').allTextContents()}`);
+  if (withAxe) {
+    // Runs through the debugger, which the policy of the page does not bind.
+    await page.evaluate(axe.source);
+    const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }));
+    for (const { id, help, nodes } of violations) expect(false, `${what}: ${id}: ${help}: ${nodes.slice(0, 3).map(node => node.html.slice(0, 200)).join(' | ')}`);
+  }
+  const broken = await page.evaluate(() => window.broken.splice(0));
+  expect(!broken.length, `${what}: against the policy: ${broken}`);
+}
+
+/** Every page that the navigation leads to, and of each kind the form and the first record. */
+async function everyPage(page, ask, ids) {
+  const links = await page.locator('#navigation a[href^="#/"]').evaluateAll(all => all.map(link => link.getAttribute('href')));
+  const pages = [...links, `#/access/ask?identity=${ids.alice}&service=${ids.builds}`, `#/access/ask?identity=${ids.alice}`, `#/access/ask?service=${ids.database}`, '#/access/changes', '#/history?kind=refusals', `#/identities/${ids.alice}/edit`, `#/services/${ids.database}/edit`, `#/posture-checks/${ids['office machines']}/edit`, `#/configs/${ids['wiki-address']}/edit`];
+  for (const link of links) {
+    const kind = link.slice(2);
+    const rows = await ask('GET', `/${kind}?limit=1`).catch(() => null);
+    if (!rows) continue;
+    if (rows[0]) pages.push(`#/${kind}/${rows[0].id}`);
+    await open(page, link);
+    if (await page.locator('[data-create]').count()) pages.push(`#/${kind}/_new`);
+  }
+  return pages;
+}
+
+async function walk(browser, ask, ids) {
+  let pages;
+  for (const [width, theme, withAxe] of [[1280, 'light', true], [360, 'dark', true], [1280, 'dark', false], [360, 'light', false], [3840, 'light', false]]) {
+    const page = await windowOf(browser, width, theme);
+    await logIn(page);
+    await page.waitForFunction(SETTLED);
+    pages ??= await everyPage(page, ask, ids);
+    for (const hash of pages) {
+      await open(page, hash);
+      await judge(page, `${hash} at ${width} px, ${theme}`, withAxe);
+    }
+    console.log(`${pages.length} pages at ${width} px, ${theme}`);
+    await page.context().close();
+  }
+}
+
+/** Without a pointer: log in, go to a kind, make a record with a preview, delete it. */
+async function keyboard(browser, ask) {
+  const page = await windowOf(browser, 1280, 'light', answer => answer.status() === 401 && answer.url().includes('/authenticate?'));
+  await logIn(page, user, 'not the password');
+  await page.locator('.problem').waitFor();
+  await logIn(page);
+  await page.waitForFunction(SETTLED);
+  const kept = await page.evaluate(() => [Object.values({ ...localStorage }).join(), sessionStorage.length, document.cookie]);
+  expect(!kept[0].includes('token') && kept[1] === 1 && kept[2] === '', 'the token is kept in sessionStorage and nowhere else');
+  await page.keyboard.press('Control+k');
+  await page.keyboard.type('service polic');
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { level: 1, name: 'Service policies' }).waitFor();
+  await page.waitForFunction(SETTLED);
+  await page.keyboard.press('n');
+  await page.getByRole('heading', { level: 1, name: 'Create service policy' }).waitFor();
+  await page.getByLabel('Name').focus();
+  await page.keyboard.type('support reaches databases');
+  for (const [label, role] of [['Identity roles', '#support'], ['Service roles', '#databases']]) {
+    await page.getByRole('combobox', { name: label }).focus();
+    await page.keyboard.type(role.slice(0, 4));
+    await page.getByRole('option', { name: role }).waitFor();
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('Enter');
+    await page.getByRole('button', { name: `Remove ${role}` }).waitFor();
+  }
+  await page.locator('.preview .gained').filter({ hasText: 'lena, marco' }).waitFor();
+  await page.getByRole('button', { name: 'Create', exact: true }).focus();
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { level: 1, name: 'support reaches databases' }).waitFor();
+  const [made] = await ask('GET', `/service-policies?filter=${encodeURIComponent('name = "support reaches databases"')}`);
+  expect(made?.identityRoles.join() === '#support' && made.serviceRoles.join() === '#databases', 'what was typed is stored');
+  await page.getByRole('button', { name: 'Delete' }).focus();
+  await page.keyboard.press('Enter');
+  const dialog = page.getByRole('dialog');
+  await dialog.locator('.lost').waitFor();
+  await dialog.getByRole('button', { name: 'Delete' }).focus();
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { level: 1, name: 'Service policies' }).waitFor();
+  expect(!(await ask('GET', `/service-policies?filter=${encodeURIComponent('name = "support reaches databases"')}`)).length, 'what was deleted is gone');
+  await page.context().close();
+  console.log('a policy made and deleted with the keyboard');
+}
+
+/** From a new identity to its enrolled client, on one page that is never loaded again. */
+async function enrollment(browser, ask) {
+  const page = await windowOf(browser, 1280, 'light');
+  await logIn(page);
+  await page.waitForFunction(SETTLED);
+  await open(page, '#/identities/_new');
+  await page.getByLabel('Name').fill('new-laptop');
+  await page.locator('.preview .quiet, .preview .tallies').waitFor();
+  await page.getByRole('button', { name: 'Create', exact: true }).click();
+  await page.getByText('Waiting for the client').waitFor();
+  expect(await page.locator('.qr path').count() === 1, 'the token is shown as a QR code');
+  const shown = await page.locator('.enrollment pre').textContent();
+  const download = page.waitForEvent('download');
+  await page.getByRole('link', { name: 'Download' }).click();
+  expect(fs.readFileSync(await (await download).path(), 'utf8') === shown, 'the token that is downloaded is the one that is shown');
+  const { jti } = JSON.parse(Buffer.from(shown.split('.')[1], 'base64url'));
+  const work = fs.mkdtempSync(path.join(os.tmpdir(), 'page-'));
+  execFileSync('openssl', ['req', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-subj', '/CN=new-laptop', '-keyout', path.join(work, 'key'), '-out', path.join(work, 'csr')], { stdio: 'ignore' });
+  const answer = await fetch(`${origin}/edge/client/v1/enroll?method=ott&token=${jti}`, { method: 'POST', headers: { 'content-type': 'application/x-pem-file' }, body: fs.readFileSync(path.join(work, 'csr')) });
+  expect(answer.ok, `the client enrolls: ${answer.status}`);
+  fs.rmSync(work, { recursive: true });
+  await page.getByText('The client is in').waitFor();
+  await page.context().close();
+  console.log('a client enrolled, and the page saw it');
+}
+
+/** From a no with its reasons, by an edit that is looked at first, to a policy that gives the right. */
+async function explain(browser, ask, ids) {
+  const page = await windowOf(browser, 1280, 'light');
+  await logIn(page);
+  await page.waitForFunction(SETTLED);
+  await open(page, '#/access');
+  await page.getByRole('button', { name: '#sales' }).click();
+  await page.getByRole('dialog').getByRole('link', { name: 'What it may reach' }).first().click();
+  await page.getByRole('heading', { name: /^What alice may dial/ }).waitFor();
+  await page.getByRole('combobox', { name: 'Service' }).fill('builds');
+  await page.getByRole('option', { name: 'builds' }).click();
+  await page.locator('.verdict.refused').waitFor();
+  await page.getByRole('button', { name: 'Add a policy that lets alice dial builds' }).click();
+  await page.getByRole('dialog').locator('.gained').filter({ hasText: 'alice' }).waitFor();
+  expect(!(await ask('GET', `/identities/${ids.alice}/services?limit=100`)).some(service => service.name === 'builds'), 'a preview changes nothing');
+  await page.getByRole('button', { name: 'Make this change' }).click();
+  await page.getByRole('link', { name: 'alice-dial-builds' }).waitFor();
+  expect((await ask('GET', `/identities/${ids.alice}/services?limit=100`)).some(service => service.name === 'builds'), 'the edit gives the right');
+  await page.context().close();
+  console.log('a pair explained and its obstacle removed');
+}
+
+/** A refusal is shown at the member that it names, and what somebody else changed meanwhile is not overwritten. */
+async function refusals(browser, ask, ids) {
+  const page = await windowOf(browser, 1280, 'light', answer => [400, 412].includes(answer.status()));
+  await logIn(page);
+  await page.waitForFunction(SETTLED);
+  await open(page, `#/configs/${ids['wiki-address']}/edit`);
+  await page.getByRole('button', { name: 'Edit as JSON' }).click();
+  await page.getByLabel('Data').fill('{"protocols": ["carrier pigeon"], "addresses": ["a.internal"], "portRanges": [{"low": 1, "high": 2}]}');
+  await page.locator('.field .error').filter({ hasText: /pigeon|one of|enum|protocols/i }).waitFor();
+  await open(page, `#/identities/${ids.bruno}/edit`);
+  await page.getByLabel('Name').fill('bruno the second');
+  await ask('PATCH', `/identities/${ids.bruno}`, { name: 'bruno the first' });
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByText('Somebody else changed this meanwhile').waitFor();
+  expect((await ask('GET', `/identities/${ids.bruno}`)).name === 'bruno the first', 'the newer name stays');
+  await page.context().close();
+  console.log('refusals stand at their members');
+}
+
+/** A kind that the page has never heard of, in the document only. */
+async function newKind(browser) {
+  const page = await windowOf(browser, 1280, 'light');
+  const widget = { id: 'w1', name: 'left wing', createdAt: '2026-01-01T00:00:00.000Z', updatedAt: '2026-01-01T00:00:00.000Z', colour: 'red', size: 3 };
+  const shape = { type: 'object', required: ['name', 'colour'], properties: { name: { type: 'string' }, colour: { type: 'string', enum: ['red', 'green'] }, size: { type: 'integer' } } };
+  const enveloped = data => ({ data, meta: { filterableFields: ['id', 'name'], pagination: { limit: 10, offset: 0, totalCount: 1 } } });
+  await page.route('**/edge/management/v1/openapi.json', async route => {
+    const document = await (await route.fetch()).json();
+    const answers = items => ({ 200: { content: { 'application/json': { schema: { properties: { data: items } } } } } });
+    document.components.schemas.WidgetDetail = { type: 'object', properties: { id: { type: 'string' }, ...shape.properties, createdAt: { type: 'string' }, updatedAt: { type: 'string' } } };
+    const detail = { $ref: '#/components/schemas/WidgetDetail' };
+    document.paths['/widgets'] = { get: { parameters: [{ name: 'filter' }], responses: answers({ type: 'array', items: detail }) }, post: { requestBody: { content: { 'application/json': { schema: shape } } }, responses: {} } };
+    document.paths['/widgets/{id}'] = { get: { responses: answers(detail) }, delete: { responses: {} } };
+    await route.fulfill({ json: document });
+  });
+  await page.route(/\/edge\/management\/v1\/widgets(\?|$)/, route => route.fulfill({ json: enveloped(route.request().method() === 'POST' ? { id: 'w1' } : [widget]) }));
+  await page.route('**/edge/management/v1/widgets/w1', route => route.fulfill({ json: { ...enveloped(widget) } }));
+  await logIn(page);
+  await page.waitForFunction(SETTLED);
+  await page.getByText('More kinds').click();
+  await page.getByRole('link', { name: 'Widgets' }).click();
+  await page.getByRole('cell', { name: 'red' }).waitFor();
+  await page.getByRole('link', { name: 'Create widget' }).click();
+  await page.getByLabel('Name').fill('left wing');
+  await page.getByLabel('Colour').selectOption('green');
+  const [request] = await Promise.all([page.waitForRequest(sent => sent.method() === 'POST' && sent.url().includes('/widgets')), page.getByRole('button', { name: 'Create', exact: true }).click()]);
+  expect(request.postDataJSON().colour === 'green' && request.url().endsWith('?strict=true'), `the form made ${request.postData()}`);
+  await page.getByRole('heading', { level: 1, name: 'left wing' }).waitFor();
+  await page.context().close();
+  console.log('a new kind needs no code');
+}
+
+const code = (secret, at = Date.now()) => {
+  const bits = [...secret.replace(/=/g, '')].map(letter => 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'.indexOf(letter).toString(2).padStart(5, '0')).join('');
+  const key = Buffer.from(bits.match(/.{8}/g).map(byte => parseInt(byte, 2)));
+  const counter = Buffer.alloc(8);
+  counter.writeBigUInt64BE(BigInt(Math.floor(at / 30000)));
+  const digest = createHmac('sha1', key).update(counter).digest();
+  return String((digest.readUInt32BE(digest.at(-1) & 15) & 0x7fffffff) % 1000000).padStart(6, '0');
+};
+
+/** A log-in with a one-time code; and an identity that is no administrator is told so. */
+async function secondFactor(browser, ask) {
+  const make = async (name, isAdmin) => {
+    const { id } = await ask('POST', '/identities', { name, type: 'Default', isAdmin });
+    await ask('POST', '/authenticators', { identityId: id, method: 'updb', username: name, password: 'correct horse battery' });
+  };
+  await make('second-admin', true);
+  await make('no-admin', false);
+  const theirs = await administrator(origin, 'second-admin', 'correct horse battery');
+  await theirs('POST', '/current-identity/mfa');
+  const { provisioningUrl } = await theirs('GET', '/current-identity/mfa');
+  const secret = new URL(provisioningUrl).searchParams.get('secret');
+  await theirs('POST', '/current-identity/mfa/verify', { code: code(secret, Date.now() - 30000) }).catch(() => theirs('POST', '/current-identity/mfa/verify', { code: code(secret) }));
+  const page = await windowOf(browser, 1280, 'light', answer => answer.url().includes('/authenticate/mfa') && answer.status() === 400);
+  await logIn(page, 'second-admin', 'correct horse battery');
+  await page.getByLabel('One-time code').waitFor();
+  await page.keyboard.type('000000');
+  await page.keyboard.press('Enter');
+  await page.locator('.problem').waitFor();
+  await page.getByLabel('One-time code').fill(code(secret));
+  await page.keyboard.press('Enter');
+  await page.waitForFunction(SETTLED);
+  await page.getByRole('button', { name: 'Log out' }).click();
+  await logIn(page, 'no-admin', 'correct horse battery');
+  await page.getByText('This page is for administrators').waitFor();
+  expect(await page.evaluate(() => sessionStorage.length) === 0, 'nothing is kept of a session that ended');
+  await page.context().close();
+  console.log('logged in with a one-time code');
+}
+
+/** A group of 5,000 identities takes the map no more requests than one of 5. */
+async function large(browser, ask) {
+  const page = await windowOf(browser, 1280, 'light');
+  const requests = async () => {
+    let count = 0;
+    const counted = () => count++;
+    await open(page, '#/overview');
+    page.on('request', counted);
+    await open(page, '#/access/map');
+    await page.getByRole('button', { name: '#sales' }).waitFor();
+    page.off('request', counted);
+    return count;
+  };
+  await logIn(page);
+  await page.waitForFunction(SETTLED);
+  const before = await requests();
+  const names = Array.from({ length: 5000 }, (_, index) => `sales-${index}`);
+  for (let from = 0; from < names.length; from += 100) {
+    await Promise.all(names.slice(from, from + 100).map(name => ask('POST', '/identities', { name, type: 'Default', isAdmin: false, roleAttributes: ['sales'] })));
+  }
+  const after = await requests();
+  await page.getByRole('button', { name: /#sales 5,00\d members/ }).waitFor();
+  expect(after <= before + 10, `the map of 5,000 identities takes ${after} requests, that of few ${before}`);
+  await page.getByRole('button', { name: /#sales/ }).click();
+  await page.getByRole('dialog').getByText(/1–50 of 5,00\d/).waitFor();
+  await page.context().close();
+  console.log('the map of 5,000 identities');
+}
+
+async function pictures(browser, ids) {
+  fs.mkdirSync(PICTURES, { recursive: true });
+  for (const [name, hash, width, theme] of [['access', '#/access/map', 1200, 'light'], ['explain', `#/access/ask?identity=${ids.alice}&service=${ids.builds}`, 1200, 'dark'], ['identity', `#/identities/${ids.alice}`, 1200, 'light'], ['narrow', '#/overview', 360, 'dark']]) {
+    const page = await windowOf(browser, width, theme);
+    await logIn(page);
+    await page.waitForFunction(SETTLED);
+    await open(page, hash);
+    await page.waitForTimeout(500);
+    await page.screenshot({ path: path.join(PICTURES, `${name}.png`) });
+    await page.context().close();
+  }
+}
+
+const browser = await chromium.launch({ executablePath: CHROMIUM, args: process.getuid() === 0 ? ['--no-sandbox'] : [] });
+try {
+  const ask = await administrator(origin, user, password);
+  const ids = await seed(ask);
+  if (process.argv.includes('--pictures')) await pictures(browser, ids);
+  else {
+    const parts = { walk, keyboard, enrollment, explain, refusals, newKind, secondFactor, large };
+    const wanted = process.argv.slice(2);
+    for (const [name, part] of Object.entries(parts)) {
+      if (!wanted.length || wanted.includes(name)) await part(browser, ask, ids).catch(error => expect(false, `${name}: ${error.stack}`));
+    }
+  }
+} catch (error) {
+  expect(false, error.stack);
+} finally {
+  await browser.close();
+}
+process.exit(faults.length ? 1 : 0);
