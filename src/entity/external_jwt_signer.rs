@@ -243,10 +243,19 @@ impl Entity for ExternalJwtSigner {
     }
 }
 
-/// Whether keys may be had there: a scheme that we speak, a host, and no blank in between.
+/// Whether an address has the scheme http or https, a host, a port below 65536 if it has one, and no white space.
 fn is_endpoint(url: &str) -> bool {
     let behind = url.strip_prefix("https://").or(url.strip_prefix("http://"));
-    behind.is_some_and(|host| !host.is_empty() && !host.starts_with(['/', '?', '#']) && !host.contains(char::is_whitespace))
+    behind.is_some_and(|host| {
+        !host.is_empty() && !host.starts_with(['/', '?', '#']) && !host.contains(char::is_whitespace) && has_valid_port(host)
+    })
+}
+
+/// Whether the authority at the beginning of a text has no port, or a valid one (RFC 3986 section 3.2).
+fn has_valid_port(text: &str) -> bool {
+    let authority = text.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = authority.rsplit_once(['@', ']']).map_or(authority, |(_, behind)| behind);
+    host.split_once(':').is_none_or(|(_, port)| port.is_empty() || port.parse::<u16>().is_ok())
 }
 
 /// Required, although null may stand there, which counts as missing.

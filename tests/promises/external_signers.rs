@@ -59,6 +59,9 @@ fn key_sets_need_https_by_default() {
     for here in HERE {
         server.admin.patch(&known, json!({ "jwksEndpoint": here })).expect(200);
     }
+    for no_port in ["https://idp.test:99999/keys", "https://idp.test:port/keys", "https://[::1]:99999/keys"] {
+        server.admin.post("/external-jwt-signers", body(no_port)).refused(400, "COULD_NOT_VALIDATE", "jwksEndpoint");
+    }
     let lenient = TestServer::with(Clock::system(), |config| config.key_sets.allow_http = true);
     for plain in PLAIN {
         lenient.admin.post("/external-jwt-signers", body(plain)).expect(201);

@@ -188,7 +188,7 @@ fn many_hellos_leave_logins_their_share() {
     scene.server.user(&name, json!({}));
     run(async {
         let connect = |number: usize| {
-            let member = if number % 2 == 0 { scene.client.clone() } else { scene.host.clone() };
+            let member = if number.is_multiple_of(2) { scene.client.clone() } else { scene.host.clone() };
             async move {
                 let stream = member.tls(at, &["ziti-edge"], vec![member.leaf.clone()], false).await;
                 Sdk::connect(stream, member.token(), Options::GO).await.unwrap()
