@@ -91,6 +91,7 @@ impl Config {
             within("router.max-channel-mib", router.max_channel_mib, 1..=1024),
             within("router.max-total-mib", router.max_total_mib, 4..=65_536),
             within("router.max-message-mib", router.max_message_mib, 1..=64),
+            within("router.max-binds", router.max_binds, 16..=1_000_000),
             within("router.max-circuits", router.max_circuits, 16..=10_000_000),
             within("router.drain-timeout", router.drain_timeout, second..=minute),
             within("store.cache-mib", store.cache_mib, 1..=65_536),

@@ -230,6 +230,8 @@ pub struct Router {
     /// Of all channels together.
     pub max_total_mib: usize,
     pub max_message_mib: usize,
+    /// Of one identity.
+    pub max_binds: usize,
     pub max_circuits: usize,
     /// How long circuits may continue when the router stops.
     pub drain_timeout: Span,
@@ -342,6 +344,7 @@ impl Default for Config {
                 max_channel_mib: 16,
                 max_total_mib: 64,
                 max_message_mib: 16,
+                max_binds: 10_000,
                 max_circuits: 100_000,
                 drain_timeout: Span::seconds(5),
             },

@@ -105,13 +105,9 @@ async fn host(core: &Arc<Core>, channel: &Arc<Channel>, frame: &Frame, connectio
         return Err(Failure::internal(format!("connection id {connection} is in use")));
     }
     // From here on the review of a change finds the binding. The second check covers changes before this point.
-    let outcome = if core.registry.add_binding(&binding) {
-        match core.check(channel, &session, Right::Bind) {
-            Ok(_) => terminators::add(core, &binding, &grant.identity.id, secret).await,
-            Err(failure) => Err(failure),
-        }
-    } else {
-        Err(Failure::access_denied("the connection has ended"))
+    let outcome = match core.registry.add_binding(&binding).and_then(|()| core.check(channel, &session, Right::Bind)) {
+        Ok(_) => terminators::add(core, &binding, &grant.identity.id, secret).await,
+        Err(failure) => Err(failure),
     };
     if let Err(failure) = outcome {
         core.drop_binding(&binding, None);
@@ -221,13 +217,14 @@ pub fn unbind(core: &Core, channel: &Channel, frame: &Frame) {
 /// Changes cost and precedence.
 pub fn update(core: &Arc<Core>, channel: &Arc<Channel>, frame: &Frame) {
     let Some(binding) = binding_of(channel, frame) else { return };
-    let (known, request) = (binding.weight(), channel.begin_request(MOST_REQUESTS));
+    let known = binding.wanted();
     let weight = weight(frame, known);
-    if let Some(request) = request.filter(|_| weight != known && binding.is_listed()) {
+    if weight != known && binding.is_listed() && binding.want(weight) {
         let core = core.clone();
         tokio::spawn(async move {
-            terminators::update(core, binding, weight).await;
-            drop(request);
+            while let Some(weight) = binding.next_update() {
+                terminators::update(&core, &binding, weight).await;
+            }
         });
     }
 }

@@ -28,12 +28,22 @@ pub struct Binding {
     request: BindRequest,
     /// Cost and precedence of its record.
     weight: Mutex<Weight>,
+    update: Mutex<PendingUpdate>,
     /// The dynamic cost caused by failed dials.
     failures: AtomicU32,
     circuits: AtomicU32,
     /// Whether its terminator exists, so that it can be dialled.
     is_listed: AtomicBool,
     is_closed: AtomicBool,
+}
+
+/// The last cost and precedence that its host asked for. One at a time is written, however often a host asks.
+#[derive(Default)]
+struct PendingUpdate {
+    wanted: Option<Weight>,
+    /// `wanted` has not been taken to be written.
+    is_new: bool,
+    is_writing: bool,
 }
 
 /// What does not change of a binding, as its Bind asked for it.
@@ -70,6 +80,7 @@ impl Binding {
         Self {
             request,
             weight: Mutex::new(weight),
+            update: Mutex::default(),
             failures: AtomicU32::new(0),
             circuits: AtomicU32::new(0),
             is_listed: AtomicBool::new(false),
@@ -86,6 +97,27 @@ impl Binding {
     pub fn weigh(&self, cost: u16, precedence: Precedence) {
         let mut weight = self.weight.lock();
         (weight.cost, weight.precedence) = (cost, precedence);
+    }
+
+    /// The weight that an update of its host is based on.
+    pub fn wanted(&self) -> Weight {
+        self.update.lock().wanted.unwrap_or_else(|| self.weight())
+    }
+
+    /// Notes what its host asks for. Returns whether the caller has to write it, and what [`Binding::next_update`] returns behind it.
+    pub fn want(&self, weight: Weight) -> bool {
+        let mut update = self.update.lock();
+        (update.wanted, update.is_new) = (Some(weight), true);
+        !std::mem::replace(&mut update.is_writing, true)
+    }
+
+    /// What is to be written next; `None` ends the writing.
+    pub fn next_update(&self) -> Option<Weight> {
+        let mut update = self.update.lock();
+        if !std::mem::take(&mut update.is_new) {
+            *update = PendingUpdate::default();
+        }
+        update.wanted
     }
 
     pub fn dynamic_cost(&self) -> u16 {

@@ -102,7 +102,7 @@ impl Core {
         let budget = Arc::new(Budget::new(config.max_total_mib << 20));
         let most_message = (config.max_message_mib << 20).min((config.max_total_mib << 20) / PARTS);
         Self {
-            registry: Registry::new(config.max_circuits),
+            registry: Registry::new(config.max_circuits, config.max_binds),
             times,
             room,
             most_message,

@@ -110,8 +110,14 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
             kind::UNBIND => bind::unbind(core, channel, &frame),
             kind::UPDATE_BIND => bind::update(core, channel, &frame),
             kind::HEALTH_EVENT => bind::health(channel, &frame),
-            kind::TRACE_ROUTE => trace::request(core, channel, frame),
-            kind::TRACE_ROUTE_RESPONSE => trace::response(channel, frame),
+            kind::TRACE_ROUTE => {
+                let relayed = trace::request(core, channel, frame);
+                return self.pass_on(relayed).await;
+            }
+            kind::TRACE_ROUTE_RESPONSE => {
+                let relayed = trace::response(channel, frame);
+                return self.pass_on(relayed).await;
+            }
             kind::XGRESS_CONTROL => return self.control(frame).await,
             kind::XGRESS_CLOSE => self.end_by_circuit(&frame),
             content::LATENCY | content::PING => channel.send(message::success(&frame)),
@@ -176,7 +182,13 @@ impl<S: AsyncRead + Unpin> Receiver<S> {
     /// Relays a control message of SDK flow control: its body is one byte followed by the circuit id.
     async fn control(&mut self, frame: Frame) -> Result<(), Stop> {
         let id = frame.body().get(1..).and_then(|id| std::str::from_utf8(id).ok());
-        let Some((circuit, side)) = id.and_then(|id| self.route_by_circuit(id, frame.u32(key::XGRESS_FLAGS))) else { return Ok(()) };
+        let route = id.and_then(|id| self.route_by_circuit(id, frame.u32(key::XGRESS_FLAGS)));
+        self.pass_on(route.map(|(circuit, side)| (frame, circuit, side))).await
+    }
+
+    /// Relays a message to the other end of a circuit, if there is one.
+    async fn pass_on(&mut self, relayed: Option<trace::Relayed>) -> Result<(), Stop> {
+        let Some((frame, circuit, side)) = relayed else { return Ok(()) };
         match circuit.end(side.other()) {
             Some(end) => self.hand_on(frame, &circuit, side, end).await,
             None => Ok(()),

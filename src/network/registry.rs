@@ -3,7 +3,7 @@
 //! Invariant: nothing that has ended is in the registry. An item is marked as ended before it is removed, and a marked item is not added.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{HashMap, HashSet, hash_map::Entry as MapEntry},
     sync::Arc,
 };
 
@@ -13,6 +13,7 @@ use super::{
     binding::Binding,
     channel::Channel,
     circuit::{Circuit, HostEnd},
+    message::Failure,
 };
 
 /// A record that an open item depends on, by id.
@@ -27,6 +28,8 @@ pub enum Basis {
 #[derive(Default)]
 pub struct Registry {
     most_circuits: usize,
+    /// Of one identity.
+    most_bindings: usize,
     open: Mutex<Open>,
 }
 
@@ -36,6 +39,8 @@ struct Open {
     circuits: HashMap<Arc<str>, Arc<Circuit>>,
     /// By terminator id.
     bindings: HashMap<Arc<str>, Arc<Binding>>,
+    /// How many bindings an identity has, by its id.
+    hosted: HashMap<String, usize>,
     by_ground: HashMap<Basis, HashSet<Member>>,
 }
 
@@ -55,8 +60,8 @@ pub struct Affected {
 }
 
 impl Registry {
-    pub fn new(most_circuits: usize) -> Self {
-        Self { most_circuits, open: Mutex::default() }
+    pub fn new(most_circuits: usize, most_bindings: usize) -> Self {
+        Self { most_circuits, most_bindings, open: Mutex::default() }
     }
 
     pub fn add_channel(&self, channel: &Arc<Channel>) {
@@ -104,16 +109,24 @@ impl Registry {
         }
     }
 
-    /// Returns false if it has ended.
-    pub fn add_binding(&self, binding: &Arc<Binding>) -> bool {
+    /// Adds a binding.
+    ///
+    /// # Errors
+    /// It has ended, or its identity has as many bindings as an identity may have.
+    pub fn add_binding(&self, binding: &Arc<Binding>) -> Result<(), Failure> {
         let mut open = self.open.lock();
         if binding.is_closed() {
-            return false;
+            return Err(Failure::access_denied("the connection has ended"));
         }
+        let hosted = open.hosted.entry(binding.channel.identity.to_string()).or_default();
+        if *hosted >= self.most_bindings {
+            return Err(Failure::busy("the identity hosts as many services as router.max-binds allows"));
+        }
+        *hosted += 1;
         let id: Arc<str> = binding.id.as_str().into();
         open.bindings.insert(id.clone(), binding.clone());
         open.link(Member::Binding(id), grounds_of_binding(binding));
-        true
+        Ok(())
     }
 
     pub fn remove_binding(&self, binding: &Arc<Binding>) {
@@ -123,6 +136,12 @@ impl Registry {
         if open.bindings.get(&id).is_some_and(|known| Arc::ptr_eq(known, binding)) {
             open.bindings.remove(&id);
             open.unlink(&Member::Binding(id), grounds_of_binding(binding));
+            if let MapEntry::Occupied(mut hosted) = open.hosted.entry(binding.channel.identity.to_string()) {
+                *hosted.get_mut() = hosted.get().saturating_sub(1);
+                if *hosted.get() == 0 {
+                    hosted.remove();
+                }
+            }
         }
     }
 

@@ -114,7 +114,7 @@ pub async fn add(core: &Core, binding: &Binding, identity: &Id<Identity>, secret
 }
 
 /// Writes a host's new cost and precedence. The binding follows the record.
-pub async fn update(core: Arc<Core>, binding: Arc<Binding>, weight: Weight) {
+pub async fn update(core: &Core, binding: &Binding, weight: Weight) {
     let id = binding.id.clone();
     let updated = core.parts.changes.run(move |change| {
         let Some(mut record) = change.find_readable(&id)? else { return Ok(()) };

@@ -1,13 +1,16 @@
 //! Hosting, and the terminators that show it.
 
-use overkeep::frame::{Builder, content};
+use overkeep::{
+    clock::Clock,
+    frame::{Builder, content},
+};
 use serde_json::json;
 
 use super::{
     scene::{Member, Scene, run, soon},
     sdk::{Event, Options, key, kind},
 };
-use crate::harness::fresh;
+use crate::harness::{TestServer, fresh};
 
 #[test]
 fn terminators_live_while_hosted() {
@@ -170,6 +173,50 @@ fn hosts_update_cost_and_precedence() {
             .unwrap();
         host.sdk.ask(Builder::new(content::PING).empty()).await.unwrap();
         assert_eq!(shown()["cost"], 77);
+    });
+}
+
+#[test]
+fn many_updates_end_with_the_last() {
+    let scene = Scene::new();
+    run(async {
+        let host = scene.hosted(Options::GO).await;
+        let update =
+            |cost: u16| Builder::new(kind::UPDATE_BIND).u32(key::CONNECTION, host.id).u16(key::COST, cost).body(host.token.as_bytes());
+        for cost in 1..=2000 {
+            host.sdk.send(update(cost)).await.unwrap();
+        }
+        // Of cost and precedence each keeps what was said last, whatever is being written.
+        let failed = Builder::new(kind::UPDATE_BIND).u32(key::CONNECTION, host.id).bytes(key::PRECEDENCE, &[2]);
+        host.sdk.send(failed.body(host.token.as_bytes())).await.unwrap();
+        let shown = || scene.server.admin.get("/terminators").expect(200).data()[0].clone();
+        assert!(soon(|| shown()["cost"] == 2000 && shown()["precedence"] == "failed"), "{}", shown());
+    });
+}
+
+#[test]
+fn an_identity_hosts_a_bounded_number() {
+    let server = TestServer::with(Clock::system(), |config| {
+        config.router.enabled = true;
+        config.router.max_binds = 16;
+    });
+    let scene = Scene::on(server, false);
+    run(async {
+        let token = scene.host.session(&scene.service, "Bind");
+        let (first, second) = (scene.host.connect(&scene.server, Options::GO).await, scene.host.connect(&scene.server, Options::GO).await);
+        let mut hosts = Vec::new();
+        for number in 0..16_u8 {
+            let on = if number.is_multiple_of(2) { &first } else { &second };
+            hosts.push(on.host_with(&token, |bind| bind.bytes(key::INSTANCE, &[b'a' + number])).await.unwrap());
+        }
+        let refused = first.host(&token).await.err().unwrap();
+        assert!(refused.text.contains("router.max-binds") && refused.structured.unwrap().contains("\"retryHint\":1"));
+        let terminators = || scene.server.admin.get("/terminators?limit=1").expect(200).total();
+        assert_eq!((terminators(), scene.server.router().traffic().binds), (16, 16));
+        // One that ends makes room for another, on any channel.
+        hosts[0].unbind().await.unwrap();
+        second.host_with(&token, |bind| bind.bytes(key::INSTANCE, b"z")).await.unwrap();
+        second.host(&token).await.err().unwrap();
     });
 }
 

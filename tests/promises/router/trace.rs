@@ -3,7 +3,7 @@
 use overkeep::frame::Builder;
 
 use super::{
-    scene::{Scene, run},
+    scene::{Scene, run, soon},
     sdk::{Options, key, kind},
 };
 
@@ -31,5 +31,30 @@ fn trace_names_router_and_peer() {
         });
         let answer = answer.unwrap();
         assert_eq!((answer.u32(key::CONNECTION), answer.text(HOP_TYPE)), (Some(client.id), Some("sdk/test")));
+    });
+}
+
+#[test]
+fn flood_of_traces_closes_no_host() {
+    let scene = Scene::new();
+    run(async {
+        let (client, mut host, _listener) = scene.connected(Options::GO).await;
+        host.sdk.pause();
+        let (sdk, id) = (client.sdk.clone(), client.id);
+        let flood = tokio::spawn(async move {
+            for _ in 0..3000 {
+                let trace = Builder::new(kind::TRACE_ROUTE).u32(key::CONNECTION, id).u32(HOPS, 2).bytes(1500, &[0; 1000]);
+                sdk.send(trace.empty()).await.unwrap();
+            }
+        });
+        let router = scene.server.router();
+        assert!(soon(|| router.traffic().reader_pauses > 0), "the client waits for the host");
+        host.sdk.resume();
+        for _ in 0..3000 {
+            assert_eq!(host.message().await.map(|trace| trace.content_type()), Some(kind::TRACE_ROUTE));
+        }
+        flood.await.unwrap();
+        client.send(b"data").await;
+        assert_eq!(host.data().await, b"data");
     });
 }
