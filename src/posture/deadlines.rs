@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn only_who_is_due_is_looked_at() {
+    fn only_due_sessions_are_examined() {
         let mut deadlines = Deadlines { terms: Terms { timeouts: [60, 600].into(), ..Terms::default() }, ..Deadlines::default() };
         for number in 0..10_000 {
             deadlines.set(&format!("identity {number}"), &format!("session {number}"), passed(number), BEGIN);

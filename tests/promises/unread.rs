@@ -372,7 +372,7 @@ fn every_long_list_comes_in_parts() {
 }
 
 #[test]
-fn lists_inside_other_data_come_in_parts() {
+fn lists_inside_answers_come_in_parts() {
     let server = TestServer::start().unnamed();
     let (admin, long) = (&server.admin, "x".repeat(3500));
     let of = fat(admin, 10);
