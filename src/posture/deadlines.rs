@@ -133,7 +133,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_time_is_answered_when_it_comes(
+        fn every_moment_is_found_in_time(
             timeouts in prop::collection::btree_set(1_u64..400, 0..4),
             presences in prop::collection::vec((prop::option::of(0_u64..300), prop::option::of(0_u64..300)), 1..8),
             steps in prop::collection::vec(1_u64..100, 1..12),
