@@ -13,13 +13,7 @@ use std::{
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::{
-    binding::Binding,
-    circuit::{Circuit, CircuitSide},
-    dialing::Dialing,
-    info::ChannelInfo,
-    send_queue::SendQueue,
-};
+use super::{binding::Binding, circuit::Circuit, circuit_side::CircuitSide, dialing::Dialing, info::ChannelInfo, send_queue::SendQueue};
 use crate::{
     clock::Timestamp,
     entity::{ApiSession, Id, Identity, Session},

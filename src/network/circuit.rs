@@ -11,6 +11,7 @@ use tokio::sync::Notify;
 use super::{
     binding::Binding,
     channel::Channel,
+    circuit_side::CircuitSide,
     fair_queues::QueueId,
     info::{CircuitInfo, EndInfo},
 };
@@ -18,15 +19,6 @@ use crate::{
     clock::Timestamp,
     entity::{Id, Service, Session},
 };
-
-/// One side of a circuit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CircuitSide {
-    /// The side that dialled.
-    Client,
-    /// The side that was dialled.
-    Host,
-}
 
 /// One end of a circuit, on a channel.
 pub struct End {
@@ -190,14 +182,5 @@ impl Circuit {
             client: end(&self.client, &rests.session, client_bytes, client_rate),
             host: end(&host.end, &host.binding.session, host_bytes, host_rate),
         })
-    }
-}
-
-impl CircuitSide {
-    pub fn other(self) -> Self {
-        match self {
-            Self::Client => Self::Host,
-            Self::Host => Self::Client,
-        }
     }
 }

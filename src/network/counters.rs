@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{circuit::CircuitSide, message::Failure};
+use super::{circuit_side::CircuitSide, message::Failure};
 
 /// A counter that only grows.
 #[derive(Debug, Default)]

@@ -10,7 +10,8 @@ use tokio::{sync::oneshot, time::timeout};
 use super::{
     binding::Binding,
     channel::{Channel, Entry, Request},
-    circuit::{Circuit, CircuitBasis, CircuitSide, End, HostEnd},
+    circuit::{Circuit, CircuitBasis, End, HostEnd},
+    circuit_side::CircuitSide,
     core::Core,
     dialing::Dialing,
     message::{self, Failure, crypto_method, key, kind},

@@ -15,6 +15,7 @@ mod binding;
 mod budget;
 mod channel;
 mod circuit;
+mod circuit_side;
 mod commit_feed;
 mod core;
 mod counters;

@@ -16,7 +16,8 @@ use tokio::{
 use super::{
     bind,
     channel::{Channel, Entry},
-    circuit::{Circuit, CircuitSide, End},
+    circuit::{Circuit, End},
+    circuit_side::CircuitSide,
     core::Core,
     dial,
     message::{self, FROM_HOST, Failure, key, kind},

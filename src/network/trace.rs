@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use super::{
     channel::{Channel, Entry},
-    circuit::{Circuit, CircuitSide},
+    circuit::Circuit,
+    circuit_side::CircuitSide,
     core::Core,
     message::{key, kind},
 };

@@ -10,9 +10,6 @@ use crate::{
     error::{Error, Result},
 };
 
-/// What an assertion looks like.
-pub const PATTERN: &str = "^.+ must(-not)? (dial|bind) .+$";
-
 const FORMS: [(&str, bool, Right); 4] = [
     (" must dial ", true, Right::Dial),
     (" must-not dial ", false, Right::Dial),

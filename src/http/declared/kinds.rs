@@ -2,11 +2,13 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::{assertion, kind::DeclaredKind};
+use super::kind::DeclaredKind;
 use crate::entity::Kind;
 
 /// The member of the file that lists what must and must not be allowed.
 pub const ASSERTIONS: &str = "assertions";
+/// What an assertion looks like.
+const PATTERN: &str = "^.+ must(-not)? (dial|bind) .+$";
 /// So many assertions a file may have.
 const MOST: usize = 1000;
 
@@ -60,7 +62,7 @@ impl DeclaredKinds {
                 "type": "array",
                 "description": "What policies must and must not allow: `alice must dial git`, `#guest must-not dial *`.",
                 "maxItems": MOST,
-                "items": { "type": "string", "pattern": assertion::PATTERN, "examples": ["alice must dial git"] }
+                "items": { "type": "string", "pattern": PATTERN, "examples": ["alice must dial git"] }
             }),
         );
         json!({

@@ -1,0 +1,19 @@
+//! The two sides of a circuit.
+
+/// One side of a circuit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CircuitSide {
+    /// The side that dialled.
+    Client,
+    /// The side that was dialled.
+    Host,
+}
+
+impl CircuitSide {
+    pub fn other(self) -> Self {
+        match self {
+            Self::Client => Self::Host,
+            Self::Host => Self::Client,
+        }
+    }
+}
