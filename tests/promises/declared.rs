@@ -63,7 +63,7 @@ fn filled() -> (TestServer, Vec<String>) {
 }
 
 #[test]
-fn an_export_makes_the_same_network_elsewhere() {
+fn exports_recreate_the_network() {
     let (server, ids) = filled();
     let text = on_host(&server, &["export"]).good() + "\n";
     let known = ids.iter().find(|id| text.contains(id.as_str()));
@@ -82,7 +82,7 @@ fn an_export_makes_the_same_network_elsewhere() {
 }
 
 #[test]
-fn every_kind_with_names_is_in_the_file() {
+fn files_hold_every_named_kind() {
     let document = &interface(Base::Management).document;
     let writable = |path: &&String| {
         let item = &document["paths"][format!("{path}/{{id}}").as_str()];
@@ -212,7 +212,7 @@ fn only_what_was_planned_is_applied() {
 }
 
 #[test]
-fn pruning_is_bounded_and_keeps_what_must_stay() {
+fn pruning_is_bounded() {
     let server = TestServer::with_router();
     for _ in 0..3 {
         server.identity(&fresh("goes"), json!({}));
@@ -235,7 +235,7 @@ fn pruning_is_bounded_and_keeps_what_must_stay() {
 }
 
 #[test]
-fn assertions_are_checked_before_anything_is_done() {
+fn assertions_are_checked_first() {
     let server = TestServer::start();
     let [alice, guest, git, wiki, policy] = ["alice", "guest", "git", "wiki", "policy"].map(fresh);
     let network = |assertions: &[String]| {
