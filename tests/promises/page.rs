@@ -49,7 +49,7 @@ fn header<'h>(head: &'h str, name: &str) -> Option<&'h str> {
 }
 
 #[test]
-fn every_file_of_the_page_is_served() {
+fn all_page_files_are_served() {
     for (name, content) in assets() {
         let Some(path) = address(&name) else { continue };
         let (head, body) = got(&path, "accept: text/html\r\n");
@@ -68,7 +68,7 @@ fn every_file_of_the_page_is_served() {
 }
 
 #[test]
-fn the_page_runs_its_own_files_only() {
+fn page_runs_only_own_files() {
     for (name, content) in assets() {
         let Some(path) = address(&name) else { continue };
         let (head, _) = got(&path, "accept: text/html\r\n");
@@ -92,7 +92,7 @@ fn the_page_runs_its_own_files_only() {
 }
 
 #[test]
-fn a_known_file_is_not_sent_again() {
+fn known_files_are_not_resent() {
     for path in ["/", "/page/main.js"] {
         let (head, body) = got(path, "accept: text/html\r\n");
         let tag = header(&head, "etag").unwrap();
