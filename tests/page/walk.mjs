@@ -215,6 +215,53 @@ async function refusals(browser, ask, ids) {
   console.log('refusals stand at their members');
 }
 
+/** Circuits and clients, answered in the place of the controller: what they say is shown, and a circuit can be ended. */
+async function traffic(browser, ids) {
+  const page = await windowOf(browser, 1280, 'light');
+  const listed = rows => ({ json: { data: rows, meta: { pagination: { limit: 100, offset: 0, totalCount: rows.length } } } });
+  const end = (name, rate) => ({ identity: { id: ids[name], name }, apiSessionId: 'a', sessionId: 's', channelId: name, connection: 1, sentBytes: rate * 60, sentBytesPerSecond: rate });
+  const since = new Date(Date.now() - 90000).toISOString();
+  let circuits = [{ id: 'c1', service: { id: ids.wiki, name: 'wiki' }, terminatorId: 't', since, client: end('alice', 2048), host: end('wiki-host', 1048576) }];
+  const channels = ['alice', 'wiki-host'].map(name => ({ id: name, identity: { id: ids[name], name }, apiSessionId: 'a', address: '192.0.2.7:40112', sdk: 'ziti-sdk-golang', sdkVersion: 'v1', hello: name, since, circuits: 1, terminators: 0, queuedBytes: 0 }));
+  await page.route('**/overkeep/v1/circuits?*', route => route.fulfill(listed(circuits)));
+  await page.route('**/overkeep/v1/channels?*', route => route.fulfill(listed(channels)));
+  await page.route('**/overkeep/v1/circuits/c1', route => {
+    circuits = [];
+    return route.fulfill({ json: { data: {}, meta: {} } });
+  });
+  await logIn(page);
+  await page.waitForFunction(SETTLED);
+  await open(page, '#/live');
+  await page.getByRole('row').filter({ hasText: 'wiki-host' }).filter({ hasText: '2.0 KiB/s' }).filter({ hasText: '1.0 MiB/s' }).waitFor();
+  await page.getByRole('row').filter({ hasText: 'alice' }).filter({ hasText: '192.0.2.7:40112' }).waitFor();
+  await page.locator('.chart').waitFor();
+  await judge(page, '#/live with traffic', true);
+  await page.getByRole('button', { name: 'End the circuit to wiki?' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'End' }).click();
+  await page.getByText('No traffic at the moment').waitFor();
+  await page.context().close();
+  console.log('traffic shown and ended');
+}
+
+/** What the administrator of the host does now and then: a check of the data file, a snapshot, a session ended, as it happens elsewhere. */
+async function care(browser, ask) {
+  const page = await windowOf(browser, 1280, 'light');
+  await logIn(page);
+  await page.waitForFunction(SETTLED);
+  await open(page, '#/care');
+  await page.getByText('Overkeep Root').waitFor();
+  await page.getByRole('button', { name: 'Check the data file' }).click();
+  await page.getByText('Nothing wrong,').waitFor();
+  await page.getByRole('button', { name: 'Take a snapshot' }).click();
+  await page.getByText('Written to').waitFor();
+  await open(page, '#/live');
+  await page.waitForFunction(() => document.querySelector('.pulse.on'));
+  await ask('POST', '/identities', { name: 'seen-live', type: 'Default', isAdmin: false });
+  await page.getByRole('log').getByText('seen-live').first().waitFor();
+  await page.context().close();
+  console.log('checked, copied, and seen as it happened');
+}
+
 /** A kind that the page has never heard of, in the document only. */
 async function newKind(browser) {
   const page = await windowOf(browser, 1280, 'light');
@@ -334,7 +381,7 @@ try {
   const ids = await seed(ask);
   if (process.argv.includes('--pictures')) await pictures(browser, ids);
   else {
-    const parts = { walk, keyboard, enrollment, explain, refusals, newKind, secondFactor, large };
+    const parts = { walk, keyboard, enrollment, explain, refusals, traffic: (to, _, ids) => traffic(to, ids), care, newKind, secondFactor, large };
     const wanted = process.argv.slice(2);
     for (const [name, part] of Object.entries(parts)) {
       if (!wanted.length || wanted.includes(name)) await part(browser, ask, ids).catch(error => expect(false, `${name}: ${error.stack}`));

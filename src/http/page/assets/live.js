@@ -69,12 +69,12 @@ export function Live() {
   return html`<${Heading} title=${t.title} note=${t.note} />
     <${Problem} error=${error} />${!circuits && !error && html`<${Loading} />`}
     ${circuits && html`<${Chart} rates=${rates} />
-      <section class="block"><h2>${t.circuits} <span class="faint">${circuits.total}</span></h2>${circuits.rows.length ? html`<div class="table"><table>${heads([t.service, t.from, t.host, t.up, t.down, t.since, ''])}
+      <section class="block"><h2>${t.circuits} <span class="faint">${circuits.total}</span></h2>${circuits.rows.length ? html`<div class="table"><table>${heads([t.service, t.from, t.host, t.up, t.down, t.since, t.end])}
         <tbody>${circuits.rows.map(circuit => html`<tr key=${circuit.id}><td data-label=${t.service}><${Reference} kind="services" id=${circuit.service.id} name=${circuit.service.name} /></td>
           <td data-label=${t.from}>${who(circuit.client.identity)}</td><td data-label=${t.host}>${who(circuit.host.identity)}</td>
           <td data-label=${t.up} class="number">${bytes(circuit.client.sentBytes)} <span class="faint">${t.rate(bytes(circuit.client.sentBytesPerSecond))}</span></td>
           <td data-label=${t.down} class="number">${bytes(circuit.host.sentBytes)} <span class="faint">${t.rate(bytes(circuit.host.sentBytesPerSecond))}</span></td>
-          <td data-label=${t.since}><${Time} at=${circuit.since} /></td><td data-label=""><button type="button" class="button small" aria-label=${t.endTitle(circuit.service.name)} onClick=${() => setEnding(circuit)}>${t.end}</button></td></tr>`)}</tbody></table></div>` : html`<p class="faint">${t.noCircuits}</p>`}</section>
+          <td data-label=${t.since}><${Time} at=${circuit.since} /></td><td data-label=${t.end}><button type="button" class="button small" aria-label=${t.endTitle(circuit.service.name)} onClick=${() => setEnding(circuit)}>${t.end}</button></td></tr>`)}</tbody></table></div>` : html`<p class="faint">${t.noCircuits}</p>`}</section>
       <section class="block"><h2>${t.channels} <span class="faint">${channels.total}</span></h2>${channels.rows.length ? html`<div class="table"><table>${heads([t.identity, t.client, t.address, t.circuits, t.waiting, t.since])}
         <tbody>${channels.rows.map(channel => html`<tr key=${channel.id}><td data-label=${t.identity}>${who(channel.identity)}</td><td data-label=${t.client}>${channel.sdk || channel.hello} <span class="faint">${channel.sdkVersion}</span></td>
           <td data-label=${t.address}>${channel.address}</td><td data-label=${t.circuits} class="number">${channel.circuits}</td><td data-label=${t.waiting} class="number">${bytes(channel.queuedBytes)}</td><td data-label=${t.since}><${Time} at=${channel.since} /></td></tr>`)}</tbody></table></div>` : html`<p class="faint">${t.noChannels}</p>`}</section>`}

@@ -121,7 +121,7 @@ function Shell({ session }) {
   useEffect(() => {
     if (!first.current) {
       scrollTo(0, 0);
-      main.current?.focus();
+      main.current?.focus({ preventScroll: true });
     }
     first.current = false;
   }, [path]);

@@ -14,6 +14,7 @@ const MOST = 40;
 const MOST_ROUTERS = 6;
 const ROW = 46;
 const GAP = 10;
+const SPACE = 56; // between columns, as in the style sheet
 const TOP = 34;
 const PAGE = 50;
 
@@ -102,7 +103,7 @@ function Node({ node, dim, onOver, onOpen }) {
     ${node.count !== undefined && html`<span class="faint">${node.role?.startsWith('@') ? kindBy(node.kind).one : node.count ? t.members(node.count) : t.nothing}</span>`}
     ${node.policy && html`<span class="faint">${t.policy(node.policy.type, ...node.reached)}${node.policy.semantic === 'AllOf' && (node.policy.identityRoles.length > 1 || node.policy.serviceRoles.length > 1) ? ` · ${t.all}` : ''}${node.policy.postureCheckRoles?.length ? ` · ${t.withChecks}` : ''}</span>`}
     ${node.router && html`<span class="faint">${node.router.isOnline ? t.connected : t.notConnected}</span>`}`;
-  const props = { class: `node ${node.tone} ${dim ? 'dim' : ''}`, onMouseEnter: () => onOver(node.id), onMouseLeave: () => onOver(null), onFocus: () => onOver(node.id), onBlur: () => onOver(null) };
+  const props = { title: node.label, class: `node ${node.tone} ${dim ? 'dim' : ''}`, onMouseEnter: () => onOver(node.id), onMouseLeave: () => onOver(null), onFocus: () => onOver(node.id), onBlur: () => onOver(null) };
   if (node.policy || node.router) return html`<a ...${props} href=${`#/${node.kind}/${(node.policy || node.router).id}`}>${inner}</a>`;
   return html`<button type="button" ...${props} onClick=${() => onOpen(node)}>${inner}</button>`;
 }
@@ -119,9 +120,9 @@ function useWidth(place) {
 }
 
 function Lines({ columns, edges, width, lit }) {
-  const share = (width - 3 * 72) / 4;
+  const share = (width - 3 * SPACE) / 4;
   const at = new Map();
-  columns.forEach((nodes, column) => nodes.forEach((node, row) => at.set(node.id, [column * (share + 72), TOP + row * (ROW + GAP) + ROW / 2])));
+  columns.forEach((nodes, column) => nodes.forEach((node, row) => at.set(node.id, [column * (share + SPACE), TOP + row * (ROW + GAP) + ROW / 2])));
   const height = TOP + Math.max(...columns.map(nodes => nodes.length)) * (ROW + GAP);
   return html`<svg class="lines" width=${width} height=${height} aria-hidden="true">${edges.map(([from, to, type]) => {
     const [start, end] = [at.get(from), at.get(to)];
