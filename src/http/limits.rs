@@ -27,7 +27,7 @@ use crate::{
 /// Seconds in `retry-after` when too many requests are running.
 const RETRY: u32 = 1;
 
-/// The time in which a body must arrive once the listener stops.
+/// The time in which a request's body must arrive after the listener began to stop.
 const LEAVING: Duration = Duration::from_secs(2);
 
 /// Limits of requests and of what they create.

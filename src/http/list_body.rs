@@ -102,7 +102,7 @@ impl<T> Joined<T> {
     /// The reply: `open`, the entries, `close` and `meta`.
     fn within(self, open: &[u8], close: &[u8], meta: &Meta) -> Result<Reply> {
         let mut end = [close, br#","meta":"#].concat();
-        serde_json::to_writer(&mut end, meta).map_err(|e| Error::Internal(format!("an answer as JSON: {e}")))?;
+        serde_json::to_writer(&mut end, meta).map_err(|e| Error::Internal(format!("cannot write an answer as JSON: {e}")))?;
         end.push(b'}');
         let body = match self.rest {
             None => [open, &self.text, &end].concat().into(),
@@ -115,7 +115,7 @@ impl<T> Joined<T> {
     }
 }
 
-/// Data whose last member is a list. `data` holds an empty list in its place; `entries` are sent there.
+/// Data whose last member is a list. `data` holds an empty list as that member; `entries` are sent in its place.
 pub struct EndingInList<D, T, const STATUS: u16 = 200> {
     pub data: D,
     pub entries: Joined<T>,
@@ -130,8 +130,8 @@ impl<D: Serialize + JsonSchema + 'static, T: 'static, const STATUS: u16> Answer 
     }
     fn reply(self) -> Result<Reply> {
         let mut open = br#"{"data":"#.to_vec();
-        serde_json::to_writer(&mut open, &self.data).map_err(|e| Error::Internal(format!("an answer as JSON: {e}")))?;
-        let open = open.strip_suffix(b"]}").ok_or_else(|| Error::Internal("data that does not end in an empty list".into()))?;
+        serde_json::to_writer(&mut open, &self.data).map_err(|e| Error::Internal(format!("cannot write an answer as JSON: {e}")))?;
+        let open = open.strip_suffix(b"]}").ok_or_else(|| Error::Internal("the data does not end in an empty list".into()))?;
         Ok(Reply { status: STATUS, ..self.entries.within(open, b"]}", &Meta::default())? })
     }
 }

@@ -53,7 +53,7 @@ pub struct Acceptor {
     pub is_for_router_alone: bool,
     /// One permit per concurrent handshake.
     pub handshakes: Arc<Semaphore>,
-    /// Those of them that clients of the router may hold, from the handshake until they are authenticated.
+    /// The permits that clients of the router may hold, from the handshake until they are authenticated.
     pub router_handshakes: Arc<Semaphore>,
     pub handshake_timeout: Duration,
     pub stopping: Shutdown,
@@ -90,8 +90,8 @@ impl Acceptor {
         }
     }
 
-    /// A place for a client of the router, until it is authenticated. Clients of the router have half of the handshakes at most, so that the
-    /// rest of them is left to clients of REST.
+    /// A place for a client of the router until it is authenticated. Clients of the router hold at most half of the handshake permits; the
+    /// rest is left to clients of REST.
     async fn place(&self, handshake: OwnedSemaphorePermit) -> io::Result<Unauthenticated> {
         if let Ok(of_router) = self.router_handshakes.clone().try_acquire_owned() {
             return Ok(Unauthenticated { _handshake: handshake, _of_router: of_router });

@@ -20,7 +20,7 @@ pub struct Accepted {
 /// Serves a connection; completes when it ends. The second argument must be dropped as soon as the client is authenticated.
 pub type Serve = dyn Fn(Stream, Unauthenticated) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync;
 
-/// A place among the connections of clients that are not authenticated yet. It is free again when this is dropped.
+/// A place among the connections whose clients are not authenticated yet. Released on drop.
 #[derive(Debug)]
 pub struct Unauthenticated {
     pub(super) _handshake: OwnedSemaphorePermit,

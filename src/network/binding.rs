@@ -37,16 +37,16 @@ pub struct Binding {
     is_closed: AtomicBool,
 }
 
-/// The last cost and precedence that its host asked for. One at a time is written, however often a host asks.
+/// The last cost and precedence that its host requested. At most one update is written at a time, however often a host asks.
 #[derive(Default)]
 struct PendingUpdate {
     wanted: Option<Weight>,
-    /// `wanted` has not been taken to be written.
+    /// Whether `wanted` is not yet being written.
     is_new: bool,
     is_writing: bool,
 }
 
-/// What does not change of a binding, as its Bind asked for it.
+/// The unchanging data of a binding, from its Bind.
 pub struct BindRequest {
     /// The id of its terminator, and the terminator's address.
     pub id: Id<Terminator>,

@@ -22,7 +22,7 @@ const SHARE: usize = 16 << 10;
 /// A budget of bytes.
 pub struct Budget {
     limit: usize,
-    /// How often somebody had to wait before reading on.
+    /// How often a reader had to wait for memory before it read on.
     pub pauses: Counter,
     used: AtomicUsize,
     waiting: AtomicUsize,

@@ -37,7 +37,7 @@ pub struct Channel {
     closed: Notify,
 }
 
-/// What does not change of a channel, as its hello made it known.
+/// The unchanging data of a channel, from its hello.
 pub struct Login {
     /// Unique within this process.
     pub number: u64,

@@ -80,7 +80,7 @@ pub struct Core {
     pub parts: Parts,
     pub times: Times,
     pub room: QueueBounds,
-    /// A message has at most so many bytes. One that is longer than all that may wait would wait for ever.
+    /// The maximum length of a message in bytes. A message longer than the memory budget would wait for ever.
     pub most_message: usize,
     pub budget: Arc<Budget>,
     pub registry: Registry,

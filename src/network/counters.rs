@@ -78,7 +78,7 @@ impl Counters {
     }
 }
 
-/// The numbers of a router. Those that say "since the start" only grow, and begin at 0 with each start of the process.
+/// The counters and gauges of a router. The counters say "since the start": they only grow, and are 0 at the start of the process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TrafficInfo {
     /// Channels whose hello was accepted, since the start.
@@ -87,15 +87,15 @@ pub struct TrafficInfo {
     pub channels_closed: u64,
     /// Connections whose hello was refused, since the start.
     pub hellos_refused: u64,
-    /// Connections that ended or ran out of time before a whole hello came, since the start.
+    /// Connections that ended, or reached the time limit, before a complete hello arrived, since the start.
     pub hellos_missing: u64,
-    /// Connections that were ended because a message could not be read, since the start.
+    /// Connections that were closed because a message could not be read, since the start.
     pub malformed: u64,
-    /// Channels that were ended because `router.max-total-mib` was used up and their client read nothing, since the start.
+    /// Channels that were closed because `router.max-total-mib` was used up and their client read nothing, since the start.
     pub cut_off: u64,
-    /// Binds that made a terminator, since the start.
+    /// Binds that created a terminator, since the start.
     pub binds_accepted: u64,
-    /// Binds that were refused, for whatever reason, since the start.
+    /// Binds that were refused for any reason, since the start.
     pub binds_refused: u64,
     /// Accepted binds that ended, since the start.
     pub binds_ended: u64,
@@ -103,22 +103,22 @@ pub struct TrafficInfo {
     pub circuits_opened: u64,
     /// Circuits that ended after a host had accepted them, since the start.
     pub circuits_closed: u64,
-    /// Dials that were refused for want of a right, since the start.
+    /// Dials that were refused for lack of a right, since the start.
     pub dials_refused: u64,
-    /// Dials that led to no circuit for any other reason, such as no host or no answer, since the start.
+    /// Dials that failed for another reason, such as no host or no answer, since the start.
     pub dials_failed: u64,
     /// Bytes of data from clients to hosts, since the start.
     pub client_bytes: u64,
     /// Bytes of data from hosts to clients, since the start.
     pub host_bytes: u64,
-    /// How often a channel was not read for a while because what it carries had no room in a queue, since the start.
+    /// How often reading from a channel paused because a queue had no room for its messages, since the start.
     pub reader_pauses: u64,
     /// Channels that are open now.
     pub channels: u64,
-    /// Circuits that are open now, with those that wait for their host.
+    /// Circuits that are open now, including those that wait for their host.
     pub circuits: u64,
-    /// Services that are hosted now, counted by terminator.
+    /// Bindings that are open now; each has one terminator.
     pub binds: u64,
-    /// Bytes that wait in memory now, of all channels.
+    /// Bytes that are queued now, of all channels.
     pub queued_bytes: u64,
 }

@@ -50,7 +50,7 @@ pub enum Stop {
 }
 
 impl Stop {
-    /// Whether the peer sent what is no message.
+    /// Whether the peer sent bytes that are not a message.
     pub fn is_malformed(&self) -> bool {
         matches!(self, Self::Malformed(_))
     }

@@ -1,7 +1,7 @@
-//! When access of each API session may next end by time alone: a queue ordered by that time.
+//! A queue of API sessions, ordered by the time at which their access may next end by time alone.
 //!
-//! An API session is in the queue at most once, with the first of its times that is still to come. Invariant: as long as [`Terms`] are those
-//! of the posture checks, no time passes that the queue does not know.
+//! An API session is in the queue at most once, with the first of its times that is in the future. Invariant: while [`Terms`] agree with the
+//! posture checks, the queue contains the next time of every API session.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -12,21 +12,21 @@ use std::{
 use super::{Presence, evaluation::GRACE};
 use crate::clock::Timestamp;
 
-/// What checks of one-time codes demand of time.
+/// The times that the posture checks for one-time codes demand.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Terms {
-    /// For how many seconds codes count, each once.
+    /// How long a code is valid, in seconds: the distinct values of all checks.
     pub timeouts: BTreeSet<u64>,
-    /// Whether a code is asked for after an endpoint woke up, and after it was unlocked.
+    /// Whether any check demands a code after an endpoint woke up, and after it was unlocked.
     pub on_wake: bool,
     pub on_unlock: bool,
 }
 
 impl Terms {
-    /// When time alone may next make a check fail, later than a moment; by the steady clock.
+    /// The first time later than `after` at which time alone may make a check fail; by the steady clock.
     fn next(&self, presence: Presence, after: Timestamp) -> Option<Timestamp> {
         let code = presence.passed_at.and_then(|at| {
-            // A code counts to the last millisecond of its time.
+            // A code is valid up to and including the last millisecond of its time.
             let end = |seconds: u64| at.steady().plus(Duration::from_secs(seconds)).plus(Duration::from_millis(1));
             let passed = after.since(at.steady()).as_secs().saturating_sub(1);
             self.timeouts.range(passed..).map(|seconds| end(*seconds)).find(|end| *end > after)
@@ -38,23 +38,23 @@ impl Terms {
     }
 }
 
-/// The queue.
+/// The queue; see the module.
 #[derive(Default)]
 pub struct Deadlines {
     terms: Terms,
     queue: BTreeSet<(Timestamp, Arc<str>)>,
-    /// By API session: its place in the queue, and whose it is.
+    /// By API session: its time in the queue, and its identity.
     places: HashMap<Arc<str>, (Timestamp, Arc<str>)>,
 }
 
 impl Deadlines {
-    /// Takes the terms of the posture checks, and puts everybody in the queue anew.
+    /// Sets the terms of the posture checks, and fills the queue again.
     pub fn follow<'p>(&mut self, terms: Terms, present: impl Iterator<Item = (&'p str, &'p str, Presence)>, now: Timestamp) {
         *self = Self { terms, ..Self::default() };
         present.for_each(|(identity, session, presence)| self.set(identity, session, presence, now));
     }
 
-    /// Puts an API session of an identity in its place.
+    /// Puts an API session of an identity into the queue, at its next time if it has one.
     pub fn set(&mut self, identity: &str, session: &str, presence: Presence, now: Timestamp) {
         self.forget(session);
         if let Some(end) = self.terms.next(presence, now) {
@@ -64,19 +64,20 @@ impl Deadlines {
         }
     }
 
-    /// Takes an API session out.
+    /// Removes an API session.
     pub fn forget(&mut self, session: &str) {
         if let Some((session, (end, _))) = self.places.remove_entry(session) {
             self.queue.remove(&(end, session));
         }
     }
 
-    /// The next time of all.
+    /// The earliest time in the queue.
     pub fn next(&self) -> Option<Timestamp> {
         self.queue.first().map(|(end, _)| *end)
     }
 
-    /// The identities whose time has come, each of whose API sessions is put in its next place. `presence` is asked of those alone.
+    /// Removes the API sessions whose time has come and returns their identities. Each session returns to the queue at its next time.
+    /// `presence` is called only for these sessions.
     pub fn take(&mut self, now: Timestamp, presence: impl Fn(&str, &str) -> Option<Presence>) -> BTreeSet<Arc<str>> {
         let mut due = BTreeSet::new();
         while self.next().is_some_and(|end| end <= now) {
@@ -125,7 +126,7 @@ mod tests {
         assert!(deadlines.take(at(60), presence).is_empty() && asked.get() == 0);
         assert_eq!(deadlines.take(at(62), presence).len(), 2);
         assert_eq!(asked.get(), 2);
-        // Those two are there again for their longer time.
+        // The two are in the queue again, for the longer timeout.
         assert_eq!(deadlines.queue.len(), 10_000);
         deadlines.forget("session 3");
         assert_eq!((deadlines.queue.len(), deadlines.places.len()), (9_999, 9_999));

@@ -31,12 +31,12 @@ pub struct FailedRequest {
     /// The requested right.
     pub session_type: PolicyType,
     pub when: Timestamp,
-    /// Every policy that would have granted it, up to the first one with which the request would be longer than 64 KiB.
+    /// The policies that would have granted it, up to the first one that would make the request longer than 64 KiB.
     pub policy_failures: Vec<PolicyFailure>,
 }
 
 impl FailedRequest {
-    /// Drops the policies that exceed `most` bytes of JSON. Returns its length in bytes with it.
+    /// Drops the policies that do not fit into `most` bytes of JSON. Returns the request with its length as JSON, in bytes.
     ///
     /// # Errors
     /// `Internal` if it has no JSON form, which is a defect.
@@ -57,7 +57,7 @@ impl FailedRequest {
 
 /// The length of a value as JSON, in bytes.
 fn json_bytes(value: &impl Serialize) -> Result<usize> {
-    serde_json::to_vec(value).map(|text| text.len()).map_err(|e| Error::Internal(format!("a failed request as JSON: {e}")))
+    serde_json::to_vec(value).map(|text| text.len()).map_err(|e| Error::Internal(format!("cannot write a failed request as JSON: {e}")))
 }
 
 /// A policy with failing checks.

@@ -50,13 +50,13 @@ const MOST_CHECKS: usize = 10_000;
 /// Failed requests kept per identity, and their total length as JSON in bytes; then the oldest are dropped.
 const MOST_FAILURES: usize = 100;
 const MOST_FAILURE_BYTES: usize = 256 << 10;
-/// Of a failed request so many bytes are kept; policies that do not fit are left out.
+/// The maximum length of a failed request as JSON, in bytes; policies that do not fit are left out.
 const LONGEST_FAILURE: usize = 64 << 10;
 
 /// The failed requests of one identity, oldest first.
 #[derive(Default)]
 struct Failures {
-    /// Each with its bytes as JSON.
+    /// Each with its length as JSON, in bytes.
     requests: VecDeque<(usize, Arc<FailedRequest>)>,
     bytes: usize,
 }
@@ -89,7 +89,7 @@ struct Memory {
     endpoints: HashMap<String, Arc<Endpoint>>,
     failures: HashMap<String, Failures>,
     deadlines: Deadlines,
-    /// Posture checks have changed since `deadlines` took their terms.
+    /// Whether posture checks have changed since `deadlines` received their terms.
     has_new_checks: bool,
 }
 
@@ -209,20 +209,20 @@ impl Memory {
         Arc::make_mut(self.endpoints.entry(identity.to_owned()).or_default())
     }
 
-    /// What is known of an API session.
+    /// The presence of an API session; `None` if its endpoint has reported nothing.
     fn presence(&self, identity: &str, api_session: &str) -> Option<Presence> {
         self.endpoints.get(identity)?.sessions.get(api_session).copied()
     }
 
-    /// Notes when time alone may next take access from an API session, after something new was heard of it.
+    /// Updates the time at which an API session may next lose access by time alone. Called after each report about it.
     fn schedule(&mut self, identity: &str, api_session: &str, now: Timestamp) {
         if let Some(presence) = self.presence(identity, api_session) {
             self.deadlines.set(identity, api_session, presence, now);
         }
     }
 
-    /// The identities from one of whose API sessions time may have taken access, and when that may next happen, by new terms of the posture
-    /// checks where there are some. What has run out by new terms alone is found by the review that follows the change of a check.
+    /// The identities with an API session that may have lost access by time, and the time at which that may next happen. New `terms`, if given,
+    /// count from the next time on: access that ends by the new terms at once is found by the review that follows the change of a check.
     fn due(&mut self, terms: Option<Terms>, now: Timestamp) -> (BTreeSet<Arc<str>>, Option<Timestamp>) {
         let Self { deadlines, endpoints, .. } = self;
         let due = deadlines.take(now, |identity, session| endpoints.get(identity)?.sessions.get(session).copied());

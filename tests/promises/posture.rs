@@ -592,5 +592,5 @@ fn failed_requests_take_bounded_memory() {
     let kept = kept();
     let of_last = &kept.data().as_array().unwrap().last().unwrap()["policyFailures"];
     assert!(kept.text.len() < 300 << 10 && kept.text.len() > 100 << 10, "{} bytes", kept.text.len());
-    assert!((1..3).contains(&of_last.as_array().unwrap().len()), "what does not fit is left out");
+    assert!((1..3).contains(&of_last.as_array().unwrap().len()), "policies that do not fit are left out");
 }

@@ -1,4 +1,4 @@
-//! The numbers for monitoring: each event is counted once, and what is open is what there is.
+//! The counters for monitoring: each event is counted once, and the gauges show what is open.
 
 use overkeep::{
     frame::Builder,
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::harness::{Base, fresh};
 
-/// The numbers of a router, once they are these.
+/// The counters of a router, as soon as they have these values.
 fn settled(scene: &Scene, expected: TrafficInfo) {
     soon(|| scene.server.router().traffic() == expected);
     assert_eq!(scene.server.router().traffic(), expected);
@@ -27,7 +27,7 @@ fn hellos_and_channels_are_counted() {
     run(async {
         let first = client.connect(&scene.server, Options::GO).await;
         settled(&scene, TrafficInfo { channels_opened: 1, channels: 1, ..TrafficInfo::default() });
-        // No message at all, the beginning of one, and bytes that are none.
+        // No message, the beginning of a message, and bytes that are not a message.
         for (bytes, is_open) in [(&b""[..], false), (&[0x03, 0x06], false), (&b"GET / HTTP/1.1\r\nhost: it\r\n\r\n"[..], true)] {
             let (mut ours, theirs) = tokio::io::duplex(1 << 10);
             let served = router.serve(theirs, Peer::default()).unwrap();
@@ -72,7 +72,7 @@ fn binds_dials_and_bytes_are_counted() {
         (expected.client_bytes, expected.host_bytes) = (1000, 300);
         settled(&scene, expected);
         let dial = scene.client.session(&scene.service, "Dial");
-        // The host refuses, nobody knows the session, and nobody hosts under the name.
+        // The host rejects the dial; the session is unknown; no host has the instance id.
         let (refused, ()) = tokio::join!(client.sdk.dial(&dial), async {
             let dial = listener.dialled().await;
             listener.refuse(&dial, "no").await;

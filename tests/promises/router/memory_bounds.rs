@@ -176,7 +176,7 @@ fn full_memory_cuts_off_stalled_peers() {
             large.send(&part).await;
             large
         });
-        // What has little to send goes on all the time.
+        // A circuit with little data is not held up.
         while router.traffic().cut_off == 0 {
             quick.send(b"ping").await;
             assert_eq!(quick_host.data().await, b"ping");
@@ -193,7 +193,7 @@ fn message_beyond_memory_ends_its_circuit() {
     let scene = bounded(64, 1, 4);
     run(async {
         let (mut client, mut host, _listener) = scene.connected(Options::GO).await;
-        // A quarter of all memory is the most, although max-message-mib is 16.
+        // The limit is a quarter of the memory budget, although max-message-mib is 16.
         client.send(&vec![1; 900 << 10]).await;
         assert_eq!(host.data().await.len(), 900 << 10);
         client.send(&vec![1; 5 << 20]).await;

@@ -141,11 +141,11 @@ fn unauthenticated_clients_hold_half_the_handshakes() {
             let _ = stream.read_to_string(&mut answer).await;
             assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
         }
-        assert!(!ninth.is_finished(), "no place for a ninth client that nobody knows");
+        assert!(!ninth.is_finished(), "the ninth unauthenticated client got a place");
         let known = Sdk::connect(silent.pop().unwrap(), member.token(), Options::GO).await.unwrap();
         silent.push(ninth.await.unwrap());
         assert_eq!(router.traffic().channels, 1);
-        // The beginning of a hello keeps no place for long.
+        // An incomplete hello does not keep its place for long.
         for stream in &mut silent {
             stream.write_all(&[3, 6, 9]).await.unwrap();
         }
@@ -216,7 +216,7 @@ fn many_hellos_leave_logins_their_share() {
             })
             .collect();
         let nobody = scene.server.nobody();
-        // Log-ins one after the other, each on a connection of its own.
+        // Logins one after the other, each on its own connection.
         let log_in = move || {
             let body = json!({ "username": name, "password": PASSWORD });
             nobody.ask("POST", "/authenticate?method=password").header("connection", "close").json(&body).send().expect(200);

@@ -143,7 +143,7 @@ pub async fn service_configs(call: Call, id: Id<Identity>) -> Result<Joined<Serv
         while let Some(pair) = part.next() {
             let Some((service, config)) = pair.split_once(BETWEEN) else { continue };
             let (service_id, config_id) = (Id::<Service>::from_text(service), Id::<Config>::from_text(config));
-            // What was deleted since the answer began is left out.
+            // Records deleted since the answer began are left out.
             let (Some(service), Some(config)) = (tx.find(&service_id)?, tx.find(&config_id)?) else { continue };
             let (config, service) = (EntityRef::of(&config, &config.spec.name), EntityRef::of(&service, &service.spec.name));
             part.add_value(&ServiceConfigDetail { config, config_id, service, service_id })?;
@@ -233,7 +233,8 @@ pub struct PolicyAdvice {
     identity_router_count: u32,
     /// The number of edge routers over which the service may be reached.
     service_router_count: u32,
-    /// The edge routers that are both. The last member.
+    /// The edge routers in both sets.
+    // Must stay the last member: the list is sent in parts.
     common_routers: Vec<AdvisedRouter>,
 }
 

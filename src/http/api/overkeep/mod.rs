@@ -43,7 +43,7 @@ pub fn routes(declared: DeclaredKinds) -> Routes {
         .get("/channels", Admin, channels::list)
         .summary("The connections of SDKs to the built-in router.")
         .get("/traffic", Admin, traffic::traffic)
-        .summary("The numbers of the built-in router: what is open, and what it has relayed and rejected since the start.")
+        .summary("The counters of the built-in router: what is open now, and what was relayed and refused since the start.")
         .get("/network", Admin, move |call: Call| network::show(declared.clone(), call))
         .summary("The whole network as one document: every object that has a name, by names instead of ids, without secrets.")
         .patient()

@@ -1,4 +1,4 @@
-//! The numbers of the built-in router.
+//! The counters and gauges of the built-in router.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -9,7 +9,7 @@ use crate::{
     network::TrafficInfo,
 };
 
-/// The numbers of the built-in router. Those that say "since the start" only grow, and begin at 0 when the controller starts.
+/// The counters and gauges of the built-in router. The counters say "since the start": they only grow, and are 0 when the controller starts.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "TrafficDetail")]
@@ -22,37 +22,37 @@ pub struct Traffic {
     channels_closed: u64,
     /// Connections whose hello was refused, since the start.
     hellos_refused: u64,
-    /// Connections that ended or ran out of time before a whole hello came, since the start.
+    /// Connections that ended, or reached the time limit, before a complete hello arrived, since the start.
     hellos_missing: u64,
-    /// Connections that were ended because a message could not be read, since the start.
+    /// Connections that were closed because a message could not be read, since the start.
     malformed: u64,
-    /// Channels that were ended because memory was used up and their client read nothing, since the start.
+    /// Channels that were closed because the memory limit was reached and their client read nothing, since the start.
     cut_off: u64,
     /// Services that are hosted now, counted by terminator.
     binds: u64,
-    /// Binds that made a terminator, since the start.
+    /// Binds that created a terminator, since the start.
     binds_accepted: u64,
     /// Binds that were refused, since the start.
     binds_refused: u64,
     /// Accepted binds that ended, since the start.
     binds_ended: u64,
-    /// Circuits that are open now, with those that wait for their host.
+    /// Circuits that are open now, including those that wait for their host.
     circuits: u64,
     /// Circuits that a host accepted, since the start.
     circuits_opened: u64,
     /// Circuits that ended after a host had accepted them, since the start.
     circuits_closed: u64,
-    /// Dials that were refused for want of a right, since the start.
+    /// Dials that were refused for lack of a right, since the start.
     dials_refused: u64,
-    /// Dials that led to no circuit for any other reason, such as no host or no answer, since the start.
+    /// Dials that failed for another reason, such as no host or no answer, since the start.
     dials_failed: u64,
     /// Bytes of data from clients to hosts, since the start.
     client_bytes: u64,
     /// Bytes of data from hosts to clients, since the start.
     host_bytes: u64,
-    /// How often a channel was not read for a while because there was no room for what it carries, since the start.
+    /// How often reading from a channel paused because a queue had no room for its messages, since the start.
     reader_pauses: u64,
-    /// Bytes that wait in memory now, of all channels.
+    /// Bytes that are queued now, of all channels.
     queued_bytes: u64,
 }
 
