@@ -1,6 +1,6 @@
 //! `overkeep export`, `plan` and `apply`: the network as a YAML file.
 //!
-//! The controller does the work (`PUT /overkeep/v1/network`); here YAML is turned into JSON and back, and a plan into lines.
+//! The controller does the work (`PUT /overkeep/v1/network`). This module converts between YAML and JSON and prints plans.
 
 use std::{ffi::OsString, io::Read, path::PathBuf};
 
@@ -18,17 +18,17 @@ use super::{
 use crate::admin_socket::Outcome;
 
 const PATH: &str = "/overkeep/v1/network";
-/// Bytes of a file.
+/// The maximum length of a file, in bytes.
 const LONGEST: u64 = 64 << 20;
 
-/// Print the whole network as YAML: every object by name, without ids and secrets. `plan` and `apply` take it.
+/// Print the whole network as YAML, without ids and secrets, for `plan` and `apply`.
 #[derive(Args, Clone, Debug)]
 pub struct Export {
     #[command(flatten)]
     which: Which,
 }
 
-/// Show what a file would change, and who would gain and lose access: exit status 0 if nothing, 3 if anything.
+/// Show what a file would change, and who would gain and lose access. Exit status: 0 no change, 3 changes, 1 the file cannot be applied.
 #[derive(Args, Clone, Debug)]
 pub struct Plan {
     #[command(flatten)]
@@ -40,12 +40,12 @@ pub struct Plan {
     which: Which,
 }
 
-/// Make the network what a file says, in one transaction.
+/// Apply a file to the network, in one transaction.
 #[derive(Args, Clone, Debug)]
 pub struct Apply {
     #[command(flatten)]
     file: NetworkFile,
-    /// Apply only what was planned: refuse if the file or the network is not what it was when `plan` printed this
+    /// The tag that `plan` printed: change nothing if the file or the network has changed since
     #[arg(long, value_name = "TAG")]
     plan: Option<String>,
     #[command(flatten)]
@@ -54,22 +54,22 @@ pub struct Apply {
 
 #[derive(Args, Clone, Debug)]
 struct NetworkFile {
-    /// A YAML file, or - for stdin
+    /// A YAML file; - reads stdin
     #[arg(value_name = "FILE")]
     path: PathBuf,
-    /// Delete objects that the file does not name, of the kinds that it lists
+    /// Also delete the objects that the file does not name, of the kinds that it lists
     #[arg(long)]
     prune: bool,
-    /// Do nothing if more objects than this would be deleted
+    /// The maximum number of deletions; if there would be more, nothing is changed
     #[arg(long, value_name = "NUMBER", default_value_t = 10)]
     max_deletions: u32,
 }
 
 impl Export {
-    /// Prints it.
+    /// Prints the network.
     ///
     /// # Errors
-    /// One line.
+    /// One line: the controller does not answer, or rejects the request.
     pub fn act(self, environment: &[(OsString, OsString)]) -> Acted {
         let request = Request { method: "GET".into(), path: PATH.into(), ..Request::default() };
         let network = api::reach(self.which, environment)?.ask(request, None)?.good()?.data();
@@ -78,10 +78,10 @@ impl Export {
 }
 
 impl Plan {
-    /// Prints it.
+    /// Prints the plan. `Outcome::Problems` if it changes something.
     ///
     /// # Errors
-    /// One line; or the plan, where it changes something.
+    /// One line: the file cannot be read or applied, or the controller does not answer.
     pub fn act(self, environment: &[(OsString, OsString)]) -> Acted {
         let mut request = self.file.request()?;
         request.query.push(("preview".into(), "true".into()));
@@ -96,16 +96,16 @@ impl Plan {
 }
 
 impl Apply {
-    /// Applies it, and prints what that changed.
+    /// Applies the file and prints the changes.
     ///
     /// # Errors
-    /// One line.
+    /// One line: the file cannot be read or applied, or the controller does not answer.
     pub fn act(self, environment: &[(OsString, OsString)]) -> Acted {
         let mut request = self.file.request()?;
         request.headers.extend(self.plan.map(|tag| ("if-match".into(), format!("\"{tag}\""))));
         let answer = api::reach(self.which, environment)?.ask(request, None)?;
         if answer.status == 412 {
-            return Err(Failure::of("the network or the file is not what it was: plan again"));
+            return Err(Failure::of("the network or the file has changed since the plan: plan again"));
         }
         let plan = answer.good()?.data();
         let mut lines = lines(&plan);
@@ -128,7 +128,7 @@ impl NetworkFile {
         };
         read.map_err(|error| refused(error.to_string()))?;
         let network: Json = serde_saphyr::from_str(&text).map_err(|error| refused(error.to_string()))?;
-        // An empty file is an empty network.
+        // An empty file lists no kinds.
         let network = if network.is_null() { Json::Object(Map::new()) } else { network };
         let query = vec![
             ("prune".to_owned(), self.prune.to_string()),
@@ -148,7 +148,7 @@ fn word<'j>(json: &'j Json, path: &str) -> &'j str {
     json.pointer(path).and_then(Json::as_str).unwrap_or_default()
 }
 
-/// A plan in lines; the last one has its tag.
+/// The lines of a plan; the last line has its tag.
 fn lines(plan: &Json) -> Vec<String> {
     let mut lines = Vec::new();
     for object in entries(plan, "objects") {

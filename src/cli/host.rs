@@ -157,7 +157,7 @@ impl Which {
         Self { config, data: data.map(|path| path.to_string_lossy().into_owned()), passphrase_file: None }
     }
 
-    /// Whether flags name a controller of this host.
+    /// Whether flags name a data file or configuration of this host.
     pub fn is_named(&self) -> bool {
         self.config.is_some() || self.data.is_some()
     }

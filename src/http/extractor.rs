@@ -108,7 +108,7 @@ impl IfMatch {
         if self.names(&entity_tag(&tx.get(id)?)?) { Ok(()) } else { Err(Error::Changed) }
     }
 
-    /// Whether nothing was said, or this tag is among those that were.
+    /// Whether the header is missing, or lists this tag or `*`.
     pub fn names(&self, tag: &str) -> bool {
         let Some(wanted) = &self.0 else { return true };
         wanted.trim() == "*" || wanted.split(',').any(|one| one.trim() == tag)

@@ -64,7 +64,7 @@ fn asked(query: &str) -> Option<String> {
 }
 
 impl Preview {
-    /// Whether only a preview is wanted.
+    /// Whether the request asks for a preview only.
     pub fn is_asked(self) -> bool {
         self.0
     }

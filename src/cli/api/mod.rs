@@ -91,10 +91,10 @@ fn way(matches: &ArgMatches, environment: &[(OsString, OsString)]) -> Result<Tra
     reach(Which::of(path("config"), path("data")), environment)
 }
 
-/// The way to a controller, which is that of the last log-in where none of this host is named.
+/// The transport to the controller of this host if it is named, else to that of the last login, else to that of the default data file.
 ///
 /// # Errors
-/// One line: the configuration or the log-in cannot be read.
+/// One line: the configuration or the login cannot be read.
 pub fn reach(which: Which, environment: &[(OsString, OsString)]) -> Result<Transport, Failure> {
     let is_set = |name: &OsString| name == "OVERKEEP_DATA" || name == "OVERKEEP_CONFIG";
     let is_named = which.is_named() || environment.iter().any(|(name, _)| is_set(name));

@@ -1,4 +1,4 @@
-//! Making a network what a file says: in one transaction, which may only be rehearsed.
+//! Applies a network document in one transaction, which may be a rehearsal.
 
 use std::collections::BTreeSet;
 
@@ -20,17 +20,17 @@ use crate::{
     store::Read,
 };
 
-/// What a network shall be.
+/// The requested state of a network.
 pub struct Wanted {
     /// Lists of records by the path of their kind, and assertions.
     pub network: Map<String, Json>,
     /// Whether records of the listed kinds that the lists do not name are deleted.
     pub prune: bool,
-    /// So many are deleted at most.
+    /// The maximum number of deletions.
     pub max_deletions: u64,
 }
 
-/// What happens to an object.
+/// The kind of change of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "NetworkAction")]
@@ -44,7 +44,7 @@ pub enum Action {
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(rename = "NetworkChange")]
 pub struct ObjectChange {
-    /// What happens to it.
+    /// The kind of change.
     pub action: Action,
     /// The kind, as a path segment.
     pub entity: &'static str,
@@ -53,7 +53,7 @@ pub struct ObjectChange {
     pub members: Vec<MemberChange>,
 }
 
-/// A member that changes, with names for ids.
+/// A member that changes; references are shown as names.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[schemars(rename = "NetworkMemberChange")]
 pub struct MemberChange {
@@ -63,21 +63,21 @@ pub struct MemberChange {
     pub after: Json,
 }
 
-/// What was done.
+/// The result of applying a document.
 pub struct Applied {
     pub objects: Vec<ObjectChange>,
-    /// Each with its text.
+    /// The text of each assertion and its parsed form.
     pub assertions: Vec<(String, Assertion)>,
 }
 
-/// A checksum of what is wanted and of every record that decides what has to be done for it: 32 hexadecimal digits.
+/// A checksum of the document, its options and every record of the declared kinds: 32 hexadecimal digits.
 ///
 /// # Errors
 /// A record cannot be read.
 pub fn tag(kinds: &DeclaredKinds, read: &Read<'_>, wanted: &Wanted) -> Result<String> {
     let mut sum = Context::new(&SHA256);
     let mut add = |value: &dyn Fn() -> serde_json::Result<Vec<u8>>| {
-        let bytes = value().map_err(|error| Error::Internal(format!("a draft as JSON: {error}")))?;
+        let bytes = value().map_err(|error| Error::Internal(format!("cannot write a draft as JSON: {error}")))?;
         sum.update(&(bytes.len() as u64).to_be_bytes());
         sum.update(&bytes);
         Ok(())
@@ -90,17 +90,17 @@ pub fn tag(kinds: &DeclaredKinds, read: &Read<'_>, wanted: &Wanted) -> Result<St
     Ok(digits)
 }
 
-/// Makes the network what is wanted.
+/// Applies the document.
 ///
 /// # Errors
-/// An object breaks a rule, and its place is named; or more would be deleted than may be. Nothing is to be kept of the transaction then.
+/// An object breaks a rule (the error names its place), or too many objects would be deleted. The caller must then roll back the transaction.
 pub fn apply(kinds: &DeclaredKinds, change: &Change<'_, '_>, wanted: &Wanted) -> Result<Applied> {
     let mut objects = write(kinds, change, &wanted.network)?;
     if wanted.prune {
         let pruned = prune(kinds, change, wanted)?;
-        // What the file names may have gone with what it does not name.
+        // Deleting an object may have deleted or changed objects of the file that refer to it.
         if !pruned.is_empty() && !write(kinds, change, &wanted.network)?.is_empty() {
-            return Err(Error::invalid("prune", "an object of the file needs one that would be deleted", ""));
+            return Err(Error::invalid("prune", "an object of the file refers to an object that would be deleted", ""));
         }
         objects.extend(pruned);
     }
@@ -118,7 +118,7 @@ fn name_of(item: &Json) -> &str {
     item.get(NAME).and_then(Json::as_str).unwrap_or_default()
 }
 
-/// Creates and updates.
+/// Creates and updates objects.
 fn write(kinds: &DeclaredKinds, change: &Change<'_, '_>, network: &Map<String, Json>) -> Result<Vec<ObjectChange>> {
     let names = Names::of(kinds, change);
     let mut objects = Vec::new();
@@ -128,7 +128,7 @@ fn write(kinds: &DeclaredKinds, change: &Change<'_, '_>, network: &Map<String, J
             let name = name_of(item);
             let place = format!("{}.{name}", one.kind.path);
             if !seen.insert(name) {
-                return Err(Error::invalid(place, "stands in the file twice", name));
+                return Err(Error::invalid(place, "occurs twice in the file", name));
             }
             objects.extend(put(one, &names, change, item).map_err(|error| in_place(&place, error))?);
         }
@@ -136,7 +136,7 @@ fn write(kinds: &DeclaredKinds, change: &Change<'_, '_>, network: &Map<String, J
     Ok(objects)
 }
 
-/// Creates or updates one object, if that is not what it is already.
+/// Creates or updates one object; does nothing if it already agrees with the file.
 fn put(of: &DeclaredKind, names: &Names<'_>, change: &Change<'_, '_>, item: &Json) -> Result<Option<ObjectChange>> {
     let name = name_of(item);
     let object = |action, members| Some(ObjectChange { action, entity: of.kind.path, name: name.to_owned(), members });
@@ -144,7 +144,7 @@ fn put(of: &DeclaredKind, names: &Names<'_>, change: &Change<'_, '_>, item: &Jso
     let Some(stored) = (of.find)(change, name)? else {
         let whole = (of.whole)(draft.clone())?;
         let id = (of.create)(change, draft)?;
-        // Some members of a new record are not what was asked for.
+        // Creation may set some members to other values than the draft.
         if (of.find)(change, name)?.is_some_and(|made| made.draft != whole) {
             (of.replace)(change, &id, whole)?;
         }
@@ -159,14 +159,14 @@ fn put(of: &DeclaredKind, names: &Names<'_>, change: &Change<'_, '_>, item: &Jso
     Ok(object(Action::Update, differences(&before, &after)))
 }
 
-/// A draft with the stored values of members that only creation sets.
+/// Fills in the stored values of members that only creation sets.
 fn with_fixed(of: &DeclaredKind, mut draft: Json, stored: &DeclaredRecord) -> Result<Json> {
     let Some(members) = draft.as_object_mut() else { return Ok(draft) };
     for name in of.fixed {
         let Some(kept) = stored.draft.get(*name) else { continue };
         match members.get(*name) {
             Some(value) if value != kept => {
-                return Err(Error::invalid(*name, "is set when the object is created, and cannot be changed", value.to_string()));
+                return Err(Error::invalid(*name, "is set when the object is created and cannot be changed", value.to_string()));
             }
             Some(_) => {}
             None => drop(members.insert((*name).into(), kept.clone())),
@@ -182,7 +182,7 @@ fn differences(before: &Json, after: &Json) -> Vec<MemberChange> {
     changes.filter(|member| member.before != member.after).collect()
 }
 
-/// Deletes what the file does not name, of the kinds that it lists.
+/// Deletes the objects that the file does not name, of the kinds that it lists.
 fn prune(kinds: &DeclaredKinds, change: &Change<'_, '_>, wanted: &Wanted) -> Result<Vec<ObjectChange>> {
     let mut doomed = Vec::new();
     for one in kinds.all().iter().rev() {
@@ -196,12 +196,15 @@ fn prune(kinds: &DeclaredKinds, change: &Change<'_, '_>, wanted: &Wanted) -> Res
     }
     let count = doomed.len() as u64;
     if count > wanted.max_deletions {
-        let reason = format!("{count} objects would be deleted, and at most {} may be", wanted.max_deletions);
+        let reason = format!(
+            "{count} objects would be deleted; at most {} are allowed: raise the limit or list them in the file",
+            wanted.max_deletions
+        );
         return Err(Error::invalid("maxDeletions", reason, wanted.max_deletions.to_string()));
     }
     let mut objects = Vec::new();
     for (of, id, name) in doomed {
-        // Some go with others.
+        // Some were already deleted together with others.
         if (of.name)(change, &id)?.is_some() {
             (of.delete)(change, &id).map_err(|error| in_place(&format!("{}.{name}", of.kind.path), error))?;
         }
@@ -210,7 +213,7 @@ fn prune(kinds: &DeclaredKinds, change: &Change<'_, '_>, wanted: &Wanted) -> Res
     Ok(objects)
 }
 
-/// An error with the place of the object that it is about.
+/// Adds the place of an object to an error about it.
 fn in_place(place: &str, error: Error) -> Error {
     match error {
         Error::Invalid { field, reason, value } => Error::Invalid { field: format!("{place}.{field}"), reason, value },

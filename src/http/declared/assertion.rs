@@ -1,4 +1,4 @@
-//! Assertions in the file of a network: who must, and who must not, be allowed what by policies.
+//! Assertions in a network document: what policies must and must not allow.
 //!
 //! `WHO must dial WHAT`, `WHO must-not bind WHAT`. A side is a name, `#` and a role attribute, or `*` for all. A name that begins with one of
 //! these signs is written with `@` before it.
@@ -17,14 +17,14 @@ const FORMS: [(&str, bool, Right); 4] = [
     (" must-not bind ", false, Right::Bind),
 ];
 
-/// Reads an assertion. `at` is its place in the list.
+/// Parses an assertion. `at` is its index in the list.
 ///
 /// # Errors
-/// It has no such form, or names nobody.
+/// The text is not an assertion, or a name does not exist.
 pub fn parse(names: &Names<'_>, at: usize, text: &str) -> Result<Assertion> {
     let place = format!("assertions.{at}");
     let found = FORMS.iter().filter_map(|form| Some((text.find(form.0)?, form))).min_by_key(|(start, _)| *start);
-    let wrong = || Error::invalid(&place, "must read `WHO must dial WHAT`, with must or must-not, and dial or bind", text);
+    let wrong = || Error::invalid(&place, "must be `WHO must dial WHAT`, with must or must-not, and dial or bind", text);
     let (start, (words, is_granted, right)) = found.ok_or_else(wrong)?;
     let (who, what) = (text.get(..start).unwrap_or_default(), text.get(start + words.len()..).unwrap_or_default());
     Ok(Assertion {
@@ -44,5 +44,5 @@ fn selection(names: &Names<'_>, kind: Kind, text: &str, place: &str) -> Result<S
     }
     let name = text.strip_prefix('@').unwrap_or(text);
     let found = names.id(kind, name)?;
-    found.map(Selection::Id).ok_or_else(|| Error::invalid(place, format!("nothing among {} has this name", kind.path), name))
+    found.map(Selection::Id).ok_or_else(|| Error::invalid(place, format!("no object in {} has this name", kind.path), name))
 }

@@ -1,4 +1,4 @@
-//! The network as a file: every record of the declared kinds, by name, in the order of names.
+//! Exports the network as a document: the records of the declared kinds, sorted by name.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{error::Result, store::Read};
 
-/// The network that a transaction shows. It has a list for every kind, also where that is empty.
+/// The network that a transaction shows. It has a list for every kind, even an empty one.
 ///
 /// # Errors
 /// A record cannot be read.
@@ -32,19 +32,19 @@ pub fn export(kinds: &DeclaredKinds, read: &Read<'_>) -> Result<Map<String, Json
     Ok(network)
 }
 
-/// The members that a schema demands, of any form.
+/// The members that a schema requires, including those that only one of its forms requires.
 fn required(schema: &Json) -> BTreeSet<String> {
     let forms = schema.get("oneOf").and_then(Json::as_array).into_iter().flatten();
     let names = std::iter::once(schema).chain(forms).filter_map(|form| form.get("required")?.as_array());
     names.flatten().filter_map(Json::as_str).map(str::to_owned).collect()
 }
 
-/// A draft without the members that are the same when they are left out; the name first, the tags last.
+/// A draft without members that have their default value. The name comes first, the tags last.
 fn brief(of: &DeclaredKind, required: &BTreeSet<String>, draft: Json) -> Json {
     let Json::Object(mut members) = draft else { return draft };
     let least: Map<String, Json> =
         members.iter().filter(|(name, _)| required.contains(*name)).map(|(name, value)| (name.clone(), value.clone())).collect();
-    // A draft that cannot be read without its other members keeps them.
+    // A draft that cannot be parsed without its optional members keeps them all.
     if let Ok(usual) = (of.whole)(Json::Object(least)) {
         members.retain(|name, value| required.contains(name) || usual.get(name.as_str()) != Some(value));
     }

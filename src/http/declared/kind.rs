@@ -1,4 +1,4 @@
-//! A kind as the file of a network sees it: functions that are made from the facts of the kind.
+//! A kind in a network document: functions generated from the kind's definition.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::{
     store::Read,
 };
 
-/// A kind whose records stand in the file of a network: requests write it whole, and each record has a unique name.
+/// A kind whose records occur in a network document: requests can replace a whole record, and each record has a unique name.
 #[derive(Clone)]
 pub struct DeclaredKind {
     pub kind: Kind,
@@ -21,7 +21,7 @@ pub struct DeclaredKind {
     pub schema: Arc<Json>,
     /// Members that only creation sets.
     pub fixed: &'static [&'static str],
-    /// Where other records are named, and their kinds.
+    /// The places of references to other records, and the kinds of those.
     pub references: Vec<(Place, Kind)>,
     /// Shows every record but those of the system.
     pub each: fn(&Read<'_>, &mut dyn FnMut(DeclaredRecord) -> Result<()>) -> Result<()>,
@@ -29,11 +29,11 @@ pub struct DeclaredKind {
     pub find: fn(&Read<'_>, &str) -> Result<Option<DeclaredRecord>>,
     /// The name of the record with an id.
     pub name: fn(&Read<'_>, &str) -> Result<Option<String>>,
-    /// The draft that a request means, with every member.
+    /// A draft completed with the defaults of all members.
     pub whole: fn(Json) -> Result<Json>,
-    /// Creates a record from a draft. Answers its id.
+    /// Creates a record from a draft. Returns its id.
     pub create: fn(&Change<'_, '_>, Json) -> Result<String>,
-    /// Gives the record with an id this draft.
+    /// Replaces the draft of the record with this id.
     pub replace: fn(&Change<'_, '_>, &str, Json) -> Result<()>,
     /// Deletes the record with an id.
     pub delete: fn(&Change<'_, '_>, &str) -> Result<()>,
@@ -43,16 +43,16 @@ pub struct DeclaredKind {
 pub struct DeclaredRecord {
     pub id: String,
     pub name: String,
-    /// What requests may write of it, with ids.
+    /// Its writable members; references are ids.
     pub draft: Json,
-    /// Every request to delete it is refused.
+    /// Whether every request to delete it is rejected.
     pub is_kept: bool,
-    /// The release made it, and nobody has changed it.
+    /// Whether the controller created it by itself and nobody has changed it.
     pub is_factory: bool,
 }
 
 impl DeclaredKind {
-    /// The kind, if its records have names. `schema` is that of its drafts.
+    /// The kind with the schema of its drafts; `None` if its records have no unique name.
     pub fn of<E: Lifecycle + JsonSchema>(schema: Arc<Json>) -> Option<Self> {
         let is_named = E::FIELDS.iter().any(|field| field.name == NAME && field.index == Index::Every);
         is_named.then(|| Self {
@@ -78,7 +78,7 @@ impl DeclaredKind {
     }
 }
 
-/// The member by which records are known in a file.
+/// The member that identifies a record in a document.
 pub const NAME: &str = "name";
 
 fn declared<E: Lifecycle>(record: Record<E>) -> Result<DeclaredRecord> {
@@ -93,5 +93,5 @@ fn parsed<E: Entity>(json: Json) -> Result<Draft<E>> {
 }
 
 fn written(value: &impl Serialize) -> Result<Json> {
-    serde_json::to_value(value).map_err(|error| Error::Internal(format!("a draft as JSON: {error}")))
+    serde_json::to_value(value).map_err(|error| Error::Internal(format!("cannot write a draft as JSON: {error}")))
 }

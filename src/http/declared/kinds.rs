@@ -1,23 +1,23 @@
-//! The kinds of a declared network, and the order in which their records need one another.
+//! The kinds of a network document, in the order in which their records can be created.
 
 use serde_json::{Map, Value as Json, json};
 
 use super::kind::DeclaredKind;
 use crate::entity::Kind;
 
-/// The member of the file that lists what must and must not be allowed.
+/// The member of the document that lists the assertions.
 pub const ASSERTIONS: &str = "assertions";
-/// What an assertion looks like.
+/// The form of an assertion, as a regular expression.
 const PATTERN: &str = "^.+ must(-not)? (dial|bind) .+$";
-/// So many assertions a file may have.
+/// The maximum number of assertions in a document.
 const MOST: usize = 1000;
 
-/// The kinds of a declared network: what others name stands before what names it.
+/// The kinds of a network document. A kind comes after the kinds that its records refer to.
 #[derive(Clone, Default)]
 pub struct DeclaredKinds(Vec<DeclaredKind>);
 
 impl DeclaredKinds {
-    /// These kinds, each once. Between two of them that need neither other the order is kept.
+    /// Sorts kinds and drops duplicates. Kinds that do not refer to each other keep their order.
     pub fn new(kinds: impl IntoIterator<Item = DeclaredKind>) -> Self {
         let mut left: Vec<DeclaredKind> = Vec::new();
         for kind in kinds {
@@ -30,7 +30,7 @@ impl DeclaredKinds {
             let is_free = |one: &DeclaredKind| {
                 one.references.iter().all(|(_, kind)| *kind == one.kind || !left.iter().any(|other| other.kind == *kind))
             };
-            // Kinds that need each other keep their order; there are none.
+            // Kinds that refer to each other would keep their order; none do.
             let at = left.iter().position(is_free).unwrap_or_default();
             placed.push(left.remove(at));
         }
@@ -42,25 +42,25 @@ impl DeclaredKinds {
         &self.0
     }
 
-    /// One of them.
+    /// The entry of a kind, if it has one.
     pub fn find(&self, kind: Kind) -> Option<&DeclaredKind> {
         self.0.iter().find(|one| one.kind == kind)
     }
 
-    /// The JSON schema of a network: a list for each kind under its path, and assertions. Members that are not known are refused.
+    /// The JSON schema of a network: a list for each kind under its path, and assertions. Unknown members are rejected.
     pub fn schema(&self) -> Json {
         let mut properties = Map::new();
         for one in &self.0 {
             let mut items = one.schema.as_ref().clone();
             close(&mut items);
-            let text = format!("All {}, by name. A kind that is left out is not looked at.", one.kind.path);
+            let text = format!("All {}, by name. A kind that is left out is not changed.", one.kind.path);
             properties.insert(one.kind.path.into(), json!({ "type": "array", "description": text, "items": items }));
         }
         properties.insert(
             ASSERTIONS.into(),
             json!({
                 "type": "array",
-                "description": "What policies must and must not allow: `alice must dial git`, `#guest must-not dial *`.",
+                "description": "What policies must and must not allow, such as `alice must dial git` or `#guest must-not dial *`.",
                 "maxItems": MOST,
                 "items": { "type": "string", "pattern": PATTERN, "examples": ["alice must dial git"] }
             }),
@@ -74,7 +74,7 @@ impl DeclaredKinds {
     }
 }
 
-/// Refuses members that a schema does not describe, here and further down.
+/// Makes a schema reject members that it does not describe, at every level.
 fn close(schema: &mut Json) {
     let Some(object) = schema.as_object_mut() else { return };
     if object.contains_key("properties") {
@@ -93,7 +93,7 @@ fn below(object: &mut Map<String, Json>) {
     for either in object.get_mut("anyOf").and_then(Json::as_array_mut).into_iter().flatten() {
         close(either);
     }
-    // A form stands beside the members that all forms have: those are not unknown.
+    // The members that all forms share are described beside `oneOf`, so a form itself must not reject unknown members.
     for form in object.get_mut("oneOf").and_then(Json::as_array_mut).into_iter().flatten().filter_map(Json::as_object_mut) {
         below(form);
     }

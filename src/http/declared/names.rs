@@ -1,4 +1,4 @@
-//! Names for ids in drafts, and ids for names.
+//! Translates ids in drafts to names, and names to ids.
 
 use std::{cell::RefCell, collections::HashMap};
 
@@ -11,7 +11,7 @@ use crate::{
     store::Read,
 };
 
-/// Looks up each name and each id once. What is looked up must not be renamed meanwhile.
+/// Caches the names and ids that it looks up. Records must not be renamed while it is used.
 pub struct Names<'n> {
     kinds: &'n DeclaredKinds,
     read: &'n Read<'n>,
@@ -20,12 +20,12 @@ pub struct Names<'n> {
 }
 
 impl<'n> Names<'n> {
-    /// Those that a transaction shows.
+    /// The names that a transaction shows; empty cache.
     pub fn of(kinds: &'n DeclaredKinds, read: &'n Read<'n>) -> Self {
         Self { kinds, read, names: RefCell::default(), ids: RefCell::default() }
     }
 
-    /// A draft with names in the place of ids. An id of a record that is gone stays.
+    /// Replaces ids by names in a draft. The id of a deleted record stays.
     ///
     /// # Errors
     /// A record cannot be read.
@@ -36,15 +36,15 @@ impl<'n> Names<'n> {
         Ok(draft)
     }
 
-    /// A draft with ids in the place of names.
+    /// Replaces names by ids in a draft.
     ///
     /// # Errors
-    /// There is no such name, or a record cannot be read.
+    /// A name does not exist, or a record cannot be read.
     pub fn meant(&self, of: &DeclaredKind, mut draft: Json) -> Result<Json> {
         for (place, kind) in &of.references {
             rewrite(&mut draft, *place, &mut |name| {
                 let found = self.id(*kind, name)?;
-                found.ok_or_else(|| Error::invalid(member(*place), format!("nothing among {} has this name", kind.path), name))
+                found.ok_or_else(|| Error::invalid(member(*place), format!("no object in {} has this name", kind.path), name))
             })?;
         }
         Ok(draft)
@@ -53,7 +53,7 @@ impl<'n> Names<'n> {
     /// The id of the record with a name.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The record cannot be read.
     pub fn id(&self, kind: Kind, name: &str) -> Result<Option<String>> {
         let key = (kind, name.to_owned());
         if let Some(id) = self.ids.borrow().get(&key) {
@@ -85,7 +85,7 @@ fn member(place: Place) -> &'static str {
     }
 }
 
-/// Puts another text in the place of each id or name. Roles and the keys of maps are in order afterwards.
+/// Replaces each id or name at a place. Sorts roles and the keys of maps.
 fn rewrite(draft: &mut Json, place: Place, rename: &mut dyn FnMut(&str) -> Result<String>) -> Result<()> {
     let Some(value) = member(place).split('.').try_fold(draft, |json, name| json.get_mut(name)) else { return Ok(()) };
     match (place, value) {

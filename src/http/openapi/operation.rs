@@ -79,7 +79,7 @@ pub struct Operation {
     pub preview: Option<Json>,
     /// Members of the body that refer to records by id, and the path of their kind.
     pub references: Vec<(&'static str, &'static str)>,
-    /// The kind of which it replaces records, if they stand in the document of a network.
+    /// The kind whose records it replaces, if they occur in network documents.
     pub declared: Option<DeclaredKind>,
     pub errors: BTreeSet<u16>,
     /// Whether the answer ignores the `accept` header.

@@ -45,7 +45,7 @@ pub fn routes(declared: DeclaredKinds) -> Routes {
         .get("/traffic", Admin, traffic::traffic)
         .summary("The counters of the built-in router: what is open now, and what was relayed and refused since the start.")
         .get("/network", Admin, move |call: Call| network::show(declared.clone(), call))
-        .summary("The whole network as one document: every object that has a name, by names instead of ids, without secrets.")
+        .summary("The whole network as one document: every object that has a name, with names instead of ids, without secrets.")
         .patient()
         .put(
             "/network",
@@ -54,9 +54,7 @@ pub fn routes(declared: DeclaredKinds) -> Routes {
                 network::replace(kinds.clone(), call, known, options, network, preview)
             },
         )
-        .summary(
-            "Makes the network what a document says, in one transaction; answers what that changes, and who gains and who loses access.",
-        )
+        .summary("Applies a network document in one transaction. Answers the changes, and who gains and who loses access.")
         .body_schema(&schema)
         .refuses(&[404, 409])
         .patient()

@@ -1,4 +1,4 @@
-//! The network as one document: read it, see what another document would change, and make it so.
+//! The network as one document: show it, preview the changes of another document, and apply that.
 
 use std::{
     collections::HashSet,
@@ -30,24 +30,24 @@ use crate::{
     store::{Event, Read},
 };
 
-/// So many are deleted at most, unless the request says.
+/// The maximum number of deletions if the request does not set it.
 const MAX_DELETIONS: u64 = 10;
-/// So many pairs of a broken assertion are told in a refusal.
+/// The maximum number of pairs of a broken assertion in an error.
 const TOLD: usize = 3;
 
-/// What is done beside creating and updating.
+/// The options of deletion.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Options {
-    /// `true`: objects that the document does not name are deleted, of the kinds that it lists.
+    /// `true`: deletes the objects that the document does not name, of the kinds that it lists.
     #[serde(default)]
     prune: Option<Truth>,
-    /// So many objects are deleted at most, else nothing is done; 10 unless said.
+    /// The maximum number of deletions; if there would be more, nothing is changed. Default 10.
     #[serde(default)]
     max_deletions: Option<u32>,
 }
 
-/// A word of a query.
+/// A boolean in a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Truth {
@@ -55,7 +55,7 @@ enum Truth {
     False,
 }
 
-/// The document of a network. Its schema is made from the kinds (`DeclaredKinds::schema`).
+/// A network document. Its schema is generated from the kinds (`DeclaredKinds::schema`).
 pub struct Network(Map<String, Json>);
 
 impl Extractor for Network {
@@ -65,23 +65,23 @@ impl Extractor for Network {
     fn take(incoming: &mut Incoming<'_>) -> Result<Self> {
         match incoming.json()? {
             Json::Object(network) => Ok(Self(network)),
-            _ => Err(Error::Unparseable("a network is an object".into())),
+            _ => Err(Error::Unparseable("a network must be a JSON object".into())),
         }
     }
 }
 
-/// What a document changes.
+/// The changes that a document makes.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "NetworkPlan")]
 pub struct Plan {
-    /// Stands for this plan: with it in `If-Match`, in quotation marks, the document is applied only if it still means the same.
+    /// Identifies this plan. With it in `If-Match`, in quotation marks, the document is applied only if it still makes the same changes.
     tag: String,
-    /// The objects that change, in the order in which they do.
+    /// The objects that change, in the order of the changes.
     objects: Vec<ObjectChange>,
     #[serde(flatten)]
     access: Difference<Named>,
-    /// The assertions that do not hold afterwards. A document with such is not applied.
+    /// The assertions that do not hold afterwards. A document with a broken assertion is not applied.
     broken: Vec<BrokenAssertion>,
 }
 
@@ -89,15 +89,15 @@ pub struct Plan {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "BrokenAssertion")]
 pub struct BrokenAssertion {
-    /// As the document has it.
+    /// The text in the document.
     assertion: String,
-    /// So many identities and services are not as they must be with each other.
+    /// The number of pairs of an identity and a service that violate it.
     pairs: u64,
-    /// The first of them.
+    /// The first pairs.
     first: Vec<BrokenPair>,
 }
 
-/// An identity that may use a service and must not, or the other way round.
+/// An identity that may use a service but must not, or must be allowed to but is not.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "BrokenPair")]
 pub struct BrokenPair {
@@ -142,7 +142,7 @@ pub async fn replace(
     Ok(Shown(plan))
 }
 
-/// What a document would change, without changing it.
+/// The changes that a document would make, found by a rehearsal.
 async fn planned(kinds: &Arc<DeclaredKinds>, call: &Call, wanted: &Arc<Wanted>) -> Result<Plan> {
     let (access, kinds, wanted) = (call.access.clone(), kinds.clone(), wanted.clone());
     let made = Arc::new(Mutex::new(None));
@@ -155,8 +155,8 @@ async fn planned(kinds: &Arc<DeclaredKinds>, call: &Call, wanted: &Arc<Wanted>) 
     };
     let look = move |read: &Read<'_>, events: Vec<Event>| {
         let made = made.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let (tag, applied) = made.ok_or_else(|| Error::Internal("a plan that was never made".into()))?;
-        // A record that is still to be created has no id yet.
+        let (tag, applied) = made.ok_or_else(|| Error::Internal("the rehearsal made no plan".into()))?;
+        // A record that would be created has no id yet.
         let created: HashSet<&str> = events.iter().filter(|event| event.old.is_none()).map(|event| event.id.as_str()).collect();
         let name = |subject, id: &str| -> Result<Named> {
             let found = named(read, &events, subject, id)?;
