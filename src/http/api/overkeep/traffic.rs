@@ -28,7 +28,7 @@ pub struct Traffic {
     malformed: u64,
     /// Channels that were closed because the memory limit was reached and their client read nothing, since the start.
     cut_off: u64,
-    /// Services that are hosted now, counted by terminator.
+    /// Bindings that are open now; each has one terminator.
     binds: u64,
     /// Binds that created a terminator, since the start.
     binds_accepted: u64,
