@@ -1,6 +1,7 @@
-//! The access engine at corpus L: 100,000 identities, 10,000 services, 500 edge routers, 1,000 service policies, 350 router
-//! policies, AnyOf over 8 attributes of shares 1/2 to 1/10, one identity in every policy. Prints a table in Markdown; the floor of
-//! the same run is one pass over a bitmap of 100,000 bits. Goals are for the p99. `cargo bench --bench engine`.
+//! The access engine with model L: 100,000 identities, 10,000 services, 500 edge routers, 1,000 service policies, 350
+//! router policies. Roles are AnyOf over 8 attributes that 1/2 to 1/10 of the subjects carry; one identity is in every
+//! policy. Prints a Markdown table. The floor of the same run is one pass over a bitmap of 100,000 bits. Goals are for
+//! the p99. `cargo bench --bench engine`.
 
 #![allow(clippy::indexing_slicing)] // a bench that panics says so
 
@@ -74,7 +75,7 @@ struct Row {
     what: String,
     p50: Duration,
     p99: Duration,
-    /// Of the p99.
+    /// The goal for the p99.
     goal: Option<Duration>,
 }
 
@@ -109,7 +110,7 @@ fn print(rows: &[Row], floor: &Row) {
     }
 }
 
-/// A time as people read it.
+/// A duration with a unit.
 fn text(time: Duration) -> String {
     let microseconds = time.as_secs_f64() * 1e6;
     let (value, unit) = match microseconds {
@@ -227,7 +228,7 @@ fn previews(engine: &mut Engine, rows: &mut Vec<Row>) {
     }
 }
 
-/// The worst there is: no two services are alike, so that each is evaluated by itself.
+/// The worst case: no two services are alike, so that each is evaluated separately.
 fn preview_of_all_unlike(engine: &mut Engine, rows: &mut Vec<Row>) {
     for n in 0..SERVICES {
         engine.put_subject(Service, &service(n), &["thousand".into(), format!("only-{n}"), format!("role{}", n % 8)], 0);

@@ -1,7 +1,7 @@
-//! What the store costs, each as a ratio to a floor measured in the same run.
+//! The cost of store operations, each as a ratio to a floor measured in the same run.
 //!
-//! `cargo bench --bench store`; `OVERKEEP_BENCH_DIR` names a directory on the disk to measure, `OVERKEEP_BENCH_RECORDS` says how many
-//! records the file has that is checked and copied as a whole.
+//! `cargo bench --bench store`; `OVERKEEP_BENCH_DIR` names a directory on the disk to measure, `OVERKEEP_BENCH_RECORDS`
+//! sets the number of records in the file that is checked and copied as a whole.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing)]
 
@@ -28,7 +28,7 @@ use overkeep::{
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
-/// A record of about 400 bytes with one unique and one role index, of which the history tells or not.
+/// A record of about 400 bytes with one unique and one role index, with or without history.
 #[derive(Clone, Serialize, Deserialize)]
 struct Row<const TOLD: bool = true> {
     name: String,
@@ -56,7 +56,7 @@ static UNTOLD: &[KindEntry] = &[KindEntry::of::<Row<false>>()];
 const MANY: u64 = 100_000;
 
 fn thing<const TOLD: bool>(n: u64) -> Record<Row<TOLD>> {
-    // Ids as they are in practice: in no order.
+    // Ids in random order.
     let id = format!("{:016x}-{n:08}", n.wrapping_mul(0x9E37_79B9_7F4A_7C15));
     let roles = Roles::from_iter([format!("role {}", n % 50)]);
     Record::new(
@@ -79,7 +79,8 @@ fn main() {
 fn writes(directory: &Path) {
     println!("{:<22}{:>12}{:>12}{:>10}{:>8}{:>16}", "durable writes", "per second", "fdatasyncs", "x floor", "goal", "CPU us each");
     for (writers, goal) in [(1, "0.40"), (16, ""), (64, "2.50"), (256, "3.00")] {
-        // In turns, because a disk that others share changes its mind within seconds; the middle one of five.
+        // Measured in alternation, because the speed of a shared disk changes within seconds; the median of five
+        // rounds.
         let mut rounds: Vec<(f64, f64, f64, f64)> = (0..5)
             .map(|n| {
                 let before = fdatasyncs(&directory.join("floor"));
@@ -95,8 +96,8 @@ fn writes(directory: &Path) {
     println!();
 }
 
-/// What the history adds to a write: the same records in a file that keeps none and in one that does, by turns, so that both meet the same
-/// disk and the same neighbours; the middle one of many turns.
+/// The share of the history in a write: the same records with and without history, in alternation, so that both meet
+/// the same disk load; the median of many rounds.
 fn history(directory: &Path) {
     println!("{:<22}{:>12}{:>12}{:>10}{:>8}", "what history costs", "us without", "us with", "slower", "goal");
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
@@ -119,7 +120,7 @@ fn history(directory: &Path) {
     println!();
 }
 
-/// Microseconds until so many writes, all begun at once, are on disk.
+/// Microseconds until so many writes, all started at once, are on disk.
 async fn together<const TOLD: bool>(store: &Store, first: u64, count: u64) -> f64 {
     let start = Instant::now();
     let writes = (first..first + count).map(|n| store.write(move |tx| tx.insert(thing::<TOLD>(n))));
@@ -141,7 +142,7 @@ fn fdatasyncs(path: &Path) -> f64 {
     count as f64 / start.elapsed().as_secs_f64()
 }
 
-/// Writes per second, and microseconds of CPU for each, with so many tasks that write one after the other.
+/// Writes per second, and microseconds of CPU per write, with so many tasks that each write one after the other.
 fn written(path: &Path, writers: usize) -> (f64, f64) {
     let store = Store::open(path, KINDS, Options::default()).and_then(OpenStore::start).expect("a store");
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().expect("a runtime");
@@ -222,10 +223,10 @@ fn reads(directory: &Path) {
     );
 }
 
-/// Writers at the same time while the file is checked or copied as a whole.
+/// The number of concurrent writers while the file is checked or copied as a whole.
 const BESIDE: u64 = 16;
 
-/// Checking and copying the whole file, and what others feel of it.
+/// Checking and copying the whole file, and the effect on concurrent writers.
 fn whole(directory: &Path) {
     let records = std::env::var("OVERKEEP_BENCH_RECORDS").map_or(1_000_000, |records| records.parse().expect("a number of records"));
     let path = directory.join("whole");
@@ -280,8 +281,8 @@ fn read_through(path: &Path) -> u64 {
     }
 }
 
-/// Does something while others write: how many writes there are in a second, how many milliseconds the longest takes, and how many
-/// seconds it all does.
+/// Does something while others write. Returns the writes per second, the longest write in milliseconds, and the
+/// duration in seconds.
 fn while_writing(store: &Store, act: impl FnOnce()) -> (f64, f64, f64) {
     static NEXT: AtomicU64 = AtomicU64::new(1 << 32);
     let over = AtomicBool::new(false);
@@ -304,7 +305,7 @@ fn while_writing(store: &Store, act: impl FnOnce()) -> (f64, f64, f64) {
     })
 }
 
-/// Microseconds each.
+/// Microseconds per call.
 fn timed(count: u64, mut act: impl FnMut(u64)) -> f64 {
     let start = Instant::now();
     (0..count).for_each(&mut act);

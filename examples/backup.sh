@@ -1,16 +1,16 @@
 #!/bin/sh
-# A backup that is proven before anyone needs it.
+# A backup script that proves each backup by a restore.
 #
 #   backup.sh [-b BINARY] [-d DATA] [-p PASSPHRASE_FILE] [-k KEEP] [DIRECTORY]
 #
-# It copies the data file into DIRECTORY while the controller runs or not, restores the copy aside, checks what was restored, and then
-# removes all but the KEEP newest copies that it made there. DIRECTORY must exist: a disk that is not mounted is a failure.
-# It relies on no working directory and on no variable, so a line of a crontab is enough:
+# It copies the data file into DIRECTORY, whether the controller runs or not, restores the copy to another place, checks the result, and then
+# removes all but the KEEP newest copies that it made there. DIRECTORY must exist, so that a disk that is not mounted is an error.
+# It needs no working directory and no variables, so that a line of a crontab is enough:
 #
 #   15 3 * * * root /usr/local/share/overkeep/backup.sh -d /var/lib/overkeep/overkeep.redb -k 14 /var/backups/overkeep
 #
-# One line on stdout if all went well. Otherwise what was said up to the step that failed, on stderr, and the status of that step: 3 if
-# something is wrong with the file or the copy, 1 if it cannot be done, 2 for a wrong command line.
+# On success it prints one line to stdout. Otherwise it prints the output up to the failed step to stderr and exits with the status of that
+# step: 3 if the file or the copy has faults, 1 if the step cannot be done, 2 if the command line is wrong.
 set -eu
 LC_ALL=C
 export LC_ALL
@@ -60,7 +60,7 @@ trap finish EXIT
 trap 'exit 1' HUP INT TERM
 : > "$scratch/said"
 
-# A command of the controller's program. The first that fails ends the backup.
+# Runs a command of the program. The first failure ends the backup.
 ask() {
     if [ -n "$passphrase" ]; then
         "$binary" "$@" --passphrase-file "$passphrase" >> "$scratch/said" 2>&1
@@ -74,7 +74,7 @@ ask restore --verify-only "$scratch/$name" --data "$data"
 ask restore "$scratch/$name" --data "$scratch/restored"
 ask check --data "$scratch/restored"
 
-# Only a copy that was proven gets its name, and only then an older one goes.
+# Only a proven copy gets its name, and only then older ones are removed.
 mv "$scratch/$name" "$directory/$name"
 sync
 set -- "$directory"/overkeep-[0-9]*T[0-9]*Z-[0-9]*.backup
@@ -86,5 +86,5 @@ while [ $# -gt "$keep" ]; do
 done
 hash=$(sed -n 's/^sha256 of the content: //p' "$scratch/said" | tail -n 1)
 note=
-if grep -q 'they and their certificates are not looked at' "$scratch/said"; then note='; the keys are sealed and were not looked at'; fi
+if grep -q 'they and their certificates are not checked' "$scratch/said"; then note='; the keys are sealed and were not checked'; fi
 echo "backup: $directory/$name is proven, sha256 of the content $hash; $# kept, $removed removed$note"

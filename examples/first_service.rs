@@ -1,10 +1,10 @@
-//! The whole way from an empty file to a message that was carried: `cargo run --release --example first_service`.
+//! All steps from an empty file to a delivered message: `cargo run --release --example first_service`.
 //!
-//! A controller starts in this process on a temporary file. From then on everything happens as it would from anywhere: HTTPS
-//! requests, each printed with the essential part of its answer, and at the end two connections to the built-in router, made by the
-//! small SDK in `tests/sdk`.
+//! A controller starts in this process on a temporary file. Everything after that is done as from another machine:
+//! HTTPS requests, each printed with the essential part of its answer, and at the end two connections to the built-in
+//! router, made by the small SDK in `tests/sdk`.
 
-// An example that fails says so.
+// An example may panic on failure.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 #[path = "../tests/sdk/mod.rs"]
@@ -91,14 +91,14 @@ fn main() {
     controller.stop();
 }
 
-/// Creates an identity with a one-time enrollment and gives its id.
+/// Creates an identity with a one-time enrollment and returns its id.
 fn identity(admin: &Caller, name: &str) -> String {
     let role = if name == "alice" { "clients" } else { "hosts" };
     let new = json!({ "name": name, "type": "Device", "isAdmin": false, "roleAttributes": [role], "enrollment": { "ott": true } });
     text(&admin.post(&format!("{MANAGEMENT}/identities"), &new, &["/data/id"]), "/data/id")
 }
 
-/// Does what the device of an identity does with its token; from now on it connects with its certificate.
+/// Enrolls an identity as its device would; from now on it connects with its certificate.
 fn enroll(admin: &Caller, server: &str, identity: &str) -> Caller {
     let shown = admin.get(&format!("{MANAGEMENT}/identities/{identity}"), &["/data/name", "/data/enrollment/ott/expiresAt"]);
     let token = text(&shown, "/data/enrollment/ott/token");
@@ -113,7 +113,7 @@ fn enroll(admin: &Caller, server: &str, identity: &str) -> Caller {
     Caller { chain: text(&issued, "/data/cert"), key: key.serialize_der(), ..caller }
 }
 
-/// Creates the service and gives its id.
+/// Creates the service and returns its id.
 fn service(admin: &Caller) -> String {
     let types = admin.get(&format!("{MANAGEMENT}/config-types?filter=name%3D%22intercept.v1%22"), &["/data/0/name"]);
     let intercept = json!({ "protocols": ["tcp"], "addresses": ["database.internal"], "portRanges": [{ "low": 5432, "high": 5432 }] });
@@ -130,7 +130,7 @@ fn policies(admin: &Caller) {
     }
 }
 
-/// Carries a message from Alice to the host and the answer back, encrypted from end to end.
+/// Sends a message from Alice to the host and the answer back, encrypted end to end.
 async fn carry(admin: &Caller, alice: (&Caller, &Value), host: (&Caller, &Value)) {
     step("Both connect to the router that their sessions name. The host hosts the service there: a terminator appears.");
     let (at_host, keys) = (channel(host).await, Keys::new());
@@ -165,20 +165,20 @@ async fn channel((caller, session): (&Caller, &Value)) -> Sdk {
     Sdk::connect(stream, &caller.token, Options::GO).await.expect("a channel")
 }
 
-/// Somebody with a connection, perhaps a certificate, and perhaps a session.
+/// A client with a connection, and optionally a certificate and a session.
 struct Caller {
     agent: Agent,
     server: String,
     token: String,
-    /// The certificate and those above it, PEM, and the key of it, PKCS 8; blank without one.
+    /// The certificate and those above it as PEM, and its key as PKCS#8; empty without one.
     chain: String,
     key: Vec<u8>,
 }
 
 impl Caller {
     fn new(server: &str, certificate: Option<ClientCert>) -> Self {
-        // This example and its controller are one process. Real clients check the controller's certificate against the
-        // authorities that they get with GET /.well-known/est/cacerts.
+        // This example and its controller are one process, so that nothing is verified. Real clients verify the
+        // controller's certificate with the authorities from GET /.well-known/est/cacerts.
         let tls = TlsConfig::builder()
             .disable_verification(true)
             .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))

@@ -1,6 +1,6 @@
-//! Role attributes, and lists of them, as models have them: by chance, and the same every time.
+//! Random role attributes and role lists for models, reproducible in every run.
 
-/// One in so many carries each attribute.
+/// One in so many subjects carries each attribute.
 const SHARES: [u64; 8] = [2, 2, 3, 4, 5, 8, 10, 10];
 
 pub struct Dice(u64);
@@ -17,12 +17,12 @@ impl Dice {
         (self.0 >> 11) % n
     }
 
-    /// What somebody carries.
+    /// The role attributes of a subject.
     pub fn roles(&mut self) -> Vec<String> {
         (0..SHARES.len()).filter(|n| self.below(SHARES[*n]) == 0).map(|n| format!("role{n}")).collect()
     }
 
-    /// What a policy lists: one to three.
+    /// The role list of a policy: one to three entries.
     pub fn list(&mut self) -> Vec<String> {
         (0..=self.below(3)).map(|_| format!("#role{}", self.below(8))).collect()
     }

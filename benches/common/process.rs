@@ -1,4 +1,4 @@
-//! The program itself, as a child process, so that its CPU time and memory are its own. Who starts it says how it ends.
+//! The controller as a child process, so that its CPU time and memory are its own. The caller stops it.
 
 use std::{
     fs,
@@ -8,7 +8,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-/// Starts a controller on a data file, with these variables and no others. Says where it listens once it does.
+/// Starts a controller on a data file, with only these environment variables. Returns its address once it listens.
 pub fn start(data: &Path, variables: &[(&str, &str)]) -> (Child, SocketAddr) {
     let mut process = Command::new(env!("CARGO_BIN_EXE_overkeep"))
         .args(["run", "--listen", "127.0.0.1:0", "--data"])
@@ -25,7 +25,7 @@ pub fn start(data: &Path, variables: &[(&str, &str)]) -> (Child, SocketAddr) {
     (process, at)
 }
 
-/// Bytes of memory that it keeps.
+/// The resident memory in bytes.
 pub fn resident(process: &Child) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", process.id())).expect("its accounts");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

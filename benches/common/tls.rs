@@ -1,4 +1,4 @@
-//! TLS to a server that is a child of this process, and so is taken for whoever it says it is. For benches and tests.
+//! TLS to a server that is a child of this process and therefore trusted without verification. For benches and tests.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use rustls::{
     pki_types::{CertificateDer, ServerName, UnixTime},
 };
 
-/// Begins a configuration that asks nothing of the server.
+/// Starts a configuration that does not verify the server.
 pub fn trusting() -> ConfigBuilder<ClientConfig, WantsClientCert> {
     speaking(rustls::ALL_VERSIONS)
 }
 
-/// The same for these versions of TLS.
+/// The same with these versions of TLS.
 pub fn speaking(versions: &[&'static rustls::SupportedProtocolVersion]) -> ConfigBuilder<ClientConfig, WantsClientCert> {
     let provider = Arc::new(ring::default_provider());
     let versions = ClientConfig::builder_with_provider(provider.clone()).with_protocol_versions(versions).expect("versions");

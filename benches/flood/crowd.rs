@@ -1,4 +1,4 @@
-//! Very many clients on a few threads: a thread for each would cost this machine more than what is measured.
+//! Very many clients on a few threads: a thread per client would cost more than what is measured.
 
 use std::{
     cmp::Reverse,
@@ -13,13 +13,14 @@ use mio::{Events, Interest, Poll, Token, unix::SourceFd};
 
 use super::{load::Load, wire::Wire};
 
-/// The longest wait for an answer before it is looked whether time is up.
+/// The longest wait for an answer before the time limit is checked.
 const REST: Duration = Duration::from_millis(50);
 
-/// Everybody asks the same again and again for a while, over a connection of their own. Who is sent away waits as long as they are told.
+/// Every client sends the same request again and again for a while, over its own connection. A rejected client waits
+/// for its `Retry-After`.
 pub fn crowd(time: Duration, mut wires: Vec<Wire>, request: &str) -> Load {
     let start = Instant::now();
-    // A thread for each core.
+    // One thread per core.
     let some = wires.len().div_ceil(thread::available_parallelism().map_or(1, NonZero::get));
     let parts: Vec<(Vec<Duration>, usize)> = thread::scope(|scope| {
         let started: Vec<_> =
@@ -33,9 +34,9 @@ pub fn crowd(time: Duration, mut wires: Vec<Wire>, request: &str) -> Load {
 struct Part<'w> {
     wires: &'w mut [Wire],
     request: &'w str,
-    /// When each asked.
+    /// When each client sent its request.
     asked: Vec<Instant>,
-    /// Who is to ask again, and when.
+    /// The rejected clients, by the time of their next request.
     later: BinaryHeap<Reverse<(Instant, usize)>>,
 }
 
@@ -44,7 +45,7 @@ impl<'w> Part<'w> {
         Self { asked: vec![Instant::now(); wires.len()], wires, request, later: BinaryHeap::new() }
     }
 
-    /// How long the useful answers took, and how many were sent away.
+    /// Returns the times of the successful answers, and the number of rejections.
     fn work(mut self, start: Instant, time: Duration) -> (Vec<Duration>, usize) {
         let (mut times, mut refused) = (Vec::new(), 0);
         let mut poll = Poll::new().expect("a way to wait");
@@ -61,7 +62,7 @@ impl<'w> Part<'w> {
             }
             let rest = self.later.peek().map_or(REST, |Reverse((due, _))| due.saturating_duration_since(Instant::now()).min(REST));
             poll.poll(&mut answered, Some(rest)).expect("answers");
-            // Each answer is read whole, so that what is told of a connection next is its next answer.
+            // Each answer is read completely, so that the next event of a connection is its next answer.
             for Token(n) in answered.iter().map(|event| event.token()) {
                 let answer = self.wires[n].answer().expect("an answer");
                 if answer.status < 300 {

@@ -1,4 +1,4 @@
-//! Work that many do at once, and what became of it.
+//! Work that many clients do at the same time, and its outcome.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering::Relaxed},
@@ -6,26 +6,26 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// What became of one piece of work.
+/// The outcome of one piece of work.
 pub enum Outcome {
     Useful,
-    /// Sent away; worth another try after so many seconds.
+    /// Rejected; to be repeated after so many seconds.
     Refused(u64),
-    /// Nobody's success: part of an attack.
+    /// Part of an attack; not counted.
     Nothing,
 }
 
-/// What became of all.
+/// The outcome of all work.
 #[derive(Default, Clone)]
 pub struct Load {
     pub each_second: f64,
     pub refused_each_second: f64,
-    /// Of the useful ones, ascending.
+    /// The times of the successful pieces, ascending.
     pub times: Vec<Duration>,
 }
 
 impl Load {
-    /// The load of several together: how long useful answers took, and how many were sent away.
+    /// Combines the loads of several threads: times of successful answers, and numbers of rejections.
     pub fn of(parts: Vec<(Vec<Duration>, usize)>, time: Duration) -> Self {
         let seconds = time.as_secs_f64();
         let refused: usize = parts.iter().map(|(_, refused)| refused).sum();
@@ -34,7 +34,7 @@ impl Load {
         Self { each_second: times.len() as f64 / seconds, refused_each_second: refused as f64 / seconds, times }
     }
 
-    /// The time that so large a part of the useful ones took at most.
+    /// The quantile of the times at `part`.
     pub fn part(&self, part: f64) -> Duration {
         let at = (self.times.len() as f64 * part) as usize;
         self.times.get(at.min(self.times.len().saturating_sub(1))).copied().unwrap_or_default()
@@ -45,10 +45,10 @@ impl Load {
     }
 }
 
-/// Somebody who works: does one piece of work when called.
+/// A worker; each call does one piece of work.
 pub type Worker<'w> = Box<dyn FnMut() -> Outcome + Send + 'w>;
 
-/// Everybody works in a closed loop for a while. Who is sent away waits as long as they are told.
+/// All workers work in a closed loop for a while. A rejected worker waits as long as it is told.
 pub fn load(time: Duration, workers: Vec<Worker<'_>>) -> Load {
     let start = Instant::now();
     let parts: Vec<(Vec<Duration>, usize)> = thread::scope(|scope| {
@@ -76,7 +76,7 @@ pub fn load(time: Duration, workers: Vec<Worker<'_>>) -> Load {
     Load::of(parts, start.elapsed())
 }
 
-/// Does something while others attack: the attackers are called again and again until it is done.
+/// Does something while attackers are called again and again.
 pub fn during<T>(attackers: Vec<Worker<'_>>, work: impl FnOnce() -> T) -> T {
     let over = AtomicBool::new(false);
     thread::scope(|scope| {

@@ -1,8 +1,10 @@
-//! What an attack costs those who have no part in it: the program itself as a child process, attackers and others from here.
+//! The effect of an attack on other clients. The controller runs as a child process; the attackers and the others run
+//! here.
 //!
-//! `cargo bench --bench flood`, or some of its parts by name: `-- passwords shedding idle slow huge sessions unread`. Every figure stands beside
-//! the quiet one of the same run, and is the median of five rounds; attackers, the others and the controller share the cores of the
-//! machine. `OVERKEEP_BENCH_DIR` names a directory on the disk to measure.
+//! `cargo bench --bench flood`, or some parts by name: `-- passwords shedding idle slow huge sessions unread`. Every
+//! figure is shown beside the figure without attack from the same run and is the median of five rounds. Attackers, the
+//! others and the controller share the cores of the machine. `OVERKEEP_BENCH_DIR` names a directory on the disk to
+//! measure.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)] // a bench that panics says so
 
@@ -40,14 +42,14 @@ const SERVICES: usize = 2000;
 const IDLE: usize = 10_000;
 const SESSIONS: usize = 8500;
 
-/// A part of the bench, by its name.
+/// A part of the bench, by name.
 type Part = (&'static str, fn(&Vantage));
-/// What somebody asks again and again: method, path and body.
+/// A repeated request: method, path and body.
 type Asked = (&'static str, String, &'static str);
-/// What many do at once.
+/// A kind of load, by name.
 type Kind = (&'static str, fn(&Vantage) -> Asked);
 
-/// Where everything happens.
+/// The controller and the clients of the bench.
 struct Vantage {
     target: Target,
     directory: PathBuf,
@@ -81,7 +83,7 @@ fn main() {
     }
 }
 
-/// What a ratio should be, in words, and whether it is.
+/// The goal for a ratio as text, and whether it is met.
 type Goal = (&'static str, fn(f64) -> bool);
 
 fn row(what: &str, quiet: f64, attacked: f64, goal: Option<Goal>) {
@@ -90,7 +92,7 @@ fn row(what: &str, quiet: f64, attacked: f64, goal: Option<Goal>) {
     println!("{what:<52}{quiet:>12.2}{attacked:>12.2}{ratio:>9.2}   {goal}");
 }
 
-/// The middle one.
+/// The median.
 fn median(of: impl IntoIterator<Item = f64>) -> f64 {
     let mut of: Vec<f64> = of.into_iter().collect();
     of.sort_unstable_by(f64::total_cmp);
@@ -106,7 +108,7 @@ impl Vantage {
         })
     }
 
-    /// Asks the same over one connection again and again.
+    /// Sends the same request over one connection again and again.
     fn asking(&self, (method, path, body): Asked) -> Worker<'_> {
         let mut wire = self.target.open();
         Box::new(move || {
@@ -138,7 +140,7 @@ impl Vantage {
         ("GET", format!("{MANAGEMENT}/services?limit=10&filter=name%20contains%20%22000%22"), "")
     }
 
-    /// What logins and reads come to side by side.
+    /// Log-ins and reads at the same time.
     fn others(&self) -> (Load, Load) {
         thread::scope(|scope| {
             let logins = scope.spawn(|| load(LONG, vec![self.logins(), self.logins()]));
@@ -147,7 +149,7 @@ impl Vantage {
         })
     }
 
-    /// Logins and reads without and with an attack, in turn, and rows of both.
+    /// Measures log-ins and reads without and with an attack, in alternation, and prints both.
     fn compare<'p>(&'p self, attack: &str, attackers: impl Fn() -> Vec<Worker<'p>>) {
         let rounds: Vec<_> = (0..ROUNDS).map(|_| (self.others(), during(attackers(), || self.others()))).collect();
         for (what, of) in [("logins by certificate", 0), ("reads", 1)] {
@@ -165,7 +167,7 @@ impl Vantage {
 
 const BY_PASSWORD: &str = "/edge/client/v1/authenticate?method=password";
 
-/// A flood of wrong passwords, ten times what can be hashed.
+/// A flood of wrong passwords, at ten times the hashing capacity.
 fn passwords(place: &Vantage) {
     let count = AtomicUsize::new(0);
     let guess = |wire: &mut Wire| {
@@ -183,7 +185,7 @@ fn passwords(place: &Vantage) {
         let mut wire = place.target.open();
         let (sent, hashed) = (&sent, &hashed);
         Box::new(move || {
-            // Everybody takes the next moment at which a guess is due; whoever is late does not make up for it.
+            // The attackers share the due times of the guesses; late guesses are not caught up.
             let due = Duration::from_secs_f64(sent.fetch_add(1, Relaxed) as f64 / rate);
             sent.fetch_max((start.elapsed().as_secs_f64() * rate) as usize, Relaxed);
             thread::sleep(due.saturating_sub(start.elapsed()));
@@ -198,7 +200,7 @@ fn passwords(place: &Vantage) {
     println!("  {} of {} guesses were hashed", hashed.load(Relaxed), count.load(Relaxed));
 }
 
-/// Eight times more clients than before that do what they are told when they are sent away.
+/// Eight times as many clients, which obey `Retry-After` when they are rejected.
 fn shedding(place: &Vantage) {
     let next = AtomicUsize::new(0);
     thread::scope(|scope| {
@@ -221,7 +223,7 @@ fn shedding(place: &Vantage) {
             let cpu = (place.target.cpu() - before) / (load.each_second * LONG.as_secs_f64());
             [load.each_second, load.refused_each_second, cpu * 1e6]
         };
-        // By turns, so that what other machines do to this one meets both.
+        // In alternation, so that load from other machines affects both.
         let rounds: Vec<_> = (0..ROUNDS).map(|_| (useful(64), useful(512))).collect();
         let [(some, many), (refused, more_refused), (cpu, more_cpu)] =
             [0, 1, 2].map(|at| (median(rounds.iter().map(|(some, _)| some[at])), median(rounds.iter().map(|(_, many)| many[at]))));
@@ -231,7 +233,7 @@ fn shedding(place: &Vantage) {
     }
 }
 
-/// Connections that nobody uses.
+/// Idle connections.
 fn idle(place: &Vantage) {
     let target = &place.target;
     let reads = || load(LONG, vec![place.reads(), place.reads()]).each_second;
@@ -245,7 +247,7 @@ fn idle(place: &Vantage) {
             let started: Vec<_> = (0..8).map(|n| scope.spawn(move || open(n))).collect();
             started.into_iter().map(|part| part.join().expect("connections")).collect()
         });
-        // Later rounds find the memory of the first.
+        // Only the first round shows the memory, because later ones reuse it.
         if round == 0 {
             println!("{IDLE} idle connections, opened in {:.1} s", start.elapsed().as_secs_f64());
             let (memory, cpu) = (target.memory(), target.cpu());
@@ -260,7 +262,7 @@ fn idle(place: &Vantage) {
     row("idle connections: reads, per second", median(quiet), median(beside), Some(("at least 0.90", |ratio| ratio >= 0.9)));
 }
 
-/// Clients that never finish: their handshakes, their heads, their bodies.
+/// Clients that never finish their handshakes, heads or bodies.
 fn slow(place: &Vantage) {
     let target = &place.target;
     const EACH: usize = 200;
@@ -298,7 +300,7 @@ fn slow(place: &Vantage) {
     place.compare("slow", || vec![trickling(head), trickling(body), half_open()]);
 }
 
-/// Heads and bodies that are larger than they may be.
+/// Heads and bodies above the limits.
 fn huge(place: &Vantage) {
     let target = &place.target;
     let cost = |request: &[u8], status: u16| {
@@ -307,7 +309,7 @@ fn huge(place: &Vantage) {
             let cpu = target.cpu();
             for _ in 0..TIMES {
                 let mut wire = target.open();
-                // The other end may answer and close before it was sent everything.
+                // The controller may answer and close before everything was sent.
                 drop(wire.send(request));
                 assert_eq!(wire.answer().map_or(status, |answer| answer.status), status);
             }
@@ -333,7 +335,7 @@ fn sessions(place: &Vantage) {
     let target = &place.target;
     let (id, many) = target.enrolled("many");
     let identity = format!("{MANAGEMENT}/identities/{id}");
-    // Gives the last session.
+    // Returns the last session.
     let open_all = || {
         let left = AtomicUsize::new(SESSIONS);
         thread::scope(|scope| {
@@ -388,7 +390,7 @@ fn sessions(place: &Vantage) {
     }
 }
 
-/// Seconds of a raw flush of one page.
+/// Seconds of one page write with fdatasync.
 fn flush(path: &Path) -> f64 {
     const TIMES: u32 = 200;
     let file = OpenOptions::new().write(true).create(true).truncate(false).open(path).expect("a file");

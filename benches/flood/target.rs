@@ -16,7 +16,7 @@ pub const MANAGEMENT: &str = "/edge/management/v1";
 pub const CLIENT: &str = "/edge/client/v1";
 pub const BY_CERTIFICATE: &str = "/edge/client/v1/authenticate?method=cert";
 
-/// A running controller; dropping it ends it.
+/// A running controller; dropping it stops it.
 pub struct Target {
     process: Child,
     pub at: SocketAddr,
@@ -26,7 +26,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// Starts one on a new file in a directory, with variables of its own.
+    /// Starts a controller on a new file in a directory, with further environment variables.
     pub fn start(directory: &Path, variables: &[(&str, &str)]) -> Self {
         let password = directory.join("password");
         std::fs::write(&password, PASSWORD).expect("a file");
@@ -42,14 +42,14 @@ impl Target {
         Wire::open(self.at, &self.plain).expect("a connection")
     }
 
-    /// Creates a record and gives its id.
+    /// Creates a record and returns its id.
     pub fn create(&self, path: &str, body: &Value) -> String {
         let answer = self.open().ask("POST", &format!("{MANAGEMENT}{path}"), &self.admin, &body.to_string()).expect("an answer");
         assert_eq!(answer.status, 201, "{}", String::from_utf8_lossy(&answer.body));
         text(&answer.body, "/data/id")
     }
 
-    /// A new identity with a certificate: its id, and the manner to connect with it.
+    /// Enrolls a new identity. Returns its id, and how to connect with its certificate.
     pub fn enrolled(&self, name: &str) -> (String, Manner) {
         let body = json!({ "name": name, "type": "Device", "isAdmin": false, "enrollment": { "ott": true } });
         let id = self.create("/identities", &body);
@@ -75,7 +75,7 @@ impl Target {
         self.process.id()
     }
 
-    /// Seconds of CPU it has used.
+    /// The CPU time it has used, in seconds.
     pub fn cpu(&self) -> f64 {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id())).expect("its accounts");
         let numbers = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).take(2);
@@ -83,7 +83,7 @@ impl Target {
         numbers.map(|ticks| ticks.parse::<f64>().expect("a number") / 100.0).sum()
     }
 
-    /// Kibibytes of memory it uses.
+    /// The memory it uses, in KiB.
     pub fn memory(&self) -> f64 {
         process::resident(&self.process) as f64 / 1024.0
     }

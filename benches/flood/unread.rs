@@ -1,4 +1,4 @@
-//! Clients of HTTP/2 that ask for very much and read nothing: what they take of memory, and what others notice.
+//! HTTP/2 clients that request much and read nothing: the memory they take, and the effect on others.
 
 use std::{
     net::{IpAddr, Ipv4Addr},
@@ -13,22 +13,22 @@ use super::{
     wire::{Manner, Wire},
 };
 
-/// Connections, unless `OVERKEEP_BENCH_UNREAD` says another number.
+/// The number of connections, unless `OVERKEEP_BENCH_UNREAD` sets another.
 const CONNECTIONS: usize = 20_000;
-/// Requests on each, as many as may be under way.
+/// The number of requests on each connection, as many as are allowed.
 const REQUESTS: u32 = 128;
-/// MiB that may be held for all of them together: the default of `http.max-unread-bytes-total`.
+/// The limit on unread answers of all connections in MiB: the default of `http.max-unread-bytes-total`.
 const TOTAL: f64 = 128.0;
 const THREADS: usize = 8;
 /// Where the attack comes from.
 const ELSEWHERE: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2));
 const ROUNDS: usize = 3;
 
-/// The attack, and reads beside it.
+/// Measures reads with and without the attack.
 pub fn unread(place: &Vantage) {
     let target = &place.target;
     let count = std::env::var("OVERKEEP_BENCH_UNREAD").map_or(CONNECTIONS, |count| count.parse().expect("a number of connections"));
-    // Whoever asks first has the documents packed, once for all.
+    // The first request compresses the documents, which are then cached.
     let packed = target.open().ask("GET", "/edge/management/v1/openapi.json", "accept-encoding: gzip\r\n", "").expect("a document");
     assert_eq!(packed.status, 200);
     let (mut quiet, mut beside) = (Vec::new(), Vec::new());
@@ -62,7 +62,7 @@ fn reads(place: &Vantage) -> f64 {
     load(LONG, workers).each_second
 }
 
-/// Connections on which nothing is asked yet, and of which no answer is taken.
+/// Connections without a request, whose answers are never read.
 fn opened(place: &Vantage, count: usize) -> Vec<Vec<Wire>> {
     let target = &place.target;
     let manner = Manner::multiplexed();
@@ -78,12 +78,12 @@ fn opened(place: &Vantage, count: usize) -> Vec<Vec<Wire>> {
     })
 }
 
-/// Asks for a large document and for a small answer by turns, until all is asked or the connection is cut off.
+/// Requests a large document and a small answer in alternation, until all is sent or the connection is closed.
 fn ask(wire: &mut Wire) {
     wire.socket().set_write_timeout(Some(Duration::from_secs(1))).expect("a socket");
     let paths = ["/edge/management/v1/openapi.json", "/version"];
     let asked: Vec<u8> = (0..REQUESTS).zip(paths.iter().cycle()).flat_map(|(n, path)| request(path, 2 * n + 1)).collect();
-    // It may be cut off, or read no further: both are what is measured.
+    // The connection may be closed, or not be read any further: both are measured.
     drop(wire.send(&asked));
 }
 

@@ -16,7 +16,7 @@ use rustls::{
 
 use super::tls::trusting;
 
-/// What somebody connects with.
+/// How to connect.
 #[derive(Clone)]
 pub struct Manner(Arc<ClientConfig>);
 
@@ -26,7 +26,7 @@ impl Manner {
         Self::new(trusting().with_no_client_auth())
     }
 
-    /// The same, to speak HTTP/2.
+    /// Without a certificate, with HTTP/2.
     pub fn multiplexed() -> Self {
         let mut config = trusting().with_no_client_auth();
         config.alpn_protocols = vec![b"h2".to_vec()];
@@ -38,14 +38,14 @@ impl Manner {
         Self::new(trusting().with_client_auth_cert(chain, key).expect("a certificate and its key"))
     }
 
-    /// The same for whoever makes connections of its own.
+    /// The TLS configuration, for callers that connect themselves.
     #[allow(dead_code, reason = "only the relay bench makes some")]
     pub fn tls(&self) -> &Arc<ClientConfig> {
         &self.0
     }
 
     fn new(mut config: ClientConfig) -> Self {
-        // Every connection is a new one to the controller.
+        // Without resumption, so that every connection does a full handshake.
         config.resumption = Resumption::disabled();
         Self(Arc::new(config))
     }
@@ -57,16 +57,16 @@ pub struct Wire {
     buffer: Vec<u8>,
 }
 
-/// What came back.
+/// An answer.
 pub struct Answer {
     pub status: u16,
-    /// Seconds to wait, if the answer says so.
+    /// Seconds to wait, if the answer has a `Retry-After`.
     pub retry_after: Option<u64>,
     pub body: Vec<u8>,
 }
 
 impl Wire {
-    /// Connects, through with the handshake.
+    /// Connects and completes the handshake.
     pub fn open(at: SocketAddr, manner: &Manner) -> Result<Self> {
         Self::over(TcpStream::connect(at)?, at, manner)
     }
@@ -91,12 +91,12 @@ impl Wire {
         Ok(Self { stream, buffer: Vec::new() })
     }
 
-    /// Sends bytes as they are.
+    /// Sends raw bytes.
     pub fn send(&mut self, bytes: &[u8]) -> Result<()> {
         self.stream.write_all(bytes)
     }
 
-    /// Sends a request and reads its answer; `head` is lines of headers, each with its end.
+    /// Sends a request and reads its answer; `head` is lines of headers, each with its line end.
     pub fn ask(&mut self, method: &str, path: &str, head: &str, body: &str) -> Result<Answer> {
         self.send(request(method, path, head, body).as_bytes())?;
         self.answer()
@@ -124,14 +124,14 @@ impl Wire {
     }
 }
 
-/// A request; `head` is lines of headers, each with its end.
+/// A request; `head` is lines of headers, each with its line end.
 pub fn request(method: &str, path: &str, head: &str, body: &str) -> String {
     let length = if body.is_empty() { String::new() } else { format!("content-length: {}\r\n", body.len()) };
     let media = if body.is_empty() { "" } else { "content-type: application/json\r\n" };
     format!("{method} {path} HTTP/1.1\r\nhost: bench\r\n{head}{media}{length}\r\n{body}")
 }
 
-/// As much of an answer as there is once its head is, and how long its body is to be.
+/// An answer whose head is complete, with the body read so far, and the announced length of the body.
 fn parsed(bytes: &[u8]) -> Option<(Answer, usize)> {
     let end = bytes.windows(4).position(|bytes| bytes == b"\r\n\r\n")? + 4;
     let head = String::from_utf8_lossy(&bytes[..end]).to_ascii_lowercase();

@@ -22,15 +22,15 @@ use tokio_rustls::{TlsAcceptor, TlsConnector, client, server};
 
 use super::tls::trusting;
 
-/// The word that makes this program the relay.
+/// The argument that makes this program the relay.
 pub const PLAIN: &str = "plain-relay";
 const CHUNK: usize = 32 << 10;
-/// The first byte of whoever waits to be connected to.
+/// The first byte of a connection that waits for a peer.
 const HOST: u8 = b'h';
-/// The first byte of a connection that is read to its end by the relay itself.
+/// The first byte of a connection that the relay itself reads to its end.
 const SINK: u8 = b's';
 
-/// The relay as a child process; dropping it ends it.
+/// The relay as a child process; dropping it stops it.
 pub struct Plain {
     pub process: Child,
     at: SocketAddr,
@@ -39,7 +39,7 @@ pub struct Plain {
 type Accepted = server::TlsStream<TcpStream>;
 type Opened = client::TlsStream<TcpStream>;
 
-/// Is the relay, until it is killed.
+/// Runs the relay until it is killed.
 pub fn relay() {
     Runtime::new().unwrap().block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -104,12 +104,12 @@ impl Plain {
         stream
     }
 
-    /// Sends so many bytes over each of some connections through the relay. Answers the seconds it took.
+    /// Sends so many bytes over each of some connections through the relay. Returns the duration in seconds.
     pub async fn carry(&self, connections: usize, bytes: usize) -> f64 {
         let mut pairs = Vec::new();
         for _ in 0..connections {
             let host = self.open(HOST).await;
-            // The relay must know the host before somebody asks for one.
+            // The relay must know the host before a client asks for one.
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
             pairs.push((self.open(b'd').await, host));
         }
@@ -123,7 +123,7 @@ impl Plain {
         start.elapsed().as_secs_f64()
     }
 
-    /// Sends so many bytes to the process over one connection.
+    /// Sends so many bytes to the relay process over one connection.
     pub async fn fill(&self, bytes: usize) {
         let mut stream = write(self.open(SINK).await, bytes).await;
         drop(stream.shutdown().await);

@@ -1,9 +1,9 @@
-//! What traffic through the built-in router costs, beside floors of the same run: a relay of the same crates that only copies between TLS
-//! connections, and one TLS connection over the loopback interface.
+//! The cost of traffic through the built-in router, beside floors of the same run: a relay of the same crates that only
+//! copies between TLS connections, and one TLS connection over the loopback interface.
 //!
-//! `cargo bench --bench relay`, or some of its parts by name: `-- bulk dials ping idle rest hellos`. The router is the program itself as a child
-//! process, so that its CPU time is its own; clients and hosts are in this process and share the cores with it. `OVERKEEP_BENCH_DIR` names a
-//! directory on the disk to use.
+//! `cargo bench --bench relay`, or some parts by name: `-- bulk dials ping idle rest hellos`. The router runs as a child
+//! process, so that its CPU time is its own; clients and hosts run in this process and share the cores with it.
+//! `OVERKEEP_BENCH_DIR` names a directory on the disk to use.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)] // a bench that panics says so
 
@@ -32,7 +32,7 @@ use tempfile::TempDir;
 
 use stage::Stage;
 
-/// A part of the bench, by its name.
+/// A part of the bench, by name.
 type Part = (&'static str, fn(&Stage));
 
 fn main() {
@@ -60,7 +60,7 @@ fn main() {
     }
 }
 
-/// What a figure should be, in words, and whether it is.
+/// The goal for a figure as text, and whether it is met.
 type Goal = (&'static str, bool);
 
 fn row(what: &str, floor: f64, router: f64, goal: Option<Goal>) {

@@ -1,4 +1,4 @@
-//! What is measured.
+//! The parts of the bench.
 
 use std::{
     future::Future,
@@ -21,7 +21,7 @@ use super::{
 };
 
 const CHUNK: usize = 32 << 10;
-/// Bytes of one bulk transfer in all.
+/// The number of bytes in all of one bulk transfer.
 const BULK: usize = 1 << 30;
 const MANY: usize = 50;
 const DIALS: usize = 2000;
@@ -33,7 +33,7 @@ const STAMPEDE: usize = 64;
 const LOGINS: usize = 100;
 const GB: f64 = 1e9;
 
-/// Seconds that something took, and seconds of CPU that a process spent on it.
+/// The duration of some work, and the CPU time that a process spent on it; both in seconds.
 fn cost<T>(stage: &Stage, process: u32, work: impl Future<Output = T>) -> (f64, f64) {
     let (before, start) = (Spent::of(process), Instant::now());
     stage.runtime.block_on(work);
@@ -48,7 +48,7 @@ pub fn bulk(stage: &Stage) {
         let bytes = BULK / circuits / CHUNK * CHUNK;
         let gb = (bytes * circuits) as f64 / GB;
         let ends = stage.runtime.block_on(ends(stage, circuits));
-        // Floor, router, floor: what else goes on meets both.
+        // Floor, router, floor, so that other load affects both.
         let (floor, floor_cpu) = cost(stage, plain, stage.plain.carry(circuits, bytes));
         let (time, cpu) = cost(stage, router, carry(ends, bytes));
         let (again, again_cpu) = cost(stage, plain, stage.plain.carry(circuits, bytes));
@@ -60,7 +60,7 @@ pub fn bulk(stage: &Stage) {
     }
 }
 
-/// Open circuits, five on a channel of each side.
+/// Opens circuits, five per channel on each side.
 async fn ends(stage: &Stage, circuits: usize) -> Vec<(Conn, Conn)> {
     let mut ends = Vec::new();
     while ends.len() < circuits {
@@ -68,7 +68,7 @@ async fn ends(stage: &Stage, circuits: usize) -> Vec<(Conn, Conn)> {
         for _ in 0..5.min(circuits - ends.len()) {
             ends.push(stage.circuit(&dialer, &mut host).await);
         }
-        // The next circuits are to go to the next host.
+        // The next circuits must go to the next host.
         unbind(&host).await;
     }
     ends
@@ -99,17 +99,17 @@ async fn read(mut from: Conn, bytes: usize) -> Conn {
     from
 }
 
-/// Hosts no longer, so that the next circuits go to another host. Those that are open stay.
+/// Unbinds a host, so that the next circuits go to another host. Open circuits stay.
 async fn unbind(host: &Host) {
     host.unbind().await;
 }
 
-/// A probe of a channel, which comes back as soon as the router has read it.
+/// A probe on a channel; returns as soon as the router has read it.
 async fn probe(sdk: &Sdk) {
     sdk.ask(Builder::new(content::LATENCY).bytes(128, &[0; 8]).empty()).await.unwrap();
 }
 
-/// Time from dial to connected, and the CPU time of a circuit that is opened and closed.
+/// The time from dial to connected, and the CPU time of opening and closing a circuit.
 pub fn dials(stage: &Stage) {
     let mut times = Vec::new();
     let mut round_trips = Vec::new();
@@ -141,7 +141,7 @@ pub fn dials(stage: &Stage) {
     row("a circuit opened and closed, ms of CPU", 0.3, each, Some(("at most 0.3", each <= 0.3)));
 }
 
-/// A byte that goes to and fro beside a transfer on the same channels.
+/// The round trip of a byte beside a transfer on the same channels.
 pub fn ping(stage: &Stage) {
     stage.runtime.block_on(async {
         let (dialer, mut host) = (stage.channel(&stage.dialer).await, stage.hosting().await);
@@ -181,7 +181,7 @@ async fn pings(connection: &mut Conn) -> f64 {
     percentile(times, 0.99)
 }
 
-/// Sends as much as goes, until it is stopped.
+/// Sends as fast as possible until it is stopped.
 fn flood(from: Conn, mut to: Conn, stop: &Arc<AtomicBool>) -> tokio::task::JoinHandle<()> {
     let stop = stop.clone();
     let reading = tokio::spawn(async move { while let Event::Data(_) = to.next().await {} });
@@ -195,7 +195,7 @@ fn flood(from: Conn, mut to: Conn, stop: &Arc<AtomicBool>) -> tokio::task::JoinH
     })
 }
 
-/// What channels cost that nothing is sent on.
+/// The cost of idle channels.
 pub fn idle(stage: &Stage) {
     stage.runtime.block_on(async {
         let before = stage.target.memory();
@@ -206,7 +206,7 @@ pub fn idle(stage: &Stage) {
     });
 }
 
-/// Requests over REST while traffic keeps every core busy.
+/// REST requests while traffic occupies every core.
 pub fn rest(stage: &Stage) {
     let ask = || {
         let (mut wire, mut times) = (Wire::open(stage.target.at, &Manner::plain()).unwrap(), Vec::with_capacity(REQUESTS));

@@ -1,4 +1,4 @@
-//! A controller with its router, an identity that dials, one that hosts, and a service without encryption from end to end.
+//! A controller with its router, a dialing and a hosting identity, and a service without end-to-end encryption.
 
 use std::{path::Path, sync::Arc};
 
@@ -14,7 +14,7 @@ use super::{
     wire::{Manner, Wire},
 };
 
-/// Everything that is measured.
+/// The controller, the relay and the identities.
 pub struct Stage {
     pub runtime: Runtime,
     pub target: Target,
@@ -26,7 +26,7 @@ pub struct Stage {
 /// An identity that is logged in and has a session for the service.
 pub struct User {
     tls: Arc<ClientConfig>,
-    /// The token of its API session, and that as a line of a request's head.
+    /// The token of its API session, and its header line.
     token: String,
     pub head: String,
     session: String,
@@ -66,7 +66,7 @@ impl Stage {
         (dialed, accepted)
     }
 
-    /// Dials the service; somebody else accepts.
+    /// Dials the service; the caller accepts elsewhere.
     pub async fn dial(&self, dialer: &Sdk) -> Conn {
         dialer.dial(&self.dialer.session).await.unwrap()
     }

@@ -1,4 +1,4 @@
-//! Rounds that count: those that other machines, which share the processor, disturbed least.
+//! Selection of rounds: those with the least load from other machines that share the processor.
 
 use std::{
     fs,
@@ -12,26 +12,26 @@ use serde_json::{Value, json};
 
 use super::load::{part, timed};
 
-/// Rounds that count for a figure.
+/// The number of rounds that count for a figure.
 pub const ROUNDS: usize = 5;
-/// Rounds that are run at most until so many were calm; then the calmest count.
+/// The greatest number of rounds until enough were calm; then the calmest count.
 const MOST: usize = 2 * ROUNDS;
-/// How long a round waits at most for the processor to be calm.
+/// The longest wait for a calm processor before a round.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// A round is calm if the same work takes no longer than this, against its best in the run so far.
+/// A round is calm if a fixed work takes no longer than this, relative to its best time in the run so far.
 const CALM: f64 = 1.15;
 
 struct Seen {
-    /// Microseconds of the same work at its best.
+    /// The best time of the fixed work, in microseconds.
     best: f64,
-    /// What it took in the median around the rounds that counted, of each measurement since this was asked for.
+    /// The median time of the fixed work around the rounds that counted, for each measurement since this was last read.
     counted: Vec<f64>,
 }
 
 static SEEN: Mutex<Seen> = Mutex::new(Seen { best: f64::INFINITY, counted: Vec::new() });
 
-/// Five rounds: the first that were calm, or of ten the calmest. What a round measures does not decide whether it counts, only how
-/// long work that is always the same takes right before and after it, and how much of the processor others had meanwhile.
+/// Five rounds: the first calm ones, or the calmest of ten. The selection does not depend on what a round measures,
+/// only on how long a fixed work takes right before and after it, and on the processor time that others took meanwhile.
 pub fn rounds<T>(mut round: impl FnMut() -> T) -> Vec<T> {
     let mut all = Vec::new();
     while all.len() < MOST && all.iter().filter(|(took, _)| is_calm(*took)).count() < ROUNDS {
@@ -54,12 +54,13 @@ pub fn median(round: impl FnMut() -> f64) -> f64 {
     part(&mut rounds(round), 0.5)
 }
 
-/// Microseconds that the same work took around the rounds that counted, in the most restless measurement since this was asked before.
+/// The time of the fixed work in microseconds around the rounds that counted, in the least calm measurement since this
+/// was last called.
 pub fn lately() -> Option<f64> {
     std::mem::take(&mut SEEN.lock().expect("no panic").counted).into_iter().reduce(f64::max)
 }
 
-/// How many times its best in the run so far this is for the same work.
+/// The ratio of a time of the fixed work to its best in the run so far.
 pub fn times(took: f64) -> f64 {
     took / SEEN.lock().expect("no panic").best
 }
@@ -68,7 +69,7 @@ fn is_calm(took: f64) -> bool {
     times(took) <= CALM
 }
 
-/// Waits for a while until the processor is calm, and says what the same work took last.
+/// Waits until the processor is calm, at most for a while. Returns the last time of the fixed work.
 fn calmed() -> f64 {
     let start = Instant::now();
     loop {
@@ -80,7 +81,7 @@ fn calmed() -> f64 {
     }
 }
 
-/// Microseconds that work which is always the same takes now, on all cores at once, the slowest of which counts.
+/// The time of a fixed work now, in microseconds, on all cores at once; the slowest core counts.
 fn same_work() -> f64 {
     const TIMES: usize = 300;
     let record =
@@ -96,7 +97,7 @@ fn same_work() -> f64 {
     slowest
 }
 
-/// Seconds that other machines had our processors while we wanted them.
+/// The seconds that other machines had our processors while we needed them (steal time).
 fn stolen() -> f64 {
     const TICK: f64 = 0.01;
     let accounts = fs::read_to_string("/proc/stat").expect("the accounts of the processor");

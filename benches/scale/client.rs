@@ -1,4 +1,4 @@
-//! A client that costs little beside what it measures: HTTP/1.1, kept alive, over rustls and a blocking socket.
+//! A client with little overhead: HTTP/1.1 with keep-alive over rustls and a blocking socket.
 
 use std::{
     io::{Read, Write},
@@ -14,12 +14,12 @@ use rustls::{
 
 use super::tls::trusting;
 
-/// A certificate and its key, to show in handshakes. None of them resumes an earlier one.
+/// A certificate and its key for handshakes, which never resume an earlier session.
 #[derive(Clone)]
 pub struct Credentials(Arc<ClientConfig>);
 
 impl Credentials {
-    /// Of a certificate and a PKCS#8 key, both DER.
+    /// From a certificate and a PKCS#8 key, both DER.
     pub fn new(certificate: Vec<u8>, key: Vec<u8>) -> Self {
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key));
         let chain = vec![CertificateDer::from(certificate)];
@@ -46,7 +46,7 @@ impl Client {
         client
     }
 
-    /// Connects with a certificate, and is through with the handshake.
+    /// Connects with a certificate and completes the handshake.
     pub fn presenting(at: SocketAddr, credentials: &Credentials) -> Self {
         let mut client = Self::over(at, credentials.0.clone());
         while client.stream.conn.is_handshaking() {
@@ -62,19 +62,19 @@ impl Client {
         Self { stream: StreamOwned::new(connection, socket), token: String::new(), buffer: vec![0; 1 << 14] }
     }
 
-    /// Has further requests carry a session token.
+    /// Sets the session token of further requests.
     pub fn carry(&mut self, token: &str) {
         self.token = if token.is_empty() { String::new() } else { format!("zt-session: {token}\r\n") };
     }
 
-    /// Sends a request and gives the body of its answer, which must be a success.
+    /// Sends a request and returns the body of its answer, which must be a success.
     pub fn send(&mut self, method: &str, path: &str, body: &str) -> &[u8] {
         let (status, answer) = self.ask(method, path, body);
         assert!((200..300).contains(&status), "{method} {path}: {status} {}", String::from_utf8_lossy(answer));
         answer
     }
 
-    /// Sends a request and gives the status and body of its answer.
+    /// Sends a request and returns the status and body of its answer.
     pub fn ask(&mut self, method: &str, path: &str, body: &str) -> (u16, &[u8]) {
         let (token, length) = (&self.token, body.len());
         let media = if body.starts_with('{') { "application/json" } else { "text/plain" };
@@ -98,7 +98,7 @@ impl Client {
     }
 }
 
-/// Of a complete head: the status, its length with the blank line, and the length of the body that it announces.
+/// For a complete head: the status, its length with the blank line, and the announced length of the body.
 fn head(answer: &[u8]) -> Option<(u16, usize, usize)> {
     let end = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n")? + 4;
     let head = std::str::from_utf8(&answer[..end]).expect("a head");

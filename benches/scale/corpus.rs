@@ -1,7 +1,7 @@
-//! A model of a given size, written straight into a data file.
+//! A model of a given size, written directly into a data file.
 //!
-//! Role attributes as they are in large networks: of eight, each with its own share of all that carry attributes; policies with
-//! `AnyOf` over one to three of them; one identity that is in every policy.
+//! Role attributes are distributed as in large networks: eight attributes with different shares; policies with `AnyOf`
+//! over one to three of them; one identity that is in every policy.
 
 use std::{
     collections::BTreeSet,
@@ -24,17 +24,17 @@ use overkeep::{
 
 use super::{client::Credentials, dice::Dice};
 
-/// Records in one transaction.
+/// The number of records in one transaction.
 const BATCH: usize = 10_000;
-/// Identities that log in with a certificate, and as many with a password.
+/// The number of identities that log in with a certificate, and of those with a password.
 const HOLDERS: usize = 500;
-/// scrypt's lowest cost: how long a password takes is not what is measured here.
+/// scrypt's lowest cost, because the time of a password hash is not measured here.
 const COST: u8 = 10;
 pub const PASSWORD: &str = "measured";
-/// What posture checks ask for.
+/// The domain that posture checks require.
 pub const DOMAIN: &str = "corp";
 
-/// How large a model is.
+/// The size of a model.
 #[derive(Clone, Copy)]
 pub struct Size {
     pub name: &'static str,
@@ -53,7 +53,7 @@ pub const L: Size =
     Size { name: "L", identities: 100_000, services: 10_000, service_policies: 1_000, edge_routers: 500, router_policies: 350 };
 pub const XL: Size = Size { name: "XL", identities: 1_000_000, ..L };
 
-/// How many of the service policies ask for a posture check.
+/// The share of service policies that require a posture check.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Asking {
     /// None, and there is no check.
@@ -67,13 +67,13 @@ pub struct Corpus {
     pub size: Size,
     pub file: PathBuf,
     pub seconds: f64,
-    /// The sum of the encoded records.
+    /// The sum of the encoded records in bytes.
     pub record_bytes: u64,
-    /// Names of identities that log in with a password.
+    /// The names of identities that log in with a password.
     pub users: Vec<String>,
     /// The identity that is in every policy; it has a certificate and a password.
     pub everywhere: String,
-    /// Certificates of identities, the busy one's first.
+    /// The certificates of identities, first that of the identity in every policy.
     pub credentials: Vec<Credentials>,
     pub services: Vec<String>,
     /// A policy over all identities and a tenth of the services.
@@ -117,8 +117,8 @@ pub fn build(directory: &Path, size: Size, asking: Asking) -> Corpus {
 }
 
 impl Asking {
-    /// The check that a policy asks for, by the number of the policy. One each: what a client is shown of a service repeats each check
-    /// for each policy.
+    /// The check that a policy requires, by the number of the policy. One per policy, because the service list repeats
+    /// each check for each policy.
     fn of(self, checks: &[String], n: usize) -> Roles {
         let every = if self == Self::OneInFour { 4 } else { 1 };
         let asks = self != Self::Nobody && n.is_multiple_of(every);
@@ -134,11 +134,11 @@ struct Build<'b> {
 }
 
 impl Build<'_> {
-    /// Writes so many records of a kind; gives their ids.
+    /// Writes `count` records of a kind and returns their ids.
     fn many<E: Lifecycle>(&mut self, count: usize, mut make: impl FnMut(&mut Dice, usize) -> E) -> Vec<String> {
         let mut ids = Vec::with_capacity(count);
         for first in (0..count).step_by(BATCH) {
-            // Ids hold the time in milliseconds: of thousands in each, two may be alike.
+            // Ids contain the time in milliseconds; with thousands per millisecond two may be equal.
             let mut fresh = BTreeSet::new();
             while fresh.len() < BATCH.min(count - first) {
                 fresh.insert(E::new_id());
@@ -152,7 +152,8 @@ impl Build<'_> {
         ids
     }
 
-    /// Posture checks, one for a hundred services, with attributes as the others; the same model as without them otherwise.
+    /// Posture checks, one per hundred services, with attributes like the others; the model is otherwise the same as
+    /// without them.
     fn checks(&mut self, size: Size, asking: Asking) -> Vec<String> {
         let mut dice = Dice::new();
         let count = if asking == Asking::Nobody { 0 } else { (size.services / 100).max(2) };
@@ -163,7 +164,7 @@ impl Build<'_> {
         })
     }
 
-    /// `asked` says for which posture checks the service policies ask, by their number.
+    /// `asked` gives the posture checks that a service policy requires, by its number.
     fn policies(&mut self, size: Size, everywhere: &str, asked: impl Fn(usize) -> Roles) {
         let with = |mut roles: Roles| {
             roles.extend([format!("@{everywhere}")]);
@@ -211,7 +212,7 @@ impl Build<'_> {
         holders.iter().map(|(_, certificate)| Credentials::new(certificate.der().to_vec(), key.serialize_der())).collect()
     }
 
-    /// Passwords for as many identities, from the other end, and for the one that is in every policy.
+    /// Passwords for as many identities, from the end of the list, and for the one in every policy.
     fn passwords(&mut self, identities: &[String], hash: &str) -> Vec<String> {
         let holders: Vec<usize> = (0..identities.len().min(1)).chain((1..identities.len()).rev().take(HOLDERS)).collect();
         self.many(holders.len(), |_, n| Authenticator {

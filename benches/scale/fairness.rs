@@ -1,4 +1,4 @@
-//! How long cheap requests wait while somebody asks for something expensive.
+//! The latency of cheap requests beside expensive ones.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering::Relaxed},
@@ -20,11 +20,11 @@ use super::{
     },
 };
 
-/// How long one round takes, and how many cheap requests there are in a second.
+/// The duration of a round, and the number of cheap requests per second.
 const TIME: Duration = Duration::from_secs(1);
 const EACH_SECOND: f64 = 300.0;
 
-/// What is going on, how many do it, and what each does.
+/// The expensive work: its name, the number of clients, and what each client does.
 type Expensive<'e> = (&'static str, usize, Box<dyn Fn(&mut Client, usize) + Sync + 'e>);
 
 pub fn measure(bench: &mut Bench) {
@@ -96,14 +96,14 @@ pub fn measure(bench: &mut Bench) {
     Client::new(bench.server.at, &bench.token).send("PATCH", &policy, &json!({ "type": "Dial" }).to_string());
 }
 
-/// Adds how many times the quiet value was waited, of rounds each of which measured both.
+/// Adds the ratio to the quiet latency, over rounds that each measured both.
 fn add(bench: &mut Bench, name: &str, rounds: &[[f64; 2]]) {
     let middle = |of: fn(&[f64; 2]) -> f64| part(&mut rounds.iter().map(of).collect::<Vec<_>>(), 0.5);
     let figure = Figure::new(name, Times(middle(|[quiet, beside]| beside / quiet)));
     bench.sheet.add(figure.floor("quiet", Microseconds(middle(|[quiet, _]| *quiet))).at_most(Times(3.0)));
 }
 
-/// The p99 of a small write of one client that does nothing else, while some clients do something else.
+/// The p99 of a small write of one client while other clients do something else.
 fn writes(bench: &Bench, other: &Expensive<'_>) -> f64 {
     let path = format!("{MANAGEMENT}/services/{}", bench.corpus.services[0]);
     beside(bench, other, |client| {
@@ -113,7 +113,7 @@ fn writes(bench: &Bench, other: &Expensive<'_>) -> f64 {
     })
 }
 
-/// The p99 of a detail, a poll and a look-up by name in turn, while some clients do something else.
+/// The p99 of a detail, a poll and a look-up by name in turn, while other clients do something else.
 fn cheap(bench: &Bench, user: &str, other: &Expensive<'_>) -> f64 {
     let detail = format!("{MANAGEMENT}/identities/{}", bench.corpus.everywhere);
     let named = format!("{MANAGEMENT}/identities?filter=name%3D%22{}%22", identity(bench.corpus.size.identities / 2));
@@ -131,7 +131,7 @@ fn cheap(bench: &Bench, user: &str, other: &Expensive<'_>) -> f64 {
     beside(bench, other, |client| paced_for(TIME, EACH_SECOND, |n| work(client, n)))
 }
 
-/// The p99 of what one client waits, while some clients do something else.
+/// The p99 of the latencies of one client while other clients do something else.
 fn beside(bench: &Bench, (_, clients, work): &Expensive<'_>, waits: impl FnOnce(&mut Client) -> Vec<f64>) -> f64 {
     let over = AtomicBool::new(false);
     let waited = thread::scope(|scope| {
@@ -145,7 +145,7 @@ fn beside(bench: &Bench, (_, clients, work): &Expensive<'_>, waits: impl FnOnce(
         over.store(true, Relaxed);
         part(&mut latencies, 0.99)
     });
-    // What was set going ends with the round.
+    // Work that the round started must end with it.
     bench.server.settle();
     waited
 }

@@ -1,4 +1,4 @@
-//! What nothing can be faster than: measured in the same run as the figures that stand beside it.
+//! The floors: lower bounds measured in the same run as the figures.
 
 use std::{fs::OpenOptions, os::unix::fs::FileExt, path::Path, time::Instant};
 
@@ -8,28 +8,28 @@ use super::{
     load::{Load, of_new, steady},
 };
 
-/// Connections that share the work where only the server's CPU counts.
+/// The number of connections that share the work if only the server's CPU counts.
 pub const CONNECTIONS: usize = 8;
-/// Clients that come in at the same time.
+/// The number of clients that log in at the same time.
 pub const AT_ONCE: usize = 16;
 
-/// Asks for a constant.
+/// Requests a constant.
 pub fn health(client: &mut Client) {
     client.send("GET", "/health", "");
 }
 
-/// A constant, over and over again.
+/// Repeated requests for a constant.
 pub fn constant(bench: &Bench) -> Load<'_> {
     steady(&bench.server, bench.server.clients("", CONNECTIONS), |client, _| health(client))
 }
 
-/// A connection with a certificate, and nothing asked on it.
+/// A connection with a certificate and without a request.
 pub fn handshake(bench: &Bench) -> Load<'_> {
     let (server, credentials) = (&bench.server, &bench.corpus.credentials[0]);
     of_new(server, usize::MAX, || vec![(); AT_ONCE], |(), _| drop(Client::presenting(server.at, credentials)))
 }
 
-/// Rewrites of a page in a file of full length, each followed by fdatasync: microseconds each.
+/// The time of a page write with fdatasync in a file of full length, in microseconds.
 pub fn fdatasync(path: &Path) -> f64 {
     const EACH: u64 = 200;
     let file = OpenOptions::new().write(true).create(true).truncate(false).open(path).expect("a file");

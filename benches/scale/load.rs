@@ -1,4 +1,4 @@
-//! Requests in numbers: what they cost the server, and how long they take.
+//! Repeated requests: their cost for the server and their latencies.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
@@ -9,14 +9,14 @@ use std::{
 use super::{calm, client::Client, server::Server};
 
 const ROUND: Duration = Duration::from_millis(400);
-/// Behind a round: what it has left to do is not for the floor of the next one.
+/// The pause after a round, so that its remaining work does not affect the floor of the next one.
 const REST: Duration = Duration::from_millis(50);
 
-/// What something takes. Times are in microseconds.
+/// The result of a measurement. Times are in microseconds.
 #[derive(Clone, Copy)]
 pub struct Rate {
     pub each_second: f64,
-    /// CPU of the server for each.
+    /// The server's CPU time per request.
     pub cpu: f64,
     pub median: f64,
     pub p99: f64,
@@ -25,11 +25,11 @@ pub struct Rate {
 /// Something that is measured in rounds.
 pub struct Load<'l>(Box<dyn FnMut() -> Rate + 'l>);
 
-/// Something measured by turns with its floor.
+/// A measurement in alternation with its floor.
 pub struct Pair {
     pub rate: Rate,
     pub floor: Rate,
-    /// CPU of one for the CPU of the other in the same round, in the median.
+    /// The ratio of the CPU times in the same round, in the median.
     pub times: f64,
 }
 
@@ -39,7 +39,7 @@ impl Load<'_> {
         middle(&calm::rounds(&mut self.0))
     }
 
-    /// The medians of rounds each of which measures both, so that what disturbs one disturbs the other.
+    /// The medians of rounds that each measure both, so that a disturbance affects both.
     pub fn beside(mut self, mut floor: Load<'_>) -> Pair {
         let both = || {
             let (floor, rate) = (floor.0(), self.0());
@@ -52,13 +52,14 @@ impl Load<'_> {
     }
 }
 
-/// Every client works without a pause; `work` is told how often that was done before.
+/// Every client works without a pause; `work` gets the number of earlier calls.
 pub fn steady<'l>(server: &'l Server, mut clients: Vec<Client>, work: impl Fn(&mut Client, usize) + Sync + 'l) -> Load<'l> {
     let count = AtomicUsize::new(0);
     load(server, || (), move |()| together(&mut clients, usize::MAX, |client, _| work(client, count.fetch_add(1, Relaxed))))
 }
 
-/// The same with other clients in each round, each of which does it so often at most; `work` is told how often its client did it before.
+/// The same with new clients in each round, each of which works so often at most; `work` gets the number of earlier
+/// calls of its client.
 pub fn of_new<'l, C: Send>(
     server: &'l Server,
     most: usize,
@@ -84,7 +85,8 @@ fn together<C: Send>(clients: &mut [C], most: usize, work: impl Fn(&mut C, usize
     })
 }
 
-/// Some clients work so often a second, all together, however long the server takes; `work` is told how often that was done before.
+/// Several clients together work so often per second, however long the server takes; `work` gets the number of earlier
+/// calls.
 pub fn paced<'l>(
     server: &'l Server,
     mut clients: Vec<Client>,
@@ -93,7 +95,7 @@ pub fn paced<'l>(
 ) -> Load<'l> {
     let (count, each) = (AtomicUsize::new(0), each_second / clients.len() as f64);
     let one = move |n: usize, client: &mut Client| {
-        // By turns, not all at the same moments.
+        // The clients start at different times.
         thread::sleep(Duration::from_secs_f64(n as f64 / each_second));
         paced_for(ROUND, each, |_| work(client, count.fetch_add(1, Relaxed)))
     };
@@ -107,8 +109,8 @@ pub fn paced<'l>(
     load(server, || (), round)
 }
 
-/// The latencies of something done so often a second; `work` is told how often it was done before. What is late because of the one
-/// before counts from when it was due.
+/// The latencies of work that is due so often per second; `work` gets the number of earlier calls. A latency counts
+/// from the due time, even if the previous call was late.
 pub fn paced_for(time: Duration, each_second: f64, mut work: impl FnMut(usize)) -> Vec<f64> {
     let start = Instant::now();
     let mut latencies = Vec::new();
@@ -123,7 +125,7 @@ pub fn paced_for(time: Duration, each_second: f64, mut work: impl FnMut(usize)) 
     latencies
 }
 
-/// Something done some times, one after the other, with what is made ready for each round.
+/// Work that is done some times, one after the other, with a preparation for each round.
 pub fn repeated<'l, T>(
     server: &'l Server,
     times: usize,
@@ -134,7 +136,7 @@ pub fn repeated<'l, T>(
     load(server, prepare, move |mut ready| (0..times).map(|_| timed(|| work(&mut ready, count.next().unwrap_or_default()))).collect())
 }
 
-/// Rounds of work that gives its latencies; one more comes first, and is not measured.
+/// Rounds of work that returns its latencies; a first round is not measured.
 fn load<'l, T>(server: &'l Server, mut prepare: impl FnMut() -> T + 'l, mut round: impl FnMut(T) -> Vec<f64> + 'l) -> Load<'l> {
     round(prepare());
     server.settle();
@@ -143,7 +145,7 @@ fn load<'l, T>(server: &'l Server, mut prepare: impl FnMut() -> T + 'l, mut roun
         let (before, start) = (server.spent(), Instant::now());
         let mut latencies = round(ready);
         let (elapsed, done) = (start.elapsed().as_secs_f64(), latencies.len() as f64);
-        // What was begun with the last requests, such as the end of a connection, ends too.
+        // Work started by the last requests, such as closing a connection, has to end too.
         thread::sleep(Duration::from_millis(5));
         let cpu = server.spent().since(&before) / done * 1e6;
         Rate { each_second: done / elapsed, cpu, median: part(&mut latencies, 0.5), p99: part(&mut latencies, 0.99) }
@@ -155,19 +157,19 @@ fn middle(rates: &[Rate]) -> Rate {
     Rate { each_second: of(|r| r.each_second), cpu: of(|r| r.cpu), median: of(|r| r.median), p99: of(|r| r.p99) }
 }
 
-/// The value that such a part lie below, in the median of some rounds.
+/// The quantile `at` of each round, in the median.
 pub fn part_of_rounds(rounds: &[Vec<f64>], at: f64) -> f64 {
     part(&mut rounds.iter().map(|round| part(&mut round.clone(), at)).collect::<Vec<_>>(), 0.5)
 }
 
-/// The value that such a part of all lie below.
+/// The quantile `part` of all values.
 pub fn part(values: &mut [f64], part: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let at = (values.len() as f64 * part) as usize;
     values.get(at.min(values.len().saturating_sub(1))).copied().unwrap_or_default()
 }
 
-/// Microseconds that something takes.
+/// The duration of some work in microseconds.
 pub fn timed(work: impl FnOnce()) -> f64 {
     let start = Instant::now();
     work();

@@ -1,4 +1,4 @@
-//! Logins with certificates, and the end of very many sessions at once.
+//! Log-ins with certificates, and the end of very many sessions at once.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering::Relaxed},
@@ -35,9 +35,9 @@ pub fn certificate(bench: &mut Bench) {
     bench.sheet.add(figure.latency(name, opened.rate.median));
 }
 
-/// Ten thousand sessions of one identity: what they cost others while they last, and how long it takes to end them.
+/// Ten thousand sessions of one identity: their cost for others, and how long it takes to end them.
 pub fn end(bench: &mut Bench) {
-    // Not one that other figures use.
+    // An identity that other figures do not use.
     let holder = 1;
     let credentials = &bench.corpus.credentials[holder];
     let who = log_in_as(bench, credentials);
@@ -79,7 +79,7 @@ fn log_in_as(bench: &Bench, credentials: &Credentials) -> String {
     answer["data"]["identityId"].as_str().expect("an identity").to_owned()
 }
 
-/// What a detail and a page of identities cost.
+/// The cost of a detail and of a page of identities.
 fn looks(bench: &Bench, detail: &str) -> (f64, f64) {
     let of = |path: &str| {
         steady(&bench.server, bench.server.clients(&bench.token, 2), |client, _| _ = client.send("GET", path, "")).measure().cpu
@@ -87,7 +87,7 @@ fn looks(bench: &Bench, detail: &str) -> (f64, f64) {
     (of(detail), of(&format!("{MANAGEMENT}/identities?limit=100")))
 }
 
-/// Opens the sessions; gives the token of one.
+/// Opens the sessions and returns the token of one.
 fn open(bench: &Bench, credentials: &Credentials) -> String {
     thread::scope(|scope| {
         let one = || {
@@ -99,7 +99,8 @@ fn open(bench: &Bench, credentials: &Credentials) -> String {
     })
 }
 
-/// Disables the identity: how long that took, and the longest write and read of somebody else meanwhile and right after.
+/// Disables the identity. Returns the duration, and the longest write and read of other clients during and right after
+/// it.
 fn disable(bench: &Bench, detail: &str) -> [f64; 3] {
     let over = AtomicBool::new(false);
     let write = format!("{MANAGEMENT}/services/{}", bench.corpus.services[0]);

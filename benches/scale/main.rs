@@ -1,14 +1,16 @@
-//! What a controller costs that has many records, against one that has few: the program itself as a child process on a data file of
-//! a given size, driven over TLS by real connections from here.
+//! The cost of a controller with many records compared to one with few. The controller runs as a child process on a
+//! data file of a given size; real TLS connections from here drive it.
 //!
-//! `cargo bench --bench scale` goes through the models S, M and L, prints a table and draws `latency.svg`; it takes an hour, and as long
-//! again where the machine is restless. `OVERKEEP_BENCH_SIZES` names other models, such as `S,L` or, with a million identities, `S,M,L,XL`;
-//! `OVERKEEP_BENCH_STEPS` some of the steps, such as `page,posture`; `OVERKEEP_BENCH_DIR` a directory on the disk to measure. Client and
-//! server share the cores of the machine, so that most figures are the CPU time of the server, which is from its own accounts. Each figure
-//! of time is the median of five rounds, the calmest of up to ten (the building of the model is one, and the end of very many sessions any
-//! five). What is compared is measured close together, for an hour is not like the next: each step on all models one after the other, and
-//! what costs processor mostly by turns with its floor. A step in which anything was not calm is done once more at the end, and its figures
-//! count if it was calmer; the table is printed before that and behind it.
+//! `cargo bench --bench scale` runs the models S, M and L, prints a table and draws `latency.svg`; it takes an hour, or
+//! two on a busy machine. `OVERKEEP_BENCH_SIZES` names other models, such as `S,L` or, with a million identities,
+//! `S,M,L,XL`; `OVERKEEP_BENCH_STEPS` some of the steps, such as `page,posture`; `OVERKEEP_BENCH_DIR` a directory on
+//! the disk to measure.
+//!
+//! Client and server share the cores of the machine, so that most figures are the CPU time of the server process. Each
+//! time is the median of the five calmest of up to ten rounds (building the model is one round, the end of very many
+//! sessions any five). Compared values are measured close together: each step on all models one after the other, and
+//! CPU times mostly in alternation with their floors. A step that was not calm is repeated at the end, and its figures
+//! count if it was calmer; the table is printed before and after that.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)] // a bench that panics says so
 
@@ -42,12 +44,12 @@ use server::Server;
 use sheet::Sheet;
 use tempfile::TempDir;
 
-/// A step is measured once more at the end if the same work took longer than this in it, against its best in the run.
+/// A step is repeated at the end if the fixed work took longer in it than this, relative to its best in the run.
 const RESTLESS: f64 = 1.3;
 
 type Step = fn(&mut Bench);
 
-/// What is measured, in this order, unless `OVERKEEP_BENCH_STEPS` names some of it.
+/// The steps in order, unless `OVERKEEP_BENCH_STEPS` names some of them.
 const STEPS: [(&str, Step); 19] = [
     ("poll", reads::poll),
     ("page", reads::page),
@@ -70,19 +72,19 @@ const STEPS: [(&str, Step); 19] = [
     ("memory", whole::memory_at_the_end),
 ];
 
-/// What the drawing can do without: what it does not show, or what takes long with a million identities.
+/// The steps left out for the drawing: it does not show them, or they take long with a million identities.
 const UNDRAWN: [&str; 9] = ["page", "any-page", "memory-after-reads", "identities", "certificates", "posture", "end", "fairness", "memory"];
 
-/// A controller on a model, and the sheet that its figures go on.
+/// A controller on a model, and the sheet for its figures.
 pub struct Bench {
     pub server: Server,
     /// A controller on a new file.
     pub empty: Server,
     pub corpus: Corpus,
     pub sheet: Sheet,
-    /// Of the administrator.
+    /// The session token of the administrator.
     pub token: String,
-    /// Holds the files of both; further ones go there, too.
+    /// The directory of the files of both controllers and of further ones.
     directory: TempDir,
 }
 
@@ -99,7 +101,7 @@ impl Bench {
         Self { server, empty, corpus, sheet, token, directory }
     }
 
-    /// A further model with a controller of its own, which is to end before its directory.
+    /// A further model with its own controller, which must be dropped before its directory.
     pub fn fresh(&self, size: Size, asking: Asking) -> (TempDir, Corpus, Server) {
         let directory = TempDir::new_in(self.directory.path()).expect("a directory");
         let corpus = corpus::build(directory.path(), size, asking);
@@ -107,13 +109,14 @@ impl Bench {
         (directory, corpus, server)
     }
 
-    /// Does a step unless it was calm when it was done before; the figures of the calmer time count. `took` is what the same work took.
+    /// Runs a step unless it was calm in an earlier run; the figures of the calmer run count. `took` is the time of the
+    /// fixed work.
     fn take(&mut self, step: Step, took: &mut f64) {
         if calm::times(*took) <= RESTLESS {
             return;
         }
         let before = self.sheet.figures.clone();
-        // Of what came before.
+        // Discards earlier times of the fixed work.
         calm::lately();
         step(self);
         let now = calm::lately().unwrap_or_default();
@@ -155,7 +158,7 @@ fn main() {
 
 fn tell<'t>(sheets: &[Sheet], took: impl Iterator<Item = &'t f64>) {
     sheet::print(sheets);
-    // Not every step is of rounds.
+    // Some steps have no rounds.
     let mut times: Vec<f64> = took.filter(|took| **took > 0.0).map(|took| calm::times(*took)).collect();
     let [half, most] = [0.5, 1.0].map(|at| load::part(&mut times, at));
     println!(

@@ -1,4 +1,4 @@
-//! Latency against the number of identities, as an SVG of logarithmic axes.
+//! Latency against the number of identities, as an SVG with logarithmic axes.
 
 use std::fmt::Write;
 
@@ -7,13 +7,13 @@ use super::sheet::Sheet;
 const WIDTH: f64 = 860.0;
 const HEIGHT: f64 = 440.0;
 const LEFT: f64 = 70.0;
-/// Room for the names.
+/// The width for the names.
 const RIGHT: f64 = 400.0;
 const TOP: f64 = 40.0;
 const BOTTOM: f64 = 50.0;
 /// The least distance between two names.
 const LINE: f64 = 15.0;
-/// Lines are told apart by these, and further ones by dashes besides.
+/// The colours of the lines; further lines are dashed as well.
 const COLOURS: [&str; 8] = ["#1b6ca8", "#c0392b", "#1e8449", "#8e44ad", "#e67e22", "#17becf", "#5d6d7e", "#d81b60"];
 const DASHES: [&str; 3] = ["none", "7 4", "2 3"];
 
@@ -48,7 +48,7 @@ pub fn svg(sheets: &[Sheet]) -> String {
     }
     text(((LEFT + WIDTH - RIGHT) / 2.0, HEIGHT - 12.0), "middle", "black", "identities");
     text((LEFT - 60.0, TOP - 20.0), "start", "black", "what a client waits, median");
-    // Names stand at the height of the last point, pushed apart where lines end together.
+    // Names are at the height of the last point; names that would overlap are moved apart.
     let mut names: Vec<(f64, usize)> = all.iter().enumerate().filter_map(|(n, one)| Some((y(one.points.last()?.1) + 4.0, n))).collect();
     names.sort_by(|one, other| one.0.total_cmp(&other.0));
     let (mut lowest, mut samples) = (f64::MIN, Vec::new());
@@ -76,7 +76,7 @@ pub fn svg(sheets: &[Sheet]) -> String {
     svg + "</svg>\n"
 }
 
-/// How the line of a number is drawn.
+/// The stroke of a line by its number.
 fn stroke(n: usize) -> String {
     let (colour, dashes) = (COLOURS[n % COLOURS.len()], DASHES[n / COLOURS.len() % DASHES.len()]);
     format!("stroke=\"{colour}\" stroke-width=\"2\" stroke-dasharray=\"{dashes}\"")
@@ -95,7 +95,7 @@ fn series(sheets: &[Sheet]) -> Vec<Series<'_>> {
     plotted.map(|(name, figure)| Series { name, points: of(figure) }).collect()
 }
 
-/// A number with its thousands set apart.
+/// A number with separated thousands.
 fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let groups: Vec<&str> = digits.as_bytes().rchunks(3).rev().filter_map(|group| std::str::from_utf8(group).ok()).collect();

@@ -22,7 +22,7 @@ use super::{
     },
 };
 
-/// Half as long as a page of 500 services, and always the same.
+/// A constant document, half as long as a page of 500 services.
 const DOCUMENT: &str = "/edge/client/v1/openapi.json";
 
 pub fn poll(bench: &mut Bench) {
@@ -46,7 +46,7 @@ pub fn page(bench: &mut Bench) {
     let document = client.send("GET", DOCUMENT, "").len();
     let constant = steady(&bench.server, bench.server.clients("", 1), |client, _| _ = client.send("GET", DOCUMENT, ""));
     let Pair { rate, floor, times } = steady(&bench.server, bench.server.clients(&token, 1), next).beside(constant);
-    // Not compared: the answer is larger in a larger model, up to a page.
+    // Not compared between models, because the answer grows with the model, up to a page.
     let name = "client's list of services, page of 500";
     let figure = Figure::new(format!("{name}, CPU"), Microseconds(rate.cpu)).at_most(Microseconds(600.0)).latency(name, rate.median);
     bench.sheet.add(figure.beside(&format!("a document of {} kB", document / 1000), Microseconds(floor.cpu), times));
@@ -84,7 +84,8 @@ pub fn pages(bench: &mut Bench) {
 pub fn any_page(bench: &mut Bench) {
     let pages = bench.corpus.size.identities / 100;
     let next = |client: &mut Client, n| {
-        // A step that has no factor in common with the number of pages: each comes in its turn, neighbours far apart.
+        // The step has no common factor with the number of pages, so that each page comes in its turn and neighbours
+        // are far apart.
         let offset = n * 37 % pages * 100;
         client.send("GET", &format!("{MANAGEMENT}/identities?sort=name&limit=100&offset={offset}"), "");
     };
@@ -96,14 +97,14 @@ pub fn any_page(bench: &mut Bench) {
 pub fn scan(bench: &mut Bench) {
     let path = format!("{MANAGEMENT}/identities?filter=name%20contains%20%22999%22");
     let scanned = got(bench, &bench.token, 1, path).measure();
-    // The administrator is one of them.
+    // The administrator is an identity too.
     let each = scanned.cpu / (bench.corpus.size.identities + 1) as f64;
     let figure = Figure::new("identities, name contains \"x\", CPU per record", Microseconds(each));
     let figure = figure.floor("decoding a record", Microseconds(decoding())).at_most(Microseconds(1.0));
     bench.sheet.add(figure.latency("identities, name contains \"x\"", scanned.median));
 }
 
-/// What identities a query gives, asked for by so many clients.
+/// A list of identities with a query, requested by so many clients.
 fn listed(bench: &Bench, name: &str, clients: usize, query: &str) -> Figure {
     let asked = got(bench, &bench.token, clients, format!("{MANAGEMENT}/identities?{query}"));
     beside_constant(name, &asked.beside(constant(bench))).flat()
@@ -118,7 +119,7 @@ fn beside_constant(name: &str, Pair { rate, floor, times }: &Pair) -> Figure {
     figure.beside("a constant", Microseconds(floor.cpu), *times)
 }
 
-/// Microseconds to make a record of its bytes.
+/// The time to decode a record, in microseconds.
 fn decoding() -> f64 {
     const TIMES: usize = 20_000;
     let mut spec = Identity::named(identity(4711));

@@ -15,22 +15,22 @@ use super::{client::Client, corpus::PASSWORD, process, spent::Spent};
 pub const MANAGEMENT: &str = "/edge/management/v1";
 pub const CLIENT: &str = "/edge/client/v1";
 
-/// A running controller; dropping it ends it.
+/// A running controller; dropping it stops it.
 pub struct Server {
     process: Child,
     pub at: SocketAddr,
 }
 
 impl Server {
-    /// Starts one on a data file.
+    /// Starts a controller on a data file.
     pub fn start(file: &Path) -> Self {
-        // Hundreds of clients connect at the same time, on the same cores.
+        // Higher time-outs, because hundreds of clients connect at the same time on the same cores.
         let patient = [("OVERKEEP_HTTP_HANDSHAKE_TIMEOUT", "1m"), ("OVERKEEP_HTTP_CLIENT_TIMEOUT", "1m")];
         let (process, at) = process::start(file, &[&[("OVERKEEP_LOG_LEVEL", "warn")], patient.as_slice()].concat());
         Self { process, at }
     }
 
-    /// A connection with the session of a user, and the token of that.
+    /// A connection with the session of a user, and the session token.
     pub fn login(&self, username: &str) -> (Client, String) {
         let body = json!({ "username": username, "password": PASSWORD }).to_string();
         let mut client = Client::new(self.at, "");
@@ -44,12 +44,12 @@ impl Server {
         (0..count).map(|_| Client::new(self.at, token)).collect()
     }
 
-    /// What it has spent so far.
+    /// The CPU time spent so far.
     pub fn spent(&self) -> Spent {
         Spent::of(self.process.id())
     }
 
-    /// Waits until it does nothing by itself any more: what it loads once, to tell who gained access, is no part of what a request costs.
+    /// Waits until its background work is done: what the access audit loads once is not part of the cost of a request.
     pub fn settle(&self) {
         const LOOK: Duration = Duration::from_millis(100);
         const LEAST: f64 = 0.02;
@@ -64,31 +64,31 @@ impl Server {
         }
     }
 
-    /// Bytes of memory that it keeps.
+    /// The resident memory in bytes.
     pub fn resident(&self) -> u64 {
         process::resident(&self.process)
     }
 }
 
 impl Drop for Server {
-    /// As whoever runs it would: the file is closed, and the next start finds it in order.
+    /// Stops it with SIGTERM, so that the file is closed properly for the next start.
     fn drop(&mut self) {
         let _ = Command::new("kill").arg(self.process.id().to_string()).status();
         let _ = self.process.wait();
     }
 }
 
-/// The session token in the answer to a login.
+/// The session token in the answer to a log-in.
 pub fn token(answer: &[u8]) -> String {
     parsed(answer)["data"]["token"].as_str().expect("a token").to_owned()
 }
 
-/// An answer.
+/// The JSON of an answer.
 pub fn parsed(answer: &[u8]) -> Value {
     serde_json::from_slice(answer).expect("JSON")
 }
 
-/// Creates a record and gives its id.
+/// Creates a record and returns its id.
 pub fn create(client: &mut Client, path: &str, body: &Value) -> String {
     let answer = parsed(client.send("POST", &format!("{MANAGEMENT}{path}"), &body.to_string()));
     answer["data"]["id"].as_str().expect("an id").to_owned()

@@ -1,4 +1,4 @@
-//! Sessions for dialing, where nothing is asked of endpoints, and where posture is judged.
+//! Sessions for dialing, without posture checks and with them.
 
 use serde_json::json;
 
@@ -15,10 +15,10 @@ use super::{
     },
 };
 
-/// An API session has no more than one session for a service, and opening it again costs next to nothing.
+/// The number of sessions per API session: one per service, because opening a session again costs almost nothing.
 const EACH: usize = 20;
 
-/// Somebody with services that they may dial.
+/// A user with the services that it may dial.
 type Dialer = (String, Vec<String>);
 
 pub fn asked_for_nothing(bench: &mut Bench) {
@@ -29,7 +29,7 @@ pub fn asked_for_nothing(bench: &mut Bench) {
 
 pub fn asked_for_checks(bench: &mut Bench) {
     for (asking, who) in [(Asking::OneInFour, "one policy in four"), (Asking::Everybody, "every policy")] {
-        // Beside the others: the answers of the list get longer as soon as there is a check.
+        // On a controller of its own, because the service list gets longer as soon as there is a check.
         let (_directory, corpus, server) = bench.fresh(bench.corpus.size, asking);
         let name = format!("POST /sessions, 50 clients, {who} asks for a check, which passes");
         let figure = at_fifty(&server, &dialers(&server, &corpus), &name, constant(bench));
@@ -60,7 +60,7 @@ fn alone(server: &Server, (user, services): &Dialer) -> Figure {
     figure.flat().latency(name, rate.median)
 }
 
-/// The list of services names every policy that grants one, as soon as there is a check.
+/// The service list, which names every policy that grants a service as soon as there is a check.
 fn list(bench: &mut Bench, server: &Server) {
     let (mut client, _) = server.login(&identity(0));
     let path = format!("{CLIENT}/services?limit=500");
@@ -74,10 +74,10 @@ fn list(bench: &mut Bench, server: &Server) {
     bench.sheet.add(Figure::new("the same, bytes of a service in it, which names each policy that grants it", Count(bytes as f64)));
 }
 
-/// Identities that may dial enough, with what they may dial.
+/// Identities that may dial enough services, with these services.
 fn dialers(server: &Server, corpus: &Corpus) -> Vec<Dialer> {
     const CLIENTS: usize = 50;
-    // Services that share no edge router with the identity cannot be dialed.
+    // A service without a common edge router cannot be dialed.
     let dialing = |user: &String| {
         let mut client = reported(server, user);
         let page = parsed(client.send("GET", &format!("{CLIENT}/services?limit=100"), ""));
@@ -90,7 +90,7 @@ fn dialers(server: &Server, corpus: &Corpus) -> Vec<Dialer> {
     dialers
 }
 
-/// A client whose endpoint has said of which domain it is.
+/// A client whose endpoint has reported its domain.
 fn reported(server: &Server, user: &str) -> Client {
     let (mut client, _) = server.login(user);
     let said = json!({ "typeId": "DOMAIN", "id": "any", "domain": DOMAIN }).to_string();

@@ -1,8 +1,8 @@
-//! Figures of one model, and the table of several.
+//! The figures of one model, and the table of several models.
 
 use std::fmt;
 
-/// A figure, beside a floor of the same run and its goal.
+/// A figure with its floor of the same run and its goal.
 #[derive(Clone)]
 pub struct Figure {
     pub name: String,
@@ -11,7 +11,7 @@ pub struct Figure {
     goal: Option<(String, bool)>,
     /// Whether it must not grow with the model.
     flat: bool,
-    /// For the plot: what is done, and the microseconds until the answer in the median, which the figure itself may not say.
+    /// For the plot: a name, and the median latency in microseconds, if it is not the figure itself.
     pub latency: Option<(String, f64)>,
 }
 
@@ -52,33 +52,33 @@ impl Figure {
         Self { name: name.into(), value, floor: String::new(), goal: None, flat: false, latency: None }
     }
 
-    /// What it stands beside.
+    /// Sets the floor.
     pub fn floor(self, what: &str, value: Value) -> Self {
         Self { floor: format!("{what}: {value}"), ..self }
     }
 
-    /// What it stands beside, measured by turns with it, and how many times as much it is.
+    /// Sets a floor measured in alternation, and the ratio to it.
     pub fn beside(self, what: &str, floor: Value, times: f64) -> Self {
         Self { floor: format!("{what}: {floor}, {}", Value::Times(times)), ..self }
     }
 
-    /// At most this.
+    /// Sets an upper bound as the goal.
     pub fn at_most(self, goal: Value) -> Self {
         let met = self.value.number() <= goal.number();
         Self { goal: Some((goal.to_string(), met)), ..self }
     }
 
-    /// A goal in words.
+    /// Sets a goal as text.
     pub fn goal(self, words: impl Into<String>, met: bool) -> Self {
         Self { goal: Some((words.into(), met)), ..self }
     }
 
-    /// Must not grow with the model.
+    /// The figure must not grow with the model.
     pub fn flat(self) -> Self {
         Self { flat: true, ..self }
     }
 
-    /// Goes into the plot under a name of its own, with this many microseconds in the median.
+    /// Adds the figure to the plot under its own name, with this median in microseconds.
     pub fn latency(self, what: impl Into<String>, median: f64) -> Self {
         Self { latency: Some((what.into(), median)), ..self }
     }
@@ -93,7 +93,7 @@ pub struct Sheet {
 }
 
 impl Sheet {
-    /// Adds a figure, in place of what was measured of it before, and says it at once: a run takes minutes.
+    /// Adds a figure, or replaces an earlier measurement of it, and prints it at once, because a run takes minutes.
     pub fn add(&mut self, figure: Figure) {
         let goal = figure.goal.as_ref().map(|(goal, met)| format!("goal {goal}, {}", if *met { "met" } else { "missed" }));
         eprintln!("{:>3}  {:<72}{:>10}  {}  {}", self.name, figure.name, figure.value.to_string(), figure.floor, goal.unwrap_or_default());
@@ -108,7 +108,8 @@ impl Sheet {
     }
 }
 
-/// Prints the table as Markdown: a column for each model, floor and goal at the largest, and how the largest stands to the smallest.
+/// Prints the table as Markdown: a column per model, floor and goal of the largest model, and the ratio of the largest
+/// to the smallest.
 pub fn print(sheets: &[Sheet]) {
     const FLAT: f64 = 1.2;
     let (Some(smallest), Some(largest)) = (sheets.first(), sheets.last()) else { return };

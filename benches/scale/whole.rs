@@ -11,7 +11,7 @@ use super::{
     sheet::{Figure, Sheet, Value},
 };
 
-/// How the file came to be, and its size.
+/// The time to build the file, and its size.
 pub fn file(corpus: &Corpus, sheet: &mut Sheet) {
     const MINUTE: f64 = 60e6;
     let bytes = fs::metadata(&corpus.file).expect("a file").len() as f64;
@@ -27,7 +27,7 @@ pub fn file(corpus: &Corpus, sheet: &mut Sheet) {
     sheet.add(each.floor("records", Value::Bytes(records / identities)).at_most(Value::Bytes(2000.0)));
 }
 
-/// From the start of the process to the first answered login.
+/// The time from the start of the process to the first answered log-in.
 pub fn start(corpus: &Corpus, sheet: &mut Sheet) {
     let goal = if corpus.size.identities > 100_000 { 4e6 } else { 0.5e6 };
     let start = calm::median(|| {
@@ -51,7 +51,7 @@ pub fn memory_at_the_end(bench: &mut Bench) {
     memory(bench, "everything in this table", Duration::from_secs(5));
 }
 
-/// What it keeps in memory after something, when it has had nothing to do for a while.
+/// The resident memory after something, when the controller was idle for a while.
 fn memory(bench: &mut Bench, after: &str, idle: Duration) {
     const MIB: f64 = 1_048_576.0;
     thread::sleep(idle);

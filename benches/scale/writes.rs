@@ -1,4 +1,4 @@
-//! Small mutations, new identities, a policy over everybody.
+//! Small mutations, new identities, and a policy over all identities.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
@@ -58,7 +58,7 @@ pub fn certificates(bench: &mut Bench) {
 }
 
 fn against_empty(bench: &mut Bench, name: &str, load: fn(&Server) -> Load<'_>) {
-    // Controllers of their own: what is created is not to be there in other figures.
+    // On separate controllers, so that the new records do not affect other figures.
     let [(_model, _, here), (_new, _, empty)] = [bench.corpus.size, corpus::NONE].map(|size| bench.fresh(size, Asking::Nobody));
     let Pair { rate, floor, times } = load(&here).beside(load(&empty));
     let figure = Figure::new(format!("{name}, CPU"), Microseconds(rate.cpu)).beside("on an empty file", Microseconds(floor.cpu), times);
@@ -96,8 +96,8 @@ fn enrolled(server: &Server) -> Load<'_> {
     })
 }
 
-/// A policy over all identities and a tenth of the services turns from Dial to Bind and back: until it is answered, and until
-/// somebody's list of services says so.
+/// A policy over all identities and a tenth of the services changes from Dial to Bind and back: the time until the
+/// answer, and until a client's service list shows it.
 pub fn policy(bench: &mut Bench) {
     const TIMES: usize = 40;
     let (mut admin, _) = bench.server.login("admin");
@@ -129,14 +129,14 @@ pub fn policy(bench: &mut Bench) {
     previews(bench, "the same as a preview", "a policy over everybody changes, as a preview", 20, preview);
 }
 
-/// What deleting the identity that is in every policy would do.
+/// A preview of deleting the identity that is in every policy.
 pub fn deletion(bench: &mut Bench) {
     let path = format!("{MANAGEMENT}/identities/{}?preview=true", bench.corpus.everywhere);
     let what = "deleting the identity that is in every policy, as a preview";
     previews(bench, what, what, 5, |client| _ = client.send("DELETE", &path, ""));
 }
 
-/// Previews, so many in a round.
+/// Previews, so many per round.
 fn previews(bench: &mut Bench, name: &str, what: &str, times: usize, preview: impl Fn(&mut Client)) {
     let client = || bench.server.login("admin").0;
     let constant = repeated(&bench.server, times, client, |client, _| health(client));

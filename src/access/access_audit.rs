@@ -1,12 +1,13 @@
-//! Rows of the history for the access that somebody gained or lost, found out from the history itself.
+//! History rows about the access that identities and services gained or lost, computed from the history itself.
 //!
-//! What a change gives and takes can be much, and nobody who makes one waits for it. So an engine of its own follows the history row by row,
-//! behind the times, and compares what it knew before each change with what it knows after. What it finds becomes a row, in the name of
-//! whoever made the change. The engine is filled when it is needed, from the store as it is and then back along the history to where it is to
-//! begin, and let go when nothing has happened for long.
+//! A change can affect much access, and its caller does not wait for this. A separate engine follows the history row by
+//! row, later than the changes, and compares the access before and after each change. The result becomes a row with the
+//! author of the change. The engine is filled when it is needed: from the current store, then backwards along the
+//! history to the row where it has to start. It is dropped after a long time without changes.
 //!
-//! Invariant: how far it is gets written down together with the rows, so that a crash neither loses nor doubles one; and what waits, waits in
-//! the history, not in memory. Where changes come faster than they can be told one by one, several are told of in one row.
+//! Invariant: the position is stored in the same transaction as the rows, so that a crash neither loses nor duplicates
+//! one. Changes that wait are in the history, not in memory. If changes come faster than they can be processed one by
+//! one, one row covers several.
 
 use std::{
     collections::HashMap,
@@ -30,26 +31,26 @@ use crate::{
     store::{Read, Store},
 };
 
-/// The setting that says up to which row of the history everything is told.
+/// The setting that holds the sequence of the last history row that is processed.
 const SETTING: &str = "access told";
-/// So many are named of each side.
+/// The greatest number of names in each list of a row.
 const NAMED: usize = 20;
-/// Rows that are looked at together, and more only to the end of a change.
+/// The number of rows read at once; more only to complete a change.
 const ROWS: usize = 4096;
-/// Changes of one round that are told one by one; more are told some at a time.
+/// Up to this many changes of one round get a row each; more are combined.
 const MOST: usize = 32;
-/// The same while there is a backlog.
+/// The same limit while there is a backlog.
 const FEW: usize = 4;
-/// How long a round may take, of those that come by themselves, before what it has found is written.
+/// The duration of a round after which its results are written; only for rounds that run by themselves.
 const LONG: Duration = Duration::from_millis(250);
-/// After a round it rests so many times as long as that took: then it takes a tenth of a core at most.
+/// The pause after a round, as a multiple of its duration: the audit uses at most a tenth of a core.
 const SHARE: u32 = 9;
-/// It rests no less than this where it has caught up, and this long after a failure.
+/// The shortest pause once it has caught up (`REST`), and the pause after a failure (`PATIENCE`).
 const REST: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(10);
-/// An engine that nobody needed for so long is let go.
+/// The engine is dropped when it was not needed for this long.
 const IDLE: Duration = Duration::from_secs(600);
-/// After so many rows in which nothing is to be found it is written down how far they were read.
+/// After this many rows without effect the position is stored.
 const PASSED: u64 = 10_000;
 
 /// Follows the history of a store. Cheap to clone.
@@ -58,19 +59,19 @@ pub struct AccessAudit(Arc<Mutex<Progress>>);
 
 struct Progress {
     store: Store,
-    /// Who might use what as of the last row seen; none until it is needed.
+    /// The access as of the last processed row; `None` until it is needed.
     engine: Option<Engine>,
-    /// When it was needed last.
+    /// When the engine was last needed.
     needed: Instant,
-    /// Whether the last round left changes untold.
+    /// Whether the last round left changes unprocessed.
     is_behind: bool,
-    /// Up to this row everything is told.
+    /// The last processed row.
     seen: u64,
-    /// As it is written down.
+    /// The last processed row as stored in the setting.
     noted: u64,
 }
 
-/// Changes that are told of in one row.
+/// Changes that are combined in one row.
 struct Share {
     rows: Vec<HistoryRow>,
     changes: u64,
@@ -78,7 +79,7 @@ struct Share {
 }
 
 impl AccessAudit {
-    /// Goes on where it was; in a file that knows nothing of it yet, at the end of the history.
+    /// Continues at the stored position; in a file without one, at the end of the history.
     ///
     /// # Errors
     /// The file cannot be read or written.
@@ -89,7 +90,7 @@ impl AccessAudit {
         Ok(Self(Arc::new(Mutex::new(progress))))
     }
 
-    /// Does some of what there is to do; says how long to wait before the next time.
+    /// Runs one round. Returns how long to wait before the next one.
     pub fn go_on(&self) -> Duration {
         self.with(|progress| {
             if !progress.store.is_alive() {
@@ -103,20 +104,20 @@ impl AccessAudit {
                     REST.max(begun.elapsed() * SHARE)
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "who gained and lost access could not be told in the history");
+                    tracing::warn!(%error, "the access audit failed: the history lacks rows on gained and lost access; it tries again");
                     PATIENCE
                 }
             }
         })
     }
 
-    /// Does everything there is to do, however long it takes.
+    /// Processes all changes, however long it takes.
     ///
     /// # Errors
     /// The file cannot be read or written.
     pub fn catch_up(&self) -> Result<()> {
         self.with(|progress| {
-            // However much there is, it need not hurry.
+            // A backlog is no reason to combine changes here.
             progress.is_behind = false;
             while progress.round(Duration::MAX)? {}
             Ok(())
@@ -128,7 +129,7 @@ impl AccessAudit {
     }
 }
 
-/// Notes the end of the history as the place to begin.
+/// Stores the end of the history as the position to start from.
 fn begin(store: &Store) -> Result<u64> {
     store.write_blocking(|tx| {
         let end = tx.history_end()?;
@@ -138,14 +139,14 @@ fn begin(store: &Store) -> Result<u64> {
 }
 
 impl Progress {
-    /// Tells of some changes, about so long. Says whether there are more.
+    /// Processes changes for about this long. Returns whether there are more.
     fn round(&mut self, long: Duration) -> Result<bool> {
         let told = self.tell_some(long);
         if let Err(error) = &told {
-            // It may know more than was told.
+            // The engine may be ahead of what was written.
             self.engine = None;
             if matches!(error, Error::Damaged { kind: "history", .. }) {
-                // Nobody will ever read that row; what comes behind all of them can still be told.
+                // That row can never be read; continue after the end of the history.
                 self.seen = self.store.read(|tx| tx.history_end())?;
             }
         }
@@ -155,7 +156,7 @@ impl Progress {
     fn tell_some(&mut self, long: Duration) -> Result<bool> {
         let Found { gone, rows, end } = self.store.read(|tx| some(tx, self.seen))?;
         if gone > self.seen {
-            // Of changes that the history does not keep any more it tells nothing either.
+            // Changes whose rows were dropped from the history are skipped.
             (self.engine, self.seen) = (None, gone);
         }
         let (names, is_full) = (names(&rows), rows.len() >= ROWS);
@@ -178,7 +179,7 @@ impl Progress {
         Ok(self.is_behind)
     }
 
-    /// The engine as of the last row seen.
+    /// The engine as of the last processed row.
     fn engine(&mut self) -> Result<&mut Engine> {
         let engine = match self.engine.take() {
             Some(engine) => engine,
@@ -188,14 +189,14 @@ impl Progress {
         Ok(self.engine.insert(engine))
     }
 
-    /// Gives memory back where nothing has happened for long.
+    /// Drops the engine after a long time without changes.
     fn rest(&mut self) {
         if self.needed.elapsed() > IDLE {
             self.engine = None;
         }
     }
 
-    /// Writes what was found, and how far everything was looked at.
+    /// Writes the results and the position.
     fn note(&mut self, seen: u64, told: Vec<(Author, HistoryEntry)>) -> Result<()> {
         if !told.is_empty() || seen.saturating_sub(self.noted) > PASSED {
             self.store.write_blocking(move |tx| {
@@ -209,10 +210,10 @@ impl Progress {
     }
 }
 
-/// An engine that knows what could be known when a row was the last of the history.
+/// An engine with the state as of a row of the history.
 fn as_of(tx: &Read<'_>, sequence: u64) -> Result<Engine> {
     if tx.history_gone()? > sequence {
-        return Err(Error::Internal("the history forgets faster than it can be followed".into()));
+        return Err(Error::Internal("history rows were dropped before the access audit read them".into()));
     }
     let mut engine = Engine::default();
     fill(&mut engine, tx)?;
@@ -228,13 +229,13 @@ fn as_of(tx: &Read<'_>, sequence: u64) -> Result<Engine> {
     Ok(engine)
 }
 
-/// What the history has behind a row.
+/// Rows of the history after a position.
 struct Found {
-    /// The last row that is not kept any more.
+    /// The last row that was dropped.
     gone: u64,
-    /// What has something to say.
+    /// The rows that may affect access.
     rows: Vec<HistoryRow>,
-    /// The last row up to which that is all.
+    /// The last row covered by `rows`.
     end: u64,
 }
 
@@ -251,7 +252,7 @@ fn some(tx: &Read<'_>, sequence: u64) -> Result<Found> {
     Ok(Found { gone, rows, end: end.max(gone) })
 }
 
-/// Rows by changes; where these are more than `most`, several together, if possible only those of one author.
+/// Groups rows by change. If there are more than `most` changes, several are combined, if possible those of one author.
 fn shares(rows: Vec<HistoryRow>, most: usize) -> Vec<Share> {
     let one = |row: HistoryRow| Share { changes: 1, by: row.by.clone(), rows: vec![row] };
     let mut changes = joined(rows.into_iter().map(one).collect(), usize::MAX, |one, next| one.change() == next.change());
@@ -262,7 +263,7 @@ fn shares(rows: Vec<HistoryRow>, most: usize) -> Vec<Share> {
     joined(shares, together, |_, _| true)
 }
 
-/// Neighbours that fit together, at most so many, as one.
+/// Joins neighbours that fit, at most `most` together.
 fn joined(shares: Vec<Share>, most: usize, fit: impl Fn(&Share, &Share) -> bool) -> Vec<Share> {
     let (mut joined, mut count) = (Vec::<Share>::new(), 0);
     for next in shares {
@@ -289,14 +290,15 @@ impl Share {
         self.rows.last().map(HistoryRow::change)
     }
 
-    /// The row of what the first change was made to: it comes behind what goes with its end, and before what its beginning brings about.
+    /// The row of the record that the first change was made to: its deletion comes after those of its dependents, its
+    /// creation before theirs.
     fn subject(&self) -> Option<&HistoryRow> {
         let first = self.rows.first()?;
         let last = self.rows.iter().take_while(|row| row.change() == first.change()).last()?;
         Some(if last.action == Action::Delete { last } else { first })
     }
 
-    /// What they gave and took, by what their undoing would give and take.
+    /// The access that the changes gave and took, from what undoing them would give and take.
     fn gains(&self, back: &Difference, name: impl Fn(Subject, &str) -> Named) -> AccessChange {
         let Ok(Difference { dial, bind, identity_routers, service_routers }) =
             back.named(|subject, id| Ok::<_, Infallible>(name(subject, id)));
@@ -314,7 +316,7 @@ impl Share {
         }
     }
 
-    /// The row to be; none, if nothing is different.
+    /// The row to write; `None` if access did not change.
     fn told(self, gains: AccessChange) -> Option<(Author, HistoryEntry)> {
         let subject = self.subject().filter(|_| !gains.is_none())?;
         let entry = HistoryEntry {
@@ -331,7 +333,7 @@ impl Share {
 }
 
 impl Engine {
-    /// Learns what rows tell; answers what their undoing would give and take.
+    /// Applies rows. Returns what undoing them would give and take.
     fn follow(&mut self, rows: &[HistoryRow]) -> Difference {
         let mut back = Vec::new();
         for row in rows {
@@ -339,7 +341,7 @@ impl Engine {
                 back.push(self.exchange(&delta));
             }
         }
-        // Of several about one subject, the one that counts is the last: as it was at first.
+        // Of several deltas about one subject the last one counts, so that the oldest state must come last.
         back.reverse();
         self.preview(&back, NAMED)
     }
@@ -347,14 +349,14 @@ impl Engine {
 
 type Names = HashMap<(Subject, String), String>;
 
-/// What rows call those they are about, who may be gone since.
+/// The names in the rows, because their records may be deleted by now.
 fn names(rows: &[HistoryRow]) -> Names {
     rows.iter().filter_map(|row| Some(((subject(&row.kind)?, row.id.clone()), row.name.clone()?))).collect()
 }
 
 fn named(tx: &Read<'_>, names: &Names, subject: Subject, id: &str) -> Named {
     fn stored<E: Entity>(tx: &Read<'_>, id: &str, name: fn(&E) -> &String) -> Option<String> {
-        // A record that cannot be read has no name; others tell of the damage.
+        // A record that cannot be read has no name; the damage is reported elsewhere.
         tx.find(&Id::from_text(id)).ok().flatten().map(|record| name(&record.spec).clone())
     }
     let told = names.get(&(subject, id.to_owned())).cloned();

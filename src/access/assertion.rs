@@ -27,7 +27,7 @@ pub struct Assertion {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Violation {
     pub pairs: u64,
-    /// The first of them, in the order of their ids.
+    /// The first of them, ordered by id.
     pub first: Vec<(Arc<str>, Arc<str>)>,
 }
 

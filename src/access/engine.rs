@@ -1,4 +1,4 @@
-//! What the engine consists of and how it is told what happened. Questions are next door.
+//! The engine's state and the changes to it. Queries are in `questions.rs`.
 
 use super::{
     Policy, PolicyKind, Rights, Subject,
@@ -9,10 +9,10 @@ use super::{
 use roaring::RoaringBitmap;
 use std::sync::Arc;
 
-/// Who may use what. Single-threaded: the caller keeps it behind one short lock.
+/// Who may use what. Single-threaded: the caller keeps it behind one lock that is held briefly.
 ///
-/// Loading is the same calls: subjects before policies, in order of id, is the fast way, any order gives the same state.
-/// Times are milliseconds and only become `lastChangeAt`.
+/// Loading uses the same calls. Any order gives the same state; subjects before policies, ordered by id, is fastest.
+/// Times are milliseconds since 1970 and only used for `lastChangeAt`.
 pub struct Engine {
     pub(super) all: Populations,
     pub(super) service_policies: PolicyIndex,
@@ -21,7 +21,7 @@ pub struct Engine {
     pub(super) types: Types,
     evaluated: Evaluated,
     watch: Observers,
-    /// How often something changed.
+    /// The number of changes so far.
     pub(super) generation: u64,
 }
 
@@ -81,7 +81,7 @@ impl Engine {
         }
     }
 
-    /// A policy was created or may say something else now. One that says the same, under a new name for instance, changes
+    /// A policy was created or may have changed. A policy with the same content, under a new name for instance, changes
     /// nothing.
     pub fn put_policy(&mut self, id: &str, policy: &Policy, now: u64) {
         self.generation += 1;
@@ -97,7 +97,7 @@ impl Engine {
         }
     }
 
-    /// Takes in what a policy says, and tells nobody. Whether it says something else now.
+    /// Stores a policy without informing observers. Returns whether it changed.
     pub(super) fn write(&mut self, id: &str, policy: &Policy) -> bool {
         let (book, all) = self.book_mut(policy.kind);
         let (row, changed) = book.put(id, policy.semantic, &policy.lists, all);
@@ -105,7 +105,7 @@ impl Engine {
         changed || turned
     }
 
-    /// Forgets a policy, and tells nobody. Whether there was one.
+    /// Removes a policy without informing observers. Returns whether it existed.
     pub(super) fn erase(&mut self, kind: PolicyKind, id: &str) -> bool {
         let (book, all) = self.book_mut(kind);
         let Some(row) = book.remove(id, all) else { return false };
@@ -115,17 +115,17 @@ impl Engine {
         true
     }
 
-    /// A service, or a config of it, looks different to those who may use it.
+    /// A service, or a config of it, changed in a way that identities with access to it see.
     pub fn touch_service(&mut self, id: &str, now: u64) {
         self.touch(Subject::Service, id, now);
     }
 
-    /// A posture check asks for something else of those whose rights depend on it.
+    /// A posture check has other requirements.
     pub fn touch_posture_check(&mut self, id: &str, now: u64) {
         self.touch(Subject::PostureCheck, id, now);
     }
 
-    /// Something else that the identity sees changed: a config override, what its endpoint reported.
+    /// Something else that the identity sees changed: a config override, or what its endpoint reported.
     pub fn touch_identity(&mut self, id: &str, now: u64) {
         if let Some(row) = self.all.of(Subject::Identity).row(id) {
             self.rights_of(row);
@@ -133,8 +133,9 @@ impl Engine {
         }
     }
 
-    /// When what the identity can see or do last changed, `otherwise` if that is not known to have happened: the start of
-    /// its API session, or of the controller if later. Every move is later than anything answered for it before.
+    /// When the services and rights of the identity last changed, in milliseconds. If no change is known, `otherwise`:
+    /// the start of its API session, or of the controller if later. The result after a change is later than every
+    /// earlier result for this identity.
     pub fn last_change_at(&mut self, identity: &str, otherwise: u64) -> u64 {
         let Some(row) = self.all.of(Subject::Identity).row(identity) else { return otherwise };
         if !self.watch.is_settled(row) {
@@ -143,14 +144,14 @@ impl Engine {
         self.watch.tell(row, otherwise)
     }
 
-    /// The only way to an identity's rights: whoever sees them is noted as having seen them.
+    /// The rights of an identity; the observer records that it saw them. All rights are read through this function.
     pub(super) fn rights_of(&mut self, identity: u32) -> Option<Arc<Rights>> {
         let rights = self.evaluated.of(identity, &self.service_policies, &self.types, &self.all)?;
         self.watch.settle(identity, &rights);
         Some(rights)
     }
 
-    /// The edge routers that an identity may use, and those that a service may be reached over.
+    /// The edge routers that the identity may use, and those over which the service may be reached.
     pub(super) fn reaches(&mut self, identity: &str, service: &str) -> Option<[Arc<RoaringBitmap>; 2]> {
         use Subject::{Identity, Service};
         let (known, all) = (&mut self.evaluated, &self.all);
@@ -165,7 +166,7 @@ impl Engine {
         }
     }
 
-    /// What was evaluated is evaluated again.
+    /// Drops all cached results.
     pub(super) fn forget_evaluated(&mut self) {
         self.evaluated.forget_rights();
         self.evaluated.forget_reaches();
@@ -180,7 +181,7 @@ impl Engine {
         (book, &mut self.all)
     }
 
-    /// Forgets what policies of a kind decide.
+    /// Drops the cached results that depend on policies of a kind.
     fn policies_changed(&mut self, kind: PolicyKind, now: u64) {
         match kind {
             PolicyKind::Service => self.rights_changed(now),
@@ -193,7 +194,7 @@ impl Engine {
         self.watch.rights_changed(now);
     }
 
-    /// Service policies through which a service or posture check is part of others' rights.
+    /// The service policies through which a service or posture check belongs to the rights of identities.
     fn policies_giving(&self, subject: Subject, id: &str) -> RoaringBitmap {
         let of = |row| self.service_policies.of(subject, row, &self.all);
         match subject {

@@ -1,4 +1,4 @@
-//! The engine kept in step with the store: filled at the start, then told of every committed change.
+//! Keeps the engine in step with the store: it is filled at the start, then updated with every committed change.
 
 use std::{
     mem,
@@ -22,16 +22,16 @@ use crate::{
     store::{Event, OpenStore, Phase, Read, Reader},
 };
 
-/// How often a preview begins anew because something changed meanwhile.
+/// How often a preview starts again because the engine changed meanwhile.
 const PATIENCE: usize = 3;
 /// So many assertions are looked at before others are let in.
 const ASSERTIONS: usize = 8;
 
-/// While an engine is filled, records are passed on so many at once, and so many times before it has learned of them.
+/// While an engine is filled: the number of records passed on at once, and the number of such batches that may wait.
 const AT_ONCE: usize = 1024;
 const AHEAD: usize = 4;
 
-/// The engine behind its one short lock. Cheap to clone.
+/// The engine behind one lock. Cheap to clone.
 #[derive(Clone)]
 pub struct Access {
     engine: Arc<Mutex<Engine>>,
@@ -39,7 +39,7 @@ pub struct Access {
 }
 
 impl Access {
-    /// An engine filled from a store and from then on told of what is committed there.
+    /// An engine filled from a store and updated with every later commit.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -51,19 +51,19 @@ impl Access {
         Ok(access)
     }
 
-    /// What an identity sees changed by something that is stored nowhere: clients that poll for it read again.
+    /// Marks a change that an identity sees but that is not stored, so that polling clients read again.
     pub fn touch_identity(&self, id: &str) {
         let now = millis(self.clock.now());
         self.ask(|engine| engine.touch_identity(id, now));
     }
 
-    /// Asks the engine. Others wait meanwhile, so that a question should be short.
+    /// Queries the engine. The lock is held meanwhile, so that a query should be short.
     pub fn ask<T>(&self, question: impl FnOnce(&mut Engine) -> T) -> T {
         question(&mut self.engine.lock())
     }
 
-    /// [`Access::ask`] for one of many steps: whoever waits has the engine next, and not we again, which the lock of the standard library
-    /// does not promise.
+    /// [`Access::ask`] for one of many steps: the lock goes to a waiting thread first, which the lock of the standard
+    /// library does not guarantee.
     fn ask_in_turn<T>(&self, question: impl FnOnce(&mut Engine) -> T) -> T {
         let mut engine = self.engine.lock();
         let answer = question(&mut engine);
@@ -71,12 +71,12 @@ impl Access {
         answer
     }
 
-    /// What would be gained and lost if this happened, with at most so many ids of each side. Others are let in between; if the engine
-    /// changes under our hands we begin anew, and after some times ask in one go. `go_on` is told before each step how many changes and
-    /// subjects are known to be ahead.
+    /// The access that would be gained and lost by these events, with at most `most` ids in each list. The lock is
+    /// released between steps. If the engine changes meanwhile, the preview starts again; after `PATIENCE` attempts
+    /// it runs in one step. Before each step `go_on` gets the number of changes and subjects known to be left.
     ///
     /// # Errors
-    /// That of `go_on`, which ends it.
+    /// The error of `go_on`, which ends the preview.
     pub fn preview(&self, events: &[Event], most: usize, go_on: impl Fn(u64) -> Result<()>) -> Result<Difference> {
         let delta: Vec<Delta> = events.iter().filter_map(delta).collect();
         let delta = in_order(&delta);
@@ -127,15 +127,15 @@ impl Access {
     }
 }
 
-/// Milliseconds as the engine counts them; nothing of ours happens before 1970.
+/// Milliseconds since 1970 for the engine; no time of ours is earlier.
 fn millis(at: Timestamp) -> u64 {
     u64::try_from(at.millis()).unwrap_or(0)
 }
 
-/// Fills an engine with what is stored. It learns on a thread of its own of what was read, while more is read.
+/// Fills an engine with the stored records. One thread reads while another updates the engine.
 ///
 /// # Errors
-/// The store cannot be read, or the system gives no thread.
+/// The store cannot be read, or no thread can be started.
 pub(super) fn fill(engine: &mut Engine, tx: &Read<'_>) -> Result<()> {
     let (teller, told) = sync_channel::<Vec<Delta>>(AHEAD);
     thread::scope(move |scope| {
@@ -145,9 +145,9 @@ pub(super) fn fill(engine: &mut Engine, tx: &Read<'_>) -> Result<()> {
             }
         };
         let learning = thread::Builder::new().name("learning".into()).spawn_scoped(scope, learn);
-        learning.map_err(|e| Error::Internal(format!("a thread to learn of access: {e}")))?;
+        learning.map_err(|e| Error::Internal(format!("cannot start a thread for the access engine: {e}")))?;
         let mut some = Vec::with_capacity(AT_ONCE);
-        // Nobody listens any more only after a panic, which the scope passes on.
+        // The receiver is only dropped after a panic, which the scope passes on.
         everything(tx, |delta| {
             some.push(delta);
             if some.len() == AT_ONCE {
@@ -159,7 +159,7 @@ pub(super) fn fill(engine: &mut Engine, tx: &Read<'_>) -> Result<()> {
     })
 }
 
-/// All that an engine knows.
+/// Everything that an engine needs to know.
 fn everything(tx: &Read<'_>, mut tell: impl FnMut(Delta)) -> Result<()> {
     let mut told = |delta: Delta| {
         tell(delta);
@@ -174,7 +174,7 @@ fn everything(tx: &Read<'_>, mut tell: impl FnMut(Delta)) -> Result<()> {
     tx.each::<ServiceEdgeRouterPolicy>(|r| told(of_policy(&r, service_edge_router_policy)))
 }
 
-/// What the engine learns from one change.
+/// The update of the engine for one event, if there is one.
 fn delta(event: &Event) -> Option<Delta> {
     subject_news::<EdgeRouter>(event, Subject::EdgeRouter, |r| &r.spec.role_attributes)
         .or_else(|| subject_news::<Identity>(event, Subject::Identity, |r| &r.spec.role_attributes))
@@ -224,7 +224,7 @@ impl From<entity::Semantic> for Semantic {
 }
 
 impl From<PolicyType> for Right {
-    /// What a stored policy grants; none is `Invalid`.
+    /// The right that a stored policy grants; a stored policy never has type `Invalid`.
     fn from(of: PolicyType) -> Self {
         if of == PolicyType::Bind { Self::Bind } else { Self::Dial }
     }
@@ -255,7 +255,7 @@ fn service_edge_router_policy(record: &Record<ServiceEdgeRouterPolicy>) -> Polic
     Policy::service_edge_router(spec.semantic.into(), texts(&spec.service_roles), texts(&spec.edge_router_roles))
 }
 
-/// Whose view a change alters although no right does: that of a service or a posture check that is seen, or of one identity.
+/// The subjects whose change is visible although no right changes: a service or posture check, or a single identity.
 fn shown_by(store: &Reader, event: &Event) -> Vec<(Subject, String)> {
     if let Some((Some(_), Some(new))) = event.of::<Service>() {
         return vec![(Subject::Service, new.id.to_string())];
@@ -276,7 +276,7 @@ fn shown_by(store: &Reader, event: &Event) -> Vec<(Subject, String)> {
     services.chain(naming(Identity::KIND, "serviceConfigConfigs", Subject::Identity)).collect()
 }
 
-/// Ids of one kind that policies bring together with a record of another, ascending.
+/// The ids of kind `to` that policies connect with a record of kind `from`, in ascending order.
 pub fn related(access: &Access, from: Kind, id: &str, to: Kind) -> Vec<String> {
     let (Some(from), Some(to)) = (side(from.name), side(to.name)) else { return Vec::new() };
     access.ask(|engine| {
@@ -300,7 +300,7 @@ pub(super) enum EngineRole {
     Subject(Subject),
 }
 
-/// Kinds that policies are about, and kinds of policies.
+/// The kinds of subjects and the kinds of policies.
 pub(super) const SIDES: [(Kind, EngineRole); 7] = [
     (Identity::KIND, EngineRole::Subject(Subject::Identity)),
     (Service::KIND, EngineRole::Subject(Subject::Service)),
@@ -311,17 +311,17 @@ pub(super) const SIDES: [(Kind, EngineRole); 7] = [
     (ServiceEdgeRouterPolicy::KIND, EngineRole::Policy(PolicyKind::ServiceEdgeRouter)),
 ];
 
-/// What a kind of that name is to the engine, if policies are about it.
+/// The kind of subject with this name, if it is one.
 pub fn subject(kind: &str) -> Option<Subject> {
     if let EngineRole::Subject(subject) = side(kind)? { Some(subject) } else { None }
 }
 
-/// What a kind of that name is to the engine.
+/// What the kind with this name is to the engine.
 pub(super) fn side(kind: &str) -> Option<EngineRole> {
     SIDES.into_iter().find(|(of, _)| of.name == kind).map(|(_, side)| side)
 }
 
-/// The kind of policy that joins two kinds of subjects.
+/// The kind of policy that connects two kinds of subjects.
 fn between(one: Subject, other: Subject) -> Option<PolicyKind> {
     use Subject::{EdgeRouter, Identity, Service};
     match (one, other) {

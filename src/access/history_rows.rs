@@ -1,6 +1,7 @@
-//! What rows of the history say to an engine: of what they tell, the members that decide who may use what.
+//! Engine updates from rows of the history: the members of a row that affect access.
 //!
-//! A row tells only what changed; the rest is as the engine knows it. So rows are followed one by one, forwards or back.
+//! A row holds only what changed; the rest is taken from the engine. So rows must be followed one by one, forwards or
+//! backwards.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value as Json};
@@ -11,27 +12,28 @@ use super::{
 };
 use crate::entity::{self, Action, HistoryRow, PolicyType, Roles};
 
-/// The member that says by which names policies find a subject.
+/// The member with the role attributes of a subject.
 const ROLES: &str = "roleAttributes";
 const SEMANTIC: &str = "semantic";
 const RIGHT: &str = "type";
-/// The members that say whom a policy names. Posture checks ask something of those who have a right, and give none.
+/// The members with the role lists of a policy. Posture checks restrict rights and give none, so that they are left
+/// out.
 const LISTS: [(&str, Subject); 3] =
     [("identityRoles", Subject::Identity), ("serviceRoles", Subject::Service), ("edgeRouterRoles", Subject::EdgeRouter)];
 
-/// What a row tells.
+/// The side of a row: its values before or after the change.
 #[derive(Clone, Copy)]
 pub(super) enum RowFacts {
     Before,
     After,
 }
 
-/// The names of the kinds of which rows can have something to say.
+/// The names of the kinds whose rows can affect access.
 pub(super) fn kinds() -> impl Iterator<Item = &'static str> {
     SIDES.into_iter().filter(|(_, side)| !matches!(side, EngineRole::Subject(Subject::PostureCheck))).map(|(kind, _)| kind.name)
 }
 
-/// A row without what says nothing; none, if nothing does.
+/// A row reduced to the members that affect access; `None` if there are none.
 pub(super) fn telling(mut row: HistoryRow) -> Option<HistoryRow> {
     let of_policy = matches!(side(&row.kind)?, EngineRole::Policy(_));
     let says = |member: &str| match member {
@@ -47,7 +49,7 @@ pub(super) fn telling(mut row: HistoryRow) -> Option<HistoryRow> {
     (is_change && !is_silent).then_some(row)
 }
 
-/// What an engine that knows one moment of a row is to learn of the other.
+/// The update for an engine that knows one side of a row to its other side.
 pub(super) fn delta(engine: &Engine, row: &HistoryRow, moment: RowFacts) -> Option<Delta> {
     let members = match moment {
         RowFacts::Before => row.before.as_ref(),
@@ -57,7 +59,7 @@ pub(super) fn delta(engine: &Engine, row: &HistoryRow, moment: RowFacts) -> Opti
     match side(&row.kind)? {
         EngineRole::Subject(subject) => {
             let roles = match members.map(|members| read::<Roles>(members, ROLES)) {
-                // Of what came or went, a row shows the members that have a value.
+                // The row of a created or deleted record has only the members with a value.
                 Some(None) if row.action == Action::Update => return None,
                 told => told.map(|roles| feed::texts(&roles.unwrap_or_default())),
             };
@@ -78,7 +80,7 @@ fn blank(kind: PolicyKind) -> Policy {
     Policy { kind, semantic: Semantic::AllOf, right, lists: Vec::new() }
 }
 
-/// A policy with what is told of it.
+/// A policy with the changed members of a row.
 fn as_told(mut policy: Policy, members: &Map<String, Json>) -> Policy {
     if let Some(semantic) = read::<entity::Semantic>(members, SEMANTIC) {
         policy.semantic = semantic.into();

@@ -1,25 +1,25 @@
-//! Who may use what: role attributes and policies in memory, and every question about them.
+//! Who may use what: role attributes and policies in memory, and every query about them.
 //!
-//! Here: the match rule (`roles::List`), what subjects exist and which attributes they have (`population`), which
-//! policies name whom (`side`, `book`), what an identity may dial and bind (`rights`), when that last changed (`watch`),
-//! and one face for all of it, [`Engine`]. Deliberately not here: records, names, sessions, times of day, whether posture
-//! checks pass, whether a router is connected, and locks. The caller says what changed and when, and keeps the engine
-//! behind one short lock.
+//! Here: the match rule (`roles::List`), the subjects and their attributes (`population`), the policies and their role
+//! lists (`policy_index`, `role_index`), what an identity may dial and bind (`rights`), when that last changed
+//! (`observer`), and one interface for all of it, [`Engine`]. Not here: records, names, sessions, the clock, whether
+//! posture checks pass, whether a router is connected, and locks. The caller says what changed and when, and keeps the
+//! engine behind one lock.
 //!
-//! The shape: **nothing evaluated is stored**. An attribute has a bitmap of the subjects that carry it and each side of a
-//! kind of policy has, per attribute, a bitmap of the policies that list it. From a subject to its policies, and from
-//! policies to their members, is a union of a handful of bitmaps either way. So a policy change is an index entry, a role
-//! change flips one bit per attribute, there is no derived state that could go stale, and 100,000 identities cost nothing
-//! but their ids. What is kept of answers (rights, and which edge routers are reached, each shared by all with the same roles) is
-//! thrown away whole as soon as a policy that it may depend on changes, or what such policies lead to.
+//! **No evaluated result is stored.** An attribute has a bitmap of the subjects that carry it. Each side of a kind of
+//! policy has, per attribute, a bitmap of the policies that list it. From a subject to its policies, and from policies
+//! to their members, is a union of a few bitmaps. So a policy change is an index entry, a role change flips one bit per
+//! attribute, no derived state can become stale, and 100,000 identities cost only their ids. Results are cached
+//! (rights, and reachable edge routers, each shared by all with the same roles); a cache is cleared as a whole when a
+//! policy or member that it may depend on changes.
 //!
-//! Start reading at `roles.rs` (the rule, one screen), then `role_index.rs` (the two directions), then `questions.rs`. What would be if something
-//! changed is the same engine, changed for a moment (`what_if`), and the difference (`preview`). What changes did give and take is told in the
-//! history by an engine of its own that follows it row by row (`history_rows.rs`, `access_audit.rs`).
+//! Start at `roles.rs` (the rule), then `role_index.rs` (the two directions), then `questions.rs`. A preview changes
+//! the same engine temporarily (`what_if`) and computes the difference (`preview`). The access that changes gave and
+//! took is written to the history by a separate engine that follows the history (`history_rows.rs`, `access_audit.rs`).
 //!
-//! Invariant: the index only proposes, the rule decides. Whatever is allowed, listed or explained went through
-//! `List::because` or through its one bitmap form in `role_index.rs`; a property test holds the two,
-//! a rebuilt engine and a naive model together.
+//! Invariant: the index only proposes, the rule decides. Everything allowed, listed or explained was decided by
+//! `List::because` or its bitmap form in `role_index.rs`. A property test compares both with a rebuilt engine and a
+//! naive model.
 
 mod access_audit;
 mod assertion;
@@ -53,7 +53,7 @@ pub use questions::{GrantReason, PolicyGrant, Reason};
 pub use rights::Rights;
 pub use what_if::Delta;
 
-/// What policies are about. Each has its own dense rows.
+/// The kinds of records that policies are about. Each kind has its own dense rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Subject {
     Identity,
@@ -70,7 +70,7 @@ pub enum Right {
 }
 
 impl Right {
-    /// The verb of a sentence.
+    /// The right as a verb.
     pub fn verb(self) -> &'static str {
         match self {
             Self::Dial => "dial",
@@ -86,7 +86,7 @@ pub enum Semantic {
     AnyOf,
 }
 
-/// Names a kind of policy in a question.
+/// The kinds of policies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PolicyKind {
     Service,
@@ -94,15 +94,15 @@ pub enum PolicyKind {
     ServiceEdgeRouter,
 }
 
-/// For each side of a policy `#attribute`, `#all` and `@id`.
+/// The role list of each side of a policy: `#attribute`, `#all` and `@id`.
 pub type Lists = Vec<(Subject, Vec<String>)>;
 
-/// What a policy says.
+/// The content of a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
     pub kind: PolicyKind,
     pub semantic: Semantic,
-    /// What a service policy gives; others give nothing but routers.
+    /// The right that a service policy gives; `None` for the other kinds.
     pub right: Option<Right>,
     pub lists: Lists,
 }

@@ -1,13 +1,14 @@
-//! Ids and their dense rows, and an answer made of rows.
+//! Ids and their dense rows, and query results made of rows.
 
 use roaring::RoaringBitmap;
 use std::{collections::BTreeMap, sync::Arc};
 
-/// Texts and their rows, both ways. A freed row is given to the next text, so that bitmaps stay dense over years: whoever
-/// frees one has first taken it out of every bitmap, and nothing outside the engine holds a row past the engine's lock.
+/// Texts and their rows, in both directions. A freed row is reused for the next text, so that bitmaps stay dense over
+/// years. Before a row is freed it must be removed from every bitmap, and nothing outside the engine may keep a row
+/// after it releases the engine's lock.
 #[derive(Default)]
 pub(super) struct Names {
-    // Ordered, because lists of thousands are wanted in order of id and a walk is cheaper than a sort.
+    // Ordered, because lists of thousands are needed in order of id and iterating is cheaper than sorting.
     rows: BTreeMap<Arc<str>, u32>,
     texts: Vec<Option<Arc<str>>>,
     free: Vec<u32>,
@@ -30,7 +31,7 @@ impl Names {
         self.rows.iter().map(|(text, row)| (*row, text))
     }
 
-    /// The row of a text, a new one if it has none.
+    /// The row of a text; a new one if it has none.
     pub fn intern(&mut self, text: &str) -> u32 {
         if let Some(row) = self.row(text) {
             return row;
@@ -50,7 +51,7 @@ impl Names {
     }
 }
 
-/// Changes the place of a row in a column, made if the column is shorter.
+/// Changes the value of a row in a column, which is extended if it is too short.
 pub(super) fn at<T: Default>(column: &mut Vec<T>, row: u32, change: impl FnOnce(&mut T)) {
     let row = row as usize;
     if column.len() <= row {
@@ -61,7 +62,7 @@ pub(super) fn at<T: Default>(column: &mut Vec<T>, row: u32, change: impl FnOnce(
     }
 }
 
-/// Some rows of one kind and the ids they stand for, as long as the engine is borrowed.
+/// Some rows of one kind with their ids, valid while the engine is borrowed.
 pub struct Named<'a> {
     names: &'a Names,
     rows: RoaringBitmap,
@@ -88,13 +89,13 @@ impl<'a> Named<'a> {
         &self.rows
     }
 
-    /// The ids in no particular order: the cheapest way to have them all.
+    /// The ids in no particular order, which is the cheapest way to get all of them.
     pub fn ids(&self) -> impl Iterator<Item = &'a Arc<str>> {
         self.rows.iter().filter_map(|row| self.names.text(row))
     }
 
-    /// Rows and ids in order of id: `skip` and `take` make a page of it, `len` is the total. Many of all are picked out of
-    /// a walk over all, few are sorted.
+    /// Rows and ids in order of id: `skip` and `take` make a page, `len` is the total. If the rows are a large part of
+    /// all, all ids are iterated and filtered; otherwise the rows are sorted.
     pub fn in_order(&self) -> Box<dyn Iterator<Item = (u32, &'a Arc<str>)> + '_> {
         if self.len() * 8 >= self.names.len() {
             return Box::new(self.names.in_order().filter(|(row, _)| self.rows.contains(*row)));

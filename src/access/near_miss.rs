@@ -1,26 +1,26 @@
-//! Policies that grant something to all but the one who asks: what they lack is what to change.
+//! Policies that match only one of two subjects, and what the other one lacks.
 
 use super::{Engine, Reason, Right, Subject, policy_index::PolicyIndex, role_index::RoleIndex, roles::List};
 use roaring::RoaringBitmap;
 use std::sync::Arc;
 
-/// A policy that matches one of two subjects, and what would make it match the other as well.
+/// A policy that matches one of two subjects, and what would make it match the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NearMiss {
     pub policy: Arc<str>,
     /// The subject that is not matched.
     pub missing: Subject,
-    /// Why the other one is.
+    /// Why the other subject is matched.
     pub matched: Reason,
-    /// Role attributes of which any one (each an entry of its own) or which together (one entry) would do. Empty: the policy lists no
-    /// attributes, so that only naming the id in it helps.
+    /// Missing role attributes: any one of the entries would do, and all attributes of an entry are needed together.
+    /// Empty if the policy lists no attributes; then only naming the id in it helps.
     pub lacking: Vec<Vec<Arc<str>>>,
-    /// Ids of all checks that must pass besides, in order.
+    /// The ids of all posture checks that must pass as well, in order.
     pub posture_checks: Vec<Arc<str>>,
 }
 
 impl Engine {
-    /// Service policies of a type that match the identity or the service, but not both, in order of id.
+    /// The service policies of a type that match the identity or the service, but not both, in order of id.
     pub fn nearly(&self, identity: &str, service: &str, right: Right) -> Vec<NearMiss> {
         self.near(&self.service_policies, (Subject::Identity, identity), (Subject::Service, service), self.types.of(right))
     }
@@ -36,7 +36,7 @@ impl Engine {
         near
     }
 
-    /// What a policy that matches `there` asks of `missing`.
+    /// What `missing` lacks for a policy that matches `there`.
     fn lacking(&self, book: &PolicyIndex, policy: u32, there: (Subject, &str), missing: (Subject, &str)) -> Option<NearMiss> {
         let subject = |(subject, id)| self.all.of(subject).subject(self.row(subject, id)?);
         let (id, roles) = subject(there)?;

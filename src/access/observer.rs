@@ -1,10 +1,9 @@
-//! `lastChangeAt` per identity: when what it can see or do last changed.
+//! `lastChangeAt` per identity: when its services or rights last changed.
 //!
-//! Nothing is done to identities when something changes, be it a policy over all of them. What may matter to others than
-//! one identity gets the next step number; an identity that asks is compared with what it was shown last (a fingerprint of
-//! its rights) and looks through what was touched since. So the answer is right at any moment, a change that went back
-//! before anybody looked is none, and identities that never asked have no entry here: they have seen nothing that could
-//! have changed.
+//! A change does no work per identity, even if a policy covers all of them. A change that may matter to more than one
+//! identity gets the next step number. When an identity asks, its rights are compared with those it was shown last (by
+//! a fingerprint), and the subjects touched since are checked. So the answer is right at any time. A change that was
+//! reverted before anybody looked does not count. An identity that never asked has no entry here.
 
 use super::{Rights, Subject};
 use std::collections::{BTreeMap, HashMap};
@@ -12,9 +11,9 @@ use std::collections::{BTreeMap, HashMap};
 #[derive(Default)]
 pub(super) struct Observers {
     step: u64,
-    /// The last change of anybody's rights.
+    /// The last change of any rights.
     rights: Change,
-    /// Services and posture checks by the step at which they were touched last, and back.
+    /// Services and posture checks by the step that touched them last, and the reverse.
     touched: BTreeMap<u64, Touch>,
     latest: HashMap<(Subject, u32), u64>,
     observers: HashMap<u32, Observer>,
@@ -31,16 +30,16 @@ struct Touch {
     at: u64,
 }
 
-/// What is remembered of an identity that asked.
+/// The state kept for an identity that asked.
 #[derive(Default)]
 struct Observer {
-    /// Everything up to this step is accounted for.
+    /// Everything up to this step is considered.
     seen: u64,
     fingerprint: u64,
     changed_at: Option<u64>,
-    /// The latest time ever answered, be it the caller's own: the next must be later, whatever the clock does.
+    /// The latest time ever returned, even the caller's own: the next one must be later, whatever the clock does.
     told: u64,
-    /// Its own roles changed and were not looked at yet.
+    /// The identity's own roles changed and were not considered yet.
     own_change: Option<u64>,
 }
 
@@ -70,7 +69,7 @@ impl Observers {
         self.latest.insert(what, self.step);
     }
 
-    /// The row may be another's next.
+    /// Must be called when a row is freed, because another subject may get it.
     pub fn forget_touch(&mut self, what: (Subject, u32)) {
         if let Some(step) = self.latest.remove(&what) {
             self.touched.remove(&step);
@@ -85,9 +84,9 @@ impl Observers {
         self.observers.get(&identity).is_some_and(|observer| observer.seen == self.step && observer.own_change.is_none())
     }
 
-    /// Notes what the identity is shown now, and moves its time if that is something else than before.
+    /// Records what the identity is shown now, and moves its time if that differs from before.
     ///
-    /// A change of rights is dated by the last change of anybody's: not before its own, not after this moment.
+    /// A change of rights is dated by the last change of any rights, which is not before its own and not after now.
     pub fn settle(&mut self, identity: u32, rights: &Rights) {
         let first_sight = || Observer { seen: self.step, fingerprint: rights.fingerprint(), ..Observer::default() };
         let observer = self.observers.entry(identity).or_insert_with(first_sight);
@@ -105,14 +104,14 @@ impl Observers {
         (observer.seen, observer.fingerprint, observer.own_change) = (self.step, rights.fingerprint(), None);
     }
 
-    /// Moves the time of a settled identity.
+    /// Sets the time of an identity for which [`Observers::settle`] was called.
     pub fn move_to(&mut self, identity: u32, at: u64) {
         if let Some(observer) = self.observers.get_mut(&identity) {
             observer.move_to(at);
         }
     }
 
-    /// The time of a settled identity.
+    /// The time of an identity for which [`Observers::settle`] was called.
     pub fn tell(&mut self, identity: u32, otherwise: u64) -> u64 {
         let Some(observer) = self.observers.get_mut(&identity) else { return otherwise };
         let answer = observer.changed_at.unwrap_or(otherwise);

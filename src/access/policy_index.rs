@@ -10,7 +10,7 @@ use super::{
 use roaring::{MultiOps, RoaringBitmap};
 use std::sync::Arc;
 
-/// So many pairs of proposals are looked at one by one.
+/// Up to this many pairs of bitmaps are intersected one by one.
 const PAIRS: usize = 64;
 
 pub(super) struct PolicyIndex {
@@ -18,7 +18,7 @@ pub(super) struct PolicyIndex {
     sides: Vec<(Subject, RoleIndex)>,
 }
 
-/// What is matched by the same policies.
+/// The key of subjects that are matched by the same policies: their attributes, and the id if a policy names it.
 pub(super) type SubjectClass = (Arc<[u32]>, Option<Arc<str>>);
 
 /// The subjects of all kinds.
@@ -63,7 +63,7 @@ impl PolicyIndex {
         self.sides.iter().find(|(of, _)| *of == subject).map(|(_, side)| side)
     }
 
-    /// The policy's row, and whether any list says something else now.
+    /// Stores a policy. Returns its row, and whether any list changed.
     pub fn put(&mut self, id: &str, semantic: Semantic, lists: &Lists, all: &mut Populations) -> (u32, bool) {
         let is_new = self.names.row(id).is_none();
         let policy = self.names.intern(id);
@@ -73,7 +73,7 @@ impl PolicyIndex {
             let entries = lists.iter().find(|(of, _)| of == subject).map_or(&[][..], |(_, entries)| entries);
             let list = List::parse(semantic, entries, |name| population.list(name));
             changed |= side.list(policy) != Some(&list);
-            // Listed first, unlisted second: an attribute that both lists name keeps its row.
+            // The new list is added before the old one is removed, so that an attribute in both keeps its row.
             let before = side.remove(policy);
             side.put(policy, list, population);
             unlist(before, population);
@@ -81,7 +81,7 @@ impl PolicyIndex {
         (policy, changed)
     }
 
-    /// What a policy says, as it would be put.
+    /// The semantic and role lists of a policy.
     pub fn lists(&self, policy: u32, all: &Populations) -> Option<(Semantic, Lists)> {
         let lists: Option<Vec<_>> = self.sides.iter().map(|(subject, side)| Some((*subject, side.list(policy)?))).collect();
         let lists = lists?;
@@ -90,7 +90,8 @@ impl PolicyIndex {
         Some((semantic, lists.into_iter().map(entries).collect()))
     }
 
-    /// Subjects of one class are matched by the same policies: they have the same attributes, and no policy names one of them by id.
+    /// The class of a subject. Subjects of one class are matched by the same policies: they have the same attributes,
+    /// and no policy names one of them by id.
     pub fn class(&self, subject: Subject, row: u32, all: &Populations) -> Option<SubjectClass> {
         let population = all.of(subject);
         let id = population.names().text(row)?;
@@ -107,19 +108,19 @@ impl PolicyIndex {
         Some(policy)
     }
 
-    /// Policies that match a subject on its side.
+    /// The policies that match a subject on its side.
     pub fn of(&self, subject: Subject, row: u32, all: &Populations) -> RoaringBitmap {
         let of = |side: &RoleIndex| all.of(subject).subject(row).map(|(id, roles)| side.of(id, roles));
         self.side(subject).and_then(of).unwrap_or_default()
     }
 
-    /// What at least one of the policies matches on the side of `subject`.
+    /// The subjects that at least one of the policies matches on one side.
     pub fn members(&self, policies: &RoaringBitmap, subject: Subject, all: &Populations) -> RoaringBitmap {
         self.side(subject).map(|side| side.members(policies, all.of(subject))).unwrap_or_default()
     }
 
-    /// Whether any policy matches both subjects: [`PolicyIndex::linking`] up to the first. Where little is proposed on either side, that is found
-    /// without uniting all of it.
+    /// Whether any policy matches both subjects. Gives the same answer as [`PolicyIndex::linking`], but if few bitmaps
+    /// are proposed on both sides, they are not united.
     pub fn links(&self, one: (Subject, u32), other: (Subject, u32), among: &RoaringBitmap, all: &Populations) -> bool {
         let Some((near, far)) = self.end(one, all).zip(self.end(other, all)) else { return false };
         let (ones, others) = (near.proposals(), far.proposals());
@@ -131,8 +132,8 @@ impl PolicyIndex {
         pairs.any(|(some, others)| !some.is_disjoint(others) && (some & others & among).into_iter().any(matches))
     }
 
-    /// Policies that match both subjects, and why on either side: the one evaluator behind allowing, listing and
-    /// explaining. Lazy, so that a yes costs no more than finding the first.
+    /// The policies that match both subjects, with the reason for each: the one evaluator behind permission, lists and
+    /// explanations. Lazy, so that permission costs no more than finding the first policy.
     pub fn linking<'a>(
         &'a self,
         one: (Subject, u32),

@@ -1,4 +1,4 @@
-//! The subjects of one kind and their role attributes: per attribute the bitmap of those who carry it.
+//! The subjects of one kind and their role attributes; for each attribute the bitmap of its carriers.
 
 use super::names::{Names, at};
 use roaring::RoaringBitmap;
@@ -12,15 +12,15 @@ use std::{
 pub(super) struct Population {
     names: Names,
     everyone: RoaringBitmap,
-    // Per row the attributes, sorted.
+    // The sorted attributes of each row.
     roles: Vec<Option<Arc<[u32]>>>,
     attributes: Names,
     carried: Vec<Attribute>,
-    // Identities come by the thousand with the same few attributes: one allocation per combination.
+    // Many identities have the same few attributes, so that each combination is allocated once.
     combinations: HashSet<Arc<[u32]>>,
-    // With so many of them it is looked which nobody has any more. What was found out about rights keeps some for a while.
+    // The number of combinations at which unused ones are removed. Cached rights keep some alive for a while.
     sweep_at: usize,
-    // Per row a keyed hash of the id, see `fingerprint`.
+    // A keyed hash of the id of each row, see `fingerprint`.
     tokens: Vec<u64>,
     hasher: RandomState,
 }
@@ -28,7 +28,7 @@ pub(super) struct Population {
 #[derive(Default)]
 struct Attribute {
     carriers: RoaringBitmap,
-    /// Role lists that name it. An attribute keeps its row while anybody carries or lists it.
+    /// The number of role lists that name it. An attribute keeps its row while a subject carries it or a list names it.
     listings: usize,
 }
 
@@ -49,13 +49,13 @@ impl Population {
         self.roles.get(row as usize)?.as_ref()
     }
 
-    /// The attributes of a subject, by their names.
+    /// The names of a subject's attributes.
     pub fn attributes_of(&self, id: &str) -> Option<Vec<String>> {
         let roles = self.roles(self.row(id)?)?;
         Some(roles.iter().filter_map(|attribute| self.attribute_name(*attribute)).map(ToString::to_string).collect())
     }
 
-    /// Id and roles, which is all that the match rule asks of a subject.
+    /// Id and roles, which is all that the match rule needs.
     pub fn subject(&self, row: u32) -> Option<(&Arc<str>, &[u32])> {
         Some((self.names.text(row)?, self.roles(row)?))
     }
@@ -64,7 +64,7 @@ impl Population {
         self.carried.get(attribute as usize).map(|attribute| &attribute.carriers)
     }
 
-    /// Subjects that carry an attribute, by its name.
+    /// The subjects that carry an attribute, by its name.
     pub fn carriers_of(&self, name: &str) -> RoaringBitmap {
         self.attributes.row(name).and_then(|attribute| self.carriers(attribute)).cloned().unwrap_or_default()
     }
@@ -73,19 +73,19 @@ impl Population {
         self.attributes.text(attribute)
     }
 
-    /// Attributes that somebody carries, in order.
+    /// The attributes that a subject carries, in order of name.
     pub fn attributes_in_use(&self) -> impl Iterator<Item = &Arc<str>> {
         let in_use = |attribute: u32| self.carriers(attribute).is_some_and(|carriers| !carriers.is_empty());
         self.attributes.in_order().filter(move |(attribute, _)| in_use(*attribute)).map(|(_, name)| name)
     }
 
-    /// One number for a set of subjects, independent of rows, so that it outlives them. Sums of keyed hashes: two sets
-    /// are confused once in 2^64 times, and nobody outside can search for such a pair.
+    /// A number for a set of subjects that does not depend on row numbers, which may be reused. It is a sum of keyed
+    /// hashes: two sets collide with probability 2^-64, and nobody outside can search for a collision.
     pub fn fingerprint(&self, rows: &RoaringBitmap) -> u64 {
         rows.iter().filter_map(|row| self.tokens.get(row as usize)).fold(0, |sum, token| sum.wrapping_add(*token))
     }
 
-    /// The row, and whether anything is different now.
+    /// Stores a subject. Returns its row, and whether anything changed.
     pub fn put(&mut self, id: &str, attributes: &[String]) -> (u32, bool) {
         let row = self.names.intern(id);
         let is_new = self.everyone.insert(row);
@@ -114,7 +114,7 @@ impl Population {
         Some(row)
     }
 
-    /// The row of an attribute that a role list names, until `unlist`.
+    /// The row of an attribute for a role list; valid until `unlist`.
     pub fn list(&mut self, name: &str) -> u32 {
         let attribute = self.attributes.intern(name);
         at(&mut self.carried, attribute, |listed| listed.listings += 1);

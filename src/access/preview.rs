@@ -1,7 +1,8 @@
-//! What changes would give and take: the difference between the engine as it is and as it would be.
+//! The access that changes would give and take: the difference between the engine now and with the changes.
 //!
-//! Few subjects can be concerned: those that change themselves, and those on one side of what changes in a policy, whichever side has fewer.
-//! What they reach is evaluated before and after, at once for all that are alike, and some at a time, so that nobody waits long.
+//! Only few subjects can be affected: those that change themselves, and those on one side of what changes in a policy;
+//! the side with fewer is taken. Their access is evaluated before and after, once for all subjects of a class, in steps
+//! between which the lock is released.
 
 use super::{
     Delta, Engine, Policy, PolicyKind, Right, Subject,
@@ -29,21 +30,21 @@ pub struct Difference<N = Arc<str>> {
     pub service_routers: Changes<N>,
 }
 
-/// What turns one way and the other.
+/// The access gained and lost in one relation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "PreviewTurn")]
 pub struct Changes<N> {
-    /// What may be used then and may not now.
+    /// What may be used after the change and not before.
     pub gained: PairCount<N>,
-    /// What may be used now and may not then.
+    /// What may be used before the change and not after.
     pub lost: PairCount<N>,
 }
 
 impl Difference {
-    /// The same, with something else for each id.
+    /// The same difference with each id replaced.
     ///
     /// # Errors
-    /// The first.
+    /// The first error of `name`.
     pub fn named<N, E>(&self, name: impl Fn(Subject, &str) -> Result<N, E>) -> Result<Difference<N>, E> {
         let counted = |subject, Counted { count, first }: &Counted<Arc<str>>| {
             let first: Result<Vec<N>, E> = first.iter().map(|id| name(subject, id)).collect();
@@ -62,41 +63,41 @@ impl Difference {
     }
 }
 
-/// So many changes are looked at before others are let in between, so many subjects put into groups, and so many groups evaluated; more of
-/// the latter two, where trying the changes takes longer than that.
+/// The size of a step: changes examined, subjects grouped, groups evaluated. The last two grow with the number of
+/// changes, because a step also applies all changes.
 const CHANGES: usize = 64;
 const ROWS: usize = 1024;
 const GROUPS: usize = 32;
-/// So few subjects are looked at without counting those on the other side.
+/// Up to this many subjects are taken without counting the other side.
 const FEW: u64 = 64;
 
-/// How far a preview has come.
+/// The result of a step.
 pub(super) enum Step {
     Going,
     Done(Box<Difference>),
-    /// The engine has changed since the beginning.
+    /// The engine changed since the preview began.
     Stale,
 }
 
-/// A difference in the making.
+/// A preview in progress.
 pub(super) struct Preview<'n> {
     delta: &'n [Delta],
-    /// Those that were not looked at yet, each with the row of its subject.
+    /// The changes not examined yet, each with the row of its subject.
     unseen: Zip<slice::Iter<'n, Delta>, vec::IntoIter<Option<u32>>>,
-    /// Who would not be there any more, and so reach nothing: nothing has to be tried for them.
+    /// The subjects that would be deleted. They reach nothing afterwards, so that nothing is evaluated for them.
     gone: HashMap<Subject, RoaringBitmap>,
     generation: u64,
     parts: [Part; 4],
 }
 
-/// What is found out about one relation.
+/// The state of the preview for one relation.
 struct Part {
     relation: &'static Relation,
-    /// Who is looked at; whatever else is looked at from the other side leaves them out.
+    /// The affected subjects on the `who` side; pairs with them are not counted again from the other side.
     whos: RoaringBitmap,
-    /// Still to be put into groups, on either side.
+    /// The subjects not grouped yet, on either side.
     loose: [RoaringBitmap; 2],
-    /// Subjects that reach the same before and the same after, being of one class then and of one now, by their side.
+    /// Groups of subjects with the same reach before and the same after, by side and by class before and after.
     groups: HashMap<(Subject, [Option<SubjectClass>; 2]), RoaringBitmap>,
     gained: Pairs,
     lost: Pairs,
@@ -109,7 +110,7 @@ struct Pairs {
     what: RoaringBitmap,
 }
 
-/// Who may use what.
+/// A relation between two kinds of subjects.
 struct Relation {
     kind: PolicyKind,
     right: Option<Right>,
@@ -125,12 +126,12 @@ static SERVICE_ROUTERS: Relation =
     Relation { kind: PolicyKind::ServiceEdgeRouter, right: None, who: Subject::Service, what: Subject::EdgeRouter };
 
 impl Engine {
-    /// What changes would give and take, with at most so many ids of each side.
+    /// What changes would give and take, with at most `most` ids in each list.
     pub fn preview(&mut self, delta: &[Delta], most: usize) -> Difference {
         let delta = in_order(delta);
         let mut preview = Preview::new(self, &delta);
         loop {
-            // Nobody else has the engine, so that this ends with an answer.
+            // The engine is borrowed, so that it cannot change and this ends.
             if let Step::Done(difference) = preview.step(self, most) {
                 return *difference;
             }
@@ -139,7 +140,7 @@ impl Engine {
 }
 
 impl<'n> Preview<'n> {
-    /// Of changes that are [`in_order`].
+    /// Starts a preview of changes that are [`in_order`].
     pub fn new(engine: &mut Engine, delta: &'n [Delta]) -> Self {
         let rows = rows(engine, delta);
         let mut gone: HashMap<Subject, RoaringBitmap> = HashMap::new();
@@ -150,18 +151,18 @@ impl<'n> Preview<'n> {
         }
         let parts = [&DIAL, &BIND, &IDENTITY_ROUTERS, &SERVICE_ROUTERS].map(Part::new);
         let mut preview = Self { delta, unseen: delta.iter().zip(rows), gone, generation: engine.generation, parts };
-        // Who is told first how much is ahead hears of subjects already.
+        // The first value of [`Preview::ahead`] must already count subjects.
         preview.look(engine);
         preview
     }
 
-    /// How many changes and subjects are known to be ahead.
+    /// The number of changes and subjects known to be left.
     pub fn ahead(&self) -> u64 {
         let loose = |part: &Part| part.loose.iter().map(RoaringBitmap::len).sum::<u64>();
         self.unseen.len() as u64 + self.parts.iter().map(loose).sum::<u64>()
     }
 
-    /// Looks at some more; in the end, names those found.
+    /// Does one step; the last one names the subjects found.
     pub fn step(&mut self, engine: &mut Engine, most: usize) -> Step {
         if engine.generation != self.generation {
             return Step::Stale;
@@ -182,7 +183,7 @@ impl<'n> Preview<'n> {
     fn difference(&self, engine: &mut Engine, most: usize) -> Difference {
         let lost = self.parts.each_ref().map(|part| part.relation.tally(engine, &part.lost, most));
         let gained = |engine: &Engine| self.parts.each_ref().map(|part| part.relation.tally(engine, &part.gained, most));
-        // Who would be new has an id only then.
+        // A new subject has an id only with the changes applied.
         let is_any = self.parts.iter().any(|part| part.gained.count > 0);
         let gained = if is_any { gained(&engine.as_if(self.delta)) } else { gained(engine) };
         let ([dial, bind, of_identities, of_services], [no_dial, no_bind, not_of_identities, not_of_services]) = (gained, lost);
@@ -195,7 +196,7 @@ impl<'n> Preview<'n> {
         }
     }
 
-    /// Finds out who is concerned by some more changes.
+    /// Finds the subjects affected by the next changes.
     fn look(&mut self, engine: &Engine) {
         for (delta, row) in self.unseen.by_ref().take(CHANGES) {
             let before = engine.known(delta);
@@ -207,7 +208,7 @@ impl<'n> Preview<'n> {
         }
     }
 
-    /// Puts so many subjects into groups.
+    /// Puts up to `rows` subjects into groups.
     fn group(&mut self, engine: &mut Engine, rows: usize) {
         let mut room = rows;
         let mut some = Vec::new();
@@ -234,7 +235,7 @@ impl<'n> Preview<'n> {
         }
     }
 
-    /// Evaluates so many groups.
+    /// Evaluates up to `groups` groups.
     fn evaluate(&mut self, engine: &mut Engine, groups: usize) {
         let mut some = Vec::new();
         for (at, part) in self.parts.iter_mut().enumerate() {
@@ -250,7 +251,7 @@ impl<'n> Preview<'n> {
             some.iter().map(|group| reach(group).unwrap_or_default()).collect()
         };
         let before = reach(engine);
-        // Who is of no class then is gone, and reaches nothing.
+        // A subject without a class afterwards is deleted and reaches nothing.
         let stays = |group: &(usize, Subject, RoaringBitmap, bool)| group.3;
         let after = if some.iter().any(stays) { reach(&engine.as_if(self.delta)) } else { vec![RoaringBitmap::new(); some.len()] };
         for (((at, side, rows, _), before), after) in some.iter().zip(before).zip(after) {
@@ -261,7 +262,7 @@ impl<'n> Preview<'n> {
     }
 }
 
-/// The row of each subject among the news, which one that is new has then.
+/// The row of the subject of each change; for a new subject the row that it would get.
 fn rows(engine: &mut Engine, delta: &[Delta]) -> Vec<Option<u32>> {
     let row = |engine: &Engine, delta: &Delta| match delta {
         Delta::Subject { subject, id, .. } => engine.row(*subject, id),
@@ -275,7 +276,7 @@ fn rows(engine: &mut Engine, delta: &[Delta]) -> Vec<Option<u32>> {
     delta.iter().zip(now).map(|(delta, now)| now.or_else(|| row(&what_if, delta))).collect()
 }
 
-/// Each subject and policy once, as it is in the end, and those that go behind the others.
+/// Each subject and policy once, with its last state; deleted subjects come last.
 pub(super) fn in_order(delta: &[Delta]) -> Vec<Delta> {
     let about = |delta: &Delta| match delta {
         Delta::Subject { subject, id, .. } => (Some(*subject), None, id.clone()),
@@ -299,7 +300,7 @@ impl Part {
         }
     }
 
-    /// Takes in those whose reach can be another after a change: together they are in every pair that comes or goes.
+    /// Adds the subjects whose reach may change. Together they are part of every pair that is gained or lost.
     fn concern(&mut self, engine: &Engine, before: &Delta, after: &Delta, row: Option<u32>) {
         let of = self.relation;
         let [whos, whats] = &mut self.loose;
@@ -314,7 +315,7 @@ impl Part {
         }
     }
 
-    /// What subjects of one side reach now and then.
+    /// Counts what subjects of one side reach before and after.
     fn turned(&mut self, side: Subject, rows: &RoaringBitmap, before: RoaringBitmap, after: RoaringBitmap) {
         let is_who = side == self.relation.who;
         let (mut gained, mut lost) = (&after - &before, before - after);
@@ -328,7 +329,7 @@ impl Part {
 }
 
 impl Pairs {
-    /// Pairs of each of `rows` with each of `reached`.
+    /// Adds the pairs of each of `rows` with each of `reached`.
     fn add(&mut self, is_who: bool, rows: &RoaringBitmap, reached: RoaringBitmap) {
         if reached.is_empty() {
             return;
@@ -345,7 +346,8 @@ impl Relation {
         engine.book(self.kind)
     }
 
-    /// Whoever a policy newly names, or no longer, with everything it is about; and the other way round.
+    /// Adds the subjects that a policy newly names or no longer names, or all subjects on its other side, whichever are
+    /// fewer; for both sides.
     fn concerned_by(
         &self,
         engine: &Engine,
@@ -370,7 +372,7 @@ impl Relation {
         }
     }
 
-    /// What one subject has on the other side.
+    /// What one subject reaches on the other side.
     fn reach(&self, engine: &Engine, from: Subject, row: Option<u32>) -> RoaringBitmap {
         let to = if from == self.who { self.what } else { self.who };
         let mut policies = row.map(|row| self.book(engine).of(from, row, &engine.all)).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Everything that can be asked. An unknown id is not an error here: it may nothing and nothing is related to it.
+//! The queries of the engine. An unknown id is not an error here: it has no rights and no related subjects.
 
 use super::{
     Engine, Named, PolicyKind, Right, Rights, Semantic, Subject, policy_index::PolicyIndex, role_index::RoleIndex, roles::Because,
@@ -7,15 +7,15 @@ use Subject::{EdgeRouter, Identity, PostureCheck, Service};
 use roaring::RoaringBitmap;
 use std::sync::Arc;
 
-/// A policy that grants a right, and what it asks for.
+/// A policy that grants a right, and its posture checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyGrant {
     pub policy: Arc<str>,
-    /// Ids of all checks that must pass, in order. None: nothing is asked.
+    /// The ids of all posture checks that must pass, in order; empty if there are none.
     pub posture_checks: Vec<Arc<str>>,
 }
 
-/// A policy that grants a right, and why it does.
+/// A policy that grants a right, and why it matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GrantReason {
     pub ground: PolicyGrant,
@@ -28,7 +28,7 @@ pub struct GrantReason {
 pub enum Reason {
     Id,
     Everyone,
-    /// All attributes of the list under AllOf, one that was found under AnyOf.
+    /// All attributes of the list under AllOf; the first one found under AnyOf.
     Attributes(Vec<Arc<str>>),
 }
 
@@ -49,8 +49,8 @@ impl Engine {
         granting
     }
 
-    /// What a right rests on, or nothing for somebody who has none: policies that give it, those that ask for nothing first, `most` of them
-    /// at most, where any one is enough. Where no posture check exists that could be asked for, none is looked for.
+    /// Up to `most` policies that give a right, where any one is enough; those without posture checks come first.
+    /// `None` if there is no right. If no posture check exists, the list is empty, because no policy can require one.
     pub fn grounds(&self, identity: &str, service: &str, right: Right, most: usize) -> Option<Vec<PolicyGrant>> {
         let Some(asking) = self.service_policies.side(PostureCheck).map(RoleIndex::listing).filter(|_| self.count(PostureCheck) > 0) else {
             return self.may(identity, service, right).then(Vec::new);
@@ -62,20 +62,20 @@ impl Engine {
         (!grounds.is_empty()).then_some(grounds)
     }
 
-    /// All policies that give the identity this right to the service, with what they ask for, in order of id.
+    /// All policies that give the identity this right to the service, with their posture checks, in order of id.
     pub fn all_grounds(&self, identity: &str, service: &str, right: Right) -> Vec<PolicyGrant> {
         let mut all: Vec<PolicyGrant> = self.grounds_among(identity, service, self.types.of(right)).collect();
         all.sort_unstable_by(|one, other| one.policy.cmp(&other.policy));
         all
     }
 
-    /// What the identity may dial and bind, shared and cheap to keep while the lock is let go; the rows are those of
-    /// `subjects(Service, ..)` until the next change.
+    /// What the identity may dial and bind, shared, so that the caller can keep it without the lock. The rows are those
+    /// of `subjects(Service, ..)` until the next change.
     pub fn rights(&mut self, identity: &str) -> Arc<Rights> {
         self.row(Identity, identity).and_then(|row| self.rights_of(row)).unwrap_or_default()
     }
 
-    /// The services that somebody with these rights, which are those of the moment, sees: those with either, in order of id.
+    /// The services that an identity with these current rights sees: those with either right, in order of id.
     pub fn visible<'r>(&self, rights: &'r Rights) -> &'r [u32] {
         let in_order = || {
             let services = self.subjects(Service, rights.to(Right::Dial) | rights.to(Right::Bind));
@@ -89,7 +89,7 @@ impl Engine {
         self.subjects(Service, rights.to(right).clone())
     }
 
-    /// Identities that have the right to the service.
+    /// The identities that have the right to the service.
     pub fn identities(&self, service: &str, right: Right) -> Named<'_> {
         let policies = self.policies_matching(PolicyKind::Service, Service, service) & self.types.of(right);
         self.subjects(Identity, self.service_policies.members(&policies, Identity, &self.all))
@@ -103,38 +103,40 @@ impl Engine {
         self.related(PolicyKind::ServiceEdgeRouter, Service, service, EdgeRouter)
     }
 
-    /// Edge routers over which the identity can reach the service.
+    /// The edge routers over which the identity can reach the service.
     pub fn common_edge_routers(&mut self, identity: &str, service: &str) -> Named<'_> {
         let common = self.reaches(identity, service).map(|[near, far]| &*near & &*far).unwrap_or_default();
         self.subjects(EdgeRouter, common)
     }
 
-    /// What policies of a kind put beside a subject on their other side: the services of an identity whatever the type, the
+    /// The subjects that policies of a kind connect with a subject: the services of an identity (either type), the
     /// identities of an edge router, the services of an edge router.
     pub fn related(&self, kind: PolicyKind, from: Subject, id: &str, to: Subject) -> Named<'_> {
         let policies = self.policies_matching(kind, from, id);
         self.subjects(to, self.book(kind).members(&policies, to, &self.all))
     }
 
-    /// Whether a policy of a kind that matches a subject lists `#all` on its other side, so that it matches whatever comes there.
+    /// Whether a policy of a kind that matches a subject lists `#all` on its other side, so that it also matches future
+    /// subjects there.
     pub fn reaches_everything(&self, kind: PolicyKind, from: Subject, id: &str, to: Subject) -> bool {
         let policies = self.policies_matching(kind, from, id);
         self.book(kind).side(to).is_some_and(|side| !side.everyone().is_disjoint(&policies))
     }
 
-    /// Policies of a kind that match a subject.
+    /// The policies of a kind that match a subject.
     pub fn policies(&self, kind: PolicyKind, subject: Subject, id: &str) -> Named<'_> {
         Named::new(self.book(kind).names(), self.policies_matching(kind, subject, id))
     }
 
-    /// What one policy matches on one side.
+    /// The subjects that one policy matches on one side.
     pub fn members(&self, kind: PolicyKind, policy: &str, side: Subject) -> Named<'_> {
         let book = self.book(kind);
         let policy: RoaringBitmap = book.names().row(policy).into_iter().collect();
         self.subjects(side, book.members(&policy, side, &self.all))
     }
 
-    /// Subjects that a list of `#attribute` and `@id` matches, as in a policy; `#all` is an attribute like any other here.
+    /// The subjects that a role list of `#attribute` and `@id` matches, as in a policy; but `#all` is an ordinary
+    /// attribute here.
     pub fn matching(&self, subject: Subject, semantic: Semantic, roles: &[String]) -> Named<'_> {
         let population = self.all.of(subject);
         let carriers = |role: &String| role.strip_prefix('#').map(|name| population.carriers_of(name));
@@ -146,12 +148,12 @@ impl Engine {
         self.subjects(subject, by_attributes | by_id)
     }
 
-    /// Role attributes that subjects of a kind carry, in order, each once.
+    /// The role attributes that subjects of a kind carry, in order, without duplicates.
     pub fn role_attributes(&self, subject: Subject) -> impl Iterator<Item = &Arc<str>> {
         self.all.of(subject).attributes_in_use()
     }
 
-    /// How many subjects of a kind there are.
+    /// The number of subjects of a kind.
     pub fn count(&self, subject: Subject) -> usize {
         self.all.of(subject).names().len()
     }
@@ -164,7 +166,7 @@ impl Engine {
         self.all.of(subject).names().text(row)
     }
 
-    /// Ids for rows of a kind.
+    /// The ids of rows of a kind.
     pub fn subjects(&self, subject: Subject, rows: RoaringBitmap) -> Named<'_> {
         Named::new(self.all.of(subject).names(), rows)
     }
@@ -193,7 +195,7 @@ impl Engine {
         Some(PolicyGrant { policy: self.service_policies.names().text(policy)?.clone(), posture_checks: self.checks(policy) })
     }
 
-    /// What a service policy asks for, in order of id.
+    /// The posture checks that a service policy requires, in order of id.
     pub(super) fn checks(&self, policy: u32) -> Vec<Arc<str>> {
         if !self.service_policies.side(PostureCheck).is_some_and(|side| side.listing().contains(policy)) {
             return Vec::new();

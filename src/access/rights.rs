@@ -1,4 +1,4 @@
-//! What an identity may dial and bind, and which edge routers it or a service reaches, evaluated at once for all that are alike.
+//! What an identity may dial and bind, and which edge routers an identity or service reaches, evaluated once per class.
 
 use super::{
     Right, Subject,
@@ -11,14 +11,14 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-/// The services an identity may dial and bind, as rows of services: good until the engine changes next.
+/// The services an identity may dial and bind, as rows of services; valid until the next change of the engine.
 #[derive(Debug, Default)]
 pub struct Rights {
     dial: RoaringBitmap,
     bind: RoaringBitmap,
     posture_checks: RoaringBitmap,
     fingerprint: u64,
-    /// Services with either right in order of id, as soon as somebody wants to see them: clients page through thousands.
+    /// Services with either right in order of id, computed on first use, because clients page through thousands.
     pub(super) visible: OnceLock<Box<[u32]>>,
 }
 
@@ -30,13 +30,13 @@ impl Rights {
         }
     }
 
-    /// Changes when, and only when, what the identity sees or can do does: which services it may dial and bind, each under
-    /// which alternative sets of posture checks. A second policy that grants the same under the same checks changes nothing.
+    /// Changes exactly when the identity's access does: the services it may dial and bind, each with its alternative
+    /// sets of posture checks. A second policy that grants the same with the same checks changes nothing.
     pub(super) fn fingerprint(&self) -> u64 {
         self.fingerprint
     }
 
-    /// Whether a service, or a posture check of a policy that grants something, is among what the identity sees.
+    /// Whether a service, or a posture check of a policy that grants something, is visible to the identity.
     pub(super) fn shows(&self, subject: Subject, row: u32) -> bool {
         match subject {
             Subject::Service => self.dial.contains(row) || self.bind.contains(row),
@@ -46,7 +46,7 @@ impl Rights {
     }
 }
 
-/// Which service policies are of which type.
+/// The type of each service policy.
 #[derive(Default)]
 pub(super) struct Types {
     dial: RoaringBitmap,
@@ -61,7 +61,7 @@ impl Types {
         }
     }
 
-    /// Says whether that is news.
+    /// Returns whether the type changed.
     pub fn set(&mut self, policy: u32, right: Right) -> bool {
         let (to, from) = match right {
             Right::Dial => (&mut self.dial, &mut self.bind),
@@ -82,11 +82,11 @@ impl Types {
     }
 }
 
-/// More classes than this are not kept: the memory must not grow with the number of identities that ask.
+/// The greatest number of cached classes, so that memory does not grow with the number of identities that ask.
 const CLASSES: usize = 512;
 
-/// What was evaluated already. Emptied whole by whoever changes it for anybody but one identity or one service: evaluating costs about as
-/// much as finding out what would have survived.
+/// Cached results. A change that affects more than one identity or service clears the whole cache: evaluating again
+/// costs about as much as finding out which entries are still valid.
 #[derive(Default)]
 pub(super) struct Evaluated {
     rights: Memo<SubjectClass, Rights>,
@@ -94,7 +94,7 @@ pub(super) struct Evaluated {
     hasher: RandomState,
 }
 
-/// Answers, by whom they are for.
+/// Cached results by key.
 struct Memo<K, V>(HashMap<K, Arc<V>>);
 
 impl<K, V> Default for Memo<K, V> {
@@ -127,7 +127,7 @@ impl Evaluated {
         self.reaches.0.clear();
     }
 
-    /// The edge routers that policies of a kind put beside an identity or a service.
+    /// The edge routers that policies of a kind connect with an identity or a service.
     pub fn reach(&mut self, subject: Subject, row: u32, policies: &PolicyIndex, all: &Populations) -> Option<Arc<RoaringBitmap>> {
         let class = (subject, policies.class(subject, row, all)?);
         self.reaches.find(&class).or_else(|| {
@@ -167,8 +167,7 @@ impl Evaluated {
     }
 }
 
-/// The identity's policies, those of one type under the same posture checks together. Most ask for none: they are set
-/// apart at once.
+/// The identity's policies, grouped by type and set of posture checks. Most have no checks; they are split off at once.
 fn alternatives(identity: u32, policies: &PolicyIndex, types: &Types, all: &Populations) -> BTreeMap<(Right, Vec<u32>), RoaringBitmap> {
     let mine = policies.of(Subject::Identity, identity, all);
     let asking = policies.side(Subject::PostureCheck).map(|side| side.listing().clone()).unwrap_or_default();

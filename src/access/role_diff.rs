@@ -1,12 +1,12 @@
-//! Whom the role lists of a policy name as they are written, and for whom it may make a difference that they change. A proposal as that of an
-//! index: who is matched is said by the rule.
+//! The subjects that the role lists of a policy name, and those for whom a change of the lists may matter. Like an
+//! index it only proposes; the match rule decides.
 
 use super::{Engine, Policy, Semantic, Subject};
 use roaring::{MultiOps, RoaringBitmap};
 use std::collections::HashSet;
 
 impl Policy {
-    /// Who is named on a side.
+    /// The subjects named on a side.
     pub(super) fn named(&self, engine: &Engine, side: Subject) -> RoaringBitmap {
         named(engine, side, self.semantic, self.entries(side).map(String::as_str))
     }
@@ -16,14 +16,15 @@ impl Policy {
     }
 }
 
-/// Who may be named on a side by one of two policies and not by the other.
+/// The subjects that may be named on a side by only one of two policies.
 pub(super) fn difference(engine: &Engine, side: Subject, before: Option<&Policy>, after: Option<&Policy>) -> RoaringBitmap {
     let (Some(before), Some(after)) = (before, after) else {
         return before.or(after).map(|policy| policy.named(engine, side)).unwrap_or_default();
     };
     let [now, then] = [before, after].map(|policy| policy.entries(side).map(String::as_str).collect::<HashSet<_>>());
     let turned = || now.symmetric_difference(&then).copied();
-    // Attributes that are needed together name others as soon as one more or one less is needed; all else names by itself.
+    // Under AllOf, one more or one less attribute changes what the others name; every other entry names subjects by
+    // itself.
     let is_together = |entry: &str| before.semantic == Semantic::AllOf && entry.starts_with('#') && entry != EVERYONE;
     if before.semantic != after.semantic || turned().any(is_together) {
         return before.named(engine, side) | after.named(engine, side);

@@ -1,5 +1,5 @@
-//! One side of one kind of policy, such as the services of all service policies: the role lists, and an index that leads
-//! from a subject to the policies that may match it. The other direction, from policies to their members, reads the lists.
+//! One side of one kind of policy, such as the services of all service policies: the role lists, and an index from a
+//! subject to the policies that may match it. The other direction, from policies to their members, reads the lists.
 
 use super::{
     names::at,
@@ -16,7 +16,7 @@ use std::{
 #[derive(Default)]
 pub(super) struct RoleIndex {
     lists: Vec<Option<Entry>>,
-    // Policies by what a subject must have for them to be worth a look.
+    // Policies by what a subject must have to be a candidate.
     by_attribute: HashMap<u32, RoaringBitmap>,
     by_id: HashMap<Arc<str>, RoaringBitmap>,
     everyone: RoaringBitmap,
@@ -26,8 +26,8 @@ pub(super) struct RoleIndex {
 
 struct Entry {
     list: List,
-    /// Of attributes that are needed together one is enough to find the policy by: the one with the fewest carriers at the
-    /// time, because `#tenant-17` proposes few policies and `#production` all of them.
+    /// The attribute by which a policy with AllOf is found. One is enough; the one with the fewest carriers at the time
+    /// is taken, because `#tenant-17` proposes few policies and `#production` proposes all.
     pivot: Option<u32>,
 }
 
@@ -83,36 +83,36 @@ impl RoleIndex {
         self.by_id.contains_key(id)
     }
 
-    /// Policies whose list is not empty.
+    /// The policies whose list is not empty.
     pub fn listing(&self) -> &RoaringBitmap {
         &self.listing
     }
 
-    /// Policies whose list has `#all`.
+    /// The policies whose list has `#all`.
     pub fn everyone(&self) -> &RoaringBitmap {
         &self.everyone
     }
 
-    /// Policies that may match the subject, by what they name of it; some are there more than once. No other matches it.
+    /// The policies that may match the subject, possibly with duplicates. No other policy matches it.
     pub fn proposals(&self, id: &str, roles: &[u32]) -> Vec<&RoaringBitmap> {
         let by_role = roles.iter().filter_map(|attribute| self.by_attribute.get(attribute));
         by_role.chain(self.by_id.get(id)).chain([&self.everyone]).collect()
     }
 
-    /// Whether, and why, a policy matches the subject.
+    /// Why a policy matches the subject; `None` if it does not.
     pub fn because(&self, policy: u32, id: &str, roles: &[u32]) -> Option<Because<'_>> {
         self.list(policy)?.because(id, roles)
     }
 
-    /// Policies that match the subject.
+    /// The policies that match the subject.
     pub fn of(&self, id: &str, roles: &[u32]) -> RoaringBitmap {
         let mut policies = self.proposals(id, roles).union();
         policies.retain(|policy| self.because(policy, id, roles).is_some());
         policies
     }
 
-    /// Subjects that at least one of the policies matches: the rule of `List::because` for all subjects at once. Lists
-    /// repeat each other, so what they ask for is collected first and looked up once.
+    /// The subjects that at least one of the policies matches: the rule of `List::because` for all subjects at once.
+    /// Lists repeat each other, so that their entries are collected first and looked up once.
     pub fn members(&self, policies: &RoaringBitmap, population: &Population) -> RoaringBitmap {
         let (mut any_of, mut all_of, mut ids) = (RoaringBitmap::new(), HashSet::new(), RoaringBitmap::new());
         for list in policies.iter().filter_map(|policy| self.list(policy)) {

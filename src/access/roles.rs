@@ -1,10 +1,10 @@
-//! A role list of a policy, parsed once, and the rule that says whom it matches.
+//! A parsed role list of a policy, and the rule that says which subjects it matches.
 
 use super::Semantic;
 use std::{slice, sync::Arc};
 
-/// One side of one policy: `#attribute`s as rows of the population's attributes, `@id`s as texts, because an id may be
-/// listed before, and after, a subject of that id exists.
+/// One side of one policy: `#attribute`s as rows of the population's attributes; `@id`s as texts, because a list may
+/// name an id before and after a subject with it exists.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct List {
     semantic: Semantic,
@@ -18,12 +18,12 @@ pub(super) struct List {
 pub(super) enum Because<'a> {
     Id,
     Everyone,
-    /// All listed attributes under AllOf, the first one found under AnyOf.
+    /// All listed attributes under AllOf; the first one found under AnyOf.
     Attributes(&'a [u32]),
 }
 
 impl List {
-    /// Entries that are neither `#..` nor `@..` say nothing: whether they are admitted at all is the entity's business.
+    /// Entries that start with neither `#` nor `@` are ignored; the entity decides whether it accepts them.
     pub fn parse(semantic: Semantic, entries: &[String], mut attribute: impl FnMut(&str) -> u32) -> List {
         let (mut everyone, mut ids, mut attributes) = (false, Vec::new(), Vec::new());
         for entry in entries {
@@ -41,8 +41,8 @@ impl List {
         List { semantic, everyone, ids: ids.into(), attributes: attributes.into() }
     }
 
-    /// The match rule. `roles` are sorted. Ids and `#all` are alternatives to the attributes under either semantic, and
-    /// an empty list matches nobody, under AllOf too.
+    /// The match rule. `roles` must be sorted. Ids and `#all` are alternatives to the attributes under either semantic.
+    /// An empty list matches nobody, also under AllOf.
     pub fn because(&self, id: &str, roles: &[u32]) -> Option<Because<'_>> {
         if self.ids.binary_search_by(|listed| (**listed).cmp(id)).is_ok() {
             return Some(Because::Id);
@@ -62,7 +62,7 @@ impl List {
         !self.everyone && self.ids.is_empty() && self.attributes.is_empty()
     }
 
-    /// The entries that say the same.
+    /// The list as text entries.
     pub fn entries<'n>(&self, name: impl Fn(u32) -> Option<&'n Arc<str>>) -> Vec<String> {
         let attributes = self.attributes.iter().filter_map(|attribute| name(*attribute)).map(|name| format!("#{name}"));
         let ids = self.ids.iter().map(|id| format!("@{id}"));
@@ -85,12 +85,12 @@ impl List {
         &self.attributes
     }
 
-    /// Attributes of which any one is enough.
+    /// The attributes of which any one is enough.
     pub fn any_of(&self) -> &[u32] {
         if self.semantic == Semantic::AnyOf { &self.attributes } else { &[] }
     }
 
-    /// Attributes that are needed together.
+    /// The attributes that are needed together.
     pub fn all_of(&self) -> &[u32] {
         if self.semantic == Semantic::AllOf { &self.attributes } else { &[] }
     }

@@ -1,24 +1,24 @@
-//! Subjects and policies as they are said to be: to be learned, or to be tried and taken back.
+//! Updates of subjects and policies, applied for good or temporarily.
 
 use super::{Engine, Policy, PolicyKind, Subject};
 use std::ops::Deref;
 
-/// A subject or a policy as it is from now on; nothing: it is gone.
+/// A subject or a policy as it is from now on; `None` means deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Delta {
     Subject { subject: Subject, id: String, roles: Option<Vec<String>> },
     Policy { kind: PolicyKind, id: String, policy: Option<Policy> },
 }
 
-/// The engine as it would be, until this is dropped. Nobody else may see it meanwhile, and nobody is told: what identities were shown,
-/// and when that changed, stays as it is.
+/// The engine with changes that are undone when this is dropped. No other caller may see it meanwhile. Observers are
+/// not informed: what identities were shown, and when that changed, stays.
 pub(super) struct WhatIf<'e> {
     engine: &'e mut Engine,
     undo: Vec<Delta>,
 }
 
 impl Engine {
-    /// Learns something.
+    /// Applies an update.
     pub fn learn(&mut self, delta: &Delta, now: u64) {
         match delta {
             Delta::Subject { subject, id, roles: Some(roles) } => self.put_subject(*subject, id, roles, now),
@@ -28,14 +28,14 @@ impl Engine {
         }
     }
 
-    /// Makes changes for a look. Each subject and policy is there once, and those that go come last: their rows are nobody else's then,
-    /// so that whoever is there all the time keeps its row, and whoever comes has one that nobody had before.
+    /// Applies updates temporarily. Each subject and policy must be there once, and deletions of subjects last: their
+    /// rows are then not reused, so that a subject that stays keeps its row, and a new one gets an unused row.
     pub(super) fn as_if(&mut self, delta: &[Delta]) -> WhatIf<'_> {
         let undo = delta.iter().map(|delta| self.exchange(delta)).collect();
         WhatIf { engine: self, undo }
     }
 
-    /// Makes a change and tells nobody; answers what takes it back.
+    /// Applies an update without informing observers. Returns the update that undoes it.
     pub(super) fn exchange(&mut self, delta: &Delta) -> Delta {
         let before = self.known(delta);
         match delta {
@@ -47,7 +47,7 @@ impl Engine {
         before
     }
 
-    /// What is known now of what some news is about.
+    /// The current state of what an update is about.
     pub(super) fn known(&self, delta: &Delta) -> Delta {
         match delta {
             Delta::Subject { subject, id, .. } => {
@@ -74,13 +74,14 @@ impl Deref for WhatIf<'_> {
 }
 
 impl Drop for WhatIf<'_> {
-    /// In the opposite order, which gives everybody their rows back.
+    /// Undoes the updates in reverse order, which gives every subject its row back.
     fn drop(&mut self) {
         let undo = std::mem::take(&mut self.undo);
         for delta in undo.iter().rev() {
             self.engine.exchange(delta);
         }
-        // An attribute that nobody has and only a policy lists may have another row now, and what was evaluated is found by such rows.
+        // An attribute without carriers that only a policy lists may have another row now, and cached results are found
+        // by such rows.
         if undo.iter().any(|delta| matches!(delta, Delta::Policy { .. })) {
             self.engine.forget_evaluated();
         }

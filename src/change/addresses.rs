@@ -1,8 +1,9 @@
-//! Where clients were sent over time, and how many still go by an address to which nobody is sent any more.
+//! The addresses that enrollment tokens named over time, and how many clients still use one that tokens no longer name.
 //!
-//! Whoever enrolls keeps the address that their token named, and nothing tells them of another. Counted are identities by the newest of
-//! their certificate authenticators, and edge routers by the certificate that they hold: what was enrolled, or renewed by a router, since an
-//! address is in use counts for that address. Invariant: there is a row for each time that the first address became another.
+//! A client keeps the address that its enrollment token named; it is not told of another one. Identities are counted by
+//! the newest of their certificate authenticators, and edge routers by their certificate. A certificate that was
+//! enrolled, or renewed by a router, during the period of an address counts for that address. Invariant: there is a
+//! period for each time that the first address changed.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,27 +17,27 @@ use crate::{
 };
 use std::collections::HashMap;
 
-/// The setting with all periods, the oldest first.
+/// The setting with all periods, oldest first.
 const PERIODS: &str = "addresses";
-/// The setting that says where clients were sent by the controller that ran last.
+/// The setting with the addresses that the controller advertised when it last ran.
 const ADVERTISED: &str = "advertised";
-/// More than these are not kept; the oldest go.
+/// The greatest number of periods kept; the oldest are dropped.
 const MOST: usize = 64;
 
-/// Since when tokens name an address.
+/// An address, and since when tokens name it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Period {
     address: Address,
     since: Timestamp,
 }
 
-/// An address that tokens named once, and who enrolled with it.
+/// An address that tokens named in the past, and who enrolled with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Moved {
     pub address: Address,
     pub identities: usize,
     pub routers: usize,
-    /// Whether it is advertised still, behind another.
+    /// Whether it is still advertised, but not first.
     pub is_advertised: bool,
 }
 
@@ -46,9 +47,9 @@ impl std::fmt::Display for Moved {
         let count = |number: &usize, one: &str, many: &str| format!("{number} {}", if *number == 1 { one } else { many });
         let (identities, routers) = (count(identities, "identity", "identities"), count(routers, "edge router", "edge routers"));
         let remedy = if *is_advertised {
-            "it is advertised still; keep it in advertise and listen until they go by the first address"
+            "it is still advertised; keep it in advertise and listen until they use the first address"
         } else {
-            "it is not advertised any more: list it in advertise again and listen on it, or have them go by the new address"
+            "it is no longer advertised: add it to advertise and listen again, or change them to the new address"
         };
         write!(f, "{identities} and {routers} enrolled under {address}; {remedy}")
     }
@@ -69,7 +70,7 @@ pub fn note(store: &Store, advertised: &[Address], now: Timestamp) -> Result<()>
     store.write_blocking(move |tx| tx.set_setting(ADVERTISED, Some(&text)))
 }
 
-/// Where the controller that ran last on this file sent clients, if that was noted.
+/// The addresses that the controller advertised when it last ran on this file, if they were stored.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -81,7 +82,7 @@ fn note_period(store: &Store, advertised: &[Address], now: Timestamp) -> Result<
     let Some(address) = advertised.first().cloned() else { return Ok(()) };
     let mut periods = store.read(periods)?;
     if periods.is_empty() {
-        // A file of an earlier release says only where its last controller sent clients.
+        // A file of an earlier release holds only the addresses of its last controller.
         let first = last_advertised(store)?.and_then(|last| last.into_iter().next()).unwrap_or_else(|| address.clone());
         periods.push(Period { address: first, since: Timestamp::from_millis(0) });
     } else if periods.last().is_some_and(|last| last.address == address) {
@@ -96,7 +97,7 @@ fn note_period(store: &Store, advertised: &[Address], now: Timestamp) -> Result<
     store.write_blocking(move |tx| tx.set_setting(PERIODS, Some(&text)))
 }
 
-/// Who enrolled under addresses that are not the first of those advertised now; the address that was left last comes last.
+/// Who enrolled under addresses that are not the first advertised one; the address that was replaced last comes last.
 ///
 /// # Errors
 /// The file cannot be read.

@@ -1,4 +1,4 @@
-//! API sessions: what ends with one is said by references in `entity/`.
+//! API sessions. What is deleted with one is defined by references in `entity/`.
 
 use super::{Lifecycle, ids::session_id};
 use crate::entity::ApiSession;

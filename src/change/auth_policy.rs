@@ -1,4 +1,4 @@
-//! Auth policies: the default one stays.
+//! Auth policies: the default one cannot be deleted.
 
 use super::{Change, Lifecycle};
 use crate::{
@@ -7,7 +7,8 @@ use crate::{
 };
 
 impl Lifecycle for AuthPolicy {
-    /// The policy of those who name none stays. While identities name it, the store says so.
+    /// The default policy applies to identities that name none. If identities name it, the store rejects the deletion
+    /// instead.
     fn deleting(record: &Record<Self>, change: &Change<'_, '_>) -> Result<()> {
         let default = record.id.as_str() == DEFAULT_AUTH_POLICY;
         if default && !change.any::<Identity>("authPolicyId", DEFAULT_AUTH_POLICY)? {

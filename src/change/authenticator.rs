@@ -1,4 +1,4 @@
-//! Authenticators: how one comes into being, what of it can change, and how it turns back into an enrollment.
+//! Authenticators: creation, the changes allowed, and re-enrollment.
 
 use super::{Change, Lifecycle, enrollment, ids::short_id};
 use crate::{
@@ -13,19 +13,20 @@ impl Lifecycle for Authenticator {
     }
 }
 
-/// A credential that an identity is to have.
+/// A credential to add to an identity.
 pub struct NewAuthenticator {
     pub identity: Id<Identity>,
     pub credential: Credential,
-    /// The authority of somebody else that issued the certificate.
+    /// The third-party authority that issued the certificate, if one did.
     pub ca: Option<Id<Ca>>,
     pub tags: Tags,
 }
 
-/// Gives an identity a credential.
+/// Adds a credential to an identity.
 ///
 /// # Errors
-/// [`Error::CertificateInUse`], [`Error::Duplicate`] for a user name that is taken, or there is no such identity.
+/// [`Error::CertificateInUse`], [`Error::Duplicate`] for a user name that is taken, or [`Error::NotFound`] for the
+/// identity.
 pub fn add(change: &Change<'_, '_>, wanted: NewAuthenticator) -> Result<Record<Authenticator>> {
     if let Some(fingerprint) = wanted.credential.fingerprint()
         && change.any::<Authenticator>("certFingerprint", fingerprint)?
@@ -39,7 +40,7 @@ pub fn add(change: &Change<'_, '_>, wanted: NewAuthenticator) -> Result<Record<A
     change.insert(record)
 }
 
-/// What of a password's authenticator is to be another.
+/// The changes to a password authenticator; `None` leaves a member as it is.
 #[derive(Default)]
 pub struct Edit {
     pub username: Option<String>,
@@ -48,11 +49,11 @@ pub struct Edit {
     pub tags: Option<Tags>,
 }
 
-/// Sets what there is of a user name, a password and tags. A new password ends the sessions that the old one let in, but for `spared`, that
-/// of the owner who sets it.
+/// Applies an edit. A new password ends the sessions that the old one opened, except `spared`, the session in which the
+/// owner sets it.
 ///
 /// # Errors
-/// There is no such authenticator, it is a certificate, or the user name is taken.
+/// There is no such authenticator, it is for certificates, or the user name is taken.
 pub fn edit(change: &Change<'_, '_>, id: &Id<Authenticator>, edit: Edit, spared: Option<&Id<ApiSession>>) -> Result<()> {
     let old = change.get(id)?;
     let mut record = old.clone();
@@ -72,7 +73,7 @@ pub fn edit(change: &Change<'_, '_>, id: &Id<Authenticator>, edit: Edit, spared:
     if is_new { end_sessions(change, id, spared) } else { Ok(()) }
 }
 
-/// Ends the sessions that a credential let in, but for one.
+/// Ends the sessions that a credential opened, except `spared`.
 fn end_sessions(change: &Change<'_, '_>, id: &Id<Authenticator>, spared: Option<&Id<ApiSession>>) -> Result<()> {
     const FIELD: &str = "authenticator";
     if let Some(spared) = spared
@@ -86,10 +87,10 @@ fn end_sessions(change: &Change<'_, '_>, id: &Id<Authenticator>, spared: Option<
     ended.iter().filter(|session| Some(&session.id) != spared).try_for_each(|session| change.delete(&session.id))
 }
 
-/// Takes a credential away, ends its sessions, and issues the enrollment by which its identity gets one of the same kind again.
+/// Deletes a credential, ends its sessions, and issues an enrollment for a new credential of the same kind.
 ///
 /// # Errors
-/// There is no such authenticator, the time is past, or such an enrollment is outstanding already.
+/// There is no such authenticator, `expires_at` is in the past, or such an enrollment exists already.
 pub fn re_enroll(change: &Change<'_, '_>, id: &Id<Authenticator>, expires_at: Timestamp) -> Result<Record<Enrollment>> {
     let record = change.get(id)?;
     if expires_at <= change.now() {

@@ -1,4 +1,4 @@
-//! The record of the edge router inside of the controller, and the policies that open it in a new file.
+//! The record of the built-in edge router, and the policies that open it to everybody in a new file.
 
 use crate::{
     clock::Timestamp,
@@ -10,7 +10,7 @@ use crate::{
     store::{Store, Tx},
 };
 
-/// Makes the record if the file has none.
+/// Creates the record if the file has none.
 ///
 /// # Errors
 /// The file cannot be read or written.
@@ -22,10 +22,10 @@ pub fn establish(store: &Store) -> Result<()> {
     store.write_blocking(|tx| add(tx, tx.now()))
 }
 
-/// The record and the policies of a new file.
+/// Adds the record and the policies to a new file.
 ///
 /// # Errors
-/// The store refuses.
+/// The store rejects a record.
 pub fn add_open(tx: &Tx<'_>, now: Timestamp) -> Result<()> {
     add(tx, now)?;
     let everybody = || roles("#all");
@@ -61,7 +61,7 @@ fn add(tx: &Tx<'_>, now: Timestamp) -> Result<()> {
     tx.insert(record)
 }
 
-/// The first name that no router has, of `built-in`, `built-in-2`, ...
+/// The first name of `built-in`, `built-in-2`, ... that no router has.
 fn free(tx: &Tx<'_>) -> Result<String> {
     let (mut name, mut number) = (EdgeRouter::BUILT_IN.to_owned(), 1_u32);
     while tx.any(EdgeRouter::KIND, "name", &name)? || tx.any(TransitRouter::KIND, "name", &name)? {

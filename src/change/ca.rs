@@ -1,4 +1,4 @@
-//! Certificate authorities of others: what is read from the certificate once, and the proof that its owner holds the key.
+//! Third-party certificate authorities: what is read from the certificate, and the proof that its owner holds the key.
 
 use uuid::Uuid;
 
@@ -11,7 +11,7 @@ use crate::{
 
 impl Lifecycle for Ca {
     fn creating(record: &mut Record<Self>, change: &Change<'_, '_>) -> Result<()> {
-        // The text is not repeated: by mistake it may hold a private key.
+        // The value is not repeated, because it may contain a private key by mistake.
         let unreadable = |reason: pki::Error| Error::invalid("certPem", reason.to_string(), "");
         let certificates = record.spec.certificates().map_err(unreadable)?;
         let first = certificates.first().filter(|first| first.is_ca()).ok_or(Error::Refused(Refusal::CertificateIsNotCa))?;
@@ -25,10 +25,11 @@ impl Lifecycle for Ca {
     }
 }
 
-/// Takes the proof of possession: a certificate whose common name is the verification token, signed with the authority's key.
+/// Verifies the proof of possession: a certificate whose common name is the verification token, signed with the
+/// authority's key.
 ///
 /// # Errors
-/// There is no such authority, it is verified already, or the text is no such proof.
+/// There is no such authority, it is verified already, or the proof is not valid.
 pub fn verify(change: &Change<'_, '_>, id: &Id<Ca>, proof: &str) -> Result<()> {
     let mut ca = change.get(id)?;
     if ca.state.is_verified {
@@ -51,7 +52,8 @@ pub fn verify(change: &Change<'_, '_>, id: &Id<Ca>, proof: &str) -> Result<()> {
     change.put(ca)
 }
 
-/// What the token for enrolling with a certificate of an authority says. It is no secret and does not end.
+/// The claims of the token for enrollment with a certificate of an authority. The token is not secret and does not
+/// expire.
 #[derive(serde::Serialize)]
 struct Claims<'c> {
     em: &'c str,
@@ -61,12 +63,13 @@ struct Claims<'c> {
     ctrls: Option<Vec<String>>,
 }
 
-/// The signed text that tells clients where to enroll with a certificate of this authority. `address` is that of the controller.
+/// The signed token that tells clients where to enroll with a certificate of this authority. `address` is that of the
+/// controller, `host:port`.
 ///
 /// # Errors
 /// Signing fails.
 pub fn token(ca: &Record<Ca>, keystore: &pki::Keystore, address: &str) -> Result<String> {
-    // With a slash behind it, unlike in one-time tokens: so clients know this one.
+    // The issuer ends with a slash, unlike in one-time tokens, because clients expect that here.
     let (id, issuer) = (ca.id.as_str(), format!("https://{address}/"));
     let claims = Claims { em: "ca", jti: id, iss: &issuer, sub: id, ctrls: None };
     keystore.signer().sign(&claims).map_err(|e| Error::Internal(format!("signing the token of an authority: {e}")))

@@ -1,5 +1,5 @@
-//! The controller's own certificates, kept in time: what is due is renewed, stored and shown, files that hold a certificate of somebody
-//! else are looked at, and the owner is told of what nobody but them can do.
+//! The controller's own certificates: they are renewed in time, stored and served; certificate files of the operator
+//! are reloaded when they change; and the operator is warned of what only they can do.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,38 +19,41 @@ use crate::{
     store::{Read, Store, Tx},
 };
 
-/// This host itself, whatever clients elsewhere are told.
+/// Names of this host itself, always in the certificate.
 const HERE: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 const DAY: i64 = 24 * 60 * 60;
-/// Days before its end from which on the owner is told of the root, above which nothing can be renewed, and of what was not issued here.
+/// The days before expiry from which the operator is warned: of the root, above which nothing can be renewed, and of
+/// certificates from elsewhere.
 const ROOT_NOTICE: i64 = 3 * 365;
 const EXTERNAL_NOTICE: i64 = 30;
 
-/// An outstanding enrollment whose token is of no use.
+/// An outstanding enrollment whose token cannot be used.
 pub struct UnusableFiles {
     pub enrollment: Record<Enrollment>,
-    /// Where it sends clients, if nobody is sent there any more; otherwise another key signed it.
+    /// The address that it names, if that is no longer advertised; otherwise `None`, and it was signed with another
+    /// key.
     pub gone: Option<String>,
 }
 
-/// Looks after the certificates of a controller.
+/// Maintains the certificates of a controller.
 pub struct Certificates {
     store: Store,
     sealed_keys: SealedKeys,
     keystore: Arc<Keystore>,
-    /// Where clients are sent.
+    /// The advertised addresses.
     advertised: Vec<Address>,
-    /// Where clients of the built-in router are sent, if there is one.
+    /// The advertised address of the built-in router, if there is one.
     router: Option<Address>,
     files: Option<Mutex<Files>>,
     noticed: Mutex<Option<Timestamp>>,
 }
 
 impl Certificates {
-    /// Opens the keys and certificates that a store holds, sealed as `sealed_keys` says, with the certificate of somebody else for the listener, if there are files of one.
+    /// Opens the keys and certificates in a store, decrypted by `sealed_keys`, and the listener certificate from
+    /// `files`, if given.
     ///
     /// # Errors
-    /// Keys are missing or cannot be read, or the files do not hold what they should.
+    /// Keys are missing or cannot be read, or the files have no usable certificate and key.
     pub fn open(store: &Store, sealed_keys: &SealedKeys, advertised: Vec<Address>, mut files: Option<Files>) -> Result<Self> {
         let material = store.read(|read| stored(read, sealed_keys))?.ok_or_else(|| Error::Storage("the file holds no keys".into()))?;
         let keystore = Keystore::open(material).map_err(|e| Error::Storage(format!("keys and certificates: {e}")))?;
@@ -70,17 +73,17 @@ impl Certificates {
         })
     }
 
-    /// The listener's certificate names the host of this address as well.
+    /// Adds the host of this address to the listener's certificate.
     pub fn naming(self, router: Option<Address>) -> Self {
         Self { router, ..self }
     }
 
-    /// The certificates, ready for use.
+    /// The certificates in use.
     pub fn keystore(&self) -> &Arc<Keystore> {
         &self.keystore
     }
 
-    /// Notes where clients are sent, for commands to the file while no controller runs: they do not know with what flags it does.
+    /// Stores the advertised addresses for offline commands, which do not know the flags of the controller.
     ///
     /// # Errors
     /// The file cannot be read or written.
@@ -88,7 +91,7 @@ impl Certificates {
         addresses::note(&self.store, &self.advertised, now)
     }
 
-    /// Who enrolled under addresses that are not the first of those advertised now.
+    /// Who enrolled under addresses that are not the first advertised one.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -96,10 +99,10 @@ impl Certificates {
         addresses::moved(&self.store, &self.advertised)
     }
 
-    /// Does what is due, and logs what the owner should know: now and then once a day.
+    /// Does what is due, and logs warnings for the operator at the first call and then once a day.
     ///
     /// # Errors
-    /// Something cannot be issued, stored or read; what was there stays.
+    /// Something cannot be issued, stored or read; the previous state stays.
     pub fn look_after(&self, now: Timestamp) -> Result<()> {
         self.reload(now);
         let told = self.notice(now);
@@ -107,10 +110,10 @@ impl Certificates {
         told
     }
 
-    /// Renews what is due, and what does not name all hosts. The leaves that are shown before and after are noted.
+    /// Renews what is due and what does not name all hosts. The leaves served before and after are recorded.
     ///
     /// # Errors
-    /// It cannot be issued or stored; what was there stays.
+    /// A certificate cannot be issued or stored; the previous one stays.
     pub fn renew(&self, now: Timestamp) -> Result<()> {
         self.note()?;
         let before = self.keystore.authority();
@@ -121,7 +124,7 @@ impl Certificates {
         tracing::info!("renewed the server certificate");
         let signs = self.keystore.authority();
         if signs.certificate() != before.certificate() {
-            tracing::info!(new = %signs.certificate().subject(), old = %before.certificate().subject(), "another intermediate signs");
+            tracing::info!(new = %signs.certificate().subject(), old = %before.certificate().subject(), "a new intermediate signs certificates");
         }
         self.note()
     }
@@ -130,26 +133,28 @@ impl Certificates {
         self.keystore.noted().map_err(broken)?.map_or(Ok(()), |next| self.take(next))
     }
 
-    /// Gives the server another key. Answers the enrollments whose tokens are of no use now.
+    /// Replaces the key of the server. Returns the enrollments whose tokens become unusable.
     ///
     /// # Errors
-    /// Listeners show a certificate of somebody else, or the key cannot be made or stored.
+    /// Listeners serve a certificate from files, or the key cannot be made or stored.
     pub fn renew_key(&self, now: Timestamp) -> Result<Vec<UnusableFiles>> {
         if self.keystore.is_external() {
-            return Err(Error::NotUpdatable("the key in use is that of tls.key; put another certificate and key into the files".into()));
+            return Err(Error::NotUpdatable(
+                "the listener uses the key of tls.key; replace the files of tls.certificate and tls.key instead".into(),
+            ));
         }
         self.take(self.keystore.with_server_key(now.seconds()).map_err(broken)?)?;
-        tracing::warn!("the server has another key");
+        tracing::warn!("the server key was replaced");
         self.useless(now)
     }
 
-    /// The outstanding enrollments whose tokens were signed with another key than that of the leaf that listeners show now, which clients
-    /// refuse, or which send clients where nobody is sent any more.
+    /// The outstanding enrollments that clients cannot use: their tokens were signed with another key than that of the
+    /// leaf that listeners serve now, or they name an address that is no longer advertised.
     ///
     /// # Errors
     /// A record cannot be read.
     pub fn useless(&self, now: Timestamp) -> Result<Vec<UnusableFiles>> {
-        // Behind whatever is being written with a token that was signed before.
+        // Waits for writes in progress, which may hold a token that was signed before.
         self.store.write_blocking(|_| Ok(()))?;
         let (signer, issuers) = (self.keystore.signer(), self.advertised.iter().map(issuer).collect::<Vec<_>>());
         let mut found = Vec::new();
@@ -163,12 +168,12 @@ impl Certificates {
                 Ok(())
             })
         })?;
-        // The key may have had a name that was not noted.
+        // The key may have had a key id that was not recorded.
         found.retain(|useless| useless.gone.is_some() || !signer.signed(&useless.enrollment.spec.jwt));
         Ok(found)
     }
 
-    /// What ends within the time that it takes to do something about it, and what clients will not accept: lines for a person.
+    /// Warnings for the operator: certificates that end soon, and what clients will not accept.
     pub fn notices(&self, now: Timestamp) -> Vec<String> {
         let mut notices = Vec::new();
         for (role, certificate) in self.keystore.certificates() {
@@ -176,40 +181,40 @@ impl Certificates {
             let ends_within = |days: i64| certificate.not_after() - now.seconds() < days * DAY;
             match role {
                 Role::Root if ends_within(ROOT_NOTICE) => notices.push(format!(
-                    "the root ends {end}, and nothing below it lives longer: plan a new controller, at which everybody enrolls again"
+                    "the root certificate expires {end}, and every certificate below it with it: plan a new controller at which everybody enrolls again"
                 )),
                 Role::External | Role::ExternalIssuer if ends_within(EXTERNAL_NOTICE) => notices
-                    .push(format!("the {role} certificate {} ends {end}: replace the files of tls.certificate", certificate.subject())),
+                    .push(format!("the {role} certificate {} expires {end}: replace the files of tls.certificate", certificate.subject())),
                 _ => {}
             }
             let unnamed = self.advertised.iter().map(Address::host).filter(|host| role == Role::External && !certificate.is_for(host));
-            notices.extend(unnamed.map(|host| format!("the external certificate does not name {host}, to which clients are sent")));
+            notices.extend(unnamed.map(|host| format!("the external certificate does not name {host}, which is advertised")));
         }
         notices
     }
 
-    /// Shows what the files hold, if that is something else now and can be used.
+    /// Loads the certificate files if they changed and are usable.
     pub fn reload(&self, now: Timestamp) {
         let Some(files) = &self.files else { return };
         let changed = files.lock().unwrap_or_else(PoisonError::into_inner).changed();
         let taken = changed.and_then(|found| {
             let Some(external) = found else { return Ok(None) };
             if external.leaf().certificate().not_after() < now.seconds() {
-                return Err("it has ended".into());
+                return Err("it has expired".into());
             }
             self.keystore.replace_external(external).map(Some).map_err(|error| error.to_string())
         });
         match taken {
             Ok(None) => {}
             Ok(Some(())) => {
-                tracing::info!("took over the certificate of tls.certificate");
+                tracing::info!("loaded the certificate of tls.certificate");
                 *self.noticed.lock().unwrap_or_else(PoisonError::into_inner) = None;
             }
-            Err(reason) => tracing::warn!(reason, "the certificate of tls.certificate is not taken over, the one before stays"),
+            Err(reason) => tracing::warn!(reason, "the certificate of tls.certificate cannot be used; the previous one stays"),
         }
     }
 
-    /// Says what the owner should know: now, and then once a day.
+    /// Logs the warnings at the first call and then once a day.
     fn notice(&self, now: Timestamp) -> Result<()> {
         let mut noticed = self.noticed.lock().unwrap_or_else(PoisonError::into_inner);
         if noticed.is_some_and(|at| (0..DAY).contains(&(now.seconds() - at.seconds()))) {
@@ -219,7 +224,7 @@ impl Certificates {
         self.notices(now).into_iter().for_each(|notice| tracing::warn!("{notice}"));
         let useless = self.useless(now)?.len();
         if useless > 0 {
-            tracing::warn!(tokens = useless, "outstanding enrollment tokens are of no use any more; overkeep pki status lists them");
+            tracing::warn!(tokens = useless, "outstanding enrollment tokens cannot be used any more; overkeep pki status lists them");
         }
         Ok(())
     }
@@ -235,7 +240,7 @@ fn broken(error: pki::Error) -> Error {
     Error::Internal(format!("renewing certificates: {error}"))
 }
 
-/// Everything that the server's certificate must name: where clients are sent, and this host itself.
+/// All hosts that the server certificate must name: the advertised ones and this host itself.
 pub fn hosts<'a>(advertised: impl IntoIterator<Item = &'a Address>) -> AlternativeNames {
     AlternativeNames::of_hosts(advertised.into_iter().map(Address::host).chain(HERE))
 }
@@ -243,10 +248,10 @@ pub fn hosts<'a>(advertised: impl IntoIterator<Item = &'a Address>) -> Alternati
 /// The stored keys and certificates, if there are any.
 ///
 /// # Errors
-/// [`Error::Damaged`] if they are not what was stored; the file cannot be read.
+/// [`Error::Damaged`] if they cannot be decrypted or decoded; the file cannot be read.
 pub fn stored(read: &Read<'_>, sealed_keys: &SealedKeys) -> Result<Option<Material>> {
     let Some(text) = sealed_keys.find(read, Secret::MATERIAL)? else { return Ok(None) };
-    // Not why: that may repeat what stands there.
+    // The cause is not included, because it may repeat secret content.
     serde_json::from_slice(&text).map(Some).map_err(|_| Secret::MATERIAL.damaged("they cannot be read"))
 }
 

@@ -10,36 +10,37 @@ use crate::{
     store::{Event, Read, Store, Tx},
 };
 
-/// What changes need to know beside the store.
+/// What changes need besides the store.
 pub struct ChangeContext {
     /// Signs enrollment tokens.
     pub keystore: Arc<Keystore>,
     /// `host:port` under which clients reach this controller.
     pub address: String,
-    /// How long an identity's one-time token is good for.
+    /// The validity of an identity's one-time token.
     pub identity_enrollment: Duration,
-    /// How long a router's one-time token is good for.
+    /// The validity of a router's one-time token.
     pub router_enrollment: Duration,
-    /// What a request may put into a member of a record, and what into one of a record that whoever uses services makes.
+    /// The limits on the members of a record, and those on records that clients of the client interface make.
     pub members: Most,
     pub client_members: Most,
-    /// Whether key sets of external signers may be fetched by http from other hosts.
+    /// Whether key sets of external signers may be fetched over plain http from other hosts.
     pub plain_key_sets: bool,
 }
 
 impl ChangeContext {
-    /// Who issues enrollment tokens: the address clients go to with them.
+    /// The issuer of enrollment tokens, which is the URL that clients enroll at.
     pub fn issuer(&self) -> String {
         issuer(&self.address)
     }
 }
 
-/// Who issues tokens that send clients to this `host:port`.
+/// The issuer of tokens for this `host:port`.
 pub(super) fn issuer(address: impl fmt::Display) -> String {
     format!("https://{address}")
 }
 
-/// The way to change anything, with somebody behind it: the controller itself, unless [`Changes::by`] says otherwise. Cheap to clone.
+/// The interface for all changes, with an author: the controller itself, unless [`Changes::by`] sets another. Cheap to
+/// clone.
 #[derive(Clone)]
 pub struct Changes {
     store: Store,
@@ -52,31 +53,31 @@ impl Changes {
         Self { store, context: Arc::new(context) }
     }
 
-    /// The same, with this author behind them.
+    /// The same with this author.
     #[must_use]
     pub fn by(&self, author: Author) -> Self {
         Self { store: self.store.by(author), context: self.context.clone() }
     }
 
-    /// The same, known by now to be made by this identity.
+    /// The same, with this identity as the now known author.
     #[must_use]
     pub fn known_as(&self, identity: &Id<Identity>) -> Self {
-        // Whether its name can be read decides nothing.
+        // A name that cannot be read is left out.
         let found = self.store.read(|tx| tx.find(identity)).ok().flatten();
         self.by(self.store.author().clone().known_as(identity, found.as_ref().map(|found| found.spec.name.as_str())))
     }
 
-    /// How long a one-time token of an identity is good for unless its creator says.
+    /// The validity of an identity's one-time token unless its creator sets one.
     pub fn identity_enrollment(&self) -> Duration {
         self.context.identity_enrollment
     }
 
-    /// The most that whoever uses services may put into a member.
+    /// The limits on the members of records that clients make.
     pub fn most_of_clients(&self) -> &Most {
         &self.context.client_members
     }
 
-    /// Runs a job in one transaction. When this returns, what it wrote is on disk and visible everywhere.
+    /// Runs a job in one transaction. When this returns, its writes are on disk and visible to every reader.
     ///
     /// # Errors
     /// What the job answers, in which case nothing was written, or the store is busy or failed.
@@ -85,7 +86,7 @@ impl Changes {
         self.store.write(move |tx| job(&Change { tx, context: &context })).await
     }
 
-    /// Runs a job without changing anything, and looks at what it would have changed.
+    /// Runs a job without changing anything, and passes what it would have changed to `look`.
     ///
     /// # Errors
     /// As in [`Store::rehearse`].
@@ -98,7 +99,7 @@ impl Changes {
         self.store.rehearse(move |tx| job(&Change { tx, context: &context }), look).await
     }
 
-    /// [`Changes::run`] for callers outside of the request loop.
+    /// [`Changes::run`] for threads that may block.
     ///
     /// # Errors
     /// As in [`Changes::run`].
@@ -108,7 +109,7 @@ impl Changes {
     }
 }
 
-/// One transaction of changes. Reads go to the transaction itself.
+/// One transaction of changes. It derefs to the transaction for reads.
 pub struct Change<'c, 't> {
     pub(super) tx: &'c Tx<'t>,
     pub(super) context: &'c ChangeContext,

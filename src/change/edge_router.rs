@@ -1,4 +1,4 @@
-//! Edge routers: the enrollment that comes with one, and the identity and policy of its tunneler.
+//! Edge routers: the enrollment of a new one, and the identity and policy of its tunneler.
 
 use super::{Change, Lifecycle, enrollment, ids::short_id};
 use crate::{
@@ -34,7 +34,7 @@ impl Lifecycle for EdgeRouter {
     fn deleting(record: &Record<Self>, change: &Change<'_, '_>) -> Result<()> {
         if record.is_built_in() {
             return Err(Error::NotDeletable(
-                "the built-in router goes with the controller; disable it, or start with router.enabled = false".into(),
+                "the built-in router cannot be deleted; disable it, or start with router.enabled = false".into(),
             ));
         }
         if record.spec.is_tunneler_enabled { remove_tunneler(record, change) } else { Ok(()) }
@@ -52,7 +52,7 @@ fn enroll(router: &Record<EdgeRouter>, change: &Change<'_, '_>) -> Result<()> {
     enrollment::issue(wanted, Tags::default(), change).map(|_| ())
 }
 
-/// Takes a router's certificates away and gives it a new token; the one before is dead.
+/// Removes a router's certificates and issues a new token; the previous token becomes invalid.
 ///
 /// # Errors
 /// There is no such router, or it is the built-in one.
@@ -67,7 +67,7 @@ pub fn re_enroll(change: &Change<'_, '_>, id: &Id<EdgeRouter>) -> Result<()> {
     change.put(router)
 }
 
-/// The identity a router's own tunneler acts as: same id and name, and a policy that lets it use its router.
+/// Creates the identity of a router's tunneler, with the same id and name, and a policy that lets it use its router.
 fn add_tunneler(router: &Record<EdgeRouter>, change: &Change<'_, '_>) -> Result<()> {
     let (id, now) = (router.id.as_str(), change.now());
     let mut identity = Record::new(Id::from_text(id), now, Identity::named(&router.spec.name));
@@ -83,7 +83,7 @@ fn add_tunneler(router: &Record<EdgeRouter>, change: &Change<'_, '_>) -> Result<
     };
     let mut policy = Record::new(Id::from_text(id), now, policy);
     policy.is_system = true;
-    // The router may be in the making, so that only the store's rules apply to the policy that names it.
+    // The router may not be stored yet, so that only the store's rules apply to the policy that names it.
     change.tx.insert(policy)
 }
 

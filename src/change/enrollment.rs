@@ -1,4 +1,4 @@
-//! Issuing enrollments: a one-time token, and the signed text that carries it to a client.
+//! Issuing enrollments: a one-time token, and the signed JWT that carries it to a client.
 
 use serde::Serialize;
 use uuid::Uuid;
@@ -17,7 +17,7 @@ impl Lifecycle for Enrollment {
     }
 }
 
-/// What an enrollment token says (RFC 7519). Clients read every one of these members.
+/// The claims of an enrollment token (RFC 7519). Clients read every one of them.
 #[derive(Serialize)]
 struct Claims<'c> {
     em: &'c str,
@@ -30,7 +30,7 @@ struct Claims<'c> {
 }
 
 impl ChangeContext {
-    /// The enrollment with a new token, and with the signed text that says whom it is for.
+    /// The enrollment with a new one-time token, and the JWT that carries it.
     fn sign(&self, mut enrollment: Enrollment, expires_at: Timestamp) -> Result<Enrollment> {
         let token = Uuid::new_v4().to_string();
         let issuer = self.issuer();
@@ -51,8 +51,8 @@ impl ChangeContext {
 }
 
 impl Changes {
-    /// An enrollment with a new token, to be stored soon. Signing takes most of a millisecond, in which nobody could write if it were done in
-    /// the transaction.
+    /// Signs an enrollment before it is stored. Signing takes most of a millisecond; in the transaction it would delay
+    /// every other write.
     ///
     /// # Errors
     /// Signing fails.
@@ -62,7 +62,7 @@ impl Changes {
 }
 
 impl Change<'_, '_> {
-    /// [`Changes::sign`] for what is not known before.
+    /// [`Changes::sign`] for an enrollment whose content is only known in the transaction.
     ///
     /// # Errors
     /// Signing fails.
@@ -71,7 +71,7 @@ impl Change<'_, '_> {
     }
 }
 
-/// A signed enrollment as it may be stored: signed anew, if clients are shown another key since.
+/// The enrollment, signed again if the key of the listener changed since it was signed.
 ///
 /// # Errors
 /// Signing fails.
@@ -82,18 +82,18 @@ pub fn up_to_date(enrollment: Enrollment, change: &Change<'_, '_>) -> Result<Enr
     if is_current { Ok(enrollment) } else { change.sign(enrollment, expires_at) }
 }
 
-/// Stores a new enrollment, which was signed.
+/// Stores a new, signed enrollment.
 ///
 /// # Errors
-/// Storing fails.
+/// Signing again or storing fails.
 pub fn issue(enrollment: Enrollment, tags: Tags, change: &Change<'_, '_>) -> Result<Record<Enrollment>> {
     change.create(Draft { tags, spec: up_to_date(enrollment, change)? })
 }
 
-/// The same for an identity, which may have one of each method outstanding, expired or not.
+/// Like [`issue`], for an identity, which may have only one enrollment of each method, expired or not.
 ///
 /// # Errors
-/// There is one, or as in [`issue`].
+/// There is one already, or as in [`issue`].
 pub fn issue_once(enrollment: Enrollment, tags: Tags, change: &Change<'_, '_>) -> Result<Record<Enrollment>> {
     let others = change.linked::<Enrollment>("identity", enrollment.subject())?;
     if others.iter().any(|other| other.spec.method == enrollment.method) {

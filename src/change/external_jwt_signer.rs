@@ -1,4 +1,4 @@
-//! External JWT signers: what is shown of the certificate is read from it.
+//! External JWT signers: the certificate details shown are read from the certificate.
 
 use super::{Change, Lifecycle};
 use crate::{
@@ -20,13 +20,14 @@ impl Lifecycle for ExternalJwtSigner {
 
     fn edited(old: &Record<Self>, new: &mut Record<Self>, change: &Change<'_, '_>) -> Result<()> {
         admit_addresses(Some(&old.spec), &new.spec, change)?;
-        // What an earlier release took up may have a key that is of no use; that must keep nobody from disabling it.
+        // The key of a certificate stored by an earlier release may be unusable; that must not prevent disabling the
+        // signer.
         if new.spec.cert_pem == old.spec.cert_pem { Ok(()) } else { describe(new) }
     }
 }
 
-/// Refuses an endpoint that keys may not be fetched from, and secrets in an address. What was stored by an earlier release may stay, so
-/// that the signer can be disabled; no keys are fetched from it. The refusal does not repeat the address.
+/// Rejects an endpoint that keys may not be fetched from, and credentials in a URL. An unchanged value of an earlier
+/// release stays, so that the signer can be disabled; no keys are fetched from it. The error does not repeat the URL.
 fn admit_addresses(old: Option<&ExternalJwtSigner>, new: &ExternalJwtSigner, change: &Change<'_, '_>) -> Result<()> {
     let changed = |of: fn(&ExternalJwtSigner) -> Option<&String>| of(new).filter(|now| old.and_then(of) != Some(now));
     if let Some(endpoint) = changed(|signer| signer.jwks_endpoint.as_ref()) {

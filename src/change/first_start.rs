@@ -1,5 +1,5 @@
-//! The first start: what a new file holds before anybody asked for anything, and what is made good if that start ended before the
-//! administrator's password was shown.
+//! The first start: the content of a new file, and the repair if that start ended before the administrator's password
+//! was shown.
 
 use zeroize::Zeroizing;
 
@@ -15,15 +15,15 @@ use crate::{
     store::{Read, Store, Tx},
 };
 
-/// The setting with the hash of a password that was made up, from when it is stored until somebody has been shown it.
+/// The setting with the hash of a generated password that has not been shown yet.
 const UNSEEN: &str = "unseen-password";
 
 /// The administrator of a new controller.
 pub struct Administrator {
     pub username: String,
-    /// PHC text.
+    /// A PHC string.
     pub password: String,
-    /// Whether the password was made up, so that nobody knows it before it is shown.
+    /// Whether the password was generated and has not been shown.
     pub is_unseen: bool,
 }
 
@@ -33,19 +33,19 @@ impl Administrator {
     }
 }
 
-/// What a new file is filled with.
+/// The parameters of a new file.
 pub struct Filling {
-    /// Hosts that the listener's certificate names.
+    /// The hosts that the listener's certificate names.
     pub hosts: AlternativeNames,
     pub administrator: Administrator,
-    /// Whether there is a built-in router, which is open to everybody then.
+    /// Whether the built-in router is enabled; it is then open to everybody.
     pub router: bool,
 }
 
-/// Fills a new file: keys and certificates, sealed, the built-in records and the administrator, all or nothing.
+/// Fills a new file in one transaction: keys and certificates (sealed), the built-in records and the administrator.
 ///
 /// # Errors
-/// The store refuses, or there is no randomness.
+/// The store rejects a record, or there is no randomness.
 pub fn first_start(store: &Store, sealed_keys: &SealedKeys, filling: Filling) -> Result<()> {
     let sealed_keys = sealed_keys.clone();
     store.write_blocking(move |tx| {
@@ -64,8 +64,8 @@ pub fn first_start(store: &Store, sealed_keys: &SealedKeys, filling: Filling) ->
     })
 }
 
-/// Whether a user's password is one that was made up and that nobody has seen. One that the owner of the host has set meanwhile has another
-/// hash, and stays.
+/// Whether a user's password was generated and has not been shown. A password that the operator has set meanwhile has
+/// another hash.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -73,7 +73,7 @@ pub fn is_unseen(store: &Store, username: &str) -> Result<bool> {
     store.read(|read| Ok(unseen(read, username)?.is_some()))
 }
 
-/// Gives the administrator another password in place of one that nobody has seen.
+/// Replaces the administrator's password if it was generated and not shown.
 ///
 /// # Errors
 /// The file cannot be read or written.
@@ -87,7 +87,7 @@ pub fn replace_unseen(store: &Store, administrator: Administrator) -> Result<()>
     })
 }
 
-/// Somebody has been shown the password.
+/// Records that the password was shown.
 ///
 /// # Errors
 /// The file cannot be written.
@@ -95,8 +95,8 @@ pub fn seen(store: &Store) -> Result<()> {
     store.write_blocking(|tx| tx.set_setting(UNSEEN, None))
 }
 
-/// Gives the built-in config types of an existing file the schemas of this release. One that somebody has changed stays as it is, and one that
-/// somebody has deleted is not made again.
+/// Updates the built-in config types of an existing file to the schemas of this release. A type that an administrator
+/// changed is left unchanged; a deleted one is not created again.
 ///
 /// # Errors
 /// The file cannot be read or written.
@@ -109,7 +109,7 @@ pub fn renew_config_types(store: &Store) -> Result<()> {
     if outdated.is_empty() {
         return Ok(());
     }
-    tracing::info!(count = outdated.len(), "bringing the schemas of built-in config types to those of this release");
+    tracing::info!(count = outdated.len(), "updating the schemas of built-in config types");
     store.write_blocking(move |tx| outdated.into_iter().try_for_each(|record| tx.put(record)))
 }
 
@@ -132,7 +132,7 @@ fn add(tx: &Tx<'_>, now: Timestamp, administrator: Administrator) -> Result<()> 
     tx.insert(Record::new(Id::from_text(super::ids::short_id()), now, authenticator))
 }
 
-/// The seal on secrets of records; a file that has no key for it yet gets one.
+/// The seal for secrets in records. A file without a key for it gets one.
 ///
 /// # Errors
 /// The stored key cannot be read, or there is no randomness.
@@ -149,11 +149,11 @@ pub fn seal(store: &Store, sealed_keys: &SealedKeys) -> Result<Seal> {
     })
 }
 
-/// The same, if there is a key for it.
+/// Like [`seal`]; `None` if the file has no key for it.
 ///
 /// # Errors
 /// [`Error::Damaged`]; the file cannot be read.
 pub fn stored_seal(read: &Read<'_>, sealed_keys: &SealedKeys) -> Result<Option<Seal>> {
     let key = sealed_keys.find(read, Secret::SEAL)?;
-    key.map(|key| Seal::new(&key).map_err(|_| Secret::SEAL.damaged("it is no key"))).transpose()
+    key.map(|key| Seal::new(&key).map_err(|_| Secret::SEAL.damaged("it is not a key"))).transpose()
 }

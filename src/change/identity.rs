@@ -1,4 +1,4 @@
-//! Identities: which must not go, what of a router's own identity is fixed, and what disabling ends.
+//! Identities: which cannot be deleted, what is fixed in a router's identity, and what disabling ends.
 
 use super::{Change, Lifecycle, ids::short_id};
 use crate::{
@@ -12,7 +12,7 @@ impl Lifecycle for Identity {
         short_id()
     }
 
-    /// Whatever it is called, it is none of a router: those are made with their router.
+    /// The requested type is ignored: identities of type Router are only made with their router.
     fn creating(record: &mut Record<Self>, _: &Change<'_, '_>) -> Result<()> {
         if record.state.kind != IdentityKind::Router {
             record.spec.claimed_kind = ClaimedKind::Default;
@@ -26,14 +26,14 @@ impl Lifecycle for Identity {
             return Err(Error::invalid("typeId", "cannot be changed", claimed.kind().as_str()));
         }
         if new.state.is_default_admin && !new.spec.is_admin {
-            // One that an earlier release stored so was an administrator all the same.
+            // A record of an earlier release may lack the flag, although the identity was an administrator.
             if old.spec.is_admin {
                 return Err(Error::invalid("isAdmin", "the default administrator is always an administrator", "false"));
             }
             new.spec.is_admin = true;
         }
         if router && new.spec.name != old.spec.name {
-            return Err(Error::invalid("name", "follows the name of the router", &new.spec.name));
+            return Err(Error::invalid("name", "must be the name of the router", &new.spec.name));
         }
         Ok(())
     }
@@ -43,7 +43,7 @@ impl Lifecycle for Identity {
             return Err(Error::NotDeletable("the default administrator cannot be deleted".into()));
         }
         if record.state.kind == IdentityKind::Router {
-            return Err(Error::NotDeletable("the identity of a router goes with its router".into()));
+            return Err(Error::NotDeletable("the identity of a router is deleted with its router".into()));
         }
         Ok(())
     }
@@ -53,7 +53,7 @@ impl Lifecycle for Identity {
     }
 }
 
-/// Disables an identity until a time, or until it is enabled, and ends every session it has.
+/// Disables an identity until a time, or until it is enabled, and ends all its sessions.
 ///
 /// # Errors
 /// There is no such identity.

@@ -6,14 +6,14 @@ use uuid::Uuid;
 
 use crate::clock::Timestamp;
 
-/// The digits of ids, in the order of their bytes: an id sorts as the number it stands for.
+/// The digits of ids, in ASCII order, so that ids sort like the numbers they encode.
 const BASE_62: &[u8] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const BASE_36: &[u8] = b"0123456789abcdefghijklmnopqrstuvwxyz";
 
-/// 48 bits of time before 80 random ones, as in a UUID of version 7 (RFC 9562), in base 62.
+/// 48 bits of time before 80 random bits, as in a UUID of version 7 (RFC 9562), in base 62.
 ///
-/// Ids that grow with time are written side by side in the file: many new records share the pages that a commit writes. The time is
-/// the system's whatever clock the controller runs by; nothing but the order of ids depends on it.
+/// Ids that ascend with time are stored next to each other: many new records share the pages that a commit writes. The
+/// time is that of the system, not of the controller's clock; only the order of ids depends on it.
 pub fn long_id() -> String {
     digits((u128::from(millis()) << 80) | (Uuid::new_v4().as_u128() >> 48), BASE_62, 22)
 }
@@ -23,7 +23,7 @@ pub fn short_id() -> String {
     digits(u128::from(millis()), BASE_62, 7) + &digits(Uuid::new_v4().as_u128(), BASE_62, 5)
 }
 
-/// A `c`, 8 digits of the time and 16 random ones in lower case, as clients know ids of sessions.
+/// The format of session ids that clients expect: a `c`, 8 digits of the time and 16 random ones, in lower case.
 pub fn session_id() -> String {
     String::from("c") + &digits(u128::from(millis()), BASE_36, 8) + &digits(Uuid::new_v4().as_u128(), BASE_36, 16)
 }
@@ -32,7 +32,7 @@ fn millis() -> u64 {
     u64::try_from(Timestamp::from(SystemTime::now()).millis()).unwrap_or_default()
 }
 
-/// The last `count` digits of a number, the most significant one first: texts sort as the numbers do.
+/// The last `count` digits of a number, most significant first, so that texts sort like the numbers.
 fn digits(mut number: u128, alphabet: &[u8], count: usize) -> String {
     let base = alphabet.len();
     let mut text = vec!['0'; count];

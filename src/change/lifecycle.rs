@@ -6,14 +6,15 @@ use crate::{
     error::Result,
 };
 
-/// What a kind does beyond being stored. Each step is part of the change that calls it, and may refuse it.
+/// What a kind does besides being stored. Each step is part of the transaction that calls it, and may reject the
+/// change.
 pub trait Lifecycle: Entity {
-    /// The id of a new record: 22 letters and digits, ascending with time.
+    /// The id of a new record: 22 letters and digits that ascend with time.
     fn new_id() -> String {
         long_id()
     }
 
-    /// Before a new record is stored; may still alter it.
+    /// Called before a new record is stored; may alter it.
     ///
     /// # Errors
     /// A rule is broken.
@@ -21,15 +22,15 @@ pub trait Lifecycle: Entity {
         Ok(())
     }
 
-    /// After a new record was stored.
+    /// Called after a new record was stored.
     ///
     /// # Errors
-    /// What it brings about fails.
+    /// A further write fails.
     fn created(_record: &Record<Self>, _change: &Change<'_, '_>) -> Result<()> {
         Ok(())
     }
 
-    /// Before an edited record is stored; may still alter it.
+    /// Called before an edited record is stored; may alter it.
     ///
     /// # Errors
     /// A rule is broken.
@@ -37,10 +38,10 @@ pub trait Lifecycle: Entity {
         Ok(())
     }
 
-    /// Before a record is deleted.
+    /// Called before a record is deleted.
     ///
     /// # Errors
-    /// It must not be.
+    /// The record must not be deleted.
     fn deleting(_record: &Record<Self>, _change: &Change<'_, '_>) -> Result<()> {
         Ok(())
     }

@@ -1,9 +1,8 @@
-//! Every write goes through here: create, edit and delete for any kind, and what else happens then.
+//! All writes of records: create, edit and delete for any kind, and their further effects.
 //!
-//! Not here: who asked and whether they may (`http/`), how it is stored (`store/`). Start reading at [`Change`]; what a kind does
-//! beyond being written is in the file of its name, as its [`Lifecycle`]; the registry says which kinds do nothing.
-//! Invariant: a record that breaks a rule of its kind is never stored, and everything a change brings about is in the same
-//! transaction.
+//! Not here: who asks and whether they may (`http/`), and storage (`store/`). Start at [`Change`]. The rules of a kind
+//! are its [`Lifecycle`], in the file of its name; the registry lists the kinds without rules. Invariant: a record that
+//! breaks a rule of its kind is never stored, and all effects of a change are in the same transaction.
 
 pub mod addresses;
 mod api_session;

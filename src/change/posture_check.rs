@@ -1,4 +1,4 @@
-//! Posture checks: what kind of thing one demands is said once.
+//! Posture checks: the type cannot be changed.
 
 use super::{Change, Lifecycle};
 use crate::{
@@ -9,6 +9,6 @@ use crate::{
 impl Lifecycle for PostureCheck {
     fn edited(old: &Record<Self>, new: &mut Record<Self>, _: &Change<'_, '_>) -> Result<()> {
         let (was, is) = (old.spec.demand.kind(), new.spec.demand.kind());
-        if was == is { Ok(()) } else { Err(Error::invalid("typeId", format!("is {} for ever", was.as_str()), is.as_str())) }
+        if was == is { Ok(()) } else { Err(Error::invalid("typeId", format!("cannot be changed from {}", was.as_str()), is.as_str())) }
     }
 }

@@ -8,7 +8,7 @@ use crate::{
 };
 
 impl Change<'_, '_> {
-    /// Stores what a request asks to create.
+    /// Creates a record from a request.
     ///
     /// # Errors
     /// A rule of the kind is broken.
@@ -16,7 +16,7 @@ impl Change<'_, '_> {
         self.create_as(Id::from_text(E::new_id()), draft)
     }
 
-    /// The same under an id that was made before.
+    /// Creates a record with an id made before.
     ///
     /// # Errors
     /// A rule of the kind is broken.
@@ -39,7 +39,7 @@ impl Change<'_, '_> {
         Ok(record)
     }
 
-    /// Changes what a request may write of a record; `None` from `edit` leaves it as it is.
+    /// Edits the part of a record that a request may write; `None` from `edit` leaves the record unchanged.
     ///
     /// # Errors
     /// There is no such record, it belongs to the system, or a rule of the kind is broken.
@@ -56,7 +56,7 @@ impl Change<'_, '_> {
         self.put(new)
     }
 
-    /// Stores a record that code changed, and moves its time.
+    /// Stores a record that code changed, and sets its time of change.
     ///
     /// # Errors
     /// The store refuses it.
@@ -65,7 +65,7 @@ impl Change<'_, '_> {
         self.tx.put(record)
     }
 
-    /// Deletes a record and what goes with it.
+    /// Deletes a record and its dependents.
     ///
     /// # Errors
     /// There is no such record, it belongs to the system, or others refer to it.
@@ -81,8 +81,8 @@ impl Change<'_, '_> {
         self.tx.delete(&record.id)
     }
 
-    /// Deletes the records of a kind whose indexed field or reference has this value, and what goes with them. Of a kind that can have very
-    /// many they only end here, and are cleared away later (`store/tx/tombstone.rs`).
+    /// Deletes the records of a kind with this value of an indexed field or reference, and their dependents. For a kind
+    /// that can have very many of them, a tombstone is written and they are removed later (`store/tx/tombstone.rs`).
     ///
     /// # Errors
     /// As in [`Change::delete`].
@@ -92,17 +92,17 @@ impl Change<'_, '_> {
 
     /// The rules for every write of a record: those of all kinds, then those of its own.
     fn check<E: Entity>(&self, old: Option<&Record<E>>, record: &Record<E>) -> Result<()> {
-        // The store would refuse it too, but a blank name is told before what breaks a rule of the kind alone.
+        // The store would reject a blank name too, but it is reported together with the other errors here.
         let Err(refused) =
             Error::all([record.tags.check("tags"), self.check_amounts(old, record), check_every(record), record.spec.check(self.tx)])
         else {
             return Ok(());
         };
-        // What is taken is told along with it; alone the store tells it.
+        // Values that are taken are reported as well; without other errors the store reports them.
         Error::all([Err(refused), self.tx.check_taken(record)])
     }
 
-    /// No member that requests fill as they like holds more than the configuration allows, unless it did before.
+    /// No member that requests fill freely may exceed the configured limit, unless it did so before.
     pub(super) fn check_amounts<E: Entity>(&self, old: Option<&Record<E>>, record: &Record<E>) -> Result<()> {
         let most = if E::MADE_BY_CLIENTS { &self.context.client_members } else { &self.context.members };
         let before = old.map(|old| old.tags.amount()).unwrap_or_default();

@@ -14,7 +14,7 @@ use crate::{
 /// kind is the `impl Lifecycle` in the file of its name. Kinds without either are made by code alone.
 macro_rules! kinds {
     ($($kind:ident $(: $how:ident)?),* $(,)?) => {
-        /// One entry a kind.
+        /// One entry per kind.
         pub static KINDS: &[KindEntry] = &[$(KindEntry::of::<$kind>()),*];
         $($(kinds!(@$how $kind);)?)*
     };

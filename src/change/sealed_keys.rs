@@ -1,8 +1,9 @@
-//! How the controller's own secrets lie in its file: as they are, or sealed with the key of a passphrase.
+//! Storage of the controller's own secrets: in plain, or sealed with a key derived from a passphrase.
 //!
-//! These are its private keys and the key that seals other secrets; whoever stores or reads one does it here. Not here: what they are
-//! (`certificates.rs`, `first_start.rs`). Start reading at [`SealedKeys`]. Invariant: no secret is written as it is to a file in which they
-//! are sealed, and none ever was; so another passphrase, or the first one, takes another file (`maintenance/closed.rs`).
+//! The secrets are its private keys and the key that seals secrets in records; all of them are stored and read here.
+//! Not here: their content (`certificates.rs`, `first_start.rs`). Start at [`SealedKeys`]. Invariant: a file in which
+//! secrets are sealed never contained one in plain; so setting or changing the passphrase writes a new file
+//! (`maintenance/closed.rs`).
 
 use std::sync::Arc;
 
@@ -14,29 +15,29 @@ use crate::{
     store::{Read, Reader, Tx},
 };
 
-/// The setting that says how the key comes of the passphrase; there is none where secrets lie as they are.
+/// The setting that says how the key is derived from the passphrase; absent if secrets are stored in plain.
 const DERIVATION: &str = "passphrase";
-/// The configuration's key that names the passphrase.
+/// The configuration key that names the passphrase file, for errors.
 const KEY: &str = "passphrase-file";
 
-/// A secret of the controller: the setting under which it is stored, which is also what it is sealed for.
+/// A secret of the controller, by its setting, which is also bound into its seal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Secret(&'static str);
 
 impl Secret {
     /// Keys and certificates.
     pub(super) const MATERIAL: Self = Self("pki");
-    /// The key that seals secrets of records.
+    /// The key that seals secrets in records.
     pub(super) const SEAL: Self = Self("seal");
     const ALL: [Self; 2] = [Self::MATERIAL, Self::SEAL];
 
-    /// That what is stored is not what once was.
+    /// The error for a stored secret that is not valid.
     pub(super) fn damaged(self, reason: &str) -> Error {
         Error::Damaged { kind: "setting", id: self.0.into(), reason: reason.into() }
     }
 }
 
-/// Stores secrets and reads them again; as they are, unless it was made with a passphrase. Cheap to clone.
+/// Stores secrets and reads them; sealed if made with a passphrase, otherwise in plain. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct SealedKeys(Option<Arc<Sealing>>);
 
@@ -46,7 +47,7 @@ struct Sealing {
 }
 
 impl SealedKeys {
-    /// For a file that holds no secrets yet; they will be sealed if there is a passphrase. Takes a while then.
+    /// For a file without secrets; they will be sealed if there is a passphrase. The key derivation takes a while.
     ///
     /// # Errors
     /// There is no randomness.
@@ -55,10 +56,10 @@ impl SealedKeys {
         Ok(Self(made.map(|(derivation, seal)| Arc::new(Sealing { derivation, seal }))))
     }
 
-    /// The one of a file, as it is expected to be.
+    /// For an existing file that must match the configuration.
     ///
     /// # Errors
-    /// As [`SealedKeys::of`]; [`Error::Invalid`] also if there is a passphrase and the file is not sealed.
+    /// As [`SealedKeys::of`]; also [`Error::Invalid`] if there is a passphrase and the file is not sealed.
     pub fn open(store: &Reader, passphrase: Option<&Passphrase>) -> Result<Self> {
         let sealed_keys = Self::of(store, passphrase)?;
         if passphrase.is_some() && !sealed_keys.is_sealed() {
@@ -67,19 +68,19 @@ impl SealedKeys {
         Ok(sealed_keys)
     }
 
-    /// The one of a file. A passphrase that is not needed is not looked at.
+    /// For an existing file. A passphrase that is not needed is ignored.
     ///
     /// # Errors
     /// [`Error::Invalid`] if the passphrase is missing or wrong.
     pub fn of(store: &Reader, passphrase: Option<&Passphrase>) -> Result<Self> {
-        let missing = || refused("the keys in the data file are sealed; name the file that holds their passphrase");
+        let missing = || refused("the keys in the data file are sealed; set passphrase-file to the file with their passphrase");
         Self::look(store, passphrase)?.ok_or_else(missing)
     }
 
-    /// The same; nothing if the passphrase is missing. Takes a while if there is one and it is needed.
+    /// Like [`SealedKeys::of`]; `None` if the passphrase is missing. The key derivation takes a while.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if the passphrase is wrong; [`Error::Damaged`] if it cannot be told which it is.
+    /// [`Error::Invalid`] if the passphrase is wrong; [`Error::Damaged`] if the derivation cannot be read.
     pub fn look(store: &Reader, passphrase: Option<&Passphrase>) -> Result<Option<Self>> {
         let Some(text) = store.read(|read| read.setting(DERIVATION))? else { return Ok(Some(Self::default())) };
         let damaged = || Secret(DERIVATION).damaged("it cannot be read");
@@ -87,7 +88,7 @@ impl SealedKeys {
         let Some(passphrase) = passphrase else { return Ok(None) };
         match derivation.seal(passphrase) {
             Ok(seal) => Ok(Some(Self(Some(Arc::new(Sealing { derivation, seal }))))),
-            Err(pki::Error::BadSignature) => Err(refused("another passphrase sealed the keys in the data file")),
+            Err(pki::Error::BadSignature) => Err(refused("the passphrase is not the one that sealed the keys in the data file")),
             Err(_) => Err(damaged()),
         }
     }
@@ -97,7 +98,7 @@ impl SealedKeys {
         self.0.is_some()
     }
 
-    /// Notes in a file how secrets lie in it, together with the first.
+    /// Stores the derivation in a file, together with the first secret.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -117,18 +118,18 @@ impl SealedKeys {
         tx.set_setting(secret.0, Some(&sealed))
     }
 
-    /// A stored secret, if it is there. It is wiped from memory when it is dropped.
+    /// A stored secret, if it exists. It is wiped from memory when it is dropped.
     ///
     /// # Errors
-    /// [`Error::Damaged`] if it does not open; the file cannot be read.
+    /// [`Error::Damaged`] if it cannot be decrypted; the file cannot be read.
     pub(super) fn find(&self, read: &Read<'_>, secret: Secret) -> Result<Option<Zeroizing<Vec<u8>>>> {
         let stored = read.setting(secret.0)?.map(Zeroizing::new);
         let Some(sealing) = &self.0 else { return Ok(stored) };
         let opened = stored.map(|sealed| sealing.seal.open(secret.0, &sealed).map(Zeroizing::new)).transpose();
-        opened.map_err(|_| secret.damaged("the seal does not open"))
+        opened.map_err(|_| secret.damaged("it cannot be decrypted"))
     }
 
-    /// Seals every secret as another [`SealedKeys`] does.
+    /// Stores every secret again as `next` does.
     ///
     /// # Errors
     /// One cannot be read or written.

@@ -1,4 +1,4 @@
-//! Sessions: what they end with is said by references in `entity/`.
+//! Sessions. What ends one is defined by references in `entity/`.
 
 use super::{Lifecycle, ids::session_id};
 use crate::entity::Session;

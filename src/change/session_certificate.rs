@@ -1,4 +1,4 @@
-//! Session certificates: written down when they are issued or logged in with, cleared away when they are over.
+//! Session certificates: stored when they are issued or used to log in, deleted when they have expired.
 
 use super::{Change, Lifecycle};
 use crate::{
@@ -8,7 +8,8 @@ use crate::{
     pki::Certificate,
 };
 
-/// Makes a certificate good for edge routers as long as an API session lasts. Those of the session that have ended go.
+/// Makes a certificate valid at edge routers for the lifetime of an API session. Expired ones of the session are
+/// deleted.
 ///
 /// # Errors
 /// There is no such session.
@@ -29,10 +30,10 @@ pub fn add(change: &Change<'_, '_>, session: &Id<ApiSession>, certificate: &Cert
     change.insert(Record::new(Id::from_text(SessionCertificate::new_id()), change.now(), spec))
 }
 
-/// The same for one that a session asks for, of which it may have so many at the same time.
+/// Like [`add`], for a certificate that a session requests; it may have `most` valid ones at the same time.
 ///
 /// # Errors
-/// [`Error::Busy`] until the first of those ends.
+/// [`Error::Busy`] until the first of them expires.
 pub fn add_asked(
     change: &Change<'_, '_>,
     session: &Id<ApiSession>,
@@ -50,7 +51,7 @@ pub fn add_asked(
     }
 }
 
-/// Makes a certificate of no use in any session.
+/// Makes a certificate invalid in all sessions.
 ///
 /// # Errors
 /// A record cannot be read.

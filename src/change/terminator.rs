@@ -1,4 +1,4 @@
-//! Terminators: which of the two kinds of router one is behind.
+//! Terminators: which of the two kinds of routers one is on.
 
 use super::{Change, Lifecycle};
 use crate::{
@@ -16,7 +16,7 @@ impl Lifecycle for Terminator {
     }
 }
 
-/// Its reference leads to the kind of router that it says.
+/// Sets the kind of router that the terminator's reference leads to.
 fn place(record: &mut Record<Terminator>, change: &Change<'_, '_>) -> Result<()> {
     record.state.is_on_transit_router = record.spec.find_router(change.tx)?.1;
     Ok(())

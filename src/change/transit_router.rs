@@ -1,4 +1,4 @@
-//! Transit routers: the enrollment that comes with one.
+//! Transit routers: the enrollment of a new one.
 
 use super::{Change, Lifecycle, enrollment, ids::short_id};
 use crate::{

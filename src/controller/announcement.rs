@@ -1,6 +1,7 @@
-//! What is said to whoever started a controller: where it is, and at the first start how to get in.
+//! The output of a start: where the controller listens, and at the first start how to log in.
 //!
-//! Invariant: a password that was made up counts as seen only once it was shown on a terminal or lies in a file that lasts.
+//! Invariant: a generated password counts as shown only once it was printed to a terminal or is in a file that is
+//! flushed to disk.
 
 use std::{
     fs::{self, OpenOptions},
@@ -16,7 +17,7 @@ use crate::{
     store,
 };
 
-/// Tells whoever started it where it is, and at the first start how to get in.
+/// Prints where the controller listens, and at the first start how to log in.
 pub fn announce(config: &Config, controller: &Controller) -> Result<(), NotStarted> {
     let address = controller.advertised();
     let bound: Vec<String> = controller.all_bound().iter().map(ToString::to_string).collect();
@@ -30,10 +31,10 @@ pub fn announce(config: &Config, controller: &Controller) -> Result<(), NotStart
     match password {
         Password::MadeUp(password) => {
             hand_over(password, &config.data)
-                .map_err(|reason| NotStarted(format!("the administrator's password {reason}; the next start makes up another")))?;
+                .map_err(|reason| NotStarted(format!("the administrator's password {reason}; the next start generates another one")))?;
             controller.password_was_seen()?;
         }
-        Password::Given(file) => say(&format!("password: the one in {}, which no later start reads", file.display())),
+        Password::Given(file) => say(&format!("password: the one in {}, which later starts do not read", file.display())),
     }
     say(&format!(
         "next: log in with POST https://{address}/edge/management/v1/authenticate?method=password, then create identities, services and policies"
@@ -47,32 +48,32 @@ pub fn announce(config: &Config, controller: &Controller) -> Result<(), NotStart
     Ok(())
 }
 
-/// Whether only this host gets to an address.
+/// Whether an address can be reached from this host only.
 fn is_here(address: &Address) -> bool {
     let host = address.host();
     host == "localhost" || host.ends_with(".localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
-/// Says who enrolled under an address that tokens do not name any more.
+/// Logs who enrolled under an address that tokens no longer name.
 fn warn_of_moves(controller: &Controller) {
     match controller.reload.moved() {
         Ok(moved) => moved.iter().for_each(|moved| tracing::warn!("{moved}")),
-        Err(error) => tracing::warn!(%error, "who enrolled under another address could not be told"),
+        Err(error) => tracing::warn!(%error, "cannot count who enrolled under another address"),
     }
 }
 
-/// Speaks of files that hold the administrator's first password after the start that needed them.
+/// Logs which files with the administrator's first password are left over.
 fn remind(config: &Config) {
     let left = password_file(&config.data);
     if left.symlink_metadata().is_ok() {
-        tracing::warn!(file = %left.display(), "a password that an earlier start made up still lies here; delete the file once you have it");
+        tracing::warn!(file = %left.display(), "the generated first password is still in this file; delete the file once you have it");
     }
     if let Some(file) = config.admin_password_file.as_deref().filter(|file| file.exists()) {
-        tracing::info!(file = %file.display(), "admin-password-file is of no use any more: only a first start reads it");
+        tracing::info!(file = %file.display(), "admin-password-file has no effect any more: only a first start reads it");
     }
 }
 
-/// Shows a password on the terminal, or writes it to a file beside the data file where there is none.
+/// Prints a password if standard output is a terminal, otherwise writes it to a file beside the data file.
 fn hand_over(password: &str, data: &Path) -> Result<(), String> {
     let (mut out, file) = (std::io::stdout(), password_file(data));
     if out.is_terminal() {
@@ -83,18 +84,18 @@ fn hand_over(password: &str, data: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// A line for whoever started it. Nobody may be listening, which is no reason to fail.
+/// Prints a line. A closed standard output is not an error.
 fn say(line: &str) {
     drop(writeln!(std::io::stdout(), "{line}"));
 }
 
-/// Beside the data file, with `.admin-password` behind its name.
+/// The path of the data file with `.admin-password` appended.
 pub fn password_file(data: &Path) -> PathBuf {
     store::beside(data, ".admin-password")
 }
 
-/// Writes a secret to a file that only its owner can read, and that lasts. One of that name goes, for others may read it, or it may be a
-/// link to a place where they can.
+/// Writes a secret to a new file that only its owner can read, and flushes it. An existing file of that name is removed
+/// first, because others may be able to read it, or it may be a link.
 fn keep(file: &Path, secret: &str) -> std::io::Result<()> {
     match fs::remove_file(file) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),

@@ -1,4 +1,4 @@
-//! The built-in router as records show it: where clients are sent, and that it is online.
+//! The built-in router in the records: its address, and whether it is online.
 
 use std::{collections::BTreeMap, net::SocketAddr, pin::Pin, sync::Arc};
 
@@ -11,7 +11,8 @@ use crate::{
     store::{OpenStore, Phase},
 };
 
-/// Where clients of the built-in router are sent, if it is enabled; `own` is the socket of the router alone.
+/// The address of the built-in router for clients, if it is enabled; `own` is the router's separate socket, if it has
+/// one.
 pub fn address(config: &Config, bound: SocketAddr, own: Option<SocketAddr>) -> Option<Address> {
     config.router.enabled.then(|| config.router_address(bound, own))
 }
@@ -38,12 +39,12 @@ pub fn follow(store: &OpenStore, address: &Address) -> Result<()> {
 /// Starts the router, if it is enabled.
 ///
 /// # Errors
-/// The file cannot be read or written, or the system gives no threads.
+/// The file cannot be read or written, or no thread can be started.
 pub fn start(config: &Config, feed: &CommitFeed, parts: impl FnOnce() -> Parts) -> Result<Router> {
     if config.router.enabled { Router::start(parts(), feed) } else { Ok(Router::default()) }
 }
 
-/// The router as the listener hands connections to it, if it is enabled.
+/// The function to which the listener passes connections for the router, if it is enabled.
 pub fn side(router: &Router) -> Option<RouterSide> {
     let (runtime, router) = (router.handle()?.clone(), router.clone());
     let serve = Arc::new(move |stream: Stream, place: Unauthenticated| -> Pin<Box<dyn Future<Output = ()> + Send>> {

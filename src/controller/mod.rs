@@ -1,6 +1,7 @@
-//! The composition root: everything is put together here, started and stopped.
+//! The composition root: all parts are created, connected, started and stopped here.
 //!
-//! Start reading at [`start`]. Invariant: a controller that says it runs has its file open, its engine filled and its socket bound.
+//! Start at [`start`]. Invariant: a controller that is reported as running has its file open, its engine filled and its
+//! socket bound.
 
 mod announcement;
 mod built_in_router;
@@ -50,11 +51,11 @@ use self::{
 /// Starts a controller in this process.
 ///
 /// # Errors
-/// The first thing that does not work, in one line.
+/// The first failure, as one line.
 pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     pki::jwt::install();
     let (sockets, all_bound) = bind(config)?;
-    let bound = all_bound.first().copied().ok_or_else(|| NotStarted("listen: nowhere".into()))?;
+    let bound = all_bound.first().copied().ok_or_else(|| NotStarted("listen: must name at least one address".into()))?;
     let of_router = config.router.listen.filter(|_| config.router.enabled).map(|place| bind_to("router.listen", place)).transpose()?;
     let clients = config.advertised(&all_bound);
     let addresses: Vec<String> = clients.iter().map(ToString::to_string).collect();
@@ -149,7 +150,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let commands = commands(config, owner, dispatcher);
     let listener = listener(sockets, of_router.map(|(socket, _)| socket), tls, &config.http);
     let (server, thread) = listen(listener, rest, built_in_router::side(&router))?;
-    let jobs = Some(jobs.start(job_trigger, inbox).map_err(|e| NotStarted(format!("upkeep: {e}")))?);
+    let jobs = Some(jobs.start(job_trigger, inbox).map_err(|e| NotStarted(format!("periodic jobs: {e}")))?);
     let background = background(config, &maintenance, &audit, &clock).map_err(|e| NotStarted(format!("maintenance: {e}")))?;
     let thread = Some(thread);
     Ok(Controller {
@@ -170,7 +171,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     })
 }
 
-/// What is done for the file by itself, and behind what happens.
+/// The background work: the access audit, the scrub, and scheduled snapshots.
 fn background(config: &Config, maintenance: &Maintenance, audit: &AccessAudit, clock: &Clock) -> std::io::Result<Vec<Background>> {
     let audit = audit.clone();
     let telling = Background::start("access", move |_| audit.go_on())?;
@@ -180,12 +181,12 @@ fn background(config: &Config, maintenance: &Maintenance, audit: &AccessAudit, c
     Ok(running)
 }
 
-/// Sockets for all places that are to be listened on, and their addresses with real ports.
+/// Sockets for all addresses to listen on, and their addresses with real ports.
 fn bind(config: &Config) -> Result<(Vec<TcpListener>, Vec<SocketAddr>), NotStarted> {
     config.listen.places().iter().map(|place| bind_to("listen", *place)).collect()
 }
 
-/// A socket for a place that a key names, and its address with the real port.
+/// A socket for the address of a configuration key, and its address with the real port.
 fn bind_to(key: &str, place: SocketAddr) -> Result<(TcpListener, SocketAddr), NotStarted> {
     let bound = TcpListener::bind(place).and_then(|socket| socket.local_addr().map(|bound| (socket, bound)));
     bound.map_err(|e| NotStarted(format!("{key}: {place}: {e}")))
@@ -208,7 +209,7 @@ fn rest(front: Arc<Dispatcher>, http: &config::Http) -> RestListener {
         head: http.client_timeout.duration(),
         unread: http.unread_timeout.duration(),
         keep_alive: http.keep_alive.duration(),
-        // What is a little too long is read, to be told so.
+        // Heads up to twice the limit are read, so that they are answered with an error.
         head_bytes: 2 * http.max_head_bytes,
         streams: http.max_streams,
     };
@@ -216,14 +217,18 @@ fn rest(front: Arc<Dispatcher>, http: &config::Http) -> RestListener {
     RestListener::new(front, patience, bounds, Shutdown::default())
 }
 
-/// The socket for the owner of the host. A controller without one works, so that a file system that has none stops nothing.
+/// The socket for commands on the host. A file system without sockets does not prevent a start.
 fn commands(config: &Config, owner: AdminContext, dispatcher: Arc<Dispatcher>) -> Option<socket::Listening> {
     let path = socket::beside(&config.data);
     let listening = socket::listen(owner, dispatcher, path.clone());
-    listening.inspect_err(|error| tracing::warn!(%error, path = %path.display(), "no commands of the host while this runs")).ok()
+    listening
+        .inspect_err(
+            |error| tracing::warn!(%error, path = %path.display(), "no socket: commands on this host cannot reach this controller"),
+        )
+        .ok()
 }
 
-/// The data file of a controller that does not run, for a command of the owner of the host. It stays as it is if the command only looks.
+/// The data file of a stopped controller, for an offline command. It is unchanged if the command only reads.
 ///
 /// # Errors
 /// The file cannot be opened, or holds no controller.
@@ -235,7 +240,7 @@ pub fn host(config: &Config, command: &Command) -> Result<AdminContext, NotStart
     let opened = if only_looks { Store::look(&config.data, KINDS, options) } else { Store::open(&config.data, KINDS, options) };
     let opened = opened.map_err(refused)?;
     let sealed_keys = sealed_keys(config, &opened)?;
-    // What is only looked at is brought to our format in memory.
+    // A file that is only read is converted in memory.
     if only_looks {
         opened.upgrade(None)?
     } else {
@@ -246,14 +251,14 @@ pub fn host(config: &Config, command: &Command) -> Result<AdminContext, NotStart
     let passwords = Passwords::new(&config.passwords)?;
     let advertised = addresses::last_advertised(&store)?.unwrap_or_else(|| config.advertised(config.listen.places()));
     let open = |files| Certificates::open(&store, &sealed_keys, advertised.clone(), files);
-    // Files that cannot be used must keep nobody from getting in again.
+    // Unusable certificate files must not prevent offline commands.
     let certificates = Arc::new(open(files(config)).or_else(|_| open(None))?);
     let changes = Changes::new(store.clone(), context(config, certificates.keystore().clone(), String::new()));
     let maintenance = Maintenance::new(store.clone(), sealed_keys, clock.clone(), &config.data);
     Ok(AdminContext { store, changes, passwords, certificates, access, maintenance, posture: None, clock })
 }
 
-/// Runs the server on a thread of its own; it is there when this returns.
+/// Runs the server on a thread of its own; it is listening when this returns.
 fn listen(
     listener: Listener,
     rest: RestListener,
@@ -271,7 +276,7 @@ fn listen(
     let thread = std::thread::Builder::new().name("server".into()).spawn(run).map_err(|e| NotStarted(format!("server: {e}")))?;
     match told.recv() {
         Ok(running) => Ok((running, thread)),
-        Err(_) => Err(NotStarted("server: it ended before it began".into())),
+        Err(_) => Err(NotStarted("server: it ended before it was listening".into())),
     }
 }
 
@@ -282,15 +287,15 @@ fn refused(error: OpenError) -> NotStarted {
     })
 }
 
-/// How the controller's secrets lie in the file, or are to lie in it if it is new.
+/// The storage of the controller's secrets in the file, existing or new.
 fn sealed_keys(config: &Config, store: &Reader) -> Result<SealedKeys, NotStarted> {
     let passphrase = config.passphrase().map_err(|e| NotStarted(e.to_string()))?;
     let sealed_keys = if store.is_new() { SealedKeys::new(passphrase.as_ref()) } else { SealedKeys::open(store, passphrase.as_ref()) };
     Ok(sealed_keys?)
 }
 
-/// Fills a new file. In one whose administrator has a password that nobody has seen, because the start that made it up ended too early, sets
-/// another. Answers the password that it set, if it set one.
+/// Fills a new file. In a file whose administrator has a generated password that was never shown, because that start
+/// ended too early, sets another one. Returns the password, if one was set.
 fn fill(
     config: &Config,
     store: &Store,
@@ -320,13 +325,15 @@ fn fill(
     Ok(Some(first))
 }
 
-/// `overkeep run`: starts a controller, says where it is, reads its configuration anew on SIGHUP, and stops it on SIGTERM or SIGINT.
+/// `overkeep run`: starts a controller, prints its addresses, reloads the configuration on SIGHUP, and stops on SIGTERM
+/// or SIGINT.
 ///
 /// # Errors
 /// It does not start.
 pub fn run(config: Config, again: config::Reread) -> Result<(), NotStarted> {
     let (system, failed) = (System::new(), |e: std::io::Error| NotStarted(format!("signals: {e}")));
-    // A SIGHUP during the start is answered after it; the others end a start that takes too long, which is safe at any moment.
+    // A SIGHUP during the start is handled after it. The other signals end the process during the start, which is safe
+    // at any moment.
     let mut hangup = system.block_on(async { signal(SignalKind::hangup()) }).map_err(failed)?;
     let controller = start(&config, Clock::system())?;
     let ends = || Ok((signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?));

@@ -1,7 +1,7 @@
-//! What a running controller takes over from a configuration that was changed: on SIGHUP, for `overkeep run`.
+//! The configuration changes that a running controller applies on SIGHUP, for `overkeep run`.
 //!
-//! Not here: how the configuration is read (`cli/run.rs`). Start with [`Reload::read`]. Invariant: a configuration that is refused changes
-//! nothing, and nothing here ends the process.
+//! Not here: how the configuration is read (`cli/run.rs`). Start at [`Reload::read`]. Invariant: an invalid
+//! configuration changes nothing, and nothing here ends the process.
 
 use std::{
     collections::BTreeMap,
@@ -19,25 +19,25 @@ use crate::{
     logging,
 };
 
-/// The keys that need no restart.
+/// The keys that are applied without a restart.
 pub const RELOADED: [&str; 6] =
     ["log.level", "http.cors-origins", "http.request-timeout", "http.max-body-bytes", "http.max-open-body-bytes", "sessions.certificates"];
 
-/// What can be changed while a controller runs.
+/// What a reload changes in a running controller.
 pub struct Reload {
-    /// What holds now.
+    /// The configuration in effect.
     running: Mutex<Config>,
     state: Arc<AppState>,
     certificates: Arc<Certificates>,
 }
 
 impl Reload {
-    /// Of a controller that was started with this configuration.
+    /// For a controller that was started with this configuration.
     pub fn new(config: Config, state: Arc<AppState>, certificates: Arc<Certificates>) -> Self {
         Self { running: Mutex::new(config), state, certificates }
     }
 
-    /// Who enrolled under addresses that are not the first of those advertised now.
+    /// Who enrolled under addresses that are not the first advertised one.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -45,15 +45,15 @@ impl Reload {
         self.certificates.moved()
     }
 
-    /// Reads the configuration anew and takes over what can be.
+    /// Reads the configuration again and applies what needs no restart.
     pub fn read(&self, again: &Reread) {
         match again() {
             Ok(config) => self.take(&config),
-            Err(reason) => tracing::warn!(reason, "the configuration is refused; nothing was changed"),
+            Err(reason) => tracing::warn!(reason, "the configuration is invalid; nothing was changed"),
         }
     }
 
-    /// Takes over what can be, and says so of each key.
+    /// Applies what needs no restart, and logs each key that changed.
     pub fn take(&self, wanted: &Config) {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let changes = changes(&running, wanted);
@@ -65,7 +65,7 @@ impl Reload {
             tracing::warn!(key, %before, %after, "the configuration was changed; this needs a restart");
         }
         if changes.is_empty() {
-            tracing::info!("the configuration is as before");
+            tracing::info!("the configuration has not changed");
         }
         running.log.level.clone_from(&wanted.log.level);
         running.http.cors_origins.clone_from(&wanted.http.cors_origins);
@@ -76,12 +76,12 @@ impl Reload {
         self.state.limits.store(Arc::new(limits(&running)));
         self.certificates.reload(self.state.clock.now());
         if let Err(reason) = logging::change(&running.log) {
-            tracing::warn!(reason, "the level of the log stays");
+            tracing::warn!(reason, "the log level cannot be changed; the previous one stays");
         }
     }
 }
 
-/// A key with another value.
+/// A key whose value changed.
 struct Change {
     key: String,
     before: Json,

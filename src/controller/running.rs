@@ -1,4 +1,4 @@
-//! A controller that runs.
+//! A running controller.
 
 use std::{fmt, net::SocketAddr, path::PathBuf, sync::Arc, thread::JoinHandle};
 
@@ -18,10 +18,10 @@ use crate::{
     store::Store,
 };
 
-/// The user name of the administrator that a first start creates.
+/// The user name of the administrator that the first start creates.
 pub(super) const ADMINISTRATOR: &str = "admin";
 
-/// Why a controller did not start; one line for a person.
+/// Why a controller did not start, as one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotStarted(pub(super) String);
 
@@ -33,7 +33,8 @@ impl fmt::Display for NotStarted {
 
 impl From<Error> for NotStarted {
     fn from(error: Error) -> Self {
-        let done = "overkeep restore puts a snapshot in its place, overkeep repair --drop-unreadable deletes records that cannot be read";
+        let done =
+            "overkeep restore replaces the file by a snapshot, overkeep repair --drop-unreadable deletes records that cannot be read";
         Self(if let Error::Damaged { .. } = error { format!("{error}; {done}") } else { error.to_string() })
     }
 }
@@ -51,7 +52,7 @@ pub(super) enum Password {
     Given(PathBuf),
 }
 
-/// A controller that answers requests. Dropping it stops it.
+/// A running controller. Dropping it stops it.
 pub struct Controller {
     pub(super) bound: Vec<SocketAddr>,
     pub(super) reload: Reload,
@@ -70,17 +71,17 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// The first of the addresses that are listened on, with its real port.
+    /// The first address it listens on, with its real port.
     pub fn bound(&self) -> SocketAddr {
         self.bound.first().copied().unwrap_or_else(|| SocketAddr::from(([0, 0, 0, 0], 0)))
     }
 
-    /// All of them.
+    /// All addresses it listens on, with their real ports.
     pub fn all_bound(&self) -> &[SocketAddr] {
         &self.bound
     }
 
-    /// Takes over what another configuration says, as far as that needs no restart, and logs what changed and what needs one.
+    /// Applies another configuration as far as that needs no restart, and logs what changed and what needs a restart.
     pub fn reload(&self, again: &Config) {
         self.reload.take(again);
     }
@@ -90,12 +91,13 @@ impl Controller {
         &self.advertised
     }
 
-    /// The administrator's password, if this start made one up. Every start makes up another until [`Controller::password_was_seen`].
+    /// The administrator's password, if this start generated one. Every start generates another until
+    /// [`Controller::password_was_seen`].
     pub fn generated_password(&self) -> Option<&str> {
         if let Some(Password::MadeUp(password)) = &self.first_password { Some(password) } else { None }
     }
 
-    /// Notes that somebody has the password that was made up, so that later starts leave it alone.
+    /// Records that the generated password was shown, so that later starts keep it.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -103,20 +105,20 @@ impl Controller {
         Ok(change::seen(&self.store)?)
     }
 
-    /// Does the periodic work that is due now, instead of within seconds: for whoever moved its clock.
+    /// Runs the periodic work that is due now, instead of within seconds; for a caller that moved the clock.
     pub fn look_after(&self) {
         self.jobs.iter().for_each(jobs::Running::round);
         if let Err(error) = self.audit.catch_up() {
-            tracing::warn!(%error, "who gained and lost access could not be told");
+            tracing::warn!(%error, "the access audit failed");
         }
     }
 
-    /// The edge router inside.
+    /// The built-in edge router.
     pub fn router(&self) -> &Router {
         &self.router
     }
 
-    /// Lets open requests end, then closes the file.
+    /// Waits for open requests to end, then closes the file.
     pub fn stop(mut self) {
         self.close();
     }
@@ -124,7 +126,7 @@ impl Controller {
     fn close(&mut self) {
         let Some(thread) = self.thread.take() else { return };
         self.watchers.close();
-        // Whoever drops a controller may be on a runtime of its own, where nothing may block.
+        // A controller may be dropped on an async runtime, where blocking is not allowed.
         let (router, server) = (&self.router, &self.server);
         let stop = || {
             router.drain();

@@ -1,4 +1,4 @@
-//! The configuration, as each part of the controller takes it.
+//! The parts of the configuration, in the types of the rooms that use them.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::{
     store,
 };
 
-/// What the interfaces allow a request.
+/// The limits on requests.
 pub(super) fn limits(config: &Config) -> Limits {
     let http = &config.http;
     Limits {
@@ -27,7 +27,7 @@ pub(super) fn limits(config: &Config) -> Limits {
     }
 }
 
-/// What changes need to know, with the address that clients are told first.
+/// The context of changes; `address` is the first advertised address.
 pub(super) fn context(config: &Config, keystore: Arc<Keystore>, address: String) -> ChangeContext {
     ChangeContext {
         keystore,
@@ -40,7 +40,7 @@ pub(super) fn context(config: &Config, keystore: Arc<Keystore>, address: String)
     }
 }
 
-/// How the file is opened.
+/// The options of the store.
 pub(super) fn options(config: &Config, clock: &Clock) -> store::Options {
     store::Options {
         cache_bytes: config.store.cache_mib << 20,
@@ -55,7 +55,7 @@ pub(super) fn options(config: &Config, clock: &Clock) -> store::Options {
     }
 }
 
-/// The files of a certificate for the listener that is not our own.
+/// The files of an external listener certificate, if configured.
 pub(super) fn files(config: &Config) -> Option<Files> {
     config.tls.certificate.as_deref().zip(config.tls.key.as_deref()).map(|(certificate, key)| Files::new(certificate, key))
 }

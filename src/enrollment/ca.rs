@@ -1,4 +1,4 @@
-//! Method `ca`: whoever holds a certificate of a certain authority of somebody else becomes an identity, without a token.
+//! Method `ca`: the holder of a certificate of a third-party authority becomes a new identity, without a token.
 
 use serde_json::Value as Json;
 
@@ -15,13 +15,13 @@ use crate::{
     store::Read,
 };
 
-/// So many numbers may stand one behind the other in a name.
+/// How many numbers may be appended to a name.
 const LONGEST: u32 = 5;
 
-/// Makes an identity for whoever presents a chain, leaf first.
+/// Creates an identity for the holder of a chain, leaf first.
 ///
 /// # Errors
-/// No authority stands above the chain, the certificate lacks the claim or is in use, or the body is wrong.
+/// No authority verifies the chain, the certificate lacks the claim or is in use, or the body is invalid.
 pub async fn enroll(context: &EnrollmentContext<'_>, chain: &[Certificate], offer: &EnrollmentRequest) -> Result<()> {
     let requested = requested_name(offer)?;
     let refused = || Error::Refused(Refusal::CertFailedValidation);
@@ -53,7 +53,7 @@ fn requested_name(offer: &EnrollmentRequest) -> Result<Option<String>> {
     }
 }
 
-/// Stores the identity. Known by a claim it needs no authenticator.
+/// Stores the identity. If a claim identifies it, it gets no authenticator.
 fn admit(change: &Change<'_, '_>, ca: &Record<Ca>, leaf: &Certificate, requested: Option<String>) -> Result<()> {
     let claim = ca.spec.external_id_claim.as_ref().map(|claim| claim.of(leaf).ok_or(Error::Refused(Refusal::MissingCertClaim)));
     let claim = claim.transpose()?.filter(|id| !id.trim().is_empty());
@@ -75,9 +75,9 @@ fn admit(change: &Change<'_, '_>, ca: &Record<Ca>, leaf: &Certificate, requested
     authenticator::add(change, wanted).map(|_| ())
 }
 
-/// The name, or else the name with a number behind it, or with the next number behind that, as clients know it. Many devices may share a
-/// name; so after some the number behind is not looked for one by one: doubled until it is free, then narrowed down to one whose
-/// neighbour is taken.
+/// The first free one of: the name, the name with a number, that with the next number, and so on, as clients expect.
+/// Many devices may share a name, so that after [`LONGEST`] numbers the search doubles the last number until a name is
+/// free, and then bisects to a free number whose predecessor is taken.
 fn free(tx: &Read<'_>, mut name: String) -> Result<String> {
     let taken = |name: &str| tx.any::<Identity>("name", name);
     for number in 1..=LONGEST {

@@ -1,4 +1,4 @@
-//! What every way to enroll takes and answers, and the steps that several share.
+//! Inputs and results of all enrollment methods, and the steps that several share.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -17,23 +17,23 @@ use crate::{
     store::{Read, Store},
 };
 
-/// Years that issued certificates are good for.
+/// The validity of issued certificates, in years.
 pub(super) const YEARS: u16 = 1;
 
-/// What enrolling is done with.
+/// What the enrollment methods need.
 pub struct EnrollmentContext<'d> {
     pub store: &'d Store,
     pub changes: &'d Changes,
     pub keystore: &'d Arc<Keystore>,
     pub passwords: &'d Passwords,
-    /// What routers may not be called.
+    /// The names that routers may not have.
     pub reserved: &'d Reserved,
     pub now: Timestamp,
-    /// Where the request comes from.
+    /// The address that the request comes from.
     pub address: Option<IpAddr>,
 }
 
-/// What somebody hands in to enroll.
+/// The body of an enrollment request.
 #[derive(Clone)]
 pub enum EnrollmentRequest {
     Nothing,
@@ -43,28 +43,29 @@ pub enum EnrollmentRequest {
     Object(Map<String, Json>),
 }
 
-/// What somebody shows and hands in to redeem a token.
+/// A request to redeem a token.
 pub struct Request {
     pub token: String,
-    /// The method it must be of; none: whatever it is of.
+    /// The method that the token must be of; `None` for any.
     pub method: Option<Method>,
     pub offer: EnrollmentRequest,
-    /// What the connection presented, leaf first. Possession of the leaf's key is proven, nothing else is.
+    /// The certificates that the connection presented, leaf first. TLS has proven possession of the leaf's key, nothing
+    /// else.
     pub chain: Vec<Certificate>,
 }
 
-/// What an enrollment yields.
+/// The result of an enrollment.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "EnrollmentCerts")]
 pub struct Issued {
-    /// The authorities to trust, PEM.
+    /// The authorities to trust, as PEM.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ca: Option<String>,
-    /// The certificate and the authorities between it and the root, PEM.
+    /// The certificate and the authorities between it and the root, as PEM.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cert: Option<String>,
-    /// The server certificate of a router and the authorities between it and the root, PEM.
+    /// The server certificate of a router and the authorities between it and the root, as PEM.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_cert: Option<String>,
 }
@@ -73,7 +74,7 @@ pub(super) fn unknown() -> Error {
     Error::Refused(Refusal::InvalidEnrollmentToken)
 }
 
-/// Uses an enrollment up. It must still be as it was found: somebody else may have been faster.
+/// Deletes an enrollment, which must still be as it was found, because another request may have used it meanwhile.
 pub(super) fn use_up(change: &Change<'_, '_>, enrollment: &Record<Enrollment>) -> Result<()> {
     outstanding(change, &enrollment.spec.token)?;
     change.delete(&enrollment.id)
@@ -93,7 +94,7 @@ pub(super) fn client_certificate(context: &EnrollmentContext<'_>, csr: &Csr, nam
     context.keystore.authority().issue_client(csr, names, validity).map_err(unissued)
 }
 
-/// Why a certificate was not issued: for what is in the request, unless the authority is at its end.
+/// The error for a certificate that was not issued: the request is blamed, unless the authority has expired.
 pub fn unissued(reason: pki::Error) -> Error {
     match reason {
         pki::Error::Expired => Error::Internal("no certificate can be issued: the authority is outside of its validity".into()),

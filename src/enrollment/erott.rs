@@ -1,4 +1,4 @@
-//! Method `erott`: a one-time token and two requests become the certificates of an edge router.
+//! Method `erott`: a one-time token and two certificate requests become the certificates of an edge router.
 
 use super::{
     context::{EnrollmentContext, EnrollmentRequest, Issued, unknown, use_up},
@@ -10,7 +10,7 @@ use crate::{
     error::Result,
 };
 
-/// Issues both certificates, notes the client's at the router and uses the enrollment up.
+/// Issues both certificates, records the client certificate at the router and deletes the enrollment.
 pub async fn redeem(context: &EnrollmentContext<'_>, enrollment: Record<Enrollment>, offer: &EnrollmentRequest) -> Result<Issued> {
     let id = enrollment.spec.edge_router_id.clone().ok_or_else(unknown)?;
     let pair = Requests::of(offer)?.of_edge_router(id.as_str())?.issue(context)?;

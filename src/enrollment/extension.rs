@@ -1,5 +1,5 @@
-//! Renewing a client certificate that this controller issued: a new one is issued and waits beside the current one, until its holder
-//! confirms that it arrived. Then it takes the place of the current one, which is dead.
+//! Renewal of a client certificate that this controller issued. A new certificate is issued and waits beside the
+//! current one until its holder confirms that it arrived. Then it replaces the current one, which becomes invalid.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -13,28 +13,30 @@ use crate::{
     store::Read,
 };
 
-/// Who renews.
+/// The caller who renews.
 pub struct Holder {
     pub identity: Id<Identity>,
     pub session: Id<ApiSession>,
 }
 
-/// A renewed certificate that waits to be confirmed.
+/// A renewed certificate that is not confirmed yet.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "IdentityExtendCerts")]
 pub struct Extended {
-    /// The authorities to trust, PEM.
+    /// The authorities to trust, as PEM.
     ca: String,
     /// PEM.
     client_cert: String,
 }
 
-/// Issues a certificate for the key of the request, with the alternative names of the current one, which `chain` must present.
+/// Issues a certificate for the key of the request, with the alternative names of the current one, which `chain` must
+/// present.
 ///
 /// # Errors
-/// [`Error::NotFound`] as in [`confirm`]; [`Error::Unauthorized`] for another certificate or none; [`Refusal::CannotUpdateAuthenticator`] for what is no
-/// certificate of this controller; [`Refusal::CouldNotProcessCsr`].
+/// [`Error::NotFound`] as in [`confirm`]; [`Error::Unauthorized`] if `chain` has another certificate or none;
+/// [`Refusal::CannotUpdateAuthenticator`] if this controller did not issue the certificate;
+/// [`Refusal::CouldNotProcessCsr`].
 pub async fn extend(
     context: &EnrollmentContext<'_>,
     holder: Holder,
@@ -64,11 +66,12 @@ pub async fn extend(
     Ok(Extended { ca: context.keystore.bundle_pem(context.now.seconds()), client_cert: context.keystore.chain_pem(&issued) })
 }
 
-/// Puts the certificate that waits in the place of the current one: its holder shows that it arrived.
+/// Replaces the current certificate by the one that waits, after its holder has shown that it arrived.
 ///
 /// # Errors
-/// [`Error::NotFound`] for an unknown one and for somebody else's ([`Error::Unauthorized`] with its certificate),
-/// [`Refusal::CannotUpdateAuthenticator`] if none waits, [`Refusal::InvalidClientCert`] for another.
+/// [`Error::NotFound`] for an unknown authenticator and for that of another identity ([`Error::Unauthorized`] if its
+/// certificate is shown), [`Refusal::CannotUpdateAuthenticator`] if none waits, [`Refusal::InvalidClientCert`] for
+/// another certificate.
 pub async fn confirm(context: &EnrollmentContext<'_>, holder: Holder, id: Id<Authenticator>, shown: String) -> Result<()> {
     let work = move |change: &Change<'_, '_>| {
         let shown = Certificate::first(&shown).ok();
@@ -85,15 +88,15 @@ pub async fn confirm(context: &EnrollmentContext<'_>, holder: Holder, id: Id<Aut
     context.changes.run(work).await
 }
 
-/// The certificate of an authenticator.
+/// The certificates of an authenticator.
 struct Current {
     fingerprint: String,
     pem: String,
     unverified: Option<Unverified>,
 }
 
-/// An authenticator of this identity, which must be a certificate. Somebody else's is as unknown as one that does not exist, except to a
-/// caller who shows its very certificate, of which `shown` is the fingerprint.
+/// An authenticator of this identity, which must be a certificate. That of another identity counts as unknown, except
+/// to a caller who shows its certificate; `shown` is the fingerprint.
 fn own(tx: &Read<'_>, id: &Id<Authenticator>, identity: &Id<Identity>, shown: Option<&str>) -> Result<(Current, Record<Authenticator>)> {
     let record = tx.get(id)?;
     if record.spec.identity_id != *identity {

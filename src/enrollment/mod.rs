@@ -1,11 +1,10 @@
-//! How a key becomes an identity: one-time tokens, and certificates of other authorities, are redeemed for credentials; and how a
-//! certificate of ours is renewed.
+//! Enrollment: one-time tokens and certificates of third-party authorities are redeemed for credentials, and
+//! certificates of the controller are renewed.
 //!
-//! Not here: issuing the tokens (`change/enrollment.rs`), what certificates look like (`pki/`), who trusts whom
-//! (`authentication/trust.rs`). Start reading at [`redeem`]; each method has a file of its name.
-//! Invariant: a refusal leaves the enrollment as it was, a success uses it up, and both the credential and the end of the enrollment
-//! are in one transaction. What costs time (requests, signatures, passwords) is done before it, and what it rests on is looked at
-//! again in it.
+//! Not here: issuing the tokens (`change/enrollment.rs`), the content of certificates (`pki/`), trust
+//! (`authentication/trust.rs`). Start at [`redeem`]; each method has a file of its name. Invariant: an error leaves the
+//! enrollment unchanged, success deletes it, in the same transaction that stores the credential. Slow steps (requests,
+//! signatures, passwords) run before the transaction, which checks their preconditions again.
 
 mod ca;
 mod context;
@@ -29,7 +28,7 @@ use crate::{entity::enrollment::Method, error::Result};
 /// Redeems a token.
 ///
 /// # Errors
-/// The token is unknown or has expired, or what the method needs is missing or wrong.
+/// The token is unknown or has expired, or what the method needs is missing or invalid.
 pub async fn redeem(context: &EnrollmentContext<'_>, request: Request) -> Result<Issued> {
     let enrollment = context.store.read(|tx| outstanding(tx, &request.token))?;
     let method = enrollment.spec.method;

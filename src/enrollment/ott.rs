@@ -11,11 +11,11 @@ use crate::{
     pki::AlternativeNames,
 };
 
-/// Issues the certificate, stores it as an authenticator and uses the enrollment up.
+/// Issues the certificate, stores it as an authenticator and deletes the enrollment.
 pub async fn redeem(context: &EnrollmentContext<'_>, enrollment: Record<Enrollment>, offer: &EnrollmentRequest) -> Result<Issued> {
     let identity = enrollment.spec.identity_id.clone().ok_or_else(unknown)?;
     let EnrollmentRequest::Text(csr) = offer else { return Err(unprocessable()) };
-    // The requested alternative names are not the requester's to choose.
+    // Requested alternative names are ignored, because the requester may not choose them.
     let issued = client_certificate(context, &parsed(csr)?, &AlternativeNames::default())?;
     let wanted = NewAuthenticator { identity, credential: Credential::certificate(&issued), ca: None, tags: Tags::default() };
     let work = move |change: &Change<'_, '_>| {

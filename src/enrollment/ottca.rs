@@ -1,4 +1,4 @@
-//! Method `ottca`: a one-time token, and a certificate that a certain authority of somebody else issued.
+//! Method `ottca`: a one-time token and a certificate of a certain third-party authority.
 
 use super::context::{EnrollmentContext, Issued, unknown, use_up};
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
     store::Read,
 };
 
-/// Stores the presented certificate as an authenticator and uses the enrollment up.
+/// Stores the presented certificate as an authenticator and deletes the enrollment.
 pub async fn redeem(context: &EnrollmentContext<'_>, enrollment: Record<Enrollment>, chain: &[Certificate]) -> Result<Issued> {
     let identity = enrollment.spec.identity_id.clone().ok_or_else(unknown)?;
     let id = enrollment.spec.ca_id.clone().ok_or_else(unknown)?;
@@ -33,7 +33,7 @@ pub async fn redeem(context: &EnrollmentContext<'_>, enrollment: Record<Enrollme
     Ok(Issued::default())
 }
 
-/// The authority, if its owner has proven to be that and it takes part in this method.
+/// The authority, if it is verified and enabled for this method.
 fn usable(tx: &Read<'_>, id: &Id<Ca>) -> Result<Record<Ca>> {
     let ca = tx.get(id)?;
     if ca.state.is_verified && ca.spec.is_ott_ca_enrollment_enabled {

@@ -1,5 +1,5 @@
-//! Names that no router may have in its certificates: those under which clients reach the controller. A router with one of them could
-//! answer in the controller's place.
+//! Names that no router may have in its certificates: those under which clients reach the controller. A router with one
+//! of them could impersonate the controller.
 
 use std::net::IpAddr;
 
@@ -9,20 +9,20 @@ use crate::{
     pki::{AlternativeNames, Csr},
 };
 
-/// The setting that lets routers have such names.
+/// The configuration key that allows routers to have such names.
 const KEY: &str = "enrollment.routers-may-name-controller";
 
-/// The names and addresses of the controller that routers may not have. Those of the loopback interface are everybody's.
+/// The names and addresses of the controller that routers may not have. Loopback names and addresses are not reserved.
 #[derive(Debug, Clone, Default)]
 pub struct Reserved {
-    /// Nothing is refused.
+    /// Whether every name is allowed.
     allowed: bool,
     names: Vec<String>,
     addresses: Vec<IpAddr>,
 }
 
 impl Reserved {
-    /// The hosts of what is advertised; nothing of that is refused if routers are `allowed` to name the controller.
+    /// The hosts of the advertised addresses; if `allowed`, none of them is rejected.
     pub fn of(advertised: &[Address], allowed: bool) -> Self {
         let AlternativeNames { dns, addresses, .. } = AlternativeNames::of_hosts(advertised.iter().map(Address::host));
         let names = dns.iter().map(|name| plain(name)).filter(|name| !is_local(name)).collect();
@@ -30,11 +30,11 @@ impl Reserved {
         Self { allowed, names, addresses }
     }
 
-    /// Whether a router may have what a request asks for. `field` is the member of the body that holds the request. The common names of
-    /// the subject count too: clients that find no alternative name take one of those.
+    /// Checks the names in a request. `field` is the member of the body that holds the request. Common names of the
+    /// subject count too, because clients use them if there is no alternative name.
     ///
     /// # Errors
-    /// [`Error::Invalid`], which names the field, the name and the setting that allows it.
+    /// [`Error::Invalid`] with the field, the name and the configuration key that allows it.
     pub fn admits(&self, field: &str, request: &Csr) -> Result<()> {
         let (names, subject) = (request.names(), request.subject().common_names());
         let texts = names.dns.iter().chain(&subject).find(|name| self.covers_name(name)).cloned();
@@ -48,7 +48,7 @@ impl Reserved {
         }
     }
 
-    /// Whether a host name, perhaps with wildcards, is `*` or stands for a name or an address of the controller.
+    /// Whether a host name, which may contain wildcards, is `*` or covers a name or an address of the controller.
     fn covers_name(&self, name: &str) -> bool {
         let name = plain(name);
         let address = name.trim_start_matches('[').trim_end_matches(']').parse().map(|address: IpAddr| address.to_canonical());
@@ -56,17 +56,17 @@ impl Reserved {
     }
 }
 
-/// As host names are compared (RFC 4343): in lower case, without the dot of the root.
+/// A host name for comparison (RFC 4343): in lower case, without the final dot.
 fn plain(name: &str) -> String {
     name.trim().trim_end_matches('.').to_ascii_lowercase()
 }
 
-/// RFC 6761 section 6.3: such a name is this host, wherever it is asked for.
+/// RFC 6761 section 6.3: such a name always means this host.
 fn is_local(name: &str) -> bool {
     name == "localhost" || name.ends_with(".localhost")
 }
 
-/// Whether a pattern stands for a name. A `*` stands for any part of one label, as the most lenient of clients read it (RFC 6125
+/// Whether a pattern covers a name. A `*` stands for any part of one label, as the most lenient clients match (RFC 6125
 /// section 6.4.3).
 fn covers(pattern: &str, name: &str) -> bool {
     let (pattern, name): (Vec<&str>, Vec<&str>) = (pattern.split('.').collect(), name.split('.').collect());

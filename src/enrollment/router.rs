@@ -1,5 +1,5 @@
-//! What routers of both kinds have in common: they hand in two requests, one for their client certificate and one for their server
-//! certificate, to enroll and again to renew both.
+//! Common steps for both kinds of routers: they send two requests, for a client and a server certificate, to enroll and
+//! to renew both.
 
 use super::context::{EnrollmentContext, EnrollmentRequest, Issued, YEARS, client_certificate, parsed, unissued, unprocessable};
 use crate::{
@@ -25,7 +25,7 @@ impl Requests {
     /// Reads the members `certCsr` and `serverCertCsr`.
     ///
     /// # Errors
-    /// [`Refusal::MissingOrInvalidCsr`] where there is no text, [`Refusal::CouldNotProcessCsr`] where it is no request.
+    /// [`Refusal::MissingOrInvalidCsr`] if one is not a text, [`Refusal::CouldNotProcessCsr`] if one is not a request.
     pub fn of(offer: &EnrollmentRequest) -> Result<Self> {
         let EnrollmentRequest::Object(members) = offer else { return Err(Error::Refused(Refusal::MissingOrInvalidCsr)) };
         let text = |name| members.get(name).and_then(|text| text.as_str()).ok_or(Error::Refused(Refusal::MissingOrInvalidCsr));
@@ -37,7 +37,7 @@ impl Requests {
         Ok(Self { client: parsed(client)?, server: parsed(server)? })
     }
 
-    /// For edge routers: the client certificate must be asked for under the router's own id.
+    /// For edge routers: the common name of the client request must be the router's id.
     ///
     /// # Errors
     /// [`Refusal::CouldNotProcessCsr`]
@@ -45,19 +45,22 @@ impl Requests {
         if self.client.subject().common_name().as_deref() == Some(id) { Ok(self) } else { Err(unprocessable()) }
     }
 
-    /// For transit routers: the client certificate names the router's id, whatever was asked for.
+    /// For transit routers: the common name of the client certificate is set to the router's id, whatever was
+    /// requested.
     ///
     /// # Errors
-    /// [`Refusal::CouldNotProcessCsr`] where the subject cannot be read.
+    /// [`Refusal::CouldNotProcessCsr`] if the subject cannot be read.
     pub fn of_transit_router(self, id: &str) -> Result<Self> {
         let client = self.client.with_common_name(id).map_err(|_| unprocessable())?;
         Ok(Self { client, ..self })
     }
 
-    /// Issues both certificates, each with the alternative names that its request asks for: routers know best how they are reached.
+    /// Issues both certificates, each with the alternative names of its request, because routers know their own
+    /// addresses.
     ///
     /// # Errors
-    /// [`Refusal::CouldNotProcessCsr`] for names that cannot stand in a certificate, [`Error::Invalid`] for one of the controller's.
+    /// [`Refusal::CouldNotProcessCsr`] for names that are not allowed in a certificate, [`Error::Invalid`] for a name
+    /// of the controller.
     pub fn issue(&self, context: &EnrollmentContext<'_>) -> Result<Pair> {
         context.reserved.admits("certCsr", &self.client)?;
         context.reserved.admits("serverCertCsr", &self.server)?;
@@ -68,24 +71,26 @@ impl Requests {
 }
 
 impl Pair {
-    /// What the router gets.
+    /// The response to the router.
     pub fn handed_out(&self, context: &EnrollmentContext<'_>) -> Issued {
         let chain = |leaf| Some(context.keystore.chain_pem(leaf));
         Issued { ca: Some(context.keystore.bundle_pem(context.now.seconds())), cert: chain(&self.client), server_cert: chain(&self.server) }
     }
 
-    /// What is known of the router from now on; its certificate of before is dead. Of a transit router no certificate is kept.
+    /// Records the new certificates in the state of the router; its previous certificate becomes invalid. If not
+    /// `keep`, the certificate itself is not stored, as for transit routers.
     pub fn enter(&self, state: &mut State, keep: bool) {
         let (fingerprint, cert_pem) = (Some(self.client.fingerprint()), keep.then(|| self.client.pem()));
         *state = State { is_verified: true, fingerprint, cert_pem, ..State::default() };
     }
 }
 
-/// Renews both certificates of the router that shows its client certificate. That of before is dead at once.
+/// Renews both certificates of the router that presents its client certificate. The previous one becomes invalid at
+/// once.
 ///
 /// # Errors
-/// [`Error::Unauthorized`] if it is no router's, [`Refusal::RouterCsr`], [`Refusal::RouterCommonName`], [`Error::Invalid`] for a name of
-/// the controller.
+/// [`Error::Unauthorized`] if the certificate is not a router's, [`Refusal::RouterCsr`], [`Refusal::RouterCommonName`],
+/// [`Error::Invalid`] for a name of the controller.
 pub async fn extend(context: &EnrollmentContext<'_>, chain: &[Certificate], client: &str, server: &str) -> Result<Issued> {
     let nobody = Error::Unauthorized { anonymous: false };
     let fingerprint = chain.first().ok_or(nobody.clone())?.fingerprint();
@@ -112,7 +117,7 @@ pub async fn extend(context: &EnrollmentContext<'_>, chain: &[Certificate], clie
     Ok(given)
 }
 
-/// Enters what is new of a router, if the certificate it showed is still its own.
+/// Stores the new state of a router, if the presented certificate is still its current one.
 fn renew<E: Entity<State = State>>(change: &Change<'_, '_>, id: &Id<E>, shown: &str, enter: impl FnOnce(&mut State)) -> Result<()> {
     let current = change.find(id)?.filter(|router: &Record<E>| router.state.fingerprint.as_deref() == Some(shown));
     let mut router = current.ok_or(Error::Unauthorized { anonymous: false })?;

@@ -1,4 +1,4 @@
-//! Method `updb`: a one-time token and a password of one's own choice. The user name is the enrollment's.
+//! Method `updb`: a one-time token and a chosen password. The user name is that of the enrollment.
 
 use serde_json::Value as Json;
 
@@ -12,7 +12,7 @@ use crate::{
     error::{Error, Result},
 };
 
-/// Stores the password as an authenticator and uses the enrollment up.
+/// Stores the password as an authenticator and deletes the enrollment.
 pub async fn redeem(context: &EnrollmentContext<'_>, enrollment: Record<Enrollment>, offer: &EnrollmentRequest) -> Result<Issued> {
     let identity = enrollment.spec.identity_id.clone().ok_or_else(unknown)?;
     let username = enrollment.spec.username.clone().ok_or_else(unknown)?;

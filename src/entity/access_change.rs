@@ -1,21 +1,21 @@
-//! What changes give and take: how many pairs of one who may and what it may use, and some of them by name.
+//! The access that changes gave and took: numbers of pairs (who may use what), and some of them by name.
 //!
-//! Not here: how it is found out (`access/`).
+//! Not here: how it is computed (`access/`).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::query::Value;
 
-/// Pairs of one who may, and what it may use.
+/// A number of pairs: who may use, and what.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "AccessTally")]
 pub struct PairCount<N> {
-    /// How many there are.
+    /// The number of pairs.
     pub pairs: u64,
-    /// Who is in the pairs.
+    /// The users in the pairs.
     pub who: Counted<N>,
-    /// What is in the pairs.
+    /// What is used in the pairs.
     pub what: Counted<N>,
 }
 
@@ -23,13 +23,13 @@ pub struct PairCount<N> {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "AccessCounted")]
 pub struct Counted<N> {
-    /// How many there are.
+    /// The number of subjects.
     pub count: u64,
-    /// The first of them, in the order of their ids.
+    /// The first of them, ordered by id.
     pub first: Vec<N>,
 }
 
-/// Somebody or something, by the name it had.
+/// A record with the name that it had at the time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "AccessNamed")]
 pub struct Named {
@@ -37,7 +37,7 @@ pub struct Named {
     pub name: String,
 }
 
-/// Pairs by what they are of; none where there are none.
+/// Pairs by relation; absent if there are none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "AccessPairs")]
@@ -56,26 +56,26 @@ pub struct Pairs {
     pub service_routers: Option<PairCount<Named>>,
 }
 
-/// What changes gave and took, taken together: what came and went again in between is in neither.
+/// The net effect of changes: what was gained and lost again in between is in neither list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "AccessGains")]
 pub struct AccessChange {
     /// The sequence of the first row of the changes.
     pub first: u64,
-    /// The sequence of the last row of the changes that has to do with it.
+    /// The sequence of the last row of the changes that affects access.
     pub last: u64,
-    /// How many changes they are. More than one where they came faster than each could be told of by itself.
+    /// The number of changes. It is more than one if changes came faster than they could be processed one by one.
     pub changes: u64,
-    /// What may be used since and might not before.
+    /// What may be used after the changes and not before.
     #[serde(default, skip_serializing_if = "Pairs::is_empty")]
     pub gained: Pairs,
-    /// What might be used before and may not since.
+    /// What may be used before the changes and not after.
     #[serde(default, skip_serializing_if = "Pairs::is_empty")]
     pub lost: Pairs,
 }
 
 impl AccessChange {
-    /// Whether nothing is different.
+    /// Whether access did not change.
     pub fn is_none(&self) -> bool {
         self.gained.is_empty() && self.lost.is_empty()
     }
@@ -90,12 +90,12 @@ impl Pairs {
         self.all().next().is_none()
     }
 
-    /// Ids and names of those who are named.
+    /// The ids and names of the named users.
     pub fn who(&self) -> Value<'_> {
         self.all().flat_map(|tally| &tally.who.first).flat_map(Named::words).collect()
     }
 
-    /// Ids and names of what is named.
+    /// The ids and names of what is used.
     pub fn what(&self) -> Value<'_> {
         self.all().flat_map(|tally| &tally.what.first).flat_map(Named::words).collect()
     }

@@ -1,11 +1,11 @@
-//! How much a member holds that requests fill as they like: tags, application data, role attributes.
+//! The size of members that requests fill freely: tags, application data, role attributes.
 
 use crate::{
     config::Members,
     error::{Error, Result},
 };
 
-/// What a map or a list holds, or may hold at most.
+/// The size of a map or a list, or a limit on it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Amount {
     pub entries: usize,
@@ -14,12 +14,12 @@ pub struct Amount {
 }
 
 impl Amount {
-    /// The amount of a list of texts.
+    /// The size of a list of texts.
     pub fn of_texts<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> Self {
         texts.into_iter().fold(Self::default(), |sum, text| Self { entries: sum.entries + 1, bytes: sum.bytes + text.as_ref().len() })
     }
 
-    /// Refuses a member that holds more than `most`, unless it held as much `before`: a record that was stored under a higher limit can
+    /// Rejects a member that exceeds `most`, unless it was as large `before`: a record stored under a higher limit can
     /// still be edited.
     ///
     /// # Errors
@@ -38,7 +38,7 @@ impl Amount {
     }
 }
 
-/// The most that a member may hold, and the keys of the configuration that say so.
+/// The limits on a member, and the configuration keys that set them.
 #[derive(Debug, Clone, Copy)]
 pub struct Most {
     pub amount: Amount,
@@ -47,12 +47,12 @@ pub struct Most {
 }
 
 impl Most {
-    /// What administrators may put into a member.
+    /// The limits for administrators.
     pub fn of(&Members { entries, bytes, .. }: &Members) -> Self {
         Self { amount: Amount { entries, bytes }, entries_key: "members.entries", bytes_key: "members.bytes" }
     }
 
-    /// What whoever uses services may put into one.
+    /// The limits for clients of the client interface.
     pub fn of_clients(&Members { client_entries: entries, client_bytes: bytes, .. }: &Members) -> Self {
         Self { amount: Amount { entries, bytes }, entries_key: "members.client-entries", bytes_key: "members.client-bytes" }
     }

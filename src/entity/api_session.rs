@@ -15,26 +15,27 @@ use crate::{
     query::{Type, Value},
 };
 
-/// What stands for an authenticator where a claim in the certificate of another authority named the identity.
+/// The authenticator id of a session that was opened by a claim in the certificate of a third-party authority.
 const INTERNAL: &str = "internal";
-/// What stands before the id of an external signer whose token let in.
+/// The prefix of the authenticator id of a session that was opened by a token of an external signer; the signer's id
+/// follows.
 const SIGNER: &str = "extJwtId:";
 
-/// A log-in that is still good. No request writes it as such, and nothing prints the token.
+/// A log-in that is still valid. Requests do not write it directly. `Debug` does not print the token.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ApiSession {
-    /// Whoever shows it is the identity.
+    /// The secret that authenticates requests as the identity.
     pub token: String,
     pub identity_id: Id<Identity>,
-    /// An authenticator, or `internal`, or `extJwtId:<signer id>`.
+    /// The id of an authenticator, or `internal`, or `extJwtId:<signer id>`.
     pub authenticator_id: String,
-    /// Config types of which services show their configs.
+    /// The config types whose configs services show.
     pub config_types: Vec<Id<ConfigType>>,
     pub ip_address: String,
     /// Whether the identity had a second factor when it logged in.
     pub is_mfa_required: bool,
-    /// Whether it gave a one-time code since.
+    /// Whether it has entered a one-time code since.
     pub is_mfa_complete: bool,
     pub last_activity_at: Timestamp,
 }
@@ -46,32 +47,33 @@ impl fmt::Debug for ApiSession {
 }
 
 impl ApiSession {
-    /// The authenticator, if it was made with one.
+    /// The id of the authenticator, if the session was opened with one.
     pub fn authenticator(&self) -> Option<&str> {
         let id = self.authenticator_id.as_str();
         (!id.is_empty() && id != INTERNAL && !id.starts_with(SIGNER)).then_some(id)
     }
 
-    /// Whether a one-time code is outstanding, where the auth policy of the identity asks for this besides.
+    /// Whether a one-time code is still required, by the session or by the `secondary` part of the identity's auth
+    /// policy.
     pub fn lacks_code(&self, secondary: &Secondary) -> bool {
         (self.is_mfa_required || secondary.require_totp) && !self.is_mfa_complete
     }
 }
 
-/// What let a session in. A credential and an authority take their sessions with them; those by a token outlive its signer, as clients
-/// know it.
+/// What opened a session. Deleting a credential or an authority ends its sessions. Sessions opened by a token stay when
+/// the signer is deleted, as clients expect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LoginBasis {
-    /// A credential of the identity's own.
+    /// A credential of the identity.
     Authenticator(Id<Authenticator>),
-    /// A claim in the certificate of another authority.
+    /// A claim in the certificate of a third-party authority.
     Claim(Id<Ca>),
     /// A token of an external signer.
     Token(Id<ExternalJwtSigner>),
 }
 
 impl LoginBasis {
-    /// As sessions name it on the wire.
+    /// The authenticator id of the session in the API.
     pub fn authenticator_id(&self) -> String {
         match self {
             Self::Authenticator(id) => id.to_string(),
@@ -80,7 +82,7 @@ impl LoginBasis {
         }
     }
 
-    /// The authority, of a claim.
+    /// The authority, for a claim.
     pub fn ca(&self) -> Option<&Id<Ca>> {
         match self {
             Self::Claim(id) => Some(id),
@@ -89,18 +91,18 @@ impl LoginBasis {
     }
 }
 
-/// What only code sets.
+/// The part of a record that only code sets.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct State {
-    /// The authority whose claim let it in, if one did.
+    /// The authority whose claim opened the session, if one did.
     pub ca_id: Option<Id<Ca>>,
     /// When a one-time code was last accepted in it.
     pub passed_at: Option<Timestamp>,
-    /// When it was opened, counted in endings.
+    /// The epoch of its creation; see `entity/tombstone.rs`.
     pub era: Epoch,
 }
 
-/// As version 2 stored it.
+/// The state as stored in version 2.
 #[derive(Deserialize)]
 struct StateBeforeEras {
     ca_id: Option<Id<Ca>>,
@@ -113,7 +115,7 @@ impl From<StateBeforeEras> for State {
     }
 }
 
-/// An API session as administrators and its owner see it.
+/// An API session in responses to administrators and its owner.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ApiSessionDetail")]
@@ -126,11 +128,11 @@ pub struct View {
     ip_address: String,
     is_mfa_required: bool,
     is_mfa_complete: bool,
-    /// What is outstanding before the session may do anything.
+    /// What the session lacks before it may do anything.
     pub auth_queries: Vec<AuthQuery>,
-    /// The last activity that is on disk.
+    /// The last activity that is stored on disk.
     last_activity_at: Timestamp,
-    /// The last activity of all.
+    /// The last activity, including what is only in memory.
     pub cached_last_activity_at: Timestamp,
 }
 
@@ -155,7 +157,7 @@ pub struct AuthQuery {
     pub max_length: Option<i64>,
 }
 
-/// Who judges what is sent.
+/// What verifies the answer: the controller (`ziti`) or the issuer at a URL (`url`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "MfaProviders")]
@@ -164,7 +166,7 @@ pub enum Provider {
     Url,
 }
 
-/// What a code is made of.
+/// The characters of a code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "MfaFormats")]
@@ -175,7 +177,7 @@ pub enum CodeFormat {
 }
 
 impl AuthQuery {
-    /// A one-time code is outstanding.
+    /// A one-time code is required.
     pub fn code() -> Self {
         Self {
             type_id: "MFA".into(),
@@ -188,7 +190,7 @@ impl AuthQuery {
         }
     }
 
-    /// A token of an external signer is outstanding, to be had at `url`.
+    /// A token of an external signer is required, which can be obtained at `url`.
     pub fn token(url: Option<String>) -> Self {
         let http_url = url.filter(|url| !url.is_empty());
         Self {
@@ -202,12 +204,12 @@ impl AuthQuery {
         }
     }
 
-    /// Whether it is a token of an external signer that is outstanding.
+    /// Whether a token of an external signer is required.
     pub fn is_token(&self) -> bool {
         self.provider == Provider::Url
     }
 
-    /// What a session lacks. A token of a second signer comes with each request, so that it always does here.
+    /// What a session lacks. A token of a second signer comes with each request, so that it is always listed here.
     ///
     /// # Errors
     /// The identity or its auth policy cannot be read.

@@ -1,4 +1,4 @@
-//! Auth policies: by which means an identity may log in, and what it must show besides.
+//! Auth policies: how an identity may log in, and which second factors it needs.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,9 +9,9 @@ use crate::{
     query::Type,
 };
 
-/// No policy allows shorter passwords.
+/// The shortest password that any policy allows, in characters.
 const SHORTEST_PASSWORD: i64 = 5;
-/// Whoever logs in may not send a longer one.
+/// The longest password that a log-in may send, in characters.
 const LONGEST_PASSWORD: usize = 100;
 
 /// How the identities that name it may log in.
@@ -22,7 +22,7 @@ pub struct AuthPolicy {
     pub secondary: Secondary,
 }
 
-/// The means to begin a session with; one of them is enough.
+/// The log-in methods; any allowed one is enough.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "AuthPolicyPrimary")]
@@ -38,7 +38,7 @@ pub struct Primary {
 #[schemars(rename = "AuthPolicyPrimaryCert")]
 pub struct Cert {
     pub allowed: bool,
-    /// Whether a certificate counts after its end, too.
+    /// Whether an expired certificate is accepted.
     pub allow_expired_certs: bool,
 }
 
@@ -48,17 +48,17 @@ pub struct Cert {
 #[schemars(rename = "AuthPolicyPrimaryExtJwt")]
 pub struct ExtJwt {
     pub allowed: bool,
-    /// Signers by id; none: every enabled one.
+    /// Signers by id; an empty list allows every enabled signer.
     pub allowed_signers: Vec<Id<ExternalJwtSigner>>,
 }
 
 impl ExtJwt {
-    /// Whether tokens of an enabled signer let in.
+    /// Whether tokens of an enabled signer may log in.
     pub fn lets_in(&self, signer: &Id<ExternalJwtSigner>) -> bool {
         self.allowed && self.lists(signer)
     }
 
-    /// Whether they would, were tokens allowed.
+    /// Whether the list includes a signer, whether or not tokens are allowed.
     pub fn lists(&self, signer: &Id<ExternalJwtSigner>) -> bool {
         self.allowed_signers.is_empty() || self.allowed_signers.contains(signer)
     }
@@ -70,23 +70,24 @@ impl ExtJwt {
 #[schemars(rename = "AuthPolicyPrimaryUpdb")]
 pub struct Updb {
     pub allowed: bool,
-    /// At least 5; less counts as 5.
+    /// At least 5; a smaller value counts as 5.
     pub min_password_length: i64,
     pub require_special_char: bool,
     pub require_number_char: bool,
     /// Whether a password needs both upper and lower case letters.
     pub require_mixed_case: bool,
-    /// So many wrong passwords in a row lock the identity; 0: never.
+    /// The number of wrong passwords in a row that locks the identity; 0 means never.
     pub max_attempts: i64,
-    /// How long it stays locked; 0: until it is enabled again.
+    /// How long it stays locked; 0 means until an administrator enables it.
     pub lockout_duration_minutes: i64,
 }
 
 impl Updb {
-    /// Whether a password may be set. Letters and digits are those of any script; whatever else is not blank is special.
+    /// Checks a new password. Letters and digits are those of any script; every other character except white space is
+    /// special.
     ///
     /// # Errors
-    /// The first rule that it breaks. The error does not repeat it.
+    /// [`Error::Invalid`] with the first rule that it breaks. The error does not repeat the password.
     pub fn check_password(&self, password: &str) -> Result<()> {
         let has = |kind: fn(char) -> bool| password.chars().any(kind);
         let length = password.chars().count();
@@ -107,19 +108,19 @@ impl Updb {
     }
 }
 
-/// What a session needs besides before it may do anything.
+/// The second factors that a session needs before it may do anything.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "AuthPolicySecondary")]
 pub struct Secondary {
     /// A one-time code.
     pub require_totp: bool,
-    /// A token of this signer with every request; blank: none.
+    /// A token of this signer with every request; empty or absent means none.
     #[serde(default)]
     pub require_ext_jwt_signer: Option<Id<ExternalJwtSigner>>,
 }
 
-/// An auth policy as clients see it.
+/// An auth policy in responses.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "AuthPolicyDetail")]
 pub struct View {

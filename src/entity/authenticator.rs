@@ -1,4 +1,4 @@
-//! Authenticators: what an identity proves itself with.
+//! Authenticators: the credentials of identities.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,13 +13,13 @@ use crate::{
     query::Type,
 };
 
-/// Characters of a user name. Whoever logs in may send no other.
+/// The length of a user name in characters. A log-in rejects other lengths.
 const USERNAME: std::ops::RangeInclusive<usize> = 4..=100;
 
-/// Rules for user names.
+/// Checks a user name.
 ///
 /// # Errors
-/// It is too short or too long to log in with.
+/// [`Error::Invalid`] if it is too short or too long to log in with.
 pub fn check_username(name: &str) -> Result<()> {
     if USERNAME.contains(&name.chars().count()) {
         return Ok(());
@@ -27,7 +27,7 @@ pub fn check_username(name: &str) -> Result<()> {
     Err(Error::invalid("username", format!("must have {} to {} characters", USERNAME.start(), USERNAME.end()), name))
 }
 
-/// A credential of an identity. No request writes it as such, and nothing prints it.
+/// A credential of an identity. Requests do not write it directly, and it has no `Debug`.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Authenticator {
@@ -35,32 +35,32 @@ pub struct Authenticator {
     pub credential: Credential,
 }
 
-/// Where a credential comes from.
+/// The origin of a credential.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct State {
-    /// The CA that issued the certificate, if it was not this controller: with the CA the credential goes.
+    /// The third-party CA that issued the certificate, if one did: the credential is deleted with the CA.
     pub ca_id: Option<Id<Ca>>,
 }
 
-/// What is compared with what a caller shows.
+/// The data that a log-in is verified with.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Credential {
     /// User name and password; of the password only a PHC string of its hash.
     Updb { username: String, password: String },
-    /// A client certificate, and the one that is to replace it once its holder has confirmed it.
+    /// A client certificate, and the one that replaces it once its holder has confirmed it.
     Cert { fingerprint: String, pem: String, unverified: Option<Unverified> },
 }
 
-/// A certificate that was issued but not yet confirmed.
+/// A certificate that was issued but not confirmed yet.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Unverified {
     pub fingerprint: String,
     pub pem: String,
 }
 
-/// The two kinds of credential.
+/// The kinds of credentials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "AuthenticatorMethod")]
@@ -70,7 +70,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// The word on the wire.
+    /// The name in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Updb => "updb",
@@ -80,12 +80,12 @@ impl Method {
 }
 
 impl Credential {
-    /// A certificate.
+    /// A credential for a certificate.
     pub fn certificate(of: &Certificate) -> Self {
         Self::Cert { fingerprint: of.fingerprint(), pem: of.pem(), unverified: None }
     }
 
-    /// Which kind it is.
+    /// The kind of credential.
     pub fn method(&self) -> Method {
         match self {
             Self::Updb { .. } => Method::Updb,
@@ -93,14 +93,14 @@ impl Credential {
         }
     }
 
-    /// What is compared with what a caller shows: the password's PHC string, or the certificate's fingerprint.
+    /// The password's PHC string, or the certificate's fingerprint.
     pub fn proof(&self) -> &str {
         match self {
             Self::Updb { password: proof, .. } | Self::Cert { fingerprint: proof, .. } => proof,
         }
     }
 
-    /// The user name, of a password.
+    /// The user name of a password.
     pub fn username(&self) -> Option<&str> {
         match self {
             Self::Updb { username, .. } => Some(username),
@@ -108,7 +108,7 @@ impl Credential {
         }
     }
 
-    /// The fingerprint, of a certificate.
+    /// The fingerprint of a certificate.
     pub fn fingerprint(&self) -> Option<&str> {
         match self {
             Self::Updb { .. } => None,
@@ -116,7 +116,7 @@ impl Credential {
         }
     }
 
-    /// The certificate, if it is one and was kept.
+    /// The certificate as PEM, if it is one and was stored.
     pub fn pem(&self) -> Option<&str> {
         match self {
             Self::Updb { .. } => None,
@@ -125,7 +125,7 @@ impl Credential {
     }
 }
 
-/// An authenticator as clients see it.
+/// An authenticator in responses.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "AuthenticatorDetail")]
@@ -133,22 +133,22 @@ pub struct View {
     method: Method,
     identity_id: Id<Identity>,
     identity: EntityRef,
-    /// Of a password.
+    /// Only for a password.
     #[serde(skip_serializing_if = "Option::is_none")]
     username: Option<String>,
-    /// Of a certificate.
+    /// Only for a certificate.
     #[serde(skip_serializing_if = "Option::is_none")]
     cert_pem: Option<String>,
-    /// Of a certificate.
+    /// Only for a certificate.
     #[serde(skip_serializing_if = "Option::is_none")]
     fingerprint: Option<String>,
-    /// Of a certificate: whether this controller issued it, so that its holder can have it renewed.
+    /// Only for a certificate: whether this controller issued it, so that its holder can renew it.
     #[serde(skip_serializing_if = "Option::is_none")]
     is_issued_by_network: Option<bool>,
 }
 
 impl Record<Authenticator> {
-    /// Whether it is a certificate that this controller issued. One of another authority names it.
+    /// Whether it is a certificate that this controller issued. One of another authority names that authority.
     pub fn is_issued_by_network(&self) -> bool {
         self.spec.credential.method() == Method::Cert && self.state.ca_id.is_none()
     }

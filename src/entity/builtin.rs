@@ -1,5 +1,5 @@
-//! What a new file holds before anybody asked for anything: config types that tunnelers know by name, identity types, posture
-//! check types and the auth policy of those who name none.
+//! The built-in records of a new file: config types that tunnelers know by name, identity types, posture check types,
+//! and the default auth policy.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -13,12 +13,12 @@ use crate::{
     error::{Error, Result},
 };
 
-/// The definitions of health checks, and those of addresses, ports and protocols.
+/// The schema definitions of health checks; and those of addresses, ports and protocols.
 const CHECKS: &str = include_str!("builtin/definitions.check.json");
 const TUNNEL: &str = include_str!("builtin/definitions.tunnel.json");
-/// The schema of `host.v1` without its name; `host.v2` takes it as the definition of a terminator.
+/// The schema of `host.v1` without its `$id`; `host.v2` uses it as the definition of a terminator.
 const HOST: &str = include_str!("builtin/host.json");
-/// What the schema of `host.v1` is called.
+/// The `$id` of the schema of `host.v1`.
 const HOST_V1_NAME: &str = "http://ziti-edge.netfoundry.io/schemas/host.v1.schema.json";
 
 /// Id, name, schema and groups of definitions of each config type.
@@ -32,20 +32,22 @@ const CONFIG_TYPES: [Shape; 5] = [
 ];
 const HOST_V2: &str = "host.v2";
 
-/// The config types, in `entity/builtin/`.
+/// The built-in config types, from `entity/builtin/`.
 ///
-/// The order and nesting of keywords is an interface: forms are made from these schemas. A form resolves the references and then reads the
-/// type of a list from the first part of its `allOf` and the type of its items from the second part. Members stand in the order of their
-/// names, because forms show them in the order in which they stand. Definitions that a schema does not use stay in it.
+/// The order and nesting of keywords is an interface: forms are generated from these schemas. A form resolves the
+/// references, then reads the type of a list from the first part of its `allOf` and the type of its items from the
+/// second part. Members are sorted by name, because forms show them in order. Definitions that a schema does not use
+/// stay in it.
 ///
-/// Which values may be empty: the texts `hostname`, `sourceIp`, `identity`, `body`, `url`, `expectInBody` and the `address` of a proxy and of
-/// a port check; the objects `listenOptions` and `dialOptions`; the lists `portChecks` and `httpChecks`. Not empty are `address` of a host,
-/// every entry of a list of addresses, and the lists `protocols`, `addresses`, `portRanges`, `allowedProtocols`, `allowedAddresses`,
-/// `allowedPortRanges`, `allowedSourceAddresses`, `actions` and `terminators`. `protocol` of `ziti-tunneler-server.v1` says that it may be
-/// null, and its enumeration refuses null. A proxy may have members that the schema does not name.
+/// These values may be empty: the texts `hostname`, `sourceIp`, `identity`, `body`, `url`, `expectInBody` and the
+/// `address` of a proxy and of a port check; the objects `listenOptions` and `dialOptions`; the lists `portChecks` and
+/// `httpChecks`. These may not: the `address` of a host, every entry of a list of addresses, and the lists `protocols`,
+/// `addresses`, `portRanges`, `allowedProtocols`, `allowedAddresses`, `allowedPortRanges`, `allowedSourceAddresses`,
+/// `actions` and `terminators`. The type of `protocol` in `ziti-tunneler-server.v1` includes null, but its enumeration
+/// does not. A proxy may have members that the schema does not name.
 ///
 /// # Errors
-/// A file is no JSON object, which is a defect.
+/// [`Error::Internal`] if a built-in file is not a JSON object, which is a defect.
 pub fn config_types(now: Timestamp) -> Result<Vec<Record<ConfigType>>> {
     let record = |shape: Shape| {
         let (id, name, ..) = shape;
@@ -54,8 +56,8 @@ pub fn config_types(now: Timestamp) -> Result<Vec<Record<ConfigType>>> {
     CONFIG_TYPES.into_iter().map(record).collect()
 }
 
-/// A built-in config type with the schema of this release, if nobody has changed it since the first start and an earlier release wrote it.
-/// The times stay, so that a later release can tell the same.
+/// A built-in config type with the schema of this release, if an earlier release wrote it and nobody changed it. The
+/// times stay the same, so that a later release can detect the same.
 ///
 /// # Errors
 /// As for [`config_types`].
@@ -82,7 +84,7 @@ fn object(text: &str) -> Result<Map<String, Json>> {
     serde_json::from_str(text).map_err(|e| Error::Internal(format!("a built-in schema: {e}")))
 }
 
-/// A schema with its definitions, members in the order of their names.
+/// A schema with its definitions, members sorted by name.
 fn whole((id, _, text, groups): Shape) -> Result<Map<String, Json>> {
     let mut schema = object(text)?;
     let mut definitions = Map::new();
@@ -102,7 +104,7 @@ fn whole((id, _, text, groups): Shape) -> Result<Map<String, Json>> {
     }
     let mut schema = Json::Object(schema);
     schema.sort_all_objects();
-    if let Json::Object(schema) = schema { Ok(schema) } else { Err(Error::Internal("a built-in schema is no object".into())) }
+    if let Json::Object(schema) = schema { Ok(schema) } else { Err(Error::Internal("a built-in schema is not an object".into())) }
 }
 
 /// The identity types.
@@ -111,7 +113,7 @@ pub fn identity_types(now: Timestamp) -> Vec<Record<IdentityType>> {
     kinds.into_iter().map(|name| Record::new(Id::from_text(name), now, IdentityType { name: name.into() })).collect()
 }
 
-/// The posture check types. There is none for MFA, which needs no operating system.
+/// The posture check types. MFA has none, because it needs no operating system.
 pub fn posture_check_types(now: Timestamp) -> Vec<Record<PostureCheckType>> {
     use OsType::{Android, Ios, Linux, MacOs, Windows};
     let types: [(&str, &str, &[OsType], bool); 5] = [
@@ -133,7 +135,7 @@ pub fn posture_check_types(now: Timestamp) -> Vec<Record<PostureCheckType>> {
     types.into_iter().map(record).collect()
 }
 
-/// What people ran when the list was made; clients show it as a choice.
+/// The versions that clients offer as a choice, as of the time the list was made.
 fn versions(os_type: OsType) -> &'static [&'static str] {
     match os_type {
         OsType::Windows => &["10", "2000", "7", "8", "Vista"],
@@ -145,7 +147,8 @@ fn versions(os_type: OsType) -> &'static [&'static str] {
     }
 }
 
-/// The auth policy of identities that name none: every means is allowed, nothing more is asked. Administrators may change it.
+/// The auth policy of identities that name none: every method is allowed, no second factor is required. Administrators
+/// may change it.
 pub fn auth_policy(now: Timestamp) -> Record<AuthPolicy> {
     let updb = Updb {
         allowed: true,
@@ -169,7 +172,7 @@ mod tests {
     use super::*;
     use crate::schema::Checker;
 
-    /// The member of config data that is refused first, if one is.
+    /// The first member of config data that is rejected, if one is.
     fn refused(name: &str, data: &str) -> Option<String> {
         let types = config_types(Timestamp::ZERO_TIME).unwrap();
         let schema = types.into_iter().find(|of| of.spec.name == name).unwrap().spec.schema.unwrap();
@@ -183,7 +186,7 @@ mod tests {
         }
     }
 
-    /// A schema with every reference replaced by what it refers to, as forms read it.
+    /// A schema with every reference resolved, as forms read it.
     fn resolved(schema: &Json, root: &Json) -> Json {
         match schema {
             Json::Object(members) => match members.get("$ref").and_then(Json::as_str) {
@@ -195,7 +198,7 @@ mod tests {
         }
     }
 
-    /// What a form makes of a member: the type of the member, and of the items of a list.
+    /// The form field for a member: its type, and for a list the type of its items.
     fn as_form(member: &Json) -> String {
         let word = |value: &Json| if value["enum"].is_array() { "string" } else { value["type"].as_str().unwrap_or("none") }.to_owned();
         if member["type"].is_null() && member["allOf"][0]["type"] == "array" {

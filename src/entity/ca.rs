@@ -1,4 +1,4 @@
-//! Certificate authorities of others, whose certificates enroll and log in identities.
+//! Third-party certificate authorities, whose certificates enroll and log in identities.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,44 +14,46 @@ use crate::{
     query::Type,
 };
 
-/// How identities are called that enroll by themselves, unless the CA says otherwise.
+/// The default name format of identities that enroll automatically.
 const NAME_FORMAT: &str = "[caName]-[commonName]";
 
-/// A certificate authority of somebody else.
+/// A third-party certificate authority.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Ca {
     pub name: String,
-    /// Its certificate, and others of its own behind it, as PEM. Set once.
+    /// Its certificate as PEM, which may be followed by further certificates of its own. It cannot be changed.
     pub cert_pem: String,
-    /// Whether its certificates log in.
+    /// Whether its certificates may log in.
     pub is_auth_enabled: bool,
-    /// Whether whoever holds one of its certificates becomes an identity by itself.
+    /// Whether the holder of one of its certificates can enroll automatically as a new identity.
     pub is_auto_ca_enrollment_enabled: bool,
     /// Whether its certificates complete enrollments of the method `ottca`.
     pub is_ott_ca_enrollment_enabled: bool,
-    /// Role attributes of identities that enroll by themselves.
+    /// Role attributes of identities that enroll automatically.
     #[schemars(extend("examples" = [["partners"]]))]
     pub identity_roles: Roles,
-    /// How these are called, with `[caName]`, `[caId]`, `[commonName]`, `[requestedName]` and `[identityId]` filled in.
+    /// The name format of these, with the placeholders `[caName]`, `[caId]`, `[commonName]`, `[requestedName]` and
+    /// `[identityId]`.
     #[serde(default)]
     pub identity_name_format: String,
-    /// Where in a certificate the `externalId` of its identity stands; without it, only fingerprints are looked at.
+    /// Where a certificate holds the `externalId` of its identity; without it, only fingerprints are compared.
     #[serde(default)]
     #[schemars(with = "ExternalIdClaim")]
     pub external_id_claim: Option<ExternalIdClaim>,
 }
 
 impl Ca {
-    /// Its certificates. The first is the one that it is known by; each is an authority to verify with.
+    /// Its certificates. The first one identifies the authority; each of them verifies certificates.
     ///
     /// # Errors
-    /// The text holds something else.
+    /// The PEM text is not a list of certificates.
     pub fn certificates(&self) -> pki::Result<Vec<Certificate>> {
         Certificate::bundle(&self.cert_pem)
     }
 
-    /// What an identity with this id is called that enrolls by itself with a certificate; `requested` is what it would like to be.
+    /// The name of an identity with this id that enrolls automatically; `requested` is the name that the client asked
+    /// for.
     pub fn name_for(&self, ca: &Id<Self>, identity: &str, certificate: &Certificate, requested: Option<&str>) -> String {
         let common_name = certificate.subject().common_name().unwrap_or_default();
         let filled = [
@@ -66,31 +68,31 @@ impl Ca {
     }
 }
 
-/// What only code sets.
+/// The part of a record that only code sets.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct State {
-    /// Of the first certificate.
+    /// The fingerprint of the first certificate.
     pub fingerprint: String,
-    /// Whether its owner has shown to hold the key.
+    /// Whether its owner has proven to hold the key.
     pub is_verified: bool,
-    /// The common name of the certificate that shows it.
+    /// The common name required of the certificate that proves it.
     pub verification_token: String,
 }
 
 impl Record<Ca> {
-    /// Whether its certificates log in.
+    /// Whether its certificates may log in.
     pub fn lets_in(&self) -> bool {
         self.spec.is_auth_enabled && self.state.is_verified
     }
 
-    /// Whether a claim in its certificates logs in.
+    /// Whether a claim in its certificates may log in.
     pub fn lets_in_by_claim(&self) -> bool {
         self.lets_in() && self.spec.external_id_claim.is_some()
     }
 }
 
-/// A CA as administrators see it.
+/// A CA in responses to administrators.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "CaDetail")]

@@ -1,4 +1,4 @@
-//! Configs: settings that services carry for those who use or host them.
+//! Configs: settings that services carry for the clients that use or host them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,12 +17,12 @@ use crate::{
 pub struct Config {
     pub name: String,
     pub config_type_id: Id<ConfigType>,
-    /// Fits the schema of the config type.
+    /// Valid under the schema of the config type.
     #[schemars(schema_with = "super::value::object", extend("examples" = [{ "protocol": "tcp", "address": "localhost", "port": 5432 }]))]
     pub data: Document,
 }
 
-/// A config as clients see it.
+/// A config in responses.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ConfigDetail")]

@@ -1,4 +1,4 @@
-//! Config types: what a config of a kind must look like.
+//! Config types: the schemas of configs.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,17 +10,17 @@ use crate::{
     schema::Checker,
 };
 
-/// A name under which services carry settings, and a JSON schema that the settings must fit.
+/// A name under which services carry settings, and a JSON schema for the settings.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ConfigType {
     pub name: String,
-    /// A JSON schema whose root type is `object`; none accepts every object.
+    /// A JSON schema whose root type is `object`; without one, every object is accepted.
     #[serde(default)]
     #[schemars(schema_with = "super::value::object")]
     pub schema: Option<Document>,
 }
 
-/// A config type as clients see it.
+/// A config type in responses.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "ConfigTypeDetail")]
 pub struct View {

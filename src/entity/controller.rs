@@ -1,4 +1,4 @@
-//! Controllers that run together. One that runs alone, as all do at present, lists none.
+//! Controllers of a group. A controller that runs alone, as all do at present, lists none.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::{
     query::{Type, Value},
 };
 
-/// A member of a group of controllers. No request writes it.
+/// A member of a group of controllers. Requests do not write it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Controller {
@@ -21,20 +21,20 @@ pub struct Controller {
     pub fingerprint: String,
     pub is_online: bool,
     pub last_joined_at: Timestamp,
-    /// Where the other controllers reach it.
+    /// The address for the other controllers.
     pub ctrl_address: Option<String>,
-    /// Where clients reach it, by interface.
+    /// The addresses for clients, by interface.
     pub api_addresses: BTreeMap<String, Vec<ApiAddress>>,
 }
 
-/// Where an interface of a controller is.
+/// The address of an interface of a controller.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct ApiAddress {
     url: String,
     version: String,
 }
 
-/// A controller as clients see it.
+/// A controller in responses.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ControllerDetail")]

@@ -1,4 +1,4 @@
-//! Edge router policies: over which edge routers which identities may connect.
+//! Edge router policies: which identities may connect over which edge routers.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,24 +14,24 @@ use crate::{
 #[serde(rename_all = "camelCase")]
 pub struct EdgeRouterPolicy {
     pub name: String,
-    /// How attributes apply in both lists.
+    /// How attributes combine in both lists.
     pub semantic: Semantic,
-    /// Over which: `#attribute`, `@id`, or `#all` alone.
+    /// The edge routers: `#attribute`, `@id`, or `#all` alone.
     #[serde(default)]
     pub edge_router_roles: Roles,
-    /// Who: `#attribute`, `@id`, or `#all` alone.
+    /// The identities: `#attribute`, `@id`, or `#all` alone.
     #[serde(default)]
     pub identity_roles: Roles,
 }
 
-/// An edge router policy as clients see it.
+/// An edge router policy in responses.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "EdgeRouterPolicyDetail")]
 pub struct View {
     name: String,
     semantic: Semantic,
-    /// Made by the controller for the identity of an edge router; it cannot be changed.
+    /// Whether the controller made it for the identity of an edge router; then it cannot be changed.
     is_system: bool,
     edge_router_roles: Roles,
     edge_router_roles_display: Vec<NamedRole>,

@@ -13,7 +13,7 @@ use crate::{
     query::Type,
 };
 
-/// An edge router as administrators see it.
+/// An edge router in responses to administrators.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "EdgeRouterDetail")]

@@ -1,19 +1,19 @@
-//! Addresses that key sets of external signers are fetched from, and whether they may be.
+//! URLs of the key sets of external signers, and whether keys may be fetched from them.
 
 use std::net::IpAddr;
 
 use ureq::http::{Uri, uri::Scheme};
 
-/// Why an address with a user name or a password is refused.
-pub const USER_INFO: &str = "must hold no user name and no password: addresses are shown and logged";
+/// Why a URL with a user name or a password is rejected.
+pub const USER_INFO: &str = "must not contain a user name or a password, because addresses are shown and logged";
 const PLAIN: &str = "must be an https address; key-sets.allow-http in the configuration allows http";
 
-/// An http or https address of a key set (RFC 9110 section 4.2).
+/// An http or https URL of a key set (RFC 9110 section 4.2).
 #[derive(Debug)]
 pub struct Endpoint(Uri);
 
 impl Endpoint {
-    /// Reads an address. `None` unless it is an absolute one with a host, and http or https.
+    /// Parses a URL. `None` unless it is absolute, has a host, and the scheme is http or https.
     pub fn read(url: &str) -> Option<Self> {
         let uri: Uri = url.parse().ok()?;
         let scheme = uri.scheme()?;
@@ -21,10 +21,11 @@ impl Endpoint {
         (known && uri.host().is_some_and(|host| !host.is_empty())).then_some(Self(uri))
     }
 
-    /// Whether keys may be fetched from it: by https, or by http from this host, or by http from anywhere if `plain` is set.
+    /// Checks that keys may be fetched from it: by https, by http from this host, or by http from any host if `plain`
+    /// is set.
     ///
     /// # Errors
-    /// Why not, in words that do not repeat the address.
+    /// The reason, which does not repeat the URL.
     pub fn admit(&self, plain: bool) -> Result<(), &'static str> {
         if self.0.authority().is_some_and(|authority| authority.as_str().contains('@')) {
             return Err(USER_INFO);
@@ -40,7 +41,7 @@ impl Endpoint {
     }
 }
 
-/// Whether an address of any scheme holds a user name or a password (RFC 3986 section 3.2.1).
+/// Whether a URL of any scheme holds a user name or a password (RFC 3986 section 3.2.1).
 pub fn holds_user_info(url: &str) -> bool {
     let authority = url.split_once("//").map(|(_, rest)| rest.split(['/', '?', '#']).next().unwrap_or_default());
     authority.is_some_and(|authority| authority.contains('@'))

@@ -4,7 +4,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value as Json;
 
-/// The machine that an identity last logged in from, in its own words.
+/// The machine that an identity last logged in from, as reported by the client.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EnvInfo {
@@ -22,11 +22,11 @@ pub struct EnvInfo {
     pub domain: String,
 }
 
-/// The program and library that an identity last logged in with, in its own words.
+/// The program and library that an identity last logged in with, as reported by the client.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SdkInfo {
-    /// What the program calls itself.
+    /// The id of the program.
     #[schemars(length(max = 255))]
     pub app_id: String,
     #[schemars(length(max = 255))]
@@ -41,7 +41,7 @@ pub struct SdkInfo {
     pub version: String,
 }
 
-/// A struct of texts, of which the blank ones stay off the wire.
+/// A struct of texts that is written without its empty members.
 pub struct Filled<T>(pub T);
 
 impl<T: Serialize> Serialize for Filled<T> {

@@ -9,43 +9,43 @@ use super::{
 };
 use crate::{clock::Timestamp, error::Result, query::Type};
 
-/// A one-time token that is outstanding. No request writes it as such, and nothing prints it.
+/// An unused one-time token. Requests do not write it directly, and it has no `Debug`.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Enrollment {
     pub method: Method,
-    /// Whoever shows it gets the credential.
+    /// The secret that entitles its holder to the credential.
     pub token: String,
     pub expires_at: Timestamp,
-    /// The token as a signed JWT, which says where to go with it.
+    /// The token as a signed JWT, which names the controller.
     pub jwt: String,
-    /// Exactly one of the three is set: who gets the credential.
+    /// The identity or router that gets the credential; exactly one of the three is set.
     pub identity_id: Option<Id<Identity>>,
     pub edge_router_id: Option<Id<EdgeRouter>>,
     pub transit_router_id: Option<Id<TransitRouter>>,
-    /// For `ottca`: who must have issued the certificate.
+    /// For `ottca`: the CA that must have issued the certificate.
     pub ca_id: Option<Id<Ca>>,
     /// For `updb`: the user name that the password is for.
     pub username: Option<String>,
 }
 
 impl Enrollment {
-    /// One of an identity, as yet without a token.
+    /// An enrollment of an identity, without a token yet.
     pub fn of_identity(method: Method, id: Id<Identity>) -> Self {
         Self { identity_id: Some(id), ..Self::blank(method) }
     }
 
-    /// One of an edge router, as yet without a token.
+    /// An enrollment of an edge router, without a token yet.
     pub fn of_edge_router(id: Id<EdgeRouter>) -> Self {
         Self { edge_router_id: Some(id), ..Self::blank(Method::ErOtt) }
     }
 
-    /// One of a transit router, as yet without a token.
+    /// An enrollment of a transit router, without a token yet.
     pub fn of_transit_router(id: Id<TransitRouter>) -> Self {
         Self { transit_router_id: Some(id), ..Self::blank(Method::TrOtt) }
     }
 
-    /// The id of whoever gets the credential.
+    /// The id of the identity or router that gets the credential.
     pub fn subject(&self) -> &str {
         let identity = self.identity_id.as_ref().map(Id::as_str);
         let router = || self.edge_router_id.as_ref().map(Id::as_str).or(self.transit_router_id.as_ref().map(Id::as_str));
@@ -67,8 +67,8 @@ impl Enrollment {
     }
 }
 
-/// What becomes of the token: a certificate of ours (`ott`), one of a CA's (`ottca`), a password (`updb`), or the certificates of an
-/// edge router (`erott`) or transit router (`trott`).
+/// The credential that the token gives: a certificate of the controller (`ott`), one of a third-party CA (`ottca`), a
+/// password (`updb`), or the certificates of an edge router (`erott`) or transit router (`trott`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "EnrollmentMethod")]
@@ -81,7 +81,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// The word on the wire.
+    /// The name in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ott => "ott",
@@ -93,7 +93,7 @@ impl Method {
     }
 }
 
-/// An enrollment as administrators see it.
+/// An enrollment in responses to administrators.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "EnrollmentDetail")]
@@ -150,7 +150,7 @@ impl Entity for Enrollment {
     fn flaw(record: &Record<Self>) -> Option<&'static str> {
         let Self { identity_id, edge_router_id, transit_router_id, .. } = &record.spec;
         let subjects = [identity_id.is_some(), edge_router_id.is_some(), transit_router_id.is_some()];
-        (subjects.into_iter().filter(|set| *set).count() != 1).then_some("is not for exactly one identity or router")
+        (subjects.into_iter().filter(|set| *set).count() != 1).then_some("does not belong to exactly one identity or router")
     }
 
     fn view(record: &Record<Self>, facts: &dyn Facts) -> Result<View> {

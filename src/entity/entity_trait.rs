@@ -1,4 +1,4 @@
-//! The contract between a kind and everything that treats all kinds alike.
+//! The contract between a kind and the code that handles all kinds alike.
 
 use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
@@ -14,94 +14,99 @@ use super::{
 };
 use crate::error::Result;
 
-/// Everything that is true of a kind without knowing who asks or where it is stored.
+/// The facts of a kind that depend on neither the caller nor the storage.
 ///
 /// `Self` is what a request may write (`spec`), [`Stateful::State`] what only code may.
 pub trait Entity: Stateful + Serialize + DeserializeOwned + Clone + Send + Sync + 'static {
     /// The kind's names.
     const KIND: Kind;
-    /// Names by which lists are filtered and sorted, the value each has, and which of them are indexed.
+    /// The fields that filter and sort lists, with their values and indexes.
     const FIELDS: &'static [Field<Self>];
-    /// Names that lists tell among those, because clients know them, and of which nothing is told: a filter that asks is refused.
+    /// Names that `meta.filterableFields` lists for compatibility, although their values are secret: a filter that uses
+    /// one is rejected.
     const SECRET: &'static [&'static str] = &[];
-    /// Records of other kinds that this one names, and what their deletion does to it.
+    /// The records that this kind refers to, and what their deletion does to it.
     const REFERENCES: &'static [Reference<Self>] = &[];
     /// Names of lists below one record, `GET /<path>/{id}/<name>`; they become its `_links`.
     const LINKS: &'static [&'static str] = &[];
     /// JSON members that only creation sets: PUT and PATCH keep the stored value.
     const FIXED: &'static [&'static str] = &[];
-    /// JSON members that PUT keeps where its body leaves them out, as clients know it; elsewhere they go back to what they are when nothing
-    /// is said.
+    /// JSON members that PUT keeps if its body leaves them out, as clients expect; other members return to their
+    /// defaults.
     const KEPT: &'static [&'static str] = &[];
-    /// JSON members that PUT demands although creation does not.
+    /// JSON members that PUT requires although creation does not.
     const REQUIRED_ON_REPLACE: &'static [&'static str] = &[];
-    /// Fields that requests know by another name: the field and the member. Errors speak of the member.
+    /// Fields with another name in requests: the field and the member. Errors name the member.
     const MEMBERS: &'static [(&'static str, &'static str)] = &[];
-    /// Indexed fields and references by whose value very many of its records can end at once (`tombstone.rs`): what rests on a credential that
-    /// goes, say. They count as gone then, and are cleared away while nobody waits.
+    /// Indexed fields and references by whose value very many records can be deleted at once by a tombstone
+    /// (`tombstone.rs`), for example with the deletion of a credential. The records count as deleted at once and are
+    /// removed later.
     const ENDS_BY: &'static [&'static str] = &[];
-    /// What requests call a body of the kind, where an error says that it is missing.
+    /// The name of a request body of the kind, for the error that it is missing.
     const BODY: &'static str = Self::KIND.name;
-    /// Whether whoever uses services makes its records, and not only administrators: what requests may put into one is much less then.
+    /// Whether clients of the client interface create its records, and not only administrators: the limits on members
+    /// are much lower then.
     const MADE_BY_CLIENTS: bool = false;
     /// How the spec is stored.
     const DISK: Disk = Disk::Binary;
     /// What the history tells of it.
     const LOGGED: Logged = Logged::Changes { secret: &[], quiet: &[] };
-    /// The version of the stored shape. Whoever changes `Self` or `State` takes the next one, keeps the structs as they were and
-    /// reads them in [`Entity::upgrade`].
+    /// The version of the stored shape. A change of `Self` or `State` needs the next version; the old structs are kept
+    /// and read in [`Entity::upgrade`].
     const VERSION: u8 = 1;
-    /// The kind's own members on the wire.
+    /// The kind's own members in responses.
     type View: Serialize + JsonSchema + Send + 'static;
 
-    /// Brings a parsed spec into its normal form (blank to default, lower case, ...); runs before `check`.
+    /// Normalizes a parsed spec (empty to default, lower case, ...); runs before `check`.
     fn tidy(&mut self) {}
 
     /// Rules beyond the JSON schema.
     ///
     /// # Errors
-    /// The first rule that is broken, naming the member.
+    /// The first broken rule, with the member.
     fn check(&self, _facts: &dyn Facts) -> Result<()> {
         Ok(())
     }
 
-    /// How much is in each member that requests fill as they like, by its name; the configuration says how much may be. Tags are counted for
-    /// every kind and are not among them.
+    /// The sizes of members that requests fill freely, by name; the configuration limits them. Tags are counted for
+    /// every kind and are not included.
     fn amounts(&self) -> Vec<(&'static str, Amount)> {
         Vec::new()
     }
 
-    /// The era that a record was made in, where its like may be made again after they ended all at once.
+    /// The epoch that a record was made in, for kinds with tombstones whose records may be made again afterwards.
     fn era(_record: &Record<Self>) -> Epoch {
         0
     }
 
-    /// How a record looks on the wire.
+    /// The response for a record.
     ///
     /// # Errors
     /// A record it needs cannot be read.
     fn view(record: &Record<Self>, facts: &dyn Facts) -> Result<Self::View>;
 
-    /// Whether the history does not tell what the controller itself does with a record, because it comes and goes with a connection.
+    /// Whether the history does not log what the controller itself does with a record, because the record belongs to a
+    /// connection.
     fn is_unlogged(_record: &Record<Self>) -> bool {
         false
     }
 
-    /// What contradicts itself in a stored record, if anything does, as the end of a sentence that begins with the record. No rule for
-    /// requests: none of them can bring it about.
+    /// A contradiction in a stored record, if there is one, as the end of a sentence that begins with the record. It is
+    /// no rule for requests, because none can cause it.
     fn flaw(_record: &Record<Self>) -> Option<&'static str> {
         None
     }
 
-    /// Reads what an older version stored: `old` gives it as the structs of that time, `From` turns these into today's.
+    /// Reads a record of an older version: `old` decodes it as the structs of that version, `From` converts these to
+    /// the current ones.
     ///
     /// # Errors
-    /// The version is not known, or the bytes are no record of it.
+    /// The version is unknown, or the bytes are not a record of it.
     fn upgrade(version: u8, _old: &mut impl Stored) -> Result<(Self, Self::State)> {
         Err(unreadable(version))
     }
 
-    /// Further `_links` beside `self` and [`Entity::LINKS`]: name and target.
+    /// Further `_links` besides `self` and [`Entity::LINKS`]: name and target.
     fn links(_record: &Record<Self>) -> Vec<(&'static str, String)> {
         Vec::new()
     }

@@ -1,4 +1,4 @@
-//! External id claims: where in a certificate of somebody else's authority it says whose it is.
+//! External id claims: where a certificate of a third-party authority holds the id of its identity.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
@@ -6,8 +6,8 @@ use serde_json::Value as Json;
 
 use crate::pki::Certificate;
 
-/// Where in a certificate an external id stands: candidates from `location`, those that `matcher` lets pass, what `parser` makes
-/// of them, and of that the element at `index`.
+/// Where a certificate holds an external id: candidates from `location` are filtered by `matcher` and split by
+/// `parser`; `index` selects one of the results.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExternalIdClaim {
@@ -35,7 +35,7 @@ pub enum ClaimLocation {
     SanEmail,
 }
 
-/// Which candidates pass. `PREFIX` and `SUFFIX` are cut off.
+/// Which candidates match. A matching `PREFIX` or `SUFFIX` is cut off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ClaimMatcher {
@@ -45,7 +45,7 @@ pub enum ClaimMatcher {
     Scheme,
 }
 
-/// Whether a candidate counts as one, or as several with a separator in between.
+/// Whether a candidate is used whole or split at a separator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ClaimParser {
@@ -54,8 +54,8 @@ pub enum ClaimParser {
 }
 
 impl ExternalIdClaim {
-    /// What a certificate says there; `None` if it says nothing, or the claim cannot fit any certificate. A certificate without a
-    /// common name has a blank one.
+    /// The external id in a certificate; `None` if it has none, or the claim cannot match any certificate. A
+    /// certificate without a common name has an empty one.
     pub fn of(&self, certificate: &Certificate) -> Option<String> {
         let kept = self.candidates(certificate).into_iter().filter_map(|candidate| self.matched(candidate));
         let at = usize::try_from(self.index).ok()?;
@@ -84,7 +84,7 @@ impl ExternalIdClaim {
                 let fits = candidate.split_once(':').is_some_and(|(scheme, _)| scheme.eq_ignore_ascii_case(wanted));
                 fits.then_some(candidate)
             }
-            // Of an address only the scheme can be matched.
+            // Of a URI only the scheme can be matched.
             (_, ClaimLocation::SanUri) | (ClaimMatcher::Scheme, _) => None,
             (ClaimMatcher::Prefix, _) => candidate.strip_prefix(wanted).map(str::to_owned),
             (ClaimMatcher::Suffix, _) => candidate.strip_suffix(wanted).map(str::to_owned),
@@ -96,7 +96,7 @@ impl ExternalIdClaim {
     }
 }
 
-/// RFC 3986 section 3.1: the case of a scheme means nothing, and its normal form is the lower one.
+/// RFC 3986 section 3.1: schemes are case-insensitive, and the normal form is lower case.
 fn lower_scheme(uri: &str) -> String {
     match uri.split_once(':') {
         Some((scheme, rest)) => format!("{}:{rest}", scheme.to_ascii_lowercase()),
@@ -104,7 +104,7 @@ fn lower_scheme(uri: &str) -> String {
     }
 }
 
-/// The schema of a member that is required although null may stand there, which then counts as missing.
+/// The schema of a required member that accepts null, which counts as missing.
 fn nullable<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     let mut schema = T::json_schema(generator);
     if let Some(of) = schema.remove("type") {

@@ -1,4 +1,4 @@
-//! External JWT signers: who else may say who somebody is.
+//! External JWT signers: third parties whose tokens log in identities.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
@@ -10,31 +10,31 @@ use crate::{
     query::{Type, Value},
 };
 
-/// Somebody whose tokens log in.
+/// A third party whose tokens log in.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExternalJwtSigner {
-    /// What `aud` must hold.
+    /// The required `aud` of its tokens.
     #[schemars(schema_with = "nullable")]
     pub audience: String,
-    /// Whether its tokens count.
+    /// Whether its tokens are accepted.
     pub enabled: bool,
     /// The `iss` of its tokens.
     pub issuer: String,
     pub name: String,
-    /// The certificate whose key signs, as PEM. Either this or `jwksEndpoint`.
+    /// The certificate with the signing key, as PEM. Set either this or `jwksEndpoint`.
     #[serde(default)]
     #[schemars(extend("examples" = [null]))]
     pub cert_pem: Option<String>,
-    /// Where its keys are to be had. Either this or `certPem`.
+    /// The URL of its key set. Set either this or `certPem`.
     #[serde(default)]
     #[schemars(extend("format" = "uri"))]
     pub jwks_endpoint: Option<String>,
-    /// The `kid` of its tokens; blank: the fingerprint of the certificate.
+    /// The `kid` of its tokens; if empty, the fingerprint of the certificate.
     #[serde(default)]
     #[schemars(extend("examples" = [null]))]
     pub kid: Option<String>,
-    /// The claim that names the identity; blank: `sub`.
+    /// The claim that names the identity; if empty, `sub`.
     #[serde(default)]
     #[schemars(with = "Option<String>")]
     pub claims_property: String,
@@ -46,20 +46,20 @@ pub struct ExternalJwtSigner {
     #[serde(default)]
     #[schemars(extend("format" = "url"))]
     pub external_auth_url: Option<String>,
-    /// What programs call themselves where a person gets a token (RFC 6749 section 2.2).
+    /// The client id of programs at the issuer (RFC 6749 section 2.2).
     #[serde(default)]
     pub client_id: Option<String>,
-    /// What programs ask for there (RFC 6749 section 3.3).
+    /// The scopes that programs request from the issuer (RFC 6749 section 3.3).
     #[serde(default)]
     #[schemars(with = "Option<Vec<String>>")]
     pub scopes: Vec<String>,
-    /// Which of the tokens that they get there logs in.
+    /// Which of the issued tokens logs in.
     #[serde(default)]
     #[schemars(with = "Option<TargetToken>")]
     pub target_token: TargetToken,
 }
 
-/// One of the tokens that an OpenID provider issues.
+/// A token that an OpenID provider issues.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum TargetToken {
@@ -68,7 +68,7 @@ pub enum TargetToken {
     Id,
 }
 
-/// What was stored in version 1.
+/// The spec as stored in version 1.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct SpecBeforeClients {
@@ -105,13 +105,13 @@ impl From<SpecBeforeClients> for ExternalJwtSigner {
 }
 
 impl ExternalJwtSigner {
-    /// The `iss` of its tokens; a blank one is none, which several may have.
+    /// The `iss` of its tokens; `None` if it is empty, which several signers may have.
     fn issuer(&self) -> Option<&str> {
         Some(self.issuer.as_str()).filter(|issuer| !issuer.trim().is_empty())
     }
 }
 
-/// What the certificate says.
+/// The details read from the certificate.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct State {
@@ -127,14 +127,14 @@ impl Default for State {
     }
 }
 
-/// An external JWT signer as administrators see it.
+/// An external JWT signer in responses to administrators.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ExternalJwtSignerDetail")]
 pub struct View {
     name: String,
     enabled: bool,
-    /// The `iss` of its tokens; null if it was left blank.
+    /// The `iss` of its tokens; null if it is empty.
     issuer: Option<String>,
     audience: String,
     cert_pem: Option<String>,
@@ -145,11 +145,11 @@ pub struct View {
     use_external_id: bool,
     #[schemars(extend("format" = "url"))]
     external_auth_url: Option<String>,
-    /// What programs call themselves where a person gets a token.
+    /// The client id of programs at the issuer.
     client_id: Option<String>,
-    /// What programs ask for there.
+    /// The scopes that programs request from the issuer.
     scopes: Vec<String>,
-    /// Which of the tokens that they get there logs in.
+    /// Which of the issued tokens logs in.
     target_token: TargetToken,
     common_name: String,
     fingerprint: Option<String>,
@@ -182,7 +182,7 @@ impl Entity for ExternalJwtSigner {
     const VERSION: u8 = 2;
     type View = View;
 
-    /// Version 1 knew nothing of how programs get a token.
+    /// Version 1 had no client id, scopes and target token.
     fn upgrade(version: u8, old: &mut impl Stored) -> Result<(Self, State)> {
         match version {
             1 => old.read::<SpecBeforeClients, State>(Self::DISK).map(|(spec, state)| (spec.into(), state)),
@@ -201,12 +201,12 @@ impl Entity for ExternalJwtSigner {
 
     fn check(&self, _: &dyn Facts) -> Result<()> {
         match (&self.cert_pem, &self.jwks_endpoint) {
-            (None, None) => return Err(Error::BadReference("either certPem or jwksEndpoint is needed".into())),
-            (Some(_), Some(_)) => return Err(Error::BadReference("certPem and jwksEndpoint exclude each other".into())),
+            (None, None) => return Err(Error::BadReference("one of certPem and jwksEndpoint is required".into())),
+            (Some(_), Some(_)) => return Err(Error::BadReference("only one of certPem and jwksEndpoint may be set".into())),
             _ => {}
         }
         match self.jwks_endpoint.as_ref().filter(|url| !is_endpoint(url)) {
-            // What may hold a password is not repeated.
+            // A URL that may hold a password is not repeated.
             Some(bad) => {
                 let shown = if bad.contains('@') { "" } else { bad.as_str() };
                 Err(Error::invalid("jwksEndpoint", "must be an http or https URL", shown))
@@ -258,7 +258,7 @@ fn has_valid_port(text: &str) -> bool {
     host.split_once(':').is_none_or(|(_, port)| port.is_empty() || port.parse::<u16>().is_ok())
 }
 
-/// Required, although null may stand there, which counts as missing.
+/// The schema of a required member that accepts null, which counts as missing.
 fn nullable(generator: &mut SchemaGenerator) -> Schema {
     generator.subschema_for::<Option<String>>()
 }

@@ -1,4 +1,4 @@
-//! The only questions an entity may ask the world.
+//! The queries that entities may ask.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::kind::{AnyRecord, Epoch, Kind};
 use crate::{clock::Timestamp, error::Result};
 
-/// What a transaction tells. Both kinds of transaction are one.
+/// The queries of a transaction. Read and write transactions implement it.
 pub trait Facts {
     /// The record of a kind with an id, as a `Record<E>` of that kind.
     ///
@@ -16,26 +16,26 @@ pub trait Facts {
     /// It is damaged, or the file cannot be read.
     fn record(&self, kind: Kind, id: &str) -> Result<Option<AnyRecord>>;
 
-    /// The ids of a kind's records whose indexed field or reference `field` has this value, ascending.
+    /// The ids of a kind's records with this value of the indexed field or reference `field`, in ascending order.
     ///
     /// # Errors
     /// The file cannot be read.
     fn ids(&self, kind: Kind, field: &'static str, value: &str) -> Result<Vec<String>>;
 
-    /// Whether a kind has a record whose indexed field or reference `field` has this value.
+    /// Whether a kind has a record with this value of the indexed field or reference `field`.
     ///
     /// # Errors
     /// The file cannot be read.
     fn any(&self, kind: Kind, field: &'static str, value: &str) -> Result<bool>;
 
-    /// The era that began when all records of a kind with this value in one of [`Entity::ENDS_BY`](super::Entity::ENDS_BY) were ended; 0: they were not, or none is
-    /// left.
+    /// The epoch of the tombstone for the records of a kind with this value in one of
+    /// [`Entity::ENDS_BY`](super::Entity::ENDS_BY); 0 if there is none.
     ///
     /// # Errors
     /// The file cannot be read.
     fn ended(&self, kind: Kind, field: &'static str, value: &str) -> Result<Epoch>;
 
-    /// Whether there may be any that were ended and are not cleared away yet.
+    /// Whether there is any tombstone whose records are not all removed yet.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -47,14 +47,14 @@ pub trait Facts {
     /// Whether an identity has a channel to a router.
     fn is_connected(&self, identity: &str) -> bool;
 
-    /// What open circuits and failed dials add to the cost of a terminator.
+    /// The cost that open circuits and failed dials add to a terminator.
     fn dynamic_cost(&self, terminator: &str) -> u16;
 
     /// The time of the transaction.
     fn now(&self) -> Timestamp;
 }
 
-/// What a connected router says of itself.
+/// What a connected router reports about itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Link {
     pub hostname: String,
@@ -64,7 +64,7 @@ pub struct Link {
     pub version: VersionInfo,
 }
 
-/// What a router runs, in its own words.
+/// The version that a router reports.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VersionInfo {

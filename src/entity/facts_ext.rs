@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 
 /// The same questions, typed.
 pub trait FactsExt {
-    /// The record with an id, if there is one. One that was ended is not there any more.
+    /// The record with an id, if there is one. A record under a tombstone is not found.
     ///
     /// # Errors
     /// It is damaged, or the file cannot be read.
@@ -20,10 +20,10 @@ pub trait FactsExt {
     /// The record with an id.
     ///
     /// # Errors
-    /// There is none, or as in [`FactsExt::find`].
+    /// [`Error::NotFound`], or as in [`FactsExt::find`].
     fn get<E: Entity>(&self, id: &Id<E>) -> Result<Record<E>>;
 
-    /// The records whose indexed field or reference `field` has this value, by id.
+    /// The records with this value of the indexed field or reference `field`, ordered by id.
     ///
     /// # Errors
     /// As in [`FactsExt::find`].
@@ -36,7 +36,7 @@ pub trait FactsExt {
     fn has<E: Entity>(&self, field: &'static str, value: &str) -> Result<bool>;
 }
 
-/// That there is no record of a kind with this id.
+/// The error for a missing record of a kind.
 pub fn missing(kind: Kind, id: impl ToString) -> Error {
     Error::NotFound { kind: kind.name, id: id.to_string(), field: None }
 }

@@ -3,44 +3,43 @@
 use super::{facts::Facts, kind::Stateful, record::Record};
 use crate::query::{Type, Value};
 
-/// Whether and how the store finds records by a field.
+/// How the store finds records by a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Index {
-    /// Not at all: a filter on it reads every candidate.
+    /// Not indexed: a filter on it reads every candidate.
     None,
     /// By value; several records may share one.
     Many,
-    /// By value; no two records of the kind may share one. An empty or absent value is not indexed.
+    /// By value, unique within the kind. An empty or absent value is not indexed.
     Unique,
-    /// By value, which every record has: never empty, and no other's. So the index alone tells all records, in the order of
-    /// their values.
+    /// By value, unique within the kind, never empty. So the index alone lists all records in the order of their
+    /// values.
     Every,
 }
 
-/// A name, the value it has in a record, and how it is indexed.
+/// A name, its value in a record, and how it is indexed.
 pub struct Field<E: Stateful> {
     pub name: &'static str,
     pub of: Type,
     pub value: for<'r> fn(&'r Record<E>) -> Value<'r>,
-    /// Where the record alone does not tell: the value with the help of what the world knows. Then `value` has none, and there
-    /// is no index.
+    /// The value, if it depends on more than the record. Then `value` gives nothing, and the field is not indexed.
     pub asked: Option<Asked<E>>,
     pub index: Index,
     pub access: FieldAccess,
 }
 
-/// Who uses a field.
+/// Who may use a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldAccess {
-    /// Clients, and lists tell them so in `meta.filterableFields`.
+    /// Clients; `meta.filterableFields` lists it.
     Listed,
-    /// Clients, although lists do not tell them: the recorded lists tell other names.
+    /// Clients, but `meta.filterableFields` does not list it, because the recorded lists do not.
     Unlisted,
     /// Only code.
     Inner,
 }
 
-/// A value that is found out when a list is filtered.
+/// A value that is computed when a list is filtered.
 pub type Asked<E> = for<'r> fn(&'r Record<E>, &dyn Facts) -> Value<'r>;
 
 impl<E: Stateful> Field<E> {
@@ -56,23 +55,23 @@ impl<E: Stateful> Field<E> {
     pub const fn unique(name: &'static str, of: Type, value: for<'r> fn(&'r Record<E>) -> Value<'r>) -> Self {
         Self::looked_up(name, of, value, Index::Unique, FieldAccess::Listed)
     }
-    /// Filterable and sortable from the index alone: a text of its own that every record has.
+    /// Filterable and sortable by the index alone: a unique text that every record has.
     pub const fn every(name: &'static str, value: for<'r> fn(&'r Record<E>) -> Value<'r>) -> Self {
         Self::looked_up(name, Type::Text, value, Index::Every, FieldAccess::Listed)
     }
-    /// Filterable, found out anew for each record: never indexed.
+    /// Filterable and computed for each record; never indexed.
     pub const fn asked(name: &'static str, of: Type, value: Asked<E>) -> Self {
         Self { name, of, value: |_| Value::Null, asked: Some(value), index: Index::None, access: FieldAccess::Listed }
     }
-    /// The same, not told among the names of a list.
+    /// Like [`Field::asked`], but not in `meta.filterableFields`.
     pub const fn unlisted(name: &'static str, of: Type, value: Asked<E>) -> Self {
         Self { name, of, value: |_| Value::Null, asked: Some(value), index: Index::None, access: FieldAccess::Unlisted }
     }
-    /// Indexed for our own look-ups; clients do not see it.
+    /// Indexed for internal look-ups only.
     pub const fn inner(name: &'static str, of: Type, value: for<'r> fn(&'r Record<E>) -> Value<'r>) -> Self {
         Self::looked_up(name, of, value, Index::Many, FieldAccess::Inner)
     }
-    /// Unique for our own look-ups; clients do not see it.
+    /// Unique, for internal look-ups only.
     pub const fn inner_unique(name: &'static str, of: Type, value: for<'r> fn(&'r Record<E>) -> Value<'r>) -> Self {
         Self::looked_up(name, of, value, Index::Unique, FieldAccess::Inner)
     }

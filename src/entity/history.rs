@@ -1,7 +1,8 @@
-//! The history: what happened to which record, and who is behind it.
+//! The history: what happened to which record, and who did it.
 //!
-//! Here: the shape of its rows and the words they are filtered by. What it tells of a kind is [`Logged`] (`logged.rs`). Not here: how rows are kept and
-//! chained (`store/history/log.rs`). Invariant: no secret gets into a row; a kind names its secrets in [`Entity::LOGGED`].
+//! Here: the content of its rows, and the names that filter them. What is logged of a kind is [`Logged`] (`logged.rs`).
+//! Not here: how rows are stored and chained (`store/history/log.rs`). Invariant: no row contains a secret; a kind names
+//! its secrets in [`Entity::LOGGED`].
 
 use std::borrow::Cow;
 
@@ -22,30 +23,30 @@ use crate::{
     query::{Subject, Symbol, Type, Value, Vocabulary},
 };
 
-/// Stands where a secret was or is, so that a row still shows that it changed.
+/// Replaces a secret, so that a row still shows that it changed.
 pub const SECRET: &str = "(secret)";
 
-/// Who is behind a change.
+/// The author of a change.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "HistoryAuthor")]
 pub struct Author {
-    /// What kind of author it is.
+    /// The kind of author.
     pub who: Who,
     /// The id of the identity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<String>,
-    /// What the identity was called then.
+    /// The name of the identity at the time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The id of the API session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// Where the request came from.
+    /// The address that the request came from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
 }
 
-/// What kind of author.
+/// The kinds of authors.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "HistoryWho")]
@@ -53,18 +54,18 @@ pub enum Who {
     /// The controller itself.
     #[default]
     System,
-    /// The owner of the host.
+    /// A command on the host.
     Local,
-    /// Somebody who has logged in, or is about to.
+    /// An identity that has logged in, or is logging in.
     Identity,
-    /// A request of somebody who has not.
+    /// A request without log-in.
     Anonymous,
-    /// More than one, where what they did is told in one row.
+    /// More than one author, whose changes are combined in one row.
     Several,
 }
 
 impl Who {
-    /// The word on the wire.
+    /// The name in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::System => "system",
@@ -77,28 +78,28 @@ impl Who {
 }
 
 impl Author {
-    /// The owner of the host.
+    /// A command on the host.
     pub fn local() -> Self {
         Self { who: Who::Local, ..Self::default() }
     }
 
-    /// More than one.
+    /// More than one author.
     pub fn several() -> Self {
         Self { who: Who::Several, ..Self::default() }
     }
 
-    /// A request from somewhere, of nobody known yet.
+    /// A request whose author is not known yet.
     pub fn remote(address: Option<String>) -> Self {
         Self { who: Who::Anonymous, address, ..Self::default() }
     }
 
-    /// The same, of an identity, by its id and its name if that is known.
+    /// The same author, now known as this identity; with its name, if that is known.
     pub fn known_as(self, identity: &Id<Identity>, name: Option<&str>) -> Self {
         Self { who: Who::Identity, identity: Some(identity.to_string()), name: name.map(str::to_owned), ..self }
     }
 }
 
-/// Something that was done, without who and when.
+/// An action without author and time.
 #[derive(Debug, Clone)]
 pub struct HistoryEntry {
     pub action: Action,
@@ -112,15 +113,15 @@ pub struct HistoryEntry {
 }
 
 impl HistoryEntry {
-    /// Something done to a record of kind `E`, with nothing further to say.
+    /// An action on a record of kind `E` without further details.
     pub fn to<E: Entity>(action: Action, id: &str) -> Self {
         Self { action, kind: E::KIND.name, id: id.into(), name: None, before: None, after: None, access: None }
     }
 
-    /// The change of a record from `old` to `new`, of which one may be missing. Nothing, if the history does not tell of it.
+    /// The change of a record from `old` to `new`, one of which may be absent. `None` if the change is not logged.
     ///
     /// # Errors
-    /// A member has no JSON form, which is a defect.
+    /// [`Error::Internal`] if a member has no JSON form, which is a defect.
     pub fn of<E: Entity>(old: Option<&Record<E>>, new: Option<&Record<E>>) -> Result<Option<Self>> {
         let Some(record) = new.or(old) else { return Ok(None) };
         let (action, [before, after]) = match (&E::LOGGED, old, new) {
@@ -150,7 +151,7 @@ fn name<E: Entity>(record: &Record<E>) -> Option<String> {
     if let Value::Text(name) = (field.value)(record) { Some(name.into_owned()) } else { None }
 }
 
-/// Everything a record says, by member.
+/// All members of a record.
 fn members<E: Entity>(record: &Record<E>) -> Result<Map<String, Json>> {
     let unreadable = |e: serde_json::Error| Error::Internal(format!("a {} as JSON: {e}", E::KIND.name));
     let mut all = Map::new();
@@ -173,7 +174,7 @@ fn visible<E: Entity>(record: &Record<E>, shown: &[&str]) -> Result<Map<String, 
 
 type Sides = [Option<Map<String, Json>>; 2];
 
-/// The members that differ, before and after. Nothing, if none does that counts.
+/// The members that differ, before and after. `None` if no logged member differs.
 fn difference<E: Entity>(old: Option<&Record<E>>, new: Option<&Record<E>>, secret: &[&str], quiet: &[&str]) -> Result<Option<Sides>> {
     let side = |record: Option<&Record<E>>| -> Result<Option<Map<String, Json>>> {
         let Some(record) = record else { return Ok(None) };
@@ -200,7 +201,7 @@ fn difference<E: Entity>(old: Option<&Record<E>>, new: Option<&Record<E>>, secre
     Ok(Some(sides.map(|side| side.map(|members| without(members, secret)))))
 }
 
-/// Whether a member is there without a value.
+/// Whether a member has no value.
 fn is_empty(value: &Json) -> bool {
     match value {
         Json::Null => true,
@@ -224,7 +225,7 @@ fn without(members: Map<String, Json>, secret: &[&str]) -> Map<String, Json> {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "HistoryEntry")]
 pub struct HistoryRow {
-    /// One more than that of the row before.
+    /// One more than that of the previous row.
     pub sequence: u64,
     /// When it happened.
     pub at: Timestamp,
@@ -235,35 +236,36 @@ pub struct HistoryRow {
     /// The kind of record that it was done to, such as `servicePolicy`.
     pub kind: Cow<'static, str>,
     pub id: String,
-    /// What the record was called, if records of its kind have names.
+    /// The name of the record at the time, if its kind has names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The members that changed as they were; all that had a value, if the record went.
+    /// The changed members before the change; if the record was deleted, all that had a value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<Map<String, Json>>,
-    /// The members that changed as they are since; all that have a value, if the record came.
+    /// The changed members after the change; if the record was created, all that have a value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Map<String, Json>>,
-    /// What changes gave and took.
+    /// The access that changes gave and took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<Box<AccessChange>>,
-    /// The sequence of the first row of the change that this row is a part of, or tells of, if that is not this row.
+    /// The sequence of the first row of the change that this row belongs to or reports on, if that is not this row.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<u64>,
-    /// SHA-256 over this row and the hash of the one before, in hexadecimal. The store knows it; it is no part of the row's own text.
+    /// SHA-256 over this row and the hash of the previous one, in hexadecimal. It is stored beside the row's JSON text,
+    /// not in it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub hash: String,
 }
 
 impl HistoryRow {
-    /// A row about a deed that is part of a change, as yet without its hash.
+    /// A row about an action that is part of a change, without its hash yet.
     pub fn new(sequence: u64, at: Timestamp, by: Author, entry: HistoryEntry, change: u64) -> Self {
         let HistoryEntry { action, kind, id, name, before, after, access } = entry;
         let change = (change != sequence).then_some(change);
         Self { sequence, at, by, action, kind: kind.into(), id, name, before, after, access, change, hash: String::new() }
     }
 
-    /// The sequence of the first row of the change that this row is a part of.
+    /// The sequence of the first row of the change that this row belongs to.
     pub fn change(&self) -> u64 {
         self.change.unwrap_or(self.sequence)
     }
@@ -273,7 +275,7 @@ impl HistoryRow {
     }
 }
 
-/// A name that rows are filtered by: its type, and its value in a row.
+/// A filter name: its type, and its value in a row.
 type Word = (&'static str, Type, for<'r> fn(&'r HistoryRow) -> Value<'r>);
 
 /// The names that a filter over the history may use.
@@ -324,7 +326,7 @@ impl HistoryWords {
         WORDS.iter().map(|(name, ..)| *name)
     }
 
-    /// Whether a symbol is the sequence, by which alone the history is sorted.
+    /// Whether a symbol is the sequence, the only sort key of the history.
     pub fn is_sequence(symbol: &Symbol) -> bool {
         symbol.field == 0
     }

@@ -1,9 +1,9 @@
-//! How a host is weighed against others of the same service.
+//! The preference among hosts of the same service.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Before cost is looked at: hosts that are `required` go first, those that have `failed` last.
+/// Compared before cost: `required` hosts come first, `failed` ones last.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "TerminatorPrecedence")]
@@ -15,7 +15,7 @@ pub enum Precedence {
 }
 
 impl Precedence {
-    /// The word on the wire.
+    /// The name in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Default => "default",

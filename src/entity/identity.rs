@@ -9,47 +9,47 @@ use serde::{Deserialize, Serialize};
 pub use super::identity_state::{IdentityKind, Override, State};
 use super::{AuthPolicy, Document, Id, Precedence, Record, Roles, Service, Stateful};
 
-/// The auth policy of those who name none; made at the first start.
+/// The auth policy of identities that name none; made at the first start.
 pub const DEFAULT_AUTH_POLICY: &str = "default";
 
-/// Somebody or something that logs in.
+/// A person, device or program that logs in.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Identity {
     pub name: String,
-    /// Accepted for the sake of older clients; every identity that is made by request becomes a `Default`.
+    /// Accepted for compatibility with older clients; every identity created by a request is a `Default`.
     #[serde(rename = "type")]
     pub claimed_kind: ClaimedKind,
-    /// Whether it may manage everything. The right to use services is a matter of policies even so.
+    /// Whether it may manage everything. Policies still decide which services it may use.
     pub is_admin: bool,
     /// Names by which policies find the identity.
     #[serde(default)]
     pub role_attributes: Roles,
-    /// How it may log in; blank: by the policy `default`.
+    /// The auth policy that says how it may log in; if empty, `default`.
     #[serde(default)]
     #[schemars(with = "Option<String>")]
     pub auth_policy_id: Id<AuthPolicy>,
-    /// What an external authority calls it, in the claims of certificates and tokens; blank: nothing.
+    /// Its name at an external authority, in the claims of certificates and tokens; empty or absent means none.
     #[serde(default)]
     pub external_id: Option<String>,
-    /// The cost of reaching a service through it, unless said otherwise for the service.
+    /// The cost of reaching a service through it, unless set for the service.
     #[serde(default)]
     pub default_hosting_cost: u16,
-    /// Its precedence as a host, unless said otherwise for the service.
+    /// Its precedence as a host, unless set for the service.
     #[serde(default)]
     pub default_hosting_precedence: Precedence,
-    /// The cost as a host of single services, by service id.
+    /// Its cost as a host of single services, by service id.
     #[serde(default)]
     pub service_hosting_costs: BTreeMap<Id<Service>, u16>,
-    /// The precedence as a host of single services, by service id.
+    /// Its precedence as a host of single services, by service id.
     #[serde(default)]
     pub service_hosting_precedences: BTreeMap<Id<Service>, Precedence>,
-    /// Anything its application wants to find again. Values are no lists or objects.
+    /// Free data of its application. Values may not be lists or objects.
     #[serde(default)]
     pub app_data: Document,
 }
 
-/// What a request may call an identity.
+/// The types that a request may give an identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "IdentityKind")]
 pub enum ClaimedKind {
@@ -61,7 +61,8 @@ pub enum ClaimedKind {
 }
 
 impl ClaimedKind {
-    /// What it claims that the identity is. A new identity is a `Default` all the same; an edit must claim what it is.
+    /// The identity type that the claim stands for. A new identity becomes a `Default` all the same; an edit must claim
+    /// the actual type.
     pub fn kind(self) -> IdentityKind {
         if self == Self::Router { IdentityKind::Router } else { IdentityKind::Default }
     }
@@ -72,14 +73,14 @@ impl Stateful for Identity {
 }
 
 impl Record<Identity> {
-    /// Whether it may do everything.
+    /// Whether it is an administrator.
     pub fn is_admin(&self) -> bool {
         self.spec.is_admin || self.state.is_default_admin
     }
 }
 
 impl Identity {
-    /// An identity of which nothing is said but its name.
+    /// An identity with this name and defaults.
     pub fn named(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -101,7 +102,7 @@ impl Identity {
         &self.auth_policy_id
     }
 
-    /// The services of which it says how it hosts them, some twice.
+    /// The services with a hosting cost or precedence, possibly with duplicates.
     pub(super) fn hosted(&self) -> impl Iterator<Item = &Id<Service>> {
         self.service_hosting_costs.keys().chain(self.service_hosting_precedences.keys())
     }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::{Authenticator, Ca, Enrollment, EntityRef, Facts, FactsExt, Id, Record, authenticator::Credential, enrollment::Method};
 use crate::{clock::Timestamp, error::Result};
 
-/// The credentials of an identity, one of each kind at most.
+/// The credentials of an identity, at most one of each kind.
 #[derive(Default, Serialize, JsonSchema)]
 #[schemars(rename = "IdentityAuthenticators")]
 pub struct Credentials {
@@ -33,7 +33,7 @@ struct Password {
 }
 
 impl Credentials {
-    /// Those of one identity.
+    /// The credentials of one identity.
     ///
     /// # Errors
     /// One cannot be read.
@@ -49,7 +49,7 @@ impl Credentials {
     }
 }
 
-/// The outstanding enrollments of an identity, one of each method at most.
+/// The unused enrollments of an identity, at most one of each method.
 #[derive(Default, Serialize, JsonSchema)]
 #[schemars(rename = "IdentityEnrollments")]
 pub struct Outstanding {
@@ -61,7 +61,7 @@ pub struct Outstanding {
     updb: Option<Ticket>,
 }
 
-/// One of them.
+/// One unused enrollment.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "IdentityEnrollment")]
@@ -70,7 +70,7 @@ struct Ticket {
     token: String,
     jwt: String,
     expires_at: Timestamp,
-    /// Who must have issued the certificate, with `ottca`.
+    /// Only for `ottca`: the CA that must have issued the certificate.
     #[serde(skip_serializing_if = "Option::is_none")]
     ca: Option<EntityRef>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -78,7 +78,7 @@ struct Ticket {
 }
 
 impl Outstanding {
-    /// Those of one identity.
+    /// The unused enrollments of one identity.
     ///
     /// # Errors
     /// One cannot be read.

@@ -1,11 +1,11 @@
-//! What of an identity only code sets.
+//! The part of an identity that only code sets.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Config, EnvInfo, Id, SdkInfo, Service};
 use crate::clock::Timestamp;
 
-/// What an identity is: the id of an identity type.
+/// The type of an identity: the id of an identity type.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum IdentityKind {
     #[default]
@@ -14,21 +14,21 @@ pub enum IdentityKind {
     Router,
 }
 
-/// What only code sets.
+/// The part of a record that only code sets.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct State {
     pub is_default_admin: bool,
     pub kind: IdentityKind,
     pub disabled_at: Option<Timestamp>,
-    /// Without it, disabled until somebody enables it.
+    /// If absent, the identity is disabled until an administrator enables it.
     pub disabled_until: Option<Timestamp>,
     pub env_info: EnvInfo,
     pub sdk_info: SdkInfo,
     pub service_configs: Vec<Override>,
 }
 
-/// A config that the identity sees in a service in place of the service's own of that type.
+/// A config that the identity sees in a service instead of the service's own config of that type.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Override {
     pub service: Id<Service>,
@@ -51,7 +51,7 @@ impl State {
         self.disabled_at.is_some() && self.disabled_until.is_none_or(|until| now < until)
     }
 
-    /// Keeps what software says of itself at a log-in, where it says something; whether that is news.
+    /// Stores what software reports at a log-in, where it reports something. Returns whether that is new.
     pub fn note(&mut self, env_info: Option<EnvInfo>, sdk_info: Option<SdkInfo>) -> bool {
         let env = env_info.filter(|info| *info != self.env_info).map(|info| self.env_info = info);
         let sdk = sdk_info.filter(|info| *info != self.sdk_info).map(|info| self.sdk_info = info);

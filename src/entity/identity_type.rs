@@ -1,4 +1,4 @@
-//! Identity types: what kind of thing an identity stands for. There are two of them, made at the first start.
+//! Identity types. There are two, made at the first start.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,13 +6,13 @@ use serde::{Deserialize, Serialize};
 use super::{Entity, Facts, Field, Kind, Record, Stateful};
 use crate::error::Result;
 
-/// What an identity stands for.
+/// A type of identity.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct IdentityType {
     pub name: String,
 }
 
-/// An identity type as clients see it.
+/// An identity type in responses.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "IdentityTypeDetail")]
 pub struct View {

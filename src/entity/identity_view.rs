@@ -18,7 +18,7 @@ use crate::{
     query::Type,
 };
 
-/// An identity as clients see it.
+/// An identity in responses.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "IdentityDetail")]
@@ -27,14 +27,14 @@ pub struct View {
     r#type: EntityRef,
     type_id: &'static str,
     is_admin: bool,
-    /// Made at the first start; it cannot be deleted.
+    /// Whether it was made at the first start; then it cannot be deleted.
     is_default_admin: bool,
     role_attributes: Roles,
     auth_policy: EntityRef,
     auth_policy_id: Id<AuthPolicy>,
     external_id: Option<String>,
     authenticators: Credentials,
-    /// Enrollments that are outstanding.
+    /// Its unused enrollments.
     enrollment: Outstanding,
     /// Whether it may not log in at present.
     disabled: bool,
@@ -45,7 +45,7 @@ pub struct View {
     has_api_session: bool,
     /// Whether it has a channel to an edge router.
     has_edge_router_connection: bool,
-    /// Whether it gives one-time codes.
+    /// Whether it has set up one-time codes.
     is_mfa_enabled: bool,
     default_hosting_cost: u16,
     default_hosting_precedence: Precedence,
@@ -134,7 +134,7 @@ impl Entity for Identity {
             auth_policy_id: auth_policy.id,
             authenticators: Credentials::of(id, facts)?,
             enrollment: Outstanding::of(id, facts)?,
-            // Only where time can tell: a view that asks for it cannot be kept.
+            // The time is only read where it matters, because a view that reads it cannot be cached.
             disabled: state.disabled_at.is_some() && state.is_disabled(facts.now()),
             disabled_at: state.disabled_at,
             disabled_until: state.disabled_until,

@@ -9,43 +9,43 @@ use crate::error::{Error, Result};
 /// The names of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Kind {
-    /// One of them, in camel case, as it stands in texts, links and the store: `servicePolicy`.
+    /// The singular in camel case, used in texts, links and the store: `servicePolicy`.
     pub name: &'static str,
-    /// Many of them, as a path segment: `service-policies`.
+    /// The plural as a path segment: `service-policies`.
     pub path: &'static str,
 }
 
-/// How a kind's `spec` is written inside its record.
+/// How a kind's `spec` is encoded inside its record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Disk {
     /// bincode.
     Binary,
-    /// JSON text, for shapes that bincode cannot read back (`tag`, `flatten`).
+    /// JSON text, for shapes that bincode cannot decode (`tag`, `flatten`).
     Text,
 }
 
-/// Counts endings: how many there had been when something was made.
+/// The number of tombstones written before a record was made.
 pub type Epoch = u64;
 
 /// A kind whose records have a part that only code may set.
 pub trait Stateful {
-    /// What only code may set.
+    /// The part of a record that only code sets.
     type State: Serialize + DeserializeOwned + Clone + Default + Send + Sync + 'static;
 }
 
 /// The refusal of a version that [`Entity::upgrade`](super::Entity::upgrade) does not know.
 pub fn unreadable(version: u8) -> Error {
-    Error::Internal(format!("version {version} is not one this release reads"))
+    Error::Internal(format!("this release cannot read version {version}"))
 }
 
-/// The stored spec and state of one record, as yet unread.
+/// The stored spec and state of a record, not decoded yet.
 pub trait Stored {
-    /// Reads them as the structs of one version; once only.
+    /// Decodes them as the structs of one version; may be called only once.
     ///
     /// # Errors
-    /// The bytes are no such structs.
+    /// The bytes do not decode as these structs.
     fn read<S: DeserializeOwned, T: DeserializeOwned>(&mut self, spec: Disk) -> Result<(S, T)>;
 }
 
-/// A record whose kind is known only at run time; always a `Record<E>` of the kind asked for.
+/// A record whose kind is known only at run time; always a `Record<E>` of the kind requested.
 pub type AnyRecord = Box<dyn Any + Send + Sync>;

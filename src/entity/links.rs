@@ -36,7 +36,7 @@ impl Links {
         self
     }
 
-    /// The links of a record: itself, the lists below it, and what its kind adds.
+    /// The links of a record: itself, the lists below it, and those of its kind.
     pub fn of<E: Entity>(record: &Record<E>) -> Self {
         let path = E::KIND.path;
         let mut links = Self::default().with("self", format_args!("{path}/{}", record.id));
@@ -75,7 +75,7 @@ pub struct EntityRef {
 }
 
 impl EntityRef {
-    /// A reference to a record of which only id and name are at hand.
+    /// A reference to a record of which only id and name are known.
     pub fn new(kind: Kind, id: &str, name: &str) -> Self {
         Self {
             links: Links::default().with("self", format_args!("{}/{id}", kind.path)),

@@ -3,20 +3,20 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What the history tells of a kind's records.
+/// What the history logs of a kind's records.
 pub enum Logged {
-    /// Every change, with the members that it changed.
+    /// Every change, with the changed members.
     Changes {
-        /// JSON pointers to members that no row may show.
+        /// JSON pointers to members whose values are replaced by [`SECRET`].
         secret: &'static [&'static str],
-        /// Members that no row shows; a change of nothing else leaves no row.
+        /// Members that are not logged; a change of only these leaves no row.
         quiet: &'static [&'static str],
     },
-    /// That a record comes, and that it goes.
+    /// Creation and deletion only.
     Visits {
         comes: Action,
         goes: Action,
-        /// The members that rows show; no others.
+        /// The members that rows show.
         shown: &'static [&'static str],
     },
     /// Nothing: these records only serve those of another kind.
@@ -33,11 +33,11 @@ pub enum Action {
     Delete,
     Login,
     Logout,
-    /// Credentials were wrong, or a caller had no right to what it asked for, over REST or at the router.
+    /// Wrong credentials, or a caller without the required right, over REST or at the router.
     Refusal,
-    /// An identity was disabled for its many wrong passwords.
+    /// An identity was disabled because of too many wrong passwords.
     Lockout,
-    /// Somebody may use something since, or may not any more, by a change that an earlier row tells of.
+    /// Access was gained or lost by a change in an earlier row.
     Access,
 }
 

@@ -8,25 +8,25 @@ use super::{
 };
 use crate::{error::Result, query::Type};
 
-/// The second factor of one identity. No request writes it as such.
+/// The second factor of one identity. Requests do not write it directly.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Mfa {
     pub identity_id: Id<Identity>,
     /// The shared secret and the recovery codes, sealed (`authentication/codes.rs`).
     pub sealed: Vec<u8>,
-    /// Whether a code was given since it was set up. Before, it is not asked for.
+    /// Whether a code was entered since it was set up. Before that, no code is required.
     pub is_verified: bool,
 }
 
-/// What only code sets.
+/// The part of a record that only code sets.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct State {
-    /// The codes of these moments were used; older ones than count any more are dropped.
+    /// The codes that were used; entries too old to be accepted are dropped.
     pub used: Vec<Used>,
 }
 
-/// The code of a moment, and what it was used for in which session.
+/// A used code: its time step, its session and its purpose.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Used {
     /// Half minutes since 1970.
@@ -35,14 +35,14 @@ pub struct Used {
     pub purpose: Purpose,
 }
 
-/// What a code is shown for.
+/// What a code is used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Purpose {
     /// To prove that an app has the secret.
     Verify,
     /// To complete a session.
     Enter,
-    /// To see the recovery codes.
+    /// To read the recovery codes.
     Show,
     /// To make new recovery codes.
     Renew,
@@ -51,11 +51,11 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    /// Whether the one-time code of a moment, which was used for this and that, may still be used for this in a session. One code completes
-    /// one session. What established clients do with one code beyond that stays possible: whoever verifies an app with a code completes
-    /// another session, sees and renews the recovery codes with it; whoever completes a session with it removes the second factor with it.
-    /// What that leaves open: a code that somebody else has seen in use shows the recovery codes to whoever has a complete session of the
-    /// same identity already.
+    /// Whether a one-time code that was already used (`used`) may be used again for this purpose in a session. One code
+    /// completes one session. Established clients also reuse a code in these ways, which stay possible: a code that
+    /// verified an app may complete another session, read and renew the recovery codes; a code that completed a session
+    /// may remove the second factor in it. Remaining risk: a code that was observed in use lets a holder of another
+    /// complete session of the same identity read the recovery codes.
     pub fn may_use(self, session: &Id<ApiSession>, used: &[&Used]) -> bool {
         let fits = |used: &Used| {
             let is_own = used.session == *session;
@@ -71,7 +71,7 @@ impl Purpose {
     }
 }
 
-/// As version 1 stored it: only codes that let a session in.
+/// The state as stored in version 1, which only had codes that completed sessions.
 #[derive(Deserialize)]
 struct StateOfEntries {
     used: Vec<Entered>,
@@ -90,16 +90,16 @@ impl From<StateOfEntries> for State {
     }
 }
 
-/// A second factor as its owner sees it.
+/// A second factor in responses to its owner.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "DetailMfa")]
 pub struct View {
     is_verified: bool,
-    /// What the app reads; only until a code was given.
+    /// The URL for the authenticator app; only until a code was entered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provisioning_url: Option<String>,
-    /// Only until a code was given.
+    /// Only until a code was entered.
     pub recovery_codes: Option<Vec<String>>,
 }
 
@@ -123,7 +123,7 @@ impl Entity for Mfa {
         old.read::<Self, StateOfEntries>(Self::DISK).map(|(spec, state)| (spec, state.into()))
     }
 
-    /// Without the secrets: whoever has the key adds them.
+    /// The secrets are left out; a caller with the key adds them.
     fn view(record: &Record<Self>, _: &dyn Facts) -> Result<View> {
         Ok(View { is_verified: record.spec.is_verified, provisioning_url: None, recovery_codes: None })
     }

@@ -1,8 +1,8 @@
-//! The vocabulary: one file per kind, saying what a record of it consists of, what can be filtered, what refers to what and
-//! what goes on the wire.
+//! The kinds: one file per kind with the content of its records, the fields for filters, its references and its
+//! response format.
 //!
-//! Not here: storage, HTTP, what else happens when a record changes (`change/`). Start reading at [`Entity`] in `entity_trait.rs`, then at
-//! `config.rs`, the smallest whole kind. Invariant: what is said of a kind is said here and nowhere else.
+//! Not here: storage, HTTP, and further effects of changes (`change/`). Start at [`Entity`] in `entity_trait.rs`, then
+//! `config.rs`, the smallest complete kind. Invariant: the facts of a kind are defined here and nowhere else.
 
 mod access_change;
 mod amount;

@@ -1,11 +1,11 @@
-//! Words that several kinds of policy share.
+//! Types that several kinds of policies share.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::query::Value;
 
-/// How the attributes of a role list apply to a record: it has all of them (`AllOf`) or at least one (`AnyOf`). A record that is
+/// How the attributes of a role list match a record: it has all of them (`AllOf`) or at least one (`AnyOf`). A record
 /// listed by its id matches either way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub enum Semantic {
@@ -13,8 +13,8 @@ pub enum Semantic {
     AnyOf,
 }
 
-/// What a service policy grants: to reach a service (`Dial`) or to host it (`Bind`). No stored policy is `Invalid`; it stands where
-/// an administrator sees a service without having either right.
+/// What a service policy grants: to reach a service (`Dial`) or to host it (`Bind`). No stored policy is `Invalid`; it
+/// is shown to an administrator who sees a service without having either right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "DialBind")]
 pub enum PolicyType {
@@ -24,7 +24,7 @@ pub enum PolicyType {
 }
 
 impl Semantic {
-    /// The word on the wire.
+    /// The name in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::AllOf => "AllOf",
@@ -34,7 +34,7 @@ impl Semantic {
 }
 
 impl PolicyType {
-    /// The word on the wire.
+    /// The name in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Dial => "Dial",
@@ -43,7 +43,7 @@ impl PolicyType {
         }
     }
 
-    /// The number that stands for it in filters of service policies.
+    /// The number for it in filters of service policies.
     pub fn number(self) -> Value<'static> {
         match self {
             Self::Dial => Value::Integer(1),

@@ -1,4 +1,4 @@
-//! Posture checks: what the endpoint of an identity must be like before a service policy grants anything.
+//! Posture checks: requirements on the endpoint of an identity for a service policy to grant anything.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use crate::{
     query::{Type, Value},
 };
 
-/// A demand on endpoints. The members beside `name` and `roleAttributes` depend on `typeId`.
+/// A requirement on endpoints. The members besides `name` and `roleAttributes` depend on `typeId`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PostureCheck {
@@ -22,7 +22,7 @@ pub struct PostureCheck {
     pub demand: Demand,
 }
 
-/// A posture check as clients see it.
+/// A posture check in responses.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "PostureCheckDetail")]
@@ -61,7 +61,7 @@ impl Entity for PostureCheck {
         self.demand.tidy();
     }
 
-    /// Of version 1 lists could name something twice. It means from now on what it would mean if it were sent now.
+    /// Lists of version 1 may contain duplicates. They are normalized as if they were sent now.
     fn upgrade(version: u8, old: &mut impl Stored) -> Result<(Self, ())> {
         if version != 1 {
             return Err(unreadable(version));
@@ -77,7 +77,7 @@ impl Entity for PostureCheck {
         }
         let Demand::Os { operating_systems } = &self.demand else { return Ok(()) };
         match operating_systems.iter().flat_map(|os| &os.versions).find(|text| VersionRange::parse(text).is_none()) {
-            Some(bad) => Err(Error::invalid("operatingSystems", "is no range of versions", bad)),
+            Some(bad) => Err(Error::invalid("operatingSystems", "must be a version range, such as >=10.0.0 or 1.x", bad)),
             None => Ok(()),
         }
     }

@@ -1,4 +1,4 @@
-//! Posture check types: what can be asked of an endpoint, and on which operating systems. Made at the first start.
+//! Posture check types: what can be required of an endpoint, and on which operating systems. Made at the first start.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 use super::{Entity, Facts, Field, Kind, OperatingSystem, Record, Stateful};
 use crate::error::Result;
 
-/// Something that can be asked of an endpoint.
+/// A type of requirement on endpoints.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PostureCheckType {
     pub name: String,
-    /// Where it can be asked.
+    /// The operating systems that support it.
     pub operating_systems: Vec<OperatingSystem>,
 }
 
-/// A posture check type as clients see it.
+/// A posture check type in responses.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "PostureCheckTypeDetail")]

@@ -1,4 +1,4 @@
-//! What a posture check demands of an endpoint.
+//! The requirement of a posture check on an endpoint.
 
 use std::{collections::HashSet, hash::Hash};
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Semantic;
 
-/// What is demanded.
+/// A requirement on an endpoint.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "typeId", rename_all = "SCREAMING_SNAKE_CASE", rename_all_fields = "camelCase")]
 #[schemars(rename = "PostureDemand")]
@@ -17,35 +17,35 @@ pub enum Demand {
         #[schemars(length(min = 1))]
         operating_systems: Vec<OperatingSystem>,
     },
-    /// It belongs to one of these Windows domains. Case does not matter.
+    /// It belongs to one of these Windows domains, compared without case.
     Domain {
         #[schemars(length(min = 1))]
         domains: Vec<String>,
     },
-    /// It has one of these MAC addresses. Only the hexadecimal digits count.
+    /// It has one of these MAC addresses. Only the hexadecimal digits are compared.
     Mac {
         #[schemars(length(min = 1))]
         mac_addresses: Vec<String>,
     },
-    /// A process runs there.
+    /// It runs a process.
     Process { process: Process },
-    /// Several processes run there: all of them or one, as `semantic` says.
+    /// It runs several processes: all of them or one, as `semantic` says.
     ProcessMulti {
         semantic: Semantic,
         #[schemars(length(min = 1))]
         processes: Vec<ProcessMulti>,
     },
-    /// A one-time code was given in the API session.
+    /// A one-time code was entered in the API session.
     Mfa {
-        /// For so many seconds it counts; -1, or nothing above 0: for ever.
+        /// How many seconds the code is valid; -1 or 0 means without limit.
         #[serde(default)]
         #[schemars(with = "Option<i64>")]
         timeout_seconds: i64,
-        /// Whether it must be given anew after the endpoint woke up.
+        /// Whether a new code is required after the endpoint woke up.
         #[serde(default)]
         #[schemars(with = "Option<bool>")]
         prompt_on_wake: bool,
-        /// Whether it must be given anew after the endpoint was unlocked.
+        /// Whether a new code is required after the endpoint was unlocked.
         #[serde(default)]
         #[schemars(with = "Option<bool>")]
         prompt_on_unlock: bool,
@@ -56,7 +56,7 @@ pub enum Demand {
     },
 }
 
-/// The word for a kind of demand.
+/// The kinds of requirements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum PostureKind {
@@ -81,12 +81,12 @@ pub enum OsType {
     MacOs,
 }
 
-/// An operating system in some of its versions.
+/// An operating system in some versions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OperatingSystem {
     #[serde(rename = "type")]
     pub os_type: OsType,
-    /// Ranges such as `>=10.0.0`, `1.2.3` or `1.x`; none: every version.
+    /// Ranges such as `>=10.0.0`, `1.2.3` or `1.x`; an empty list allows every version.
     pub versions: Vec<String>,
 }
 
@@ -97,30 +97,31 @@ pub struct OperatingSystem {
 pub struct Process {
     pub os_type: OsType,
     pub path: String,
-    /// SHA-512 of the file, in hexadecimal digits: one of these; none: any.
+    /// Allowed SHA-512 hashes of the file, in hexadecimal digits; an empty list allows any.
     #[serde(default)]
     pub hashes: Vec<String>,
-    /// SHA-1 of the certificate it is signed with, in hexadecimal digits; blank: any.
+    /// SHA-1 of the certificate it is signed with, in hexadecimal digits; empty allows any.
     #[serde(default)]
     pub signer_fingerprint: String,
 }
 
-/// A process by its path, signed by one of several.
+/// A process by its path, with several allowed signers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProcessMulti {
     pub os_type: OsType,
     pub path: String,
-    /// SHA-512 of the file, in hexadecimal digits: one of these; none: any.
+    /// Allowed SHA-512 hashes of the file, in hexadecimal digits; an empty list allows any.
     #[serde(default)]
     pub hashes: Vec<String>,
-    /// SHA-1 of the certificate it is signed with, in hexadecimal digits: one of these; none: any.
+    /// Allowed SHA-1 fingerprints of the certificate it is signed with, in hexadecimal digits; an empty list allows
+    /// any.
     #[serde(default)]
     pub signer_fingerprints: Vec<String>,
 }
 
 impl PostureKind {
-    /// The word on the wire.
+    /// The name in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Os => "OS",
@@ -134,7 +135,7 @@ impl PostureKind {
 }
 
 impl OsType {
-    /// The word on the wire.
+    /// The name in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Windows => "Windows",
@@ -148,7 +149,7 @@ impl OsType {
 }
 
 impl Demand {
-    /// The word for it.
+    /// The kind of requirement.
     pub fn kind(&self) -> PostureKind {
         match self {
             Self::Os { .. } => PostureKind::Os,
@@ -160,8 +161,8 @@ impl Demand {
         }
     }
 
-    /// Its normal form: lists sorted, and nothing in them twice, of which the later counts; hexadecimal digits in lower case and nothing
-    /// between them, but as they are for several processes; no timeout as -1.
+    /// Normalizes it: lists are sorted and without duplicates, of which the last one counts; hexadecimal texts are in
+    /// lower case (MAC addresses also without separators), except those of several processes; no timeout is -1.
     pub fn tidy(&mut self) {
         match self {
             Demand::Os { operating_systems } => {
@@ -200,7 +201,7 @@ fn sorted(texts: &mut Vec<String>) {
     texts.dedup();
 }
 
-/// Leaves of those with the same key only the last.
+/// Keeps only the last item with each key.
 fn keep_last<T, K: Eq + Hash>(items: &mut Vec<T>, key: impl Fn(&T) -> K) {
     let mut met = HashSet::new();
     items.reverse();
@@ -208,7 +209,7 @@ fn keep_last<T, K: Eq + Hash>(items: &mut Vec<T>, key: impl Fn(&T) -> K) {
     items.reverse();
 }
 
-/// The hexadecimal digits of a text, in lower case: as addresses and fingerprints are compared, however they are written.
+/// The hexadecimal digits of a text in lower case, for comparing addresses and fingerprints.
 pub fn hexadecimal(text: &str) -> String {
     text.chars().filter(char::is_ascii_hexdigit).map(|digit| digit.to_ascii_lowercase()).collect()
 }

@@ -1,4 +1,4 @@
-//! What every stored thing has: an id, times, tags, a spec and a state.
+//! What every stored record has: an id, times, tags, a spec and a state.
 
 use std::{borrow::Cow, fmt, marker::PhantomData};
 
@@ -8,21 +8,21 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::{kind::Stateful, value::Tags};
 use crate::clock::Timestamp;
 
-/// The id of a record of kind `E`. On the wire and on disk it is its text.
+/// The id of a record of kind `E`. In JSON and on disk it is its text.
 pub struct Id<E>(String, PhantomData<fn() -> E>);
 
 impl<E> Id<E> {
-    /// Takes a text for an id, whether or not such a record exists.
+    /// An id with this text, whether or not such a record exists.
     pub fn from_text(text: impl Into<String>) -> Self {
         Self(text.into(), PhantomData)
     }
 
-    /// The id's text.
+    /// The text of the id.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The id's text, owned.
+    /// The text of the id, owned.
     pub fn into_text(self) -> String {
         self.0
     }
@@ -93,14 +93,14 @@ pub struct Record<E: Stateful> {
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
     pub tags: Tags,
-    /// Belongs to the system: no request may change or delete it.
+    /// Whether it belongs to the system; then no request may change or delete it.
     pub is_system: bool,
     pub spec: E,
     pub state: E::State,
 }
 
 impl<E: Stateful> Record<E> {
-    /// A record that was never stored, created and changed at `now`.
+    /// A new record, created and changed at `now`.
     pub fn new(id: Id<E>, now: Timestamp, spec: E) -> Self {
         Self { id, created_at: now, updated_at: now, tags: Tags::default(), is_system: false, spec, state: E::State::default() }
     }

@@ -10,17 +10,17 @@ use crate::{
     query::{Subject, Vocabulary},
 };
 
-/// What the deletion of a record does to one that refers to it.
+/// What the deletion of a record does to a record that refers to it.
 pub enum OnDelete<E: Stateful> {
-    /// It is refused.
+    /// The deletion is rejected.
     Restrict,
-    /// The referring record goes too.
+    /// The referring record is deleted too.
     Cascade,
-    /// The id is taken out of the referring record.
+    /// The id is removed from the referring record.
     Clear(fn(&mut Record<E>, &str)),
 }
 
-/// Where ids of a reference stand in the JSON that requests write. Dots lead into members of members.
+/// The place of a reference's ids in the JSON of requests. Dots separate nested members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// An id, a list of ids, or a map whose keys are ids.
@@ -29,22 +29,22 @@ pub enum Place {
     Roles(&'static str),
 }
 
-/// Ids of one other kind in a record of kind `E`.
+/// Ids of another kind in a record of kind `E`.
 pub struct Reference<E: Stateful> {
-    /// Under this name the ids are indexed, and errors speak of it.
+    /// The name under which the ids are indexed, and which errors use.
     pub field: &'static str,
-    /// The kind that the ids are of.
+    /// The kind that the ids belong to.
     pub kind: Kind,
-    /// The ids in a record. They must exist when it is written.
+    /// The ids in a record. The records must exist when it is written.
     pub ids: for<'r> fn(&'r Record<E>) -> Vec<&'r str>,
     pub on_delete: OnDelete<E>,
-    /// Where requests write the ids; `None`: in the member that is called like the field. Empty where only code writes them.
+    /// The places of the ids in requests; `None` for the member with the name of the field. Empty if only code writes them.
     pub(super) places: Option<&'static [Place]>,
     pub(super) words: fn() -> &'static dyn Vocabulary,
     pub(super) visit: Visit,
-    /// Whether what it names was not ended along with many others.
+    /// Whether a referenced record is not under a tombstone.
     pub stands: fn(&dyn Facts, &str) -> Result<bool>,
 }
 
-/// Shows a record with an id, if there is one.
+/// Passes the record with an id to a visitor, if it exists.
 type Visit = fn(&dyn Facts, &str, &mut dyn FnMut(&dyn Subject));

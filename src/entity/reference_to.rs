@@ -19,7 +19,7 @@ impl<E: Entity> Reference<E> {
         Self { field, kind: T::KIND, ids, on_delete, places: None, words: words::<T>, visit: visit::<T>, stands: stands::<T> }
     }
 
-    /// Ids of kind `T` that requests write in these places.
+    /// A reference to records of kind `T` whose ids requests write in these places.
     pub const fn placed<T: Entity>(
         field: &'static str,
         places: &'static [Place],

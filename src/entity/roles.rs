@@ -17,11 +17,11 @@ use crate::{
     query::Value,
 };
 
-/// A sorted set of texts: role attributes, or the entries of a policy's role list. `null` on the wire is the empty set.
+/// A sorted set of texts: role attributes, or the entries of a policy's role list. `null` in JSON is the empty set.
 #[derive(Debug, Clone, Default)]
 pub struct Roles {
     entries: BTreeSet<String>,
-    /// The entries of a body as they were given, for its refusal. Never stored.
+    /// The entries as the body had them, for errors. Never stored.
     given: Vec<String>,
 }
 
@@ -90,7 +90,7 @@ impl Roles {
         Amount::of_texts(&self.entries)
     }
 
-    /// The texts as a body gave them, each as often; ascending, if none did.
+    /// The texts as the body had them, with duplicates; without a body, in ascending order.
     fn as_given(&self) -> Vec<&str> {
         if self.given.is_empty() {
             self.entries.iter().map(String::as_str).collect()
@@ -102,7 +102,7 @@ impl Roles {
     /// Rules for role attributes of identities, services and routers.
     ///
     /// # Errors
-    /// One is blank, or starts with a sign that means something in a policy.
+    /// [`Error::Invalid`] if one is empty or starts with `#` or `@`, which have a meaning in policies.
     pub fn check_attributes(&self) -> Result<()> {
         match self.as_given().into_iter().find(|attribute| attribute.is_empty() || attribute.starts_with(['#', '@'])) {
             Some(bad) => Err(Error::invalid("roleAttributes", "must not be blank or start with # or @", bad)),
@@ -110,21 +110,21 @@ impl Roles {
         }
     }
 
-    /// The ids that stand in a policy's role list as `@id`.
+    /// The ids in a policy's role list, without their `@`.
     pub fn ids(&self) -> impl Iterator<Item = &str> {
         self.entries.iter().filter_map(|entry| entry.strip_prefix('@'))
     }
 
-    /// Takes a record out of a policy's role list.
+    /// Removes a record's id from a policy's role list.
     pub fn forget(&mut self, id: &str) {
         self.entries.retain(|entry| entry.strip_prefix('@') != Some(id));
         self.given.clear();
     }
 
-    /// Rules for one role list of a policy over records of kind `E`; the errors name `field`.
+    /// Rules for a role list of a policy over records of kind `E`; the errors name `field`.
     ///
     /// # Errors
-    /// An entry is no `#attribute` or `@id`, `#all` is not alone, or an id does not exist.
+    /// [`Error::Invalid`] if an entry is neither `#attribute` nor `@id`, `#all` is not alone, or an id does not exist.
     pub fn check_list<E: Entity>(&self, field: &str, facts: &dyn Facts) -> Result<()> {
         let refused = |reason: &str, entries: &[&str]| Err(Error::invalid(field, reason, format!("[{}]", entries.join(" "))));
         let mut given = self.as_given();
@@ -145,16 +145,16 @@ impl Roles {
         if unknown.is_empty() { Ok(()) } else { refused(&format!("no {} found with the given ids", E::KIND.path), &unknown) }
     }
 
-    /// What contradicts itself in stored role lists of a policy, whatever there is or is not of the ids.
+    /// A contradiction in stored role lists of a policy, whether or not the ids exist.
     pub fn flaw_of_lists(lists: &[&Self]) -> Option<&'static str> {
         let means = |entry: &String| entry.starts_with(['#', '@']);
         if !lists.iter().all(|list| list.entries.iter().all(means)) {
             return Some("has a role entry that is neither an attribute nor an id");
         }
-        lists.iter().any(|list| list.entries.contains("#all") && list.entries.len() > 1).then_some("names #all and others beside it")
+        lists.iter().any(|list| list.entries.contains("#all") && list.entries.len() > 1).then_some("names #all together with other entries")
     }
 
-    /// The list with names beside ids, as `...RolesDisplay` shows it. Ids that no longer exist are left out.
+    /// The list with the names of ids, as in `...RolesDisplay`. Ids that no longer exist are left out.
     ///
     /// # Errors
     /// A record cannot be read.
@@ -173,7 +173,7 @@ impl Roles {
     }
 }
 
-/// An entry of a role list and what a person calls it.
+/// An entry of a role list, and its display name.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct NamedRole {
     pub name: String,

@@ -1,4 +1,4 @@
-//! The outstanding enrollment of a router, as its detail shows it.
+//! The unused enrollment of a router in its response.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::{Enrollment, Facts, FactsExt, Record};
 use crate::{clock::Timestamp, error::Result};
 
-/// What a router enrolls with; nothing once it has.
+/// The enrollment of a router; empty once the router has enrolled.
 #[derive(Default, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RouterEnrollment {
@@ -21,10 +21,10 @@ pub struct RouterEnrollment {
 }
 
 impl RouterEnrollment {
-    /// That of the router which enrollments name in `field`.
+    /// The enrollment of the router that enrollments name in `field`.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// [`Error::Storage`](crate::error::Error::Storage) if it cannot be read.
     pub fn of(field: &'static str, router: &str, is_verified: bool, facts: &dyn Facts) -> Result<Self> {
         if is_verified {
             return Ok(Self::default());

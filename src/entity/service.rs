@@ -13,22 +13,22 @@ use crate::{
     query::Type,
 };
 
-/// The ways in which a terminator is chosen; the first is the usual one.
+/// The ways to choose a terminator; the first is the default.
 const STRATEGIES: [&str; 4] = ["smartrouting", "weighted", "random", "sticky"];
-/// Routers count idle time in nanoseconds, 64 bits of them.
+/// The longest idle time: routers count it in nanoseconds, in 64 bits.
 const LONGEST_IDLE_MILLIS: i64 = i64::MAX / 1_000_000;
 
-/// Something that identities dial and others host.
+/// A service that identities dial and host.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Service {
     pub name: String,
-    /// Whether both ends encrypt what passes between them. Set once.
+    /// Whether the two ends encrypt the traffic between them. It cannot be changed.
     pub encryption_required: bool,
     /// How a terminator is chosen: `smartrouting` (the default), `weighted`, `random` or `sticky`.
     #[serde(default = "smartrouting")]
     pub terminator_strategy: String,
-    /// A circuit that carries nothing for so many milliseconds is closed; 0: never.
+    /// A circuit without traffic for so many milliseconds is closed; 0 means never.
     #[serde(default)]
     pub max_idle_time_millis: i64,
     /// Names by which policies find the service.
@@ -39,7 +39,7 @@ pub struct Service {
     pub configs: Vec<Id<Config>>,
 }
 
-/// A service as clients see it, without what depends on who asks.
+/// A service in responses, without the members that depend on the caller.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ServiceMembers")]
@@ -127,7 +127,7 @@ fn smartrouting() -> String {
     "smartrouting".into()
 }
 
-/// What one service policy asks of the endpoints of the caller before the service may be used.
+/// The posture checks of one service policy, as the caller's endpoint has to answer them before it may use the service.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PostureQueries {
@@ -139,14 +139,14 @@ pub struct PostureQueries {
 }
 
 impl PostureQueries {
-    /// The answer where there is nothing to check. Clients want one for every right even so.
+    /// The answer for a right without posture checks. Clients need one for every right.
     pub fn unchecked(policy_type: PolicyType) -> Self {
         let policy_id = format!("dummy {} policy: no posture checks defined", policy_type.as_str().to_lowercase());
         Self { policy_id, policy_type, is_passing: true, posture_queries: Vec::new() }
     }
 }
 
-/// One posture check, as the endpoint is asked for it.
+/// One posture check, as a query to the endpoint.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PostureQuery {
@@ -158,9 +158,9 @@ pub struct PostureQuery {
     pub tags: Tags,
     pub query_type: PostureKind,
     pub is_passing: bool,
-    /// Seconds for which an answer counts; -1: for ever.
+    /// How many seconds an answer is valid; -1 means without limit.
     pub timeout: i64,
-    /// Seconds for which the last answer still counts; -1: for ever, 0: not any more.
+    /// How many seconds the last answer is still valid; -1 means without limit, 0 means no longer.
     pub timeout_remaining: i64,
     /// The process to report, if the check is about one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -169,7 +169,7 @@ pub struct PostureQuery {
     pub processes: Option<Vec<ProcessRef>>,
 }
 
-/// A process to look for.
+/// A process to report.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "PostureQueryProcess")]

@@ -1,4 +1,4 @@
-//! Service edge router policies: over which edge routers which services can be reached.
+//! Service edge router policies: which services can be reached over which edge routers.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,22 +9,22 @@ use crate::{
     query::Type,
 };
 
-/// Makes services reachable over edge routers.
+/// Lets services be reached over edge routers.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServiceEdgeRouterPolicy {
     pub name: String,
-    /// How attributes apply in both lists.
+    /// How attributes combine in both lists.
     pub semantic: Semantic,
-    /// Over which: `#attribute`, `@id`, or `#all` alone.
+    /// The edge routers: `#attribute`, `@id`, or `#all` alone.
     #[serde(default)]
     pub edge_router_roles: Roles,
-    /// What: `#attribute`, `@id`, or `#all` alone.
+    /// The services: `#attribute`, `@id`, or `#all` alone.
     #[serde(default)]
     pub service_roles: Roles,
 }
 
-/// A service edge router policy as clients see it.
+/// A service edge router policy in responses.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ServiceEdgeRouterPolicyDetail")]

@@ -1,4 +1,4 @@
-//! Service policies: which identities may dial or bind which services, and what their endpoints must be like for it.
+//! Service policies: which identities may dial or bind which services, and which posture checks that requires.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,20 +20,20 @@ pub struct ServicePolicy {
     /// The right it grants: `Dial` or `Bind`.
     #[serde(rename = "type")]
     pub policy_type: PolicyType,
-    /// How attributes apply in all three lists.
+    /// How attributes combine in all three lists.
     pub semantic: Semantic,
-    /// Who gets the right: `#attribute`, `@id`, or `#all` alone.
+    /// The identities: `#attribute`, `@id`, or `#all` alone.
     #[serde(default)]
     pub identity_roles: Roles,
-    /// To what: `#attribute`, `@id`, or `#all` alone.
+    /// The services: `#attribute`, `@id`, or `#all` alone.
     #[serde(default)]
     pub service_roles: Roles,
-    /// What must pass: `#attribute`, `@id`, or `#all` alone. None: nothing.
+    /// The posture checks that must pass: `#attribute`, `@id`, or `#all` alone. An empty list requires none.
     #[serde(default)]
     pub posture_check_roles: Roles,
 }
 
-/// A service policy as clients see it.
+/// A service policy in responses.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ServicePolicyDetail")]

@@ -1,4 +1,4 @@
-//! Sessions: the right, shown to an edge router, to dial or host one service.
+//! Sessions: the right to dial or host one service, which clients show to edge routers.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,26 +9,27 @@ use super::{
 };
 use crate::{error::Result, query::Type};
 
-/// The right of one API session to dial or bind one service. No request writes it as such, and nothing prints it.
+/// The right of one API session to dial or bind one service. Requests do not write it directly, and it has no `Debug`.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Session {
-    /// What is shown to the edge router.
+    /// The secret that a client shows to the edge router.
     pub token: String,
     pub api_session_id: Id<ApiSession>,
     pub identity_id: Id<Identity>,
     pub service_id: Id<Service>,
     pub policy_type: PolicyType,
-    /// Policies that granted it when it was made, their posture checks passed.
+    /// The policies that granted it when it was made, with their posture checks passed.
     pub service_policies: Vec<Id<ServicePolicy>>,
 }
 
 impl Session {
-    /// What there is one session of: an API session, a service and a right.
+    /// The unique key of a session: its API session, its service and its right.
     pub fn key(api_session: &Id<ApiSession>, service: &Id<Service>, right: PolicyType) -> String {
         format!("{api_session}/{service}/{}", right.as_str())
     }
 
-    /// The ids of an identity's sessions, ascending, each once: those of its API sessions, of which there may be very many.
+    /// The ids of an identity's sessions in ascending order, without duplicates. They are found by its API sessions, of
+    /// which there may be very many.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -43,7 +44,7 @@ impl Session {
     }
 }
 
-/// A session as clients see it, without the routers to go over, which depend on policies.
+/// A session in responses, without the edge routers, which depend on policies.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "SessionMembers")]
@@ -65,7 +66,7 @@ impl Stateful for Session {
 impl Entity for Session {
     const KIND: Kind = Kind { name: "session", path: "sessions" };
     const FIELDS: &'static [Field<Self>] = &[
-        // Rarely filtered by; then all sessions are read. It is never given twice because it is random.
+        // A filter on it is rare and reads all sessions. It is random, so that it needs no check for uniqueness.
         Field::plain("token", Type::Text, |r| (&r.spec.token).into()),
         Field::indexed("apiSession", Type::Text, |r| r.spec.api_session_id.as_str().into()),
         Field::indexed("service", Type::Text, |r| r.spec.service_id.as_str().into()),

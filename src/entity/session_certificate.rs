@@ -1,4 +1,4 @@
-//! Session certificates: short-lived client certificates, good for edge routers as long as their API session is.
+//! Session certificates: short-lived client certificates that edge routers accept as long as their API session lasts.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 use super::{ApiSession, Entity, Facts, Field, Id, Kind, Logged, OnDelete, Record, Reference, Stateful, value::other_certificate};
 use crate::{clock::Timestamp, error::Result, query::Type};
 
-/// A certificate that was issued to the holder of an API session. No request writes it as such.
+/// A certificate that was issued to the holder of an API session. Requests do not write it directly.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SessionCertificate {
     pub api_session_id: Id<ApiSession>,
-    /// In the manner of RFC 2253.
+    /// A distinguished name in the format of RFC 2253.
     pub subject: String,
     pub fingerprint: String,
     /// As PEM.
@@ -19,7 +19,7 @@ pub struct SessionCertificate {
     pub valid_to: Timestamp,
 }
 
-/// A session certificate as its owner sees it.
+/// A session certificate in responses to its owner.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "CurrentApiSessionCertificateDetail")]

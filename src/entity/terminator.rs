@@ -1,4 +1,4 @@
-//! Terminators: where, and how dear, a service can be reached.
+//! Terminators: where a service can be reached, and at which cost.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use schemars::JsonSchema;
@@ -13,42 +13,43 @@ use crate::{
     query::Type,
 };
 
-/// One way to reach a service: an address behind a router. Nothing prints it, for it holds a secret.
+/// One way to reach a service: an address behind a router. It holds a secret and has no `Debug`.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Terminator {
-    /// Where the router connects to, such as `tcp:localhost:80`.
+    /// The address that the router connects to, such as `tcp:localhost:80`.
     pub address: String,
-    /// How the router handles the address; blank: `udp` or `transport`, as the address says.
+    /// How the router handles the address; if empty, `udp` or `transport`, depending on the address.
     pub binding: String,
     /// The id of an edge or transit router.
     pub router: String,
     pub service: Id<Service>,
-    /// What it adds to the cost of a path.
+    /// Its share of the cost of a path.
     #[serde(default)]
     pub cost: u16,
     #[serde(default)]
     pub precedence: Precedence,
-    /// The name of the instance behind it, which a caller may ask for. Set once.
+    /// The name of the instance, which a dialing client may ask for. It cannot be changed.
     #[serde(default)]
     pub identity: String,
-    /// What others must know to host under the same instance name, in base64. Set once, never shown.
+    /// The secret, in base64, that others need to host under the same instance name. It cannot be changed and is never
+    /// shown.
     #[serde(default)]
     #[schemars(extend("format" = "byte"))]
     pub identity_secret: String,
 }
 
-/// What only code sets.
+/// The part of a record that only code sets.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct State {
     /// Whether `router` is a transit router.
     pub is_on_transit_router: bool,
-    /// The identity that hosts it; blank if an administrator made it.
+    /// The id of the identity that hosts it; empty if an administrator made it.
     pub host_id: String,
 }
 
-/// A terminator as administrators see it.
+/// A terminator in responses to administrators.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "TerminatorDetail")]
@@ -60,7 +61,7 @@ pub struct View {
     service: EntityRef,
     service_id: Id<Service>,
     cost: u16,
-    /// What load and failures add at present.
+    /// The cost that load and failures add at present.
     pub dynamic_cost: u16,
     precedence: Precedence,
     identity: String,
@@ -83,7 +84,7 @@ impl Terminator {
 }
 
 impl Record<Terminator> {
-    /// Whether a connection made it, with which it ends. An administrator made the others.
+    /// Whether a connection made it; then it is deleted with the connection. An administrator made the others.
     pub fn is_of_a_connection(&self) -> bool {
         !self.state.host_id.is_empty()
     }
@@ -128,7 +129,7 @@ impl Entity for Terminator {
         let needed = [("service", self.service.as_str()), ("router", &self.router), ("address", &self.address)];
         let blank = needed.iter().filter(|(_, text)| text.is_empty()).map(|(name, _)| Err(Error::invalid(*name, "must not be blank", "")));
         let secret = STANDARD.decode(&self.identity_secret).map(|_| ());
-        let secret = secret.map_err(|_| Error::Unparseable("identitySecret: is no base64".into()));
+        let secret = secret.map_err(|_| Error::Unparseable("identitySecret: must be base64".into()));
         Error::all(blank.chain([secret]))?;
         Error::all([facts.get(&self.service).map(|_| ()), self.find_router(facts).map(|_| ())])
     }
@@ -137,7 +138,7 @@ impl Entity for Terminator {
         let Self { address, binding, router, service, cost, precedence, identity, .. } = record.spec.clone();
         let (router_name, _) = record.spec.find_router(facts)?;
         let service = facts.get(&service)?;
-        // Nothing adds to the cost of one that no connection made: a view that asks cannot be kept.
+        // A terminator that no connection made has no dynamic cost; a view that reads the cost cannot be cached.
         let dynamic_cost = if record.is_of_a_connection() { facts.dynamic_cost(record.id.as_str()) } else { 0 };
         Ok(View {
             address,

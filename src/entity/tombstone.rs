@@ -1,14 +1,15 @@
-//! Endings: very many records of a kind that are over at once, long before anybody could delete them one by one.
+//! Tombstones: marks that very many records of a kind are deleted, long before they are removed one by one.
 //!
-//! Not here: who ends them and when their rows go (`store/tx/tombstone.rs`). A kind says by which of its values that can happen in
-//! [`Entity::ENDS_BY`]. Invariant: a record that was ended is found by nobody, and neither is one that goes with it.
+//! Not here: writing them and removing the records (`store/tx/tombstone.rs`). A kind names the values that tombstones
+//! are written for in [`Entity::ENDS_BY`]. Invariant: a record under a tombstone is not found, and neither are its
+//! dependents.
 
 use std::borrow::Cow;
 
 use super::{entity_trait::Entity, facts::Facts, record::Record, reference::OnDelete};
 use crate::{error::Result, query::Value};
 
-/// Whether a stored record still counts: it was not ended, and what it goes with was not.
+/// Whether a stored record still exists: neither it nor a record that it depends on is under a tombstone.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -33,7 +34,7 @@ pub fn stands<E: Entity>(record: &Record<E>, facts: &dyn Facts) -> Result<bool> 
     Ok(true)
 }
 
-/// What a record has in an indexed field or a reference.
+/// The values of an indexed field or reference of a record.
 fn values<'r, E: Entity>(record: &'r Record<E>, name: &str) -> Vec<Cow<'r, str>> {
     if let Some(reference) = E::REFERENCES.iter().find(|reference| reference.field == name) {
         return (reference.ids)(record).into_iter().map(Cow::Borrowed).collect();

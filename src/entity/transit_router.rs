@@ -6,21 +6,21 @@ use serde::{Deserialize, Serialize};
 
 use super::{EdgeRouter, Id, Record, Stateful, edge_router::State};
 
-/// A router that only carries traffic on.
+/// A router that only forwards traffic.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TransitRouter {
-    /// No other router, edge or transit, has the same.
+    /// Unique among all routers, edge and transit.
     pub name: String,
-    /// What it adds to the cost of a path.
+    /// Its share of the cost of a path.
     #[serde(default)]
     #[schemars(with = "Option<u16>")]
     pub cost: u16,
-    /// Whether paths may only begin or end there.
+    /// Whether paths may only begin or end at it.
     #[serde(default)]
     #[schemars(with = "Option<bool>")]
     pub no_traversal: bool,
-    /// Whether it is told to stay away.
+    /// Whether it must not connect.
     #[serde(default)]
     #[schemars(with = "Option<bool>")]
     pub disabled: bool,
@@ -31,7 +31,7 @@ impl Stateful for TransitRouter {
 }
 
 impl TransitRouter {
-    /// An edge router as one among the transit routers, for lists and filters over both.
+    /// An edge router as a transit router, for lists and filters over both.
     pub fn of_edge_router(router: Record<EdgeRouter>) -> Record<Self> {
         let Record { id, created_at, updated_at, tags, is_system, spec, state } = router;
         let EdgeRouter { name, cost, no_traversal, disabled, .. } = spec;

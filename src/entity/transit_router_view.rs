@@ -9,7 +9,7 @@ use crate::{
     query::Type,
 };
 
-/// A router as administrators see it.
+/// A router in responses to administrators.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "RouterDetail")]
@@ -59,7 +59,8 @@ impl Entity for TransitRouter {
 }
 
 impl View {
-    /// An edge router among transit routers. Clients know it as verified here, and its enrollment from its own list alone.
+    /// An edge router in the list of transit routers. Clients expect it to be verified there and without its
+    /// enrollment.
     pub fn of_edge_router(record: &Record<TransitRouter>, facts: &dyn Facts) -> Self {
         let state = State { is_verified: true, ..record.state.clone() };
         Self::with(&record.spec, &state, facts.link(record.id.as_str()).is_some(), RouterEnrollment::default())

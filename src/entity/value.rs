@@ -1,4 +1,4 @@
-//! Types of members that several kinds share. Each is one type on the wire and on disk.
+//! Types of members that several kinds share, with the same form in JSON and on disk.
 
 use std::borrow::Cow;
 
@@ -14,23 +14,23 @@ use crate::{
     schema,
 };
 
-/// A JSON object that we keep as it is: application data, config data, a schema.
+/// A JSON object stored unchanged: application data, config data, a schema.
 ///
-/// Order of members is kept. On disk it is JSON text, because bincode cannot read a value of unknown type back.
+/// The order of members is kept. On disk it is JSON text, because bincode cannot decode a value of unknown type.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Document(pub Map<String, Json>);
 
-/// The schema of a member that must be an object, where anything else is a broken rule of the member and not an unreadable body.
+/// The schema of a member that must be an object; another type is reported as an error of the member, not of the body.
 pub fn object(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "anyOf": [{ "type": "object", "additionalProperties": true }] })
 }
 
-/// Labels of a record: a map of scalars, `null` on the wire standing for none at all.
+/// Labels of a record: a map of scalars. `null` in JSON is the empty map.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Tags(pub Map<String, Json>);
 
 impl Tags {
-    /// The value behind a path such as `owner` or `a.b`.
+    /// The value under a name such as `owner` or `a.b`.
     pub fn value(&self, path: &str) -> Value<'_> {
         match self.0.get(path) {
             Some(Json::Bool(b)) => (*b).into(),
@@ -40,12 +40,12 @@ impl Tags {
         }
     }
 
-    /// How much they are.
+    /// The size of the tags.
     pub fn amount(&self) -> Amount {
         amount(&self.0)
     }
 
-    /// Refuses values that are no scalars.
+    /// Checks that all values are scalars.
     ///
     /// # Errors
     /// A value is a list or an object.
@@ -55,12 +55,12 @@ impl Tags {
 }
 
 impl Document {
-    /// How much it holds.
+    /// The size of the document.
     pub fn amount(&self) -> Amount {
         amount(&self.0)
     }
 
-    /// Refuses values that are no scalars; application data allows nothing else.
+    /// Checks that all values are scalars, as application data requires.
     ///
     /// # Errors
     /// A value is a list or an object.
@@ -70,7 +70,7 @@ impl Document {
 }
 
 fn amount(map: &Map<String, Json>) -> Amount {
-    // A map of which the text cannot be made is larger than any limit; none is known.
+    // Serialization of a map is not known to fail; if it did, the size would exceed any limit.
     let bytes = if map.is_empty() { 2 } else { serde_json::to_string(map).map_or(usize::MAX, |text| text.len()) };
     Amount { entries: map.len(), bytes }
 }
@@ -84,7 +84,7 @@ fn scalars(map: &Map<String, Json>, field: &str) -> Result<()> {
     }
 }
 
-/// Reads and writes a JSON map: as it is in JSON, as text in binary formats. `null` is the empty map.
+/// Serializes a JSON map: as itself in JSON, as text in binary formats. `null` is the empty map.
 macro_rules! json_map {
     ($name:ident, $schema:tt) => {
         impl Serialize for $name {
@@ -119,7 +119,7 @@ macro_rules! json_map {
 json_map!(Document, { "type": ["object", "null"], "additionalProperties": true });
 json_map!(Tags, { "type": ["object", "null"], "additionalProperties": { "type": ["string", "boolean", "number", "object", "array", "null"] } });
 
-/// The flaw of a record that holds a certificate, as PEM, and the fingerprint of another.
+/// The flaw of a record whose fingerprint is not that of its certificate (PEM), if it has it.
 pub(super) fn other_certificate(fingerprint: &str, pem: &str) -> Option<&'static str> {
-    (!Certificate::is_known_by(fingerprint, pem)).then_some("has a fingerprint that is not that of its certificate")
+    (!Certificate::is_known_by(fingerprint, pem)).then_some("has a fingerprint that does not match its certificate")
 }

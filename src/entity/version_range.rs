@@ -1,17 +1,17 @@
-//! Versions of operating systems, and ranges of them as posture checks write them.
+//! Versions of operating systems, and the version ranges of posture checks.
 
 use std::cmp::Ordering;
 
-/// A version by the rules of semver 2.0.0: three numbers, perhaps a pre-release. Build metadata does not count.
+/// A version under semver 2.0.0: three numbers and an optional pre-release. Build metadata is ignored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version {
     numbers: [u64; 3],
-    /// Dot-separated, blank for a release.
+    /// Separated by dots; empty for a release.
     pre: String,
 }
 
 impl Version {
-    /// Reads exactly three numbers, and what may follow them; anything else is none.
+    /// Parses three numbers with optional pre-release and build metadata; otherwise `None`.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.split_once('+').map_or(text, |(version, _)| version);
         let (numbers, pre) = text.split_once('-').map_or((text, None), |(numbers, pre)| (numbers, Some(pre)));
@@ -33,7 +33,7 @@ impl Ord for Version {
             (true, true) => Ordering::Equal,
             (true, false) => Ordering::Greater,
             (false, true) => Ordering::Less,
-            // Numbers by value and below names; with one a part of the other, the shorter comes first.
+            // Numbers compare by value and sort before names; of two that begin alike, the shorter sorts first.
             (false, false) => ranks(&self.pre).cmp(ranks(&other.pre)),
         };
         self.numbers.cmp(&other.numbers).then(pre)
@@ -54,11 +54,11 @@ fn number(text: &str) -> Option<u64> {
     plain.then(|| text.parse().ok()).flatten()
 }
 
-/// Versions such as `>=10.0.0`, `1.2.3`, `1.x`, `>1.0.0 <2.0.0 || >=3.0.0`, `!1.2.3`.
+/// A range such as `>=10.0.0`, `1.2.3`, `1.x`, `>1.0.0 <2.0.0 || >=3.0.0`, `!1.2.3`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VersionRange(Vec<Vec<Bound>>);
 
-/// Versions that are, or are not, within `from` (included) and `below` (excluded, none: no end).
+/// Versions inside (or, with `outside`, not inside) `from` (included) to `below` (excluded; `None` means no end).
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Bound {
     from: Edge,
@@ -66,7 +66,7 @@ struct Bound {
     outside: bool,
 }
 
-/// Just before a version, or just behind it.
+/// The position just before a version or just after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Edge {
     version: Version,
@@ -74,11 +74,11 @@ struct Edge {
 }
 
 impl VersionRange {
-    /// Reads a range; none if it is not one.
+    /// Parses a range; otherwise `None`.
     pub fn parse(text: &str) -> Option<Self> {
         let mut plain = String::with_capacity(text.len());
         for c in text.chars() {
-            // A sign may stand apart from its version: `>= 1.0.0`.
+            // Spaces between a sign and its version are allowed: `>= 1.0.0`.
             if c != ' ' || !plain.ends_with(['>', '<', '=', '!']) {
                 plain.push(c);
             }
@@ -87,7 +87,7 @@ impl VersionRange {
         either.filter(|either| either.iter().all(|all| !all.is_empty())).map(Self)
     }
 
-    /// Whether a version is in it.
+    /// Whether the range contains a version.
     pub fn contains(&self, version: &Version) -> bool {
         self.0.iter().any(|all| all.iter().all(|bound| bound.holds(version)))
     }
@@ -103,7 +103,7 @@ impl Bound {
             None => wild(version)?,
         };
         let start = Edge { version: Version::release([0; 3]), behind: false };
-        // Pre-releases of 0.0.0 lie before everything; nobody means them.
+        // Pre-releases of 0.0.0 sort before everything and are not included.
         let bound = |from, below, outside| Some(Self { from, below, outside });
         match (sign, below) {
             ("" | "=" | "==", below) => bound(from, below, false),

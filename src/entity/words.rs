@@ -10,7 +10,7 @@ use super::{
 };
 use crate::query::{Subject, Symbol, Type, Value, Vocabulary};
 
-/// Names that every stored kind has, in the order of their symbols; a kind's own fields follow.
+/// The fields that every stored kind has, in the order of their symbols; a kind's own fields follow.
 const COMMON: [(&str, Type); 5] =
     [("id", Type::Text), ("createdAt", Type::Date), ("updatedAt", Type::Date), ("tags", Type::Any), ("isSystem", Type::Bool)];
 const TAGS: usize = 3;
@@ -25,17 +25,17 @@ pub fn is_id(symbol: &Symbol) -> bool {
     symbol.field == 0
 }
 
-/// The names a client may use of a kind, as `meta.filterableFields` shows them.
+/// The filter names of a kind in `meta.filterableFields`.
 pub fn filterable<E: Entity>() -> impl Iterator<Item = &'static str> {
     let own = E::FIELDS.iter().filter(|f| f.access == FieldAccess::Listed).map(|f| f.name);
     COMMON.iter().map(|(name, _)| *name).chain(own).chain(E::SECRET.iter().copied())
 }
 
-/// The vocabulary of one view of a kind: the names by which its lists are filtered and sorted. A filter tells what a value is,
-/// so a view knows only the names of members that it shows.
+/// The vocabulary of one view of a kind: the names that filter and sort its lists. A filter reveals values, so that a
+/// view only knows the names of members that it shows.
 pub struct Words<E> {
     shown: Shown,
-    /// Names that order a list although they do not filter it.
+    /// Names that sort a list but do not filter it.
     ordering: &'static [&'static str],
     of: PhantomData<fn() -> E>,
 }
@@ -45,39 +45,39 @@ pub struct Words<E> {
 enum Shown {
     /// All public ones.
     All,
-    /// Those of the members of [`Entity::View`], which never shows `isSystem`.
+    /// The members of [`Entity::View`], which never shows `isSystem`.
     Whole,
     /// These; `tags` stands for the members of that map.
     Only(&'static [&'static str]),
 }
 
 impl<E: Entity> Words<E> {
-    /// All public names of the kind: what administrators use.
+    /// All public names of the kind, for administrators.
     pub const ALL: &'static Self = &Self::new(Shown::All);
-    /// The names of everything that [`Entity::View`] shows: for other callers of lists that show records as their kind does.
+    /// The names of everything in [`Entity::View`], for other callers of lists that show that view.
     pub const WHOLE: &'static Self = &Self::new(Shown::Whole);
 
     const fn new(shown: Shown) -> Self {
         Self { shown, ordering: &[], of: PhantomData }
     }
 
-    /// These names only; `tags` stands for the members of that map.
+    /// Only these names; `tags` stands for the members of that map.
     pub const fn only(names: &'static [&'static str]) -> Self {
         Self::new(Shown::Only(names))
     }
 
-    /// The same, with names that order a list and do not filter it.
+    /// The same, with names that sort a list but do not filter it.
     #[must_use]
     pub const fn ordered_by(self, names: &'static [&'static str]) -> Self {
         Self { ordering: names, ..self }
     }
 
-    /// The names for a list that shows records as their kind does.
+    /// The names for a list that shows [`Entity::View`].
     pub fn of_whole(is_admin: bool) -> &'static Self {
         if is_admin { Self::ALL } else { Self::WHOLE }
     }
 
-    /// Every name, as `meta.filterableFields` shows them.
+    /// Every name, as in `meta.filterableFields`.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         filterable::<E>().filter(|name| self.knows(name))
     }
@@ -114,7 +114,7 @@ impl<E: Entity> Vocabulary for Words<E> {
     }
 
     fn linked(&self, set: &Symbol) -> Option<&dyn Vocabulary> {
-        // A view that does not show all of its own kind shows the ids of others and no more of them.
+        // A view that does not show all of its own kind shows only the ids of other kinds.
         if !matches!(self.shown, Shown::All) {
             return None;
         }
@@ -123,7 +123,7 @@ impl<E: Entity> Vocabulary for Words<E> {
     }
 }
 
-/// A record as the query language sees it.
+/// A record as a subject of the query language.
 pub struct Seen<'r, E: Entity> {
     pub record: &'r Record<E>,
     pub facts: &'r dyn Facts,
@@ -137,7 +137,7 @@ impl<E: Entity> Subject for Seen<'_, E> {
             1 => Value::Date(record.created_at.millis()),
             2 => Value::Date(record.updated_at.millis()),
             TAGS => symbol.path.as_deref().map_or(Value::Null, |path| record.tags.value(path)),
-            // Never false: saved filters know records that are not the system's as those without a value.
+            // Never false: saved filters expect no value for records that do not belong to the system.
             4 => record.is_system.then_some(true).into(),
             _ => field_of::<E>(symbol).map_or(Value::Null, |f| f.asked.map_or_else(|| (f.value)(record), |ask| ask(record, self.facts))),
         }

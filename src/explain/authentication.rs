@@ -1,4 +1,4 @@
-//! Whether an identity can log in, and by what.
+//! Whether an identity can log in, and with which credentials.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -17,43 +17,45 @@ use crate::{
     store::Read,
 };
 
-/// How an identity stands to logging in.
+/// The log-in state of an identity.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ExplainedAuthentication")]
 pub struct Authentication {
     /// Whether it can log in, or why not.
     pub state: State,
-    /// When a locked identity is let in again, or when the token of one that never enrolled ends or ended.
+    /// When a locked identity is unlocked, or when the enrollment token of one that never enrolled expires or expired.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
-    /// What it may log in with.
+    /// The credentials it has.
     pub credentials: Vec<Means>,
-    /// What it is asked for besides. The verdict is for somebody who has given it, and a no where nobody can.
+    /// What is required besides a credential. The verdict assumes that it is given where the identity can give it, and
+    /// is no where it cannot.
     pub second_factors: Vec<SecondFactor>,
 }
 
-/// The states.
+/// The log-in states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "AuthenticationState")]
 pub enum State {
-    /// It can log in, if it can also give what is asked for besides.
+    /// It can log in, if it can also give the required second factors.
     Ready,
-    /// Shut out until somebody enables it.
+    /// Disabled until an administrator enables it.
     Disabled,
-    /// Shut out for some time, by an administrator or for wrong passwords.
+    /// Disabled for some time, by an administrator or because of wrong passwords.
     Locked,
-    /// It, or the edge router whose tunneler it is, was given a token to enroll with, and has not used it.
+    /// It, or the edge router whose tunneler it is, has an unused enrollment token.
     NeverEnrolled,
-    /// There is nothing that it could log in with.
+    /// It has no credential.
     NoCredential,
-    /// There is, but its auth policy, or the authority that issued its certificate, lets in by none of it.
+    /// It has credentials, but the auth policy, or the certificate authority that issued its certificate, allows none
+    /// of them.
     NotAllowed,
 }
 
-/// The newest session of an identity in which nothing is outstanding. A token of another issuer comes with every request, and no session
-/// ever has it.
+/// The newest complete session of an identity. A session lacks no token of an external signer, because that comes with
+/// every request.
 ///
 /// # Errors
 /// A record cannot be read.
@@ -64,7 +66,7 @@ pub fn logged_in(tx: &Read<'_>, identity: &Record<Identity>) -> Result<Option<Re
     Ok(complete.max_by_key(|session| session.created_at))
 }
 
-/// How an identity stands to logging in, and what keeps it from it.
+/// The log-in state of an identity, and the obstacles to logging in.
 ///
 /// # Errors
 /// A record cannot be read.
@@ -80,7 +82,7 @@ pub fn judge(tx: &Read<'_>, case: &Case<'_>) -> Result<(Authentication, Vec<Obst
         obstacles.push(edits::disabled(identity));
     }
     let outstanding = outstanding(tx, id)?;
-    // Whoever is logged in need not log in.
+    // An identity with a complete session need not log in.
     if !is_allowed && case.session.is_none() {
         match credentials.as_slice() {
             [] => obstacles.push(edits::no_credential(identity, outstanding.as_ref(), now)),
@@ -100,10 +102,11 @@ pub fn judge(tx: &Read<'_>, case: &Case<'_>) -> Result<(Authentication, Vec<Obst
     Ok((Authentication { state, until, credentials, second_factors }, obstacles))
 }
 
-/// The token that an identity, or the edge router whose tunneler it is, was given to enroll with; of several the one that is good longest.
+/// The unused enrollment of an identity or of the edge router whose tunneler it is; of several the one that expires
+/// last.
 fn outstanding(tx: &Read<'_>, identity: &str) -> Result<Option<Record<Enrollment>>> {
     let mut issued = tx.linked::<Enrollment>("identity", identity)?;
-    // A tunneler's identity has the id of its router.
+    // The identity of a tunneler has the id of its router.
     issued.extend(tx.linked::<Enrollment>("edgeRouter", identity)?);
     Ok(issued.into_iter().max_by_key(|enrollment| enrollment.spec.expires_at))
 }

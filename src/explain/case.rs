@@ -8,16 +8,16 @@ use crate::{
     entity::{ApiSession, Entity, Identity, Record, Service},
 };
 
-/// More of what would help than this helps nobody.
+/// The greatest number of suggestions and of entries in a list.
 pub(super) const MOST: usize = 10;
 
-/// A question about records that there are.
+/// A question whose records were found.
 pub(super) struct Case<'q> {
     pub(super) identity: Record<Identity>,
     pub(super) service: Record<Service>,
     pub(super) right: Right,
     pub(super) access: &'q Access,
-    /// The newest session of the identity in which nothing is outstanding.
+    /// The newest complete session of the identity.
     pub(super) session: Option<Record<ApiSession>>,
 }
 

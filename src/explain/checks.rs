@@ -1,4 +1,4 @@
-//! Posture checks that stand in the way, and how little of a policy has to change for it not to ask for them.
+//! Posture checks that are not passed, and the smallest change of a policy that no longer requires them.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -16,7 +16,8 @@ use crate::{
     store::Read,
 };
 
-/// Every policy that gives the right, by id, asks for something that the endpoint has not shown.
+/// The obstacle if every policy that gives the right requires a posture check that the endpoint does not pass. `failed`
+/// has the checks by id of the policy.
 ///
 /// # Errors
 /// A policy cannot be read.
@@ -33,8 +34,8 @@ pub fn not_passed(tx: &Read<'_>, case: &Case<'_>, failed: &[(String, Vec<Judged>
     Ok(Obstacle::new(What::Posture, text, edits))
 }
 
-/// Has a policy no longer ask for what fails, and still for what passes. An entry that matches a check that fails goes; what it matched
-/// besides is named by id, unless another entry matches it.
+/// The edit after which a policy no longer requires the failing checks, but still the passing ones. An entry that
+/// matches a failing check is removed. Passing checks that no other entry matches are then named by id.
 fn waiving(case: &Case<'_>, policy: &Record<ServicePolicy>, checks: &[Judged]) -> Edit {
     let semantic = policy.spec.semantic;
     let (mut roles, mut dropped) = (Vec::new(), Vec::new());
@@ -55,19 +56,19 @@ fn waiving(case: &Case<'_>, policy: &Record<ServicePolicy>, checks: &[Judged]) -
         method: "PATCH",
         path: format!("/service-policies/{}", policy.id),
         body: json!({ "postureCheckRoles": roles }),
-        text: format!("have the policy {} no longer ask for {}{others}{still}", policy.spec.name, names(failing(checks))),
+        text: format!("change the policy {} to no longer require {}{others}{still}", policy.spec.name, names(failing(checks))),
     }
 }
 
-/// What a policy asks for, in parts of which each can go without the others asking for more: the attributes that are needed together are
-/// one, because fewer of them match more.
+/// The posture check roles of a policy, in parts that can be removed independently. Attributes that are needed together
+/// are one part, because a list with fewer of them matches more checks.
 fn parts(policy: &ServicePolicy) -> Vec<Vec<String>> {
     let is_together = |entry: &String| policy.semantic == Semantic::AllOf && entry.starts_with('#');
     let (together, alone): (Vec<String>, Vec<String>) = policy.posture_check_roles.entries().iter().cloned().partition(is_together);
     alone.into_iter().map(|entry| vec![entry]).chain([together]).collect()
 }
 
-/// Ids of the checks that entries of a policy ask for, where they do not ask for everything.
+/// The ids of the checks that entries of a policy match; `#all` is not considered.
 fn matched(case: &Case<'_>, semantic: Semantic, entries: &[String]) -> HashSet<Arc<str>> {
     let ids = |engine: &mut Engine| {
         let matching = engine.matching(Subject::PostureCheck, semantic.into(), entries);

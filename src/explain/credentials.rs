@@ -1,4 +1,4 @@
-//! What somebody has to log in with, and what keeps it from letting in: judged as a log-in judges it, without the caller.
+//! The credentials of an identity and why they are not allowed, judged as a log-in judges them, but without a request.
 
 use std::slice;
 
@@ -20,16 +20,16 @@ use crate::{
     store::Read,
 };
 
-/// Something to log in with.
+/// A credential of the identity.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ExplainedCredential")]
 pub struct Means {
     pub method: Method,
-    /// Whether it lets in: the auth policy of the identity takes it, and a certificate is in time, or expired where the policy takes such, and of an
-    /// authority whose certificates log in.
+    /// Whether a log-in with it succeeds: the auth policy of the identity allows it, and a certificate is valid, or
+    /// expired where the policy allows that, and issued by an authority whose certificates may log in.
     pub is_allowed: bool,
-    /// What keeps it from letting in; all of it must go.
+    /// Why it is not allowed; all reasons must be removed.
     #[serde(skip)]
     pub lacking: Vec<Lack>,
 }
@@ -40,16 +40,16 @@ impl Means {
     }
 }
 
-/// Something that keeps a credential from letting in.
+/// A reason why a credential is not allowed.
 #[derive(Debug)]
 pub struct Lack {
-    /// What it is, for a person.
+    /// The reason as text.
     pub text: String,
-    /// Requests of which any one removes it; none where only somebody else can.
+    /// Requests of which any one removes the reason; empty if no request can.
     pub edits: Vec<Edit>,
 }
 
-/// The ways to log in.
+/// The log-in methods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ExplainedMethod")]
@@ -58,13 +58,13 @@ pub enum Method {
     Updb,
     /// A client certificate.
     Cert,
-    /// Its external id, in a certificate of another authority or a token of another issuer.
+    /// Its external id, in a certificate of a third-party authority or a token of an external signer.
     ExternalId,
-    /// Its id, in a token of another issuer.
+    /// Its id, in a token of an external signer.
     ExternalJwt,
 }
 
-/// Everything there is to log in with for an identity that has this auth policy.
+/// All credentials of an identity with this auth policy.
 ///
 /// # Errors
 /// A record cannot be read.
@@ -86,12 +86,12 @@ pub fn means(tx: &Read<'_>, identity: &Record<Identity>, policy: &Record<AuthPol
     Ok(means)
 }
 
-/// Who else says who somebody is.
+/// The authorities and signers that can vouch for identities.
 struct Others {
     authorities: Vec<Record<Ca>>,
     /// The enabled signers whose tokens hold external ids.
     signers: Vec<Record<ExternalJwtSigner>>,
-    /// The other enabled ones: their tokens hold the ids of identities.
+    /// The enabled signers whose tokens hold the ids of identities.
     signers_by_id: Vec<Record<ExternalJwtSigner>>,
 }
 
@@ -110,7 +110,7 @@ impl Others {
         Ok(Self { authorities, signers, signers_by_id })
     }
 
-    /// The authority by which a log-in judges a certificate; where none lets in, the one that stands nearest to it.
+    /// The authority by which a log-in judges a certificate. If none allows it, the closest: a verified one, then any.
     fn above(&self, leaf: &Certificate, now: Timestamp) -> Option<Record<Ca>> {
         let of = |admitted: fn(&Record<Ca>) -> bool| {
             let cas = self.authorities.iter().filter(|ca| admitted(ca)).cloned().collect();
@@ -120,7 +120,7 @@ impl Others {
     }
 }
 
-/// An identity, what its auth policy takes, and who else knows it.
+/// An identity, its auth policy, and the authorities and signers.
 struct CredentialContext<'l> {
     tx: &'l Read<'l>,
     identity: &'l Record<Identity>,
@@ -141,13 +141,13 @@ impl CredentialContext<'_> {
         (!self.allowed().updb.allowed).then(lack).into_iter().collect()
     }
 
-    /// A change of the member `primary` of the policy, and what it allows then.
+    /// The edit that changes the member `primary` of the policy; `words` say what it then allows.
     fn allowing(&self, primary: Json, words: &str) -> Edit {
         Edit {
             method: "PATCH",
             path: format!("/auth-policies/{}", self.policy.id),
             body: json!({ "primary": primary }),
-            text: format!("have the auth policy {} allow {words}", self.policy.spec.name),
+            text: format!("change the auth policy {} to allow {words}", self.policy.spec.name),
         }
     }
 
@@ -160,7 +160,8 @@ impl CredentialContext<'_> {
         Ok(lacking)
     }
 
-    /// Whether the policy takes certificates, and if this one has expired, such too.
+    /// The reason if the policy does not allow certificates, or this one has expired and the policy does not allow
+    /// that.
     fn allowance(&self, leaf: Option<&Certificate>) -> Option<Lack> {
         let (cert, name, now) = (&self.allowed().cert, &self.policy.spec.name, self.tx.now().seconds());
         let expired = leaf.filter(|leaf| leaf.not_after() < now && !cert.allow_expired_certs);
@@ -170,19 +171,20 @@ impl CredentialContext<'_> {
             (true, Some(_)) => (json!({ "allowExpiredCerts": true }), "expired certificates"),
             (false, Some(_)) => (json!({ "allowed": true, "allowExpiredCerts": true }), "certificates, also expired ones"),
         };
-        let end = |leaf: &Certificate| format!(" that ended, as its own at {}", Timestamp::from_seconds(leaf.not_after()));
+        let end = |leaf: &Certificate| format!(" that have expired, like its own at {}", Timestamp::from_seconds(leaf.not_after()));
         let text = format!("the auth policy {name} does not allow certificates{}", expired.map(end).unwrap_or_default());
         Some(Lack { text, edits: vec![self.allowing(json!({ "cert": change }), words)] })
     }
 
-    /// Whether a certificate is not valid yet, which no policy allows.
+    /// The reason if a certificate is not valid yet, which no policy allows.
     fn too_early(&self, leaf: Option<&Certificate>) -> Option<Lack> {
         let begin = leaf.map(Certificate::not_before).filter(|begin| *begin > self.tx.now().seconds())?;
         let text = format!("its certificate is not valid before {}", Timestamp::from_seconds(begin));
         Some(Lack { text, edits: Vec::new() })
     }
 
-    /// Whether the authority above a certificate of somebody else lets in, and whom it takes its holder for.
+    /// The reasons if the third-party authority of a certificate does not allow log-in, or maps the certificate to
+    /// another identity.
     fn authority(&self, leaf: Option<&Certificate>, issuer: &Id<Ca>) -> Result<Vec<Lack>> {
         let Some(noted) = self.others.authorities.iter().find(|ca| ca.id == *issuer) else { return Ok(Vec::new()) };
         let name = &noted.spec.name;
@@ -196,25 +198,22 @@ impl CredentialContext<'_> {
         };
         let mut lacking: Vec<Lack> = (!ca.lets_in()).then(|| shut(&ca)).into_iter().collect();
         let claim = ca.spec.external_id_claim.as_ref().zip(leaf).and_then(|(claim, leaf)| claim.of(leaf));
-        // Whoever is named so is let in, whatever credential there is.
+        // The claim decides which identity logs in, whatever credential it has.
         if let Some(named) = claim.filter(|named| !named.trim().is_empty() && self.identity.spec.external_id.as_ref() != Some(named)) {
             let is_free = self.identity.spec.external_id.is_none() && !self.tx.any::<Identity>("externalId", &named)?;
             let edit = || Edit {
                 method: "PATCH",
                 path: format!("/identities/{}", self.identity.id),
                 body: json!({ "externalId": named }),
-                text: format!("have {} known by the external id {named}", self.identity.spec.name),
+                text: format!("set the external id of {} to {named}", self.identity.spec.name),
             };
-            let text = format!(
-                "the authority {} knows the holder of its certificate by the external id {named}, which is not its own",
-                ca.spec.name
-            );
+            let text = format!("the authority {} maps its certificate to the external id {named}, which is not its own", ca.spec.name);
             lacking.push(Lack { text, edits: is_free.then(edit).into_iter().collect() });
         }
         Ok(lacking)
     }
 
-    /// Its external id, if anybody knows identities by theirs.
+    /// The external id as a credential, if an authority or signer uses external ids.
     fn external_id(&self) -> Option<Means> {
         let (allowed, signers) = (self.allowed(), &self.others.signers);
         let by_token = signers.iter().any(|signer| allowed.ext_jwt.lets_in(&signer.id));
@@ -227,11 +226,12 @@ impl CredentialContext<'_> {
         let opened = closed.into_iter().filter(|_| allowed.cert.allowed).take(MOST).map(opening);
         let edits: Vec<Edit> = certificates.into_iter().chain(self.allowing_tokens(signers)).chain(opened).collect();
         let name = &self.policy.spec.name;
-        let text = format!("no authority or signer that lets in by the auth policy {name} knows it by its external id");
+        let text = format!("no authority or signer that the auth policy {name} allows uses its external id");
         (!edits.is_empty()).then(|| Means::new(Method::ExternalId, vec![Lack { text, edits }]))
     }
 
-    /// What would let tokens of any of these signers in. A list of signers is only added to: an empty one stands for all of them.
+    /// Edits that allow tokens of these signers. Signers are only added to the list of a policy, because an empty list
+    /// means all of them.
     fn allowing_tokens(&self, signers: &[Record<ExternalJwtSigner>]) -> Vec<Edit> {
         let ext_jwt = &self.allowed().ext_jwt;
         let tokens = |change: Json, whose: &str| self.allowing(json!({ "extJwt": change }), &format!("tokens of {whose}"));
@@ -252,20 +252,21 @@ impl CredentialContext<'_> {
     }
 }
 
-/// The authority under which a certificate came in, if it may stand above it by way of others that only their holder shows.
+/// The authority under which a certificate was registered, if the chain between them may contain intermediates that
+/// only the client sends.
 fn unseen(noted: &Record<Ca>, leaf: &Certificate) -> Option<Record<Ca>> {
     let own = noted.spec.certificates().unwrap_or_default();
     (!own.iter().any(|certificate| certificate.subject() == leaf.issuer())).then(|| noted.clone())
 }
 
-/// An authority whose certificates do not log in.
+/// The reason if the certificates of an authority do not log in.
 fn shut(ca: &Record<Ca>) -> Lack {
     let name = &ca.spec.name;
     if ca.state.is_verified {
         return Lack { text: format!("certificates of the authority {name} do not log in"), edits: vec![opening(ca)] };
     }
     Lack {
-        text: format!("the owner of the authority {name}, which issued its certificate, has yet to prove to hold its key"),
+        text: format!("the authority {name}, which issued its certificate, is not verified: its owner has to prove that it holds the key"),
         edits: Vec::new(),
     }
 }

@@ -1,4 +1,4 @@
-//! Obstacles, and requests that remove them.
+//! Obstacles, and the requests that remove them.
 
 use serde_json::json;
 
@@ -24,14 +24,14 @@ pub fn disabled(identity: &Record<Identity>) -> Obstacle {
     Obstacle::new(What::Disabled, format!("{name} is disabled{until}"), vec![edit])
 }
 
-/// Nothing to log in with.
+/// The identity has no credential.
 pub fn no_credential(identity: &Record<Identity>, outstanding: Option<&Record<Enrollment>>, now: Timestamp) -> Obstacle {
     let name = &identity.spec.name;
     let (text, edit) = match outstanding {
         Some(enrollment) => not_enrolled(identity, enrollment, now),
-        // With a credential of its own somebody else than the router would act as its tunneler.
+        // No new enrollment is proposed: another client would then act as the router's tunneler.
         None if identity.state.kind == IdentityKind::Router => {
-            (format!("{name} has nothing to log in with, being the tunneler of the edge router {name}"), None)
+            (format!("{name} has no credential, because it is the tunneler of the edge router {name}"), None)
         }
         None => {
             let edit = Edit {
@@ -40,18 +40,19 @@ pub fn no_credential(identity: &Record<Identity>, outstanding: Option<&Record<En
                 body: json!({ "identityId": identity.id, "method": "ott", "expiresAt": tomorrow(now) }),
                 text: format!("give {name} an enrollment token, and have it enroll"),
             };
-            (format!("{name} has nothing to log in with and was given no enrollment token"), Some(edit))
+            (format!("{name} has no credential and no enrollment token"), Some(edit))
         }
     };
     Obstacle::new(What::NoCredential, text, edit.into_iter().collect())
 }
 
-/// The identity, or the edge router whose tunneler it is, was given a token that it has not used. What remains is for itself to do: enroll.
+/// The identity, or the edge router whose tunneler it is, has an unused enrollment token. The rest, to enroll, is up to
+/// the client.
 fn not_enrolled(identity: &Record<Identity>, enrollment: &Record<Enrollment>, now: Timestamp) -> (String, Option<Edit>) {
     let (name, end) = (&identity.spec.name, enrollment.spec.expires_at);
     let who = if enrollment.spec.edge_router_id.is_some() { format!("the edge router {name}") } else { name.clone() };
     if end > now {
-        return (format!("{who} has not enrolled yet; the token it was given is good until {end}"), None);
+        return (format!("{who} has not enrolled yet; its token is valid until {end}"), None);
     }
     let edit = Edit {
         method: "POST",
@@ -59,19 +60,19 @@ fn not_enrolled(identity: &Record<Identity>, enrollment: &Record<Enrollment>, no
         body: json!({ "expiresAt": tomorrow(now) }),
         text: format!("give {who} a new token, and have it enroll"),
     };
-    (format!("{who} has not enrolled, and the token it was given ended at {end}"), Some(edit))
+    (format!("{who} has not enrolled, and its token expired at {end}"), Some(edit))
 }
 
 fn tomorrow(now: Timestamp) -> Timestamp {
     now.plus_minutes(24 * 60)
 }
 
-/// Nothing of what there is to log in with lets in. Where one thing stands in the way of something, its removal will do, and there is one
-/// obstacle; else each thing that stands in the way of what lacks least is one.
+/// None of the credentials is allowed. If some credential has a single reason with an edit, there is one obstacle with
+/// all such edits. Otherwise each reason of the credential with the fewest reasons is an obstacle.
 pub fn not_allowed(identity: &Record<Identity>, credentials: &[Means]) -> Vec<Obstacle> {
     let alone = || credentials.iter().filter_map(|means| <&[Lack; 1]>::try_from(means.lacking.as_slice()).ok());
     let mut edits: Vec<Edit> = alone().flat_map(|[lack]| &lack.edits).cloned().collect();
-    // The shorter a change, the less it changes.
+    // The shortest change comes first, because it changes least.
     edits.sort_by_cached_key(|edit| {
         let body = edit.body.to_string();
         (body.len(), body)
@@ -83,12 +84,12 @@ pub fn not_allowed(identity: &Record<Identity>, credentials: &[Means]) -> Vec<Ob
     if edits.is_empty()
         && let Some(means) = credentials.iter().filter(is_mendable).min_by_key(|means| means.lacking.len())
     {
-        return means.lacking.iter().map(|lack| obstacle(format!("nothing lets {name} in: {}", lack.text), lack.edits.clone())).collect();
+        return means.lacking.iter().map(|lack| obstacle(format!("{name} cannot log in: {}", lack.text), lack.edits.clone())).collect();
     }
-    vec![obstacle(format!("nothing lets {name} in: {}", lacks(credentials)), edits)]
+    vec![obstacle(format!("{name} cannot log in: {}", lacks(credentials)), edits)]
 }
 
-/// What keeps credentials from letting in, each thing once.
+/// The reasons why credentials are not allowed, without duplicates.
 pub fn lacks(credentials: &[Means]) -> String {
     let mut texts: Vec<&str> = Vec::new();
     for lack in credentials.iter().flat_map(|means| &means.lacking) {
@@ -99,13 +100,14 @@ pub fn lacks(credentials: &[Means]) -> String {
     texts.join("; ")
 }
 
-/// No policy gives the right: what would make one that nearly does, and the policy that is missing.
+/// The obstacle if no policy gives the right, with the edits that complete a near policy and the one that adds a
+/// policy.
 ///
 /// # Errors
 /// The store cannot be read.
 pub fn no_policy(tx: &Read<'_>, case: &Case<'_>, near: &[Candidate]) -> Result<Obstacle> {
     let (identity, service) = (&case.identity, &case.service);
-    // One whose checks do not pass gives no more than now when it matches.
+    // A policy whose posture checks fail would not help even if it matched.
     let passing = near.iter().filter(|candidate| candidate.is_passing);
     let mut edits: Vec<Edit> = passing.flat_map(|Candidate { policy, near, .. }| completing(case, policy, near)).collect();
     edits.sort_by_key(|edit| edit.body.to_string().len());
@@ -125,7 +127,7 @@ pub fn no_policy(tx: &Read<'_>, case: &Case<'_>, near: &[Candidate]) -> Result<O
     Ok(Obstacle::new(What::NoPolicy, text, edits))
 }
 
-/// A name like this that no record of the kind has.
+/// A name derived from this one that no record of the kind has.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -138,7 +140,7 @@ pub fn free<E: Entity>(tx: &Read<'_>, name: String) -> Result<String> {
     Ok(free)
 }
 
-/// What would make a policy that matches one side match the other too.
+/// The edits that make a policy that matches one side match the other too.
 fn completing(case: &Case<'_>, policy: &Record<ServicePolicy>, near: &NearMiss) -> Vec<Edit> {
     let (path, name, id, held) = match near.missing {
         Subject::Service => ("services", &case.service.spec.name, case.service.id.as_str(), &case.service.spec.role_attributes),

@@ -1,10 +1,13 @@
-//! Why somebody may or may not use a service: the verdict, what it rests on, and what to change.
+//! Why an identity may or may not use a service: the verdict, its reasons, and the edits that would change it.
 //!
-//! Here: questions to the engine and the store, put together for a person and for programs. Not here: any rule of its own; enforcement
-//! asks the same engine. Start reading at [`explain`], then [`edits`], which turns an obstacle into requests that remove it. Invariant: the
-//! allowed says what POST /sessions would do now in the newest session in which nothing is outstanding, but for a session that is open already
-//! and answered again; without such a session, what it would do for somebody who logs in now, with a one-time code if there are codes.
-//! Doing one edit of every obstacle to a right gives it. The verdict is a yes only if traffic could flow as well (`traffic.rs`).
+//! Here: queries to the engine and the store, combined for people and programs. Not here: any rule of its own;
+//! enforcement asks the same engine. Start at [`explain`], then [`edits`], which gives the requests that remove an
+//! obstacle.
+//!
+//! Invariant: `allowed` is what POST /sessions would answer now in the newest complete session; except that an open
+//! session is always returned again. Without a complete session, it is what an identity would get that logs in now,
+//! with a one-time code if it has set them up. Applying one edit of every obstacle to a right gives the right. The
+//! verdict is yes only if traffic could flow as well (`traffic.rs`).
 
 mod authentication;
 mod case;
@@ -44,12 +47,12 @@ use crate::{
 
 /// A question: may this identity dial, or bind, this service?
 pub struct Question<'q> {
-    /// By id or name, as the service.
+    /// An id or a name, for the service too.
     pub identity: &'q str,
     pub service: &'q str,
     pub right: Right,
     pub access: &'q Access,
-    /// What endpoints showed; only a controller that runs knows.
+    /// The posture data of endpoints; only a running controller has it.
     pub posture: Option<&'q Posture>,
 }
 
@@ -61,31 +64,33 @@ pub struct Explanation {
     service: Named,
     #[serde(rename = "type")]
     right: Right,
-    /// Whether it would work now: the right is there, a router to go over is connected, and to dial, a host binds the service.
+    /// Whether it would work now: the right is there, a common router is connected, and, to dial, a host binds the
+    /// service.
     pub verdict: bool,
-    /// Whether the right is there: a session would be opened now, for somebody who has logged in completely, which must be possible; one that
-    /// is open already is answered in any case.
+    /// Whether the right is there: a session would be opened now for an identity that has logged in completely, and it
+    /// can log in. An open session is returned in any case.
     pub allowed: bool,
-    /// Whether the identity can log in, and with what.
+    /// Whether the identity can log in, and with which credentials.
     authentication: Authentication,
     /// The policies that give the right.
     policies: Vec<Grant>,
-    /// Where no policy gives it: those that are nearest to it, 10 at most.
+    /// If no policy gives it: those that lack least, at most 10.
     near_policies: Vec<NearGrant>,
     /// The edge routers that identity and service have in common.
     routers: Vec<Router>,
-    /// Who hosts the service now, where it can be reached, 10 at most.
+    /// The reachable hosts of the service, at most 10.
     hosts: Vec<Host>,
-    /// How many such hosts there are.
+    /// The number of all reachable hosts.
     host_count: usize,
-    /// What stands in the way, of rights first; empty exactly if the verdict is yes.
+    /// The obstacles, those to the right first; empty exactly if the verdict is yes.
     pub obstacles: Vec<Obstacle>,
 }
 
 /// Answers a question.
 ///
 /// # Errors
-/// The identity or the service is not named, or there is none of that name; or a record cannot be read.
+/// [`Error::Invalid`] if the identity or the service is empty; [`Error::NotFound`] with the name of the parameter if
+/// there is no such record; or a record cannot be read.
 pub fn explain(tx: &Read<'_>, question: &Question<'_>) -> Result<Explanation> {
     let Question { identity, service, right, access, posture } = *question;
     let (identity, service) = (named(tx, "identity", identity)?, named(tx, "service", service)?);
@@ -104,8 +109,8 @@ fn named<E: Entity>(tx: &Read<'_>, parameter: &str, name: &str) -> Result<Record
     found.ok_or_else(|| Error::NotFound { kind: E::KIND.name, id: name.into(), field: Some(parameter.into()) })
 }
 
-/// What the endpoint of an identity showed, in its newest complete session. Without one, whoever has one-time codes has just given one: there
-/// is no other way in.
+/// The posture data of the identity's newest complete session. Without one, an identity with one-time codes counts as
+/// having just entered one, because it has to when it logs in.
 fn evidence(tx: &Read<'_>, posture: Option<&Posture>, case: &Case<'_>) -> Result<Evidence> {
     let (identity, session) = (&case.identity, case.session.as_ref().map(|session| session.id.as_str()));
     let known = posture.map(|posture| posture.evidence(identity.id.as_str(), session));
@@ -157,7 +162,7 @@ fn answer(tx: &Read<'_>, case: Case<'_>, evidence: &Evidence) -> Result<Explanat
     })
 }
 
-/// The policies that lack least to give the right: first those that ask for nothing else.
+/// The policies that lack least to give the right; those whose posture checks pass come first.
 fn nearest(tx: &Read<'_>, case: &Case<'_>, judge: &Judge<'_>) -> Result<Vec<Candidate>> {
     let (identity, service) = (case.identity.id.as_str(), case.service.id.as_str());
     let mut nearest = Vec::new();

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value as Json;
 
-/// Something that stands in the way.
+/// Something that prevents the use of the service.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Obstacle {
@@ -14,9 +14,9 @@ pub struct Obstacle {
     pub concerns: Concern,
     /// The same for a person.
     pub text: String,
-    /// Requests of which any one removes it, the smallest first.
+    /// Requests of which any one removes it, smallest first.
     pub edits: Vec<Edit>,
-    /// What to do where no request does it.
+    /// What to do if no request removes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
 }
@@ -31,14 +31,14 @@ impl Obstacle {
     }
 }
 
-/// What obstacles stand in the way of.
+/// What obstacles prevent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ObstacleConcern")]
 pub enum Concern {
     /// The identity may not.
     Rights,
-    /// It may, but nothing would come of it now.
+    /// It has the right, but traffic cannot flow now.
     Traffic,
 }
 
@@ -49,9 +49,10 @@ pub enum Concern {
 pub enum What {
     Disabled,
     NoCredential,
-    /// There are credentials, but the auth policy, or the authority that issued a certificate, lets in by none of them.
+    /// It has credentials, but the auth policy, or the certificate authority that issued its certificate, allows none
+    /// of them.
     CredentialNotAllowed,
-    /// Something is asked for besides a credential, and cannot be given.
+    /// A required second factor cannot be given.
     SecondFactor,
     NoPolicy,
     Posture,
@@ -60,11 +61,11 @@ pub enum What {
     ServiceWithoutRouter,
     NoCommonRouter,
     RouterNotConnected,
-    /// The service has terminators, and all are on routers that are not connected.
+    /// The service has terminators, all on routers that are not connected.
     TerminatorNotReachable,
-    /// Somebody may host the service, and nobody does.
+    /// Identities may bind the service, and none does.
     NoHost,
-    /// Nobody hosts the service, and nobody may.
+    /// Nobody binds the service, and no identity may.
     NoTerminator,
 }
 
@@ -83,7 +84,7 @@ impl What {
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Edit {
     pub method: &'static str,
-    /// Below the base path of the management interface.
+    /// The path below the base path of the management interface.
     pub path: String,
     pub body: Json,
     /// The same for a person.

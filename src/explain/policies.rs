@@ -1,4 +1,4 @@
-//! Policies as an explanation shows them: those that grant, and those that nearly do.
+//! The policies in an explanation: those that give the right, and those that nearly do.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -12,19 +12,19 @@ use crate::{
     store::Read,
 };
 
-/// A policy that gives the right, and by what.
+/// A policy that gives the right, and why it matches.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Grant {
     /// The policy.
     pub policy: Named,
-    /// What of the identity the policy names, as it stands there: `@id`, `#all`, or role attributes.
+    /// The entries of the policy that match the identity: `@id`, `#all`, or role attributes.
     pub identity_by: Vec<String>,
-    /// What of the service the policy names.
+    /// The entries of the policy that match the service.
     pub service_by: Vec<String>,
-    /// The posture checks that the policy asks for.
+    /// The posture checks that the policy requires.
     pub posture_checks: Vec<Named>,
-    /// Those of them that the endpoint does not pass: what it showed, and what is demanded.
+    /// Those that the endpoint does not pass, with what it reported and what is required.
     pub failed_checks: Vec<CheckFailure>,
 }
 
@@ -34,24 +34,24 @@ pub struct Grant {
 pub struct NearGrant {
     /// The policy.
     pub policy: Named,
-    /// What it does not match.
+    /// The side that it does not match.
     pub missing: Missing,
-    /// By what it matches the other.
+    /// The entries that match the other side.
     pub matched_by: Vec<String>,
-    /// Sets of role attributes of which any one would do; none where only naming the id in the policy helps.
+    /// Sets of role attributes of which any one would do; empty if only naming the id in the policy helps.
     pub lacking: Vec<Vec<String>>,
-    /// Whether the endpoint passes the posture checks that the policy asks for. If not, matching would not do.
+    /// Whether the endpoint passes the posture checks of the policy. If not, a match would not give the right.
     pub is_passing: bool,
 }
 
-/// A policy that nearly gives the right, as it is found.
+/// A near policy, before it is converted for the answer.
 pub struct Candidate {
     pub policy: Record<ServicePolicy>,
     pub near: NearMiss,
     pub is_passing: bool,
 }
 
-/// One of the two that a question is about.
+/// The side that is not matched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "MissingSide")]
@@ -60,7 +60,7 @@ pub enum Missing {
     Service,
 }
 
-/// A policy that gives the right; nothing if it has gone meanwhile.
+/// A policy that gives the right; `None` if it was deleted meanwhile.
 ///
 /// # Errors
 /// A record cannot be read.
@@ -77,7 +77,7 @@ pub fn granting(tx: &Read<'_>, case: &Case<'_>, grant: &GrantReason, judge: &Jud
     }))
 }
 
-/// A policy that nearly gives the right, as read.
+/// A near policy for the answer.
 pub fn nearly(case: &Case<'_>, Candidate { policy, near, is_passing }: &Candidate) -> NearGrant {
     let (missing, there) = match near.missing {
         Subject::Service => (Missing::Service, case.identity.id.as_str()),

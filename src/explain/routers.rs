@@ -1,4 +1,4 @@
-//! The edge routers that identity and service have in common, and where there is none, what is missing for one.
+//! The edge routers that identity and service have in common, and the obstacles if there are none.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -16,7 +16,7 @@ use crate::{
     store::Read,
 };
 
-/// An edge router to go over. Whether it is disabled does not matter.
+/// An edge router in common. A disabled one is included.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ExplainedRouter")]
@@ -24,14 +24,14 @@ pub struct Router {
     #[serde(flatten)]
     pub router: Named,
     pub is_online: bool,
-    /// Whether it is told to stay away. Sessions name it all the same.
+    /// Whether it is disabled. Sessions list it all the same.
     pub is_disabled: bool,
 }
 
-/// An edge router in common; nothing if it has gone meanwhile.
+/// An edge router in common; `None` if it was deleted meanwhile.
 ///
 /// # Errors
-/// It cannot be read.
+/// [`Error::Storage`](crate::error::Error::Storage) if it cannot be read.
 pub fn in_common(tx: &Read<'_>, id: &str) -> Result<Option<Router>> {
     let found = tx.find::<EdgeRouter>(&Id::from_text(id))?;
     Ok(found.map(|router| Router {
@@ -41,11 +41,11 @@ pub fn in_common(tx: &Read<'_>, id: &str) -> Result<Option<Router>> {
     }))
 }
 
-/// How far policies reach from one of the two that a question is about.
+/// The edge routers that policies give to the identity or the service.
 struct Reach {
-    /// The edge routers that there are, as policies name them.
+    /// The existing edge routers, as `@id`.
     routers: Vec<String>,
-    /// Whether every router that comes will be among them.
+    /// Whether it also includes every future router.
     everywhere: bool,
 }
 
@@ -63,8 +63,8 @@ impl Reach {
     }
 }
 
-/// Identity and service have no edge router in common: what is missing for one. With none at all, a first one is enough for whom a policy
-/// lets use, or be reached over, every one.
+/// The obstacles if identity and service have no edge router in common. If there is no router at all, adding one is
+/// enough for a side whose policies include every router.
 ///
 /// # Errors
 /// The store cannot be read.

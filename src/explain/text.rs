@@ -1,4 +1,4 @@
-//! An explanation as a person reads it.
+//! An explanation as text.
 
 use std::fmt;
 
@@ -37,14 +37,14 @@ impl fmt::Display for Explanation {
 }
 
 impl Explanation {
-    /// The policies that grant the right, with what they ask for in vain, and those that nearly do.
+    /// Writes the policies that give the right, with their failed checks, and those that nearly do.
     fn write_policies(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for grant in &self.policies {
             let [policy, of_identity, of_service] =
                 [&grant.policy.name, &grant.identity_by.join(" "), &grant.service_by.join(" ")].map(|text| plain(text));
             write!(f, "\n  granted by the policy {policy} (identity by {of_identity}, service by {of_service})")?;
             for failure in &grant.failed_checks {
-                write!(f, "\n    but not without the check {}", plain(&failure.to_string()))?;
+                write!(f, "\n    but the check fails: {}", plain(&failure.to_string()))?;
             }
         }
         let (identity, service) = (plain(&self.identity.name), plain(&self.service.name));
@@ -56,18 +56,18 @@ impl Explanation {
             let (policy, by) = (plain(&near.policy.name), plain(&near.matched_by.join(" ")));
             write!(f, "\n  the policy {policy} matches {other} (by {by}) but not {missing}")?;
             if !near.is_passing {
-                write!(f, ", and asks for posture checks that the endpoint does not pass")?;
+                write!(f, ", and requires posture checks that the endpoint does not pass")?;
             }
         }
         Ok(())
     }
 
-    /// What is to be known of logging in, unless it is an obstacle and said there.
+    /// Writes facts about logging in that are not listed as obstacles.
     fn write_standing(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_obstacle = |what| self.obstacles.iter().any(|obstacle| obstacle.what == what);
         if self.authentication.state == State::NotAllowed && !is_obstacle(What::CredentialNotAllowed) {
             let lacks = lacks(&self.authentication.credentials);
-            write!(f, "\n  nothing would let {} in again: {}", plain(&self.identity.name), plain(&lacks))?;
+            write!(f, "\n  {} could not log in again: {}", plain(&self.identity.name), plain(&lacks))?;
         }
         for factor in &self.authentication.second_factors {
             if !self.obstacles.iter().any(|obstacle| obstacle.text == factor.text) {
@@ -78,7 +78,7 @@ impl Explanation {
     }
 }
 
-/// Text in which nothing ends a line or steers a terminal: names are as somebody made them.
+/// The text with control characters escaped, because names may contain line breaks and terminal escapes.
 pub fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for sign in text.chars() {

@@ -1,8 +1,8 @@
-//! Who hosts a service now, and what keeps traffic from flowing where policies let it: routers that are not connected, and services that
-//! nobody hosts.
+//! The current hosts of a service, and what prevents traffic although policies allow it: routers that are not
+//! connected, and services without a host.
 //!
-//! Not here: rights (`policies.rs`, `routers.rs`). What is in the way here is removed by starting something, and by a request only where a
-//! record is missing. Invariant: nothing of this is in the way of POST /sessions.
+//! Not here: rights (`policies.rs`, `routers.rs`). Obstacles here are removed by starting a program; a request helps
+//! only where a record is missing. Invariant: none of them prevents POST /sessions.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -21,7 +21,7 @@ use crate::{
     store::Read,
 };
 
-/// Where a service is hosted now.
+/// A host of a service and where it can be reached.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ExplainedHost")]
@@ -29,14 +29,14 @@ pub struct Host {
     /// The identity that hosts it. Absent for terminators that an administrator made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub identity: Option<Named>,
-    /// The router that its terminators are on.
+    /// The router of its terminators.
     pub router: Named,
-    /// How many terminators it has on this router.
+    /// The number of its terminators on this router.
     pub terminators: usize,
 }
 
-/// The hosts of a service, sorted by identity, then router: those with a terminator on a router that is connected. Of terminators that a
-/// connection made, those whose identity is connected.
+/// The hosts of a service with a terminator on a connected router, sorted by identity, then router. Terminators made by
+/// a connection count only while their identity is connected.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -72,7 +72,7 @@ fn named_router(tx: &Read<'_>, id: &str) -> Result<Option<Named>> {
     Ok(tx.find::<TransitRouter>(&Id::from_text(id))?.map(|found| Named::new(&found, &found.spec.name)))
 }
 
-/// Hosts in words, such as `connected, hosted by bob`; nothing if there are none.
+/// The hosts as text, such as `connected, hosted by bob`; `None` if there are none.
 pub fn hosted_by(hosts: &[Host], count: usize, is_connected: bool) -> Option<String> {
     let mut names: Vec<String> = Vec::new();
     for host in hosts {
@@ -89,13 +89,13 @@ pub fn hosted_by(hosts: &[Host], count: usize, is_connected: bool) -> Option<Str
     (!names.is_empty()).then(|| format!("{connected}hosted by {}{more}", names.join(", ")))
 }
 
-/// What is in the way of somebody who has the edge routers in common with the service that are given, and the service these hosts.
+/// The obstacles to traffic, given the common edge routers and the hosts of the service.
 ///
 /// # Errors
 /// The store cannot be read.
 pub fn judge(tx: &Read<'_>, case: &Case<'_>, routers: &[Router], hosts: &[Host]) -> Result<Vec<Obstacle>> {
     let mut obstacles = Vec::new();
-    // Where there is none in common that is what is said.
+    // Without a common router, that is reported as an obstacle to the right.
     if !routers.is_empty() && !routers.iter().any(|router| router.is_online) {
         obstacles.push(not_connected(tx, case, routers)?);
     }
@@ -113,17 +113,17 @@ fn not_connected(tx: &Read<'_>, case: &Case<'_>, routers: &[Router]) -> Result<O
     for Router { router, .. } in routers.iter().take(MOST) {
         let enrolled = tx.find(&Id::<EdgeRouter>::from_text(router.id.as_str()))?.is_some_and(|found| found.state.is_verified);
         if !enrolled {
-            write!(remedy, "; {} has yet to enroll with its token", router.name).ok();
+            write!(remedy, "; {} has not enrolled yet", router.name).ok();
         }
     }
     Ok(Obstacle::new(What::RouterNotConnected, text, Vec::new()).with_remedy(remedy))
 }
 
-/// Somebody dials, and there must be somewhere to go to.
+/// The obstacle if an identity dials and no host can be reached.
 fn not_hosted(tx: &Read<'_>, case: &Case<'_>) -> Result<Obstacle> {
     let (id, name) = (case.service.id.as_str(), &case.service.spec.name);
     let mut terminators = tx.linked::<Terminator>("service", id)?;
-    // What a lost connection left on a router that is connected is deleted in a moment.
+    // Terminators of a lost connection on a connected router are deleted soon.
     terminators.retain(|terminator| tx.link(&terminator.spec.router).is_none());
     if !terminators.is_empty() {
         let text = format!("none of the routers that the terminators of {name} are on is connected");
@@ -152,7 +152,7 @@ fn not_hosted(tx: &Read<'_>, case: &Case<'_>) -> Result<Obstacle> {
     Ok(Obstacle::new(What::NoHost, text, Vec::new()).with_remedy(remedy))
 }
 
-/// The first of them, with commas between.
+/// The first names, separated by commas.
 fn listed<'n>(names: impl Iterator<Item = &'n str>) -> String {
     let mut names: Vec<&str> = names.collect();
     let more = names.len().saturating_sub(MOST);

@@ -1,4 +1,4 @@
-//! Work that is done again and again on a thread of its own, which gives way to those that somebody waits for.
+//! Periodic work on a thread of its own with low priority.
 
 use std::{
     io,
@@ -12,10 +12,10 @@ use std::{
 
 use crate::{priority::give_way, store::Progress};
 
-/// How far its threads give way: they get a tenth of what others do.
+/// The niceness of its threads: they get a tenth of the processor time of others.
 const GIVING_WAY: i32 = 10;
 
-/// Work that goes on until this is dropped.
+/// Work that repeats until this is dropped.
 pub struct Background {
     watch: Arc<Progress>,
     bell: Option<Sender<()>>,
@@ -23,10 +23,11 @@ pub struct Background {
 }
 
 impl Background {
-    /// Does a piece of work, rests for as long as it says, and begins again. The watch stops a piece that takes long.
+    /// Runs `work`, waits for as long as it returns, and repeats. Dropping this cancels a running piece by its
+    /// [`Progress`].
     ///
     /// # Errors
-    /// The system gives no thread.
+    /// No thread can be started.
     pub fn start(name: &str, mut work: impl FnMut(&Progress) -> Duration + Send + 'static) -> io::Result<Self> {
         let watch = Arc::new(Progress::default());
         let (bell, inbox) = channel::<()>();

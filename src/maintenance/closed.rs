@@ -1,5 +1,5 @@
-//! Checking, copying, mending and replacing a data file that no controller has open. [`check`], [`snapshot`] and [`verify`] leave it
-//! exactly as it is.
+//! Check, snapshot, repair and restore of a data file that no controller has open. [`check`], [`snapshot`] and
+//! [`verify`] leave the file unchanged.
 
 use std::{
     fs::{self, File},
@@ -20,13 +20,13 @@ use crate::{
     },
 };
 
-/// Why nothing came of it; one line for a person.
+/// Why the work failed, as one line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Failed {
-    /// The file was read, and is not what was once written.
+    /// The file can be read, but its content is damaged.
     #[error("{0}")]
     Damaged(String),
-    /// The same of its pages, so that nothing in it can be relied on.
+    /// Pages are damaged, so that nothing in the file can be relied on.
     #[error("{0}")]
     Pages(String),
     #[error("{0}")]
@@ -57,27 +57,27 @@ impl From<Error> for Failed {
     }
 }
 
-/// What to do about a data file that is damaged as a whole.
+/// The remedy for a data file that is damaged as a whole.
 pub fn remedy(file: &Path) -> String {
-    format!("overkeep restore SNAPSHOT --data {} puts a snapshot in its place", file.display())
+    format!("overkeep restore SNAPSHOT --data {} replaces it by a snapshot", file.display())
 }
 
-/// A closed file that was looked at: what it says of itself, if it is a snapshot, and what is wrong with it.
+/// The result of a check of a closed file: its manifest, if it is a snapshot, and the findings.
 #[derive(Debug)]
 pub struct Found {
     pub manifest: Option<Manifest>,
     pub report: Report,
 }
 
-/// Looks for everything that is wrong. Sealed keys are looked at if there is a passphrase.
+/// Checks the file. Sealed keys are checked if there is a passphrase.
 ///
 /// # Errors
-/// The file is damaged as a whole, or cannot be looked at; the passphrase is wrong.
+/// The file is damaged as a whole, or cannot be read; the passphrase is wrong.
 pub fn check(file: &Path, passphrase: Option<&Passphrase>, watch: &Progress) -> Result<Found, Failed> {
     inspected(file, passphrase, watch).map(|(_, found)| found)
 }
 
-/// What was found, and what was looked at: the file as it is, but in our format.
+/// Checks the file. Also returns it, opened read-only and converted to the current format in memory.
 fn inspected(file: &Path, passphrase: Option<&Passphrase>, watch: &Progress) -> Result<(Store, Found), Failed> {
     let damaged = |error: Error| Failed::Damaged(format!("{} is damaged: {error}", file.display()));
     let opened = look(file)?;
@@ -87,11 +87,11 @@ fn inspected(file: &Path, passphrase: Option<&Passphrase>, watch: &Progress) -> 
     let sealed_keys = SealedKeys::look(&store, passphrase)?;
     let mut report = soundness::check(&store, sealed_keys.as_ref(), watch)?;
     let is_plain = sealed_keys.is_some_and(|sealed_keys| !sealed_keys.is_sealed());
-    report.notes.extend((is_plain && passphrase.is_some()).then(|| "there is a passphrase, but the keys are not sealed".into()));
+    report.notes.extend((is_plain && passphrase.is_some()).then(|| "a passphrase is given, but the keys are not sealed".into()));
     Ok((store, Found { manifest, report }))
 }
 
-/// Follows the chain of its history.
+/// Checks the chain of the file's history.
 ///
 /// # Errors
 /// As [`check`].
@@ -99,7 +99,7 @@ pub fn verify_history(file: &Path, noted: Option<&Anchor>) -> Result<Verified, F
     Ok(look(file)?.start()?.verify_history(noted)?)
 }
 
-/// Copies the file to a new one.
+/// Copies the file to a new snapshot.
 ///
 /// # Errors
 /// As [`check`], or the copy cannot be made.
@@ -108,11 +108,11 @@ pub fn snapshot(file: &Path, to: &Path, watch: &Progress) -> Result<Manifest, Fa
     Ok(new_snapshot(&store, to, watch)?)
 }
 
-/// Copies the file, byte for byte, to one with `.before-repair` behind its name, then mends what has one right answer; what cannot be read
-/// goes, if it is to. A file with which nothing is wrong is left as it is, and not copied.
+/// Copies the file byte for byte to one with `.before-repair` appended to its name, then repairs what has one right
+/// answer; what cannot be read is deleted if `unreadable` allows it. A sound file is neither changed nor copied.
 ///
 /// # Errors
-/// The file is damaged beyond that, or cannot be read or written; the passphrase is wrong.
+/// The file is damaged beyond repair, or cannot be read or written; the passphrase is wrong.
 pub fn repair(file: &Path, passphrase: Option<&Passphrase>, unreadable: Unreadable, watch: &Progress) -> Result<Report, Failed> {
     if let Some(report) = sound(file, passphrase, watch) {
         return Ok(report);
@@ -123,7 +123,7 @@ pub fn repair(file: &Path, passphrase: Option<&Passphrase>, unreadable: Unreadab
     drop(held);
     let (opened, torn) = Store::open_verified(file, KINDS, Options::default())?;
     if !upgrade::is_ours(&opened)? {
-        // The next repair makes another copy in the place of this one.
+        // The next repair overwrites `.before-repair`, so that the copy for the way back gets a name of its own.
         let way_back = upgrade::way_back(file);
         copy(&before, &way_back).map_err(|e| failed(&way_back, e))?;
         upgrade::adopt(&opened)?;
@@ -133,15 +133,14 @@ pub fn repair(file: &Path, passphrase: Option<&Passphrase>, unreadable: Unreadab
         SealedKeys::look(&store, passphrase).and_then(|sealed_keys| soundness::repair(&store, sealed_keys.as_ref(), unreadable, watch));
     store.close();
     let mut report = mended?;
-    let pages = torn.then(|| Finding {
-        description: "pages were not what was written; the file went back to its last whole state".into(),
-        fixed: true,
-    });
+    let pages =
+        torn.then(|| Finding { description: "pages were damaged; the file was reset to its last complete state".into(), fixed: true });
     report.findings.splice(..0, pages);
     Ok(report)
 }
 
-/// What a look found at a file of this release with which nothing is wrong. Where the look fails, the repair says why.
+/// The report on a sound file of this release. `None` if it is not sound, or if the check fails; the repair then
+/// reports why.
 fn sound(file: &Path, passphrase: Option<&Passphrase>, watch: &Progress) -> Option<Report> {
     let opened = look(file).ok()?;
     if !upgrade::is_ours(&opened).ok()? {
@@ -152,7 +151,7 @@ fn sound(file: &Path, passphrase: Option<&Passphrase>, watch: &Progress) -> Opti
     soundness::check(&store, sealed_keys.as_ref(), watch).ok().filter(|report| report.findings.is_empty())
 }
 
-/// Gives back what the file does not need. Says how many bytes it had, and has.
+/// Releases the unused space of the file. Returns its length before and after, in bytes.
 ///
 /// # Errors
 /// It is damaged, or cannot be read or written.
@@ -163,10 +162,10 @@ pub fn compact(file: &Path) -> Result<(u64, u64), Failed> {
     Ok((before, length()?))
 }
 
-/// Looks whether a snapshot is whole and sound.
+/// Checks that a snapshot is complete and sound.
 ///
 /// # Errors
-/// It is damaged or no snapshot, or cannot be looked at; the passphrase is wrong.
+/// It is damaged or not a snapshot, or cannot be read; the passphrase is wrong.
 pub fn verify(snapshot: &Path, passphrase: Option<&Passphrase>, watch: &Progress) -> Result<Found, Failed> {
     let found = check(snapshot, passphrase, watch)?;
     manifest_of(&found, snapshot)?;
@@ -178,11 +177,11 @@ fn manifest_of<'f>(found: &'f Found, snapshot: &Path) -> Result<&'f Manifest, Fa
     found.manifest.as_ref().ok_or_else(missing)
 }
 
-/// Puts what a snapshot holds in the place of a data file, once it was found whole and sound; if it is not sound, the report says how and
-/// nothing is done. Says where the file is now that was there before, if one was.
+/// Replaces a data file by the content of a snapshot that is complete and sound. If it is not sound, the report says
+/// why and nothing is changed. Returns the path of the previous data file, if there was one.
 ///
 /// # Errors
-/// As [`verify`], a controller has the file open, or it cannot be replaced. Then it is as it was.
+/// As [`verify`]; also if a controller has the file open, or it cannot be replaced. Then it is unchanged.
 pub fn restore(
     snapshot: &Path,
     file: &Path,
@@ -193,9 +192,10 @@ pub fn restore(
     let is_there = file.try_exists().map_err(|e| failed(file, e))?;
     let file = &if is_there { followed(file)? } else { file.to_owned() };
     if is_there && same(snapshot, file) {
-        return Err(Failed::Other(format!("{} is the data file itself, and there is nothing to restore from it", snapshot.display())));
+        return Err(Failed::Other(format!("{} is the data file itself; name a snapshot", snapshot.display())));
     }
-    // Held until the name is another file's, so that nobody begins to write to the one that goes, or to make one.
+    // The lock is held until the name belongs to the new file, so that nobody writes to the old file or creates one
+    // meanwhile.
     let held = if is_there { hold(file)? } else { reserve(file)? };
     let restored = put(snapshot, file, is_there.then_some(&held), passphrase, now, watch);
     if !is_there {
@@ -227,22 +227,24 @@ fn put(
     Ok((found, aside))
 }
 
-/// Whether two names are of one file.
+/// Whether two paths lead to the same file.
 fn same(one: &Path, other: &Path) -> bool {
     fs::metadata(one).is_ok_and(|one| fs::metadata(other).is_ok_and(|other| is_one(&one, &other)))
 }
 
-/// The file that a name leads to: what takes its place is to be there too, and not in that of the name alone.
+/// The target of a path with links: the new file must replace the target, not the link.
 fn followed(file: &Path) -> Result<PathBuf, Failed> {
     fs::canonicalize(file).map_err(|e| failed(file, e))
 }
 
-/// Puts in the place of a file one in which the keys are sealed with the next passphrase, or lie as they are without one. Nothing of how
-/// they were before is in it: it is a copy without the pages that are not needed. A crash leaves the one or the other. Answers where a copy is
-/// of the file as another release left it, if one did: in that keys lie as they did.
+/// Replaces a file by one whose keys are sealed with the next passphrase, or stored in plain without one. The new file
+/// is a copy without unused pages, so that nothing of the previous form remains in it. A crash leaves one or the other.
+/// If another release wrote the file, returns the path of a copy in which that release left it; the keys in that copy
+/// keep their previous form.
 ///
 /// # Errors
-/// The file is damaged or in use, its passphrase is missing or wrong, or the other cannot be made. Then it is as it was.
+/// The file is damaged or in use, its passphrase is missing or wrong, or the new file cannot be made. Then it is
+/// unchanged.
 pub fn reseal(
     file: &Path,
     passphrase: Option<&Passphrase>,
@@ -259,7 +261,7 @@ pub fn reseal(
     Ok(copy)
 }
 
-/// Takes the second name away again, if the file still has its first.
+/// Removes the second name of a file, if it still has its first one.
 fn forget(aside: &Path, held: &File, file: &Path) {
     if let (Ok(held), Ok(there)) = (held.metadata(), fs::metadata(file))
         && is_one(&held, &there)
@@ -276,16 +278,16 @@ fn failed(file: &Path, reason: io::Error) -> Failed {
     Failed::Other(format!("{}: {reason}", file.display()))
 }
 
-/// Gives a file a second name, under which it stays when the first becomes another's.
+/// Gives a file a second name, which stays when the first name is given to another file.
 fn keep(file: &Path, now: Timestamp) -> Result<PathBuf, Failed> {
     let aside = beside(file, &format!(".before-restore-{}", now.to_string().replace([':', '-'], "")));
-    // Not every file system has second names.
+    // Some file systems have no hard links.
     let linked = fs::hard_link(file, &aside);
     let kept = linked.or_else(|e| if e.kind() == io::ErrorKind::AlreadyExists { Err(e) } else { copy(file, &aside) });
     kept.map_err(|e| failed(&aside, e)).map(|()| aside)
 }
 
-/// Copies bytes to a file for its owner alone, in place of one of that name.
+/// Copies bytes to a file that only its owner may read, and replaces a file of that name.
 fn copy(file: &Path, to: &Path) -> io::Result<()> {
     let unfinished = beside(to, ".unfinished");
     clear(&unfinished).map_err(|error| io::Error::other(error.to_string()))?;
@@ -293,7 +295,7 @@ fn copy(file: &Path, to: &Path) -> io::Result<()> {
         io::copy(&mut File::open(file)?, &mut copied)?;
         copied.sync_all()
     });
-    // What a full disk has room for only in part would keep it full.
+    // An incomplete copy is removed, because it would keep a full disk full.
     copied.inspect_err(|_| drop(fs::remove_file(&unfinished)))?;
     fs::rename(&unfinished, to)?;
     sync_directory(to)

@@ -1,8 +1,8 @@
-//! Work on the file as a whole: copying it, checking it, mending it, putting a copy in its place.
+//! Work on the file as a whole: snapshot, check, repair, restore.
 //!
-//! Here: the same while the controller runs. [`closed`] does it to a file that no controller has open, [`Schedule`] and [`Scrub`] are what
-//! is done by itself. Not here: how any of that is done (`store/`). Start reading at [`Maintenance`]. Invariants: one check or repair at a
-//! time, and one snapshot; nothing is mended before a copy of the file was made.
+//! Here: that work while the controller runs. [`closed`] does it on a file that no controller has open; [`Schedule`]
+//! and [`Scrub`] run by themselves. Not here: the work itself (`store/`). Start at [`Maintenance`]. Invariants: only
+//! one check or repair at a time, and one snapshot; nothing is repaired before the file was copied.
 
 mod background;
 pub mod closed;
@@ -30,10 +30,10 @@ use crate::{
     store::{Finding, Manifest, Progress, Reader, Report, Store, Unreadable, beside},
 };
 
-/// So long after a snapshot the next one may be asked for.
+/// The shortest interval between snapshots by request.
 const SNAPSHOT_REST: Duration = Duration::from_secs(60);
 
-/// Looks after the file. Cheap to clone.
+/// Maintains the file. Cheap to clone.
 #[derive(Clone)]
 pub struct Maintenance(Arc<Inner>);
 
@@ -42,21 +42,21 @@ struct Inner {
     sealed_keys: SealedKeys,
     clock: Clock,
     data: PathBuf,
-    /// When the last snapshot that succeeded was begun, by the steady clock. Locked while one is made.
+    /// The start of the last successful snapshot, by the steady clock. Locked while one is made.
     snapshot: Mutex<Option<Timestamp>>,
     run: Mutex<Run>,
 }
 
-/// What a run is to do.
+/// The kind of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
-    /// Look.
+    /// Check only.
     Check,
-    /// Look, and if anything is wrong, make a snapshot and mend what has one right answer.
+    /// Check; if there is a fault, make a snapshot and repair what has one right answer.
     Repair,
 }
 
-/// The last run, or the one that is going on.
+/// The last or current run.
 #[derive(Default)]
 struct Run {
     state: State,
@@ -64,19 +64,19 @@ struct Run {
     thread: Option<JoinHandle<()>>,
 }
 
-/// How the last run went, or how far the one that is going on is.
+/// The state of the last or current run.
 #[derive(Debug, Clone, Default)]
 pub struct State {
     pub work: Option<Work>,
     pub started_at: Option<Timestamp>,
-    /// Nothing while it goes on.
+    /// `None` while it is running.
     pub ended_at: Option<Timestamp>,
-    /// Why it ended before its time.
+    /// Why it failed, if it did.
     pub error: Option<String>,
     pub findings: Vec<Finding>,
-    /// There are more than these.
+    /// Whether there are more findings than these.
     pub more: bool,
-    /// How many of how many rows have been looked at.
+    /// The rows checked and the total.
     pub progress: (u64, u64),
 }
 
@@ -88,15 +88,18 @@ impl State {
 }
 
 impl Maintenance {
-    /// Looks after the store whose file is at `data`, and whose keys are these sealed ones. Snapshots are made beside it.
+    /// For the store whose file is at `data` and whose keys are sealed by `sealed_keys`. Snapshots are made beside the
+    /// file.
     pub fn new(store: Store, sealed_keys: SealedKeys, clock: Clock, data: &Path) -> Self {
         Self(Arc::new(Inner { store, sealed_keys, clock, data: data.into(), snapshot: Mutex::default(), run: Mutex::default() }))
     }
 
-    /// Copies the file to one of its name and `.snapshot`, in place of the one before, and says where that is. Blocks.
+    /// Copies the file to one with `.snapshot` appended to its name, replaces the previous one, and returns its path.
+    /// Blocks.
     ///
     /// # Errors
-    /// [`Refusal::RateLimited`] while one is made and less than a minute after the last one was begun; [`Error::Storage`].
+    /// [`Refusal::RateLimited`] while another one is made and for a minute after the last one began;
+    /// [`Error::Storage`].
     pub fn snapshot(&self) -> Result<PathBuf> {
         let mut last = self.0.snapshotting()?;
         let now = self.0.clock.steady();
@@ -112,16 +115,16 @@ impl Maintenance {
     /// Copies the file to a new one. Blocks.
     ///
     /// # Errors
-    /// [`Refusal::RateLimited`] while another copy is made; [`Error::Storage`], also if there is something of that name.
+    /// [`Refusal::RateLimited`] while another copy is made; [`Error::Storage`], also if the name is taken.
     pub fn snapshot_to(&self, to: &Path, watch: &Progress) -> Result<Manifest> {
         let _alone = self.0.snapshotting()?;
         new_snapshot(&self.0.store, to, watch)
     }
 
-    /// Begins a run on a thread of its own.
+    /// Starts a run on a thread of its own.
     ///
     /// # Errors
-    /// [`Refusal::RateLimited`] while one is going on.
+    /// [`Refusal::RateLimited`] while another run is going on.
     pub fn begin(&self, work: Work) -> Result<()> {
         let watch = Arc::new(Progress::default());
         let mut run = self.0.claim(work, watch.clone())?;
@@ -137,16 +140,16 @@ impl Maintenance {
         Ok(())
     }
 
-    /// The same on this thread, with somebody who watches.
+    /// Does a run on this thread, with a progress that the caller may watch.
     ///
     /// # Errors
-    /// As [`Maintenance::begin`], and why the run ended before its time.
+    /// As [`Maintenance::begin`], and the error of the run.
     pub fn run(&self, work: Work, watch: &Arc<Progress>) -> Result<Report> {
         drop(self.0.claim(work, watch.clone())?);
         self.0.work(work, watch)
     }
 
-    /// How the last run went, or how far the one that is going on is.
+    /// The state of the last or current run.
     pub fn state(&self) -> State {
         let run = locked(&self.0.run);
         State { progress: run.watch.progress(), ..run.state.clone() }
@@ -157,7 +160,7 @@ impl Maintenance {
         locked(&self.0.run).state.is_running()
     }
 
-    /// Ends the run that is going on, and waits for it.
+    /// Cancels the current run and waits for its end.
     pub fn stop(&self) {
         let thread = {
             let mut run = locked(&self.0.run);
@@ -171,7 +174,7 @@ impl Maintenance {
 }
 
 impl Inner {
-    /// When the last snapshot was begun; held while one is made.
+    /// The start of the last snapshot; locked while one is made.
     fn snapshotting(&self) -> Result<MutexGuard<'_, Option<Timestamp>>> {
         match self.snapshot.try_lock() {
             Ok(last) => Ok(last),
@@ -180,7 +183,7 @@ impl Inner {
         }
     }
 
-    /// Takes the place of the one run, if it is free.
+    /// Registers a run, if none is going on.
     fn claim(&self, work: Work, watch: Arc<Progress>) -> Result<MutexGuard<'_, Run>> {
         let mut run = locked(&self.run);
         if run.state.is_running() {
@@ -210,7 +213,7 @@ impl Inner {
         match work {
             Work::Check => soundness::check(&self.store, Some(&self.sealed_keys), watch),
             Work::Repair => {
-                // What is sound needs no copy.
+                // A sound file needs no copy.
                 let looked = soundness::check(&self.store, Some(&self.sealed_keys), watch);
                 if looked.as_ref().is_ok_and(|report| report.findings.is_empty()) {
                     return looked;
@@ -222,11 +225,11 @@ impl Inner {
     }
 }
 
-/// Copies a store to a file that is not there yet.
+/// Copies a store to a file that must not exist.
 fn new_snapshot(store: &Reader, to: &Path, watch: &Progress) -> Result<Manifest> {
     match to.try_exists() {
         Ok(false) => store.snapshot(to, watch),
-        Ok(true) => Err(Error::Storage(format!("{}: there is something of that name", to.display()))),
+        Ok(true) => Err(Error::Storage(format!("{}: the name is taken; choose a file that does not exist", to.display()))),
         Err(reason) => Err(Error::Storage(format!("{}: {reason}", to.display()))),
     }
 }

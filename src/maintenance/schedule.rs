@@ -1,6 +1,6 @@
-//! Snapshots that are made by themselves, named by their time, and how long they stay.
+//! Scheduled snapshots, named by their time, and their retention.
 //!
-//! Invariant: only files that are named as these are ever removed, and none before a newer one is whole.
+//! Invariant: only files with such names are ever removed, and none before a newer one is complete.
 
 use std::{
     fs::{self, DirBuilder},
@@ -20,13 +20,13 @@ use crate::{
 
 const PREFIX: &str = "overkeep-";
 const SUFFIX: &str = ".snapshot";
-/// It is looked this often whether one is due.
+/// The interval at which the schedule is checked.
 const TICK: Duration = Duration::from_secs(20);
-/// Before another try after one that failed, unless the schedule is tighter: a disk that is full is not to be filled again and again, for
-/// others need what is left of it.
+/// The pause after a failed attempt, unless the schedule is tighter. A full disk must not be filled again and again,
+/// because others need the rest of it.
 const PAUSE: Duration = Duration::from_secs(600);
 
-/// When snapshots are made, and where.
+/// The schedule of snapshots.
 pub struct Schedule {
     maintenance: Maintenance,
     clock: Clock,
@@ -36,25 +36,26 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// What the settings ask for; nothing if they name no directory.
+    /// The configured schedule; `None` without a directory.
     pub fn of(settings: &Snapshots, maintenance: Maintenance, clock: Clock) -> Option<Self> {
         let Snapshots { directory, interval, keep } = settings.clone();
         Some(Self { maintenance, clock, directory: directory?, interval: interval.duration(), keep })
     }
 
-    /// Keeps to it.
+    /// Runs the schedule until the result is dropped.
     ///
     /// # Errors
-    /// The system gives no thread.
+    /// No thread can be started.
     pub fn start(self) -> io::Result<Background> {
         Background::start("snapshots", move |watch| {
             let Err(error) = self.round(watch) else { return TICK };
-            tracing::error!(%error, directory = %self.directory.display(), "a snapshot on schedule failed; it is tried again");
+            tracing::error!(%error, directory = %self.directory.display(), "a scheduled snapshot failed; it will be tried again");
             PAUSE.min(self.interval)
         })
     }
 
-    /// Makes a snapshot if one is due and no other is being made, and lets the oldest go. Says which it made.
+    /// Makes a snapshot if one is due and no other is being made, and removes the oldest ones. Returns the path of the
+    /// new snapshot.
     ///
     /// # Errors
     /// The directory cannot be used, or the snapshot cannot be made.
@@ -62,27 +63,27 @@ impl Schedule {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.directory).map_err(|e| self.failed(&e))?;
         let now = self.clock.now();
         let made = self.made()?;
-        // One from the future says nothing: the clock was wrong then or is now.
+        // A snapshot from the future is ignored: the clock was wrong then or is wrong now.
         let last = made.iter().map(|(at, _)| *at).filter(|at| *at <= now).max();
         if last.is_some_and(|last| now.since(last) < self.interval) {
             return Ok(None);
         }
-        // Attempts that were cut off may have left what takes the room that this one needs.
+        // Interrupted attempts may have left files that take the space this one needs.
         self.remove(self.cut_off()?)?;
         let to = self.directory.join(format!("{PREFIX}{}{SUFFIX}", now.to_string().replace([':', '-'], "")));
         match self.maintenance.snapshot_to(&to, watch) {
             Err(Error::Refused(Refusal::RateLimited)) => return Ok(None),
             other => other?,
         };
-        tracing::info!(file = %to.display(), "made a snapshot on schedule");
+        tracing::info!(file = %to.display(), "made a scheduled snapshot");
         self.let_go(now)?;
         Ok(Some(to))
     }
 
-    /// Removes the oldest beyond those that are kept.
+    /// Removes the oldest snapshots beyond those that are kept.
     fn let_go(&self, now: Timestamp) -> Result<()> {
         let mut made = self.made()?;
-        // Those from the future first: a clock that was wrong made them, and they are not to push out what is made now.
+        // Those from the future are removed first: they were made with a wrong clock and must not displace new ones.
         made.sort_by_key(|(at, _)| (*at <= now, *at));
         let many = made.len().saturating_sub(self.keep);
         self.remove(made.into_iter().take(many).map(|(_, path)| path))
@@ -92,7 +93,7 @@ impl Schedule {
         files.into_iter().try_for_each(|path| fs::remove_file(path).map_err(|e| self.failed(&e)))
     }
 
-    /// The snapshots that are there, and their times.
+    /// The existing snapshots and their times.
     fn made(&self) -> Result<Vec<(Timestamp, PathBuf)>> {
         Ok(self.files()?.into_iter().filter_map(|path| Some((time(&path, SUFFIX)?, path))).collect())
     }
@@ -112,7 +113,7 @@ impl Schedule {
     }
 }
 
-/// The time in the name of a file of ours that ends so.
+/// The time in the name of a scheduled file with this ending.
 fn time(path: &Path, end: &str) -> Option<Timestamp> {
     let compact = path.file_name()?.to_str()?.strip_prefix(PREFIX)?.strip_suffix(end)?;
     let (date, time) = compact.split_once('T')?;
@@ -120,6 +121,6 @@ fn time(path: &Path, end: &str) -> Option<Timestamp> {
     let (year, month, day) = (part(date, 0, 4)?, part(date, 4, 6)?, part(date, 6, 8)?);
     let (hour, minute, rest) = (part(time, 0, 2)?, part(time, 2, 4)?, time.get(4..)?);
     let read: Timestamp = format!("{year}-{month}-{day}T{hour}:{minute}:{rest}").parse().ok()?;
-    // Written again it must be the same, or it is somebody else's file.
+    // The time formatted again must give the same name, otherwise the file is not one of ours.
     (read.to_string().replace([':', '-'], "") == compact).then_some(read)
 }

@@ -1,9 +1,9 @@
-//! A slow look at everything that finds damage by itself, while nobody asks: what the disk still has of what it was given, then every row
-//! of every table, then the keys.
+//! The scrub: a slow check of everything that finds damage without a request: first the blocks of the disk, then every
+//! row of every table, then the keys.
 //!
-//! In small steps with long rests, so that it takes its share of the processor and no more, however large the file is. What it finds goes to
-//! the log, once; whoever asks for a check is told as well. Invariant: it changes nothing, and keeps nobody waiting; while a check or a
-//! repair is asked for it rests.
+//! It works in small steps with long pauses, so that its share of the processor is limited, however large the file is.
+//! Findings are logged once and are also part of a requested check. Invariant: it changes nothing and delays nobody; it
+//! pauses while a requested check or repair runs.
 
 use std::{
     collections::BTreeSet,
@@ -19,18 +19,18 @@ use crate::{
     store::{Position, Progress},
 };
 
-/// Blocks of the file, and rows, in one step.
+/// The number of blocks of the file, or of rows, in one step.
 const BLOCKS: u64 = 64;
 const ROWS: usize = 64;
-/// It rests so many times as long as it worked: then it takes half a percent of a core.
+/// The pause after a step, as a multiple of its duration: the scrub uses half a percent of a core.
 const REST: u32 = 200;
-/// It rests no less than this after a step, and looks this often whether a round is due.
+/// The shortest pause after a step (`SHORT`), and the interval at which a due round is checked for (`TICK`).
 const SHORT: Duration = Duration::from_millis(20);
 const TICK: Duration = Duration::from_secs(20);
-/// At most this many findings of one round are logged.
+/// The greatest number of findings logged per round.
 const TOLD: usize = 100;
 
-/// Rounds over everything.
+/// Repeated rounds over everything.
 pub struct Scrub {
     maintenance: Maintenance,
     clock: Clock,
@@ -38,12 +38,12 @@ pub struct Scrub {
     /// By the steady clock.
     begun: Option<Timestamp>,
     stage: Stage,
-    /// What this round has found, and what the one before did.
+    /// The findings of this round, and those of the previous one.
     found: BTreeSet<String>,
     known: BTreeSet<String>,
 }
 
-/// How far the round is.
+/// The position in the round.
 enum Stage {
     Over,
     Blocks(u64),
@@ -52,16 +52,16 @@ enum Stage {
 }
 
 impl Scrub {
-    /// As the settings ask for; the first round begins at once.
+    /// With the configured interval; the first round starts at once.
     pub fn of(settings: &Integrity, maintenance: Maintenance, clock: Clock) -> Self {
         let (found, known) = (BTreeSet::new(), BTreeSet::new());
         Self { maintenance, clock, interval: settings.scrub_interval.duration(), begun: None, stage: Stage::Over, found, known }
     }
 
-    /// Goes on with it until that is dropped.
+    /// Runs rounds until the result is dropped.
     ///
     /// # Errors
-    /// The system gives no thread.
+    /// No thread can be started.
     pub fn start(mut self) -> io::Result<Background> {
         Background::start("scrub", move |watch| {
             if self.maintenance.is_running() || (matches!(self.stage, Stage::Over) && !self.is_due()) {
@@ -75,10 +75,10 @@ impl Scrub {
         })
     }
 
-    /// A whole round without rests. Answers what it found that the one before had not.
+    /// Does a whole round without pauses. Returns the findings that the previous round did not have.
     ///
     /// # Errors
-    /// The store is closed, or the watcher stopped it.
+    /// The store is closed, or `watch` cancelled it.
     pub fn round(&mut self, watch: &Progress) -> Result<Vec<String>> {
         self.stage = Stage::Over;
         let before = self.known.clone();
@@ -94,7 +94,7 @@ impl Scrub {
         self.begun.is_none_or(|begun| self.clock.steady().since(begun) >= self.interval)
     }
 
-    /// One small step.
+    /// Does one small step.
     fn step(&mut self, watch: &Progress) -> Result<()> {
         let store = &self.maintenance.0.store;
         let (faults, next) = match &self.stage {
@@ -126,7 +126,7 @@ impl Scrub {
     fn tell(&mut self, fault: String) {
         if self.found.len() < TOLD && !self.found.contains(&fault) {
             if !self.known.contains(&fault) {
-                tracing::error!(fault, "something is wrong with the data file");
+                tracing::error!(fault, "the data file has a fault");
             }
             self.found.insert(fault);
         }
@@ -137,7 +137,7 @@ impl Scrub {
         if !self.known.is_empty() {
             tracing::warn!(
                 faults = self.known.len(),
-                "the data file is damaged; overkeep check tells how, overkeep repair mends what has one right answer; keep the last good snapshot"
+                "the data file is damaged; overkeep check lists the faults, overkeep repair repairs what has one right answer; keep the last good snapshot"
             );
         }
     }

@@ -1,7 +1,7 @@
-//! When a file is sound: what the store knows of that, and that the keys and certificates in it fit together.
+//! The soundness of a file: the store's own check, and whether the keys and certificates in it fit together.
 //!
-//! What only has ended, or does not hold yet, is no damage: a file does not become worse by lying there, a snapshot can be restored years
-//! later, and the next start renews what can be renewed. It is noted.
+//! An expired or not yet valid certificate is not damage but a note: a file does not get worse with age, a snapshot may
+//! be restored years later, and the next start renews what can be renewed.
 
 use super::upgrade;
 use crate::{
@@ -11,21 +11,21 @@ use crate::{
     store::{Finding, Progress, Read, Report, Store, Unreadable},
 };
 
-/// What is said where the keys are sealed and there is no passphrase.
-const SEALED: &str = "the keys are sealed with a passphrase; without it (passphrase-file) they and their certificates are not looked at";
+/// The note if the keys are sealed and there is no passphrase.
+const SEALED: &str = "the keys are sealed with a passphrase; without it (passphrase-file) they and their certificates are not checked";
 
-/// Looks for everything that is wrong. Without sealed keys, the keys are not looked at, and that is noted.
+/// Checks everything. If the keys are sealed and `sealed_keys` is `None`, they are not checked, which is noted.
 ///
 /// # Errors
-/// The file cannot be read, or the watcher stopped it.
+/// The file cannot be read, or `watch` cancelled it.
 pub fn check(store: &Store, sealed_keys: Option<&SealedKeys>, watch: &Progress) -> Result<Report> {
     with_keys(store, sealed_keys, store.check(watch)?)
 }
 
-/// The same, and mends what has one right answer; what cannot be read goes, if it is to.
+/// Like [`check`], and repairs what has one right answer; what cannot be read is deleted if `unreadable` allows it.
 ///
 /// # Errors
-/// The file cannot be read or written, or the watcher stopped it.
+/// The file cannot be read or written, or `watch` cancelled it.
 pub fn repair(store: &Store, sealed_keys: Option<&SealedKeys>, unreadable: Unreadable, watch: &Progress) -> Result<Report> {
     with_keys(store, sealed_keys, store.repair(unreadable, watch)?)
 }
@@ -38,7 +38,7 @@ fn with_keys(store: &Store, sealed_keys: Option<&SealedKeys>, mut report: Report
     Ok(report)
 }
 
-/// What is wrong with keys and certificates, and what is to be noted of them.
+/// The faults of keys and certificates, and the notes about them.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -46,16 +46,16 @@ pub fn judge_keys(read: &Read<'_>, sealed_keys: &SealedKeys) -> Result<(Vec<Stri
     let mut faults = Vec::new();
     let material = unless_damaged(certificates::stored(read, sealed_keys), "the keys of the controller cannot be read", &mut faults)?;
     if material.is_none() && faults.is_empty() && upgrade::holds_a_controller(read)? {
-        faults.push("the keys of the controller are not there".to_owned());
+        faults.push("the keys of the controller are missing".to_owned());
     }
     unless_damaged(change::stored_seal(read, sealed_keys), "the key that seals secrets of records cannot be read", &mut faults)?;
     let Some(material) = material else { return Ok((faults, Vec::new())) };
     faults.extend(material.faults());
-    let said = |untimely: String| format!("{untimely}; overkeep pki status says what there is to do");
+    let said = |untimely: String| format!("{untimely}; overkeep pki status says what to do");
     Ok((faults, material.untimely(read.now().seconds()).into_iter().map(said).collect()))
 }
 
-/// What was stored; nothing and a fault if it is damaged.
+/// The stored value; `None` and a fault if it is damaged.
 fn unless_damaged<T>(stored: Result<Option<T>>, fault: &str, faults: &mut Vec<String>) -> Result<Option<T>> {
     match stored {
         Err(Error::Damaged { .. }) => {

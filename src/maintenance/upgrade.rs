@@ -1,4 +1,4 @@
-//! What another release left: first a copy of the file as it is, for the way back, then it is brought to the format of this one.
+//! Opening a file of another release: it is copied first, for the way back, then converted.
 
 use std::path::{Path, PathBuf};
 
@@ -7,22 +7,22 @@ use crate::{
     store::{OpenStore, Progress, Read, Reader, Store, beside},
 };
 
-/// The setting that names the release which was the last to use the file, once it holds a controller.
+/// The setting with the release that last used the file, once the file holds a controller.
 const SETTING: &str = "release";
 const OURS: &str = env!("CARGO_PKG_VERSION");
 
-/// Brings the file to this release. If another was the last to use it, or it has an earlier format, it is copied to one beside it before;
-/// answers which. To be called before anything is looked up or written.
+/// Converts the file to this release. If another release last used it, or it has an earlier format, it is first copied
+/// beside itself; returns the path of the copy. Must be called before anything is read or written.
 ///
 /// # Errors
-/// The copy cannot be made, or the file not be written; then it is still as the other release left it.
+/// The copy cannot be made, or the file cannot be written; then it is unchanged.
 pub fn upgrade(store: &OpenStore, data: &Path) -> Result<Option<PathBuf>> {
     if is_ours(store)? {
         return Ok(None);
     }
     let copy = way_back(data);
-    // Of a large file it takes many seconds, in which nobody is answered.
-    tracing::info!(file = %copy.display(), "another release was the last to use the file; copying it first");
+    // A large file takes many seconds, in which the controller does not answer.
+    tracing::info!(file = %copy.display(), "another release last used the file; copying it before the upgrade");
     store.snapshot(&copy, &Progress::default())?;
     tracing::info!(file = %copy.display(), "copied");
     adopt(store).map(|()| Some(copy))
@@ -33,17 +33,17 @@ pub fn way_back(data: &Path) -> PathBuf {
     beside(data, &format!(".before-{OURS}"))
 }
 
-/// Brings the file to this release, where it was copied already. That is on disk together with the note that it is ours: the copy is never
-/// made again, of what this release has made of the file.
+/// Converts a file that was copied already. The note of the release is written in the same transaction, so that the
+/// copy is never overwritten by one of the converted file.
 ///
 /// # Errors
-/// The file cannot be read or written; then it is as it was.
+/// The file cannot be read or written; then it is unchanged.
 pub fn adopt(store: &OpenStore) -> Result<()> {
     let is_complete = store.read(holds_a_controller)?;
     store.upgrade(is_complete.then_some((SETTING, OURS.as_bytes())))
 }
 
-/// Whether no other release was the last to use the file.
+/// Whether this release, or none, was the last to use the file.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -52,7 +52,7 @@ pub fn is_ours(store: &Reader) -> Result<bool> {
     Ok(store.is_current()? && last.is_none_or(|last| last == OURS.as_bytes()))
 }
 
-/// Notes that the file holds a controller, if that is not known yet.
+/// Records that the file holds a controller, if that is not recorded yet.
 ///
 /// # Errors
 /// The file cannot be written.
@@ -60,7 +60,7 @@ pub fn completed(store: &Store) -> Result<()> {
     if store.read(holds_a_controller)? { Ok(()) } else { store.write_blocking(|tx| tx.set_setting(SETTING, Some(OURS.as_bytes()))) }
 }
 
-/// Whether a controller has ever been complete in the file.
+/// Whether a controller was ever complete in the file.
 ///
 /// # Errors
 /// The file cannot be read.

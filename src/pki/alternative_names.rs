@@ -1,15 +1,15 @@
-//! Subject alternative names (RFC 5280 section 4.2.1.6) of the four kinds that are in use here.
+//! Subject alternative names (RFC 5280 section 4.2.1.6) of the four types used here.
 
 use super::{Error, Result};
 use rcgen::SanType;
 use std::net::IpAddr;
 use x509_parser::extensions::GeneralName;
 
-/// Alternative names by kind, each kind in the order of the certificate. Other kinds (directory names, registered ids, ...)
+/// Alternative names by type, each in the order of the certificate. Other types (directory names, registered ids, ...)
 /// are neither read nor issued.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AlternativeNames {
-    /// Host names, also with `*` as the first label.
+    /// Host names; the first label may be `*`.
     pub dns: Vec<String>,
     /// IPv4 and IPv6 addresses.
     pub addresses: Vec<IpAddr>,
@@ -20,7 +20,8 @@ pub struct AlternativeNames {
 }
 
 impl AlternativeNames {
-    /// What a server is called: every text that reads as an IP address (IPv6 also in brackets) is one, the others are host names, each once.
+    /// The names of a server: every text that parses as an IP address (IPv6 also in brackets) becomes one, the others
+    /// become host names; without duplicates.
     pub fn of_hosts<'a>(hosts: impl IntoIterator<Item = &'a str>) -> Self {
         let mut names = Self::default();
         for host in hosts {
@@ -39,12 +40,12 @@ impl AlternativeNames {
         hosts.dns.iter().all(|name| self.dns.contains(name)) && hosts.addresses.iter().all(|address| self.addresses.contains(address))
     }
 
-    /// Is there no name of any kind?
+    /// Whether there is no name of any type.
     pub fn is_empty(&self) -> bool {
         self.dns.is_empty() && self.addresses.is_empty() && self.emails.is_empty() && self.uris.is_empty()
     }
 
-    /// The first name a server would be called by, as text.
+    /// The first host name, or else the first address, as text.
     pub(super) fn first_host(&self) -> Option<String> {
         self.dns.first().cloned().or_else(|| self.addresses.first().map(ToString::to_string))
     }

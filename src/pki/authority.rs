@@ -6,7 +6,7 @@ use super::{AlternativeNames, Certificate, Csr, Error, KeyedCertificate, Materia
 use rcgen::{CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyUsagePurpose, SigningKey, SubjectPublicKeyInfo};
 use std::fmt;
 
-/// Issues certificates with the intermediate's key, and knows the authorities that others need to verify them.
+/// Issues certificates with the intermediate's key, and holds the authorities needed to verify them.
 pub struct Authority {
     issuer: Issuer<'static, PrivateKey>,
     certificate: Certificate,
@@ -17,7 +17,8 @@ impl Authority {
     /// Opens stored material.
     ///
     /// # Errors
-    /// Whatever [`KeyedCertificate::open`] finds; [`Error::NotACa`]; [`Error::Untrusted`] if the root did not sign the intermediate.
+    /// The errors of [`KeyedCertificate::open`]; [`Error::NotACa`]; [`Error::Untrusted`] if the root did not sign the
+    /// intermediate.
     pub fn open(material: &Material) -> Result<Self> {
         let root = Certificate::only(&material.root.certificate)?;
         let signing = KeyedCertificate::open(&material.intermediate)?;
@@ -41,17 +42,18 @@ impl Authority {
         &self.certificate
     }
 
-    /// The signing certificate, the root above it and those that signed before: what is needed to verify whatever was issued here.
+    /// The signing certificate, the root above it and retired intermediates: what is needed to verify every certificate
+    /// issued here.
     pub fn cas(&self) -> &[Certificate] {
         &self.cas
     }
 
-    /// Those of them that clients should trust: the ones that signed before only until they end.
+    /// The authorities that clients should trust; retired intermediates only until they expire.
     pub fn trusted(&self, now: i64) -> impl Iterator<Item = &Certificate> {
         self.cas.iter().filter(move |ca| **ca == self.certificate || ca.is_self_issued() || now <= ca.not_after())
     }
 
-    /// Was a certificate issued here, by whichever authority signed then?
+    /// Whether a certificate was issued here, by the current or a retired intermediate.
     pub fn issued(&self, certificate: &Certificate) -> bool {
         self.cas.iter().any(|ca| !ca.is_self_issued() && ca.may_sign() && certificate.is_signed_by(ca))
     }
@@ -72,7 +74,7 @@ impl Authority {
         self.issue(csr.subject(), csr.public_key(), names, &[ExtendedKeyUsagePurpose::ServerAuth], validity)
     }
 
-    /// A client certificate for one API session: no alternative names, exactly 12 hours.
+    /// A client certificate for one API session: no alternative names, valid for exactly 12 hours.
     ///
     /// # Errors
     /// As [`issue_client`](Self::issue_client).
@@ -80,10 +82,11 @@ impl Authority {
         self.issue_client(csr, &AlternativeNames::default(), Validity::session(now))
     }
 
-    /// The controller's own leaf for a key it already has. It serves TLS and, towards other controllers, is a client too.
+    /// The controller's own leaf for an existing key. It serves TLS and can also be a client certificate towards other
+    /// controllers.
     ///
     /// # Errors
-    /// [`Error::BadName`] without a host name or address, else as [`issue_client`](Self::issue_client).
+    /// [`Error::BadName`] without a host name or address, otherwise as [`issue_client`](Self::issue_client).
     pub fn issue_own(&self, key: &PrivateKey, hosts: &AlternativeNames, validity: Validity) -> Result<KeyedCertificate> {
         let subject = Name::of(&hosts.first_host().ok_or(Error::BadName)?);
         let usages = [ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
@@ -118,10 +121,10 @@ impl Authority {
         self.with_names(draft.der(), subject)
     }
 
-    /// Puts the issuer's and the subject's own bytes in the place of what rcgen wrote, and signs again.
+    /// Replaces the issuer and subject that rcgen wrote by the original bytes, and signs again.
     ///
-    /// rcgen keeps one value per attribute type and encodes it anew, so of two `OU` one would be lost, and an issuer with an
-    /// unusual string type would no longer be found by its name.
+    /// rcgen keeps one value per attribute type and encodes it anew: one of two `OU`s would be lost, and an issuer with
+    /// an unusual string type would no longer match by name.
     fn with_names(&self, draft: &[u8], subject: &Name) -> Result<Certificate> {
         let outer = der::inside(SEQUENCE, draft)?;
         let [message, algorithm, _] = outer.as_slice() else { return Err(Error::BadDer) };
@@ -140,7 +143,7 @@ impl fmt::Debug for Authority {
     }
 }
 
-/// What rcgen is told about the subject: only whether it is empty, because then alternative names have to be critical
+/// The subject given to rcgen. It only matters whether it is empty, because then alternative names have to be critical
 /// (RFC 5280 section 4.2.1.6).
 fn stand_in(subject: &Name) -> rcgen::DistinguishedName {
     let mut name = rcgen::DistinguishedName::new();

@@ -1,4 +1,4 @@
-//! Certificates (X.509, RFC 5280), read once: what callers ask about is picked out when the bytes come in.
+//! Certificates (X.509, RFC 5280), parsed once: the properties that callers need are read when the bytes come in.
 
 use super::signature::Signed;
 use super::{AlternativeNames, Error, Name, PublicKey, Result, pem};
@@ -17,11 +17,11 @@ use x509_parser::prelude::{FromDer, X509Version};
 
 const LABEL: &str = "CERTIFICATE";
 
-/// Extensions that restrict what a certificate is good for. One that cannot be read may not count as absent.
+/// Extensions that restrict the use of a certificate. One that cannot be read must not count as absent.
 const RESTRICTING: [Oid<'static>; 4] =
     [OID_X509_EXT_BASIC_CONSTRAINTS, OID_X509_EXT_KEY_USAGE, OID_X509_EXT_EXTENDED_KEY_USAGE, OID_X509_EXT_NAME_CONSTRAINTS];
 
-/// A certificate. `Debug` and `Display` show its fingerprint only.
+/// A certificate. `Debug` and `Display` print only its fingerprint.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Certificate {
     der: CertificateDer<'static>,
@@ -37,22 +37,23 @@ pub struct Certificate {
     judged: Judged,
 }
 
-/// How many further authorities may stand between this one and a leaf; `None` without a limit.
+/// The number of authorities allowed between this one and a leaf; `None` without a limit.
 type PathLength = Option<u32>;
 
-/// Who can say whether the certificate may be relied on.
+/// Which verifier can judge the certificate.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Judged {
-    /// Version 3 and nothing unusual: webpki and our own path agree on what it means.
+    /// Version 3 without unusual extensions: webpki and our own path agree on it.
     Plainly,
-    /// The same with policies that are critical: whoever asks for none may rely on it (RFC 5280 section 6.1), but webpki does not.
+    /// Version 3 with critical policies: RFC 5280 section 6.1 allows to accept it if no policy is required, but webpki
+    /// does not.
     WithPolicies,
-    /// A version before 3, which knows no extensions and which webpki refuses.
+    /// A version before 3, which has no extensions and which webpki rejects.
     Old,
-    /// Has name constraints, which webpki applies and our own path does not.
+    /// It has name constraints, which webpki applies and our own path does not.
     Constrained,
-    /// Has a critical extension that is not processed here, so nothing below it may be relied on (RFC 5280 section 4.2), or an extension
-    /// that matters and cannot be read.
+    /// It has a critical extension that is not processed here, so that nothing below it may be accepted (RFC 5280
+    /// section 4.2), or a relevant extension that cannot be read.
     Strictly,
 }
 
@@ -60,10 +61,10 @@ impl Certificate {
     /// Reads one certificate.
     ///
     /// # Errors
-    /// [`Error::BadDer`], also for bytes behind it.
+    /// [`Error::BadDer`], also for trailing bytes.
     pub fn from_der(der: &[u8]) -> Result<Self> {
         let (rest, parsed) = X509Certificate::from_der(der).map_err(|_| Error::BadDer)?;
-        // RFC 5280 section 4.1.1.2: the algorithm stands there twice and must be the same
+        // RFC 5280 section 4.1.1.2: the algorithm appears twice and must be the same.
         if !rest.is_empty() || parsed.tbs_certificate.signature != parsed.signature_algorithm {
             return Err(Error::BadDer);
         }
@@ -83,7 +84,7 @@ impl Certificate {
         })
     }
 
-    /// Reads one or more PEM blocks. Text in front of the first is skipped, only white space may stand between and behind.
+    /// Reads one or more PEM blocks. Text before the first is skipped; only white space may be between and after them.
     ///
     /// # Errors
     /// [`Error::NoPem`], [`Error::Trailing`], [`Error::WrongBlock`] if one is no certificate, [`Error::BadDer`].
@@ -91,7 +92,7 @@ impl Certificate {
         pem::all(text)?.iter().map(Self::from_block).collect()
     }
 
-    /// Reads the first PEM block and ignores what stands around it.
+    /// Reads the first PEM block and ignores the text around it.
     ///
     /// # Errors
     /// [`Error::NoPem`], [`Error::WrongBlock`], [`Error::BadDer`].
@@ -111,121 +112,124 @@ impl Certificate {
         if block.tag() == LABEL { Self::from_der(block.contents()) } else { Err(Error::WrongBlock) }
     }
 
-    /// The bytes of the certificate.
+    /// The DER of the certificate.
     pub fn der(&self) -> &CertificateDer<'static> {
         &self.der
     }
 
-    /// One PEM block with a line feed at the end of each line, also the last.
+    /// One PEM block; every line ends with a line feed.
     pub fn pem(&self) -> String {
         pem::write(LABEL, &self.der)
     }
 
-    /// Lower case hexadecimal SHA-1 of the bytes, 40 characters. A name that routers and clients compare, not a proof.
+    /// SHA-1 of the DER in lower case hexadecimal, 40 characters. Routers and clients use it as a name; it proves
+    /// nothing.
     pub fn fingerprint(&self) -> String {
         hash(&self.der)
     }
 
-    /// Whether that is the fingerprint of the first certificate in a text. What else the certificate is made of is not looked at.
+    /// Whether this is the fingerprint of the first certificate in a text. The certificate is not parsed.
     pub fn is_known_by(fingerprint: &str, pem: &str) -> bool {
         pem::first(pem).is_ok_and(|(block, _)| block.tag() == LABEL && hash(block.contents()) == fingerprint)
     }
 
-    /// Whom it is about.
+    /// The subject.
     pub fn subject(&self) -> &Name {
         &self.subject
     }
 
-    /// Who signed it, by name.
+    /// The name of the issuer.
     pub fn issuer(&self) -> &Name {
         &self.issuer
     }
 
-    /// The key it is about.
+    /// The public key of the subject.
     pub fn public_key(&self) -> &PublicKey {
         &self.public_key
     }
 
-    /// Its alternative names.
+    /// The alternative names.
     pub fn names(&self) -> &AlternativeNames {
         &self.names
     }
 
-    /// First second of its validity, unix time.
+    /// The first second of its validity, in unix time.
     pub fn not_before(&self) -> i64 {
         self.not_before
     }
 
-    /// Last second of its validity, unix time.
+    /// The last second of its validity, in unix time.
     pub fn not_after(&self) -> i64 {
         self.not_after
     }
 
-    /// May a server that shows it be called `host`, a name or an address?
+    /// Whether it is valid for a server with this name or address.
     pub fn is_for(&self, host: &str) -> bool {
         let leaf = EndEntityCert::try_from(&self.der);
         let name = ServerName::try_from(host);
         leaf.is_ok_and(|leaf| name.is_ok_and(|name| leaf.verify_is_valid_for_subject_name(&name).is_ok()))
     }
 
-    /// Is `now` (unix seconds) within its dates?
+    /// Whether `now` (unix seconds) is within its validity.
     pub fn valid_at(&self, now: i64) -> bool {
         (self.not_before..=self.not_after).contains(&now)
     }
 
-    /// Does it say of itself that it is a certificate authority's (basic constraints)? Certificates of version 1 never do.
+    /// Whether its basic constraints say that it is a certificate authority. Certificates of version 1 never are.
     pub fn is_ca(&self) -> bool {
         self.authority.is_some()
     }
 
-    /// Does it name itself as its issuer?
+    /// Whether it names itself as its issuer.
     pub fn is_self_issued(&self) -> bool {
         self.subject == self.issuer
     }
 
-    /// Does the issuer's name fit, and does the signature verify with its key? Says nothing about dates, flags or trust.
+    /// Whether the issuer's name matches and the signature verifies with its key. Dates, flags and trust are not
+    /// checked.
     pub fn is_signed_by(&self, issuer: &Self) -> bool {
         self.issuer == issuer.subject && Signed::read(&self.der).and_then(|signed| signed.verify(&issuer.public_key)).is_ok()
     }
 
-    /// May its key sign certificates at all? It needs `cA` in its basic constraints, and `keyCertSign` if it has a key usage extension.
+    /// Whether its key may sign certificates. It needs `cA` in its basic constraints, and `keyCertSign` if it has a key
+    /// usage extension.
     pub(super) fn may_sign(&self) -> bool {
         self.is_ca() && self.signs
     }
 
-    /// May it stand in our own path above `below` other authorities, as far as it says itself?
+    /// Whether its own extensions allow it in our own path above `below` other authorities.
     pub(super) fn may_sign_above(&self, below: u32) -> bool {
         self.is_understood() && self.may_anchor(below)
     }
 
-    /// Does its extended key usage admit TLS clients? Without the extension everything is admitted.
+    /// Whether its extended key usage allows TLS clients. Without the extension every use is allowed.
     pub(super) fn is_for_clients(&self) -> bool {
         self.for_clients
     }
 
-    /// Does our own path know what all of its extensions mean?
+    /// Whether our own path understands all of its extensions.
     fn is_understood(&self) -> bool {
         matches!(self.judged, Judged::Plainly | Judged::WithPolicies)
     }
 
-    /// Does webpki take it as a leaf, its dates apart?
+    /// Whether webpki accepts it as a leaf, apart from its dates.
     pub(super) fn suits_webpki(&self) -> bool {
         matches!(self.judged, Judged::Plainly | Judged::Constrained | Judged::Strictly) && !self.is_ca()
     }
 
-    /// Does it have policies because of which webpki does not take it?
+    /// Whether webpki rejects it because of its policies.
     pub(super) fn has_policies(&self) -> bool {
         self.judged == Judged::WithPolicies
     }
 
-    /// May it stand in a path of webpki's above `below` other authorities? webpki applies name constraints, but looks at the key usage of
-    /// no certificate, and of an anchor at nothing but name, key and name constraints.
+    /// Whether it may be in a path of webpki above `below` other authorities. webpki applies name constraints, but
+    /// checks no key usage; of an anchor it checks only name, key and name constraints.
     pub(super) fn may_anchor(&self, below: u32) -> bool {
         let understood = !matches!(self.judged, Judged::Old | Judged::Strictly);
         understood && self.may_sign() && self.authority.is_some_and(|limit| limit.is_none_or(|limit| below <= limit))
     }
 
-    /// Does it demand more understanding than our own path has?
+    /// Whether our own path cannot judge it.
     pub(super) fn is_strict(&self) -> bool {
         matches!(self.judged, Judged::Constrained | Judged::Strictly)
     }
@@ -258,7 +262,7 @@ fn authority(parsed: &X509Certificate<'_>) -> Option<PathLength> {
     constraints.ca.then_some(constraints.path_len_constraint)
 }
 
-/// RFC 5280 section 4.2.1.3: where there is a key usage extension, signing certificates needs `keyCertSign` in it.
+/// RFC 5280 section 4.2.1.3: if there is a key usage extension, it must include `keyCertSign` for signing certificates.
 fn signs(parsed: &X509Certificate<'_>) -> bool {
     parsed.key_usage().is_ok_and(|usage| usage.is_none_or(|usage| usage.value.key_cert_sign()))
 }
@@ -287,7 +291,7 @@ fn judged(parsed: &X509Certificate<'_>) -> Judged {
     }
 }
 
-/// Is it critical and not processed here, or processed here and not readable?
+/// Whether an extension is critical and not processed here, or processed here and not readable.
 fn is_beyond_us(extension: &X509Extension<'_>) -> bool {
     match extension.parsed_extension() {
         ParsedExtension::BasicConstraints(_)

@@ -1,22 +1,23 @@
-//! Chains and bundles as the texts that clients store.
+//! Chains and bundles as PEM texts for clients.
 
 use super::Certificate;
 
-/// Longer chains exist only on purpose; also ends the walk where authorities signed each other.
+/// The greatest length of a chain; it also ends the search if authorities signed each other.
 const LONGEST: usize = 8;
 
-/// The leaf, then each of `cas` that signed the one before. The self-signed root is left out: whoever needs the chain has it.
+/// The leaf, then each of `cas` that signed the previous one. The self-signed root is left out, because a verifier must
+/// have it already.
 pub fn chain<'a>(leaf: &'a Certificate, cas: &'a [Certificate]) -> Vec<&'a Certificate> {
     let above = |below: &&'a Certificate| cas.iter().find(|ca| ca.may_sign() && !ca.is_self_issued() && below.is_signed_by(ca));
     std::iter::successors(Some(leaf), above).take(LONGEST).collect()
 }
 
-/// [`chain`] as PEM blocks, the leaf first.
+/// [`chain`] as PEM blocks, leaf first.
 pub fn chain_pem(leaf: &Certificate, cas: &[Certificate]) -> String {
     chain(leaf, cas).into_iter().map(Certificate::pem).collect()
 }
 
-/// The authorities among `certificates`, each once, as PEM blocks.
+/// The authorities among `certificates` as PEM blocks, without duplicates.
 pub fn bundle_pem(certificates: &[Certificate]) -> String {
     authorities(certificates).into_iter().map(Certificate::pem).collect()
 }

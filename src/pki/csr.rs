@@ -6,10 +6,10 @@ use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::extensions::ParsedExtension;
 use x509_parser::prelude::FromDer;
 
-/// A request whose signature has been verified, so that whoever made it holds the private key.
+/// A request with a verified signature, which proves that the requester holds the private key.
 ///
-/// Only these three things of a request are ever looked at. Requested usages, constraints and a CA flag have no way into a
-/// certificate, because they are not in here.
+/// Only these three parts of a request are used. Requested usages, constraints and a CA flag cannot get into a
+/// certificate, because they are not read.
 #[derive(Debug, Clone)]
 pub struct Csr {
     subject: Name,
@@ -17,16 +17,16 @@ pub struct Csr {
     names: AlternativeNames,
 }
 
-/// The longest text of a request, in bytes. One with an RSA key of 16384 bits takes less than half of it.
+/// The greatest length of a request, in bytes. One with an RSA key of 16384 bits has less than half of it.
 const LONGEST: usize = 16 << 10;
 
 impl Csr {
-    /// Reads exactly one PEM block. Text in front of it is skipped, white space behind it is fine, the word in the PEM lines
-    /// does not matter.
+    /// Reads exactly one PEM block. Text before it and white space after it are skipped; the label is not checked.
     ///
     /// # Errors
-    /// [`Error::NoPem`], [`Error::Trailing`], [`Error::BadDer`], [`Error::BadSignature`], [`Error::Unsupported`] for key kinds
-    /// and hashes that are not taken (P-521, P-224, secp256k1; SHA-1), [`Error::Csr`] for an RSA key below 2048 bits and for more than 16 KiB of text.
+    /// [`Error::NoPem`], [`Error::Trailing`], [`Error::BadDer`], [`Error::BadSignature`], [`Error::Unsupported`] for
+    /// unsupported keys and hashes (P-521, P-224, secp256k1; SHA-1), [`Error::Csr`] for an RSA key below 2048 bits and
+    /// for more than 16 KiB of text.
     pub fn parse(text: &str) -> Result<Self> {
         if text.len() > LONGEST {
             return Err(Error::Csr("the request is longer than 16 KiB"));
@@ -49,7 +49,7 @@ impl Csr {
         &self.subject
     }
 
-    /// The key that the request was signed with.
+    /// The key of the request.
     pub fn public_key(&self) -> &PublicKey {
         &self.public_key
     }
@@ -59,10 +59,10 @@ impl Csr {
         &self.names
     }
 
-    /// The same request with another common name, for certificates whose name is not the requester's choice.
+    /// The same request with another common name, for certificates whose name the requester may not choose.
     ///
     /// # Errors
-    /// [`Error::BadDer`] if the subject is not readable.
+    /// [`Error::BadDer`] if the subject cannot be read.
     pub fn with_common_name(self, common_name: &str) -> Result<Self> {
         Ok(Self { subject: self.subject.with_common_name(common_name)?, ..self })
     }

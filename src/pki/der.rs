@@ -1,4 +1,4 @@
-//! The few moves in DER (X.690) that the parsers leave to us: cutting a structure into its elements and writing one.
+//! The DER functions (X.690) that the parsers lack: splitting a structure into its elements and writing an element.
 
 use super::{Error, Result};
 use x509_parser::asn1_rs::{Any, FromDer};
@@ -33,7 +33,7 @@ pub(super) fn bit_string(bytes: &[u8]) -> Vec<u8> {
     element(BIT_STRING, &[&[0], bytes].concat())
 }
 
-/// The content of the one element that `bytes` is.
+/// The content of `bytes`, which must be exactly one element.
 pub(super) fn content(bytes: &[u8]) -> Result<&[u8]> {
     match Any::from_der(bytes) {
         Ok(([], any)) => Ok(any.data),
@@ -41,12 +41,12 @@ pub(super) fn content(bytes: &[u8]) -> Result<&[u8]> {
     }
 }
 
-/// As [`content`], for an element that has to have this tag.
+/// As [`content`], for an element that must have this tag.
 pub(super) fn content_of(tag: u8, bytes: &[u8]) -> Result<&[u8]> {
     if bytes.first() == Some(&tag) { content(bytes) } else { Err(Error::BadDer) }
 }
 
-/// The elements inside the sequence or set that `bytes` is, each with its header.
+/// The elements, with headers, of `bytes`, which must be a sequence or set with this tag.
 pub(super) fn inside(tag: u8, bytes: &[u8]) -> Result<Vec<&[u8]>> {
     let mut left = content_of(tag, bytes)?;
     let mut found = Vec::new();

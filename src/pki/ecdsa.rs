@@ -1,17 +1,17 @@
-//! ECDSA with SHA-512 on P-256 and P-384 (FIPS 186-5): the one combination that clients send in requests and ring does not verify.
-//! The curves are those of RustCrypto.
+//! ECDSA with SHA-512 on P-256 and P-384 (FIPS 186-5): the one combination that clients use in requests and ring does
+//! not verify. The curves come from RustCrypto.
 
 use ring::digest;
 
 use super::{Error, KeyKind, PublicKey, Result};
 
-/// What an uncompressed point begins with (SEC 1 section 2.3.3). Other forms are taken nowhere else either.
+/// The first byte of an uncompressed point (SEC 1 section 2.3.3). Other forms are not accepted, as elsewhere.
 const UNCOMPRESSED: u8 = 0x04;
 
 /// Verifies `signature` (the DER sequence of r and s) over the SHA-512 hash of `message`.
 ///
 /// # Errors
-/// [`Error::Unsupported`] for keys of other kinds, [`Error::BadSignature`].
+/// [`Error::Unsupported`] for other kinds of keys, [`Error::BadSignature`].
 pub(super) fn verify_sha512(key: &PublicKey, message: &[u8], signature: &[u8]) -> Result<()> {
     let (kind, point) = (key.kind()?, key.parts()?.1);
     let hash = digest::digest(&digest::SHA512, message);

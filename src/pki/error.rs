@@ -1,56 +1,56 @@
-//! What can be wrong with keys, requests and certificates.
+//! Errors about keys, requests and certificates.
 
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// One variant per thing a caller may want to answer differently. The texts name no secret and repeat no input.
+/// One variant per error that callers may answer differently. The texts contain no secrets and no input.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The text holds no complete PEM block.
+    /// The text has no complete PEM block.
     #[error("no PEM block")]
     NoPem,
-    /// A PEM block of another kind than asked for.
-    #[error("a PEM block CERTIFICATE was expected")]
+    /// A PEM block with another label than required.
+    #[error("the PEM block must be a CERTIFICATE")]
     WrongBlock,
-    /// More than white space between PEM blocks or behind the last one, or more blocks than asked for.
-    #[error("something besides the expected PEM blocks")]
+    /// Text other than white space between or after PEM blocks, or more blocks than allowed.
+    #[error("unexpected text or PEM blocks")]
     Trailing,
-    /// Not the DER structure it should be, or bytes behind it.
+    /// Not the required DER structure, or trailing bytes.
     #[error("not the expected DER structure")]
     BadDer,
-    /// A certificate request that is readable but refused.
-    #[error("certificate request refused: {0}")]
+    /// A certificate request that can be read but is rejected.
+    #[error("certificate request rejected: {0}")]
     Csr(&'static str),
-    /// A key kind or signature algorithm that this controller does not work with.
+    /// An unsupported kind of key or signature algorithm.
     #[error("unsupported: {0}")]
     Unsupported(&'static str),
     /// A signature that does not verify.
     #[error("the signature does not verify")]
     BadSignature,
-    /// No way from the certificate to one of the trusted authorities.
+    /// No chain from the certificate to a trusted authority.
     #[error("not signed by a trusted authority")]
     Untrusted,
-    /// Outside of its dates: expired, or not valid yet.
-    #[error("outside of its validity")]
+    /// Expired or not valid yet.
+    #[error("expired or not valid yet")]
     Expired,
-    /// The extended key usage does not allow what the certificate is presented for.
-    #[error("not meant for this use")]
+    /// The extended key usage does not allow the use.
+    #[error("the extended key usage does not allow this use")]
     WrongUsage,
-    /// An authority was expected, the certificate is not one.
+    /// The certificate must be an authority and is not one.
     #[error("not a certificate authority")]
     NotACa,
-    /// The private key belongs to another certificate.
-    #[error("key and certificate do not belong together")]
+    /// The private key does not belong to the certificate.
+    #[error("the key does not belong to the certificate")]
     KeyMismatch,
-    /// A private key that cannot be used: not unencrypted PKCS#8, or damaged.
+    /// An unusable private key: not unencrypted PKCS#8, or damaged.
     #[error("unusable private key")]
     BadKey,
-    /// A name that cannot stand in a certificate.
-    #[error("a name cannot be written into a certificate")]
+    /// A name that cannot be in a certificate.
+    #[error("a name is not allowed in a certificate")]
     BadName,
     /// A token that is malformed, expired, or not signed by the key.
-    #[error("token refused: {0}")]
+    #[error("token rejected: {0}")]
     Token(String),
-    /// Making a certificate or a TLS configuration failed for a reason that is not the caller's.
+    /// A certificate or TLS configuration could not be made, and the caller is not to blame.
     #[error("internal: {0}")]
     Internal(String),
 }

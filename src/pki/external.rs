@@ -1,4 +1,4 @@
-//! A certificate for the listener that somebody else issued, from two files, which may be replaced while they are in use.
+//! A listener certificate from another issuer, in two files that may be replaced while they are in use.
 
 use std::{
     io,
@@ -9,7 +9,7 @@ use ring::digest;
 
 use super::{Certificate, Error, KeyedCertificate, PrivateKey, Result, secret_of, text_of};
 
-/// A leaf with its key, and what stands above it.
+/// A leaf with its key, and the certificates above it.
 #[derive(Debug, Clone)]
 pub struct External {
     leaf: KeyedCertificate,
@@ -17,12 +17,12 @@ pub struct External {
 }
 
 impl External {
-    /// Reads a chain, the leaf first, and the leaf's key. A root at the end is not sent to clients that connect; it is for those that ask
-    /// whom to trust.
+    /// Reads a chain, leaf first, and the leaf's key. A root at the end is not sent in handshakes; it is given to
+    /// clients that ask which authorities to trust.
     ///
     /// # Errors
-    /// Whatever [`Certificate::bundle`] and [`PrivateKey::from_pem`] find; [`Error::KeyMismatch`]; [`Error::NotACa`] for something
-    /// behind the leaf that is no authority.
+    /// The errors of [`Certificate::bundle`] and [`PrivateKey::from_pem`]; [`Error::KeyMismatch`]; [`Error::NotACa`] if
+    /// a certificate after the leaf is not an authority.
     pub fn read(chain: &str, key: &str) -> Result<Self> {
         let mut chain = Certificate::bundle(chain)?.into_iter();
         let leaf = KeyedCertificate::new(chain.next().ok_or(Error::NoPem)?, PrivateKey::from_pem(key)?)?;
@@ -38,18 +38,18 @@ impl External {
         &self.leaf
     }
 
-    /// What stands above the leaf, in the order of the file.
+    /// The certificates above the leaf, in the order of the file.
     pub fn above(&self) -> &[Certificate] {
         &self.above
     }
 
-    /// Whom clients have to trust to be able to verify the leaf. One that signed itself is its own authority.
+    /// The certificates that clients must trust to verify the leaf. A self-signed leaf is its own authority.
     pub(super) fn authorities(&self) -> impl Iterator<Item = &Certificate> {
         self.above.iter().chain([self.leaf.certificate()])
     }
 }
 
-/// Two files, and what was found in them the last time.
+/// The two files, and what they contained at the last read.
 pub struct Files {
     certificate: PathBuf,
     key: PathBuf,
@@ -57,15 +57,15 @@ pub struct Files {
 }
 
 impl Files {
-    /// A chain in one file, the key in the other; both PEM. Nothing is read as yet.
+    /// A chain in one file, the key in the other; both PEM. The files are not read yet.
     pub fn new(certificate: &Path, key: &Path) -> Self {
         Self { certificate: certificate.to_owned(), key: key.to_owned(), seen: None }
     }
 
-    /// What the files hold, if that is not what they held when this was last asked.
+    /// Reads the files. `None` if they are unchanged since the last call.
     ///
     /// # Errors
-    /// What is wrong with them, in one line. It is said once.
+    /// What is wrong with them, in one line. The same error is reported once.
     pub fn changed(&mut self) -> std::result::Result<Option<External>, String> {
         let named = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
         let chain = text_of(&self.certificate).map_err(|error| named(&self.certificate, error));

@@ -1,4 +1,4 @@
-//! Public keys as JSON Web Keys (RFC 7517, RFC 7518 section 6). Only public members exist here.
+//! Public keys as JSON Web Keys (RFC 7517, RFC 7518 section 6), without private members.
 
 use base64::{
     Engine,
@@ -12,15 +12,15 @@ use serde_json::json;
 use super::der::{self, INTEGER, SEQUENCE};
 use super::{Certificate, Error, KeyKind, Result};
 
-/// The public key of a certificate, to verify signatures with.
+/// The public key of a certificate, for verifying signatures.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 #[schemars(rename = "Jwk", transform = without_private_members)]
 pub struct PublicJwk {
     /// `RSA` or `EC`.
     kty: String,
-    /// The algorithm that its signatures have.
+    /// The algorithm of its signatures.
     pub alg: String,
-    /// `sig`: to verify signatures with.
+    /// `sig`: for verifying signatures.
     r#use: String,
     /// The fingerprint of the certificate.
     pub kid: String,
@@ -45,7 +45,7 @@ pub struct PublicJwk {
 }
 
 impl PublicJwk {
-    /// The key of a certificate whose signatures are of the algorithm `alg`.
+    /// The key of a certificate for signatures with the algorithm `alg`.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for Ed25519, [`Error::BadDer`].
@@ -85,10 +85,10 @@ impl PublicJwk {
     }
 }
 
-/// Says in the schema that members of private keys (RFC 7518 section 6.3.2), and addresses of certificates, never stand there.
+/// Adds to the schema that members of private keys (RFC 7518 section 6.3.2) and URLs of certificates never appear.
 fn without_private_members(schema: &mut Schema) {
     let Some(properties) = schema.get_mut("properties").and_then(|properties| properties.as_object_mut()) else { return };
-    let never = "Never there.";
+    let never = "Never present.";
     for name in ["d", "p", "q", "dp", "dq", "qi", "x5u"] {
         properties.insert(name.into(), json!({ "description": never, "type": "string", "not": {} }));
     }
@@ -98,7 +98,7 @@ fn without_private_members(schema: &mut Schema) {
     properties.insert("oth".into(), primes);
 }
 
-/// A positive integer, without the zero that DER puts in front of a high first bit.
+/// A positive integer, without the zero that DER puts before a high first bit.
 fn number(element: &[u8]) -> Result<String> {
     let bytes = der::content_of(INTEGER, element)?;
     Ok(URL_SAFE_NO_PAD.encode(bytes.strip_prefix(&[0]).unwrap_or(bytes)))

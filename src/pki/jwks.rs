@@ -1,4 +1,4 @@
-//! Key sets (RFC 7517): the public keys that somebody signs tokens with, by id.
+//! Key sets (RFC 7517): the public keys of an issuer of tokens, by key id.
 
 use super::jwt::Verifier;
 use super::{Certificate, Error, Result};
@@ -13,17 +13,17 @@ use std::collections::BTreeMap;
 pub struct KeySet(BTreeMap<String, Verifier>);
 
 impl KeySet {
-    /// Reads a key set, of which no more than `most` keys are looked at. Keys that are not for signatures, have no id or are of a kind we do
-    /// not work with are left out.
+    /// Reads at most `most` keys of a key set. Keys that are not for signatures, have no id or are of an unsupported
+    /// kind are skipped.
     ///
     /// # Errors
-    /// [`Error::Token`] if it is no key set at all.
+    /// [`Error::Token`] if the JSON is not a key set.
     pub fn read(json: &[u8], most: usize) -> Result<Self> {
         #[derive(Deserialize)]
         struct Keys {
             keys: Vec<serde_json::Value>,
         }
-        let read: Keys = serde_json::from_slice(json).map_err(|_| Error::Token("no key set".into()))?;
+        let read: Keys = serde_json::from_slice(json).map_err(|_| Error::Token("not a key set".into()))?;
         let keys = read.keys.into_iter().take(most).filter_map(|key| {
             let key: Jwk = serde_json::from_value(key).ok()?;
             let for_signatures = key.common.public_key_use.as_ref().is_none_or(|of| *of == PublicKeyUse::Signature);
@@ -33,13 +33,13 @@ impl KeySet {
         Ok(Self(keys.collect()))
     }
 
-    /// The verifier for tokens that name this key.
+    /// The verifier for tokens with this key id.
     pub fn get(&self, id: &str) -> Option<&Verifier> {
         self.0.get(id)
     }
 }
 
-/// By the first certificate, where there is one.
+/// The verifier of a key; if the key has certificates, that of the first one.
 fn verifier(key: &Jwk) -> Result<Verifier> {
     match key.common.x509_chain.as_ref().and_then(|chain| chain.first()) {
         Some(text) => {

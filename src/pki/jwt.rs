@@ -1,7 +1,7 @@
-//! JSON Web Tokens (RFC 7519) on ring: signed with a certificate's key, verified with one. HMAC is not offered, so a public
-//! key can never be mistaken for a shared secret.
+//! JSON Web Tokens (RFC 7519) with ring: signed with a certificate's key, verified with a public key. HMAC is not
+//! supported, so that a public key can never be used as a shared secret.
 //!
-//! Call [`install`] once before anything else of this file, or of `jsonwebtoken`, is used.
+//! Call [`install`] once before anything else in this file, or in `jsonwebtoken`, is used.
 
 use super::{Certificate, Error, KeyKind, KeyedCertificate, PublicJwk, PublicKey, Result, jwt_provider};
 use jsonwebtoken::dangerous::insecure_decode;
@@ -13,9 +13,9 @@ use serde::{
 };
 use std::fmt;
 
-/// Makes ring the one that computes signatures for `jsonwebtoken` in this process. Further calls do nothing.
+/// Makes ring the crypto provider of `jsonwebtoken` in this process. Further calls have no effect.
 pub fn install() {
-    // an error says that a provider is there already
+    // An error means that a provider is installed already.
     let _ = jwt_provider::RING.install_default();
 }
 
@@ -24,7 +24,7 @@ pub fn install() {
 pub struct Signer {
     header: Header,
     key: EncodingKey,
-    /// By the certificate, and by those that the key had before.
+    /// The public key under the current certificate, and under former certificates of the same key.
     public: PublicJwk,
     former: Vec<PublicJwk>,
     verifier: Verifier,
@@ -50,7 +50,7 @@ impl Signer {
         Ok(Self { header, key, public, former: Vec::new(), verifier })
     }
 
-    /// The same, known by those of `others` too that are certificates of the same key.
+    /// The same signer, also known by those of `others` that are certificates of the same key.
     ///
     /// # Errors
     /// [`Error::BadDer`].
@@ -60,22 +60,23 @@ impl Signer {
         Ok(Self { former, ..self })
     }
 
-    /// The public half of the key, under every name that it has had, the current one first.
+    /// The public key under each of its key ids, the current one first.
     pub fn public_keys(&self) -> impl Iterator<Item = &PublicJwk> {
         std::iter::once(&self.public).chain(&self.former)
     }
 
-    /// Whether the key has, or had, a name.
+    /// Whether the key has, or had, this key id.
     pub fn is_known_as(&self, kid: &str) -> bool {
         self.public_keys().any(|key| key.kid == kid)
     }
 
-    /// Did this key sign a token, with this or another certificate of it?
+    /// Whether this key signed a token, under any of its certificates.
     pub fn signed(&self, token: &str) -> bool {
         self.verifier.verify::<IgnoredAny>(token).is_ok()
     }
 
-    /// A signature of bytes, base64url without padding. Whoever signs what others chose must set it apart from tokens.
+    /// Signs bytes; base64url without padding. A caller that signs foreign input must make sure that it cannot be a
+    /// token.
     ///
     /// # Errors
     /// [`Error::Internal`] if the key cannot be used.
@@ -98,7 +99,7 @@ impl fmt::Debug for Signer {
     }
 }
 
-/// A public key to verify tokens with, and the algorithms that may be used with it.
+/// A public key for verifying tokens, and the algorithms allowed with it.
 #[derive(Clone)]
 pub struct Verifier {
     key: DecodingKey,
@@ -120,7 +121,8 @@ impl Verifier {
         })
     }
 
-    /// The verifier for tokens signed with the private half of a key of a key set. Shared secrets are refused: they are no public keys.
+    /// The verifier for tokens signed with the private half of a key in a key set. Shared secrets are rejected, because
+    /// they are not public keys.
     ///
     /// # Errors
     /// [`Error::Unsupported`].
@@ -136,8 +138,8 @@ impl Verifier {
         DecodingKey::from_jwk(key).map(|key| Self { key, algorithms }).map_err(|_| unsupported())
     }
 
-    /// Verifies the signature and reads the claims, **nothing else**: expiry, issuer and audience are the caller's to judge,
-    /// with the caller's clock.
+    /// Verifies the signature and reads the claims, **nothing else**: the caller must check expiry, issuer and audience
+    /// with its own clock.
     ///
     /// # Errors
     /// [`Error::Token`].
@@ -155,17 +157,17 @@ impl fmt::Debug for Verifier {
     }
 }
 
-/// What a token says of itself; nothing of it is verified.
+/// Unverified claims of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claimed {
-    /// Which key signed it.
+    /// The id of the key that signed it.
     pub key: String,
-    /// Who issued it.
+    /// The issuer.
     pub issuer: String,
 }
 
 impl Claimed {
-    /// Reads what is needed to find the key. A token that names no key or no issuer is none.
+    /// Reads what is needed to find the key. A token without key id or issuer is rejected.
     ///
     /// # Errors
     /// [`Error::Token`].
@@ -175,7 +177,7 @@ impl Claimed {
             iss: String,
         }
         let read = insecure_decode::<Issuer>(token).map_err(|error| Error::Token(error.to_string()))?;
-        // RFC 7515 section 4.1.11: it demands to be understood in ways that we do not know
+        // RFC 7515 section 4.1.11: no critical extension is supported.
         if read.header.crit.is_some() {
             return Err(Error::Token("a critical extension".into()));
         }

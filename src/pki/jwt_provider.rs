@@ -1,6 +1,7 @@
-//! The signatures of `jsonwebtoken`, computed by ring: RFC 7518 section 3 without HMAC and without P-521, and RFC 8037.
+//! The signatures of `jsonwebtoken`, computed by ring: RFC 7518 section 3 without HMAC and P-521, and RFC 8037.
 //!
-//! Both factories compare the family of the key with that of the algorithm: otherwise a token could choose how a key is used.
+//! Both factories compare the family of the key with that of the algorithm; otherwise a token could choose how a key is
+//! used.
 
 use jsonwebtoken::crypto::{CryptoProvider, JwtSigner, JwtVerifier, KeyUtils};
 use jsonwebtoken::errors::{Error, ErrorKind, Result};
@@ -16,7 +17,7 @@ pub(super) const RSA: &[Algorithm] =
 pub(super) static RING: CryptoProvider = CryptoProvider {
     signer_factory: signer,
     verifier_factory: verifier,
-    // for making key sets out of private keys, which nobody here does; the crate's own placeholders would panic
+    // For making key sets from private keys, which is not used here; the placeholders of the crate would panic.
     key_utils: KeyUtils {
         rsa_pub_components_from_private_key: |_| Err(unsupported()),
         rsa_pub_components_from_public_key: |_| Err(unsupported()),
@@ -44,7 +45,7 @@ fn signer(algorithm: &Algorithm, key: &EncodingKey) -> Result<Box<dyn JwtSigner>
     }
     let bytes = key.as_bytes();
     let ecdsa = |how| EcdsaKeyPair::from_pkcs8(how, bytes, &SystemRandom::new()).map(Key::Ecdsa).map_err(|_| ErrorKind::InvalidEcdsaKey);
-    // PKCS#8 is ours, PKCS#1 is what the crate makes of PEM texts
+    // Our keys are PKCS#8; the crate converts PEM texts to PKCS#1.
     let rsa = |how| match RsaKeyPair::from_pkcs8(bytes).or_else(|_| RsaKeyPair::from_der(bytes)) {
         Ok(key) => Ok(Key::Rsa(key, how)),
         Err(rejected) => Err(ErrorKind::InvalidRsaKey(rejected.to_string())),
@@ -94,7 +95,7 @@ fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerif
     Ok(Box::new(RingVerifier(*algorithm, key.clone())))
 }
 
-/// ring's name of an algorithm, and once more in the type that takes a bare modulus and exponent.
+/// ring's algorithm, and for RSA the same in the type that takes modulus and exponent.
 type Parameters = (&'static dyn VerificationAlgorithm, Option<&'static RsaParameters>);
 
 fn parameters(algorithm: Algorithm) -> Option<Parameters> {

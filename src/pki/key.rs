@@ -11,12 +11,12 @@ use x509_parser::public_key::PublicKey as Parsed;
 use x509_parser::x509::SubjectPublicKeyInfo;
 use zeroize::Zeroizing;
 
-/// ring's lower limit, and today's.
+/// The shortest RSA key, in bits; also ring's limit.
 const SHORTEST_RSA_BITS: usize = 2048;
 /// id-ecPublicKey (RFC 5480).
 const EC_PUBLIC_KEY: &[u8] = &[OBJECT_IDENTIFIER, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01];
 
-/// The kinds of keys this controller works with. P-521 is missing because ring does not know it.
+/// The supported kinds of keys. P-521 is missing because ring does not support it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyKind {
     /// RSA of 2048 to 8192 bits.
@@ -29,7 +29,7 @@ pub enum KeyKind {
     Ed25519,
 }
 
-/// A private key. Cheap to clone; shows nothing but its kind. Its bytes are wiped when the last clone is dropped (rcgen does that).
+/// A private key. Cheap to clone; `Debug` prints only its kind. rcgen wipes its bytes when the last clone is dropped.
 #[derive(Clone)]
 pub struct PrivateKey(Arc<KeyPair>);
 
@@ -45,15 +45,15 @@ impl PrivateKey {
             KeyKind::Ed25519 => &rcgen::PKCS_ED25519,
             KeyKind::Rsa => {
                 let pair = KeyPair::try_from(Zeroizing::new(rsa::generate()?).as_slice())
-                    .map_err(|_| Error::Internal("a made RSA key is refused".into()))?;
+                    .map_err(|_| Error::Internal("a generated RSA key is invalid".into()))?;
                 return Ok(Self(Arc::new(pair)));
             }
         };
         Ok(Self(Arc::new(KeyPair::generate_for(algorithm)?)))
     }
 
-    /// Reads one unencrypted key: PKCS#8 (`PRIVATE KEY`, RFC 5958), or what older tools write, `EC PRIVATE KEY` (RFC 5915) and
-    /// `RSA PRIVATE KEY` (RFC 8017). The curve's parameters may stand in front, as the same tools put them there.
+    /// Reads one unencrypted key: PKCS#8 (`PRIVATE KEY`, RFC 5958), or the older forms `EC PRIVATE KEY` (RFC 5915) and
+    /// `RSA PRIVATE KEY` (RFC 8017). An `EC PARAMETERS` block, which older tools add, is skipped.
     ///
     /// # Errors
     /// [`Error::NoPem`], [`Error::Trailing`]; [`Error::BadKey`] for everything else.
@@ -70,7 +70,7 @@ impl PrivateKey {
         Ok(Self(Arc::new(pair)))
     }
 
-    /// One PKCS#8 block. This text is a secret.
+    /// One PKCS#8 block. This text is secret.
     pub fn to_pem(&self) -> Zeroizing<String> {
         Zeroizing::new(pem::write("PRIVATE KEY", self.0.serialized_der()))
     }
@@ -89,7 +89,7 @@ impl PrivateKey {
     }
 }
 
-/// The algorithm of an elliptic curve key, which names its curve itself: `[0]` behind version and key.
+/// The algorithm of an elliptic curve key, which names its curve itself: `[0]` after version and key.
 fn ec_algorithm(key: &[u8]) -> Result<Vec<u8>> {
     const PARAMETERS: u8 = 0xa0;
     let parts = der::inside(SEQUENCE, key).map_err(|_| Error::BadKey)?;
@@ -98,7 +98,7 @@ fn ec_algorithm(key: &[u8]) -> Result<Vec<u8>> {
     Ok([EC_PUBLIC_KEY, curve].concat())
 }
 
-/// SHA-256 for P-256 and RSA, SHA-384 for P-384; ECDSA signatures as a DER sequence.
+/// SHA-256 for P-256 and RSA, SHA-384 for P-384; ECDSA signatures are a DER sequence.
 impl SigningKey for PrivateKey {
     fn sign(&self, message: &[u8]) -> std::result::Result<Vec<u8>, rcgen::Error> {
         self.0.sign(message)
@@ -121,7 +121,7 @@ impl fmt::Debug for PrivateKey {
     }
 }
 
-/// A public key: the DER of an RFC 5280 `SubjectPublicKeyInfo`. May be of a kind we do not work with; see [`kind`](Self::kind).
+/// A public key: the DER of an RFC 5280 `SubjectPublicKeyInfo`. Its kind may be unsupported; see [`kind`](Self::kind).
 #[derive(Clone, PartialEq, Eq)]
 pub struct PublicKey(Vec<u8>);
 
@@ -135,7 +135,7 @@ impl PublicKey {
         &self.0
     }
 
-    /// What kind of key it is.
+    /// The kind of key.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for any other kind (P-521, P-224, secp256k1, DSA, RSA-PSS keys), [`Error::BadDer`].
@@ -150,7 +150,7 @@ impl PublicKey {
         known.iter().find(|(id, _)| id.as_ref() == algorithm).map(|(_, kind)| *kind).ok_or(Error::Unsupported("kind of key"))
     }
 
-    /// What kind of key it is, if signatures made with it can be verified here: an RSA key needs 2048 bits.
+    /// The kind of key, if its signatures can be verified here: an RSA key needs 2048 bits.
     ///
     /// # Errors
     /// [`Error::Unsupported`], also as in [`PublicKey::kind`], [`Error::BadDer`].
@@ -161,7 +161,7 @@ impl PublicKey {
         if kind != KeyKind::Rsa || is_long() { Ok(kind) } else { Err(Error::Unsupported("RSA key of less than 2048 bits")) }
     }
 
-    /// Content of the algorithm identifier, and the key proper: the uncompressed point, or a PKCS#1 `RSAPublicKey`.
+    /// The content of the algorithm identifier, and the key itself: the uncompressed point, or a PKCS#1 `RSAPublicKey`.
     pub(super) fn parts(&self) -> Result<(&[u8], &[u8])> {
         match der::inside(SEQUENCE, &self.0)?.as_slice() {
             [algorithm, bits] => Ok((der::content_of(SEQUENCE, algorithm)?, der::bits(bits)?)),

@@ -1,4 +1,5 @@
-//! What a running controller holds, ready for use: its authorities, the leaf that listeners show, and the key of that leaf.
+//! The keys and certificates of a running controller: its authorities, the leaf that listeners serve, and the key of
+//! that leaf.
 
 use std::{
     fmt,
@@ -12,12 +13,12 @@ use super::{
     chain_pem, jwt::Signer, tls::ServerLeaf,
 };
 
-/// Keys and certificates of a controller, opened. What is held can be replaced at any time; who needs two things that belong together asks
-/// once for what holds both.
+/// The opened keys and certificates of a controller. They can be replaced at any time; a caller that needs two parts
+/// that belong together must get them in one call.
 pub struct Keystore {
     held: ArcSwap<Held>,
     leaf: Arc<ServerLeaf>,
-    /// Locked while something takes the place of what is held.
+    /// Locked while the keys are replaced.
     replacing: Mutex<()>,
 }
 
@@ -39,13 +40,13 @@ impl Held {
         Ok(Self { material, authority, server, external, signer })
     }
 
-    /// The leaf that listeners show, and the authorities that lead from it to a root.
+    /// The leaf that listeners serve, and the authorities from it to a root.
     fn shown(&self) -> (&KeyedCertificate, &[Certificate]) {
         self.external.as_ref().map_or((&self.server, self.authority.cas()), |external| (external.leaf(), external.above()))
     }
 }
 
-/// What is about to take the place of what is held; nothing else can until this is adopted or dropped.
+/// A replacement of the keys; no other replacement can start until this is adopted or dropped.
 pub struct Next<'h> {
     held: Held,
     keystore: &'h Keystore,
@@ -53,32 +54,32 @@ pub struct Next<'h> {
 }
 
 impl Next<'_> {
-    /// What is to be stored before anybody sees anything of it.
+    /// The material, which must be stored before it is used.
     pub fn material(&self) -> &Material {
         &self.held.material
     }
 
-    /// Shows, signs and issues with it from now on. Connections that are open keep what they began with.
+    /// Serves, signs and issues with the new keys from now on. Open connections keep the previous leaf.
     ///
     /// # Errors
-    /// It cannot be used; then everything stays as it was.
+    /// The new keys cannot be used; then nothing changes.
     pub fn adopt(self) -> Result<()> {
         self.keystore.show(self.held)
     }
 }
 
-/// What a certificate of a controller is for.
+/// The role of a certificate of a controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
     Root,
     Intermediate,
-    /// Signed before; what it signed is good until it ends.
+    /// A retired intermediate; what it signed is valid until it expires.
     OldIntermediate,
-    /// The leaf that listeners show, unless there is an external one.
+    /// The leaf that listeners serve, unless there is an external one.
     Server,
-    /// Stands above the external leaf.
+    /// An issuer of the external leaf.
     ExternalIssuer,
-    /// The leaf that listeners show, issued by somebody else.
+    /// The leaf that listeners serve, from another issuer.
     External,
 }
 
@@ -96,10 +97,10 @@ impl fmt::Display for Role {
 }
 
 impl Keystore {
-    /// Opens what is stored.
+    /// Opens the stored material.
     ///
     /// # Errors
-    /// A certificate cannot be read, or its key does not fit.
+    /// A certificate cannot be read, or a key does not belong to it.
     pub fn open(material: Material) -> Result<Self> {
         let held = Held::open(material, None)?;
         let (leaf, above) = held.shown();
@@ -107,26 +108,27 @@ impl Keystore {
         Ok(Self { held: ArcSwap::from_pointee(held), leaf, replacing: Mutex::default() })
     }
 
-    /// What is due to be renewed (see [`Material::due`]), to be stored and then adopted.
+    /// The renewal that is due (see [`Material::due`]), to be stored and then adopted.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// A certificate cannot be made.
     pub fn due(&self, hosts: &AlternativeNames, now: i64) -> Result<Option<Next<'_>>> {
         self.next(|held| held.material.due(hosts, now))
     }
 
-    /// That the leaf that listeners show is noted, if it is not yet (see [`Material::noting`]), to be stored and then adopted.
+    /// The record of the leaf that listeners serve, if it is not recorded yet (see [`Material::noting`]), to be stored
+    /// and then adopted.
     ///
     /// # Errors
-    /// What is held cannot be opened again.
+    /// The material cannot be opened again.
     pub fn noted(&self) -> Result<Option<Next<'_>>> {
         self.next(|held| Ok(held.material.noting(held.shown().0.certificate())))
     }
 
-    /// Another key for the server, to be stored and then adopted.
+    /// A new key for the server, to be stored and then adopted.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// The key or its certificate cannot be made.
     pub fn with_server_key(&self, now: i64) -> Result<Next<'_>> {
         let alone = self.alone();
         let material = self.held.load().material.with_server_key(now)?;
@@ -143,15 +145,15 @@ impl Keystore {
         Ok(Next { held, keystore: self, _alone: alone })
     }
 
-    /// Keeps everybody else from replacing what is held.
+    /// Locks out other replacements.
     fn alone(&self) -> MutexGuard<'_, ()> {
         self.replacing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Shows another external leaf, or the first one, and signs with its key from now on.
+    /// Serves an external leaf and signs with its key from now on.
     ///
     /// # Errors
-    /// It cannot be used; then everything stays as it was.
+    /// It cannot be used; then nothing changes.
     pub fn replace_external(&self, external: External) -> Result<()> {
         let _alone = self.alone();
         let material = self.held.load().material.clone();
@@ -165,27 +167,27 @@ impl Keystore {
         Ok(())
     }
 
-    /// The authority that issues.
+    /// The authority that issues certificates.
     pub fn authority(&self) -> Arc<Authority> {
         self.held.load().authority.clone()
     }
 
-    /// Signs tokens with the key of the leaf that listeners show: clients verify them with that leaf.
+    /// The signer with the key of the leaf that listeners serve; clients verify tokens with that leaf.
     pub fn signer(&self) -> Arc<Signer> {
         self.held.load().signer.clone()
     }
 
-    /// The leaf that listeners show.
+    /// The leaf that listeners serve.
     pub fn leaf(&self) -> Arc<ServerLeaf> {
         self.leaf.clone()
     }
 
-    /// Does a certificate of somebody else stand in the place of our own leaf?
+    /// Whether listeners serve a certificate from another issuer.
     pub fn is_external(&self) -> bool {
         self.held.load().external.is_some()
     }
 
-    /// Every certificate of the controller, and what it is for, the root first.
+    /// Every certificate of the controller with its role, root first.
     pub fn certificates(&self) -> Vec<(Role, Certificate)> {
         let held = self.held.load();
         let role = |ca: &Certificate| match ca {
@@ -208,12 +210,12 @@ impl Keystore {
         chain_pem(leaf, self.authority().cas())
     }
 
-    /// The authorities that clients should trust, as PEM: our own, and those above an external leaf.
+    /// The authorities that clients should trust, as PEM: our own, and those of an external leaf.
     pub fn bundle_pem(&self, now: i64) -> String {
         bundle_pem(&self.trusted(now))
     }
 
-    /// The same, as base64 of a PKCS#7 structure.
+    /// The same authorities as base64 of a PKCS#7 structure.
     pub fn bundle_pkcs7(&self, now: i64) -> String {
         certificates_only_base64(&self.trusted(now))
     }

@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use zeroize::Zeroizing;
 
-/// More leaves that were shown are not kept.
+/// The greatest number of served leaves kept.
 const MOST_SHOWN: usize = 50;
 
-/// A certificate and its private key as they are stored: one PEM block each. The key is a secret.
+/// A certificate and its private key as stored: one PEM block each. The key is secret.
 #[derive(Clone, Serialize, Deserialize, PartialEq, Eq)]
 pub struct Credential {
     /// One `CERTIFICATE` block.
@@ -23,27 +23,28 @@ impl fmt::Debug for Credential {
     }
 }
 
-/// Everything a controller has to keep to stay itself. Losing the intermediate's key orphans every client.
+/// All keys and certificates of a controller. Without the intermediate's key, every client has to enroll again.
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
 pub struct Material {
-    /// Signs intermediates only; P-384, 30 years.
+    /// Signs only intermediates; P-384, 30 years.
     pub root: Credential,
-    /// Signs everything else, no authorities; P-256, 10 years.
+    /// Signs leaves only; P-256, 10 years.
     pub intermediate: Credential,
-    /// The certificates of intermediates that signed before, newest first, one PEM block each. Their keys are gone. What they issued is
-    /// good until they end; they stay here for longer, because the clock that says so may be wrong.
+    /// The certificates of retired intermediates, newest first, one PEM block each. Their keys are deleted. What they
+    /// issued is valid until they expire; they are kept longer, because the clock may be wrong.
     #[serde(default)]
     pub retired: Vec<String>,
-    /// The leaves that listeners showed, whoever issued them, newest first, one PEM block each: tokens that were signed before a renewal
-    /// name the leaf of then.
+    /// The leaves that listeners served, from any issuer, newest first, one PEM block each: tokens signed before a
+    /// renewal name an earlier leaf.
     #[serde(default)]
     pub shown: Vec<String>,
-    /// The leaf of the listeners, which also signs enrollment tokens; RSA of 2048 bits, because clients in use verify these with RS256 only; one year.
+    /// The leaf of the listeners, whose key also signs enrollment tokens; RSA with 2048 bits, because clients in use
+    /// verify only RS256; one year.
     pub server: Credential,
 }
 
 impl Material {
-    /// The same with a leaf noted as the one that is shown; nothing if it is noted.
+    /// The material with this leaf recorded as served; `None` if it is recorded already.
     pub fn noting(&self, leaf: &Certificate) -> Option<Self> {
         let leaf = leaf.pem();
         if self.shown.first() == Some(&leaf) {
@@ -55,7 +56,7 @@ impl Material {
     }
 }
 
-/// A certificate together with the private key that fits it.
+/// A certificate and its private key.
 #[derive(Debug, Clone)]
 pub struct KeyedCertificate {
     pub(super) certificate: Certificate,
@@ -74,7 +75,7 @@ impl KeyedCertificate {
     /// Reads the stored form.
     ///
     /// # Errors
-    /// [`Error::KeyMismatch`], and what [`Certificate::only`] and [`PrivateKey::from_pem`] find.
+    /// [`Error::KeyMismatch`], and the errors of [`Certificate::only`] and [`PrivateKey::from_pem`].
     pub fn open(stored: &Credential) -> Result<Self> {
         Self::new(Certificate::only(&stored.certificate)?, PrivateKey::from_pem(&stored.key)?)
     }

@@ -1,14 +1,15 @@
-//! Keys, certificates and what is made of them: issuing from requests, chains and their verification, bundles, tokens signed
-//! with a certificate's key, the TLS side of the listeners, the seal on secrets at rest, and the key that comes of a passphrase.
+//! Keys and certificates: issuing from requests, chains and their verification, bundles, tokens signed with a
+//! certificate's key, the TLS configuration of listeners, the seal for stored secrets, and the key derived from a
+//! passphrase.
 //!
-//! Deliberately not here: who a certificate belongs to, which authority is trusted for what, where keys are stored and how
-//! anything of this looks in an answer. Callers bring the time along (unix seconds); nothing in this room reads a clock.
+//! Not here: to whom a certificate belongs, which authority is trusted for what, where keys are stored, and response
+//! formats. Callers pass the time (unix seconds); nothing in this room reads a clock.
 //!
-//! Start reading at [`Material::generate`] (what a controller owns) and [`Authority`] (what it does with it); [`Verification`]
-//! is how a certificate is judged that somebody presents, [`tls`] how it gets presented.
+//! Start at [`Material::generate`] (what a controller owns) and [`Authority`] (what it does with it). [`Verification`]
+//! judges a certificate that a client presents; [`tls`] is how it is presented.
 //!
-//! Invariant: no type of this room shows a private key or the text of a certificate in its `Debug` output, and bytes from
-//! outside lead to an [`Error`], never to a panic.
+//! Invariant: no type of this room prints a private key or the text of a certificate in `Debug`, and foreign bytes give
+//! an [`Error`], never a panic.
 
 mod alternative_names;
 mod authority;

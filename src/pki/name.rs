@@ -1,7 +1,7 @@
-//! Distinguished names, kept as the bytes they came in.
+//! Distinguished names, stored as their original bytes.
 //!
-//! A name is compared, copied and issued byte for byte: parsing it into attributes and writing it again would lose string
-//! types, repeated attributes (`OU` twice is common) and attributes nobody has heard of.
+//! A name is compared, copied and issued byte for byte. Parsing it into attributes and writing it again would lose
+//! string types, repeated attributes (two `OU`s are common) and unknown attributes.
 
 use super::der::{self, SEQUENCE, SET, UTF8_STRING};
 use super::{Error, Result};
@@ -9,7 +9,7 @@ use data_encoding::HEXLOWER;
 use std::fmt;
 use x509_parser::asn1_rs::{FromDer, Oid};
 
-/// The attribute types that RFC 4514 section 3 (and before it RFC 2253) and Go's `crypto/x509` write by name.
+/// The attribute types with a short name in RFC 4514 section 3 (and before it RFC 2253) and in Go's `crypto/x509`.
 const SHORT: &[(&[u8], &str)] = &[
     (COMMON_NAME, "CN"),
     (&[0x55, 4, 5], "SERIALNUMBER"),
@@ -25,7 +25,7 @@ const SHORT: &[(&[u8], &str)] = &[
 ];
 const COMMON_NAME: &[u8] = &[0x55, 4, 3];
 
-/// A distinguished name: the DER of an RFC 5280 `Name`. `Display` writes it as RFC 2253 does, last part first.
+/// A distinguished name: the DER of an RFC 5280 `Name`. `Display` writes it in the format of RFC 2253, last part first.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Name(Vec<u8>);
 
@@ -33,7 +33,7 @@ pub struct Name(Vec<u8>);
 type Attribute<'a> = (&'a [u8], &'a [u8]);
 
 impl Name {
-    /// A name of one common name.
+    /// A name that is one common name.
     pub fn of(common_name: &str) -> Self {
         Self(der::element(SEQUENCE, &common(common_name)))
     }
@@ -46,7 +46,7 @@ impl Name {
         &self.0
     }
 
-    /// Has it no attribute at all?
+    /// Whether it has no attribute.
     pub fn is_empty(&self) -> bool {
         der::content_of(SEQUENCE, &self.0).is_ok_and(<[u8]>::is_empty)
     }
@@ -57,16 +57,16 @@ impl Name {
         parts.iter().flatten().filter(|(kind, _)| *kind == COMMON_NAME).filter_map(|(_, value)| text(value)).next_back()
     }
 
-    /// All common names; none if the name is not readable.
+    /// All common names; empty if the name cannot be read.
     pub fn common_names(&self) -> Vec<String> {
         let parts = self.parts().unwrap_or_default();
         parts.iter().flatten().filter(|(kind, _)| *kind == COMMON_NAME).filter_map(|(_, value)| text(value)).collect()
     }
 
-    /// The same name with this and no other common name.
+    /// The same name with only this common name.
     ///
     /// # Errors
-    /// [`Error::BadDer`] if the name is not readable.
+    /// [`Error::BadDer`] if the name cannot be read.
     pub fn with_common_name(&self, common_name: &str) -> Result<Self> {
         let mut kept = Vec::new();
         for part in self.parts()? {
@@ -101,7 +101,7 @@ fn common(name: &str) -> Vec<u8> {
     der::element(SET, &attribute(COMMON_NAME, &der::element(UTF8_STRING, name.as_bytes())))
 }
 
-/// The text of a string value; `None` for other types and for bytes that are not of the type.
+/// The text of a string value; `None` for other types and for invalid bytes.
 fn text(value: &[u8]) -> Option<String> {
     let content = der::content(value).ok()?;
     match value.first()? {
@@ -132,7 +132,7 @@ impl fmt::Debug for Name {
     }
 }
 
-/// RFC 2253 section 2.4: by short name and text where both are known, else by number and the bytes of the element.
+/// RFC 2253 section 2.4: short name and text if both are known, otherwise number and the bytes of the element.
 fn show((kind, value): &Attribute<'_>) -> String {
     let short = SHORT.iter().find(|(known, _)| known == kind).map(|(_, short)| *short);
     match (short, text(value)) {

@@ -1,4 +1,5 @@
-//! The key that comes of a passphrase: scrypt (RFC 7914), so that each guess costs whoever guesses as much as the right one costs us.
+//! The key derived from a passphrase with scrypt (RFC 7914), which makes every guess as expensive as the derivation
+//! itself.
 
 use std::fmt;
 
@@ -8,21 +9,21 @@ use zeroize::Zeroizing;
 
 use super::{Error, Result, Seal, random};
 
-/// log2 of scrypt's N, and its block size and parallelism: 64 MiB, and eight times the work that a password is hashed with (OWASP's
-/// Password Storage Cheat Sheet asks for as much at least).
+/// log2 of scrypt's N, its block size and its parallelism: 64 MiB, and eight times the work of a password hash (OWASP's
+/// Password Storage Cheat Sheet requires at least this much).
 const COST: u8 = 16;
 const BLOCKS: u32 = 8;
 const LANES: u32 = 2;
-/// What a file asks for beyond this, it was not us who wrote it: nobody's memory is to go to that.
+/// The highest cost accepted from a file. A higher one was not written by us and must not use up memory.
 const HIGHEST_COST: u8 = 20;
 const PROOF: &str = "passphrase";
 
-/// What its owner knows and no file says. Shown by nothing, and wiped from memory when it is dropped.
+/// A passphrase. Not printed by `Debug`, and wiped from memory when it is dropped.
 #[derive(Clone)]
 pub struct Passphrase(Zeroizing<String>);
 
 impl Passphrase {
-    /// This text, all of it.
+    /// The whole text is the passphrase.
     pub fn new(text: impl Into<String>) -> Self {
         Self(Zeroizing::new(text.into()))
     }
@@ -40,18 +41,18 @@ impl fmt::Debug for Passphrase {
     }
 }
 
-/// How the key comes of the passphrase; to be stored beside what it seals. No secret.
+/// How the key is derived from the passphrase; stored beside what it seals. Not secret.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Derivation {
     /// log2 of scrypt's N.
     cost: u8,
     salt: [u8; 16],
-    /// Nothing, sealed with the key: by this a wrong passphrase is told from damage.
+    /// An empty text sealed with the key; distinguishes a wrong passphrase from damage.
     proof: Vec<u8>,
 }
 
 impl Derivation {
-    /// A new key for a passphrase, unlike all others that come of it.
+    /// A new key for a passphrase, with a new salt.
     ///
     /// # Errors
     /// There is no randomness.
@@ -62,10 +63,10 @@ impl Derivation {
         Ok((Self { cost, salt, proof }, seal))
     }
 
-    /// The same key again.
+    /// Derives the key again.
     ///
     /// # Errors
-    /// [`Error::BadSignature`] if it is another passphrase; [`Error::Unsupported`] for a cost that is not one of ours.
+    /// [`Error::BadSignature`] for a wrong passphrase; [`Error::Unsupported`] for a cost that we do not use.
     pub fn seal(&self, passphrase: &Passphrase) -> Result<Seal> {
         let seal = key(passphrase, self.cost, &self.salt)?;
         seal.open(PROOF, &self.proof).map(|_| seal)

@@ -1,4 +1,4 @@
-//! PEM (RFC 7468) with the positions: what stands in front of, between and behind the blocks matters to callers.
+//! PEM (RFC 7468) with positions, because callers care about text before, between and after the blocks.
 
 use super::{Error, Result};
 use ::pem::{EncodeConfig, LineEnding, Pem};
@@ -7,13 +7,13 @@ const BEGIN: &str = "-----BEGIN ";
 const END: &str = "-----END ";
 const DASHES: &str = "-----";
 
-/// The first block and the text behind it. Text in front of it is skipped.
+/// The first block and the text after it. Text before it is skipped.
 pub(super) fn first(text: &str) -> Result<(Pem, &str)> {
     let (block, rest) = cut(text).ok_or(Error::NoPem)?;
     Ok((::pem::parse(block).map_err(|_| Error::NoPem)?, rest))
 }
 
-/// All blocks, at least one. Text in front of the first is skipped; between and behind them only white space may stand.
+/// All blocks, at least one. Text before the first is skipped; only white space may be between and after them.
 pub(super) fn all(text: &str) -> Result<Vec<Pem>> {
     let (block, mut rest) = first(text)?;
     let mut blocks = vec![block];
@@ -36,7 +36,7 @@ pub(super) fn only(text: &str) -> Result<Pem> {
     }
 }
 
-/// One block with a line feed at the end of each line, also the last.
+/// One block; every line ends with a line feed.
 pub(super) fn write(label: &str, der: &[u8]) -> String {
     ::pem::encode_config(&Pem::new(label, der), EncodeConfig::new().set_line_ending(LineEnding::LF))
 }

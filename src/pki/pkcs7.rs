@@ -1,4 +1,4 @@
-//! The certificates-only form of PKCS#7 (RFC 5652 section 5, "degenerate"), in which EST hands out authorities (RFC 7030
+//! The certificates-only form of PKCS#7 (RFC 5652 section 5, "degenerate"), in which EST serves authorities (RFC 7030
 //! section 4.1.3).
 
 use super::Certificate;
@@ -14,7 +14,8 @@ const FIRST: u8 = 0xa0;
 const SECOND: u8 = 0xa1;
 const LINE: usize = 64;
 
-/// The authorities among `certificates`, each once, as a DER ContentInfo without content, revocation lists or signers.
+/// The authorities among `certificates`, without duplicates, as a DER ContentInfo without content, revocation lists or
+/// signers.
 pub fn certificates_only(certificates: &[Certificate]) -> Vec<u8> {
     let mut ders: Vec<&[u8]> = authorities(certificates).into_iter().map(|authority| authority.der().as_ref()).collect();
     ders.sort_unstable(); // DER order of a SET OF
@@ -30,8 +31,8 @@ pub fn certificates_only(certificates: &[Certificate]) -> Vec<u8> {
     element(SEQUENCE, &[element(OBJECT_IDENTIFIER, SIGNED_DATA), content].concat())
 }
 
-/// [`certificates_only`] as the body of an EST answer: base64 in lines of 64 characters, a line feed between two lines and
-/// none behind the last.
+/// [`certificates_only`] as the body of an EST response: base64 in lines of 64 characters, separated by line feeds,
+/// without a final line feed.
 pub fn certificates_only_base64(certificates: &[Certificate]) -> String {
     let text = STANDARD.encode(certificates_only(certificates));
     let mut out = String::with_capacity(text.len() + text.len() / LINE);

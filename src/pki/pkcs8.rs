@@ -1,8 +1,8 @@
-//! Private keys in the form of PKCS #8 (RFC 5208).
+//! Private keys in PKCS #8 form (RFC 5208).
 
 use super::der::{self, INTEGER, OCTET_STRING, SEQUENCE};
 
-/// A key in its own form as PKCS#8.
+/// Wraps a key in its own format as PKCS#8.
 pub(super) fn wrapped(algorithm: &[u8], key: &[u8]) -> Vec<u8> {
     let version = der::element(INTEGER, &[0]);
     der::element(SEQUENCE, &[version, der::element(SEQUENCE, algorithm), der::element(OCTET_STRING, key)].concat())

@@ -13,7 +13,7 @@ const INTERMEDIATE_YEARS: u16 = 10;
 const SERVER_YEARS: u16 = 1;
 
 impl Material {
-    /// Everything new, for the first start. `hosts` are the names and addresses under which clients will reach the server.
+    /// New material for the first start. `hosts` are the names and addresses under which clients reach the server.
     ///
     /// # Errors
     /// [`Error::BadName`] without any host, or for a host name that is not ASCII.
@@ -27,16 +27,16 @@ impl Material {
         made.with_leaf(hosts, Validity::years(SERVER_YEARS, now))
     }
 
-    /// What is to take the place of this, because a certificate has lived two thirds of its life, or because the server's does not name
-    /// all of `hosts`; nothing if all is well. Whatever is issued after a new intermediate hangs under it, the server's leaf first.
-    /// The server keeps its key: clients verify enrollment tokens with whatever leaf is shown.
+    /// The material with renewed certificates, if a certificate has reached two thirds of its lifetime, or the server's
+    /// does not name all of `hosts`; otherwise `None`. After a new intermediate it issues everything, first the
+    /// server's leaf. The server keeps its key, because clients verify enrollment tokens with the leaf that is served.
     ///
     /// # Errors
     /// As [`Authority::open`] and [`Authority::issue_own`].
     pub fn due(&self, hosts: &AlternativeNames, now: i64) -> Result<Option<Self>> {
         let root = Certificate::only(&self.root.certificate)?;
         if now < root.not_before() {
-            // then the clock is wrong, and what would be issued by it nobody else could use
+            // The clock is wrong, and certificates issued with it would not be valid for others.
             return Ok(None);
         }
         let signing = Certificate::only(&self.intermediate.certificate)?;
@@ -45,7 +45,7 @@ impl Material {
         let leaf = Certificate::only(&self.server.certificate)?;
         let mut life = Validity::years(SERVER_YEARS, now);
         if leaf.not_before() > now {
-            // the clock was put back: if that was wrong, the next leaf has to be as good as this one was
+            // The clock was set back. In case that was wrong, the next leaf must be valid at least as long as this one.
             life.not_after = life.not_after.max(leaf.not_after());
         }
         let signing = Certificate::only(&next.intermediate.certificate)?;
@@ -53,7 +53,8 @@ impl Material {
         if due { next.with_leaf(hosts, life).map(Some) } else { Ok(None) }
     }
 
-    /// The same with another key for the server, whose names stay. Enrollment tokens that were signed with the one before are worth nothing.
+    /// The material with a new key for the server, under the same names. Enrollment tokens signed with the previous key
+    /// become invalid.
     ///
     /// # Errors
     /// As [`Authority::open`] and [`Authority::issue_own`].
@@ -70,7 +71,7 @@ impl Material {
         Ok(Self { intermediate: intermediate(&self.root, now)?, retired, ..self.clone() })
     }
 
-    /// The same with a new leaf for the server's key.
+    /// The material with a new leaf for the server's key.
     fn with_leaf(self, hosts: &AlternativeNames, validity: Validity) -> Result<Self> {
         let key = PrivateKey::from_pem(&self.server.key)?;
         let server = Authority::open(&self)?.issue_own(&key, hosts, validity)?.store();
@@ -78,8 +79,8 @@ impl Material {
     }
 }
 
-/// Whether `next` is to take the place of a certificate, which has lived two thirds of its life, or does not live yet by this clock.
-/// Close to the end of what signs it, no other could end later: then it stays.
+/// Whether a certificate has to be replaced by one with validity `next`: it has reached two thirds of its lifetime, or
+/// is not valid yet. If the new one would not expire later, because its signer expires, the old one stays.
 fn is_due(certificate: &Certificate, next: Validity, now: i64) -> bool {
     let (life, lived) = (certificate.not_after() - certificate.not_before(), now - certificate.not_before());
     lived < 0 || (lived >= life / 3 * 2 && next.not_after > certificate.not_after())
@@ -96,8 +97,8 @@ fn intermediate(root: &Credential, now: i64) -> Result<Credential> {
     Ok(Credential { certificate: made.pem(), key: made.key().to_pem() })
 }
 
-/// What an authority says of itself. The mark behind its name tells it from others, of this controller and of all others: where
-/// several are trusted, they are found by name.
+/// The parameters of an authority. A random suffix makes its name unique among all controllers, because trusted
+/// authorities are found by name.
 fn params(role: &str, constraints: BasicConstraints, validity: Validity) -> Result<CertificateParams> {
     let mut params = CertificateParams::default();
     params.distinguished_name.push(DnType::CommonName, format!("Overkeep {role} {}", mark()?));

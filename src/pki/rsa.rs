@@ -1,8 +1,8 @@
-//! Making an RSA key, which ring does not do.
+//! Generation of an RSA key, which ring does not support.
 //!
-//! The server's key has to be RSA: the C library that most clients are built on verifies enrollment tokens with RS256 only, in the
-//! versions that are in use. Two primes come from `crypto-primes`; the rest is the arithmetic of RFC 8017 section 3.2. It is done once in the
-//! life of a controller, on its own host, so that the time it takes tells nobody anything. ring checks the whole key when it reads it.
+//! The server's key has to be RSA: the C library of most clients in use verifies enrollment tokens with RS256 only. The
+//! two primes come from `crypto-primes`; the rest is the arithmetic of RFC 8017 section 3.2. It runs once in the life
+//! of a controller, on its own host, so that its timing reveals nothing. ring checks the whole key when it reads it.
 
 use super::der::{self, INTEGER, OBJECT_IDENTIFIER, SEQUENCE};
 use super::{Error, Result, pkcs8::wrapped};
@@ -22,7 +22,7 @@ use std::convert::Infallible;
 /// Bits of the modulus.
 const BITS: u32 = 2048;
 const PUBLIC_EXPONENT: u32 = 65_537;
-/// rsaEncryption (RFC 8017), with the NULL that stands for no parameters.
+/// rsaEncryption (RFC 8017), with the NULL for no parameters.
 pub(super) const ALGORITHM: &[u8] = &[OBJECT_IDENTIFIER, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01, 0x05, 0x00];
 
 /// A new key of 2048 bits as PKCS#8 (RFC 5958).
@@ -43,7 +43,8 @@ pub(super) fn generate() -> Result<Vec<u8>> {
     Ok(wrapped(ALGORITHM, &key))
 }
 
-/// A random prime of half the modulus' bits, fit for the public exponent. Both top bits are set, so that two of them give all bits.
+/// A random prime with half the bits of the modulus, usable with the public exponent. Both top bits are set, so that
+/// the product of two has all bits.
 fn prime() -> Result<BigUint> {
     let mut source = Source { random: SystemRandom::new(), failed: false };
     let internal = |reason: &str| Error::Internal(format!("a prime: {reason}"));
@@ -58,14 +59,14 @@ fn number(value: &U1024) -> BigUint {
     BigUint::from_bytes_be(value.to_be_bytes().as_ref())
 }
 
-/// A DER integer, never negative.
+/// A DER integer of a value that is not negative.
 fn integer(value: &BigUint) -> Vec<u8> {
     let bytes = value.to_bytes_be();
     let padding: &[u8] = if bytes.first().is_some_and(|first| *first >= 0x80) { &[0] } else { &[] };
     der::element(INTEGER, &[padding, &bytes].concat())
 }
 
-/// The system's randomness. The search cannot be told of a failure, so that it is noted.
+/// The system's randomness. The search cannot return an error, so that a failure is recorded here.
 struct Source {
     random: SystemRandom,
     failed: bool,

@@ -1,22 +1,22 @@
-//! Secrets at rest, sealed with a key of the controller or of a passphrase (AES-256-GCM, NIST SP 800-38D, on ring). A sealed text
-//! opens only in the context it was sealed for, so one cannot be put in the place of another.
+//! Encryption of stored secrets with a key of the controller or of a passphrase (AES-256-GCM, NIST SP 800-38D, with
+//! ring). A sealed text opens only in the context it was sealed for, so that one cannot replace another.
 
 use super::{Error, Result};
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use ring::rand::{SecureRandom, SystemRandom};
 use std::fmt;
 
-/// Seals and opens.
+/// Encrypts and decrypts with one key.
 pub struct Seal(LessSafeKey);
 
 impl Seal {
-    /// Length of the key.
+    /// The length of the key in bytes.
     pub(super) const KEY_BYTES: usize = 32;
 
     /// A new key from the system's randomness.
     ///
     /// # Errors
-    /// There is none.
+    /// [`Error::Internal`] if there is no randomness.
     pub fn new_key() -> Result<[u8; Self::KEY_BYTES]> {
         random()
     }
@@ -29,7 +29,7 @@ impl Seal {
         UnboundKey::new(&AES_256_GCM, key).map(|key| Self(LessSafeKey::new(key))).map_err(|_| Error::BadKey)
     }
 
-    /// The text, sealed for a context. Nonces are random: one key may seal some billions of texts.
+    /// Seals a text for a context. Nonces are random: one key may seal some billions of texts.
     ///
     /// # Errors
     /// There is no randomness.
@@ -42,15 +42,15 @@ impl Seal {
         Ok([nonce.as_slice(), &sealed].concat())
     }
 
-    /// What was sealed for a context.
+    /// Opens what was sealed for a context.
     ///
     /// # Errors
-    /// [`Error::BadSignature`]: other key, other context, or changed.
+    /// [`Error::BadSignature`] for another key, another context, or changed bytes.
     pub fn open(&self, context: &str, sealed: &[u8]) -> Result<Vec<u8>> {
         let (nonce, rest) = sealed.split_first_chunk::<NONCE_LEN>().ok_or(Error::BadSignature)?;
         let mut text = rest.to_vec();
         let nonce = Nonce::assume_unique_for_key(*nonce);
-        // In its own place, so that no copy is left behind.
+        // Decrypted in place, so that no copy is left behind.
         let length = self.0.open_in_place(nonce, Aad::from(context.as_bytes()), &mut text).map_err(|_| Error::BadSignature)?.len();
         text.truncate(length);
         Ok(text)
@@ -66,7 +66,7 @@ impl fmt::Debug for Seal {
 /// Bytes from the system's randomness.
 ///
 /// # Errors
-/// There is none.
+/// [`Error::Internal`] if there is no randomness.
 pub fn random<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
     SystemRandom::new().fill(&mut bytes).map_err(|_| Error::Internal("no randomness".into()))?;

@@ -1,8 +1,9 @@
-//! Judging the certificate of a server that we connect to, such as the endpoint of a key set.
+//! Verification of the certificate of a server that the controller connects to, such as the endpoint of a key set.
 //!
-//! webpki judges everything but what it does not look at: a certificate above the leaf must have `keyCertSign` if it has a key usage
-//! extension (RFC 5280 section 4.2.1.3), and no critical extension that is not processed here. Those between the leaf and the anchor are
-//! checked again for that, as in `verification.rs`. An anchor that says of itself that it signs no certificates is trusted by nobody.
+//! webpki verifies everything except two points: a certificate above the leaf must have `keyCertSign` if it has a key
+//! usage extension (RFC 5280 section 4.2.1.3), and it must have no critical extension that is not processed here. Those
+//! between the leaf and the anchor are checked again for that, as in `verification.rs`. An anchor that may not sign
+//! certificates is not trusted.
 
 use rustls::{
     CertificateError, DigitallySignedStruct, Error, SignatureScheme,
@@ -14,7 +15,7 @@ use webpki::{EndEntityCert, KeyUsage, VerifiedPath};
 
 use super::Certificate;
 
-/// Trusts the servers below some anchors.
+/// Trusts servers below some anchors.
 #[derive(Debug)]
 pub struct ServerVerifier {
     anchors: Vec<TrustAnchor<'static>>,
@@ -22,7 +23,7 @@ pub struct ServerVerifier {
 }
 
 impl ServerVerifier {
-    /// Trusts these. Those that cannot be read, or may sign nothing, are left out.
+    /// Trusts these. Those that cannot be read, or may not sign, are left out.
     pub fn new(trusted: &[CertificateDer<'_>]) -> Self {
         let signs = |der: &&CertificateDer<'_>| Certificate::from_der(der).is_ok_and(|anchor| anchor.may_sign());
         let anchor = |der: &CertificateDer<'_>| Some(webpki::anchor_from_trusted_cert(der).ok()?.to_owned());

@@ -1,14 +1,14 @@
-//! Verifying a signature under a public key, for requests, certificates and the TLS handshake alike.
+//! Verification of a signature under a public key, for requests, certificates and the TLS handshake.
 //!
-//! The algorithms are those of webpki on ring: RSA of 2048 to 8192 bits with SHA-256 or longer, ECDSA on P-256 and P-384,
-//! Ed25519. SHA-1, short RSA keys and other curves are refused by not being in that list. x509-parser could verify too, but
-//! takes RSA of 1024 bits with SHA-1.
+//! The algorithms are those of webpki on ring: RSA of 2048 to 8192 bits with SHA-256 or longer, ECDSA on P-256 and
+//! P-384, Ed25519. SHA-1, short RSA keys and other curves are rejected because that list lacks them. x509-parser is not
+//! used, because it accepts RSA of 1024 bits with SHA-1.
 
 use super::der::{self, SEQUENCE};
 use super::{Error, PublicKey, Result, ecdsa};
 use rustls::pki_types::SignatureVerificationAlgorithm;
 
-/// What the identifiers of ECDSA with SHA-256, SHA-384 and SHA-512 begin with (RFC 5758).
+/// The common prefix of the identifiers of ECDSA with SHA-256, SHA-384 and SHA-512 (RFC 5758).
 const ECDSA_WITH_SHA2: &[u8] = &[0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03];
 const NULL: &[u8] = &[0x05, 0x00];
 
@@ -16,7 +16,7 @@ const NULL: &[u8] = &[0x05, 0x00];
 const ECDSA_WITH_SHA512: &[u8] = &[0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x04];
 
 impl PublicKey {
-    /// Checks a signature with the first of `candidates` that is meant for a key like this.
+    /// Verifies a signature with the first of `candidates` for this kind of key.
     pub(super) fn verify_with<'a>(
         &self,
         candidates: impl IntoIterator<Item = &'a dyn SignatureVerificationAlgorithm>,
@@ -30,7 +30,8 @@ impl PublicKey {
     }
 }
 
-/// The identifier of an ECDSA algorithm without a NULL behind it: RFC 5758 wants none, but the C library of clients in use writes one.
+/// The identifier of an ECDSA algorithm without a trailing NULL: RFC 5758 forbids it, but the C library of clients in
+/// use writes one.
 fn without_null(identifier: &[u8]) -> &[u8] {
     match identifier.strip_suffix(NULL) {
         Some(bare) if bare.starts_with(ECDSA_WITH_SHA2) => bare,
@@ -38,7 +39,7 @@ fn without_null(identifier: &[u8]) -> &[u8] {
     }
 }
 
-/// The three parts that certificates (RFC 5280) and requests (RFC 2986) are made of.
+/// The three parts of certificates (RFC 5280) and requests (RFC 2986).
 pub(super) struct Signed<'a> {
     pub(super) message: &'a [u8],
     pub(super) algorithm: &'a [u8],
@@ -53,17 +54,18 @@ impl<'a> Signed<'a> {
         }
     }
 
-    /// Checks the signature.
+    /// Verifies the signature.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] if key and algorithm are no pair that ring knows, [`Error::BadSignature`], [`Error::BadDer`].
+    /// [`Error::Unsupported`] if ring does not support the pair of key and algorithm, [`Error::BadSignature`],
+    /// [`Error::BadDer`].
     pub(super) fn verify(&self, key: &PublicKey) -> Result<()> {
         let wanted = self.algorithm()?;
         let candidates = webpki::ALL_VERIFICATION_ALGS.iter().filter(|known| known.signature_alg_id().as_ref() == wanted);
         key.verify_with(candidates.copied(), self.message, self.signature)
     }
 
-    /// The same for a request, which may be signed by what clients use and ring does not know.
+    /// Verifies the signature of a request, which may also use an algorithm that clients use and ring does not support.
     ///
     /// # Errors
     /// As [`Signed::verify`].

@@ -1,45 +1,44 @@
-//! Whether what a controller owns fits together: keys, chain, dates. Texts for a person, and no secret in any.
+//! The check that a controller's keys, chain and dates fit together. The texts are for the operator and contain no
+//! secret.
 
 use super::{Certificate, Error, KeyedCertificate, Material, Result};
 
 const OLD: &str = "an old intermediate";
-const SHOWN: &str = "a certificate that listeners showed";
+const SHOWN: &str = "a certificate that listeners served";
 
 impl Material {
-    /// What does not fit together. Whether anything has ended is not looked at: see [`Material::untimely`].
+    /// What does not fit together. Expiry is not checked: see [`Material::untimely`].
     pub fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
         let named = [("the root", &self.root), ("the intermediate", &self.intermediate), ("the server", &self.server)];
         for (name, credential) in named {
             match KeyedCertificate::open(credential) {
                 Ok(_) => {}
-                Err(Error::KeyMismatch) => faults.push(format!("the key of {name} is not the one of its certificate")),
+                Err(Error::KeyMismatch) => faults.push(format!("the key of {name} does not belong to its certificate")),
                 Err(error) => faults.push(format!("key or certificate of {name} cannot be read: {error}")),
             }
         }
         let kept = self.retired.iter().map(|pem| (OLD, pem)).chain(self.shown.iter().map(|pem| (SHOWN, pem)));
         faults.extend(kept.filter_map(|(name, pem)| Certificate::only(pem).err().map(|error| format!("{name} cannot be read: {error}"))));
         if let Ok((root, below)) = self.chain() {
-            faults.extend(
-                (!root.may_sign() || !root.is_signed_by(&root)).then(|| "the root is no authority that vouches for itself".to_owned()),
-            );
+            faults.extend((!root.may_sign() || !root.is_signed_by(&root)).then(|| "the root is not a self-signed authority".to_owned()));
             below.iter().for_each(|link| link.judge(&mut faults));
         }
         faults
     }
 
-    /// What has ended, or does not hold yet.
+    /// The certificates that have expired or are not valid yet.
     pub fn untimely(&self, now: i64) -> Vec<String> {
         let Ok((root, below)) = self.chain() else { return Vec::new() };
         let in_use = below.iter().filter(|link| link.name != OLD).map(|link| (link.name, &link.certificate));
         let late = [("the root", &root)].into_iter().chain(in_use).filter(|(_, certificate)| !certificate.valid_at(now));
         late.map(|(name, certificate)| {
-            format!("the certificate of {name} {}", if certificate.not_after() < now { "has ended" } else { "does not hold yet" })
+            format!("the certificate of {name} {}", if certificate.not_after() < now { "has expired" } else { "is not valid yet" })
         })
         .collect()
     }
 
-    /// The root, and all below it with who signed them.
+    /// The root, and all certificates below it with their signers.
     fn chain(&self) -> Result<(Certificate, Vec<Link>)> {
         let root = Certificate::only(&self.root.certificate)?;
         let signing = Certificate::only(&self.intermediate.certificate)?;
@@ -54,12 +53,12 @@ impl Material {
     }
 }
 
-/// A certificate and the one above it.
+/// A certificate and its signer.
 struct Link {
     name: &'static str,
     certificate: Certificate,
     signer: (&'static str, Certificate),
-    /// It has to sign others itself.
+    /// Whether it has to be an authority.
     signs: bool,
 }
 
@@ -69,13 +68,13 @@ impl Link {
         if !certificate.is_signed_by(signer) {
             faults.push(format!("{name} is not signed by {above}"));
         } else if certificate.not_after() > signer.not_after() {
-            faults.push(format!("{name} is to live longer than {above}"));
+            faults.push(format!("{name} expires later than {above}"));
         }
         if certificate.not_before() > certificate.not_after() {
             faults.push(format!("{name} ends before it begins"));
         }
         if *signs && !certificate.may_sign() {
-            faults.push(format!("{name} is no authority"));
+            faults.push(format!("{name} is not an authority"));
         }
     }
 }

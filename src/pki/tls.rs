@@ -1,8 +1,8 @@
-//! The TLS side of a listener (rustls on ring).
+//! The TLS configuration of a listener (rustls on ring).
 //!
-//! Every client certificate is let in, or none: the handshake proves that the client holds the key, and nothing more. Whether
-//! the certificate means anything is judged later, per request, against what is trusted then. A resumed connection carries
-//! the certificates of its first handshake, so nothing may be concluded from the connection being new.
+//! Any client certificate is accepted, or none: the handshake proves that the client holds the key, and nothing more.
+//! The certificate is judged later, per request, against what is trusted then. A resumed connection carries the
+//! certificates of its first handshake, so that nothing may be concluded from the connection being new.
 
 use super::{Certificate, Error, KeyedCertificate, PublicKey, Result, chain};
 use arc_swap::ArcSwap;
@@ -16,15 +16,15 @@ use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, PeerMis
 use std::fmt;
 use std::sync::Arc;
 
-/// Application protocols, the preferred one first (RFC 7301): targets of requests that are not quite as they should be are taken with
-/// HTTP/1.1 alone.
+/// Application protocols, preferred one first (RFC 7301). HTTP/1.1 is preferred because slightly malformed request
+/// targets are only accepted there.
 const PROTOCOLS: [&[u8]; 2] = [b"http/1.1", b"h2"];
 
-/// The leaf that a listener shows, replaceable while it runs. Connections that are open keep the one they began with.
+/// The leaf that a listener serves, replaceable while it runs. Open connections keep the previous one.
 pub struct ServerLeaf(ArcSwap<CertifiedKey>);
 
 impl ServerLeaf {
-    /// The leaf, sent together with those of `cas` that lead from it to a root.
+    /// The leaf, sent together with those of `cas` between it and a root.
     ///
     /// # Errors
     /// [`Error::BadKey`] if the key cannot be used for TLS.
@@ -32,7 +32,7 @@ impl ServerLeaf {
         Ok(Self(ArcSwap::from_pointee(certified(leaf, cas)?)))
     }
 
-    /// Shows another leaf from the next handshake on.
+    /// Serves another leaf from the next handshake on.
     ///
     /// # Errors
     /// As [`new`](Self::new); then the old leaf stays.
@@ -60,10 +60,11 @@ impl ResolvesServerCert for ServerLeaf {
     }
 }
 
-/// A configuration for TLS 1.2 and 1.3 that shows `leaf`, asks for a client certificate, and offers HTTP/2 and HTTP/1.1.
+/// A configuration for TLS 1.2 and 1.3 that serves `leaf`, requests a client certificate, and offers HTTP/2 and
+/// HTTP/1.1.
 ///
 /// # Errors
-/// [`Error::Internal`], which would be a mistake in the build.
+/// [`Error::Internal`], which would be a defect of the build.
 pub fn server_config(leaf: Arc<ServerLeaf>) -> Result<ServerConfig> {
     let ring = Arc::new(provider::default_provider());
     let clients = Arc::new(AnyClient(ring.signature_verification_algorithms));
@@ -76,10 +77,10 @@ pub fn server_config(leaf: Arc<ServerLeaf>) -> Result<ServerConfig> {
     Ok(config)
 }
 
-/// Lets every certificate in whose key the client proves to hold.
+/// Accepts every client certificate whose key the client proves to hold.
 ///
-/// rustls' own two signature functions would refuse certificates of version 1 and with unknown critical extensions before the
-/// application sees them, so the key is taken from the certificate here.
+/// The two signature functions of rustls reject certificates of version 1 and with unknown critical extensions before
+/// the application sees them, so that the key is read from the certificate here.
 #[derive(Debug)]
 struct AnyClient(WebPkiSupportedAlgorithms);
 
@@ -106,7 +107,7 @@ impl ClientCertVerifier for AnyClient {
         false
     }
 
-    /// No hint, so that clients send what they have.
+    /// Empty, so that clients send any certificate.
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         &[]
     }
@@ -129,7 +130,7 @@ impl ClientCertVerifier for AnyClient {
         self.prove(self.algorithms(proof.scheme).iter().copied(), message, certificate, proof)
     }
 
-    /// RFC 8446 section 4.2.3: a scheme names one curve, which is the first of the list, and PKCS#1 is for certificates only.
+    /// RFC 8446 section 4.2.3: a scheme names one curve, the first of the list, and PKCS#1 is for certificates only.
     fn verify_tls13_signature(
         &self,
         message: &[u8],

@@ -1,4 +1,4 @@
-//! How long certificates are valid, and their serial numbers.
+//! The validity of certificates, and their serial numbers.
 
 use super::{Certificate, Error, Result};
 use rcgen::SerialNumber;
@@ -7,10 +7,10 @@ use time::OffsetDateTime;
 
 const YEAR: i64 = 365 * 24 * 60 * 60;
 const SESSION: i64 = 12 * 60 * 60;
-/// Issued certificates are valid a little before now, for clocks that are slow.
+/// Issued certificates are valid from this many seconds before now, for clocks that are slow.
 pub const BACKDATE: i64 = 60;
 
-/// First and last second in which a certificate is valid, unix time.
+/// The first and last second in which a certificate is valid, in unix time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Validity {
     pub not_before: i64,
@@ -23,7 +23,7 @@ impl Validity {
         Self { not_before: now - BACKDATE, not_after: now + i64::from(years) * YEAR }
     }
 
-    /// The same, but no longer than that of the authority that signs: beyond its end a certificate would promise what nobody can verify.
+    /// The same, but not beyond the end of the signing authority, after which nobody can verify the certificate.
     pub(super) fn within(self, authority: &Certificate) -> Self {
         Self { not_after: self.not_after.min(authority.not_after()), ..self }
     }
@@ -34,7 +34,8 @@ impl Validity {
     }
 }
 
-/// 128 random bits, positive. rcgen's default is a hash of the key: the same for every certificate of that key.
+/// 128 random bits, positive. rcgen's default is a hash of the key, which is the same for every certificate of that
+/// key.
 pub(super) fn serial() -> Result<SerialNumber> {
     let mut bytes = [0; 17];
     let [_, random @ ..] = &mut bytes;

@@ -1,14 +1,14 @@
-//! Judging a certificate that somebody presents: is there a way from it to an authority that is trusted?
+//! Verification of a presented certificate: whether a chain leads from it to a trusted authority.
 //!
-//! Two ways lead there. webpki judges everything it can. Our own path takes the leaves that webpki refuses for what they are:
-//! version 1 (`openssl x509 -req` makes them), an authority's own certificate used as a client, one with policies that are critical,
-//! and, where the leaf's dates are to be ignored, an expired one. (Asking webpki about the leaf's last second instead would fail
-//! whenever the authority has been renewed since.) The own path understands less than webpki and therefore refuses more: whatever
-//! carries name constraints has to go the other way.
+//! There are two ways. webpki judges everything it can. Our own path judges leaves that webpki rejects by type: version
+//! 1 (made by `openssl x509 -req`), an authority's own certificate used as a client, one with critical policies, and,
+//! if the leaf's dates are ignored, an expired one. (Asking webpki about the leaf's last second instead would fail if
+//! the authority has been renewed since.) The own path understands less than webpki and therefore rejects more:
+//! certificates with name constraints must go through webpki.
 //!
-//! On both ways a certificate above the leaf must be an authority's by its basic constraints, must have `keyCertSign` if it has a key
-//! usage extension (RFC 5280 section 4.2.1.3), and must have no critical extension that is not processed here. webpki checks the first
-//! of these alone, and none for an anchor, so all are checked again here.
+//! On both ways a certificate above the leaf must be an authority by its basic constraints, must have `keyCertSign` if
+//! it has a key usage extension (RFC 5280 section 4.2.1.3), and must have no critical extension that is not processed
+//! here. webpki checks only the first point, and for an anchor none, so that all are checked again here.
 
 use super::{Certificate, Error, Result};
 use rustls::pki_types::{CertificateDer, UnixTime};
@@ -18,35 +18,36 @@ use webpki::{
     EndEntityCert, ExtendedKeyUsageValidator, KeyPurposeId, KeyPurposeIdIter, KeyUsage, RequiredEkuNotFoundContext, VerifiedPath,
 };
 
-/// Presented certificates that are looked at behind the leaf, and authorities in a path below the anchor.
+/// The greatest number of presented certificates used after the leaf, and of authorities in a path below the anchor.
 const LONGEST: usize = 8;
-/// Signatures that may be checked for one answer on the own path; names alone can be made to fit at no cost.
+/// The greatest number of signatures verified for one answer on the own path; matching names can be made at no cost.
 const SIGNATURES: u32 = 16;
 
-/// What the certificate is presented for.
+/// The use that the certificate is presented for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// Extended key usage does not matter.
+    /// Any use: extended key usage is not checked.
     Any,
-    /// To be a TLS client: no extended key usage at all, `clientAuth` or `anyExtendedKeyUsage`.
+    /// A TLS client: no extended key usage, `clientAuth` or `anyExtendedKeyUsage`.
     Client,
 }
 
-/// Whether a leaf may have expired. One that is not valid yet is never good, and the dates of the authorities above it always count.
+/// Whether an expired leaf is accepted. One that is not valid yet never is, and the dates of the authorities above it
+/// are always checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeafDates {
     Enforce,
-    /// Its last second is not looked at.
+    /// The end of its validity is not checked.
     Ignore,
 }
 
-/// Everything a judgement depends on, apart from what is presented.
+/// The inputs of a verification, apart from the presented chain.
 #[derive(Debug)]
 pub struct Verification<'a, A> {
-    /// Whom we trust: roots or intermediates, anything that holds a certificate. One that is no authority, or outside of its
-    /// dates, is trusted by nobody.
+    /// The trusted certificates: roots or intermediates, or types that contain one. One that is not an authority, or is
+    /// outside of its dates, is not used.
     pub anchors: &'a [A],
-    /// Intermediates we know ourselves, for clients that present their leaf alone.
+    /// Known intermediates, for clients that present only their leaf.
     pub intermediates: &'a [Certificate],
     /// Unix seconds.
     pub now: i64,
@@ -55,11 +56,11 @@ pub struct Verification<'a, A> {
 }
 
 impl<'a, A: AsRef<Certificate>> Verification<'a, A> {
-    /// Which anchor stands above the presented chain, leaf first? With several ways the first one found.
+    /// The anchor above the presented chain, leaf first. If there are several, the first one found.
     ///
     /// # Errors
-    /// [`Error::Untrusted`], also for an empty chain; [`Error::Expired`] for a leaf outside of dates that count, or not valid yet;
-    /// [`Error::WrongUsage`].
+    /// [`Error::Untrusted`], also for an empty chain; [`Error::Expired`] for a leaf that has expired, if its dates are
+    /// enforced, or is not valid yet; [`Error::WrongUsage`].
     pub fn anchor_of(&self, presented: &[Certificate]) -> Result<&'a A> {
         let (leaf, rest) = presented.split_first().ok_or(Error::Untrusted)?;
         let in_time = leaf.valid_at(self.now);
@@ -88,15 +89,15 @@ impl<'a, A: AsRef<Certificate>> Verification<'a, A> {
         let helpers: Vec<CertificateDer<'_>> = helpers.iter().map(|helper| CertificateDer::from(helper.der().as_ref())).collect();
         let now = UnixTime::since_unix_epoch(Duration::from_secs(u64::try_from(self.now).unwrap_or_default()));
         let leaf = EndEntityCert::try_from(leaf.der()).map_err(|_| Error::Untrusted)?;
-        // webpki looks at an anchor's name and key alone. What its certificate says binds it even so; of several with one name and key
-        // any will do.
+        // webpki checks only an anchor's name and key. The other properties of its certificate are checked here; of
+        // several anchors with the same name and key any will do.
         let above = |path: &VerifiedPath<'_>| {
             let below = u32::try_from(path.intermediate_certificates().count()).unwrap_or(u32::MAX);
             let holds = |holder: &&A| holder.as_ref().may_anchor(below) && self.suits(holder.as_ref());
             let same = anchors.iter().zip(&holders).filter(|(anchor, _)| *anchor == path.anchor());
             same.map(|(_, holder)| *holder).find(holds)
         };
-        // webpki itself counts the path lengths of what stands between.
+        // webpki itself checks the path lengths of the intermediates.
         let may_sign = |der: CertificateDer<'_>| Certificate::from_der(&der).is_ok_and(|between| between.may_anchor(0));
         let bound = |path: &VerifiedPath<'_>| {
             let between = path.intermediate_certificates().all(|between| may_sign(between.der()));
@@ -121,7 +122,7 @@ impl<'a, A: AsRef<Certificate>> Verification<'a, A> {
         self.climb(leaf, helpers, 0, &Cell::new(SIGNATURES)).ok_or(Error::Untrusted)
     }
 
-    /// Depth first: an anchor that signed `certificate`, else an authority that did, and on from there.
+    /// Depth first: an anchor that signed `certificate`, otherwise an authority that did, and on from there.
     fn climb(&self, certificate: &Certificate, helpers: &[&Certificate], below: usize, budget: &Cell<u32>) -> Option<&'a A> {
         let signed = |by: &Certificate| self.may_sign(by, below) && spend(budget, certificate, by) && certificate.is_signed_by(by);
         if let Some(anchor) = self.anchors.iter().find(|anchor| signed((*anchor).as_ref())) {
@@ -143,7 +144,7 @@ impl<'a, A: AsRef<Certificate>> Verification<'a, A> {
     }
 }
 
-/// Counts a signature that is about to be checked; false once there have been too many. Names that do not fit are free.
+/// Counts a signature before it is verified; false once the limit is reached. Names that do not match are not counted.
 fn spend(budget: &Cell<u32>, certificate: &Certificate, by: &Certificate) -> bool {
     if certificate.issuer() != by.subject() {
         return false;

@@ -1,7 +1,8 @@
-//! What the rooms above make of records and keep in memory. Each thing knows which questions it rests on, and is as good as gone
-//! once a commit gave one of them another answer.
+//! A cache of values that the rooms above derive from records. Each value lists its dependencies: the queries whose
+//! answers it was derived from. A commit that changes one of these answers invalidates the value.
 //!
-//! Invariant: a thing that is found is what would be made of the store as it is, or as it was a moment before the last commit that
+//! Invariant: a value that is found equals what would be derived from the store now, or from the store just before the
+//! last commit whose caller has not been answered yet.
 //! nobody has been answered yet.
 
 use std::{
@@ -12,14 +13,14 @@ use std::{
 use super::{dependency::Dependency, event::Phase, opening::OpenStore};
 use crate::entity::Kind;
 
-/// Changes that are told apart. Past that many, everything that was kept is made anew.
+/// The number of changed dependencies that are remembered. When there are more, the whole cache is cleared.
 const CHANGES: usize = 1 << 16;
 
-/// A moment that things can be made at.
+/// A point in the sequence of commits; a value is derived at one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CommitNumber(u64);
 
-/// The things kept. Cheap to clone.
+/// The cache. Cheap to clone.
 pub struct Cache<T>(Arc<Mutex<Entries<T>>>);
 
 impl<T> Clone for Cache<T> {
@@ -30,24 +31,25 @@ impl<T> Clone for Cache<T> {
 
 struct Entries<T> {
     things: HashMap<String, Entry<T>>,
-    /// More than this many are not kept.
+    /// The greatest number of values. When it is reached, the cache is cleared.
     most: usize,
     now: CommitNumber,
-    /// When each question last got another answer.
+    /// The last commit that changed the answer of each query.
     changed: HashMap<Dependency, CommitNumber>,
-    /// What was made earlier is not trusted.
+    /// Values derived before this are not trusted.
     since: CommitNumber,
 }
 
 struct Entry<T> {
     value: Arc<T>,
     marks: Vec<Dependency>,
-    /// It was good then.
+    /// The last commit at which the value is known to be valid.
     at: CommitNumber,
 }
 
 impl<T: Send + Sync + 'static> Cache<T> {
-    /// Nothing yet, and told of every change to some kinds from now on: things may rest on no other.
+    /// An empty cache that is told of every change to these kinds from now on. Its values may depend on no other kind.
+    /// It holds at most `most` values.
     pub fn following(store: &OpenStore, kinds: impl Fn(Kind) -> bool + Send + Sync + 'static, most: usize) -> Self {
         let shelf = Entries { things: HashMap::new(), most, now: CommitNumber(1), changed: HashMap::new(), since: CommitNumber(0) };
         let kept = Self(Arc::new(Mutex::new(shelf)));
@@ -64,22 +66,22 @@ impl<T: Send + Sync + 'static> Cache<T> {
         kept
     }
 
-    /// The present; to be taken before the transaction begins that a thing is made in.
+    /// The current commit number. Take it before the transaction begins that a value is derived in.
     pub fn now(&self) -> CommitNumber {
         self.with(|shelf| shelf.now)
     }
 
-    /// What is kept under a key.
+    /// The valid value under a key.
     pub fn find(&self, key: &str) -> Option<Arc<T>> {
         self.with(|shelf| shelf.find(key))
     }
 
-    /// What is kept under each of these keys.
+    /// The valid value under each of these keys, in the same order.
     pub fn find_all<'k>(&self, keys: impl Iterator<Item = &'k str>) -> Vec<Option<Arc<T>>> {
         self.with(|shelf| keys.map(|key| shelf.find(key)).collect())
     }
 
-    /// Keeps a thing that was made after a moment and rests on these questions.
+    /// Stores a value that was derived after commit `at` and depends on these queries.
     pub fn keep(&self, key: &str, value: Arc<T>, marks: Vec<Dependency>, at: CommitNumber) {
         self.with(|shelf| {
             if shelf.things.len() >= shelf.most && !shelf.things.contains_key(key) {

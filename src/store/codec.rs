@@ -1,7 +1,7 @@
-//! How a record lies on disk: `[version u8][checksum u32, little endian][bincode]`. The one place that knows of bincode.
+//! The format of a record on disk: `[version u8][checksum u32, little endian][bincode]`. Only this file uses bincode.
 //!
-//! The bincode part is header (times, system flag, tags), spec, state, one after the other. The checksum covers the id as well,
-//! so that the bytes of one record under the key of another are damage too.
+//! The bincode part is header (times, system flag, tags), spec, state, in this order. The checksum also covers the id,
+//! so that the bytes of one record under the key of another are detected as damage.
 
 use bincode::{
     config::{self, Config},
@@ -15,20 +15,20 @@ use crate::{
     error::{Error, Result},
 };
 
-/// The most that one record may take, in bytes.
+/// The largest size of a record, in bytes.
 const LIMIT: usize = 16 << 20;
-/// A length in damaged bytes cannot make us allocate more. On reading the library counts 8 bytes more for each length than it has written,
-/// where that may have been a single one.
+/// The decoding limit, which bounds what a damaged length can allocate. When bincode reads, it counts 8 bytes for each
+/// length, although it may have written a single one.
 const READ_LIMIT: usize = 9 * LIMIT;
 
 fn format() -> impl Config {
     config::standard().with_limit::<READ_LIMIT>()
 }
 
-/// The bytes of a record.
+/// Encodes a record.
 ///
 /// # Errors
-/// It is larger than 16 MiB, or its types cannot be written.
+/// [`Error::Invalid`] if it is larger than 16 MiB; [`Error::Internal`] if its types cannot be encoded.
 pub fn encode<E: Entity>(record: &Record<E>) -> Result<Vec<u8>> {
     let mut bytes = vec![E::VERSION, 0, 0, 0, 0];
     append(&mut bytes, &(record.created_at, record.updated_at, record.is_system, &record.tags))?;
@@ -54,16 +54,16 @@ fn append(bytes: &mut Vec<u8>, part: &impl Serialize) -> Result<()> {
     encode_into_std_write(part, bytes, format()).map(|_| ()).map_err(|e| Error::Internal(format!("encoding: {e}")))
 }
 
-/// Reads the bytes of a record. Any bytes at all end in a record or an error.
+/// Decodes a record. Any input gives a record or an error.
 ///
 /// # Errors
-/// [`Error::Damaged`], naming the record.
+/// [`Error::Damaged`] with the kind, the id and the reason.
 pub fn decode<E: Entity>(id: &str, bytes: &[u8]) -> Result<Record<E>> {
     read(id, bytes).map_err(|reason| Error::Damaged { kind: E::KIND.name, id: id.into(), reason })
 }
 
 fn read<E: Entity>(id: &str, bytes: &[u8]) -> Result<Record<E>, String> {
-    let Some(([version, sum @ ..], payload)) = bytes.split_first_chunk::<5>() else { return Err("it is cut off".into()) };
+    let Some(([version, sum @ ..], payload)) = bytes.split_first_chunk::<5>() else { return Err("it is too short".into()) };
     if checksum(id, bytes) != u32::from_le_bytes(*sum) {
         return Err("the checksum is wrong".into());
     }
@@ -77,7 +77,7 @@ fn read<E: Entity>(id: &str, bytes: &[u8]) -> Result<Record<E>, String> {
     Ok(Record { id: Id::from_text(id), created_at, updated_at, tags, is_system, spec, state })
 }
 
-/// The part of a record not read yet.
+/// The bytes of a record that are not read yet.
 struct Rest<'b>(&'b [u8]);
 
 impl Rest<'_> {
@@ -101,7 +101,7 @@ impl Stored for Rest<'_> {
     }
 }
 
-/// Over everything but the checksum itself.
+/// CRC-32 of the id and of all bytes except the checksum itself.
 fn checksum(id: &str, bytes: &[u8]) -> u32 {
     let mut sum = crc32fast::Hasher::new();
     sum.update(id.as_bytes());
@@ -125,7 +125,7 @@ mod tests {
         let mut record = Record::new(Id::<Mfa>::from_text("factor"), at, spec);
         record.state = State::default();
         let mut bytes = encode(&record).unwrap();
-        // What version 1 wrote behind the spec: each code with its moment and its session, and not what it was used for.
+        // Version 1 wrote each code behind the spec with its time step and its session, without the purpose.
         assert_eq!(bytes.pop(), Some(0), "no codes");
         append(&mut bytes, &vec![(7_u64, "one"), (8, "other")]).unwrap();
         bytes[0] = 1;

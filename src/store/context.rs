@@ -8,14 +8,14 @@ use std::{
 use super::registry::Registry;
 use crate::{error::Error, online::Online};
 
-/// So many damaged records are named.
+/// The greatest number of damaged records that are logged by name.
 const NAMED: usize = 1000;
 
 /// What transactions share.
 pub struct Context {
     pub registry: Registry,
     pub online: Online,
-    /// What was said of damaged records that were passed over.
+    /// The messages already logged about damaged records that were skipped.
     named: Mutex<BTreeSet<String>>,
 }
 
@@ -25,11 +25,11 @@ impl Context {
         Self { registry, online, named: Mutex::default() }
     }
 
-    /// Names a damaged record that is passed over, the first time that it is.
+    /// Logs a damaged record that is skipped, the first time only.
     pub fn name(&self, damage: &Error) {
         let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
         if named.len() < NAMED && named.insert(damage.to_string()) {
-            tracing::error!(%damage, "a record is passed over");
+            tracing::error!(%damage, "a damaged record is skipped");
         }
     }
 }

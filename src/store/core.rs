@@ -1,4 +1,4 @@
-//! What the store's threads share.
+//! The state shared by the threads of the store.
 
 use std::{
     fs::{self, Metadata},
@@ -32,25 +32,25 @@ use crate::{
 };
 
 pub struct Core {
-    /// Nothing once the store is closed.
+    /// `None` once the store is closed.
     pub database: ArcSwapOption<Database>,
-    /// What it lies on.
+    /// The backend of the database.
     pub backend: Arc<Backend>,
-    /// How that is called in errors.
+    /// The path named in errors.
     pub path: PathBuf,
-    /// What was there when it was opened; nothing if it is no file.
+    /// The metadata of the file when it was opened; `None` if the store is not a file.
     pub opened: Option<Metadata>,
-    /// Bytes of it kept in memory.
+    /// The size of the page cache, in bytes.
     pub cache: usize,
     pub context: Context,
-    /// The tables' names, by slot.
+    /// The names of the tables, by slot.
     pub names: Vec<String>,
     pub clock: Clock,
     /// In the order in which they hear of a commit.
     pub listeners: RwLock<Vec<(Phase, Listener)>>,
-    /// Why nothing is written at the moment.
+    /// Why writes are refused at the moment, if they are.
     pub failure: ArcSwapOption<String>,
-    /// Whether the writer takes jobs.
+    /// Whether the writer accepts jobs.
     pub writing: AtomicBool,
 }
 
@@ -62,7 +62,7 @@ impl Core {
             let rows = Reading::new(transaction, &self.names);
             ask(&Read { rows: &rows, context: &self.context, now: self.clock.now(), turn })
         };
-        // Of a page that was damaged since the file was opened redb may panic.
+        // redb may panic on a page that was damaged after the file was opened.
         catch_unwind(AssertUnwindSafe(asked)).unwrap_or_else(|panic| Err(panicked("a read", &*panic)))
     }
 
@@ -70,46 +70,47 @@ impl Core {
         self.database.load_full().ok_or_else(closed)
     }
 
-    /// Whether the file still has its name.
+    /// Whether the path still leads to the file that was opened.
     pub fn is_in_place(&self) -> bool {
         self.opened.as_ref().is_none_or(|opened| fs::metadata(&self.path).is_ok_and(|there| is_one(&there, opened)))
     }
 
-    /// Opens the state that was flushed last in place of a database that failed. For reading: what it writes stays in memory.
+    /// Replaces a database that failed by the state that was flushed last. It is for reading; what is written to it
+    /// stays in memory.
     pub fn reopen(&self) -> Result<(), OpenError> {
         let aside = self.backend.set_overlay().map_err(|reason| OpenError::Io { path: self.path.clone(), reason })?;
         let database = open::again(aside, &self.path, self.cache, &self.names)?;
         let old = self.database.swap(Some(Arc::new(database)));
-        // Of what it was doing when it failed, anything may be left.
+        // The failed database may be in any state, so that dropping it may panic.
         drop(catch_unwind(AssertUnwindSafe(|| drop(old))));
         Ok(())
     }
 
-    /// A job's view of the group's transaction.
+    /// The view that a job has of the transaction of its group.
     pub fn job<'t>(&'t self, rows: &'t Writing<'_>, author: Arc<Author>) -> Tx<'t> {
         let read = Read { rows, context: &self.context, now: self.clock.now(), turn: None };
         Tx::new(read, rows, author)
     }
 
-    /// Refuses every write until [`Core::recovered`].
+    /// Refuses every write until [`Core::recovered`] is called.
     pub fn fail(&self, reason: String) {
         self.writing.store(false, Ordering::Release);
         if self.failure.load().is_none() {
-            tracing::error!(reason, "the data file cannot be written; writes are refused until it can");
+            tracing::error!(reason, "the data file cannot be written; writes are rejected until it works again");
             self.failure.store(Some(Arc::new(reason)));
         }
     }
 
-    /// Takes writes again.
+    /// Accepts writes again.
     pub fn recovered(&self) {
         tracing::info!("the data file can be written again");
         self.failure.store(None);
         self.writing.store(true, Ordering::Release);
     }
 
-    /// The refusal, after a failure.
+    /// The error that a write gets after a failure.
     pub fn refusal(&self) -> Option<Error> {
-        self.failure.load().as_ref().map(|reason| Error::Storage(format!("writes are refused since a failure: {reason}")))
+        self.failure.load().as_ref().map(|reason| Error::Storage(format!("writes are rejected because of a failure: {reason}")))
     }
 
     pub fn publish(&self, events: &[Event]) {
@@ -117,7 +118,7 @@ impl Core {
         for (_, listener) in listeners.iter() {
             let told = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| listener(events)));
             if told.is_err() {
-                tracing::error!("a listener to changes panicked; what it keeps may be stale");
+                tracing::error!("a listener for changes panicked; its state may be stale");
             }
         }
     }

@@ -12,8 +12,8 @@ use crate::{
     error::Result,
 };
 
-/// A question about the store, as a number: the record with an id, or which records have a value. Two questions may share one, which
-/// only makes things go that could have stayed.
+/// A query against the store, as a hash: the record with an id, or the records that have a value. Two queries may share
+/// a hash; the only effect is that a value is invalidated that could have stayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Dependency(u64);
 
@@ -24,7 +24,7 @@ impl Dependency {
         Self(hasher.finish())
     }
 
-    /// What the record with an id is.
+    /// The record with an id.
     pub fn of_record(kind: Kind, id: &str) -> Self {
         Self::of((kind.name, id))
     }
@@ -34,23 +34,23 @@ impl Dependency {
         Self::of(("online", identity))
     }
 
-    /// Whether the records with a value were ended.
+    /// Whether the records with a value have a tombstone.
     pub(super) fn of_ending(kind: Kind, field: &str, value: &str) -> Self {
         Self::of((kind.name, field, value, "ended"))
     }
 
-    /// Whether any records were ended and are not cleared away yet.
+    /// Whether there is any tombstone whose records are not deleted yet.
     pub(super) fn of_any_ending() -> Self {
         Self::of("ended")
     }
 
-    /// By what the keys of the index begin with.
+    /// The records with a value, by the prefix of its index keys.
     pub(super) fn of_value(prefix: &[u8]) -> Self {
         Self::of(prefix)
     }
 }
 
-/// A transaction that notes what it is asked.
+/// A transaction that records which queries it is asked.
 pub struct DependencyRecorder<'f> {
     facts: &'f dyn Facts,
     marks: RefCell<Vec<Dependency>>,
@@ -63,7 +63,8 @@ impl<'f> DependencyRecorder<'f> {
         Self { facts, marks: RefCell::default(), fleeting: Cell::new(false) }
     }
 
-    /// What was asked. Nothing if it was something that changes without a commit, such as the time.
+    /// The recorded dependencies. `None` if a query depends on something that changes without a commit, such as the
+    /// time.
     pub fn marks(self) -> Option<Vec<Dependency>> {
         (!self.fleeting.get()).then(|| self.marks.into_inner())
     }

@@ -1,37 +1,37 @@
-//! What a committed transaction changed, told once it is safe on disk.
+//! The changes of a committed transaction, published once they are safe on disk.
 
 use std::{any::Any, sync::Arc};
 
 use super::{dependency::Dependency, index::IndexEntry};
 use crate::entity::{Entity, Epoch, Kind, Record};
 
-/// One record that was created (no `old`), changed, or deleted (no `new`). With neither: the index of one was mended, or very many ended
-/// (`ending`). A transaction that touches a record twice tells it twice.
+/// One record that was created (no `old`), changed, or deleted (no `new`). With neither, an index entry of it was
+/// repaired or a tombstone was written (`ending`). A transaction that changes a record twice publishes two events.
 #[derive(Clone)]
 pub struct Event {
     pub kind: Kind,
     pub id: String,
-    /// The record before, a `Record<E>` of the kind.
+    /// The record before the change, a `Record<E>` of the kind.
     pub old: Option<Arc<dyn Any + Send + Sync>>,
-    /// The record after, a `Record<E>` of the kind.
+    /// The record after the change, a `Record<E>` of the kind.
     pub new: Option<Arc<dyn Any + Send + Sync>>,
-    /// All records of the kind that have a value were ended; no single one of them is told then.
+    /// The tombstone of all records of the kind with a value; these records get no events of their own.
     pub ending: Option<Tombstone>,
-    /// The questions that have another answer now.
+    /// The queries whose answers changed.
     pub(super) marks: Vec<Dependency>,
 }
 
-/// The end of all records of a kind that had a value.
+/// A mark that all records of a kind that had a value are deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tombstone {
     pub field: &'static str,
     pub value: String,
-    /// Those of earlier eras are over.
+    /// Records of earlier epochs are deleted.
     pub era: Epoch,
 }
 
 impl Event {
-    /// `moved` are the entries of the index that came or went with it.
+    /// `moved` are the index entries that were added or removed with the change.
     pub(super) fn new<'m, E: Entity>(
         old: Option<Record<E>>,
         new: Option<Record<E>>,
@@ -44,18 +44,18 @@ impl Event {
         Some(Self { kind: E::KIND, id, old: old.map(shared), new: new.map(shared), ending: None, marks })
     }
 
-    /// An entry of the index that was mended, without a change to its record. Tells what is kept in memory, and nobody else.
+    /// An index entry that was repaired without a change to its record. It only invalidates caches.
     pub(super) fn mended(kind: Kind, id: &str, prefix: &[u8]) -> Self {
         Self { kind, id: id.to_owned(), old: None, new: None, ending: None, marks: vec![Dependency::of_value(prefix)] }
     }
 
-    /// The end of very many records.
+    /// A tombstone was written.
     pub(super) fn ended(kind: Kind, ending: Tombstone) -> Self {
         let marks = vec![Dependency::of_ending(kind, ending.field, &ending.value), Dependency::of_any_ending()];
         Self { kind, id: String::new(), old: None, new: None, ending: Some(ending), marks }
     }
 
-    /// The record before and after, if the event is about this kind.
+    /// The record before and after, if the event is about this kind; otherwise `None`.
     pub fn of<E: Entity>(&self) -> Option<(Version<'_, E>, Version<'_, E>)> {
         fn typed<E: Entity>(record: Option<&Arc<dyn Any + Send + Sync>>) -> Option<&Record<E>> {
             record?.downcast_ref()
@@ -64,10 +64,10 @@ impl Event {
     }
 }
 
-/// A record before or after an event.
+/// The record before or after an event; `None` where there is none.
 pub type Version<'e, E> = Option<&'e Record<E>>;
 
-/// Hears the events of each transaction, in order.
+/// A function that is called with the events of each transaction, in commit order.
 pub type Listener = Box<dyn Fn(&[Event]) + Send + Sync>;
 
 /// When a listener hears of a commit: those of one phase have all heard of it before those of the next do.

@@ -50,32 +50,33 @@ impl Store {
         &self.0
     }
 
-    /// The same store, for what this author writes.
+    /// The same store with another author.
     #[must_use]
     pub fn by(&self, author: Author) -> Self {
         Self(self.0.clone(), Arc::new(author))
     }
 
-    /// Who is behind what is written through this handle.
+    /// The author of what is written through this handle.
     pub fn author(&self) -> &Author {
         &self.1
     }
 
-    /// Runs a job in a write transaction and waits until what it wrote is on disk and every listener knows.
+    /// Runs a job in a write transaction and waits until its changes are on disk and every listener was called.
     ///
-    /// Whoever stops waiting does not stop the job.
+    /// Dropping the future does not stop the job.
     ///
     /// # Errors
-    /// The job's own; [`Error::Busy`] if too many wait; [`Error::Storage`] if it could not be made durable: nobody will see it, unless
-    /// the process ends before the disk works again, when it may or may not be there; [`Error::Internal`] if the job panicked.
+    /// The job's own; [`Error::Busy`] if too many wait; [`Error::Storage`] if the commit failed: nobody sees
+    /// the changes, but if the process ends before the disk works again, they may be on disk; [`Error::Internal`] if
+    /// the job panicked.
     pub async fn write<T: Send + 'static>(&self, work: impl FnOnce(&Tx<'_>) -> Result<T> + Send + 'static) -> Result<T> {
         let (reply, answer) = oneshot::channel();
         self.submit(writer::job(self.1.clone(), work, move |result| drop(reply.send(result))))?;
         answer.await.unwrap_or_else(|_| Err(closed()))
     }
 
-    /// Runs a job on the store as it is now, and looks at what it would have changed. What it writes stays in memory: no write waits for it,
-    /// and it takes its turn among the scans.
+    /// Runs a job on the current state and passes the result to `look`. What the job writes stays in memory. No write
+    /// waits for it; it is limited like a scan.
     ///
     /// # Errors
     /// The job's own or that of `look`; the file cannot be read; [`Error::Busy`] if too many wait; [`Error::Internal`] if it panicked.
@@ -94,7 +95,8 @@ impl Store {
         self.scan(rehearsed).await
     }
 
-    /// [`Store::write`] for threads that may block. Not for a listener or a job: these run on the thread it would wait for.
+    /// [`Store::write`] for threads that may block. Must not be called by a listener or a job, because these run on the
+    /// writer thread.
     ///
     /// # Errors
     /// As [`Store::write`].
@@ -115,7 +117,7 @@ impl Store {
         })
     }
 
-    /// Finishes the writes that wait, refuses others, and gives the file free once the last read is over. Blocks.
+    /// Finishes the writes that wait, refuses others, and closes the file once the last read has ended. Blocks.
     pub fn close(&self) {
         self.0.0.close();
     }

@@ -1,10 +1,12 @@
-//! The index entries of a record, as a pure function of it, and how they lie in the one index table.
+//! The index entries of a record, as a pure function of the record, and their layout in the index table.
 //!
-//! Key: code, value, id. The code tells kind and field, in four bytes ([`code`]). The value comes from outside: a zero byte in it is
-//! doubled up as `00 FF`, and `00 00` ends it, so that no value can run into the id, and keys sort by value, then id. Of a value longer
-//! than [`LONGEST`] the key holds the first bytes, `00 01` and a SHA-256 of the whole, and the row holds the whole.
+//! Key: code, value, id. The code identifies kind and field in four bytes ([`code`]). The value is external input: a
+//! zero byte in it is written as `00 FF`, and `00 00` ends it. So no value can run into the id, and keys sort by value,
+//! then id. If a value is longer than [`LONGEST`], the key holds its first bytes, `00 01` and its SHA-256, and the row
+//! holds the whole value.
 //!
-//! Whoever changes which fields are in the index takes the next format of the file (`file/upgrade.rs`): one of before has other rows.
+//! A change of the indexed fields needs the next file format (`file/upgrade.rs`), because existing files have other
+//! rows.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -15,10 +17,10 @@ use crate::{
     query::Value,
 };
 
-/// What the keys of a field begin with.
+/// The prefix of a field's keys.
 pub type Code = [u8; CODE];
 const CODE: usize = 4;
-/// Values up to this many bytes stand in the key as they are.
+/// Values up to this many bytes are in the key unhashed.
 const LONGEST: usize = 200;
 const ZERO: [u8; 2] = [0, 0xFF];
 const END: [u8; 2] = [0, 0];
@@ -30,16 +32,16 @@ const HASH: usize = 32;
 pub struct IndexEntry {
     pub field: &'static str,
     pub key: Vec<u8>,
-    /// This much of the key is code and value; the id follows.
+    /// The length of code and value in the key; the id follows.
     pub prefix: usize,
-    /// The whole value, if the key does not hold it.
+    /// The whole value, if the key does not hold it; otherwise empty.
     pub row: Vec<u8>,
-    /// No two records may have entries with the same prefix.
+    /// Whether no two records may have entries with the same prefix.
     pub unique: bool,
 }
 
-/// The entries that the table holds for a record, in the order of their keys, none twice: a field and a reference of one name
-/// share theirs.
+/// The index entries of a record, ordered by key, without duplicates: a field and a reference of the same name share
+/// theirs.
 pub fn entries<E: Entity>(record: &Record<E>) -> Vec<IndexEntry> {
     let mut found = BTreeMap::new();
     let mut add = |field: &'static str, value: &[u8], unique: bool| {
@@ -63,14 +65,14 @@ pub fn entries<E: Entity>(record: &Record<E>) -> Vec<IndexEntry> {
     found.into_iter().map(|(key, (field, prefix, row, unique))| IndexEntry { field, key, prefix, row, unique }).collect()
 }
 
-/// The code of a kind's field: CRC-32 of both names. They are ours; that no two share one is tested.
+/// The code of a kind's field: CRC-32 of both names. A test checks that no two fields share one.
 pub fn code(kind: Kind, field: &str) -> Code {
     let mut sum = crc32fast::Hasher::new();
     [kind.name, ".", field].iter().for_each(|part| sum.update(part.as_bytes()));
     sum.finalize().to_be_bytes()
 }
 
-/// What the keys of a field's value begin with; the id follows.
+/// The prefix of the keys with this value of a field; the id follows.
 pub fn prefix(kind: Kind, name: &str, value: &[u8]) -> Vec<u8> {
     let mut key = Vec::with_capacity(64);
     key.extend(code(kind, name));
@@ -86,13 +88,13 @@ pub fn prefix(kind: Kind, name: &str, value: &[u8]) -> Vec<u8> {
     key
 }
 
-/// Whose a row is: the code of its field, and the id of the record. Nothing if it is no row of ours.
+/// The code of a row's field, and the id of its record. `None` if the row is malformed.
 pub fn parts<'k>(key: &'k [u8], row: &[u8]) -> Option<(Code, &'k str)> {
     let (_, prefix) = value(key, row)?;
     Some((*key.first_chunk()?, std::str::from_utf8(key.get(prefix..)?).ok()?))
 }
 
-/// The key after all those that begin with a prefix.
+/// The smallest key after all keys with a prefix.
 pub fn after(prefix: &[u8]) -> Vec<u8> {
     let mut key = prefix.to_vec();
     while let Some(last) = key.pop() {
@@ -104,7 +106,7 @@ pub fn after(prefix: &[u8]) -> Vec<u8> {
     key
 }
 
-/// Takes a row apart: the value, and how long its prefix is. Nothing if it is no row of ours.
+/// The value of a row, and the length of its key's prefix. `None` if the row is malformed.
 pub fn value<'r>(key: &'r [u8], row: &'r [u8]) -> Option<(Cow<'r, [u8]>, usize)> {
     let coded = key.get(CODE..)?;
     let mut text = Cow::Borrowed(&[][..]);
@@ -112,7 +114,7 @@ pub fn value<'r>(key: &'r [u8], row: &'r [u8]) -> Option<(Cow<'r, [u8]>, usize)>
     loop {
         let zero = at + coded.get(at..)?.iter().position(|byte| *byte == 0)?;
         let part = coded.get(at..zero)?;
-        // Few values hold a zero byte: the others need no copy.
+        // Few values contain a zero byte; the others are borrowed.
         if at == 0 {
             text = Cow::Borrowed(part)
         } else {

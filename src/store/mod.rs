@@ -1,21 +1,21 @@
 //! Records in one file: typed transactions over redb, one writer with group commit, indexes, references, lists.
 //!
-//! Not here: any kind by name (the list of [`KindEntry`]s is handed in), who may do what, what else happens when a record changes.
-//! Integrity check and repair (`integrity/`) and snapshots (`file/snapshot.rs`) go over the same list.
+//! Not here: the kinds (the list of [`KindEntry`]s is passed in), permissions, and side effects of changes. Integrity
+//! check and repair (`integrity/`) and snapshots (`file/snapshot.rs`) use the same list.
 //!
-//! Start with [`Store::write`] and [`Store::read`], then `tx/write.rs` and `tx/read.rs` for what a transaction can do, `tx/writer.rs` for how
-//! jobs become durable, `index.rs` and `codec.rs` for what lies on disk.
+//! Start with [`Store::write`] and [`Store::read`]; then `tx/write.rs` and `tx/read.rs` for what a transaction can do,
+//! `tx/writer.rs` for how jobs become durable, `index.rs` and `codec.rs` for the layout on disk.
 //!
-//! A change that is only looked at never comes to the writer (`tx/dry_run.rs`).
+//! A change that is only previewed never reaches the writer (`tx/dry_run.rs`).
 //!
-//! A disk that fails is not the end: nothing is written until it works again, and what was on disk is read meanwhile (`file/backend.rs`,
-//! `file/recovery.rs`).
+//! After a disk failure, writes are refused until the disk works again; reads continue on the state flushed last
+//! (`file/backend.rs`, `file/recovery.rs`).
 //!
-//! What ends in very large numbers is over at once and deleted some at a time (`tx/tombstone.rs`). A file of an earlier format becomes one of ours
-//! before anything is looked up in it or written to it (`file/upgrade.rs`).
+//! Very many records are deleted by a tombstone at once and removed in batches later (`tx/tombstone.rs`). A file of an
+//! earlier format is converted before anything is read from it or written to it (`file/upgrade.rs`).
 //!
-//! Invariant: who is told that a write is done finds it on disk after any crash, and every listener knew of it before. What is not
-//! on disk yet, no reader sees.
+//! Invariant: a write that was answered as done is on disk after any crash, and every listener was called before the
+//! answer. No reader sees what is not on disk yet.
 
 mod cache;
 mod codec;

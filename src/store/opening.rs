@@ -30,22 +30,22 @@ use crate::{clock::Clock, online::Online};
 /// How a store works.
 #[derive(Clone)]
 pub struct Options {
-    /// Bytes of the file kept in memory.
+    /// The size of the page cache, in bytes.
     pub cache_bytes: usize,
-    /// Writes that may wait before callers are sent away.
+    /// The number of writes that may wait; more are refused with [`Error::Busy`].
     pub queue: usize,
-    /// Writes that share one commit at most.
+    /// The greatest number of writes in one commit.
     pub group: usize,
-    /// Scans that run at the same time.
+    /// The number of scans that run at the same time.
     pub scans: usize,
-    /// Scans that may wait before callers are sent away.
+    /// The number of scans that may wait; more are refused with [`Error::Busy`].
     pub scan_queue: usize,
-    /// After a failure of the disk it is tried this often whether it works again.
+    /// The interval between attempts to write again after a disk failure.
     pub retry: Duration,
-    /// Whether opening a file of which more than half is not needed makes it shorter.
+    /// Whether opening compacts a file of which more than half is unused.
     pub compact: bool,
     pub clock: Clock,
-    /// Who is connected, for whoever asks in a transaction.
+    /// The connected identities and routers, for queries in a transaction.
     pub online: Online,
 }
 
@@ -92,7 +92,7 @@ impl OpenStore {
             Table::all(kinds.len()).filter(content).map(|table| read.rows.len(table)).sum()
         };
         let new = core.read(None, filled).map_err(|e| OpenError::Damaged { path: path.into(), reason: e.to_string() })? == 0;
-        tracing::debug!(path = %path.display(), "opened; every page is as it was written");
+        tracing::debug!(path = %path.display(), "opened the data file; all pages are intact");
         let turns = ScanLimit::new(options.scans, options.scan_queue);
         let inner = Inner { core, jobs: RwLock::default(), writer: Mutex::default(), turns, new };
         Ok(Self { reader: Reader(Arc::new(inner)), queue: options.queue, group: options.group, retry: options.retry })
@@ -115,7 +115,7 @@ impl OpenStore {
     /// Starts the writer.
     ///
     /// # Errors
-    /// The system gives no thread.
+    /// No thread can be started.
     pub fn start(self) -> Result<Store, OpenError> {
         let started = writer::start(self.core().clone(), self.queue, self.group, self.retry);
         let (jobs, writer) = started.map_err(|reason| OpenError::Io { path: self.core().path.clone(), reason })?;
@@ -139,7 +139,8 @@ impl Store {
         OpenStore::of(written(opened, path)?, path, kinds, options)
     }
 
-    /// [`Store::open`] after every page of the file was checked, and what can be set right by that was. Says whether anything was.
+    /// Like [`Store::open`], after every page of the file was checked and repaired where redb can. Returns whether
+    /// anything was repaired.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -148,7 +149,7 @@ impl Store {
         Ok((OpenStore::of(written(opened, path)?, path, kinds, options)?, !whole))
     }
 
-    /// Gives back what a closed file does not need.
+    /// Releases the unused space of a closed file.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -156,8 +157,8 @@ impl Store {
         open::compact(&mut open::file(path, Options::default().cache_bytes, &table_names(kinds))?.1, path)
     }
 
-    /// Opens a file to look at it: it stays as it is, and what is written is gone when the store is closed. Every page of it is checked
-    /// before. No controller can have it open meanwhile.
+    /// Opens a file read-only: it is unchanged, and what is written is lost when the store is closed. Every page is
+    /// checked first. No controller can have the file open meanwhile.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -165,7 +166,8 @@ impl Store {
         Self::open_overlay(path, Others::MayLook, kinds, options)
     }
 
-    /// The same, and nobody else looks at it meanwhile: for whoever makes another file of it to take its place.
+    /// Like [`Store::look`], but no other process may open the file, even read-only; for a caller that replaces the
+    /// file.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -178,7 +180,7 @@ impl Store {
         OpenStore::of(opened, path, kinds, options)
     }
 
-    /// Opens what is on a storage backend, such as a simulated disk.
+    /// Opens the database on a storage backend, such as a simulated disk.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -189,7 +191,7 @@ impl Store {
     }
 }
 
-/// A database that is about to be written to: what it said of itself as a snapshot does not hold any more.
+/// Removes the manifest of a database that is about to be written to, because it would no longer hold.
 fn written(opened: Opened, path: &Path) -> Result<Opened, OpenError> {
     let forgotten = Manifest::forget(&opened.1);
     forgotten.map_err(|e| OpenError::Damaged { path: path.into(), reason: e.to_string() }).map(|()| opened)

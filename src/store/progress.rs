@@ -1,10 +1,10 @@
-//! Somebody who watches long work on the whole file, and may stop it.
+//! The progress and cancellation of long work on the whole file.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use crate::error::{Error, Result};
 
-/// How far a piece of work is.
+/// The progress of one piece of work.
 #[derive(Debug, Default)]
 pub struct Progress {
     pub(super) stop: AtomicBool,
@@ -18,18 +18,18 @@ impl Progress {
         self.stop.store(true, Relaxed);
     }
 
-    /// How many of how many rows have been looked at. Starts again where the work has several rounds.
+    /// The rows done and the total. Both start again where the work has several rounds.
     pub fn progress(&self) -> (u64, u64) {
         (self.done.load(Relaxed), self.total.load(Relaxed))
     }
 
-    /// Begins a round over so many rows.
+    /// Starts a round over `total` rows.
     pub(super) fn begin(&self, total: u64) {
         self.total.store(total, Relaxed);
         self.done.store(0, Relaxed);
     }
 
-    /// One more row is done.
+    /// Counts one row.
     ///
     /// # Errors
     /// As [`Progress::go_on`].
@@ -38,11 +38,11 @@ impl Progress {
         self.go_on()
     }
 
-    /// Whether to go on.
+    /// Checks for cancellation.
     ///
     /// # Errors
-    /// It was stopped.
+    /// [`Error::Internal`] if the work was cancelled.
     pub(super) fn go_on(&self) -> Result<()> {
-        if self.stop.load(Relaxed) { Err(Error::Internal("the run was stopped".into())) } else { Ok(()) }
+        if self.stop.load(Relaxed) { Err(Error::Internal("the run was cancelled".into())) } else { Ok(()) }
     }
 }

@@ -42,7 +42,7 @@ impl Reader {
         &self.0.core.context.online
     }
 
-    /// Whether nothing had ever been stored when it was opened; also after a crash before the first write.
+    /// Whether the store was empty when it was opened; also after a crash before the first write.
     pub fn is_new(&self) -> bool {
         self.0.new
     }
@@ -52,30 +52,31 @@ impl Reader {
         self.0.core.writing.load(Ordering::Acquire)
     }
 
-    /// Whether the file is still what its name leads to. Of one that was moved away or deleted nothing that is written will be there at the
-    /// next start.
+    /// Whether the path still leads to the file that was opened. If the file was moved or deleted, what is written is
+    /// lost at the next start.
     pub fn is_in_place(&self) -> bool {
         self.0.core.is_in_place()
     }
 
-    /// Whether it has not been closed.
+    /// Whether the store is not closed.
     pub(super) fn is_open(&self) -> bool {
         self.0.core.database().is_ok()
     }
 
-    /// Asks the store as it is now, on this thread; for a few records. Never waits for the writer.
+    /// Reads the current state on this thread; for a few records. Never waits for the writer.
     ///
     /// # Errors
-    /// The question's own, or the file cannot be read.
+    /// The error of `ask`, or the file cannot be read.
     pub fn read<T>(&self, ask: impl FnOnce(&Read<'_>) -> Result<T>) -> Result<T> {
         self.0.core.read(None, ask)
     }
 
-    /// Asks the store as it is now, on a thread that may block; for many records. Few that read more than about a thousand
-    /// (`list/scan_limit.rs`) run at a time, the others wait. When nobody waits for the answer any more, it stops.
+    /// Reads the current state on a thread that may block; for many records. Only a limited number of scans that read
+    /// more than about a thousand rows run at the same time (`list/scan_limit.rs`). A scan stops when its future is
+    /// dropped.
     ///
     /// # Errors
-    /// The question's own; [`Error::Busy`] if too many wait; [`Error::Internal`] if it panicked.
+    /// The error of `ask`; [`Error::Busy`] if too many wait; [`Error::Internal`] if it panicked.
     pub async fn scan<T: Send + 'static>(&self, ask: impl FnOnce(&Read<'_>) -> Result<T> + Send + 'static) -> Result<T> {
         let (core, turns) = (self.0.core.clone(), self.0.turns.clone());
         let waiting = Waiting(Arc::default());
@@ -84,7 +85,7 @@ impl Reader {
         asked.await.unwrap_or_else(|e| Err(Error::Internal(format!("a scan: {e}"))))
     }
 
-    /// [`Store::read`] for what is brief, [`Store::scan`] for what is not.
+    /// [`Store::read`] if the work is brief, otherwise [`Store::scan`].
     ///
     /// # Errors
     /// As there.
@@ -97,13 +98,14 @@ impl Inner {
     pub(super) fn close(&self) {
         drop(self.jobs.write().unwrap_or_else(PoisonError::into_inner).take());
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // The last clone may go inside a job, on the writer itself.
+        // The last clone may be dropped inside a job, on the writer thread itself.
         if let Some(writer) = writer.filter(|writer| writer.thread().id() != std::thread::current().id()) {
             drop(writer.join());
         }
         self.core.backend.release();
         self.core.database.store(None);
-        // A listener may hold the store itself; dropped outside the lock, for that may bring us here again.
+        // A listener may hold the store, so that dropping it can call this function again; it is dropped outside the
+        // lock.
         let listeners = std::mem::take(&mut *self.core.listeners.write().unwrap_or_else(PoisonError::into_inner));
         drop(listeners);
     }
@@ -115,7 +117,7 @@ impl Drop for Inner {
     }
 }
 
-/// Tells a scan when its caller is gone.
+/// Tells a scan that its caller is gone.
 struct Waiting(Arc<AtomicBool>);
 
 impl Drop for Waiting {

@@ -1,4 +1,4 @@
-//! The kinds, as function pointers: how the store treats all of them alike without naming one.
+//! The kinds as function pointers, so that the store handles all of them without naming one.
 
 use std::collections::BTreeMap;
 
@@ -13,22 +13,22 @@ use crate::{
     error::{Error, Result},
 };
 
-/// One kind, seen from the store. Integrity check, repair, snapshot and history go over these too.
+/// What the store knows of one kind. Integrity check, repair, snapshot and history use it too.
 pub struct KindEntry {
     pub kind: Kind,
     /// The references of the kind.
     pub edges: fn() -> Vec<ReferenceEdge>,
-    /// By which of its fields and references very many records end at once.
+    /// The fields and references whose records can be deleted by a tombstone.
     pub ends_by: &'static [&'static str],
-    /// The era of a stored record.
+    /// The epoch of a stored record.
     pub(super) era: fn(&str, &[u8]) -> Result<Epoch>,
-    /// Reads a stored record: id and bytes to a `Record<E>`.
+    /// Decodes a stored record: id and bytes to a `Record<E>`.
     pub decode: fn(&str, &[u8]) -> Result<AnyRecord>,
-    /// Takes a stored record apart.
+    /// Gives the parts of a stored record that the store uses.
     pub parts: fn(&str, &[u8]) -> Result<Parts>,
-    /// The fields and references that the index has it by, some twice.
+    /// The indexed fields and references, possibly with duplicates.
     pub indexed: fn() -> Vec<&'static str>,
-    /// Whether no two records may have the same value in a field.
+    /// Whether a field's values are unique.
     pub(super) is_unique: fn(&str) -> bool,
     /// Whether a stored record was not ended along with many others.
     pub(super) stands: fn(&str, &[u8], &dyn Facts) -> Result<bool>,
@@ -46,14 +46,14 @@ pub(super) struct Cleared<'c> {
     pub by_system: bool,
 }
 
-/// A stored record, as far as the store is concerned with what is in it.
+/// The parts of a stored record that the store uses.
 #[derive(Debug)]
 pub struct Parts {
-    /// The index entries that belong to it.
+    /// Its index entries.
     pub entries: Vec<IndexEntry>,
-    /// What it refers to.
+    /// The records that it refers to.
     pub targets: Vec<Target>,
-    /// What contradicts itself in it.
+    /// A contradiction in its content, if there is one.
     pub flaw: Option<&'static str>,
 }
 
@@ -73,7 +73,7 @@ pub struct Target {
     pub id: String,
 }
 
-/// What the deletion of a record does to one that refers to it.
+/// What the deletion of a record does to a record that refers to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
     Restrict,
@@ -153,11 +153,11 @@ pub(super) fn table_name(table: Table, kinds: &[KindEntry]) -> String {
     }
 }
 
-/// The list of kinds, and what refers to what.
+/// The kinds, their references and their indexed fields.
 pub(crate) struct Registry {
     entries: &'static [KindEntry],
     edges: Vec<(usize, ReferenceEdge)>,
-    /// What the index is made of: the place of the kind and the name of the field, by code.
+    /// The indexed fields by code: the place of the kind, and the name of the field.
     fields: BTreeMap<Code, (usize, &'static str)>,
 }
 
@@ -171,17 +171,17 @@ impl Registry {
         Self { entries, edges: edges.collect(), fields: fields.collect() }
     }
 
-    /// The place of the kind, and the name of the field, that have a code.
+    /// The place of the kind and the name of the field with a code.
     pub(super) fn field(&self, code: Code) -> Option<(usize, &'static str)> {
         self.fields.get(&code).copied()
     }
 
-    /// All codes, ascending, with kind and field.
+    /// All codes in ascending order, with kind and field.
     pub(super) fn fields(&self) -> impl Iterator<Item = (Code, Kind, &'static str)> + '_ {
         self.fields.iter().filter_map(|(code, (place, field))| Some((*code, self.entries.get(*place)?.kind, *field)))
     }
 
-    /// The list.
+    /// All kinds.
     pub(super) fn entries(&self) -> &'static [KindEntry] {
         self.entries
     }
@@ -196,7 +196,7 @@ impl Registry {
         self.entries.get(place).ok_or_else(|| Error::Internal("no such kind".into()))
     }
 
-    /// The references that lead to a kind, with the place of the kind they are of.
+    /// The references that lead to a kind, with the place of the kind that has them.
     pub(super) fn edges_to(&self, kind: Kind) -> impl Iterator<Item = (usize, ReferenceEdge)> + '_ {
         self.edges.iter().filter(move |(_, edge)| edge.to == kind).copied()
     }

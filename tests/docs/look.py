@@ -1,10 +1,10 @@
-"""Looks at the page at /docs in a real browser, as somebody does who reads about an operation and tries it.
+"""Tests the page at /docs in a real browser: reads the operations and tries one.
 
-    look.py CHROMIUM [PICTURE]      with OVERKEEP_URL in the environment; pictures PICTURE-0.png and so on are left of the pages
+    look.py CHROMIUM [PICTURE]      with OVERKEEP_URL in the environment; writes screenshots PICTURE-0.png and so on
 
-Every interface that the page offers must show every operation of its document. One that needs no session is tried, and answers.
-Meanwhile nothing is asked for elsewhere, nothing breaks the page's content security policy, and nothing complains on the console.
-The browser is spoken to over its DevTools protocol, through a pair of pipes.
+Every interface on the page must show every operation of its document. An operation that needs no session is tried and must answer.
+The page must send no request elsewhere, must not violate its content security policy, and must print nothing on the console.
+The browser is controlled over its DevTools protocol, through a pair of pipes.
 """
 import base64
 import json
@@ -16,16 +16,16 @@ import sys
 import tempfile
 import time
 
-PATIENCE = 60                   # seconds for anything; the browser may share its processor
+PATIENCE = 60                   # seconds for every step; the browser may share its processor
 FLAGS = ("--headless", "--remote-debugging-pipe", "--ignore-certificate-errors", "--no-first-run", "--no-default-browser-check",
          "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-gpu", "--window-size=1280,1600")
-# Keeps what breaks the policy, before any script of the page runs.
+# Records violations of the policy; installed before any script of the page runs.
 WITNESS = """window.broken = [];
 document.addEventListener('securitypolicyviolation', event => broken.push(`${event.violatedDirective}: ${event.blockedURI}`));"""
 OPEN_ALL = """[...document.querySelectorAll('.opblock-tag')].filter(tag => tag.dataset.isOpen !== 'true').forEach(tag => tag.click())"""
 SHOWN = """[...document.querySelectorAll('.opblock')].map(block => block.querySelector('.opblock-summary-method').textContent.trim()
   + ' ' + block.querySelector('.opblock-summary-path').dataset.path)"""
-# Half a window down, and whether that is the end; from there back to the top.
+# Scrolls half a window down and returns whether that is the end; from there back to the top.
 ONWARD = """(() => { const end = scrollY + innerHeight >= document.documentElement.scrollHeight - 1;
   end ? scrollTo(0, 0) : scrollBy(0, innerHeight / 2); return end; })()"""
 INTERFACES = "[...document.querySelectorAll('nav a')].map(link => link.href)"
@@ -36,7 +36,7 @@ TRIED = "document.querySelector('#operations-information-getVersion %s')"
 
 
 class Wrong(Exception):
-    """What a person would not want to see."""
+    """The page has a fault."""
 
 
 class Browser:
@@ -93,7 +93,7 @@ class Browser:
         return result["result"].get("value")
 
     def until(self, expression, what):
-        """The first value of an expression that counts as true."""
+        """Evaluates an expression until its value is true, and returns the value."""
         end = time.monotonic() + PATIENCE
         while not (value := self.value(expression)):
             if time.monotonic() > end:
@@ -107,7 +107,7 @@ class Browser:
 
 
 def complaints(events, origin):
-    """What the browser noticed that should not be."""
+    """The faults that the browser reported."""
     for event in events:
         method, said = event.get("method"), event.get("params", {})
         if method == "Network.requestWillBeSent":
@@ -129,7 +129,7 @@ def complaints(events, origin):
 
 
 def read_through(browser, wanted):
-    """The operations seen on the way down the page, which draws what is in sight."""
+    """The operations found while scrolling down the page, which renders only its visible part."""
     shown, end, bottom = set(), time.monotonic() + PATIENCE, False
     while shown != wanted and not (bottom and time.monotonic() > end):
         before = len(shown)
@@ -141,7 +141,7 @@ def read_through(browser, wanted):
 
 
 def look(browser, page):
-    """Reads the page of an interface, to its end."""
+    """Reads the page of an interface to its end."""
     browser.ask("Page.navigate", url=page)
     browser.until("document.querySelectorAll('.opblock-tag').length", f"{page} shows tags")
     described = set(browser.value(OPERATIONS % browser.value(DOCUMENT)))

@@ -1,4 +1,4 @@
-"""A controller that the tests start, seen by its administrator; and how a test says that something is wrong."""
+"""A controller that the tests start, with the session of its administrator; and the exceptions for failed and skipped tests."""
 import base64
 import contextlib
 import json
@@ -14,11 +14,11 @@ START, ASK = 30, 10         # seconds: starting and stopping, one request
 
 
 class Missing(Exception):
-    """Something that this machine lacks: a reason to skip."""
+    """This machine lacks something: the test is skipped."""
 
 
 class Failed(Exception):
-    """What a test found wrong."""
+    """A test failed."""
 
 
 def expect(condition, reason):
@@ -27,7 +27,7 @@ def expect(condition, reason):
 
 
 def until(question, seconds, reason):
-    """The first answer of `question` that is not empty."""
+    """Calls `question` until its result is not empty, and returns that result."""
     end = time.monotonic() + seconds
     while True:
         answer = question()
@@ -47,11 +47,11 @@ class Controller:
     def __init__(self, start, address, log, password):
         self.start, self.address, self.log, self.password, self.token, self.process = start, address, log, password, None, None
         context = ssl.create_default_context()
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE   # its CA is as new as itself
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE   # its CA is generated at the start
         self.opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context))
 
     def begin(self):
-        """Starts it and logs in."""
+        """Starts the controller and logs in."""
         self.process, self.token = self.start(), None
         until(self.answers, START, "the controller did not answer GET /version")
         self.log_in()
@@ -65,7 +65,7 @@ class Controller:
             self.process.wait()
 
     def raw(self, method, path, body=None, media="application/json"):
-        """The body of the answer, whatever it is."""
+        """The raw body of the answer."""
         headers = {"Accept": "*/*", "Content-Type": media}
         if self.token:
             headers["zt-session"] = self.token
@@ -101,7 +101,7 @@ class Controller:
             return False
 
     def authorities(self):
-        """What clients are told to trust, PEM."""
+        """The authorities that clients are told to trust, as PEM."""
         store = base64.b64decode(self.raw("GET", "/.well-known/est/cacerts"))
         return subprocess.run(["openssl", "pkcs7", "-inform", "DER", "-print_certs"], input=store, capture_output=True, check=True).stdout
 
@@ -114,12 +114,12 @@ def free_port():
 
 @contextlib.contextmanager
 def controller(binary, work, router=False, **settings):
-    """One with an empty file; `settings` are more variables. Without its router unless it is asked for."""
+    """A controller with an empty file; `settings` are further variables. The built-in router is off unless `router` is set."""
     address, password = f"127.0.0.1:{free_port()}", os.urandom(12).hex()
     secret, log = work / "password", work / "log"
     secret.touch(0o600)
     secret.write_text(password)
-    # Hundreds of logins, and nobody who guesses.
+    # A low cost, because there are hundreds of log-ins and no attacker.
     env = {**os.environ, "OVERKEEP_PASSWORDS_COST": "10", "OVERKEEP_ROUTER_ENABLED": str(router).lower(), **settings}
     line = [binary, "run", "--data", work / "overkeep.redb", "--listen", address, "--advertise", address, "--admin-password-file", secret]
 
@@ -135,7 +135,7 @@ def controller(binary, work, router=False, **settings):
 
 
 class Authority:
-    """A certificate authority of somebody else, which the controller takes up and verifies."""
+    """A third-party certificate authority, added to the controller and verified."""
 
     def __init__(self, admin, name, work):
         self.work, self.certificate, self.key = work, work / "authority.pem", work / "authority.key"
@@ -152,7 +152,7 @@ class Authority:
         expect(done.returncode == 0, f"openssl {arguments[0]}: {tail(done.stderr)}")
 
     def issue(self, name):
-        """A certificate for the name, and its key: two files, PEM."""
+        """A certificate for the name and its key, in two PEM files."""
         request, certificate, key = (self.work / f"{name}.{kind}" for kind in ("csr", "pem", "key"))
         self.openssl("req", "-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={name}", "-keyout", key, "-out", request)
         self.openssl("x509", "-req", "-in", request, "-CA", self.certificate, "-CAkey", self.key, "-CAcreateserial", "-days", "1",

@@ -1,15 +1,14 @@
-"""Runs client libraries that nobody here wrote against a controller, and checks on its management interface what came of it.
+"""Runs third-party client libraries against a controller, and checks the results on its management interface.
 
-Two of them go the main way of an application (python/client.py, go/client): they enroll, authenticate, look at their
-services and dial, and say how far they got, one JSON object a line. What they say is not believed alone: the certificate,
-the login and the Dial session must be there on the management interface. No router is connected, so the dial itself fails.
-The Python library also goes that way with a certificate of somebody else's authority, with a token and without one.
+Two of them take the main steps of an application (python/client.py, go/client): they enroll, authenticate, list their
+services and dial, and print their progress, one JSON object per line. The management interface is checked as well: the
+certificate, the log-in and the Dial session must be there. No router is connected, so that the dial itself fails.
+The Python library also takes these steps with a certificate of a third-party authority, with a token and without one.
 
-The tests in traffic.py start controllers of their own, with the built-in router, and carry bytes through it.
+The tests in traffic.py start controllers of their own, with the built-in router, and send bytes through it.
 
-The others judge for themselves what they are answered, {"name": ..., "failure": ... or null} a line: go/credentials every
-credential operation through the generated Go packages and what the Go library does with credentials, browzer/client.mjs
-the library for browsers.
+The others judge the answers themselves and print {"name": ..., "failure": ... or null} per line: go/credentials tests every
+credential operation with the generated Go packages and the Go library, browzer/client.mjs the library for browsers.
 """
 import argparse
 import functools
@@ -34,7 +33,7 @@ STEPS = ("enroll", "authenticate", "service", "dial")
 
 
 def run(line, work, more=None):
-    """Runs a program: the JSON objects that it printed, a line each, and what it complained about if it did not finish."""
+    """Runs a program. Returns the JSON objects that it printed, one per line, and its error output if it did not finish."""
     with open(work / "out", "w+") as out, open(work / "err", "w+") as err:
         process = subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env={**os.environ, **(more or {})})
         try:
@@ -49,9 +48,9 @@ def run(line, work, more=None):
     return said, ended and f"the program {ended}: {tail((work / 'err').read_text(errors='replace'))}"
 
 
-# -- the main way ----------------------------------------------------------------------------------------------------
+# -- the main steps --------------------------------------------------------------------------------------------------
 class Setting:
-    """An identity that may reach and host one service and not another one, all named after the test."""
+    """An identity that may dial and host one service but not another one, all named after the test."""
 
     def __init__(self, admin, name, port):
         self.admin, self.name, self.service_name, self.host = admin, name, f"{name} service", f"{name.replace(' ', '-')}.interop"
@@ -80,14 +79,14 @@ class Setting:
 
 
 def ground(admin):
-    """An edge router, never connected, that every identity and every service may use: no session without one."""
+    """An edge router that is never connected and that every identity and service may use, because a session needs one."""
     admin.create("/edge-routers", name="router")
     admin.create("/edge-router-policies", name="all", semantic="AnyOf", identityRoles=["#all"], edgeRouterRoles=["#all"])
     admin.create("/service-edge-router-policies", name="all", semantic="AnyOf", serviceRoles=["#all"], edgeRouterRoles=["#all"])
 
 
 def fingerprint(identity):
-    """Of the certificate in an identity file, as the controller writes fingerprints."""
+    """The fingerprint of the certificate in an identity file, in the format of the controller."""
     text = json.loads(identity.read_text())["id"]["cert"].removeprefix("pem:")
     if "-----BEGIN" not in text:
         text = pathlib.Path(text).read_text()
@@ -96,7 +95,7 @@ def fingerprint(identity):
 
 
 class Journey:
-    """One library's run, judged step by step."""
+    """The run of one library, judged step by step."""
 
     def __init__(self, admin, name, line, sdk, port, method, work):
         self.admin, self.sdk, self.work, self.setting = admin, sdk, work, Setting(admin, name, port)
@@ -108,7 +107,7 @@ class Journey:
             given = [str(file) for file in authority.issue(name)]
             if method == "ottca":
                 jwt.write_text(self.setting.create_identity(enrollment={"ottca": authority.id})["enrollment"]["ottca"]["jwt"])
-            else:           # the identity comes into being when it enrolls, with the name and the roles that the authority gives
+            else:           # the enrollment creates the identity, with the name and the roles that the authority defines
                 jwt.write_bytes(admin.raw("GET", f"/cas/{authority.id}/jwt"))
         said, self.complaint = run([*line, jwt, work / "identity.json", *given, *self.setting.candidates], work, {"ZITI_LOG": "3"})
         self.steps = {step["step"]: step for step in said}
@@ -147,7 +146,7 @@ class Journey:
 
 
 def journey(prepared, sdk, port, method="ott"):
-    """A test: the main way, enrolled by the method."""
+    """A test: the main steps, enrolled by the method."""
     def test(report, admin, name, work):
         trip = Journey(admin, name, prepared(), sdk, port, method, work)
         for step in STEPS:
@@ -155,9 +154,9 @@ def journey(prepared, sdk, port, method="ott"):
     return test
 
 
-# -- programs that judge for themselves ------------------------------------------------------------------------------
+# -- programs that judge the answers themselves---------------------------------------------------------------------------
 def verdicts(report, name, said, complaint):
-    """Passes on what a program found, and says what it complained about if it did not finish."""
+    """Reports the results of a program, and its error output if it did not finish."""
     found = [line for line in said if "name" in line]
     for line in found:
         if line["failure"] is None:
@@ -179,7 +178,7 @@ def credentials(report, admin, name, work):
 
 
 def browser(report, admin, name, work):
-    """The library for browsers, by somebody who logs in with a password."""
+    """The library for browsers, with a password log-in."""
     line, setting, trusted = prepare.node(), Setting(admin, name, 7003), work / "authorities.pem"
     identity, password = setting.create_identity()["id"], os.urandom(12).hex()
     admin.create("/authenticators", method="updb", identityId=identity, username=name, password=password)
@@ -214,14 +213,14 @@ class Report:
         print(f"skip {name}: {reason}", flush=True)
 
     def judge(self, name, test, quiet=False):
-        """Runs a test; a quiet one has said itself what was right."""
+        """Runs a test; a quiet one reports its own successes."""
         try:
             test()
         except Missing as missing:
             self.skip(name, missing)
         except Failed as wrong:
             self.fail(name, wrong)
-        except (KeyError, TypeError, ValueError, OSError, subprocess.SubprocessError) as surprise:      # an answer of another shape
+        except (KeyError, TypeError, ValueError, OSError, subprocess.SubprocessError) as surprise:      # an answer with an unexpected shape
             self.fail(name, repr(surprise))
         else:
             if not quiet:
@@ -269,5 +268,5 @@ def main():
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))      # so that the controller is stopped, too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))      # so that the controller is stopped as well
     sys.exit(main())

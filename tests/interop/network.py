@@ -5,11 +5,11 @@ import functools
 from controller import controller, until
 from peers import Peer
 
-SOON = 20           # seconds for what should take one: the machine may be busy
+SOON = 20           # seconds for work that should take one second; the machine may be busy
 
 
 class Network:
-    """A controller with its router, the identities and services of a test."""
+    """A controller with its router, and the identities and services of a test."""
 
     def __init__(self, admin, work):
         self.admin, self.work, self.peers = admin, work, []
@@ -22,7 +22,7 @@ class Network:
         return peer
 
     def rejoin(self, peer, **more):
-        """The program of a peer, killed if need be and started anew with the same identity."""
+        """Restarts the program of a peer with the same identity; kills it first if it still runs."""
         peer.kill()
         self.peers.remove(peer)
         again = Peer(peer.kind, peer.name, None, self.work, **more)
@@ -33,7 +33,7 @@ class Network:
         return self.admin.get(f"/identities?filter=name%3D%22{name}%22")[0]
 
     def service(self, name, encrypted=True, **more):
-        """A new service that everybody may dial and host, and its policies by their type."""
+        """A new service that everybody may dial and host, with its policies by type."""
         service = self.admin.create("/services", name=name, encryptionRequired=encrypted, **more)
         policy = functools.partial(self.admin.create, "/service-policies", semantic="AnyOf", identityRoles=["#all"], serviceRoles=[f"@{service}"])
         return service, {kind: policy(name=f"{name} {kind}", type=kind) for kind in ("Dial", "Bind")}
@@ -42,7 +42,7 @@ class Network:
         return [one for one in self.admin.get("/terminators?limit=500") if one["service"]["name"] == service]
 
     def host(self, peer, service, **more):
-        """Has the peer host a service, and waits until it is known."""
+        """Makes the peer host a service, and waits until the controller knows the terminator."""
         before = len(self.terminators(service))
         peer.ask("host", name=service, service=service, **more)
         until(lambda: len(self.terminators(service)) > before, SOON, f"{service} got no terminator")

@@ -1,4 +1,4 @@
-"""Clients that do as they are told (go/peer, python/peer.py), each a process with one identity."""
+"""Clients that execute commands (go/peer, python/peer.py), each a process with one identity."""
 import itertools
 import json
 import queue
@@ -19,7 +19,7 @@ KINDS = {
 
 
 class Peer:
-    """A process that is told what to do; commands run side by side, each for `patience` seconds at most."""
+    """A process that executes commands; commands run in parallel, each for at most `patience` seconds."""
 
     def __init__(self, kind, name, jwt, work, patience=PATIENCE):
         self.patience = patience
@@ -43,7 +43,7 @@ class Peer:
             waiting.put({"failure": f"the program ended: {tail(self.log.read_text(errors='replace'), 3)}"})
 
     def begin(self, do, **more):
-        """Gives a command and answers a function that waits for what came of it."""
+        """Sends a command and returns a function that waits for its result."""
         number, answer = next(self.numbers), queue.Queue()
         self.answers[number] = answer
         try:
@@ -67,7 +67,7 @@ class Peer:
         return self.begin(do, **more)(seconds)
 
     def refused(self, do, seconds=None, **more):
-        """Why a command fails, which it must."""
+        """Sends a command that must fail, and returns the reason."""
         try:
             self.ask(do, seconds, **more)
         except Failed as refusal:
@@ -75,8 +75,8 @@ class Peer:
         raise Failed(f"{self.name} could {do}")
 
     def carry(self, service, size, chunk=32 << 10, connections=1, **more):
-        """Sends bytes through an echoing host and back; the sums must be equal. The end of the stream is waited for, too, unless the dialer is
-        to `leave` before: a host with the C library cannot end its side at once (see python/peer.py).
+        """Sends bytes through an echoing host and back; the checksums must be equal. Also waits for the end of the stream, unless the dialer
+        has to `leave` before: a host with the C library cannot close its side at once (see python/peer.py).
         """
         outcomes = self.ask("carry", service=service, bytes=size, chunk=chunk, connections=connections, **more)
         wrong = [outcome for outcome in outcomes

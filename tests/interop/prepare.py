@@ -1,4 +1,4 @@
-"""Installs the libraries that the tests run, each in its pinned version, below target/interop; once for all tests that use it."""
+"""Installs the libraries that the tests use, each in its pinned version, below target/interop; once for all tests that use it."""
 import functools
 import hashlib
 import os
@@ -15,7 +15,7 @@ PREPARE = 600               # seconds for one command
 
 
 def command(*line, cwd=None, env=None):
-    """Runs a preparing command that needs tools or the network."""
+    """Runs a command of the preparation, which needs tools or the network."""
     try:
         done = subprocess.run(line, cwd=cwd, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PREPARE)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -26,7 +26,7 @@ def command(*line, cwd=None, env=None):
 
 
 def home(name, install, *pins):
-    """A directory that `install` has filled according to the pins, made anew when they change."""
+    """A directory that `install` fills according to the pinned versions; filled again when they change."""
     stamp = hashlib.sha256(b"".join(pins)).hexdigest()[:12]
     directory = CACHE / f"{name}-{stamp}"
     if not (directory / "ready").exists():
@@ -49,12 +49,12 @@ def python(program="client.py"):
 
 @functools.cache
 def go(program, modules="go.mod"):
-    """One of the programs in go/, by the directory that it is in, with the versions of a module file, whose name is a build tag as well."""
+    """Builds a program in go/, named by its directory, with the versions of a module file; the name of that file is a build tag as well."""
     if not shutil.which("go"):
         raise Missing("go is not there")
     tag = pathlib.Path(modules).stem
     built = CACHE / "-".join(["go", pathlib.Path(program).name or "client", *([tag] if tag != "go" else [])])
-    # The sums are in go.sum, so the checksum database, which does not know every one of these versions, is not asked.
+    # go.sum has the checksums; the checksum database lacks some of these versions and is not used.
     env = {**os.environ, "GOFLAGS": "-mod=readonly -trimpath -buildvcs=false", "GONOSUMDB": "github.com/openziti/*", "GOWORK": "off"}
     chosen = f"-modfile={modules}", f"-tags={tag}"
     command("go", "list", *chosen, "-deps", program, cwd=HERE / "go", env=env)       # fetches the modules
@@ -67,7 +67,7 @@ def go(program, modules="go.mod"):
 
 @functools.cache
 def ziti():
-    """The command line of release 1.1.15, which has the tunneler; the same build as that of ../programs."""
+    """The command line of release 1.1.15, which contains the tunneler; the same build as in ../programs."""
     sys.path.append(str(HERE.parent / "programs"))
     import programs
     return programs.ziti("1.1.15")

@@ -1,7 +1,7 @@
-"""Churn for a long time: dials, binds, killed clients and hosts, policies, sessions and identities that change, circuits that are ended.
+"""A long run with constant change: dials, binds, killed clients and hosts, changed policies, sessions and identities, ended circuits.
 
-Clients are the libraries of traffic.py. Nothing may be left of what has ended: no circuit, channel or terminator, no open file, and no
-memory that goes on growing; and the data file is in order at the end. Prints a line for each part and `ok soak` or `FAIL soak: reason`.
+Clients are the libraries of traffic.py. Nothing may be left of what has ended: no circuit, channel, terminator or open file, and memory
+must not grow without limit. The data file must be sound at the end. Prints a line per part and `ok soak` or `FAIL soak: reason`.
 """
 import pathlib
 import random
@@ -17,10 +17,10 @@ from controller import Failed, expect, until
 from network import SOON, network
 from peers import KINDS
 
-# What the process may have more of at the end than after the first fifth of the time, with nothing open both times.
+# The allowed growth between the first fifth of the time and the end, with nothing open at both times.
 MORE_MIB, MORE_FILES = 24, 8
-PATIENCE = 20       # seconds for one command of a client: what changes meanwhile may leave a library waiting for ever
-PART = 600          # seconds of churn between two looks at what is left
+PATIENCE = 20       # seconds for one command of a client; a change meanwhile may leave a library waiting forever
+PART = 600          # seconds between two checks of what is left
 
 
 class Member:
@@ -56,7 +56,7 @@ class Soak:
         with self.lock:
             self.counts[what] = self.counts.get(what, 0) + 1
 
-    # -- traffic: what the others do may make it fail, and nothing else may --
+    # -- traffic: it may fail only because of the other activities --
     def traffic(self, member, end):
         chance = random.Random(member.name)
         while time.monotonic() < end:
@@ -69,7 +69,7 @@ class Soak:
                 self.count("cut")
                 time.sleep(0.5)
 
-    # -- what comes and goes --
+    # -- changes --
     def kill_dialer(self): self.random.choice(self.dialers).restart()
     def kill_host(self): self.random.choice(self.hosts).restart()
 
@@ -113,17 +113,17 @@ class Soak:
                 deed()
                 self.count(deed.__name__)
             except Failed as failure:
-                # A program that was just started may meet a change of another kind; the controller itself must answer.
+                # The first request of a new program may fail because of another change; the controller itself must answer.
                 expect("answered 5" not in str(failure) and self.running.admin.process.poll() is None, str(failure))
                 self.count(f"{deed.__name__} met another change")
             time.sleep(self.random.uniform(0.2, 1.5))
 
-    # -- what is left --
+    # -- the rest --
     def rest(self):
-        """Waits until nothing is open, after every client was killed; what the process holds then."""
+        """Waits until nothing is open after every client was killed. Returns the memory and open files of the process."""
         left = lambda: {what: len(self.running.see(what)) for what in ("circuits", "channels")} | {"terminators": len(self.running.admin.get("/terminators"))}
         until(lambda: not any(left().values()), 2 * SOON, f"left are {left()}")
-        time.sleep(3)       # connections that were cut are closed
+        time.sleep(3)       # until interrupted connections are closed
         process = pathlib.Path("/proc") / str(self.running.admin.process.pid)
         memory = next(int(line.split()[1]) for line in (process / "status").read_text().splitlines() if line.startswith("VmRSS:"))
         return memory / 1024, len(list((process / "fd").iterdir()))
@@ -134,7 +134,7 @@ class Soak:
         for thread in threads: thread.start()
         self.churn(end)
         for member in self.hosts + self.dialers:
-            member.peer.kill()      # which ends the commands that are still waited for
+            member.peer.kill()      # which ends pending commands
         for thread in threads: thread.join()
         return self.rest()
 

@@ -1,7 +1,7 @@
-"""Traffic through the built-in router, between client libraries that nobody here wrote: what one sends must come back whole from the other.
+"""Traffic through the built-in router between third-party client libraries: what one sends must come back complete from the other.
 
-Every test has a controller of its own with the router on, and identities that host and dial. The cases are those in which routers go
-wrong: ends that are killed, hosts that do not answer, access that goes away, a reader that does not read.
+Every test has its own controller with the router on, and identities that host and dial. The cases are typical faults: killed clients
+and hosts, hosts that do not answer, removed access, a client that does not read.
 """
 import functools
 import re
@@ -13,19 +13,19 @@ from network import SOON, network
 from peers import KINDS
 from tunnelers import tunnelers
 
-AGAIN = 90          # seconds until a library comes back by itself after a restart
+AGAIN = 90          # seconds until a library reconnects after a restart
 SIZES = {"nothing": (0, 1), "1 MiB in one write": (1 << 20, 1 << 20), "10 MiB": (10 << 20, 32 << 10)}
 
 
 def tests_of(function):
-    """A test that has a network of its own."""
+    """A test with its own network."""
     def test(report, _, name, work):
         with network(report.binary, work, **getattr(function, "settings", {})) as running:
             function(report, running, name)
     return test
 
 
-# -- every library with every other one -----------------------------------------------------------------------------
+# -- every pair of libraries ----------------------------------------------------------------------------------------
 def pairs(report, running, name):
     for encrypted, how in ((True, "encrypted"), (False, "plain")):
         for kind in KINDS:
@@ -47,10 +47,10 @@ def pairs(report, running, name):
 
 
 def carry_again(running, hosting, dialing, crashed, size, **more):
-    """Carries bytes; where a program with libziti crashed it is started anew and the whole case is taken again, twice at most.
+    """Carries bytes. If a program with libziti crashed, it is restarted and the whole case is repeated, at most twice.
 
-    libziti 0.29.3 now and then dies of a segmentation fault with a hundred connections on a channel. Only a program that a
-    signal has ended is forgiven: what fails while both are alive fails the test.
+    libziti 0.29.3 sometimes crashes with a segmentation fault with a hundred connections on a channel. Only a program that was
+    ended by a signal is excused: a failure while both are alive fails the test.
     """
     (hosts, to, service), (dialers, of) = hosting, dialing
     for chance in (2, 1, 0):
@@ -70,7 +70,7 @@ def carry_again(running, hosting, dialing, crashed, size, **more):
 
 
 def callers(hosts, crashed):
-    """Who dialed is kept by the host's program, so what one that crashed was told is gone."""
+    """The dialing identities, as recorded by the programs of the hosts; a crashed program has lost its record."""
     everybody = {f"dialer-{of}" for of in KINDS}
     for kind, host in hosts.items():
         if kind not in crashed:
@@ -79,7 +79,7 @@ def callers(hosts, crashed):
 
 
 def flow_control(report, running, name):
-    """Two ends that ask for flow control in the library, and an end that asks alone."""
+    """Flow control in the library, requested by both ends and by one end."""
     for service in ("both", "none"):
         running.service(service)
     host, dialer, old = running.join("go1", "host"), running.join("go1", "dialer"), running.join("go0", "old")
@@ -92,7 +92,7 @@ def flow_control(report, running, name):
     report.judge(f"{name} the host alone", functools.partial(old.carry, "both", 10 << 20))
 
 
-# -- what goes wrong -------------------------------------------------------------------------------------------------
+# -- faults ----------------------------------------------------------------------------------------------------------
 def ends(peer, connection, millis=SOON * 1000):
     return peer.ask("ended", name=connection, millis=millis)
 
@@ -146,7 +146,7 @@ def no_host(report, running, name):
 
 
 def host_never_answers(report, running, name):
-    """The dial fails, and the channel goes on meanwhile."""
+    """The dial fails, and the channel continues to work meanwhile."""
     running.service("silent")
     running.service("other")
     running.host(running.join("go0", "silent"), "silent", behaviour="unanswered")
@@ -187,14 +187,14 @@ def access_is_removed(report, running, name):
 
 
 def api_session_is_deleted(report, running, name):
-    """Its channel and every circuit on it end, and no other circuit does. Libraries may log in again; no circuit comes back by that."""
+    """Its channel and every circuit on it end, and no other circuit. Libraries may log in again, which restores no circuit."""
     running.service("service")
     host, other = running.join("go0", "host"), running.join("go0", "other")
     running.host(host, "service")
     other.ask("open", name="open", service="service")
 
     def open_of(what, identity):
-        """Ids of the circuits that an identity has dialed, or of its channels."""
+        """The ids of the circuits that an identity has dialed, or of its channels."""
         of = (lambda one: one["client"]) if what == "circuits" else (lambda one: one)
         return {one["id"] for one in running.see(f"{what}?limit=500") if of(one)["identity"]["name"] == identity}
 
@@ -233,8 +233,8 @@ def api_session_is_deleted(report, running, name):
 def hosts_again(running, hosts, kind):
     """Waits until a library hosts again by itself.
 
-    libziti 0.29.3 does not always: it gives up ("connect retry in invalid state") or crashes (model_map_remove_key, without a channel) when
-    its channel or a request ends while it binds. Its program is started anew then, as a supervisor does.
+    libziti 0.29.3 sometimes does not: it stops ("connect retry in invalid state") or crashes (model_map_remove_key, without a channel) when
+    its channel or a request ends while it binds. Its program is then restarted, as a supervisor would do.
     """
     seconds = SOON if kind == "c0" else AGAIN
     try:
@@ -249,7 +249,7 @@ def hosts_again(running, hosts, kind):
 
 
 def router_restarts(report, running, name):
-    """Hosts bind again by themselves after each kind of end, and no terminator of before is left."""
+    """Hosts bind again by themselves after each kind of stop, and no earlier terminator is left."""
     for kind in KINDS:
         running.service(kind)
     hosts = {kind: running.join(kind, f"host-{kind}") for kind in KINDS}
@@ -270,11 +270,11 @@ def router_restarts(report, running, name):
 
 
 def unread_connection(report, running, name):
-    """What is not read holds up nothing on another channel, and nothing on its own below the limit of a circuit."""
+    """An unread connection delays no other channel, and its own channel only above the limit of a circuit."""
     services = (("unread", "unread"), ("read", "echo"))
     for service, _ in services:
         running.service(service)
-    # Of all libraries the one in C goes on reading where an application does not, and Go's blocks the whole channel of the host.
+    # The C library continues to read if the application does not; the Go library blocks the whole channel of the host.
     host = running.join("c0", "host")
     for service, behaviour in services:
         running.host(host, service, behaviour=behaviour)
@@ -291,7 +291,7 @@ def unread_connection(report, running, name):
 
 
 def refused_binds(report, running, name):
-    """Libraries bind again at once when they are refused: the router makes them slow."""
+    """Libraries repeat a rejected bind at once; the router slows them down."""
     for kind in ("go0", "go1"):
         _, policies = running.service(kind)
         host = running.join(kind, kind)

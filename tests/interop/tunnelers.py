@@ -1,4 +1,4 @@
-"""The unmodified `ziti tunnel`: one hosts a service for a server outside, one opens ports for services."""
+"""The unmodified `ziti tunnel`: one hosts a service for an external server, one opens ports for services."""
 import contextlib
 import functools
 import os
@@ -14,7 +14,7 @@ from peers import KINDS
 
 
 def echo_server():
-    """A server outside of the network, which a tunneler connects to; answers its port."""
+    """An external server that a tunneler connects to. Returns its port."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def give_back(connection):
@@ -31,7 +31,7 @@ def echo_server():
 
 
 def through_proxy(port, size):
-    """Sends bytes through the port of a tunneler and reads them to the end."""
+    """Sends bytes through the port of a tunneler and reads them back to the end."""
     sent = random.randbytes(size)
     with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
         def write():

@@ -1,10 +1,10 @@
-"""Runs programs that nobody here wrote, as operators and applications run them, against a controller.
+"""Runs third-party programs, as operators and applications run them, against a controller.
 
-  ziti-1.1.15, ziti-1.7.2   the unmodified command line, over what an operator does most (operator.py)
+  ziti-1.1.15, ziti-1.7.2   the unmodified command line, with the most common commands of operators (steps.py)
   java                      the Java SDK: enrolls, logs in, lists its services (java/)
 
 Each program is built once from its public module or package, in the version that this file or java/pom.xml pins. Builds are kept in
-$XDG_CACHE_HOME/overkeep/programs (~/.cache by default), where every clone finds them.
+$XDG_CACHE_HOME/overkeep/programs (~/.cache by default), shared by all clones.
 """
 import argparse
 import hashlib
@@ -24,7 +24,7 @@ CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / "
 BUILD = 1800                # seconds: one build on a slow machine
 RUN = 120                   # seconds: one program's run
 MODULE = "github.com/openziti/ziti"
-# The module of each version of the command line. The second one names a version of a module that is not to be had any more.
+# The module of each version of the command line. The second one depends on a module version that is no longer available.
 ZITI = {
     "1.1.15": f"module programs\n\ngo 1.24\n\nrequire {MODULE} v1.1.15\n",
     "1.7.2": f"module programs\n\ngo 1.25.3\n\nrequire {MODULE} v1.7.2\n\n"
@@ -42,7 +42,7 @@ def command(*line, cwd, env=None):
 
 
 def ziti(version):
-    """The command line, built if the cache lacks it. The version is set at link time, as in a release."""
+    """The command line, built if it is not cached. The version is set at link time, as in a release."""
     if not shutil.which("go"):
         raise Missing("go is not there")
     stamp = hashlib.sha256(ZITI[version].encode()).hexdigest()[:12]
@@ -52,7 +52,7 @@ def ziti(version):
         work.mkdir(parents=True, exist_ok=True)
         (work / "go.mod").write_text(ZITI[version])
         part = binary.with_suffix(".part")
-        # The checksum database does not know every one of these versions and is not asked for them.
+        # The checksum database lacks some of these versions and is not used for them.
         environment = {**os.environ, "GOFLAGS": "-mod=mod -trimpath -buildvcs=false", "GONOSUMDB": "github.com/openziti/*",
                        "GOTOOLCHAIN": "local", "GOWORK": "off"}
         command("go", "build", "-ldflags", f"-X {MODULE}/common/version.Version=v{version}", "-o", part, f"{MODULE}/ziti",
@@ -62,7 +62,7 @@ def ziti(version):
 
 
 def operate(admin, work, version, report):
-    """All steps, each reported by itself: those behind one that failed are taken nevertheless."""
+    """Runs all steps and reports each; steps after a failed one are run as well."""
     with open(work / "commands", "w") as log, go_controller(program := Ziti(ziti(version), work / "home", log), work) as go:
         operator = Operator(program, admin, work, version, go)
         for step in steps(version):
@@ -103,7 +103,7 @@ def java(admin, work, _, report):
     token.write_text(admin.get(f"/identities/{identity}")["enrollment"]["ott"]["jwt"])
 
     def client(*line):
-        """What the program prints. The SDK reaches into the sockets of the runtime, which asks to be told so."""
+        """The output of the program. The SDK accesses the sockets of the runtime, which requires a flag."""
         whole = ["java", "--add-opens", "java.base/java.net=ALL-UNNAMED", "-cp", classes, "Client", *map(str, line)]
         try:
             done = subprocess.run(whole, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=RUN, cwd=work)

@@ -1,6 +1,6 @@
-"""What an operator does with the `ziti` command line, a step after the other, and what must have come of each on the management interface.
+"""The steps of an operator with the `ziti` command line, and the expected state on the management interface after each.
 
-A step is a command of the unmodified program. Its exit status and what it prints count, and so does what the controller holds afterwards.
+A step is a command of the unmodified program. Its exit status and output are checked, and the state of the controller afterwards.
 """
 import contextlib
 import json
@@ -20,7 +20,7 @@ USER, WORD = "operated", "a long passphrase"
 
 
 class Ziti:
-    """The program, with a home of its own."""
+    """The program, with its own home directory."""
 
     def __init__(self, binary, home, log):
         self.binary, self.home, self.log = binary, home, log
@@ -28,7 +28,7 @@ class Ziti:
         home.mkdir()
 
     def __call__(self, *line, refused=False):
-        """Standard output of a command, which must succeed unless it is to be refused; then all that it printed."""
+        """The standard output of a command, which must succeed; with `refused`, all output of a command that must fail."""
         try:
             done = subprocess.run([self.binary, *map(str, line)], env=self.environment, cwd=self.home, stdin=subprocess.DEVNULL,
                                   capture_output=True, text=True, timeout=COMMAND)
@@ -42,7 +42,7 @@ class Ziti:
 
 
 def low_port():
-    """A free port that fits into 15 bits, because the older program takes no other."""
+    """A free port below 32768, because the older program accepts no other."""
     while True:
         port = random.randrange(20000, 32000)
         with socket.socket() as probe, contextlib.suppress(OSError):
@@ -52,7 +52,7 @@ def low_port():
 
 @contextlib.contextmanager
 def go_controller(ziti, work):
-    """The controller that the program itself can run, with an empty file, seen by its administrator. It brings a router along."""
+    """The controller that the program itself contains, with an empty file and the session of its administrator. It includes a router."""
     address, password, log = f"127.0.0.1:{low_port()}", "a long passphrase", work / "go.log"
     home = work / "go"
     home.mkdir()
@@ -88,14 +88,14 @@ def go_controller(ziti, work):
 
 
 def bare(schema):
-    """A schema without its descriptions, which are each controller's own words."""
+    """A schema without its descriptions, which differ between controllers."""
     if isinstance(schema, dict):
         return {name: bare(part) for name, part in schema.items() if not (name == "description" and isinstance(part, str))}
     return [bare(part) for part in schema] if isinstance(schema, list) else schema
 
 
 def only(version):
-    """Marks a step that one version of the program has."""
+    """Marks a step for one version of the program only."""
     def mark(step):
         step.only = version
         return step
@@ -103,12 +103,12 @@ def only(version):
 
 
 class Operator:
-    """The steps. Each method that begins with `step_` is one, in the order in which they stand."""
+    """The steps: the methods that begin with `step_`, in the order of the source."""
 
     def __init__(self, ziti, admin, work, version, go):
         self.ziti, self.admin, self.work, self.version, self.go = ziti, admin, work, version, go
 
-    # -- what the steps ask ------------------------------------------------------------------------------------------
+    # -- queries ----------------------------------------------------------------------------------------------------
     def edge(self, *line, **how): return self.ziti("edge", *line, **how)
 
     def found(self, kind, name):
@@ -454,8 +454,8 @@ class Operator:
         # Less than a minute after the last one.
         self.says(self.ziti("fabric", "db", "snapshot", refused=True), "429")
 
-    # -- the Go controller beside ours -------------------------------------------------------------------------------
-    @only("1.1.15")                     # later ones add to them
+    # -- the Go controller for comparison----------------------------------------------------------------------------
+    @only("1.1.15")                     # later versions have more
     def step_built_in_config_types_are_those_of_the_go_controller(self):
         for kind in self.go.get("/config-types?limit=500"):
             ours = self.found("config-types", kind["name"])
@@ -472,12 +472,12 @@ class Operator:
 
     def exported(self, controller, name):
         said = self.ops("export", controller, "all")
-        # What it says of the login stands before the document.
+        # The output about the log-in comes before the document.
         path = self.file(name, said[said.index("\n{\n") + 1:])
         json.loads(path.read_text())
         return path
 
-    @only("1.7.2")                      # the older program has neither command
+    @only("1.7.2")                      # the older program lacks both commands
     def step_ops_export_and_import_into_the_go_controller(self):
         self.ops("import", self.go, self.exported(self.admin, "ours.json"), "all")
         ours, theirs = self.names(self.admin), self.names(self.go)
@@ -541,6 +541,6 @@ class Operator:
 
 
 def steps(version):
-    """Names of the steps that a version has, in their order."""
+    """The names of the steps of a version, in order."""
     of = [(name, step) for name, step in vars(Operator).items() if name.startswith("step_")]
     return [name for name, step in of if getattr(step, "only", version) == version]

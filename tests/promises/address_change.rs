@@ -126,7 +126,7 @@ fn both_listed_addresses_work() {
     assert!(first.logs_in(), "the old address works as before");
     let told = said(&running.stop());
     assert!(
-        told.len() == 1 && told[0].contains(&format!("1 identity and 0 edge routers enrolled under {old}; it is advertised still")),
+        told.len() == 1 && told[0].contains(&format!("1 identity and 0 edge routers enrolled under {old}; it is still advertised")),
         "{told:?}"
     );
 
@@ -136,12 +136,12 @@ fn both_listed_addresses_work() {
     let mut status = Command::new(env!("CARGO_BIN_EXE_overkeep"));
     let status = status.args(["pki", "status", "--data", "data"]).env_clear().current_dir(place.path()).output().unwrap();
     let status = String::from_utf8(status.stdout).unwrap();
-    assert!(status.contains(&format!("1 identity and 0 edge routers enrolled under {old}; it is not advertised any more")), "{status}");
+    assert!(status.contains(&format!("1 identity and 0 edge routers enrolled under {old}; it is no longer advertised")), "{status}");
     // Step two: a client moves to the new address with its certificate.
     let moved = Client { url: first.url.replace(&old, &new), ..first };
     assert!(moved.logs_in());
     let told = said(&running.stop());
-    assert!(told.len() == 1 && told[0].contains("WARN") && told[0].contains("not advertised any more"), "{told:?}");
+    assert!(told.len() == 1 && told[0].contains("WARN") && told[0].contains("no longer advertised"), "{told:?}");
 
     // Back at the old address, the second client would be lost.
     let told = said(&Moving::start(place.path(), &old_place, &old).stop());

@@ -149,7 +149,7 @@ fn snapshot_works_running_and_stopped() {
     let controller = kept.start();
     kept.ends("snapshot running", 0, "1 identity");
     kept.ends("check", 0, "nothing is wrong");
-    kept.ends("snapshot running", 1, "there is something of that name");
+    kept.ends("snapshot running", 1, "the name is taken");
     kept.ends("snapshot missing/out", 1, "missing");
     controller.stop();
     for made in ["stopped", "running"] {
@@ -159,7 +159,7 @@ fn snapshot_works_running_and_stopped() {
         kept.ends(&format!("restore --verify-only {made}"), 0, "nothing is wrong");
         assert!(kept.bytes(made) == bytes, "the check changed the snapshot");
     }
-    kept.ends("snapshot data", 1, "there is something of that name");
+    kept.ends("snapshot data", 1, "the name is taken");
     assert_eq!(kept.names(), ["data", "running", "stopped"]);
     let hashes = |line: &str| {
         let out = kept.run(line).out;
@@ -218,7 +218,7 @@ fn damaged_snapshot_is_never_restored() {
     refused(1, "it has format 7, this release reads up to 3");
     fs::write(kept.path("bad"), &good).unwrap();
     kept.tamper("bad", "settings", |settings| drop(settings.insert(b"seal".as_slice(), b"another key".as_slice()).unwrap()));
-    refused(3, "not what the manifest says");
+    refused(3, "does not match the manifest");
     fs::write(kept.path("bad"), &good[..good.len() / 2]).unwrap();
     refused(3, "is damaged");
     fs::write(kept.path("bad"), "Dear reader").unwrap();
@@ -305,12 +305,12 @@ fn damaged_pages_name_a_remedy() {
     fs::write(kept.path("data"), &bytes).unwrap();
     let helps = "overkeep restore SNAPSHOT --data data";
     for line in ["check", "repair", "repair --drop-unreadable", "snapshot out", "compact", "history verify", "passphrase remove"] {
-        kept.ends(line, 3, "data is damaged: pages of it are not what was written");
+        kept.ends(line, 3, "data is damaged: page checksums do not match");
         kept.ends(line, 3, helps);
     }
     for line in ["run --listen 127.0.0.1:0", "admin list"] {
         let said = kept.run(line);
-        assert!(said.status == 1 && said.err.contains("pages of it are not what was written; ") && said.err.contains(helps), "{said:?}");
+        assert!(said.status == 1 && said.err.contains("page checksums do not match; ") && said.err.contains(helps), "{said:?}");
     }
     kept.ends("restore good", 0, "nothing is wrong");
     kept.ends("check", 0, "nothing is wrong");
@@ -389,7 +389,7 @@ fn replacement_keeps_place_and_owner() {
         let (link, real) = (fs::symlink_metadata(kept.path("data")).unwrap(), fs::metadata(kept.path("elsewhere/real")).unwrap());
         assert!(link.is_symlink() && (!is_given || real.uid() == 4321), "{line}: {link:?}, {real:?}");
     }
-    kept.ends("check", 0, "not looked at");
+    kept.ends("check", 0, "not checked");
 }
 
 #[test]

@@ -174,7 +174,7 @@ fn disallowed_credentials_do_not_count() {
     let why = asked.dial(&name, &service);
     assert_eq!((&why["authentication"]["state"], is_yes(&why)), (&json!("notAllowed"), true), "an open session must stay valid: {why:#}");
     let text = asked.told(&name, &service, false).unwrap();
-    assert!(text.contains(&format!("nothing would let {name} in again: ")) && text.contains("does not allow passwords"), "{text}");
+    assert!(text.contains(&format!("{name} could not log in again: ")) && text.contains("does not allow passwords"), "{text}");
     user.delete("/current-api-session").expect(200);
     let why = asked.dial(&name, &service);
     assert!(!is_yes(&why) && whats(&why) == ["credentialNotAllowed"], "{why:#}");
@@ -232,7 +232,7 @@ fn edits_keep_passing_checks() {
             edit["body"]["postureCheckRoles"].as_array().unwrap().iter().map(|role| role.as_str().unwrap()).collect();
         assert_eq!(named, after.iter().copied().collect(), "{semantic} {before:?}: {edit:#}");
         let name = server.admin.get(&format!("/service-policies/{policy}")).expect(200).data()["name"].clone();
-        let text = format!("have the policy {} no longer ask for {what}", name.as_str().unwrap());
+        let text = format!("change the policy {} to no longer require {what}", name.as_str().unwrap());
         assert!(what.is_empty() || edit["text"] == text, "{semantic} {before:?}: {edit:#}");
         drop(asked.make(edit));
         assert!(is_yes(&asked.dial(&identity, &service)) && opens(&user, &service), "{semantic} {before:?}: {edit:#}");
@@ -378,7 +378,7 @@ fn certificates_depend_on_their_authority() {
     // By the claim in its certificate the holder is another identity.
     let (key, name) = (Key::new(), fresh("claimed"));
     let known = certified(server, &authority.issue(&name, &key), &key, json!({}));
-    stands_until_mended(&asked, &known, &[&format!("by the external id {name}")], &[json!({ "externalId": name })]);
+    stands_until_mended(&asked, &known, &[&format!("to the external id {name}")], &[json!({ "externalId": name })]);
     let taken = certified(server, &authority.issue(&name, &Key::new()), &Key::new(), json!({}));
     let why = asked.dial(&taken.0, &taken.1);
     assert_eq!((whats(&why), &why["obstacles"][0]["edits"]), (vec!["credentialNotAllowed"], &json!([])), "{why:#}");
@@ -417,10 +417,10 @@ fn expired_certificates_follow_the_policy() {
     takes(&theirs, json!({ "allowExpiredCerts": false }));
     takes(&both, json!({ "allowed": false, "allowExpiredCerts": false }));
     let late = json!({ "primary": { "cert": { "allowExpiredCerts": true } } });
-    stands_until_mended(&asked, &ours, &["does not allow certificates that ended, as its own at "], std::slice::from_ref(&late));
-    stands_until_mended(&asked, &theirs, &["does not allow certificates that ended, as its own at 2020-01-01"], &[late]);
+    stands_until_mended(&asked, &ours, &["does not allow certificates that have expired, like its own at "], std::slice::from_ref(&late));
+    stands_until_mended(&asked, &theirs, &["does not allow certificates that have expired, like its own at 2020-01-01"], &[late]);
     let all = json!({ "primary": { "cert": { "allowed": true, "allowExpiredCerts": true } } });
-    stands_until_mended(&asked, &both, &["does not allow certificates that ended"], &[all]);
+    stands_until_mended(&asked, &both, &["does not allow certificates that have expired"], &[all]);
 }
 
 #[test]
@@ -433,7 +433,7 @@ fn claimed_identities_wait_for_the_authority() {
     let known = (identity.clone(), reachable(server, &identity), server.bearer(&authority.issue(&name, &key), &key));
     assert!(is_yes(&asked.dial(&known.0, &known.1)));
     server.admin.patch(&format!("/cas/{ca}"), json!({ "isAuthEnabled": false })).expect(200);
-    stands_until_mended(&asked, &known, &["knows it by its external id"], &[json!({ "isAuthEnabled": true })]);
+    stands_until_mended(&asked, &known, &["uses its external id"], &[json!({ "isAuthEnabled": true })]);
 }
 
 #[test]
@@ -566,23 +566,23 @@ fn missing_second_factor_is_told() {
     };
     told(&[], "may, but cannot now");
     asks(json!({ "requireTotp": true }));
-    assert_eq!(told(&[("totp", false)], &format!("asks for a one-time code, but {name} has set none up; it can do so itself")), 1);
+    assert_eq!(told(&[("totp", false)], &format!("requires one-time codes, but {name} has not set them up; it can do so")), 1);
     let user = server.again(&name);
     user.post("/current-identity/mfa", Json::Null).expect(201);
     // The second factor is set up only after its first code.
-    told(&[("totp", false)], "has set none up");
+    told(&[("totp", false)], "has not set them up");
     verify(&user);
-    told(&[("totp", true)], &format!("{name} needs a one-time code besides to log in"));
+    told(&[("totp", true)], &format!("{name} also needs a one-time code to log in"));
 
     asks(json!({ "requireExtJwtSigner": by_external_id }));
-    assert_eq!(told(&[("totp", true), ("extJwt", false)], &format!("idp knows people by external ids, and {name} has none")), 1);
+    assert_eq!(told(&[("totp", true), ("extJwt", false)], &format!("idp identifies by external ids, and {name} has none")), 1);
     asks(json!({ "requireExtJwtSigner": disabled }));
-    assert_eq!(told(&[("totp", true), ("extJwt", false)], "asks for a token of off with every request, but off is disabled"), 2);
+    assert_eq!(told(&[("totp", true), ("extJwt", false)], "requires a token of off with every request, but off is disabled"), 2);
     // Enabling it would not be sufficient.
     server.admin.patch(&format!("/external-jwt-signers/{disabled}"), json!({ "useExternalId": true })).expect(200);
     assert_eq!(told(&[("totp", true), ("extJwt", false)], "but off is disabled"), 1);
     server.admin.patch(&format!("/external-jwt-signers/{disabled}"), json!({ "enabled": true, "useExternalId": false })).expect(200);
-    told(&[("totp", true), ("extJwt", true)], "asks for a token of off with every request\n");
+    told(&[("totp", true), ("extJwt", true)], "requires a token of off with every request\n");
 }
 
 /// Verifies a newly enrolled second factor and returns the recovery codes.
@@ -607,7 +607,7 @@ fn removed_codes_are_not_asked() {
     server.admin.delete(&format!("/identities/{identity}/mfa")).expect(200);
     let why = asked.dial(&identity, &service);
     assert!(is_yes(&why) && opens(&user, &service), "{why:#}");
-    assert!(asked.told(&identity, &service, false).unwrap().contains("has set none up"));
+    assert!(asked.told(&identity, &service, false).unwrap().contains("has not set them up"));
     user.delete("/current-api-session").expect(200);
     assert_eq!(whats(&asked.dial(&identity, &service)), ["secondFactor"]);
 }
@@ -656,7 +656,7 @@ fn open_sessions_are_answered_again() {
     assert!(!is_yes(&asked.dial(&name, &service)) && opens(&user, &service) && !opens(&server.again(&name), &service));
     let schemas = server.nobody().at(Base::Overkeep).get("/openapi.json").expect(200).json["components"]["schemas"].clone();
     let said = schemas["Explanation"]["properties"]["allowed"]["description"].as_str().unwrap();
-    assert!(said.contains("open already"), "{said}");
+    assert!(said.contains("An open session is returned"), "{said}");
 }
 
 #[test]
@@ -675,12 +675,12 @@ fn tunneler_waits_for_its_router() {
         assert!(obstacle["text"].as_str().unwrap().starts_with(words) && obstacle["edits"] == json!([]), "{obstacle:#}");
         why["authentication"]["until"].clone()
     };
-    let until = stands("neverEnrolled", &format!("the edge router {name} has not enrolled yet; the token it was given is good until"));
+    let until = stands("neverEnrolled", &format!("the edge router {name} has not enrolled yet; its token is valid until"));
     assert_eq!(until, router()["enrollmentExpiresAt"]);
     let (key, token) = (Key::new(), router()["enrollmentToken"].as_str().unwrap().to_owned());
     let requests = json!({ "certCsr": key.request_as(&id), "serverCertCsr": key.request() });
     server.nobody().post(&format!("/enroll?method=erott&token={token}"), requests).expect(200);
-    stands("noCredential", &format!("{name} has nothing to log in with, being the tunneler of the edge router {name}"));
+    stands("noCredential", &format!("{name} has no credential, because it is the tunneler of the edge router {name}"));
 }
 
 #[test]

@@ -153,7 +153,7 @@ fn readable_secret_files_warn() {
         with_rights(&kept.path("secret"), "a secret text", mode);
         let said = kept.run("admin reset-password admin --password-file secret");
         assert_eq!(said.status, 0, "{said:?}");
-        assert_eq!(said.err.contains("others than its owner can read secret"), warns, "{mode:o}: {said:?}");
+        assert_eq!(said.err.contains("group or others can read secret"), warns, "{mode:o}: {said:?}");
         // A controller logs the warning.
         let directory = TempDir::new().unwrap();
         let mut command = command(directory.path());
@@ -162,7 +162,7 @@ fn readable_secret_files_warn() {
         program.kill();
         let mut log = String::new();
         std::io::Read::read_to_string(program.process.stderr.as_mut().unwrap(), &mut log).unwrap();
-        assert_eq!(log.contains("others than its owner can read"), warns, "{mode:o}: {log}");
+        assert_eq!(log.contains("group or others can read"), warns, "{mode:o}: {log}");
     }
 }
 

@@ -148,15 +148,15 @@ fn tampering_with_history_is_found() {
         let old = table.get(key(3).as_slice()).unwrap().unwrap().value()[..40].to_vec();
         table.insert(key(3).as_slice(), [old, row.into_bytes()].concat().as_slice()).unwrap();
     };
-    assert_eq!(tampered(&directory, None, altered), ["row 3 of the history is not what was written"]);
+    assert_eq!(tampered(&directory, None, altered), ["row 3 of the history was altered"]);
 
     let (directory, _) = five();
     let taken_out = tampered(&directory, None, |table| drop(table.remove(key(2).as_slice()).unwrap()));
-    assert_eq!(taken_out, ["row 3 of the history comes right after row 1"]);
+    assert_eq!(taken_out, ["row 3 of the history directly follows row 1"]);
 
     let (directory, _) = five();
     let beheaded = tampered(&directory, None, |table| drop(table.remove(key(1).as_slice()).unwrap()));
-    assert_eq!(beheaded, ["row 2 of the history comes right after row 0"]);
+    assert_eq!(beheaded, ["row 2 of the history directly follows row 0"]);
 
     let (directory, _) = five();
     let swapped = tampered(&directory, None, |table| {
@@ -168,7 +168,7 @@ fn tampering_with_history_is_found() {
 
     let (directory, _) = five();
     let cut = tampered(&directory, None, |table| drop(table.insert(key(4).as_slice(), b"short".as_slice()).unwrap()));
-    assert!(cut[0].contains("cannot be read"), "{cut:?}");
+    assert!(cut[0].contains("unreadable row"), "{cut:?}");
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn rewritten_history_fails_the_anchor() {
     let last = Anchor { sequence: 5, hash: rows[4].hash.clone() };
     let first = Anchor { sequence: 1, hash: rows[0].hash.clone() };
     let forgotten = tampered(&directory, Some(&last), |table| drop(table.remove(key(5).as_slice()).unwrap()));
-    assert_eq!(forgotten, ["row 5 of the history is not the one that was noted"], "a missing end must be found");
+    assert_eq!(forgotten, ["row 5 of the history differs from the noted one"], "a missing end must be found");
     let store = open(&directory);
     store.write_blocking(|tx| tx.insert(task("f"))).unwrap();
     assert_eq!(store.verify_history(None).unwrap().faults, [""; 0], "the rewritten chain alone is valid");
@@ -203,10 +203,7 @@ fn any_changed_history_byte_shows() {
         row[at] ^= 0xFF;
         put(&row);
         let found = faults();
-        assert!(
-            !found.is_empty() && found.iter().all(|fault| fault.contains("of the history is not what was written")),
-            "byte {at}: {found:?}"
-        );
+        assert!(!found.is_empty() && found.iter().all(|fault| fault.contains("of the history was altered")), "byte {at}: {found:?}");
         let others = rows(&open(&directory)).iter().filter(|row| row.sequence != 3).count();
         assert_eq!(others, 4, "byte {at}");
     }
@@ -230,14 +227,14 @@ fn verify_status_tells_tampering() {
     assert_eq!(verify(&[]).0, 0);
     let rows = written(&path);
     let last = format!("{}:{}", rows.len(), "0".repeat(64));
-    assert_eq!(verify(&["--noted", &last]), (3, vec![format!("row {} of the history is not the one that was noted", rows.len())]));
+    assert_eq!(verify(&["--noted", &last]), (3, vec![format!("row {} of the history differs from the noted one", rows.len())]));
     assert_eq!(verify(&["--noted", "nothing"]).0, 2);
     let database = Database::open(&path).unwrap();
     let transaction = database.begin_write().unwrap();
     drop(transaction.open_table(HISTORY).unwrap().remove(key(5).as_slice()).unwrap());
     transaction.commit().unwrap();
     drop(database);
-    assert_eq!(verify(&[]), (3, vec!["row 6 of the history comes right after row 4".into()]));
+    assert_eq!(verify(&[]), (3, vec!["row 6 of the history directly follows row 4".into()]));
     std::fs::remove_file(&path).unwrap();
     assert_eq!(verify(&[]).0, 1);
 }

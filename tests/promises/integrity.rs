@@ -340,8 +340,8 @@ fn dangling_references_count_as_deleted() {
     let file = Closed::filled();
     file.lose(SHIPS, b"tug");
     let found = file.check();
-    let towed = "the ship barge names as towedBy the ship tug, which is not there";
-    let escorted = "the ship liner names as escorts the ship tug, which is not there";
+    let towed = "the ship barge refers by towedBy to the ship tug, which does not exist";
+    let escorted = "the ship liner refers by escorts to the ship tug, which does not exist";
     assert!(told(&found).contains(&(towed, false)) && told(&found).contains(&(escorted, false)), "{found:?}");
     file.heals();
     file.with(|store| {
@@ -359,7 +359,7 @@ fn ambiguous_faults_are_only_reported() {
     let file = Closed::filled();
     file.lose(HARBOURS, b"north");
     file.lose(INDEX, &[&index_code(Harbour::KIND, "name"), b"north\0\0north".as_slice()].concat());
-    let expected = [("the ship liner names as home the harbour north, which is not there", false)];
+    let expected = [("the ship liner refers by home to the harbour north, which does not exist", false)];
     assert_eq!(told(&file.check()), expected);
     assert_eq!(told(&file.repair()), expected);
 

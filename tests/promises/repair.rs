@@ -315,9 +315,9 @@ fn surplus_rows_go_for_every_kind() {
             let Some(own) = entries.first() else { continue };
             let (kind, field) = (entry.kind.name, own.field);
             set(tx, INDEX, &[&own.key[..own.prefix], b"ghost"].concat(), b"");
-            expected.insert(format!("the index of {field} has the {kind} ghost, which is not there"));
+            expected.insert(format!("the index of {field} has the {kind} ghost, which does not exist"));
             set(tx, INDEX, &[&index_code(entry.kind, field), b"a value of nobody\0\0".as_slice(), id.as_bytes()].concat(), b"");
-            expected.insert(format!("the index of {field} has a value that the {kind} {id} has not"));
+            expected.insert(format!("the index of {field} has a value that the {kind} {id} does not have"));
         }
     });
     let [found, mended, left] = broken.seen();
@@ -359,7 +359,7 @@ fn every_dangling_reference_is_repaired() {
             let (id, gone) = named.unwrap_or_else(|| panic!("no {kind} has {} of {}", edge.field, edge.to.name));
             let broken = Broken::by(|tx| lose(tx, &table(edge.to.name), gone.as_bytes()));
             let [found, mended, left] = broken.seen();
-            let told_so = format!("the {kind} {id} names as {} the {} {gone}, which is not there", edge.field, edge.to.name);
+            let told_so = format!("the {kind} {id} refers by {} to the {} {gone}, which does not exist", edge.field, edge.to.name);
             assert!(unmended(&found).contains(told_so.as_str()), "{told_so}: {found:?}");
             let held = edge.rule == Rule::Restrict;
             for report in [&mended, &left] {
@@ -389,7 +389,7 @@ fn records_that_contradict_themselves_are_named() {
     let roles = |entries: &[&str]| entries.iter().map(|entry| (*entry).to_owned()).collect::<Roles>();
     let mut flawed = Vec::new();
     let broken = Broken::by(|tx| {
-        let certificate = "has a fingerprint that is not that of its certificate";
+        let certificate = "has a fingerprint that does not match its certificate";
         flawed.extend(
             [
                 alter::<Authenticator>(tx, "a-certificate", |r| {
@@ -406,9 +406,9 @@ fn records_that_contradict_themselves_are_named() {
             .map(|named| named + certificate),
         );
         flawed.extend([
-            alter::<Enrollment>(tx, "an-enrollment", |r| r.spec.identity_id = None) + "is not for exactly one identity or router",
+            alter::<Enrollment>(tx, "an-enrollment", |r| r.spec.identity_id = None) + "does not belong to exactly one identity or router",
             alter::<EdgeRouterPolicy>(tx, "a-router-policy", |r| r.spec.identity_roles = roles(&["#all", "#others"]))
-                + "names #all and others beside it",
+                + "names #all together with other entries",
             alter::<ServiceEdgeRouterPolicy>(tx, "a-service-router-policy", |r| r.spec.service_roles = roles(&["bare"]))
                 + "has a role entry that is neither an attribute nor an id",
             alter::<ServicePolicy>(tx, "a-service-policy", |r| r.spec.posture_check_roles = roles(&["bare"]))
@@ -451,20 +451,20 @@ fn mismatched_keys_are_named() {
         serde_json::to_vec(&material).unwrap()
     };
     let cases: [(Vec<u8>, &[&str]); 9] = [
-        (with(&|all| all.server.key = other.server.key.clone()), &["the key of the server is not the one of its certificate"]),
-        (with(&|all| all.root.key = other.root.key.clone()), &["the key of the root is not the one of its certificate"]),
+        (with(&|all| all.server.key = other.server.key.clone()), &["the key of the server does not belong to its certificate"]),
+        (with(&|all| all.root.key = other.root.key.clone()), &["the key of the root does not belong to its certificate"]),
         (with(&|all| all.server = other.server.clone()), &["the server is not signed by the intermediate"]),
         (with(&|all| all.root = other.root.clone()), &["the intermediate is not signed by the root"]),
         (with(&|all| all.retired.push(other.intermediate.certificate.clone())), &["an old intermediate is not signed by the root"]),
         (
             with(&|all| all.intermediate = too_long.clone()),
-            &["the intermediate is to live longer than the root", "the server is not signed by the intermediate"],
+            &["the intermediate expires later than the root", "the server is not signed by the intermediate"],
         ),
         (
             with(&|all| all.intermediate.certificate = "no PEM".into()),
             &["key or certificate of the intermediate cannot be read: no PEM block"],
         ),
-        (with(&|all| all.shown.push("no PEM".into())), &["a certificate that listeners showed cannot be read: no PEM block"]),
+        (with(&|all| all.shown.push("no PEM".into())), &["a certificate that listeners served cannot be read: no PEM block"]),
         (b"{}".to_vec(), &["the keys of the controller cannot be read"]),
     ];
     for (bytes, expected) in cases {
@@ -473,11 +473,11 @@ fn mismatched_keys_are_named() {
         assert_eq!(unmended(&report), expected.iter().copied().collect());
     }
     let broken = Broken::by(|tx| lose(tx, SETTINGS, b"pki"));
-    assert_eq!(unmended(&judged(&broken, Clock::system())), ["the keys of the controller are not there"].into());
+    assert_eq!(unmended(&judged(&broken, Clock::system())), ["the keys of the controller are missing"].into());
 
     // What only has ended is no damage.
     let later = judged(&Broken::by(|_| ()), Clock::manual(now.plus(Duration::from_secs(40 * 365 * 24 * 3600))));
-    assert!(later.findings.is_empty() && later.notes.len() == 3 && later.notes[0].contains("the root has ended"), "{later:?}");
+    assert!(later.findings.is_empty() && later.notes.len() == 3 && later.notes[0].contains("the root has expired"), "{later:?}");
 }
 
 #[test]
@@ -509,7 +509,7 @@ fn administrators_check_and_repair() {
         results.iter().any(|one| one["description"].as_str().unwrap().contains(text) && one["fixed"] == fixed)
     };
     let (lacks, dangles, flaw) =
-        ("lacks the service a-service", "names as postureCheckIds the postureCheck a-check", "a-transit-router has a fingerprint");
+        ("lacks the service a-service", "refers by postureCheckIds to the postureCheck a-check", "a-transit-router has a fingerprint");
     let found = run("check-data-integrity");
     assert!([lacks, dangles, flaw].iter().all(|text| has(&found, text, false)), "{found:?}");
     let mended = run("fix-data-integrity");
@@ -544,7 +544,7 @@ fn scrub_reports_damage_once() {
     });
     assert_eq!(store.check(&watch).unwrap(), Report::default(), "memory has it as it was");
     let found = scrub.round(&watch).unwrap();
-    let expected = format!("the disk has lost what was written at byte {} of the file", at / 4096 * 4096);
+    let expected = format!("the disk no longer holds what was written at byte {} of the file", at / 4096 * 4096);
     assert_eq!(found, [expected.as_str()]);
     assert_eq!(scrub.round(&watch).unwrap(), [""; 0], "it was told");
     let told = |report: Report| -> Vec<(String, bool)> { report.findings.into_iter().map(|one| (one.description, one.fixed)).collect() };
@@ -570,7 +570,8 @@ fn scrub_reports_damage_once() {
     broken.with(|store| {
         let maintenance = Maintenance::new(store.clone(), SealedKeys::default(), Clock::system(), &place.path().join("data"));
         let found = Scrub::of(&Config::default().integrity, maintenance, Clock::system()).round(&watch).unwrap();
-        for part in ["an-enrollment is not for", "a row of the index cannot be read", "row 1 of the history", "the keys of the controller"]
+        for part in
+            ["an-enrollment does not belong to", "a row of the index cannot be read", "row 1 of the history", "the keys of the controller"]
         {
             assert!(found.iter().any(|text| text.contains(part)), "{part}: {found:?}");
         }

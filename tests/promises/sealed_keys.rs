@@ -18,9 +18,9 @@ use crate::{
 
 const PASSPHRASE: &str = "correct horse battery staple";
 const ANOTHER: &str = "Tr0ub4dor&3 and his friends";
-const SEALED: &str = "the keys in the data file are sealed; name the file that holds their passphrase";
-const WRONG: &str = "another passphrase sealed the keys in the data file";
-const NOT_LOOKED_AT: &str = "not looked at";
+const SEALED: &str = "the keys in the data file are sealed; set passphrase-file to the file with their passphrase";
+const WRONG: &str = "the passphrase is not the one that sealed the keys in the data file";
+const NOT_LOOKED_AT: &str = "not checked";
 
 /// With files that hold two passphrases.
 fn with_passphrases(kept: DataFile) -> DataFile {
@@ -182,7 +182,7 @@ fn damaged_sealed_key_is_found() {
         });
         kept.ends("check --passphrase-file passphrase", 3, says);
     }
-    kept.ends("run --listen 127.0.0.1:0 --passphrase-file passphrase", 1, "the seal does not open");
+    kept.ends("run --listen 127.0.0.1:0 --passphrase-file passphrase", 1, "it cannot be decrypted");
 }
 
 #[test]

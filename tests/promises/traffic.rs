@@ -59,7 +59,7 @@ fn explain_names_missing_hosts() {
     assert!(is_yes(&why) && why["verdict"] == false, "{why:#}");
     let told = in_the_way(&why);
     assert_eq!(told.iter().map(|(what, _)| what.as_str()).collect::<Vec<_>>(), ["routerNotConnected", "noHost"], "{why:#}");
-    assert!(told[0].1.contains("start one of them") && told[0].1.contains("yet to enroll"), "{told:?}");
+    assert!(told[0].1.contains("start one of them") && told[0].1.contains("has not enrolled yet"), "{told:?}");
     assert!(told[1].1.contains("the-host (not connected)"), "{told:?}");
 
     let Asked { server, data, _directory } = running;

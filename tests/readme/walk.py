@@ -1,4 +1,4 @@
-"""Runs the blocks of the README as a newcomer would. See `run`."""
+"""Runs the blocks of the README in order. See `run`."""
 import os
 import pathlib
 import re
@@ -51,7 +51,7 @@ def main(root, binary):
                                           env=env, stdout=out, stderr=out, start_new_session=True)
         try:
             wait_for(port, controller, log)
-            # In a session of its own, so that what it leaves in the background can be ended.
+            # In a process session of its own, so that its background processes can be ended.
             shell = subprocess.Popen(["bash", "-c", script], cwd=place, env=env, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                      stderr=subprocess.STDOUT, start_new_session=True)
             try:

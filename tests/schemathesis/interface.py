@@ -1,14 +1,13 @@
-"""Holds a running controller against one of its own documents: Schemathesis asks, this says who asks and what there is.
+"""Compares a running controller with one of its own documents: Schemathesis sends requests, this script provides sessions and records.
 
     interface.py DOCUMENT       with OVERKEEP_URL, OVERKEEP_USER and OVERKEEP_PASSWORD in the environment
 
-Every operation is asked, with valid and with broken input; UNASKED says which are not, and why. Each request carries the
-session of an administrator made for this run, whom no request may touch; the operation that ends its own session is given a
-new one each time. Made-up ids would get no further than 404, so path parameters and references in bodies mostly become ids of
-records that are there.
+Every operation is requested with valid and with invalid input, except those in UNASKED. Each request carries the session of an
+administrator made for this run, which no request may change; the operation that ends its own session gets a new one each time.
+Random ids would only give 404, so that path parameters and references in bodies mostly become ids of existing records.
 
-The run fails for a 5xx, for a status, media type or header that the document does not name, for an answer that breaks its
-schema. Operations that never succeeded are named: most of them want a key, a code or a token that cannot be made up.
+The run fails on a 5xx, on a status, media type or header that the document lacks, and on an answer that violates its schema.
+Operations that never succeeded are listed: most of them need a key, a code or a token that cannot be generated.
 """
 import json
 import os
@@ -27,22 +26,22 @@ import schemathesis.cli
 
 CHECKS = ("not_a_server_error", "status_code_conformance", "content_type_conformance", "response_headers_conformance",
           "response_schema_conformance")
-EXAMPLES = 5                    # of each operation, beside the systematic ones
-REAL = 0.75                     # this share of ids is of records that are there
-EVERY = 100                     # after so many ids the records are listed again
-UNASKED = ("/events",)          # its answer has no end
+EXAMPLES = 5                    # per operation, in addition to the systematic ones
+REAL = 0.75                     # the share of ids of existing records
+EVERY = 100                     # the records are listed again after so many ids
+UNASKED = ("/events",)          # its answer does not end
 ENDS_ITS_SESSION = {"DELETE /current-api-session"}
-FURNITURE = 8                   # records of each kind to begin with
+FURNITURE = 8                   # records of each kind at the start
 
 
 # -- the controller ----------------------------------------------------------------------------------------------------
 class Refused(Exception):
-    """An answer that is none of those hoped for."""
+    """An unexpected answer."""
 
 
 def connection():
     context = ssl.create_default_context()
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE       # its CA is as new as itself
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE       # its CA is generated at the start
     return urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context))
 
 
@@ -65,7 +64,7 @@ def log_in(user, password):
     return session["token"], session["id"]
 
 
-# An auth policy that nobody is locked out by.
+# An auth policy that locks nobody out.
 EASY = {"secondary": {"requireTotp": False}, "primary": {
     "cert": {"allowed": True, "allowExpiredCerts": True}, "extJwt": {"allowed": True, "allowedSigners": []},
     "updb": {"allowed": True, "maxAttempts": 0, "minPasswordLength": 5, "lockoutDurationMinutes": 0,
@@ -73,7 +72,7 @@ EASY = {"secondary": {"requireTotp": False}, "primary": {
 
 
 class Administrator:
-    """The administrator of this run, with a password and an auth policy of their own."""
+    """The administrator of this run, with its own password and auth policy."""
 
     def __init__(self):
         owner, _ = log_in(os.environ["OVERKEEP_USER"], os.environ["OVERKEEP_PASSWORD"])
@@ -98,11 +97,11 @@ class Administrator:
             return False
 
 
-# -- records that are there --------------------------------------------------------------------------------------------
+# -- existing records --------------------------------------------------------------------------------------------------
 KINDS = {"api-sessions", "auth-policies", "authenticators", "cas", "config-types", "configs", "controllers", "edge-router-policies",
          "edge-routers", "enrollments", "external-jwt-signers", "identities", "identity-types", "posture-check-types", "posture-checks",
          "service-edge-router-policies", "service-policies", "services", "sessions", "specs", "terminators", "transit-routers"}
-# Path parameters and members of bodies that name a record of a kind.
+# The path parameters and members of bodies that refer to a record of a kind.
 REFERENCES = {"serviceId": "services", "service": "services", "configTypeId": "config-types", "configs": "configs", "configId": "configs",
               "identityId": "identities", "authPolicyId": "auth-policies", "caId": "cas", "router": "edge-routers",
               "allowedSigners": "external-jwt-signers", "requireExtJwtSigner": "external-jwt-signers"}
@@ -112,14 +111,14 @@ IN_PATH = re.compile(r"/([a-z-]+)/\{(\w+)\}")
 
 
 def authority(name):
-    """A certificate authority's certificate, PEM."""
+    """The certificate of an authority, as PEM."""
     line = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", os.devnull,
             "-subj", f"/CN={name}", "-addext", "basicConstraints=critical,CA:TRUE"]
     return subprocess.run(line, check=True, capture_output=True, text=True).stdout
 
 
 def furnish(administrator):
-    """Some records of each kind, so that there is something to see, to change and to delete."""
+    """Creates some records of each kind, which requests can read, change and delete."""
     create = administrator.create
     for name in (f"furniture {number}" for number in range(FURNITURE)):
         config_type = create("/config-types", name=name)
@@ -149,7 +148,7 @@ class Records:
         self.administrator, self.known, self.given, self.chance = administrator, {}, 0, random.Random(1)
 
     def any(self, kind):
-        """An id of the kind, mostly."""
+        """Mostly an existing id of the kind."""
         if self.given % EVERY == 0:
             self.known = {}
         self.given += 1
@@ -163,7 +162,7 @@ class Records:
         return [record for record in listed if record not in self.administrator.belongings]
 
     def put_into(self, body):
-        """A body with ids of records where it names some."""
+        """A body whose references are replaced by ids of existing records."""
         if not isinstance(body, dict):
             return body
         return {member: self.instead(member, value) for member, value in body.items()}
@@ -196,23 +195,23 @@ class Run:
             if parameter in case.path_parameters:
                 known = self.known(case.operation.path, REFERENCES.get(parameter, kind))
                 case.path_parameters[parameter] = known or case.path_parameters[parameter]
-            # Schemathesis learns ids from answers.
+            # Schemathesis reuses ids from answers.
             if case.path_parameters.get(parameter) in self.administrator.belongings and case.method != "GET":
                 case.path_parameters[parameter] = "not-this-one"
         case.body = self.records.put_into(case.body)
-        # With a control character in a header it is no HTTP, and answered below the interface.
+        # A control character in a header is invalid HTTP, which is answered before the interface sees it.
         case.headers.update({name: CONTROL.sub("", value) for name, value in case.headers.items() if isinstance(value, str)})
 
     def known(self, path, kind):
         return self.administrator.login if path.startswith("/current-identity/") else self.records.any(kind)
 
     def after(self, case, response):
-        # The systematic cases try other methods, too, and OPTIONS is welcome everywhere.
+        # The systematic cases try other methods as well, and OPTIONS is allowed everywhere.
         if response.status_code < 300 and case.method == case.operation.method.upper():
             self.succeeded.add(case.operation.label)
 
     def verdict(self):
-        """What makes the run worthless, as sentences."""
+        """The reasons for which the run does not count, as sentences."""
         print(f"{len(self.asked)} operations asked, {len(self.succeeded)} of them succeeded at least once; never: "
               + "; ".join(sorted(self.asked - self.succeeded)))
         if not self.administrator.is_in():
@@ -221,18 +220,18 @@ class Run:
 
 @schemathesis.deserializer("application/json")
 def read(context, response):
-    """What an answer says. Schemathesis takes a signed token for JSON, too; it is text."""
+    """Decodes an answer. Schemathesis would decode a signed token as JSON; it is text."""
     return response.text if response.headers["content-type"] == ["application/jwt"] else response.json()
 
 
 @schemathesis.serializer("application/x-pem-file", "application/pkcs10")
 def write(context, text):
-    """Requests for certificates are text."""
+    """Encodes certificate requests as text."""
     return str(text).encode(errors="replace")
 
 
 def strict(document):
-    """A document that leaves no status to `default`."""
+    """A document without `default` statuses."""
     for path in document["paths"].values():
         for operation in path.values():
             operation["responses"].pop("default", None)
@@ -244,7 +243,7 @@ def main(document):
     schemathesis.hook("before_call")(lambda context, case, kwargs: run.before(case))
     schemathesis.hook("after_call")(lambda context, case, response: run.after(case, response))
     with tempfile.TemporaryDirectory() as work:
-        os.chdir(work)          # Schemathesis leaves notes where it runs
+        os.chdir(work)          # Schemathesis writes files to its working directory
         pathlib.Path("document.json").write_text(json.dumps(strict(described)))
         status = command_line(
             "run", "document.json", "--url", os.environ["OVERKEEP_URL"] + described["servers"][0]["url"], "--tls-verify", "false",
@@ -258,7 +257,7 @@ def main(document):
 
 
 def command_line(*words):
-    """The exit status of Schemathesis."""
+    """Runs Schemathesis and returns its exit status."""
     try:
         schemathesis.cli.schemathesis.main(words)
     except SystemExit as end:

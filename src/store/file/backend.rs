@@ -1,17 +1,18 @@
-//! Between the database library and the file: what it takes to go on after the disk has failed.
+//! A layer between redb and the file that lets the store continue after a disk failure.
 //!
-//! The library gives a database up at the first error of the disk. And after a flush that failed nobody can say what is on disk: the
-//! system may go on showing pages that it never wrote. The one safe place to go back to is the state that was flushed last. Two things
-//! about the library lead there: it never overwrites what that state consists of, and it finds that state from the first page. So the
-//! first page is remembered as it was flushed; with that in its place, all that was written since is free space.
+//! redb gives up a database at the first I/O error. After a failed flush it is unknown what is on disk: the operating
+//! system may show pages that it never wrote. The only safe state to return to is the one that was flushed last. redb
+//! never overwrites the pages of that state, and it finds the state from the first page. So this layer remembers the
+//! first page as it was flushed. With that page put back, everything written since is free space.
 //!
-//! After a failure the backend is *set aside*: who held it loses its [`BackendHandle`], the first page is put back, and a new handle writes to memory
-//! alone, which is enough for the library to open the file and for everybody to read. When the disk takes what it has refused, memory
-//! goes to disk, and the same handle goes on there ([`Backend::rejoin`]).
+//! After a failure the backend is *set aside*: the old [`BackendHandle`] becomes invalid, the first page is put back,
+//! and a new handle writes to memory only. That is enough for redb to open the file and for callers to read. When the
+//! disk accepts the writes that it refused, the memory is written to disk and the same handle continues on the file
+//! ([`Backend::rejoin`]).
 //!
-//! And between times it is looked whether the disk still has what it was given ([`Backend::reread`]).
+//! [`Backend::reread`] checks at intervals that the disk still holds what was written to it.
 //!
-//! Invariant: only the newest handle reaches the file, and a flush that it was told of is a flush of everything the state consists of.
+//! Invariant: only the newest handle reaches the file. A flush that it reports covers everything the state consists of.
 
 use std::{
     collections::BTreeSet,
@@ -30,20 +31,20 @@ use super::{
     overlay::OverlayPages,
 };
 
-/// The size of a page; the first one says where the current state is.
+/// The size of a page in bytes. The first page says where the current state is.
 const PAGE: usize = BLOCK as usize;
-/// Where the first page says which of two states is the current one: one byte, which no disk writes by halves.
+/// The offset in the first page of the byte that selects one of two states. A single byte is written atomically.
 const CHOICE: usize = 9;
 
-/// A file, or what a test puts in its place.
+/// A file, or what a test uses instead of one.
 #[derive(Debug)]
 pub struct Backend {
     storage: Box<dyn StorageBackend>,
     /// The number of the newest handle.
     newest: AtomicU64,
-    /// Whether what is written stays in memory.
+    /// Whether writes stay in memory.
     uses_overlay: AtomicBool,
-    /// Whether closing the newest handle gives the file free.
+    /// Whether closing the newest handle releases the file.
     released: AtomicBool,
     checksums: Checksums,
     state: Mutex<State>,
@@ -51,22 +52,22 @@ pub struct Backend {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The first page, as far as it was ever written: as it is, and as it was flushed.
+    /// The first page, as far as it was ever written: the current content, and the flushed content.
     head: Vec<u8>,
     flushed: Vec<u8>,
-    /// How often another first page was flushed.
+    /// How often a first page with other content was flushed.
     heads: u64,
-    /// What was to be written, and how long the file was to be, since the last flush.
+    /// The writes (offset, size) and the requested file length since the last flush.
     written: Vec<(u64, usize)>,
     wanted: u64,
-    /// What was written while the file was not.
+    /// What is written while the file is set aside.
     memory: Option<OverlayPages>,
     failure: Option<String>,
-    /// Blocks that were not what was written to them when they were read again.
+    /// Blocks that differed from what was written to them when they were read again.
     lost: BTreeSet<u64>,
 }
 
-/// A database's hold on the backend.
+/// The access of one database to the backend.
 #[derive(Debug)]
 pub struct BackendHandle {
     backend: Arc<Backend>,
@@ -74,7 +75,7 @@ pub struct BackendHandle {
 }
 
 impl Backend {
-    /// Takes a backend that nobody else writes to, and its first handle.
+    /// Wraps a storage backend that nobody else writes to, and returns its first handle.
     pub fn of(backend: impl StorageBackend) -> BackendHandle {
         let (newest, state) = (AtomicU64::new(1), Mutex::default());
         let backend = Self {
@@ -88,25 +89,25 @@ impl Backend {
         BackendHandle { backend: Arc::new(backend), number: 1 }
     }
 
-    /// Why the newest handle met an error, if it did.
+    /// The first error that the newest handle met, if any.
     pub fn failure(&self) -> Option<String> {
         self.state().failure.clone()
     }
 
-    /// Grows with each state that was flushed.
+    /// A counter that grows with each state that is flushed.
     pub fn heads(&self) -> u64 {
         self.state().heads
     }
 
-    /// Has the newest handle close the file with itself.
+    /// Lets the newest handle close the file when it is closed.
     pub fn release(&self) {
         self.released.store(true, Ordering::Release);
     }
 
-    /// Goes back to what was flushed last, and leaves the file alone from now on.
+    /// Returns to the state that was flushed last, and leaves the file alone from now on. Gives the new handle.
     ///
     /// # Errors
-    /// The disk does not answer, or nothing was flushed yet.
+    /// The disk fails, or nothing was flushed yet.
     pub fn set_overlay(self: &Arc<Self>) -> io::Result<BackendHandle> {
         let mut state = self.state();
         if state.flushed.is_empty() {
@@ -114,9 +115,9 @@ impl Backend {
         }
         let number = self.newest.fetch_add(1, Ordering::AcqRel) + 1;
         let head = state.flushed.clone();
-        // If we never get further, who opens the file next should not trust more than we do.
+        // If the process ends now, the next one to open the file must not trust more than this one does.
         drop(self.storage.write(0, &head));
-        // What the disk was given and did not say it has, it may have or not.
+        // Whether unflushed writes are on disk is unknown.
         state.written.iter().for_each(|(offset, size)| self.checksums.forget(*offset, *size));
         let mut memory = OverlayPages::none(self.storage.len()?);
         memory.write(&self.source(), 0, &head)?;
@@ -127,10 +128,10 @@ impl Backend {
         Ok(BackendHandle { backend: self.clone(), number })
     }
 
-    /// Writes what the disk refused and what was kept in memory since, and goes on with the file.
+    /// Writes what the disk refused and what was kept in memory since, and continues with the file.
     ///
     /// # Errors
-    /// The disk does not take it yet; nothing has changed.
+    /// The disk still fails; memory is kept and the backend stays set aside.
     pub fn rejoin(&self) -> io::Result<()> {
         let mut state = self.state();
         let Some(memory) = &state.memory else { return Ok(()) };
@@ -144,8 +145,8 @@ impl Backend {
             backend.write(offset, bytes)?;
             self.checksums.set(offset, bytes);
         }
-        // The first page last, and in it the byte that chooses after what it chooses from: at no moment, and however a write is torn,
-        // does it lead to what is not there.
+        // The first page is written last, and its selecting byte in a second write, so that at no moment, however a
+        // write is torn, the first page leads to data that is not on disk.
         let mut before = state.head.clone();
         if let (Some(chosen), Some(flushed)) = (before.get_mut(CHOICE), state.flushed.get(CHOICE)) {
             *chosen = *flushed;
@@ -167,25 +168,27 @@ impl Backend {
         Ok(())
     }
 
-    /// Reads blocks again, so many from one on, and answers those that are not what was last written to them or read from them, or that
-    /// cannot be read; and where to go on. Nothing while the file is left alone.
+    /// Reads `count` blocks from block `from` on again. Returns the offsets, in bytes, of those that cannot be read or
+    /// differ from what was last written to or read from them, and the block to continue with. Finds nothing while the
+    /// file is set aside.
     pub fn reread(&self, from: u64, count: u64) -> (Vec<u64>, Option<u64>) {
         let end = from.saturating_add(count).min(self.checksums.len());
-        // Without a lock first: most of the time there is nothing to see, and nobody has to wait.
+        // The first pass takes no lock: usually there is nothing to find, and no writer has to wait.
         let suspects = (from..end).filter(|block| !self.holds(*block, None));
         let damaged: Vec<u64> = suspects.filter(|block| !self.holds(*block, Some(&self.state()))).collect();
         self.state().lost.extend(&damaged);
         (damaged.into_iter().map(|block| block * BLOCK).collect(), (end < self.checksums.len()).then_some(end))
     }
 
-    /// What [`Backend::reread`] has ever found so and still is so.
+    /// The offsets of the blocks that [`Backend::reread`] ever found and that still differ.
     pub fn lost(&self) -> Vec<u64> {
         let found: Vec<u64> = self.state().lost.iter().copied().collect();
         let lost = found.into_iter().filter(|block| !self.holds(*block, Some(&self.state())));
         lost.map(|block| block * BLOCK).collect()
     }
 
-    /// Whether a block is what it should be. Only with the state locked nobody writes to it meanwhile.
+    /// Whether a block holds what it should. The answer is certain only with the state locked, when nobody writes to
+    /// the block.
     fn holds(&self, block: u64, state: Option<&State>) -> bool {
         if self.uses_overlay.load(Ordering::Acquire) {
             return true;
@@ -193,17 +196,18 @@ impl Backend {
         let mut bytes = vec![0; PAGE];
         let read = |bytes: &mut [u8]| self.storage.read(block * BLOCK, bytes).is_ok();
         match (block, state) {
-            // Parts of the first are written all the time: what they are is known only to the state.
+            // The first block is written in parts all the time: only the state knows its content.
             (0, None) => false,
             (0, Some(state)) => state.head.is_empty() || (read(&mut bytes) && bytes.starts_with(&state.head)),
             _ => self.checksums.of(block).is_none_or(|known| read(&mut bytes) && sum(&bytes) == known),
         }
     }
 
-    /// How much of the file is known to be in use, in bytes, and how long it is: right after it was opened and every page in use was read.
+    /// How many bytes of the file are in use, and its length in bytes. Only correct right after it was opened and every
+    /// page in use was read.
     ///
     /// # Errors
-    /// The disk does not answer.
+    /// The length of the file cannot be read.
     pub fn in_use(&self) -> io::Result<(u64, u64)> {
         Ok((self.checksums.known() * BLOCK, self.storage.len()?))
     }
@@ -218,8 +222,9 @@ impl Backend {
 }
 
 impl State {
-    /// Whether the disk takes what it may have refused: the same bytes to the same places, for that harms nobody. And the first page as it
-    /// was flushed last: until that is on disk, what is there may lead to what is about to be overwritten.
+    /// Tests whether the disk accepts what it may have refused, by writing the same bytes to the same places, which is
+    /// harmless. Also writes the first page as it was flushed last: until that is on disk, the page on disk may lead to
+    /// data that is about to be overwritten.
     fn try_again(&self, backend: &dyn StorageBackend) -> io::Result<()> {
         backend.write(0, &self.flushed)?;
         let len = backend.len()?;
@@ -251,7 +256,7 @@ impl State {
     }
 }
 
-/// Copies from one stretch to another what belongs to the same place.
+/// Copies the part of `bytes`, which lie at offset `from`, that overlaps `out`, which lies at offset `to`.
 fn lay(from: u64, bytes: &[u8], to: u64, out: &mut [u8]) {
     let start = from.max(to);
     let behind = |at: u64| usize::try_from(start - at).unwrap_or(usize::MAX);
@@ -261,7 +266,7 @@ fn lay(from: u64, bytes: &[u8], to: u64, out: &mut [u8]) {
 }
 
 impl BackendHandle {
-    /// What it holds.
+    /// The backend that this handle belongs to.
     pub fn backend(&self) -> Arc<Backend> {
         self.backend.clone()
     }
@@ -270,10 +275,10 @@ impl BackendHandle {
         self.backend.newest.load(Ordering::Acquire) == self.number
     }
 
-    /// The state, if this handle still counts.
+    /// The state, if this handle is the newest.
     fn state(&self) -> io::Result<MutexGuard<'_, State>> {
         let state = self.backend.state();
-        if self.is_newest() { Ok(state) } else { Err(io::Error::other("the file was opened anew after a failure")) }
+        if self.is_newest() { Ok(state) } else { Err(io::Error::other("the file was reopened after a failure")) }
     }
 }
 
@@ -287,7 +292,7 @@ impl StorageBackend for BackendHandle {
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        // Readers do not wait for each other, nor for a flush.
+        // Readers wait neither for each other nor for a flush.
         if !self.backend.uses_overlay.load(Ordering::Acquire) && self.is_newest() {
             let read = self.backend.storage.read(offset, out);
             return match read {
@@ -350,12 +355,12 @@ impl StorageBackend for BackendHandle {
     }
 
     fn close(&self) -> io::Result<()> {
-        // A handle that is replaced must leave the file locked for the next.
+        // A handle that is replaced must leave the file locked for the next one.
         let last = self.is_newest() && (self.number == 1 || self.backend.released.load(Ordering::Acquire));
         if last { self.backend.storage.close() } else { Ok(()) }
     }
 
-    // The first handle locks the file for all of them.
+    // The first handle locks the file for all handles.
     fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
         if self.number == 1 { self.backend.storage.try_lock_range(start, end) } else { Ok(true) }
     }
@@ -369,7 +374,7 @@ impl StorageBackend for BackendHandle {
 mod tests {
     use super::*;
 
-    /// A file that keeps account of what is done to it, first page by its choice.
+    /// A file that records what is done to it; writes of the first page are recorded by their selecting byte.
     #[derive(Debug, Default)]
     struct Account {
         bytes: Mutex<Vec<u8>>,
@@ -422,7 +427,7 @@ mod tests {
         handle.write(0, &head(1)).unwrap();
 
         let overlay = handle.backend().set_overlay().unwrap();
-        assert_eq!(done.lock().unwrap().last().unwrap(), "choose 0", "who opens the file next must not trust what was not flushed");
+        assert_eq!(done.lock().unwrap().last().unwrap(), "choose 0", "the first page on disk must not lead to data that was not flushed");
         overlay.write(2 * BLOCK, &[2; PAGE]).unwrap();
         overlay.write(0, &head(1)).unwrap();
         overlay.sync_data().unwrap();

@@ -1,22 +1,22 @@
-//! What each block of the file is known to hold, as a checksum: of what was last written to it, or else first read. So a disk that changes
-//! what it was given is noticed, also where nobody reads any more because memory has it.
+//! The checksum of each block of the file: of what was last written to it, or else of what was first read from it. They
+//! detect a disk that changes data, also in blocks that are no longer read because they are cached in memory.
 
 use std::sync::{
     PoisonError, RwLock, RwLockReadGuard,
     atomic::{AtomicU32, Ordering::Relaxed},
 };
 
-/// The unit of what is known of a file and what is changed in it, in bytes; that of the library's pages.
+/// The size of a block in bytes; redb's page size.
 pub const BLOCK: u64 = 4096;
-/// In the place of a checksum: nothing is known.
+/// The value for a block whose content is unknown.
 const UNKNOWN: u32 = 0;
 
-/// By number of the block; four bytes each.
+/// By block number; four bytes each.
 #[derive(Debug, Default)]
 pub struct Checksums(RwLock<Vec<AtomicU32>>);
 
 impl Checksums {
-    /// Takes what was read, where nothing is known yet.
+    /// Records what was read, for blocks whose content is unknown.
     pub fn learn(&self, offset: u64, bytes: &[u8]) {
         let checksums = self.known_up_to(offset + bytes.len() as u64);
         for (number, block) in whole(offset, bytes) {
@@ -26,36 +26,36 @@ impl Checksums {
         }
     }
 
-    /// Takes what was written.
+    /// Records what was written.
     pub fn set(&self, offset: u64, bytes: &[u8]) {
         self.forget(offset, bytes.len());
         self.learn(offset, bytes);
     }
 
-    /// What is there now nobody can say.
+    /// Marks the blocks of a range as unknown.
     pub fn forget(&self, offset: u64, length: usize) {
         let end = (offset + length as u64).div_ceil(BLOCK);
         let checksums = self.read();
         (offset / BLOCK..end).filter_map(|block| checksums.get(index(block))).for_each(|known| known.store(UNKNOWN, Relaxed));
     }
 
-    /// The file ends there now.
+    /// Records that the file was cut to this length.
     pub fn truncate(&self, length: u64) {
         self.0.write().unwrap_or_else(PoisonError::into_inner).truncate(index(length.div_ceil(BLOCK)));
         self.forget(length, 1);
     }
 
-    /// The checksum of what a block holds, if that is known.
+    /// The checksum of a block, if it is known.
     pub fn of(&self, block: u64) -> Option<u32> {
         self.read().get(index(block)).map(|known| known.load(Relaxed)).filter(|known| *known != UNKNOWN)
     }
 
-    /// How many blocks have been told of.
+    /// The number of blocks covered.
     pub fn len(&self) -> u64 {
         self.read().len() as u64
     }
 
-    /// How many blocks something is known of.
+    /// The number of blocks whose checksum is known.
     pub fn known(&self) -> u64 {
         self.read().iter().filter(|known| known.load(Relaxed) != UNKNOWN).count() as u64
     }
@@ -83,7 +83,8 @@ fn index(block: u64) -> usize {
     usize::try_from(block).unwrap_or(usize::MAX)
 }
 
-/// The whole blocks in a stretch of the file, by number. Not the first: where the current state begins, parts of it are written anew.
+/// The whole blocks in a range of the file, by number, without the first: it names the current state, and parts of it
+/// are rewritten all the time.
 fn whole(offset: u64, bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let first = offset.div_ceil(BLOCK);
     let before = usize::try_from(first * BLOCK - offset).unwrap_or(usize::MAX);
@@ -91,7 +92,7 @@ fn whole(offset: u64, bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     blocks.enumerate().map(move |(n, block)| (index(first) + n, block)).filter(|(number, _)| *number > 0)
 }
 
-/// The checksum of what a block holds; never the one that means that nothing is known.
+/// The checksum of a block's content; never the value for an unknown block.
 pub fn sum(block: &[u8]) -> u32 {
     crc32fast::hash(block).max(1)
 }

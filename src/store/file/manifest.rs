@@ -1,7 +1,7 @@
-//! What a snapshot says of itself, in the file itself, so that damage to any part of it shows.
+//! The manifest of a snapshot, stored in the snapshot itself, which detects damage to any part of it.
 //!
-//! Invariant: only a file that nobody has written to since has one; opening a file to be written takes it away. It proves that nothing
-//! was damaged on the way, not who made it.
+//! Invariant: only a file that was not written to since it was made has a manifest; opening a file for writing removes
+//! it. The manifest proves that nothing was damaged, not who made the file.
 
 use std::collections::BTreeMap;
 
@@ -20,18 +20,18 @@ use crate::{
 const KEY: &[u8] = b"manifest";
 const RECORDS: &str = "records.";
 
-/// What a snapshot holds.
+/// The description of a snapshot's content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Manifest {
-    /// What a release must know to open the file.
+    /// The file format, see `file/open.rs`.
     pub format: u32,
-    /// The release that made it.
+    /// The Overkeep version that made it.
     pub release: String,
     pub made_at: Timestamp,
-    /// How many rows each table has, of those that have any.
+    /// The number of rows of each table that is not empty.
     pub rows: BTreeMap<String, u64>,
-    /// SHA-256 of all rows and of the rest of this, in hex.
+    /// SHA-256 over all rows and the other fields of the manifest, in hex.
     pub hash: String,
 }
 
@@ -41,10 +41,10 @@ impl Manifest {
         Self::over(rows, format, env!("CARGO_PKG_VERSION").into(), now)
     }
 
-    /// The same manifest, if it is the one of these rows.
+    /// Checks these rows against the manifest. Returns the same manifest if they match.
     pub(crate) fn confirm(&self, rows: Sum) -> Result<Self> {
         let found = Self::over(rows, self.format, self.release.clone(), self.made_at)?;
-        if found == *self { Ok(found) } else { Err(Error::Storage("the content is not what the manifest says".into())) }
+        if found == *self { Ok(found) } else { Err(Error::Storage("the content does not match the manifest".into())) }
     }
 
     fn over(sum: Sum, format: u32, release: String, made_at: Timestamp) -> Result<Self> {
@@ -55,7 +55,7 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// How many records each kind has.
+    /// The number of records of each kind.
     pub fn records(&self) -> impl Iterator<Item = (&str, u64)> {
         self.rows.iter().filter_map(|(table, count)| Some((table.strip_prefix(RECORDS)?, *count)))
     }
@@ -64,7 +64,7 @@ impl Manifest {
         serde_json::to_vec(self).map_err(|e| Error::Internal(format!("a manifest: {e}")))
     }
 
-    /// Writes it into a file that is otherwise finished.
+    /// Writes the manifest into a file that is otherwise complete.
     pub(crate) fn store(&self, database: &Database) -> Result<()> {
         let text = self.text()?;
         let write = || -> Result<(), redb::Error> {
@@ -75,14 +75,14 @@ impl Manifest {
         write().map_err(broken)
     }
 
-    /// The one in a file; nothing if it has none.
+    /// The manifest of a file; `None` if it has none.
     pub(crate) fn load(from: &ReadTransaction) -> Result<Option<Self>> {
         let meta = from.open_table(META).map_err(broken)?;
         let Some(text) = meta.get(KEY).map_err(broken)? else { return Ok(None) };
         serde_json::from_slice(text.value()).map(Some).map_err(|e| Error::Storage(format!("the manifest cannot be read: {e}")))
     }
 
-    /// Takes it out of a file that is about to be written to.
+    /// Removes the manifest from a file that is about to be written to.
     pub(crate) fn forget(database: &Database) -> Result<(), redb::Error> {
         if database.begin_read()?.open_table(META)?.get(KEY)?.is_none() {
             return Ok(());
@@ -93,7 +93,7 @@ impl Manifest {
     }
 }
 
-/// The names of the tables that make up the content of a file, ascending.
+/// The names of the tables that make up the content of a file, in ascending order.
 pub(crate) fn tables(of: &ReadTransaction) -> Result<Vec<String>> {
     let mut names: Vec<String> = of.list_tables().map_err(broken)?.map(|table| table.name().to_owned()).collect();
     names.retain(|name| name != META.name());
@@ -101,7 +101,7 @@ pub(crate) fn tables(of: &ReadTransaction) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Counts and hashes rows, table by table in the order of their names. A table without rows is as one that is not there.
+/// Counts and hashes rows, table by table in the order of their names. An empty table counts like one that is missing.
 pub(crate) struct Sum {
     hash: Context,
     rows: BTreeMap<String, u64>,
@@ -114,7 +114,7 @@ impl Default for Sum {
 }
 
 impl Sum {
-    /// Everything in a file.
+    /// Counts and hashes all rows of a file.
     pub(crate) fn of(transaction: &ReadTransaction, watch: &Progress) -> Result<Self> {
         let mut sum = Self::default();
         for name in tables(transaction)? {
@@ -128,7 +128,7 @@ impl Sum {
         Ok(sum)
     }
 
-    /// One more row.
+    /// Adds one row.
     pub(crate) fn add(&mut self, table: &str, key: &[u8], value: &[u8]) {
         match self.rows.get_mut(table) {
             Some(count) => *count += 1,

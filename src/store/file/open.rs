@@ -1,6 +1,7 @@
-//! Opening the file: who may, whether it is ours, and what it must contain before anyone uses it.
+//! Opening the data file: locking, the check that it is a file of Overkeep, and its tables.
 //!
-//! A new file is prepared beside its name and renamed when it is whole, so that there never is a half-made one under that name.
+//! A new file is prepared under another name and renamed when it is complete, so that an incomplete file never has the
+//! final name.
 
 use std::{
     fs::{File, Metadata, OpenOptions, Permissions},
@@ -21,30 +22,30 @@ use super::{
     private_file::{clear, create_private, is_named, is_one},
 };
 
-/// The format of the files that this release writes: how tables and keys are laid out, and so what a release must know to open one. Files of
-/// an earlier format are brought to it (`file/upgrade.rs`). Records carry versions of their own.
+/// The file format that this release writes: the layout of tables and keys. A release opens files up to its own format.
+/// Files of an earlier format are converted (`file/upgrade.rs`). Records carry versions of their own.
 pub const NEWEST: u32 = 3;
-/// About the file itself.
+/// The table about the file itself.
 pub const META: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("meta");
-/// The row that holds its format.
+/// The row of [`META`] that holds the format.
 pub const FORMAT: &[u8] = b"format";
-/// What is wrong with a file of which the checksums of pages say so.
-const PAGES: &str = "pages of it are not what was written";
+/// The reason given when page checksums do not match.
+const PAGES: &str = "page checksums do not match";
 /// The first bytes of every redb file.
 const MAGIC: &[u8] = b"redb\x1A\x0A\xA9\x0D\x0A";
 
-/// What was opened, and what it lies on.
+/// An open database and its backend.
 pub type Opened = (Arc<Backend>, Database);
 
-/// Whether every page is looked at before the file is used. Of one that was damaged the library may make anything.
+/// Whether redb checks every page before the file is used. On a damaged page its behaviour is undefined.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pages {
     Checked,
-    /// The caller does that, and wants to know what came of it.
+    /// The caller checks the pages itself and needs the result.
     Unchecked,
 }
 
-/// Opens the file at a path, or makes it.
+/// Opens the file at a path, or creates it.
 pub fn file(path: &Path, cache: usize, tables: &[String]) -> Result<Opened, OpenError> {
     if !path.try_exists().map_err(|reason| io_error(path, reason))? {
         return create(path, cache, tables).map(|(opened, _)| opened);
@@ -52,11 +53,11 @@ pub fn file(path: &Path, cache: usize, tables: &[String]) -> Result<Opened, Open
     prepared(existing(path, cache, Pages::Checked)?, path, tables)
 }
 
-/// A file that is shorter than this, in bytes, is not worth the time.
+/// Files shorter than this, in bytes, are not compacted.
 const SHORT: u64 = 4 << 20;
 
-/// Gives back what a file does not need, if that is more than half of it. To be called right after it was opened and its pages were checked:
-/// then it is known what is needed.
+/// Compacts a file if more than half of it is unused. Must be called right after the file was opened with its pages
+/// checked, because only then the size in use is known.
 pub fn shorten((backend, database): &mut Opened, path: &Path) -> Result<(), OpenError> {
     let (needed, before) = backend.in_use().map_err(|reason| io_error(path, reason))?;
     if before < SHORT || needed >= before / 2 {
@@ -64,56 +65,56 @@ pub fn shorten((backend, database): &mut Opened, path: &Path) -> Result<(), Open
     }
     compact(database, path)?;
     let (_, after) = backend.in_use().map_err(|reason| io_error(path, reason))?;
-    tracing::info!(path = %path.display(), before, after, "gave back space in the data file, in bytes");
+    tracing::info!(path = %path.display(), before, after, "compacted the data file; sizes in bytes");
     Ok(())
 }
 
-/// Gives back what a file does not need.
+/// Releases the unused space of a file.
 pub fn compact(database: &mut Database, path: &Path) -> Result<(), OpenError> {
     database.compact().map(drop).map_err(|e| io_error(path, io::Error::other(e)))
 }
 
-/// Opens the file at a path, checks every page of it, and says whether all were what was written; what can be set right by that is.
+/// Opens the file at a path, checks every page, repairs what redb can repair, and says whether all pages were intact.
 pub fn verified(path: &Path, cache: usize, tables: &[String]) -> Result<(Opened, bool), OpenError> {
     let mut opened = existing(path, cache, Pages::Unchecked)?;
     let whole = verify(&mut opened.1, path)?;
     Ok((prepared(opened, path, tables)?, whole))
 }
 
-/// Who may have a file open that is only looked at.
+/// Which other processes may have a file open that is opened read-only.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Others {
-    /// Whoever only looks at it as well.
+    /// Processes that open it read-only as well.
     MayLook,
     Nobody,
 }
 
-/// Opens the file at a path to look at it, after every page of it was checked. What is written stays in memory.
+/// Opens the file at a path for reading and checks every page. What is written stays in memory.
 pub fn open_overlay(path: &Path, others: Others, cache: usize, tables: &[String]) -> Result<Opened, OpenError> {
     let file = ours(path, OpenOptions::new().read(true))?;
-    // A controller holds it alone.
+    // A running controller holds an exclusive lock.
     let locked = if others == Others::MayLook { file.try_lock_shared() } else { file.try_lock() };
     locked.map_err(|_| OpenError::Locked(path.into()))?;
     still(path, &file.metadata().map_err(|reason| io_error(path, reason))?)?;
     let mut opened = on(Overlay::new(file).map_err(|reason| io_error(path, reason))?, path, cache, Pages::Unchecked)?;
-    // Before anything is written, be it in memory: that gives pages new checksums.
+    // The check comes before any write, even to memory, because a write gives pages new checksums.
     let whole = verify(&mut opened.1, path)?;
     if whole { prepared(opened, path, tables) } else { Err(damaged(path, PAGES)) }
 }
 
-/// Opens what is on a backend; `path` is its name in errors.
+/// Opens the database on a backend; `path` names it in errors.
 pub fn backend(backend: impl StorageBackend, path: &Path, cache: usize, tables: &[String]) -> Result<Opened, OpenError> {
     prepared(on(backend, path, cache, Pages::Checked)?, path, tables)
 }
 
-/// Opens once more what was opened before, by a new handle.
+/// Opens the database again, by a new handle.
 pub fn again(handle: BackendHandle, path: &Path, cache: usize, tables: &[String]) -> Result<Database, OpenError> {
     prepared((handle.backend(), with(handle, path, cache, Pages::Checked)?), path, tables).map(|(_, database)| database)
 }
 
 fn existing(path: &Path, cache: usize, pages: Pages) -> Result<Opened, OpenError> {
     let file = ours(path, OpenOptions::new().read(true).write(true))?;
-    // It holds keys; a copy put back by hand often comes with the rights of any file.
+    // The file holds keys, and a copy restored by hand often has default permissions.
     file.set_permissions(Permissions::from_mode(0o600)).map_err(|reason| io_error(path, reason))?;
     let found = file.metadata().map_err(|reason| io_error(path, reason))?;
     let opened = on(FileBackend::new(file).map_err(|e| failed(path, e))?, path, cache, pages)?;
@@ -121,7 +122,7 @@ fn existing(path: &Path, cache: usize, pages: Pages) -> Result<Opened, OpenError
     Ok(opened)
 }
 
-/// A file that nobody else has open, as long as this lives; for whoever puts another in its place.
+/// Locks the file exclusively as long as the result lives; for a caller that replaces the file.
 pub fn hold(path: &Path) -> Result<File, OpenError> {
     let held = regular(path, OpenOptions::new().read(true).write(true))?;
     held.try_lock().map_err(|_| OpenError::Locked(path.into()))?;
@@ -129,7 +130,7 @@ pub fn hold(path: &Path) -> Result<File, OpenError> {
     Ok(held)
 }
 
-/// Refuses a file that was locked a moment too late: whoever had it before has put another in its place.
+/// Rejects a file that was replaced by another between opening and locking.
 fn still(path: &Path, locked: &Metadata) -> Result<(), OpenError> {
     let there = std::fs::metadata(path).map_err(|reason| io_error(path, reason))?;
     if is_one(&there, locked) { Ok(()) } else { Err(OpenError::Locked(path.into())) }
@@ -143,7 +144,7 @@ fn on(backend: impl StorageBackend, path: &Path, cache: usize, pages: Pages) -> 
 fn with(handle: BackendHandle, path: &Path, cache: usize, pages: Pages) -> Result<Database, OpenError> {
     let mut builder = Database::builder();
     builder.set_cache_size(cache).set_check_integrity_on_open(pages == Pages::Checked);
-    // Of a damaged file redb may panic.
+    // redb may panic on a damaged file.
     let opened = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| builder.create_with_backend(handle)));
     opened.map_err(|_| unreadable(path))?.map_err(|e| failed(path, e))
 }
@@ -153,7 +154,7 @@ fn verify(database: &mut Database, path: &Path) -> Result<bool, OpenError> {
     checked.map_err(|_| unreadable(path))?.map_err(|e| failed(path, e))
 }
 
-/// The file next to another, with something behind its name.
+/// The path of a file with a suffix appended to its name.
 pub fn beside(file: &Path, suffix: &str) -> PathBuf {
     let mut path = file.as_os_str().to_owned();
     path.push(suffix);
@@ -165,19 +166,20 @@ fn directory(file: &Path) -> &Path {
     file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Makes the name of a file last.
+/// Makes the name of a file durable, by a flush of its directory.
 pub fn sync_directory(file: &Path) -> io::Result<()> {
     File::open(directory(file))?.sync_all()
 }
 
-/// Opens a file that begins as ours do. An empty one is not a new one: something has taken what was in it.
+/// Opens a file that begins like a redb file. An empty file is rejected: its content was lost.
 fn ours(path: &Path, how: &OpenOptions) -> Result<File, OpenError> {
     let (file, mut magic) = (regular(path, how)?, Vec::new());
     (&file).take(MAGIC.len() as u64).read_to_end(&mut magic).map_err(|reason| io_error(path, reason))?;
     if magic == MAGIC { Ok(file) } else { Err(OpenError::NotOurs(path.into())) }
 }
 
-/// Opens a file, or says what is wrong with a directory. A pipe or a device may never begin, may not end, and is not ours to change.
+/// Opens a regular file, or gives the error of a directory. A pipe or device may block, may be endless and must not be
+/// changed.
 fn regular(path: &Path, how: &OpenOptions) -> Result<File, OpenError> {
     let found = std::fs::metadata(path).map_err(|reason| io_error(path, reason))?;
     if !found.is_file() && !found.is_dir() {
@@ -186,13 +188,13 @@ fn regular(path: &Path, how: &OpenOptions) -> Result<File, OpenError> {
     how.open(path).map_err(|reason| io_error(path, reason))
 }
 
-/// Where a new file is made before it has its name.
+/// The path under which a new file is prepared.
 pub fn unnamed(path: &Path) -> PathBuf {
     beside(path, ".new")
 }
 
-/// The right to make a file that is not there, as long as this lives: what another start left half-made may be dropped, what it is making
-/// may not. The file is made anew.
+/// Creates and locks the file that prepares a new file, as long as the result lives. What another start left incomplete
+/// is removed; what another process is preparing is not.
 pub fn reserve(path: &Path) -> Result<File, OpenError> {
     let refused = |reason| OpenError::Directory { directory: directory(path).into(), reason };
     clear(&unnamed(path)).map_err(|error| if let OpenError::Locked(_) = error { OpenError::Locked(path.into()) } else { error })?;
@@ -202,26 +204,26 @@ pub fn reserve(path: &Path) -> Result<File, OpenError> {
         return Err(OpenError::Locked(path.into()));
     }
     if path.exists() {
-        // Another was faster; its file is whole and ours is nothing yet.
+        // Another process was faster: its file is complete, this one is still empty.
         drop(std::fs::remove_file(unnamed(path)));
         return Err(OpenError::Locked(path.into()));
     }
     Ok(file)
 }
 
-/// Makes the file at a path, where none may be, and says which it is.
+/// Creates the file at a path that must not exist, and returns its metadata.
 pub fn create(path: &Path, cache: usize, tables: &[String]) -> Result<(Opened, Metadata), OpenError> {
     let refused = |reason| OpenError::Directory { directory: directory(path).into(), reason };
     let (file, unfinished) = (reserve(path)?, unnamed(path));
     let which = file.metadata().map_err(refused)?;
-    // It stays locked: the library locks it again by the same opening of it.
+    // The lock stays: redb locks the same open file again.
     let made = FileBackend::new(file).map_err(|e| failed(path, e)).and_then(|own| backend(own, path, cache, tables));
     let named = made.and_then(|opened| {
         std::fs::rename(&unfinished, path).map_err(refused)?;
         sync_directory(path).map_err(refused)?;
         if is_named(path, &which) { Ok(opened) } else { Err(OpenError::Locked(path.into())) }
     });
-    // Of one that did not come about nothing is to stay, above all where there was no room for it.
+    // A file that was not completed is removed, especially after the disk was full.
     let opened = named.inspect_err(|_| {
         if is_named(&unfinished, &which) {
             drop(std::fs::remove_file(&unfinished));
@@ -230,7 +232,7 @@ pub fn create(path: &Path, cache: usize, tables: &[String]) -> Result<(Opened, M
     Ok((opened, which))
 }
 
-/// Checks the format and makes the tables that are missing.
+/// Checks the format and creates missing tables.
 fn prepared((backend, database): Opened, path: &Path, tables: &[String]) -> Result<Opened, OpenError> {
     let present =
         || -> Result<Vec<String>, redb::Error> { Ok(database.begin_read()?.list_tables()?.map(|table| table.name().to_owned()).collect()) };
@@ -259,7 +261,7 @@ fn prepared((backend, database): Opened, path: &Path, tables: &[String]) -> Resu
     Ok((backend, database))
 }
 
-/// The format of a file that has tables; nothing if it is none of ours.
+/// The format of a file that has tables; `None` if it is not a file of Overkeep.
 pub fn format(from: &ReadTransaction) -> Result<Option<u32>, redb::Error> {
     let meta = match from.open_table(META) {
         Err(redb::TableError::TableDoesNotExist(_) | redb::TableError::TableTypeMismatch { .. }) => return Ok(None),
@@ -272,14 +274,14 @@ fn failed(path: &Path, error: DatabaseError) -> OpenError {
     match error {
         DatabaseError::DatabaseAlreadyOpen => OpenError::Locked(path.into()),
         DatabaseError::Storage(redb::StorageError::Io(reason)) if reason.kind() == io::ErrorKind::UnexpectedEof => {
-            damaged(path, "it ends too early")
+            damaged(path, "it is too short")
         }
         DatabaseError::Storage(redb::StorageError::Io(reason)) => io_error(path, reason),
         other => broken(path, other.into()),
     }
 }
 
-/// The library tells of damage in words about itself.
+/// Replaces redb's texts about damage by our own.
 fn broken(path: &Path, error: redb::Error) -> OpenError {
     match error {
         redb::Error::Corrupted(_) => damaged(path, PAGES),

@@ -1,4 +1,5 @@
-//! A file as it is, with changes that stay in memory: a look at a file changes nothing in it, not even in one that was never closed.
+//! A file with changes that stay in memory. Opening a file this way changes nothing in it, even if it was not closed
+//! properly.
 //!
 //! Invariant: the file itself is opened for reading only.
 
@@ -14,31 +15,31 @@ use redb::StorageBackend;
 
 use super::checksum::BLOCK;
 
-/// What a database sees of the file.
+/// The storage backend that redb gets.
 #[derive(Debug)]
 pub struct Overlay {
     file: File,
     changes: RwLock<OverlayPages>,
 }
 
-/// What is to be different in a file, and is kept in memory.
+/// Changes to a file, kept in memory.
 #[derive(Debug)]
 pub struct OverlayPages {
     length: u64,
-    /// Up to here bytes come from the file, unless they are changed.
+    /// Up to this offset, unchanged bytes come from the file.
     of_file: u64,
-    /// By number. Whole blocks.
+    /// Whole blocks, by number.
     changed: BTreeMap<u64, Vec<u8>>,
 }
 
-/// Reads bytes of the file that are there.
+/// Reads bytes of the file from an offset; the range must exist.
 type Source<'s> = &'s dyn Fn(u64, &mut [u8]) -> io::Result<()>;
 
 impl Overlay {
-    /// The file as it is now. Nobody may change it as long as this lives.
+    /// An unchanged view of the file. Nobody may change the file as long as this lives.
     ///
     /// # Errors
-    /// Its length cannot be read.
+    /// The length of the file cannot be read.
     pub fn new(file: File) -> io::Result<Self> {
         let length = file.metadata()?.len();
         Ok(Self { file, changes: RwLock::new(OverlayPages::none(length)) })
@@ -58,17 +59,17 @@ impl Overlay {
 }
 
 impl OverlayPages {
-    /// None yet, in a file of this length.
+    /// No changes yet, to a file of this length in bytes.
     pub fn none(length: u64) -> Self {
         Self { length, of_file: length, changed: BTreeMap::new() }
     }
 
-    /// How long the file is with them.
+    /// The length of the changed file in bytes.
     pub fn len(&self) -> u64 {
         self.length
     }
 
-    /// Where there are any, and what is to be there.
+    /// The changed ranges: offset and content, cut at the end of the file.
     pub fn each(&self) -> impl Iterator<Item = (u64, &[u8])> {
         let within = |at: u64, bytes: &[u8]| bytes.len().min(usize::try_from(self.length.saturating_sub(at)).unwrap_or(usize::MAX));
         self.changed.iter().map(|(block, bytes)| (block * BLOCK, bytes)).map(move |(at, bytes)| {
@@ -77,7 +78,7 @@ impl OverlayPages {
         })
     }
 
-    /// What the file has from `offset` on, and zeros behind its end.
+    /// Reads the file from `offset` on, with zeros after its end.
     fn of_file(&self, source: Source<'_>, offset: u64, out: &mut [u8]) -> io::Result<()> {
         let there = usize::try_from(self.of_file.saturating_sub(offset)).unwrap_or(usize::MAX).min(out.len());
         let (known, rest) = out.split_at_mut(there);
@@ -132,12 +133,12 @@ impl OverlayPages {
     }
 }
 
-/// The parts of a range, each within one block: the number of the block, where in it the part begins, and how long it is.
+/// The parts of a range, each within one block: the block number, the offset in the block, and the length.
 fn parts(offset: u64, length: usize) -> impl Iterator<Item = (u64, usize, usize)> {
     let end = offset + length as u64;
     (offset / BLOCK..end.div_ceil(BLOCK)).map(move |block| {
         let (from, to) = (offset.max(block * BLOCK), end.min((block + 1) * BLOCK));
-        // Both are at most a block.
+        // Both numbers are at most the block size.
         (block, (from - block * BLOCK) as usize, (to - from) as usize)
     })
 }

@@ -1,5 +1,5 @@
-//! Files that are made: always anew, for their owner alone. In a directory that others may write to, somebody else's file or a link may
-//! have the name already: nothing of that name is opened to be written, followed or taken over, by root neither.
+//! Files that only their owner may read, always created new. In a directory that others may write to, another user's
+//! file or a link may already have the name: it is never opened for writing, followed or taken over, even by root.
 
 use std::{
     fs::{File, Metadata, OpenOptions, remove_file, symlink_metadata},
@@ -12,18 +12,18 @@ use rustix::fs::OFlags;
 
 use super::open_error::OpenError;
 
-/// Makes a file that was not there.
+/// Creates a file with mode 0600 that did not exist.
 ///
 /// # Errors
-/// [`ErrorKind::AlreadyExists`] for a name that is taken, also by a link that leads nowhere (`O_EXCL`).
+/// [`ErrorKind::AlreadyExists`] if the name is taken, also by a dangling link (`O_EXCL`).
 pub fn create_private(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)
 }
 
-/// Takes away what an earlier attempt left under a name. Of a link the link goes, whatever it leads to.
+/// Removes what an earlier attempt left under a name. Of a link, the link itself is removed.
 ///
 /// # Errors
-/// [`OpenError::Locked`] for a file that somebody has locked; it cannot be taken away.
+/// [`OpenError::Locked`] if another process has locked the file; [`OpenError::Io`] if it cannot be removed.
 pub fn clear(path: &Path) -> Result<(), OpenError> {
     let failed = |reason| OpenError::Io { path: path.into(), reason };
     let found = match symlink_metadata(path) {
@@ -34,10 +34,11 @@ pub fn clear(path: &Path) -> Result<(), OpenError> {
     remove_file(path).map_err(failed)
 }
 
-/// Locks the file of a name that is no link.
+/// Locks the file of a name that is not a link.
 ///
 /// # Errors
-/// [`OpenError::Locked`] if somebody else has it, or another file has its name by then; it cannot be opened.
+/// [`OpenError::Locked`] if another process has locked it, or another file has the name by then; [`OpenError::Io`] if
+/// it cannot be opened.
 pub fn lock(path: &Path) -> Result<File, OpenError> {
     let failed = |reason| OpenError::Io { path: path.into(), reason };
     let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits()).unwrap_or_default();
@@ -46,12 +47,12 @@ pub fn lock(path: &Path) -> Result<File, OpenError> {
     if is_named(path, &file.metadata().map_err(failed)?) { Ok(file) } else { Err(OpenError::Locked(path.into())) }
 }
 
-/// Whether a name is that of a file itself, not of a link to it.
+/// Whether a path names this file directly, not by a link.
 pub fn is_named(path: &Path, file: &Metadata) -> bool {
     symlink_metadata(path).is_ok_and(|found| is_one(&found, file))
 }
 
-/// Whether they are of one file, whatever its name.
+/// Whether both describe the same file (device and inode), whatever its name.
 pub fn is_one(one: &Metadata, other: &Metadata) -> bool {
     (one.dev(), one.ino()) == (other.dev(), other.ino())
 }

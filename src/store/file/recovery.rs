@@ -1,18 +1,18 @@
-//! What the writer does about a failure: it has the file opened anew, so that there is something to read, and tries whether it can be
-//! written again.
+//! How the writer recovers from a failure: it reopens the file, so that reads work, and tries at intervals whether
+//! writes work again.
 //!
-//! Not here: how the file is brought back to a state that is known (`file/backend.rs`).
+//! Not here: how the file is brought back to a known state (`file/backend.rs`).
 
 use std::time::Duration;
 
 use crate::store::core::Core;
 use crate::{clock::Timestamp, error::Error};
 
-/// How far the writer is with a failure, if there is one.
+/// The progress of the recovery from a failure, if there is one.
 pub struct Recovery<'c> {
     core: &'c Core,
     retry: Duration,
-    /// The open database has failed.
+    /// Whether the open database has failed.
     stale: bool,
     tried: Timestamp,
 }
@@ -22,14 +22,14 @@ impl<'c> Recovery<'c> {
         Self { core, retry, stale: false, tried: Timestamp::MIN }
     }
 
-    /// After a commit that failed. When this returns, nobody sees any of it.
+    /// Starts recovery after a failed commit. When this returns, no reader sees any part of that commit.
     pub fn begin(&mut self, error: &Error) {
         self.stale = true;
         self.core.fail(error.to_string());
         self.attempt();
     }
 
-    /// Now and then: whether a reader has met a failure, and whether one is over.
+    /// Called at intervals: notices a failure that a reader met, and retries while writes are refused.
     pub fn look(&mut self) {
         if let Some(reason) = self.core.backend.failure() {
             self.stale = true;
@@ -46,7 +46,7 @@ impl<'c> Recovery<'c> {
         if self.stale {
             match self.core.reopen() {
                 Ok(()) => self.stale = false,
-                Err(error) => return tracing::warn!(%error, "after a failure, the data file cannot be opened"),
+                Err(error) => return tracing::warn!(%error, "the data file cannot be reopened after a failure"),
             }
         }
         match self.core.backend.rejoin() {

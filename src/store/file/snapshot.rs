@@ -1,7 +1,8 @@
-//! A copy of everything as it is at one moment, in a new and compact file that can be opened like the first and says what it holds
-//! ([`Manifest`]). Writers never wait for it. And back: a snapshot becomes a data file the same way, row by row.
+//! Snapshots: a copy of everything at one moment in a new, compact file that can be opened like the original and has a
+//! manifest ([`Manifest`]). Writers do not wait for it. Restoring copies a snapshot to a data file the same way, row by
+//! row.
 //!
-//! Invariant: under the name that was asked for there is never anything but a whole and checked copy.
+//! Invariant: the requested name always belongs to a complete and checked copy, or to the file that had it before.
 
 use std::{
     fs::Metadata,
@@ -22,11 +23,11 @@ use super::{
 use crate::error::{Error, Result};
 use crate::store::{history::log::ANCHOR, progress::Progress, reader::Reader, tx::tables::broken};
 
-/// Bytes of the new file kept in memory.
+/// The page cache of the new file, in bytes.
 const CACHE: usize = 16 << 20;
-/// Bytes of rows written in one transaction.
+/// The size of rows written in one transaction, in bytes.
 const BATCH: usize = 8 << 20;
-/// Between one view that goes and the next: time for a write or some.
+/// The pause between closing two views, so that writers get a turn.
 const PAUSE: Duration = Duration::from_millis(10);
 
 type Definition<'n> = TableDefinition<'n, &'static [u8], &'static [u8]>;
@@ -34,17 +35,17 @@ type Definition<'n> = TableDefinition<'n, &'static [u8], &'static [u8]>;
 type Row<'n> = (&'n str, Vec<u8>, Vec<u8>);
 
 impl Reader {
-    /// Copies everything to a file, readable for its owner alone, in place of one of that name. Blocks for as long as that takes;
-    /// the copy is of the moment it began.
+    /// Copies everything to a file, readable by its owner only, and replaces a file of that name. Blocks until the copy
+    /// is complete. The copy holds the state at its beginning. The file belongs to the user of this process.
     ///
     /// # Errors
-    /// The copy cannot be written or is not the same as what was read, or the watcher stopped it; then the file of that name is as it
-    /// was before.
+    /// The copy cannot be written, differs from what was read, or was cancelled by `watch`; then the file of that name
+    /// is unchanged.
     pub fn snapshot(&self, to: &Path, watch: &Progress) -> Result<Manifest> {
         self.copied(to, Owner::Ours, watch)
     }
 
-    /// The same in place of a data file, which stays its owner's.
+    /// Like [`Reader::snapshot`], for a data file: the new file keeps the owner of the one that it replaces.
     ///
     /// # Errors
     /// As [`Reader::snapshot`].
@@ -58,19 +59,20 @@ impl Reader {
         copy(views, to, owner, watch, |sum| Manifest::of(sum, format, self.core().clock.now()))
     }
 
-    /// Copies a snapshot, which this store is one of, as [`Reader::supersede`] does. What comes of it is a snapshot too, until it is opened
-    /// to be written.
+    /// Copies a snapshot, which this store must have open, over a data file as [`Reader::supersede`] does. The result is
+    /// a snapshot too, until it is opened for writing.
     ///
     /// # Errors
-    /// As [`Reader::snapshot`], and if what is read is not what this manifest says.
+    /// As [`Reader::snapshot`]; also if the rows do not match the manifest.
     pub fn restore(&self, manifest: &Manifest, to: &Path, watch: &Progress) -> Result<Manifest> {
         copy(Views::of(self)?, to, Owner::OfTheOneBefore, watch, |sum| manifest.confirm(sum))
     }
 
-    /// What the file says of itself, once all of it was read and found to be so; nothing if it is no snapshot.
+    /// Reads the whole file and checks it against its manifest. Returns the manifest; `None` if the file is not a
+    /// snapshot.
     ///
     /// # Errors
-    /// It is not so, the file cannot be read, or the watcher stopped it.
+    /// The content does not match, the file cannot be read, or `watch` cancelled it.
     pub fn manifest(&self, watch: &Progress) -> Result<Option<Manifest>> {
         let from = self.core().database()?.begin_read().map_err(broken)?;
         let Some(manifest) = Manifest::load(&from)? else { return Ok(None) };
@@ -83,9 +85,9 @@ fn failed(reason: impl ToString) -> Error {
     Error::Storage(format!("a snapshot: {}", reason.to_string()))
 }
 
-/// What is copied, and what was there since, from time to time. No page that writers replace can be used again as long as an older view is
-/// open, and whoever writes when the last one goes has to free all of them while every other waits. So newer views are opened on the way, and
-/// let go one after the other.
+/// The read view that is copied, and views opened later on the way. redb cannot reuse a page that writers replace while
+/// an older view is open. When the last old view closes, the next writer has to free all such pages while every other
+/// writer waits. So newer views are opened during the copy and closed one after the other.
 struct Views<'s> {
     store: &'s Reader,
     first: ReadTransaction,
@@ -99,14 +101,14 @@ impl<'s> Views<'s> {
     }
 
     fn open_another(&mut self) {
-        // Of a store that was closed nothing is freed either.
+        // A closed store frees nothing, so that it needs no view.
         self.later.extend(self.store.core().database().ok().and_then(|database| database.begin_read().ok()));
     }
 
     fn let_go(self, watch: &Progress) {
         drop(self.first);
         for view in self.later {
-            // Who stops it all has no time for that.
+            // A cancelled copy does not pause.
             if watch.go_on().is_ok() {
                 thread::sleep(PAUSE);
             }
@@ -115,7 +117,7 @@ impl<'s> Views<'s> {
     }
 }
 
-/// Makes a file with the same rows and the manifest that `seal` gives for them.
+/// Creates a file with the same rows and the manifest that `seal` makes for them.
 fn copy(mut views: Views<'_>, to: &Path, owner: Owner, watch: &Progress, seal: impl FnOnce(Sum) -> Result<Manifest>) -> Result<Manifest> {
     watch.begin(2 * count(&views.first)?);
     let names = tables(&views.first)?;
@@ -152,8 +154,8 @@ fn write(views: &mut Views<'_>, into: &Database, names: &[String], watch: &Progr
     Ok(sum)
 }
 
-/// Takes along what the table about the file itself says that holds of a copy as well: the format, and what the first row of the history
-/// is chained to.
+/// Copies the rows of the table about the file itself that are true of a copy as well: the format, and the anchor of
+/// the history.
 fn carry(from: &ReadTransaction, into: &Database) -> Result<(), redb::Error> {
     let meta = from.open_table(META)?;
     let transaction = into.begin_write()?;
@@ -165,7 +167,7 @@ fn carry(from: &ReadTransaction, into: &Database) -> Result<(), redb::Error> {
     Ok(transaction.commit()?)
 }
 
-/// Writes rows that are in the order of their tables.
+/// Writes rows, which are sorted by table.
 fn insert(into: &Database, batch: Vec<Row<'_>>) -> Result<(), redb::Error> {
     let transaction = into.begin_write()?;
     for rows in batch.chunk_by(|(one, ..), (next, ..)| one == next) {
@@ -178,7 +180,7 @@ fn insert(into: &Database, batch: Vec<Row<'_>>) -> Result<(), redb::Error> {
     Ok(transaction.commit()?)
 }
 
-/// Opens the new file, checks every page of it once, and reads all of it again.
+/// Opens the new file, checks every page, and reads all rows again.
 fn reopened(file: &Path, names: &[String], manifest: &Manifest, watch: &Progress) -> Result<()> {
     let ((_, database), whole) = open::verified(file, CACHE, names).map_err(failed)?;
     if !whole {
@@ -186,23 +188,23 @@ fn reopened(file: &Path, names: &[String], manifest: &Manifest, watch: &Progress
     }
     let rows = database.begin_read().map_err(broken)?;
     let same = Manifest::load(&rows)?.as_ref() == Some(manifest) && manifest.confirm(Sum::of(&rows, watch)?).is_ok();
-    if same { Ok(()) } else { Err(failed("the copy is not the same as what was read")) }
+    if same { Ok(()) } else { Err(failed("the copy differs from what was read")) }
 }
 
-/// How many rows there are.
+/// The number of rows of all tables.
 fn count(of: &ReadTransaction) -> Result<u64> {
     let rows = |name: &String| of.open_table(Definition::new(name)).map_err(broken)?.len().map_err(broken);
     tables(of)?.iter().map(rows).sum()
 }
 
-/// A file that is being made. Gone if it does not get its name.
+/// A file that is being made. It is removed unless it gets its final name.
 struct Unfinished {
     path: PathBuf,
     which: Metadata,
 }
 
 impl Unfinished {
-    /// Makes it anew. What an earlier attempt left there goes, unless another is at it.
+    /// Creates the file. Removes what an earlier attempt left, unless another process is using it.
     fn make(to: &Path, tables: &[String]) -> Result<(Self, Database), OpenError> {
         let path = open::beside(to, ".unfinished");
         clear(&path)?;
@@ -210,7 +212,7 @@ impl Unfinished {
         Ok((Self { path, which }, database))
     }
 
-    /// Gives it its name, so that a crash leaves either the one before or this one.
+    /// Renames it to its final name. After a crash the name belongs to the previous file or to this one.
     fn place(self, to: &Path, owner: Owner) -> Result<()> {
         let file = lock(&self.path).map_err(failed)?;
         if !is_named(&self.path, &self.which) || !file.metadata().is_ok_and(|file| is_one(&file, &self.which)) {
@@ -225,18 +227,18 @@ impl Unfinished {
     }
 }
 
-/// Whose a file is that takes the place of another.
+/// The owner of a file that replaces another.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Owner {
-    /// Whose this process is. At a path that somebody names anybody's file may be, and the copy holds keys.
+    /// The user of this process. The path may hold a file of any user, and the copy contains keys.
     Ours,
-    /// Whose the one before was, whoever runs this: of data files.
+    /// The owner of the replaced file, whoever runs this; for data files.
     OfTheOneBefore,
 }
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        // Not there any more if it got its name, and another's if that is not the one that was made.
+        // After the rename the name is gone; if another file has the name, it is not ours to remove.
         if is_named(&self.path, &self.which) {
             drop(std::fs::remove_file(&self.path));
         }

@@ -1,8 +1,9 @@
-//! A file of an earlier format becomes one of ours, all at once.
+//! Converts a file of an earlier format in one transaction.
 //!
-//! Up to format 2 the keys of the index, and those of endings, began with the names of kind and field, each with its length in front; since 3
-//! with a code (`index.rs`), and rows of the history are packed (`history/packing.rs`). A file of format 2 had sealed settings, and one of format 1
-//! had not, which nobody needs to tell apart any more. Rows by fields that are not in the index any more stay behind.
+//! Up to format 2, the keys of the index and of tombstones began with the names of kind and field, each with its length
+//! in front. Since format 3 they begin with a code (`index.rs`), and rows of the history are packed
+//! (`history/packing.rs`). Format 2 added sealed settings to format 1; the two need no different conversion. Index rows
+//! of fields that are no longer indexed are dropped.
 
 use redb::{ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
 
@@ -17,14 +18,14 @@ use crate::store::{
 use crate::{entity::Kind, error::Result};
 
 type Definition<'n> = TableDefinition<'n, &'static [u8], &'static [u8]>;
-/// What a table of the earlier format is called meanwhile.
+/// The temporary name of a table of the earlier format.
 const BEFORE: Definition<'static> = Definition::new("before");
 
 impl Reader {
     /// Whether the file has the format that this release writes.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// [`Error::Storage`](crate::error::Error::Storage) if it cannot be read.
     pub fn is_current(&self) -> Result<bool> {
         let from = self.core().database()?.begin_read().map_err(broken)?;
         Ok(open::format(&from).map_err(broken)? == Some(NEWEST))
@@ -36,14 +37,14 @@ impl OpenStore {
     /// nothing can be looked up by the index. Of a large one it takes many seconds. Blocks.
     ///
     /// # Errors
-    /// The file cannot be read or written; then it is as it was.
+    /// The file cannot be read or written; then it is unchanged.
     pub fn upgrade(&self, setting: Option<(&str, &[u8])>) -> Result<()> {
         let (core, is_current) = (self.core(), self.is_current()?);
         if is_current && setting.is_none() {
             return Ok(());
         }
         if !is_current {
-            tracing::info!(file = %core.path.display(), format = NEWEST, "bringing the file to the format of this release");
+            tracing::info!(file = %core.path.display(), format = NEWEST, "converting the file to the format of this release");
         }
         let database = core.database()?;
         let work = || -> Result<(), redb::Error> {
@@ -68,7 +69,7 @@ fn convert(transaction: &WriteTransaction, registry: &Registry) -> Result<(), re
         transaction.rename_table(Definition::new(&name), BEFORE)?;
         {
             let (before, mut now) = (transaction.open_table(BEFORE)?, transaction.open_table(Definition::new(&name))?);
-            // In the order of the new keys, so that pages are filled.
+            // Fields are converted in the order of the new keys, so that pages are filled.
             for (code, kind, field) in registry.fields() {
                 let names = names(kind, field);
                 let end = index::after(&names);
@@ -85,7 +86,7 @@ fn convert(transaction: &WriteTransaction, registry: &Registry) -> Result<(), re
     Ok(())
 }
 
-/// What the keys of a field began with.
+/// The prefix of a field's keys up to format 2.
 fn names(kind: Kind, field: &str) -> Vec<u8> {
     [kind.name, field].into_iter().flat_map(|name| [&name.len().to_le_bytes()[..1], name.as_bytes()].concat()).collect()
 }

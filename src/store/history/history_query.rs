@@ -1,6 +1,6 @@
-//! The history for those who read it: a page of it, what is behind a row, and what it says of some kinds.
+//! Reading the history: a page of rows, the rows after a sequence, and the rows about some kinds.
 //!
-//! Not here: how rows are kept and chained (`history/log.rs`).
+//! Not here: how rows are stored and chained (`history/log.rs`).
 
 use std::{
     borrow::Cow,
@@ -21,8 +21,9 @@ use crate::{
 };
 
 impl Read<'_> {
-    /// A page of the rows that match, by sequence, and how many match in all. A window without a limit is empty. One that is damaged matches
-    /// nothing, and is not there where everything is asked for: its sequence is missing.
+    /// A page of the rows that match, ordered by sequence, and the number of all that match. A window without a limit
+    /// gives no rows. A damaged row matches no predicate; a query for everything counts it but leaves it out of the
+    /// page.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -32,7 +33,7 @@ impl Read<'_> {
         Ok((rows, total))
     }
 
-    /// The sequences of such a page, and how many rows match in all.
+    /// The sequences of such a page, and the number of all rows that match.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -45,7 +46,8 @@ impl Read<'_> {
         Ok((sequences.part(descending, window), sequences.count()))
     }
 
-    /// Rows behind a sequence, the oldest first, until they have so many bytes. Rows that are gone or damaged are passed over.
+    /// The rows after a sequence, oldest first, until they have at least so many bytes. Missing and damaged rows are
+    /// skipped.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -59,8 +61,8 @@ impl Read<'_> {
         Ok(rows)
     }
 
-    /// Shows the rows behind a sequence that are about records of these kinds, the oldest first, until one is refused. Answers the
-    /// sequence of the last row that was passed, whatever it is about.
+    /// Calls `see` with the rows after a sequence that are about these kinds, oldest first, until it breaks. Returns
+    /// the sequence of the last row before the break, whatever its kind.
     ///
     /// # Errors
     /// A row is damaged, the file cannot be read, or the first error of `see`.
@@ -76,7 +78,7 @@ impl Read<'_> {
         Ok(passed)
     }
 
-    /// Shows the rows behind a sequence that are about records of these kinds, the newest first.
+    /// Calls `see` with the rows after a sequence that are about these kinds, newest first.
     ///
     /// # Errors
     /// As in [`Read::history_of`].
@@ -89,7 +91,7 @@ impl Read<'_> {
         })
     }
 
-    /// The sequence of the last row that is not kept any more, or zero.
+    /// The sequence of the last row that was dropped, or zero.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -105,7 +107,7 @@ impl Read<'_> {
         Ok(end(self)?.sequence)
     }
 
-    /// The row of a sequence; none if it is gone or damaged.
+    /// The row of a sequence; `None` if it was dropped or is damaged.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -126,7 +128,7 @@ impl Read<'_> {
     }
 }
 
-/// Whether a row is about a record of one of these kinds, or cannot be read. Much cheaper than reading it.
+/// Whether a row is about one of these kinds, or cannot be read. Much cheaper than decoding the whole row.
 fn is_of(kinds: &[&str], row: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct About<'r> {
@@ -137,7 +139,7 @@ fn is_of(kinds: &[&str], row: &[u8]) -> bool {
     serde_json::from_slice::<About<'_>>(&text).ok().is_none_or(|about| kinds.contains(&about.kind.as_ref()))
 }
 
-/// Rows that were found: ascending, each once.
+/// Sequences found: ascending, without duplicates.
 enum Sequences {
     All(RangeInclusive<u64>),
     Some(Vec<u64>),

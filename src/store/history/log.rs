@@ -1,13 +1,15 @@
-//! The history in the file: rows that are only ever added, each chained to the one before, in the transaction of what they tell of.
+//! The history in the file: rows that are only appended, each chained to the one before, in the same transaction as the
+//! change that they describe.
 //!
-//! Key: the sequence, eight bytes. Row: `[hash 32][total u64, little endian][JSON, packed]` (`history/packing.rs`). The hash is SHA-256 over the
-//! hash before, the key, the total and the JSON; the total counts the bytes of all rows there ever were, so that the size of those kept is a
-//! subtraction.
-//! Old rows go from the front; of the last one that went, sequence, hash and total stay behind as the anchor that the first row is
-//! chained to. Invariant: sequences have no gaps.
+//! Key: the sequence, eight bytes, big endian. Row: `[hash 32][total u64, little endian][JSON, packed]`
+//! (`history/packing.rs`). The hash is SHA-256 over the previous hash, the key, the total and the JSON. The total
+//! counts the bytes of all rows ever written, so that the size of the stored rows is a subtraction. The oldest rows are
+//! dropped first. The sequence, hash and total of the last dropped row are kept as the anchor to which the first row is
+//! chained. Invariant: sequences have no gaps.
 //!
-//! The chain shows rows that were altered, taken out or put in by somebody who did not make all later hashes anew. Who did can only be
-//! found out by comparison with a hash that was noted elsewhere, which is what [`Anchor`] is for.
+//! The chain detects rows that were altered, removed or inserted by somebody who did not recompute all later hashes. A
+//! full recomputation is only detected by comparison with a hash that was noted elsewhere, which is what [`Anchor`] is
+//! for.
 
 use std::{
     borrow::Cow,
@@ -36,25 +38,25 @@ use crate::{
 };
 
 const HASH: usize = 32;
-/// Hash and total.
+/// The length of hash and total in bytes.
 const HEAD: usize = HASH + 8;
 /// The key of the anchor in the table about the file itself.
 pub(crate) const ANCHOR: &[u8] = b"history";
-/// Rows dropped in one transaction.
+/// The number of rows dropped in one transaction.
 const BATCH: usize = 512;
-/// At most this many faults are told.
+/// The greatest number of faults reported.
 const TOLD: usize = 100;
 
-/// How much is kept.
+/// How much of the history is kept.
 #[derive(Debug, Clone, Copy)]
 pub struct Retention {
-    /// Rows older than this go.
+    /// Rows older than this are dropped.
     pub since: Timestamp,
-    /// The oldest rows go until the others have this many bytes.
+    /// The oldest rows are dropped until the others have at most this many bytes.
     pub bytes: u64,
 }
 
-/// A row as somebody noted it elsewhere; as text `sequence:hash`.
+/// The sequence and hash (hex) of a row, as noted outside the file; as text `sequence:hash`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Anchor {
     pub sequence: u64,
@@ -71,22 +73,22 @@ impl FromStr for Anchor {
     type Err = &'static str;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let parts = text.split_once(':').and_then(|(sequence, hash)| Some((sequence.parse().ok()?, hash.to_ascii_lowercase())));
-        let (sequence, hash) = parts.ok_or("it is a sequence, a colon and a hash")?;
+        let (sequence, hash) = parts.ok_or("must be a sequence, a colon and a hash")?;
         Ok(Self { sequence, hash })
     }
 }
 
-/// What a look at the whole chain found.
+/// The result of a check of the whole chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verified {
     pub rows: u64,
     /// The last row, to be noted elsewhere.
     pub last: Anchor,
-    /// What does not fit, in the order of the rows; the first hundred.
+    /// The faults in the order of the rows, at most a hundred.
     pub faults: Vec<String>,
 }
 
-/// The end of the chain, or what its beginning is chained to.
+/// The chain's position after a row: the last row, or the anchor.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Link {
     pub(crate) sequence: u64,
@@ -95,7 +97,7 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Where a row leaves the chain.
+    /// The position after this row; `None` if it cannot be read.
     pub(crate) fn of(key: &[u8], row: &[u8]) -> Option<Self> {
         let (hash, rest) = row.split_first_chunk()?;
         let total = rest.first_chunk()?;
@@ -103,9 +105,9 @@ impl Link {
         Some(Self { sequence, hash: *hash, total: u64::from_le_bytes(*total) })
     }
 
-    /// The row of this text, and its link.
+    /// The row for this text after this position, and the position after it.
     fn next(&self, text: &[u8]) -> Result<(Self, Vec<u8>)> {
-        let full = || Error::Storage("the history is damaged: overkeep history verify says where".into());
+        let full = || Error::Storage("the history is damaged; overkeep history verify says where".into());
         let sequence = self.sequence.checked_add(1).ok_or_else(full)?;
         let packed = pack(text)?;
         let total = self.total.wrapping_add((8 + HEAD + packed.len()) as u64);
@@ -114,14 +116,14 @@ impl Link {
         Ok((Self { sequence, hash, total }, row))
     }
 
-    /// What is wrong with the row behind this one.
+    /// What is wrong with the row after this position, if anything.
     fn fault(&self, next: &Self, row: &[u8]) -> Option<String> {
         let sequence = next.sequence;
         if self.sequence.checked_add(1) != Some(sequence) {
-            return Some(format!("row {sequence} of the history comes right after row {}", self.sequence));
+            return Some(format!("row {sequence} of the history directly follows row {}", self.sequence));
         }
         let fits = text(row).is_some_and(|text| self.sum(sequence, next.total, &text) == next.hash);
-        (!fits).then(|| format!("row {sequence} of the history is not what was written"))
+        (!fits).then(|| format!("row {sequence} of the history was altered"))
     }
 
     fn sum(&self, sequence: u64, total: u64, text: &[u8]) -> [u8; HASH] {
@@ -148,25 +150,25 @@ impl Link {
         [self.hash.as_slice(), &self.total.to_le_bytes(), &self.sequence.to_be_bytes()].concat()
     }
 
-    /// What [`Link::to_bytes`] made.
+    /// Reads what [`Link::to_bytes`] wrote.
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (head, key) = bytes.split_at_checked(HEAD)?;
         Self::of(key, head)
     }
 }
 
-/// The JSON of a row; nothing if it is damaged.
+/// The JSON of a row; `None` if it is damaged.
 pub(crate) fn text(row: &[u8]) -> Option<Cow<'_, [u8]>> {
     unpack(row.get(HEAD..)?)
 }
 
-/// What the first row is chained to.
+/// The position to which the first row is chained.
 pub(crate) fn anchor(read: &Read<'_>) -> Result<Link> {
     let Some(bytes) = read.bytes(Table::Meta, ANCHOR)? else { return Ok(Link::default()) };
     Link::from_bytes(&bytes).ok_or_else(|| Error::Damaged { kind: "history", id: "anchor".into(), reason: "it cannot be read".into() })
 }
 
-/// What the next row is to be chained to.
+/// The position to which the next row is chained.
 pub(crate) fn end(read: &Read<'_>) -> Result<Link> {
     let mut last = None;
     let any = read.rows.last(Table::History, &mut |key, row| {
@@ -176,7 +178,7 @@ pub(crate) fn end(read: &Read<'_>) -> Result<Link> {
     if any { last.ok_or_else(|| Error::Storage("the end of the history is damaged".into())) } else { anchor(read) }
 }
 
-/// The key of the last row, if that cannot be read, so that none can be chained to it.
+/// The key of the last row if it cannot be read, in which case no row can be chained to it.
 pub(crate) fn unreadable_end(read: &Read<'_>) -> Result<Option<Vec<u8>>> {
     let mut end = None;
     read.rows.last(Table::History, &mut |key, row| {
@@ -186,12 +188,12 @@ pub(crate) fn unreadable_end(read: &Read<'_>) -> Result<Option<Vec<u8>>> {
     Ok(end)
 }
 
-/// Drops the last row, if it cannot be read. The next one takes its sequence.
+/// Drops the last row if it cannot be read. The next row takes its sequence.
 pub(crate) fn drop_unreadable_end(tx: &Tx<'_>) -> Result<()> {
     unreadable_end(tx)?.map_or(Ok(()), |key| tx.rows.remove(Table::History, &key))
 }
 
-/// A row for the eyes of others.
+/// Decodes a row for output.
 pub(crate) fn shown(key: &[u8], row: &[u8]) -> Result<HistoryRow> {
     let damaged = || Error::Damaged { kind: "history", id: HEXLOWER.encode(key), reason: "the row cannot be read".into() };
     let (link, text) = Link::of(key, row).zip(text(row)).ok_or_else(damaged)?;
@@ -200,22 +202,22 @@ pub(crate) fn shown(key: &[u8], row: &[u8]) -> Result<HistoryRow> {
 }
 
 impl Tx<'_> {
-    /// Adds to the history what the author of this transaction did beside changing records.
+    /// Appends to the history what the author of this transaction did besides changing records.
     ///
     /// # Errors
     /// The file cannot be written.
     pub fn tell(&self, entry: HistoryEntry) -> Result<()> {
-        // Sessions that are cleared away together have nothing else in common.
+        // Deleted sessions that share a transaction are otherwise unrelated, so that each is a change of its own.
         let is_part = matches!(entry.action, Action::Create | Action::Update | Action::Delete);
         self.add(Author::clone(&self.author), entry, |sequence| {
-            // A row that was taken back has given its sequence to the one after it.
+            // A row that was rolled back has given its sequence to the row after it.
             let first = self.first_row.get().unwrap_or(sequence);
             self.first_row.set(Some(first));
             if is_part { first } else { sequence }
         })
     }
 
-    /// Adds to the history what somebody else did.
+    /// Appends to the history what another author did.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -224,7 +226,7 @@ impl Tx<'_> {
         self.add(author, entry, |sequence| about.unwrap_or(sequence))
     }
 
-    /// `change` tells by the sequence of the row which change it is a part of.
+    /// `change` maps the sequence of the row to that of the change that it is part of.
     fn add(&self, author: Author, entry: HistoryEntry, change: impl FnOnce(u64) -> u64) -> Result<()> {
         let end = end(self)?;
         let sequence = end.sequence.wrapping_add(1);
@@ -234,7 +236,7 @@ impl Tx<'_> {
         self.rows.insert(Table::History, &link.sequence.to_be_bytes(), &row)
     }
 
-    /// Drops some of the rows that are not to be kept, the oldest first. Says how many.
+    /// Drops up to [`BATCH`] rows that need not be kept, oldest first. Returns their number.
     fn drop_old(&self, keep: Retention) -> Result<usize> {
         let (mut anchor, end) = (anchor(self)?, end(self)?);
         let mut old = Vec::new();
@@ -253,7 +255,7 @@ impl Tx<'_> {
     }
 }
 
-/// Whether the first row is to go.
+/// Whether the first row is to be dropped.
 fn is_any_old(read: &Read<'_>, keep: Retention) -> Result<bool> {
     let bytes = end(read)?.total.wrapping_sub(anchor(read)?.total);
     let mut any = false;
@@ -264,7 +266,8 @@ fn is_any_old(read: &Read<'_>, keep: Retention) -> Result<bool> {
     Ok(any)
 }
 
-/// Whether the oldest row is to go, while all rows have so many bytes. One that cannot be read stays, for somebody to see.
+/// Whether the oldest row is to be dropped, given the total size of all rows. A row whose time cannot be read is kept
+/// unless the size is exceeded.
 fn is_old(row: &[u8], keep: Retention, bytes: u64) -> bool {
     #[derive(Deserialize)]
     struct When {
@@ -275,7 +278,8 @@ fn is_old(row: &[u8], keep: Retention, bytes: u64) -> bool {
 }
 
 impl Read<'_> {
-    /// Follows the chain from its anchor, or from the row of a key, to its end. Shows the key of each row, what does not fit, and its link.
+    /// Follows the chain from its anchor, or from the row with a key, to its end. Passes the key of each row, its fault
+    /// if any, and its position.
     pub(crate) fn follow_history(&self, behind: Option<&[u8]>, see: RowVisitor<'_>) -> Result<()> {
         let known = match behind {
             Some(key) => self.bytes(Table::History, key)?.and_then(|row| Link::of(key, &row)),
@@ -283,13 +287,13 @@ impl Read<'_> {
         };
         let (mut before, from) = match (known, behind) {
             (Some(link), _) => (link, Bound::Excluded(link.sequence.to_be_bytes())),
-            // It was dropped meanwhile, and all before it.
+            // The row was dropped meanwhile, with all rows before it.
             (None, Some(_)) => (anchor(self)?, Bound::Excluded(anchor(self)?.sequence.to_be_bytes())),
             (None, None) => (anchor(self)?, Bound::Unbounded),
         };
         self.scan(Table::History, (from.as_ref().map(|key| key.as_slice()), Bound::Unbounded), &mut |key, row| {
             let Some(link) = Link::of(key, row) else {
-                let fault = format!("the history has a row behind {} that cannot be read", before.sequence);
+                let fault = format!("the history has an unreadable row after row {}", before.sequence);
                 return see(key, Some(fault), before);
             };
             let fault = before.fault(&link, row);
@@ -299,11 +303,11 @@ impl Read<'_> {
     }
 }
 
-/// Sees a row of the history: its key, what is wrong with it, its place in the chain.
+/// Called with a row of the history: its key, its fault if any, its position in the chain.
 type RowVisitor<'f> = &'f mut dyn FnMut(&[u8], Option<String>, Link) -> Result<ControlFlow<()>>;
 
 impl Store {
-    /// Follows the whole chain; with a row that was noted elsewhere, also whether it is still there as it was. Blocks.
+    /// Checks the whole chain; if a row was noted elsewhere, also that it is still there unchanged. Blocks.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -321,17 +325,17 @@ impl Store {
             })?;
             if let Some(Anchor { sequence, .. }) = noted.filter(|_| !met) {
                 let gone = *sequence < start.sequence;
-                let how = if gone { "is older than what is kept, so that nobody can compare it" } else { "is not the one that was noted" };
+                let how = if gone { "was dropped and cannot be compared" } else { "differs from the noted one" };
                 faults.push(format!("row {sequence} of the history {how}"));
             }
             Ok(Verified { rows, last: last.noted(), faults })
         })
     }
 
-    /// Drops rows that are not to be kept, in bounded steps, and says how many. Blocks.
+    /// Drops rows that need not be kept, in bounded transactions, and returns their number. Blocks.
     ///
     /// # Errors
-    /// The file cannot be read or written; what went until then is gone.
+    /// The file cannot be read or written; what was dropped until then stays dropped.
     pub fn trim_history(&self, keep: Retention) -> Result<usize> {
         let mut dropped = 0;
         while self.read(|read| is_any_old(read, keep))? {

@@ -1,4 +1,4 @@
-//! The history: rows that are only added, each chained to the one before, and how it is read.
+//! The history: rows that are only appended, each chained to the one before; how they are stored and read.
 
 pub(crate) mod history_query;
 pub(crate) mod log;

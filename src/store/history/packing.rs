@@ -1,8 +1,8 @@
-//! The text of rows of the history, packed: rows are short and have most words in common, so each is compressed (LZ4, block format) with
-//! those words as its dictionary.
+//! The compression of history rows. Rows are short and have most words in common, so each is compressed by itself (LZ4,
+//! block format) with a fixed dictionary.
 //!
-//! Packed: `[1][length of the text u32, little endian][block]`. What a file up to format 2 holds is the text itself, which begins with a
-//! brace.
+//! Packed: `[1][length of the text u32, little endian][block]`. Files up to format 2 hold the text itself, which begins
+//! with a brace.
 
 use std::borrow::Cow;
 
@@ -10,29 +10,29 @@ use lz4_flex::block::{compress_with_dict, decompress_with_dict};
 
 use crate::error::{Error, Result};
 
-/// What packed text begins with.
+/// The first byte of packed text.
 const PACKED: &[u8] = &[1];
-/// What is common to rows, that of most rows last. What is packed with these words can only be read with them: others need another mark than
-/// [`PACKED`].
+/// The dictionary: text common to rows, most frequent last. Text packed with this dictionary can only be unpacked with
+/// it; another dictionary needs another first byte than [`PACKED`].
 const WORDS: &[u8] = include_bytes!("words.txt");
-/// One byte of a block stands for at most so many of the text.
+/// The greatest number of text bytes that one byte of a block can stand for.
 const MOST: usize = 255;
 
-/// A text as it lies in the file.
+/// Packs a text.
 ///
 /// # Errors
-/// It has 4 GiB or more.
+/// [`Error::Internal`] if it has 4 GiB or more.
 pub fn pack(text: &[u8]) -> Result<Vec<u8>> {
     let length = u32::try_from(text.len()).map_err(|_| Error::Internal("a row of the history is too long".into()))?;
     Ok([PACKED, &length.to_le_bytes(), &compress_with_dict(text, WORDS)].concat())
 }
 
-/// The text of what [`pack`] made, or an earlier release wrote; nothing if it is damaged.
+/// Unpacks what [`pack`] made or an earlier release wrote; `None` if it is damaged.
 pub fn unpack(stored: &[u8]) -> Option<Cow<'_, [u8]>> {
     let Some(packed) = stored.strip_prefix(PACKED) else { return Some(stored.into()) };
     let (length, block) = packed.split_first_chunk()?;
     let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
-    // A length that was damaged must not cost memory.
+    // A damaged length must not cause a large allocation.
     let text = (length <= block.len().saturating_mul(MOST)).then(|| decompress_with_dict(block, length, WORDS))?;
     text.ok().filter(|text| text.len() == length).map(Cow::Owned)
 }

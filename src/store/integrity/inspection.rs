@@ -1,4 +1,4 @@
-//! The look at each single thing: what is wrong with it, in words, and what would set it right.
+//! The check of each single record and row: what is wrong with it, as text, and the remedy.
 
 use std::ops::{Bound, ControlFlow};
 
@@ -21,14 +21,14 @@ use crate::{
     },
 };
 
-/// Something that is wrong.
+/// One fault and its remedy.
 pub struct Fault {
     pub description: String,
     pub remedy: Remedy,
 }
 
 impl Fault {
-    /// What is said of it once it is mended.
+    /// The text for the report once the fault is repaired.
     pub fn mended(self) -> String {
         match self.remedy {
             Remedy::End | Remedy::Record { .. } => format!("{}; it is deleted", self.description),
@@ -37,17 +37,17 @@ impl Fault {
     }
 }
 
-/// One look at everything, or at a part of it.
+/// One check of the whole file or a part of it.
 pub struct Inspection<'i> {
     read: &'i Read<'i>,
     watch: &'i Progress,
-    /// It ends with so many faults, or after so many rows.
+    /// The check ends after this many faults, or after `rows` rows.
     most: usize,
     rows: usize,
     faults: Vec<Fault>,
 }
 
-/// How far a look in small steps is: in which table, and behind which row.
+/// The position of a check in small steps: the table, and the last row that was checked.
 #[derive(Debug, Clone, Default)]
 pub struct Position {
     table: usize,
@@ -55,22 +55,22 @@ pub struct Position {
 }
 
 impl Position {
-    /// The kind whose records it is among, if it is among any's.
+    /// The kind of the table, if it is a table of records.
     pub fn kind(&self, kinds: &[KindEntry]) -> Option<&'static str> {
         kinds.get(self.table).map(|entry| entry.kind.name)
     }
 
-    /// The beginning of the table behind this one.
+    /// The start of the next table.
     pub fn next_table(&self) -> Self {
         Self { table: self.table + 1, behind: None }
     }
 }
 
 impl<'i> Inspection<'i> {
-    /// Everything that is wrong, up to so many things.
+    /// Checks everything and returns up to `most` faults.
     ///
     /// # Errors
-    /// The file cannot be read, or the watcher stopped it.
+    /// The file cannot be read, or `watch` cancelled it.
     pub fn run(read: &'i Read<'i>, watch: &'i Progress, most: usize) -> Result<Vec<Fault>> {
         let mut inspection = Self { read, watch, most, rows: usize::MAX, faults: Vec::new() };
         watch.begin(total(read)?);
@@ -82,7 +82,8 @@ impl<'i> Inspection<'i> {
         Ok(inspection.faults)
     }
 
-    /// What is wrong with the next rows of a table, so many of them. Says where in it to go on.
+    /// Checks the next `rows` rows of a table. Returns the faults, and the position to continue from; `None` after the
+    /// last table.
     ///
     /// # Errors
     /// As [`Inspection::run`].
@@ -94,7 +95,7 @@ impl<'i> Inspection<'i> {
         Ok((inspection.faults, Some(next)))
     }
 
-    /// Looks at a table from behind a row on. Answers the last row, if it did not get to the end.
+    /// Checks a table from the row after `behind` on. Returns the key of the last row, if it stopped before the end.
     fn table(&mut self, table: Table, behind: Option<&[u8]>) -> Result<Option<Vec<u8>>> {
         let mut stopped = None;
         let read = self.read;
@@ -133,12 +134,12 @@ impl<'i> Inspection<'i> {
         self.faults.push(Fault { description, remedy });
     }
 
-    /// One stored record: itself, its entries in the index, what it refers to.
+    /// Checks one stored record: its content, its index entries and its references.
     fn record(&mut self, place: usize, entry: &KindEntry, id: &[u8], bytes: &[u8]) -> Result<()> {
         let kind = entry.kind.name;
         let unreadable = || Remedy::Record { place, key: id.to_vec() };
         let Ok(id) = text(id) else {
-            self.tell(unreadable(), format!("a {kind} has an id that is no text"));
+            self.tell(unreadable(), format!("a {kind} has an id that is not text"));
             return Ok(());
         };
         let Parts { entries, targets, flaw } = match (entry.parts)(id, bytes) {
@@ -166,14 +167,14 @@ impl<'i> Inspection<'i> {
                 let held = rules(entry, target.field, target.kind).any(|rule| rule == Rule::Restrict);
                 let remedy = if held { Remedy::None } else { Remedy::Target { place, id: id.into() } };
                 let description =
-                    format!("the {kind} {id} names as {} the {} {}, which is not there", target.field, target.kind.name, target.id);
+                    format!("the {kind} {id} refers by {} to the {} {}, which does not exist", target.field, target.kind.name, target.id);
                 self.tell(remedy, description);
             }
         }
         Ok(())
     }
 
-    /// One row of the index.
+    /// Checks one row of the index.
     fn row(&mut self, key: &[u8], row: &[u8]) -> Result<()> {
         match Owner::of(self.read, key, row)? {
             Owner::Record => {}

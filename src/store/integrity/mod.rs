@@ -1,14 +1,19 @@
-//! Whether the file is sound, and mending what has one right answer. Works while everything else goes on.
+//! The integrity check of the file, and repair where there is exactly one right answer. Both run beside all other work.
 //!
-//! What is looked at: each record can be read and does not contradict itself; the index has the entries that
-//! [`index::entries`](super::entries) says, and no others; what a record refers to exists; no
-//! two records share what must be unique; each row of the history is chained to the one before. What is mended: the index, from the
-//! records; a reference to nothing, as if its target were deleted just now. What is not: a record that contradicts itself, a value that two
-//! records share, a reference that would not have let its target go, a row of the history. What cannot be read is deleted only if whoever
-//! mends says so. A description names records and fields and never a value, for some values are secrets.
+//! Checked: each record can be read and does not contradict itself; the index has exactly the entries of
+//! [`index::entries`](super::entries); references lead to existing records; no two records share a unique value; each
+//! row of the history is chained to the one before.
 //!
-//! `totals.rs` finds out in one pass whether there is anything to find; only if there is, `inspection.rs` looks at each thing, and
-//! `remedy.rs` knows what would set it right.
+//! Repaired: the index, from the records; a reference to a missing record, as if that record were deleted now.
+//!
+//! Not repaired: a record that contradicts itself, a unique value shared by two records, a dangling reference that
+//! would have prevented the deletion, a row of the history. What cannot be read is deleted only if the caller allows it
+//! ([`Unreadable`]).
+//!
+//! A description names records and fields but no values, because some values are secret.
+//!
+//! `totals.rs` finds in one pass whether there is any fault. Only then `inspection.rs` looks for each fault, and
+//! `remedy.rs` repairs it.
 
 mod inspection;
 mod owner;
@@ -31,19 +36,19 @@ use crate::error::{Error, Result};
 use report::TOLD;
 use totals::Totals;
 
-/// At most this many are collected to be mended, before the rest is looked for again.
+/// The greatest number of faults collected for repair in one pass.
 const COLLECTED: usize = 1 << 17;
-/// Findings mended in one transaction.
+/// The number of faults repaired in one transaction.
 const BATCH: usize = 256;
-/// Before another try, when too many writes wait.
+/// The pause before a retry when the write queue is full.
 const BUSY: Duration = Duration::from_millis(100);
 
 impl Store {
-    /// Looks for everything that is wrong, on this thread, in the file as it is now. Of what only reading the disk again shows, it tells what
-    /// [`Store::reread_some`] came upon.
+    /// Checks everything, on the calling thread, in the current state of the file. Damage that only rereading the disk
+    /// shows is reported if [`Store::reread_some`] found it.
     ///
     /// # Errors
-    /// The file cannot be read, or the watcher stopped it.
+    /// The file cannot be read, or `watch` cancelled it.
     pub fn check(&self, watch: &Progress) -> Result<Report> {
         let faults = self.inspect(watch, TOLD + 1)?;
         let mut report = Report::default();
@@ -51,11 +56,11 @@ impl Store {
         Ok(report)
     }
 
-    /// The same, and mends what has one right answer. What cannot be read goes before, if it is to go, then the index, for references are
-    /// followed by it.
+    /// Like [`Store::check`], and repairs what has one right answer. The order is: unreadable records, if they are to
+    /// be deleted; the index; references, which are followed by the index.
     ///
     /// # Errors
-    /// The file cannot be read or written, or the watcher stopped it; what was mended until then stays so.
+    /// The file cannot be read or written, or `watch` cancelled it; what was repaired until then stays so.
     pub fn repair(&self, unreadable: Unreadable, watch: &Progress) -> Result<Report> {
         let mut report = Report::default();
         loop {
@@ -73,11 +78,11 @@ impl Store {
         }
     }
 
-    /// Looks at the next rows, so many of them, from a place on, and tells what is wrong and where to go on. A table that cannot be read is
-    /// a fault, and passed over.
+    /// Checks the next `rows` rows from a position on. Returns the faults as text, and the position to continue from. A
+    /// table that cannot be read is a fault and is skipped.
     ///
     /// # Errors
-    /// The store is closed, or the watcher stopped it.
+    /// The store is closed, or `watch` cancelled it.
     pub fn check_some(&self, place: &Position, rows: usize, watch: &Progress) -> Result<(Vec<String>, Option<Position>)> {
         let looked = self.core().read(Some(&ScanPermit::free(&watch.stop)), |read| Inspection::some(read, watch, place, rows));
         match looked {
@@ -90,14 +95,14 @@ impl Store {
         }
     }
 
-    /// Reads blocks of the file again, so many from one on, although they are in memory, and tells which are not what was written to them;
-    /// and where to go on.
+    /// Reads `blocks` blocks from block `from` on from the disk again, although they are cached. Returns a text for
+    /// each damaged block, and the block to continue with.
     pub fn reread_some(&self, from: u64, blocks: u64) -> (Vec<String>, Option<u64>) {
         let (damaged, next) = self.core().backend.reread(from, blocks);
         (damaged.into_iter().map(lost).collect(), next)
     }
 
-    /// What such reading has found and still finds.
+    /// The damaged blocks found by rereading that are still damaged.
     fn lost(&self) -> impl Iterator<Item = String> {
         self.core().backend.lost().into_iter().map(lost)
     }
@@ -108,7 +113,7 @@ impl Store {
         })
     }
 
-    /// Those that are mended now, and those that are not.
+    /// Repairs faults. Returns those repaired and those not.
     fn mend(&self, faults: Vec<Fault>, watch: &Progress) -> Result<(Vec<Fault>, Vec<Fault>)> {
         let (mut mended, mut left) = (Vec::new(), Vec::new());
         let mut faults = faults.into_iter();
@@ -124,7 +129,8 @@ impl Store {
         }
     }
 
-    /// Applies remedies in one transaction, after those who wait for theirs already. Says which faults are gone.
+    /// Applies remedies in one transaction, after the writes that already wait. Returns for each whether its fault is
+    /// gone.
     fn apply(&self, remedies: Vec<Remedy>, watch: &Progress) -> Result<Vec<bool>> {
         loop {
             watch.go_on()?;
@@ -138,7 +144,7 @@ impl Store {
 }
 
 fn lost(at: u64) -> String {
-    format!("the disk has lost what was written at byte {at} of the file")
+    format!("the disk no longer holds what was written at byte {at} of the file")
 }
 
 fn unmended(description: String) -> (String, bool) {

@@ -15,11 +15,11 @@ use crate::{
     },
 };
 
-/// Whom a row of the index belongs to.
+/// What a row of the index belongs to.
 pub enum Owner {
-    /// A record that has the value, or one that cannot be read.
+    /// A record that has the value, or a record that cannot be read.
     Record,
-    /// Nobody, and how that is to be told.
+    /// Nothing; with the text for the report.
     Nobody(String),
 }
 
@@ -27,19 +27,23 @@ impl Owner {
     pub fn of(read: &Read<'_>, key: &[u8], row: &[u8]) -> Result<Self> {
         let Some((code, id)) = index::parts(key, row) else { return Ok(Self::Nobody("a row of the index cannot be read".into())) };
         let Some((place, field)) = read.context.registry.field(code) else {
-            return Ok(Self::Nobody("the index has a row of no field".into()));
+            return Ok(Self::Nobody("the index has a row of an unknown field".into()));
         };
         let entry = read.context.registry.entry(place)?;
         let kind = entry.kind.name;
         let Some(bytes) = read.bytes(Table::Records(place), id.as_bytes())? else {
-            return Ok(Self::Nobody(format!("the index of {field} has the {kind} {id}, which is not there")));
+            return Ok(Self::Nobody(format!("the index of {field} has the {kind} {id}, which does not exist")));
         };
         let owns = (entry.parts)(id, &bytes).map_or(true, |parts| parts.entries.iter().any(|own| own.key == key));
-        if owns { Ok(Self::Record) } else { Ok(Self::Nobody(format!("the index of {field} has a value that the {kind} {id} has not"))) }
+        if owns {
+            Ok(Self::Record)
+        } else {
+            Ok(Self::Nobody(format!("the index of {field} has a value that the {kind} {id} does not have")))
+        }
     }
 }
 
-/// Another record that has, by itself and not only by the index, what must be unique.
+/// The id of another record whose own content, not only the index, has the same value of a unique field.
 pub fn holder(read: &Read<'_>, entry: &KindEntry, place: usize, id: &str, own: &IndexEntry) -> Result<Option<String>> {
     let Some(prefix) = own.key.get(..own.prefix).filter(|_| own.unique) else { return Ok(None) };
     let end = index::after(prefix);
@@ -59,7 +63,7 @@ pub fn holder(read: &Read<'_>, entry: &KindEntry, place: usize, id: &str, own: &
     Ok(None)
 }
 
-/// What the references of a kind say for a field and the kind it leads to.
+/// The rules of a kind's references by a field to another kind.
 pub fn rules(entry: &KindEntry, field: &'static str, to: Kind) -> impl Iterator<Item = Rule> {
     (entry.edges)().into_iter().filter(move |edge| edge.field == field && edge.to == to).map(|edge| edge.rule)
 }

@@ -1,4 +1,5 @@
-//! What would set a fault right. Each remedy looks again whether its fault is still there: others have written since.
+//! Repairs of faults. Each remedy checks again that its fault is still there, because other writes may have happened
+//! since.
 
 use std::collections::HashSet;
 
@@ -18,25 +19,26 @@ use crate::{
     },
 };
 
-/// What would set it right.
+/// The repair of a fault.
 #[derive(Clone)]
 pub enum Remedy {
-    /// There is not one right answer.
+    /// No repair: there is not one right answer.
     None,
-    /// The last row of the history, which cannot be read, is to go.
+    /// Drop the last row of the history, which cannot be read.
     End,
-    /// This record, which cannot be read, is to go.
+    /// Delete this record, which cannot be read.
     Record { place: usize, key: Vec<u8> },
-    /// The index is to have the entries of this record.
+    /// Write the missing index entries of this record.
     Entries { place: usize, id: String },
-    /// This row of the index is to go.
+    /// Delete this row of the index.
     Row(Vec<u8>),
-    /// What this record refers to and is not there counts as deleted.
+    /// Treat the missing records that this record refers to as deleted.
     Target { place: usize, id: String },
 }
 
 impl Remedy {
-    /// Those of the first turn are applied first; what has none is not. Nothing can be told of a change before the history has an end.
+    /// The order of application; `None` if it is not applied. The end of the history comes first, because every other
+    /// repair appends to it.
     pub fn turn(&self, unreadable: Unreadable) -> Option<u8> {
         match self {
             Self::None => None,
@@ -48,10 +50,10 @@ impl Remedy {
         }
     }
 
-    /// Applies it, if the fault is still there. Says whether it is gone; if it cannot be mended nothing is changed.
+    /// Applies the remedy if the fault is still there. Returns whether the fault is gone; if not, nothing was changed.
     pub fn apply(&self, tx: &Tx<'_>) -> Result<bool> {
         let done = tx.whole(|| match self {
-            Self::None => Err(Error::Internal("there is not one right answer".into())),
+            Self::None => Err(Error::Internal("there is no automatic repair".into())),
             Self::End => log::drop_unreadable_end(tx),
             Self::Record { place, key } => drop_record(tx, *place, key),
             Self::Entries { place, id } => write_entries(tx, *place, id),
@@ -66,7 +68,7 @@ impl Remedy {
     }
 }
 
-/// Its rows of the index and what refers to it are found in the next turns, as those of a record that is not there.
+/// Its index rows, and references to it, become faults that later turns repair.
 fn drop_record(tx: &Tx<'_>, place: usize, key: &[u8]) -> Result<()> {
     let entry = tx.context.registry.entry(place)?;
     let Some(bytes) = tx.bytes(Table::Records(place), key)? else { return Ok(()) };
@@ -111,7 +113,7 @@ fn forget_targets(tx: &Tx<'_>, place: usize, id: &str) -> Result<()> {
         let Some(bytes) = tx.bytes(Table::Records(place), id.as_bytes())? else { return Ok(()) };
         let mut gone = None;
         for target in (entry.parts)(id, &bytes)?.targets {
-            // What was ended together with many others goes here as well, only sooner than by itself.
+            // Records under a tombstone are deleted here as well, only sooner.
             if !tx.exists(target.kind, &target.id)? {
                 gone = Some(target);
                 break;

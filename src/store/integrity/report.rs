@@ -1,30 +1,31 @@
-//! What an integrity check found.
+//! The result of an integrity check.
 
-/// At most this many findings are told.
+/// The greatest number of findings reported.
 pub(super) const TOLD: usize = 1000;
 
-/// Something that is wrong, or was.
+/// A fault that is there, or that was repaired.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     pub description: String,
-    /// Whether it has been mended.
+    /// Whether it was repaired.
     pub fixed: bool,
 }
 
-/// What becomes of records that cannot be read, and of rows at the end of the history that cannot be, behind which nothing can be written.
+/// What a repair does with records that cannot be read, and with an unreadable last row of the history, after which
+/// nothing can be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unreadable {
     Stays,
     Goes,
 }
 
-/// What a run found.
+/// The findings of a check or repair.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
     pub findings: Vec<Finding>,
-    /// There are more than these.
+    /// Whether there are more findings than these.
     pub more: bool,
-    /// What is no damage, but should be known: nothing in the file could mend it.
+    /// Facts worth knowing that are not damage and cannot be repaired in the file.
     pub notes: Vec<String>,
 }
 

@@ -1,9 +1,9 @@
-//! Whether everything adds up, found out in one pass over each table, without looking anything up: of a large and sound file that is all
-//! that a check does.
+//! A check in one pass over each table, without lookups, of whether there is any fault. For a large and sound file it
+//! is the whole check.
 //!
-//! The index has exactly the rows that the records say if both sides come to the same sum of hashes. Everything that is referred to is
-//! there if it is among the ids that were met. Rows that share a unique value are neighbours. The hashes have keys of their own each time,
-//! so that nobody can make two things look alike.
+//! The index has exactly the rows that the records require if both sides have the same sum of hashes. References are
+//! sound if their targets are among the ids that were seen. Rows with the same unique value are neighbours. The hashes
+//! have new random keys each time, so that nobody can prepare collisions.
 
 use std::{
     collections::HashSet,
@@ -30,21 +30,21 @@ pub struct Totals<'t> {
     read: &'t Read<'t>,
     watch: &'t Progress,
     hash: RandomState,
-    /// Over what the records say the index has, less what it has.
+    /// The sum over the index rows that the records require, minus the sum over those that exist.
     index: u64,
-    /// Records that others refer to, of any kind.
+    /// Hashes of records that others refer to.
     wanted: HashSet<u64>,
-    /// Records that there are, of kinds that are referred to.
+    /// Hashes of existing records, of kinds that are referred to.
     present: HashSet<u64>,
-    /// Nothing was found as yet.
+    /// Whether no fault was found yet.
     sound: bool,
 }
 
 impl<'t> Totals<'t> {
-    /// Whether there is nothing to be found.
+    /// Whether the file has no fault.
     ///
     /// # Errors
-    /// The file cannot be read, or the watcher stopped it.
+    /// The file cannot be read, or `watch` cancelled it.
     pub fn adds_up(read: &'t Read<'t>, watch: &'t Progress) -> Result<bool> {
         let (wanted, present) = (HashSet::new(), HashSet::new());
         let mut totals = Self { read, watch, hash: RandomState::new(), index: 0, wanted, present, sound: true };
@@ -75,7 +75,7 @@ impl<'t> Totals<'t> {
         Ok(())
     }
 
-    /// Adds one record; nothing if something is wrong with it.
+    /// Adds one record; `None` if it has a fault.
     fn record(&mut self, entry: &KindEntry, id: &[u8], bytes: &[u8]) -> Option<()> {
         let Parts { entries, targets, flaw } = (entry.parts)(text(id).ok()?, bytes).ok()?;
         for own in entries {
@@ -103,18 +103,18 @@ impl<'t> Totals<'t> {
     }
 }
 
-/// What must be unique, told from the rows of the index one after the other.
+/// The check of unique values, fed with the index rows in order.
 #[derive(Default)]
 struct Unique {
-    /// The code of the field, and whether its values are unique.
+    /// The code of the current field.
     field: Option<index::Code>,
     values_are: bool,
-    /// Code and value of the row before.
+    /// Code and value of the previous row.
     before: Vec<u8>,
 }
 
 impl Unique {
-    /// Takes the next row; nothing if it is none of ours, or has the value of the one before although it must not.
+    /// Takes the next row; `None` if it is malformed or repeats a unique value.
     fn follows(&mut self, read: &Read<'_>, key: &[u8], row: &[u8]) -> Option<()> {
         let code = *key.first_chunk()?;
         if self.field != Some(code) {

@@ -9,11 +9,11 @@ use crate::{
 #[derive(Clone)]
 pub struct Page<E: Entity> {
     pub records: Vec<Record<E>>,
-    /// How many match, on this page or not.
+    /// The number of all records that match.
     pub total: u64,
 }
 
-/// Ids of records, in order, in little memory.
+/// Ids of records, in order, stored compactly.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ids {
     text: String,
@@ -49,7 +49,7 @@ impl Ids {
         (0..self.len()).filter_map(|at| self.get(at))
     }
 
-    /// Bytes that they take in memory.
+    /// The memory that they take, in bytes.
     pub fn bytes(&self) -> usize {
         self.text.capacity() + self.ends.capacity() * size_of::<usize>()
     }

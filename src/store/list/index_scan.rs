@@ -1,4 +1,5 @@
-//! Lists that the index of one field can make: it tells which records match, and in which order; only the page is read.
+//! Lists made from the index of one field, which gives the matching records and their order. Only the records of the
+//! page are read.
 
 use std::{collections::BinaryHeap, ops::Bound};
 
@@ -16,7 +17,7 @@ use crate::{
     query::{Predicate, Sort, Subject, Symbol, Value, Window},
 };
 
-/// The field that every record has, and how the list is ordered by it.
+/// A scan over the index of a field that every record has, and the order of the list.
 pub struct IndexScan {
     field: &'static str,
     order: Order,
@@ -30,9 +31,9 @@ enum Order {
 }
 
 impl IndexScan {
-    /// The walk for a list of all records, if filter and order ask for nothing but one field that every record has, and the id.
+    /// The scan for a list of all records, if filter and order use only one field that every record has, and the id.
     pub fn of<E: Entity>(predicate: &Predicate, sort: &[Sort]) -> Option<Self> {
-        // No two records are alike in such a field: what else the order names is without effect.
+        // Values of such a field are unique, so that further sort keys have no effect.
         let first = sort.first();
         let asked = first.map(|by| &by.symbol).into_iter().chain(predicate.symbols().into_iter().filter(|symbol| !is_id(symbol)));
         let mut fields = asked.map(|symbol| field_of::<E>(symbol).filter(|field| field.index == Index::Every).map(|field| field.name));
@@ -47,11 +48,12 @@ impl IndexScan {
 }
 
 impl Read<'_> {
-    /// The part `window` of all records that match, by the index; `everything` says that all do. Nothing where the order of a value is not known: of very long ones the index
-    /// only orders the beginnings.
+    /// The ids in `window` of all records that match, by an index scan, and the number of all that match; `everything` says
+    /// that all records match. `None` if the order of a value is unknown: the index orders long values only by their first
+    /// bytes.
     ///
     /// # Errors
-    /// A record is damaged, or the file cannot be read.
+    /// A row is damaged, or the file cannot be read.
     pub(crate) fn scan_index<E: Entity>(
         &self,
         scan: &IndexScan,
@@ -89,7 +91,7 @@ impl Read<'_> {
     }
 }
 
-/// What the index tells of a record.
+/// What the index knows about a record: the value of one field and the id.
 struct Pair<'p> {
     value: &'p str,
     id: &'p str,
@@ -102,13 +104,13 @@ impl Subject for Pair<'_> {
     fn linked(&self, _: &Symbol, _: &mut dyn FnMut(&dyn Subject)) {}
 }
 
-/// The ids of a page so far.
+/// The ids collected for a page.
 struct Found {
     window: Window,
     total: u64,
-    /// In the order of the walk, the page alone.
+    /// The ids of the page in scan order, if the scan has the order of the list.
     ordered: Option<Ids>,
-    /// As many of the lowest as lead up to the end of the page.
+    /// Otherwise the lowest ids, as many as reach to the end of the page.
     lowest: BinaryHeap<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Lists: where candidates come from, filter, order, page, total, and how long a scan may occupy a core.
+//! Lists: candidates, filter, order, page, total, and the limit on how long a scan may occupy a core.
 
 pub(crate) mod ids;
 pub(crate) mod index_scan;

@@ -26,25 +26,26 @@ use crate::{
     query::{Anchor, MAX_SORT, Predicate, Query, Sort, Type, Window},
 };
 
-/// Which records a list is of, before its filter.
+/// The records that a list is made from, before its filter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
-    /// All of the kind.
+    /// All records of the kind.
     All,
-    /// Those with these ids, each once; where there is no other order, theirs counts. Ids without a record are left out.
+    /// The records with these ids, each once. Without another order, this order applies. Ids without a record are left
+    /// out.
     Ids(Vec<String>),
-    /// Those whose indexed field or reference has this value.
+    /// The records whose indexed field or reference has this value.
     Having { field: &'static str, value: String },
 }
 
-/// Where the candidates come from.
+/// The source of the candidates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Candidates {
     /// The filter names ids.
     Id,
-    /// The filter names values of this field, and the index their records.
+    /// The filter names values of this indexed field.
     Field(&'static str),
-    /// The filter is no help: all that is in scope.
+    /// The filter does not restrict the candidates: all in scope.
     Scope,
 }
 
@@ -77,7 +78,7 @@ impl<E: Entity> Plan<E> {
         Self { predicate, sort, window, scope, candidates, values, everything, scan, of: PhantomData }
     }
 
-    /// Where the candidates come from.
+    /// The source of the candidates.
     pub fn candidates(&self) -> Candidates {
         self.candidates
     }
@@ -99,7 +100,7 @@ impl<E: Entity> Plan<E> {
         self.scope == Scope::All && is_short
     }
 
-    /// The records of the page, and how many match on it or not.
+    /// The records of the page, and the number of all that match.
     ///
     /// # Errors
     /// A record is damaged, or the file cannot be read.
@@ -109,12 +110,12 @@ impl<E: Entity> Plan<E> {
         Ok(Page { records, total })
     }
 
-    /// The ids of the same records, and how many match on this page or not.
+    /// The ids of the same records, and the number of all that match.
     ///
     /// # Errors
     /// As in [`Plan::page`].
     pub fn ids(self, read: &Read<'_>) -> Result<(Ids, u64)> {
-        // As long as ended records are there too, each has to be looked at.
+        // While there are tombstones, each record has to be checked against them.
         let all_stand = E::ENDS_BY.is_empty() || !read.any_ended()?;
         if all_stand && self.everything && self.sort.is_empty() {
             return self.cut(read);
@@ -180,7 +181,7 @@ impl<E: Entity> Plan<E> {
         })
     }
 
-    /// A page when nothing is filtered or sorted: no record need be read.
+    /// A page without filter and sort: no record is decoded.
     fn cut(&self, read: &Read<'_>) -> Result<(Ids, u64)> {
         let (mut ids, mut total) = (Ids::default(), 0);
         match self.source(read)? {
@@ -228,7 +229,7 @@ impl<E: Entity> Plan<E> {
         }
     }
 
-    /// Keeps as many sort keys as lead up to the end of the page.
+    /// Keeps only the sort keys up to the end of the page.
     fn sorted(&self, read: &Read<'_>) -> Result<(Ids, u64)> {
         let most = most(self.window);
         let mut first = BinaryHeap::new();
@@ -259,7 +260,7 @@ fn candidates<E: Entity>(predicate: &Predicate) -> (Candidates, Vec<String>) {
         }
         let field = field_of::<E>(anchor.symbol)?;
         match (field.index, field.of) {
-            // The index leaves empty values of unique fields out.
+            // The index leaves out empty values of unique fields.
             (Index::Unique | Index::Every, Type::Text) if anchor.values.iter().all(|value| !value.is_empty()) => {
                 Some((1, Candidates::Field(field.name)))
             }
@@ -284,7 +285,7 @@ fn ids_of<E: Entity>(read: &Read<'_>, field: &str, values: &[String]) -> Result<
     Ok(ids)
 }
 
-/// Ids, or all records of the kind.
+/// Given ids, or all records of the kind.
 enum Source<'s> {
     Scan,
     Ids(Box<dyn Iterator<Item = Cow<'s, str>> + 's>),

@@ -1,5 +1,5 @@
-//! How long work on many records is kept from taking the machine: a scan that reads more than a few rows waits for its turn, lets threads
-//! that wait for its core go first now and then, and stops if nobody waits for it.
+//! Limits on work over many records. A scan that reads more than a few rows waits for a permit, yields its core at
+//! intervals, and stops if its caller is gone.
 
 use std::{
     cell::{Cell, RefCell},
@@ -18,53 +18,53 @@ use tokio::{
 use crate::error::{Error, Result};
 use crate::store::refusal::{RETRY_AFTER, closed};
 
-/// Rows that anybody may read at once.
+/// The number of rows that need no permit.
 const FEW: u64 = 1_000;
 
-/// After so many rows, threads that wait for this core go first: the system may let them wait for as long as a short scan takes.
+/// A scan yields after this many rows; otherwise other threads may wait for this core as long as a short scan takes.
 const TOGETHER: u64 = 64;
 
-/// The turns there are.
+/// The permits for scans.
 #[derive(Clone)]
 pub struct ScanLimit {
     running: Arc<Semaphore>,
-    /// Those that run or wait.
+    /// Permits for scans that run or wait.
     admitted: Arc<Semaphore>,
 }
 
 impl ScanLimit {
-    /// So many at the same time, and so many that may wait.
+    /// Permits for `scans` scans that run and `queue` that wait.
     pub fn new(scans: usize, queue: usize) -> Self {
         let scans = scans.max(1);
         Self { running: Arc::new(Semaphore::new(scans)), admitted: Arc::new(Semaphore::new(scans + queue)) }
     }
 }
 
-/// Work on many records, on a thread that may block.
+/// One scan, on a thread that may block.
 pub struct ScanPermit<'t> {
-    /// Set when nobody waits for it any more.
+    /// Set when the caller is gone.
     abandoned: &'t AtomicBool,
-    /// Nothing for what is never kept waiting.
+    /// `None` for a scan that never waits.
     turns: Option<&'t ScanLimit>,
     rows: Cell<u64>,
     held: RefCell<Option<[OwnedSemaphorePermit; 2]>>,
 }
 
 impl<'t> ScanPermit<'t> {
-    /// Work that may have to wait.
+    /// A scan that may have to wait.
     pub fn among(turns: &'t ScanLimit, abandoned: &'t AtomicBool) -> Self {
         Self { turns: Some(turns), ..Self::free(abandoned) }
     }
 
-    /// Work that waits for nobody.
+    /// A scan that never waits.
     pub fn free(abandoned: &'t AtomicBool) -> Self {
         Self { abandoned, turns: None, rows: Cell::new(0), held: RefCell::default() }
     }
 
-    /// Before each row, read or written. Past the first few it waits until others are done.
+    /// Called before each row is read or written. After the first thousand rows it waits for a permit.
     ///
     /// # Errors
-    /// [`Error::Busy`] if too many wait; or nobody waits for this one any more.
+    /// [`Error::Busy`] if too many scans wait; [`Error::Internal`] if the caller is gone.
     pub fn step(&self) -> Result<()> {
         self.go_on(1)?;
         let rows = self.rows.get().saturating_add(1);
@@ -75,11 +75,11 @@ impl<'t> ScanPermit<'t> {
         Ok(())
     }
 
-    /// Before so many more rows, each of which is still a step, or before one piece of a work that is like so many: threads that wait for this
-    /// core go first, and if it is more than a few it waits now, for being sent away has cost nothing yet.
+    /// Called before a piece of work like `rows` rows, each of which is still a step. It yields the core. If the work
+    /// needs a permit, it waits for it now, while a refusal has cost nothing yet.
     ///
     /// # Errors
-    /// As in [`ScanPermit::step`].
+    /// As in [`ScanPermit::step`]. As in [`ScanPermit::step`].
     pub fn before(&self, rows: u64) -> Result<()> {
         yield_now();
         self.go_on(rows)
@@ -87,7 +87,7 @@ impl<'t> ScanPermit<'t> {
 
     fn go_on(&self, rows: u64) -> Result<()> {
         if self.abandoned.load(Ordering::Relaxed) {
-            return Err(Error::Internal("nobody waits for this any more".into()));
+            return Err(Error::Internal("the caller is gone".into()));
         }
         let known = self.rows.get();
         if known > FEW || known.saturating_add(rows) <= FEW {

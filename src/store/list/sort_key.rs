@@ -9,7 +9,7 @@ use crate::query::{Sort, Subject, Value, compare};
 
 /// What a record is sorted by.
 pub struct SortKey {
-    /// Each with whether it counts downwards.
+    /// Each key, and whether it sorts descending.
     keys: Vec<(Value<'static>, bool)>,
     pub id: String,
 }
@@ -23,7 +23,7 @@ impl SortKey {
         self.stand_to(sort.iter().map(|by| seen.value(&by.symbol)), id).is_gt()
     }
 
-    /// How it stands to a record with these keys and this id.
+    /// The order of this record relative to one with these keys and this id.
     fn stand_to<'v>(&self, keys: impl Iterator<Item = impl Borrow<Value<'v>>>, id: &str) -> Ordering {
         let keys = self.keys.iter().zip(keys).map(|((own, down), their)| {
             let ascending = compare(own, their.borrow());

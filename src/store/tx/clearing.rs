@@ -14,7 +14,7 @@ use crate::{
     store::{handle::Store, index},
 };
 
-/// Records of an ending that are deleted in one step.
+/// The records of a tombstone that are removed in one step.
 struct DeletionBatch {
     ending: Pending,
     ids: Vec<String>,
@@ -23,7 +23,7 @@ struct DeletionBatch {
 }
 
 impl Read<'_> {
-    /// What one step of clearing away takes: records of the first endings, as far as one author is behind them.
+    /// The batches of one removal step: records of the first tombstones, up to the first with another author.
     fn shares(&self, most: usize) -> Result<Vec<DeletionBatch>> {
         let (mut shares, mut left) = (Vec::<DeletionBatch>::new(), most);
         self.scan(Table::Endings, ALL, &mut |prefix, row| {
@@ -40,8 +40,8 @@ impl Read<'_> {
         Ok(shares)
     }
 
-    /// Some of the records that an ending is about, at most so many. One that cannot be read is not among them: it stays, for somebody to
-    /// see.
+    /// Up to `most` records that a tombstone covers. A record that cannot be read is left out and kept, so that the
+    /// damage stays visible.
     fn left_of(&self, pending: &Pending, most: usize) -> Result<Vec<String>> {
         let (mut left, end) = (Vec::new(), index::after(&pending.prefix));
         let Some((place, entry)) = pending.kind(self) else { return Ok(left) };
@@ -58,8 +58,8 @@ impl Read<'_> {
 }
 
 impl Tx<'_> {
-    /// Deletes the records of some shares, one after the other until `most` are gone with what goes with them. An ending that nothing is
-    /// left of is forgotten, unless there was another one meanwhile.
+    /// Removes the records of these batches, with their dependents, until about `most` are removed. A tombstone without
+    /// records left is removed, unless a newer one replaced it meanwhile.
     fn clear(&self, shares: &[DeletionBatch], most: usize) -> Result<()> {
         for DeletionBatch { ending, ids, is_all } in shares {
             if let Some((place, entry)) = ending.kind(self) {
@@ -81,8 +81,8 @@ impl Tx<'_> {
 }
 
 impl Store {
-    /// Deletes some of the records that were ended, about `most` in one transaction and in the name of whoever ended them. Says whether
-    /// there was anything to do; then there may be more. Blocks.
+    /// Removes records under tombstones, about `most` in one transaction, with the author of the tombstone. Returns
+    /// whether there was anything to remove; then there may be more. Blocks.
     ///
     /// # Errors
     /// The file cannot be read or written.

@@ -1,5 +1,5 @@
-//! What goes with a record: a walk over the index from it to everything that refers to it, first looking, then deleting. What may be very
-//! much is ended instead, once it is (`tx/tombstone.rs`).
+//! Deletion of a record and what depends on it. All records that refer to it, directly or not, are found by the index
+//! first, then deleted. Where they may be very many, a tombstone is written instead (`tx/tombstone.rs`).
 
 use std::collections::BTreeSet;
 
@@ -13,23 +13,24 @@ use crate::{
     error::{Error, Result},
 };
 
-/// An error names at most this many records that stand in the way.
+/// The greatest number of referring records that an error names.
 const SHOWN: usize = 100;
 
 /// A record: its kind's place in the registry and its id.
 type Node = (usize, String);
 
-/// What a deletion will do.
+/// The effects of a deletion.
 #[derive(Default)]
 struct Plan {
-    /// In the order found, and therefore each after one it refers to. A list and not recursion: a chain may be thousands long.
+    /// The records to delete, in the order found, so that each comes after one that it refers to. A list instead of
+    /// recursion, because a chain may be thousands long.
     doomed: Vec<Node>,
     known: BTreeSet<Node>,
-    /// Who forgets whom.
+    /// Which record (first) drops its reference to which (second).
     clear: BTreeSet<(Node, Node)>,
-    /// Who is too many to be deleted: a kind's place, a field and the value that they have in it.
+    /// The tombstones to write: the place of the kind, the field, and the value.
     endings: Vec<(usize, &'static str, String)>,
-    /// Who stands in the way, and by which reference.
+    /// The records that prevent the deletion, and the field of the reference.
     held: Vec<(&'static str, Node)>,
 }
 
@@ -42,10 +43,11 @@ impl Plan {
 }
 
 impl Tx<'_> {
-    /// Deletes a record, and does to those that refer to it what their references say.
+    /// Deletes a record, and applies the rules of the references that lead to it.
     ///
     /// # Errors
-    /// [`Error::NotFound`]; [`Error::Referenced`] if one that stays does not allow it.
+    /// [`Error::NotFound`]; [`Error::Referenced`] if a reference with
+    /// [`OnDelete::Restrict`](crate::entity::OnDelete::Restrict) leads to it from a record that stays.
     pub fn delete<E: Entity>(&self, id: &Id<E>) -> Result<()> {
         if !self.exists(E::KIND, id.as_str())? {
             return Err(missing(E::KIND, id));
@@ -54,7 +56,7 @@ impl Tx<'_> {
     }
 }
 
-/// Deletes a record that exists. Those that refer to it go first.
+/// Deletes a record that exists. Records that refer to it are deleted first.
 pub(crate) fn delete(tx: &Tx<'_>, kind: Kind, id: &str) -> Result<()> {
     let registry = &tx.context.registry;
     let plan = plan(tx, (registry.place(kind)?, id.to_owned()))?;
@@ -69,7 +71,7 @@ pub(crate) fn delete(tx: &Tx<'_>, kind: Kind, id: &str) -> Result<()> {
     }
     for (at, (place, id)) in plan.doomed.iter().enumerate().rev() {
         let removed = tx.remove(*place, id);
-        // What would go with it and is damaged stays, for somebody to see.
+        // A dependent record that is damaged is kept, so that the damage stays visible.
         if at == 0 { removed? } else { tx.unless_damaged(removed).map(|_| ())? }
     }
     plan.endings.into_iter().try_for_each(|(place, field, value)| tx.end(registry.entry(place)?.kind, field, &value))

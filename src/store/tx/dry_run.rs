@@ -1,5 +1,5 @@
-//! Rows as a job would leave them: those of the file at one moment, and what it writes, which stays in memory and is gone with it. The
-//! writer hears nothing of it, so that no write waits for a job that is only looked at.
+//! The rows as a job would leave them: those of the file at one moment, overlaid with the job's writes, which stay in
+//! memory and are dropped with this. The writer is not involved, so that no write waits for a preview.
 
 use std::{
     cell::RefCell,
@@ -15,27 +15,27 @@ use super::tables::{ALL, Keys, RowCallback, Rows, RowsMut, Table, Visit};
 use crate::error::Result;
 use crate::store::list::scan_limit::ScanPermit;
 
-/// What is written in place of a row; nothing: it would be gone.
+/// The new value of a row; `None` if it is removed.
 type Change = Option<Vec<u8>>;
 
-/// What is there, and what is written over it.
+/// The rows of the file, and the changes over them.
 pub struct DryRun<'r> {
     below: &'r dyn Rows,
-    /// What is written counts as what is read does.
+    /// Rows written are counted like rows read.
     turn: Option<&'r ScanPermit<'r>>,
     changes: RefCell<HashMap<Table, BTreeMap<Vec<u8>, Change>>>,
-    /// In the order written.
+    /// The changes in the order written.
     log: RefCell<Vec<Undo>>,
 }
 
 struct Undo {
     table: Table,
     key: Vec<u8>,
-    /// What was written there before.
+    /// The change that this one replaced, if there was one.
     before: Option<Change>,
 }
 
-/// Which way rows are shown.
+/// The direction of a scan.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
     Up,
@@ -47,14 +47,14 @@ impl Way {
         if self == Self::Up { one < other } else { one > other }
     }
 
-    /// What is left of some keys behind this one.
+    /// The part of a range after this key in the direction of the scan.
     fn behind<'k>(self, key: &'k [u8], (start, end): Keys<'k>) -> Keys<'k> {
         if self == Self::Up { (Excluded(key), end) } else { (start, Excluded(key)) }
     }
 }
 
 impl<'r> DryRun<'r> {
-    /// Nothing is written yet.
+    /// No changes yet.
     pub fn on(below: &'r dyn Rows, turn: Option<&'r ScanPermit<'r>>) -> Self {
         Self { below, turn, changes: RefCell::default(), log: RefCell::default() }
     }
@@ -66,7 +66,7 @@ impl<'r> DryRun<'r> {
         Ok(())
     }
 
-    /// The next change among some keys.
+    /// The next change in a range.
     fn next(&self, table: Table, keys: Keys<'_>, way: Way) -> Option<(Vec<u8>, Change)> {
         if is_empty(keys) {
             return None;
@@ -78,7 +78,7 @@ impl<'r> DryRun<'r> {
     }
 
     fn show(&self, table: Table, keys: Keys<'_>, way: Way, visit: Visit<'_>) -> Result<()> {
-        // One at a time: whoever is shown a row may write others.
+        // The changes are read one at a time, because the visitor may write others.
         let changes = successors(self.next(table, keys, way), |(key, _)| self.next(table, way.behind(key, keys), way));
         let mut changes = changes.peekable();
         let mut flow = Continue(());
@@ -109,7 +109,7 @@ impl<'r> DryRun<'r> {
     }
 }
 
-/// Whether no key can be among these; a map of the library panics at some such ranges.
+/// Whether a range is empty; `BTreeMap::range` panics on some empty ranges.
 fn is_empty(keys: Keys<'_>) -> bool {
     match keys {
         (Unbounded, _) | (_, Unbounded) => false,

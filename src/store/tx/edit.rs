@@ -36,7 +36,7 @@ pub struct NewTarget {
     pub field: &'static str,
     pub kind: Kind,
     pub id: String,
-    /// Whether what it names was not ended along with many others.
+    /// Whether a referenced record is not under a tombstone.
     pub stands: fn(&dyn Facts, &str) -> Result<bool>,
 }
 
@@ -53,7 +53,7 @@ impl Edit {
         let without = |entry: &IndexEntry, others: &[IndexEntry]| others.binary_search_by(|other| other.key.cmp(&entry.key)).is_err();
         let removed: Vec<IndexEntry> = before.iter().filter(|entry| without(entry, &after)).cloned().collect();
         let mut added: Vec<IndexEntry> = after.into_iter().filter(|entry| without(entry, &before)).collect();
-        // Of several values that are taken, the one that the kind names first is told.
+        // If several values are taken, they are reported in the order of the kind's fields.
         added.sort_by_key(|entry| E::FIELDS.iter().position(|field| field.name == entry.field));
         let row = Some(codec::encode(&new)?);
         let told = told(old.as_ref(), Some(&new), by_system)?;
@@ -65,7 +65,7 @@ impl Edit {
     /// The change that a record goes.
     ///
     /// # Errors
-    /// A member has no JSON form, which is a defect.
+    /// [`Error::Internal`] if a member has no JSON form, which is a defect.
     pub fn delete<E: Entity>(old: Record<E>, by_system: bool) -> Result<Self> {
         let (id, removed) = (old.id.to_string(), index::entries(&old));
         let told = told(Some(&old), None, by_system)?;
@@ -98,10 +98,10 @@ fn told<E: Entity>(old: Option<&Record<E>>, new: Option<&Record<E>>, by_system: 
     if by_system && new.or(old).is_some_and(E::is_unlogged) { Ok(None) } else { HistoryEntry::of(old, new) }
 }
 
-/// What every record of a kind has must not be empty.
+/// Checks that the fields that every record of the kind has are not empty.
 ///
 /// # Errors
-/// [`Error::Invalid`] with the name of the field that is.
+/// [`Error::Invalid`] with the name of the first empty field.
 pub fn check_every<E: Entity>(record: &Record<E>) -> Result<()> {
     let empty = |field: &&Field<E>| !matches!((field.value)(record), Value::Text(text) if !text.is_empty());
     match E::FIELDS.iter().filter(|field| field.index == Index::Every).find(empty) {

@@ -13,17 +13,17 @@ use crate::{
     error::{Error, Result},
 };
 
-/// The store at one moment. Fields and references are named as in the kind's facts.
+/// The store at one moment. Fields and references have the names of the kind's facts.
 pub struct Read<'t> {
     pub(crate) rows: &'t dyn Rows,
     pub(crate) context: &'t Context,
     pub(crate) now: Timestamp,
-    /// Where others wait for the same machine.
+    /// The limit, if this is a scan.
     pub(crate) turn: Option<&'t ScanPermit<'t>>,
 }
 
 impl Read<'_> {
-    /// The record whose field has this value; the one with the smallest id, if several may share it.
+    /// The record with this value of an indexed field; if several have it, the one with the smallest id.
     ///
     /// # Errors
     /// It is damaged, or the file cannot be read.
@@ -37,7 +37,7 @@ impl Read<'_> {
     }
 
     /// The record of this id, or else of this name.
-    ///
+    /// The record with this id, or else with this name.
     /// # Errors
     /// It is damaged, or the file cannot be read.
     pub fn find_named<E: Entity>(&self, name: &str) -> Result<Option<Record<E>>> {
@@ -45,7 +45,7 @@ impl Read<'_> {
         if by_id.is_some() { Ok(by_id) } else { self.find_by("name", name) }
     }
 
-    /// Whether any record of the kind has this value; none is read.
+    /// Whether any record of the kind has this value of an indexed field; no record is read.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -53,7 +53,7 @@ impl Read<'_> {
         Facts::any(self, E::KIND, field, value)
     }
 
-    /// How many records the kind has.
+    /// The number of records of the kind.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -61,17 +61,18 @@ impl Read<'_> {
         self.rows.len(Table::Records(self.context.registry.place(E::KIND)?))
     }
 
-    /// Shows every record of the kind, by id, one at a time; also those that were ended and are not cleared away yet.
+    /// Calls `visit` with every record of the kind, ordered by id, also with records under a tombstone that are not
+    /// deleted yet.
     ///
     /// # Errors
-    /// One is damaged, the file cannot be read, or the first error of `visit`.
+    /// A record is damaged, the file cannot be read, or the first error of `visit`.
     pub fn each<E: Entity>(&self, mut visit: impl FnMut(Record<E>) -> Result<()>) -> Result<()> {
         self.before_all::<E>()?;
         let table = Table::Records(self.context.registry.place(E::KIND)?);
         self.scan(table, ALL, &mut |id, bytes| visit(codec::decode::<E>(text(id)?, bytes)?).map(ControlFlow::Continue))
     }
 
-    /// The same, but those that are damaged are passed over.
+    /// Like [`Read::each`], but damaged records are skipped.
     ///
     /// # Errors
     /// The file cannot be read, or the first error of `visit`.
@@ -82,7 +83,7 @@ impl Read<'_> {
         })
     }
 
-    /// The record, unless it was ended or is damaged.
+    /// The record, unless it is under a tombstone or damaged.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -90,11 +91,11 @@ impl Read<'_> {
         self.unless_damaged(self.standing(id.as_str())).map(Option::flatten)
     }
 
-    /// What came of something, or nothing if a record is damaged; the log names it, once. For work on many records, which is not to stop
-    /// at one that nobody can use anyway.
+    /// Turns the error of a damaged record into `None` and logs the record once; for work on many records, which should
+    /// not fail because of one.
     ///
     /// # Errors
-    /// Any other.
+    /// Any other error.
     pub(crate) fn unless_damaged<T>(&self, done: Result<T>) -> Result<Option<T>> {
         match done {
             Err(damage @ Error::Damaged { .. }) => {
@@ -105,7 +106,7 @@ impl Read<'_> {
         }
     }
 
-    /// What a room above keeps under a name.
+    /// The value of a setting.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -133,7 +134,7 @@ impl Read<'_> {
         Ok(found)
     }
 
-    /// The record, unless it was ended.
+    /// The record, unless it is under a tombstone.
     fn standing<E: Entity>(&self, id: &str) -> Result<Option<Record<E>>> {
         let Some(record) = self.load::<E>(id)? else { return Ok(None) };
         Ok(tombstone::stands(&record, self)?.then_some(record))
@@ -144,14 +145,14 @@ impl Read<'_> {
         self.rows.get(Table::Records(self.context.registry.place(kind)?), id.as_bytes(), &mut |_| Ok(()))
     }
 
-    /// Whether the record has this value, from the index alone.
+    /// Whether the record has this value, by the index alone.
     pub(crate) fn holds(&self, kind: Kind, field: &str, value: &str, id: &str) -> Result<bool> {
         let mut key = index::prefix(kind, field, value.as_bytes());
         key.extend_from_slice(id.as_bytes());
         self.rows.get(Table::Index, &key, &mut |_| Ok(()))
     }
 
-    /// Shows the ids of a kind's records that have a value, ascending.
+    /// Calls `visit` with the ids of a kind's records that have a value, in ascending order.
     pub(crate) fn visit_ids(
         &self,
         kind: Kind,
@@ -181,16 +182,16 @@ impl Read<'_> {
         })
     }
 
-    /// Before a look at every record of a kind.
+    /// Called before a scan of every record of a kind.
     pub(crate) fn before_all<E: Entity>(&self) -> Result<()> {
         let Some(turn) = self.turn else { return Ok(()) };
         turn.before(self.rows.len(Table::Records(self.context.registry.place(E::KIND)?))?)
     }
 
-    /// Before work that is like a look at so many records: it waits for its turn as that would.
+    /// Called before work that costs as much as reading so many records: it is limited like a scan.
     ///
     /// # Errors
-    /// [`Error::Busy`] if too many wait; or nobody waits for this one any more.
+    /// [`Error::Busy`] if too many wait; [`Error::Internal`] if the caller is gone.
     pub fn before(&self, records: u64) -> Result<()> {
         self.turn.map_or(Ok(()), |turn| turn.before(records))
     }
@@ -256,7 +257,7 @@ impl Facts for Read<'_> {
 }
 
 pub(crate) fn text(bytes: &[u8]) -> Result<&str> {
-    std::str::from_utf8(bytes).map_err(|_| Error::Storage("a key is no text: the file is damaged".into()))
+    std::str::from_utf8(bytes).map_err(|_| Error::Storage("a key is not text: the file is damaged".into()))
 }
 
 /// Goes on or not.

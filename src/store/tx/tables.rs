@@ -1,9 +1,9 @@
 //! Rows of bytes in named tables, read or written, over redb. Transactions, lists, history and integrity checks know rows and no redb;
 //! what else does are the files below `file/`, `core.rs`, `handle.rs` and `writer.rs`, which open, copy and commit.
 //!
-//! All jobs of a group share one redb transaction, so that the group costs one commit and nobody sees half of it. A job that fails is
-//! taken back row by row from [`Writing`]'s log. If redb itself stops half-way through a change, its tree may be torn: then the
-//! whole transaction must go, and [`Writing::torn`] says so.
+//! All jobs of a group share one redb transaction, so that the group costs one commit and no reader sees a part of it.
+//! A job that fails is rolled back row by row from the log of [`Writing`]. If redb fails in the middle of a change, its
+//! tree may be inconsistent: then the whole transaction must be aborted, and [`Writing::torn`] says so.
 
 use std::{
     cell::{Cell, OnceCell, RefCell},
@@ -20,27 +20,27 @@ use crate::error::{Error, Result};
 type Bytes = &'static [u8];
 /// A range of keys.
 pub type Keys<'k> = (Bound<&'k [u8]>, Bound<&'k [u8]>);
-/// Every key.
+/// The range of all keys.
 pub const ALL: Keys<'static> = (Bound::Unbounded, Bound::Unbounded);
-/// Sees one row; says whether to go on.
+/// Called with one row; returns whether to continue.
 pub type Visit<'v> = &'v mut dyn FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>>;
 
-/// Sees one row.
+/// Called with one row.
 pub type RowCallback<'s> = &'s mut dyn FnMut(&[u8], &[u8]) -> Result<()>;
 
 /// A table of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Table {
-    /// About the file itself: its format, the manifest if it is a snapshot, the anchor of the history.
+    /// About the file itself: its format, the manifest of a snapshot, the anchor of the history.
     Meta,
-    /// Name to value, for the rooms above.
+    /// Settings of the rooms above, by name.
     Settings,
     Index,
-    /// What happened, by sequence.
+    /// The history, by sequence.
     History,
-    /// What ended all at once and is not cleared away yet, by what the keys of the index begin with.
+    /// Tombstones whose records are not all deleted yet, by the prefix of their index keys.
     Endings,
-    /// The records of the kind at this place of the registry, by id.
+    /// The records of the kind at this place in the registry, by id.
     Records(usize),
 }
 
@@ -64,13 +64,13 @@ impl Table {
 
 /// Tables that can be read.
 pub trait Rows {
-    /// Shows the value of a key, if there is one.
+    /// Passes the value of a key to `see`. Returns whether there is one.
     fn get(&self, table: Table, key: &[u8], see: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<bool>;
-    /// Shows rows in the order of their keys. Rows that the visitor itself writes may or may not be shown.
+    /// Visits rows in the order of their keys. Rows that the visitor writes meanwhile may or may not be visited.
     fn scan(&self, table: Table, keys: Keys<'_>, visit: Visit<'_>) -> Result<()>;
     /// [`Rows::scan`] from the last key to the first.
     fn scan_back(&self, table: Table, keys: Keys<'_>, visit: Visit<'_>) -> Result<()>;
-    /// Shows the row with the last key, if there is any.
+    /// Passes the row with the last key to `see`. Returns whether there is one.
     fn last(&self, table: Table, see: RowCallback<'_>) -> Result<bool>;
     fn len(&self, table: Table) -> Result<u64>;
 }
@@ -79,16 +79,16 @@ pub trait Rows {
 pub trait RowsMut: Rows {
     fn insert(&self, table: Table, key: &[u8], value: &[u8]) -> Result<()>;
     fn remove(&self, table: Table, key: &[u8]) -> Result<()>;
-    /// How much was written so far.
+    /// The position in the undo log.
     fn mark(&self) -> usize;
-    /// Takes back what was written since.
+    /// Undoes everything written since a position.
     fn rollback(&self, mark: usize) -> Result<()>;
 }
 
 /// The names of all tables, by slot.
 pub type Names = [String];
 
-/// An error of redb, in our words.
+/// Converts an error of redb.
 pub fn broken(error: impl Into<redb::Error>) -> Error {
     Error::Storage(error.into().to_string())
 }
@@ -98,7 +98,7 @@ fn definition(names: &Names, table: Table) -> Result<TableDefinition<'_, Bytes, 
     Ok(TableDefinition::new(name))
 }
 
-/// Each table as it was opened on first use: opening it is half the cost of a point read.
+/// Each table, opened on first use: opening costs half as much as a point read.
 struct Opened<T>(Vec<OnceCell<Box<T>>>);
 
 impl<T> Opened<T> {
@@ -118,7 +118,7 @@ impl<T> Opened<T> {
     }
 }
 
-/// The tables as they were at one moment.
+/// The tables at one moment.
 pub struct Reading<'n> {
     transaction: ReadTransaction,
     names: &'n Names,
@@ -159,7 +159,7 @@ impl Rows for Reading<'_> {
     }
 }
 
-/// After so many rows a long scan lets others have the processor.
+/// A long scan yields the processor after this many rows.
 const STRETCH: usize = 256;
 
 type Row<'r> = (AccessGuard<'r, Bytes>, AccessGuard<'r, Bytes>);
@@ -179,7 +179,7 @@ fn show<'r>(rows: impl Iterator<Item = std::result::Result<Row<'r>, StorageError
 
 type Writable<'t> = RefCell<RedbTable<'t, Bytes, Bytes>>;
 
-/// The tables as the one write transaction sees and changes them.
+/// The tables in the one write transaction.
 pub struct Writing<'t> {
     transaction: &'t WriteTransaction,
     names: &'t Names,
@@ -199,12 +199,12 @@ impl<'t> Writing<'t> {
         Self { transaction, names, opened: Opened::new(names), log: RefCell::default(), torn: Cell::new(false) }
     }
 
-    /// Whether a change stopped half-way, so that nothing of the transaction may be kept.
+    /// Whether a change failed in the middle, so that the whole transaction must be aborted.
     pub fn torn(&self) -> bool {
         self.torn.get()
     }
 
-    /// Makes what was written so far final, for the transaction. Says whether that was anything.
+    /// Clears the undo log, so that what was written stays in the transaction. Returns whether anything was written.
     pub fn keep(&self) -> bool {
         let written = self.mark() > 0;
         self.log.borrow_mut().clear();
@@ -215,7 +215,8 @@ impl<'t> Writing<'t> {
         self.opened.get(table, || self.transaction.open_table(definition(self.names, table)?).map(RefCell::new).map_err(broken))
     }
 
-    /// Sets or removes a row; gives what was there. Torn until proven whole, also when redb panics; and once it is, for good.
+    /// Sets or removes a row and returns its previous value. The transaction counts as torn until the change has
+    /// succeeded, so that a panic of redb leaves it torn; once torn, it stays so.
     fn change(&self, table: Table, key: &[u8], value: Option<&[u8]>) -> Result<Option<Vec<u8>>> {
         let mut open = self.table(table)?.borrow_mut();
         let torn = self.torn.replace(true);
@@ -234,7 +235,7 @@ impl<'t> Writing<'t> {
         Ok(())
     }
 
-    /// Copies some rows, so that the table is free while somebody looks at them.
+    /// Copies some rows, so that the table is not borrowed while they are visited.
     fn some(&self, table: Table, keys: Keys<'_>, count: usize) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
         let open = self.table(table)?.borrow();
         let rows = open.range::<&[u8]>(keys).map_err(broken)?.take(count);
@@ -252,7 +253,7 @@ impl Rows for Writing<'_> {
     }
 
     fn scan(&self, table: Table, keys: Keys<'_>, visit: Visit<'_>) -> Result<()> {
-        // Few at first: most scans of a job only look whether there is a row at all.
+        // The first step is small: most scans of a job only test whether there is a row at all.
         let mut count = 2;
         let mut rows = self.some(table, keys, count)?;
         loop {
@@ -267,7 +268,7 @@ impl Rows for Writing<'_> {
         }
     }
 
-    /// Copies the whole range: no job goes through much backwards.
+    /// Copies the whole range: jobs scan only short ranges backwards.
     fn scan_back(&self, table: Table, keys: Keys<'_>, visit: Visit<'_>) -> Result<()> {
         for (key, value) in self.some(table, keys, usize::MAX)?.iter().rev() {
             if visit(key, value)?.is_break() {

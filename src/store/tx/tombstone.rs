@@ -1,10 +1,12 @@
-//! Very many records that end at once: it is written down that they are over, which costs one row, and they are deleted some at a time
-//! while nobody waits.
+//! Deletion of very many records at once: one row, a tombstone, marks them all as deleted. They are removed in batches
+//! later.
 //!
-//! A row holds for all records of a kind with one value in one of its [`Entity::ENDS_BY`], and begins an era: those made in an earlier one
-//! are over (`entity/tombstone.rs`). Its key is what the keys of their index entries begin with. Key to value: `[era u64, little endian][JSON
-//! of [`TombstoneRecord`]]`. Invariant: as long as one of the records is left, so is the row; a crash in between changes nothing.
-//! Until a record is deleted, what it has that must be unique is taken.
+//! A tombstone covers all records of a kind with one value in one of its [`Entity::ENDS_BY`] fields and begins an
+//! epoch: records of an earlier epoch are deleted (`entity/tombstone.rs`). Its key is the prefix of their index keys.
+//! Its value is `[epoch u64, little endian][JSON of [`TombstoneRecord`]]`.
+//!
+//! Invariant: the tombstone stays as long as one of its records is stored, so that a crash changes nothing. Until a
+//! record is removed, its unique values are taken.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,25 +25,25 @@ use crate::{
     error::{Error, Result},
 };
 
-/// Up to this many records with one value are deleted at once, in the transaction that ends them.
+/// Up to this many records with one value are deleted in the transaction itself.
 pub const AT_ONCE: usize = 200;
-/// Once so many are, with all values together, the rest is ended.
+/// Once this many records are deleted in a transaction, over all values, tombstones are written for the rest.
 pub const IN_ALL: usize = 3 * AT_ONCE;
-/// The setting that counts endings.
+/// The setting that counts tombstones.
 const ERA: &str = "era";
 
-/// What is noted of an ending beside its era.
+/// The content of a tombstone besides its epoch.
 #[derive(Serialize, Deserialize)]
 pub(super) struct TombstoneRecord {
     /// The kind's name.
     kind: String,
-    /// Who ended them.
+    /// Who deleted them.
     pub(super) by: Author,
 }
 
-/// An ending whose records are still to be deleted.
+/// A tombstone whose records are not all removed yet.
 pub(super) struct Pending {
-    /// What the keys of their index entries begin with.
+    /// The prefix of their index keys.
     pub(super) prefix: Vec<u8>,
     pub(super) era: Epoch,
     pub(super) note: TombstoneRecord,
@@ -54,18 +56,18 @@ impl Pending {
         Ok(Self { prefix: prefix.to_vec(), era: Epoch::from_le_bytes(*era), note })
     }
 
-    /// The kind of its records, and the kind's place in the registry.
+    /// The place of the kind in the registry, and the kind.
     pub(super) fn kind(&self, read: &Read<'_>) -> Option<(usize, &'static KindEntry)> {
         read.context.registry.entries().iter().enumerate().find(|(_, entry)| entry.kind.name == self.note.kind)
     }
 }
 
 fn unreadable() -> Error {
-    Error::Storage("a row of the endings is damaged".into())
+    Error::Storage("a tombstone is damaged".into())
 }
 
 impl Read<'_> {
-    /// How many endings there have been: what is made now belongs to this era.
+    /// The current epoch, which is the number of tombstones ever written. New records belong to it.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -74,7 +76,7 @@ impl Read<'_> {
         bytes.try_into().map(Epoch::from_le_bytes).map_err(|_| unreadable())
     }
 
-    /// The era that began when the records were last ended whose index entries have keys with this prefix.
+    /// The epoch of the tombstone for the records whose index keys have this prefix; zero if there is none.
     pub(crate) fn ended_behind(&self, prefix: &[u8]) -> Result<Epoch> {
         let mut era = 0;
         self.rows.get(Table::Endings, prefix, &mut |row| {
@@ -84,7 +86,7 @@ impl Read<'_> {
         Ok(era)
     }
 
-    /// The ids of a kind's records with a value, unless they are more than so many.
+    /// The ids of a kind's records with a value, unless there are more than `most`.
     pub(crate) fn few_ids(&self, kind: Kind, field: &str, value: &str, most: usize) -> Result<Option<Vec<String>>> {
         let mut ids = Vec::new();
         self.visit_ids(kind, field, value.as_bytes(), &mut |id| {
@@ -96,11 +98,12 @@ impl Read<'_> {
 }
 
 impl Tx<'_> {
-    /// The records of a kind that have a value, to be deleted one by one. If they are more than can be while others wait, and the field is
-    /// one of [`Entity::ENDS_BY`], they are ended and none of them is answered; neither is one that was ended before.
+    /// The records of a kind with a value, for the caller to delete one by one. If they are more than `AT_ONCE` and
+    /// the field is one of [`Entity::ENDS_BY`], a tombstone is written and none is returned. Records under an earlier
+    /// tombstone are never returned.
     ///
     /// # Errors
-    /// The file cannot be read or written.
+    /// The file cannot be read or written. The file cannot be read or written.
     pub fn few_or_end<E: Entity>(&self, field: &'static str, value: &str) -> Result<Vec<Record<E>>> {
         match self.few::<E>(field, value)? {
             Some(few) => few.into_iter().filter_map(|id| self.find_readable(&Id::from_text(id)).transpose()).collect(),
@@ -108,7 +111,8 @@ impl Tx<'_> {
         }
     }
 
-    /// Whether [`Tx::few_or_end`] would end the records. One that is to go on must be of the era that this begins, which is the next one.
+    /// Whether [`Tx::few_or_end`] would write a tombstone. A record that must survive it has to be of the epoch that it
+    /// begins, which is the next one.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -125,7 +129,7 @@ impl Tx<'_> {
         let era = self.era()?.saturating_add(1);
         self.set_setting(ERA, Some(&era.to_le_bytes()))?;
         let note = TombstoneRecord { kind: kind.name.into(), by: (*self.author).clone() };
-        let note = serde_json::to_vec(&note).map_err(|e| Error::Internal(format!("the row of an ending: {e}")))?;
+        let note = serde_json::to_vec(&note).map_err(|e| Error::Internal(format!("a tombstone: {e}")))?;
         let row = [era.to_le_bytes().as_slice(), &note].concat();
         self.rows.insert(Table::Endings, &index::prefix(kind, field, value.as_bytes()), &row)?;
         self.events.borrow_mut().push(Event::ended(kind, Tombstone { field, value: value.to_owned(), era }));

@@ -22,17 +22,19 @@ use crate::{
     error::{Error, Result},
 };
 
-/// An id may have this many bytes.
+/// The greatest length of an id, in bytes.
 const LONGEST_ID: usize = 256;
 
-/// What one job sees and writes: everything it can ask is on [`Read`], with its own writes and those of the jobs before it.
+/// The transaction of one job: the queries of [`Read`], which see its own writes and those of the jobs before it, and
+/// the writes.
 ///
-/// An error that the job returns takes back everything it did. A single call that fails has done nothing, so a job may also go on.
+/// An error that the job returns rolls back all its changes. A single call that fails changes nothing, so that the job
+/// may continue after it.
 pub struct Tx<'t> {
     pub(crate) read: Read<'t>,
     pub(crate) rows: &'t dyn RowsMut,
     pub(crate) events: RefCell<Vec<Event>>,
-    /// Who is behind it.
+    /// The author of the changes.
     pub(crate) author: Arc<Author>,
     /// The sequence of its first row in the history.
     pub(crate) first_row: Cell<Option<u64>>,
@@ -52,11 +54,12 @@ impl<'t> Tx<'t> {
 }
 
 impl Tx<'_> {
-    /// Stores a record that does not exist yet. Its times are stored as they are.
+    /// Stores a new record. Its times are stored as given.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for an id that exists, is empty or longer than 256 bytes; [`Error::Duplicate`]; [`Error::NotFound`] with the
-    /// name of the reference, if it refers to nothing.
+    /// [`Error::Duplicate`] for an id or a unique value that is taken; [`Error::Invalid`] for an id that is empty or
+    /// longer than 256 bytes, or a required field that is empty; [`Error::NotFound`] with the field of a reference that
+    /// leads to no record.
     pub fn insert<E: Entity>(&self, record: Record<E>) -> Result<()> {
         let id = record.id.as_str();
         if id.is_empty() || id.len() > LONGEST_ID {
@@ -68,16 +71,16 @@ impl Tx<'_> {
         self.whole(|| self.apply(Edit::put(None, record, self.is_by_system())?))
     }
 
-    /// Stores a record in place of the one with its id. Its times are stored as they are.
+    /// Replaces the record with the same id. Its times are stored as given.
     ///
     /// # Errors
-    /// [`Error::NotFound`] if there is none, else as in [`Tx::insert`].
+    /// [`Error::NotFound`] if there is none, otherwise as in [`Tx::insert`].
     pub fn put<E: Entity>(&self, record: Record<E>) -> Result<()> {
         let old = self.get(&record.id)?;
         self.whole(|| self.apply(Edit::put(Some(old), record, self.is_by_system())?))
     }
 
-    /// Keeps something under a name; `None` removes what is kept there.
+    /// Sets the value of a setting; `None` removes it.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -133,7 +136,7 @@ impl Tx<'_> {
         Ok(())
     }
 
-    /// What a record newly refers to must exist; it may refer to itself.
+    /// A new reference must lead to an existing record; a record may refer to itself.
     fn check_target(&self, kind: Kind, own: &str, target: &NewTarget) -> Result<()> {
         let itself = target.kind == kind && target.id == own;
         let is_there = itself || (self.exists(target.kind, &target.id)? && (target.stands)(self, &target.id)?);
@@ -141,7 +144,7 @@ impl Tx<'_> {
         if is_there { Ok(()) } else { Err(missing()) }
     }
 
-    /// What of a record must be unique and is another's.
+    /// Checks that no other record has the unique values of this one.
     ///
     /// # Errors
     /// [`Error::Duplicate`], [`Error::Several`] of them, or the file cannot be read.
@@ -164,7 +167,7 @@ impl Tx<'_> {
         if taken { Err(Error::Duplicate { field: member.into(), value: shown }) } else { Ok(()) }
     }
 
-    /// Does all or nothing.
+    /// Undoes everything that `act` did if it fails.
     pub(crate) fn whole(&self, act: impl FnOnce() -> Result<()>) -> Result<()> {
         let (mark, told) = (self.rows.mark(), self.events.borrow().len());
         let done = act();

@@ -1,9 +1,9 @@
-//! The one thread that writes, and its group commit.
+//! The writer thread and its group commit.
 //!
-//! It takes whatever jobs wait, runs them one after the other in one redb transaction, commits that with one fsync, tells the
-//! listeners, then answers the callers. A job that fails or panics is taken back row by row; the others do not notice.
-//! After a failed commit nobody can say what is on disk: the store goes back to what it was before the group (`file/recovery.rs`), everyone in
-//! it is told so, and nothing more is written until the disk works again.
+//! It takes the jobs that wait, runs them one after the other in one redb transaction, commits with one fsync, calls
+//! the listeners, then answers the callers. A job that fails or panics is rolled back row by row, without effect on the
+//! others. After a failed commit it is unknown what is on disk: the store returns to the state before the group
+//! (`file/recovery.rs`), every caller of the group gets the error, and writes are refused until the disk works again.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -25,13 +25,13 @@ use crate::{
     error::{Error, Result},
 };
 
-/// Where so many share a commit, it costs each of them little.
+/// A group of this size is not kept open for more jobs: the commit costs each of them little.
 const ENOUGH: usize = 16;
 
-/// After so many commits in a row that nobody shared, none is kept open for others.
+/// After this many commits in a row with a single job, no group is kept open for others.
 const ALONE: usize = 8;
 
-/// What waits in the queue: it is run with a transaction, or refused.
+/// A job in the queue: it is run with a transaction, or refused with an error.
 pub struct Job {
     author: Arc<Author>,
     run: Run,
@@ -39,9 +39,9 @@ pub struct Job {
 
 type Run = Box<dyn FnOnce(Result<&Tx<'_>>) -> Outcome + Send>;
 
-/// A job that was run.
+/// The outcome of a job that was run.
 pub struct Outcome {
-    /// Whether what it wrote is to stay.
+    /// Whether its writes stay.
     kept: bool,
     /// Answers the caller, once it is known whether the group is on disk.
     answer: Answer,
@@ -49,7 +49,7 @@ pub struct Outcome {
 
 type Answer = Box<dyn FnOnce(Result<()>) + Send>;
 
-/// Makes a job of somebody's work.
+/// Makes a job that runs `work` and passes its result to `reply`.
 pub fn job<T: Send + 'static>(
     author: Arc<Author>,
     work: impl FnOnce(&Tx<'_>) -> Result<T> + Send + 'static,
@@ -63,13 +63,13 @@ pub fn job<T: Send + 'static>(
     Job { author, run }
 }
 
-/// Starts the writer. It ends when every sender is gone and the queue is empty.
+/// Starts the writer. It ends when every sender is dropped and the queue is empty.
 pub fn start(core: Arc<Core>, queue: usize, group: usize, retry: Duration) -> std::io::Result<(SyncSender<Job>, JoinHandle<()>)> {
     let (sender, jobs) = sync_channel(queue);
     core.writing.store(true, Ordering::Release);
     let thread = Builder::new().name("store writer".into()).spawn(move || {
         let mut recovery = Recovery::new(&core, retry);
-        // How many commits in a row nobody shared.
+        // The number of commits in a row with a single job.
         let mut alone = ALONE;
         loop {
             match jobs.recv_timeout(retry) {
@@ -93,15 +93,15 @@ struct Group<'w> {
     core: &'w Core,
     jobs: &'w Receiver<Job>,
     limit: usize,
-    /// Whether it is kept open for others while it is small.
+    /// Whether a small group waits for more jobs.
     open: bool,
     answers: Vec<Answer>,
-    /// The events of each job that is kept.
+    /// The events of each job whose writes stay.
     told: Vec<Vec<Event>>,
 }
 
 impl Group<'_> {
-    /// Says how many jobs there were.
+    /// Runs and commits the group. Returns the number of jobs.
     fn run(&mut self, first: Job, recovery: &mut Recovery<'_>) -> usize {
         let mut first = Some(first);
         let committed = match self.core.refusal() {
@@ -121,10 +121,10 @@ impl Group<'_> {
 
     fn commit_or_recover(&mut self, first: &mut Option<Job>, recovery: &mut Recovery<'_>) -> Result<()> {
         let before = self.core.backend.heads();
-        // A panic here is redb's: the transaction is gone, and so is our trust.
+        // A panic here comes from redb: the transaction is lost, and the database is no longer trusted.
         let committed = catch_unwind(AssertUnwindSafe(|| self.commit(first))).unwrap_or_else(|panic| Err(panicked("a commit", &*panic)));
         committed.or_else(|error| {
-            // It may fail over what it does after the flush: then the group is on disk.
+            // The commit may fail in a step after the flush: then the group is on disk.
             let on_disk = self.core.backend.heads() > before;
             recovery.begin(&error);
             if on_disk { Ok(()) } else { Err(error) }
@@ -138,8 +138,9 @@ impl Group<'_> {
         if self.fill(&transaction, first)? { transaction.commit().map_err(broken) } else { transaction.abort().map_err(broken) }
     }
 
-    /// The next job. Where none waits and the commit is kept open, threads that wait for this core get it: they may bring one. Beside
-    /// somebody who computes for long that takes milliseconds, which a lone writer is to be spared.
+    /// The next job. If none waits and the group is kept open, the thread yields once, so that other threads on this
+    /// core may submit one. Beside a thread that computes for long the yield takes milliseconds, which is why a lone
+    /// writer does not do it.
     fn next(&self) -> Option<Job> {
         let waiting = self.jobs.try_recv().ok();
         if waiting.is_some() || !self.open || self.answers.len() >= ENOUGH {
@@ -149,7 +150,7 @@ impl Group<'_> {
         self.jobs.try_recv().ok()
     }
 
-    /// Runs jobs until none waits. Says whether there is anything to commit.
+    /// Runs jobs until none waits or the group is full. Returns whether there is anything to commit.
     fn fill(&mut self, transaction: &WriteTransaction, first: &mut Option<Job>) -> Result<bool> {
         let rows = Writing::new(transaction, &self.core.names);
         let mut written = false;
@@ -164,7 +165,7 @@ impl Group<'_> {
                 rows.rollback(0)?;
             }
             if rows.torn() {
-                return Err(Error::Storage("a change stopped half-way".into()));
+                return Err(Error::Storage("a change failed in the middle".into()));
             }
             if self.answers.len() >= self.limit {
                 break;

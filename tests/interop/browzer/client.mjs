@@ -1,10 +1,10 @@
-// What a page does with the library for browsers: log in with a password, set up one-time codes, log in with both, see services.
+// The steps of a web page with the library for browsers: password log-in, set-up of one-time codes, log-in with both, service list.
 //
 //   usage: node client.mjs LIBRARY https://HOST:PORT/edge/client/v1 SERVICE
 //
 // The name and the password are in OVERKEEP_USER and OVERKEEP_PASSWORD, LIBRARY is the file of the library, and node verifies
 // the controller by NODE_EXTRA_CA_CERTS. Prints one JSON object a line: {"name": step, "failure": null or what was wrong}; it
-// stops at the first step that fails. Whoever starts this bounds its time.
+// stops at the first step that fails. The caller limits its run time.
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
 import { pathToFileURL } from 'node:url';
@@ -12,9 +12,9 @@ import { pathToFileURL } from 'node:url';
 const [library, domain, service] = process.argv.slice(2);
 const { ZitiBrowzerEdgeClient } = await import(pathToFileURL(library));
 const auth = { username: process.env.OVERKEEP_USER, password: process.env.OVERKEEP_PASSWORD };
-const api = new ZitiBrowzerEdgeClient({ domain, logger: { trace() {} } });      // it calls a logger even if it is given none
+const api = new ZitiBrowzerEdgeClient({ domain, logger: { trace() {} } });      // it calls a logger even without one
 
-// The library resolves whatever the answer is; a refusal is told by its error.
+// The library resolves with every answer; an error answer has an `error`.
 function data(answer) {
     assert.ok(!answer.error, `refused: ${JSON.stringify(answer.error)}`);
     return answer.data;
@@ -31,7 +31,7 @@ async function login() {
     return session;
 }
 
-// The one-time code of RFC 6238, of this many half minutes from now.
+// The one-time code (RFC 6238) of the time step this many half minutes from now.
 function code(secret, steps) {
     const bits = [...secret].map(letter => 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'.indexOf(letter).toString(2).padStart(5, '0')).join('');
     const key = Buffer.from(bits.match(/.{8}/g).map(byte => parseInt(byte, 2)));

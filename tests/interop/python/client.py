@@ -1,4 +1,4 @@
-"""What an application does with the Python library: enroll once, then reach a service by the address it stands for.
+"""The steps of an application with the Python library: enroll once, then dial a service by its intercept address.
 
 usage: client.py JWT-FILE IDENTITY-FILE [CERTIFICATE-FILE KEY-FILE] SERVICE=HOST:PORT...
 
@@ -32,22 +32,22 @@ def dial(host, port):
     """The library's own error, (number, text), of a connection through the overlay; None if it was made."""
     try:
         zitilib.connect_addr(zitilib.ziti_socket(socket.SOCK_STREAM), (host, int(port)))
-    except Exception as error:      # the library raises nothing more precise
+    except Exception as error:      # the library raises no more specific exception
         return error.args
     return None
 
 
 def main(jwt, identity, *more):
     services = {name: address.rsplit(":", 1) for name, address in (service.split("=", 1) for service in more if "=" in service)}
-    certificate, key = [file.encode() for file in more if "=" not in file] or (None, None)     # the native library wants the names
+    certificate, key = [file.encode() for file in more if "=" not in file] or (None, None)     # the native library needs the file names
     with open(os.open(identity, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         file.write(openziti.enroll(jwt, key, certificate))
     say("enroll", version=openziti.version().version.decode())
-    openziti.load(identity)         # returns when the controller has taken the certificate and listed the services
+    openziti.load(identity)         # returns when the controller has accepted the certificate and listed the services
     say("authenticate")
     say("service", services=[name for name, address in services.items() if stands_for_a_service(*address)])
     say("dial", failure=dial(*next(iter(services.values()))))
-    os._exit(0)                     # the library's own thread would go on
+    os._exit(0)                     # the library's own thread would continue
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A client that does as it is told: hosts services and dials them, and says what came of it.
+"""A client that executes commands: it hosts and dials services and reports the results.
 
 The commands are those of go/peer/main.go, one JSON object a line; what the Python library cannot do (application data, costs, instances
 of its own, a dial that is left unanswered, flow control in the library) is refused. It ends with its stdin.
@@ -26,12 +26,12 @@ NOTHING = os.open(os.devnull, os.O_RDWR)
 
 
 def end(connection):
-    """Closes a socket and keeps its number: the library goes by the number, and refuses one (EALREADY) that it has not yet done with."""
+    """Closes a socket and keeps its descriptor number, because the library rejects a number (EALREADY) that it still uses."""
     os.dup2(NOTHING, connection.detach())
 
 
 class Refused(Exception):
-    """What the library said."""
+    """The error text of the library."""
 
 
 class Peer:
@@ -63,7 +63,7 @@ class Peer:
         while True:
             try:
                 number, caller = zitilib.accept(listener)
-            except Exception:       # the library raises nothing more precise; the listener is closed
+            except Exception:       # the library raises no more specific exception; the listener is closed
                 return
             connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, number)
             self.callers[name].append({"name": caller[0], "appData": ""})
@@ -74,8 +74,8 @@ class Peer:
 
     @staticmethod
     def give_back(connection):
-        """Sends back what comes. The library drops what it has not sent yet once both ends have said that nothing more comes from them, so
-        this end says so only where nothing can be left."""
+        """Sends back what it receives. The library drops unsent data once both ends have ended their streams, so that this end
+        ends its stream only if nothing can be left."""
         try:
             count = 0
             while piece := connection.recv(PIECE):
@@ -95,10 +95,10 @@ class Peer:
 
     # -- dialing --
     def dial(self, service):
-        # The library refuses a number that one of its threads has taken meanwhile (EALREADY). Nothing was sent then; another number is used.
+        # The library rejects a number that one of its threads has taken meanwhile (EALREADY). Nothing was sent; another number is used.
         for chance in range(NUMBERS):
             number = zitilib.ziti_socket(socket.SOCK_STREAM)
-            # Not `zitilib.connect`, which cannot do without a terminator.
+            # `zitilib.connect` is not used, because it needs a terminator.
             if zitilib._ziti_connect(number, self.context, service.encode(), None) == 0:
                 break
             if zitilib.ziti.Ziti_last_error() != errno.EALREADY or chance == NUMBERS - 1:
@@ -113,8 +113,8 @@ class Peer:
         for thread in threads: thread.join()
         return outcomes
 
-    # The library also drops what has come and was not read yet once both ends have said that nothing more comes from them, so this end says
-    # so after it has read everything.
+    # The library also drops unread data once both ends have ended their streams, so that this end ends its stream after it has read
+    # everything.
     def carry_one(self, service, bytes, chunk, leave, seed, outcome):
         connection = None
         try:
@@ -208,7 +208,7 @@ def main():
     os.dup2(NOTHING, 0)
     for line in commands:
         threading.Thread(target=act, args=(json.loads(line),), daemon=True).start()
-    os._exit(0)                     # the library's own thread would go on
+    os._exit(0)                     # the library's own thread would continue
 
 
 if __name__ == "__main__":

@@ -9,8 +9,8 @@ import org.openziti.Ziti;
 import org.openziti.ZitiContext;
 
 /**
- * `enroll TOKEN KEPT` enrolls with the token in a file and keeps the identity in another.
- * `list KEPT SERVICE` logs in with the identity and prints what it knows of its services, once that one is among them.
+ * `enroll TOKEN KEPT` enrolls with the token in a file and stores the identity in another file.
+ * `list KEPT SERVICE` logs in with the identity and prints its services, once the named one is among them.
  */
 public class Client {
     private static final char[] PASSWORD = {};

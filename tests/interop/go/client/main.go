@@ -1,10 +1,10 @@
-// What an application does with the Go library: enroll once, then reach a service by the address it stands for.
+// The steps of an application with the Go library: enroll once, then dial a service by its intercept address.
 //
 //	usage: client JWT-FILE IDENTITY-FILE SERVICE=HOST:PORT...
 //
 // Prints one JSON object a line, as far as it gets: {"step": "enroll"}, {"step": "authenticate"},
 // {"step": "service", "services": [those that it sees]}, {"step": "dial"}. Only the first of the services is dialled.
-// Whoever starts this program bounds its time.
+// The caller limits the run time.
 package main
 
 import (
@@ -61,8 +61,8 @@ func run(jwtFile, identityFile, wanted string) error {
 		say("service", map[string]any{"services": seen})
 	}
 
-	// By the address: this also proves that the intercept.v1 configuration came with the service. No router is
-	// connected, so a connection cannot come about.
+	// By the address, which also proves that the intercept.v1 config came with the service. No router is
+	// connected, so that the dial fails.
 	connection, err := context.DialAddr("tcp", address)
 	if err == nil {
 		_ = connection.Close()
@@ -73,7 +73,7 @@ func run(jwtFile, identityFile, wanted string) error {
 	return nil
 }
 
-// enrolled redeems the token and keeps the identity in a file, as the library's own tools do.
+// enrolled redeems the token and stores the identity in a file, as the library's own tools do.
 func enrolled(jwtFile, identityFile string) (*ziti.Config, error) {
 	jwt, err := os.ReadFile(jwtFile)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/openziti/edge-api/rest_util"
 )
 
-// A Caller is who asks: what goes with every request.
+// A Caller is the sender of requests: the credentials sent with each.
 type Caller struct {
 	token  string           // of an API session
 	bearer string           // an external token
@@ -47,7 +47,7 @@ type API struct {
 	stage  *Stage
 }
 
-// open gives the interface, "management" or "client", to a caller.
+// open returns the interface, "management" or "client", for a caller.
 func (s *Stage) open(name string, caller Caller) *API {
 	settings, _ := rest_util.NewTlsConfig()
 	settings.RootCAs = s.trusted
@@ -74,7 +74,7 @@ func (s *Stage) open(name string, caller Caller) *API {
 	return api
 }
 
-// jsonOrText reads JSON; as it stands where the description says that the answer is a text (POST /enroll), although it is JSON.
+// jsonOrText reads JSON; or the raw text if the description says that the answer is a text (POST /enroll), although it is JSON.
 func jsonOrText(body io.Reader, into any) error {
 	if _, text := into.(*string); text {
 		return runtime.TextConsumer().Consume(body, into)
@@ -82,10 +82,10 @@ func jsonOrText(body io.Reader, into any) error {
 	return runtime.JSONConsumer().Consume(body, into)
 }
 
-// Fields are the members of an operation's parameters that are not left out.
+// Fields are the parameters of an operation that are set.
 type Fields map[string]any
 
-// call calls an operation, "Subject.Operation", and gives its payload; nil if it has none.
+// call calls an operation, "Subject.Operation", and returns its payload; nil if it has none.
 func (a *API) call(operation string, with Fields) (any, error) {
 	a.stage.ledger.Call(a.name + " " + operation)
 	subject, name, _ := strings.Cut(operation, ".")
@@ -95,7 +95,7 @@ func (a *API) call(operation string, with Fields) (any, error) {
 		params.Elem().FieldByName(field).Set(reflect.ValueOf(value))
 	}
 	in := []reflect.Value{params}
-	if method.Type().NumIn() == 3 { // parameters, who asks, options. Nobody in particular: the caller of the transport
+	if method.Type().NumIn() == 3 { // parameters, authentication, options; no authentication means that of the transport
 		in = append(in, reflect.Zero(method.Type().In(1)))
 	}
 	out := method.Call(in)
@@ -108,7 +108,7 @@ func (a *API) call(operation string, with Fields) (any, error) {
 	return nil, nil
 }
 
-// do calls an operation that must be carried out, and holds the answer against what the package says of it.
+// do calls an operation that must succeed, and compares the answer with the package's model.
 func (a *API) do(operation string, with Fields) any {
 	payload, err := a.call(operation, with)
 	ledger := a.stage.ledger
@@ -120,7 +120,7 @@ func (a *API) do(operation string, with Fields) any {
 	return payload
 }
 
-// ask is do, for what is in the answer.
+// ask is do, and returns the data of the answer.
 func ask[T any](a *API, operation string, with Fields) T {
 	payload := a.do(operation, with)
 	if whole, is := payload.(T); is {
@@ -134,12 +134,12 @@ func ask[T any](a *API, operation string, with Fields) T {
 	return got
 }
 
-// create is do, for the id of what was made.
+// create is do, and returns the id of the new record.
 func (a *API) create(operation string, with Fields) string {
 	return ask[*rest_model.CreateLocation](a, operation, with).ID
 }
 
-// lists says whether an operation lists the entity.
+// lists returns whether an operation lists the entity.
 func (a *API) lists(operation string, with Fields, id string) bool {
 	list := reflect.Indirect(reflect.ValueOf(a.do(operation, with))).FieldByName("Data")
 	for i := range list.Len() {
@@ -150,7 +150,7 @@ func (a *API) lists(operation string, with Fields, id string) bool {
 	return false
 }
 
-// refused calls an operation that must be refused so. Where the package knows the status, it must have read the code itself.
+// refused calls an operation that must be rejected in this way. If the package knows the status, it must have parsed the code.
 func (a *API) refused(status int, code string, operation string, with Fields) {
 	_, err := a.call(operation, with)
 	ledger := a.stage.ledger
@@ -166,17 +166,17 @@ func (a *API) refused(status int, code string, operation string, with Fields) {
 		ledger.Check(envelope.Error.Code == code, "was refused with %s, should be %s", envelope.Error.Code, code)
 		ledger.Check(envelope.Error.Message != "" && envelope.Error.RequestID != "", "the refusal says too little: %s", a.wire.body)
 		ledger.Check(a.departs(envelope) == "", "the refusal is not as described: %s", a.departs(envelope))
-	default: // a status that the description does not have: the package says no more than the number
+	default: // a status that the description lacks: the package only has the number
 		var envelope rest_model.APIErrorEnvelope
 		ledger.Check(json.Unmarshal(a.wire.body, &envelope) == nil && envelope.Error != nil && envelope.Error.Code == code,
 			"was refused with something else than %s: %s", code, a.wire.told(err))
 	}
 }
 
-// sends says whether the last request had this text in its body.
+// sends returns whether the body of the last request contained this text.
 func (a *API) sends(text string) bool { return bytes.Contains(a.wire.sent, []byte(text)) }
 
-// wire keeps what went over the connection last.
+// wire records the last request and answer.
 type wire struct {
 	next         http.RoundTripper
 	status       int
@@ -205,7 +205,7 @@ func (w *wire) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// told is an error of the package and what it is about.
+// told is an error of the package and its subject.
 func (w *wire) told(err error) string {
 	if w.status == 0 {
 		return err.Error()

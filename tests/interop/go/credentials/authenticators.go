@@ -50,7 +50,7 @@ func authenticators(s *Stage) {
 	}
 }
 
-// What is no authenticator.
+// Invalid authenticators.
 func refusedAuthenticators(s *Stage, person, other Person) {
 	create := func(change func(*rest_model.AuthenticatorCreate)) Fields {
 		whole := &rest_model.AuthenticatorCreate{Method: ptr("updb"), IdentityID: ptr(s.identity(nil)), Username: s.fresh("user"), Password: "some password"}
@@ -71,7 +71,7 @@ func refusedAuthenticators(s *Stage, person, other Person) {
 	s.admin.refused(404, "NOT_FOUND", "Authenticator.DetailAuthenticator", Fields{"ID": "nobody"})
 }
 
-// ownAuthenticators is what somebody does with their own password. It is the same afterwards.
+// ownAuthenticators tests the operations on one's own password, which is the same afterwards.
 func ownAuthenticators(s *Stage, name string, person Person) {
 	guest := s.open(name, Caller{})
 	own, stranger := guest.login("password", person.auth()), s.person(nil)
@@ -102,7 +102,7 @@ func ownAuthenticators(s *Stage, name string, person Person) {
 	guest.login("password", person.auth())
 }
 
-// A certificate that its owner renews: the new one counts once it is confirmed, and then the old one is dead.
+// A certificate that its owner renews: the new one is valid once it is confirmed, and then the old one becomes invalid.
 func extensions(s *Stage) {
 	for _, name := range both {
 		person, certificate := s.enrolled(nil)
@@ -130,7 +130,7 @@ func extensions(s *Stage) {
 	}
 }
 
-// A password cannot be extended, nor another's certificate.
+// A password cannot be extended, nor the certificate of another identity.
 func notExtended(s *Stage, name string, certificate *tls.Certificate, another Fields) {
 	person := s.person(nil)
 	own := s.open(name, Caller{cert: certificate}).login("password", person.auth())

@@ -7,7 +7,7 @@ import (
 	"github.com/openziti/edge-api/rest_model"
 )
 
-// authority makes a verified authority that may do everything.
+// authority creates a verified authority with all features enabled.
 func (s *Stage) authority() (string, Authority) {
 	authority := newAuthority(s.fresh("authority"))
 	id := s.admin.create("CertificateAuthority.CreateCa", Fields{"Ca": wantedCa(s.fresh("authority"), authority.pem)})
@@ -26,7 +26,7 @@ func (s *Stage) verify(id string, authority Authority) {
 	s.admin.do("CertificateAuthority.VerifyCa", Fields{"ID": id, "Certificate": pemOf(proof.Certificate[0])})
 }
 
-// Somebody else's certificate authority: from its creation to the last login by one of its certificates.
+// A third-party certificate authority: from its creation to the last log-in with one of its certificates.
 func authorities(s *Stage) {
 	authority, name := newAuthority("third party"), s.fresh("authority")
 	id := s.admin.create("CertificateAuthority.CreateCa", Fields{"Ca": wantedCa(name, authority.pem)})
@@ -52,7 +52,7 @@ func authorities(s *Stage) {
 	}
 }
 
-// What is no authority, and what proves none.
+// Certificates that are not an authority, and invalid proofs.
 func refusedAuthorities(s *Stage, id, name string, authority Authority) {
 	leaf := authority.issue("leaf")
 	s.admin.refused(400, "COULD_NOT_VALIDATE", "CertificateAuthority.CreateCa", Fields{"Ca": wantedCa(name, newAuthority("other").pem)})
@@ -71,7 +71,7 @@ func refusedAuthorities(s *Stage, id, name string, authority Authority) {
 	s.admin.refused(404, "NOT_FOUND", "CertificateAuthority.GetCaJWT", Fields{"ID": "nobody"})
 }
 
-// Put and patch. A patch of the package always names the roles, here as null: they stay.
+// PUT and PATCH. A PATCH of the package always contains the roles, here as null, which leaves them unchanged.
 func changedAuthority(s *Stage, id string) {
 	renamed := s.fresh("authority")
 	claim := &rest_model.ExternalIDClaim{Index: ptr[int64](0), Location: ptr("SAN_EMAIL"), Matcher: ptr("ALL"), MatcherCriteria: ptr(""),
@@ -94,11 +94,11 @@ func changedAuthority(s *Stage, id string) {
 	s.admin.do("CertificateAuthority.UpdateCa", Fields{"ID": id, "Ca": whole})
 }
 
-// By a certificate of the authority alone, and by one with a token; each by its own operation and by the one for all methods.
+// Enrollment with a certificate of the authority alone, and with a token; each by its own operation and by the one for all methods.
 func enrolledByAuthority(s *Stage, id string, authority Authority) []*tls.Certificate {
 	auto, generic := authority.issue(s.fresh("person")), authority.issue(s.fresh("person"))
 	own := s.open("client", Caller{cert: auto})
-	own.do("Enroll.EnrollCa", nil) // without a body, and so without a media type
+	own.do("Enroll.EnrollCa", nil) // without a body, so without a media type
 	s.ledger.Check(!own.wire.sentWithType, "the package names a media type")
 	own.refused(409, "CERT_IN_USE", "Enroll.EnrollCa", nil)
 	s.open("client", Caller{cert: generic}).do("Enroll.Enroll", Fields{"Method": ptr("ca")})
@@ -127,7 +127,7 @@ func enrolledByAuthority(s *Stage, id string, authority Authority) []*tls.Certif
 	return enrolled
 }
 
-// A certificate that the administrator enters.
+// A certificate that the administrator adds.
 func madeByHand(s *Stage, authority Authority) {
 	certificate, person := authority.issue("by hand"), s.identity(nil)
 	with := func(pem string) Fields {

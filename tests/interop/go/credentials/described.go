@@ -10,25 +10,25 @@ import (
 	"github.com/go-openapi/strfmt"
 )
 
-// described is a model of the packages: it knows which members there must be and what they look like.
+// described is a model of the packages, which knows the required members and their formats.
 type described interface {
 	Validate(strfmt.Registry) error
 }
 
-// Where answers are something else than what the description says of them, here as in the controller that clients know.
+// Operations whose answers differ from the description, here and in the established controller.
 var misdescribed = map[string]bool{
-	"Authenticator.CreateAuthenticator": true, // said to be what was sent; it is what every new thing is answered with
-	"Informational.DetailSpecBody":      true, // said to be in an envelope; it is the text alone
+	"Authenticator.CreateAuthenticator": true, // described as the sent body; the answer is that of every create
+	"Informational.DetailSpecBody":      true, // described as an envelope; the answer is the text alone
 }
 
-// formats is what the members that have a format look like. Links are relative.
+// formats checks the members with a format. Links are relative.
 var formats = func() strfmt.Registry {
 	registry, link := strfmt.NewFormats(), strfmt.URI("")
 	registry.Add("uri", &link, func(text string) bool { _, err := url.Parse(text); return err == nil })
 	return registry
 }()
 
-// departs says in what the last answer is not what its model describes; nothing if it is.
+// departs returns how the last answer differs from its model; empty if it does not.
 func (a *API) departs(model described) string {
 	var document any
 	if err := json.Unmarshal(a.wire.body, &document); err != nil {
@@ -36,7 +36,7 @@ func (a *API) departs(model described) string {
 	}
 	departures := []string{}
 	for _, wrong := range violations(model.Validate(formats)) {
-		// What is null is nothing to the packages, although the description wants the member to be there as null.
+		// The packages treat null as missing, although the description requires the member, which may be null.
 		if is, known := wrong.(*errors.Validation); known && is.Code() == errors.RequiredFailCode && isNull(document, is.Name) {
 			continue
 		}
@@ -45,7 +45,7 @@ func (a *API) departs(model described) string {
 	return strings.Join(departures, ", ")
 }
 
-// violations are the single ones of an error that holds others.
+// violations returns the single errors of a combined error.
 func violations(err error) []error {
 	if err == nil {
 		return nil
@@ -61,7 +61,7 @@ func violations(err error) []error {
 	return all
 }
 
-// isNull says whether a member, named as in data.0.kid, is there and null.
+// isNull returns whether a member with a name such as data.0.kid is null.
 func isNull(document any, path string) bool {
 	names := strings.Split(path, ".")
 	for _, name := range names {

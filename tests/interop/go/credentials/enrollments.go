@@ -12,19 +12,19 @@ import (
 	"github.com/openziti/edge-api/rest_model"
 )
 
-// Outstanding is an enrollment that somebody is to complete.
+// Outstanding is an unused enrollment.
 type Outstanding struct{ *rest_model.EnrollmentDetail }
 
 func (o Outstanding) token() strfmt.UUID { return strfmt.UUID(*o.Token) }
 
-// outstanding is the only enrollment that an identity has.
+// outstanding returns the only enrollment of an identity.
 func (s *Stage) outstanding(identity string) Outstanding {
 	all := ask[rest_model.EnrollmentList](s.admin, "Identity.GetIdentityEnrollments", Fields{"ID": identity})
 	s.ledger.Must(len(all) == 1, "the identity has %d enrollments, should have one", len(all))
 	return Outstanding{all[0]}
 }
 
-// enrolled makes an identity with a certificate of the controller.
+// enrolled creates an identity with a certificate of the controller.
 func (s *Stage) enrolled(change func(*rest_model.IdentityCreate)) (string, *tls.Certificate) {
 	id := s.identity(func(wanted *rest_model.IdentityCreate) {
 		wanted.Enrollment = &rest_model.IdentityCreateEnrollment{Ott: true}
@@ -35,7 +35,7 @@ func (s *Stage) enrolled(change func(*rest_model.IdentityCreate)) (string, *tls.
 	return id, s.redeem(*s.outstanding(id).Token, id)
 }
 
-// redeem trades a one-time token for a certificate.
+// redeem exchanges a one-time token for a certificate.
 func (s *Stage) redeem(token, name string) *tls.Certificate {
 	key := newKey()
 	certs := ask[*rest_model.EnrollmentCerts](s.open("client", Caller{}), "Enroll.EnrollOtt",
@@ -45,7 +45,7 @@ func (s *Stage) redeem(token, name string) *tls.Certificate {
 	return certificate
 }
 
-// An enrollment, from its creation to the login with what it gave.
+// An enrollment from its creation to the log-in with its credential.
 func enrollments(s *Stage) {
 	person := s.identity(nil)
 	wanted := func(method string, change func(*rest_model.EnrollmentCreate)) Fields {
@@ -104,7 +104,7 @@ func enrolledByPassword(s *Stage) {
 	guest.login("password", withPassword(user, password))
 }
 
-// signedBy holds a token against the keys that the controller shows, and the controller against a challenge with the same key.
+// signedBy verifies a token with the keys that the controller serves, and a challenge with the same key.
 func signedBy(s *Stage, token, subject string) {
 	guest := s.open("client", Caller{})
 	keys := ask[*rest_model.Jwks](guest, "Enroll.GetEnrollmentJwks", nil)
@@ -133,7 +133,7 @@ func signedBy(s *Stage, token, subject string) {
 	guest.refused(400, "COULD_NOT_VALIDATE", "Enroll.EnrollmentChallenge", ask(shown.Kid, "nonsense"))
 }
 
-// An edge router, whose certificates come by a token and are extended over the connection that shows them.
+// An edge router, which gets its certificates by a token and extends them over a connection that presents them.
 func routers(s *Stage) {
 	id := s.admin.create("EdgeRouter.CreateEdgeRouter", Fields{"EdgeRouter": &rest_model.EdgeRouterCreate{Name: ptr(s.fresh("router"))}})
 	detail := func() *rest_model.EdgeRouterDetail {

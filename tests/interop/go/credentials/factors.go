@@ -22,11 +22,11 @@ func factors(s *Stage) {
 
 func given(code string) *rest_model.MfaCode { return &rest_model.MfaCode{Code: &code} }
 
-// setUp enrolls the caller and proves the app.
+// setUp enrolls the caller in one-time codes and verifies the app.
 func setUp(s *Stage, own *API) (Secret, []string) {
 	own.refused(404, "NOT_FOUND", "CurrentIdentity.DetailMfa", nil)
 	own.refused(404, "NOT_FOUND", "CurrentIdentity.DetailMfaQrCode", nil)
-	own.do("CurrentIdentity.EnrollMfa", nil) // without a body, and so without a media type
+	own.do("CurrentIdentity.EnrollMfa", nil) // without a body, so without a media type
 	s.ledger.Check(!own.wire.sentWithType, "the package names a media type")
 	own.refused(409, "MFA_EXISTS", "CurrentIdentity.EnrollMfa", nil)
 	begun := ask[*rest_model.DetailMfa](own, "CurrentIdentity.DetailMfa", nil)
@@ -45,7 +45,7 @@ func setUp(s *Stage, own *API) (Secret, []string) {
 	return secret, begun.RecoveryCodes
 }
 
-// challenged logs in with both factors, and looks at the recovery codes.
+// challenged logs in with both factors and reads the recovery codes.
 func challenged(s *Stage, guest *API, person Person, secret Secret, codes []string) {
 	session := guest.session("password", person.auth())
 	s.ledger.Must(len(session.AuthQueries) == 1 && session.AuthQueries[0].TypeID == "MFA" && *session.IsMfaRequired, "asks for %v", session.AuthQueries)
@@ -56,25 +56,25 @@ func challenged(s *Stage, guest *API, person Person, secret Secret, codes []stri
 	own.do("Authentication.AuthenticateMfa", Fields{"MfaAuth": given(secret.code(0))})
 	own.do("CurrentIdentity.GetCurrentIdentity", nil)
 
-	// The one-time code may stand in a header or, as the package then sends it, in the body of a GET.
+	// The one-time code may be in a header or, as the package sends it, in the body of a GET.
 	for _, with := range []Fields{{"MfaValidationCode": ptr(secret.code(0))}, {"MfaValidation": given(secret.code(0))}} {
 		shown := ask[*rest_model.DetailMfaRecoveryCodes](own, "CurrentIdentity.DetailMfaRecoveryCodes", with)
 		s.ledger.Check(slices.Equal(shown.RecoveryCodes, codes), "are not the codes of the beginning")
 	}
 	own.refused(400, "MFA_INVALID_TOKEN", "CurrentIdentity.DetailMfaRecoveryCodes", Fields{"MfaValidationCode": ptr(secret.wrong())})
 	own.refused(400, "MFA_INVALID_TOKEN", "CurrentIdentity.CreateMfaRecoveryCodes", Fields{"MfaValidation": given(secret.wrong())})
-	// The code that completed the session renews nothing; the one before it was not used.
+	// The code that completed the session may not renew the recovery codes; the previous one was not used.
 	own.do("CurrentIdentity.CreateMfaRecoveryCodes", Fields{"MfaValidation": given(secret.code(-1))})
 	renewed := ask[*rest_model.DetailMfaRecoveryCodes](own, "CurrentIdentity.DetailMfaRecoveryCodes", Fields{"MfaValidationCode": ptr(secret.code(0))})
 	s.ledger.Check(len(renewed.RecoveryCodes) == 20 && !slices.Contains(renewed.RecoveryCodes, codes[0]), "were not renewed")
 
-	// A recovery code lets in, and once.
+	// A recovery code logs in once.
 	code := Fields{"MfaAuth": given(renewed.RecoveryCodes[0])}
 	guest.login("password", person.auth()).do("Authentication.AuthenticateMfa", code)
 	guest.login("password", person.auth()).refused(400, "MFA_INVALID_TOKEN", "Authentication.AuthenticateMfa", code)
 }
 
-// recovered gets rid of the second factor: by its owner, and by the administrator.
+// recovered removes the second factor: by its owner, and by the administrator.
 func recovered(s *Stage, guest *API, person Person, secret Secret) {
 	own := guest.login("password", person.auth())
 	own.do("Authentication.AuthenticateMfa", Fields{"MfaAuth": given(secret.code(1))})
@@ -92,7 +92,7 @@ func recovered(s *Stage, guest *API, person Person, secret Secret) {
 	s.ledger.Check(len(guest.session("password", person.auth()).AuthQueries) == 0, "still asks for a code")
 }
 
-// demanded is a policy that wants codes of somebody who has none yet: setting them up completes the session.
+// demanded tests a policy that requires codes from an identity without any: setting them up completes the session.
 func demanded(s *Stage) {
 	person := s.person(under(s.policy(func(whole *rest_model.AuthPolicyCreate) { whole.Secondary.RequireTotp = ptr(true) })))
 	for _, name := range both {

@@ -23,7 +23,7 @@ import (
 	"github.com/openziti/edge-api/rest_model"
 )
 
-// fail stops the program where making a key or signing with it went wrong: that is nothing of the controller's.
+// fail stops the program if making a key or signing with it failed, which is no fault of the controller.
 func fail(err error) {
 	if err != nil {
 		panic(err)
@@ -51,7 +51,7 @@ func fingerprint(der []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// An Authority is somebody else's certificate authority.
+// An Authority is a third-party certificate authority.
 type Authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
@@ -72,7 +72,7 @@ func newAuthority(name string) Authority {
 	return Authority{cert: cert, key: key, pem: pemOf(der)}
 }
 
-// issue gives a client certificate for the name.
+// issue returns a client certificate for the name.
 func (a Authority) issue(name string) *tls.Certificate {
 	key := newKey()
 	template := x509.Certificate{
@@ -109,17 +109,17 @@ func (a Authority) token(issuer, audience, subject string) string {
 	return text
 }
 
-// keySet publishes the key that the authority signs tokens with, as RFC 7517 has it.
+// keySet serves the key that the authority signs tokens with, as a key set (RFC 7517).
 func (a Authority) keySet() rest_model.Jwks {
 	number := func(of *big.Int) string { return base64.RawURLEncoding.EncodeToString(of.FillBytes(make([]byte, 32))) }
 	return rest_model.Jwks{Keys: []*rest_model.Jwk{{Kty: ptr("EC"), Crv: "P-256", Alg: "ES256", Kid: fingerprint(a.cert.Raw),
 		X: number(a.key.X), Y: number(a.key.Y)}}}
 }
 
-// A Secret is what an app for one-time codes was set up with.
+// A Secret is the shared secret of an app for one-time codes.
 type Secret []byte
 
-// secretOf reads a provisioning address, as an app does.
+// secretOf reads a provisioning URL, as an app does.
 func secretOf(address string) (Secret, error) {
 	parsed, err := url.Parse(address)
 	if err != nil {
@@ -128,7 +128,7 @@ func secretOf(address string) (Secret, error) {
 	return base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(parsed.Query().Get("secret"))
 }
 
-// code is the one-time code of RFC 6238, of this many half minutes from now.
+// code returns the one-time code (RFC 6238) of the time step this many half minutes from now.
 func (s Secret) code(steps int) string {
 	counter := make([]byte, 8)
 	binary.BigEndian.PutUint64(counter, uint64(time.Now().Unix()/30+int64(steps)))
@@ -139,7 +139,7 @@ func (s Secret) code(steps int) string {
 	return fmt.Sprintf("%06d", (binary.BigEndian.Uint32(sum[at:])&0x7fffffff)%1_000_000)
 }
 
-// wrong is a code that is none of those that may be right now.
+// wrong returns a code that is not valid now.
 func (s Secret) wrong() string {
 	right := map[string]bool{}
 	for step := -4; step <= 4; step++ {

@@ -13,11 +13,11 @@ import (
 	"github.com/openziti/edge-api/rest_management_api_client"
 )
 
-// A Ledger keeps what came of each operation and of each step of the library.
+// A Ledger records the result of each operation and of each step of the library.
 type Ledger struct {
 	answered map[string]int      // successes, by name
-	faults   map[string][]string // what was wrong, by name
-	last     string              // what was called last: a fault found in its answer is its own
+	faults   map[string][]string // faults, by name
+	last     string              // the last call: a fault in its answer is recorded for it
 }
 
 func NewLedger() *Ledger {
@@ -27,38 +27,38 @@ func NewLedger() *Ledger {
 // stop ends a story.
 type stop struct{}
 
-// Tell tells a story to its end, or as far as it gets; what ends it is a fault of what was called last.
+// Tell runs a story to its end, or until it fails; a failure is a fault of the last call.
 func (l *Ledger) Tell(name string, story func()) {
 	l.last = name
 	defer func() {
 		switch cause := recover().(type) {
 		case nil, stop:
-		default: // the generated code panics on a success that it does not know
+		default: // the generated code panics on an unknown success status
 			l.Fault("%s: %v", name, cause)
 		}
 	}()
 	story()
 }
 
-// Call notes that the operation is asked now.
+// Call records that the operation is called now.
 func (l *Ledger) Call(name string) { l.last = name }
 
-// Answered notes that the operation that was called last did what it is for.
+// Answered records that the last operation succeeded.
 func (l *Ledger) Answered() { l.answered[l.last]++ }
 
-// Fault notes what is wrong with what was called last.
+// Fault records a fault of the last call.
 func (l *Ledger) Fault(format string, of ...any) {
 	l.faults[l.last] = append(l.faults[l.last], fmt.Sprintf(format, of...))
 }
 
-// Check notes a fault where the condition does not hold.
+// Check records a fault if the condition does not hold.
 func (l *Ledger) Check(holds bool, format string, of ...any) {
 	if !holds {
 		l.Fault(format, of...)
 	}
 }
 
-// Must ends the story where the condition does not hold.
+// Must ends the story if the condition does not hold.
 func (l *Ledger) Must(holds bool, format string, of ...any) {
 	if !holds {
 		l.Fault(format, of...)
@@ -66,7 +66,7 @@ func (l *Ledger) Must(holds bool, format string, of ...any) {
 	}
 }
 
-// Write writes a line for each credential operation and for each step of the library, and what was not driven.
+// Write prints a line for each credential operation and for each step of the library, and the operations that were not called.
 func (l *Ledger) Write(out io.Writer) {
 	operations := append(credentialOperations("management", rest_management_api_client.ZitiEdgeManagement{}),
 		credentialOperations("client", rest_client_api_client.ZitiEdgeClient{})...)
@@ -98,13 +98,13 @@ func (l *Ledger) Write(out io.Writer) {
 	_ = encoder.Encode(map[string]any{"undriven": undriven})
 }
 
-// Subjects of the description that are about something else than credentials.
+// Subjects of the description that are not about credentials.
 var elsewhere = regexp.MustCompile(`^(Config|Database|EdgeRouterPolicy|PostureChecks|RoleAttributes|Service|ServiceEdgeRouterPolicy|ServicePolicy|Session|Terminator)$`)
 
-// Subjects that are about it in part, and the operations that are.
+// Subjects that are partly about credentials, with those operations.
 var mixed, theirs = regexp.MustCompile(`^(Identity|EdgeRouter|Router)$`), regexp.MustCompile(`Authenticat|Enroll|Mfa|^Enable|^Disable`)
 
-// credentialOperations names the operations of a generated client, which has a member for each subject.
+// credentialOperations lists the operations of a generated client, which has a member for each subject.
 func credentialOperations(interfaceName string, client any) []string {
 	names, of := []string{}, reflect.TypeOf(client)
 	for i := range of.NumField() {

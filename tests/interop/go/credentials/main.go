@@ -3,11 +3,11 @@
 //	usage: credentials HOST:PORT DIRECTORY, with the name and the password of an administrator
 //	in OVERKEEP_USER and OVERKEEP_PASSWORD
 //
-// The stories (one file a subject) only use the generated packages and, in sdk.go, the Go library above them. What of each
-// operation was answered and what was wrong with it goes into a ledger, which is written at the end as one JSON object a line:
-// {"name": ..., "failure": ... or null}, and last {"undriven": [operations that no story got an answer from]}. Which operations
-// there are is read off the packages, so a new one is undriven until a story calls it.
-// The directory is for files that the library keeps. Whoever starts this program bounds its time.
+// The stories (one file per subject) use only the generated packages and, in sdk.go, the Go library above them. A ledger records
+// the answers and faults of each operation. It is printed at the end as one JSON object per line:
+// {"name": ..., "failure": ... or null}, and last {"undriven": [operations without an answer]}. The list of operations
+// is read from the packages, so that a new one is undriven until a story calls it.
+// The directory is for files of the library. The caller limits the run time.
 package main
 
 import (
@@ -15,7 +15,7 @@ import (
 	"os"
 )
 
-// A story is one way through the interfaces; it stops at the first answer that it cannot go on from.
+// A story is one sequence of calls; it stops at the first answer that makes it impossible to continue.
 type story struct {
 	name string
 	tell func(*Stage)

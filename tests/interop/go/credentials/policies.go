@@ -2,7 +2,7 @@ package main
 
 import "github.com/openziti/edge-api/rest_model"
 
-// policy is a whole auth policy that allows everything; the last argument changes it.
+// policy returns a complete auth policy that allows everything; the last argument changes it.
 func policy(name string, change func(*rest_model.AuthPolicyCreate)) *rest_model.AuthPolicyCreate {
 	whole := &rest_model.AuthPolicyCreate{
 		Name: &name,
@@ -24,7 +24,7 @@ func (s *Stage) policy(change func(*rest_model.AuthPolicyCreate)) string {
 	return s.admin.create("AuthPolicy.CreateAuthPolicy", Fields{"AuthPolicy": policy(s.fresh("policy"), change)})
 }
 
-// An auth policy decides who may log in how, from the next request on.
+// A changed auth policy applies from the next request on.
 func policies(s *Stage) {
 	id := s.policy(nil)
 	refusedPolicies(s, id)
@@ -34,7 +34,7 @@ func policies(s *Stage) {
 	renamed := s.fresh("policy")
 	s.admin.do("AuthPolicy.UpdateAuthPolicy", Fields{"ID": id, "AuthPolicy": &rest_model.AuthPolicyUpdate{
 		AuthPolicyCreate: *policy(renamed, func(whole *rest_model.AuthPolicyCreate) { whole.Primary.Updb.MinPasswordLength = ptr[int64](12) })}})
-	// The signers are a list that the package always sends, here as null: that changes nothing.
+	// The package always sends the list of signers, here as null, which changes nothing.
 	s.admin.do("AuthPolicy.PatchAuthPolicy", Fields{"ID": id, "AuthPolicy": &rest_model.AuthPolicyPatch{Primary: &rest_model.AuthPolicyPrimaryPatch{
 		ExtJWT: &rest_model.AuthPolicyPrimaryExtJWTPatch{Allowed: ptr(false)},
 		Updb:   &rest_model.AuthPolicyPrimaryUpdbPatch{RequireNumberChar: ptr(true)}}}})
@@ -58,7 +58,7 @@ func policies(s *Stage) {
 	s.admin.refused(404, "NOT_FOUND", "AuthPolicy.DeleteAuthPolicy", Fields{"ID": unused})
 }
 
-// What is no policy.
+// Invalid policies.
 func refusedPolicies(s *Stage, id string) {
 	taken := ask[*rest_model.AuthPolicyDetail](s.admin, "AuthPolicy.DetailAuthPolicy", Fields{"ID": id})
 	half := policy("", nil)

@@ -18,8 +18,8 @@ import (
 	"github.com/openziti/sdk-golang/ziti/enroll"
 )
 
-// What the Go library does with credentials, above the generated packages: it enrolls by every method that it has, logs in by
-// every kind of credential, and answers when it is asked for a one-time code.
+// The use of credentials by the Go library, above the generated packages: enrollment by each of its methods, log-in with
+// every kind of credential, and the answer to a request for a one-time code.
 func library(s *Stage) {
 	ca, authority := s.authority()
 	signing, issuer := newAuthority("library"), "https://"+s.fresh("issuer")
@@ -56,7 +56,7 @@ func library(s *Stage) {
 	s.step("mfa", func() error { return s.oneTimeCodes(own, leaf) })
 }
 
-// step is one thing that the library does; what the story asks of the controller meanwhile is in other lines.
+// step is one action of the library; calls of the story itself are reported in other lines.
 func (s *Stage) step(name string, do func() error) {
 	err := do()
 	s.ledger.Call("sdk-golang " + name)
@@ -64,7 +64,7 @@ func (s *Stage) step(name string, do func() error) {
 	s.ledger.Answered()
 }
 
-// enrollAndLogIn enrolls by a token with a certificate that is there already, and logs in with what came of it.
+// enrollAndLogIn enrolls by a token with an existing certificate, and logs in with the result.
 func (s *Stage) enrollAndLogIn(token string, with *tls.Certificate) error {
 	certFile, keyFile := filepath.Join(s.directory, "certificate.pem"), filepath.Join(s.directory, "key.pem")
 	if err := errors.Join(os.WriteFile(certFile, []byte(pemOf(with.Certificate[0])), 0o600),
@@ -128,7 +128,7 @@ func (s *Stage) at(name string) *url.URL {
 	return &url.URL{Scheme: "https", Host: s.address, Path: "/edge/" + name + "/v1"}
 }
 
-// logInByUtilities logs in with what comes beside the generated packages.
+// logInByUtilities logs in with the utilities of the generated packages.
 func (s *Stage) logInByUtilities(leaf *x509.Certificate, key *ecdsa.PrivateKey, person Person, bearer string) error {
 	address := "https://" + s.address
 	if reached, err := rest_util.VerifyController(address, s.trusted); !reached {

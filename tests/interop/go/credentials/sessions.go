@@ -6,7 +6,7 @@ import (
 	"github.com/openziti/edge-api/rest_model"
 )
 
-// What anybody may ask.
+// The operations that need no session.
 func information(s *Stage) {
 	for _, name := range both {
 		guest := s.open(name, Caller{})
@@ -36,7 +36,7 @@ func information(s *Stage) {
 	s.admin.do("Informational.ListSummary", nil)
 }
 
-// A session, from the login to its end, and what the administrator sees of it.
+// A session from the log-in to its end, and the administrator's view of it.
 func sessions(s *Stage) {
 	person := s.person(nil)
 	for _, name := range both {
@@ -80,7 +80,7 @@ func sessions(s *Stage) {
 	disabling(s, person)
 }
 
-// The certificates of a session, and what else only a client asks.
+// The certificates of a session, and other operations of the client interface only.
 func sessionCertificates(s *Stage, person Person) {
 	own, other := s.open("client", Caller{}).login("password", person.auth()), s.open("client", Caller{}).login("password", person.auth())
 	wanted := func(text string) Fields {
@@ -104,7 +104,7 @@ func sessionCertificates(s *Stage, person Person) {
 	own.do("CurrentIdentity.GetCurrentIdentityEdgeRouters", nil)
 }
 
-// Somebody who is disabled is out at once, whatever they hold.
+// Disabling an identity ends all its sessions and credentials at once.
 func disabling(s *Stage, person Person) {
 	guest := s.open("client", Caller{})
 	own := guest.login("password", person.auth())

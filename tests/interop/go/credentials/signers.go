@@ -18,7 +18,7 @@ func (s *Stage) signer(authority Authority, issuer string) string {
 		ExternalAuthURL: ptr("https://login.interop/")}})
 }
 
-// Tokens that somebody else signs: as the first factor and as the second.
+// Tokens of an external signer, as the first and as the second factor.
 func signers(s *Stage) {
 	authority, issuer := newAuthority("signer"), "https://"+s.fresh("issuer")
 	id := s.signer(authority, issuer)
@@ -58,7 +58,7 @@ func publishedKeys(s *Stage, person string) {
 	}
 }
 
-// What is no signer.
+// Invalid signers.
 func refusedSigners(s *Stage, id string, authority Authority, issuer string) {
 	wanted := func(change func(*rest_model.ExternalJWTSignerCreate)) Fields {
 		whole := &rest_model.ExternalJWTSignerCreate{Name: ptr(s.fresh("signer")), Enabled: ptr(true), Issuer: ptr("https://" + s.fresh("issuer")),
@@ -82,7 +82,7 @@ func refusedSigners(s *Stage, id string, authority Authority, issuer string) {
 	s.admin.refused(404, "NOT_FOUND", "ExternalJWTSigner.DetailExternalJWTSigner", Fields{"ID": "nobody"})
 }
 
-// A signer that is changed: its old tokens do not get in any more.
+// A signer that is changed: its old tokens are rejected.
 func changedSigner(s *Stage, id string, authority Authority, person string) {
 	moved, renamed := "https://"+s.fresh("issuer"), s.fresh("signer")
 	s.admin.do("ExternalJWTSigner.UpdateExternalJWTSigner", Fields{"ID": id, "ExternalJWTSigner": &rest_model.ExternalJWTSignerUpdate{
@@ -107,7 +107,7 @@ func changedSigner(s *Stage, id string, authority Authority, person string) {
 	s.admin.refused(404, "NOT_FOUND", "ExternalJWTSigner.DeleteExternalJWTSigner", Fields{"ID": id})
 }
 
-// A policy that wants a token with every request, besides the session.
+// A policy that requires a token with every request, in addition to the session.
 func secondFactor(s *Stage) {
 	authority, issuer := newAuthority("second"), "https://"+s.fresh("issuer")
 	id := s.signer(authority, issuer)

@@ -10,7 +10,7 @@ import (
 	"github.com/openziti/edge-api/rest_util"
 )
 
-// A Stage is what the stories share: a controller, and its administrator.
+// A Stage is shared by the stories: a controller and its administrator.
 type Stage struct {
 	address   string
 	directory string // for files
@@ -35,10 +35,10 @@ func NewStage(address, directory string, ledger *Ledger, user, password string) 
 	return stage, nil
 }
 
-// Both interfaces, where an operation is on both.
+// Both interfaces, for operations that both have.
 var both = []string{"management", "client"}
 
-// fresh is a name that nothing has yet.
+// fresh returns an unused name.
 func (s *Stage) fresh(kind string) string {
 	s.count++
 	return fmt.Sprintf("credentials %s %d", kind, s.count)
@@ -48,7 +48,7 @@ func withPassword(user, password string) *rest_model.Authenticate {
 	return &rest_model.Authenticate{Username: rest_model.Username(user), Password: rest_model.Password(password)}
 }
 
-// login opens a session, whose caller goes on with the connection's certificate and the external token that it had.
+// login opens a session. Its caller keeps the connection's certificate and the external token.
 func (a *API) login(method string, with *rest_model.Authenticate) *API {
 	session := a.session(method, with)
 	next := a.caller
@@ -56,17 +56,17 @@ func (a *API) login(method string, with *rest_model.Authenticate) *API {
 	return a.stage.open(a.name, next)
 }
 
-// session opens a session and shows it.
+// session opens a session and reads it.
 func (a *API) session(method string, with *rest_model.Authenticate) *rest_model.CurrentAPISessionDetail {
 	return ask[*rest_model.CurrentAPISessionDetail](a, "Authentication.Authenticate", Fields{"Method": method, "Auth": with})
 }
 
-// keptOut is a login that must be refused.
+// keptOut is a log-in that must be rejected.
 func (a *API) keptOut(method string, with *rest_model.Authenticate) {
 	a.refused(401, "INVALID_AUTH", "Authentication.Authenticate", Fields{"Method": method, "Auth": with})
 }
 
-// dead says that the session of this caller must have ended.
+// dead checks that the session of this caller has ended.
 func (a *API) dead() {
 	a.refused(401, "UNAUTHORIZED", "CurrentAPISession.GetCurrentAPISession", nil)
 }
@@ -78,7 +78,7 @@ type Person struct {
 
 func (p Person) auth() *rest_model.Authenticate { return withPassword(p.user, p.password) }
 
-// identity makes an identity without a credential.
+// identity creates an identity without a credential.
 func (s *Stage) identity(change func(*rest_model.IdentityCreate)) string {
 	name, kind, admin := s.fresh("identity"), rest_model.IdentityTypeDefault, false
 	wanted := &rest_model.IdentityCreate{Name: &name, Type: &kind, IsAdmin: &admin}
@@ -93,7 +93,7 @@ func under(policy string) func(*rest_model.IdentityCreate) {
 	return func(wanted *rest_model.IdentityCreate) { wanted.AuthPolicyID = &policy }
 }
 
-// person makes an identity that logs in with a password.
+// person creates an identity that logs in with a password.
 func (s *Stage) person(change func(*rest_model.IdentityCreate)) Person {
 	id := s.identity(change)
 	person := Person{id: id, user: "user-" + id, password: "Secret-1-" + id}
@@ -103,7 +103,7 @@ func (s *Stage) person(change func(*rest_model.IdentityCreate)) Person {
 	return person
 }
 
-// onlyAuthenticator is the id of the one that an identity has.
+// onlyAuthenticator returns the id of the only authenticator of an identity.
 func (s *Stage) onlyAuthenticator(identity string) string {
 	held := ask[rest_model.AuthenticatorList](s.admin, "Identity.GetIdentityAuthenticators", Fields{"ID": identity})
 	s.ledger.Must(len(held) == 1, "the identity has %d authenticators, should have one", len(held))
@@ -112,7 +112,7 @@ func (s *Stage) onlyAuthenticator(identity string) string {
 
 func ptr[T any](value T) *T { return &value }
 
-// in is a time from now, as the packages want it.
+// in returns a time relative to now, in the type of the packages.
 func in(hours int) *strfmt.DateTime {
 	return ptr(strfmt.DateTime(time.Now().Add(time.Duration(hours) * time.Hour)))
 }

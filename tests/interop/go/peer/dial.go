@@ -31,16 +31,16 @@ func (p *Peer) dial(c Command) (edge.Conn, error) {
 	return p.context.DialWithOptions(c.Service, options)
 }
 
-// What came of one connection. Sums are SHA-256.
+// The result of one connection. Sums are SHA-256.
 type outcome struct {
 	DialMicros int64  `json:"dialMicros"`
 	Sent       string `json:"sent"`
 	Received   string `json:"received"`
-	Bytes      int64  `json:"bytes"` // that came back
+	Bytes      int64  `json:"bytes"` // received
 	Failure    string `json:"failure,omitempty"`
 }
 
-// Dials so many connections side by side; each sends bytes and then that nothing more comes, and reads to the end.
+// Dials so many connections in parallel; each sends bytes and the end of the stream, and reads to the end.
 func (p *Peer) carry(c Command) []outcome {
 	outcomes := make([]outcome, max(c.Connections, 1))
 	var all sync.WaitGroup
@@ -73,7 +73,7 @@ func (p *Peer) carryOne(c Command, seed int64, out *outcome) error {
 	if c.Leave {
 		source = io.LimitReader(source, int64(c.Bytes))
 	}
-	// With a buffer of its own: the libraries' shortcut for io.Copy is not what applications use.
+	// With its own buffer, because applications do not use the optimized io.Copy path of the libraries.
 	out.Bytes, err = io.CopyBuffer(onlyWriter{received}, source, make([]byte, 64<<10))
 	out.Received = hex.EncodeToString(received.Sum(nil))
 	return errors.Join(err, <-written)
@@ -142,7 +142,7 @@ func (p *Peer) echo(c Command) error {
 	return <-written
 }
 
-// Writes until nothing is taken for a time, and says how much was.
+// Writes until a write blocks for a while, and returns how much was written.
 func (p *Peer) fill(c Command) (any, error) {
 	conn, err := p.connection(c.Name)
 	if err != nil {
@@ -174,7 +174,7 @@ func (p *Peer) fill(c Command) (any, error) {
 	return map[string]any{"bytes": taken, "ended": false}, nil
 }
 
-// Reads until there is nothing more, and says how long that took and why.
+// Reads to the end, and returns how long that took and why it ended.
 func (p *Peer) ended(c Command) (any, error) {
 	conn, err := p.connection(c.Name)
 	if err != nil {

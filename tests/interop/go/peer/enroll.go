@@ -7,7 +7,7 @@ import (
 	library "github.com/openziti/sdk-golang/ziti/enroll"
 )
 
-// Redeems a token and keeps the identity in a file, as the library's own tools do.
+// Redeems a token and stores the identity in a file, as the library's own tools do.
 func enroll(jwtFile, identityFile string) error {
 	jwt, err := os.ReadFile(jwtFile)
 	if err != nil {

@@ -4,7 +4,7 @@ package main
 
 import "github.com/openziti/sdk-golang/ziti"
 
-// This generation leaves flow control to routers.
+// This generation of the library has no flow control.
 func dialWithFlowControl(_ *ziti.DialOptions, _ bool) {}
 
 func listenWithFlowControl(_ *ziti.ListenOptions, _ bool) {}

@@ -15,14 +15,14 @@ import (
 // How long a listener may take until it is known to the network.
 const bound = 30 * time.Second
 
-// A listener and who dialed it, in order.
+// A listener and the identities that dialed it, in order.
 type listener struct {
 	edge.Listener
 	mutex   sync.Mutex
 	callers []caller
 }
 
-// What the library says of a caller.
+// The caller as reported by the library.
 type caller struct {
 	Name    string `json:"name"`
 	AppData string `json:"appData"`
@@ -65,18 +65,18 @@ func (l *listener) serve(behaviour string) {
 	}
 }
 
-// Sends back what comes, and then that nothing more comes.
+// Sends back what it receives, then the end of the stream.
 func echo(conn edge.Conn) {
 	defer func() { _ = conn.Close() }()
 	if _, err := io.CopyBuffer(onlyWriter{conn}, onlyReader{conn}, make([]byte, 32<<10)); err != nil {
 		return
 	}
 	_ = conn.CloseWrite()
-	// The other end closes once it has everything.
+	// The other end closes after it has received everything.
 	_, _ = conn.Read(make([]byte, 1))
 }
 
-// Without the shortcuts that io.Copy takes.
+// Avoids the optimized paths of io.Copy.
 type onlyReader struct{ io.Reader }
 type onlyWriter struct{ io.Writer }
 

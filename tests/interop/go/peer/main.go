@@ -1,8 +1,8 @@
-// A client that does as it is told: hosts services and dials them, and says what came of it.
+// A client that executes commands: it hosts and dials services and reports the results.
 //
-// Reads one command a line from stdin, a JSON object with an "id" and what to "do", and answers each with one line, {"id", "done"} or
-// {"id", "failure"}, in the order in which they end: commands run side by side. It ends with its stdin. The same commands are
-// understood by python/peer.py. It is built against both generations of the library; what differs is in flow_*.go.
+// It reads one command per line from stdin, a JSON object with an "id" and an action "do", and answers each with one line, {"id", "done"} or
+// {"id", "failure"}, in the order in which they end: commands run in parallel. It ends at the end of stdin. python/peer.py has the
+// same commands. The program is built with both generations of the library; the differences are in flow_*.go.
 package main
 
 import (
@@ -24,7 +24,7 @@ type Command struct {
 	Service  string `json:"service"`
 	Identity string `json:"identity"` // the identity file
 	Jwt      string `json:"jwt"`
-	// What a host does with connections: "echo" them, which is what it does unless said, leave them "unread", or leave the dial "unanswered".
+	// What a host does with connections: "echo" them (the default), leave them "unread", or leave the dial "unanswered".
 	Behaviour   string `json:"behaviour"`
 	Bytes       int    `json:"bytes"`
 	Chunk       int    `json:"chunk"` // bytes in one write
@@ -38,7 +38,7 @@ type Command struct {
 	Millis      int    `json:"millis"`
 }
 
-// Peer is what the commands work on.
+// Peer is the state of the commands.
 type Peer struct {
 	context     ziti.Context
 	mutex       sync.Mutex
