@@ -28,7 +28,7 @@ pub use fair_queue::{Asker, network};
 pub use password_failures::FailureCount;
 pub use passwords::Passwords;
 pub use proof::holds;
-pub use refusals::{BIND, DIAL, Refusals, Refused};
+pub use refusals::{BIND, DIAL, RefusalCounter, Refusals, Refused};
 pub use session_quota::SessionSlot;
 pub use sessions::Sessions;
 pub use tokens::Tokens;

@@ -16,6 +16,7 @@ use crate::{
     clock::Timestamp,
     entity::{Action, Author, FactsExt, HistoryEntry, Id, Identity, Service},
     error::{Error, Refusal, Result},
+    metrics::{Counter, Family, MethodLabel},
     store::{Store, Tx},
 };
 
@@ -73,7 +74,10 @@ impl Refused {
 
 /// Counts rejections. Cheap to clone.
 #[derive(Clone, Default)]
-pub struct Refusals(Arc<Mutex<RefusalTables>>);
+pub struct Refusals(Arc<Mutex<RefusalTables>>, RefusalCounter);
+
+/// All rejections since the start, by what was rejected.
+pub type RefusalCounter = Family<MethodLabel, Counter>;
 
 #[derive(Default)]
 struct RefusalTables {
@@ -100,6 +104,7 @@ struct Count {
 impl Refusals {
     /// Counts a rejection and writes the due entries.
     pub async fn note(&self, store: &Store, refused: Refused, now: Timestamp) {
+        self.1.get_or_create(&MethodLabel { method: refused.what }).inc();
         let due = self.with(|tables| {
             tables.of(&refused).count(refused, now);
             tables.due(now)
@@ -115,6 +120,11 @@ impl Refusals {
         if !due.is_empty() {
             warn(store.write_blocking(move |tx| tell(tx, due)));
         }
+    }
+
+    /// The counter of all rejections.
+    pub fn counter(&self) -> &RefusalCounter {
+        &self.1
     }
 
     fn with<T>(&self, work: impl FnOnce(&mut RefusalTables) -> T) -> T {

@@ -23,6 +23,7 @@ use run::Settled;
 
 pub mod api;
 mod declared;
+mod expiring;
 mod failure;
 mod file;
 mod history;
@@ -58,6 +59,7 @@ enum Command {
     Export(declared::Export),
     Plan(declared::Plan),
     Apply(declared::Apply),
+    Expiring(expiring::ExpiringArguments),
     Login(login::Login),
     Logout(login::Logout),
     Completions(Completions),
@@ -144,6 +146,7 @@ pub fn act<E: Display>(
         Command::Export(arguments) => tell(arguments.act(environment)),
         Command::Plan(arguments) => tell(arguments.act(environment)),
         Command::Apply(arguments) => tell(arguments.act(environment)),
+        Command::Expiring(arguments) => tell(arguments.act(environment)),
         Command::Login(arguments) => tell(arguments.act()),
         Command::Logout(arguments) => tell(arguments.act()),
         Command::Completions(arguments) => arguments.act(),

@@ -53,6 +53,7 @@ pub struct Config {
     pub history: History,
     pub snapshots: Snapshots,
     pub integrity: Integrity,
+    pub metrics: Metrics,
 }
 
 /// The listener's certificate and key, if the controller's own are not to be used. Both or neither.
@@ -274,6 +275,14 @@ pub struct Integrity {
     pub scrub_interval: Span,
 }
 
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Metrics {
+    /// None: no listener.
+    #[serde(deserialize_with = "value::optional_socket")]
+    pub listen: Option<SocketAddr>,
+}
+
 impl Default for Config {
     fn default() -> Config {
         Config {
@@ -352,6 +361,7 @@ impl Default for Config {
             history: History { max_age: Span::minutes(365 * 24 * 60), max_mib: 64, readers: 16 },
             snapshots: Snapshots { directory: None, interval: Span::minutes(24 * 60), keep: 7 },
             integrity: Integrity { scrub_interval: Span::minutes(24 * 60) },
+            metrics: Metrics::default(),
         }
     }
 }

@@ -6,6 +6,7 @@
 mod announcement;
 mod built_in_router;
 mod followers;
+mod metrics;
 mod reload;
 mod running;
 mod settings;
@@ -37,6 +38,7 @@ use crate::{
     jobs::{self, Jobs},
     listener::{self, Listener, RouterSide, Shutdown},
     maintenance::{self, Background, Maintenance, Schedule, Scrub, closed},
+    metrics::{Metrics, StoreMetrics},
     network, pki,
     store::{OpenError, Reader, Store},
 };
@@ -57,12 +59,14 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
     let (sockets, all_bound) = bind(config)?;
     let bound = all_bound.first().copied().ok_or_else(|| NotStarted("listen: must name at least one address".into()))?;
     let of_router = config.router.listen.filter(|_| config.router.enabled).map(|place| bind_to("router.listen", place)).transpose()?;
+    let of_metrics = config.metrics.listen.map(|place| bind_to("metrics.listen", place)).transpose()?;
     let clients = config.advertised(&all_bound);
     let addresses: Vec<String> = clients.iter().map(ToString::to_string).collect();
     let advertised = addresses.first().cloned().unwrap_or_default();
     let passwords = Passwords::new(&config.passwords)?;
     let router = built_in_router::address(config, bound, of_router.as_ref().map(|(_, bound)| *bound));
-    let opened = Store::open(&config.data, KINDS, options(config, &clock)).map_err(refused)?;
+    let store_metrics = StoreMetrics::default();
+    let opened = Store::open(&config.data, KINDS, options(config, &clock, &store_metrics)).map_err(refused)?;
     let sealed_keys = sealed_keys(config, &opened)?;
     drop(maintenance::upgrade(&opened, &config.data)?);
     let (job_trigger, inbox) = jobs::job_trigger();
@@ -92,6 +96,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         clock: clock.clone(),
     };
     let refusals = Refusals::default();
+    let metrics = Metrics::new(store_metrics, maintenance.metrics().clone(), refusals.counter().clone());
     let jobs = Jobs {
         store: store.clone(),
         changes: changes.clone(),
@@ -104,6 +109,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         certificates: certificates.clone(),
         history: config.history.clone(),
         refusals: refusals.clone(),
+        gauges: metrics.gauges.clone(),
     };
     let router = built_in_router::start(config, &feed, || network::Parts {
         id: Id::from_text(EdgeRouter::BUILT_IN),
@@ -131,6 +137,7 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         passwords,
         codes,
         refusals,
+        metrics: metrics.clone(),
         watchers: watchers.clone(),
         tokens: Tokens::new(&config.tokens, config.key_sets.clone()),
         started: clock.now(),
@@ -144,6 +151,16 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         routers,
         network_tokens: NetworkTokens::default(),
     });
+    let metrics_bound = of_metrics.as_ref().map(|(_, bound)| *bound);
+    let sources = || metrics::Sources {
+        metrics: metrics.clone(),
+        store: store.clone(),
+        router: router.clone(),
+        certificates: certificates.clone(),
+        clock: clock.clone(),
+    };
+    let metrics_server = of_metrics.map(|(socket, _)| metrics::serve(socket, sources())).transpose();
+    let metrics_server = metrics_server.map_err(|e| NotStarted(format!("metrics.listen: {e}")))?;
     let reload = Reload::new(config.clone(), services.clone(), certificates);
     let dispatcher = Arc::new(Dispatcher::new(services, interfaces));
     let rest = rest(dispatcher.clone(), &config.http);
@@ -168,6 +185,8 @@ pub fn start(config: &Config, clock: Clock) -> Result<Controller, NotStarted> {
         audit,
         commands,
         router,
+        metrics_bound,
+        metrics_server,
     })
 }
 
@@ -235,7 +254,7 @@ fn commands(config: &Config, owner: AdminContext, dispatcher: Arc<Dispatcher>) -
 pub fn host(config: &Config, command: &Command) -> Result<AdminContext, NotStarted> {
     pki::jwt::install();
     let clock = Clock::system();
-    let options = options(config, &clock);
+    let options = options(config, &clock, &StoreMetrics::default());
     let only_looks = command.only_looks();
     let opened = if only_looks { Store::look(&config.data, KINDS, options) } else { Store::open(&config.data, KINDS, options) };
     let opened = opened.map_err(refused)?;

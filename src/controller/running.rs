@@ -4,7 +4,7 @@ use std::{fmt, net::SocketAddr, path::PathBuf, sync::Arc, thread::JoinHandle};
 
 use actix_web::rt::System;
 
-use super::reload::Reload;
+use super::{metrics::MetricsServer, reload::Reload};
 use crate::{
     access::AccessAudit,
     admin_socket::socket,
@@ -68,12 +68,19 @@ pub struct Controller {
     pub(super) audit: AccessAudit,
     pub(super) commands: Option<socket::Listening>,
     pub(super) router: Router,
+    pub(super) metrics_bound: Option<SocketAddr>,
+    pub(super) metrics_server: Option<MetricsServer>,
 }
 
 impl Controller {
     /// The first address it listens on, with its real port.
     pub fn bound(&self) -> SocketAddr {
         self.bound.first().copied().unwrap_or_else(|| SocketAddr::from(([0, 0, 0, 0], 0)))
+    }
+
+    /// Where metrics are served, with the real port.
+    pub fn metrics_bound(&self) -> Option<SocketAddr> {
+        self.metrics_bound
     }
 
     /// All addresses it listens on, with their real ports.
@@ -135,6 +142,7 @@ impl Controller {
         };
         std::thread::scope(|scope| drop(scope.spawn(stop).join()));
         drop(thread.join());
+        drop(self.metrics_server.take());
         drop(self.commands.take());
         drop(self.jobs.take());
         self.background.clear();

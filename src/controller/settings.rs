@@ -8,6 +8,7 @@ use crate::{
     config::Config,
     entity::Most,
     http::Limits,
+    metrics::StoreMetrics,
     online::Online,
     pki::{Files, Keystore},
     store,
@@ -41,7 +42,7 @@ pub(super) fn context(config: &Config, keystore: Arc<Keystore>, address: String)
 }
 
 /// The options of the store.
-pub(super) fn options(config: &Config, clock: &Clock) -> store::Options {
+pub(super) fn options(config: &Config, clock: &Clock, metrics: &StoreMetrics) -> store::Options {
     store::Options {
         cache_bytes: config.store.cache_mib << 20,
         queue: config.store.queue,
@@ -51,6 +52,7 @@ pub(super) fn options(config: &Config, clock: &Clock) -> store::Options {
         compact: config.store.compact_at_start,
         clock: clock.clone(),
         online: Online::default(),
+        metrics: metrics.clone(),
         ..store::Options::default()
     }
 }

@@ -3,9 +3,12 @@
 //! actix-web implements HTTP and TLS. Routing is one radix tree behind its default service, because actix tries its own resources one after
 //! the other. The order of checks is: number of running requests, path, method, session, media types, body, permission.
 
-use std::sync::{
-    Arc, OnceLock,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Instant,
 };
 
 use actix_web::{
@@ -44,6 +47,7 @@ use crate::{
     entity::{Id, Identity},
     error::{Error, Refusal, Result},
     listener::Shutdown,
+    metrics::{OperationLabels, RequestLabels},
 };
 
 /// First path segments that belong to no interface.
@@ -128,6 +132,7 @@ pub async fn serve(request: HttpRequest, payload: web::Payload, dispatcher: web:
         said_always(&mut answer, state);
         return answer.finish();
     }
+    let begun = Instant::now();
     let hold = hold(&request).await;
     let id = dispatcher.request_id();
     let span = tracing::info_span!("request", id, method = %request.method(), path = request.path());
@@ -152,7 +157,22 @@ pub async fn serve(request: HttpRequest, payload: web::Payload, dispatcher: web:
     }
     let reply = result.unwrap_or_else(|fault| span.in_scope(|| error::reply(&fault, &id)));
     span.in_scope(|| tracing::debug!(status = reply.status, "answered"));
+    measure(&dispatcher, &request, reply.status, begun);
     send(&request, state, reply, known.as_deref(), hold)
+}
+
+/// Counts a request, and the time until its answer begins, under its row.
+fn measure(dispatcher: &Dispatcher, request: &HttpRequest, status: u16, begun: Instant) {
+    let path = request.uri().path();
+    let interface = dispatcher.locate(path).map(|(interface, _)| interface.name).unwrap_or_default();
+    let of = match dispatcher.find(request.method().as_str(), path) {
+        Ok((row, _)) => OperationLabels { interface, method: row.method, path: row.path.clone() },
+        Err(_) => OperationLabels::default(),
+    };
+    let metrics = &dispatcher.state.metrics;
+    metrics.request_duration.get_or_create(&of).observe(begun.elapsed().as_secs_f64());
+    let OperationLabels { interface, method, path } = of;
+    metrics.requests.get_or_create(&RequestLabels { interface, method, path, status }).inc();
 }
 
 /// Data attached to the request by the connection (HTTP/1.1) or the stream (HTTP/2).
@@ -252,7 +272,10 @@ fn plain(request: &HttpRequest, path: &str, state: &AppState) -> Option<Result<R
     match path {
         "/health" => word(200, "alive"),
         "/ready" if state.store.is_alive() && state.store.is_in_place() => word(200, "ready"),
-        "/ready" => word(503, "not ready"),
+        "/ready" => {
+            let reason = if state.store.is_alive() { "the data file is no longer at its path" } else { "the data file cannot be written" };
+            Some(Reply::json(503, &serde_json::json!({ "status": "not ready", "reason": reason })))
+        }
         _ => page::answer(path, request.headers()).or_else(|| openapi::page::file(path)).map(Ok),
     }
 }

@@ -19,6 +19,7 @@ use crate::{
     enrollment::Reserved,
     error::Result,
     maintenance::Maintenance,
+    metrics::Metrics,
     network::Router,
     pki::Keystore,
     posture::Posture,
@@ -41,6 +42,7 @@ pub struct AppState {
     pub codes: Codes,
     pub tokens: Tokens,
     pub refusals: Refusals,
+    pub metrics: Metrics,
     pub watchers: Arc<Watchers>,
     pub clock: Clock,
     /// New at every start; clients read the version again when it changes.

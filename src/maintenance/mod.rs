@@ -27,6 +27,7 @@ use crate::{
     change::SealedKeys,
     clock::{Clock, Timestamp},
     error::{Error, Refusal, Result},
+    metrics::MaintenanceMetrics,
     store::{Finding, Manifest, Progress, Reader, Report, Store, Unreadable, beside},
 };
 
@@ -45,6 +46,7 @@ struct Inner {
     /// The start of the last successful snapshot, by the steady clock. Locked while one is made.
     snapshot: Mutex<Option<Timestamp>>,
     run: Mutex<Run>,
+    metrics: MaintenanceMetrics,
 }
 
 /// The kind of a run.
@@ -88,10 +90,23 @@ impl State {
 }
 
 impl Maintenance {
+    /// The metrics of snapshots and scrubs.
+    pub fn metrics(&self) -> &MaintenanceMetrics {
+        &self.0.metrics
+    }
+
     /// For the store whose file is at `data` and whose keys are sealed by `sealed_keys`. Snapshots are made beside the
     /// file.
     pub fn new(store: Store, sealed_keys: SealedKeys, clock: Clock, data: &Path) -> Self {
-        Self(Arc::new(Inner { store, sealed_keys, clock, data: data.into(), snapshot: Mutex::default(), run: Mutex::default() }))
+        Self(Arc::new(Inner {
+            store,
+            sealed_keys,
+            clock,
+            data: data.into(),
+            snapshot: Mutex::default(),
+            run: Mutex::default(),
+            metrics: MaintenanceMetrics::default(),
+        }))
     }
 
     /// Copies the file to one with `.snapshot` appended to its name, replaces the previous one, and returns its path.

@@ -49,6 +49,7 @@ impl Schedule {
     pub fn start(self) -> io::Result<Background> {
         Background::start("snapshots", move |watch| {
             let Err(error) = self.round(watch) else { return TICK };
+            self.maintenance.metrics().snapshot_failures.inc();
             tracing::error!(%error, directory = %self.directory.display(), "a scheduled snapshot failed; it will be tried again");
             PAUSE.min(self.interval)
         })
@@ -65,6 +66,7 @@ impl Schedule {
         let made = self.made()?;
         // A snapshot from the future is ignored: the clock was wrong then or is wrong now.
         let last = made.iter().map(|(at, _)| *at).filter(|at| *at <= now).max();
+        self.maintenance.metrics().snapshot_at.set(last.map(Timestamp::seconds).unwrap_or_default());
         if last.is_some_and(|last| now.since(last) < self.interval) {
             return Ok(None);
         }
@@ -75,6 +77,7 @@ impl Schedule {
             Err(Error::Refused(Refusal::RateLimited)) => return Ok(None),
             other => other?,
         };
+        self.maintenance.metrics().snapshot_at.set(now.seconds());
         tracing::info!(file = %to.display(), "made a scheduled snapshot");
         self.let_go(now)?;
         Ok(Some(to))

@@ -134,6 +134,9 @@ impl Scrub {
 
     fn end(&mut self) {
         self.known = std::mem::take(&mut self.found);
+        let metrics = self.maintenance.metrics();
+        metrics.scrub_at.set(self.clock.now().seconds());
+        metrics.scrub_faults.set(i64::try_from(self.known.len()).unwrap_or(i64::MAX));
         if !self.known.is_empty() {
             tracing::warn!(
                 faults = self.known.len(),

@@ -29,6 +29,7 @@ use crate::{
     clock::Clock,
     entity::Author,
     error::{Error, Result},
+    metrics::StoreMetrics,
 };
 
 pub struct Core {
@@ -46,6 +47,7 @@ pub struct Core {
     /// The names of the tables, by slot.
     pub names: Vec<String>,
     pub clock: Clock,
+    pub metrics: StoreMetrics,
     /// In the order in which they hear of a commit.
     pub listeners: RwLock<Vec<(Phase, Listener)>>,
     /// Why writes are refused at the moment, if they are.

@@ -111,9 +111,16 @@ impl Store {
             return Err(refusal);
         }
         let jobs = self.0.0.jobs.read().unwrap_or_else(PoisonError::into_inner);
-        jobs.as_ref().ok_or_else(closed)?.try_send(job).map_err(|refused| match refused {
-            TrySendError::Full(_) => Error::Busy { retry_after: RETRY_AFTER },
-            TrySendError::Disconnected(_) => closed(),
+        let jobs = jobs.as_ref().ok_or_else(closed)?;
+        let queue = &self.core().metrics.queue;
+        // Counted before it is sent: the writer counts it out again.
+        queue.inc();
+        jobs.try_send(job).map_err(|refused| {
+            queue.dec();
+            match refused {
+                TrySendError::Full(_) => Error::Busy { retry_after: RETRY_AFTER },
+                TrySendError::Disconnected(_) => closed(),
+            }
         })
     }
 

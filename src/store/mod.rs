@@ -34,6 +34,7 @@ mod progress;
 mod reader;
 mod refusal;
 mod registry;
+mod space;
 mod tx;
 
 pub use cache::{Cache, CommitNumber};
@@ -56,5 +57,6 @@ pub use opening::{OpenStore, Options};
 pub use progress::Progress;
 pub use reader::Reader;
 pub use registry::{KindEntry, ReferenceEdge, Rule, Target};
+pub use space::Space;
 pub use tx::read::Read;
 pub use tx::{edit::check_every, write::Tx};

@@ -25,7 +25,7 @@ use super::{
     registry::{KindEntry, Registry, table_names},
     tx::{read::Read, tables::Table, writer},
 };
-use crate::{clock::Clock, online::Online};
+use crate::{clock::Clock, metrics::StoreMetrics, online::Online};
 
 /// How a store works.
 #[derive(Clone)]
@@ -47,13 +47,15 @@ pub struct Options {
     pub clock: Clock,
     /// The connected identities and routers, for queries in a transaction.
     pub online: Online,
+    pub metrics: StoreMetrics,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let (clock, online) = (Clock::system(), Online::default());
         let (scan_queue, retry) = (32, Duration::from_secs(1));
-        Self { cache_bytes: 64 << 20, queue: 4096, group: 256, scans: 2, scan_queue, retry, compact: false, clock, online }
+        let metrics = StoreMetrics::default();
+        Self { cache_bytes: 64 << 20, queue: 4096, group: 256, scans: 2, scan_queue, retry, compact: false, clock, online, metrics }
     }
 }
 
@@ -83,6 +85,7 @@ impl OpenStore {
             context: Context::new(Registry::new(kinds), options.online),
             names: table_names(kinds),
             clock: options.clock,
+            metrics: options.metrics,
             listeners: RwLock::default(),
             failure: ArcSwapOption::empty(),
             writing: AtomicBool::new(false),

@@ -12,13 +12,13 @@ use std::{
 
 /// The floors, lowest first. Rooms on one floor may use each other if there is no circle.
 const FLOORS: [&[&str]; 13] = [
-    &["clock", "error", "frame", "pki", "priority", "query"],
+    &["clock", "error", "frame", "metrics", "pki", "priority", "query"],
     &["config", "logging", "schema"],
     &["entity"],
     &["online"],
     &["store"],
     &["access", "change"],
-    &["authentication", "enrollment", "explain", "maintenance", "posture"],
+    &["authentication", "enrollment", "expiring", "explain", "maintenance", "posture"],
     &["listener"],
     &["network"],
     &["http"],

@@ -53,6 +53,7 @@ mod login_basis;
 mod lost_updates;
 mod mass_deletion;
 mod member_limits;
+mod metrics;
 mod page;
 mod passwords;
 mod pki;

@@ -13,7 +13,7 @@ use std::{
         mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
     },
     thread::{Builder, JoinHandle, yield_now},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use redb::{Durability, WriteTransaction};
@@ -106,13 +106,23 @@ impl Group<'_> {
         let mut first = Some(first);
         let committed = match self.core.refusal() {
             Some(refusal) => Err(refusal),
-            None => self.commit_or_recover(&mut first, recovery),
+            None => {
+                let begun = Instant::now();
+                let committed = self.commit_or_recover(&mut first, recovery);
+                self.core.metrics.commit_duration.observe(begun.elapsed().as_secs_f64());
+                committed
+            }
         };
+        if committed.is_err() {
+            self.core.metrics.failures.inc();
+        }
         match &committed {
             Ok(()) => self.told.iter().for_each(|events| self.core.publish(events)),
             Err(e) => self.answers.extend(first.map(|job| (job.run)(Err(e.clone())).answer)),
         }
         let jobs = self.answers.len();
+        self.core.metrics.jobs.inc_by(jobs as u64);
+        self.core.metrics.queue.dec_by(i64::try_from(jobs).unwrap_or_default());
         for answer in self.answers.drain(..) {
             answer(committed.clone());
         }

@@ -121,6 +121,11 @@ impl TestServer {
         self.controller.bound()
     }
 
+    /// Where it serves metrics.
+    pub fn metrics_bound(&self) -> SocketAddr {
+        self.controller.metrics_bound().unwrap()
+    }
+
     /// The edge router inside.
     pub fn router(&self) -> &overkeep::network::Router {
         self.controller.router()

@@ -18,6 +18,7 @@ use crate::{
         call::Call,
         extractor::{OptionalBody, Query},
     },
+    metrics::MethodLabel,
 };
 
 /// The authentication method: user name and password in the body, the client certificate of the connection, or the bearer token of an
@@ -85,6 +86,7 @@ pub async fn authenticate(
     let address = call.peer.shown().unwrap_or_default();
     let client_info = ClientInfo { env_info: body.env_info, sdk_info: body.sdk_info, config_types: body.config_types, address };
     let session = login::open(&call.changes, principal, client_info, place).await?;
+    call.metrics.logins.get_or_create(&MethodLabel { method: method.as_str() }).inc();
     let token = session.spec.token.clone();
     let mut caller = call.store.read(|tx| {
         let queries = AuthQuery::outstanding(&session.spec, tx)?;

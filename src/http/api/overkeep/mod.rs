@@ -3,6 +3,7 @@
 mod channels;
 mod circuits;
 mod events;
+mod expiring;
 mod explain;
 mod history;
 mod names;
@@ -44,6 +45,8 @@ pub fn routes(declared: DeclaredKinds) -> Routes {
         .summary("The connections of SDKs to the built-in router.")
         .get("/traffic", Admin, traffic::traffic)
         .summary("The counters of the built-in router: what is open now, and what was relayed and refused since the start.")
+        .get("/expiring", Admin, expiring::list)
+        .summary("Certificates and enrollments that end within a duration, or have ended, the first first.")
         .get("/network", Admin, move |call: Call| network::show(declared.clone(), call))
         .summary("The whole network as one document: every object that has a name, with names instead of ids, without secrets.")
         .patient()

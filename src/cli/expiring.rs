@@ -1,0 +1,52 @@
+//! `overkeep expiring`: certificates and enrollments that end soon.
+
+use std::ffi::OsString;
+
+use clap::Args;
+use serde_json::Value as Json;
+
+use super::{
+    Acted,
+    api::{self, output, request::Request},
+    host::Which,
+};
+use crate::admin_socket::Outcome;
+
+/// List certificates and enrollments that end soon or have ended: exit status 0 if there are none, 3 if there are.
+#[derive(Args, Clone, Debug)]
+pub struct ExpiringArguments {
+    /// Look this far ahead
+    #[arg(long, value_name = "DURATION", default_value = "30d")]
+    within: String,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    which: Which,
+}
+
+impl ExpiringArguments {
+    /// Lists them.
+    ///
+    /// # Errors
+    /// One line.
+    pub fn act(self, environment: &[(OsString, OsString)]) -> Acted {
+        let query = vec![("within".to_owned(), self.within)];
+        let request = Request { method: "GET".into(), path: "/overkeep/v1/expiring".into(), query, ..Request::default() };
+        let found = api::reach(self.which, environment)?.ask(request, None)?.good()?.data();
+        let items = found.get("items").cloned().unwrap_or_default();
+        let (listed, total) = (items.as_array().map_or(0, Vec::len), found.get("total").and_then(Json::as_u64).unwrap_or(0));
+        if self.json {
+            let text = output::text(&found, "json")?;
+            return Ok(if total == 0 { Outcome::Done(vec![text]) } else { Outcome::Problems(vec![text]) });
+        }
+        if total == 0 {
+            return Ok(Outcome::Done(vec!["nothing ends within this time".into()]));
+        }
+        let mut lines = vec![output::text(&items, "table")?];
+        if total > listed as u64 {
+            lines.push(format!("and {} more", total - listed as u64));
+        }
+        Ok(Outcome::Problems(lines))
+    }
+}

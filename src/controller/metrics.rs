@@ -1,0 +1,165 @@
+//! The metrics of a controller: gauges that are read at each request, and the listener.
+
+use std::{
+    io,
+    net::TcpListener,
+    sync::{Arc, atomic::Ordering, mpsc},
+    thread::JoinHandle,
+};
+
+use actix_web::{dev::ServerHandle, rt::System};
+
+use crate::{
+    change::Certificates,
+    clock::Clock,
+    entity::{ApiSession, EdgeRouter, Facts, Session},
+    http::{MetricsFormat, metrics_listener},
+    metrics::{KindLabel, Metrics},
+    network::Router,
+    pki::Role,
+    store::Store,
+};
+
+/// What the gauges are read from.
+pub(super) struct Sources {
+    pub metrics: Metrics,
+    pub store: Store,
+    pub router: Router,
+    pub certificates: Arc<Certificates>,
+    pub clock: Clock,
+}
+
+/// The listener, until it is dropped.
+pub(super) struct MetricsServer {
+    handle: ServerHandle,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Sources {
+    /// All metrics as text. Blocks.
+    fn text(&self, format: MetricsFormat) -> String {
+        self.read();
+        match format {
+            MetricsFormat::OpenMetrics => self.metrics.openmetrics(),
+            MetricsFormat::Prometheus => self.metrics.prometheus(),
+        }
+    }
+
+    /// Reads the gauges. A gauge that cannot be read keeps its value.
+    fn read(&self) {
+        let gauges = &self.metrics.gauges;
+        gauges.writable.set(self.store.is_alive().into());
+        gauges.in_place.set(self.store.is_in_place().into());
+        if let Some(space) = self.store.space() {
+            gauges.data_bytes.set(signed(space.file));
+            gauges.free_bytes.set(signed(space.free));
+        }
+        for (role, certificate) in self.certificates.keystore().certificates() {
+            gauges.certificates.get_or_create(&KindLabel { kind: role_name(role) }).set(certificate.not_after());
+        }
+        self.read_router();
+        if let Err(error) = self.read_records() {
+            tracing::warn!(%error, "records could not be counted for the metrics");
+        }
+    }
+
+    fn read_records(&self) -> crate::error::Result<()> {
+        let gauges = &self.metrics.gauges;
+        self.store.read(|tx| {
+            gauges.api_sessions.set(signed(tx.count::<ApiSession>()?));
+            gauges.service_sessions.set(signed(tx.count::<Session>()?));
+            let (mut online, mut offline) = (0, 0);
+            tx.each_readable::<EdgeRouter>(|router| {
+                let is_online = tx.link(router.id.as_str()).is_some();
+                *(if is_online { &mut online } else { &mut offline }) += 1;
+                Ok(())
+            })?;
+            gauges.routers.get_or_create(&KindLabel { kind: "online" }).set(online);
+            gauges.routers.get_or_create(&KindLabel { kind: "offline" }).set(offline);
+            Ok(())
+        })
+    }
+
+    fn read_router(&self) {
+        let (traffic, gauges) = (self.router.traffic(), &self.metrics.gauges);
+        gauges.channels.set(signed(traffic.channels));
+        gauges.circuits.set(signed(traffic.circuits));
+        gauges.binds.set(signed(traffic.binds));
+        gauges.queued_bytes.set(signed(traffic.queued_bytes));
+        let events = [
+            ("channels-opened", traffic.channels_opened),
+            ("channels-closed", traffic.channels_closed),
+            ("channels-cut-off", traffic.cut_off),
+            ("hellos-refused", traffic.hellos_refused),
+            ("hellos-missing", traffic.hellos_missing),
+            ("messages-malformed", traffic.malformed),
+            ("binds-accepted", traffic.binds_accepted),
+            ("binds-refused", traffic.binds_refused),
+            ("binds-ended", traffic.binds_ended),
+            ("circuits-opened", traffic.circuits_opened),
+            ("circuits-closed", traffic.circuits_closed),
+            ("dials-refused", traffic.dials_refused),
+            ("dials-failed", traffic.dials_failed),
+            ("reader-pauses", traffic.reader_pauses),
+        ];
+        for (kind, count) in events {
+            self.metrics.router_events.get_or_create(&KindLabel { kind }).inner().store(count, Ordering::Relaxed);
+        }
+        for (kind, bytes) in [("from-clients", traffic.client_bytes), ("from-hosts", traffic.host_bytes)] {
+            self.metrics.router_bytes.get_or_create(&KindLabel { kind }).inner().store(bytes, Ordering::Relaxed);
+        }
+    }
+}
+
+fn signed(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+fn role_name(role: Role) -> &'static str {
+    match role {
+        Role::Root => "root",
+        Role::Intermediate => "intermediate",
+        Role::OldIntermediate => "old-intermediate",
+        Role::Server => "server",
+        Role::External => "external",
+        Role::ExternalIssuer => "external-issuer",
+    }
+}
+
+/// Serves metrics on a bound socket, on a thread of its own.
+///
+/// # Errors
+/// The socket cannot be used, or the system gives no thread.
+pub(super) fn serve(socket: TcpListener, sources: Sources) -> io::Result<MetricsServer> {
+    sources.metrics.gauges.started.set(sources.clock.now().seconds());
+    let (tell, told) = mpsc::channel();
+    let source = Arc::new(move |format| sources.text(format));
+    let run = move || {
+        System::new().block_on(async move {
+            match metrics_listener::serve(socket, source) {
+                Ok((server, handle)) => {
+                    drop(tell.send(Ok(handle)));
+                    drop(server.await);
+                }
+                Err(error) => drop(tell.send(Err(error))),
+            }
+        });
+    };
+    let thread = std::thread::Builder::new().name("metrics".into()).spawn(run)?;
+    match told.recv() {
+        Ok(Ok(handle)) => Ok(MetricsServer { handle, thread: Some(thread) }),
+        Ok(Err(error)) => Err(error),
+        Err(_) => Err(io::Error::other("the listener ended at once")),
+    }
+}
+
+impl Drop for MetricsServer {
+    fn drop(&mut self) {
+        // The thread that drops this may be on a runtime of its own, where nothing may block.
+        let handle = &self.handle;
+        std::thread::scope(|scope| drop(scope.spawn(|| System::new().block_on(handle.stop(false))).join()));
+        if let Some(thread) = self.thread.take() {
+            drop(thread.join());
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! What ends soon.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    config::Span,
+    error::{Error, Result},
+    expiring::{Expiring, expiring},
+    http::{answer::Shown, call::Call, extractor::Query},
+};
+
+/// The maximum number of items in an answer.
+const MOST: usize = 1000;
+
+/// How far to look ahead.
+#[derive(Deserialize, JsonSchema)]
+pub struct Within {
+    /// A duration such as `30d`, which is the default. `0s`: what has ended already.
+    #[serde(default)]
+    within: Option<String>,
+}
+
+/// What ends within a duration, or has ended.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ExpiringList")]
+pub struct ExpiringList {
+    /// The number of all items.
+    total: usize,
+    /// The first 1000 of them, by the time when they end.
+    items: Vec<Expiring>,
+}
+
+/// GET /expiring
+pub async fn list(call: Call, Query(Within { within }): Query<Within>) -> Result<Shown<ExpiringList>> {
+    let text = within.as_deref().filter(|text| !text.is_empty()).unwrap_or("30d");
+    let span: Span = text.parse().map_err(|reason: String| Error::invalid("within", reason, text))?;
+    let before = call.now.plus(span.duration());
+    let keystore = call.keystore.clone();
+    let mut items = call.store.scan(move |tx| expiring(tx, &keystore, before)).await?;
+    let total = items.len();
+    items.truncate(MOST);
+    Ok(Shown(ExpiringList { total, items }))
+}
